@@ -1,0 +1,155 @@
+//! Keys of counters: the items that hold the counts and sums of a target, beside it.
+//!
+//! A counter stands in its target's collection, behind the target's own sort key, so that a target and everything
+//! about it is one query: `PK = …` and `begins_with(SK, "PROFILE")`.
+//! The form is the same in every table, whatever the target's keys look like.
+//!
+//! ```
+//! use keys::{counter::CounterKey, key::Key};
+//!
+//! let counter = CounterKey { target: Key::new("USER#a", "PROFILE"), derivation: "follower-count".into(), shard: 3 };
+//! let key = counter.key()?;
+//! assert_eq!(key, Key::new("USER#a", "PROFILE#COUNT#follower-count#03"));
+//! assert_eq!(CounterKey::parse(&key), Some(counter));
+//! # Ok::<(), keys::error::KeyError>(())
+//! ```
+
+use crate::{
+    entity::{EntityKey, KeyField},
+    error::{KeyError, Problem},
+    escape,
+    fields::Fields,
+    key::{Key, SORT_KEY_BYTES_MAX},
+};
+
+/// Text of the type attribute of every counter. Stored, so it is stable.
+pub const COUNTER: &str = "Counter";
+
+/// Attribute that holds a counter's count. Stored, so it is stable.
+pub const VALUE: &str = "Value";
+
+/// Template of a counter's partition key: the target's.
+pub const PARTITION_KEY: &str = "{TargetPK*}";
+
+/// Template of a counter's sort key.
+pub const SORT_KEY: &str = "{TargetSK*}#COUNT#{Derivation}#{Shard:2}";
+
+const MARK: &str = "#COUNT#";
+
+/// What a counter counts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CounterKey {
+    /// Key of the item that the count is about; it need not exist.
+    pub target: Key,
+    /// Name of the derivation.
+    pub derivation: String,
+    /// Shard, below 100; 0 when the derivation is not sharded.
+    pub shard: u32,
+}
+
+impl CounterKey {
+    /// The counter's primary key.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] when the shard has more than two digits, or the target's sort key leaves no room.
+    pub fn key(&self) -> Result<Key, KeyError> {
+        if self.shard > 99 {
+            return Err(KeyError::new("Shard", Problem::DoesNotFit { digits: 2 }).of(COUNTER));
+        }
+        let sk = format!("{}{:02}", derivation_prefix(&self.target, &self.derivation), self.shard);
+        if sk.len() > SORT_KEY_BYTES_MAX {
+            let problem = Problem::TooLong { bytes: sk.len(), bytes_max: SORT_KEY_BYTES_MAX };
+            return Err(KeyError::new("TargetSK", problem).of(COUNTER));
+        }
+        Ok(Key { pk: self.target.pk.clone(), sk })
+    }
+
+    /// The counter of a primary key; `None` when it is no counter's.
+    #[must_use]
+    pub fn parse(key: &Key) -> Option<Self> {
+        let (sk, shard) = key.sk.rsplit_once('#')?;
+        let (target, derivation) = sk.rsplit_once(MARK)?;
+        let two_digits = shard.len() == 2 && shard.bytes().all(|byte| byte.is_ascii_digit());
+        if target.is_empty() || derivation.is_empty() || derivation.contains('#') || !two_digits {
+            return None;
+        }
+        Some(Self {
+            target: Key::new(&key.pk, target),
+            derivation: escape::restored(derivation),
+            shard: shard.parse().ok()?,
+        })
+    }
+}
+
+impl EntityKey for CounterKey {
+    fn fields(&self) -> Fields {
+        Fields::from([
+            ("TargetPK", self.target.pk.clone()),
+            ("TargetSK", self.target.sk.clone()),
+            ("Derivation", self.derivation.clone()),
+            ("Shard", self.shard.to_text()),
+        ])
+    }
+
+    fn from_fields(fields: &Fields) -> Option<Self> {
+        Some(Self {
+            target: Key::new(fields.get("TargetPK")?, fields.get("TargetSK")?),
+            derivation: fields.get("Derivation")?.to_owned(),
+            shard: u32::from_text(fields.get("Shard")?)?,
+        })
+    }
+}
+
+/// Start of the sort keys of all counters of a target.
+#[must_use]
+pub fn prefix(target: &Key) -> String {
+    format!("{}{MARK}", target.sk)
+}
+
+/// Start of the sort keys of all shards of one derivation's counter of a target.
+#[must_use]
+pub fn derivation_prefix(target: &Key, derivation: &str) -> String {
+    format!("{}{}#", prefix(target), escape::value(derivation))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entity::KeyTemplate;
+
+    proptest::proptest! {
+        #[test]
+        fn a_counter_key_reads_back_and_is_what_its_template_says(
+            pk in ".+", sk in "[A-Z#%]{1,9}", derivation in "[a-z#%-]{1,9}", shard in 0u32..100
+        ) {
+            let counter = CounterKey { target: Key::new(pk, sk), derivation, shard };
+            let key = counter.key().unwrap();
+            let template = KeyTemplate::parse(PARTITION_KEY, SORT_KEY).unwrap();
+            proptest::prop_assert_eq!(CounterKey::parse(&key), Some(counter.clone()));
+            proptest::prop_assert_eq!(template.build(&counter.fields()), Ok(key.clone()));
+            let fields = template.parse_key(&key).unwrap();
+            proptest::prop_assert_eq!(CounterKey::from_fields(&fields), Some(counter));
+        }
+    }
+
+    #[test]
+    fn what_is_no_counter_is_not_taken_for_one() {
+        for sk in [
+            "PROFILE",
+            "#COUNT#a#00",
+            "PROFILE#COUNT##00",
+            "PROFILE#COUNT#a#0",
+            "PROFILE#COUNT#a#000",
+            "X#COUNT#a#b#00",
+        ] {
+            assert_eq!(CounterKey::parse(&Key::new("P", sk)), None, "{sk}");
+        }
+    }
+
+    #[test]
+    fn a_shard_past_two_digits_is_refused() {
+        let counter = CounterKey { target: Key::new("a", "b"), derivation: "c".into(), shard: 100 };
+        assert_eq!(counter.key().unwrap_err().to_string(), "Counter.Shard does not fit in 2 digits");
+    }
+}

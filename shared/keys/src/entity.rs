@@ -1,0 +1,306 @@
+//! Entities: what items of one kind look like, as data and as types.
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_dynamo::AttributeValue;
+
+use crate::{
+    error::{EntityError, KeyError, Problem, TemplateError},
+    fields::Fields,
+    item::{Item, text},
+    key::{Key, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX},
+    layout::Layout,
+    path::Path,
+    template::Template,
+};
+
+/// The templates of a partition key and a sort key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyTemplate {
+    /// Of the partition key.
+    pub pk: Template,
+    /// Of the sort key.
+    pub sk: Template,
+}
+
+impl KeyTemplate {
+    /// Reads both templates.
+    ///
+    /// # Errors
+    ///
+    /// [`TemplateError`] of the one that cannot be read.
+    pub fn parse(pk: &str, sk: &str) -> Result<Self, TemplateError> {
+        Ok(Self { pk: Template::parse(pk)?, sk: Template::parse(sk)? })
+    }
+
+    /// Builds a key.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] naming the field that is missing, empty or does not fit, or the key part that is too long.
+    pub fn build(&self, fields: &Fields) -> Result<Key, KeyError> {
+        let pk = limited(self.pk.build(fields)?, &self.pk, PARTITION_KEY_BYTES_MAX)?;
+        let sk = limited(self.sk.build(fields)?, &self.sk, SORT_KEY_BYTES_MAX)?;
+        Ok(Key { pk, sk })
+    }
+
+    /// The fields of a key of this form; `None` when it is of another.
+    #[must_use]
+    pub fn parse_key(&self, key: &Key) -> Option<Fields> {
+        let mut fields = self.pk.parse_key(&key.pk)?;
+        fields.merge(self.sk.parse_key(&key.sk)?).then_some(fields)
+    }
+
+    /// Names of the fields of both parts, each once.
+    #[must_use]
+    pub fn field_names(&self) -> Vec<&str> {
+        let mut names = self.pk.field_names();
+        names.extend(self.sk.field_names());
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+fn limited(key: String, template: &Template, bytes_max: usize) -> Result<String, KeyError> {
+    if key.len() <= bytes_max {
+        return Ok(key);
+    }
+    let longest = template.field_names().last().map_or_else(|| template.to_string(), |name| (*name).to_owned());
+    Err(KeyError::new(&longest, Problem::TooLong { bytes: key.len(), bytes_max }))
+}
+
+/// An item is in a sparse index only while this attribute holds this text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnlyIf {
+    /// Attribute of type S.
+    pub attribute: String,
+    /// The text.
+    pub is: String,
+}
+
+/// An entity's key in one index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexKey {
+    /// Name of the index.
+    pub index: String,
+    /// The key's form.
+    pub key: KeyTemplate,
+    /// When the item is in the index; always where there is none.
+    pub only_if: Option<OnlyIf>,
+}
+
+/// What items of one entity look like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// Its row in the table's design, such as `E-04`.
+    pub id: String,
+    /// Text of the type attribute, such as `Comment`.
+    pub name: String,
+    /// Form of its primary key.
+    pub key: KeyTemplate,
+    /// Its keys in indexes.
+    pub indexes: Vec<IndexKey>,
+    /// Is the whole item derived?
+    pub derived: bool,
+    /// Names of the application's attributes, fields of the key left out.
+    pub attributes: Vec<String>,
+    /// Names of the attributes that this service writes.
+    pub derived_attributes: Vec<String>,
+}
+
+impl Definition {
+    /// Builds a primary key.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] naming the entity and the field.
+    pub fn build(&self, fields: &Fields) -> Result<Key, KeyError> {
+        self.key.build(fields).map_err(|error| error.of(&self.name))
+    }
+
+    /// The fields of an item: those of its key, and its other attributes of type S.
+    ///
+    /// The key wins, since an item is addressed by it. `None` when the key is not of this entity's form.
+    #[must_use]
+    pub fn fields(&self, key: &Key, item: &Item) -> Option<Fields> {
+        let mut fields: Fields = item
+            .iter()
+            .filter_map(|(name, value)| match value {
+                AttributeValue::S(text) => Some((name, text)),
+                _ => None,
+            })
+            .collect();
+        for (name, value) in self.key.parse_key(key)?.iter() {
+            fields.insert(name, value);
+        }
+        Some(fields)
+    }
+
+    /// The item's key in an index; `None` when it should not be in there.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] when the item should be in the index and its key cannot be built.
+    pub fn index_key(&self, index: &IndexKey, fields: &Fields) -> Result<Option<Key>, KeyError> {
+        let inside = index.only_if.as_ref().is_none_or(|only_if| fields.get(&only_if.attribute) == Some(&only_if.is));
+        if !inside {
+            return Ok(None);
+        }
+        index.key.build(fields).map(Some).map_err(|error| error.of(&self.name))
+    }
+
+    /// The index key attributes of an item: with their values, or `None` where the item must not have them.
+    ///
+    /// A key that cannot be built keeps the item out of that index.
+    #[must_use]
+    pub fn index_attributes(&self, layout: &Layout, fields: &Fields) -> Vec<(String, Option<AttributeValue>)> {
+        let mut attributes = Vec::new();
+        for index in &self.indexes {
+            let Some(names) = layout.index(&index.index) else { continue };
+            let (pk, sk) = match self.index_key(index, fields) {
+                Ok(Some(key)) => (Some(AttributeValue::S(key.pk)), Some(AttributeValue::S(key.sk))),
+                Ok(None) | Err(_) => (None, None),
+            };
+            attributes.push((names.pk.clone(), pk));
+            attributes.push((names.sk.clone(), sk));
+        }
+        attributes
+    }
+}
+
+/// A typed value that fills a field of a key.
+pub trait KeyField: Sized {
+    /// Its text.
+    fn to_text(&self) -> String;
+    /// The value of a text; `None` when it is none of this type.
+    fn from_text(text: &str) -> Option<Self>;
+}
+
+impl KeyField for String {
+    fn to_text(&self) -> String {
+        self.clone()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Some(text.to_owned())
+    }
+}
+
+impl KeyField for Path {
+    fn to_text(&self) -> String {
+        self.to_string()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+impl KeyField for u32 {
+    fn to_text(&self) -> String {
+        self.to_string()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+/// The typed key of an entity.
+pub trait EntityKey: Sized {
+    /// Its fields by name.
+    fn fields(&self) -> Fields;
+
+    /// The typed key of these fields; `None` when one is missing or of another form.
+    fn from_fields(fields: &Fields) -> Option<Self>;
+}
+
+/// A typed item. Implemented by [`entity!`](crate::entity).
+pub trait Entity: Serialize + DeserializeOwned {
+    /// Text of the type attribute.
+    const NAME: &'static str;
+
+    /// Its key.
+    type Key: EntityKey;
+
+    /// The declaration as data.
+    fn definition() -> &'static Definition;
+
+    /// The item's key.
+    fn key(&self) -> &Self::Key;
+
+    /// Replaces the key, which is not among the attributes.
+    fn set_key(&mut self, key: Self::Key);
+
+    /// The primary key of a typed key, without the item.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] naming the entity and the field.
+    fn primary_key(key: &Self::Key) -> Result<Key, KeyError> {
+        Self::definition().build(&key.fields())
+    }
+
+    /// The typed key of a primary key; `None` when it is another entity's.
+    #[must_use]
+    fn parse_key(key: &Key) -> Option<Self::Key> {
+        Self::Key::from_fields(&Self::definition().key.parse_key(key)?)
+    }
+
+    /// The operand of `begins_with` on the sort key for all items of this entity in a collection.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] naming a field that does not fit.
+    fn sort_key_prefix(fields: &Fields) -> Result<String, KeyError> {
+        Self::definition().key.sk.prefix(fields).map_err(|error| error.of(Self::NAME))
+    }
+
+    /// The whole item, with primary key, type and index keys.
+    ///
+    /// # Errors
+    ///
+    /// [`EntityError`] when a key cannot be built, index keys included, or an attribute is no DynamoDB value.
+    fn to_item(&self, layout: &Layout) -> Result<Item, EntityError> {
+        let definition = Self::definition();
+        let attributes: serde_dynamo::Item =
+            serde_dynamo::to_item(self).map_err(|source| EntityError::Attributes { entity: Self::NAME, source })?;
+        let mut item: Item = attributes.into_inner().into_iter().collect();
+        item.retain(|_, value| !matches!(value, AttributeValue::Null(_)));
+        let key = Self::primary_key(self.key())?;
+        let fields = definition.fields(&key, &item).unwrap_or_default();
+        for index in &definition.indexes {
+            if let (Some(names), Some(key)) = (layout.index(&index.index), definition.index_key(index, &fields)?) {
+                item.insert(names.pk.clone(), AttributeValue::S(key.pk));
+                item.insert(names.sk.clone(), AttributeValue::S(key.sk));
+            }
+        }
+        item.extend(layout.key_item(&key));
+        item.insert(layout.entity_type.clone(), AttributeValue::S(Self::NAME.to_owned()));
+        Ok(item)
+    }
+
+    /// The typed item; `None` when the item is of another entity.
+    ///
+    /// # Errors
+    ///
+    /// [`EntityError`] when it says it is of this entity and its key or attributes do not fit.
+    fn from_item(layout: &Layout, item: &Item) -> Result<Option<Self>, EntityError> {
+        if text(item, &layout.entity_type) != Some(Self::NAME) {
+            return Ok(None);
+        }
+        let key = layout.key(item).and_then(|key| Self::parse_key(&key)).ok_or_else(|| EntityError::Key {
+            entity: Self::NAME,
+            template: format!("{} / {}", Self::definition().key.pk, Self::definition().key.sk),
+        })?;
+        let attributes: serde_dynamo::Item = item
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect::<std::collections::HashMap<_, _>>()
+            .into();
+        let mut entity: Self = serde_dynamo::from_item(attributes)
+            .map_err(|source| EntityError::Attributes { entity: Self::NAME, source })?;
+        entity.set_key(key);
+        Ok(Some(entity))
+    }
+}

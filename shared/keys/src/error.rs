@@ -1,0 +1,102 @@
+//! Why a key or a typed item cannot be made.
+
+use std::fmt;
+
+/// A key that cannot be built. It is the caller's value that is wrong: nothing was written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct KeyError {
+    /// The entity, where it is known.
+    pub entity: Option<String>,
+    /// The attribute whose value is at fault.
+    pub attribute: String,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+impl KeyError {
+    pub(crate) fn new(attribute: &str, problem: Problem) -> Self {
+        Self { entity: None, attribute: attribute.to_owned(), problem }
+    }
+
+    /// The same error, naming the entity.
+    #[must_use]
+    pub fn of(mut self, entity: &str) -> Self {
+        self.entity = Some(entity.to_owned());
+        self
+    }
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(entity) = &self.entity {
+            write!(f, "{entity}.")?;
+        }
+        write!(f, "{} {}", self.attribute, self.problem)
+    }
+}
+
+/// What is wrong with a value that should go into a key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// There is no value.
+    #[error("is missing; the key needs it")]
+    Missing,
+    /// The value is the empty text, which no key may hold.
+    #[error("is empty; a key value must not be")]
+    Empty,
+    /// The finished key is longer than DynamoDB takes.
+    #[error("makes a key of {bytes} bytes; the limit is {bytes_max}")]
+    TooLong {
+        /// Length of the key that it would make.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// The value should be a whole number that is not negative.
+    #[error("is not a whole number from 0 up")]
+    NotANumber,
+    /// The number has more digits than the key has room for.
+    #[error("does not fit in {digits} digits")]
+    DoesNotFit {
+        /// Width of the field.
+        digits: usize,
+    },
+    /// The value should be a path such as `/a/b`.
+    #[error("is not a path: it starts with `/`, and no segment is empty or holds `#`")]
+    NotAPath,
+}
+
+/// A template that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("key template `{template}`: {problem}")]
+pub struct TemplateError {
+    /// The whole template.
+    pub template: String,
+    /// What is wrong with it.
+    pub problem: &'static str,
+}
+
+/// An item that does not fit its entity's declaration.
+#[derive(Debug, thiserror::Error)]
+pub enum EntityError {
+    /// The key is not of the entity's form.
+    #[error("{entity}: the item's key is not of the form {template}")]
+    Key {
+        /// The entity.
+        entity: &'static str,
+        /// The form that its keys have.
+        template: String,
+    },
+    /// An attribute is missing or of another type.
+    #[error("{entity}: an attribute does not fit its declaration")]
+    Attributes {
+        /// The entity.
+        entity: &'static str,
+        /// The attribute and why.
+        #[source]
+        source: serde_dynamo::Error,
+    },
+    /// A key cannot be built from the values.
+    #[error(transparent)]
+    Build(#[from] KeyError),
+}

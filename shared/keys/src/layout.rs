@@ -1,0 +1,67 @@
+//! How a table is called and which attributes its keys stand in.
+
+use serde_dynamo::AttributeValue;
+
+use crate::{
+    item::{Item, text},
+    key::Key,
+};
+
+/// Names of a table's key, type and time-to-live attributes, and its indexes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Attribute of the partition key, of type S.
+    pub pk: String,
+    /// Attribute of the sort key, of type S.
+    pub sk: String,
+    /// Attribute that names the entity of an item, of type S.
+    pub entity_type: String,
+    /// Attribute of the time to live in epoch seconds, of type N, where the table has one.
+    pub time_to_live: Option<String>,
+    /// Global secondary indexes.
+    pub indexes: Vec<Index>,
+}
+
+/// A global secondary index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Index {
+    /// Name of the index.
+    pub name: String,
+    /// Attribute of its partition key, of type S.
+    pub pk: String,
+    /// Attribute of its sort key, of type S.
+    pub sk: String,
+    /// Attributes that it projects beside the keys (`INCLUDE`).
+    pub projection: Vec<String>,
+}
+
+impl Layout {
+    /// The primary key of an item; `None` when it has none of type S.
+    #[must_use]
+    pub fn key(&self, item: &Item) -> Option<Key> {
+        Some(Key::new(text(item, &self.pk)?, text(item, &self.sk)?))
+    }
+
+    /// The index of this name.
+    #[must_use]
+    pub fn index(&self, name: &str) -> Option<&Index> {
+        self.indexes.iter().find(|index| index.name == name)
+    }
+
+    /// The key attributes of an item with this key.
+    #[must_use]
+    pub fn key_item(&self, key: &Key) -> Item {
+        Item::from([
+            (self.pk.clone(), AttributeValue::S(key.pk.clone())),
+            (self.sk.clone(), AttributeValue::S(key.sk.clone())),
+        ])
+    }
+
+    /// Is this an attribute of the primary key or of an index key?
+    #[must_use]
+    pub fn is_key(&self, attribute: &str) -> bool {
+        attribute == self.pk
+            || attribute == self.sk
+            || self.indexes.iter().any(|i| attribute == i.pk || attribute == i.sk)
+    }
+}

@@ -1,0 +1,35 @@
+//! Key machinery: every key string of a table is made and parsed here, and nowhere else.
+//!
+//! A key is made from a [template](template::Template), such as `USER#{UserId}` / `POST#{CreatedAt}#{PostId}`.
+//! Templates are data: the same value builds a key without the item, parses a key back into its fields, gives the
+//! prefix for `begins_with`, and is what the design document prints.
+//!
+//! What it keeps true: building a key and parsing it again gives the fields back, for every string; and two different
+//! sets of fields never make the same key.
+//! What cannot be kept is refused with an [error](error::KeyError) that names the entity, the attribute and the limit.
+//!
+//! ```
+//! use keys::{fields::Fields, template::Template};
+//!
+//! let template = Template::parse("POST#{CreatedAt}#{PostId}")?;
+//! let fields = Fields::from([("CreatedAt", "2024-01-15"), ("PostId", "50% off #1")]);
+//! let key = template.build(&fields)?;
+//! assert_eq!(key, "POST#2024-01-15#50%25 off %231");
+//! assert_eq!(template.parse_key(&key), Some(fields));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! This crate is machinery: it knows no entity of any table.
+
+pub mod change;
+pub mod counter;
+pub mod entity;
+pub mod error;
+pub mod escape;
+pub mod fields;
+pub mod item;
+pub mod key;
+pub mod layout;
+mod macros;
+pub mod path;
+pub mod template;
