@@ -1,1 +1,9 @@
-//! .
+//! What the functions share: configuration from the environment, logging, and the handler.
+//!
+//! A function's `main.rs` only says which derivations it runs. The command line calls the same [`handler`] in its own
+//! process.
+
+pub mod config;
+pub mod handler;
+pub mod lambda;
+pub mod logging;

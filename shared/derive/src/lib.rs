@@ -1,1 +1,23 @@
-//! .
+//! Derived data as values: what is derived from what, which writes follow from a change, and what everything should be.
+//!
+//! Everything here is pure: no clock, no randomness, no I/O, no async. The engine fetches what is asked for here and
+//! sends what is decided here.
+//!
+//! - A [`catalogue`] is a list of [derivations](derivation), each a declaration of one of the [`kinds`].
+//! - [`plan`] says what a [`change`] asks for, as [effects](effect).
+//! - [`refresh`] says what an item should be that a bell told to look at.
+//! - [`whole`] says what all derived data should be, from the ground alone. It never calls the other two.
+
+pub mod catalogue;
+pub mod change;
+pub mod coalesce;
+pub mod derivation;
+pub mod effect;
+pub mod guard;
+pub mod kinds;
+pub mod plan;
+pub mod refresh;
+pub mod schema;
+pub mod value;
+pub mod whole;
+pub mod write;

@@ -15,11 +15,12 @@
 //! ```
 
 use crate::{
-    entity::{EntityKey, KeyField},
+    entity::EntityKey,
     error::{KeyError, Problem},
     escape,
     fields::Fields,
     key::{Key, SORT_KEY_BYTES_MAX},
+    key_field::KeyField,
 };
 
 /// Text of the type attribute of every counter. Stored, so it is stable.
@@ -45,6 +46,13 @@ pub struct CounterKey {
     pub derivation: String,
     /// Shard, below 100; 0 when the derivation is not sharded.
     pub shard: u32,
+}
+
+impl Default for CounterKey {
+    /// The key of no counter, which stands in a typed one until its own is read.
+    fn default() -> Self {
+        Self { target: Key::new("", ""), derivation: String::new(), shard: 0 }
+    }
 }
 
 impl CounterKey {

@@ -9,7 +9,6 @@ use crate::{
     item::{Item, text},
     key::{Key, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX},
     layout::Layout,
-    path::Path,
     template::Template,
 };
 
@@ -165,44 +164,6 @@ impl Definition {
             attributes.push((names.sk.clone(), sk));
         }
         attributes
-    }
-}
-
-/// A typed value that fills a field of a key.
-pub trait KeyField: Sized {
-    /// Its text.
-    fn to_text(&self) -> String;
-    /// The value of a text; `None` when it is none of this type.
-    fn from_text(text: &str) -> Option<Self>;
-}
-
-impl KeyField for String {
-    fn to_text(&self) -> String {
-        self.clone()
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        Some(text.to_owned())
-    }
-}
-
-impl KeyField for Path {
-    fn to_text(&self) -> String {
-        self.to_string()
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-}
-
-impl KeyField for u32 {
-    fn to_text(&self) -> String {
-        self.to_string()
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        text.parse().ok()
     }
 }
 

@@ -29,6 +29,7 @@ pub mod escape;
 pub mod fields;
 pub mod item;
 pub mod key;
+pub mod key_field;
 pub mod layout;
 mod macros;
 pub mod path;

@@ -31,7 +31,7 @@ macro_rules! id {
             }
         }
 
-        impl $crate::entity::KeyField for $name {
+        impl $crate::key_field::KeyField for $name {
             fn to_text(&self) -> String {
                 self.0.clone()
             }
@@ -100,11 +100,11 @@ macro_rules! entity {
 
         impl $crate::entity::EntityKey for $key {
             fn fields(&self) -> $crate::fields::Fields {
-                [$(($key_name, $crate::entity::KeyField::to_text(&self.$key_field))),*].into_iter().collect()
+                [$(($key_name, $crate::key_field::KeyField::to_text(&self.$key_field))),*].into_iter().collect()
             }
 
             fn from_fields(fields: &$crate::fields::Fields) -> Option<Self> {
-                Some(Self { $($key_field: $crate::entity::KeyField::from_text(fields.get($key_name)?)?,)* })
+                Some(Self { $($key_field: $crate::key_field::KeyField::from_text(fields.get($key_name)?)?,)* })
             }
         }
 

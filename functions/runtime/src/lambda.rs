@@ -1,0 +1,64 @@
+//! A function in Lambda.
+
+use std::sync::Arc;
+
+use engine::batch::Engine;
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use serde_json::{Value, value::RawValue};
+use store::Store;
+
+use crate::{
+    config::{Config, sdk_config},
+    handler::{Function, dynamo, engine, response},
+    logging,
+};
+
+/// How long an invocation may take where the deadline is not to be believed, in milliseconds: `cargo lambda` gives one
+/// that lies in 1970.
+const INVOCATION_MS: u64 = 60_000;
+
+/// Runs a function until Lambda ends it.
+///
+/// # Errors
+///
+/// What keeps it from starting, in one line, or what the runtime ended with.
+pub async fn run(function: Function) -> Result<(), Error> {
+    logging::for_function();
+    let config = Config::from_env()?;
+    let client = aws_sdk_dynamodb::Client::new(&sdk_config().await);
+    let (schema, _) = crate::handler::shipped()?;
+    let engine = Arc::new(engine(function, dynamo(client, &schema, &config))?);
+    lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| {
+        let engine = Arc::clone(&engine);
+        Box::pin(async move { handle(&engine, function, event).await })
+    }))
+    .await
+}
+
+async fn handle<S: Store>(
+    engine: &Engine<S>,
+    function: Function,
+    event: LambdaEvent<Box<RawValue>>,
+) -> Result<Value, Error> {
+    let now_ms = engine.clock().now_ms();
+    let deadline_ms = Some(event.context.deadline).filter(|deadline| *deadline > now_ms);
+    let handled = engine.handle(event.payload.get(), deadline_ms.unwrap_or(now_ms + INVOCATION_MS)).await?;
+    let account = &handled.account;
+    tracing::info!(
+        %function,
+        request_id = event.context.request_id,
+        records = account.n_records,
+        changes = account.n_changes,
+        echoes = account.n_echoes,
+        ignored = account.n_ignored,
+        duplicates = account.n_duplicates,
+        writes = account.commits.len(),
+        write_units = account.commits.iter().map(|commit| commit.units).sum::<f64>(),
+        retries = account.n_retries,
+        parked = account.parked.len(),
+        failed_from = handled.failed_from,
+        cause = account.undone.values().next(),
+        "handled a batch"
+    );
+    Ok(response(&handled))
+}

@@ -1,0 +1,110 @@
+//! A change: one stream record, decoded.
+
+use keys::{item::Item, key::Key};
+
+use crate::{
+    schema::{Image, Schema, Seen, Unreadable},
+    value::{same, same_item},
+};
+
+/// One stream record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// Id of the event: the same at every delivery of this record, and at no other record's.
+    pub id: String,
+    /// Sequence number: the order within a shard, and what a partial response names.
+    pub sequence_number: String,
+    /// Key of the item.
+    pub key: Key,
+    /// The item before and after.
+    pub images: Images,
+}
+
+/// The item before and after a change; one of them is there.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Images {
+    /// The item was made.
+    Inserted(Item),
+    /// The item was changed.
+    Modified {
+        /// As it was.
+        old: Item,
+        /// As it is.
+        new: Item,
+    },
+    /// The item was removed, by a client or by its time to live.
+    Removed(Item),
+}
+
+impl Change {
+    /// The item as it was.
+    #[must_use]
+    pub fn old_image(&self) -> Option<&Item> {
+        match &self.images {
+            Images::Inserted(_) => None,
+            Images::Modified { old, .. } | Images::Removed(old) => Some(old),
+        }
+    }
+
+    /// The item as it is.
+    #[must_use]
+    pub fn new_image(&self) -> Option<&Item> {
+        match &self.images {
+            Images::Inserted(new) | Images::Modified { new, .. } => Some(new),
+            Images::Removed(_) => None,
+        }
+    }
+
+    /// Do the images differ? Some emulators make a record of a write that changes nothing.
+    #[must_use]
+    pub fn differs(&self) -> bool {
+        match &self.images {
+            Images::Modified { old, new } => !same_item(old, new),
+            Images::Inserted(_) | Images::Removed(_) => true,
+        }
+    }
+}
+
+/// A change as the schema sees it: images that are of no declared entity are not there.
+#[derive(Clone, Debug)]
+pub struct Sight<'a> {
+    /// As it was, where that is an item of a declared entity.
+    pub old: Option<Image<'a>>,
+    /// As it is, where that is an item of a declared entity.
+    pub new: Option<Image<'a>>,
+    /// Why the item as it is cannot be read, though its entity is declared.
+    pub misfit: Option<Unreadable>,
+    /// Did the item as it was not fit its declaration?
+    pub was_misfit: bool,
+}
+
+impl<'a> Sight<'a> {
+    /// Looks at a change.
+    #[must_use]
+    pub fn of(schema: &'a Schema, change: &'a Change) -> Self {
+        let see = |item: Option<&'a Item>| item.map_or(Seen::Untyped, |item| schema.see(&change.key, item));
+        let (old, was_misfit) = match see(change.old_image()) {
+            Seen::Known(image) => (Some(image), false),
+            Seen::Misfit(_) => (None, true),
+            Seen::Untyped | Seen::Unknown => (None, false),
+        };
+        let (new, misfit) = match see(change.new_image()) {
+            Seen::Known(image) => (Some(image), None),
+            Seen::Misfit(why) => (None, Some(why)),
+            Seen::Untyped | Seen::Unknown => (None, None),
+        };
+        Self { old, new, misfit, was_misfit }
+    }
+
+    /// Only what is of this entity: a change of type removes the one entity and inserts the other.
+    #[must_use]
+    pub fn entity(&self, entity: &str) -> (Option<&Image<'a>>, Option<&Image<'a>>) {
+        (self.old.as_ref().filter(|image| image.is(entity)), self.new.as_ref().filter(|image| image.is(entity)))
+    }
+}
+
+/// Does an attribute differ between two images, an image that is not there having no attribute?
+#[must_use]
+pub fn attribute_differs(old: Option<&Image<'_>>, new: Option<&Image<'_>>, attribute: &str) -> bool {
+    !same(old.and_then(|image| image.attribute(attribute)), new.and_then(|image| image.attribute(attribute)))
+}

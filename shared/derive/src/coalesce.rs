@@ -1,0 +1,131 @@
+//! Coalescing: the additive effects of a whole batch, as few writes.
+//!
+//! All effects on one counter become one write. A batch is cut, in stream order, into chunks that each fit in one
+//! transaction together with what the ledger writes for their changes.
+//!
+//! Example: 100 changes of one counter are 99 receipts and one update, then one receipt and one update.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use keys::{counter, item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+
+use crate::{
+    schema::Schema,
+    write::{Action, TRANSACT_ACTIONS_MAX, Table, Write},
+};
+
+/// A change with what it adds, change by change: +1 and -1 on one counter are two changes, not none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// Position of the change in its batch.
+    pub position: usize,
+    /// Id of the event.
+    pub id: String,
+    /// What it adds.
+    pub amounts: Vec<Amount>,
+}
+
+/// What one change adds to one counter item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Amount {
+    /// The counter item.
+    pub counter: Key,
+    /// Position of the derivation in the catalogue.
+    pub derivation: usize,
+    /// What is added.
+    pub amount: i64,
+}
+
+/// Cuts a batch into chunks of at most 100 actions, of which each change costs one and each counter one.
+#[must_use]
+pub fn chunks(changes: Vec<Counted>) -> Vec<Vec<Counted>> {
+    let mut chunks = Vec::new();
+    let mut chunk: Vec<Counted> = Vec::new();
+    let mut counters: BTreeSet<Key> = BTreeSet::new();
+    for change in changes {
+        let more: BTreeSet<Key> = change.amounts.iter().map(|amount| amount.counter.clone()).collect();
+        let n_counters = counters.union(&more).count();
+        if !chunk.is_empty() && chunk.len() + 1 + n_counters > TRANSACT_ACTIONS_MAX {
+            chunks.push(std::mem::take(&mut chunk));
+            counters.clear();
+        }
+        counters.extend(more);
+        chunk.push(change);
+    }
+    if !chunk.is_empty() {
+        chunks.push(chunk);
+    }
+    chunks
+}
+
+/// The writes that add a chunk's amounts: one for each counter whose sum is not zero, with the derivation it is of.
+#[must_use]
+pub fn counter_writes(schema: &Schema, chunk: &[Counted]) -> Vec<(Write, usize)> {
+    let mut sums: BTreeMap<&Key, (i64, usize)> = BTreeMap::new();
+    for amount in chunk.iter().flat_map(|change| &change.amounts) {
+        sums.entry(&amount.counter).or_insert((0, amount.derivation)).0 += amount.amount;
+    }
+    let entity_type = AttributeValue::S(counter::COUNTER.to_owned());
+    let write = |key: &Key, amount: i64| Write {
+        table: Table::Main,
+        key: key.clone(),
+        action: Action::Update {
+            set: Item::from([(schema.layout.entity_type.clone(), entity_type.clone())]),
+            remove: BTreeSet::new(),
+            add: BTreeMap::from([(counter::VALUE.to_owned(), amount)]),
+        },
+        guard: None,
+    };
+    let differing = sums.into_iter().filter(|(_, (amount, _))| *amount != 0);
+    differing.map(|(key, (amount, derivation))| (write(key, amount), derivation)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(position: usize, counters: &[&str]) -> Counted {
+        let amount = |counter: &&str| Amount { counter: Key::new(*counter, "C"), derivation: 0, amount: 1 };
+        Counted { position, id: position.to_string(), amounts: counters.iter().map(amount).collect() }
+    }
+
+    #[test]
+    fn a_chunk_holds_99_changes_of_one_counter() {
+        let chunks = chunks((0..100).map(|at| counted(at, &["a"])).collect());
+        assert_eq!(chunks.iter().map(Vec::len).collect::<Vec<_>>(), [99, 1]);
+    }
+
+    #[test]
+    fn a_chunk_holds_50_changes_of_50_counters() {
+        let names: Vec<String> = (0..100).map(|at| at.to_string()).collect();
+        let changes = names.iter().enumerate().map(|(at, name)| counted(at, &[name.as_str()])).collect();
+        assert_eq!(chunks(changes).iter().map(Vec::len).collect::<Vec<_>>(), [50, 50]);
+    }
+
+    #[test]
+    fn chunks_follow_stream_order_and_lose_nothing() {
+        let changes: Vec<Counted> = (0..250).map(|at| counted(at, &["a", ["b", "c", "d"][at % 3]])).collect();
+        let positions: Vec<usize> = chunks(changes).into_iter().flatten().map(|change| change.position).collect();
+        assert_eq!(positions, (0..250).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn amounts_on_one_counter_become_one_write_and_a_zero_sum_none() {
+        let schema = Schema::new(
+            keys::layout::Layout {
+                pk: "PK".into(),
+                sk: "SK".into(),
+                entity_type: "EntityType".into(),
+                time_to_live: None,
+                indexes: Vec::new(),
+            },
+            [],
+        );
+        let mut down = counted(2, &["a"]);
+        down.amounts[0].amount = -1;
+        let writes = counter_writes(&schema, &[counted(0, &["a"]), counted(1, &["b"]), down]);
+        let keys: Vec<&str> = writes.iter().map(|(write, _)| write.key.pk.as_str()).collect();
+        assert_eq!(keys, ["b"]);
+    }
+}

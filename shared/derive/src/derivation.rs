@@ -1,0 +1,218 @@
+//! Derivations: declarations of what is derived from what, and what a kind of derivation must be able to say.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+use keys::{item::Item, key::Key};
+
+use crate::{
+    change::Sight,
+    effect::Effect,
+    refresh::{Computed, Source, Sources, Target},
+    schema::{Image, Schema, Unreadable},
+    value::same,
+    write::Wanted,
+};
+
+/// One declared rule.
+#[derive(Clone, Debug)]
+pub struct Derivation {
+    /// Its row in the table's design, such as `D-03`.
+    pub id: String,
+    /// Its name, which stands in counter keys and metrics: stored, so it is stable.
+    pub name: String,
+    /// What it does.
+    pub kind: Arc<dyn Kind>,
+}
+
+impl Derivation {
+    /// A derivation of a kind.
+    pub fn new(id: &str, name: &str, kind: impl Kind + 'static) -> Self {
+        Self { id: id.to_owned(), name: name.to_owned(), kind: Arc::new(kind) }
+    }
+}
+
+/// Why a kind's effects are right under repeats and reordering, and so which function runs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// Effects are differences that commute; the ledger counts each change once.
+    Additive,
+    /// Effects are bells; what to write is read when it is written.
+    LevelTriggered,
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Additive => "additive",
+            Self::LevelTriggered => "level-triggered",
+        })
+    }
+}
+
+/// A part of an entity's items.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Part {
+    /// The entity.
+    pub entity: String,
+    /// Which part.
+    pub of: PartOf,
+}
+
+/// Which part of an item.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PartOf {
+    /// That it exists.
+    Existence,
+    /// One attribute.
+    Attribute(String),
+    /// All attributes but these.
+    AllBut(BTreeSet<String>),
+}
+
+impl Part {
+    /// An attribute of an entity's items.
+    #[must_use]
+    pub fn attribute(entity: &str, name: &str) -> Self {
+        Self { entity: entity.to_owned(), of: PartOf::Attribute(name.to_owned()) }
+    }
+
+    /// The existence of an entity's items.
+    #[must_use]
+    pub fn existence(entity: &str) -> Self {
+        Self { entity: entity.to_owned(), of: PartOf::Existence }
+    }
+
+    /// Do these two parts have something in common?
+    #[must_use]
+    pub fn meets(&self, other: &Self) -> bool {
+        self.entity == other.entity
+            && match (&self.of, &other.of) {
+                (PartOf::Attribute(name), PartOf::AllBut(but)) | (PartOf::AllBut(but), PartOf::Attribute(name)) => {
+                    !but.contains(name)
+                }
+                (PartOf::AllBut(_), PartOf::AllBut(_)) => true,
+                (a, b) => a == b,
+            }
+    }
+
+    /// Does a change differ in this part?
+    #[must_use]
+    pub fn differs(&self, sight: &Sight<'_>) -> bool {
+        let (old, new) = sight.entity(&self.entity);
+        if old.is_some() != new.is_some() {
+            return true;
+        }
+        let (Some(old), Some(new)) = (old, new) else { return false };
+        let differs = |name: &String| !same(old.attribute(name), new.attribute(name));
+        match &self.of {
+            PartOf::Existence => false,
+            PartOf::Attribute(name) => differs(name),
+            PartOf::AllBut(but) => {
+                old.item.keys().chain(new.item.keys()).any(|name| !but.contains(name) && differs(name))
+            }
+        }
+    }
+}
+
+/// What a derivation takes part in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// What its values depend on.
+    pub reads: Vec<Part>,
+    /// What it writes.
+    pub writes: Vec<Part>,
+}
+
+/// A derived item, or part of one, as the definition says it should be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Derived {
+    /// A count of a target.
+    Count {
+        /// The target.
+        target: Key,
+        /// How many.
+        value: i64,
+        /// Is it a lower bound only, since the sources may be gone?
+        at_least: bool,
+    },
+    /// A whole item.
+    Item {
+        /// Its key.
+        key: Key,
+        /// Its attributes, those of other derivations left out.
+        item: Item,
+    },
+    /// Attributes of an item that exists.
+    Attributes {
+        /// The item's key.
+        key: Key,
+        /// The attributes.
+        attributes: Vec<Wanted>,
+    },
+}
+
+/// All items of a table by key, in the definition's hands.
+pub type Items = BTreeMap<Key, Item>;
+
+/// Counts by target and derivation, in the definition's hands.
+pub type Counts = BTreeMap<(Key, String), i64>;
+
+/// The code behind a family of derivations.
+///
+/// It says one thing twice. [`plan`](Kind::plan) is incremental: one change in, effects out.
+/// [`derive`](Kind::derive) is whole: all items in, derived items out, by the dullest loop that can be written.
+/// Neither calls the other, and they must agree.
+pub trait Kind: fmt::Debug + Send + Sync {
+    /// The kind's name.
+    fn kind(&self) -> &'static str;
+
+    /// Which family it is of.
+    fn family(&self) -> Family;
+
+    /// Can its derived values not be told from the ground alone?
+    fn is_history(&self) -> bool {
+        false
+    }
+
+    /// What it reads and writes.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says which declared name the schema does not have.
+    fn reach(&self, schema: &Schema) -> Result<Reach, String>;
+
+    /// What a change asks for.
+    fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect>;
+
+    /// Can the item, as it is now, not be interpreted?
+    fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable>;
+
+    /// What all of its derived data should be. `items` holds the ground, and what derivations before it derived.
+    fn derive(&self, name: &str, schema: &Schema, items: &Items, counts: &Counts) -> Vec<Derived>;
+
+    /// How to look at an item; only the level-triggered do.
+    fn refresh(&self) -> Option<&dyn Refresh> {
+        None
+    }
+}
+
+/// How a level-triggered kind looks at an item.
+pub trait Refresh: fmt::Debug + Send + Sync {
+    /// Entity of the items that it writes into.
+    fn target(&self) -> &str;
+
+    /// Does it make the whole item?
+    fn makes_item(&self) -> bool {
+        false
+    }
+
+    /// What must be read to compute its part of an item.
+    fn sources(&self, schema: &Schema, target: &Target<'_>) -> Vec<Source>;
+
+    /// Its part of an item, from what was read.
+    fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed;
+}

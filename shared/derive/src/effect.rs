@@ -1,0 +1,54 @@
+//! Effects: what one change asks of one derived item.
+
+use keys::key::Key;
+
+use crate::{schema::Unreadable, write::Query};
+
+/// What a change asks for, on behalf of one derivation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Adds to a counter: additive, counts once a change.
+    Add(Add),
+    /// Rings the bell of an item: look whether its derived part is right.
+    Look(Bell),
+    /// Rings the bells of all items that a query finds.
+    Find(Find),
+    /// The item cannot be interpreted: list it for a person, until it can.
+    List {
+        /// What is wrong; `None` takes the item off the list.
+        unreadable: Option<Unreadable>,
+    },
+}
+
+/// An amount to add to the counter of a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Add {
+    /// The item that the count is about; it need not exist.
+    pub target: Key,
+    /// How many shards its counter has.
+    pub n_shards: u32,
+    /// What to add.
+    pub amount: i64,
+}
+
+/// An item to look at. It says which, never what to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bell {
+    /// The item, which need not exist.
+    pub item: Key,
+    /// Its entity.
+    pub entity: String,
+    /// Sources that the change names, for an item that keeps a list of those that claim it.
+    pub named: Vec<Key>,
+}
+
+/// Items to look for, and to look at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Find {
+    /// Where they are found.
+    pub query: Query,
+    /// Entity of the items that the query finds.
+    pub via: String,
+    /// Entity of the items to look at: the same, or one whose key is made of the other's fields.
+    pub target: String,
+}

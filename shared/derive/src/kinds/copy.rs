@@ -1,0 +1,213 @@
+//! Copy: attributes of one item, carried by all items that name it.
+//!
+//! *Keeps true*: an item that names a source holds the source's attributes as they are; what the source lacks, the
+//! item lacks, and a source that does not exist lacks everything. *From* a source whose attributes changed *to* a look
+//! at all items that name it; *from* an item that was made, that names another source now, or whose copy changed, *to*
+//! a look at that item.
+//!
+//! *Level-triggered.* The source is read when the copy is written, so the newest value wins whatever the order of
+//! bells. An item that arrives before its source, or while a rename is fanned out, rings its own bell.
+//!
+//! *Example*: Ann becomes Anna. The change of `USER#ann / PROFILE` finds her comments by the index, `GSI1PK =
+//! USER#ann` and `begins_with(GSI1SK, "COMMENT#")`, and each is looked at.
+
+use keys::{entity::KeyTemplate, fields::Fields, key::Key};
+
+use crate::{
+    change::{Sight, attribute_differs},
+    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach, Refresh},
+    effect::{Bell, Effect, Find},
+    kinds::{Link, declares, entity},
+    refresh::{Computed, Source, Sources, Target},
+    schema::{Image, Schema, Unreadable},
+    write::{Query, Wanted},
+};
+
+/// The declaration of a copy.
+#[derive(Clone, Debug)]
+pub struct Copy {
+    /// Entity that is copied from.
+    pub source: String,
+    /// Entity that is copied to.
+    pub target: String,
+    /// How the source's key is made from the target's fields.
+    pub link: Link,
+    /// Pairs of (attribute of the source, attribute of the target).
+    pub attributes: Vec<(String, String)>,
+    /// How the targets of a source are found.
+    pub found: Found,
+}
+
+/// How the items that name a source are found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Entity of the items that are queried: the targets, or items whose fields hold the keys of the targets.
+    pub via: String,
+    /// The index that is queried; the table itself where there is none.
+    pub index: Option<String>,
+    /// Pairs of (field of the queried key, field of the source's key).
+    pub by: Link,
+}
+
+impl Found {
+    fn template<'a>(&self, schema: &'a Schema) -> Result<&'a KeyTemplate, String> {
+        let via = entity(schema, &self.via)?;
+        let Some(name) = &self.index else { return Ok(&via.key) };
+        let index = via.indexes.iter().find(|index| index.index == *name);
+        index.map(|index| &index.key).ok_or_else(|| format!("{} is not in the index {name}", self.via))
+    }
+
+    fn query(&self, schema: &Schema, source: &Fields) -> Option<Query> {
+        let fields: Fields = self.by.0.iter().filter_map(|(to, from)| Some((to, source.get(from)?))).collect();
+        let template = self.template(schema).ok()?;
+        let (pk, sk_prefix) = (template.pk.build(&fields).ok()?, template.sk.prefix(&fields).ok()?);
+        Some(Query { index: self.index.clone(), pk, sk_prefix })
+    }
+}
+
+impl Copy {
+    fn bell(&self, item: Key) -> Effect {
+        Effect::Look(Bell { item, entity: self.target.clone(), named: Vec::new() })
+    }
+
+    /// The source changed: find all that name it.
+    fn source_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Effect> {
+        let (old, new) = sight.entity(&self.source);
+        let differs = self.attributes.iter().any(|(from, _)| attribute_differs(old, new, from));
+        let source = new.or(old).filter(|_| differs)?;
+        let query = self.found.query(schema, source.key_fields())?;
+        Some(Effect::Find(Find { query, via: self.found.via.clone(), target: self.target.clone() }))
+    }
+
+    /// The target was made, names another source now, or its copy changed: look at it.
+    fn target_changed(&self, sight: &Sight<'_>) -> Option<Effect> {
+        let (old, new) = sight.entity(&self.target);
+        let names = self.link.from_fields().chain(self.attributes.iter().map(|(_, to)| to.as_str()));
+        let new = new?;
+        let rings = old.is_none() || names.into_iter().any(|name| attribute_differs(old, Some(new), name));
+        rings.then(|| self.bell(new.key.clone()))
+    }
+
+    /// An item was made through which a target is found: look at that target.
+    fn via_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Effect> {
+        if self.found.via == self.target {
+            return None;
+        }
+        let (old, new) = sight.entity(&self.found.via);
+        let target = through(schema, new?, &self.target)?;
+        let led = old.and_then(|old| through(schema, old, &self.target));
+        (led.as_ref() != Some(&target)).then(|| self.bell(target))
+    }
+
+    fn source_key(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<Key>, Unreadable> {
+        match schema.entity(&self.source) {
+            Some(source) => self.link.key(source, image),
+            None => Ok(None),
+        }
+    }
+
+    fn wanted(&self, schema: &Schema, source: Option<&Key>, item: Option<&keys::item::Item>) -> Vec<Wanted> {
+        let source =
+            source.zip(item).filter(|(key, item)| schema.image(key, item).is_some_and(|image| image.is(&self.source)));
+        let wanted = |(from, to): &(String, String)| Wanted {
+            name: to.clone(),
+            value: source.and_then(|(_, item)| item.get(from).cloned()),
+            zero_is_absent: false,
+        };
+        self.attributes.iter().map(wanted).collect()
+    }
+}
+
+/// The item that a found item leads to: its key is made of the found item's fields of the same names.
+#[must_use]
+pub fn through(schema: &Schema, via: &Image<'_>, target: &str) -> Option<Key> {
+    if via.is(target) {
+        return Some(via.key.clone());
+    }
+    let definition = schema.entity(target)?;
+    let names = definition.key.field_names();
+    let fields: Option<Fields> = names.into_iter().map(|name| Some((name, via.field(name).ok()??))).collect();
+    definition.build(&fields?).ok()
+}
+
+impl Kind for Copy {
+    fn kind(&self) -> &'static str {
+        "copy"
+    }
+
+    fn family(&self) -> Family {
+        Family::LevelTriggered
+    }
+
+    fn reach(&self, schema: &Schema) -> Result<Reach, String> {
+        let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
+        self.link.check(source, target)?;
+        declares(target, self.attributes.iter().map(|(_, to)| to.as_str()))?;
+        let template = self.found.template(schema)?;
+        if let Some(name) =
+            template.pk.field_names().iter().find(|name| !self.found.by.0.iter().any(|(to, _)| to == *name))
+        {
+            return Err(format!("nothing gives {name} of the key by which the targets are found"));
+        }
+        let via = entity(schema, &self.found.via)?;
+        let known = via.key.field_names();
+        if let Some(name) = target
+            .key
+            .field_names()
+            .into_iter()
+            .find(|name| !known.contains(name) && !via.attributes.iter().any(|a| a == name))
+        {
+            return Err(format!("a found {} does not lead to a {}: it has no {name}", via.name, target.name));
+        }
+        let mut reads = vec![Part::existence(&self.source), Part::existence(&self.target)];
+        reads.extend(self.attributes.iter().map(|(from, _)| Part::attribute(&self.source, from)));
+        reads.extend(self.link.from_fields().map(|name| Part::attribute(&self.target, name)));
+        let writes = self.attributes.iter().map(|(_, to)| Part::attribute(&self.target, to)).collect();
+        Ok(Reach { reads, writes })
+    }
+
+    fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
+        let rung = [self.source_changed(schema, sight), self.target_changed(sight), self.via_changed(schema, sight)];
+        rung.into_iter().flatten().collect()
+    }
+
+    fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
+        if !image.is(&self.target) {
+            return None;
+        }
+        self.source_key(schema, image).err()
+    }
+
+    fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
+        let mut derived = Vec::new();
+        for (key, item) in items {
+            let Some(image) = schema.image(key, item).filter(|image| image.is(&self.target)) else { continue };
+            let source = self.source_key(schema, &image).ok().flatten();
+            let found = source.as_ref().and_then(|source| items.get(source));
+            let attributes = self.wanted(schema, source.as_ref(), found);
+            derived.push(Derived::Attributes { key: key.clone(), attributes });
+        }
+        derived
+    }
+
+    fn refresh(&self) -> Option<&dyn Refresh> {
+        Some(self)
+    }
+}
+
+impl Refresh for Copy {
+    fn target(&self) -> &str {
+        &self.target
+    }
+
+    fn sources(&self, schema: &Schema, target: &Target<'_>) -> Vec<Source> {
+        let key = target.image(schema).and_then(|image| self.source_key(schema, &image).ok().flatten());
+        key.map(Source::Item).into_iter().collect()
+    }
+
+    fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed {
+        let key = target.image(schema).and_then(|image| self.source_key(schema, &image).ok().flatten());
+        let item = key.as_ref().and_then(|key| sources.item(key));
+        Computed::Attributes(self.wanted(schema, key.as_ref(), item))
+    }
+}

@@ -1,0 +1,127 @@
+//! Display: a count, shown as an attribute of the item that it is about.
+//!
+//! *Keeps true*: the attribute of an existing target is the sum of its counter's shards; a sum of zero is no attribute.
+//! *From* a counter that changed, or a target that was made or whose display changed, *to* a look at the target.
+//!
+//! *Level-triggered.* The counters are the authority and are read when the display is written, so any order of bells
+//! ends at the newest sum, and a put over the target that takes the display away rings the bell that brings it back.
+//!
+//! *Example*: the counter `USER#bob / PROFILE#COUNT#follower-count#03` goes from 4 to 5. Look at `USER#bob / PROFILE`:
+//! its shards add up to 12, `FollowerCount` is 11, so it becomes 12.
+
+use keys::{counter::CounterKey, key::Key};
+
+use crate::{
+    change::{Sight, attribute_differs},
+    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach, Refresh},
+    effect::{Bell, Effect},
+    kinds::{count::COUNTER, declares, entity},
+    refresh::{Computed, Source, Sources, Target, display_value},
+    schema::{Image, Schema, Unreadable},
+    value::same,
+    write::Wanted,
+};
+
+/// The declaration of a display.
+#[derive(Clone, Debug)]
+pub struct Display {
+    /// Name of the derivation that counts.
+    pub count: String,
+    /// Entity of the items that show it.
+    pub target: String,
+    /// Attribute that shows it.
+    pub attribute: String,
+}
+
+impl Display {
+    fn wanted(&self, count: i64) -> Wanted {
+        Wanted { name: self.attribute.clone(), value: display_value(count), zero_is_absent: true }
+    }
+
+    fn bell(&self, item: Key) -> Effect {
+        Effect::Look(Bell { item, entity: self.target.clone(), named: Vec::new() })
+    }
+
+    /// The target of a changed counter, when it is this display's.
+    fn counted(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Key> {
+        let (old, new) = sight.entity(COUNTER);
+        let key = new.or(old)?.key;
+        let counter = CounterKey::parse(key).filter(|counter| counter.derivation == self.count)?;
+        let value = |image: Option<&Image<'_>>| image.and_then(|image| image.attribute(keys::counter::VALUE).cloned());
+        let differs = !same(value(old).as_ref(), value(new).as_ref());
+        let shown = schema.entity(&self.target)?.key.parse_key(&counter.target).is_some();
+        (differs && shown).then_some(counter.target)
+    }
+}
+
+impl Kind for Display {
+    fn kind(&self) -> &'static str {
+        "display"
+    }
+
+    fn family(&self) -> Family {
+        Family::LevelTriggered
+    }
+
+    fn reach(&self, schema: &Schema) -> Result<Reach, String> {
+        declares(entity(schema, &self.target)?, [self.attribute.as_str()])?;
+        entity(schema, COUNTER)?;
+        Ok(Reach {
+            reads: vec![Part::existence(&self.target), Part::attribute(COUNTER, &self.count)],
+            writes: vec![Part::attribute(&self.target, &self.attribute)],
+        })
+    }
+
+    fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
+        let (old, new) = sight.entity(&self.target);
+        if let Some(target) = self.counted(schema, sight) {
+            return vec![self.bell(target)];
+        }
+        match new {
+            Some(new) if old.is_none() || attribute_differs(old, Some(new), &self.attribute) => {
+                vec![self.bell(new.key.clone())]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
+        let counter = CounterKey::parse(image.key).filter(|_| image.is(COUNTER))?;
+        let ours =
+            counter.derivation == self.count && schema.entity(&self.target)?.key.parse_key(&counter.target).is_some();
+        let value = image.attribute(keys::counter::VALUE);
+        (ours && value.and_then(crate::value::whole_number).is_none()).then(|| Unreadable {
+            attribute: keys::counter::VALUE.to_owned(),
+            why: "is not a whole number of type N".to_owned(),
+        })
+    }
+
+    fn derive(&self, _name: &str, schema: &Schema, items: &Items, counts: &Counts) -> Vec<Derived> {
+        let mut derived = Vec::new();
+        for (key, item) in items {
+            if schema.image(key, item).is_some_and(|image| image.is(&self.target)) {
+                let count = counts.get(&(key.clone(), self.count.clone())).copied().unwrap_or(0);
+                derived.push(Derived::Attributes { key: key.clone(), attributes: vec![self.wanted(count)] });
+            }
+        }
+        derived
+    }
+
+    fn refresh(&self) -> Option<&dyn Refresh> {
+        Some(self)
+    }
+}
+
+impl Refresh for Display {
+    fn target(&self) -> &str {
+        &self.target
+    }
+
+    fn sources(&self, _schema: &Schema, target: &Target<'_>) -> Vec<Source> {
+        vec![Source::Counters(target.key.clone())]
+    }
+
+    fn compute(&self, _schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed {
+        Computed::Attributes(vec![self.wanted(sources.count(target.key, &self.count))])
+    }
+}

@@ -1,0 +1,253 @@
+//! Mirror: an item that stands under another key as well, so that it can be found from the other side.
+//!
+//! *Keeps true*: for every source item there is one mirror under the key that the source's fields make, holding the
+//! source's attributes and the fields of its key, and no mirror without a source. *From* a source that was put or
+//! removed, or whose mirrored attributes changed, *to* a look at its mirror; *from* a mirror that anybody made,
+//! changed or removed *to* a look at that mirror.
+//!
+//! *Level-triggered.* The source is read when the mirror is written. Where the mirror's key gives the source's key
+//! (Follow and Follower), that is the one source. Where a source can change its key (a post that is dated anew), the
+//! mirror keeps the list of the sources that claim it: looking reads all of those and all that the records named, the
+//! greatest key among the living wins, and with none living the mirror goes.
+//!
+//! Never mirrored: table and index keys, the type, derived attributes of either side, the time to live, and what the
+//! declaration leaves out. A mirror's own index keys are made from what it holds.
+//!
+//! *Example*: the Follow `USER#ann / FOLLOWS#bob` is removed. Look at `USER#bob / FOLLOWER#ann`: its source is not
+//! there, so it goes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use keys::{entity::Definition, fields::Fields, item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+
+use crate::{
+    change::Sight,
+    derivation::{Counts, Derived, Family, Items, Kind, Part, PartOf, Reach, Refresh},
+    effect::{Bell, Effect},
+    kinds::{Link, declares, entity},
+    refresh::{Computed, Source, Sources, Target},
+    schema::{Image, Schema, Unreadable},
+};
+
+/// Attribute of a mirror that lists the keys of the sources that claim it. Stored, so it is stable.
+pub const CLAIMS: &str = "Claims";
+
+/// The declaration of a mirror.
+#[derive(Clone, Debug)]
+pub struct Mirror {
+    /// Entity that is mirrored.
+    pub source: String,
+    /// Entity of the mirrors.
+    pub target: String,
+    /// How the mirror's key is made from the source's fields.
+    pub link: Link,
+    /// Attributes of the source that are left out.
+    pub except: Vec<String>,
+}
+
+impl Mirror {
+    fn definitions<'a>(&self, schema: &'a Schema) -> Option<(&'a Definition, &'a Definition)> {
+        Some((schema.entity(&self.source)?, schema.entity(&self.target)?))
+    }
+
+    /// The mirror's key of a source.
+    fn target_key(&self, schema: &Schema, source: &Image<'_>) -> Result<Option<Key>, Unreadable> {
+        match schema.entity(&self.target) {
+            Some(target) => self.link.key(target, source),
+            None => Ok(None),
+        }
+    }
+
+    /// Does a mirror's key give its source's key? Otherwise the mirror lists its claims.
+    fn lists_claims(&self, source: &Definition) -> bool {
+        source.key.field_names().iter().any(|name| !self.link.0.iter().any(|(_, from)| from == name))
+    }
+
+    /// The one source that a mirror's key gives.
+    fn source_of(&self, source: &Definition, target: &Definition, key: &Key) -> Option<Key> {
+        let fields = target.key.parse_key(key)?;
+        let fields: Fields = self.link.0.iter().filter_map(|(to, from)| Some((from, fields.get(to)?))).collect();
+        source.build(&fields).ok()
+    }
+
+    /// Attributes of the source that are not mirrored.
+    fn left_out(&self, schema: &Schema, source: &Definition, target: &Definition) -> BTreeSet<String> {
+        let layout = &schema.layout;
+        let mut left_out: BTreeSet<String> = self.except.iter().cloned().collect();
+        left_out.extend([layout.pk.clone(), layout.sk.clone(), layout.entity_type.clone()]);
+        left_out.extend(layout.time_to_live.clone());
+        left_out.extend(layout.indexes.iter().flat_map(|index| [index.pk.clone(), index.sk.clone()]));
+        left_out.extend(source.derived_attributes.iter().chain(&target.derived_attributes).cloned());
+        left_out
+    }
+
+    /// The whole mirror of a source, but for the attributes of other derivations.
+    fn mirrored(&self, schema: &Schema, key: &Key, source: &Image<'_>, claims: &[Key]) -> Option<Item> {
+        let (_, target) = self.definitions(schema)?;
+        let left_out = self.left_out(schema, source.definition, target);
+        let kept = source.item.iter().filter(|(name, _)| !left_out.contains(*name));
+        let mut item: Item = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let in_key = target.key.field_names();
+        for (name, value) in source.key_fields().iter().filter(|(name, _)| !in_key.contains(name)) {
+            item.insert(name.to_owned(), AttributeValue::S(value.to_owned()));
+        }
+        if self.lists_claims(source.definition) {
+            item.insert(CLAIMS.to_owned(), claims_value(schema, claims));
+        }
+        let fields = target.fields(key, &item).unwrap_or_default();
+        for (name, value) in target.index_attributes(&schema.layout, &fields) {
+            if let Some(value) = value {
+                item.insert(name, value);
+            }
+        }
+        item.insert(schema.layout.entity_type.clone(), AttributeValue::S(target.name.clone()));
+        item.extend(schema.layout.key_item(key));
+        Some(item)
+    }
+
+    fn bell(&self, item: Key, named: Vec<Key>) -> Effect {
+        Effect::Look(Bell { item, entity: self.target.clone(), named })
+    }
+
+    fn source_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
+        let (old, new) = sight.entity(&self.source);
+        let Some((source, target)) = self.definitions(schema) else { return Vec::new() };
+        let part = Part { entity: self.source.clone(), of: PartOf::AllBut(self.left_out(schema, source, target)) };
+        if !part.differs(sight) {
+            return Vec::new();
+        }
+        let key = |image: Option<&Image<'_>>| image.and_then(|image| self.target_key(schema, image).ok().flatten());
+        let mirrors: BTreeSet<Key> = [key(old), key(new)].into_iter().flatten().collect();
+        let named: Vec<Key> = new.or(old).map(|image| image.key.clone()).into_iter().collect();
+        mirrors.into_iter().map(|mirror| self.bell(mirror, named.clone())).collect()
+    }
+
+    fn target_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Effect> {
+        let (old, new) = sight.entity(&self.target);
+        let (_, target) = self.definitions(schema)?;
+        let others = target.derived_attributes.iter().filter(|name| *name != CLAIMS).cloned().collect();
+        let part = Part { entity: self.target.clone(), of: PartOf::AllBut(others) };
+        let image = new.or(old).filter(|_| part.differs(sight))?;
+        let named: BTreeSet<Key> =
+            [old, new].into_iter().flatten().flat_map(|image| claims(schema, image.item)).collect();
+        Some(self.bell(image.key.clone(), named.into_iter().collect()))
+    }
+}
+
+/// The claims that a mirror lists; what cannot be read as a key is none.
+fn claims(schema: &Schema, item: &Item) -> Vec<Key> {
+    let Some(AttributeValue::L(claims)) = item.get(CLAIMS) else { return Vec::new() };
+    let claim = |value: &AttributeValue| {
+        let AttributeValue::M(map) = value else { return None };
+        let text = |name: &str| match map.get(name) {
+            Some(AttributeValue::S(text)) => Some(text.clone()),
+            _ => None,
+        };
+        Some(Key { pk: text(&schema.layout.pk)?, sk: text(&schema.layout.sk)? })
+    };
+    claims.iter().filter_map(claim).collect()
+}
+
+fn claims_value(schema: &Schema, claims: &[Key]) -> AttributeValue {
+    let map = |key: &Key| AttributeValue::M(schema.layout.key_item(key).into_iter().collect());
+    AttributeValue::L(claims.iter().map(map).collect())
+}
+
+impl Kind for Mirror {
+    fn kind(&self) -> &'static str {
+        "mirror"
+    }
+
+    fn family(&self) -> Family {
+        Family::LevelTriggered
+    }
+
+    fn reach(&self, schema: &Schema) -> Result<Reach, String> {
+        let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
+        self.link.check(target, source)?;
+        if !target.derived {
+            return Err(format!("{} is not declared as derived", target.name));
+        }
+        if self.lists_claims(source) {
+            declares(target, [CLAIMS])?;
+        }
+        let all = PartOf::AllBut(self.left_out(schema, source, target));
+        let reads = vec![Part::existence(&self.source), Part { entity: self.source.clone(), of: all }];
+        let others = target.derived_attributes.iter().filter(|name| *name != CLAIMS).cloned().collect();
+        let rest = Part { entity: self.target.clone(), of: PartOf::AllBut(others) };
+        Ok(Reach { reads, writes: vec![Part::existence(&self.target), rest] })
+    }
+
+    fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
+        let mut effects = self.source_changed(schema, sight);
+        effects.extend(self.target_changed(schema, sight));
+        effects
+    }
+
+    fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
+        if !image.is(&self.source) {
+            return None;
+        }
+        self.target_key(schema, image).err()
+    }
+
+    fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
+        let mut claims: BTreeMap<Key, Vec<Key>> = BTreeMap::new();
+        for (key, item) in items {
+            let Some(image) = schema.image(key, item).filter(|image| image.is(&self.source)) else { continue };
+            if let Ok(Some(mirror)) = self.target_key(schema, &image) {
+                claims.entry(mirror).or_default().push(key.clone());
+            }
+        }
+        let mut derived = Vec::new();
+        for (key, claims) in claims {
+            let winner = claims.last().and_then(|winner| items.get_key_value(winner));
+            let image = winner.and_then(|(key, item)| schema.image(key, item));
+            if let Some(item) = image.and_then(|image| self.mirrored(schema, &key, &image, &claims)) {
+                derived.push(Derived::Item { key, item });
+            }
+        }
+        derived
+    }
+
+    fn refresh(&self) -> Option<&dyn Refresh> {
+        Some(self)
+    }
+}
+
+impl Refresh for Mirror {
+    fn target(&self) -> &str {
+        &self.target
+    }
+
+    fn makes_item(&self) -> bool {
+        true
+    }
+
+    fn sources(&self, schema: &Schema, target: &Target<'_>) -> Vec<Source> {
+        let Some((source, definition)) = self.definitions(schema) else { return Vec::new() };
+        if !self.lists_claims(source) {
+            return self.source_of(source, definition, target.key).map(Source::Item).into_iter().collect();
+        }
+        let held = target.item.map(|item| claims(schema, item)).unwrap_or_default();
+        let candidates: BTreeSet<Key> = held.into_iter().chain(target.named.iter().cloned()).collect();
+        candidates.into_iter().map(Source::Item).collect()
+    }
+
+    fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed {
+        let mut living: Vec<(Key, &Item)> = Vec::new();
+        for source in self.sources(schema, target) {
+            let Source::Item(key) = source else { continue };
+            let Some(item) = sources.item(&key) else { continue };
+            let image = schema.image(&key, item).filter(|image| image.is(&self.source));
+            let leads_here = image.is_some_and(|image| self.target_key(schema, &image) == Ok(Some(target.key.clone())));
+            if leads_here {
+                living.push((key, item));
+            }
+        }
+        let claims: Vec<Key> = living.iter().map(|(key, _)| key.clone()).collect();
+        let image = living.last().and_then(|(key, item)| schema.image(key, item));
+        Computed::Item(image.and_then(|image| self.mirrored(schema, target.key, &image, &claims)))
+    }
+}

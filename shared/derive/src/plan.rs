@@ -1,0 +1,68 @@
+//! Planning: what a change asks for, of all derivations of a function.
+
+use crate::{
+    catalogue::Catalogue,
+    change::{Change, Sight},
+    derivation::Family,
+    effect::Effect,
+    schema::{Schema, Seen, Unreadable},
+};
+
+/// What a change asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned {
+    /// What kind of record it is.
+    pub record: Record,
+    /// Effects, each with the position of its derivation in the catalogue.
+    pub effects: Vec<(usize, Effect)>,
+    /// What cannot be interpreted in an item of a declared entity whose key is of another form; for all derivations.
+    pub misfit: Option<Unreadable>,
+    /// Was the item such a one before, and is not any more?
+    pub mended: bool,
+}
+
+/// What kind of record a change is, for the account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Record {
+    /// Of a ground item, with a difference that a derivation reads.
+    Change,
+    /// Any other of a declared entity: our own writes coming back, and attributes that nobody reads.
+    Echo,
+    /// Of an item without a type.
+    Untyped,
+    /// Of an item of an entity that nobody declared.
+    Unknown,
+}
+
+/// What a change asks of the derivations of these families.
+#[must_use]
+pub fn plan(schema: &Schema, catalogue: &Catalogue, families: &[Family], change: &Change) -> Planned {
+    let sight = Sight::of(schema, change);
+    let record = record(schema, catalogue, change, &sight);
+    let mut effects = Vec::new();
+    if change.differs() {
+        let ours = catalogue.derivations().enumerate().filter(|(_, d)| families.contains(&d.kind.family()));
+        for (at, derivation) in ours {
+            effects.extend(derivation.kind.plan(schema, &sight).into_iter().map(|effect| (at, effect)));
+            let unreadable = |image: &Option<_>| image.as_ref().and_then(|i| derivation.kind.unreadable(schema, i));
+            let (was, is) = (unreadable(&sight.old), unreadable(&sight.new));
+            if was.is_some() || is.is_some() {
+                effects.push((at, Effect::List { unreadable: is }));
+            }
+        }
+    }
+    let mended = sight.was_misfit && sight.misfit.is_none();
+    Planned { record, effects, misfit: sight.misfit, mended }
+}
+
+fn record(schema: &Schema, catalogue: &Catalogue, change: &Change, sight: &Sight<'_>) -> Record {
+    if catalogue.reads_difference(sight) {
+        return Record::Change;
+    }
+    let item = change.new_image().or_else(|| change.old_image());
+    match item.map(|item| schema.see(&change.key, item)) {
+        Some(Seen::Known(_) | Seen::Misfit(_)) => Record::Echo,
+        Some(Seen::Unknown) => Record::Unknown,
+        Some(Seen::Untyped) | None => Record::Untyped,
+    }
+}

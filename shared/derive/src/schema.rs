@@ -1,0 +1,136 @@
+//! A schema: how a table is called and what its entities are.
+
+use std::collections::BTreeMap;
+
+use keys::{
+    entity::Definition,
+    fields::Fields,
+    item::{Item, text},
+    key::Key,
+    layout::Layout,
+};
+use serde_dynamo::AttributeValue;
+
+/// The names and entities of one table, as a value: the engine knows a table by nothing else.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    /// Names of attributes and indexes.
+    pub layout: Layout,
+    entities: BTreeMap<String, Definition>,
+}
+
+/// Why an item's value cannot be interpreted. Names the attribute, never the value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[error("{attribute}: {why}")]
+pub struct Unreadable {
+    /// The attribute at fault.
+    pub attribute: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// What an item is, as far as the schema can tell.
+#[derive(Clone, Debug)]
+pub enum Seen<'a> {
+    /// It has no type attribute of type S: it is none of ours.
+    Untyped,
+    /// Its entity is declared nowhere: it is none of ours.
+    Unknown,
+    /// It is an item of a declared entity.
+    Known(Image<'a>),
+    /// It says that it is of a declared entity, and its key is not of that entity's form.
+    Misfit(Unreadable),
+}
+
+/// An item of a declared entity, as it stands in an image or in the table.
+#[derive(Clone, Debug)]
+pub struct Image<'a> {
+    /// What items of its entity look like.
+    pub definition: &'a Definition,
+    /// Its primary key.
+    pub key: &'a Key,
+    /// Its attributes.
+    pub item: &'a Item,
+    fields: Fields,
+}
+
+impl Schema {
+    /// A schema of these entities.
+    #[must_use]
+    pub fn new(layout: Layout, definitions: impl IntoIterator<Item = Definition>) -> Self {
+        let entities = definitions.into_iter().map(|definition| (definition.name.clone(), definition)).collect();
+        Self { layout, entities }
+    }
+
+    /// The definition of an entity, by the text of its type attribute.
+    #[must_use]
+    pub fn entity(&self, name: &str) -> Option<&Definition> {
+        self.entities.get(name)
+    }
+
+    /// All entities, in order of their names.
+    pub fn entities(&self) -> impl Iterator<Item = &Definition> {
+        self.entities.values()
+    }
+
+    /// What an item is.
+    #[must_use]
+    pub fn see<'a>(&'a self, key: &'a Key, item: &'a Item) -> Seen<'a> {
+        let Some(name) = text(item, &self.layout.entity_type) else { return Seen::Untyped };
+        let Some(definition) = self.entity(name) else { return Seen::Unknown };
+        match definition.key.parse_key(key) {
+            Some(fields) => Seen::Known(Image { definition, key, item, fields }),
+            None => Seen::Misfit(Unreadable {
+                attribute: format!("{}, {}", self.layout.pk, self.layout.sk),
+                why: format!("the key of a {name} has the form {} / {}", definition.key.pk, definition.key.sk),
+            }),
+        }
+    }
+
+    /// The item, when it is of a declared entity.
+    #[must_use]
+    pub fn image<'a>(&'a self, key: &'a Key, item: &'a Item) -> Option<Image<'a>> {
+        match self.see(key, item) {
+            Seen::Known(image) => Some(image),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Image<'a> {
+    /// Is it of this entity?
+    #[must_use]
+    pub fn is(&self, entity: &str) -> bool {
+        self.definition.name == entity
+    }
+
+    /// A field: of its key, else an attribute of type S. `None` when it has neither.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreadable`] when the attribute is there and is no text that a key can hold.
+    pub fn field(&self, name: &str) -> Result<Option<&str>, Unreadable> {
+        if let Some(value) = self.fields.get(name) {
+            return Ok(Some(value));
+        }
+        let unreadable = |why: &str| Unreadable { attribute: name.to_owned(), why: why.to_owned() };
+        match self.item.get(name) {
+            None => Ok(None),
+            Some(AttributeValue::S(text)) if text.is_empty() => Err(unreadable("is empty")),
+            Some(AttributeValue::S(text)) => Ok(Some(text)),
+            Some(_) => Err(unreadable("is not of type S")),
+        }
+    }
+
+    /// The fields of its key.
+    #[must_use]
+    pub fn key_fields(&self) -> &Fields {
+        &self.fields
+    }
+
+    /// The value of an attribute.
+    #[must_use]
+    pub fn attribute(&self, name: &str) -> Option<&'a AttributeValue> {
+        self.item.get(name)
+    }
+}

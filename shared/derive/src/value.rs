@@ -1,0 +1,119 @@
+//! When two attribute values are the same.
+//!
+//! By value, as DynamoDB compares them: a number whatever its form (`2.0` is `2`), a set and a map whatever their
+//! order. What is the same is never written again.
+
+use std::str::FromStr;
+
+use bigdecimal::{BigDecimal, Zero};
+use keys::item::Item;
+use serde_dynamo::AttributeValue;
+
+/// Longest text of a number that is read, in characters: 130 zeros, 38 digits, sign, point and exponent.
+const NUMBER_TEXT_MAX: usize = 180;
+
+/// Largest exponent that is read, either way. DynamoDB holds 1E-130 to 9.9E+125, with 38 digits.
+const EXPONENT_MAX: i64 = 170;
+
+/// Are these the same value? Two absent ones are.
+#[must_use]
+pub fn same(a: Option<&AttributeValue>, b: Option<&AttributeValue>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => a == b || same_value(a, b),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// Do these two items hold the same attributes with the same values?
+#[must_use]
+pub fn same_item(a: &Item, b: &Item) -> bool {
+    a.len() == b.len() && a.iter().all(|(name, value)| same(Some(value), b.get(name)))
+}
+
+/// Is this the number 0?
+#[must_use]
+pub fn is_zero(value: &AttributeValue) -> bool {
+    match value {
+        AttributeValue::N(text) => number(text).is_some_and(|number| number.is_zero()),
+        _ => false,
+    }
+}
+
+/// The whole number that a value is; `None` when it is another number, or none, or too large to count.
+#[must_use]
+pub fn whole_number(value: &AttributeValue) -> Option<i64> {
+    match value {
+        AttributeValue::N(text) => {
+            let number = number(text)?;
+            if !number.is_integer() {
+                return None;
+            }
+            i64::try_from(number.with_scale(0).into_bigint_and_exponent().0).ok()
+        }
+        _ => None,
+    }
+}
+
+fn same_value(a: &AttributeValue, b: &AttributeValue) -> bool {
+    match (a, b) {
+        (AttributeValue::N(a), AttributeValue::N(b)) => same_number(a, b),
+        (AttributeValue::L(a), AttributeValue::L(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_value(a, b))
+        }
+        (AttributeValue::M(a), AttributeValue::M(b)) => {
+            a.len() == b.len() && a.iter().all(|(name, a)| b.get(name).is_some_and(|b| same_value(a, b)))
+        }
+        (AttributeValue::Ss(a), AttributeValue::Ss(b)) => same_set(a, b, |a, b| a == b),
+        (AttributeValue::Bs(a), AttributeValue::Bs(b)) => same_set(a, b, |a, b| a == b),
+        (AttributeValue::Ns(a), AttributeValue::Ns(b)) => same_set(a, b, |a, b| same_number(a, b)),
+        (a, b) => a == b,
+    }
+}
+
+fn same_set<T>(a: &[T], b: &[T], same: impl Fn(&T, &T) -> bool) -> bool {
+    a.len() == b.len() && a.iter().all(|a| b.iter().any(|b| same(a, b)))
+}
+
+fn same_number(a: &str, b: &str) -> bool {
+    a == b || matches!((number(a), number(b)), (Some(a), Some(b)) if a == b)
+}
+
+/// Reads a number of DynamoDB's range; `None` for what DynamoDB would not hold, so that no text makes a huge number.
+fn number(text: &str) -> Option<BigDecimal> {
+    let number = BigDecimal::from_str(text).ok()?;
+    let (_, scale) = number.as_bigint_and_exponent();
+    (text.len() <= NUMBER_TEXT_MAX && (-EXPONENT_MAX..=EXPONENT_MAX).contains(&scale)).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn n(text: &str) -> AttributeValue {
+        AttributeValue::N(text.to_owned())
+    }
+
+    #[test]
+    fn values_are_compared_by_value() {
+        let set = |texts: &[&str]| AttributeValue::Ns(texts.iter().map(|&text| text.to_owned()).collect());
+        assert!(same(Some(&n("2.0")), Some(&n("2"))));
+        assert!(same(Some(&n("1e2")), Some(&n("100"))));
+        assert!(same(Some(&set(&["1", "2.0"])), Some(&set(&["2", "1"]))));
+        assert!(!same(Some(&n("2")), Some(&AttributeValue::S("2".to_owned()))));
+        assert!(!same(Some(&n("2")), None));
+        let list = |value| AttributeValue::L(vec![value]);
+        assert!(same(Some(&list(n("1.0"))), Some(&list(n("1")))));
+        assert!(same(None, None));
+    }
+
+    #[test]
+    fn whole_numbers_are_read_whatever_their_form() {
+        assert_eq!(whole_number(&n("2.0")), Some(2));
+        assert_eq!(whole_number(&n("-3E2")), Some(-300));
+        assert_eq!(whole_number(&n("0.5")), None);
+        assert_eq!(whole_number(&n("1e30")), None);
+        assert_eq!(whole_number(&n("1e999999999")), None);
+        assert!(is_zero(&n("0.00")));
+    }
+}

@@ -1,0 +1,135 @@
+//! Writes as data: what the engine sends, before anything is sent.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use keys::{item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+
+use crate::guard::Guard;
+
+/// Most actions of one transaction. Source: DynamoDB service quotas.
+pub const TRANSACT_ACTIONS_MAX: usize = 100;
+
+/// Largest item, names included, in bytes. Source: DynamoDB service quotas.
+pub const ITEM_BYTES_MAX: usize = 400 * 1024;
+
+/// Which of the service's two tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Table {
+    /// The application's table, which has the stream.
+    Main,
+    /// The ledger's table, which has none.
+    Ledger,
+}
+
+/// One write on one item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// Where.
+    pub table: Table,
+    /// The item.
+    pub key: Key,
+    /// What is done.
+    pub action: Action,
+    /// On which condition; none where any order of writes ends right.
+    pub guard: Option<Guard>,
+}
+
+/// What a write does to its item.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Puts the whole item. The attributes hold the key too.
+    Put(Item),
+    /// Changes some attributes; makes the item when it is not there.
+    Update {
+        /// Sets these attributes.
+        set: Item,
+        /// Removes these attributes.
+        remove: BTreeSet<String>,
+        /// Adds to these attributes of type N; one that is missing counts as 0.
+        add: BTreeMap<String, i64>,
+    },
+    /// Deletes the item.
+    Delete,
+}
+
+impl Write {
+    /// The item that it writes, as DynamoDB names it.
+    #[must_use]
+    pub fn target(&self) -> (Table, &Key) {
+        (self.table, &self.key)
+    }
+}
+
+/// Writes that happen together or not at all: between 1 and 100, each on another item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transaction(Vec<Write>);
+
+impl Transaction {
+    /// A transaction of these writes, in this order.
+    ///
+    /// # Errors
+    ///
+    /// [`TransactionError`] when DynamoDB would refuse it.
+    pub fn new(writes: Vec<Write>) -> Result<Self, TransactionError> {
+        if writes.is_empty() {
+            return Err(TransactionError::Empty);
+        }
+        if writes.len() > TRANSACT_ACTIONS_MAX {
+            return Err(TransactionError::TooMany { n_actions: writes.len() });
+        }
+        let mut targets = BTreeSet::new();
+        if let Some(twice) = writes.iter().find(|write| !targets.insert(write.target())) {
+            return Err(TransactionError::Twice { key: twice.key.clone() });
+        }
+        Ok(Self(writes))
+    }
+
+    /// The writes, in their order.
+    #[must_use]
+    pub fn writes(&self) -> &[Write] {
+        &self.0
+    }
+}
+
+/// Writes that make no transaction.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TransactionError {
+    /// There is no write.
+    #[error("a transaction needs a write")]
+    Empty,
+    /// There are more than DynamoDB takes.
+    #[error("a transaction of {n_actions} actions; the limit is {TRANSACT_ACTIONS_MAX}")]
+    TooMany {
+        /// How many.
+        n_actions: usize,
+    },
+    /// Two writes are on one item.
+    #[error("a transaction with two writes on the item {key}")]
+    Twice {
+        /// The item.
+        key: Key,
+    },
+}
+
+/// A page of items: `PK = …`, and `begins_with(SK, …)` where a prefix is given.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Query {
+    /// The index, or the table itself, which is then read consistently.
+    pub index: Option<String>,
+    /// Partition key.
+    pub pk: String,
+    /// Start of the sort key.
+    pub sk_prefix: String,
+}
+
+/// An attribute with the value it should have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// The attribute.
+    pub name: String,
+    /// Its value; `None` when the item should not have it.
+    pub value: Option<AttributeValue>,
+    /// Is a stored zero as good as no attribute?
+    pub zero_is_absent: bool,
+}

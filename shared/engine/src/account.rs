@@ -1,0 +1,93 @@
+//! The account of a batch: what was seen, what was written, what it cost, and what is not done.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use derive::write::{Action, Table, Write};
+use keys::{item::Item, key::Key};
+use store::{Units, size::item_bytes};
+
+/// What happened in one invocation.
+#[derive(Clone, Debug, Default)]
+pub struct Account {
+    /// Records in the batch.
+    pub n_records: usize,
+    /// Records of ground items with a difference that a derivation reads.
+    pub n_changes: usize,
+    /// The other records of declared entities.
+    pub n_echoes: usize,
+    /// Records of items that have no type, or one that nobody declared.
+    pub n_ignored: usize,
+    /// Changes that the ledger had already.
+    pub n_duplicates: usize,
+    /// Calls that were sent again.
+    pub n_retries: usize,
+    /// Items that were looked at and were in step.
+    pub n_in_step: usize,
+    /// Items that cannot be interpreted, as listed.
+    pub n_unreadable: usize,
+    /// What was written.
+    pub commits: Vec<Commit>,
+    /// Changes that were parked.
+    pub parked: Vec<Parked>,
+    /// Positions of records that are not done, with the reason.
+    pub undone: BTreeMap<usize, String>,
+}
+
+/// A write that was done.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// The item.
+    pub key: Key,
+    /// In which table.
+    pub table: Table,
+    /// When the answer came, in milliseconds since the epoch.
+    pub at_ms: u64,
+    /// Write units, of a transaction's sum this write's part by item size.
+    pub units: Units,
+    /// Names of the derivations on whose behalf; none for the ledger's own.
+    pub derivations: Vec<String>,
+    /// Positions of the records that it follows from.
+    pub causes: BTreeSet<usize>,
+}
+
+/// A change that was parked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parked {
+    /// Position of the record.
+    pub position: usize,
+    /// Id of the event, where it could be read.
+    pub id: String,
+    /// Why.
+    pub cause: String,
+}
+
+/// Marks records as not done.
+pub fn undone(account: &mut Account, positions: impl IntoIterator<Item = usize>, why: &str) {
+    for position in positions {
+        account.undone.entry(position).or_insert_with(|| why.to_owned());
+    }
+}
+
+/// Parts of a transaction's units, by the size of what each write carries, in 1 KB steps as they are billed.
+///
+/// The item of an update may be larger than what the update carries, which no answer tells; so these are parts of an
+/// exact sum, not exact themselves.
+#[must_use]
+pub fn apportioned(writes: &[&Write], units: &[(Table, Units)]) -> Vec<Units> {
+    let sum = |table: Table| units.iter().filter(|(of, _)| *of == table).map(|(_, units)| units).sum::<Units>();
+    let all = |table: Table| writes.iter().filter(|write| write.table == table).map(|write| weight(write)).sum::<f64>();
+    let tables: BTreeSet<Table> = writes.iter().map(|write| write.table).collect();
+    let rates: BTreeMap<Table, f64> =
+        tables.into_iter().map(|table| (table, sum(table) / all(table).max(1.0))).collect();
+    writes.iter().map(|write| weight(write) * rates.get(&write.table).copied().unwrap_or(0.0)).collect()
+}
+
+fn weight(write: &Write) -> f64 {
+    let bytes = match &write.action {
+        Action::Put(item) => item_bytes(item),
+        Action::Update { set, .. } => item_bytes(set),
+        Action::Delete => item_bytes(&Item::new()),
+    };
+    let kilobytes = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+    f64::from(kilobytes.max(1))
+}

@@ -1,0 +1,299 @@
+//! Looking at items: reads what the refresh asks for, and writes what it decides.
+//!
+//! *Keeps true*: an item whose bell rang holds, at some moment after that, what its sources held; or the bell's record
+//! is reported as not done and comes again.
+//!
+//! Cheap where nothing is to be done: sources are read once a batch, in batches, and the newest image of the item in
+//! the batch may show that it is in step. Before a write the item itself is read, consistently. A write whose guard
+//! fails met another writer: the item is looked at once more.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use derive::{
+    derivation::Family,
+    effect::{Bell, Find},
+    kinds::copy::through,
+    refresh::{Look, Source, Sources, Step, Verdict, step},
+    write::{Query, Table, Write},
+};
+use futures::{StreamExt, stream};
+use keys::{counter, item::Item, key::Key};
+use store::{Outcome, Store};
+
+use crate::{
+    account::{Account, Commit, undone},
+    backoff::{GaveUp, Patience, describe},
+    batch::{Engine, Raw},
+};
+
+/// Items that are looked at together. Bounds memory; a step is then one batched read for all of them.
+const LOOKS_AT_ONCE: usize = 1_000;
+
+/// Calls under way at once. Source: measured against the embedded database, where more gain nothing.
+const CALLS_AT_ONCE: usize = 16;
+
+/// How often an item is looked at anew after its guard failed, before its record is reported as not done.
+const ROUNDS_MAX: usize = 8;
+
+/// An item to look at, and the positions of the records that rang.
+#[derive(Clone, Debug)]
+struct Rung {
+    look: Look,
+    causes: BTreeSet<usize>,
+}
+
+/// The bells of a batch, merged by item.
+#[derive(Debug, Default)]
+pub(crate) struct Bells {
+    rung: BTreeMap<Key, Rung>,
+    finds: BTreeMap<Find, (BTreeSet<usize>, BTreeSet<usize>)>,
+}
+
+impl Bells {
+    /// Adds a bell that a record rings on behalf of a derivation.
+    pub(crate) fn ring(&mut self, bell: Bell, derivation: usize, position: usize) {
+        let Bell { item, entity, named } = bell;
+        self.add(item, entity, named, &BTreeSet::from([derivation]), &BTreeSet::from([position]));
+    }
+
+    /// Adds a search that a record asks for.
+    pub(crate) fn find(&mut self, find: Find, derivation: usize, position: usize) {
+        let (derivations, causes) = self.finds.entry(find).or_default();
+        derivations.insert(derivation);
+        causes.insert(position);
+    }
+
+    fn add(
+        &mut self,
+        item: Key,
+        entity: String,
+        named: Vec<Key>,
+        derivations: &BTreeSet<usize>,
+        causes: &BTreeSet<usize>,
+    ) {
+        let rung = self.rung.entry(item.clone()).or_insert_with(|| Rung {
+            look: Look { item, entity, derivations: BTreeSet::new(), named: BTreeSet::new() },
+            causes: BTreeSet::new(),
+        });
+        rung.look.named.extend(named);
+        rung.look.derivations.extend(derivations);
+        rung.causes.extend(causes);
+    }
+}
+
+/// An item as it is held: what is known, and whether that was read or seen in an image.
+type Held = BTreeMap<Key, Option<Item>>;
+
+/// What is needed all along.
+struct Round<'a> {
+    raw: &'a Raw<'a>,
+    patience: Patience<'a>,
+}
+
+impl<S: Store> Engine<S> {
+    /// Looks at all items whose bells a batch rang. `images` holds the newest image of each item in the batch.
+    pub(crate) async fn look(
+        &self,
+        mut bells: Bells,
+        images: &Held,
+        raw: &Raw<'_>,
+        patience: Patience<'_>,
+        account: &mut Account,
+    ) {
+        let round = Round { raw, patience };
+        self.search(&mut bells, &round, account).await;
+        let mut sources = Sources::default();
+        let mut rung: Vec<Rung> = bells.rung.into_values().collect();
+        while !rung.is_empty() {
+            let rest = rung.split_off(rung.len().min(LOOKS_AT_ONCE));
+            self.look_at(rung, images, &mut sources, &round, account).await;
+            rung = rest;
+        }
+    }
+
+    /// Finds the items that name a changed source.
+    async fn search(&self, bells: &mut Bells, round: &Round<'_>, account: &mut Account) {
+        let finds = std::mem::take(&mut bells.finds);
+        let searches = finds.into_iter().map(|(find, (derivations, causes))| async move {
+            let found = self.found(&find, round.patience).await;
+            (find, derivations, causes, found)
+        });
+        let searches: Vec<_> = stream::iter(searches).buffer_unordered(CALLS_AT_ONCE).collect().await;
+        for (find, derivations, causes, found) in searches {
+            match found {
+                Ok(items) => {
+                    for item in items {
+                        bells.add(item, find.target.clone(), Vec::new(), &derivations, &causes);
+                    }
+                }
+                Err(error) => undone(account, causes, &describe(&error)),
+            }
+        }
+    }
+
+    async fn found(&self, find: &Find, patience: Patience<'_>) -> Result<Vec<Key>, GaveUp> {
+        let leads_to = |item: &Item| {
+            let key = self.schema.layout.key(item)?;
+            let via = self.schema.image(&key, item).filter(|image| image.is(&find.via))?;
+            through(&self.schema, &via, &find.target)
+        };
+        Ok(self.pages(&find.query, patience).await?.iter().filter_map(leads_to).collect())
+    }
+
+    async fn pages(&self, query: &Query, patience: Patience<'_>) -> Result<Vec<Item>, GaveUp> {
+        let (mut items, mut after) = (Vec::new(), None);
+        loop {
+            let page = patience.call(|| self.store.query(query, after.clone())).await?;
+            items.extend(page.items);
+            after = page.next;
+            if after.is_none() {
+                return Ok(items);
+            }
+        }
+    }
+
+    async fn look_at(
+        &self,
+        rung: Vec<Rung>,
+        images: &Held,
+        sources: &mut Sources,
+        round: &Round<'_>,
+        account: &mut Account,
+    ) {
+        let (seen, unseen): (Vec<Rung>, Vec<Rung>) =
+            rung.into_iter().partition(|rung| images.contains_key(&rung.look.item));
+        let differing = self.differing(seen, images, sources, round, account).await;
+        let mut waiting: Vec<Rung> = differing.into_iter().map(|(rung, _)| rung).chain(unseen).collect();
+        let mut fresh = Sources::default();
+        for n_rounds in 0..ROUNDS_MAX {
+            if waiting.is_empty() {
+                return;
+            }
+            // What was read at the start of the batch serves until a guard fails: then all is read anew.
+            let sources = if n_rounds == 0 { &mut *sources } else { &mut fresh };
+            let keys: Vec<Key> = waiting.iter().map(|rung| rung.look.item.clone()).collect();
+            let held = match round.patience.call(|| self.store.get(Table::Main, &keys)).await {
+                Ok(items) => {
+                    let mut held: Held = keys.iter().map(|key| (key.clone(), None)).collect();
+                    held.extend(items.into_iter().map(|(key, item)| (key, Some(item))));
+                    held
+                }
+                Err(error) => return undone(account, all_causes(&waiting), &describe(&error)),
+            };
+            let differing = self.differing(waiting, &held, sources, round, account).await;
+            waiting = self.write_all(differing, round, account).await;
+            fresh = Sources::default();
+        }
+        undone(account, all_causes(&waiting), "other writers were at the item all the time");
+    }
+
+    /// Those of the items that are not in step, each with the write that brings it there.
+    async fn differing(
+        &self,
+        rung: Vec<Rung>,
+        held: &Held,
+        sources: &mut Sources,
+        round: &Round<'_>,
+        account: &mut Account,
+    ) -> Vec<(Rung, (Write, Vec<usize>))> {
+        let (mut undecided, mut differing) = (rung, Vec::new());
+        while !undecided.is_empty() {
+            let mut wanted: BTreeSet<Source> = BTreeSet::new();
+            let mut waiting = Vec::new();
+            for rung in undecided {
+                let item = held.get(&rung.look.item).and_then(Option::as_ref);
+                match step(&self.schema, &self.catalogue, &rung.look, item, sources) {
+                    Step::Read(more) => {
+                        wanted.extend(more);
+                        waiting.push(rung);
+                    }
+                    Step::Decided(Verdict::InStep) => account.n_in_step += 1,
+                    Step::Decided(Verdict::Write { write, derivations }) => {
+                        differing.push((rung, (*write, derivations)))
+                    }
+                }
+            }
+            undecided = waiting;
+            if let Err(error) = self.read(wanted, sources, round.patience).await {
+                undone(account, all_causes(&undecided), &describe(&error));
+                return differing;
+            }
+        }
+        differing
+    }
+
+    async fn read(
+        &self,
+        wanted: BTreeSet<Source>,
+        sources: &mut Sources,
+        patience: Patience<'_>,
+    ) -> Result<(), GaveUp> {
+        let (mut keys, mut targets) = (Vec::new(), Vec::new());
+        for source in wanted {
+            match source {
+                Source::Item(key) => keys.push(key),
+                Source::Counters(target) => targets.push(target),
+            }
+        }
+        if !keys.is_empty() {
+            let items = patience.call(|| self.store.get(Table::Main, &keys)).await?;
+            keys.into_iter().for_each(|key| sources.add_item(key, None));
+            items.into_iter().for_each(|(key, item)| sources.add_item(key, Some(item)));
+        }
+        let queries = targets.into_iter().map(|target| async move {
+            let query = Query { index: None, pk: target.pk.clone(), sk_prefix: counter::prefix(&target) };
+            let items = self.pages(&query, patience).await;
+            (target, items)
+        });
+        let counted: Vec<_> = stream::iter(queries).buffer_unordered(CALLS_AT_ONCE).collect().await;
+        for (target, items) in counted {
+            sources.add_counters(&self.schema, target, &items?);
+        }
+        Ok(())
+    }
+
+    /// Does the writes, and gives back those whose guard failed.
+    async fn write_all(
+        &self,
+        differing: Vec<(Rung, (Write, Vec<usize>))>,
+        round: &Round<'_>,
+        account: &mut Account,
+    ) -> Vec<Rung> {
+        let writes = differing.into_iter().map(|(rung, (write, derivations))| async move {
+            let outcome = round.patience.call(|| self.store.write(&write)).await;
+            (rung, write, derivations, outcome, self.clock.now_ms())
+        });
+        let mut again = Vec::new();
+        let mut done = stream::iter(writes).buffer_unordered(CALLS_AT_ONCE);
+        let mut refused = Vec::new();
+        while let Some((rung, write, derivations, outcome, at_ms)) = done.next().await {
+            match outcome {
+                Ok(Outcome::Done { units }) => account.commits.push(Commit {
+                    key: write.key,
+                    table: write.table,
+                    at_ms,
+                    units,
+                    derivations: derivations.iter().map(|at| self.catalogue.name(*at).to_owned()).collect(),
+                    causes: rung.causes,
+                }),
+                Ok(Outcome::GuardFailed) => {
+                    account.n_retries += 1;
+                    again.push(rung);
+                }
+                Err(GaveUp::Refused(error)) => refused.push((rung.causes, describe(&error))),
+                Err(error @ GaveUp::OutOfTime { .. }) => undone(account, rung.causes, &describe(&error)),
+            }
+        }
+        drop(done);
+        for (causes, cause) in refused {
+            for position in causes {
+                self.park(position, &cause, Family::LevelTriggered, round.raw, round.patience, account).await;
+            }
+        }
+        again
+    }
+}
+
+fn all_causes(rung: &[Rung]) -> BTreeSet<usize> {
+    rung.iter().flat_map(|rung| rung.causes.iter().copied()).collect()
+}

@@ -1,0 +1,211 @@
+//! Verify: is every derived value what the definition says?
+//!
+//! Reads the whole table, derives everything from the ground, and compares. It never plans and never refreshes, so a
+//! fault in those cannot hide itself here. It holds the table in memory and does not wait for the stream: a finding on
+//! a table that is being written to may be a change that is still on its way.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use derive::{
+    catalogue::Catalogue,
+    derivation::{Derived, Items},
+    kinds::count::COUNTER,
+    refresh::{owned, sums},
+    schema::{Schema, Seen, Unreadable},
+    whole::{Whole, derive},
+    write::{Table, Wanted},
+};
+use keys::{counter::CounterKey, counter::VALUE, item::Item, key::Key};
+use serde::Serialize;
+use serde_dynamo::AttributeValue;
+use store::{Store, StoreError};
+
+use crate::listing::ALL_DERIVATIONS;
+
+/// A difference between what is stored and what the definition says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// Name of the derivation.
+    pub derivation: String,
+    /// Partition key of the derived item.
+    pub pk: String,
+    /// Sort key of the derived item.
+    pub sk: String,
+    /// The attributes that differ, as they are stored; `None` where the item is not there.
+    pub stored: Option<Item>,
+    /// The same attributes as the definition gives them; `None` where the item should not be there.
+    pub derived: Option<Item>,
+}
+
+/// An item that a derivation cannot interpret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UnreadableItem {
+    /// Name of the derivation; `*` for all.
+    pub derivation: String,
+    /// Partition key of the item.
+    pub pk: String,
+    /// Sort key of the item.
+    pub sk: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// What verify saw.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Verified {
+    /// Items in the table.
+    pub n_items: usize,
+    /// Items without a type, or of one that nobody declared.
+    pub n_ignored: usize,
+    /// Differences, in order of derivation and key.
+    pub findings: Vec<Finding>,
+    /// Items that cannot be interpreted. They count as absent, on both sides.
+    pub unreadable: Vec<UnreadableItem>,
+}
+
+/// Reads and compares the whole table. `progress` is told the number of items read so far.
+///
+/// # Errors
+///
+/// [`StoreError`] when the table cannot be read.
+pub async fn verify<S: Store>(
+    schema: &Schema,
+    catalogue: &Catalogue,
+    store: &S,
+    mut progress: impl FnMut(usize),
+) -> Result<Verified, StoreError> {
+    let (mut items, mut after) = (Items::new(), None);
+    loop {
+        let page = store.scan(Table::Main, after).await?;
+        items.extend(page.items.into_iter().filter_map(|item| Some((schema.layout.key(&item)?, item))));
+        progress(items.len());
+        after = page.next;
+        if after.is_none() {
+            return Ok(compare(schema, catalogue, &items));
+        }
+    }
+}
+
+/// Compares what these items hold with what the definition gives for their ground.
+#[must_use]
+pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Verified {
+    let Whole { by_derivation } = derive(schema, catalogue, items);
+    let mut findings = Vec::new();
+    for (derivation, derived) in &by_derivation {
+        let is_maker =
+            |at: &usize| catalogue.name(*at) == derivation && catalogue.refresh(*at).is_some_and(|r| r.makes_item());
+        let maker = (0..by_derivation.len()).find(is_maker).and_then(|at| catalogue.refresh(at));
+        match maker {
+            Some(maker) => findings.extend(items_compared(schema, derivation, maker.target(), derived, items)),
+            None if derived.iter().any(|part| matches!(part, Derived::Attributes { .. })) => {
+                findings.extend(derived.iter().filter_map(|part| attributes_compared(derivation, part, items)));
+            }
+            None => findings.extend(counts_compared(schema, catalogue, derivation, derived, items)),
+        }
+    }
+    let mut verified = Verified { n_items: items.len(), findings, ..Verified::default() };
+    for (key, item) in items {
+        let mut unreadable = |derivation: &str, why: &Unreadable| {
+            let (pk, sk) = (key.pk.clone(), key.sk.clone());
+            verified.unreadable.push(UnreadableItem {
+                derivation: derivation.to_owned(),
+                pk,
+                sk,
+                why: why.to_string(),
+            });
+        };
+        match schema.see(key, item) {
+            Seen::Untyped | Seen::Unknown => verified.n_ignored += 1,
+            Seen::Misfit(why) => unreadable(ALL_DERIVATIONS, &why),
+            Seen::Known(image) => {
+                for derivation in catalogue.derivations() {
+                    if let Some(why) = derivation.kind.unreadable(schema, &image) {
+                        unreadable(&derivation.name, &why);
+                    }
+                }
+            }
+        }
+    }
+    verified
+}
+
+/// Counters against counts: shards added up, and no counter as good as one of zero.
+fn counts_compared(
+    schema: &Schema,
+    catalogue: &Catalogue,
+    derivation: &str,
+    derived: &[Derived],
+    items: &Items,
+) -> Vec<Finding> {
+    let is_history = catalogue.derivations().any(|d| d.name == derivation && d.kind.is_history());
+    let mut counters: BTreeMap<Key, Vec<(&Key, &Item)>> = BTreeMap::new();
+    for (key, item) in items {
+        let counter = CounterKey::parse(key).filter(|counter| counter.derivation == derivation);
+        if let Some(counter) = counter.filter(|_| schema.image(key, item).is_some_and(|image| image.is(COUNTER))) {
+            counters.entry(counter.target).or_default().push((key, item));
+        }
+    }
+    let counts: BTreeMap<&Key, i64> = derived
+        .iter()
+        .filter_map(|part| match part {
+            Derived::Count { target, value, .. } => Some((target, *value)),
+            _ => None,
+        })
+        .collect();
+    let targets: BTreeSet<&Key> = counters.keys().chain(counts.keys().copied()).collect();
+    let compared = |target: &Key| {
+        let shards = counters.get(target);
+        let stored: i64 = sums(schema, shards.into_iter().flatten().map(|(_, item)| *item)).values().sum();
+        let derived = counts.get(target).copied().unwrap_or(0);
+        if stored == derived || (is_history && stored > derived) {
+            return None;
+        }
+        let first = CounterKey { target: target.clone(), derivation: derivation.to_owned(), shard: 0 };
+        let key =
+            shards.and_then(|shards| shards.first()).map(|(key, _)| (*key).clone()).or_else(|| first.key().ok())?;
+        let value = |count: i64| Item::from([(VALUE.to_owned(), AttributeValue::N(count.to_string()))]);
+        Some(finding(derivation, &key, shards.map(|_| value(stored)), Some(value(derived))))
+    };
+    targets.into_iter().filter_map(compared).collect()
+}
+
+/// Attributes of items that exist. An item that is missing is its own derivation's finding.
+fn attributes_compared(derivation: &str, derived: &Derived, items: &Items) -> Option<Finding> {
+    let Derived::Attributes { key, attributes } = derived else { return None };
+    let held = items.get(key)?;
+    differing(derivation, key, held, attributes)
+}
+
+/// Whole items, but for the attributes of other derivations.
+fn items_compared(schema: &Schema, derivation: &str, target: &str, derived: &[Derived], items: &Items) -> Vec<Finding> {
+    let Some(definition) = schema.entity(target) else { return Vec::new() };
+    let (mut findings, mut keys) = (Vec::new(), BTreeSet::new());
+    for part in derived {
+        let Derived::Item { key, item } = part else { continue };
+        keys.insert(key);
+        findings.extend(match items.get(key) {
+            None => Some(finding(derivation, key, None, Some(item.clone()))),
+            Some(held) => differing(derivation, key, held, &owned(definition, item, Some(held))),
+        });
+    }
+    for (key, item) in items {
+        if !keys.contains(key) && schema.image(key, item).is_some_and(|image| image.is(target)) {
+            findings.push(finding(derivation, key, Some(item.clone()), None));
+        }
+    }
+    findings
+}
+
+fn differing(derivation: &str, key: &Key, held: &Item, wanted: &[Wanted]) -> Option<Finding> {
+    let differing: Vec<&Wanted> = wanted.iter().filter(|wanted| !wanted.is_held_by(Some(held))).collect();
+    if differing.is_empty() {
+        return None;
+    }
+    let stored = differing.iter().filter_map(|wanted| Some((wanted.name.clone(), held.get(&wanted.name)?.clone())));
+    let derived = differing.iter().filter_map(|wanted| Some((wanted.name.clone(), wanted.value.clone()?)));
+    Some(finding(derivation, key, Some(stored.collect()), Some(derived.collect())))
+}
+
+fn finding(derivation: &str, key: &Key, stored: Option<Item>, derived: Option<Item>) -> Finding {
+    Finding { derivation: derivation.to_owned(), pk: key.pk.clone(), sk: key.sk.clone(), stored, derived }
+}

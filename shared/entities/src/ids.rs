@@ -1,0 +1,20 @@
+//! Ids of the shipped entities: each a text of its own kind, so that a post's id is no user's.
+//!
+//! Any text that is not empty is an id; a key that would be built from an empty one is refused.
+
+keys::id! {
+    /// Id of a user.
+    UserId
+    /// Id of a post.
+    PostId
+    /// Id of a comment.
+    CommentId
+    /// Id of a group.
+    GroupId
+    /// Id of an organization.
+    OrgId
+    /// Id of a team, unique over all organizations.
+    TeamId
+    /// Id of an employee, unique over all organizations.
+    EmployeeId
+}

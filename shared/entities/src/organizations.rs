@@ -1,0 +1,185 @@
+//! Organizations with their teams, members and employees.
+
+use keys::{escape, key_field::KeyField, path::Path};
+
+use crate::ids::{EmployeeId, OrgId, TeamId, UserId};
+
+keys::entity! {
+    /// An organization.
+    ground Organization "E-12" {
+        key OrganizationKey("ORG#{OrgId}", "METADATA") {
+            /// The organization.
+            org_id: OrgId = "OrgId",
+        }
+        attributes {
+            /// Name as shown.
+            name: Option<String> = "Name",
+            /// When it was founded, ISO 8601 UTC in milliseconds.
+            created_at: Option<String> = "CreatedAt",
+            /// When it was last edited, ISO 8601 UTC in milliseconds.
+            updated_at: Option<String> = "UpdatedAt",
+        }
+        derived {
+            /// Display of how many teams it has; absent for 0.
+            team_count: Option<i64> = "TeamCount",
+            /// Display of how many members it has; absent for 0.
+            member_count: Option<i64> = "MemberCount",
+            /// Display of how many employees it has; absent for 0.
+            employee_count: Option<i64> = "EmployeeCount",
+        }
+    }
+}
+
+keys::entity! {
+    /// A team of an organization.
+    ground Team "E-13" {
+        key TeamKey("ORG#{OrgId}", "TEAM#{TeamId}") {
+            /// The organization.
+            org_id: OrgId = "OrgId",
+            /// The team.
+            team_id: TeamId = "TeamId",
+        }
+        index "GSI1" ("TEAM#{TeamId}", "TEAM");
+        attributes {
+            /// Name as shown.
+            name: Option<String> = "Name",
+            /// When it was formed, ISO 8601 UTC in milliseconds.
+            created_at: Option<String> = "CreatedAt",
+            /// When it was last edited, ISO 8601 UTC in milliseconds.
+            updated_at: Option<String> = "UpdatedAt",
+        }
+        derived {}
+    }
+}
+
+keys::entity! {
+    /// A user is a member of an organization.
+    ground Member "E-14" {
+        key MemberKey("ORG#{OrgId}", "MEMBER#{UserId}") {
+            /// The organization.
+            org_id: OrgId = "OrgId",
+            /// The user.
+            user_id: UserId = "UserId",
+        }
+        index "GSI1" ("USER#{UserId}", "MEMBER#ORG#{OrgId}");
+        attributes {
+            /// What they may do there.
+            role: Option<String> = "Role",
+            /// When the item was first written, ISO 8601 UTC in milliseconds.
+            created_at: Option<String> = "CreatedAt",
+            /// When the item was last written, ISO 8601 UTC in milliseconds.
+            updated_at: Option<String> = "UpdatedAt",
+        }
+        derived {
+            /// Copy of the user's name; absent while they do not exist.
+            user_name: Option<String> = "UserName",
+            /// Copy of the organization's name; absent while it does not exist.
+            org_name: Option<String> = "OrgName",
+        }
+    }
+}
+
+keys::entity! {
+    /// Somebody who works for an organization, below everybody they report to.
+    ground Employee "E-15" {
+        key EmployeeKey("ORG#{OrgId}", "EMP#{Path/}") {
+            /// The organization.
+            org_id: OrgId = "OrgId",
+            /// Their place, which ends in their own id.
+            path: EmployeePath = "Path",
+        }
+        index "GSI1" ("EMP#{Path/last}", "EMP");
+        attributes {
+            /// Name as shown.
+            name: Option<String> = "Name",
+            /// Whom they report to; absent at the root.
+            manager_id: Option<EmployeeId> = "ManagerId",
+            /// When they were hired, ISO 8601 UTC in milliseconds.
+            created_at: Option<String> = "CreatedAt",
+            /// When the item was last written, ISO 8601 UTC in milliseconds.
+            updated_at: Option<String> = "UpdatedAt",
+        }
+        derived {}
+    }
+}
+
+/// An employee's place: the ids from the root down to their own, `/ceo/vp/engineer` in the key.
+///
+/// Without ids, or with an empty one, it is nobody's, and a key is refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EmployeePath(Vec<EmployeeId>);
+
+impl EmployeePath {
+    /// The place below these, from the root down; the last is the employee's own id.
+    #[must_use]
+    pub fn new(ids: Vec<EmployeeId>) -> Self {
+        Self(ids)
+    }
+
+    /// The ids from the root down.
+    #[must_use]
+    pub fn ids(&self) -> &[EmployeeId] {
+        &self.0
+    }
+
+    /// Whose place it is.
+    #[must_use]
+    pub fn employee(&self) -> Option<&EmployeeId> {
+        self.0.last()
+    }
+
+    /// Whom they report to by their place; `None` at the root.
+    #[must_use]
+    pub fn manager(&self) -> Option<&EmployeeId> {
+        self.0.iter().rev().nth(1)
+    }
+
+    /// How many ids it has: 1 at the root.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl KeyField for EmployeePath {
+    fn to_text(&self) -> String {
+        self.0.iter().flat_map(|id| ["/".to_owned(), escape::segment(id.as_str())]).collect()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let path: Path = text.parse().ok()?;
+        Some(Self(path.segments().iter().map(EmployeeId::from).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use keys::entity::Entity;
+
+    use super::*;
+
+    fn place(ids: &[&str]) -> EmployeePath {
+        EmployeePath::new(ids.iter().copied().map(EmployeeId::from).collect())
+    }
+
+    fn refusal(ids: &[&str]) -> String {
+        let key = EmployeeKey { org_id: OrgId::from("acme"), path: place(ids) };
+        Employee::primary_key(&key).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn path_manager_and_depth_are_read_from_the_key() {
+        let path = EmployeePath::from_text("/ceo/vp%2Feast/eng").unwrap();
+        assert_eq!(path, place(&["ceo", "vp/east", "eng"]));
+        assert_eq!(path.employee(), Some(&EmployeeId::from("eng")));
+        assert_eq!(path.manager(), Some(&EmployeeId::from("vp/east")));
+        assert_eq!(path.depth(), 3);
+        assert_eq!(place(&["ceo"]).manager(), None);
+    }
+
+    #[test]
+    fn a_place_without_ids_or_with_an_empty_one_is_refused() {
+        assert_eq!(refusal(&[]), "Employee.Path is empty; a key value must not be");
+        assert!(refusal(&["ceo", ""]).starts_with("Employee.Path is not a path"));
+    }
+}

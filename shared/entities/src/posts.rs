@@ -1,0 +1,234 @@
+//! Posts, and what readers do with them.
+//!
+//! A post stands in its author's collection, newest last.
+//! Readers find it by its id alone in the mirror [`PostDetail`], which is ours and carries the counts.
+
+use keys::key::Key;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{CommentId, PostId, UserId};
+
+/// Texts of [`Post::status`]. Stored, so they are stable.
+pub mod status {
+    /// Only its author sees it.
+    pub const DRAFT: &str = "draft";
+    /// Everybody sees it; it counts, and is in the index of recent posts.
+    pub const PUBLISHED: &str = "published";
+    /// Taken out of the lists, still there by its id.
+    pub const ARCHIVED: &str = "archived";
+}
+
+keys::entity! {
+    /// A post, in its author's collection.
+    ground Post "E-02" {
+        key PostKey("USER#{AuthorId}", "POST#{CreatedAt}#{PostId}") {
+            /// Who wrote it.
+            author_id: UserId = "AuthorId",
+            /// When it was made, ISO 8601 UTC in milliseconds.
+            created_at: String = "CreatedAt",
+            /// The post.
+            post_id: PostId = "PostId",
+        }
+        attributes {
+            /// Its title.
+            title: Option<String> = "Title",
+            /// Its body; of a large one the URL.
+            content: Option<String> = "Content",
+            /// One of [`status`].
+            status: Option<String> = "Status",
+            /// When it was last edited, ISO 8601 UTC in milliseconds.
+            updated_at: Option<String> = "UpdatedAt",
+        }
+        derived {}
+    }
+}
+
+keys::entity! {
+    /// The mirror of a [`Post`] without its body, by the post's id, with the author and the counts.
+    derived PostDetail "E-03" {
+        key PostDetailKey("POST#{PostId}", "METADATA") {
+            /// The post.
+            post_id: PostId = "PostId",
+        }
+        index "GSI2" ("POSTS#{PostId%8}", "{CreatedAt}#{PostId}") only if "Status" = "published";
+        attributes {
+            /// Who wrote it, from the post's key.
+            author_id: Option<UserId> = "AuthorId",
+            /// When it was made, from the post's key, ISO 8601 UTC in milliseconds.
+            created_at: Option<String> = "CreatedAt",
+            /// The post's.
+            title: Option<String> = "Title",
+            /// The post's.
+            status: Option<String> = "Status",
+            /// The post's.
+            updated_at: Option<String> = "UpdatedAt",
+        }
+        derived {
+            /// Keys of the posts that say they are this one; the greatest of the living wins.
+            claims: Option<Vec<Claim>> = "Claims",
+            /// Copy of the author's name; absent while they do not exist.
+            author_name: Option<String> = "AuthorName",
+            /// Copy of the author's picture.
+            author_avatar: Option<String> = "AuthorAvatar",
+            /// Display of how many comments it has; absent for 0.
+            comment_count: Option<i64> = "CommentCount",
+            /// Display of how many like it; absent for 0.
+            like_count: Option<i64> = "LikeCount",
+            /// Display of how often it was viewed, expired views included; absent for 0.
+            view_count: Option<i64> = "ViewCount",
+        }
+    }
+}
+
+/// Primary key of an item that claims to be a mirror's source: a map of `PK` and `SK`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Claim {
+    /// Partition key of the source.
+    #[serde(rename = "PK")]
+    pub pk: String,
+    /// Sort key of the source.
+    #[serde(rename = "SK")]
+    pub sk: String,
+}
+
+impl From<Key> for Claim {
+    fn from(key: Key) -> Self {
+        Self { pk: key.pk, sk: key.sk }
+    }
+}
+
+impl From<Claim> for Key {
+    fn from(claim: Claim) -> Self {
+        Self { pk: claim.pk, sk: claim.sk }
+    }
+}
+
+keys::entity! {
+    /// A comment on a post, in the post's collection.
+    ground Comment "E-04" {
+        key CommentKey("POST#{PostId}", "COMMENT#{CreatedAt}#{CommentId}") {
+            /// The post.
+            post_id: PostId = "PostId",
+            /// When it was written, ISO 8601 UTC in milliseconds.
+            created_at: String = "CreatedAt",
+            /// The comment.
+            comment_id: CommentId = "CommentId",
+        }
+        index "GSI1" ("USER#{UserId}", "COMMENT#{CreatedAt}#{CommentId}");
+        attributes {
+            /// Who wrote it; its index key needs it.
+            user_id: Option<UserId> = "UserId",
+            /// What it says.
+            text: Option<String> = "Text",
+            /// When it was last edited, ISO 8601 UTC in milliseconds.
+            updated_at: Option<String> = "UpdatedAt",
+        }
+        derived {
+            /// Copy of the writer's name; absent while they do not exist.
+            user_name: Option<String> = "UserName",
+            /// Copy of the writer's picture.
+            user_avatar: Option<String> = "UserAvatar",
+        }
+    }
+}
+
+keys::entity! {
+    /// A user likes a post.
+    ground Like "E-05" {
+        key LikeKey("USER#{UserId}", "LIKE#POST#{PostId}") {
+            /// Who likes it.
+            user_id: UserId = "UserId",
+            /// The post.
+            post_id: PostId = "PostId",
+        }
+        index "GSI1" ("POST#{PostId}", "LIKE#USER#{UserId}");
+        attributes {
+            /// Since when, ISO 8601 UTC in milliseconds.
+            created_at: Option<String> = "CreatedAt",
+            /// When the item was last written, ISO 8601 UTC in milliseconds.
+            updated_at: Option<String> = "UpdatedAt",
+        }
+        derived {}
+    }
+}
+
+keys::entity! {
+    /// A user looked at a post. The platform removes it after a while.
+    ground View "E-06" {
+        key ViewKey("USER#{UserId}", "VIEW#{ViewedAt}#{PostId}") {
+            /// Who looked.
+            user_id: UserId = "UserId",
+            /// When, ISO 8601 UTC in milliseconds.
+            viewed_at: String = "ViewedAt",
+            /// The post.
+            post_id: PostId = "PostId",
+        }
+        attributes {
+            /// When the platform may remove it, in epoch seconds.
+            expires_at: Option<i64> = "ExpiresAt",
+            /// When the item was first written, ISO 8601 UTC in milliseconds.
+            created_at: Option<String> = "CreatedAt",
+            /// When the item was last written, ISO 8601 UTC in milliseconds.
+            updated_at: Option<String> = "UpdatedAt",
+        }
+        derived {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use keys::{entity::Entity, item::Item};
+    use serde_dynamo::AttributeValue;
+
+    use super::*;
+    use crate::table::layout;
+
+    fn detail(status: &str) -> PostDetail {
+        PostDetail {
+            key: PostDetailKey { post_id: PostId::from("p1") },
+            author_id: Some(UserId::from("ada")),
+            created_at: Some("2024-01-15T10:30:00.000Z".into()),
+            title: None,
+            status: Some(status.into()),
+            updated_at: None,
+            claims: Some(vec![Key::new("USER#ada", "POST#2024-01-15T10:30:00.000Z#p1").into()]),
+            author_name: None,
+            author_avatar: None,
+            comment_count: None,
+            like_count: Some(2),
+            view_count: None,
+        }
+    }
+
+    #[test]
+    fn only_a_published_post_is_in_the_index_of_recent_posts() {
+        for (status, inside) in [(status::DRAFT, false), (status::PUBLISHED, true), (status::ARCHIVED, false)] {
+            let item = detail(status).to_item(&layout()).unwrap();
+            assert_eq!(item.contains_key("GSI2PK"), inside, "{status}");
+            assert_eq!(item.contains_key("GSI2SK"), inside, "{status}");
+        }
+    }
+
+    #[test]
+    fn claims_are_a_list_of_maps_of_pk_and_sk() {
+        let item = detail(status::DRAFT).to_item(&layout()).unwrap();
+        let map = [("PK", "USER#ada"), ("SK", "POST#2024-01-15T10:30:00.000Z#p1")];
+        let map = map.map(|(name, text)| (name.to_owned(), AttributeValue::S(text.to_owned())));
+        assert_eq!(item["Claims"], AttributeValue::L(vec![AttributeValue::M(map.into())]));
+    }
+
+    #[test]
+    fn what_another_client_left_out_is_absent_and_what_it_added_is_no_matter() {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let item = Item::from([
+            ("PK".to_owned(), text("POST#p1")),
+            ("SK".to_owned(), text("COMMENT#yesterday#c1")),
+            ("EntityType".to_owned(), text("Comment")),
+            ("Mood".to_owned(), text("good")),
+            ("Text".to_owned(), AttributeValue::Null(true)),
+        ]);
+        let comment = Comment::from_item(&layout(), &item).unwrap().unwrap();
+        assert_eq!(comment.key.created_at, "yesterday");
+        assert_eq!((comment.user_id, comment.text, comment.user_name), (None, None, None));
+    }
+}

@@ -1,0 +1,154 @@
+//! The table as data: its key attributes, its indexes, its entities.
+
+use keys::{
+    entity::{Definition, Entity},
+    layout::{Index, Layout},
+};
+
+use crate::{
+    counter::Counter,
+    groups::{Group, GroupMember, Membership},
+    organizations::{Employee, Member, Organization, Team},
+    people::{Follow, Follower, User},
+    posts::{Comment, Like, Post, PostDetail, View},
+};
+
+/// Attributes that GSI1 projects beside the keys: never a count, which would write the index with every change.
+const GSI1_PROJECTION: [&str; 13] = [
+    "EntityType",
+    "Name",
+    "Title",
+    "Text",
+    "Role",
+    "Status",
+    "Total",
+    "Price",
+    "Quantity",
+    "Rating",
+    "Path",
+    "Depth",
+    "CreatedAt",
+];
+
+/// Attributes that GSI2 projects beside the keys: never a count, for the same reason.
+const GSI2_PROJECTION: [&str; 9] =
+    ["EntityType", "Name", "Title", "AuthorName", "AuthorAvatar", "Status", "Total", "Price", "CreatedAt"];
+
+/// How the table is called: `PK` and `SK`, two overloaded sparse indexes, `EntityType`, `ExpiresAt`.
+#[must_use]
+pub fn layout() -> Layout {
+    Layout {
+        pk: "PK".to_owned(),
+        sk: "SK".to_owned(),
+        entity_type: "EntityType".to_owned(),
+        time_to_live: Some("ExpiresAt".to_owned()),
+        indexes: vec![index("GSI1", &GSI1_PROJECTION), index("GSI2", &GSI2_PROJECTION)],
+    }
+}
+
+fn index(name: &str, projection: &[&str]) -> Index {
+    Index {
+        name: name.to_owned(),
+        pk: format!("{name}PK"),
+        sk: format!("{name}SK"),
+        projection: projection.iter().map(|&attribute| attribute.to_owned()).collect(),
+    }
+}
+
+/// Every entity of the table, in order of their ids.
+#[must_use]
+pub fn definitions() -> Vec<&'static Definition> {
+    vec![
+        User::definition(),
+        Post::definition(),
+        PostDetail::definition(),
+        Comment::definition(),
+        Like::definition(),
+        View::definition(),
+        Follow::definition(),
+        Follower::definition(),
+        Group::definition(),
+        Membership::definition(),
+        GroupMember::definition(),
+        Organization::definition(),
+        Team::definition(),
+        Member::definition(),
+        Employee::definition(),
+        Counter::definition(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_entity_is_listed_once_in_order_of_its_id() {
+        let ids: Vec<&str> = definitions().iter().map(|definition| definition.id.as_str()).collect();
+        let wanted: Vec<String> = (1..=15).chain([25]).map(|number| format!("E-{number:02}")).collect();
+        assert_eq!(ids, wanted);
+        let names: BTreeSet<&str> = definitions().iter().map(|definition| definition.name.as_str()).collect();
+        assert_eq!(names.len(), ids.len());
+    }
+
+    #[test]
+    fn mirrors_and_counters_are_wholly_derived() {
+        let derived: Vec<&str> =
+            definitions().iter().filter(|definition| definition.derived).map(|d| d.name.as_str()).collect();
+        assert_eq!(derived, ["PostDetail", "Follower", "GroupMember", "Counter"]);
+    }
+
+    #[test]
+    fn every_index_key_is_of_an_index_that_the_table_has() {
+        let layout = layout();
+        for definition in definitions() {
+            for index in &definition.indexes {
+                assert!(layout.index(&index.index).is_some(), "{} names {}", definition.name, index.index);
+            }
+        }
+    }
+
+    #[test]
+    fn an_index_key_is_made_of_the_key_and_the_applications_attributes() {
+        for definition in definitions() {
+            let mut known = definition.key.field_names();
+            known.extend(definition.attributes.iter().map(String::as_str));
+            for index in &definition.indexes {
+                let mut needed = index.key.field_names();
+                needed.extend(index.only_if.as_ref().map(|only_if| only_if.attribute.as_str()));
+                for name in needed {
+                    assert!(known.contains(&name), "{}.{name} of {}", definition.name, index.index);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_attribute_is_declared_twice_or_named_like_a_key() {
+        let layout = layout();
+        for definition in definitions() {
+            let mut names = definition.key.field_names();
+            names.extend(definition.attributes.iter().chain(&definition.derived_attributes).map(String::as_str));
+            let distinct: BTreeSet<&str> = names.iter().copied().collect();
+            assert_eq!(distinct.len(), names.len(), "{}", definition.name);
+            for name in names {
+                assert!(!layout.is_key(name) && name != layout.entity_type, "{}.{name}", definition.name);
+            }
+        }
+    }
+
+    #[test]
+    fn no_index_projects_a_count() {
+        let counted: BTreeSet<&str> = definitions()
+            .iter()
+            .flat_map(|definition| &definition.derived_attributes)
+            .map(String::as_str)
+            .filter(|name| name.ends_with("Count") || ["Value", "Sum", "LifetimeValue"].contains(name))
+            .collect();
+        for index in layout().indexes {
+            assert!(index.projection.iter().all(|name| !counted.contains(name.as_str())), "{}", index.name);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! One batch at a time, to the function until it is done with or given up on.
+//!
+//! The checkpoint moves only behind records that the function answered for or whose failure record is written. Whenever
+//! it moves, the count of attempts starts over, as Lambda's does: with 6 records, batches of 3 and 3 retries, a last
+//! record that always fails is delivered once in `[4,5,6]` and then four times alone.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::time::Instant;
+
+use crate::backoff::Backoff;
+use crate::batch::Held;
+use crate::checkpoint::Position;
+use crate::event::event_text;
+use crate::failure::{Condition, Failure};
+use crate::function::FunctionError;
+use crate::progress::{Invocation, Outcome};
+use crate::response::{Verdict, judge};
+use crate::stop::{Stop, Stopped};
+use crate::wiring::{Complaint, Wiring, chain};
+
+/// Delivers the batches of one shard.
+pub(crate) struct Delivery {
+    wiring: Arc<Wiring>,
+    shard: String,
+    stop: Stop,
+    unavailable: Complaint,
+}
+
+/// What came of one invocation.
+enum Answer {
+    /// The records before this index are done, at least one.
+    DoneBefore(usize),
+    /// Nothing is done, and an attempt is spent.
+    Failed { is_function_error: bool },
+    /// The function did not run.
+    Unavailable,
+}
+
+impl Delivery {
+    pub(crate) fn new(wiring: Arc<Wiring>, shard: String, stop: Stop) -> Self {
+        Self { wiring, shard, stop, unavailable: Complaint::default() }
+    }
+
+    /// Delivers a batch until it is done with or given up on.
+    ///
+    /// Stopping is looked for between invocations only, and never before what an invocation did is saved.
+    pub(crate) async fn deliver(&mut self, mut batch: Vec<Held>) -> Result<(), Stopped> {
+        let mut n_attempts: u32 = 0;
+        let mut backoff = Backoff::new();
+        loop {
+            self.stop.check()?;
+            let n_expired = self.count_expired(&batch);
+            if n_expired > 0 {
+                let rest = batch.split_off(n_expired);
+                // Lambda says 1 for records that expired before their first delivery.
+                self.discard(&batch, Condition::TooOld, n_attempts.max(1)).await?;
+                batch = rest;
+                n_attempts = 0;
+            }
+            if batch.is_empty() {
+                return Ok(());
+            }
+            match self.invoke(&batch, n_attempts + 1).await {
+                Answer::DoneBefore(n_done) => {
+                    let rest = batch.split_off(n_done);
+                    self.save_behind(&batch).await?;
+                    batch = rest;
+                    n_attempts = 0;
+                    backoff.reset();
+                }
+                Answer::Failed { is_function_error } => {
+                    n_attempts += 1;
+                    if self.wiring.mapping.retry_attempts_max.is_some_and(|retries| n_attempts > retries) {
+                        let condition = Condition::Exhausted { is_function_error };
+                        return self.discard(&batch, condition, n_attempts).await;
+                    }
+                }
+                Answer::Unavailable => {}
+            }
+            if !batch.is_empty() {
+                self.stop.sleep(backoff.wait()).await?;
+            }
+        }
+    }
+
+    /// Saves a position, for as long as it takes.
+    pub(crate) async fn save(&mut self, position: &Position) -> Result<(), Stopped> {
+        let wiring = Arc::clone(&self.wiring);
+        let shard = self.shard.clone();
+        let attempt = || -> BoxFuture<'_, Result<(), String>> {
+            let saving = wiring.checkpoints.save(&wiring.mapping.name, &shard, position);
+            Box::pin(saving.map(|result| result.map_err(|error| chain(&error))))
+        };
+        self.persist("the checkpoint cannot be saved", attempt).await
+    }
+
+    async fn save_behind(&mut self, done: &[Held]) -> Result<(), Stopped> {
+        match done.last() {
+            Some(last) => self.save(&Position::After(last.record.sequence_number.clone())).await,
+            None => Ok(()),
+        }
+    }
+
+    fn count_expired(&self, batch: &[Held]) -> usize {
+        let now = (self.wiring.clock)();
+        let age_ms_max = self.wiring.mapping.record_age_ms_max;
+        age_ms_max.map_or(0, |age_ms_max| batch.iter().take_while(|held| held.is_older(age_ms_max, now)).count())
+    }
+
+    async fn invoke(&mut self, batch: &[Held], attempt: u32) -> Answer {
+        let event = event_text(batch.iter().map(|held| &held.record));
+        let started = Instant::now();
+        let function = &self.wiring.function;
+        let invocation = AssertUnwindSafe(async { function.invoke(event).await }).catch_unwind();
+        let answer = invocation
+            .await
+            .unwrap_or_else(|_panic| Err(FunctionError::Unhandled { message: "it panicked".to_owned() }));
+        let ended = Instant::now();
+        let (outcome, answer) = match answer {
+            Ok(response) => self.judge(&response, batch),
+            Err(FunctionError::Unhandled { message }) => {
+                (Outcome::Failed { message }, Answer::Failed { is_function_error: true })
+            }
+            Err(error @ FunctionError::Unavailable { .. }) => {
+                self.unavailable.tell(&self.wiring, &error.to_string());
+                return Answer::Unavailable;
+            }
+        };
+        self.unavailable.over();
+        self.wiring.observer.invoked(&Invocation {
+            mapping: self.wiring.mapping.name.clone(),
+            shard: self.shard.clone(),
+            n_records: batch.len(),
+            outcome,
+            attempt,
+            elapsed: ended - started,
+            started: started.into_std(),
+            ended: ended.into_std(),
+        });
+        answer
+    }
+
+    fn judge(&self, response: &str, batch: &[Held]) -> (Outcome, Answer) {
+        let sequence_numbers: Vec<&str> = batch.iter().map(|held| held.record.sequence_number.as_str()).collect();
+        let is_reported = self.wiring.mapping.report_batch_item_failures;
+        let verdict = if is_reported { judge(response, &sequence_numbers) } else { Verdict::Success };
+        match verdict {
+            Verdict::Success => (Outcome::Success, Answer::DoneBefore(batch.len())),
+            Verdict::FailedFrom(index) => {
+                let lowest = sequence_numbers.get(index).copied().unwrap_or_default().to_owned();
+                let answer = match index {
+                    0 => Answer::Failed { is_function_error: false },
+                    n_done => Answer::DoneBefore(n_done),
+                };
+                (Outcome::Partial { lowest }, answer)
+            }
+            Verdict::Failed => {
+                let message = "the response names no record of the batch, so all of it counts as failed".to_owned();
+                (Outcome::Failed { message }, Answer::Failed { is_function_error: false })
+            }
+        }
+    }
+
+    /// Writes the failure record of these records, then moves the checkpoint behind them.
+    async fn discard(&mut self, given_up: &[Held], condition: Condition, n_invocations: u32) -> Result<(), Stopped> {
+        let wiring = Arc::clone(&self.wiring);
+        let shard = self.shard.clone();
+        let failure = Failure {
+            mapping: &wiring.mapping.name,
+            stream_arn: &wiring.mapping.stream_arn,
+            shard: &shard,
+            condition,
+            n_invocations,
+            records: given_up,
+            now: (wiring.clock)(),
+        };
+        let (key, request_id) = (failure.key(rand::random()), rand::random());
+        let attempt = || -> BoxFuture<'_, Result<(), String>> {
+            let put = async {
+                let body = failure.body(request_id).map_err(|error| chain(&error))?;
+                wiring.destination.put(key.clone(), body).await.map_err(|error| chain(&error))
+            };
+            Box::pin(put)
+        };
+        self.persist("the failure record cannot be written", attempt).await?;
+        wiring.observer.discarded(&wiring.mapping.name, &shard, given_up.len(), &key);
+        self.save_behind(given_up).await
+    }
+
+    /// Tries until it works. Tries at least once, so that what is done is kept although stopping was asked for.
+    async fn persist<'a>(
+        &mut self,
+        what: &str,
+        attempt: impl Fn() -> BoxFuture<'a, Result<(), String>>,
+    ) -> Result<(), Stopped> {
+        let mut complaint = Complaint::default();
+        let mut backoff = Backoff::new();
+        while let Err(error) = attempt().await {
+            complaint.tell(&self.wiring, &format!("{what}: {error}"));
+            self.stop.sleep(backoff.wait()).await?;
+        }
+        Ok(())
+    }
+}

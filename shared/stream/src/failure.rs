@@ -1,0 +1,221 @@
+//! The on-failure record: what a mapping gave up on, and why, as Lambda writes it to S3.
+//!
+//! Shapes and names are Lambda's (reference B5): times of records without milliseconds, no `responseContext` when the
+//! records were too old, `functionError` null when the function answered and reported failures.
+
+use std::time::SystemTime;
+
+use aws_sdk_dynamodbstreams::primitives::{DateTime, DateTimeFormat};
+use serde::Serialize;
+
+use crate::batch::Held;
+use crate::event::event_text;
+
+/// Why records were given up on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// `RetryAttemptsExhausted`.
+    Exhausted {
+        /// Whether the last invocation ended in an error, rather than in a response that reported failures.
+        is_function_error: bool,
+    },
+    /// `RecordAgeExceeded`.
+    TooOld,
+}
+
+/// The records that are given up on together.
+#[derive(Debug)]
+pub(crate) struct Failure<'a> {
+    pub(crate) mapping: &'a str,
+    pub(crate) stream_arn: &'a str,
+    pub(crate) shard: &'a str,
+    pub(crate) condition: Condition,
+    /// `approximateInvokeCount`.
+    pub(crate) n_invocations: u32,
+    pub(crate) records: &'a [Held],
+    pub(crate) now: SystemTime,
+}
+
+impl Failure<'_> {
+    /// `aws/lambda/<mapping UUID>/<shard>/YYYY/MM/DD/YYYY-MM-DDTHH.MM.SS-<random>`
+    pub(crate) fn key(&self, random: u128) -> String {
+        let time = seconds_text(self.now).replace(':', ".");
+        let time = time.trim_end_matches('Z');
+        let day = time.split('T').next().unwrap_or_default().replace('-', "/");
+        let (mapping, random) = (uuid_text(name_hash(self.mapping), 8), uuid_text(random, 4));
+        format!("aws/lambda/{mapping}/{shard}/{day}/{time}-{random}", shard = self.shard)
+    }
+
+    /// The record's JSON text.
+    pub(crate) fn body(&self, random: u128) -> Result<String, serde_json::Error> {
+        let (condition, response_context) = match self.condition {
+            Condition::Exhausted { is_function_error } => {
+                let function_error = is_function_error.then_some("Unhandled");
+                let context = ResponseContext { status_code: 200, executed_version: "$LATEST", function_error };
+                ("RetryAttemptsExhausted", Some(context))
+            }
+            Condition::TooOld => ("RecordAgeExceeded", None),
+        };
+        let (first, last) = (self.records.first(), self.records.last());
+        let sequence_number = |held: Option<&Held>| held.map(|held| held.record.sequence_number.clone());
+        let arrival = |held: Option<&Held>| held.and_then(|held| held.record.created).map(seconds_text);
+        serde_json::to_string(&FailureText {
+            request_context: RequestContext {
+                request_id: uuid_text(random, 4),
+                function_arn: self.function_arn(),
+                condition,
+                approximate_invoke_count: self.n_invocations,
+            },
+            response_context,
+            version: "1.0",
+            timestamp: millis_text(self.now),
+            batch_info: BatchInfo {
+                shard_id: self.shard,
+                start_sequence_number: sequence_number(first),
+                end_sequence_number: sequence_number(last),
+                approximate_arrival_of_first_record: arrival(first),
+                approximate_arrival_of_last_record: arrival(last),
+                batch_size: self.records.len(),
+                stream_arn: self.stream_arn,
+            },
+            payload: event_text(self.records.iter().map(|held| &held.record)),
+        })
+    }
+
+    /// The function's ARN, in the stream's region and account.
+    fn function_arn(&self) -> String {
+        let mut parts = self.stream_arn.split(':').skip(3);
+        let (region, account) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        format!("arn:aws:lambda:{region}:{account}:function:{name}", name = self.mapping)
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FailureText<'a> {
+    request_context: RequestContext,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_context: Option<ResponseContext>,
+    version: &'static str,
+    timestamp: String,
+    #[serde(rename = "DDBStreamBatchInfo")]
+    batch_info: BatchInfo<'a>,
+    payload: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RequestContext {
+    request_id: String,
+    function_arn: String,
+    condition: &'static str,
+    approximate_invoke_count: u32,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ResponseContext {
+    status_code: u16,
+    executed_version: &'static str,
+    function_error: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BatchInfo<'a> {
+    shard_id: &'a str,
+    start_sequence_number: Option<String>,
+    end_sequence_number: Option<String>,
+    approximate_arrival_of_first_record: Option<String>,
+    approximate_arrival_of_last_record: Option<String>,
+    batch_size: usize,
+    stream_arn: &'a str,
+}
+
+/// `2019-11-14T00:13:49Z`. A time that has no such text (before year -9999) gives none.
+fn seconds_text(time: SystemTime) -> String {
+    DateTime::from_secs(DateTime::from(time).secs()).fmt(DateTimeFormat::DateTime).unwrap_or_default()
+}
+
+/// `2019-11-14T00:13:49.717Z`
+fn millis_text(time: SystemTime) -> String {
+    let ms = DateTime::from(time).subsec_nanos() / 1_000_000;
+    format!("{}.{ms:03}Z", seconds_text(time).trim_end_matches('Z'))
+}
+
+/// A name as 128 bits (FNV-1a), so that a mapping's UUID is the same in every run. Part of the destination's keys, so it
+/// is stable.
+fn name_hash(name: &str) -> u128 {
+    const OFFSET_BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    name.bytes().fold(OFFSET_BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME))
+}
+
+/// 128 bits in the form of a UUID of a version.
+fn uuid_text(bits: u128, version: u128) -> String {
+    let bits = bits & !(0xf << 76) & !(0x3 << 62) | (version << 76) | (0x2 << 62);
+    let hex = format!("{bits:032x}");
+    let part = |range: std::ops::Range<usize>| hex.get(range).unwrap_or_default();
+    [part(0..8), part(8..12), part(12..16), part(16..20), part(20..32)].join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use expect_test::expect;
+    use tokio::time::Instant;
+
+    use super::{Condition, Failure};
+    use crate::batch::Held;
+    use crate::event::LambdaRecord;
+
+    fn check(condition: Condition, expected: &expect_test::Expect) {
+        let created = SystemTime::UNIX_EPOCH + Duration::from_secs(1_573_690_399);
+        let now = created + Duration::from_millis(30_717);
+        let records = ["800000000003126276362", "800000000003126276363"].map(|number| {
+            let json = format!(r#"{{"dynamodb":{{"SequenceNumber":"{number}"}}}}"#);
+            let record = LambdaRecord { sequence_number: number.to_owned(), created: Some(created), json };
+            Held::new(record, Instant::now(), now)
+        });
+        let failure = Failure {
+            mapping: "aggregate",
+            stream_arn: "arn:aws:dynamodb:us-east-2:123456789012:table/app/stream/2019-11-14T00:04:06.388",
+            shard: "shardId-00000001573689847184-864758bb",
+            condition,
+            n_invocations: 4,
+            records: &records,
+            now,
+        };
+        expected.assert_eq(&format!("{}\n{}\n", failure.key(1), failure.body(2).unwrap()));
+    }
+
+    #[test]
+    fn records_that_used_up_their_attempts_have_the_shape_that_lambda_writes_to_s3() {
+        check(
+            Condition::Exhausted { is_function_error: true },
+            &expect![[r#"
+                aws/lambda/b5deee08-3f06-885a-83b6-2b0ae11b7350/shardId-00000001573689847184-864758bb/2019/11/14/2019-11-14T00.13.49-00000000-0000-4000-8000-000000000001
+                {"requestContext":{"requestId":"00000000-0000-4000-8000-000000000002","functionArn":"arn:aws:lambda:us-east-2:123456789012:function:aggregate","condition":"RetryAttemptsExhausted","approximateInvokeCount":4},"responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"},"version":"1.0","timestamp":"2019-11-14T00:13:49.717Z","DDBStreamBatchInfo":{"shardId":"shardId-00000001573689847184-864758bb","startSequenceNumber":"800000000003126276362","endSequenceNumber":"800000000003126276363","approximateArrivalOfFirstRecord":"2019-11-14T00:13:19Z","approximateArrivalOfLastRecord":"2019-11-14T00:13:19Z","batchSize":2,"streamArn":"arn:aws:dynamodb:us-east-2:123456789012:table/app/stream/2019-11-14T00:04:06.388"},"payload":"{\"Records\":[{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276362\"}},{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276363\"}}]}"}
+            "#]],
+        );
+        check(
+            Condition::Exhausted { is_function_error: false },
+            &expect![[r#"
+                aws/lambda/b5deee08-3f06-885a-83b6-2b0ae11b7350/shardId-00000001573689847184-864758bb/2019/11/14/2019-11-14T00.13.49-00000000-0000-4000-8000-000000000001
+                {"requestContext":{"requestId":"00000000-0000-4000-8000-000000000002","functionArn":"arn:aws:lambda:us-east-2:123456789012:function:aggregate","condition":"RetryAttemptsExhausted","approximateInvokeCount":4},"responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":null},"version":"1.0","timestamp":"2019-11-14T00:13:49.717Z","DDBStreamBatchInfo":{"shardId":"shardId-00000001573689847184-864758bb","startSequenceNumber":"800000000003126276362","endSequenceNumber":"800000000003126276363","approximateArrivalOfFirstRecord":"2019-11-14T00:13:19Z","approximateArrivalOfLastRecord":"2019-11-14T00:13:19Z","batchSize":2,"streamArn":"arn:aws:dynamodb:us-east-2:123456789012:table/app/stream/2019-11-14T00:04:06.388"},"payload":"{\"Records\":[{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276362\"}},{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276363\"}}]}"}
+            "#]],
+        );
+    }
+
+    #[test]
+    fn records_that_were_too_old_have_no_response_context() {
+        check(
+            Condition::TooOld,
+            &expect![[r#"
+                aws/lambda/b5deee08-3f06-885a-83b6-2b0ae11b7350/shardId-00000001573689847184-864758bb/2019/11/14/2019-11-14T00.13.49-00000000-0000-4000-8000-000000000001
+                {"requestContext":{"requestId":"00000000-0000-4000-8000-000000000002","functionArn":"arn:aws:lambda:us-east-2:123456789012:function:aggregate","condition":"RecordAgeExceeded","approximateInvokeCount":4},"version":"1.0","timestamp":"2019-11-14T00:13:49.717Z","DDBStreamBatchInfo":{"shardId":"shardId-00000001573689847184-864758bb","startSequenceNumber":"800000000003126276362","endSequenceNumber":"800000000003126276363","approximateArrivalOfFirstRecord":"2019-11-14T00:13:19Z","approximateArrivalOfLastRecord":"2019-11-14T00:13:19Z","batchSize":2,"streamArn":"arn:aws:dynamodb:us-east-2:123456789012:table/app/stream/2019-11-14T00:04:06.388"},"payload":"{\"Records\":[{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276362\"}},{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276363\"}}]}"}
+            "#]],
+        );
+    }
+}

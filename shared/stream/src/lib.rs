@@ -1,0 +1,48 @@
+//! A local Lambda event source mapping over the DynamoDB Streams API.
+//!
+//! From the stream of a table (an emulator's or the real one) to invocations of a function, the way Lambda does it:
+//! parents before children, batches that never mix shards, partial responses, retries, the on-failure record. What the
+//! emulators get wrong in a record is mended on the way ([`event`]).
+//!
+//! # What it keeps true
+//!
+//! - **Nothing is skipped.** A checkpoint moves past a record only after the function answered for it, or after its
+//!   on-failure record was written. So a restart delivers again at most the batch in progress.
+//! - **Order within a shard.** One batch of a shard at a time; the records behind a failed one wait.
+//! - **Parents first.** A child shard starts when its parent is drained or no longer listed.
+//! - **`idle` is sound.** See [`progress::Observer::idle`].
+//!
+//! Records may be delivered more than once, as on AWS: the function must stand that.
+//!
+//! # Parts
+//!
+//! [`mapping`] is what to do, [`poller`] does it. [`function`], [`checkpoint`], [`destination`] and [`progress`] are the
+//! traits that it meets the outside through, with the implementations that need nothing else.
+
+pub mod checkpoint;
+pub mod destination;
+pub mod event;
+pub mod function;
+pub mod mapping;
+pub mod poller;
+pub mod progress;
+pub mod sequence;
+
+mod api;
+mod backoff;
+mod batch;
+mod delivery;
+mod failure;
+mod lineage;
+mod number;
+mod quiet;
+mod reader;
+mod response;
+mod sdk;
+mod stop;
+mod value;
+mod wiring;
+
+#[cfg(test)]
+#[expect(clippy::needless_raw_string_hashes, reason = "expect-test writes its literals so")]
+mod tests;

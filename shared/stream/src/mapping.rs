@@ -1,0 +1,100 @@
+//! The settings of one event source mapping, named as AWS names them.
+//!
+//! Settings that AWS has and that are not here (filters, bisecting, parallelization factor, tumbling window) are off.
+
+use thiserror::Error;
+
+/// The most records that Lambda takes in one batch.
+///
+/// Source: `CreateEventSourceMapping`, `BatchSize`.
+pub const BATCH_SIZE_MAX: usize = 10_000;
+
+/// The longest batching window, in milliseconds.
+///
+/// Source: `CreateEventSourceMapping`, `MaximumBatchingWindowInSeconds` (300).
+pub const BATCHING_WINDOW_MS_MAX: u64 = 300_000;
+
+/// One event source mapping: which stream, which function, how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// The function's name. Also the identity of the mapping: checkpoints and failure records are filed under it.
+    pub name: String,
+    /// `StreamArn` of the table's stream.
+    pub stream_arn: String,
+    /// `BatchSize`: the most records in one invocation, 1 to [`BATCH_SIZE_MAX`].
+    pub batch_size: usize,
+    /// `MaximumBatchingWindow`, in milliseconds. 0 invokes with what one read returned.
+    pub batching_window_ms: u64,
+    /// `MaximumRetryAttempts`: 3 means up to 4 invocations. `None` (AWS: -1) retries until the record is too old.
+    pub retry_attempts_max: Option<u32>,
+    /// `MaximumRecordAge`, in milliseconds. `None` (AWS: -1) never gives up for age.
+    ///
+    /// Counted from the record's creation time, which emulators round down: see [`crate::event`].
+    pub record_age_ms_max: Option<u64>,
+    /// `FunctionResponseTypes: [ReportBatchItemFailures]`. Without it the response's body is ignored.
+    pub report_batch_item_failures: bool,
+    /// `StartingPosition`: where a shard without a checkpoint starts.
+    pub starting_position: StartingPosition,
+    /// The wait after an empty read, in milliseconds. Local only; Lambda reads a shard four times a second.
+    pub idle_poll_ms: u64,
+}
+
+/// Where a shard without a checkpoint starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartingPosition {
+    /// At the oldest record that the stream still has.
+    TrimHorizon,
+    /// Behind the newest record, for the shards that exist at the start. Shards that appear later start at their oldest.
+    ///
+    /// Until the first batch of a shard is done it has no checkpoint, so a restart before that starts at the newest
+    /// record again.
+    Latest,
+}
+
+/// A setting that Lambda would refuse.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum MappingError {
+    /// The name is not of letters, digits, `-` and `_`.
+    #[error("the function name {name:?} must be of letters, digits, '-' and '_'")]
+    Name {
+        /// The name as given.
+        name: String,
+    },
+    /// The batch size is outside of its range.
+    #[error("the batch size {batch_size} of {name} is not between 1 and {BATCH_SIZE_MAX}")]
+    BatchSize {
+        /// The mapping's name.
+        name: String,
+        /// The size as given, in records.
+        batch_size: usize,
+    },
+    /// The batching window is too long.
+    #[error("the batching window {batching_window_ms} ms of {name} is longer than {BATCHING_WINDOW_MS_MAX} ms")]
+    BatchingWindow {
+        /// The mapping's name.
+        name: String,
+        /// The window as given, in milliseconds.
+        batching_window_ms: u64,
+    },
+}
+
+impl Mapping {
+    /// Refuses what Lambda would refuse.
+    ///
+    /// # Errors
+    ///
+    /// The first setting that is out of its range.
+    pub fn check(&self) -> Result<(), MappingError> {
+        let name = self.name.clone();
+        if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
+            return Err(MappingError::Name { name });
+        }
+        if !(1..=BATCH_SIZE_MAX).contains(&self.batch_size) {
+            return Err(MappingError::BatchSize { name, batch_size: self.batch_size });
+        }
+        if self.batching_window_ms > BATCHING_WINDOW_MS_MAX {
+            return Err(MappingError::BatchingWindow { name, batching_window_ms: self.batching_window_ms });
+        }
+        Ok(())
+    }
+}

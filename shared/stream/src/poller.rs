@@ -1,0 +1,236 @@
+//! The event source mapping itself: lists the shards, runs a reader for each that may be read.
+//!
+//! # Example
+//!
+//! A parent `a` that is closed and its children `b` and `c`: the first listing starts a reader of `a` only. When `a` is
+//! read to its end and delivered, its checkpoint says so, the shards are listed again at once, and readers of `b` and
+//! `c` start side by side.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use thiserror::Error;
+use tokio::sync::watch;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
+
+use crate::api::{ApiError, ListedShard, StreamApi};
+use crate::backoff::Backoff;
+use crate::checkpoint::{CheckpointError, Checkpoints};
+use crate::destination::Destination;
+use crate::function::Function;
+use crate::lineage::Lineage;
+use crate::mapping::{Mapping, MappingError, StartingPosition};
+use crate::progress::Observer;
+use crate::quiet::Quiet;
+use crate::reader::{End, Reader};
+use crate::sdk::SdkStream;
+use crate::stop::Stop;
+use crate::wiring::{Complaint, Wiring, chain};
+
+/// The time between two listings, in seconds. Far below the API's limit of ten calls a second.
+const LISTING_SECONDS: u64 = 2;
+
+/// The most pages of one listing: a stream that never ends its pages must not hold the mapping.
+const LISTING_PAGES_MAX: usize = 1_000;
+
+/// Why a mapping ended without being asked to.
+#[derive(Debug, Error)]
+pub enum StreamError {
+    /// The stream is not there. A table that is made again, or whose stream is enabled again, has a new ARN.
+    #[error("there is no stream {stream_arn}: does the table exist with its stream enabled, at this endpoint?")]
+    NotFound {
+        /// The ARN that was asked for.
+        stream_arn: String,
+    },
+    /// The stream refuses to be read, at the start.
+    #[error("the stream {stream_arn} cannot be read: {message}")]
+    Refused {
+        /// The ARN that was asked for.
+        stream_arn: String,
+        /// What the service said.
+        message: String,
+    },
+    /// A setting is out of its range.
+    #[error(transparent)]
+    Mapping(#[from] MappingError),
+    /// The positions could not be loaded, at the start.
+    #[error("the mapping cannot start")]
+    Checkpoint(#[from] CheckpointError),
+    /// The reader of a shard panicked.
+    #[error("the reader of a shard ended unexpectedly")]
+    Reader(#[from] JoinError),
+}
+
+/// A mapping, ready to run.
+pub struct EventSourceMapping {
+    wiring: Arc<Wiring>,
+}
+
+impl EventSourceMapping {
+    /// A mapping over a stream of the real API or an emulator. Nothing is read before [`EventSourceMapping::run`].
+    #[must_use]
+    pub fn new(
+        mapping: Mapping,
+        client: aws_sdk_dynamodbstreams::Client,
+        function: Arc<dyn Function>,
+        checkpoints: Arc<dyn Checkpoints>,
+        destination: Arc<dyn Destination>,
+        observer: Arc<dyn Observer>,
+    ) -> Self {
+        let api: Arc<dyn StreamApi> = Arc::new(SdkStream::new(client, mapping.stream_arn.clone()));
+        let clock = Arc::new(SystemTime::now);
+        Self::over(Wiring { mapping, api, function, checkpoints, destination, observer, clock })
+    }
+
+    /// A mapping over anything that is a stream.
+    pub(crate) fn over(wiring: Wiring) -> Self {
+        Self { wiring: Arc::new(wiring) }
+    }
+
+    /// Runs until `stop` turns true or its sender is dropped, then finishes the invocations in progress.
+    ///
+    /// A stream that cannot be reached is tried again for as long as it takes, from the start on.
+    ///
+    /// # Errors
+    ///
+    /// [`StreamError`]: *reject*. Invocations in progress are then abandoned, as when the process ends: their batches
+    /// are delivered again.
+    pub async fn run(self, stop: watch::Receiver<bool>) -> Result<(), StreamError> {
+        self.wiring.mapping.check()?;
+        let quiet = Arc::new(Quiet::new(Arc::clone(&self.wiring)));
+        let lineage = Lineage::new(self.wiring.mapping.starting_position);
+        let complaint = Complaint::default();
+        let shards =
+            Shards { wiring: self.wiring, quiet, lineage, complaint, readers: JoinSet::new(), has_listed: false };
+        shards.run(Stop::new(stop)).await
+    }
+}
+
+/// The shards of a running mapping and their readers.
+struct Shards {
+    wiring: Arc<Wiring>,
+    quiet: Arc<Quiet>,
+    lineage: Lineage,
+    readers: JoinSet<(String, End)>,
+    complaint: Complaint,
+    has_listed: bool,
+}
+
+impl Shards {
+    async fn run(mut self, stop: Stop) -> Result<(), StreamError> {
+        let mut backoff = Backoff::new();
+        let mut next_listing = Instant::now();
+        loop {
+            let mut until = stop.clone();
+            tokio::select! {
+                biased;
+                _ = until.requested() => break,
+                Some(ended) = self.readers.join_next() => {
+                    let (shard, end) = ended?;
+                    match end {
+                        End::Drained => {
+                            self.lineage.drained(&shard);
+                            next_listing = Instant::now();
+                        }
+                        // The next listing says whether the stream still has it.
+                        End::Lost => self.lineage.lost(&shard),
+                        End::Stopped => {}
+                    }
+                }
+                () = sleep_until(next_listing) => {
+                    let since = Instant::now();
+                    let Ok(listed) = until.or(self.list()).await else { break };
+                    let wait = match listed {
+                        Ok(listed) => {
+                            self.update(since, &listed, &stop).await?;
+                            backoff.reset();
+                            Duration::from_secs(LISTING_SECONDS)
+                        }
+                        Err(error) => {
+                            self.complain(error)?;
+                            backoff.wait()
+                        }
+                    };
+                    next_listing = Instant::now() + wait;
+                }
+            }
+        }
+        while let Some(ended) = self.readers.join_next().await {
+            ended?;
+        }
+        Ok(())
+    }
+
+    /// All pages of the stream's shards.
+    async fn list(&self) -> Result<Vec<ListedShard>, ApiError> {
+        let mut listed = Vec::new();
+        let mut after: Option<String> = None;
+        for _ in 0..LISTING_PAGES_MAX {
+            let page = self.wiring.api.shards(after.as_deref()).await?;
+            listed.extend(page.shards);
+            after = page.last_evaluated;
+            if after.is_none() {
+                return Ok(listed);
+            }
+        }
+        Err(ApiError::Transient { message: format!("the list of shards has more than {LISTING_PAGES_MAX} pages") })
+    }
+
+    /// Takes over a listing and starts the readers that may start.
+    async fn update(&mut self, since: Instant, listed: &[ListedShard], stop: &Stop) -> Result<(), StreamError> {
+        if let Err(error) = self.enter(listed).await {
+            // At the start this is a wrong setting; later it may pass, and what is being read goes on.
+            if !self.has_listed {
+                return Err(error.into());
+            }
+            self.complaint.tell(&self.wiring, &format!("new shards cannot start: {}", chain(&error)));
+            return Ok(());
+        }
+        self.complaint.over();
+        self.has_listed = true;
+        self.lineage.listed(listed);
+        self.quiet.listed(since, self.lineage.undrained());
+        for (shard, at) in self.lineage.start_ready() {
+            let (wiring, quiet) = (Arc::clone(&self.wiring), Arc::clone(&self.quiet));
+            let reader = Reader::new(wiring, quiet, shard.clone(), at, stop.clone());
+            self.readers.spawn(async move { (shard, reader.run().await) });
+        }
+        Ok(())
+    }
+
+    /// Loads the positions of the shards that are new. All of them or none are entered, so that a failure halfway does
+    /// not turn a shard of the first listing into a later one.
+    async fn enter(&mut self, listed: &[ListedShard]) -> Result<(), CheckpointError> {
+        let (checkpoints, name) = (&self.wiring.checkpoints, &self.wiring.mapping.name);
+        let mut followed = BTreeSet::new();
+        let mut entries = Vec::new();
+        for shard in self.lineage.unknown(listed) {
+            let position = checkpoints.load(name, &shard.id).await?;
+            if let (StartingPosition::Latest, Some(parent)) = (self.wiring.mapping.starting_position, &shard.parent)
+                && checkpoints.load(name, parent).await?.is_some()
+            {
+                followed.insert(&shard.id);
+            }
+            entries.push((shard, position));
+        }
+        for (shard, position) in entries {
+            self.lineage.enter(shard, position, followed.contains(&shard.id));
+        }
+        Ok(())
+    }
+
+    /// A listing failed: an error that will not pass ends the mapping.
+    fn complain(&mut self, error: ApiError) -> Result<(), StreamError> {
+        let stream_arn = self.wiring.mapping.stream_arn.clone();
+        match error {
+            ApiError::NotFound { .. } => Err(StreamError::NotFound { stream_arn }),
+            ApiError::Refused { message } if !self.has_listed => Err(StreamError::Refused { stream_arn, message }),
+            error => {
+                self.complaint.tell(&self.wiring, &format!("the stream cannot be listed, trying again: {error}"));
+                Ok(())
+            }
+        }
+    }
+}

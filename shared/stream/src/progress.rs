@@ -1,0 +1,78 @@
+//! What a mapping tells while it runs.
+
+use std::time::{Duration, Instant};
+
+/// Is told what happens. Every method has an empty body, so an observer says only what it wants to know.
+///
+/// The methods are called from the tasks that do the work: they must be quick and must not block.
+pub trait Observer: Send + Sync {
+    /// After each invocation that reached the function.
+    fn invoked(&self, report: &Invocation) {
+        let _: &Invocation = report;
+    }
+
+    /// Everything that was in the stream at `since` has been delivered or discarded.
+    ///
+    /// Told after an empty read, when every known shard is drained or has had an empty read that began at `since` or
+    /// later. A shard that retries, holds records for its batching window or waits for its parent keeps this from being
+    /// told. The shards were listed at most a few seconds ago, and again since a shard ended.
+    ///
+    /// Sound on a stream whose empty read means that there is nothing (the emulators). On AWS an empty page may come
+    /// before the end, so there it is a hint.
+    fn idle(&self, mapping: &str, since: Instant) {
+        let _: (&str, Instant) = (mapping, since);
+    }
+
+    /// Records were given up on: their failure record is in the destination under this key.
+    fn discarded(&self, mapping: &str, shard: &str, n_records: usize, key: &str) {
+        let _: (&str, &str, usize, &str) = (mapping, shard, n_records, key);
+    }
+
+    /// `MODIFY` records were left out because they change nothing (see [`crate::event`]).
+    fn dropped_equal(&self, mapping: &str, n: usize) {
+        let _: (&str, usize) = (mapping, n);
+    }
+
+    /// Something stands in the way, in one line. Told once until it is over; the work is tried again by itself.
+    fn trouble(&self, mapping: &str, message: &str) {
+        let _: (&str, &str) = (mapping, message);
+    }
+}
+
+/// One invocation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invocation {
+    /// The mapping's name.
+    pub mapping: String,
+    /// The shard that the batch is from.
+    pub shard: String,
+    /// The records of the batch.
+    pub n_records: usize,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Which try of this batch it was, from 1. It starts over when the checkpoint moved.
+    pub attempt: u32,
+    /// From `started` to `ended`.
+    pub elapsed: Duration,
+    /// When the function was invoked.
+    pub started: Instant,
+    /// When it answered.
+    pub ended: Instant,
+}
+
+/// How an invocation ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The batch is done.
+    Success,
+    /// The function reported failures: everything from the lowest on is tried again.
+    Partial {
+        /// The lowest failed sequence number.
+        lowest: String,
+    },
+    /// All of the batch failed.
+    Failed {
+        /// Why, in one line.
+        message: String,
+    },
+}

@@ -1,0 +1,111 @@
+//! What a function's response says about its batch, with `ReportBatchItemFailures`.
+//!
+//! | response | means |
+//! |---|---|
+//! | nothing, `null`, `""`, `{}`, `[]`, no `batchItemFailures`, or `null` or `[]` in it | success |
+//! | an `itemIdentifier` that is missing, null, empty or not of this batch | the whole batch failed |
+//! | identifiers of this batch | everything from the lowest on failed |
+//! | anything else: no JSON, a scalar, a full array | the whole batch failed |
+//!
+//! Source: reference B4, recorded on AWS. The last line is ours: a response that cannot be understood must not count
+//! as success.
+
+use serde_json::Value;
+
+use crate::sequence::order;
+
+/// What the response says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The batch is done.
+    Success,
+    /// The records before this index are done; it and everything behind it are not.
+    FailedFrom(usize),
+    /// Nothing of the batch counts as done.
+    Failed,
+}
+
+/// Reads a response to the batch with these sequence numbers, in the order of the batch.
+pub(crate) fn judge(response: &str, sequence_numbers: &[&str]) -> Verdict {
+    if response.trim().is_empty() {
+        return Verdict::Success;
+    }
+    let failures = match serde_json::from_str(response) {
+        Ok(Value::Null) => return Verdict::Success,
+        Ok(Value::String(text)) if text.is_empty() => return Verdict::Success,
+        Ok(Value::Array(items)) if items.is_empty() => return Verdict::Success,
+        Ok(Value::Object(mut object)) => object.remove("batchItemFailures").unwrap_or(Value::Null),
+        _ => return Verdict::Failed,
+    };
+    match failures {
+        Value::Null => Verdict::Success,
+        Value::Array(items) => lowest(&items, sequence_numbers),
+        _ => Verdict::Failed,
+    }
+}
+
+fn lowest(items: &[Value], sequence_numbers: &[&str]) -> Verdict {
+    let mut lowest: Option<usize> = None;
+    for item in items {
+        let failed = item.get("itemIdentifier").and_then(Value::as_str).filter(|text| !text.is_empty());
+        let index = failed.and_then(|failed| sequence_numbers.iter().position(|number| order(number) == order(failed)));
+        match index {
+            None => return Verdict::Failed,
+            Some(index) => lowest = Some(lowest.map_or(index, |lowest| lower(lowest, index, sequence_numbers))),
+        }
+    }
+    lowest.map_or(Verdict::Success, Verdict::FailedFrom)
+}
+
+/// The index with the lower sequence number. A batch is in that order already; this holds it to the number, not to
+/// the place.
+fn lower(a: usize, b: usize, sequence_numbers: &[&str]) -> usize {
+    let at = |index: usize| sequence_numbers.get(index).map(|number| order(number));
+    if at(b) < at(a) { b } else { a }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Verdict, judge};
+
+    const BATCH: [&str; 3] = ["82000000", "168300000", "0257400000"];
+
+    fn failures(identifiers: &[&str]) -> String {
+        let items: Vec<_> = identifiers.iter().map(|id| serde_json::json!({ "itemIdentifier": id })).collect();
+        serde_json::json!({ "batchItemFailures": items }).to_string()
+    }
+
+    #[test]
+    fn empty_responses_are_success() {
+        for response in
+            ["", " ", "null", "\"\"", "{}", "[]", r#"{"batchItemFailures":null}"#, r#"{"batchItemFailures":[]}"#]
+        {
+            assert_eq!(judge(response, &BATCH), Verdict::Success, "{response:?}");
+        }
+        assert_eq!(judge(r#"{"statusCode":200}"#, &BATCH), Verdict::Success);
+    }
+
+    #[test]
+    fn identifiers_that_are_not_of_the_batch_fail_all_of_it() {
+        for response in [
+            r#"{"batchItemFailures":[{"itemIdentifier":""}]}"#,
+            r#"{"batchItemFailures":[{"itemIdentifier":null}]}"#,
+            r#"{"batchItemFailures":[{"foo":"82000000"}]}"#,
+            r#"{"batchItemFailures":[{"itemIdentifier":"123"}]}"#,
+            r#"{"batchItemFailures":[{"itemIdentifier":"168300000"},{"itemIdentifier":"123"}]}"#,
+            r#"{"batchItemFailures":"168300000"}"#,
+            "true",
+            "[1]",
+            "not json",
+        ] {
+            assert_eq!(judge(response, &BATCH), Verdict::Failed, "{response:?}");
+        }
+    }
+
+    #[test]
+    fn the_lowest_sequence_number_counts_as_an_integer_not_as_text() {
+        assert_eq!(judge(&failures(&["0257400000", "168300000"]), &BATCH), Verdict::FailedFrom(1));
+        assert_eq!(judge(&failures(&["168300000", "82000000"]), &BATCH), Verdict::FailedFrom(0));
+        assert_eq!(judge(&failures(&["257400000"]), &BATCH), Verdict::FailedFrom(2));
+    }
+}

@@ -1,0 +1,205 @@
+//! A small honest stream: shards that split, are trimmed and end, iterators that expire, pages, outages.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard};
+use std::time::SystemTime;
+
+use aws_sdk_dynamodbstreams::primitives::DateTime;
+use aws_sdk_dynamodbstreams::types::{AttributeValue, OperationType, Record, StreamRecord, StreamViewType};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use crate::api::{ApiError, IteratorAt, ListedShard, RecordPage, ShardPage, StreamApi};
+use crate::sequence::order;
+
+#[derive(Default)]
+pub(crate) struct MemoryStream {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    shards: Vec<Shard>,
+    n_written: u64,
+    page_shards: Option<usize>,
+    /// Iterators given out before this are expired.
+    generation: u64,
+    outages: VecDeque<ApiError>,
+    is_deleted: bool,
+    calls: Vec<String>,
+}
+
+struct Shard {
+    id: String,
+    parent: Option<String>,
+    records: Vec<Record>,
+    n_trimmed: usize,
+    is_closed: bool,
+}
+
+impl MemoryStream {
+    /// Opens a shard.
+    pub(crate) fn open(&self, id: &str, parent: Option<&str>) {
+        let (id, parent) = (id.to_owned(), parent.map(str::to_owned));
+        self.state().shards.push(Shard { id, parent, records: Vec::new(), n_trimmed: 0, is_closed: false });
+    }
+
+    /// Closes a shard and opens its children.
+    pub(crate) fn split(&self, id: &str, children: &[&str]) {
+        self.state().shard(id).is_closed = true;
+        for child in children {
+            self.open(child, Some(id));
+        }
+    }
+
+    /// Writes an `INSERT` per item. Sequence numbers count up from 1 over the whole stream.
+    pub(crate) fn insert(&self, id: &str, n_records: usize, now: SystemTime) {
+        (0..n_records).for_each(|_| self.write(id, OperationType::Insert, now, |record| record));
+    }
+
+    /// Writes a `MODIFY` from one number to another.
+    pub(crate) fn modify(&self, id: &str, old: &str, new: &str, now: SystemTime) {
+        let number = |text: &str| AttributeValue::N(text.to_owned());
+        self.write(id, OperationType::Modify, now, |record| {
+            record.old_image("n", number(old)).new_image("n", number(new))
+        });
+    }
+
+    fn write(
+        &self,
+        id: &str,
+        operation: OperationType,
+        now: SystemTime,
+        images: impl FnOnce(
+            aws_sdk_dynamodbstreams::types::builders::StreamRecordBuilder,
+        ) -> aws_sdk_dynamodbstreams::types::builders::StreamRecordBuilder,
+    ) {
+        let mut state = self.state();
+        state.n_written += 1;
+        let sequence_number = state.n_written.to_string();
+        let change = StreamRecord::builder()
+            .approximate_creation_date_time(DateTime::from_secs(DateTime::from(now).secs()))
+            .keys("id", AttributeValue::S(format!("item {sequence_number}")))
+            .sequence_number(&sequence_number)
+            .stream_view_type(StreamViewType::NewAndOldImages);
+        let change = images(change).build();
+        let record = Record::builder().event_id(format!("event {sequence_number}")).event_name(operation);
+        let shard = state.shard(id);
+        assert!(!shard.is_closed, "a closed shard takes no records");
+        shard.records.push(record.dynamodb(change).build());
+    }
+
+    /// Trims the oldest records of a shard; a closed one that is trimmed whole is not listed any more.
+    pub(crate) fn trim(&self, id: &str, n_records: usize) {
+        let mut state = self.state();
+        let shard = state.shard(id);
+        shard.n_trimmed += n_records;
+        if shard.is_closed && shard.n_trimmed >= shard.records.len() {
+            state.shards.retain(|shard| shard.id != id);
+        }
+    }
+
+    pub(crate) fn list_by(&self, page_shards: usize) {
+        self.state().page_shards = Some(page_shards);
+    }
+
+    pub(crate) fn expire_iterators(&self) {
+        self.state().generation += 1;
+    }
+
+    /// The next reads fail.
+    pub(crate) fn fail(&self, error: &ApiError, n_times: usize) {
+        self.state().outages.extend(std::iter::repeat_n(error.clone(), n_times));
+    }
+
+    /// The stream is not there any more.
+    pub(crate) fn delete(&self) {
+        self.state().is_deleted = true;
+    }
+
+    /// The calls so far, without the reads.
+    pub(crate) fn calls(&self) -> Vec<String> {
+        self.state().calls.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
+
+impl State {
+    fn shard(&mut self, id: &str) -> &mut Shard {
+        self.shards.iter_mut().find(|shard| shard.id == id).unwrap()
+    }
+
+    fn found(&mut self, id: &str) -> Result<&mut Shard, ApiError> {
+        let is_deleted = self.is_deleted;
+        let shard = self.shards.iter_mut().find(|shard| shard.id == id && !is_deleted);
+        shard.ok_or(ApiError::NotFound { message: id.to_owned() })
+    }
+
+    fn list(&mut self, after: Option<&str>) -> Result<ShardPage, ApiError> {
+        self.calls.push(format!("list after {after:?}"));
+        if self.is_deleted {
+            return Err(ApiError::NotFound { message: "stream".to_owned() });
+        }
+        let start = after.map_or(0, |after| self.shards.iter().position(|shard| shard.id == after).unwrap() + 1);
+        let end = self.page_shards.map_or(self.shards.len(), |page| (start + page).min(self.shards.len()));
+        let page = &self.shards[start..end];
+        let shards =
+            page.iter().map(|shard| ListedShard { id: shard.id.clone(), parent: shard.parent.clone() }).collect();
+        let last_evaluated = (end < self.shards.len()).then(|| page.last().unwrap().id.clone());
+        Ok(ShardPage { shards, last_evaluated })
+    }
+
+    fn iterator(&mut self, id: &str, at: &IteratorAt) -> Result<String, ApiError> {
+        self.calls.push(format!("{id} at {at:?}"));
+        let generation = self.generation;
+        let shard = self.found(id)?;
+        let index = match at {
+            IteratorAt::TrimHorizon => shard.n_trimmed,
+            IteratorAt::Latest => shard.records.len(),
+            IteratorAt::After(after) => {
+                shard.records.iter().take_while(|record| order(sequence_number(record)) <= order(after)).count()
+            }
+        };
+        if index < shard.n_trimmed { Err(ApiError::Trimmed) } else { Ok(format!("{id} {index} {generation}")) }
+    }
+
+    fn read(&mut self, iterator: &str, limit: usize) -> Result<RecordPage, ApiError> {
+        if let Some(outage) = self.outages.pop_front() {
+            return Err(outage);
+        }
+        let [id, index, generation] = iterator.split(' ').collect::<Vec<_>>().try_into().unwrap();
+        if generation.parse() != Ok(self.generation) {
+            return Err(ApiError::ExpiredIterator);
+        }
+        let shard = self.found(id)?;
+        let start: usize = index.parse().unwrap();
+        if start < shard.n_trimmed {
+            return Err(ApiError::Trimmed);
+        }
+        let end = (start + limit).min(shard.records.len());
+        let is_end = shard.is_closed && end == shard.records.len();
+        let next = (!is_end).then(|| format!("{id} {end} {generation}"));
+        Ok(RecordPage { records: shard.records[start..end].to_vec(), next })
+    }
+}
+
+fn sequence_number(record: &Record) -> &str {
+    record.dynamodb().unwrap().sequence_number().unwrap()
+}
+
+impl StreamApi for MemoryStream {
+    fn shards<'a>(&'a self, after: Option<&'a str>) -> BoxFuture<'a, Result<ShardPage, ApiError>> {
+        async move { self.state().list(after) }.boxed()
+    }
+
+    fn iterator<'a>(&'a self, shard: &'a str, at: &'a IteratorAt) -> BoxFuture<'a, Result<String, ApiError>> {
+        async move { self.state().iterator(shard, at) }.boxed()
+    }
+
+    fn records<'a>(&'a self, iterator: &'a str, limit: usize) -> BoxFuture<'a, Result<RecordPage, ApiError>> {
+        async move { self.state().read(iterator, limit) }.boxed()
+    }
+}

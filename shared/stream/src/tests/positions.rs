@@ -1,0 +1,216 @@
+use std::time::Duration;
+
+use expect_test::{Expect, expect};
+
+use super::world::{World, mapping, pass_ms, report, succeed, unhandled};
+use crate::api::ApiError;
+use crate::checkpoint::Position;
+use crate::mapping::{Mapping, StartingPosition};
+
+fn check(world: &World, expected: &Expect) {
+    expected.assert_eq(&world.told());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_goes_on_behind_the_last_batch() {
+    let world = World::new(mapping(), succeed);
+    world.insert("a", 4);
+    world.run().await;
+    world.insert("a", 1);
+    world.restarted(succeed).run().await;
+    check(
+        &world,
+        &expect![[r#"
+            0 ms: a, 3 records, attempt 1: done
+            0 ms: a, 1 records, attempt 1: done
+            250 ms: a, 1 records, attempt 1: done
+        "#]],
+    );
+    assert_eq!(world.stream.calls().last().unwrap(), r#"a at After("4")"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_in_the_middle_of_a_batch_goes_on_behind_what_was_reported_done() {
+    let world = World::new(mapping(), |_| Ok(report(&["3"])));
+    world.insert("a", 3);
+    let running = world.start();
+    pass_ms(50).await;
+    running.stop().await.unwrap();
+    assert_eq!(world.position("a").await, Some(Position::After("2".to_owned())));
+    world.restarted(succeed).run().await;
+    check(
+        &world,
+        &expect![[r#"
+            0 ms: a, 3 records, attempt 1: failed from 3 on
+            50 ms: a, 1 records, attempt 1: done
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_finishes_the_invocation_in_progress_and_saves_it() {
+    let world = World::with_slow_function(mapping(), Duration::from_secs(10), succeed);
+    world.insert("a", 5);
+    let running = world.start();
+    pass_ms(1_000).await;
+    running.stop().await.unwrap();
+    check(
+        &world,
+        &expect![[r#"
+            10000 ms: a, 3 records, attempt 1: done
+        "#]],
+    );
+    assert_eq!(world.position("a").await, Some(Position::After("3".to_owned())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_does_not_wait_for_retries() {
+    let world = World::new(mapping(), |_| unhandled());
+    world.insert("a", 1);
+    let running = world.start();
+    pass_ms(60_050).await;
+    let before = tokio::time::Instant::now();
+    running.stop().await.unwrap();
+    assert_eq!(before.elapsed(), Duration::ZERO);
+    assert_eq!(world.position("a").await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drained_shard_is_not_read_again_after_a_restart() {
+    let world = World::new(mapping(), succeed);
+    world.insert("a", 1);
+    world.stream.split("a", &["b"]);
+    world.run().await;
+    world.insert("b", 1);
+    world.restarted(succeed).run().await;
+    assert_eq!(world.stream.calls().iter().filter(|call| call.starts_with("a at")).count(), 1);
+    check(
+        &world,
+        &expect![[r#"
+            0 ms: a, 1 records, attempt 1: done
+            250 ms: b, 1 records, attempt 1: done
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn latest_skips_what_was_there_and_reads_later_shards_from_their_start() {
+    let world = World::new(Mapping { starting_position: StartingPosition::Latest, ..mapping() }, succeed);
+    world.insert("a", 2);
+    let running = world.start();
+    world.idle().await;
+    world.insert("a", 1);
+    world.stream.split("a", &["b"]);
+    world.insert("b", 1);
+    world.idle().await;
+    running.stop().await.unwrap();
+    check(
+        &world,
+        &expect![[r#"
+            500 ms: a, 1 records, attempt 1: done
+            500 ms: b, 1 records, attempt 1: done
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn latest_does_not_skip_a_child_that_appeared_while_the_mapping_was_down() {
+    let world = World::new(Mapping { starting_position: StartingPosition::Latest, ..mapping() }, succeed);
+    let running = world.start();
+    world.idle().await;
+    world.insert("a", 1);
+    world.idle().await;
+    running.stop().await.unwrap();
+    world.insert("a", 1);
+    world.stream.split("a", &["b"]);
+    world.insert("b", 1);
+    world.restarted(succeed).run().await;
+    check(
+        &world,
+        &expect![[r#"
+            500 ms: a, 1 records, attempt 1: done
+            500 ms: a, 1 records, attempt 1: done
+            500 ms: b, 1 records, attempt 1: done
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_iterator_is_replaced_behind_the_last_record_read() {
+    let world = World::new(mapping(), succeed);
+    world.insert("a", 2);
+    let running = world.start();
+    world.idle().await;
+    world.stream.expire_iterators();
+    world.insert("a", 1);
+    world.idle().await;
+    running.stop().await.unwrap();
+    check(
+        &world,
+        &expect![[r#"
+            0 ms: a, 2 records, attempt 1: done
+            600 ms: a, 1 records, attempt 1: done
+        "#]],
+    );
+    assert!(world.stream.calls().contains(&r#"a at After("2")"#.to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn trimmed_records_are_told_as_a_possible_loss() {
+    let world = World::new(mapping(), succeed);
+    world.insert("a", 1);
+    world.run().await;
+    world.insert("a", 3);
+    world.stream.trim("a", 3);
+    world.restarted(succeed).run().await;
+    check(
+        &world,
+        &expect![[r#"
+            0 ms: a, 1 records, attempt 1: done
+            250 ms: trouble: the records behind the last position are trimmed; shard a goes on at its oldest record, records may be lost
+            350 ms: a, 1 records, attempt 1: done
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_told_once_until_it_is_over() {
+    let world = World::new(mapping(), succeed);
+    let outage = ApiError::Transient { message: "connection refused".to_owned() };
+    world.stream.fail(&outage, 9);
+    world.insert("a", 1);
+    let running = world.start();
+    world.idle().await;
+    world.stream.fail(&outage, 1);
+    world.insert("a", 1);
+    world.idle().await;
+    running.stop().await.unwrap();
+    check(
+        &world,
+        &expect![[r#"
+            0 ms: trouble: shard a cannot be read, trying again: connection refused
+            21300 ms: a, 1 records, attempt 1: done
+            21550 ms: trouble: shard a cannot be read, trying again: connection refused
+            21650 ms: a, 1 records, attempt 1: done
+        "#]],
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_that_change_nothing_are_left_out_and_the_checkpoint_moves_behind_them() {
+    let world = World::new(mapping(), succeed);
+    world.stream.modify("a", "2.0", "2", world.now());
+    world.stream.modify("a", "2", "3", world.now());
+    world.run().await;
+    world.stream.modify("a", "3", "3", world.now());
+    world.restarted(succeed).run().await;
+    check(
+        &world,
+        &expect![[r#"
+            0 ms: 1 equal records dropped
+            0 ms: a, 1 records, attempt 1: done
+            250 ms: 1 equal records dropped
+        "#]],
+    );
+    assert_eq!(world.position("a").await, Some(Position::After("3".to_owned())));
+}

@@ -1,0 +1,281 @@
+//! A mapping with everything around it in memory, and the text of what happened.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::memory_stream::MemoryStream;
+use crate::checkpoint::{Checkpoints as _, MemoryCheckpoints, Position};
+use crate::destination::Destination;
+use crate::function::{Function, FunctionError};
+use crate::mapping::{Mapping, StartingPosition};
+use crate::poller::{EventSourceMapping, StreamError};
+use crate::progress::{Invocation, Observer, Outcome};
+use crate::wiring::Wiring;
+
+pub(crate) const ARN: &str = "arn:aws:dynamodb:eu-west-1:000000000000:table/app/stream/2026-11-21T10:00:00.000";
+
+/// A mapping with the settings that most tests want: all of the stream, batches of 3, reported failures, no end of retries.
+pub(crate) fn mapping() -> Mapping {
+    Mapping {
+        name: "aggregate".to_owned(),
+        stream_arn: ARN.to_owned(),
+        batch_size: 3,
+        batching_window_ms: 0,
+        retry_attempts_max: None,
+        record_age_ms_max: None,
+        report_batch_item_failures: true,
+        starting_position: StartingPosition::TrimHorizon,
+        idle_poll_ms: 250,
+    }
+}
+
+/// What the function does with the records of these sequence numbers.
+type Script = Box<dyn Fn(&[String]) -> Result<String, FunctionError> + Send + Sync>;
+
+/// Everything around a mapping. Time starts at 0 ms with the world.
+#[derive(Clone)]
+pub(crate) struct World {
+    pub(crate) stream: Arc<MemoryStream>,
+    pub(crate) checkpoints: Arc<MemoryCheckpoints>,
+    pub(crate) destination: Arc<MemoryDestination>,
+    mapping: Mapping,
+    told: Arc<Told>,
+    function: Arc<Scripted>,
+}
+
+/// A mapping that runs.
+pub(crate) struct Running {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<Result<(), StreamError>>,
+}
+
+impl World {
+    /// A world with one open shard `a`, whose function does as the script says, in no time.
+    pub(crate) fn new(
+        mapping: Mapping,
+        script: impl Fn(&[String]) -> Result<String, FunctionError> + Send + Sync + 'static,
+    ) -> Self {
+        Self::with_slow_function(mapping, Duration::ZERO, script)
+    }
+
+    /// The same with a function that takes its time.
+    pub(crate) fn with_slow_function(
+        mapping: Mapping,
+        takes: Duration,
+        script: impl Fn(&[String]) -> Result<String, FunctionError> + Send + Sync + 'static,
+    ) -> Self {
+        let stream = Arc::new(MemoryStream::default());
+        stream.open("a", None);
+        let origin = Instant::now();
+        let (idle, _) = watch::channel(None);
+        Self {
+            stream,
+            checkpoints: Arc::new(MemoryCheckpoints::new()),
+            destination: Arc::default(),
+            mapping,
+            told: Arc::new(Told { origin, lines: Mutex::default(), idle }),
+            function: Arc::new(Scripted { takes, script: Box::new(script) }),
+        }
+    }
+
+    /// The world after the process ended and started again with a function that does otherwise.
+    pub(crate) fn restarted(
+        &self,
+        script: impl Fn(&[String]) -> Result<String, FunctionError> + Send + Sync + 'static,
+    ) -> Self {
+        Self { function: Arc::new(Scripted { takes: Duration::ZERO, script: Box::new(script) }), ..self.clone() }
+    }
+
+    /// The time of day: one that no rounding to the minute leaves as it is.
+    pub(crate) fn now(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_001) + self.told.origin.elapsed()
+    }
+
+    pub(crate) fn insert(&self, shard: &str, n_records: usize) {
+        self.stream.insert(shard, n_records, self.now());
+    }
+
+    pub(crate) fn start(&self) -> Running {
+        let origin = self.told.origin;
+        let clock = Arc::new(move || SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_001) + origin.elapsed());
+        let mapping = EventSourceMapping::over(Wiring {
+            mapping: self.mapping.clone(),
+            api: self.stream.clone(),
+            function: self.function.clone(),
+            checkpoints: self.checkpoints.clone(),
+            destination: self.destination.clone(),
+            observer: self.told.clone(),
+            clock,
+        });
+        let (stop, stopped) = watch::channel(false);
+        Running { stop, task: tokio::spawn(mapping.run(stopped)) }
+    }
+
+    /// Waits until everything that is in the stream now has been delivered.
+    pub(crate) async fn idle(&self) {
+        let now = Instant::now().into_std();
+        // Another moment, so that a read that begins at this very instant is not taken for a later one.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let mut idle = self.told.idle.subscribe();
+        idle.wait_for(|since| since.is_some_and(|since| since > now)).await.unwrap();
+    }
+
+    /// Whether the stream was reported idle at or after a time, in milliseconds.
+    pub(crate) fn is_idle_since(&self, ms: u64) -> bool {
+        let time = (self.told.origin + Duration::from_millis(ms)).into_std();
+        self.told.idle.borrow().is_some_and(|since| since >= time)
+    }
+
+    /// Delivers everything and stops.
+    pub(crate) async fn run(&self) {
+        let running = self.start();
+        self.idle().await;
+        running.stop().await.unwrap();
+    }
+
+    /// What the observer was told, a line each.
+    pub(crate) fn told(&self) -> String {
+        self.told.lines.lock().unwrap().concat()
+    }
+
+    pub(crate) async fn position(&self, shard: &str) -> Option<Position> {
+        self.checkpoints.load("aggregate", shard).await.unwrap()
+    }
+}
+
+impl Running {
+    /// Stops and waits for the end.
+    pub(crate) async fn stop(self) -> Result<(), StreamError> {
+        self.stop.send_replace(true);
+        self.task.await.unwrap()
+    }
+
+    /// Waits for the end that comes by itself.
+    pub(crate) async fn end(self) -> Result<(), StreamError> {
+        self.task.await.unwrap()
+    }
+}
+
+/// Waits in virtual time.
+pub(crate) async fn pass_ms(ms: u64) {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+}
+
+/// A function that succeeds.
+#[expect(clippy::unnecessary_wraps, reason = "it is a script, and a script may fail")]
+pub(crate) fn succeed(_: &[String]) -> Result<String, FunctionError> {
+    Ok("null".to_owned())
+}
+
+/// A response that reports these sequence numbers.
+pub(crate) fn report(failed: &[&str]) -> String {
+    let items: Vec<_> = failed.iter().map(|id| serde_json::json!({ "itemIdentifier": id })).collect();
+    serde_json::json!({ "batchItemFailures": items }).to_string()
+}
+
+pub(crate) fn unhandled() -> Result<String, FunctionError> {
+    Err(FunctionError::Unhandled { message: "boom".to_owned() })
+}
+
+struct Scripted {
+    takes: Duration,
+    script: Script,
+}
+
+impl Function for Scripted {
+    fn invoke(&self, event: String) -> BoxFuture<'_, Result<String, FunctionError>> {
+        async move {
+            let event: serde_json::Value = serde_json::from_str(&event).unwrap();
+            let number = |record: &serde_json::Value| record["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned();
+            let numbers: Vec<String> = event["Records"].as_array().unwrap().iter().map(number).collect();
+            if !self.takes.is_zero() {
+                tokio::time::sleep(self.takes).await;
+            }
+            (self.script)(&numbers)
+        }
+        .boxed()
+    }
+}
+
+/// Failure records in memory. The first puts fail when told so.
+#[derive(Default)]
+pub(crate) struct MemoryDestination {
+    n_refusals: Mutex<usize>,
+    records: Mutex<Vec<(String, String)>>,
+}
+
+impl MemoryDestination {
+    pub(crate) fn refuse(&self, n_times: usize) {
+        *self.n_refusals.lock().unwrap() = n_times;
+    }
+
+    pub(crate) fn bodies(&self) -> Vec<serde_json::Value> {
+        self.records.lock().unwrap().iter().map(|(_, body)| serde_json::from_str(body).unwrap()).collect()
+    }
+}
+
+impl Destination for MemoryDestination {
+    fn put(&self, key: String, body: String) -> BoxFuture<'_, io::Result<()>> {
+        async move {
+            let mut n_refusals = self.n_refusals.lock().unwrap();
+            if *n_refusals > 0 {
+                *n_refusals -= 1;
+                return Err(io::Error::other("the disk is full"));
+            }
+            self.records.lock().unwrap().push((key, body));
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+/// Writes down what it is told.
+struct Told {
+    origin: Instant,
+    lines: Mutex<Vec<String>>,
+    idle: watch::Sender<Option<std::time::Instant>>,
+}
+
+impl Told {
+    fn line(&self, line: &str) {
+        let ms = self.origin.elapsed().as_millis();
+        self.lines.lock().unwrap().push(format!("{ms} ms: {line}\n"));
+    }
+}
+
+impl Observer for Told {
+    fn invoked(&self, report: &Invocation) {
+        let Invocation { shard, n_records, attempt, .. } = report;
+        let outcome = match &report.outcome {
+            Outcome::Success => "done".to_owned(),
+            Outcome::Partial { lowest } => format!("failed from {lowest} on"),
+            Outcome::Failed { message } => format!("failed: {message}"),
+        };
+        self.line(&format!("{shard}, {n_records} records, attempt {attempt}: {outcome}"));
+    }
+
+    fn idle(&self, mapping: &str, since: std::time::Instant) {
+        assert_eq!(mapping, "aggregate");
+        self.idle.send_replace(Some(since));
+    }
+
+    fn discarded(&self, _mapping: &str, shard: &str, n_records: usize, key: &str) {
+        assert!(key.starts_with("aws/lambda/"));
+        self.line(&format!("{shard}, {n_records} records discarded"));
+    }
+
+    fn dropped_equal(&self, _mapping: &str, n: usize) {
+        self.line(&format!("{n} equal records dropped"));
+    }
+
+    fn trouble(&self, _mapping: &str, message: &str) {
+        self.line(&format!("trouble: {message}"));
+    }
+}

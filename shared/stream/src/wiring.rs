@@ -1,0 +1,67 @@
+//! What every part of one running mapping shares.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::api::StreamApi;
+use crate::checkpoint::Checkpoints;
+use crate::destination::Destination;
+use crate::function::Function;
+use crate::mapping::Mapping;
+use crate::progress::Observer;
+
+/// The time of day, injected so that record ages can be tested without a wall clock.
+pub(crate) type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+
+/// The mapping and what it meets the outside through.
+pub(crate) struct Wiring {
+    pub(crate) mapping: Mapping,
+    pub(crate) api: Arc<dyn StreamApi>,
+    pub(crate) function: Arc<dyn Function>,
+    pub(crate) checkpoints: Arc<dyn Checkpoints>,
+    pub(crate) destination: Arc<dyn Destination>,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) clock: Clock,
+}
+
+impl Wiring {
+    pub(crate) fn trouble(&self, message: &str) {
+        self.observer.trouble(&self.mapping.name, message);
+    }
+}
+
+/// One thing that may stand in the way: told once until it is over.
+#[derive(Debug, Default)]
+pub(crate) struct Complaint {
+    is_told: bool,
+}
+
+impl Complaint {
+    pub(crate) fn tell(&mut self, wiring: &Wiring, message: &str) {
+        if !self.is_told {
+            self.is_told = true;
+            wiring.trouble(message);
+        }
+    }
+
+    pub(crate) fn over(&mut self) {
+        self.is_told = false;
+    }
+}
+
+/// An error and its causes in one line. A cause that its error already quotes is left out.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut line = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let text = cause.to_string();
+        if !line.contains(&text) {
+            // Writing to a string cannot fail.
+            write!(line, ": {text}").unwrap_or_default();
+        }
+        source = cause.source();
+    }
+    line
+}

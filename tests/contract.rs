@@ -1,0 +1,95 @@
+//! The contract of `store::Store`: one suite against the model and against DynamoDB, so that the model cannot drift.
+//!
+//! Every case runs against the model (`memory::…`) and against the embedded DynamoDB (`embedded::…`), and against the
+//! DynamoDB at `CONTRACT_ENDPOINT` where that is set (`endpoint::…`; DynamoDB Local, or AWS with the standard
+//! credentials in the environment):
+//!
+//! ```text
+//! CONTRACT_ENDPOINT=http://localhost:8000 cargo nextest run -p tests --test contract
+//! ```
+//!
+//! Tables at an endpoint have names of their own and are deleted afterwards.
+
+#[path = "contract/bed.rs"]
+mod bed;
+#[path = "contract/guards.rs"]
+mod guards;
+#[path = "contract/items.rs"]
+mod items;
+#[path = "contract/reads.rs"]
+mod reads;
+#[path = "contract/refusals.rs"]
+mod refusals;
+#[path = "contract/script.rs"]
+mod script;
+#[path = "contract/transactions.rs"]
+mod transactions;
+#[path = "contract/units.rs"]
+mod units;
+#[path = "contract/updates.rs"]
+mod updates;
+#[path = "contract/values.rs"]
+mod values;
+
+/// Makes a test of every case for every store.
+macro_rules! contract {
+    ($($file:ident: [$($case:ident),* $(,)?])*) => {
+        mod memory {
+            $(mod $file { $(#[test] fn $case() { crate::bed::on_memory(crate::$file::$case); })* })*
+        }
+        mod embedded {
+            $(mod $file { $(#[test] fn $case() { crate::bed::on_embedded(crate::$file::$case); })* })*
+        }
+        mod endpoint {
+            $(mod $file { $(#[test] fn $case() { crate::bed::on_endpoint(crate::$file::$case); })* })*
+        }
+    };
+}
+
+contract! {
+    guards: [
+        a_guard_decides_over_a_single_write,
+        a_guard_decides_over_a_transaction,
+        a_value_is_unchanged_whatever_its_form,
+    ]
+    updates: [
+        an_update_sets_removes_and_adds,
+        an_update_makes_a_missing_item,
+        an_addition_is_exact,
+        an_addition_to_a_text_is_refused,
+        a_failed_guard_comes_before_a_wrong_type,
+        an_attribute_may_have_any_name,
+        an_update_cannot_grow_an_item_past_the_limit,
+    ]
+    transactions: [
+        reasons_stand_by_position,
+        a_cancelled_transaction_does_nothing,
+        a_transaction_spans_both_tables,
+        a_transaction_has_a_hundred_actions,
+    ]
+    reads: [
+        items_are_read_by_key_in_any_number,
+        a_query_goes_over_pages_in_order,
+        a_scan_goes_over_pages,
+        a_query_takes_the_start_of_the_sort_key,
+        an_index_holds_what_it_projects,
+        a_query_of_nothing_is_empty,
+    ]
+    values: [
+        every_type_comes_back,
+        numbers_come_back_in_full,
+    ]
+    units: [
+        a_put_costs_its_kilobytes,
+        an_update_costs_the_larger_image,
+        a_delete_costs_what_was_there,
+        a_transaction_costs_twice,
+        an_index_costs_what_changes_in_it,
+    ]
+    refusals: [
+        what_breaks_a_limit_is_refused_by_name,
+        what_is_just_within_the_limits_is_taken,
+        a_refused_write_in_a_transaction_is_named,
+        an_unknown_index_is_refused,
+    ]
+}

@@ -1,0 +1,122 @@
+//! Reads: by key, by query, by index, of a whole table.
+
+use derive::write::{Query, Table};
+use keys::{item::Item, key::Key};
+use store::Store;
+
+use crate::{
+    bed::Bed,
+    items::{in_ledger, item, item_of_bytes, key, n, put, s, set, update},
+};
+
+fn query(pk: &str, sk_prefix: &str) -> Query {
+    Query { index: None, pk: pk.to_owned(), sk_prefix: sk_prefix.to_owned() }
+}
+
+fn sort_keys(items: &[Item]) -> Vec<&str> {
+    items.iter().map(|item| keys::item::text(item, "SK").unwrap()).collect()
+}
+
+pub(crate) async fn items_are_read_by_key_in_any_number<S: Store>(bed: Bed<S>) {
+    let keys: Vec<Key> =
+        (0..330).map(|position| Key::new(format!("P#{}", position % 7), position.to_string())).collect();
+    let is_there = |position: &usize| !position.is_multiple_of(3);
+    let there: Vec<usize> = (0..keys.len()).filter(is_there).collect();
+    for some in there.chunks(100) {
+        let put_one = |&at: &usize| put(&keys[at], item(&keys[at], [("Value", n(&at.to_string()))]));
+        bed.all_done(some.iter().map(put_one).collect()).await;
+    }
+    let mut asked = keys.clone();
+    asked.extend_from_slice(&keys[..10]);
+    let mut found = bed.store.get(Table::Main, &asked).await.unwrap();
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    let mut wanted: Vec<(Key, Item)> =
+        there.iter().map(|&at| (keys[at].clone(), item(&keys[at], [("Value", n(&at.to_string()))]))).collect();
+    wanted.sort_by(|(a, _), (b, _)| a.cmp(b));
+    bed.same(&found, &wanted, "each once, the missing ones not");
+    bed.same(&bed.store.get(Table::Ledger, &keys).await.unwrap(), &vec![], "the other table");
+    bed.same(&bed.store.get(Table::Main, &[]).await.unwrap(), &vec![], "no key");
+}
+
+pub(crate) async fn a_query_goes_over_pages_in_order<S: Store>(bed: Bed<S>) {
+    for sk in ["d", "b", "e", "a", "c"] {
+        bed.done(&put(&key(sk), item_of_bytes(&key(sk), 300 * 1_024))).await;
+    }
+    let (items, n_pages) = bed.query_all(&query("P#1", "")).await;
+    bed.same(&sort_keys(&items), &vec!["a", "b", "c", "d", "e"], "order");
+    assert!(n_pages > 1, "{}: {n_pages} page", bed.name);
+}
+
+pub(crate) async fn a_scan_goes_over_pages<S: Store>(bed: Bed<S>) {
+    for table in [Table::Main, Table::Ledger] {
+        for sk in ["a", "b", "c", "d", "e"] {
+            let key = Key::new(format!("P#{sk}"), sk);
+            let write = put(&key, item_of_bytes(&key, 300 * 1_024));
+            bed.done(&if table == Table::Ledger { in_ledger(write) } else { write }).await;
+        }
+        let (items, n_pages) = bed.scan_all(table).await;
+        let mut found = sort_keys(&items);
+        found.sort_unstable();
+        bed.same(&found, &vec!["a", "b", "c", "d", "e"], table);
+        assert!(n_pages > 1, "{}: {n_pages} page", bed.name);
+    }
+}
+
+pub(crate) async fn a_query_takes_the_start_of_the_sort_key<S: Store>(bed: Bed<S>) {
+    // The order is that of the UTF-8 bytes; `B` comes before `a`, `ä` after `z`.
+    let all = ["A#1", "A#10", "A#2", "A#B", "A#a", "A#z", "A#ä", "A#€", "A#😀", "AB", "B#1", "a"];
+    for sk in all.into_iter().rev() {
+        bed.done(&put(&key(sk), item(&key(sk), []))).await;
+    }
+    let other = Key::new("P#10", "A#1");
+    bed.done(&put(&other, item(&other, []))).await;
+    for (prefix, wanted) in
+        [("", &all[..]), ("A#", &all[..9]), ("A", &all[..10]), ("A#1", &all[..2]), ("A#ä", &all[6..7]), ("C", &[])]
+    {
+        let (items, _) = bed.query_all(&query("P#1", prefix)).await;
+        bed.same(&sort_keys(&items), &wanted.to_vec(), prefix);
+    }
+}
+
+pub(crate) async fn an_index_holds_what_it_projects<S: Store>(bed: Bed<S>) {
+    let indexed = |sk: &str, pk: &str, index_sk: &str| {
+        let attributes = [("GSI1PK", s(pk)), ("GSI1SK", s(index_sk)), ("Name", s(sk)), ("Bio", s("not projected"))];
+        put(&key(sk), item(&key(sk), attributes))
+    };
+    for write in [
+        indexed("a", "G", "2"),
+        indexed("b", "G", "1"),
+        indexed("c", "G", "3#1"),
+        indexed("d", "H", "1"),
+        indexed("e", "G", "3#2"),
+        indexed("f", "G", "4"),
+        // Half of the key is none.
+        set(&key("g"), [("GSI1PK", s("G")), ("Name", s("g"))]),
+        // What loses its key leaves the index.
+        update(&key("f"), Item::new(), &["GSI1SK"], &[]),
+        set(&key("a"), [("Value", n("1")), ("Bio", s("still not"))]),
+    ] {
+        bed.done(&write).await;
+    }
+    let of_index = |prefix: &str| Query { index: Some("GSI1".to_owned()), ..query("G", prefix) };
+    let entry =
+        |sk: &str, index_sk: &str| item(&key(sk), [("GSI1PK", s("G")), ("GSI1SK", s(index_sk)), ("Name", s(sk))]);
+    let mut first = entry("a", "2");
+    first.insert("Value".to_owned(), n("1"));
+    let wanted = vec![entry("b", "1"), first, entry("c", "3#1"), entry("e", "3#2")];
+    // On AWS an index lags, most often by less than a call takes.
+    let mut found = Vec::new();
+    for _ in 0..100 {
+        found = bed.query_all(&of_index("")).await.0;
+        if found == wanted {
+            break;
+        }
+    }
+    bed.same(&found, &wanted, "the index");
+    bed.same(&bed.query_all(&of_index("3#")).await.0, &wanted[2..].to_vec(), "its start");
+}
+
+pub(crate) async fn a_query_of_nothing_is_empty<S: Store>(bed: Bed<S>) {
+    bed.same(&bed.query_all(&query("P#none", "")).await, &(vec![], 1), "a query");
+    bed.same(&bed.scan_all(Table::Main).await, &(vec![], 1), "a scan");
+}

@@ -1,0 +1,100 @@
+//! Updates.
+
+use derive::guard::Guard;
+use keys::item::Item;
+use store::{Outcome, Store};
+
+use crate::{
+    bed::Bed,
+    items::{add, guarded, item, item_of_bytes, key, n, put, s, set, update},
+};
+
+pub(crate) async fn an_update_sets_removes_and_adds<S: Store>(bed: Bed<S>) {
+    let key = key("a");
+    let before = [("Name", s("old")), ("Gone", s("x")), ("Kept", s("k")), ("Value", n("40"))];
+    bed.done(&put(&key, item(&key, before))).await;
+    let set = item(&key, [("Name", s("new")), ("More", s("m"))]);
+    let set: Item = set.into_iter().filter(|(name, _)| name != "PK" && name != "SK").collect();
+    bed.done(&update(&key, set, &["Gone", "NeverThere"], &[("Value", 2), ("Sum", -7)])).await;
+    let after = [("Name", s("new")), ("More", s("m")), ("Kept", s("k")), ("Value", n("42")), ("Sum", n("-7"))];
+    bed.same(&bed.item(&key).await, &Some(item(&key, after)), "after");
+}
+
+pub(crate) async fn an_update_makes_a_missing_item<S: Store>(bed: Bed<S>) {
+    let (a, b, c) = (key("a"), key("b"), key("c"));
+    bed.done(&set(&a, [("Name", s("x"))])).await;
+    bed.done(&add(&b, "Value", 0)).await;
+    let nothing = guarded(update(&c, Item::new(), &["Name"], &[]), Guard::Exists);
+    bed.same(&bed.store.write(&nothing).await.unwrap(), &Outcome::GuardFailed, "a removal from nothing");
+    bed.same(&bed.item(&a).await, &Some(item(&a, [("Name", s("x"))])), "set");
+    bed.same(&bed.item(&b).await, &Some(item(&b, [("Value", n("0"))])), "add");
+    bed.same(&bed.item(&c).await, &None, "remove");
+}
+
+pub(crate) async fn an_addition_is_exact<S: Store>(bed: Bed<S>) {
+    for (sk, before, amount, after) in [
+        ("a", "0.1", 2, "2.1"),
+        ("b", "99999999999999999999999999999999999998", 1, "99999999999999999999999999999999999999"),
+        ("c", "-5", 5, "0"),
+        ("d", "9223372036854775807", i64::MAX, "18446744073709551614"),
+        ("e", "0", i64::MIN, "-9223372036854775808"),
+        ("f", "1E3", 1, "1001"),
+        ("g", "0.50", -1, "-0.5"),
+    ] {
+        let key = key(sk);
+        bed.done(&put(&key, item(&key, [("Value", n(before))]))).await;
+        bed.done(&add(&key, "Value", amount)).await;
+        bed.same(&bed.item(&key).await, &Some(item(&key, [("Value", n(after))])), (before, amount));
+    }
+}
+
+pub(crate) async fn an_addition_to_a_text_is_refused<S: Store>(bed: Bed<S>) {
+    let key = key("a");
+    let before = item(&key, [("Name", s("x")), ("Value", s("12"))]);
+    bed.done(&put(&key, before.clone())).await;
+    let write = update(&key, Item::new(), &["Name"], &[("Value", 1)]);
+    let error = bed.store.write(&write).await.unwrap_err();
+    bed.same(&error.is_retry(), &false, &error);
+    assert!(error.to_string().contains(&key.to_string()), "{}: {error}", bed.name);
+    bed.same(&bed.item(&key).await, &Some(before), "nothing is done");
+}
+
+pub(crate) async fn a_failed_guard_comes_before_a_wrong_type<S: Store>(bed: Bed<S>) {
+    let key = key("a");
+    bed.done(&put(&key, item(&key, [("Value", s("12"))]))).await;
+    let write = guarded(add(&key, "Value", 1), Guard::Absent);
+    bed.same(&bed.store.write(&write).await.unwrap(), &Outcome::GuardFailed, "alone");
+    let outcome = bed.transact(vec![write]).await;
+    let reasons = vec![store::Reason::GuardFailed];
+    bed.same(&outcome, &store::TransactOutcome::Cancelled { reasons }, "in a transaction");
+}
+
+pub(crate) async fn an_attribute_may_have_any_name<S: Store>(bed: Bed<S>) {
+    // Reserved words, and what an expression would read as its own.
+    let names = ["Name", "Value", "size", "a.b", "a#b", "#g", ":g", "a b", "[0]", "ä€", "0", "and", "x = y"];
+    for (position, name) in names.into_iter().enumerate() {
+        let key = key(&position.to_string());
+        bed.done(&set(&key, [(name, s("x"))])).await;
+        let guard = crate::items::unchanged(name, Some(s("x")));
+        bed.done(&guarded(update(&key, Item::new(), &[name], &[("n", 1)]), guard)).await;
+        bed.done(&add(&key, name, 3)).await;
+        bed.all_done(vec![add(&key, name, 4)]).await;
+        bed.same(&bed.item(&key).await, &Some(item(&key, [(name, n("7")), ("n", n("1"))])), name);
+    }
+}
+
+pub(crate) async fn an_update_cannot_grow_an_item_past_the_limit<S: Store>(bed: Bed<S>) {
+    let key = key("a");
+    let before = item_of_bytes(&key, 409_000);
+    bed.done(&put(&key, before.clone())).await;
+    let grow = set(&key, [("More", s(&"y".repeat(1_000)))]);
+    let error = bed.store.write(&grow).await.unwrap_err();
+    bed.same(&error.is_retry(), &false, &error);
+    match bed.transact(vec![grow]).await {
+        store::TransactOutcome::Cancelled { reasons } => {
+            assert!(matches!(reasons.as_slice(), [store::Reason::Rejected(_)]), "{}: {reasons:?}", bed.name);
+        }
+        done @ store::TransactOutcome::Done { .. } => panic!("{}: {done:?}", bed.name),
+    }
+    bed.same(&bed.item(&key).await.as_ref(), &Some(&before), "nothing is done");
+}
