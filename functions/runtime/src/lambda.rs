@@ -53,7 +53,7 @@ async fn handle<S: Store>(
         ignored = account.n_ignored,
         duplicates = account.n_duplicates,
         writes = account.commits.len(),
-        write_units = account.commits.iter().map(|commit| commit.units).sum::<f64>(),
+        write_units = account.commits.iter().fold(0.0, |sum, commit| sum + commit.units),
         retries = account.n_retries,
         parked = account.parked.len(),
         failed_from = handled.failed_from,

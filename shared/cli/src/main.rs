@@ -1,1 +1,21 @@
-fn main() {}
+//! `ripple`: the service on a laptop, and the operator's tools.
+
+mod args;
+mod checkpoints;
+mod commands;
+mod connection;
+mod embedded;
+mod exit;
+mod lag;
+mod service;
+mod tables;
+mod workload;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    exit::code(commands::run(args::Args::parse()).await)
+}

@@ -123,7 +123,7 @@ macro_rules! entity {
         }
     ) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
         pub struct $name {
             /// The key.
             #[serde(skip)]

@@ -1,0 +1,155 @@
+//! The command line's arguments.
+
+use std::path::PathBuf;
+
+use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+
+/// Keeps derived data in a DynamoDB table in step with the data it is derived from.
+#[derive(Debug, Parser)]
+#[command(name = "ripple", version, after_help = EXIT_CODES)]
+pub(crate) struct Args {
+    /// What to do; a demonstration where nothing is said.
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 in step, 1 failed, 2 usage, 3 findings.";
+
+/// A command.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Writes a mixed workload to an embedded DynamoDB, with the service running, and verifies the result.
+    #[command(after_help = EXIT_CODES)]
+    Demo(Demo),
+    /// Runs the service on a laptop until it is stopped, for any AWS client.
+    #[command(after_help = EXIT_CODES)]
+    Dev(Dev),
+    /// Compares every derived value with its definition. Wants a quiet stream.
+    #[command(after_help = EXIT_CODES)]
+    Verify(Verify),
+    /// Says what the records of a captured Lambda event would do. Needs no database.
+    #[command(after_help = EXIT_CODES)]
+    Explain(Explain),
+}
+
+/// `ripple demo`
+#[derive(Debug, Group)]
+pub(crate) struct Demo {
+    /// How many writes the application does.
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub(crate) writes: u32,
+    /// Seed of the workload: the same seed gives the same writes.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Writes a second; as fast as the database takes them where it is not given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) rate: Option<u32>,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Uses the DynamoDB at this URL, such as DynamoDB Local, with tables of its own, instead of an embedded one.
+    #[arg(long, value_name = "URL")]
+    pub(crate) endpoint: Option<String>,
+    /// Which readers the stream has.
+    #[arg(long, value_enum, default_value_t = Readers::Two)]
+    pub(crate) readers: Readers,
+}
+
+/// `ripple dev`
+#[derive(Debug, Group)]
+pub(crate) struct Dev {
+    /// Port of the embedded DynamoDB, on the loopback address.
+    #[arg(long, default_value_t = 8_000, conflicts_with = "endpoint")]
+    pub(crate) port: u16,
+    /// Uses the DynamoDB at this URL instead of an embedded one.
+    #[arg(long, value_name = "URL")]
+    pub(crate) endpoint: Option<String>,
+    /// The application's table. A name that is given must exist at an --endpoint; the default one is made.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) table: Option<String>,
+    /// The ledger's table; the table's name with `-ledger` where it is not given.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) ledger_table: Option<String>,
+    /// How it is known which changes are in already.
+    #[arg(long, value_enum, default_value_t = LedgerKind::Receipts)]
+    pub(crate) ledger: LedgerKind,
+    /// Folder that keeps the embedded database, so that a start goes on where the last stop was.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Region of the endpoint.
+    #[arg(long, default_value = "us-east-1", env = "AWS_REGION")]
+    pub(crate) region: String,
+    /// Calls the functions at this URL, which speaks Lambda's invoke API, such as `cargo lambda watch`; in this
+    /// process where it is not given.
+    #[arg(long, value_name = "URL")]
+    pub(crate) functions: Option<String>,
+    /// Which readers the stream has.
+    #[arg(long, value_enum, default_value_t = Readers::Two)]
+    pub(crate) readers: Readers,
+}
+
+/// `ripple verify`
+#[derive(Debug, Group)]
+pub(crate) struct Verify {
+    /// The tables.
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `ripple explain`
+#[derive(Debug, Group)]
+pub(crate) struct Explain {
+    /// A Lambda event: JSON with a list `Records`.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Where the tables are.
+#[derive(Debug, Group)]
+pub(crate) struct Connection {
+    /// Uses the DynamoDB at this URL; that of `ripple dev` where nothing is said.
+    #[arg(long, value_name = "URL", env = "AWS_ENDPOINT_URL_DYNAMODB", default_value = "http://127.0.0.1:8000")]
+    pub(crate) endpoint: String,
+    /// Uses the real AWS, with the account of the standard AWS environment, whatever --endpoint says.
+    #[arg(long)]
+    pub(crate) aws: bool,
+    /// The application's table.
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_TABLE)]
+    pub(crate) table: String,
+    /// The ledger's table; the table's name with `-ledger` where it is not given.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) ledger_table: Option<String>,
+    /// Region; the standard AWS environment's with --aws.
+    #[arg(long, env = "AWS_REGION")]
+    pub(crate) region: Option<String>,
+}
+
+/// Name of the application's table where none is given.
+pub(crate) const DEFAULT_TABLE: &str = "ripple";
+
+/// Which ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LedgerKind {
+    /// One small item per change.
+    Receipts,
+}
+
+/// How many functions read the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Readers {
+    /// `combined`.
+    One,
+    /// `aggregate` and `propagate`.
+    Two,
+}
+
+/// The ledger's table of an application's table.
+pub(crate) fn ledger_table(given: Option<&String>, table: &str) -> String {
+    given.cloned().unwrap_or_else(|| format!("{table}-ledger"))
+}

@@ -1,0 +1,78 @@
+//! Checkpoints of the local event source mapping, kept in the ledger's table, so that they live as long as the tables
+//! do: a start goes on where the last stop was, whether the database is embedded or not.
+
+use std::sync::Arc;
+
+use derive::write::{Action, Table, Write};
+use engine::ledger::ledger_item;
+use futures::future::BoxFuture;
+use keys::{item::text, key::Key, layout::Layout};
+use serde_dynamo::AttributeValue;
+use store::Store;
+use stream::checkpoint::{CheckpointError, Checkpoints, Position};
+
+/// Attribute that holds the position, as JSON. Stored, so it is stable.
+const POSITION: &str = "Position";
+
+/// Attribute that holds the stream's ARN: a table made anew has a new stream, in which old positions mean nothing.
+const STREAM: &str = "Stream";
+
+/// Checkpoints in the ledger's table.
+pub(crate) struct LedgerCheckpoints<S> {
+    store: Arc<S>,
+    layout: Layout,
+    stream_arn: String,
+}
+
+impl<S: Store> LedgerCheckpoints<S> {
+    /// Checkpoints of the mappings of one stream.
+    pub(crate) fn new(store: Arc<S>, layout: Layout, stream_arn: &str) -> Self {
+        Self { store, layout, stream_arn: stream_arn.to_owned() }
+    }
+
+    async fn loaded(&self, key: Key) -> Result<Option<Position>, CheckpointError> {
+        let items = self.store.get(Table::Ledger, &[key]).await.map_err(boxed)?;
+        let Some((_, item)) = items.first() else { return Ok(None) };
+        if text(item, STREAM) != Some(&self.stream_arn) {
+            return Ok(None);
+        }
+        text(item, POSITION).map(serde_json::from_str).transpose().map_err(boxed)
+    }
+
+    async fn saved(&self, key: Key, position: &Position) -> Result<(), CheckpointError> {
+        let attributes = [
+            (POSITION, AttributeValue::S(serde_json::to_string(position).map_err(boxed)?)),
+            (STREAM, AttributeValue::S(self.stream_arn.clone())),
+        ];
+        let item = ledger_item(&self.layout, &key, attributes);
+        let write = Write { table: Table::Ledger, key, action: Action::Put(item), guard: None };
+        self.store.write(&write).await.map(drop).map_err(boxed)
+    }
+}
+
+impl<S: Store> Checkpoints for LedgerCheckpoints<S> {
+    fn load<'a>(
+        &'a self,
+        mapping: &'a str,
+        shard: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Position>, CheckpointError>> {
+        Box::pin(self.loaded(key(mapping, shard)))
+    }
+
+    fn save<'a>(
+        &'a self,
+        mapping: &'a str,
+        shard: &'a str,
+        position: &'a Position,
+    ) -> BoxFuture<'a, Result<(), CheckpointError>> {
+        Box::pin(self.saved(key(mapping, shard), position))
+    }
+}
+
+fn key(mapping: &str, shard: &str) -> Key {
+    Key::new(format!("MAPPING#{mapping}"), shard)
+}
+
+fn boxed(error: impl std::error::Error + Send + Sync + 'static) -> CheckpointError {
+    CheckpointError(Box::new(error))
+}

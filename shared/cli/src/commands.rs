@@ -1,0 +1,29 @@
+//! The commands, a file each.
+
+mod demo;
+mod dev;
+mod explain;
+mod verify;
+
+use crate::{
+    args::{Args, Command, Demo},
+    exit::Ended,
+};
+
+/// Runs a command.
+pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
+    match args.command {
+        None => Box::pin(demo::run(&defaults())).await,
+        Some(Command::Demo(args)) => Box::pin(demo::run(&args)).await,
+        Some(Command::Dev(args)) => Box::pin(dev::run(&args)).await,
+        Some(Command::Verify(args)) => Box::pin(verify::run(&args)).await,
+        Some(Command::Explain(args)) => explain::run(&args),
+    }
+}
+
+/// The demonstration where nothing is said: the arguments' own defaults.
+fn defaults() -> Demo {
+    use clap::{Args as _, Command as Parser, FromArgMatches as _};
+    let matches = Demo::augment_args(Parser::new("demo")).get_matches_from(["demo"]);
+    Demo::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}

@@ -1,0 +1,140 @@
+//! `ripple dev`: the service on a laptop, for any AWS client, until it is stopped.
+
+use std::{sync::Arc, time::Duration};
+
+use engine::batch::Handled;
+use runtime::{
+    config::Config,
+    handler::{Function, dynamo, shipped},
+    logging,
+};
+use stream::progress::{Invocation, Outcome};
+use tokio::sync::watch;
+
+use crate::{
+    args::{DEFAULT_TABLE, Dev, ledger_table},
+    connection::Clients,
+    embedded::Embedded,
+    exit::{Ended, print, report},
+    service::{Plan, Service, Witness},
+    tables,
+};
+
+/// Runs the service until a signal stops it.
+pub(crate) async fn run(args: &Dev) -> anyhow::Result<Ended> {
+    logging::readable("warn,dynoxide=error");
+    let (stop, stopped) = watch::channel(false);
+    let embedded = match args.endpoint {
+        None => Some(Embedded::start(args.port, args.data.as_deref(), stopped).await?),
+        Some(_) => None,
+    };
+    let endpoint = embedded.as_ref().map(|embedded| embedded.endpoint.clone()).or_else(|| args.endpoint.clone());
+    let endpoint = endpoint.unwrap_or_default();
+    let ended = serve(args, &endpoint).await;
+    let _nobody_listens = stop.send(true).is_err();
+    if let Some(embedded) = embedded {
+        embedded.stopped().await;
+    }
+    ended
+}
+
+async fn serve(args: &Dev, endpoint: &str) -> anyhow::Result<Ended> {
+    let clients = Clients::at(endpoint, &args.region).await;
+    let (schema, catalogue) = shipped()?;
+    let table = args.table.clone().unwrap_or_else(|| DEFAULT_TABLE.to_owned());
+    let config = Config { ledger_table: ledger_table(args.ledger_table.as_ref(), &table), table };
+    // A name that somebody typed is a table that exists; a typing error must not make another one.
+    if args.endpoint.is_some() && args.table.is_some() {
+        tables::existing(&clients.dynamodb, &config.table, endpoint, "--table").await?;
+    }
+    tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
+    let stream_arn = tables::stream_arn(&clients.dynamodb, &config.table, endpoint).await?;
+    let store = Arc::new(dynamo(clients.dynamodb, &schema, &config));
+    let failures =
+        args.data.as_deref().map_or_else(std::env::temp_dir, |folder| folder.to_path_buf()).join("ripple-failures");
+    let plan = Plan {
+        schema,
+        catalogue,
+        store,
+        streams: clients.streams,
+        stream_arn,
+        readers: args.readers,
+        functions: args.functions.as_deref(),
+        failures: &failures,
+    };
+    let elsewhere = args.functions.is_some();
+    let mut service = Service::start(&plan, &(Arc::new(Lines { elsewhere }) as Arc<dyn Witness>));
+    print(&format!("endpoint  {endpoint}\ntable     {}\nledger    {}\nready", config.table, config.ledger_table));
+    tokio::select! {
+        error = service.ended() => Err(error),
+        () = signal() => {
+            report("stopping after the batches in progress");
+            service.stop().await?;
+            Ok(Ended::InStep)
+        }
+    }
+}
+
+/// Waits for Ctrl-C or a termination signal.
+async fn signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let interrupted = tokio::signal::ctrl_c();
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminated) => {
+            tokio::select! {
+                _interrupted = interrupted => {}
+                _terminated = terminated.recv() => {}
+            }
+        }
+        Err(_) => drop(interrupted.await),
+    }
+}
+
+/// Prints a line a batch.
+struct Lines {
+    /// Do the functions run in another process?
+    elsewhere: bool,
+}
+
+impl Witness for Lines {
+    fn handled(&self, function: Function, handled: &Handled, elapsed: Duration) {
+        let account = &handled.account;
+        let units = account.commits.iter().fold(0.0, |sum, commit| sum + commit.units);
+        let mut line = format!(
+            "{function:<9}  {:>4} records  {:>4} changes  {:>4} echoes  {:>4} writes  {units:>6.1} write units  {:>5} ms",
+            account.n_records,
+            account.n_changes,
+            account.n_echoes,
+            account.commits.len(),
+            elapsed.as_millis(),
+        );
+        let notes = [
+            (account.n_ignored, "ignored"),
+            (account.n_duplicates, "in already"),
+            (account.n_unreadable, "unreadable"),
+            (account.parked.len(), "parked"),
+            (account.undone.len(), "to be tried again"),
+        ];
+        for (n, note) in notes.into_iter().filter(|(n, _)| *n > 0) {
+            line.push_str(&format!("  {n} {note}"));
+        }
+        print(&line);
+    }
+
+    fn invoked(&self, invocation: &Invocation) {
+        let line = |outcome: &str| {
+            let Invocation { mapping, n_records, elapsed, .. } = invocation;
+            format!("{mapping:<9}  {n_records:>4} records  {:>5} ms  {outcome}", elapsed.as_millis())
+        };
+        match &invocation.outcome {
+            Outcome::Failed { message } => print(&line(&format!("failed: {message}"))),
+            Outcome::Partial { lowest } if self.elsewhere => print(&line(&format!("to be tried again from {lowest}"))),
+            Outcome::Success if self.elsewhere => print(&line("done")),
+            Outcome::Partial { .. } | Outcome::Success => {}
+        }
+    }
+
+    fn trouble(&self, line: &str) {
+        report(line);
+    }
+}

@@ -1,0 +1,90 @@
+//! `ripple explain`: what the records of a captured event would do.
+
+use anyhow::Context as _;
+use derive::{
+    derivation::Family,
+    effect::Effect,
+    plan::{Planned, Record, plan},
+};
+use engine::record::{decode, head, records};
+use runtime::handler::shipped;
+use serde_json::{Value, json};
+
+use crate::{
+    args::Explain,
+    exit::{Ended, print},
+};
+
+/// Explains the records of a file.
+pub(crate) fn run(args: &Explain) -> anyhow::Result<Ended> {
+    let file = args.file.display();
+    let event = std::fs::read_to_string(&args.file).with_context(|| format!("cannot read {file}"))?;
+    let raw = records(&event).with_context(|| file.to_string())?;
+    let (schema, catalogue) = shipped()?;
+    let mut explained = Vec::new();
+    for record in raw {
+        let head = head(record);
+        let id = head.id.unwrap_or_else(|| "without an eventID".to_owned());
+        explained.push(match decode(&schema.layout, record) {
+            Err(error) => json!({ "event": id, "record": "parked", "cause": error.to_string() }),
+            Ok(change) => {
+                let planned = plan(&schema, &catalogue, &[Family::Additive, Family::LevelTriggered], &change);
+                let effects: Vec<Value> = planned
+                    .effects
+                    .iter()
+                    .map(|(at, effect)| json!({ "derivation": catalogue.name(*at), "effect": effect_text(effect) }))
+                    .collect();
+                json!({
+                    "event": id,
+                    "key": change.key.to_string(),
+                    "record": record_text(&planned),
+                    "effects": effects,
+                })
+            }
+        });
+    }
+    if args.json {
+        print(&json!({ "records": explained }).to_string());
+    } else {
+        explained.iter().for_each(|record| print(&as_text(record)));
+    }
+    Ok(Ended::InStep)
+}
+
+fn record_text(planned: &Planned) -> String {
+    match (planned.record, &planned.misfit) {
+        (_, Some(misfit)) => format!("unreadable: {misfit}"),
+        (Record::Change, None) => "change".to_owned(),
+        (Record::Echo, None) => "echo".to_owned(),
+        (Record::Untyped, None) => "ignored: the item has no entity type".to_owned(),
+        (Record::Unknown, None) => "ignored: the item's entity type is declared nowhere".to_owned(),
+    }
+}
+
+fn effect_text(effect: &Effect) -> String {
+    match effect {
+        Effect::Add(add) => format!("adds {:+} to the count of {}", add.amount, add.target),
+        Effect::Look(bell) => format!("looks at the {} {}", bell.entity, bell.item),
+        Effect::Find(find) => {
+            let place = find.query.index.as_deref().unwrap_or("the table");
+            let (pk, prefix) = (&find.query.pk, &find.query.sk_prefix);
+            let via = if find.via == find.target { String::new() } else { format!(" through each {}", find.via) };
+            format!("looks at every {} in {place} under {pk}, {prefix}…{via}", find.target)
+        }
+        Effect::List { unreadable: Some(unreadable) } => format!("lists the item as unreadable: {unreadable}"),
+        Effect::List { unreadable: None } => "takes the item off the list of the unreadable".to_owned(),
+    }
+}
+
+fn as_text(record: &Value) -> String {
+    let text = |name: &str| record.get(name).and_then(Value::as_str).unwrap_or_default();
+    let mut lines = vec![format!("{}  {}  {}", text("event"), text("record"), text("key"))];
+    if let Some(cause) = record.get("cause").and_then(Value::as_str) {
+        lines.push(format!("  {cause}"));
+    }
+    for effect in record.get("effects").and_then(Value::as_array).into_iter().flatten() {
+        let text = |name: &str| effect.get(name).and_then(Value::as_str).unwrap_or_default();
+        lines.push(format!("  {:<24} {}", text("derivation"), text("effect")));
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,42 @@
+//! Clients of a DynamoDB: an emulator by its URL, or the real one.
+
+use aws_config::{BehaviorVersion, Region, SdkConfig, retry::RetryConfig};
+use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
+
+/// The clients of one endpoint.
+#[derive(Clone, Debug)]
+pub(crate) struct Clients {
+    pub(crate) dynamodb: aws_sdk_dynamodb::Client,
+    pub(crate) streams: aws_sdk_dynamodbstreams::Client,
+}
+
+impl Clients {
+    /// Clients of the DynamoDB at a URL.
+    ///
+    /// An emulator takes any credentials. Those of the environment are used where there are some, since DynamoDB Local
+    /// keeps a database per access key and region.
+    pub(crate) async fn at(endpoint: &str, region: &str) -> Self {
+        let mut loader = aws_config::defaults(BehaviorVersion::latest())
+            .endpoint_url(endpoint)
+            .region(Region::new(region.to_owned()))
+            .retry_config(RetryConfig::standard().with_max_attempts(2));
+        if std::env::var_os("AWS_ACCESS_KEY_ID").is_none() {
+            let credentials = Credentials::new("local", "local", None, None, "an emulator takes any");
+            loader = loader.credentials_provider(SharedCredentialsProvider::new(credentials));
+        }
+        Self::of(&Box::pin(loader.load()).await)
+    }
+
+    /// Clients of the real AWS, as the standard AWS environment says.
+    pub(crate) async fn aws(region: Option<&str>) -> Self {
+        let mut loader = aws_config::defaults(BehaviorVersion::latest());
+        if let Some(region) = region {
+            loader = loader.region(Region::new(region.to_owned()));
+        }
+        Self::of(&Box::pin(loader.load()).await)
+    }
+
+    fn of(config: &SdkConfig) -> Self {
+        Self { dynamodb: aws_sdk_dynamodb::Client::new(config), streams: aws_sdk_dynamodbstreams::Client::new(config) }
+    }
+}

@@ -1,0 +1,76 @@
+//! The embedded DynamoDB, served on the loopback address for any AWS client.
+
+use std::{
+    io::ErrorKind,
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use dynoxide::{Database, server::serve_with_shutdown};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
+
+/// How often expired items are looked for. The real service takes hours; a person at a laptop does not want to wait.
+const TIME_TO_LIVE_SWEEP: Duration = Duration::from_secs(2);
+
+/// A running database.
+pub(crate) struct Embedded {
+    /// URL that clients use.
+    pub(crate) endpoint: String,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Embedded {
+    /// Serves a database on a port of the loopback address; 0 takes a free one. It is kept in a file of the folder, or
+    /// in memory.
+    pub(crate) async fn start(port: u16, folder: Option<&Path>, stop: watch::Receiver<bool>) -> anyhow::Result<Self> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let listener = TcpListener::bind(address).await.map_err(|error| match error.kind() {
+            ErrorKind::AddrInUse => anyhow::anyhow!("port {port} is in use: stop what uses it, or give another --port"),
+            _ => anyhow::anyhow!("cannot listen on {address}: {error}"),
+        })?;
+        let database = open(folder)?;
+        let endpoint = format!("http://{}", listener.local_addr()?);
+        let swept = database.clone();
+        let mut stopped = stop.clone();
+        let serving = tokio::spawn(async move {
+            let stopped = async move { drop(stopped.wait_for(|stop| *stop).await) };
+            if let Err(error) = serve_with_shutdown(listener, database, stopped).await {
+                tracing::error!(%error, "the embedded database stopped");
+            }
+        });
+        let sweeping = tokio::spawn(sweep(swept, stop));
+        Ok(Self { endpoint, tasks: vec![serving, sweeping] })
+    }
+
+    /// Waits until it has stopped, so that its file is closed.
+    pub(crate) async fn stopped(self) {
+        for task in self.tasks {
+            if let Err(error) = task.await {
+                tracing::error!(%error, "the embedded database did not stop cleanly");
+            }
+        }
+    }
+}
+
+fn open(folder: Option<&Path>) -> anyhow::Result<Database> {
+    let Some(folder) = folder else { return Ok(Database::memory()?) };
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let file = folder.join("dynamodb.sqlite");
+    Database::new(&file.to_string_lossy()).with_context(|| format!("cannot open the database {}", file.display()))
+}
+
+/// Deletes expired items, as DynamoDB does by itself.
+async fn sweep(database: Database, mut stop: watch::Receiver<bool>) {
+    loop {
+        if tokio::time::timeout(TIME_TO_LIVE_SWEEP, stop.changed()).await.is_ok() {
+            return;
+        }
+        let database = database.clone();
+        let swept = tokio::task::spawn_blocking(move || database.sweep_ttl()).await;
+        if let Ok(Err(error)) = swept {
+            tracing::warn!(%error, "expired items could not be deleted");
+        }
+    }
+}

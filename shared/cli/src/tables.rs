@@ -1,0 +1,146 @@
+//! The service's tables: made from the schema, or found.
+
+use anyhow::{Context as _, bail};
+use aws_sdk_dynamodb::{
+    Client,
+    error::{DisplayErrorContext, SdkError},
+    operation::describe_table::DescribeTableError,
+    types::{
+        AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
+        ScalarAttributeType, StreamSpecification, StreamViewType, TableDescription, TimeToLiveSpecification,
+    },
+};
+use engine::ledger::EXPIRES_AT;
+use keys::layout::Layout;
+use runtime::config::Config;
+
+/// A table that is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no table {table} at {endpoint}: name another with {option}, or make it first")]
+pub(crate) struct NoTable {
+    table: String,
+    endpoint: String,
+    option: &'static str,
+}
+
+/// Makes the tables that are missing.
+pub(crate) async fn make(client: &Client, layout: &Layout, config: &Config, endpoint: &str) -> anyhow::Result<()> {
+    if describe(client, &config.table, endpoint).await?.is_none() {
+        make_main(client, layout, &config.table).await?;
+    }
+    if describe(client, &config.ledger_table, endpoint).await?.is_none() {
+        make_ledger(client, layout, &config.ledger_table).await?;
+    }
+    Ok(())
+}
+
+/// Deletes both tables.
+pub(crate) async fn delete(client: &Client, config: &Config) -> anyhow::Result<()> {
+    for table in [&config.table, &config.ledger_table] {
+        client
+            .delete_table()
+            .table_name(table)
+            .send()
+            .await
+            .with_context(|| format!("cannot delete the table {table}"))?;
+    }
+    Ok(())
+}
+
+/// ARN of the application's table's stream, which must have both images.
+pub(crate) async fn stream_arn(client: &Client, table: &str, endpoint: &str) -> anyhow::Result<String> {
+    let description = existing(client, table, endpoint, "--table").await?;
+    let view = description.stream_specification().and_then(StreamSpecification::stream_view_type);
+    match (description.latest_stream_arn(), view) {
+        (Some(arn), Some(StreamViewType::NewAndOldImages)) => Ok(arn.to_owned()),
+        (_, Some(view)) => bail!("the stream of {table} has the view type {view}: it must be NEW_AND_OLD_IMAGES"),
+        (_, None) => bail!("the table {table} has no stream: enable one with the view type NEW_AND_OLD_IMAGES"),
+    }
+}
+
+/// The description of a table that must be there.
+pub(crate) async fn existing(
+    client: &Client,
+    table: &str,
+    endpoint: &str,
+    option: &'static str,
+) -> anyhow::Result<TableDescription> {
+    let missing = || NoTable { table: table.to_owned(), endpoint: endpoint.to_owned(), option };
+    Ok(describe(client, table, endpoint).await?.ok_or_else(missing)?)
+}
+
+async fn describe(client: &Client, table: &str, endpoint: &str) -> anyhow::Result<Option<TableDescription>> {
+    match client.describe_table().table_name(table).send().await {
+        Ok(output) => Ok(output.table),
+        Err(error) if error.as_service_error().is_some_and(DescribeTableError::is_resource_not_found_exception) => {
+            Ok(None)
+        }
+        Err(error) if matches!(error, SdkError::DispatchFailure(_) | SdkError::TimeoutError(_)) => {
+            tracing::debug!(cause = %DisplayErrorContext(&error), "no answer");
+            bail!("nothing answers at {endpoint}: is a DynamoDB running there?")
+        }
+        Err(error) if matches!(error, SdkError::ResponseError(_)) => bail!("what answers at {endpoint} is no DynamoDB"),
+        Err(error) => Err(error).with_context(|| format!("{endpoint} does not describe the table {table}")),
+    }
+}
+
+async fn make_main(client: &Client, layout: &Layout, table: &str) -> anyhow::Result<()> {
+    let stream = StreamSpecification::builder()
+        .stream_enabled(true)
+        .stream_view_type(StreamViewType::NewAndOldImages)
+        .build()?;
+    let mut request = client
+        .create_table()
+        .table_name(table)
+        .billing_mode(BillingMode::PayPerRequest)
+        .stream_specification(stream)
+        .set_key_schema(Some(key_schema(&layout.pk, &layout.sk)?))
+        .set_attribute_definitions(Some(vec![text(&layout.pk)?, text(&layout.sk)?]));
+    for index in &layout.indexes {
+        let projection = Projection::builder()
+            .projection_type(ProjectionType::Include)
+            .set_non_key_attributes(Some(index.projection.clone()))
+            .build();
+        let secondary = GlobalSecondaryIndex::builder()
+            .index_name(&index.name)
+            .set_key_schema(Some(key_schema(&index.pk, &index.sk)?))
+            .projection(projection)
+            .build()?;
+        request = request
+            .attribute_definitions(text(&index.pk)?)
+            .attribute_definitions(text(&index.sk)?)
+            .global_secondary_indexes(secondary);
+    }
+    request.send().await.with_context(|| format!("cannot make the table {table}"))?;
+    expire(client, table, layout.time_to_live.as_deref()).await
+}
+
+async fn make_ledger(client: &Client, layout: &Layout, table: &str) -> anyhow::Result<()> {
+    client
+        .create_table()
+        .table_name(table)
+        .billing_mode(BillingMode::PayPerRequest)
+        .set_key_schema(Some(key_schema(&layout.pk, &layout.sk)?))
+        .set_attribute_definitions(Some(vec![text(&layout.pk)?, text(&layout.sk)?]))
+        .send()
+        .await
+        .with_context(|| format!("cannot make the table {table}"))?;
+    expire(client, table, Some(EXPIRES_AT)).await
+}
+
+async fn expire(client: &Client, table: &str, attribute: Option<&str>) -> anyhow::Result<()> {
+    let Some(attribute) = attribute else { return Ok(()) };
+    let specification = TimeToLiveSpecification::builder().enabled(true).attribute_name(attribute).build()?;
+    let request = client.update_time_to_live().table_name(table).time_to_live_specification(specification);
+    request.send().await.with_context(|| format!("cannot set the time to live of the table {table}"))?;
+    Ok(())
+}
+
+fn key_schema(pk: &str, sk: &str) -> anyhow::Result<Vec<KeySchemaElement>> {
+    let element = |name: &str, part| KeySchemaElement::builder().attribute_name(name).key_type(part).build();
+    Ok(vec![element(pk, KeyType::Hash)?, element(sk, KeyType::Range)?])
+}
+
+fn text(name: &str) -> anyhow::Result<AttributeDefinition> {
+    Ok(AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build()?)
+}
