@@ -63,6 +63,7 @@ contract! {
     ]
     transactions: [
         reasons_stand_by_position,
+        a_wrong_type_is_rejected_by_position,
         a_cancelled_transaction_does_nothing,
         a_transaction_spans_both_tables,
         a_transaction_has_a_hundred_actions,
@@ -81,6 +82,7 @@ contract! {
     ]
     units: [
         a_put_costs_its_kilobytes,
+        every_type_is_as_large_as_it_counts,
         an_update_costs_the_larger_image,
         a_delete_costs_what_was_there,
         a_transaction_costs_twice,

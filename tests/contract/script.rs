@@ -1,7 +1,8 @@
 //! Random writes: the model answers as the embedded DynamoDB does, units and reasons included, and ends the same.
 //!
-//! The domain is tiny, so that writes meet. What the embedded one does differently from AWS is left out: an update that
-//! only removes makes no item on AWS (<https://github.com/scylladb/scylladb/issues/5862>) and makes one there.
+//! The domain is tiny, so that writes meet. An update that only removes, of a missing item, is left out: in the model it
+//! makes none, as seen on AWS (<https://github.com/scylladb/scylladb/issues/5862>, by the older parameters); in the
+//! embedded DynamoDB and in DynamoDB Local it makes one of the key alone. The service sends none without a guard.
 
 use derive::{
     guard::Guard,

@@ -2,7 +2,8 @@
 
 use derive::{guard::Guard, write::Table};
 use keys::item::Item;
-use store::Store;
+use serde_dynamo::AttributeValue;
+use store::{Store, size::item_bytes};
 
 use crate::{
     bed::Bed,
@@ -42,9 +43,9 @@ pub(crate) async fn a_transaction_costs_twice<S: Store>(bed: Bed<S>) {
     bed.done(&put(&c, item_of_bytes(&c, 2_500))).await;
     let receipt = guarded(in_ledger(put(&a, item_of_bytes(&a, 1_500))), Guard::Absent);
     let units = bed.all_done(vec![receipt, add(&b, "Value", 1), delete(&c)]).await;
-    bed.same(&units, &[(Table::Main, 8.0), (Table::Ledger, 4.0)].into(), "a put, an addition and a delete");
+    bed.same_units(&units, &[(Table::Main, 8.0), (Table::Ledger, 4.0)], "a put, an addition and a delete");
     let units = bed.all_done(vec![add(&b, "Value", 1), delete(&c)]).await;
-    bed.same(&units, &[(Table::Main, 4.0)].into(), "an addition, and a delete of nothing");
+    bed.same_units(&units, &[(Table::Main, 4.0)], "an addition, and a delete of nothing");
 }
 
 pub(crate) async fn an_index_costs_what_changes_in_it<S: Store>(bed: Bed<S>) {
@@ -57,10 +58,44 @@ pub(crate) async fn an_index_costs_what_changes_in_it<S: Store>(bed: Bed<S>) {
     bed.same(&bed.done(&indexed("1", 0)).await, &4.0, "table 2, index 2");
     bed.same(&bed.done(&indexed("1", 1_000)).await, &3.0, "what is not projected: table 3");
     bed.same(&bed.done(&indexed("2", 1_000)).await, &7.0, "a move: table 3, index 2 and 2");
-    bed.same(&bed.all_done(vec![indexed("3", 1_000)]).await, &[(Table::Main, 10.0)].into(), "twice 3, and 2 and 2");
+    let units = bed.all_done(vec![indexed("3", 1_000)]).await;
+    bed.same_units(&units, &[(Table::Main, 10.0)], "a move in a transaction: table twice 3, index 2 and 2");
     bed.same(&bed.done(&set(&key, [("Name", s("n"))])).await, &5.0, "projected: table 3, index the larger");
     bed.same(&bed.done(&set(&key, [("Value", n("1"))])).await, &3.0, "projected: table 2, index 1");
     bed.same(&bed.done(&set(&key, [("Value", n("1.0"))])).await, &2.0, "the same: table 2");
     bed.same(&bed.done(&update(&key, Item::new(), &["GSI1SK"], &[])).await, &3.0, "leaving: table 2, index 1");
     bed.same(&bed.done(&delete(&key)).await, &2.0, "not in the index: table 2");
+}
+
+pub(crate) async fn every_type_is_as_large_as_it_counts<S: Store>(bed: Bed<S>) {
+    let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
+    let list = AttributeValue::L(vec![s("ab"), AttributeValue::L(vec![]), n("1")]);
+    for (position, value) in [
+        s("ä€😀"),
+        n("7"),
+        n("12345678901234567890123456789012345678"),
+        n("-12.345"),
+        n("1000"),
+        n("0.001"),
+        n("0"),
+        AttributeValue::B(vec![0; 7]),
+        AttributeValue::Bool(false),
+        AttributeValue::Null(true),
+        AttributeValue::Ss(texts(&["a", "bc"])),
+        AttributeValue::Ns(texts(&["1", "-2.5", "300"])),
+        AttributeValue::Bs(vec![vec![1], vec![1, 2]]),
+        AttributeValue::M([("key".to_owned(), list.clone())].into()),
+        list,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let key = key(&position.to_string());
+        let padded = |bytes: usize| {
+            let empty = item_bytes(&item(&key, [("Value", value.clone()), ("Text", s(""))]));
+            item(&key, [("Value", value.clone()), ("Text", s(&"x".repeat(bytes - empty)))])
+        };
+        bed.same(&bed.done(&put(&key, padded(1_024))).await, &1.0, (1_024, &value));
+        bed.same(&bed.done(&put(&key, padded(1_025))).await, &2.0, (1_025, &value));
+    }
 }

@@ -1,5 +1,7 @@
 //! The embedded DynamoDB, served on the loopback address for any AWS client.
 
+mod index;
+
 use std::{
     io::ErrorKind,
     net::{Ipv4Addr, SocketAddr},
@@ -55,10 +57,19 @@ impl Embedded {
 }
 
 fn open(folder: Option<&Path>) -> anyhow::Result<Database> {
-    let Some(folder) = folder else { return Ok(Database::memory()?) };
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let file = folder.join("dynamodb.sqlite");
-    Database::new(&file.to_string_lossy()).with_context(|| format!("cannot open the database {}", file.display()))
+    let path = match folder {
+        // A name of its own, by which a second connection reaches the same memory.
+        None => format!("file:ripple-{:016x}?mode=memory&cache=shared", rand::random::<u64>()),
+        Some(folder) => {
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+            folder.join("dynamodb.sqlite").to_string_lossy().into_owned()
+        }
+    };
+    let database = Database::new(&path).with_context(|| format!("cannot open the database {path}"))?;
+    if let Err(error) = index::add(&path) {
+        tracing::warn!(%error, "the embedded database gets slower with every write: its stream has no index");
+    }
+    Ok(database)
 }
 
 /// Deletes expired items, as DynamoDB does by itself.

@@ -13,6 +13,8 @@ pub mod change;
 pub mod coalesce;
 pub mod derivation;
 pub mod effect;
+#[cfg(test)]
+mod fixture;
 pub mod guard;
 pub mod kinds;
 pub mod plan;

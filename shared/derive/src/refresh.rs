@@ -185,10 +185,10 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
     };
     let is_held = held.is_some_and(|item| schema.image(&look.item, item).is_some_and(|image| image.is(&look.entity)));
     let (base, whole) = match (&made, held) {
-        (Some(None), _) => return Step::Decided(removal(look, definition, held, maker)),
+        (Some(None), Some(held)) if is_held => return Step::Decided(removal(look, definition, held, maker)),
         (Some(Some(item)), held) => (item, held.is_none()),
         (None, Some(item)) if is_held => (item, false),
-        (None, _) => return Step::Decided(Verdict::InStep),
+        (None | Some(None), _) => return Step::Decided(Verdict::InStep),
     };
 
     let concerned = parts.iter().copied().filter(|at| Some(*at) != maker && (whole || look.derivations.contains(at)));
@@ -215,9 +215,8 @@ fn unknown(wanted: Vec<Source>, sources: &Sources) -> Vec<Source> {
     wanted.into_iter().collect()
 }
 
-/// A mirror without a living source goes; one that lists its claims only while it still holds that list.
-fn removal(look: &Look, definition: &Definition, held: Option<&Item>, maker: Option<usize>) -> Verdict {
-    let Some(held) = held else { return Verdict::InStep };
+/// A mirror without a living source goes, but no item of another type under its key; one that lists its claims only while it still holds that list.
+fn removal(look: &Look, definition: &Definition, held: &Item, maker: Option<usize>) -> Verdict {
     let lists_claims = definition.derived_attributes.iter().any(|name| name == CLAIMS);
     let guard =
         lists_claims.then(|| Guard::Unchanged { attribute: CLAIMS.to_owned(), value: held.get(CLAIMS).cloned() });
@@ -295,4 +294,473 @@ impl Wanted {
 #[must_use]
 pub fn display_value(count: i64) -> Option<AttributeValue> {
     (count != 0).then(|| AttributeValue::N(count.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::str::FromStr;
+
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        derivation::Items,
+        fixture::{catalogue, item, key_of, schema, short},
+    };
+
+    /// Looks at an item of a table, on behalf of all derivations that write into its entity, and gives the verdict.
+    fn verdict(table: &[&str], entity: &str, key: &str, named: &[&str]) -> Verdict {
+        let items = table.iter().map(|text| item(text)).map(|item| (key_of(&item), item)).collect();
+        let named = named.iter().map(|key| key_of(&item(key))).collect();
+        decided(&items, entity, &key_of(&item(key)), &named)
+    }
+
+    fn decided(items: &Items, entity: &str, key: &Key, named: &BTreeSet<Key>) -> Verdict {
+        let schema = schema();
+        let catalogue = catalogue(&schema);
+        let derivations = catalogue.refreshing(entity).collect();
+        let look = Look { item: key.clone(), entity: entity.to_owned(), derivations, named: named.clone() };
+        let mut sources = Sources::default();
+        loop {
+            match step(&schema, &catalogue, &look, items.get(key), &sources) {
+                Step::Decided(verdict) => return verdict,
+                Step::Read(wanted) => {
+                    assert!(wanted.iter().all(|source| !sources.knows(source)), "nothing is read twice");
+                    for source in wanted {
+                        match source {
+                            Source::Item(key) => sources.add_item(key.clone(), items.get(&key).cloned()),
+                            Source::Counters(target) => sources.add_counters(&schema, target, items.values()),
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn check(table: &[&str], entity: &str, key: &str, named: &[&str], wanted: &Expect) {
+        wanted.assert_eq(&text(&verdict(table, entity, key, named)));
+    }
+
+    fn text(verdict: &Verdict) -> String {
+        let Verdict::Write { write, derivations } = verdict else { return "in step\n".to_owned() };
+        let catalogue = catalogue(&schema());
+        let mut lines = match (&write.action, &write.guard) {
+            (Action::Put(_), None) => format!("put {}\n", write.key),
+            (Action::Update { .. }, Some(Guard::Exists)) => format!("update {} if it exists\n", write.key),
+            (Action::Delete, None) => format!("delete {}\n", write.key),
+            (Action::Delete, Some(Guard::Unchanged { attribute, value })) => {
+                let value = value.as_ref().map(short).unwrap_or_default();
+                format!("delete {} if {attribute} is still [{value}]\n", write.key)
+            }
+            other => format!("{other:?}\n"),
+        };
+        let (set, remove) = match &write.action {
+            Action::Put(item) => (item.clone(), BTreeSet::new()),
+            Action::Update { set, remove, .. } => (set.clone(), remove.clone()),
+            Action::Delete => (Item::new(), BTreeSet::new()),
+        };
+        let keys = ["PK", "SK"].map(str::to_owned);
+        lines.extend(
+            set.iter().filter(|(n, _)| !keys.contains(n)).map(|(n, value)| format!("  {n}={}\n", short(value))),
+        );
+        lines.extend(remove.iter().map(|name| format!("  without {name}\n")));
+        let names: Vec<&str> = derivations.iter().map(|at| catalogue.name(*at)).collect();
+        lines.extend(["  for ", names.join(", ").as_str(), "\n"]);
+        lines
+    }
+
+    const ANN: &str = "USER#ann / PROFILE User Name=Ann";
+    const BOB: &str = "USER#bob / PROFILE User Name=Bob";
+    const FOLLOW: &str =
+        "USER#ann / FOLLOWS#bob Follow CreatedAt=2024 FolloweeName=Bob GSI1PK=a GSI1SK=b ExpiresAt=N:1";
+    const FOLLOWER: &str = "USER#bob / FOLLOWER#ann Follower CreatedAt=2024 FollowerName=Ann";
+    const POST: &str = "USER#ann / POST#2024#p Post Title=x Content=long Status=published";
+    const NEWER: &str = "USER#bob / POST#2025#p Post Title=y Status=draft";
+    const COMMENTS: &str = "POST#p / METADATA#COUNT#comment-count#00 Counter Value=N:2";
+
+    #[test]
+    fn a_mirror_that_is_not_there_is_made_whole_with_copies_and_displays() {
+        let table = [ANN, POST, COMMENTS];
+        check(
+            &table,
+            "PostDetail",
+            "POST#p / METADATA",
+            &["USER#ann / POST#2024#p"],
+            &expect![[r#"
+            put POST#p / METADATA
+              AuthorId=ann
+              AuthorName=Ann
+              Claims=CLAIMS:USER#ann/POST#2024#p
+              CommentCount=N:2
+              CreatedAt=2024
+              EntityType=PostDetail
+              GSI2PK=POSTS
+              GSI2SK=2024#p
+              Status=published
+              Title=x
+              for post-detail, comment-shown, post-author
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_mirror_in_step_is_left_alone() {
+        check(
+            &[ANN, FOLLOW, FOLLOWER],
+            "Follower",
+            FOLLOWER,
+            &[],
+            &expect![[r#"
+            in step
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_partial_update_asks_that_the_item_exists() {
+        let old = "USER#bob / FOLLOWER#ann Follower CreatedAt=2023 FollowerName=Ann";
+        check(
+            &[ANN, FOLLOW, old],
+            "Follower",
+            old,
+            &[],
+            &expect![[r#"
+            update USER#bob / FOLLOWER#ann if it exists
+              CreatedAt=2024
+              for follower-mirror
+        "#]],
+        );
+        let comment = "POST#p / COMMENT#c Comment UserId=ann UserName=Old";
+        check(
+            &[ANN, comment],
+            "Comment",
+            comment,
+            &[],
+            &expect![[r#"
+            update POST#p / COMMENT#c if it exists
+              UserName=Ann
+              for comment-author
+        "#]],
+        );
+        check(
+            &[ANN],
+            "Comment",
+            comment,
+            &[],
+            &expect![[r#"
+            in step
+        "#]],
+        );
+    }
+
+    #[test]
+    fn an_attribute_that_only_the_mirror_holds_is_removed() {
+        let more = format!("{FOLLOWER} Note=x ExpiresAt=N:1 GSI1PK=a GSI1SK=b");
+        check(
+            &[ANN, FOLLOW, &more],
+            "Follower",
+            FOLLOWER,
+            &[],
+            &expect![[r#"
+            update USER#bob / FOLLOWER#ann if it exists
+              without ExpiresAt
+              without GSI1PK
+              without GSI1SK
+              without Note
+              for follower-mirror
+        "#]],
+        );
+    }
+
+    #[test]
+    fn table_keys_index_keys_type_derived_names_and_time_to_live_are_not_mirrored() {
+        check(
+            &[FOLLOW],
+            "Follower",
+            FOLLOWER,
+            &[],
+            &expect![[r#"
+            put USER#bob / FOLLOWER#ann
+              CreatedAt=2024
+              EntityType=Follower
+              for follower-mirror
+        "#]],
+        );
+    }
+
+    #[test]
+    fn the_greatest_living_claim_wins() {
+        let detail = "POST#p / METADATA PostDetail Title=x Status=published AuthorId=ann CreatedAt=2024 AuthorName=Ann \
+                      GSI2PK=POSTS GSI2SK=2024#p Claims=CLAIMS:USER#ann/POST#2024#p,USER#dead/POST#2020#p";
+        let newer = ["USER#bob / POST#2025#p"];
+        check(
+            &[ANN, BOB, POST, NEWER, detail],
+            "PostDetail",
+            detail,
+            &newer,
+            &expect![[r#"
+            update POST#p / METADATA if it exists
+              AuthorId=bob
+              AuthorName=Bob
+              Claims=CLAIMS:USER#ann/POST#2024#p,USER#bob/POST#2025#p
+              CreatedAt=2025
+              Status=draft
+              Title=y
+              without GSI2PK
+              without GSI2SK
+              for post-detail, post-author
+        "#]],
+        );
+        check(
+            &[ANN, BOB, POST, detail],
+            "PostDetail",
+            detail,
+            &newer,
+            &expect![[r#"
+            update POST#p / METADATA if it exists
+              Claims=CLAIMS:USER#ann/POST#2024#p
+              for post-detail
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_mirror_without_a_living_source_goes_while_it_holds_the_list_that_was_read() {
+        let detail = "POST#p / METADATA PostDetail Title=x Claims=CLAIMS:USER#ann/POST#2024#p";
+        check(
+            &[ANN, detail],
+            "PostDetail",
+            detail,
+            &[],
+            &expect![[r#"
+            delete POST#p / METADATA if Claims is still [CLAIMS:USER#ann/POST#2024#p]
+              for post-detail
+        "#]],
+        );
+        check(
+            &[ANN, FOLLOWER],
+            "Follower",
+            FOLLOWER,
+            &[],
+            &expect![[r#"
+            delete USER#bob / FOLLOWER#ann
+              for follower-mirror
+        "#]],
+        );
+        check(
+            &[ANN],
+            "Follower",
+            FOLLOWER,
+            &[],
+            &expect![[r#"
+            in step
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_copy_is_whatever_the_source_holds() {
+        let comment = "POST#p / COMMENT#c Comment UserId=ann UserName=Ann";
+        check(
+            &["USER#ann / PROFILE User Name=SS:b,a", comment],
+            "Comment",
+            comment,
+            &[],
+            &expect![[r#"
+            update POST#p / COMMENT#c if it exists
+              UserName=SS:b,a
+              for comment-author
+        "#]],
+        );
+        check(
+            &["USER#ann / PROFILE User", comment],
+            "Comment",
+            comment,
+            &[],
+            &expect![[r#"
+            update POST#p / COMMENT#c if it exists
+              without UserName
+              for comment-author
+        "#]],
+        );
+        check(
+            &["USER#ann / PROFILE Gadget Name=Ann", comment],
+            "Comment",
+            comment,
+            &[],
+            &expect![[r#"
+            update POST#p / COMMENT#c if it exists
+              without UserName
+              for comment-author
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_display_adds_up_the_shards_that_can_be_read() {
+        let shard =
+            |shard: &str, value: &str| format!("USER#ann / PROFILE#COUNT#follower-count#{shard} Counter Value={value}");
+        let (one, two, other) = (shard("00", "N:3"), shard("07", "N:-1.0"), shard("05", "many"));
+        check(
+            &[ANN, &one, &two, &other],
+            "User",
+            ANN,
+            &[],
+            &expect![[r#"
+            update USER#ann / PROFILE if it exists
+              FollowerCount=N:2
+              for follower-shown
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_display_of_zero_is_as_good_as_none() {
+        check(
+            &[&format!("{ANN} FollowerCount=N:0.0")],
+            "User",
+            ANN,
+            &[],
+            &expect![[r#"
+            in step
+        "#]],
+        );
+        check(
+            &[&format!("{ANN} FollowerCount=N:1")],
+            "User",
+            ANN,
+            &[],
+            &expect![[r#"
+            update USER#ann / PROFILE if it exists
+              without FollowerCount
+              for follower-shown
+        "#]],
+        );
+        check(
+            &[&format!("{ANN} FollowerCount=zero")],
+            "User",
+            ANN,
+            &[],
+            &expect![[r#"
+            update USER#ann / PROFILE if it exists
+              without FollowerCount
+              for follower-shown
+        "#]],
+        );
+    }
+
+    #[test]
+    fn an_item_of_another_entity_is_left_alone_unless_a_mirror_must_stand_there() {
+        let gadget = "USER#bob / FOLLOWER#ann Gadget Colour=red";
+        check(
+            &[ANN, gadget],
+            "Follower",
+            gadget,
+            &[],
+            &expect![[r#"
+            in step
+        "#]],
+        );
+        check(
+            &[ANN, gadget, FOLLOW],
+            "Follower",
+            gadget,
+            &[],
+            &expect![[r#"
+            update USER#bob / FOLLOWER#ann if it exists
+              CreatedAt=2024
+              EntityType=Follower
+              FollowerName=Ann
+              without Colour
+              for follower-mirror, follower-name
+        "#]],
+        );
+        check(
+            &[ANN, "POST#p / COMMENT#c Gadget UserId=ann"],
+            "Comment",
+            "POST#p / COMMENT#c",
+            &[],
+            &expect![[r#"
+            in step
+        "#]],
+        );
+    }
+
+    /// Items of a table: which there are, and attributes in forms that DynamoDB would keep otherwise.
+    fn tables() -> impl Strategy<Value = Vec<String>> {
+        let keys = [
+            "USER#ann / PROFILE User",
+            "USER#ann / FOLLOWS#bob Follow",
+            "USER#bob / FOLLOWER#ann Follower",
+            "USER#ann / POST#2024#p Post",
+            "USER#bob / POST#2025#p Post",
+            "POST#p / METADATA PostDetail Claims=CLAIMS:USER#ann/POST#2024#p,USER#dead/POST#2020#p",
+            "POST#p / COMMENT#c Comment UserId=ann",
+            "POST#p / METADATA#COUNT#comment-count#00 Counter",
+            "USER#ann / PROFILE#COUNT#follower-count#03 Counter",
+        ];
+        let item = |key: &'static str| attributes().prop_map(move |attributes| format!("{key}{attributes}"));
+        let items = keys.map(|key| prop::option::weighted(0.8, item(key)));
+        Vec::from(items).prop_map(|items| items.into_iter().flatten().collect())
+    }
+
+    fn attributes() -> impl Strategy<Value = String> {
+        let values = ["a", "b", "published", "N:2.0", "N:0", "N:1e2", "SS:b,a", "NS:2.0,1"];
+        let names = ["Title", "Status", "Content", "Note", "ExpiresAt", "GSI2PK", "AuthorId", "AuthorName", "Name"];
+        let more = ["CommentCount", "Claims", "UserId", "FollowerName", "CreatedAt", "Value", "FollowerCount"];
+        let names = names.into_iter().chain(more).collect::<Vec<_>>();
+        let attribute = (prop::sample::select(names), prop::sample::select(values.to_vec()));
+        prop::collection::vec(attribute, 0..6).prop_map(|attributes| {
+            attributes.iter().fold(String::new(), |text, (name, value)| format!("{text} {name}={value}"))
+        })
+    }
+
+    /// The value as DynamoDB may give it back: another form of the same.
+    fn given_back(value: &AttributeValue) -> AttributeValue {
+        let number = |text: &str| bigdecimal::BigDecimal::from_str(text).unwrap().normalized().to_plain_string();
+        match value {
+            AttributeValue::N(text) => AttributeValue::N(number(text)),
+            AttributeValue::Ns(set) => AttributeValue::Ns(set.iter().rev().map(|text| number(text)).collect()),
+            AttributeValue::Ss(set) => AttributeValue::Ss(set.iter().rev().cloned().collect()),
+            other => other.clone(),
+        }
+    }
+
+    fn write(items: &mut Items, write: &Write) {
+        let item = match &write.action {
+            Action::Put(item) => item.clone(),
+            Action::Delete => return drop(items.remove(&write.key)),
+            Action::Update { set, remove, .. } => {
+                let mut item = items[&write.key].clone();
+                item.extend(set.clone());
+                item.retain(|name, _| !remove.contains(name));
+                item
+            }
+        };
+        items.insert(write.key.clone(), item.iter().map(|(name, value)| (name.clone(), given_back(value))).collect());
+    }
+
+    proptest! {
+        #[test]
+        fn an_item_that_was_written_is_in_step(table in tables()) {
+            let mut items: Items = table.iter().map(|text| item(text)).map(|item| (key_of(&item), item)).collect();
+            let sources: BTreeSet<Key> = items.keys().cloned().collect();
+            let looks = [
+                ("Follower", "USER#bob / FOLLOWER#ann"),
+                ("PostDetail", "POST#p / METADATA"),
+                ("Follow", "USER#ann / FOLLOWS#bob"),
+                ("Comment", "POST#p / COMMENT#c"),
+                ("User", "USER#ann / PROFILE"),
+            ];
+            for (entity, key) in looks {
+                let key = key_of(&item(key));
+                if let Verdict::Write { write: decided, .. } = decided(&items, entity, &key, &sources) {
+                    write(&mut items, &decided);
+                }
+                prop_assert_eq!(decided(&items, entity, &key, &sources), Verdict::InStep);
+                prop_assert_eq!(decided(&items, entity, &key, &BTreeSet::new()), Verdict::InStep, "without a name");
+            }
+        }
+    }
 }

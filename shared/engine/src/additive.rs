@@ -135,12 +135,10 @@ impl<S: Store> Engine<S> {
         let at_ms = self.clock.now_ms();
         for (at, (write, units)) in writes.iter().zip(units).enumerate() {
             let counter = at.checked_sub(changes.len()).and_then(|at| counters.get(at));
+            let touches = |change: &&Counted| change.amounts.iter().any(|amount| amount.counter == write.key);
             let causes: BTreeSet<usize> = match (counter, changes.get(at)) {
                 (None, Some(change)) => BTreeSet::from([change.position]),
-                _ => {
-                    let touches = |change: &&Counted| change.amounts.iter().any(|a| a.counter == write.key);
-                    changes.iter().filter(touches).map(|change| change.position).collect()
-                }
+                _ => changes.iter().filter(touches).map(|change| change.position).collect(),
             };
             account.commits.push(Commit {
                 key: write.key.clone(),

@@ -4,7 +4,6 @@
 //! that cannot be handled stops nobody.
 
 use std::{
-    collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
@@ -19,7 +18,7 @@ use derive::{
     schema::{Schema, Unreadable},
 };
 use flate2::Crc;
-use keys::{counter::CounterKey, item::Item, key::Key};
+use keys::{counter::CounterKey, key::Key};
 use serde_json::value::RawValue;
 use store::{Store, TransactOutcome};
 
@@ -29,6 +28,7 @@ use crate::{
     clock::Clock,
     listing::{ALL_DERIVATIONS, listed},
     looking::Bells,
+    own_image::OwnImages,
     park::Parking,
     record::{EventError, decode, head, records},
 };
@@ -98,7 +98,7 @@ impl<S: Store> Engine<S> {
             self.park_for_all(position, &cause, &raw, patience, &mut account).await;
         }
         let asked = self.plan_all(&changes, &raw, patience, &mut account).await;
-        let images = newest_images(&changes);
+        let images = OwnImages::of(&changes);
         // Boxed, since a caller's future would otherwise hold all of theirs in place.
         Box::pin(self.add(asked.counted, &raw, patience, &mut account)).await;
         Box::pin(self.look(asked.bells, &images, &raw, patience, &mut account)).await;
@@ -263,10 +263,6 @@ impl<S: Store> Engine<S> {
             }
         }
     }
-}
-
-fn newest_images(changes: &[Option<Change>]) -> BTreeMap<Key, Option<Item>> {
-    changes.iter().flatten().map(|change| (change.key.clone(), change.new_image().cloned())).collect()
 }
 
 fn checksum(text: &str) -> u32 {

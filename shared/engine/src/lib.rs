@@ -21,6 +21,7 @@ pub mod clock;
 pub mod ledger;
 pub mod listing;
 pub mod looking;
+mod own_image;
 pub mod park;
 pub mod record;
 pub mod verify;

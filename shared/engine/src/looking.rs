@@ -3,9 +3,9 @@
 //! *Keeps true*: an item whose bell rang holds, at some moment after that, what its sources held; or the bell's record
 //! is reported as not done and comes again.
 //!
-//! Cheap where nothing is to be done: sources are read once a batch, in batches, and the newest image of the item in
-//! the batch may show that it is in step. Before a write the item itself is read, consistently. A write whose guard
-//! fails met another writer: the item is looked at once more.
+//! Cheap where nothing is to be done: sources are read once a batch, in batches, and an item's own record may show that
+//! it is in step ([`own_image`](crate::own_image)). Before a write the item itself is read, consistently. A write whose
+//! guard fails met another writer: the item is looked at once more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +24,7 @@ use crate::{
     account::{Account, Commit, undone},
     backoff::{GaveUp, Patience, describe},
     batch::{Engine, Raw},
+    own_image::OwnImages,
 };
 
 /// Items that are looked at together. Bounds memory; a step is then one batched read for all of them.
@@ -52,8 +53,7 @@ pub(crate) struct Bells {
 impl Bells {
     /// Adds a bell that a record rings on behalf of a derivation.
     pub(crate) fn ring(&mut self, bell: Bell, derivation: usize, position: usize) {
-        let Bell { item, entity, named } = bell;
-        self.add(item, entity, named, &BTreeSet::from([derivation]), &BTreeSet::from([position]));
+        self.add(bell.item, bell.entity, bell.named, &BTreeSet::from([derivation]), &BTreeSet::from([position]));
     }
 
     /// Adds a search that a record asks for.
@@ -81,7 +81,7 @@ impl Bells {
     }
 }
 
-/// An item as it is held: what is known, and whether that was read or seen in an image.
+/// Items as they are held; `None` for one that does not exist.
 type Held = BTreeMap<Key, Option<Item>>;
 
 /// What is needed all along.
@@ -91,11 +91,11 @@ struct Round<'a> {
 }
 
 impl<S: Store> Engine<S> {
-    /// Looks at all items whose bells a batch rang. `images` holds the newest image of each item in the batch.
+    /// Looks at all items whose bells a batch rang.
     pub(crate) async fn look(
         &self,
         mut bells: Bells,
-        images: &Held,
+        images: &OwnImages,
         raw: &Raw<'_>,
         patience: Patience<'_>,
         account: &mut Account,
@@ -113,13 +113,12 @@ impl<S: Store> Engine<S> {
 
     /// Finds the items that name a changed source.
     async fn search(&self, bells: &mut Bells, round: &Round<'_>, account: &mut Account) {
-        let finds = std::mem::take(&mut bells.finds);
-        let searches = finds.into_iter().map(|(find, (derivations, causes))| async move {
+        let searches = std::mem::take(&mut bells.finds).into_iter().map(|(find, (derivations, causes))| async move {
             let found = self.found(&find, round.patience).await;
             (find, derivations, causes, found)
         });
-        let searches: Vec<_> = stream::iter(searches).buffer_unordered(CALLS_AT_ONCE).collect().await;
-        for (find, derivations, causes, found) in searches {
+        let mut searches = stream::iter(searches).buffer_unordered(CALLS_AT_ONCE);
+        while let Some((find, derivations, causes, found)) = searches.next().await {
             match found {
                 Ok(items) => {
                     for item in items {
@@ -155,14 +154,14 @@ impl<S: Store> Engine<S> {
     async fn look_at(
         &self,
         rung: Vec<Rung>,
-        images: &Held,
+        images: &OwnImages,
         sources: &mut Sources,
         round: &Round<'_>,
         account: &mut Account,
     ) {
-        let (seen, unseen): (Vec<Rung>, Vec<Rung>) =
-            rung.into_iter().partition(|rung| images.contains_key(&rung.look.item));
-        let differing = self.differing(seen, images, sources, round, account).await;
+        let held: Held = rung.iter().filter_map(|rung| images.shown(&rung.look.item, &rung.causes)).collect();
+        let (seen, unseen) = rung.into_iter().partition(|rung| held.contains_key(&rung.look.item));
+        let differing = self.differing(seen, &held, sources, round, account).await;
         let mut waiting: Vec<Rung> = differing.into_iter().map(|(rung, _)| rung).chain(unseen).collect();
         let mut fresh = Sources::default();
         for n_rounds in 0..ROUNDS_MAX {
@@ -171,13 +170,9 @@ impl<S: Store> Engine<S> {
             }
             // What was read at the start of the batch serves until a guard fails: then all is read anew.
             let sources = if n_rounds == 0 { &mut *sources } else { &mut fresh };
-            let keys: Vec<Key> = waiting.iter().map(|rung| rung.look.item.clone()).collect();
-            let held = match round.patience.call(|| self.store.get(Table::Main, &keys)).await {
-                Ok(items) => {
-                    let mut held: Held = keys.iter().map(|key| (key.clone(), None)).collect();
-                    held.extend(items.into_iter().map(|(key, item)| (key, Some(item))));
-                    held
-                }
+            let keys = waiting.iter().map(|rung| rung.look.item.clone()).collect();
+            let held = match self.held(keys, round.patience).await {
+                Ok(held) => held,
                 Err(error) => return undone(account, all_causes(&waiting), &describe(&error)),
             };
             let differing = self.differing(waiting, &held, sources, round, account).await;
@@ -209,7 +204,7 @@ impl<S: Store> Engine<S> {
                     }
                     Step::Decided(Verdict::InStep) => account.n_in_step += 1,
                     Step::Decided(Verdict::Write { write, derivations }) => {
-                        differing.push((rung, (*write, derivations)))
+                        differing.push((rung, (*write, derivations)));
                     }
                 }
             }
@@ -220,6 +215,12 @@ impl<S: Store> Engine<S> {
             }
         }
         differing
+    }
+
+    async fn held(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<Held, GaveUp> {
+        let items = patience.call(|| self.store.get(Table::Main, &keys)).await?;
+        let absent = keys.into_iter().map(|key| (key, None));
+        Ok(absent.chain(items.into_iter().map(|(key, item)| (key, Some(item)))).collect())
     }
 
     async fn read(
@@ -236,9 +237,9 @@ impl<S: Store> Engine<S> {
             }
         }
         if !keys.is_empty() {
-            let items = patience.call(|| self.store.get(Table::Main, &keys)).await?;
-            keys.into_iter().for_each(|key| sources.add_item(key, None));
-            items.into_iter().for_each(|(key, item)| sources.add_item(key, Some(item)));
+            for (key, item) in self.held(keys, patience).await? {
+                sources.add_item(key, item);
+            }
         }
         let queries = targets.into_iter().map(|target| async move {
             let query = Query { index: None, pk: target.pk.clone(), sk_prefix: counter::prefix(&target) };

@@ -92,9 +92,8 @@ pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Verifie
     let Whole { by_derivation } = derive(schema, catalogue, items);
     let mut findings = Vec::new();
     for (derivation, derived) in &by_derivation {
-        let is_maker =
-            |at: &usize| catalogue.name(*at) == derivation && catalogue.refresh(*at).is_some_and(|r| r.makes_item());
-        let maker = (0..by_derivation.len()).find(is_maker).and_then(|at| catalogue.refresh(at));
+        let at = (0..by_derivation.len()).find(|at| catalogue.name(*at) == derivation);
+        let maker = at.and_then(|at| catalogue.refresh(at)).filter(|refresh| refresh.makes_item());
         match maker {
             Some(maker) => findings.extend(items_compared(schema, derivation, maker.target(), derived, items)),
             None if derived.iter().any(|part| matches!(part, Derived::Attributes { .. })) => {

@@ -1,1 +1,160 @@
-//! .
+//! What the engine needs of a database, and the two that provide it.
+//!
+//! - [`dynamo`] is DynamoDB, by the SDK.
+//! - [`memory`] is the model: the same contract in a map, held to the real thing by the contract suite.
+//!
+//! The trait speaks in outcomes: a guard that does not hold and a cancelled transaction are answers, not errors.
+//! What is left are two kinds of [error](StoreError): one to send again, since its fate is unknown or it came at a bad
+//! moment, and one that a person must look at.
+
+mod check;
+pub mod dynamo;
+mod expression;
+pub mod memory;
+pub mod number;
+pub mod refusal;
+mod shared;
+pub mod size;
+
+use std::future::Future;
+
+use derive::write::{Action, Query, Table, Transaction, Write};
+use keys::{item::Item, key::Key};
+
+/// Capacity units that a call consumed, as DynamoDB reports them; 0 where it reports none.
+pub type Units = f64;
+
+/// A table to read from and write to.
+pub trait Store: Send + Sync {
+    /// Reads items by key, consistently, in any number; each key once. What is not there is not in the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], with nothing read.
+    fn get(&self, table: Table, keys: &[Key]) -> impl Future<Output = Result<Vec<(Key, Item)>, StoreError>> + Send;
+
+    /// Reads one page of a query of the main table, in order of the sort key; consistently unless of an index.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], with nothing read.
+    fn query(&self, query: &Query, after: Option<Cursor>) -> impl Future<Output = Result<Page, StoreError>> + Send;
+
+    /// Reads one page of a whole table, consistently, in no order.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`], with nothing read.
+    fn scan(&self, table: Table, after: Option<Cursor>) -> impl Future<Output = Result<Page, StoreError>> + Send;
+
+    /// Does one write.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]; with [`StoreError::Retry`] it may have been done.
+    fn write(&self, write: &Write) -> impl Future<Output = Result<Outcome, StoreError>> + Send;
+
+    /// Does all writes of a transaction, or none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]; with [`StoreError::Retry`] it may have been done.
+    fn transact(&self, transaction: &Transaction) -> impl Future<Output = Result<TransactOutcome, StoreError>> + Send;
+}
+
+/// Where the next page begins: the key attributes of the last item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cursor(pub Item);
+
+/// A page of items.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// The items; those of an index query hold what the index projects.
+    pub items: Vec<Item>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<Cursor>,
+}
+
+/// How a write ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It was done.
+    Done {
+        /// What it consumed, the index arms included.
+        units: Units,
+    },
+    /// Its guard did not hold; nothing was done.
+    GuardFailed,
+}
+
+/// How a transaction ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TransactOutcome {
+    /// All was done.
+    Done {
+        /// What it consumed in each table, the index arms included.
+        units: Vec<(Table, Units)>,
+    },
+    /// Nothing was done.
+    Cancelled {
+        /// Why, a reason for each write in its position.
+        reasons: Vec<Reason>,
+    },
+}
+
+/// Why a write's transaction was cancelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Not because of this write.
+    None,
+    /// This write's guard did not hold.
+    GuardFailed,
+    /// Another write on the same item was under way, or its partition is throttled: send again later.
+    Busy,
+    /// DynamoDB refuses this write, whenever it comes.
+    Rejected(String),
+}
+
+/// A call that gave no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Its fate is unknown, or it came at a bad moment: send the same again.
+    #[error("{operation} on {item}: not answered, or not now; to be sent again")]
+    Retry {
+        /// The operation.
+        operation: &'static str,
+        /// The item, or the table.
+        item: String,
+        /// What happened.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// DynamoDB refuses it, whenever it comes: a person must look.
+    #[error("{operation} on {item}: refused")]
+    Reject {
+        /// The operation.
+        operation: &'static str,
+        /// The item, or the table.
+        item: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl StoreError {
+    /// Is it worth sending again?
+    #[must_use]
+    pub fn is_retry(&self) -> bool {
+        matches!(self, Self::Retry { .. })
+    }
+}
+
+/// The operation that does an action, as DynamoDB names it.
+fn operation(action: &Action) -> &'static str {
+    match action {
+        Action::Put(_) => "PutItem",
+        Action::Update { .. } => "UpdateItem",
+        Action::Delete => "DeleteItem",
+    }
+}

@@ -17,7 +17,7 @@ use crate::{
     change::{Sight, attribute_differs},
     derivation::{Counts, Derived, Family, Items, Kind, Part, Reach, Refresh},
     effect::{Bell, Effect, Find},
-    kinds::{Link, declares, entity},
+    kinds::{Link, declares, entity, knows},
     refresh::{Computed, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
     write::{Query, Wanted},
@@ -142,12 +142,16 @@ impl Kind for Copy {
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
         self.link.check(source, target)?;
+        knows(source, self.attributes.iter().map(|(from, _)| from.as_str()))?;
         declares(target, self.attributes.iter().map(|(_, to)| to.as_str()))?;
         let template = self.found.template(schema)?;
         if let Some(name) =
             template.pk.field_names().iter().find(|name| !self.found.by.0.iter().any(|(to, _)| to == *name))
         {
             return Err(format!("nothing gives {name} of the key by which the targets are found"));
+        }
+        if let Some(name) = self.found.by.from_fields().find(|name| !source.key.field_names().contains(name)) {
+            return Err(format!("the key of {} has no {name}, by which the targets would be found", source.name));
         }
         let via = entity(schema, &self.found.via)?;
         let known = via.key.field_names();
@@ -209,5 +213,184 @@ impl Refresh for Copy {
         let key = target.image(schema).and_then(|image| self.source_key(schema, &image).ok().flatten());
         let item = key.as_ref().and_then(|key| sources.item(key));
         Computed::Attributes(self.wanted(schema, key.as_ref(), item))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use crate::{
+        change::Change,
+        fixture::{effects, inserted, modified, removed},
+    };
+
+    fn check(change: &Change, wanted: &Expect) {
+        wanted.assert_eq(&effects("copy", change));
+    }
+
+    const ANN: &str = "USER#ann / PROFILE User Name=Ann";
+    const COMMENT: &str = "POST#p / COMMENT#c Comment UserId=ann UserName=Ann";
+
+    #[test]
+    fn a_renamed_source_asks_for_all_that_carry_its_name() {
+        check(
+            &modified(ANN, "USER#ann / PROFILE User Name=Anna"),
+            &expect![[r#"
+            comment-author: find GSI1 USER#ann / COMMENT#… via Comment -> Comment
+            post-author: find table USER#ann / POST#… via Post -> PostDetail
+            followee-name: find table USER#ann / FOLLOWER#… via Follower -> Follow
+            follower-name: find table USER#ann / FOLLOWS#… via Follow -> Follower
+        "#]],
+        );
+    }
+
+    #[test]
+    fn an_attribute_that_the_source_loses_is_asked_for_too() {
+        check(
+            &modified(ANN, "USER#ann / PROFILE User Name=N:1"),
+            &expect![[r#"
+            comment-author: find GSI1 USER#ann / COMMENT#… via Comment -> Comment
+            post-author: find table USER#ann / POST#… via Post -> PostDetail
+            followee-name: find table USER#ann / FOLLOWER#… via Follower -> Follow
+            follower-name: find table USER#ann / FOLLOWS#… via Follow -> Follower
+        "#]],
+        );
+        check(
+            &modified(ANN, "USER#ann / PROFILE User"),
+            &expect![[r#"
+            comment-author: find GSI1 USER#ann / COMMENT#… via Comment -> Comment
+            post-author: find table USER#ann / POST#… via Post -> PostDetail
+            followee-name: find table USER#ann / FOLLOWER#… via Follower -> Follow
+            follower-name: find table USER#ann / FOLLOWS#… via Follow -> Follower
+        "#]],
+        );
+    }
+
+    #[test]
+    fn an_attribute_that_nobody_copies_rings_nothing() {
+        check(
+            &modified(ANN, &format!("{ANN} Avatar=a FollowerCount=N:2")),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+        check(
+            &inserted("USER#ann / PROFILE User Avatar=a"),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+        check(
+            &modified(COMMENT, &format!("{COMMENT} Text=x")),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_removed_source_asks_for_all_that_carry_its_name() {
+        check(
+            &removed(ANN),
+            &expect![[r#"
+            comment-author: find GSI1 USER#ann / COMMENT#… via Comment -> Comment
+            post-author: find table USER#ann / POST#… via Post -> PostDetail
+            followee-name: find table USER#ann / FOLLOWER#… via Follower -> Follow
+            follower-name: find table USER#ann / FOLLOWS#… via Follow -> Follower
+        "#]],
+        );
+        check(
+            &modified(ANN, "USER#ann / PROFILE Gadget Name=Ann"),
+            &expect![[r#"
+            comment-author: find GSI1 USER#ann / COMMENT#… via Comment -> Comment
+            post-author: find table USER#ann / POST#… via Post -> PostDetail
+            followee-name: find table USER#ann / FOLLOWER#… via Follower -> Follow
+            follower-name: find table USER#ann / FOLLOWS#… via Follow -> Follower
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_target_that_is_made_is_looked_at() {
+        check(
+            &inserted(COMMENT),
+            &expect![[r#"
+            comment-author: look POST#p / COMMENT#c (Comment)
+        "#]],
+        );
+        check(
+            &removed(COMMENT),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_target_that_names_another_source_is_looked_at() {
+        check(
+            &modified(COMMENT, "POST#p / COMMENT#c Comment UserId=bob UserName=Ann"),
+            &expect![[r#"
+            comment-author: look POST#p / COMMENT#c (Comment)
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_put_back_that_drops_or_alters_the_copy_is_looked_at() {
+        check(
+            &modified(COMMENT, "POST#p / COMMENT#c Comment UserId=ann"),
+            &expect![[r#"
+            comment-author: look POST#p / COMMENT#c (Comment)
+        "#]],
+        );
+        check(
+            &modified(COMMENT, "POST#p / COMMENT#c Comment UserId=ann UserName=Old"),
+            &expect![[r#"
+            comment-author: look POST#p / COMMENT#c (Comment)
+        "#]],
+        );
+    }
+
+    #[test]
+    fn an_item_through_which_a_target_is_found_rings_the_target_when_it_is_made() {
+        check(
+            &inserted("USER#bob / FOLLOWER#ann Follower FollowerName=Ann"),
+            &expect![[r#"
+            followee-name: look USER#ann / FOLLOWS#bob (Follow)
+            follower-name: look USER#bob / FOLLOWER#ann (Follower)
+        "#]],
+        );
+        check(
+            &inserted("USER#ann / POST#2024#p Post"),
+            &expect![[r#"
+            post-author: look POST#p / METADATA (PostDetail)
+        "#]],
+        );
+        check(
+            &removed("USER#bob / FOLLOWER#ann Follower FollowerName=Ann"),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_source_name_that_cannot_be_read_is_listed_until_it_can() {
+        check(
+            &modified(COMMENT, "POST#p / COMMENT#c Comment UserId=N:1 UserName=Ann"),
+            &expect![[r#"
+            comment-author: look POST#p / COMMENT#c (Comment)
+            comment-author: list UserId: is not of type S
+        "#]],
+        );
+        check(
+            &modified("POST#p / COMMENT#c Comment UserId=N:1", COMMENT),
+            &expect![[r#"
+            comment-author: look POST#p / COMMENT#c (Comment)
+            comment-author: take off the list
+        "#]],
+        );
     }
 }

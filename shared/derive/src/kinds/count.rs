@@ -22,7 +22,7 @@ use crate::{
     change::Sight,
     derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
     effect::{Add, Effect},
-    kinds::{Link, Predicate, entity},
+    kinds::{Link, Predicate, entity, knows},
     schema::{Image, Schema, Unreadable},
 };
 
@@ -72,6 +72,7 @@ impl Kind for Count {
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
         self.link.check(target, source)?;
+        knows(source, self.predicate.attribute())?;
         if !(1..=100).contains(&self.n_shards) {
             return Err(format!("{} shards; a counter has 1 to 100", self.n_shards));
         }
@@ -119,3 +120,173 @@ impl Kind for Count {
 
 /// Entity of the items that hold counts.
 pub const COUNTER: &str = counter::COUNTER;
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use crate::{
+        change::Change,
+        fixture::{effects, inserted, modified, removed},
+    };
+
+    fn check(change: &Change, wanted: &Expect) {
+        wanted.assert_eq(&effects("count", change));
+    }
+
+    const DRAFT: &str = "USER#ann / POST#2024#p Post Status=draft";
+    const PUBLISHED: &str = "USER#ann / POST#2024#p Post Status=published";
+    const UNREADABLE: &str = "USER#ann / POST#2024#p Post Status=N:1";
+
+    #[test]
+    fn an_insert_counts_for_the_target_that_its_key_names() {
+        check(
+            &inserted("USER#ann / FOLLOWS#bob Follow"),
+            &expect![[r#"
+            follower-count: +1 USER#bob / PROFILE
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_remove_takes_the_count_back() {
+        check(
+            &removed("USER#ann / FOLLOWS#bob Follow FolloweeName=Bob"),
+            &expect![[r#"
+            follower-count: -1 USER#bob / PROFILE
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_moved_foreign_key_takes_from_the_old_target_and_gives_to_the_new() {
+        let comment = "POST#p / COMMENT#c Comment";
+        check(
+            &modified(&format!("{comment} UserId=ann"), &format!("{comment} UserId=bob")),
+            &expect![[r#"
+            writer-count: -1 USER#ann / PROFILE
+            writer-count: +1 USER#bob / PROFILE
+        "#]],
+        );
+        check(
+            &modified(&format!("{comment} UserId=ann"), comment),
+            &expect![[r#"
+            writer-count: -1 USER#ann / PROFILE
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_predicate_that_flips_gives_and_takes() {
+        check(
+            &modified(DRAFT, PUBLISHED),
+            &expect![[r#"
+            post-count: +1 USER#ann / PROFILE
+        "#]],
+        );
+        check(
+            &modified(PUBLISHED, DRAFT),
+            &expect![[r#"
+            post-count: -1 USER#ann / PROFILE
+        "#]],
+        );
+        check(
+            &inserted(DRAFT),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+    }
+
+    #[test]
+    fn an_unreadable_item_counts_as_absent_and_adds_up_when_it_is_corrected() {
+        check(
+            &modified(PUBLISHED, UNREADABLE),
+            &expect![[r#"
+            post-count: -1 USER#ann / PROFILE
+            post-count: list Status: is not of type S
+        "#]],
+        );
+        check(
+            &modified(UNREADABLE, PUBLISHED),
+            &expect![[r#"
+            post-count: +1 USER#ann / PROFILE
+            post-count: take off the list
+        "#]],
+        );
+        check(
+            &removed(UNREADABLE),
+            &expect![[r#"
+            post-count: take off the list
+        "#]],
+        );
+        check(
+            &inserted("POST#p / COMMENT#c Comment UserId=N:1"),
+            &expect![[r#"
+            comment-count: +1 POST#p / METADATA
+            writer-count: list UserId: is not of type S
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_history_count_takes_inserts_only() {
+        check(
+            &inserted("USER#ann / VIEW#p View"),
+            &expect![[r#"
+            view-count: +1 POST#p / METADATA
+        "#]],
+        );
+        check(
+            &removed("USER#ann / VIEW#p View"),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+        check(
+            &modified("USER#ann / VIEW#p View", "USER#ann / VIEW#p View Note=x"),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_change_of_type_is_a_removal_of_the_one_and_an_insert_of_the_other() {
+        let [known, unknown, untyped] = ["Follow", "Gadget", "X=y"].map(|t| format!("USER#ann / FOLLOWS#bob {t}"));
+        check(
+            &modified(&known, &unknown),
+            &expect![[r#"
+            follower-count: -1 USER#bob / PROFILE
+        "#]],
+        );
+        check(
+            &modified(&untyped, &known),
+            &expect![[r#"
+            follower-count: +1 USER#bob / PROFILE
+        "#]],
+        );
+        check(
+            &modified(&unknown, &untyped),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+    }
+
+    #[test]
+    fn what_no_count_reads_counts_nothing() {
+        check(
+            &modified(PUBLISHED, &format!("{PUBLISHED} Title=x")),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+        check(
+            &inserted("JUNK / PROFILE User"),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+    }
+}

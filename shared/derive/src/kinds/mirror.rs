@@ -25,7 +25,7 @@ use crate::{
     change::Sight,
     derivation::{Counts, Derived, Family, Items, Kind, Part, PartOf, Reach, Refresh},
     effect::{Bell, Effect},
-    kinds::{Link, declares, entity},
+    kinds::{Link, declares, entity, knows},
     refresh::{Computed, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
 };
@@ -166,6 +166,7 @@ impl Kind for Mirror {
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
         self.link.check(target, source)?;
+        knows(source, self.except.iter().map(String::as_str))?;
         if !target.derived {
             return Err(format!("{} is not declared as derived", target.name));
         }
@@ -249,5 +250,161 @@ impl Refresh for Mirror {
         let claims: Vec<Key> = living.iter().map(|(key, _)| key.clone()).collect();
         let image = living.last().and_then(|(key, item)| schema.image(key, item));
         Computed::Item(image.and_then(|image| self.mirrored(schema, target.key, &image, &claims)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use crate::{
+        change::Change,
+        fixture::{effects, inserted, modified, removed},
+    };
+
+    fn check(change: &Change, wanted: &Expect) {
+        wanted.assert_eq(&effects("mirror", change));
+    }
+
+    const FOLLOW: &str = "USER#ann / FOLLOWS#bob Follow CreatedAt=2024";
+    const FOLLOWER: &str = "USER#bob / FOLLOWER#ann Follower CreatedAt=2024 FollowerName=Ann";
+    const POST: &str = "USER#ann / POST#2024#p Post Title=x Content=long";
+    const DETAIL: &str = "POST#p / METADATA PostDetail Title=x Claims=CLAIMS:USER#ann/POST#2024#p";
+
+    #[test]
+    fn a_source_that_is_made_or_removed_rings_its_mirror() {
+        check(
+            &inserted(FOLLOW),
+            &expect![[r#"
+            follower-mirror: look USER#bob / FOLLOWER#ann (Follower) named USER#ann / FOLLOWS#bob
+        "#]],
+        );
+        check(
+            &removed(FOLLOW),
+            &expect![[r#"
+            follower-mirror: look USER#bob / FOLLOWER#ann (Follower) named USER#ann / FOLLOWS#bob
+        "#]],
+        );
+    }
+
+    #[test]
+    fn an_attribute_that_is_mirrored_rings() {
+        check(
+            &modified(FOLLOW, "USER#ann / FOLLOWS#bob Follow CreatedAt=2025"),
+            &expect![[r#"
+            follower-mirror: look USER#bob / FOLLOWER#ann (Follower) named USER#ann / FOLLOWS#bob
+        "#]],
+        );
+        check(
+            &modified(FOLLOW, &format!("{FOLLOW} Note=x")),
+            &expect![[r#"
+            follower-mirror: look USER#bob / FOLLOWER#ann (Follower) named USER#ann / FOLLOWS#bob
+        "#]],
+        );
+    }
+
+    #[test]
+    fn an_attribute_that_is_left_out_rings_nothing() {
+        check(
+            &modified(POST, "USER#ann / POST#2024#p Post Title=x Content=longer"),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+        check(
+            &modified(POST, &format!("{POST} GSI1PK=a GSI1SK=b ExpiresAt=N:1")),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+        check(
+            &modified(FOLLOW, &format!("{FOLLOW} FolloweeName=Bob")),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_mirror_that_a_hand_makes_alters_or_deletes_rings_itself() {
+        check(
+            &removed(FOLLOWER),
+            &expect![[r#"
+            follower-mirror: look USER#bob / FOLLOWER#ann (Follower)
+        "#]],
+        );
+        check(
+            &modified(FOLLOWER, &format!("{FOLLOWER} Note=x")),
+            &expect![[r#"
+            follower-mirror: look USER#bob / FOLLOWER#ann (Follower)
+        "#]],
+        );
+        check(
+            &inserted(FOLLOWER),
+            &expect![[r#"
+            follower-mirror: look USER#bob / FOLLOWER#ann (Follower)
+        "#]],
+        );
+        check(
+            &modified(FOLLOWER, "USER#bob / FOLLOWER#ann Gadget"),
+            &expect![[r#"
+            follower-mirror: look USER#bob / FOLLOWER#ann (Follower)
+        "#]],
+        );
+    }
+
+    #[test]
+    fn what_other_derivations_write_into_a_mirror_rings_nothing() {
+        check(
+            &modified(FOLLOWER, "USER#bob / FOLLOWER#ann Follower CreatedAt=2024 FollowerName=Anna"),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+        check(
+            &modified(DETAIL, &format!("{DETAIL} CommentCount=N:1 AuthorName=Ann")),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_source_that_changes_its_key_rings_by_both_of_its_keys() {
+        check(
+            &removed(POST),
+            &expect![[r#"
+            post-detail: look POST#p / METADATA (PostDetail) named USER#ann / POST#2024#p
+        "#]],
+        );
+        check(
+            &inserted("USER#bob / POST#2025#p Post Title=x"),
+            &expect![[r#"
+            post-detail: look POST#p / METADATA (PostDetail) named USER#bob / POST#2025#p
+        "#]],
+        );
+    }
+
+    #[test]
+    fn an_altered_list_of_claims_rings_with_all_that_either_image_names() {
+        let stolen = "POST#p / METADATA PostDetail Title=x Claims=CLAIMS:USER#eve/POST#2024#p";
+        check(
+            &modified(DETAIL, stolen),
+            &expect![[r#"
+            post-detail: look POST#p / METADATA (PostDetail) named USER#ann / POST#2024#p, named USER#eve / POST#2024#p
+        "#]],
+        );
+        check(
+            &modified(DETAIL, "POST#p / METADATA PostDetail Title=x Claims=N:1"),
+            &expect![[r#"
+            post-detail: look POST#p / METADATA (PostDetail) named USER#ann / POST#2024#p
+        "#]],
+        );
+        check(
+            &removed(DETAIL),
+            &expect![[r#"
+            post-detail: look POST#p / METADATA (PostDetail) named USER#ann / POST#2024#p
+        "#]],
+        );
     }
 }

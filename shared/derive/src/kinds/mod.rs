@@ -110,6 +110,17 @@ pub(crate) fn entity<'a>(schema: &'a Schema, name: &str) -> Result<&'a Definitio
     schema.entity(name).ok_or_else(|| format!("there is no entity {name}"))
 }
 
+/// Checks that an entity's items may have these attributes.
+pub(crate) fn knows<'a>(definition: &Definition, names: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
+    for name in names {
+        let mut known = definition.attributes.iter().chain(&definition.derived_attributes);
+        if !known.any(|attribute| attribute == name) {
+            return Err(format!("{} has no attribute {name}", definition.name));
+        }
+    }
+    Ok(())
+}
+
 /// Checks that an entity declares these attributes as derived.
 pub(crate) fn declares<'a>(definition: &Definition, names: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
     for name in names {

@@ -1,0 +1,250 @@
+//! A small table with derivations, and a short text for its items, for the tests of this crate.
+//!
+//! An item is written `USER#ann / PROFILE User Name=Ann Age=N:7 Tags=SS:a,b`: its key, its type, its attributes.
+
+use keys::{
+    counter,
+    entity::{Definition, IndexKey, KeyTemplate, OnlyIf},
+    item::Item,
+    key::Key,
+    layout::{Index, Layout},
+};
+use serde_dynamo::AttributeValue;
+
+use crate::{
+    catalogue::Catalogue,
+    change::{Change, Images},
+    derivation::{Derivation, Family},
+    effect::Effect,
+    kinds::{
+        Link, Predicate,
+        copy::{Copy, Found},
+        count::Count,
+        display::Display,
+        mirror::Mirror,
+    },
+    plan::plan,
+    schema::Schema,
+};
+
+pub(crate) fn schema() -> Schema {
+    let index =
+        |name: &str| Index { name: name.into(), pk: format!("{name}PK"), sk: format!("{name}SK"), projection: vec![] };
+    let layout = Layout {
+        pk: "PK".into(),
+        sk: "SK".into(),
+        entity_type: "EntityType".into(),
+        time_to_live: Some("ExpiresAt".into()),
+        indexes: vec![index("GSI1"), index("GSI2")],
+    };
+    let by_user = IndexKey { index: "GSI1".into(), key: key("USER#{UserId}", "COMMENT#{CommentId}"), only_if: None };
+    let published = OnlyIf { attribute: "Status".into(), is: "published".into() };
+    let recent = IndexKey { index: "GSI2".into(), key: key("POSTS", "{CreatedAt}#{PostId}"), only_if: Some(published) };
+    let mut comment = ground("Comment", ("POST#{PostId}", "COMMENT#{CommentId}"), &["UserId", "Text"], &["UserName"]);
+    comment.indexes.push(by_user);
+    let mut detail =
+        derived("PostDetail", ("POST#{PostId}", "METADATA"), &["AuthorId", "CreatedAt", "Title", "Status"]);
+    detail.indexes.push(recent);
+    detail.derived_attributes = ["Claims", "AuthorName", "CommentCount", "ViewCount"].map(str::to_owned).to_vec();
+    let mut follower = derived("Follower", ("USER#{FolloweeId}", "FOLLOWER#{FollowerId}"), &["CreatedAt"]);
+    follower.derived_attributes.push("FollowerName".into());
+    let counter = (counter::PARTITION_KEY, counter::SORT_KEY);
+    let entities = [
+        ground("User", ("USER#{UserId}", "PROFILE"), &["Name", "Avatar"], &["FollowerCount", "PostCount"]),
+        ground("Follow", ("USER#{FollowerId}", "FOLLOWS#{FolloweeId}"), &["CreatedAt"], &["FolloweeName"]),
+        follower,
+        ground("Post", ("USER#{AuthorId}", "POST#{CreatedAt}#{PostId}"), &["Title", "Content", "Status"], &[]),
+        detail,
+        comment,
+        ground("View", ("USER#{UserId}", "VIEW#{PostId}"), &[], &[]),
+        derived("Counter", counter, &[]),
+    ];
+    Schema::new(layout, entities)
+}
+
+fn key(pk: &str, sk: &str) -> KeyTemplate {
+    KeyTemplate::parse(pk, sk).unwrap()
+}
+
+/// An entity of ground items.
+pub(crate) fn ground(name: &str, (pk, sk): (&str, &str), attributes: &[&str], derived: &[&str]) -> Definition {
+    let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    Definition {
+        id: format!("E-{name}"),
+        name: name.to_owned(),
+        key: key(pk, sk),
+        indexes: Vec::new(),
+        derived: false,
+        attributes: owned(attributes),
+        derived_attributes: owned(derived),
+    }
+}
+
+fn derived(name: &str, keys: (&str, &str), attributes: &[&str]) -> Definition {
+    Definition { derived: true, ..ground(name, keys, attributes, &[]) }
+}
+
+pub(crate) fn catalogue(schema: &Schema) -> Catalogue {
+    Catalogue::new(schema, derivations()).unwrap()
+}
+
+pub(crate) fn derivations() -> Vec<Derivation> {
+    let both = [("FolloweeId", "FolloweeId"), ("FollowerId", "FollowerId")];
+    let published = Predicate::Is { attribute: "Status".into(), text: "published".into() };
+    vec![
+        named("follower-mirror", mirror("Follow", "Follower", &both)),
+        named("follower-count", Count { n_shards: 8, ..count("Follow", "User", &[("UserId", "FolloweeId")]) }),
+        named("follower-shown", display("follower-count", "User", "FollowerCount")),
+        named("post-detail", Mirror { except: vec!["Content".into()], ..mirror("Post", "PostDetail", &[POST]) }),
+        named("post-count", Count { predicate: published, ..count("Post", "User", &[("UserId", "AuthorId")]) }),
+        named("post-shown", display("post-count", "User", "PostCount")),
+        named("comment-count", count("Comment", "PostDetail", &[POST])),
+        named("comment-shown", display("comment-count", "PostDetail", "CommentCount")),
+        named("writer-count", count("Comment", "User", &[("UserId", "UserId")])),
+        named("view-count", Count { history: true, ..count("View", "PostDetail", &[POST]) }),
+        named("comment-author", copy("Comment", ("UserId", "UserName"), Some("GSI1"), ("Comment", "UserId"))),
+        named("post-author", copy("PostDetail", ("AuthorId", "AuthorName"), None, ("Post", "AuthorId"))),
+        named("followee-name", copy("Follow", ("FolloweeId", "FolloweeName"), None, ("Follower", "FolloweeId"))),
+        named("follower-name", copy("Follower", ("FollowerId", "FollowerName"), None, ("Follow", "FollowerId"))),
+    ]
+}
+
+const POST: (&str, &str) = ("PostId", "PostId");
+
+pub(crate) fn named(name: &str, kind: impl crate::derivation::Kind + 'static) -> Derivation {
+    Derivation::new("D-00", name, kind)
+}
+
+pub(crate) fn mirror(source: &str, target: &str, link: &[(&str, &str)]) -> Mirror {
+    Mirror { source: source.into(), target: target.into(), link: Link::of(link), except: Vec::new() }
+}
+
+pub(crate) fn count(source: &str, target: &str, link: &[(&str, &str)]) -> Count {
+    Count {
+        source: source.into(),
+        predicate: Predicate::Always,
+        target: target.into(),
+        link: Link::of(link),
+        n_shards: 1,
+        history: false,
+    }
+}
+
+pub(crate) fn display(count: &str, target: &str, attribute: &str) -> Display {
+    Display { count: count.into(), target: target.into(), attribute: attribute.into() }
+}
+
+/// A copy of a user's name: to which entity, by which field into which attribute, found where by which field.
+pub(crate) fn copy(target: &str, (by, to): (&str, &str), index: Option<&str>, via: (&str, &str)) -> Copy {
+    Copy {
+        source: "User".into(),
+        target: target.into(),
+        link: Link::of(&[("UserId", by)]),
+        attributes: vec![("Name".into(), to.into())],
+        found: Found { via: via.0.into(), index: index.map(str::to_owned), by: Link::of(&[(via.1, "UserId")]) },
+    }
+}
+
+/// An item from its short text.
+pub(crate) fn item(text: &str) -> Item {
+    let words: Vec<&str> = text.split(' ').collect();
+    let [pk, "/", sk, rest @ ..] = words.as_slice() else { panic!("{text}: no key") };
+    let mut item = Item::from([("PK".to_owned(), s(pk)), ("SK".to_owned(), s(sk))]);
+    for word in rest {
+        match word.split_once('=') {
+            Some((name, value)) => item.insert(name.to_owned(), value_of(value)),
+            None => item.insert("EntityType".to_owned(), s(word)),
+        };
+    }
+    item
+}
+
+pub(crate) fn s(text: &str) -> AttributeValue {
+    AttributeValue::S(text.to_owned())
+}
+
+fn value_of(text: &str) -> AttributeValue {
+    let list = |text: &str| text.split(',').map(str::to_owned).collect();
+    match text.split_once(':') {
+        Some(("N", number)) => AttributeValue::N(number.to_owned()),
+        Some(("SS", set)) => AttributeValue::Ss(list(set)),
+        Some(("NS", set)) => AttributeValue::Ns(list(set)),
+        Some(("CLAIMS", keys)) => AttributeValue::L(keys.split(',').map(claim).collect()),
+        _ => s(text),
+    }
+}
+
+/// A key of a claim is written `PK/SK`.
+fn claim(key: &str) -> AttributeValue {
+    let (pk, sk) = key.split_once('/').unwrap();
+    AttributeValue::M([("PK".to_owned(), s(pk)), ("SK".to_owned(), s(sk))].into())
+}
+
+/// A value as it is written in an item's short text.
+pub(crate) fn short(value: &AttributeValue) -> String {
+    let text = |value: Option<&AttributeValue>| value.map(short).unwrap_or_default();
+    match value {
+        AttributeValue::S(text) => text.clone(),
+        AttributeValue::N(number) => format!("N:{number}"),
+        AttributeValue::Ss(set) => format!("SS:{}", set.join(",")),
+        AttributeValue::Ns(set) => format!("NS:{}", set.join(",")),
+        AttributeValue::L(list) => format!("CLAIMS:{}", list.iter().map(short).collect::<Vec<_>>().join(",")),
+        AttributeValue::M(map) => format!("{}/{}", text(map.get("PK")), text(map.get("SK"))),
+        other => format!("{other:?}"),
+    }
+}
+
+pub(crate) fn key_of(item: &Item) -> Key {
+    schema().layout.key(item).unwrap()
+}
+
+pub(crate) fn inserted(new: &str) -> Change {
+    let new = item(new);
+    change(key_of(&new), Images::Inserted(new))
+}
+
+pub(crate) fn removed(old: &str) -> Change {
+    let old = item(old);
+    change(key_of(&old), Images::Removed(old))
+}
+
+pub(crate) fn modified(old: &str, new: &str) -> Change {
+    let (old, new) = (item(old), item(new));
+    assert_eq!(key_of(&old), key_of(&new), "an item keeps its key");
+    change(key_of(&new), Images::Modified { old, new })
+}
+
+fn change(key: Key, images: Images) -> Change {
+    Change { id: "event-1".into(), sequence_number: "1".into(), key, images }
+}
+
+/// What a change asks of all derivations of a kind, a line an effect.
+pub(crate) fn effects(kind: &str, change: &Change) -> String {
+    let schema = schema();
+    let catalogue = catalogue(&schema);
+    let planned = plan(&schema, &catalogue, &[Family::Additive, Family::LevelTriggered], change);
+    let mut lines = String::new();
+    for (at, effect) in planned.effects {
+        if catalogue.derivation(at).is_some_and(|derivation| derivation.kind.kind().ends_with(kind)) {
+            lines.extend([catalogue.name(at), ": ", line(&effect).as_str(), "\n"]);
+        }
+    }
+    if lines.is_empty() { "nothing\n".to_owned() } else { lines }
+}
+
+fn line(effect: &Effect) -> String {
+    match effect {
+        Effect::Add(add) => format!("{:+} {}", add.amount, add.target),
+        Effect::Look(bell) => {
+            let named: Vec<String> = bell.named.iter().map(|key| format!(" named {key}")).collect();
+            format!("look {} ({}){}", bell.item, bell.entity, named.join(","))
+        }
+        Effect::Find(find) => {
+            let place = find.query.index.as_deref().unwrap_or("table");
+            let (pk, sk) = (&find.query.pk, &find.query.sk_prefix);
+            format!("find {place} {pk} / {sk}… via {} -> {}", find.via, find.target)
+        }
+        Effect::List { unreadable: Some(why) } => format!("list {why}"),
+        Effect::List { unreadable: None } => "take off the list".to_owned(),
+    }
+}

@@ -1,0 +1,42 @@
+//! What an item's own record shows of it.
+//!
+//! *Keeps true*: the image of a record decides only over the bells that this record rings for its own item. Were the
+//! item another by now, a later record of it rings those bells. It decides over nothing else: the batch may hold an old
+//! record, delivered again, beside the change of a source; that the item was in step long ago says nothing then, and
+//! the later record has rung before the source changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use derive::change::Change;
+use keys::{item::Item, key::Key};
+
+/// The image of each item of which the batch holds one record, however often that is there. Which of two records is
+/// the newer cannot be told.
+pub(crate) struct OwnImages(BTreeMap<Key, OwnImage>);
+
+struct OwnImage {
+    item: Option<Item>,
+    /// Positions of the record.
+    positions: BTreeSet<usize>,
+}
+
+impl OwnImages {
+    /// The images of a batch.
+    pub(crate) fn of(changes: &[Option<Change>]) -> Self {
+        let mut records: BTreeMap<&Key, BTreeMap<&str, OwnImage>> = BTreeMap::new();
+        for (position, change) in changes.iter().enumerate() {
+            let Some(change) = change else { continue };
+            let first = || OwnImage { item: change.new_image().cloned(), positions: BTreeSet::new() };
+            let image = records.entry(&change.key).or_default().entry(&change.id).or_insert_with(first);
+            image.positions.insert(position);
+        }
+        let alone = records.into_iter().filter(|(_, images)| images.len() == 1);
+        Self(alone.filter_map(|(key, images)| Some((key.clone(), images.into_values().next()?))).collect())
+    }
+
+    /// The item after its own record, when nothing but that record rang.
+    pub(crate) fn shown(&self, item: &Key, causes: &BTreeSet<usize>) -> Option<(Key, Option<Item>)> {
+        let image = self.0.get(item).filter(|image| causes.is_subset(&image.positions))?;
+        Some((item.clone(), image.item.clone()))
+    }
+}

@@ -1,0 +1,179 @@
+//! What DynamoDB refuses by its own rules, seen before the call.
+//!
+//! A refusal here names the item; DynamoDB's would name the call, and a call may have a hundred items. Both stores ask
+//! here first, so that the model refuses what the real one would.
+
+use std::collections::BTreeSet;
+
+use derive::{
+    guard::Guard,
+    write::{Action, ITEM_BYTES_MAX, Query, Table, Transaction, Write},
+};
+use keys::{
+    item::Item,
+    key::{Key, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX},
+    layout::Layout,
+};
+use serde_dynamo::AttributeValue;
+
+use crate::{
+    expression::{EXPRESSION_BYTES_MAX, UpdateExpression},
+    number,
+    refusal::Refusal,
+    size::{TRANSACT_BYTES_MAX, item_bytes},
+};
+
+/// How deep lists and maps may be nested. Source: DynamoDB service quotas.
+const DEPTH_MAX: usize = 32;
+
+pub(crate) fn key(layout: &Layout, key: &Key) -> Result<(), Refusal> {
+    key_text(&layout.pk, &key.pk, PARTITION_KEY_BYTES_MAX)?;
+    key_text(&layout.sk, &key.sk, SORT_KEY_BYTES_MAX)
+}
+
+pub(crate) fn query(layout: &Layout, query: &Query) -> Result<(), Refusal> {
+    let (pk, sk) = match &query.index {
+        None => (&layout.pk, &layout.sk),
+        Some(name) => match layout.index(name) {
+            Some(index) => (&index.pk, &index.sk),
+            None => return Err(Refusal::UnknownIndex { index: name.clone() }),
+        },
+    };
+    key_text(pk, &query.pk, PARTITION_KEY_BYTES_MAX)?;
+    if query.sk_prefix.is_empty() { Ok(()) } else { key_text(sk, &query.sk_prefix, SORT_KEY_BYTES_MAX) }
+}
+
+pub(crate) fn write(layout: &Layout, write: &Write) -> Result<(), Refusal> {
+    key(layout, &write.key)?;
+    match &write.action {
+        Action::Put(item) => put(layout, write, item)?,
+        Action::Update { set, add, .. } => {
+            update(layout, &write.action)?;
+            attributes(set)?;
+            index_keys(layout, write.table, set)?;
+            if let Some(attribute) = add.keys().find(|name| write.table == Table::Main && layout.is_key(name)) {
+                return Err(Refusal::KeyType { attribute: attribute.clone() });
+            }
+        }
+        Action::Delete => {}
+    }
+    match &write.guard {
+        Some(Guard::Unchanged { attribute, value: Some(value) }) => value_of(attribute, value, 0),
+        _ => Ok(()),
+    }
+}
+
+/// The first write that is refused, and why.
+pub(crate) fn transaction<'a>(layout: &Layout, transaction: &'a Transaction) -> Result<(), (&'a Key, Refusal)> {
+    let mut bytes = 0;
+    for one in transaction.writes() {
+        write(layout, one).map_err(|refusal| (&one.key, refusal))?;
+        bytes += match &one.action {
+            Action::Put(item) => item_bytes(item),
+            Action::Update { set, .. } => item_bytes(set),
+            Action::Delete => 0,
+        };
+        if bytes > TRANSACT_BYTES_MAX {
+            return Err((&one.key, Refusal::TransactionTooLarge { bytes }));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn item_size(item: &Item) -> Result<(), Refusal> {
+    let bytes = item_bytes(item);
+    if bytes > ITEM_BYTES_MAX { Err(Refusal::ItemTooLarge { bytes }) } else { Ok(()) }
+}
+
+fn put(layout: &Layout, write: &Write, item: &Item) -> Result<(), Refusal> {
+    if layout.key(item).as_ref() != Some(&write.key) {
+        return Err(Refusal::KeyDiffers);
+    }
+    item_size(item)?;
+    attributes(item)?;
+    index_keys(layout, write.table, item)
+}
+
+fn update(layout: &Layout, action: &Action) -> Result<(), Refusal> {
+    let Action::Update { set, remove, add } = action else {
+        return Ok(());
+    };
+    if set.is_empty() && remove.is_empty() && add.is_empty() {
+        return Err(Refusal::UpdateEmpty);
+    }
+    let mut seen = BTreeSet::new();
+    for attribute in set.keys().chain(remove).chain(add.keys()) {
+        if attribute.is_empty() {
+            return Err(Refusal::NameEmpty);
+        }
+        if *attribute == layout.pk || *attribute == layout.sk {
+            return Err(Refusal::KeyUpdated { attribute: attribute.clone() });
+        }
+        if !seen.insert(attribute) {
+            return Err(Refusal::UpdatedTwice { attribute: attribute.clone() });
+        }
+    }
+    item_size(set)?;
+    let bytes = UpdateExpression::new(set, remove, add).text.len();
+    if bytes > EXPRESSION_BYTES_MAX { Err(Refusal::UpdateTooLong { bytes }) } else { Ok(()) }
+}
+
+/// An index key may be missing, but what there is must fit.
+fn index_keys(layout: &Layout, table: Table, item: &Item) -> Result<(), Refusal> {
+    if table == Table::Ledger {
+        return Ok(());
+    }
+    for index in &layout.indexes {
+        for (attribute, bytes_max) in [(&index.pk, PARTITION_KEY_BYTES_MAX), (&index.sk, SORT_KEY_BYTES_MAX)] {
+            match item.get(attribute) {
+                None => {}
+                Some(AttributeValue::S(text)) => key_text(attribute, text, bytes_max)?,
+                Some(_) => return Err(Refusal::KeyType { attribute: attribute.clone() }),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn key_text(attribute: &str, text: &str, bytes_max: usize) -> Result<(), Refusal> {
+    if text.is_empty() {
+        return Err(Refusal::KeyEmpty { attribute: attribute.to_owned() });
+    }
+    if text.len() > bytes_max {
+        return Err(Refusal::KeyTooLong { attribute: attribute.to_owned(), bytes: text.len(), bytes_max });
+    }
+    Ok(())
+}
+
+fn attributes(item: &Item) -> Result<(), Refusal> {
+    item.iter().try_for_each(
+        |(attribute, value)| {
+            if attribute.is_empty() { Err(Refusal::NameEmpty) } else { value_of(attribute, value, 0) }
+        },
+    )
+}
+
+fn value_of(attribute: &str, value: &AttributeValue, depth: usize) -> Result<(), Refusal> {
+    let attribute_owned = || attribute.to_owned();
+    if depth > DEPTH_MAX {
+        return Err(Refusal::Depth { attribute: attribute_owned() });
+    }
+    let is_set = |n_values: usize, n_distinct: usize| {
+        let fits = n_values > 0 && n_values == n_distinct;
+        if fits { Ok(()) } else { Err(Refusal::Set { attribute: attribute_owned() }) }
+    };
+    let canonical = |text| number::canonical(text).ok_or_else(|| Refusal::Number { attribute: attribute_owned() });
+    match value {
+        AttributeValue::N(text) => canonical(text).map(|_| ()),
+        AttributeValue::Null(false) => Err(Refusal::Null { attribute: attribute_owned() }),
+        AttributeValue::Ss(set) => is_set(set.len(), set.iter().collect::<BTreeSet<_>>().len()),
+        AttributeValue::Bs(set) => is_set(set.len(), set.iter().collect::<BTreeSet<_>>().len()),
+        AttributeValue::Ns(set) => {
+            let distinct = set.iter().map(|text| canonical(text)).collect::<Result<BTreeSet<_>, _>>()?;
+            is_set(set.len(), distinct.len())
+        }
+        AttributeValue::L(list) => list.iter().try_for_each(|value| value_of(attribute, value, depth + 1)),
+        AttributeValue::M(map) => map.values().try_for_each(|value| value_of(attribute, value, depth + 1)),
+        AttributeValue::S(_) | AttributeValue::B(_) | AttributeValue::Bool(_) | AttributeValue::Null(true) => Ok(()),
+    }
+}

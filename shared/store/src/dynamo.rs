@@ -1,0 +1,86 @@
+//! DynamoDB, by the SDK.
+//!
+//! What it keeps true: a call ends in an outcome, in an error to send again, or in one that a person must look at, and
+//! never in silence. Names and values of a write stand behind placeholders, and a condition comes from
+//! [`Guard::condition`](derive::guard::Guard::condition) alone.
+//!
+//! # Repeats
+//!
+//! The SDK sends a call again by itself when its answer is lost, as the client is configured.
+//!
+//! - A transaction carries a token that the SDK keeps over its repeats, so it is done once. The answer to a repeat tells
+//!   read units instead of write units; they are passed on as they are.
+//! - A single write carries none. A put, a delete, and an update that sets and removes end the same when they are done
+//!   twice. A guard may then fail because of the first time; whoever reads [`Outcome::GuardFailed`] must allow for it.
+//!   An update that *adds* is not the same when done twice: a lost answer would count twice, and nothing would show it.
+//!   So the engine sends an addition in a transaction only, beside the ledger's item that says it is done.
+
+mod failure;
+mod read;
+mod transact;
+mod value;
+mod write;
+
+use aws_sdk_dynamodb::Client;
+use derive::write::{Query, Table, Transaction, Write};
+use keys::{item::Item, key::Key, layout::Layout};
+
+use crate::{Cursor, Outcome, Page, Store, StoreError, TransactOutcome};
+
+/// The names of the service's two tables; one and the same where a deployment wants a single one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableNames {
+    /// The application's table.
+    pub main: String,
+    /// The ledger's table.
+    pub ledger: String,
+}
+
+impl TableNames {
+    /// The name of a table.
+    #[must_use]
+    pub fn of(&self, table: Table) -> &str {
+        match table {
+            Table::Main => &self.main,
+            Table::Ledger => &self.ledger,
+        }
+    }
+}
+
+/// Two tables of DynamoDB.
+#[derive(Clone, Debug)]
+pub struct DynamoStore {
+    client: Client,
+    layout: Layout,
+    names: TableNames,
+}
+
+impl DynamoStore {
+    /// A store of these tables. The layout is the main one's; the ledger has the same key attributes.
+    #[must_use]
+    pub fn new(client: Client, layout: Layout, names: TableNames) -> Self {
+        Self { client, layout, names }
+    }
+}
+
+impl Store for DynamoStore {
+    async fn get(&self, table: Table, keys: &[Key]) -> Result<Vec<(Key, Item)>, StoreError> {
+        read::get(self, table, keys).await
+    }
+
+    async fn query(&self, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
+        read::query(self, query, after).await
+    }
+
+    async fn scan(&self, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {
+        read::scan(self, table, after).await
+    }
+
+    async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {
+        write::write(self, write).await
+    }
+
+    async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {
+        transact::transact(self, transaction).await
+    }
+}

@@ -1,0 +1,136 @@
+//! Reads: items by key, pages of a query, pages of a table.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
+
+use aws_sdk_dynamodb::types::{AttributeValue as SdkValue, KeysAndAttributes};
+use derive::write::{Query, Table};
+use futures::{StreamExt, TryStreamExt, stream};
+use keys::{item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+
+use super::{
+    DynamoStore,
+    failure::failed,
+    value::{from_sdk, to_sdk},
+};
+use crate::{Cursor, Page, StoreError, check};
+
+/// Most keys of one call. Source: DynamoDB service quotas.
+const GET_KEYS_MAX: usize = 100;
+
+/// Calls of one read that are under way at once: a batch of 10,000 records is read in 25 round trips, and a partition's
+/// 3,000 read units a second still serve others.
+const GET_CALLS_MAX: usize = 4;
+
+/// First pause after a call that read nothing, in milliseconds; it doubles.
+const PAUSE_MS_FIRST: u64 = 25;
+
+/// Calls in a row that may read nothing: the pauses add up to 1.6 s, and a throttled partition recovers within 1 s.
+const IDLE_CALLS_MAX: u32 = 6;
+
+pub(super) async fn get(store: &DynamoStore, table: Table, keys: &[Key]) -> Result<Vec<(Key, Item)>, StoreError> {
+    let keys: Vec<Key> = keys.iter().collect::<BTreeSet<_>>().into_iter().cloned().collect();
+    for key in &keys {
+        check::key(&store.layout, key).map_err(|refusal| refusal.of("BatchGetItem", key))?;
+    }
+    let slices: Vec<Vec<Key>> = keys.chunks(GET_KEYS_MAX).map(<[Key]>::to_vec).collect();
+    let mut items: Vec<(Key, Item)> = stream::iter(slices)
+        .map(|slice| get_slice(store, table, slice))
+        .buffer_unordered(GET_CALLS_MAX)
+        .try_concat()
+        .await?;
+    items.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(items)
+}
+
+async fn get_slice(store: &DynamoStore, table: Table, keys: Vec<Key>) -> Result<Vec<(Key, Item)>, StoreError> {
+    let name = store.names.of(table);
+    let mut asked: Vec<_> = keys.iter().map(|key| to_sdk(&store.layout.key_item(key))).collect();
+    let mut items = Vec::new();
+    let mut n_idle = 0;
+    while !asked.is_empty() {
+        let (found, unread) = get_once(store, name, asked).await?;
+        // A call that read something goes on at once: its answer was full, or one partition of several is throttled.
+        n_idle = if found.is_empty() { n_idle + 1 } else { 0 };
+        items.extend(found.into_iter().filter_map(|item| {
+            let item = from_sdk(item);
+            Some((store.layout.key(&item)?, item))
+        }));
+        asked = unread;
+        if !asked.is_empty() && n_idle > 0 {
+            if n_idle > IDLE_CALLS_MAX {
+                let source = "throttled: nothing was read in several calls".into();
+                return Err(StoreError::Retry { operation: "BatchGetItem", item: name.to_owned(), source });
+            }
+            tokio::time::sleep(Duration::from_millis(PAUSE_MS_FIRST << (n_idle - 1))).await;
+        }
+    }
+    Ok(items)
+}
+
+type SdkItem = HashMap<String, SdkValue>;
+
+/// Asks for items once: those found, and the keys that were not looked at.
+async fn get_once(
+    store: &DynamoStore,
+    name: &str,
+    keys: Vec<SdkItem>,
+) -> Result<(Vec<SdkItem>, Vec<SdkItem>), StoreError> {
+    let request = KeysAndAttributes::builder().consistent_read(true).set_keys(Some(keys)).build();
+    let request = request.map_err(|error| StoreError::Reject {
+        operation: "BatchGetItem",
+        item: name.to_owned(),
+        source: Box::new(error),
+    })?;
+    let answer = store.client.batch_get_item().request_items(name, request).send().await;
+    let answer = answer.map_err(|error| failed("BatchGetItem", name.to_owned(), error))?;
+    let found = answer.responses.into_iter().flatten().flat_map(|(_, items)| items).collect();
+    let unread = answer.unprocessed_keys.into_iter().flatten().flat_map(|(_, keys)| keys.keys).collect();
+    Ok((found, unread))
+}
+
+pub(super) async fn query(store: &DynamoStore, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
+    check::query(&store.layout, query).map_err(|refusal| refusal.of("Query", &query.pk))?;
+    let index = query.index.as_deref().and_then(|name| store.layout.index(name));
+    let (pk, sk) = index.map_or((&store.layout.pk, &store.layout.sk), |index| (&index.pk, &index.sk));
+    let text = |text: &str| SdkValue::from(AttributeValue::S(text.to_owned()));
+    let mut call = store
+        .client
+        .query()
+        .table_name(&store.names.main)
+        .set_index_name(query.index.clone())
+        .consistent_read(index.is_none())
+        .expression_attribute_names("#pk", pk)
+        .expression_attribute_values(":pk", text(&query.pk))
+        .set_exclusive_start_key(after.map(|Cursor(item)| to_sdk(&item)));
+    call = if query.sk_prefix.is_empty() {
+        call.key_condition_expression("#pk = :pk")
+    } else {
+        call.key_condition_expression("#pk = :pk AND begins_with(#sk, :sk)")
+            .expression_attribute_names("#sk", sk)
+            .expression_attribute_values(":sk", text(&query.sk_prefix))
+    };
+    let answer = call.send().await.map_err(|error| failed("Query", query.pk.clone(), error))?;
+    Ok(page(answer.items, answer.last_evaluated_key))
+}
+
+pub(super) async fn scan(store: &DynamoStore, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {
+    let name = store.names.of(table);
+    let call = store
+        .client
+        .scan()
+        .table_name(name)
+        .consistent_read(true)
+        .set_exclusive_start_key(after.map(|Cursor(item)| to_sdk(&item)));
+    let answer = call.send().await.map_err(|error| failed("Scan", name.to_owned(), error))?;
+    Ok(page(answer.items, answer.last_evaluated_key))
+}
+
+fn page(items: Option<Vec<SdkItem>>, last: Option<SdkItem>) -> Page {
+    // Some emulators end with an empty key, where DynamoDB gives none.
+    let next = last.filter(|key| !key.is_empty()).map(|key| Cursor(from_sdk(key)));
+    Page { items: items.unwrap_or_default().into_iter().map(from_sdk).collect(), next }
+}

@@ -1,0 +1,133 @@
+//! A transaction: `TransactWriteItems`.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_dynamodb::{
+    error::{BuildError, SdkError},
+    operation::transact_write_items::TransactWriteItemsError,
+    types::{CancellationReason, ConsumedCapacity, Delete, Put, ReturnConsumedCapacity, TransactWriteItem, Update},
+};
+use derive::write::{Action, Table, Transaction, Write};
+
+use super::{DynamoStore, TableNames, failure::failed, value::to_sdk, write::Text};
+use crate::{Reason, StoreError, TransactOutcome, Units, check};
+
+const OPERATION: &str = "TransactWriteItems";
+
+pub(super) async fn transact(store: &DynamoStore, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {
+    check::transaction(&store.layout, transaction).map_err(|(key, refusal)| refusal.of(OPERATION, key))?;
+    let mut actions = Vec::new();
+    for write in transaction.writes() {
+        actions.push(action(store, write).map_err(|error| StoreError::Reject {
+            operation: OPERATION,
+            item: write.key.to_string(),
+            source: Box::new(error),
+        })?);
+    }
+    let call = store.client.transact_write_items().set_transact_items(Some(actions));
+    match call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await {
+        Ok(answer) => Ok(TransactOutcome::Done { units: units(&store.names, answer.consumed_capacity()) }),
+        Err(error) => match reasons(&error, transaction.writes().len()) {
+            Some(reasons) => Ok(TransactOutcome::Cancelled { reasons }),
+            None => Err(failed(OPERATION, items(transaction), error)),
+        },
+    }
+}
+
+/// The items of a transaction, for a message.
+fn items(transaction: &Transaction) -> String {
+    match transaction.writes() {
+        [] => String::new(),
+        [only] => only.key.to_string(),
+        [first, rest @ ..] => format!("{} and {} more", first.key, rest.len()),
+    }
+}
+
+fn action(store: &DynamoStore, write: &Write) -> Result<TransactWriteItem, BuildError> {
+    let Text { update, condition, names, values } = Text::new(&store.layout, write);
+    let table = store.names.of(write.table);
+    let key = Some(to_sdk(&store.layout.key_item(&write.key)));
+    let item = TransactWriteItem::builder();
+    Ok(match &write.action {
+        Action::Put(put) => {
+            let put = Put::builder().table_name(table).set_item(Some(to_sdk(put))).set_condition_expression(condition);
+            item.put(put.set_expression_attribute_names(names).set_expression_attribute_values(values).build()?)
+        }
+        Action::Update { .. } => {
+            let up = Update::builder().table_name(table).set_key(key).set_update_expression(update);
+            let up = up.set_condition_expression(condition).set_expression_attribute_names(names);
+            item.update(up.set_expression_attribute_values(values).build()?)
+        }
+        Action::Delete => {
+            let delete = Delete::builder().table_name(table).set_key(key).set_condition_expression(condition);
+            item.delete(delete.set_expression_attribute_names(names).set_expression_attribute_values(values).build()?)
+        }
+    }
+    .build())
+}
+
+fn units(names: &TableNames, capacity: &[ConsumedCapacity]) -> Vec<(Table, Units)> {
+    let mut units = BTreeMap::<Table, Units>::new();
+    for one in capacity {
+        // Where both tables are one, its units are the main one's.
+        let is_main = one.table_name().is_none_or(|name| name != names.ledger || name == names.main);
+        let table = if is_main { Table::Main } else { Table::Ledger };
+        *units.entry(table).or_default() += one.capacity_units().unwrap_or_default();
+    }
+    units.into_iter().collect()
+}
+
+/// The reasons for a cancellation, a reason a write; `None` when it is another failure.
+///
+/// A cancellation that does not give a reason for each write is another failure: no position in it can be trusted.
+fn reasons<R>(error: &SdkError<TransactWriteItemsError, R>, n_writes: usize) -> Option<Vec<Reason>> {
+    let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) = error.as_service_error() else {
+        return None;
+    };
+    let reasons: Vec<Reason> = cancelled.cancellation_reasons().iter().map(reason).collect();
+    (reasons.len() == n_writes).then_some(reasons)
+}
+
+fn reason(reason: &CancellationReason) -> Reason {
+    match reason.code() {
+        None | Some("None") => Reason::None,
+        Some("ConditionalCheckFailed") => Reason::GuardFailed,
+        Some("TransactionConflict" | "ProvisionedThroughputExceeded" | "ThrottlingError" | "RequestLimitExceeded") => {
+            Reason::Busy
+        }
+        // ValidationError, ItemCollectionSizeLimitExceeded, and what DynamoDB may add.
+        Some(code) => Reason::Rejected(match reason.message() {
+            Some(message) => format!("{code}: {message}"),
+            None => code.to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_says_what_to_do() {
+        let of = |code: &str| reason(&CancellationReason::builder().code(code).message("why").build());
+        assert_eq!(of("None"), Reason::None);
+        assert_eq!(of("ConditionalCheckFailed"), Reason::GuardFailed);
+        for code in ["TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError", "RequestLimitExceeded"]
+        {
+            assert_eq!(of(code), Reason::Busy, "{code}");
+        }
+        for code in ["ValidationError", "ItemCollectionSizeLimitExceeded"] {
+            assert_eq!(of(code), Reason::Rejected(format!("{code}: why")));
+        }
+        assert_eq!(reason(&CancellationReason::builder().build()), Reason::None);
+    }
+
+    #[test]
+    fn units_are_told_apart_by_table() {
+        let names = |main: &str, ledger: &str| TableNames { main: main.to_owned(), ledger: ledger.to_owned() };
+        let consumed = |table: &str, units| ConsumedCapacity::builder().table_name(table).capacity_units(units).build();
+        let two = [consumed("l", 4.0), consumed("m", 2.0)];
+        assert_eq!(units(&names("m", "l"), &two), vec![(Table::Main, 2.0), (Table::Ledger, 4.0)]);
+        assert_eq!(units(&names("m", "m"), &[consumed("m", 2.0)]), vec![(Table::Main, 2.0)]);
+    }
+}

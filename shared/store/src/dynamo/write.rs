@@ -1,0 +1,92 @@
+//! A single write: `PutItem`, `UpdateItem` or `DeleteItem`.
+
+use std::{collections::HashMap, error::Error};
+
+use aws_sdk_dynamodb::{
+    config::http::HttpResponse,
+    error::{ProvideErrorMetadata, SdkError},
+    types::{AttributeValue as SdkValue, ConsumedCapacity, ReturnConsumedCapacity::Total},
+};
+use derive::{
+    guard::Guard,
+    write::{Action, Write},
+};
+use keys::layout::Layout;
+
+use super::{
+    DynamoStore,
+    failure::failed,
+    value::{to_sdk, unless_empty},
+};
+use crate::{Outcome, StoreError, check, expression::UpdateExpression, operation};
+
+/// A write in DynamoDB's language, without its item.
+pub(super) struct Text {
+    pub(super) update: Option<String>,
+    pub(super) condition: Option<String>,
+    pub(super) names: Option<HashMap<String, String>>,
+    pub(super) values: Option<HashMap<String, SdkValue>>,
+}
+
+impl Text {
+    pub(super) fn new(layout: &Layout, write: &Write) -> Self {
+        let UpdateExpression { text: update, mut names, mut values } = match &write.action {
+            Action::Update { set, remove, add } => UpdateExpression::new(set, remove, add),
+            Action::Put(_) | Action::Delete => UpdateExpression::default(),
+        };
+        let condition = write.guard.as_ref().map(|guard: &Guard| {
+            let condition = guard.condition(layout);
+            names.extend(condition.names);
+            values.extend(condition.values);
+            condition.expression
+        });
+        Self {
+            update: (!update.is_empty()).then_some(update),
+            condition,
+            names: unless_empty(names),
+            values: unless_empty(to_sdk(&values)),
+        }
+    }
+}
+
+pub(super) async fn write(store: &DynamoStore, write: &Write) -> Result<Outcome, StoreError> {
+    check::write(&store.layout, write).map_err(|refusal| refusal.of(operation(&write.action), &write.key))?;
+    let Text { update, condition, names, values } = Text::new(&store.layout, write);
+    let table = store.names.of(write.table);
+    let key = Some(to_sdk(&store.layout.key_item(&write.key)));
+    match &write.action {
+        Action::Put(item) => {
+            let call = store.client.put_item().table_name(table).set_item(Some(to_sdk(item)));
+            let call = call.set_condition_expression(condition).return_consumed_capacity(Total);
+            let call = call.set_expression_attribute_names(names).set_expression_attribute_values(values);
+            outcome(write, call.send().await.map(|answer| answer.consumed_capacity))
+        }
+        Action::Update { .. } => {
+            let call = store.client.update_item().table_name(table).set_key(key).set_update_expression(update);
+            let call = call.set_condition_expression(condition).return_consumed_capacity(Total);
+            let call = call.set_expression_attribute_names(names).set_expression_attribute_values(values);
+            outcome(write, call.send().await.map(|answer| answer.consumed_capacity))
+        }
+        Action::Delete => {
+            let call = store.client.delete_item().table_name(table).set_key(key);
+            let call = call.set_condition_expression(condition).return_consumed_capacity(Total);
+            let call = call.set_expression_attribute_names(names).set_expression_attribute_values(values);
+            outcome(write, call.send().await.map(|answer| answer.consumed_capacity))
+        }
+    }
+}
+
+fn outcome<E>(
+    write: &Write,
+    answer: Result<Option<ConsumedCapacity>, SdkError<E, HttpResponse>>,
+) -> Result<Outcome, StoreError>
+where
+    E: ProvideErrorMetadata + Error + Send + Sync + 'static,
+{
+    match answer {
+        // The total includes the index arms.
+        Ok(capacity) => Ok(Outcome::Done { units: capacity.and_then(|c| c.capacity_units).unwrap_or_default() }),
+        Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(Outcome::GuardFailed),
+        Err(error) => Err(failed(operation(&write.action), write.key.to_string(), error)),
+    }
+}

@@ -1,0 +1,84 @@
+//! Update expressions, in DynamoDB's language.
+//!
+//! Names and values stand behind placeholders, so that an attribute may have any name: a reserved word, or one with
+//! dots or `#` in it. Placeholders of a guard start with `#g` and `:g`, which none here does.
+//!
+//! Setting `Name`, removing `a.b` and adding 2 to `Value` is `SET #s0 = :s0 REMOVE #r0 ADD #a0 :a0`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use keys::item::Item;
+use serde_dynamo::AttributeValue;
+
+/// Longest expression, in bytes. Source: DynamoDB service quotas.
+pub(crate) const EXPRESSION_BYTES_MAX: usize = 4_096;
+
+/// An update in DynamoDB's language.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct UpdateExpression {
+    pub(crate) text: String,
+    pub(crate) names: BTreeMap<String, String>,
+    pub(crate) values: BTreeMap<String, AttributeValue>,
+}
+
+impl UpdateExpression {
+    pub(crate) fn new(set: &Item, remove: &BTreeSet<String>, add: &BTreeMap<String, i64>) -> Self {
+        let mut expression = Self::default();
+        expression.clause("SET", "s", set.iter().map(|(name, value)| (name, Some((" = ", value.clone())))));
+        expression.clause("REMOVE", "r", remove.iter().map(|name| (name, None)));
+        let amounts = add.iter().map(|(name, amount)| (name, Some((" ", AttributeValue::N(amount.to_string())))));
+        expression.clause("ADD", "a", amounts);
+        expression
+    }
+
+    fn clause<'a>(
+        &mut self,
+        keyword: &str,
+        letter: &str,
+        terms: impl Iterator<Item = (&'a String, Option<(&'static str, AttributeValue)>)>,
+    ) {
+        let mut texts = Vec::new();
+        for (position, (name, value)) in terms.enumerate() {
+            let placeholder = format!("{letter}{position}");
+            let mut text = format!("#{placeholder}");
+            if let Some((operator, value)) = value {
+                text.push_str(operator);
+                text.push(':');
+                text.push_str(&placeholder);
+                self.values.insert(format!(":{placeholder}"), value);
+            }
+            self.names.insert(format!("#{placeholder}"), name.clone());
+            texts.push(text);
+        }
+        if texts.is_empty() {
+            return;
+        }
+        if !self.text.is_empty() {
+            self.text.push(' ');
+        }
+        self.text.push_str(keyword);
+        self.text.push(' ');
+        self.text.push_str(&texts.join(", "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_values_stand_behind_placeholders() {
+        let set = Item::from([
+            ("Name".to_owned(), AttributeValue::Bool(true)),
+            ("a#b".to_owned(), AttributeValue::Null(true)),
+        ]);
+        let remove = BTreeSet::from(["a.b".to_owned()]);
+        let add = BTreeMap::from([("Value".to_owned(), -2)]);
+        let expression = UpdateExpression::new(&set, &remove, &add);
+        assert_eq!(expression.text, "SET #s0 = :s0, #s1 = :s1 REMOVE #r0 ADD #a0 :a0");
+        assert_eq!(expression.names.get("#r0").map(String::as_str), Some("a.b"));
+        assert_eq!(expression.values.get(":a0"), Some(&AttributeValue::N("-2".to_owned())));
+        let only_add = UpdateExpression::new(&Item::new(), &BTreeSet::new(), &add);
+        assert_eq!(only_add.text, "ADD #a0 :a0");
+    }
+}

@@ -1,0 +1,234 @@
+//! The model: the contract of [`Store`] in a map.
+//!
+//! It does what DynamoDB does, as far as the service can see it: guards, updates, indexes, pages, transactions, refusals
+//! and units. The contract suite (`tests/contract.rs`) runs one set of tests, and random writes, against it and against
+//! the embedded DynamoDB, so that it cannot drift. What it leaves to a store around it: lagging indexes, conflicts,
+//! throttling and lost answers.
+//!
+//! It also keeps the stream of the main table: [`MemoryStore::take_records`]. A write that changes nothing makes no
+//! record, as on AWS.
+//!
+//! ```
+//! use derive::write::{Action, Table, Write};
+//! use keys::{item::Item, key::Key, layout::Layout};
+//! use store::{Outcome, Store, memory::MemoryStore};
+//!
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let layout = Layout {
+//!     pk: "PK".into(), sk: "SK".into(), entity_type: "EntityType".into(), time_to_live: None, indexes: vec![],
+//! };
+//! let store = MemoryStore::new(layout.clone());
+//! let key = Key::new("USER#a", "PROFILE");
+//! let add = Action::Update { set: Item::new(), remove: [].into(), add: [("Value".to_owned(), 2)].into() };
+//! let write = Write { table: Table::Main, key: key.clone(), action: add, guard: None };
+//! assert_eq!(store.write(&write).await?, Outcome::Done { units: 1.0 });
+//! assert_eq!(store.take_records().len(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod apply;
+mod cost;
+mod form;
+mod index;
+mod page;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use derive::{
+    value::same_item,
+    write::{Query, Table, Transaction, Write},
+};
+use keys::{item::Item, key::Key, layout::Layout};
+
+use crate::{
+    Cursor, Outcome, Page, Reason, Store, StoreError, TransactOutcome, Units, check, operation, refusal::Refusal,
+};
+
+/// Bytes after which a page ends. Source: DynamoDB service quotas.
+pub const PAGE_BYTES: usize = 1_024 * 1_024;
+
+/// The model of DynamoDB: two tables in memory, and the stream of the main one.
+#[derive(Debug)]
+pub struct MemoryStore {
+    layout: Layout,
+    page_bytes: usize,
+    tables: Mutex<Tables>,
+}
+
+#[derive(Debug, Default)]
+struct Tables {
+    main: BTreeMap<Key, Item>,
+    ledger: BTreeMap<Key, Item>,
+    records: Vec<Change>,
+}
+
+/// A key with the item under it before and after a write.
+type Change = (Key, Option<Item>, Option<Item>);
+
+impl MemoryStore {
+    /// Two empty tables. The layout is the main one's; the ledger has its key attributes, and no index.
+    #[must_use]
+    pub fn new(layout: Layout) -> Self {
+        Self::with_page_bytes(layout, PAGE_BYTES)
+    }
+
+    /// Like [`new`](Self::new), with pages that end after so many bytes; a page of 1 byte holds one item.
+    #[must_use]
+    pub fn with_page_bytes(layout: Layout, page_bytes: usize) -> Self {
+        Self { layout, page_bytes, tables: Mutex::default() }
+    }
+
+    /// Takes the stream records of the main table that were made since the last call: key, old item, new item.
+    #[must_use]
+    pub fn take_records(&self) -> Vec<(Key, Option<Item>, Option<Item>)> {
+        std::mem::take(&mut self.tables().records)
+    }
+
+    /// All items of a table, as they are.
+    #[must_use]
+    pub fn snapshot(&self, table: Table) -> BTreeMap<Key, Item> {
+        self.tables().of(table).clone()
+    }
+
+    /// Puts an item that no check has seen, as a stand-in for data that is older than a rule. It makes a record too.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::KeyType`] when the item has no primary key.
+    pub fn put_raw(&self, table: Table, item: Item) -> Result<(), Refusal> {
+        let key = self.layout.key(&item).ok_or_else(|| Refusal::KeyType { attribute: self.layout.pk.clone() })?;
+        self.tables().put(table, key, Some(item));
+        Ok(())
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        // Nothing here leaves a table half written when it panics.
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn layout_of(&self, table: Table) -> Layout {
+        match table {
+            Table::Main => self.layout.clone(),
+            Table::Ledger => Layout { indexes: Vec::new(), ..self.layout.clone() },
+        }
+    }
+
+    /// Writes one item; what it cost in the table, and in the indexes.
+    fn do_write(&self, tables: &mut Tables, write: &Write, new: Option<Item>) -> (Units, Units) {
+        let layout = self.layout_of(write.table);
+        let old = tables.of(write.table).get(&write.key).cloned();
+        let units =
+            (cost::table_units(old.as_ref(), new.as_ref()), cost::index_units(&layout, old.as_ref(), new.as_ref()));
+        tables.put(write.table, write.key.clone(), new);
+        units
+    }
+
+    fn write_now(&self, write: &Write) -> Result<Outcome, Refusal> {
+        check::write(&self.layout, write)?;
+        let mut tables = self.tables();
+        let old = tables.of(write.table).get(&write.key);
+        if !apply::holds(write.guard.as_ref(), old) {
+            return Ok(Outcome::GuardFailed);
+        }
+        let new = apply::apply(&self.layout, write, old)?;
+        let (table_units, index_units) = self.do_write(&mut tables, write, new);
+        Ok(Outcome::Done { units: table_units + index_units })
+    }
+
+    fn transact_now(&self, transaction: &Transaction) -> TransactOutcome {
+        let mut tables = self.tables();
+        let mut reasons = Vec::new();
+        let mut news = Vec::new();
+        for write in transaction.writes() {
+            let old = tables.of(write.table).get(&write.key);
+            let reason = match apply::apply(&self.layout, write, old) {
+                _ if !apply::holds(write.guard.as_ref(), old) => Reason::GuardFailed,
+                Err(refusal) => Reason::Rejected(refusal.to_string()),
+                Ok(new) => {
+                    news.push((write, new));
+                    Reason::None
+                }
+            };
+            reasons.push(reason);
+        }
+        if reasons.iter().any(|reason| *reason != Reason::None) {
+            return TransactOutcome::Cancelled { reasons };
+        }
+        let mut units = BTreeMap::<Table, Units>::new();
+        for (write, new) in news {
+            let (table_units, index_units) = self.do_write(&mut tables, write, new);
+            *units.entry(write.table).or_default() += cost::TRANSACT_FACTOR * table_units + index_units;
+        }
+        TransactOutcome::Done { units: units.into_iter().collect() }
+    }
+}
+
+impl Tables {
+    fn of(&self, table: Table) -> &BTreeMap<Key, Item> {
+        match table {
+            Table::Main => &self.main,
+            Table::Ledger => &self.ledger,
+        }
+    }
+
+    fn put(&mut self, table: Table, key: Key, new: Option<Item>) {
+        let items = match table {
+            Table::Main => &mut self.main,
+            Table::Ledger => &mut self.ledger,
+        };
+        let old = match &new {
+            Some(item) => items.insert(key.clone(), item.clone()),
+            None => items.remove(&key),
+        };
+        let changed = match (&old, &new) {
+            (Some(old), Some(new)) => !same_item(old, new),
+            (None, None) => false,
+            _ => true,
+        };
+        if table == Table::Main && changed {
+            self.records.push((key, old, new));
+        }
+    }
+}
+
+impl Store for MemoryStore {
+    async fn get(&self, table: Table, keys: &[Key]) -> Result<Vec<(Key, Item)>, StoreError> {
+        let keys: BTreeSet<&Key> = keys.iter().collect();
+        for key in &keys {
+            check::key(&self.layout, key).map_err(|refusal| refusal.of("BatchGetItem", key))?;
+        }
+        let tables = self.tables();
+        let items = tables.of(table);
+        Ok(keys.into_iter().filter_map(|key| Some((key.clone(), items.get(key)?.clone()))).collect())
+    }
+
+    async fn query(&self, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
+        check::query(&self.layout, query).map_err(|refusal| refusal.of("Query", &query.pk))?;
+        let tables = self.tables();
+        Ok(match query.index.as_deref().and_then(|name| self.layout.index(name)) {
+            Some(index) => index::query(&self.layout, index, &tables.main, query, after.as_ref(), self.page_bytes),
+            None => page::query(&self.layout, &tables.main, query, after.as_ref(), self.page_bytes),
+        })
+    }
+
+    async fn scan(&self, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {
+        Ok(page::scan(&self.layout, self.tables().of(table), after.as_ref(), self.page_bytes))
+    }
+
+    async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {
+        self.write_now(write).map_err(|refusal| refusal.of(operation(&write.action), &write.key))
+    }
+
+    async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {
+        check::transaction(&self.layout, transaction)
+            .map_err(|(key, refusal)| refusal.of("TransactWriteItems", key))?;
+        Ok(self.transact_now(transaction))
+    }
+}

@@ -1,0 +1,116 @@
+//! Why a write is refused without asking DynamoDB, which would refuse it too.
+
+use derive::write::ITEM_BYTES_MAX;
+
+use crate::{StoreError, expression::EXPRESSION_BYTES_MAX, size::TRANSACT_BYTES_MAX};
+
+/// A rule of DynamoDB's that a call breaks, whenever it comes.
+///
+/// It stands in [`StoreError::Reject`], which names the item.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A key attribute is empty.
+    #[error("the key attribute {attribute} is empty")]
+    KeyEmpty {
+        /// The attribute.
+        attribute: String,
+    },
+    /// A key attribute is too long.
+    #[error("the key attribute {attribute} has {bytes} bytes; the limit is {bytes_max}")]
+    KeyTooLong {
+        /// The attribute.
+        attribute: String,
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        bytes_max: usize,
+    },
+    /// A key attribute, of the table or of an index, is not a text.
+    #[error("the key attribute {attribute} is not of type S")]
+    KeyType {
+        /// The attribute.
+        attribute: String,
+    },
+    /// A put's item has another key than the put.
+    #[error("the attributes hold another key")]
+    KeyDiffers,
+    /// An update would change the item's key.
+    #[error("the key attribute {attribute} cannot be updated")]
+    KeyUpdated {
+        /// The attribute.
+        attribute: String,
+    },
+    /// An update names an attribute twice.
+    #[error("the attribute {attribute} is updated twice")]
+    UpdatedTwice {
+        /// The attribute.
+        attribute: String,
+    },
+    /// An update says nothing.
+    #[error("the update changes no attribute")]
+    UpdateEmpty,
+    /// An update names too many attributes.
+    #[error("the update expression has {bytes} bytes; the limit is {EXPRESSION_BYTES_MAX}")]
+    UpdateTooLong {
+        /// How long it is.
+        bytes: usize,
+    },
+    /// An amount is added to something that is no number.
+    #[error("the attribute {attribute} is not of type N, nothing can be added to it")]
+    AddType {
+        /// The attribute.
+        attribute: String,
+    },
+    /// A number has too many digits, is too large or too small, or is none.
+    #[error("the attribute {attribute} holds a number that DynamoDB cannot hold")]
+    Number {
+        /// The attribute.
+        attribute: String,
+    },
+    /// A set is empty, or holds a value twice.
+    #[error("the attribute {attribute} holds a set that is empty or has a value twice")]
+    Set {
+        /// The attribute.
+        attribute: String,
+    },
+    /// A null is false.
+    #[error("the attribute {attribute} holds a null that is false")]
+    Null {
+        /// The attribute.
+        attribute: String,
+    },
+    /// A value is nested too deep.
+    #[error("the attribute {attribute} is nested too deep")]
+    Depth {
+        /// The attribute.
+        attribute: String,
+    },
+    /// An attribute has no name.
+    #[error("an attribute has no name")]
+    NameEmpty,
+    /// The item is too large.
+    #[error("the item has {bytes} bytes; the limit is {ITEM_BYTES_MAX}")]
+    ItemTooLarge {
+        /// How large it is.
+        bytes: usize,
+    },
+    /// The transaction is too large.
+    #[error("the transaction has {bytes} bytes; the limit is {TRANSACT_BYTES_MAX}")]
+    TransactionTooLarge {
+        /// How large it is.
+        bytes: usize,
+    },
+    /// There is no such index.
+    #[error("the layout has no index {index}")]
+    UnknownIndex {
+        /// The index.
+        index: String,
+    },
+}
+
+impl Refusal {
+    /// The refusal of an operation on an item.
+    pub(crate) fn of(self, operation: &'static str, item: &(impl ToString + ?Sized)) -> StoreError {
+        StoreError::Reject { operation, item: item.to_string(), source: Box::new(self) }
+    }
+}

@@ -1,0 +1,30 @@
+//! One store in many hands.
+
+use std::sync::Arc;
+
+use derive::write::{Query, Table, Transaction, Write};
+use keys::{item::Item, key::Key};
+
+use crate::{Cursor, Outcome, Page, Store, StoreError, TransactOutcome};
+
+impl<S: Store> Store for Arc<S> {
+    async fn get(&self, table: Table, keys: &[Key]) -> Result<Vec<(Key, Item)>, StoreError> {
+        (**self).get(table, keys).await
+    }
+
+    async fn query(&self, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
+        (**self).query(query, after).await
+    }
+
+    async fn scan(&self, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {
+        (**self).scan(table, after).await
+    }
+
+    async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {
+        (**self).write(write).await
+    }
+
+    async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {
+        (**self).transact(transaction).await
+    }
+}

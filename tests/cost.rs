@@ -1,0 +1,185 @@
+//! What an action costs: derived write units by part, nothing coalesced, items under 1 KB.
+//!
+//! Units are the model's, which the contract suite holds to what the embedded DynamoDB reports. An account that changes
+//! is seen here, and is the README's table.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use catalogue::{catalogue, schema};
+use derive::{derivation::Family, schema::Schema, write::Table};
+use engine::{
+    batch::Engine,
+    clock::{Clock, SystemClock},
+};
+use expect_test::{Expect, expect};
+use keys::{item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+use serde_json::json;
+use store::memory::MemoryStore;
+
+/// The service over the model.
+struct Bed {
+    schema: Schema,
+    store: Arc<MemoryStore>,
+    functions: [Engine<Arc<MemoryStore>>; 2],
+    n_records: usize,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let schema = schema();
+        let store = Arc::new(MemoryStore::new(schema.layout.clone()));
+        let shared = Arc::new(schema.clone());
+        let catalogue = Arc::new(catalogue(&schema).unwrap());
+        let function = |family| {
+            let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+            Engine::new(Arc::clone(&shared), Arc::clone(&catalogue), vec![family], Arc::clone(&store), clock)
+        };
+        let functions = [function(Family::Additive), function(Family::LevelTriggered)];
+        Self { schema, store, functions, n_records: 0 }
+    }
+
+    /// An application puts an item, written as `PK / SK EntityType Name=Value …`.
+    fn put(&self, text: &str) {
+        let (key, rest) = text.split_once(" : ").unwrap();
+        let (pk, sk) = key.split_once(" / ").unwrap();
+        let mut words = rest.split(' ');
+        let key = Key::new(pk, sk);
+        let mut item = self.schema.layout.key_item(&key);
+        item.insert("EntityType".to_owned(), AttributeValue::S(words.next().unwrap().to_owned()));
+        for word in words {
+            let (name, value) = word.split_once('=').unwrap();
+            item.insert(name.to_owned(), AttributeValue::S(value.to_owned()));
+        }
+        self.store.put_raw(Table::Main, item);
+    }
+
+    /// Delivers each record alone, until there are no more: write units by part, and how many records we made.
+    async fn settle(&mut self) -> (BTreeMap<String, f64>, usize) {
+        let mut units = BTreeMap::new();
+        let n_before = self.n_records;
+        loop {
+            let records = self.store.take_records();
+            if records.is_empty() {
+                return (units, self.n_records - n_before);
+            }
+            for (key, old, new) in records {
+                self.n_records += 1;
+                let event = json!({ "Records": [self.record(&key, old, new)] }).to_string();
+                for function in &self.functions {
+                    let handled = function.handle(&event, SystemClock.now_ms() + 60_000).await.unwrap();
+                    assert!(handled.failed_from.is_none() && handled.account.parked.is_empty());
+                    for commit in handled.account.commits {
+                        let part = match commit.table {
+                            Table::Ledger => "receipt".to_owned(),
+                            Table::Main => commit.derivations.join(" + "),
+                        };
+                        *units.entry(part).or_default() += commit.units;
+                    }
+                }
+            }
+        }
+    }
+
+    fn record(&self, key: &Key, old: Option<Item>, new: Option<Item>) -> serde_json::Value {
+        let name = match (&old, &new) {
+            (None, _) => "INSERT",
+            (_, None) => "REMOVE",
+            _ => "MODIFY",
+        };
+        json!({
+            "eventID": format!("{:032x}", self.n_records),
+            "eventName": name,
+            "dynamodb": {
+                "Keys": self.schema.layout.key_item(key),
+                "OldImage": old,
+                "NewImage": new,
+                "SequenceNumber": format!("{:021}", self.n_records),
+            },
+        })
+    }
+}
+
+async fn check(given: &[&str], action: &str, wanted: Expect) {
+    let mut bed = Bed::new();
+    given.iter().for_each(|item| bed.put(item));
+    bed.settle().await;
+    bed.put(action);
+    let (units, n_records) = bed.settle().await;
+    let mut lines: Vec<String> = units.iter().map(|(part, units)| format!("{units:>4} {part}\n")).collect();
+    lines.push(format!("{:>4} in all, {} stream records of ours\n", units.values().sum::<f64>(), n_records - 1));
+    wanted.assert_eq(&lines.concat());
+}
+
+const ANN: &str = "USER#ann / PROFILE : User Name=Ann Avatar=a.png";
+const BOB: &str = "USER#bob / PROFILE : User Name=Bob Avatar=b.png";
+const POST: &str = "USER#bob / POST#2024#p : Post Status=published Title=Hello";
+
+#[tokio::test]
+async fn a_follow() {
+    check(
+        &[ANN, BOB],
+        "USER#ann / FOLLOWS#bob : Follow",
+        expect![[r#"
+               1 followee-name
+               2 follower-count
+               1 follower-count-display
+               1 follower-mirror + follower-name
+               2 following-count
+               1 following-count-display
+               2 receipt
+              10 in all, 6 stream records of ours
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_like() {
+    check(
+        &[ANN, BOB, POST],
+        "USER#ann / LIKE#POST#p : Like GSI1PK=POST#p GSI1SK=LIKE#USER#ann",
+        expect![[r#"
+           2 like-count
+           1 like-count-display
+           2 receipt
+           5 in all, 2 stream records of ours
+    "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_comment() {
+    let comment = "POST#p / COMMENT#2024#c : Comment UserId=ann Text=Yes GSI1PK=USER#ann GSI1SK=COMMENT#2024#c";
+    check(
+        &[ANN, BOB, POST],
+        comment,
+        expect![[r#"
+           1 comment-author
+           2 comment-count
+           1 comment-count-display
+           2 receipt
+           6 in all, 3 stream records of ours
+    "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_rename_of_a_user_with_ten_comments() {
+    let comment =
+        |n: usize| format!("POST#p / COMMENT#2024#c{n} : Comment UserId=ann GSI1PK=USER#ann GSI1SK=COMMENT#2024#c{n}");
+    let comments: Vec<String> = (0..10).map(comment).collect();
+    let mut given = vec![ANN, BOB, POST];
+    given.extend(comments.iter().map(String::as_str));
+    check(
+        &given,
+        "USER#ann / PROFILE : User Name=Anna Avatar=a.png",
+        expect![[r#"
+          10 comment-author
+          10 in all, 10 stream records of ours
+    "#]],
+    )
+    .await;
+}

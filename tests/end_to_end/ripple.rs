@@ -1,0 +1,132 @@
+//! The built `ripple`, as a child process that no test leaves behind.
+
+use std::{
+    io::{BufRead, BufReader, Read},
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::Duration,
+};
+
+use serde_json::Value;
+use tokio::{sync::mpsc, time::timeout};
+
+/// Longest wait for a line of the service, which is a debug build on a busy machine.
+const LINE_WAIT: Duration = Duration::from_mins(1);
+
+/// Variables that would have the child look elsewhere.
+const FOREIGN_VARIABLES: [&str; 5] =
+    ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL_DYNAMODB", "RUST_LOG"];
+
+/// A running `ripple dev`.
+pub(crate) struct Ripple {
+    /// Where its database is.
+    pub(crate) endpoint: String,
+    child: Child,
+    lines: mpsc::UnboundedReceiver<String>,
+    seen: Vec<String>,
+}
+
+impl Ripple {
+    /// Starts `ripple dev` with an embedded database on a free port, and waits until it is ready.
+    pub(crate) async fn embedded(arguments: &[&str]) -> Self {
+        Self::dev(&[&["--port", "0"], arguments].concat()).await
+    }
+
+    /// Starts `ripple dev`, and waits until it is ready.
+    pub(crate) async fn dev(arguments: &[&str]) -> Self {
+        let mut child =
+            ripple("dev", arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ripple starts");
+        let (sender, lines) = mpsc::unbounded_channel();
+        forward(child.stdout.take().expect("a pipe"), sender.clone());
+        forward(child.stderr.take().expect("a pipe"), sender);
+        let mut started = Self { endpoint: String::new(), child, lines, seen: Vec::new() };
+        let line = started.line(|line| line.starts_with("endpoint  ")).await;
+        started.endpoint = line.trim_start_matches("endpoint  ").to_owned();
+        started.line(|line| line == "ready").await;
+        started
+    }
+
+    /// The next line of the service that is like this.
+    pub(crate) async fn line(&mut self, like: impl Fn(&str) -> bool) -> String {
+        loop {
+            let line = timeout(LINE_WAIT, self.lines.recv()).await.expect("the service says what is waited for");
+            let line = line.expect("the service runs on");
+            self.seen.push(line.clone());
+            if like(&line) {
+                return line;
+            }
+        }
+    }
+
+    /// Kills it with SIGKILL.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ran");
+    }
+
+    /// Stops it with SIGTERM, and waits until it has ended.
+    pub(crate) fn stop(mut self) -> ExitStatus {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill starts").success());
+        self.child.wait().expect("it ran")
+    }
+}
+
+impl Drop for Ripple {
+    fn drop(&mut self) {
+        // It may have ended already; then there is nothing to kill.
+        drop(self.child.kill());
+        drop(self.child.wait());
+        if thread::panicking() {
+            while let Ok(line) = self.lines.try_recv() {
+                self.seen.push(line);
+            }
+            eprintln!("the service said:\n{}", self.seen.join("\n"));
+        }
+    }
+}
+
+/// What `ripple verify --json` said.
+pub(crate) struct Verified {
+    pub(crate) code: Option<i32>,
+    pub(crate) json: Value,
+}
+
+impl Verified {
+    /// Derivation and key of each finding, or of each unreadable item, in order.
+    pub(crate) fn named(&self, list: &str) -> Vec<[&str; 3]> {
+        let entries = self.json[list].as_array().expect("a list");
+        let mut named: Vec<[&str; 3]> =
+            entries.iter().map(|entry| ["derivation", "pk", "sk"].map(|name| entry[name].as_str().unwrap())).collect();
+        named.sort_unstable();
+        named
+    }
+}
+
+/// Runs `ripple verify --json`.
+pub(crate) fn verify(endpoint: &str) -> Verified {
+    let output = ripple("verify", &["--endpoint", endpoint, "--json"]).output().expect("ripple starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let json = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {said}{}", String::from_utf8_lossy(&output.stderr)));
+    Verified { code: output.status.code(), json }
+}
+
+fn ripple(command: &str, arguments: &[&str]) -> Command {
+    let mut ripple = Command::new(env!("CARGO_BIN_EXE_ripple"));
+    ripple.arg(command).args(arguments).stdin(Stdio::null());
+    for variable in FOREIGN_VARIABLES {
+        ripple.env_remove(variable);
+    }
+    ripple
+}
+
+fn forward(pipe: impl Read + Send + 'static, lines: mpsc::UnboundedSender<String>) {
+    thread::spawn(move || {
+        for line in BufReader::new(pipe).lines() {
+            let Ok(line) = line else { return };
+            // Nobody listens any more once the test is over; the pipe is read on, so that the service is not blocked.
+            drop(lines.send(line));
+        }
+    });
+}

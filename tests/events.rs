@@ -1,0 +1,215 @@
+//! The events in `events/`, each handled by an engine on a table that holds the items as the records leave them.
+//!
+//! An event is handed over as Lambda would, as text; what is not of the shipped table is as much part of it as what is.
+
+#[path = "convergence/manual_clock.rs"]
+mod manual_clock;
+
+use std::{fs, path::Path, sync::Arc};
+
+use derive::{derivation::Family, write::Table};
+use engine::batch::{Engine, Handled};
+use expect_test::{Expect, expect};
+use keys::item::Item;
+use manual_clock::ManualClock;
+use serde_json::Value;
+use store::memory::MemoryStore;
+
+/// When the events are handled: some time after their records were made.
+const NOW_MS: u64 = 1_705_315_300_000;
+
+/// An engine on the items that these records leave, as far as they can be read.
+fn engine(event: &str) -> Engine<MemoryStore> {
+    let schema = catalogue::schema();
+    let catalogue = catalogue::catalogue(&schema).unwrap();
+    let store = MemoryStore::new(schema.layout.clone());
+    let event: Value = serde_json::from_str(event).unwrap();
+    for record in event["Records"].as_array().unwrap() {
+        if let Ok(item) = serde_json::from_value::<Item>(record["dynamodb"]["NewImage"].clone()) {
+            store.put_raw(Table::Main, item).unwrap();
+        }
+    }
+    let families = vec![Family::Additive, Family::LevelTriggered];
+    Engine::new(Arc::new(schema), Arc::new(catalogue), families, store, Arc::new(ManualClock::at(NOW_MS)))
+}
+
+async fn handle(file: &str) -> Handled {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("events").join(file);
+    let event = fs::read_to_string(path).unwrap();
+    engine(&event).handle(&event, NOW_MS + 60_000).await.unwrap()
+}
+
+async fn check(file: &str, wanted: &Expect) {
+    wanted.assert_eq(&text(&handle(file).await));
+}
+
+/// The account, the writes on the main table, and what is parked.
+fn text(handled: &Handled) -> String {
+    let account = &handled.account;
+    let mut lines = vec![
+        format!("{} records", account.n_records),
+        format!("{} changes, {} echoes, {} ignored", account.n_changes, account.n_echoes, account.n_ignored),
+    ];
+    let (main, ledger): (Vec<_>, Vec<_>) = account.commits.iter().partition(|commit| commit.table == Table::Main);
+    lines.push(format!("{} receipts", ledger.len()));
+    let mut writes: Vec<String> =
+        main.iter().map(|commit| format!("{} for {}", commit.key, commit.derivations.join(", "))).collect();
+    writes.sort();
+    lines.extend(writes);
+    lines.extend(account.parked.iter().map(|parked| format!("parked {}: {}", parked.id, parked.cause)));
+    lines.extend(handled.failed_from.iter().map(|number| format!("failed from {number}")));
+    lines.join("\n") + "\n"
+}
+
+#[tokio::test]
+async fn inserts_count_and_are_mirrored() {
+    check(
+        "insert.json",
+        &expect![[r#"
+            3 records
+            3 changes, 0 echoes, 0 ignored
+            3 receipts
+            POST#p-1842 / METADATA#COUNT#comment-count#00 for comment-count
+            POST#p-1842 / METADATA#COUNT#like-count#03 for like-count
+            USER#ada / FOLLOWER#grace for follower-mirror
+            USER#ada / PROFILE#COUNT#follower-count#03 for follower-count
+            USER#grace / PROFILE#COUNT#following-count#00 for following-count
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_rename_and_a_publication_are_changes() {
+    check(
+        "modify.json",
+        &expect![[r#"
+            2 records
+            2 changes, 0 echoes, 0 ignored
+            1 receipts
+            POST#p-1842 / METADATA for post-detail, post-author
+            USER#ada / PROFILE#COUNT#post-count#00 for post-count
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_removed_follow_is_taken_off_both_counts() {
+    check(
+        "remove.json",
+        &expect![[r#"
+        1 records
+        1 changes, 0 echoes, 0 ignored
+        1 receipts
+        USER#ada / PROFILE#COUNT#follower-count#06 for follower-count
+        USER#grace / PROFILE#COUNT#following-count#00 for following-count
+    "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_view_that_the_platform_removes_lowers_nothing() {
+    check(
+        "ttl-removal.json",
+        &expect![[r#"
+        1 records
+        1 changes, 0 echoes, 0 ignored
+        0 receipts
+    "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_user_with_every_type_of_attribute_is_read() {
+    check(
+        "binary-and-sets.json",
+        &expect![[r#"
+        1 records
+        1 changes, 0 echoes, 0 ignored
+        0 receipts
+    "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn records_without_keys_or_images_are_parked_and_the_good_one_is_applied() {
+    check(
+        "null-items.json",
+        &expect![[r#"
+            3 records
+            1 changes, 0 echoes, 0 ignored
+            1 receipts
+            USER#ada / PROFILE#COUNT#following-count#00 for following-count
+            USER#grace / FOLLOWER#ada for follower-mirror
+            USER#grace / PROFILE#COUNT#follower-count#03 for follower-count
+            parked 3dd31b2dc2c53903b3fcda80fd2a2257: the record has no keys
+            parked 3dd31b2dc2c53903b3fcda80fd2a2257: the record has no keys
+            parked d86018def7709ae9596eec6f7358d884: an image is missing; the stream's view type must be NEW_AND_OLD_IMAGES
+            parked d86018def7709ae9596eec6f7358d884: an image is missing; the stream's view type must be NEW_AND_OLD_IMAGES
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_record_that_does_not_decode_is_parked_and_its_neighbours_are_applied() {
+    check("undecodable.json", &expect![[r#"
+        3 records
+        2 changes, 0 echoes, 0 ignored
+        2 receipts
+        POST#p-7 / METADATA#COUNT#like-count#01 for like-count
+        parked d2c530e61cf1e9fd7ce7725806121264: the record does not decode: a value is missing or not of the form of a stream record, at column 15
+        parked d2c530e61cf1e9fd7ce7725806121264: the record does not decode: a value is missing or not of the form of a stream record, at column 15
+    "#]]).await;
+}
+
+#[tokio::test]
+async fn items_of_no_known_type_are_ignored() {
+    check(
+        "unknown-entities.json",
+        &expect![[r#"
+            4 records
+            2 changes, 0 echoes, 2 ignored
+            2 receipts
+            USER#ada / FOLLOWER#grace for follower-mirror
+            USER#ada / FOLLOWER#linus for follower-mirror
+            USER#ada / PROFILE#COUNT#follower-count#02 for follower-count
+            USER#grace / PROFILE#COUNT#following-count#00 for following-count
+            USER#linus / PROFILE#COUNT#following-count#00 for following-count
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_windows_event_is_a_batch_like_any_other() {
+    check(
+        "tumbling-window.json",
+        &expect![[r#"
+            2 records
+            2 changes, 0 echoes, 0 ignored
+            2 receipts
+            USER#ada / FOLLOWER#grace for follower-mirror
+            USER#ada / FOLLOWER#linus for follower-mirror
+            USER#ada / PROFILE#COUNT#follower-count#00 for follower-count
+            USER#grace / PROFILE#COUNT#following-count#00 for following-count
+            USER#linus / PROFILE#COUNT#following-count#00 for following-count
+        "#]],
+    )
+    .await;
+}
+
+#[test]
+fn every_event_is_handled_by_a_test() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("events");
+    let this = include_str!("events.rs");
+    for entry in fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let is_event = Path::new(&name).extension().is_some_and(|extension| extension == "json");
+        assert!(!is_event || this.contains(&format!("check(\"{name}\"")), "no test handles {name}");
+    }
+}
