@@ -1,150 +1,129 @@
 //! Lag: from the answer to a write of the application to the commit of the last write that follows from it.
 //!
-//! What follows from what is told by the functions: each of their writes names the records that it follows from. A
-//! write of theirs comes back as a record of its item, and what follows from that record follows from the same writes
-//! of the application. Where several writes on an item are in the stream at once, the first of their records is taken
-//! for all of them, since looking at an item reads what all of them left.
+//! What follows from what is told by the functions: each of their writes names the records that it follows from, and
+//! makes a record of its own, from which more may follow. Which record a write made is found at the end: an item's
+//! records come in the order of its writes, and those of the service are the ones that leave `UpdatedAt` as it is,
+//! which every write of the demonstration's application changes.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use derive::{catalogue::Catalogue, change::Sight, schema::Schema, write::Table};
-use engine::batch::Handled;
-use keys::{item::text, key::Key};
-use runtime::handler::Function;
-use std::sync::Arc;
+use keys::key::Key;
 
-use crate::{
-    exit::report,
-    service::Witness,
-    workload::writer::{Stamp, Written},
-};
+use crate::workload::writer::{Stamp, Written};
 
-/// Name under which the ledger's own write units are accounted. Stable.
-const LEDGER: &str = "ledger";
-
-/// What a run of the service did, seen from outside.
-pub(crate) struct Ledgerbook {
-    schema: Arc<Schema>,
-    catalogue: Arc<Catalogue>,
-    seen: Mutex<Seen>,
-}
-
-/// The account of a run.
-#[derive(Debug, Default)]
+/// A record of the stream.
+#[derive(Clone, Debug)]
 pub(crate) struct Seen {
-    /// Ids of records of ground items with a difference that a derivation reads, with the write that each is of.
-    changes: HashMap<String, Stamp>,
-    /// Ids of the other records, with the changes that they follow from.
-    echoes: HashMap<String, BTreeSet<String>>,
-    /// Changes that the newest writes on an item follow from, until a record of the item comes.
-    pending: HashMap<Key, BTreeSet<String>>,
-    /// When the last write was done that follows from a change.
-    last_ms: HashMap<String, u64>,
-    /// Writes of the service in the application's table.
-    pub(crate) n_derived_writes: usize,
-    /// Its write units, by derivation, those of the ledger apart.
-    pub(crate) units: BTreeMap<String, f64>,
-    /// Changes that were parked.
-    pub(crate) parked: BTreeSet<String>,
+    /// Id of the event.
+    pub(crate) id: String,
+    /// The item, and what identifies an application's write of it.
+    pub(crate) stamp: Stamp,
+    /// Did the service write it?
+    pub(crate) ours: bool,
+    /// Is it of a ground item, with a difference that a derivation reads?
+    pub(crate) is_change: bool,
 }
 
-impl Ledgerbook {
-    /// A run that has not begun.
-    pub(crate) fn new(schema: Arc<Schema>, catalogue: Arc<Catalogue>) -> Self {
-        Self { schema, catalogue, seen: Mutex::new(Seen::default()) }
-    }
-
-    /// The account so far.
-    pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// A write of the service.
+#[derive(Clone, Debug)]
+pub(crate) struct Done {
+    /// The item.
+    pub(crate) key: Key,
+    /// When it was answered, in milliseconds since the epoch.
+    pub(crate) at_ms: u64,
+    /// Ids of the records that it follows from.
+    pub(crate) causes: Vec<String>,
 }
 
-impl Witness for Ledgerbook {
-    fn handled(&self, _function: Function, handled: &Handled, _elapsed: Duration) {
-        let mut seen = self.seen();
-        let mut origins: Vec<BTreeSet<String>> = Vec::new();
-        for change in &handled.changes {
-            let Some(change) = change else {
-                origins.push(BTreeSet::new());
-                continue;
-            };
-            let item = change.new_image().or_else(|| change.old_image());
-            let updated_at = item.and_then(|item| text(item, "UpdatedAt")).unwrap_or_default().to_owned();
-            let stamp = Stamp { key: change.key.clone(), updated_at, removed: change.new_image().is_none() };
-            let reads = self.catalogue.reads_difference(&Sight::of(&self.schema, change));
-            origins.push(seen.origins(&change.id, stamp, reads));
+/// The lag of every change from which a write followed, in milliseconds, in ascending order. `records` in the order in
+/// which they were delivered.
+pub(crate) fn lags_ms(records: &[Seen], mut writes: Vec<Done>, written: &Written) -> Vec<u64> {
+    writes.sort_by_key(|write| write.at_ms);
+    let made_by = made_by(records, &writes);
+    let changes: HashMap<&str, &Stamp> =
+        records.iter().filter(|record| record.is_change).map(|record| (record.id.as_str(), &record.stamp)).collect();
+    // Changes that each write follows from. A write's causes were made by earlier writes.
+    let mut follows: Vec<BTreeSet<&str>> = Vec::new();
+    let mut last_ms: BTreeMap<&str, u64> = BTreeMap::new();
+    for write in &writes {
+        let mut origins = BTreeSet::new();
+        for cause in &write.causes {
+            if changes.contains_key(cause.as_str()) {
+                origins.insert(cause.as_str());
+            } else if let Some(earlier) = made_by.get(cause.as_str()).and_then(|at| follows.get(*at)) {
+                origins.extend(earlier.iter().copied());
+            }
         }
-        for commit in &handled.account.commits {
-            let names = &commit.derivations;
-            if commit.table == Table::Ledger {
-                *seen.units.entry(LEDGER.to_owned()).or_default() += commit.units;
-                continue;
-            }
-            seen.n_derived_writes += 1;
-            let n_names = f64::from(u32::try_from(names.len().max(1)).unwrap_or(1));
-            for name in names {
-                *seen.units.entry(name.clone()).or_default() += commit.units / n_names;
-            }
-            let follows: BTreeSet<String> =
-                commit.causes.iter().filter_map(|at| origins.get(*at)).flatten().cloned().collect();
-            for change in &follows {
-                let last = seen.last_ms.entry(change.clone()).or_default();
-                *last = (*last).max(commit.at_ms);
-            }
-            seen.pending.entry(commit.key.clone()).or_default().extend(follows);
+        for origin in &origins {
+            last_ms.insert(*origin, write.at_ms);
         }
-        seen.parked.extend(handled.account.parked.iter().map(|parked| parked.id.clone()));
+        follows.push(origins);
     }
-
-    fn trouble(&self, line: &str) {
-        report(line);
-    }
+    let lag = |(change, last_ms): (&str, u64)| {
+        let answered_ms = written.answered_ms.get(*changes.get(change)?)?;
+        Some(last_ms.saturating_sub(*answered_ms))
+    };
+    let mut lags: Vec<u64> = last_ms.into_iter().filter_map(lag).collect();
+    lags.sort_unstable();
+    lags
 }
 
-impl Seen {
-    /// The changes that a record follows from; itself, when it is one.
-    fn origins(&mut self, id: &str, stamp: Stamp, reads: bool) -> BTreeSet<String> {
-        if reads {
-            self.changes.insert(id.to_owned(), stamp);
-            return BTreeSet::from([id.to_owned()]);
-        }
-        if let Some(known) = self.echoes.get(id) {
-            return known.clone();
-        }
-        let origins = self.pending.remove(&stamp.key).unwrap_or_default();
-        self.echoes.insert(id.to_owned(), origins.clone());
-        origins
+/// Positions of the writes that made the service's records: the first of an item's made its first, and so on.
+fn made_by<'a>(records: &'a [Seen], writes: &[Done]) -> HashMap<&'a str, usize> {
+    let mut of_item: HashMap<&Key, std::collections::VecDeque<usize>> = HashMap::new();
+    for (at, write) in writes.iter().enumerate() {
+        of_item.entry(&write.key).or_default().push_back(at);
     }
-
-    /// Records of ground items with a difference that a derivation reads.
-    pub(crate) fn n_changes(&self) -> usize {
-        self.changes.len()
-    }
-
-    /// The other records.
-    pub(crate) fn n_echoes(&self) -> usize {
-        self.echoes.len()
-    }
-
-    /// The lag of every change from which a write followed, in milliseconds, in ascending order.
-    pub(crate) fn lags_ms(&self, written: &Written) -> Vec<u64> {
-        let lag = |(change, last_ms): (&String, &u64)| {
-            let answered_ms = written.answered_ms.get(self.changes.get(change)?)?;
-            Some(last_ms.saturating_sub(*answered_ms))
-        };
-        let mut lags: Vec<u64> = self.last_ms.iter().filter_map(lag).collect();
-        lags.sort_unstable();
-        lags
-    }
+    let ours = records.iter().filter(|record| record.ours);
+    ours.filter_map(|record| Some((record.id.as_str(), of_item.get_mut(&record.stamp.key)?.pop_front()?))).collect()
 }
 
 /// The value below which so many percent of the values are.
 pub(crate) fn percentile(sorted: &[u64], percent: usize) -> u64 {
     let at = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
     sorted.get(at).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamp(sk: &str) -> Stamp {
+        Stamp { key: Key::new("P", sk), updated_at: "t".to_owned(), removed: false }
+    }
+
+    fn seen(id: &str, sk: &str, is_change: bool) -> Seen {
+        Seen { id: id.to_owned(), stamp: stamp(sk), ours: !is_change, is_change }
+    }
+
+    fn done(sk: &str, at_ms: u64, causes: &[&str]) -> Done {
+        Done { key: Key::new("P", sk), at_ms, causes: causes.iter().map(|&cause| cause.to_owned()).collect() }
+    }
+
+    #[test]
+    fn the_last_write_of_a_chain_ends_the_lag_of_its_first_change() {
+        let records = [seen("follow", "F", true), seen("counter", "C", false), seen("display", "D", false)];
+        let writes = vec![done("D", 130, &["counter"]), done("C", 120, &["follow"])];
+        let written = Written { answered_ms: HashMap::from([(stamp("F"), 100)]), ..Written::default() };
+        assert_eq!(lags_ms(&records, writes, &written), [30]);
+    }
+
+    #[test]
+    fn a_later_write_on_the_same_item_is_not_taken_for_an_earlier_one() {
+        let records = [seen("one", "F", true), seen("c1", "C", false), seen("two", "G", true), seen("c2", "C", false)];
+        let writes = vec![
+            done("C", 110, &["one"]),
+            done("D", 120, &["c1"]),
+            done("C", 1_010, &["two"]),
+            done("D", 1_020, &["c2"]),
+        ];
+        let answered_ms = HashMap::from([(stamp("F"), 100), (stamp("G"), 1_000)]);
+        assert_eq!(lags_ms(&records, writes, &Written { answered_ms, ..Written::default() }), [20, 20]);
+    }
+
+    #[test]
+    fn percentiles_are_values_that_occur() {
+        let values: Vec<u64> = (1..=200).collect();
+        assert_eq!((percentile(&values, 50), percentile(&values, 99), percentile(&[], 99)), (100, 198, 0));
+    }
 }

@@ -1,6 +1,7 @@
 //! `ripple`: the service on a laptop, and the operator's tools.
 
 mod args;
+mod book;
 mod checkpoints;
 mod commands;
 mod connection;

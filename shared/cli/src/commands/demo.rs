@@ -20,10 +20,11 @@ use tokio::sync::watch;
 use super::verify::as_text;
 use crate::{
     args::Demo,
+    book::{Book, Bookkeeper},
     connection::Clients,
     embedded::Embedded,
     exit::{Ended, print},
-    lag::{Ledgerbook, Seen, percentile},
+    lag::{lags_ms, percentile},
     service::{Plan, Service, Witness},
     tables,
     workload::{
@@ -60,7 +61,7 @@ struct Wcu {
     total: f64,
     /// Derived ones, by change.
     per_change: f64,
-    /// Derived ones, of a transaction's sum each write's part by item size.
+    /// Derived ones; of a transaction's sum each write's part by item size.
     by_derivation: BTreeMap<String, f64>,
 }
 
@@ -118,7 +119,7 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(Shown, Veri
         functions: None,
         failures: failures.path(),
     };
-    let book = Arc::new(Ledgerbook::new(Arc::clone(&schema), Arc::clone(&catalogue)));
+    let book = Arc::new(Bookkeeper::new(Arc::clone(&schema), Arc::clone(&catalogue)));
     let started = Instant::now();
     let mut service = Service::start(&plan, &(Arc::clone(&book) as Arc<dyn Witness>));
     let target = Target {
@@ -139,30 +140,31 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(Shown, Veri
     if args.endpoint.is_some() {
         tables::delete(&clients.dynamodb, &config).await?;
     }
-    let shown = shown(args, &book.seen(), &written, &verified, elapsed);
+    let shown = shown(args, &book.book(), &written, &verified, elapsed);
     Ok((shown, verified))
 }
 
-fn shown(args: &Demo, seen: &Seen, written: &Written, verified: &Verified, elapsed: Duration) -> Shown {
-    let derived: f64 = seen.units.values().fold(0.0, |sum, units| sum + units);
-    let n_changes = u32::try_from(seen.n_changes()).unwrap_or(u32::MAX);
-    let lags = seen.lags_ms(written);
+fn shown(args: &Demo, book: &Book, written: &Written, verified: &Verified, elapsed: Duration) -> Shown {
+    let derived: f64 = book.units.values().fold(0.0, |sum, units| sum + units);
+    let changes = book.records.iter().filter(|record| record.is_change).count();
+    let n_changes = u32::try_from(changes).unwrap_or(u32::MAX);
+    let lags = lags_ms(&book.records, book.writes.clone(), written);
     Shown {
         scenario: "mixed",
         seed: args.seed,
         writes: args.writes,
-        changes: seen.n_changes(),
-        echoes: seen.n_echoes(),
-        derived_writes: seen.n_derived_writes,
+        changes,
+        echoes: book.records.len() - changes,
+        derived_writes: book.writes.len(),
         wcu: Wcu {
             ground: rounded(written.units),
             derived: rounded(derived),
             total: rounded(written.units + derived),
             per_change: rounded(derived / f64::from(n_changes.max(1))),
-            by_derivation: seen.units.iter().map(|(name, units)| (name.clone(), rounded(*units))).collect(),
+            by_derivation: book.units.iter().map(|(name, units)| (name.clone(), rounded(*units))).collect(),
         },
         lag_ms: Lag { p50: percentile(&lags, 50), p99: percentile(&lags, 99), max: lags.last().copied().unwrap_or(0) },
-        parked: seen.parked.len(),
+        parked: book.parked.len(),
         findings: verified.findings.len(),
         elapsed_ms: elapsed.as_millis(),
     }
