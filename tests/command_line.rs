@@ -3,12 +3,18 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by a panic")]
 
 use std::{
-    io::Write as _,
+    io::{Read as _, Write as _},
     net::TcpListener,
     path::PathBuf,
     process::{Command, Stdio},
+    thread,
 };
 
+use aws_sdk_dynamodb::{
+    Client,
+    config::{BehaviorVersion, Config, Credentials, Region},
+    types::{AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType},
+};
 use dynoxide::{Database, server::serve_on};
 use expect_test::{Expect, expect};
 use serde_json::Value;
@@ -87,7 +93,20 @@ fn every_command_has_help() {
 fn explain_says_what_each_record_would_do() {
     let ended = ripple(&["explain", "tests/events/insert.json"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
-    expect![[""]].assert_eq(&ended.stdout);
+    expect![[r#"
+        34d30e10884303047e842a3b67bd5624  change  USER#grace / FOLLOWS#ada
+          follower-mirror          looks at the Follower USER#ada / FOLLOWER#grace
+          follower-count           adds +1 to the count of USER#ada / PROFILE
+          following-count          adds +1 to the count of USER#grace / PROFILE
+          followee-name            looks at the Follow USER#grace / FOLLOWS#ada
+          follower-name            looks at the Follower USER#ada / FOLLOWER#grace
+        8ddb2e6d751d9524bfc9f8196f8fc095  change  USER#grace / LIKE#POST#p-1842
+          like-count               adds +1 to the count of POST#p-1842 / METADATA
+        50a4d805e187dd604291aa9e099d2e2f  change  POST#p-1842 / COMMENT#2024-01-15T10:30:00.417Z#c-77
+          comment-count            adds +1 to the count of POST#p-1842 / METADATA
+          comment-author           looks at the Comment POST#p-1842 / COMMENT#2024-01-15T10:30:00.417Z#c-77
+    "#]]
+    .assert_eq(&ended.stdout);
 }
 
 #[test]
@@ -95,10 +114,21 @@ fn explain_tells_what_is_ignored_and_what_does_not_decode() {
     let ended = ripple(&["explain", "tests/events/unknown-entities.json"]);
     assert_eq!(ended.code, Some(0));
     let ignored: Vec<&str> = ended.stdout.lines().filter(|line| line.contains("ignored")).collect();
-    expect![[""]].assert_eq(&ignored.join("\n"));
+    expect![[r#"
+        709e7340bf3f6b642cd94bb581236aec  ignored: the item has no entity type  USER#ada / SETTINGS
+        da63f5f501a8dbd9108ce398bc65e011  ignored: the item's entity type is declared nowhere  GADGET#7 / METADATA"#]]
+    .assert_eq(&ignored.join("\n"));
     let ended = ripple(&["explain", "tests/events/undecodable.json"]);
     assert_eq!(ended.code, Some(0));
-    expect![[""]].assert_eq(&ended.stdout);
+    expect![[r#"
+        ad06b151e8833b3f4d933068c0082e04  change  USER#ada / LIKE#POST#p-7
+          like-count               adds +1 to the count of POST#p-7 / METADATA
+        d2c530e61cf1e9fd7ce7725806121264  parked
+          the record does not decode: a value is missing or not of the form of a stream record, at column 15
+        138d77cec11d62b1889bc4d36b24847c  change  USER#linus / LIKE#POST#p-7
+          like-count               adds +1 to the count of POST#p-7 / METADATA
+    "#]]
+    .assert_eq(&ended.stdout);
 }
 
 #[test]
@@ -128,14 +158,30 @@ fn an_event_file_that_is_none_is_one_line() {
 
 #[test]
 fn an_endpoint_where_nothing_answers_is_one_line() {
-    // Bound and never listened to by a database: the port is nobody else's while the test runs.
-    let port = { TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port() };
-    for endpoint in [format!("http://127.0.0.1:{port}"), "nonsense".to_owned()] {
+    // Nobody listens on port 1, and a free port could be another test's by now.
+    for endpoint in ["http://127.0.0.1:1", "nonsense"] {
         let line = format!("nothing answers at {endpoint}: is a DynamoDB running there?");
-        fails_saying(&["verify", "--endpoint", &endpoint], &line);
-        fails_saying(&["dev", "--endpoint", &endpoint], &line);
-        fails_saying(&["demo", "--endpoint", &endpoint, "--writes", "1"], &line);
+        fails_saying(&["verify", "--endpoint", endpoint], &line);
+        fails_saying(&["dev", "--endpoint", endpoint], &line);
+        fails_saying(&["demo", "--endpoint", endpoint, "--writes", "1"], &line);
     }
+}
+
+#[test]
+fn an_endpoint_that_is_something_else_is_one_line() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.unwrap();
+            // A request fits into one read, and nobody minds when it does not.
+            let _n_read = connection.read(&mut [0; 65_536]).unwrap();
+            connection.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello").unwrap();
+        }
+    });
+    let line = format!("what answers at {endpoint} is no DynamoDB");
+    fails_saying(&["verify", "--endpoint", &endpoint], &line);
+    fails_saying(&["dev", "--endpoint", &endpoint], &line);
 }
 
 #[test]
@@ -148,6 +194,46 @@ fn a_table_that_is_missing_is_one_line() {
 }
 
 #[test]
+fn a_table_name_that_the_database_refuses_is_one_line() {
+    let (_runtime, endpoint) = database();
+    let what = "TableName must be at least 3 characters long and at most 255 characters long";
+    let line = format!("{endpoint} does not describe the table t: {what}");
+    fails_saying(&["verify", "--endpoint", &endpoint, "--table", "t"], &line);
+    fails_saying(&["dev", "--endpoint", &endpoint, "--table", "t"], &line);
+}
+
+#[test]
+fn a_table_without_a_stream_is_one_line() {
+    let (runtime, endpoint) = database();
+    runtime.block_on(table_without_stream(&endpoint, "quiet"));
+    let line = "the table quiet has no stream: enable one with the view type NEW_AND_OLD_IMAGES";
+    fails_saying(&["dev", "--endpoint", &endpoint, "--table", "quiet"], line);
+}
+
+async fn table_without_stream(endpoint: &str, table: &str) {
+    let config = Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .endpoint_url(endpoint)
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("somebody", "else", None, None, "an emulator takes any"));
+    let mut create = Client::from_conf(config.build()).create_table().table_name(table);
+    for (name, part) in [("PK", KeyType::Hash), ("SK", KeyType::Range)] {
+        let text = AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S);
+        let key = KeySchemaElement::builder().attribute_name(name).key_type(part);
+        create = create.attribute_definitions(text.build().unwrap()).key_schema(key.build().unwrap());
+    }
+    create.billing_mode(BillingMode::PayPerRequest).send().await.unwrap();
+}
+
+#[test]
+fn a_folder_that_cannot_keep_the_database_is_one_line() {
+    let file = file("no database");
+    let path = file.path().to_str().unwrap();
+    let line = format!("cannot make the folder {path}: File exists (os error 17)");
+    fails_saying(&["dev", "--port", "0", "--data", path], &line);
+}
+
+#[test]
 fn a_port_in_use_is_one_line() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
@@ -157,13 +243,91 @@ fn a_port_in_use_is_one_line() {
 
 #[test]
 fn bad_arguments_are_usage() {
-    fails(&["frobnicate"], 2, &expect![[""]]);
-    fails(&["explain"], 2, &expect![[""]]);
-    fails(&["demo", "--writes", "0"], 2, &expect![[""]]);
-    fails(&["demo", "--readers", "three"], 2, &expect![[""]]);
-    fails(&["dev", "--port", "99999"], 2, &expect![[""]]);
-    fails(&["dev", "--port", "1", "--endpoint", "http://127.0.0.1:1"], 2, &expect![[""]]);
-    fails(&["verify", "--tabel", "x"], 2, &expect![[""]]);
+    fails(
+        &["frobnicate"],
+        2,
+        &expect![[r#"
+        error: unrecognized subcommand 'frobnicate'
+
+        Usage: ripple [COMMAND]
+
+        For more information, try '--help'.
+    "#]],
+    );
+    fails(
+        &["explain"],
+        2,
+        &expect![[r#"
+        error: the following required arguments were not provided:
+          <FILE>
+
+        Usage: ripple explain <FILE>
+
+        For more information, try '--help'.
+    "#]],
+    );
+    fails(
+        &["demo", "--writes", "0"],
+        2,
+        &expect![[r#"
+        error: invalid value '0' for '--writes <N>': 0 is not in 1..=10000000
+
+        For more information, try '--help'.
+    "#]],
+    );
+    fails(
+        &["demo", "--readers", "three"],
+        2,
+        &expect![[r#"
+        error: invalid value 'three' for '--readers <READERS>'
+          [possible values: one, two]
+
+        For more information, try '--help'.
+    "#]],
+    );
+    fails(
+        &["dev", "--port", "99999"],
+        2,
+        &expect![[r#"
+        error: invalid value '99999' for '--port <PORT>': 99999 is not in 0..=65535
+
+        For more information, try '--help'.
+    "#]],
+    );
+    fails(
+        &["dev", "--port", "1", "--endpoint", "http://127.0.0.1:1"],
+        2,
+        &expect![[r#"
+        error: the argument '--port <PORT>' cannot be used with '--endpoint <URL>'
+
+        Usage: ripple dev --port <PORT>
+
+        For more information, try '--help'.
+    "#]],
+    );
+    fails(
+        &["verify", "--tabel", "x"],
+        2,
+        &expect![[r#"
+        error: unexpected argument '--tabel' found
+
+          tip: a similar argument exists: '--table'
+
+        Usage: ripple verify --table <NAME>
+
+        For more information, try '--help'.
+    "#]],
+    );
+}
+
+#[test]
+fn a_table_that_would_be_its_own_ledger_is_usage() {
+    let same = ["--table", "ripple", "--ledger-table", "ripple"];
+    for command in [&["verify"][..], &["dev", "--port", "0"]] {
+        let ended = ripple(&[command, &same].concat());
+        let line = "ripple: ripple cannot be its own ledger: give another --ledger-table\n";
+        assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(2), "", line));
+    }
 }
 
 #[test]

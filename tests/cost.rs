@@ -51,7 +51,7 @@ impl Bed {
             let (name, value) = word.split_once('=').unwrap();
             item.insert(name.to_owned(), AttributeValue::S(value.to_owned()));
         }
-        self.store.put_raw(Table::Main, item);
+        self.store.put_raw(Table::Main, item).unwrap();
     }
 
     /// Delivers each record alone, until there are no more: write units by part, and how many records we made.
@@ -65,7 +65,7 @@ impl Bed {
             }
             for (key, old, new) in records {
                 self.n_records += 1;
-                let event = json!({ "Records": [self.record(&key, old, new)] }).to_string();
+                let event = json!({ "Records": [self.record(&key, old.as_ref(), new.as_ref())] }).to_string();
                 for function in &self.functions {
                     let handled = function.handle(&event, SystemClock.now_ms() + 60_000).await.unwrap();
                     assert!(handled.failed_from.is_none() && handled.account.parked.is_empty());
@@ -81,8 +81,8 @@ impl Bed {
         }
     }
 
-    fn record(&self, key: &Key, old: Option<Item>, new: Option<Item>) -> serde_json::Value {
-        let name = match (&old, &new) {
+    fn record(&self, key: &Key, old: Option<&Item>, new: Option<&Item>) -> serde_json::Value {
+        let name = match (old, new) {
             (None, _) => "INSERT",
             (_, None) => "REMOVE",
             _ => "MODIFY",
@@ -102,7 +102,9 @@ impl Bed {
 
 async fn check(given: &[&str], action: &str, wanted: Expect) {
     let mut bed = Bed::new();
-    given.iter().for_each(|item| bed.put(item));
+    for item in given {
+        bed.put(item);
+    }
     bed.settle().await;
     bed.put(action);
     let (units, n_records) = bed.settle().await;

@@ -26,15 +26,18 @@ mod ripple;
 
 use application::Application;
 use aws_sdk_dynamodb::Client;
-use database::{Item, Key, LEDGER, alone, alter, client, delete, key, n, put, s, scan};
+use database::{Item, Key, LEDGER, TABLE, alone, alter, client, delete, key, n, put, s, scan};
 use items::{comment, follow, group, item, like, membership, post, user};
-use recount::{differing, right};
+use recount::{differing, missing_kinds, right};
 use ripple::{Ripple, verify};
 use serde_json::json;
 use tokio::sync::watch;
 
 /// Actions of the application in one test.
-const N_ACTIONS: usize = 300;
+const N_ACTIONS: usize = 500;
+
+/// How often a service is killed meanwhile.
+const N_KILLS: usize = 3;
 
 const NOON: &str = "2024-03-01T12:00:00.000Z";
 
@@ -46,6 +49,8 @@ async fn whatever_another_client_writes_everything_derived_ends_right() {
     Application::new(1).run(N_ACTIONS, here, watch::Sender::default()).await;
     right(&client).await;
     in_step(&service.endpoint);
+    // The load was one that shows something.
+    assert_eq!(missing_kinds(&scan(&client, TABLE).await), [""; 0]);
     assert_eq!(service.stop().code(), Some(0));
 }
 
@@ -57,8 +62,8 @@ async fn a_killed_service_goes_on_in_its_folder() {
     let (clients, here) = watch::channel(client(&service.endpoint));
     let (done, mut n_done) = watch::channel(0);
     let load = tokio::spawn(Application::new(2).run(N_ACTIONS, here, done));
-    for third in 1..3 {
-        n_done.wait_for(|n_done| *n_done >= third * N_ACTIONS / 3).await.unwrap();
+    for kill in 1..=N_KILLS {
+        n_done.wait_for(|n_done| *n_done >= kill * N_ACTIONS / (N_KILLS + 1)).await.unwrap();
         service.line(|line| line.starts_with("aggregate")).await;
         assert!(*n_done.borrow() < N_ACTIONS, "the load is over");
         service.kill();
@@ -78,9 +83,10 @@ async fn a_killed_service_goes_on_at_an_endpoint_that_lives_on() {
     let (_clients, here) = watch::channel(client.clone());
     let (done, mut n_done) = watch::channel(0);
     let load = tokio::spawn(Application::new(3).run(N_ACTIONS, here, done));
-    for third in 1..3 {
-        n_done.wait_for(|n_done| *n_done >= third * N_ACTIONS / 3).await.unwrap();
+    for kill in 1..=N_KILLS {
+        n_done.wait_for(|n_done| *n_done >= kill * N_ACTIONS / (N_KILLS + 1)).await.unwrap();
         service.line(|line| line.starts_with("aggregate")).await;
+        assert!(*n_done.borrow() < N_ACTIONS, "the load is over");
         service.kill();
         service = Ripple::dev(&["--endpoint", &endpoint]).await;
     }

@@ -71,9 +71,10 @@ impl Application {
         let schema = Arc::clone(&self.schema);
         let definition = definition(&schema, &item);
         let Some(name) = self.chance.one_of(&definition.attributes).cloned() else { return };
-        match self.chance.percent(75) {
-            true => drop(item.insert(name.clone(), self.value(&name))),
-            false => drop(item.remove(&name)),
+        if self.chance.percent(75) {
+            item.insert(name.clone(), self.value(&name));
+        } else {
+            item.remove(&name);
         }
         put(table, &schema, indexed(&schema, definition, &key, item)).await;
     }

@@ -1,6 +1,6 @@
 //! Chance that can be repeated: everything random in a run follows from its seed.
 
-/// A generator of numbers (SplitMix64).
+/// A generator of numbers (`SplitMix64`).
 #[derive(Clone, Debug)]
 pub(crate) struct Chance(u64);
 

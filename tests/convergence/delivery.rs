@@ -1,8 +1,8 @@
 //! The stream, and how its records are delivered: in lanes, in batches of any size, some of them again and again.
 
 use std::{
-    sync::Arc,
-    sync::atomic::{AtomicU64, Ordering},
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
 };
 
 use derive::{catalogue::Catalogue, derivation::Family, schema::Schema};
@@ -62,35 +62,17 @@ pub(crate) struct Batch {
 
 /// How often each way of delivering occurred.
 #[derive(Debug, Default)]
-pub(crate) struct Deliveries {
-    /// Batches in all.
-    pub(crate) n_batches: AtomicU64,
-    /// Batches that begin with records that were done.
-    pub(crate) n_again: AtomicU64,
-    /// Batches that hold a record twice.
-    pub(crate) n_doubled: AtomicU64,
-    /// Batches that hold an old record from anywhere.
-    pub(crate) n_strays: AtomicU64,
-    /// Batches that two invocations had at once.
-    pub(crate) n_at_once: AtomicU64,
-    /// Invocations that were killed.
-    pub(crate) n_killed: AtomicU64,
-    /// Batches of which a part was not done.
-    pub(crate) n_partial: AtomicU64,
-}
+pub(crate) struct Deliveries(Mutex<BTreeMap<&'static str, usize>>);
 
 impl Deliveries {
-    /// How often each occurred, by name.
-    pub(crate) fn counts(&self) -> Vec<(&'static str, usize)> {
-        let counts = [
-            ("again", &self.n_again),
-            ("doubled", &self.n_doubled),
-            ("strays", &self.n_strays),
-            ("at once", &self.n_at_once),
-            ("killed", &self.n_killed),
-            ("partial", &self.n_partial),
-        ];
-        counts.map(|(name, n)| (name, usize::try_from(n.load(Ordering::Relaxed)).unwrap())).to_vec()
+    /// Counts one of this name, if it occurred.
+    pub(crate) fn count(&self, name: &'static str, occurred: bool) {
+        *self.0.lock().unwrap().entry(name).or_default() += usize::from(occurred);
+    }
+
+    /// How often each occurred.
+    pub(crate) fn counts(&self) -> BTreeMap<&'static str, usize> {
+        self.0.lock().unwrap().clone()
     }
 }
 
@@ -188,18 +170,20 @@ impl Function {
         let start = lane.n_done - n_again;
         let end = (lane.n_done + chance.between(1, 15)).min(lane.records.len());
         let mut records: Vec<(usize, Option<usize>)> = (start..end).map(|at| (lane.records[at], Some(at))).collect();
-        count(&counts.n_batches, true);
-        count(&counts.n_again, n_again > 0);
-        if chance.percent(20) {
+        counts.count("batches", true);
+        counts.count("again", n_again > 0);
+        let is_doubled = chance.percent(20);
+        counts.count("doubled", is_doubled);
+        if is_doubled {
             let at = chance.below(records.len());
             let doubled = (records[at].0, None);
             records.insert(chance.between(at + 1, records.len()), doubled);
-            count(&counts.n_doubled, true);
         }
-        if lane.n_done > 0 && chance.percent(15) {
+        let has_stray = lane.n_done > 0 && chance.percent(15);
+        counts.count("strays", has_stray);
+        if has_stray {
             let stray = lane.records[chance.below(lane.n_done)];
             records.insert(chance.between(0, records.len()), (stray, None));
-            count(&counts.n_strays, true);
         }
         let time_ms = if chance.percent(10) { 520 } else { 60_000 };
         let n_steps = if chance.percent(8) { chance.below(40) } else { usize::MAX };
@@ -216,7 +200,7 @@ impl Function {
 
     /// Moves the lane's position to what the response says.
     pub(crate) fn commit(&mut self, stream: &Stream, batch: &Batch, handled: Option<&Handled>, counts: &Deliveries) {
-        count(&counts.n_killed, handled.is_none());
+        counts.count("killed", handled.is_none());
         let Some(handled) = handled else { return };
         let lane = &mut self.lanes[batch.lane];
         let undone = handled.failed_from.as_ref().map(|number| {
@@ -224,14 +208,10 @@ impl Function {
             let lowest = batch.records.iter().position(is_lowest).unwrap_or(0);
             batch.records[lowest..].iter().filter_map(|(_, in_lane)| *in_lane).min()
         });
-        count(&counts.n_partial, undone.is_some());
+        counts.count("partial", undone.is_some());
         let end = batch.records.iter().filter_map(|(_, in_lane)| *in_lane).max().map_or(lane.n_done, |last| last + 1);
         lane.n_done = undone.flatten().unwrap_or(end);
     }
-}
-
-fn count(of: &AtomicU64, occurred: bool) {
-    of.fetch_add(u64::from(occurred), Ordering::Relaxed);
 }
 
 /// Polls a future so many times, and drops it when it is not ready then.

@@ -153,7 +153,7 @@ impl Store for Faulty {
 
     async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {
         self.others_run().await;
-        match self.fault(&[Fault::NotDone, Fault::AnswerLost, Fault::DoneLate, Fault::Busy]) {
+        match self.fault(&[Fault::NotDone, Fault::AnswerLost, Fault::DoneLate, Fault::Busy, Fault::Busy]) {
             Fault::None => return self.memory().transact(transaction).await,
             Fault::NotDone => {}
             Fault::AnswerLost => drop(self.memory().transact(transaction).await),

@@ -62,6 +62,17 @@ pub(crate) async fn differing(client: &Client, wanted: &[&str]) {
     }
 }
 
+/// Entities and attributes that the service should write, and of which there is none in the table.
+pub(crate) fn missing_kinds(items: &Items) -> Vec<&'static str> {
+    let is_there = |kind: &&str| {
+        let of_it = |item: &Item| text(item, "EntityType") == Some(*kind) || item.contains_key(*kind);
+        items.values().any(of_it)
+    };
+    let copied = COPIED.iter().flat_map(|(_, names)| names.iter().copied());
+    let all = DERIVED.into_iter().chain(copied).chain(DISPLAYS.into_iter().map(|(_, attribute, _)| attribute));
+    all.chain(["FollowerName", "AuthorName", "AuthorAvatar"]).filter(|kind| !is_there(kind)).collect()
+}
+
 /// What differs, with both values, by the key of the item or of the counter without its shard.
 fn differences(items: &Items) -> BTreeMap<String, String> {
     let counts = counts(items);
@@ -119,7 +130,7 @@ fn counts(items: &Items) -> Counts {
             ["Like", "USER", _, "LIKE", "POST", post] => count(detail(post), "like-count"),
             ["View", "USER", _, "VIEW", _, post] => count(detail(post), "view-count"),
             ["Membership", "USER", _, "GROUP", group] => {
-                count(key(format!("GROUP#{group}"), "METADATA"), "member-count")
+                count(key(format!("GROUP#{group}"), "METADATA"), "member-count");
             }
             _ => {}
         }
@@ -186,7 +197,9 @@ fn ground(items: &Items) -> Items {
         let Some(entity) = text(item, "EntityType").map(str::to_owned) else { continue };
         let copied = COPIED.iter().filter(|(of, _)| *of == entity).flat_map(|(_, names)| names.iter().copied());
         let shown = DISPLAYS.iter().filter(|(of, ..)| *of == entity).map(|(_, attribute, _)| *attribute);
-        item.retain(|name, _| !copied.clone().chain(shown.clone()).any(|derived| derived == name));
+        for derived in copied.chain(shown) {
+            item.remove(derived);
+        }
     }
     ground
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 
+use crate::exit::Usage;
+
 /// Keeps derived data in a DynamoDB table in step with the data it is derived from.
 #[derive(Debug, Parser)]
 #[command(name = "ripple", version, after_help = EXIT_CODES)]
@@ -149,7 +151,12 @@ pub(crate) enum Readers {
     Two,
 }
 
-/// The ledger's table of an application's table.
-pub(crate) fn ledger_table(given: Option<&String>, table: &str) -> String {
-    given.cloned().unwrap_or_else(|| format!("{table}-ledger"))
+/// The ledger's table of an application's table, which is another: its items are nobody's but the service's.
+pub(crate) fn ledger_table(given: Option<&String>, table: &str) -> Result<String, Usage> {
+    match given {
+        Some(given) if given == table => {
+            Err(Usage(format!("{table} cannot be its own ledger: give another --ledger-table")))
+        }
+        given => Ok(given.cloned().unwrap_or_else(|| format!("{table}-ledger"))),
+    }
 }

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, bail};
 use aws_sdk_dynamodb::{
     Client,
-    error::{DisplayErrorContext, SdkError},
+    error::{DisplayErrorContext, ProvideErrorMetadata as _, SdkError},
     operation::describe_table::DescribeTableError,
     types::{
         AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
@@ -79,8 +79,12 @@ async fn describe(client: &Client, table: &str, endpoint: &str) -> anyhow::Resul
             tracing::debug!(cause = %DisplayErrorContext(&error), "no answer");
             bail!("nothing answers at {endpoint}: is a DynamoDB running there?")
         }
-        Err(error) if matches!(error, SdkError::ResponseError(_)) => bail!("what answers at {endpoint} is no DynamoDB"),
-        Err(error) => Err(error).with_context(|| format!("{endpoint} does not describe the table {table}")),
+        Err(error) => {
+            tracing::debug!(cause = %DisplayErrorContext(&error), "no description");
+            let message = error.message();
+            let message = message.map(|message| format!("{endpoint} does not describe the table {table}: {message}"));
+            Err(anyhow::Error::msg(message.unwrap_or_else(|| format!("what answers at {endpoint} is no DynamoDB"))))
+        }
     }
 }
 

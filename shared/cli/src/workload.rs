@@ -100,7 +100,7 @@ impl Application {
             188..=193 => self.hire(),
             194..=195 => self.name_organization(),
             196..=197 => self.delete_user(),
-            _ => self.foreign_item(),
+            _ => Ok(self.foreign_item()),
         }
     }
 

@@ -4,6 +4,7 @@
 //! that cannot be handled stops nobody.
 
 use std::{
+    collections::BTreeSet,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
@@ -16,14 +17,15 @@ use derive::{
     effect::{Add, Effect},
     plan::{Planned, Record, plan},
     schema::{Schema, Unreadable},
+    write::Table,
 };
 use flate2::Crc;
 use keys::{counter::CounterKey, key::Key};
 use serde_json::value::RawValue;
-use store::{Store, TransactOutcome};
+use store::{Outcome, Store, TransactOutcome, Units};
 
 use crate::{
-    account::{Account, Parked, undone},
+    account::{Account, Commit, Parked, undone},
     backoff::{Patience, describe},
     clock::Clock,
     listing::{ALL_DERIVATIONS, listed},
@@ -204,9 +206,23 @@ impl<S: Store> Engine<S> {
                 tracing::warn!(%derivation, %item, %unreadable, "the item counts as absent until it is readable");
             }
             let write = listed(&self.schema.layout, &derivation, &item, unreadable.as_ref(), self.clock.now_ms());
-            if let Err(error) = patience.call(|| self.store.write(&write)).await {
-                undone(account, [position], &describe(&error));
+            match patience.call(|| self.store.write(&write)).await {
+                Ok(Outcome::Done { units }) => account.commits.push(self.bookkeeping(&write.key, units, position)),
+                Ok(Outcome::GuardFailed) => {}
+                Err(error) => undone(account, [position], &describe(&error)),
             }
+        }
+    }
+
+    /// A write in the ledger's table, for the account.
+    fn bookkeeping(&self, key: &Key, units: Units, position: usize) -> Commit {
+        Commit {
+            key: key.clone(),
+            table: Table::Ledger,
+            at_ms: self.clock.now_ms(),
+            units,
+            derivations: Vec::new(),
+            causes: BTreeSet::from([position]),
         }
     }
 
@@ -248,7 +264,10 @@ impl<S: Store> Engine<S> {
                 Err(error) => return undone(account, [position], &describe(&error)),
             };
             let reasons = match outcome {
-                TransactOutcome::Done { .. } => {
+                TransactOutcome::Done { units } => {
+                    for (write, (_, units)) in transaction.writes().iter().zip(units) {
+                        account.commits.push(self.bookkeeping(&write.key, units, position));
+                    }
                     tracing::error!(event_id = %id, %family, cause, "parked a change that cannot be applied");
                     account.parked.push(Parked { position, id, cause: cause.to_owned() });
                     return;

@@ -12,6 +12,7 @@ use derive::{
     kinds::count::COUNTER,
     refresh::{owned, sums},
     schema::{Schema, Seen, Unreadable},
+    value::whole_number,
     whole::{Whole, derive},
     write::{Table, Wanted},
 };
@@ -159,13 +160,26 @@ fn counts_compared(
         if stored == derived || (is_history && stored > derived) {
             return None;
         }
-        let first = CounterKey { target: target.clone(), derivation: derivation.to_owned(), shard: 0 };
-        let key =
-            shards.and_then(|shards| shards.first()).map(|(key, _)| (*key).clone()).or_else(|| first.key().ok())?;
         let value = |count: i64| Item::from([(VALUE.to_owned(), AttributeValue::N(count.to_string()))]);
-        Some(finding(derivation, &key, shards.map(|_| value(stored)), Some(value(derived))))
+        // A counter that cannot be read is shown as it is; otherwise what the shards add up to.
+        let broken = |(_, item): &&(&Key, &Item)| item.get(VALUE).and_then(whole_number).is_none();
+        let shards = shards.map(Vec::as_slice).unwrap_or_default();
+        let (key, stored) = match (shards.iter().find(broken), shards.first()) {
+            (Some((key, item)), _) => ((*key).clone(), Some(only(item, VALUE))),
+            (None, Some((key, _))) => ((*key).clone(), Some(value(stored))),
+            (None, None) => {
+                let first = CounterKey { target: target.clone(), derivation: derivation.to_owned(), shard: 0 };
+                (first.key().ok()?, None)
+            }
+        };
+        Some(finding(derivation, &key, stored, Some(value(derived))))
     };
     targets.into_iter().filter_map(compared).collect()
+}
+
+/// One attribute of an item, where it has it.
+fn only(item: &Item, name: &str) -> Item {
+    item.get_key_value(name).map(|(name, value)| (name.clone(), value.clone())).into_iter().collect()
 }
 
 /// Attributes of items that exist. An item that is missing is its own derivation's finding.

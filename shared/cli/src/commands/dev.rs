@@ -1,6 +1,6 @@
 //! `ripple dev`: the service on a laptop, for any AWS client, until it is stopped.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use engine::batch::Handled;
 use runtime::{
@@ -42,7 +42,7 @@ async fn serve(args: &Dev, endpoint: &str) -> anyhow::Result<Ended> {
     let clients = Clients::at(endpoint, &args.region).await;
     let (schema, catalogue) = shipped()?;
     let table = args.table.clone().unwrap_or_else(|| DEFAULT_TABLE.to_owned());
-    let config = Config { ledger_table: ledger_table(args.ledger_table.as_ref(), &table), table };
+    let config = Config { ledger_table: ledger_table(args.ledger_table.as_ref(), &table)?, table };
     // A name that somebody typed is a table that exists; a typing error must not make another one.
     if args.endpoint.is_some() && args.table.is_some() {
         tables::existing(&clients.dynamodb, &config.table, endpoint, "--table").await?;
@@ -50,8 +50,7 @@ async fn serve(args: &Dev, endpoint: &str) -> anyhow::Result<Ended> {
     tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
     let stream_arn = tables::stream_arn(&clients.dynamodb, &config.table, endpoint).await?;
     let store = Arc::new(dynamo(clients.dynamodb, &schema, &config));
-    let failures =
-        args.data.as_deref().map_or_else(std::env::temp_dir, |folder| folder.to_path_buf()).join("ripple-failures");
+    let failures = args.data.as_deref().map_or_else(std::env::temp_dir, Path::to_path_buf).join("ripple-failures");
     let plan = Plan {
         schema,
         catalogue,
@@ -116,7 +115,7 @@ impl Witness for Lines {
             (account.undone.len(), "to be tried again"),
         ];
         for (n, note) in notes.into_iter().filter(|(n, _)| *n > 0) {
-            line.push_str(&format!("  {n} {note}"));
+            line.extend(["  ".to_owned(), n.to_string(), format!(" {note}")]);
         }
         print(&line);
     }

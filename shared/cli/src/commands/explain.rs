@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Ended> {
     if args.json {
         print(&json!({ "records": explained }).to_string());
     } else {
-        explained.iter().for_each(|record| print(&as_text(record)));
+        print(&explained.iter().map(as_text).collect::<Vec<_>>().join("\n"));
     }
     Ok(Ended::InStep)
 }
@@ -78,7 +78,9 @@ fn effect_text(effect: &Effect) -> String {
 
 fn as_text(record: &Value) -> String {
     let text = |name: &str| record.get(name).and_then(Value::as_str).unwrap_or_default();
-    let mut lines = vec![format!("{}  {}  {}", text("event"), text("record"), text("key"))];
+    // A record that does not decode has no key.
+    let head = format!("{}  {}  {}", text("event"), text("record"), text("key"));
+    let mut lines = vec![head.trim_end().to_owned()];
     if let Some(cause) = record.get("cause").and_then(Value::as_str) {
         lines.push(format!("  {cause}"));
     }

@@ -306,14 +306,14 @@ impl Application {
     }
 
     /// An item that is none of the service's.
-    pub(super) fn foreign_item(&mut self) -> Acted {
+    pub(super) fn foreign_item(&mut self) -> Action {
         let key = Key::new(format!("AUDIT#{}", self.n_actions), "LINE");
         let mut item = layout().key_item(&key);
         item.extend([text("UpdatedAt", self.now())]);
         if self.chance.random_ratio(1, 2) {
             item.extend([text("EntityType", "AuditLine")]);
         }
-        Ok(vec![Ground::Put(key, item)])
+        vec![Ground::Put(key, item)]
     }
 }
 

@@ -159,11 +159,14 @@ impl Writer {
                 .expression_attribute_names(format!("#s{at}"), name)
                 .expression_attribute_values(format!(":s{at}"), value);
         }
-        let mut expression = format!("SET {}", sets.join(", "));
+        let mut removes = Vec::new();
         for (at, name) in remove.iter().enumerate() {
-            expression.push_str(if at == 0 { " REMOVE " } else { ", " });
-            expression.push_str(&format!("#r{at}"));
+            removes.push(format!("#r{at}"));
             request = request.expression_attribute_names(format!("#r{at}"), *name);
+        }
+        let mut expression = format!("SET {}", sets.join(", "));
+        if !removes.is_empty() {
+            expression = format!("{expression} REMOVE {}", removes.join(", "));
         }
         let output = request
             .set_key(Some(sdk_item(self.target.layout.key_item(&key))))
