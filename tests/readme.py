@@ -1,0 +1,43 @@
+"""The README's tour, run as it stands there: every block under `<!-- test: … -->`, on a free port instead of 8000.
+
+Compares what the tour prints with what the README says that it prints. Ends every process that it starts.
+Needs: the aws command line and boto3.
+"""
+
+import re
+import subprocess
+import sys
+
+from cargo_lambda import ROOT, free_port, running
+
+BLOCK = re.compile(r"<!-- test: ([a-z0-9-]+) -->\n```sh\n(.*?)```\n(?:(?:(?!```).)*?```text\n(.*?)```)?", re.DOTALL)
+
+
+def rows(text):
+    """Lines as their words, without the shard of a sharded counter, in any order."""
+    return sorted(re.sub(r"(follower-count#)\d\d", r"\1…", " ".join(line.split())) for line in text.splitlines())
+
+
+def main():
+    with open(f"{ROOT}/README.md", encoding="utf-8") as readme:
+        blocks = BLOCK.findall(readme.read())
+    if [name for name, _, _ in blocks] != ["tour-aws", "tour-boto3", "tour-verify"]:
+        sys.exit(f"the README's tested blocks are {[name for name, _, _ in blocks]}")
+    port = str(free_port())
+    dev = ["cargo", "run", "--locked", "--quiet", "--", "dev", "--port", port]
+    with running(dev, stdout=subprocess.PIPE, text=True) as service:
+        for line in service.stdout:
+            if line.strip() == "ready":
+                break
+        for name, commands, printed in blocks:
+            shell = ["bash", "-euo", "pipefail", "-c", commands.replace("8000", port)]
+            done = subprocess.run(shell, cwd=ROOT, capture_output=True, text=True)
+            if done.returncode != 0:
+                sys.exit(f"{name} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+            if name == "tour-aws" and rows(printed) != rows(done.stdout.split("\n}\n")[-1]):
+                sys.exit(f"{name} prints\n{done.stdout}\nand the README says\n{printed}")
+            print(f"  {name}")
+
+
+if __name__ == "__main__":
+    main()
