@@ -83,7 +83,7 @@ pub(crate) struct Dev {
     pub(crate) region: String,
     /// Calls the functions at this URL, which speaks Lambda's invoke API, such as `cargo lambda watch`; in this
     /// process where it is not given.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = http_url)]
     pub(crate) functions: Option<String>,
     /// Which readers the stream has.
     #[arg(long, value_enum, default_value_t = Readers::Two)]
@@ -130,6 +130,14 @@ pub(crate) struct Connection {
     /// Region; the standard AWS environment's with --aws.
     #[arg(long, env = "AWS_REGION")]
     pub(crate) region: Option<String>,
+}
+
+/// A URL that functions can be invoked at: plain HTTP, as emulators speak it.
+fn http_url(text: &str) -> Result<String, String> {
+    match text.strip_prefix("http://") {
+        Some(host) if !host.is_empty() => Ok(text.to_owned()),
+        _ => Err("it must be of the form http://HOST:PORT".to_owned()),
+    }
 }
 
 /// Name of the application's table where none is given.

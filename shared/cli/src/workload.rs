@@ -5,6 +5,7 @@
 //! may come before its post and a follow before both users.
 
 mod actions;
+mod belonging;
 pub(crate) mod writer;
 
 use entities::{

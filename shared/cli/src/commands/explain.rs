@@ -45,6 +45,8 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Ended> {
     }
     if args.json {
         print(&json!({ "records": explained }).to_string());
+    } else if explained.is_empty() {
+        print("the event has no records");
     } else {
         print(&explained.iter().map(as_text).collect::<Vec<_>>().join("\n"));
     }
