@@ -21,6 +21,8 @@ mod delivery;
 mod faulty;
 #[path = "convergence/manual_clock.rs"]
 mod manual_clock;
+#[path = "convergence/panicking_look.rs"]
+mod panicking_look;
 #[path = "convergence/single_records.rs"]
 mod single_records;
 
@@ -33,7 +35,7 @@ use derive::{
     catalogue::Catalogue,
     derivation::{Family, Items},
     refresh::sums,
-    schema::Schema,
+    schema::{Schema, Seen},
     write::Table,
 };
 use engine::{
@@ -41,7 +43,7 @@ use engine::{
     verify::{Verified, compare},
 };
 use faulty::Faulty;
-use keys::key::Key;
+use keys::{item::Item, key::Key};
 
 /// Seeds a test.
 const CASES: usize = 24;
@@ -56,6 +58,9 @@ struct Run {
     store: Faulty,
     stream: Stream,
     functions: Vec<Function>,
+    application: Application,
+    /// Writes that the application has left to do.
+    n_writes: usize,
     chance: Chance,
     deliveries: Arc<Deliveries>,
 }
@@ -71,17 +76,28 @@ impl Run {
             Function::new((&schema, &catalogue), families.to_vec(), &store, chance.between(1, 3))
         };
         let functions = families.iter().map(&mut function).collect();
-        Self { schema, catalogue, store, stream: Stream::default(), functions, chance, deliveries: deliveries.clone() }
+        let application = Application::new(schema.clone(), chance.next());
+        let n_writes = variable("CONVERGENCE_WRITES").unwrap_or_else(|| chance.between(60, 150));
+        Self {
+            application,
+            n_writes,
+            schema,
+            catalogue,
+            store,
+            stream: Stream::default(),
+            functions,
+            chance,
+            deliveries: deliveries.clone(),
+        }
     }
 
     /// Writes, delivers, and ends when nothing is left to deliver.
     async fn run(&mut self) -> Result<(), String> {
-        let mut application = Application::new(self.schema.clone(), self.chance.next());
-        let n_writes = variable("CONVERGENCE_WRITES").unwrap_or_else(|| self.chance.between(60, 150));
         // In some runs the functions sleep while the application writes.
         let percent = *self.chance.one_of(&[0, 40, 70]).unwrap();
-        for _ in 0..n_writes {
-            application.write(self.store.memory()).await;
+        while self.n_writes > 0 {
+            self.n_writes -= 1;
+            self.application.write(self.store.memory()).await;
             self.take();
             while self.chance.percent(percent) {
                 self.deliver_any().await?;
@@ -115,17 +131,21 @@ impl Run {
             1..=3 => self.functions[second].next_batch(&mut self.chance, &self.deliveries).map(|batch| (second, batch)),
             _ => None,
         };
-        if let Some((second, other)) = other {
-            self.deliveries.count("at once", true);
-            let (one_end, other_end) = tokio::join!(
-                self.functions[first].invoke(&self.stream, &one),
-                self.functions[second].invoke(&self.stream, &other)
-            );
-            self.commit(first, &one, one_end.as_ref())?;
+        self.deliveries.count("at once", other.is_some());
+        let second = other.as_ref().map_or(first, |(second, _)| *second);
+        let invoked = async |function: usize, batch: Option<&Batch>| match batch {
+            Some(batch) => self.functions[function].invoke(&self.stream, batch).await,
+            None => None,
+        };
+        let other = other.map(|(_, batch)| batch);
+        let (one_end, other_end, ()) = tokio::join!(
+            invoked(first, Some(&one)),
+            invoked(second, other.as_ref()),
+            write_between(&mut self.application, &mut self.n_writes, &mut self.chance, &self.store)
+        );
+        self.commit(first, &one, one_end.as_ref())?;
+        if let Some(other) = other {
             self.commit(second, &other, other_end.as_ref())?;
-        } else {
-            let end = self.functions[first].invoke(&self.stream, &one).await;
-            self.commit(first, &one, end.as_ref())?;
         }
         if self.chance.percent(10) {
             self.store.land_one().await;
@@ -152,6 +172,12 @@ impl Run {
         let parked = self.store.memory().snapshot(Table::Ledger).into_keys().find(|key| key.pk.starts_with("PARKED"));
         if let Some(parked) = parked {
             return Err(format!("{parked} is in the ledger"));
+        }
+        let is_torso = |(key, item): &(&Key, &Item)| {
+            matches!(self.schema.see(key, item), Seen::Untyped) && !self.application.untyped().contains(*key)
+        };
+        if let Some((key, _)) = items.iter().find(is_torso) {
+            return Err(format!("{key} has no type, and the application wrote none such"));
         }
         self.views_are_exact(&items)?;
         Ok(verified)
@@ -183,6 +209,18 @@ impl Run {
         }
         Ok(())
     }
+}
+
+/// In one of four cases the application writes in the middle of an invocation.
+async fn write_between(application: &mut Application, n_writes: &mut usize, chance: &mut Chance, store: &Faulty) {
+    if *n_writes == 0 || !chance.percent(25) {
+        return;
+    }
+    for _ in 0..chance.below(12) {
+        tokio::task::yield_now().await;
+    }
+    *n_writes -= 1;
+    application.write(store.memory()).await;
 }
 
 /// Runs the seeds that the environment asks for.

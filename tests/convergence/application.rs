@@ -33,12 +33,18 @@ pub(crate) struct Application {
     schema: Arc<Schema>,
     chance: Chance,
     read_before: Vec<Item>,
+    untyped: BTreeSet<Key>,
 }
 
 impl Application {
     /// An application on a table.
     pub(crate) fn new(schema: Arc<Schema>, seed: u64) -> Self {
-        Self { schema, chance: Chance::new(seed), read_before: Vec::new() }
+        Self { schema, chance: Chance::new(seed), read_before: Vec::new(), untyped: BTreeSet::new() }
+    }
+
+    /// Keys of items that it left without a type that is known, at some time.
+    pub(crate) fn untyped(&self) -> &BTreeSet<Key> {
+        &self.untyped
     }
 
     /// Writes once, or twice where something moves.
@@ -46,15 +52,16 @@ impl Application {
         if let Some((_, item)) = self.any(table, |definition| definition.name != "Counter") {
             self.read_before.push(item);
         }
-        match self.chance.below(20) {
+        match self.chance.below(24) {
             0..=6 => self.make(table).await,
-            7..=10 => self.edit(table).await,
-            11 | 12 => self.remove(table).await,
-            13 => self.move_post(table).await,
-            14 | 15 => self.put_back(table).await,
-            16 => self.alter_derived(table).await,
-            17 => self.alter_mirror(table).await,
-            18 => self.forge(table).await,
+            7..=9 => self.edit(table).await,
+            10..=12 => self.rename(table).await,
+            13..=15 => self.remove(table).await,
+            16 => self.move_post(table).await,
+            17 | 18 => self.put_back(table).await,
+            19 => self.alter_derived(table).await,
+            20 | 21 => self.alter_mirror(table).await,
+            22 => self.forge(table).await,
             _ => self.junk(table).await,
         }
     }
@@ -77,6 +84,14 @@ impl Application {
             item.remove(&name);
         }
         put(table, &schema, indexed(&schema, definition, &key, item)).await;
+    }
+
+    /// A user, a group or an organization is called otherwise.
+    async fn rename(&mut self, table: &MemoryStore) {
+        let named = |definition: &Definition| ["User", "Group", "Organization"].contains(&definition.name.as_str());
+        let Some((key, _)) = self.any(table, named) else { return };
+        let set = Item::from([("Name".to_owned(), self.value("Name"))]);
+        act(table, key, Action::Update { set, remove: BTreeSet::new(), add: [].into() }).await;
     }
 
     async fn remove(&mut self, table: &MemoryStore) {
@@ -134,7 +149,9 @@ impl Application {
     }
 
     async fn alter(&mut self, table: &MemoryStore, key: Key, name: String) {
-        let is_text = self.schema.layout.is_key(&name) || name == self.schema.layout.entity_type;
+        let is_type = name == self.schema.layout.entity_type;
+        let is_text = self.schema.layout.is_key(&name) || is_type;
+        self.untyped.extend(is_type.then(|| key.clone()));
         let action = if self.chance.percent(30) {
             Action::Update { set: Item::new(), remove: BTreeSet::from([name]), add: [].into() }
         } else {
@@ -165,8 +182,10 @@ impl Application {
             if let Some(name) = self.chance.one_of(&types).filter(|_| self.chance.clone().percent(70)) {
                 item.insert(type_name, s(name));
             }
+            self.untyped.extend(self.schema.layout.key(&item));
             put(table, &self.schema, item).await;
         } else if let Some((key, _)) = self.any(table, |definition| !definition.derived && definition.name != "View") {
+            self.untyped.insert(key.clone());
             let (mut set, mut remove) = (Item::new(), BTreeSet::new());
             match self.chance.below(3) {
                 0 => drop(remove.insert(type_name)),

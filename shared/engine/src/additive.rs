@@ -57,6 +57,10 @@ impl<S: Store> Engine<S> {
                 undone(account, next.changes.iter().map(|change| change.position), &why);
                 continue;
             }
+            if patience.is_over() {
+                undone(account, next.changes.iter().map(|change| change.position), "no time is left for it");
+                continue;
+            }
             match self.send(&next.changes, account).await {
                 Sent::Done => {}
                 Sent::Without(known) => {

@@ -46,6 +46,12 @@ pub enum GaveUp {
 }
 
 impl Patience<'_> {
+    /// Is it time to answer?
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.clock.now_ms().saturating_add(ANSWER_MS) >= self.deadline_ms
+    }
+
     /// Waits before the next try; false, without waiting, when there is no time for it.
     pub async fn wait(&self, tries: &mut Tries) -> bool {
         let bound = BACKOFF_MS_MIN.saturating_mul(1 << tries.n_done.min(16)).min(BACKOFF_MS_MAX);

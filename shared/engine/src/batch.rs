@@ -3,11 +3,7 @@
 //! *Keeps true*: every record of a batch is done, parked, or at or behind the record that the response names. A record
 //! that cannot be handled stops nobody.
 
-use std::{
-    collections::BTreeSet,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use derive::{
     catalogue::Catalogue,
@@ -27,9 +23,10 @@ use store::{Outcome, Store, TransactOutcome, Units};
 use crate::{
     account::{Account, Commit, Parked, undone},
     backoff::{Patience, describe},
+    bells::Bells,
+    caught::caught,
     clock::Clock,
     listing::{ALL_DERIVATIONS, listed},
-    looking::Bells,
     own_image::OwnImages,
     park::Parking,
     record::{EventError, decode, head, records},
@@ -139,10 +136,8 @@ impl<S: Store> Engine<S> {
         for (position, change) in changes.iter().enumerate() {
             let Some(change) = change else { continue };
             let planning = || plan(&self.schema, &self.catalogue, &self.families, change);
-            let sorted = match catch_unwind(AssertUnwindSafe(planning)) {
-                Ok(planned) => self.sort(planned, position, change, seed, account, &mut asked),
-                Err(panic) => Err(format!("planning it panicked: {}", panic_text(panic.as_ref()))),
-            };
+            let planned = caught("planning it", planning);
+            let sorted = planned.and_then(|planned| self.sort(planned, position, change, seed, account, &mut asked));
             if let Err(cause) = sorted {
                 self.park_for_all(position, &cause, raw, patience, account).await;
             }
@@ -288,9 +283,4 @@ fn checksum(text: &str) -> u32 {
     let mut crc = Crc::new();
     crc.update(text.as_bytes());
     crc.sum()
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
 }

@@ -7,7 +7,7 @@
 //! A batch goes through these steps:
 //!
 //! 1. [`record`]: records are decoded one by one; one that does not decode stops nobody.
-//! 2. Planning, a record at a time; a panic is caught there.
+//! 2. Planning, a record at a time. A panic is caught, here and where an item is looked at.
 //! 3. [`additive`]: effects that must count once go in through the [`ledger`].
 //! 4. [`looking`]: items whose bell rang are looked at, and written where they differ.
 //! 5. [`park`]: what can never be applied is kept, with its cause. [`listing`]: so are items that cannot be read.
@@ -17,6 +17,8 @@ pub mod account;
 pub mod additive;
 pub mod backoff;
 pub mod batch;
+mod bells;
+mod caught;
 pub mod clock;
 pub mod ledger;
 pub mod listing;

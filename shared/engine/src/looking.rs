@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     derivation::Family,
-    effect::{Bell, Find},
+    effect::Find,
     kinds::copy::through,
-    refresh::{Look, Source, Sources, Step, Verdict, step},
+    refresh::{Source, Sources, Step, Verdict, step},
     write::{Query, Table, Write},
 };
 use futures::{StreamExt, stream};
@@ -24,6 +24,8 @@ use crate::{
     account::{Account, Commit, undone},
     backoff::{GaveUp, Patience, describe},
     batch::{Engine, Raw},
+    bells::{Bells, Rung},
+    caught::caught,
     own_image::OwnImages,
 };
 
@@ -35,51 +37,6 @@ const CALLS_AT_ONCE: usize = 16;
 
 /// How often an item is looked at anew after its guard failed, before its record is reported as not done.
 const ROUNDS_MAX: usize = 8;
-
-/// An item to look at, and the positions of the records that rang.
-#[derive(Clone, Debug)]
-struct Rung {
-    look: Look,
-    causes: BTreeSet<usize>,
-}
-
-/// The bells of a batch, merged by item.
-#[derive(Debug, Default)]
-pub(crate) struct Bells {
-    rung: BTreeMap<Key, Rung>,
-    finds: BTreeMap<Find, (BTreeSet<usize>, BTreeSet<usize>)>,
-}
-
-impl Bells {
-    /// Adds a bell that a record rings on behalf of a derivation.
-    pub(crate) fn ring(&mut self, bell: Bell, derivation: usize, position: usize) {
-        self.add(bell.item, bell.entity, bell.named, &BTreeSet::from([derivation]), &BTreeSet::from([position]));
-    }
-
-    /// Adds a search that a record asks for.
-    pub(crate) fn find(&mut self, find: Find, derivation: usize, position: usize) {
-        let (derivations, causes) = self.finds.entry(find).or_default();
-        derivations.insert(derivation);
-        causes.insert(position);
-    }
-
-    fn add(
-        &mut self,
-        item: Key,
-        entity: String,
-        named: Vec<Key>,
-        derivations: &BTreeSet<usize>,
-        causes: &BTreeSet<usize>,
-    ) {
-        let rung = self.rung.entry(item.clone()).or_insert_with(|| Rung {
-            look: Look { item, entity, derivations: BTreeSet::new(), named: BTreeSet::new() },
-            causes: BTreeSet::new(),
-        });
-        rung.look.named.extend(named);
-        rung.look.derivations.extend(derivations);
-        rung.causes.extend(causes);
-    }
-}
 
 /// Items as they are held; `None` for one that does not exist.
 type Held = BTreeMap<Key, Option<Item>>;
@@ -106,7 +63,11 @@ impl<S: Store> Engine<S> {
         let mut rung: Vec<Rung> = bells.rung.into_values().collect();
         while !rung.is_empty() {
             let rest = rung.split_off(rung.len().min(LOOKS_AT_ONCE));
-            self.look_at(rung, images, &mut sources, &round, account).await;
+            if patience.is_over() {
+                undone(account, all_causes(&rung), "no time is left for all that it asks for");
+            } else {
+                self.look_at(rung, images, &mut sources, &round, account).await;
+            }
             rung = rest;
         }
     }
@@ -197,15 +158,17 @@ impl<S: Store> Engine<S> {
             let mut waiting = Vec::new();
             for rung in undecided {
                 let item = held.get(&rung.look.item).and_then(Option::as_ref);
-                match step(&self.schema, &self.catalogue, &rung.look, item, sources) {
-                    Step::Read(more) => {
+                let stepping = || step(&self.schema, &self.catalogue, &rung.look, item, sources);
+                match caught("looking at what it asks for", stepping) {
+                    Ok(Step::Read(more)) => {
                         wanted.extend(more);
                         waiting.push(rung);
                     }
-                    Step::Decided(Verdict::InStep) => account.n_in_step += 1,
-                    Step::Decided(Verdict::Write { write, derivations }) => {
+                    Ok(Step::Decided(Verdict::InStep)) => account.n_in_step += 1,
+                    Ok(Step::Decided(Verdict::Write { write, derivations })) => {
                         differing.push((rung, (*write, derivations)));
                     }
+                    Err(cause) => self.park_all(rung.causes, &cause, round, account).await,
                 }
             }
             undecided = waiting;
@@ -287,11 +250,15 @@ impl<S: Store> Engine<S> {
         }
         drop(done);
         for (causes, cause) in refused {
-            for position in causes {
-                self.park(position, &cause, Family::LevelTriggered, round.raw, round.patience, account).await;
-            }
+            self.park_all(causes, &cause, round, account).await;
         }
         again
+    }
+
+    async fn park_all(&self, causes: BTreeSet<usize>, cause: &str, round: &Round<'_>, account: &mut Account) {
+        for position in causes {
+            self.park(position, cause, Family::LevelTriggered, round.raw, round.patience, account).await;
+        }
     }
 }
 

@@ -117,6 +117,9 @@ impl Witness for Lines {
         for (n, note) in notes.into_iter().filter(|(n, _)| *n > 0) {
             line.extend(["  ".to_owned(), n.to_string(), format!(" {note}")]);
         }
+        if let Some(why) = account.undone.values().next() {
+            line.extend([": ", why]);
+        }
         print(&line);
     }
 

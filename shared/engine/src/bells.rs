@@ -1,0 +1,59 @@
+//! The bells that a batch rings: which items are to be looked at, on whose behalf, and because of which records.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use derive::{
+    effect::{Bell, Find},
+    refresh::Look,
+};
+use keys::key::Key;
+
+/// An item to look at, and the positions of the records that rang.
+#[derive(Clone, Debug)]
+pub(crate) struct Rung {
+    /// The item, and on whose behalf.
+    pub(crate) look: Look,
+    /// Positions of the records.
+    pub(crate) causes: BTreeSet<usize>,
+}
+
+/// The bells of a batch, merged by item.
+#[derive(Debug, Default)]
+pub(crate) struct Bells {
+    /// Items to look at.
+    pub(crate) rung: BTreeMap<Key, Rung>,
+    /// Items to find first, with the derivations that are concerned and the positions of the records.
+    pub(crate) finds: BTreeMap<Find, (BTreeSet<usize>, BTreeSet<usize>)>,
+}
+
+impl Bells {
+    /// Adds a bell that a record rings on behalf of a derivation.
+    pub(crate) fn ring(&mut self, bell: Bell, derivation: usize, position: usize) {
+        self.add(bell.item, bell.entity, bell.named, &BTreeSet::from([derivation]), &BTreeSet::from([position]));
+    }
+
+    /// Adds a search that a record asks for.
+    pub(crate) fn find(&mut self, find: Find, derivation: usize, position: usize) {
+        let (derivations, causes) = self.finds.entry(find).or_default();
+        derivations.insert(derivation);
+        causes.insert(position);
+    }
+
+    /// Adds an item, on behalf of these derivations and because of these records.
+    pub(crate) fn add(
+        &mut self,
+        item: Key,
+        entity: String,
+        named: Vec<Key>,
+        derivations: &BTreeSet<usize>,
+        causes: &BTreeSet<usize>,
+    ) {
+        let rung = self.rung.entry(item.clone()).or_insert_with(|| Rung {
+            look: Look { item, entity, derivations: BTreeSet::new(), named: BTreeSet::new() },
+            causes: BTreeSet::new(),
+        });
+        rung.look.named.extend(named);
+        rung.look.derivations.extend(derivations);
+        rung.causes.extend(causes);
+    }
+}
