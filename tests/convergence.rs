@@ -70,7 +70,7 @@ impl Run {
         let mut chance = Chance::new(seed);
         let schema = Arc::new(catalogue::schema());
         let catalogue = Arc::new(catalogue::catalogue(&schema).unwrap());
-        let percent = *chance.one_of(&[0, 5, 12]).unwrap();
+        let percent = *chance.one_of(&[0, 6, 15]).unwrap();
         let store = Faulty::new(schema.layout.clone(), chance.next(), percent);
         let mut function = |families: &&[Family]| {
             Function::new((&schema, &catalogue), families.to_vec(), &store, chance.between(1, 3))
@@ -147,7 +147,7 @@ impl Run {
         if let Some(other) = other {
             self.commit(second, &other, other_end.as_ref())?;
         }
-        if self.chance.percent(10) {
+        if self.chance.percent(5) {
             self.store.land_one().await;
         }
         self.take();

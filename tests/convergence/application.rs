@@ -34,12 +34,14 @@ pub(crate) struct Application {
     chance: Chance,
     read_before: Vec<Item>,
     untyped: BTreeSet<Key>,
+    /// The item that it made last.
+    newest: Option<Key>,
 }
 
 impl Application {
     /// An application on a table.
     pub(crate) fn new(schema: Arc<Schema>, seed: u64) -> Self {
-        Self { schema, chance: Chance::new(seed), read_before: Vec::new(), untyped: BTreeSet::new() }
+        Self { schema, chance: Chance::new(seed), read_before: Vec::new(), untyped: BTreeSet::new(), newest: None }
     }
 
     /// Keys of items that it left without a type that is known, at some time.
@@ -69,6 +71,7 @@ impl Application {
     /// Puts a new item, over whatever is there.
     async fn make(&mut self, table: &MemoryStore) {
         let item = self.new_item(|definition| !definition.derived);
+        self.newest = self.schema.layout.key(&item);
         put(table, &self.schema, item).await;
     }
 
@@ -94,8 +97,12 @@ impl Application {
         act(table, key, Action::Update { set, remove: BTreeSet::new(), add: [].into() }).await;
     }
 
+    /// Deletes an item, often one that is looked at just now since it is new.
     async fn remove(&mut self, table: &MemoryStore) {
-        if let Some((key, _)) = self.any(table, |definition| !definition.derived) {
+        let newest = self.newest.take().filter(|_| self.chance.percent(50));
+        if let Some(newest) = newest {
+            act(table, newest, Action::Delete).await;
+        } else if let Some((key, _)) = self.any(table, |definition| !definition.derived) {
             act(table, key, Action::Delete).await;
         }
     }

@@ -142,7 +142,7 @@ impl Store for Faulty {
 
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {
         self.others_run().await;
-        match self.fault(&[Fault::NotDone, Fault::AnswerLost, Fault::DoneLate]) {
+        match self.fault(&[Fault::NotDone, Fault::AnswerLost, Fault::DoneLate, Fault::DoneLate]) {
             Fault::None | Fault::Busy => return self.memory().write(write).await,
             Fault::NotDone => {}
             Fault::AnswerLost => drop(self.memory().write(write).await),

@@ -36,6 +36,22 @@ async fn an_old_record_in_the_batch_does_not_speak_for_the_item_as_it_is() {
 }
 
 #[tokio::test]
+async fn a_rename_that_misses_an_item_reaches_it_when_the_way_there_is_made_again() {
+    let mut bed = Bed::new();
+    let user = bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
+    let follow = bed.put("Follow", &FOLLOW, &[]).await;
+    bed.settle().await;
+    bed.delete(&Key::new("USER#bob", "FOLLOWER#ann")).await;
+    let deleted = bed.records();
+    bed.set(&user, "Name", "Robert").await;
+    bed.settle().await;
+    assert_eq!(bed.shown(&follow, "FolloweeName"), "Bob", "the rename finds it through the Follower");
+    bed.handle(&deleted).await;
+    bed.settle().await;
+    assert_eq!(bed.shown(&follow, "FolloweeName"), "Robert");
+}
+
+#[tokio::test]
 async fn a_record_that_does_not_decode_is_parked_and_its_neighbours_are_applied() {
     let mut bed = Bed::new();
     for id in ["ann", "bob", "cleo"] {

@@ -1,7 +1,7 @@
 //! The refresh: how an item is looked at.
 //!
 //! From a [look](Look), what the item holds and what its sources hold, to a [verdict](Verdict): it is in step, or one
-//! write brings it there. The engine fetches what a [step](step) asks for until the verdict is there.
+//! write brings it there. The engine fetches what a [`step`] asks for until the verdict is there.
 //!
 //! Why it is right under repeats and reordering: a verdict depends on what was read, never on the change that rang the
 //! bell. A write that was decided on something old makes a record when it lands; that record rings the item's own

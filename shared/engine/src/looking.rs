@@ -4,7 +4,7 @@
 //! is reported as not done and comes again.
 //!
 //! Cheap where nothing is to be done: sources are read once a batch, in batches, and an item's own record may show that
-//! it is in step ([`own_image`](crate::own_image)). Before a write the item itself is read, consistently. A write whose
+//! it is in step (module `own_image`). Before a write the item itself is read, consistently. A write whose
 //! guard fails met another writer: the item is looked at once more.
 
 use std::collections::{BTreeMap, BTreeSet};

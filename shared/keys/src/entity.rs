@@ -176,7 +176,7 @@ pub trait EntityKey: Sized {
     fn from_fields(fields: &Fields) -> Option<Self>;
 }
 
-/// A typed item. Implemented by [`entity!`](crate::entity).
+/// A typed item. Implemented by [`entity!`](macro@crate::entity).
 pub trait Entity: Serialize + DeserializeOwned {
     /// Text of the type attribute.
     const NAME: &'static str;
