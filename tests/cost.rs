@@ -108,8 +108,8 @@ async fn check(given: &[&str], action: &str, wanted: Expect) {
     bed.settle().await;
     bed.put(action);
     let (units, n_records) = bed.settle().await;
-    let mut lines: Vec<String> = units.iter().map(|(part, units)| format!("{units:>4} {part}\n")).collect();
-    lines.push(format!("{:>4} in all, {} stream records of ours\n", units.values().sum::<f64>(), n_records - 1));
+    let mut lines: Vec<String> = units.iter().map(|(part, units)| format!("{part}: {units}\n")).collect();
+    lines.push(format!("in all {}, and {} stream records of ours\n", units.values().sum::<f64>(), n_records - 1));
     wanted.assert_eq(&lines.concat());
 }
 
@@ -123,14 +123,14 @@ async fn a_follow() {
         &[ANN, BOB],
         "USER#ann / FOLLOWS#bob : Follow",
         expect![[r#"
-               1 followee-name
-               2 follower-count
-               1 follower-count-display
-               1 follower-mirror + follower-name
-               2 following-count
-               1 following-count-display
-               2 receipt
-              10 in all, 6 stream records of ours
+            followee-name: 1
+            follower-count: 2
+            follower-count-display: 1
+            follower-mirror + follower-name: 1
+            following-count: 2
+            following-count-display: 1
+            receipt: 2
+            in all 10, and 6 stream records of ours
         "#]],
     )
     .await;
@@ -142,11 +142,11 @@ async fn a_like() {
         &[ANN, BOB, POST],
         "USER#ann / LIKE#POST#p : Like GSI1PK=POST#p GSI1SK=LIKE#USER#ann",
         expect![[r#"
-           2 like-count
-           1 like-count-display
-           2 receipt
-           5 in all, 2 stream records of ours
-    "#]],
+            like-count: 2
+            like-count-display: 1
+            receipt: 2
+            in all 5, and 2 stream records of ours
+        "#]],
     )
     .await;
 }
@@ -158,12 +158,12 @@ async fn a_comment() {
         &[ANN, BOB, POST],
         comment,
         expect![[r#"
-           1 comment-author
-           2 comment-count
-           1 comment-count-display
-           2 receipt
-           6 in all, 3 stream records of ours
-    "#]],
+            comment-author: 1
+            comment-count: 2
+            comment-count-display: 1
+            receipt: 2
+            in all 6, and 3 stream records of ours
+        "#]],
     )
     .await;
 }
@@ -179,9 +179,9 @@ async fn a_rename_of_a_user_with_ten_comments() {
         &given,
         "USER#ann / PROFILE : User Name=Anna Avatar=a.png",
         expect![[r#"
-          10 comment-author
-          10 in all, 10 stream records of ours
-    "#]],
+            comment-author: 10
+            in all 10, and 10 stream records of ours
+        "#]],
     )
     .await;
 }

@@ -52,7 +52,7 @@ fn text(handled: &Handled) -> String {
         format!("{} changes, {} echoes, {} ignored", account.n_changes, account.n_echoes, account.n_ignored),
     ];
     let (main, ledger): (Vec<_>, Vec<_>) = account.commits.iter().partition(|commit| commit.table == Table::Main);
-    lines.push(format!("{} receipts", ledger.len()));
+    lines.push(format!("{} writes on the ledger", ledger.len()));
     let mut writes: Vec<String> =
         main.iter().map(|commit| format!("{} for {}", commit.key, commit.derivations.join(", "))).collect();
     writes.sort();
@@ -69,7 +69,7 @@ fn inserts_count_and_are_mirrored() {
         &expect![[r#"
             3 records
             3 changes, 0 echoes, 0 ignored
-            3 receipts
+            3 writes on the ledger
             POST#p-1842 / METADATA#COUNT#comment-count#00 for comment-count
             POST#p-1842 / METADATA#COUNT#like-count#03 for like-count
             USER#ada / FOLLOWER#grace for follower-mirror
@@ -86,7 +86,7 @@ fn a_rename_and_a_publication_are_changes() {
         &expect![[r#"
             2 records
             2 changes, 0 echoes, 0 ignored
-            1 receipts
+            1 writes on the ledger
             POST#p-1842 / METADATA for post-detail, post-author
             USER#ada / PROFILE#COUNT#post-count#00 for post-count
         "#]],
@@ -98,12 +98,12 @@ fn a_removed_follow_is_taken_off_both_counts() {
     check(
         "remove.json",
         &expect![[r#"
-        1 records
-        1 changes, 0 echoes, 0 ignored
-        1 receipts
-        USER#ada / PROFILE#COUNT#follower-count#06 for follower-count
-        USER#grace / PROFILE#COUNT#following-count#00 for following-count
-    "#]],
+            1 records
+            1 changes, 0 echoes, 0 ignored
+            1 writes on the ledger
+            USER#ada / PROFILE#COUNT#follower-count#06 for follower-count
+            USER#grace / PROFILE#COUNT#following-count#00 for following-count
+        "#]],
     );
 }
 
@@ -112,10 +112,10 @@ fn a_view_that_the_platform_removes_lowers_nothing() {
     check(
         "ttl-removal.json",
         &expect![[r#"
-        1 records
-        1 changes, 0 echoes, 0 ignored
-        0 receipts
-    "#]],
+            1 records
+            1 changes, 0 echoes, 0 ignored
+            0 writes on the ledger
+        "#]],
     );
 }
 
@@ -124,10 +124,10 @@ fn a_user_with_every_type_of_attribute_is_read() {
     check(
         "binary-and-sets.json",
         &expect![[r#"
-        1 records
-        1 changes, 0 echoes, 0 ignored
-        0 receipts
-    "#]],
+            1 records
+            1 changes, 0 echoes, 0 ignored
+            0 writes on the ledger
+        "#]],
     );
 }
 
@@ -138,7 +138,7 @@ fn records_without_keys_or_images_are_parked_and_the_good_one_is_applied() {
         &expect![[r#"
             3 records
             1 changes, 0 echoes, 0 ignored
-            1 receipts
+            5 writes on the ledger
             USER#ada / PROFILE#COUNT#following-count#00 for following-count
             USER#grace / FOLLOWER#ada for follower-mirror
             USER#grace / PROFILE#COUNT#follower-count#03 for follower-count
@@ -155,13 +155,13 @@ fn a_record_that_does_not_decode_is_parked_and_its_neighbours_are_applied() {
     check(
         "undecodable.json",
         &expect![[r#"
-        3 records
-        2 changes, 0 echoes, 0 ignored
-        2 receipts
-        POST#p-7 / METADATA#COUNT#like-count#01 for like-count
-        parked d2c530e61cf1e9fd7ce7725806121264: the record does not decode: a value is missing or not of the form of a stream record, at column 15
-        parked d2c530e61cf1e9fd7ce7725806121264: the record does not decode: a value is missing or not of the form of a stream record, at column 15
-    "#]],
+            3 records
+            2 changes, 0 echoes, 0 ignored
+            4 writes on the ledger
+            POST#p-7 / METADATA#COUNT#like-count#01 for like-count
+            parked d2c530e61cf1e9fd7ce7725806121264: the record does not decode: a value is missing or not of the form of a stream record, at column 15
+            parked d2c530e61cf1e9fd7ce7725806121264: the record does not decode: a value is missing or not of the form of a stream record, at column 15
+        "#]],
     );
 }
 
@@ -172,7 +172,7 @@ fn items_of_no_known_type_are_ignored() {
         &expect![[r#"
             4 records
             2 changes, 0 echoes, 2 ignored
-            2 receipts
+            2 writes on the ledger
             USER#ada / FOLLOWER#grace for follower-mirror
             USER#ada / FOLLOWER#linus for follower-mirror
             USER#ada / PROFILE#COUNT#follower-count#02 for follower-count
@@ -189,7 +189,7 @@ fn a_windows_event_is_a_batch_like_any_other() {
         &expect![[r#"
             2 records
             2 changes, 0 echoes, 0 ignored
-            2 receipts
+            2 writes on the ledger
             USER#ada / FOLLOWER#grace for follower-mirror
             USER#ada / FOLLOWER#linus for follower-mirror
             USER#ada / PROFILE#COUNT#follower-count#00 for follower-count
