@@ -19,6 +19,8 @@ mod chance;
 mod delivery;
 #[path = "convergence/faulty.rs"]
 mod faulty;
+#[path = "convergence/listing.rs"]
+mod listing;
 #[path = "convergence/manual_clock.rs"]
 mod manual_clock;
 #[path = "convergence/panicking_look.rs"]

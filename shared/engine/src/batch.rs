@@ -12,13 +12,13 @@ use derive::{
     derivation::Family,
     effect::{Add, Effect},
     plan::{Planned, Record, plan},
-    schema::{Schema, Unreadable},
+    schema::Schema,
     write::Table,
 };
 use flate2::Crc;
 use keys::{counter::CounterKey, key::Key};
 use serde_json::value::RawValue;
-use store::{Outcome, Store, TransactOutcome, Units};
+use store::{Store, TransactOutcome, Units};
 
 use crate::{
     account::{Account, Commit, Parked, undone},
@@ -26,7 +26,7 @@ use crate::{
     bells::Bells,
     caught::caught,
     clock::Clock,
-    listing::{ALL_DERIVATIONS, listed},
+    listing::Listing,
     own_image::OwnImages,
     park::Parking,
     record::{EventError, decode, head, records},
@@ -61,7 +61,7 @@ pub(crate) struct Raw<'a>(Vec<&'a RawValue>);
 struct Asked {
     counted: Vec<Counted>,
     bells: Bells,
-    listings: Vec<(usize, String, Key, Option<Unreadable>)>,
+    listings: Vec<Listing>,
 }
 
 impl<S: Store> Engine<S> {
@@ -165,14 +165,13 @@ impl<S: Store> Engine<S> {
                 Effect::Add(add) => amounts.push(self.amount(derivation, add, seed)?),
                 Effect::Look(bell) => asked.bells.ring(bell, derivation, position),
                 Effect::Find(find) => asked.bells.find(find, derivation, position),
-                Effect::List { unreadable } => {
-                    let name = self.catalogue.name(derivation).to_owned();
-                    asked.listings.push((position, name, change.key.clone(), unreadable));
+                Effect::List { .. } => {
+                    asked.listings.push(Listing { position, derivation: Some(derivation), item: change.key.clone() });
                 }
             }
         }
         if planned.misfit.is_some() || planned.mended {
-            asked.listings.push((position, ALL_DERIVATIONS.to_owned(), change.key.clone(), planned.misfit));
+            asked.listings.push(Listing { position, derivation: None, item: change.key.clone() });
         }
         if !amounts.is_empty() {
             asked.counted.push(Counted { position, id: change.id.clone(), amounts });
@@ -188,29 +187,8 @@ impl<S: Store> Engine<S> {
         Ok(Amount { counter, derivation, amount: add.amount })
     }
 
-    /// Lists items that cannot be interpreted, and takes others off the list.
-    async fn list(
-        &self,
-        listings: Vec<(usize, String, Key, Option<Unreadable>)>,
-        patience: Patience<'_>,
-        account: &mut Account,
-    ) {
-        for (position, derivation, item, unreadable) in listings {
-            if let Some(unreadable) = &unreadable {
-                account.n_unreadable += 1;
-                tracing::warn!(%derivation, %item, %unreadable, "the item counts as absent until it is readable");
-            }
-            let write = listed(&self.schema.layout, &derivation, &item, unreadable.as_ref(), self.clock.now_ms());
-            match patience.call(|| self.store.write(&write)).await {
-                Ok(Outcome::Done { units }) => account.commits.push(self.bookkeeping(&write.key, units, position)),
-                Ok(Outcome::GuardFailed) => {}
-                Err(error) => undone(account, [position], &describe(&error)),
-            }
-        }
-    }
-
     /// A write in the ledger's table, for the account.
-    fn bookkeeping(&self, key: &Key, units: Units, position: usize) -> Commit {
+    pub(crate) fn bookkeeping(&self, key: &Key, units: Units, position: usize) -> Commit {
         Commit {
             key: key.clone(),
             table: Table::Ledger,

@@ -20,8 +20,8 @@ pub(crate) struct Rung {
 /// The bells of a batch, merged by item.
 #[derive(Debug, Default)]
 pub(crate) struct Bells {
-    /// Items to look at.
-    pub(crate) rung: BTreeMap<Key, Rung>,
+    /// Items to look at, each as of one entity: a change of type may ring both.
+    pub(crate) rung: BTreeMap<(Key, String), Rung>,
     /// Items to find first, with the derivations that are concerned and the positions of the records.
     pub(crate) finds: BTreeMap<Find, (BTreeSet<usize>, BTreeSet<usize>)>,
 }
@@ -48,7 +48,7 @@ impl Bells {
         derivations: &BTreeSet<usize>,
         causes: &BTreeSet<usize>,
     ) {
-        let rung = self.rung.entry(item.clone()).or_insert_with(|| Rung {
+        let rung = self.rung.entry((item.clone(), entity.clone())).or_insert_with(|| Rung {
             look: Look { item, entity, derivations: BTreeSet::new(), named: BTreeSet::new() },
             causes: BTreeSet::new(),
         });
