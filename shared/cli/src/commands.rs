@@ -10,6 +10,10 @@ use crate::{
     exit::Ended,
 };
 
+/// What the commands log where `RUST_LOG` does not say: what the embedded database and the search for credentials warn
+/// of is told as the command's own error.
+const LOG_FILTER: &str = "warn,dynoxide=error,aws_config=error";
+
 /// Runs a command.
 pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     match args.command {

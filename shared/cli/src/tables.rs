@@ -14,6 +14,9 @@ use engine::ledger::EXPIRES_AT;
 use keys::layout::Layout;
 use runtime::config::Config;
 
+/// What stands for the endpoint where the real AWS is used.
+pub(crate) const AWS: &str = "AWS";
+
 /// A table that is not there.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no table {table} at {endpoint}: name another with {option}, or make it first")]
@@ -77,6 +80,9 @@ async fn describe(client: &Client, table: &str, endpoint: &str) -> anyhow::Resul
         }
         Err(error) if matches!(error, SdkError::DispatchFailure(_) | SdkError::TimeoutError(_)) => {
             tracing::debug!(cause = %DisplayErrorContext(&error), "no answer");
+            if endpoint == AWS {
+                bail!("AWS cannot be asked: give credentials and a region, by the AWS environment or its files")
+            }
             bail!("nothing answers at {endpoint}: is a DynamoDB running there?")
         }
         Err(error) => {

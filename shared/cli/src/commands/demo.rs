@@ -17,7 +17,7 @@ use runtime::{
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::verify::as_text;
+use super::{LOG_FILTER, verify::as_text};
 use crate::{
     args::Demo,
     book::{Book, Bookkeeper},
@@ -75,7 +75,7 @@ struct Lag {
 
 /// Runs the demonstration.
 pub(crate) async fn run(args: &Demo) -> anyhow::Result<Ended> {
-    logging::readable("warn,dynoxide=error");
+    logging::readable(LOG_FILTER);
     let (stop, stopped) = watch::channel(false);
     let embedded = match args.endpoint {
         None => Some(Embedded::start(0, None, stopped).await?),

@@ -11,6 +11,7 @@ use runtime::{
 use stream::progress::{Invocation, Outcome};
 use tokio::sync::watch;
 
+use super::LOG_FILTER;
 use crate::{
     args::{DEFAULT_TABLE, Dev, ledger_table},
     connection::Clients,
@@ -22,7 +23,7 @@ use crate::{
 
 /// Runs the service until a signal stops it.
 pub(crate) async fn run(args: &Dev) -> anyhow::Result<Ended> {
-    logging::readable("warn,dynoxide=error");
+    logging::readable(LOG_FILTER);
     let (stop, stopped) = watch::channel(false);
     let embedded = match args.endpoint {
         None => Some(Embedded::start(args.port, args.data.as_deref(), stopped).await?),

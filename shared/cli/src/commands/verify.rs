@@ -11,6 +11,7 @@ use runtime::{
 };
 use serde_json::json;
 
+use super::LOG_FILTER;
 use crate::{
     args::{Verify, ledger_table},
     connection::Clients,
@@ -20,10 +21,10 @@ use crate::{
 
 /// Compares the whole table, and prints the findings.
 pub(crate) async fn run(args: &Verify) -> anyhow::Result<Ended> {
-    logging::readable("warn,dynoxide=error");
+    logging::readable(LOG_FILTER);
     let connection = &args.connection;
     let (clients, endpoint) = if connection.aws {
-        (Clients::aws(connection.region.as_deref()).await, "AWS")
+        (Clients::aws(connection.region.as_deref()).await, tables::AWS)
     } else {
         let region = connection.region.as_deref().unwrap_or("us-east-1");
         (Clients::at(&connection.endpoint, region).await, connection.endpoint.as_str())
