@@ -91,7 +91,7 @@ pub(crate) async fn run(args: &Demo) -> anyhow::Result<Ended> {
     if args.json {
         print(&serde_json::to_string(&shown)?);
     } else {
-        print(&text(&shown));
+        print(&text(&shown, args.rate));
         if shown.findings > 0 {
             print(&as_text(&verified));
         }
@@ -183,12 +183,16 @@ fn progress(args: &Demo) -> ProgressBar {
     ProgressBar::new(u64::from(args.writes)).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-fn text(shown: &Shown) -> String {
+fn text(shown: &Shown, rate: Option<u32>) -> String {
     let Shown { seed, writes, changes, echoes, derived_writes, wcu, lag_ms, parked, findings, elapsed_ms, .. } = shown;
+    let paced = match rate {
+        Some(_) => "",
+        None => ", behind an application that writes as fast as it can (--rate 200 paces it)",
+    };
     let mut lines = vec![
         format!("{writes} writes of an application (seed {seed}), in {elapsed_ms} ms"),
         format!("  {changes} changes and {echoes} echoes in the stream, {derived_writes} derived writes"),
-        format!("  lag p50 {} ms, p99 {} ms, max {} ms", lag_ms.p50, lag_ms.p99, lag_ms.max),
+        format!("  lag p50 {} ms, p99 {} ms, max {} ms{paced}", lag_ms.p50, lag_ms.p99, lag_ms.max),
         format!(
             "  write units: {} the application's, {} derived, {} derived a change, by derivation:",
             wcu.ground, wcu.derived, wcu.per_change
