@@ -54,8 +54,8 @@ impl Bed {
         self.store.put_raw(Table::Main, item).unwrap();
     }
 
-    /// Delivers each record alone, until there are no more: write units by part, and how many records we made.
-    async fn settle(&mut self) -> (BTreeMap<String, f64>, usize) {
+    /// Delivers batches of so many records, until there are no more: write units by part, and how many records we made.
+    async fn settle(&mut self, batch_size: usize) -> (BTreeMap<String, f64>, usize) {
         let mut units = BTreeMap::new();
         let n_before = self.n_records;
         loop {
@@ -63,9 +63,13 @@ impl Bed {
             if records.is_empty() {
                 return (units, self.n_records - n_before);
             }
-            for (key, old, new) in records {
-                self.n_records += 1;
-                let event = json!({ "Records": [self.record(&key, old.as_ref(), new.as_ref())] }).to_string();
+            for batch in records.chunks(batch_size) {
+                let mut batch_records = Vec::new();
+                for (key, old, new) in batch {
+                    self.n_records += 1;
+                    batch_records.push(self.record(key, old.as_ref(), new.as_ref()));
+                }
+                let event = json!({ "Records": batch_records }).to_string();
                 for function in &self.functions {
                     let handled = function.handle(&event, SystemClock.now_ms() + 60_000).await.unwrap();
                     assert!(handled.failed_from.is_none() && handled.account.parked.is_empty());
@@ -105,9 +109,9 @@ async fn check(given: &[&str], action: &str, wanted: Expect) {
     for item in given {
         bed.put(item);
     }
-    bed.settle().await;
+    bed.settle(1).await;
     bed.put(action);
-    let (units, n_records) = bed.settle().await;
+    let (units, n_records) = bed.settle(1).await;
     let mut lines: Vec<String> = units.iter().map(|(part, units)| format!("{part}: {units}\n")).collect();
     lines.push(format!("in all {}, and {} stream records of ours\n", units.values().sum::<f64>(), n_records - 1));
     wanted.assert_eq(&lines.concat());
@@ -184,4 +188,28 @@ async fn a_rename_of_a_user_with_ten_comments() {
         "#]],
     )
     .await;
+}
+
+/// The derived write units of 25 actions in one batch, each one's part.
+async fn each_of_25(given: &[&str], action: impl Fn(usize) -> String) -> f64 {
+    let mut bed = Bed::new();
+    for item in given {
+        bed.put(item);
+    }
+    for n in 0..25 {
+        bed.put(&format!("USER#u{n} / PROFILE : User Name=U{n}"));
+    }
+    bed.settle(100).await;
+    for n in 0..25 {
+        bed.put(&action(n));
+    }
+    bed.settle(100).await.0.values().sum::<f64>() / 25.0
+}
+
+#[tokio::test]
+async fn actions_that_come_together_share_counter_and_display() {
+    let follow = each_of_25(&[BOB], |n| format!("USER#u{n} / FOLLOWS#bob : Follow")).await;
+    let like = each_of_25(&[BOB, POST], |n| format!("USER#u{n} / LIKE#POST#p : Like")).await;
+    let comment = each_of_25(&[BOB, POST], |n| format!("POST#p / COMMENT#2024#c{n} : Comment UserId=u{n}")).await;
+    assert_eq!(format!("{follow} {like} {comment}"), "7.12 2.12 3.12");
 }

@@ -548,3 +548,37 @@ fn items_of_captured_records_have_the_keys_that_their_entities_make() {
     }
     assert_eq!(known.into_iter().collect::<Vec<_>>(), ["Comment", "Follow", "Like", "Post", "User", "View"]);
 }
+
+#[test]
+fn a_change_is_typed_by_its_entity_and_a_change_of_type_removes_and_inserts() {
+    use keys::change::Change;
+
+    let layout = entities::table::layout();
+    let item = |entity: &str, name: &str| {
+        let text = |text: &str| serde_dynamo::AttributeValue::S(text.to_owned());
+        keys::item::Item::from([
+            ("PK".to_owned(), text("GROUP#g")),
+            ("SK".to_owned(), text("METADATA")),
+            ("EntityType".to_owned(), text(entity)),
+            ("Name".to_owned(), text(name)),
+        ])
+    };
+    let group = |name: &str| entities::groups::Group {
+        key: entities::groups::GroupKey { group_id: "g".into() },
+        name: Some(name.to_owned()),
+        ..entities::groups::Group::default()
+    };
+    let typed = |old: Option<&keys::item::Item>, new: Option<&keys::item::Item>| {
+        Change::<entities::groups::Group>::from_images(&layout, old, new).unwrap()
+    };
+    let (one, other, foreign) = (item("Group", "One"), item("Group", "Other"), item("Gadget", "One"));
+    assert_eq!(typed(None, Some(&one)), Some(Change::Inserted(group("One"))));
+    assert_eq!(typed(Some(&one), Some(&other)), Some(Change::Modified { old: group("One"), new: group("Other") }));
+    assert_eq!(typed(Some(&one), None), Some(Change::Removed(group("One"))));
+    assert_eq!(typed(Some(&one), Some(&foreign)), Some(Change::Removed(group("One"))));
+    assert_eq!(typed(Some(&foreign), Some(&one)), Some(Change::Inserted(group("One"))));
+    assert_eq!(typed(Some(&foreign), None), None);
+    let mut misfit = one.clone();
+    misfit.insert("SK".to_owned(), serde_dynamo::AttributeValue::S("ELSEWHERE".to_owned()));
+    assert!(Change::<entities::groups::Group>::from_images(&layout, None, Some(&misfit)).is_err());
+}

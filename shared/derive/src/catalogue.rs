@@ -5,10 +5,11 @@
 
 use std::collections::BTreeSet;
 
+use keys::counter::COUNTER;
+
 use crate::{
     change::Sight,
     derivation::{Derivation, Family, Part, PartOf, Refresh},
-    kinds::count::COUNTER,
     schema::Schema,
 };
 

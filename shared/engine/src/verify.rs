@@ -9,14 +9,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use derive::{
     catalogue::Catalogue,
     derivation::{Derived, Items},
-    kinds::count::COUNTER,
     refresh::{owned, sums},
     schema::{Schema, Seen, Unreadable},
     value::whole_number,
     whole::{Whole, derive},
     write::{Table, Wanted},
 };
-use keys::{counter::CounterKey, counter::VALUE, item::Item, key::Key};
+use keys::{
+    counter::{COUNTER, CounterKey, VALUE},
+    item::Item,
+    key::Key,
+};
 use serde::Serialize;
 use serde_dynamo::AttributeValue;
 use store::{Store, StoreError};

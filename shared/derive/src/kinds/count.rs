@@ -16,7 +16,7 @@
 
 use std::collections::BTreeMap;
 
-use keys::{counter, key::Key};
+use keys::key::Key;
 
 use crate::{
     change::Sight,
@@ -117,9 +117,6 @@ impl Kind for Count {
         counts.into_iter().map(|(target, value)| Derived::Count { target, value, at_least }).collect()
     }
 }
-
-/// Entity of the items that hold counts.
-pub const COUNTER: &str = counter::COUNTER;
 
 #[cfg(test)]
 mod tests {

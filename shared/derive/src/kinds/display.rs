@@ -9,13 +9,16 @@
 //! *Example*: the counter `USER#bob / PROFILE#COUNT#follower-count#03` goes from 4 to 5. Look at `USER#bob / PROFILE`:
 //! its shards add up to 12, `FollowerCount` is 11, so it becomes 12.
 
-use keys::{counter::CounterKey, key::Key};
+use keys::{
+    counter::{COUNTER, CounterKey},
+    key::Key,
+};
 
 use crate::{
     change::{Sight, attribute_differs},
     derivation::{Counts, Derived, Family, Items, Kind, Part, Reach, Refresh},
     effect::{Bell, Effect},
-    kinds::{count::COUNTER, declares, entity},
+    kinds::{declares, entity},
     refresh::{Computed, Source, Sources, Target, display_value},
     schema::{Image, Schema, Unreadable},
     value::same,
