@@ -14,6 +14,9 @@ pub struct Change {
     pub id: String,
     /// Sequence number: the order within a shard, and what a partial response names.
     pub sequence_number: String,
+    /// When the write was made, in milliseconds since the epoch, rounded down to the second or to the minute; `None`
+    /// where the record does not say.
+    pub created_ms: Option<u64>,
     /// Key of the item.
     pub key: Key,
     /// The item before and after.

@@ -215,7 +215,7 @@ pub(crate) fn modified(old: &str, new: &str) -> Change {
 }
 
 fn change(key: Key, images: Images) -> Change {
-    Change { id: "event-1".into(), sequence_number: "1".into(), key, images }
+    Change { id: "event-1".into(), sequence_number: "1".into(), created_ms: None, key, images }
 }
 
 /// What a change asks of all derivations of a kind, a line an effect.

@@ -52,6 +52,8 @@ struct StreamRecord {
     new_image: Option<Item>,
     old_image: Option<Item>,
     sequence_number: String,
+    /// In seconds since the epoch.
+    approximate_creation_date_time: Option<f64>,
 }
 
 /// The raw records of an event.
@@ -85,7 +87,13 @@ pub fn decode(layout: &Layout, record: &RawValue) -> Result<Change, RecordError>
         }
         _ => return Err(error("the event name is none of INSERT, MODIFY and REMOVE")),
     };
-    Ok(Change { id: record.event_id, sequence_number: stream_record.sequence_number, key, images })
+    let created_ms = stream_record.approximate_creation_date_time.map(milliseconds);
+    Ok(Change { id: record.event_id, sequence_number: stream_record.sequence_number, created_ms, key, images })
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates; no time is negative")]
+fn milliseconds(seconds: f64) -> u64 {
+    (seconds * 1000.0) as u64
 }
 
 /// What can be told of a record, whether it decodes or not.
