@@ -217,7 +217,7 @@ impl<S: Store> Bed<S> {
 
     /// All items of a query, and on how many pages they came.
     pub(crate) async fn query_all(&self, query: &Query) -> (Vec<Item>, usize) {
-        self.pages(async |after| self.store.query(query, after).await).await
+        self.pages(async |after| self.store.query(Table::Main, query, after).await).await
     }
 
     /// All items of a table, and on how many pages they came.

@@ -71,7 +71,7 @@ pub(crate) fn in_ledger(write: Write) -> Write {
 }
 
 pub(crate) fn unchanged(attribute: &str, value: Option<AttributeValue>) -> Guard {
-    Guard::Unchanged { attribute: attribute.to_owned(), value }
+    Guard::Unmoved { attribute: attribute.to_owned(), value }
 }
 
 fn write(key: &Key, action: Action) -> Write {

@@ -92,7 +92,7 @@ pub(crate) async fn a_refused_write_in_a_transaction_is_named<S: Store>(bed: Bed
 
 pub(crate) async fn an_unknown_index_is_refused<S: Store>(bed: Bed<S>) {
     let query = Query { index: Some("GSI9".to_owned()), pk: "a".to_owned(), sk_prefix: String::new() };
-    let error = bed.store.query(&query, None).await.unwrap_err();
+    let error = bed.store.query(Table::Main, &query, None).await.unwrap_err();
     bed.same(&error.is_retry(), &false, &error);
     let missing = bed.store.get(Table::Main, &[Key::new("a", "")]).await.unwrap_err();
     bed.same(&missing.is_retry(), &false, &missing);

@@ -131,9 +131,9 @@ impl Store for Faulty {
         self.memory().get(table, keys).await
     }
 
-    async fn query(&self, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
+    async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
         self.read("Query").await?;
-        self.memory().query(query, after).await
+        self.memory().query(table, query, after).await
     }
 
     async fn scan(&self, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {

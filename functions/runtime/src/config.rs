@@ -1,14 +1,25 @@
 //! Configuration of a function, from its environment.
 
-use std::{env, time::Duration};
+use std::{env, str::FromStr, time::Duration};
 
 use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
+use engine::{brake::Limits, ledger::LedgerKind};
 
 /// Name of the variable that holds the application's table. Stable.
 pub const TABLE_NAME: &str = "TABLE_NAME";
 
 /// Name of the variable that holds the ledger's table. Stable.
 pub const LEDGER_TABLE_NAME: &str = "LEDGER_TABLE_NAME";
+
+/// Name of the variable that says which ledger: `receipts`, also where it is not set, or `checkpoint`. Stable.
+pub const LEDGER: &str = "LEDGER";
+
+/// Name of the variable that says how much of a batch may be unreadable before nothing of it is applied, in percent.
+/// Stable.
+pub const UNREADABLE_PERCENT_MAX: &str = "UNREADABLE_PERCENT_MAX";
+
+/// Name of the variable that says how long such a batch is held, in hours. Stable.
+pub const UNREADABLE_HOLD_HOURS: &str = "UNREADABLE_HOLD_HOURS";
 
 /// Longest wait for one answer, in seconds: short against an invocation, so that there is time to send again.
 const ANSWER_S_MAX: u64 = 5;
@@ -23,6 +34,10 @@ pub struct Config {
     pub table: String,
     /// Name of the ledger's table.
     pub ledger_table: String,
+    /// Which ledger.
+    pub ledger: LedgerKind,
+    /// When a batch is held since much of it cannot be read.
+    pub limits: Limits,
 }
 
 /// A function that cannot start.
@@ -36,9 +51,25 @@ pub enum ConfigError {
         /// What it names.
         meaning: &'static str,
     },
+    /// A variable has a value that means nothing.
+    #[error("the environment variable {name} is {value:?}: set it to {wanted}")]
+    Invalid {
+        /// The variable.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// What it may be.
+        wanted: &'static str,
+    },
 }
 
 impl Config {
+    /// These tables, with everything else as it is where nothing is said.
+    #[must_use]
+    pub fn of(table: String, ledger_table: String) -> Self {
+        Self { table, ledger_table, ledger: LedgerKind::Receipts, limits: Limits::default() }
+    }
+
     /// The configuration in the environment.
     ///
     /// # Errors
@@ -52,12 +83,37 @@ impl Config {
         let get = |name, meaning| {
             variable(name).filter(|value| !value.is_empty()).ok_or(ConfigError::Missing { name, meaning })
         };
-        Ok(Self {
-            table: get(TABLE_NAME, "the application's table")?,
-            ledger_table: get(LEDGER_TABLE_NAME, "the ledger's table")?,
-        })
+        let (table, ledger_table) =
+            (get(TABLE_NAME, "the application's table")?, get(LEDGER_TABLE_NAME, "the ledger's table")?);
+        let mut config = Self::of(table, ledger_table);
+        if let Some(ledger) = parsed(&variable, LEDGER, "receipts or checkpoint")? {
+            config.ledger = ledger;
+        }
+        if let Some(percent) = parsed(&variable, UNREADABLE_PERCENT_MAX, "a whole number of percent")? {
+            config.limits.unreadable_percent_max = percent;
+        }
+        if let Some(hours) = parsed::<u32>(&variable, UNREADABLE_HOLD_HOURS, "a whole number of hours")? {
+            config.limits.unreadable_hold_ms = u64::from(hours) * MS_AN_HOUR;
+        }
+        Ok(config)
     }
 }
+
+/// The value of a variable that need not be set.
+fn parsed<T: FromStr>(
+    variable: impl Fn(&str) -> Option<String>,
+    name: &'static str,
+    wanted: &'static str,
+) -> Result<Option<T>, ConfigError> {
+    let Some(value) = variable(name).filter(|value| !value.is_empty()) else { return Ok(None) };
+    match value.parse() {
+        Ok(parsed) => Ok(Some(parsed)),
+        Err(_) => Err(ConfigError::Invalid { name, value, wanted }),
+    }
+}
+
+/// Milliseconds of an hour.
+const MS_AN_HOUR: u64 = 3_600_000;
 
 /// The SDK's configuration from the standard AWS environment, with time-outs that leave time to send again.
 pub async fn sdk_config() -> SdkConfig {
@@ -81,6 +137,28 @@ mod tests {
         let error = Config::from_variables(|name| (name == TABLE_NAME).then(|| "t".to_owned())).unwrap_err();
         let text = "the environment variable LEDGER_TABLE_NAME is not set: set it to the name of the ledger's table";
         assert_eq!(error.to_string(), text);
+    }
+
+    fn with(name: &'static str, value: &'static str) -> Result<Config, ConfigError> {
+        Config::from_variables(|asked| match asked {
+            TABLE_NAME | LEDGER_TABLE_NAME => Some("t".to_owned()),
+            _ => (asked == name).then(|| value.to_owned()),
+        })
+    }
+
+    #[test]
+    fn the_ledger_is_one_of_receipts_where_nothing_is_said() {
+        assert_eq!(with(LEDGER, "").unwrap().ledger, LedgerKind::Receipts);
+        assert_eq!(with(LEDGER, "checkpoint").unwrap().ledger, LedgerKind::Checkpoint);
+        let error = with(LEDGER, "offsets").unwrap_err().to_string();
+        assert_eq!(error, "the environment variable LEDGER is \"offsets\": set it to receipts or checkpoint");
+    }
+
+    #[test]
+    fn limits_are_read_in_percent_and_hours() {
+        assert_eq!(with(UNREADABLE_PERCENT_MAX, "100").unwrap().limits.unreadable_percent_max, 100);
+        assert_eq!(with(UNREADABLE_HOLD_HOURS, "2").unwrap().limits.unreadable_hold_ms, 7_200_000);
+        assert!(with(UNREADABLE_HOLD_HOURS, "-1").is_err());
     }
 
     #[test]

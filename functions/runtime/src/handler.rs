@@ -11,6 +11,7 @@ use derive::{
 use engine::{
     batch::{Engine, Handled},
     clock::SystemClock,
+    ledger::settings::{SettingsError, claim},
 };
 use serde_json::json;
 use store::{
@@ -75,15 +76,37 @@ pub fn dynamo(client: aws_sdk_dynamodb::Client, schema: &Schema, config: &Config
 ///
 /// # Errors
 ///
-/// [`CatalogueError`] when schema and catalogue do not fit each other.
-pub fn engine<S: Store>(function: Function, store: S) -> Result<Engine<S>, CatalogueError> {
+/// [`StartError`] when schema and catalogue do not fit each other, or the ledger is of another kind than configured.
+pub async fn engine<S: Store>(function: Function, config: &Config, store: S) -> Result<Engine<S>, StartError> {
     let (schema, catalogue) = shipped()?;
-    Ok(Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock)))
+    // A function that counts nothing has no use for the ledger's kind.
+    if function.families().contains(&Family::Additive) {
+        claim(&store, &schema.layout, config.ledger).await?;
+    }
+    let engine = Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock));
+    Ok(engine.with_ledger(config.ledger).with_limits(config.limits))
 }
 
-/// The response that Lambda is given: the lowest record that is not done, from which the batch comes again.
+/// A function that cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Schema and catalogue do not fit each other.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// The ledger cannot be used as it is configured.
+    #[error(transparent)]
+    Ledger(#[from] SettingsError),
+}
+
+/// The response that Lambda is given: the lowest record that is not done, from which the batch comes again, and the
+/// state of the tumbling window where there is one, without which the invocation would count as failed.
 #[must_use]
 pub fn response(handled: &Handled) -> serde_json::Value {
     let failures: Vec<_> = handled.failed_from.iter().map(|number| json!({ "itemIdentifier": number })).collect();
-    json!({ "batchItemFailures": failures })
+    let mut response = json!({ "batchItemFailures": failures });
+    if let (Some(state), Some(fields)) = (&handled.state, response.as_object_mut()) {
+        let state = serde_json::from_str(state).unwrap_or_else(|_| json!({}));
+        fields.insert("state".to_owned(), state);
+    }
+    response
 }

@@ -27,7 +27,7 @@ pub async fn run(function: Function) -> Result<(), Error> {
     let config = Config::from_env()?;
     let client = aws_sdk_dynamodb::Client::new(&sdk_config().await);
     let (schema, _) = crate::handler::shipped()?;
-    let engine = Arc::new(engine(function, dynamo(client, &schema, &config))?);
+    let engine = Arc::new(engine(function, &config, dynamo(client, &schema, &config)).await?);
     lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| {
         let engine = Arc::clone(&engine);
         Box::pin(async move { handle(&engine, function, event).await })
@@ -56,6 +56,7 @@ async fn handle<S: Store>(
         write_units = account.commits.iter().fold(0.0, |sum, commit| sum + commit.units),
         retries = account.n_retries,
         parked = account.parked.len(),
+        refused = account.refused.len(),
         failed_from = handled.failed_from,
         cause = account.undone.values().next(),
         "handled a batch"

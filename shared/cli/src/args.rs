@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+use clap::{
+    Args as Group, Parser, Subcommand, ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use engine::ledger::LedgerKind;
 
 use crate::exit::Usage;
 
@@ -52,6 +56,9 @@ pub(crate) struct Demo {
     /// Uses the DynamoDB at this URL, such as DynamoDB Local, with tables of its own, instead of an embedded one.
     #[arg(long, value_name = "URL")]
     pub(crate) endpoint: Option<String>,
+    /// How it is known which changes are in already: `receipts` or `checkpoint`.
+    #[arg(long, value_name = "KIND", default_value_t = LedgerKind::Receipts, value_parser = ledger_kind())]
+    pub(crate) ledger: LedgerKind,
     /// Which readers the stream has.
     #[arg(long, value_enum, default_value_t = Readers::Two)]
     pub(crate) readers: Readers,
@@ -72,8 +79,8 @@ pub(crate) struct Dev {
     /// The ledger's table; the table's name with `-ledger` where it is not given.
     #[arg(long, value_name = "NAME")]
     pub(crate) ledger_table: Option<String>,
-    /// How it is known which changes are in already.
-    #[arg(long, value_enum, default_value_t = LedgerKind::Receipts)]
+    /// How it is known which changes are in already: `receipts` or `checkpoint`. A ledger's table stays with the first.
+    #[arg(long, value_name = "KIND", default_value_t = LedgerKind::Receipts, value_parser = ledger_kind())]
     pub(crate) ledger: LedgerKind,
     /// Folder that keeps the embedded database, so that a start goes on where the last stop was.
     #[arg(long, value_name = "DIR")]
@@ -143,11 +150,8 @@ fn http_url(text: &str) -> Result<String, String> {
 /// Name of the application's table where none is given.
 pub(crate) const DEFAULT_TABLE: &str = "ripple";
 
-/// Which ledger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LedgerKind {
-    /// One small item per change.
-    Receipts,
+fn ledger_kind() -> impl TypedValueParser<Value = LedgerKind> {
+    PossibleValuesParser::new(["receipts", "checkpoint"]).try_map(|text| text.parse::<LedgerKind>())
 }
 
 /// How many functions read the stream.

@@ -11,6 +11,7 @@ use derive::{catalogue::Catalogue, schema::Schema};
 use engine::{
     batch::{Engine, Handled},
     clock::{Clock as _, SystemClock},
+    ledger::LedgerKind,
 };
 use futures::future::BoxFuture;
 use runtime::handler::{Function, response};
@@ -53,6 +54,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) streams: aws_sdk_dynamodbstreams::Client,
     pub(crate) stream_arn: String,
     pub(crate) readers: Readers,
+    pub(crate) ledger: LedgerKind,
     /// Where functions are invoked that do not run in this process.
     pub(crate) functions: Option<&'a str>,
     /// Where failure records are kept.
@@ -175,7 +177,8 @@ fn invoked(plan: &Plan<'_>, function: Function, witness: &Arc<dyn Witness>) -> A
         function.families(),
         Arc::clone(&plan.store),
         Arc::new(SystemClock),
-    );
+    )
+    .with_ledger(plan.ledger);
     Arc::new(InProcess { engine, function, witness: Arc::clone(witness) })
 }
 

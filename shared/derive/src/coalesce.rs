@@ -22,6 +22,8 @@ pub struct Counted {
     pub position: usize,
     /// Id of the event.
     pub id: String,
+    /// Sequence number of its record.
+    pub sequence_number: String,
     /// What it adds.
     pub amounts: Vec<Amount>,
 }
@@ -37,16 +39,36 @@ pub struct Amount {
     pub amount: i64,
 }
 
-/// Cuts a batch into chunks of at most 100 actions, of which each change costs one and each counter one.
+/// What proves, in the transaction of a chunk, that its changes are in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// An action for each change.
+    EachChange,
+    /// One action for all of them.
+    EachChunk,
+}
+
+impl Proof {
+    /// Actions that it takes for so many changes.
+    #[must_use]
+    pub fn n_actions(self, n_changes: usize) -> usize {
+        match self {
+            Self::EachChange => n_changes,
+            Self::EachChunk => 1,
+        }
+    }
+}
+
+/// Cuts a batch into chunks of at most 100 actions: those of the proof, and one for each counter.
 #[must_use]
-pub fn chunks(changes: Vec<Counted>) -> Vec<Vec<Counted>> {
+pub fn chunks(changes: Vec<Counted>, proof: Proof) -> Vec<Vec<Counted>> {
     let mut chunks = Vec::new();
     let mut chunk: Vec<Counted> = Vec::new();
     let mut counters: BTreeSet<Key> = BTreeSet::new();
     for change in changes {
         let more: BTreeSet<Key> = change.amounts.iter().map(|amount| amount.counter.clone()).collect();
         let n_counters = counters.union(&more).count();
-        if !chunk.is_empty() && chunk.len() + 1 + n_counters > TRANSACT_ACTIONS_MAX {
+        if !chunk.is_empty() && proof.n_actions(chunk.len() + 1) + n_counters > TRANSACT_ACTIONS_MAX {
             chunks.push(std::mem::take(&mut chunk));
             counters.clear();
         }
@@ -87,12 +109,13 @@ mod tests {
 
     fn counted(position: usize, counters: &[&str]) -> Counted {
         let amount = |counter: &&str| Amount { counter: Key::new(*counter, "C"), derivation: 0, amount: 1 };
-        Counted { position, id: position.to_string(), amounts: counters.iter().map(amount).collect() }
+        let id = position.to_string();
+        Counted { position, id: id.clone(), sequence_number: id, amounts: counters.iter().map(amount).collect() }
     }
 
     #[test]
     fn a_chunk_holds_99_changes_of_one_counter() {
-        let chunks = chunks((0..100).map(|at| counted(at, &["a"])).collect());
+        let chunks = chunks((0..100).map(|at| counted(at, &["a"])).collect(), Proof::EachChange);
         assert_eq!(chunks.iter().map(Vec::len).collect::<Vec<_>>(), [99, 1]);
     }
 
@@ -100,13 +123,23 @@ mod tests {
     fn a_chunk_holds_50_changes_of_50_counters() {
         let names: Vec<String> = (0..100).map(|at| at.to_string()).collect();
         let changes = names.iter().enumerate().map(|(at, name)| counted(at, &[name.as_str()])).collect();
-        assert_eq!(chunks(changes).iter().map(Vec::len).collect::<Vec<_>>(), [50, 50]);
+        assert_eq!(chunks(changes, Proof::EachChange).iter().map(Vec::len).collect::<Vec<_>>(), [50, 50]);
+    }
+
+    #[test]
+    fn a_chunk_with_one_proof_holds_any_number_of_changes_of_99_counters() {
+        let chunks = chunks((0..1_000).map(|at| counted(at, &["a"])).collect(), Proof::EachChunk);
+        assert_eq!(chunks.iter().map(Vec::len).collect::<Vec<_>>(), [1_000]);
+        let names: Vec<String> = (0..100).map(|at| at.to_string()).collect();
+        let changes = names.iter().enumerate().map(|(at, name)| counted(at, &[name.as_str()])).collect();
+        assert_eq!(super::chunks(changes, Proof::EachChunk).iter().map(Vec::len).collect::<Vec<_>>(), [99, 1]);
     }
 
     #[test]
     fn chunks_follow_stream_order_and_lose_nothing() {
         let changes: Vec<Counted> = (0..250).map(|at| counted(at, &["a", ["b", "c", "d"][at % 3]])).collect();
-        let positions: Vec<usize> = chunks(changes).into_iter().flatten().map(|change| change.position).collect();
+        let positions: Vec<usize> =
+            chunks(changes, Proof::EachChange).into_iter().flatten().map(|change| change.position).collect();
         assert_eq!(positions, (0..250).collect::<Vec<_>>());
     }
 

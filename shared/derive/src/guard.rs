@@ -1,7 +1,7 @@
 //! Every condition that the service ever sends.
 //!
 //! No condition text is written anywhere else. Each variant says which anomaly it prevents; one that prevents none
-//! does not belong here.
+//! does not belong here: the simulation takes out one after the other, and must fail each time.
 
 use std::collections::BTreeMap;
 
@@ -20,16 +20,32 @@ pub enum Guard {
     /// On a partial update. Without it an update that lands after the item's removal makes a torso: an item that
     /// holds a copied name and nothing else.
     Exists,
-    /// An attribute still holds what was read.
+    /// The change is still parked.
     ///
-    /// On the removal of a mirror that keeps the list of its claims. Without it a removal that was decided before a
-    /// new source claimed the mirror takes that source's mirror away, until its own bell brings it back.
-    Unchanged {
-        /// The attribute.
+    /// On its deletion when it is redriven. Without it two redrives of one change, or one whose answer was lost, apply
+    /// it twice.
+    StillParked,
+    /// The checkpoint still stands where it was read.
+    ///
+    /// On every move of a checkpoint. Without it an invocation that timed out and still runs, or a call of it that
+    /// lands late, applies its changes beside the one that took over.
+    Unmoved {
+        /// The attribute that holds the position.
         attribute: String,
-        /// What was read; `None` when the item did not have it.
+        /// The position that was read; `None` when there was no checkpoint.
         value: Option<AttributeValue>,
     },
+}
+
+/// What a guard asks of the item, as any store can judge it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Asks<'a> {
+    /// There is none.
+    Absent,
+    /// There is one.
+    Present,
+    /// An attribute has this value; with `None`, there is no such attribute, or no item.
+    Equal(&'a str, Option<&'a AttributeValue>),
 }
 
 /// A guard in DynamoDB's language.
@@ -44,6 +60,30 @@ pub struct Condition {
 }
 
 impl Guard {
+    /// Names of all variants, as [`name`](Self::name) gives them.
+    pub const NAMES: [&'static str; 4] = ["Absent", "Exists", "StillParked", "Unmoved"];
+
+    /// The variant's name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Absent => "Absent",
+            Self::Exists => "Exists",
+            Self::StillParked => "StillParked",
+            Self::Unmoved { .. } => "Unmoved",
+        }
+    }
+
+    /// What it asks of the item.
+    #[must_use]
+    pub fn asks(&self) -> Asks<'_> {
+        match self {
+            Self::Absent => Asks::Absent,
+            Self::Exists | Self::StillParked => Asks::Present,
+            Self::Unmoved { attribute, value } => Asks::Equal(attribute, value.as_ref()),
+        }
+    }
+
     /// The guard as a condition on an item of a table of this layout.
     ///
     /// Placeholders start with `#g` and `:g`, which no other expression uses.
@@ -54,11 +94,11 @@ impl Guard {
             names: BTreeMap::from([("#g".to_owned(), attribute.to_owned())]),
             values: value.map(|value| (":g".to_owned(), value.clone())).into_iter().collect(),
         };
-        match self {
-            Self::Absent => condition("attribute_not_exists(#g)", &layout.pk, None),
-            Self::Exists => condition("attribute_exists(#g)", &layout.pk, None),
-            Self::Unchanged { attribute, value: None } => condition("attribute_not_exists(#g)", attribute, None),
-            Self::Unchanged { attribute, value: Some(value) } => condition("#g = :g", attribute, Some(value)),
+        match self.asks() {
+            Asks::Absent => condition("attribute_not_exists(#g)", &layout.pk, None),
+            Asks::Present => condition("attribute_exists(#g)", &layout.pk, None),
+            Asks::Equal(attribute, None) => condition("attribute_not_exists(#g)", attribute, None),
+            Asks::Equal(attribute, Some(value)) => condition("#g = :g", attribute, Some(value)),
         }
     }
 }

@@ -6,6 +6,8 @@ use derive::write::{Action, Table, Write};
 use keys::{item::Item, key::Key};
 use store::{Units, size::item_bytes};
 
+use crate::recount::Target;
+
 /// What happened in one invocation.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
@@ -29,6 +31,8 @@ pub struct Account {
     pub commits: Vec<Commit>,
     /// Changes that were parked.
     pub parked: Vec<Parked>,
+    /// Changes that were refused, since the ledger cannot tell whether they are in.
+    pub refused: Vec<Refused>,
     /// Positions of records that are not done, with the reason.
     pub undone: BTreeMap<usize, String>,
 }
@@ -59,6 +63,19 @@ pub struct Parked {
     pub id: String,
     /// Why.
     pub cause: String,
+}
+
+/// A change that was refused. The counts that it was about are listed for a recount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Position of the record.
+    pub position: usize,
+    /// Id of the event.
+    pub id: String,
+    /// Why.
+    pub why: String,
+    /// What it would have added to; empty where the record cannot be read.
+    pub targets: Vec<Target>,
 }
 
 /// Marks records as not done.

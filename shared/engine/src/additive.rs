@@ -1,174 +1,221 @@
-//! Applying additive effects: chunks of a batch, each one transaction with the ledger.
+//! Applying additive effects: chunks of a batch, each one transaction with the ledger's proofs.
 //!
 //! *Keeps true*: each change counts once, whatever is delivered again, cancelled, throttled or lost on the way.
-//! A chunk whose transaction is cancelled is sent again without the changes that are in already; one that DynamoDB
+//! A chunk whose transaction is cancelled is sent again without the changes that are in already; one that `DynamoDB`
 //! refuses is cut in two until the change at fault stands alone, which is then parked.
+//!
+//! A change that is older than the ledger's horizon is refused before anything is sent.
 
 use std::collections::{BTreeSet, VecDeque};
 
-use derive::{
-    coalesce::{Counted, chunks, counter_writes},
-    derivation::Family,
-    write::{Transaction, Write},
-};
-use store::{Reason, Store, StoreError, TransactOutcome, Units};
+use derive::{coalesce::Counted, write::Table};
+use keys::key::Key;
+use store::{Store, StoreError};
 
 use crate::{
-    account::{Account, Commit, apportioned, undone},
-    backoff::{Patience, Tries, describe},
-    batch::{Engine, Raw},
-    ledger::receipts::receipt,
+    account::{Account, undone},
+    admission::Entry,
+    backoff::{Tries, describe},
+    batch::{Batch, Engine},
+    ledger::Ledger,
+    protocol::ProtocolStep,
 };
 
+/// The ledger while a batch is applied.
+pub(crate) struct Session<'a> {
+    pub(crate) ledger: Box<dyn Ledger + 'a>,
+    /// Was it read where it stands?
+    is_read: bool,
+    /// Why nothing more may go in, where changes must go in in order and one could not.
+    stopped: Option<String>,
+}
+
 /// A part of a batch that is sent as one transaction.
-struct Chunk {
-    changes: Vec<Counted>,
+pub(crate) struct Chunk {
+    pub(crate) changes: Vec<Counted>,
+    /// Why its only change cannot be applied, and is parked.
+    pub(crate) failed: Option<String>,
     tries: Tries,
-    /// Why it was not done the last time; then it waits before it is sent again, behind those that need not.
+    /// Why it was not done the last time; then it waits before it is sent again.
     again: Option<String>,
 }
 
 /// How sending a chunk ended.
-enum Sent {
+pub(crate) enum Sent {
     Done,
-    /// These are in already; the others are still to be sent.
-    Without(BTreeSet<usize>),
-    /// Another writer holds the counters at these positions of the transaction, or they are throttled.
-    Busy(BTreeSet<usize>),
+    /// A proof's guard failed: some of the changes may be in already.
+    Proven,
+    /// Another writer holds these counters, or they are throttled; none where it is the ledger that is busy.
+    Busy(BTreeSet<Key>),
     Refused(String),
     Unanswered(StoreError),
+}
+
+impl<'a> Session<'a> {
+    /// A ledger of which nothing is known yet.
+    pub(crate) fn new(ledger: Box<dyn Ledger + 'a>) -> Self {
+        Self { ledger, is_read: false, stopped: None }
+    }
+
+    /// One change could not go in: where order matters, none behind it may.
+    fn stop(&mut self, why: String) {
+        if self.ledger.is_ordered() {
+            self.stopped.get_or_insert(why);
+        }
+    }
+}
+
+impl Chunk {
+    /// A chunk of changes to apply.
+    pub(crate) fn new(changes: Vec<Counted>) -> Self {
+        Self { changes, failed: None, tries: Tries::default(), again: None }
+    }
+
+    /// A change to park.
+    pub(crate) fn parking(change: Counted, cause: String) -> Self {
+        Self { failed: Some(cause), ..Self::new(vec![change]) }
+    }
+
+    fn positions(&self) -> impl Iterator<Item = usize> {
+        self.changes.iter().map(|change| change.position)
+    }
 }
 
 impl<S: Store> Engine<S> {
     /// Applies what a batch adds.
     pub(crate) async fn add(
         &self,
-        changes: Vec<Counted>,
-        raw: &Raw<'_>,
-        patience: Patience<'_>,
+        entries: Vec<Entry>,
+        session: &mut Session<'_>,
+        batch: &Batch<'_>,
         account: &mut Account,
     ) {
-        let chunk = |changes| Chunk { changes, tries: Tries::default(), again: None };
-        let mut waiting: VecDeque<Chunk> = chunks(changes).into_iter().map(chunk).collect();
+        if entries.is_empty() {
+            return;
+        }
+        if let Err(why) = self.read_standing(session, batch).await {
+            undone(account, entries.iter().map(|entry| entry.change.position), &why);
+            return session.stop(why);
+        }
+        let entries = self.admitted(entries, session.ledger.as_ref(), batch, account).await;
+        let mut waiting = self.cut(entries, session.ledger.as_ref());
         while let Some(mut next) = waiting.pop_front() {
-            if let Some(why) = next.again.take()
-                && !patience.wait(&mut next.tries).await
-            {
-                undone(account, next.changes.iter().map(|change| change.position), &why);
+            if let Some(why) = self.must_stop(&mut next, session, batch).await {
+                undone(account, next.positions(), &why);
+                session.stop(why);
                 continue;
             }
-            if patience.is_over() {
-                undone(account, next.changes.iter().map(|change| change.position), "no time is left for it");
-                continue;
-            }
-            match self.send(&next.changes, account).await {
-                Sent::Done => {}
-                Sent::Without(known) => {
-                    account.n_duplicates += known.len();
-                    next.changes.retain(|change| !known.contains(&change.position));
+            match self.send(&next, session, batch, account).await {
+                Sent::Done => session.ledger.passed(&next.changes),
+                Sent::Proven => {
+                    next.again = self.without_known(&mut next.changes, session, batch, account).await.err();
                     if !next.changes.is_empty() {
                         waiting.push_front(next);
                     }
                 }
                 Sent::Busy(counters) => {
                     account.n_retries += 1;
-                    let (busy, free) = self.parted(next.changes, &counters);
-                    waiting.extend((!free.is_empty()).then(|| chunk(free)));
-                    waiting.push_back(Chunk { changes: busy, again: Some("its counter is busy".to_owned()), ..next });
+                    self.make_way(next, &counters, session, &mut waiting);
                 }
                 Sent::Unanswered(error) => {
                     account.n_retries += 1;
-                    waiting.push_back(Chunk { again: Some(describe(&error)), ..next });
+                    next.again = Some(describe(&error));
+                    self.put_back(next, session, &mut waiting);
                 }
                 Sent::Refused(cause) => match next.changes.as_slice() {
-                    [only] => self.park(only.position, &cause, Family::Additive, raw, patience, account).await,
+                    [only] if next.failed.is_some() => {
+                        let why = format!("parking it is refused: {cause}");
+                        undone(account, [only.position], &why);
+                        session.stop(why);
+                    }
+                    [only] => waiting.push_front(Chunk::parking(only.clone(), cause)),
                     several => {
                         let (front, back) = several.split_at(several.len() / 2);
-                        waiting.push_front(chunk(back.to_vec()));
-                        waiting.push_front(chunk(front.to_vec()));
+                        waiting.push_front(Chunk::new(back.to_vec()));
+                        waiting.push_front(Chunk::new(front.to_vec()));
                     }
                 },
             }
         }
     }
 
-    /// Parts the changes that touch these counters from the others, so that a contended counter holds up no other.
-    fn parted(&self, changes: Vec<Counted>, counters: &BTreeSet<usize>) -> (Vec<Counted>, Vec<Counted>) {
-        let writes = counter_writes(&self.schema, &changes);
-        let n_receipts = changes.len();
-        let busy: BTreeSet<_> = counters
-            .iter()
-            .filter_map(|at| writes.get(at.checked_sub(n_receipts)?))
-            .map(|(write, _)| &write.key)
-            .collect();
-        if busy.is_empty() {
-            return (changes, Vec::new());
+    /// Reads the ledger where it stands, unless that is known.
+    pub(crate) async fn read_standing(&self, session: &mut Session<'_>, batch: &Batch<'_>) -> Result<(), String> {
+        if session.is_read {
+            return Ok(());
         }
-        changes.iter().cloned().partition(|change| change.amounts.iter().any(|amount| busy.contains(&amount.counter)))
+        if let Some(key) = session.ledger.standing() {
+            let keys = [key.clone()];
+            let items = batch.patience.call(|| self.store.get(Table::Ledger, &keys)).await;
+            let items = items.map_err(|error| describe(&error))?;
+            session.ledger.stands(items.first().map(|(_, item)| item));
+        }
+        session.is_read = true;
+        Ok(())
     }
 
-    async fn send(&self, changes: &[Counted], account: &mut Account) -> Sent {
-        let now_ms = self.clock.now_ms();
-        let receipts = changes.iter().map(|change| receipt(&self.schema.layout, &change.id, now_ms));
-        let counters = counter_writes(&self.schema, changes);
-        let writes: Vec<Write> = receipts.chain(counters.iter().map(|(write, _)| write.clone())).collect();
-        let transaction = match Transaction::new(writes) {
-            Ok(transaction) => transaction,
-            Err(error) => return Sent::Refused(error.to_string()),
-        };
-        match self.store.transact(&transaction).await {
-            Ok(TransactOutcome::Done { units }) => {
-                let units = apportioned(&transaction.writes().iter().collect::<Vec<_>>(), &units);
-                self.commit(changes, &counters, transaction.writes(), &units, account);
-                Sent::Done
-            }
-            Ok(TransactOutcome::Cancelled { reasons }) => cancelled(changes, &reasons),
-            Err(error) if error.is_retry() => Sent::Unanswered(error),
-            Err(error) => Sent::Refused(describe(&error)),
+    /// Why a chunk cannot be sent any more. Waits first where it was not done before.
+    async fn must_stop(&self, chunk: &mut Chunk, session: &Session<'_>, batch: &Batch<'_>) -> Option<String> {
+        let stopped = session.stopped.as_ref().filter(|_| self.takes(ProtocolStep::NobodyOvertakes));
+        if let Some(why) = stopped {
+            return Some(why.clone());
         }
+        if let Some(why) = chunk.again.take()
+            && !batch.patience.wait(&mut chunk.tries).await
+        {
+            return Some(why);
+        }
+        batch.patience.is_over().then(|| "no time is left for it".to_owned())
     }
 
-    fn commit(
+    /// Drops the changes that are in; an error where it is not known of any.
+    async fn without_known(
         &self,
-        changes: &[Counted],
-        counters: &[(Write, usize)],
-        writes: &[Write],
-        units: &[Units],
+        changes: &mut Vec<Counted>,
+        session: &mut Session<'_>,
+        batch: &Batch<'_>,
         account: &mut Account,
-    ) {
-        let at_ms = self.clock.now_ms();
-        for (at, (write, units)) in writes.iter().zip(units).enumerate() {
-            let counter = at.checked_sub(changes.len()).and_then(|at| counters.get(at));
-            let touches = |change: &&Counted| change.amounts.iter().any(|amount| amount.counter == write.key);
-            let causes: BTreeSet<usize> = match (counter, changes.get(at)) {
-                (None, Some(change)) => BTreeSet::from([change.position]),
-                _ => changes.iter().filter(touches).map(|change| change.position).collect(),
-            };
-            account.commits.push(Commit {
-                key: write.key.clone(),
-                table: write.table,
-                at_ms,
-                units: *units,
-                derivations: counter.map(|(_, at)| self.catalogue.name(*at).to_owned()).into_iter().collect(),
-                causes,
-            });
+    ) -> Result<(), String> {
+        if session.ledger.standing().is_some() && !self.takes(ProtocolStep::ReadAgain) {
+            changes.clear();
+            return Ok(());
+        }
+        session.is_read = false;
+        self.read_standing(session, batch).await?;
+        let n_before = changes.len();
+        changes.retain(|change| !session.ledger.has(change));
+        account.n_duplicates += n_before - changes.len();
+        if changes.len() == n_before { Err("the ledger is busy".to_owned()) } else { Ok(()) }
+    }
+
+    /// Puts a chunk back that must wait: behind all others where the order is free.
+    fn put_back(&self, chunk: Chunk, session: &Session<'_>, waiting: &mut VecDeque<Chunk>) {
+        if session.ledger.is_ordered() && self.takes(ProtocolStep::NobodyOvertakes) {
+            waiting.push_front(chunk);
+        } else {
+            waiting.push_back(chunk);
         }
     }
-}
 
-/// Reads the reasons by position: first the receipts, one a change, then the counters.
-fn cancelled(changes: &[Counted], reasons: &[Reason]) -> Sent {
-    let known = changes.iter().zip(reasons).filter(|(_, reason)| **reason == Reason::GuardFailed);
-    let known: BTreeSet<usize> = known.map(|(change, _)| change.position).collect();
-    if !known.is_empty() {
-        return Sent::Without(known);
+    /// Puts a chunk back that met other writers, so that these hold up as few as may be: where the order is free, the
+    /// changes that touch a busy counter go behind all others; else the chunk is cut before the first of them.
+    fn make_way(&self, chunk: Chunk, counters: &BTreeSet<Key>, session: &Session<'_>, waiting: &mut VecDeque<Chunk>) {
+        let touches = |change: &Counted| change.amounts.iter().any(|amount| counters.contains(&amount.counter));
+        let Chunk { changes, failed, tries, .. } = chunk;
+        let again = Some("its counter is busy".to_owned());
+        let (free, busy): (Vec<_>, Vec<_>) = if counters.is_empty() {
+            (Vec::new(), changes)
+        } else if session.ledger.is_ordered() {
+            let n_free = changes.iter().take_while(|change| !touches(change)).count();
+            let mut free = changes;
+            let busy = free.split_off(n_free);
+            (free, busy)
+        } else {
+            changes.into_iter().partition(|change| !touches(change))
+        };
+        self.put_back(Chunk { changes: busy, failed, tries, again }, session, waiting);
+        if !free.is_empty() {
+            waiting.push_front(Chunk::new(free));
+        }
     }
-    let rejected = reasons.iter().find_map(|reason| match reason {
-        Reason::Rejected(why) => Some(why.clone()),
-        _ => None,
-    });
-    if let Some(why) = rejected {
-        return Sent::Refused(why);
-    }
-    Sent::Busy(reasons.iter().enumerate().filter(|(_, reason)| **reason == Reason::Busy).map(|(at, _)| at).collect())
 }

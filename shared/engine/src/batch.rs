@@ -1,35 +1,28 @@
 //! Handling a batch: from the text of an event to the response that Lambda is given.
 //!
-//! *Keeps true*: every record of a batch is done, parked, or at or behind the record that the response names. A record
-//! that cannot be handled stops nobody.
+//! *Keeps true*: every record of a batch is done, parked, refused, or at or behind the record that the response names.
+//! A record that cannot be handled stops nobody.
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use derive::{
-    catalogue::Catalogue,
-    change::Change,
-    coalesce::{Amount, Counted},
-    derivation::Family,
-    effect::{Add, Effect},
-    plan::{Planned, Record, plan},
-    schema::Schema,
-    write::Table,
-};
-use flate2::Crc;
-use keys::{counter::CounterKey, key::Key};
+use derive::{catalogue::Catalogue, change::Change, derivation::Family, schema::Schema, write::Table};
+use keys::key::Key;
 use serde_json::value::RawValue;
-use store::{Store, TransactOutcome, Units};
+use store::{Store, Units};
 
 use crate::{
-    account::{Account, Commit, Parked, undone},
-    backoff::{Patience, describe},
-    bells::Bells,
-    caught::caught,
+    account::{Account, Commit},
+    additive::Session,
+    attempts::{Attempt, DIED},
+    backoff::Patience,
+    brake::Limits,
     clock::Clock,
-    listing::Listing,
+    event::{Event, EventError, Lane},
+    ledger::{Ledger, LedgerKind, checkpoint::Checkpoint, receipts::Receipts},
     own_image::OwnImages,
-    park::Parking,
-    record::{EventError, decode, head, records},
+    planning::{Asked, Planning},
+    protocol::ProtocolStep,
+    record::head,
 };
 
 /// Brings derived data in step with the batches that it is given.
@@ -39,6 +32,9 @@ pub struct Engine<S> {
     pub(crate) families: Vec<Family>,
     pub(crate) store: S,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ledger: LedgerKind,
+    pub(crate) limits: Limits,
+    without: Option<ProtocolStep>,
 }
 
 /// A batch that was handled.
@@ -51,21 +47,56 @@ pub struct Handled {
     /// Sequence number of the lowest record that is not done; empty where even that could not be read, which Lambda
     /// takes for the whole batch.
     pub failed_from: Option<String>,
+    /// JSON of the state of the batch's tumbling window, which must be given back; `None` where there was no window.
+    pub state: Option<String>,
 }
 
-/// The records of a batch as they came.
-pub(crate) struct Raw<'a>(Vec<&'a RawValue>);
+/// A batch of which nothing was handled.
+#[derive(Debug, thiserror::Error)]
+pub enum HandleError {
+    /// It is no batch.
+    #[error(transparent)]
+    Event(#[from] EventError),
+    /// The checkpoint ledger cannot tell which shard it is of.
+    #[error(
+        "the event names no shard, which the checkpoint ledger needs: set TumblingWindowInSeconds on the event source \
+         mapping, with ParallelizationFactor 1 and MaximumRetryAttempts -1, or use the ledger of receipts"
+    )]
+    NoShard,
+    /// Much of it cannot be read.
+    #[error(
+        "{n_unreadable} of {n_records} records cannot be read, so nothing is applied; among them {}; mend the \
+         deployment, or raise UNREADABLE_PERCENT_MAX if this is what the data is like", items.join(", ")
+    )]
+    Unreadable {
+        /// How many cannot be read.
+        n_unreadable: usize,
+        /// Of how many.
+        n_records: usize,
+        /// Some of them, by event and item.
+        items: Vec<String>,
+    },
+}
 
-/// What a batch asks for, sorted by how it is applied.
-#[derive(Default)]
-struct Asked {
-    counted: Vec<Counted>,
-    bells: Bells,
-    listings: Vec<Listing>,
+/// A batch while it is handled.
+pub(crate) struct Batch<'a> {
+    /// Its records as they came.
+    pub(crate) records: Vec<&'a RawValue>,
+    /// Where they come from.
+    pub(crate) lane: Lane,
+    /// The time that there is.
+    pub(crate) patience: Patience<'a>,
+}
+
+impl Batch<'_> {
+    /// When its first record's write was made, in milliseconds since the epoch.
+    pub(crate) fn created_ms(&self) -> Option<u64> {
+        self.records.first().and_then(|record| head(record).created_ms)
+    }
 }
 
 impl<S: Store> Engine<S> {
-    /// An engine that runs the derivations of these families.
+    /// An engine that runs the derivations of these families, with a ledger of receipts.
     pub fn new(
         schema: Arc<Schema>,
         catalogue: Arc<Catalogue>,
@@ -73,7 +104,32 @@ impl<S: Store> Engine<S> {
         store: S,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { schema, catalogue, families, store, clock }
+        let (ledger, limits) = (LedgerKind::Receipts, Limits::default());
+        Self { schema, catalogue, families, store, clock, ledger, limits, without: None }
+    }
+
+    /// The same with this kind of ledger.
+    #[must_use]
+    pub fn with_ledger(self, ledger: LedgerKind) -> Self {
+        Self { ledger, ..self }
+    }
+
+    /// The same with these limits.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// The same without a step of the protocol, which breaks the promise: for the test that shows that it does.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without(self, step: Option<ProtocolStep>) -> Self {
+        Self { without: step, ..self }
+    }
+
+    /// Is this step taken?
+    pub(crate) fn takes(&self, step: ProtocolStep) -> bool {
+        self.without != Some(step)
     }
 
     /// The clock that the engine goes by.
@@ -87,104 +143,97 @@ impl<S: Store> Engine<S> {
     ///
     /// # Errors
     ///
-    /// [`EventError`] when the text is no event of stream records. Nothing was handled then.
-    pub async fn handle(&self, event: &str, deadline_ms: u64) -> Result<Handled, EventError> {
-        let raw = Raw(records(event)?);
+    /// [`HandleError`], with nothing applied: it is no event, it lacks its shard, or much of it cannot be read.
+    pub async fn handle(&self, event: &str, deadline_ms: u64) -> Result<Handled, HandleError> {
+        let event = Event::parse(event)?;
         let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
-        let mut account = Account { n_records: raw.0.len(), ..Account::default() };
-        let (changes, failed): (Vec<Option<Change>>, Vec<(usize, String)>) = self.decode_all(&raw);
-        for (position, cause) in failed {
-            self.park_for_all(position, &cause, &raw, patience, &mut account).await;
+        let batch = Batch { records: event.records, lane: event.lane, patience };
+        let mut session = Session::new(self.open(&batch)?);
+        let mut planned = self.plan_all(&batch);
+        self.brake(&planned, &batch)?;
+        let mut account = Account { n_records: batch.records.len(), ..Account::default() };
+        planned.iter().for_each(|planning| planning.count(&mut account));
+        let images = OwnImages::of(planned.iter().map(|planning| planning.change.as_ref()));
+
+        let first = planned.iter().position(Planning::asks).and_then(|_| planned.first()).map(Planning::id);
+        let attempt = match first {
+            Some(id) => self.attempt(&batch, id, &mut account).await,
+            None => Attempt::default(),
+        };
+        if attempt.is_singly() {
+            for at in 0..planned.len() {
+                self.handle_one(&mut planned[at..=at], &attempt, &mut session, &images, &batch, &mut account).await;
+            }
+        } else {
+            let asked = self.sorted(&mut planned, &batch);
+            self.apply(asked, &mut session, &images, &batch, &mut account).await;
         }
-        let asked = self.plan_all(&changes, &raw, patience, &mut account).await;
-        let images = OwnImages::of(&changes);
+        self.end(&attempt, &batch, &mut account).await;
+
+        let state = event.state.map(str::to_owned);
+        let changes = planned.into_iter().map(|planning| planning.change).collect();
+        Ok(Handled { changes, failed_from: self.failed_from(&account, &batch), account, state })
+    }
+
+    /// The ledger, as a batch sees it.
+    pub(crate) fn open<'a>(&'a self, batch: &Batch<'_>) -> Result<Box<dyn Ledger + 'a>, HandleError> {
+        let lane = &batch.lane;
+        match (self.ledger, &lane.shard) {
+            (LedgerKind::Checkpoint, Some(shard)) => Ok(Box::new(Checkpoint::new(lane.stream_arn.as_deref(), shard))),
+            // A function that counts nothing asks the ledger nothing.
+            (LedgerKind::Checkpoint, None) if self.families.contains(&Family::Additive) => Err(HandleError::NoShard),
+            _ => Ok(Box::new(Receipts::new(&self.schema.layout, self.takes(ProtocolStep::ReasonsByPosition)))),
+        }
+    }
+
+    /// Handles one record of a batch that died before.
+    async fn handle_one(
+        &self,
+        planned: &mut [Planning],
+        attempt: &Attempt,
+        session: &mut Session<'_>,
+        images: &OwnImages,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) {
+        let Some(planning) = planned.first_mut().filter(|planning| planning.asks()) else { return };
+        let id = planning.id().to_owned();
+        if attempt.is_deadly(&id) {
+            planning.planned = Err(DIED.to_owned());
+        }
+        self.begin(attempt, &id, batch, account).await;
+        let asked = self.sorted(planned, batch);
+        self.apply(asked, session, images, batch, account).await;
+    }
+
+    /// Applies what records ask for.
+    pub(crate) async fn apply(
+        &self,
+        asked: Asked,
+        session: &mut Session<'_>,
+        images: &OwnImages,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) {
         // Boxed, since a caller's future would otherwise hold all of theirs in place.
-        Box::pin(self.add(asked.counted, &raw, patience, &mut account)).await;
-        Box::pin(self.look(asked.bells, &images, &raw, patience, &mut account)).await;
-        self.list(asked.listings, patience, &mut account).await;
-        let failed_from = account.undone.first_key_value().map(|(position, _)| {
-            let head = raw.0.get(*position).map(|record| head(record)).unwrap_or_default();
+        Box::pin(self.add(asked.entries, session, batch, account)).await;
+        for (position, cause) in asked.failed_looks {
+            self.park(position, &cause, batch, account).await;
+        }
+        Box::pin(self.look(asked.bells, images, batch, account)).await;
+        self.list(asked.listings, batch.patience, account).await;
+    }
+
+    pub(crate) fn failed_from(&self, account: &Account, batch: &Batch<'_>) -> Option<String> {
+        let lowest = if self.takes(ProtocolStep::LowestUndone) {
+            account.undone.first_key_value()
+        } else {
+            account.undone.last_key_value()
+        };
+        lowest.map(|(position, _)| {
+            let head = batch.records.get(*position).map(|record| head(record)).unwrap_or_default();
             head.sequence_number.unwrap_or_default()
-        });
-        Ok(Handled { changes, account, failed_from })
-    }
-
-    fn decode_all(&self, raw: &Raw<'_>) -> (Vec<Option<Change>>, Vec<(usize, String)>) {
-        let (mut changes, mut failed) = (Vec::new(), Vec::new());
-        for (position, record) in raw.0.iter().enumerate() {
-            match decode(&self.schema.layout, record) {
-                Ok(change) => changes.push(Some(change)),
-                Err(error) => {
-                    failed.push((position, error.to_string()));
-                    changes.push(None);
-                }
-            }
-        }
-        (changes, failed)
-    }
-
-    async fn plan_all(
-        &self,
-        changes: &[Option<Change>],
-        raw: &Raw<'_>,
-        patience: Patience<'_>,
-        account: &mut Account,
-    ) -> Asked {
-        // The shard of a sharded counter is the batch's: one batch lands in one shard, and lanes seldom meet.
-        let seed = changes.iter().flatten().next().map_or(0, |change| checksum(&change.id));
-        let mut asked = Asked::default();
-        for (position, change) in changes.iter().enumerate() {
-            let Some(change) = change else { continue };
-            let planning = || plan(&self.schema, &self.catalogue, &self.families, change);
-            let planned = caught("planning it", planning);
-            let sorted = planned.and_then(|planned| self.sort(planned, position, change, seed, account, &mut asked));
-            if let Err(cause) = sorted {
-                self.park_for_all(position, &cause, raw, patience, account).await;
-            }
-        }
-        asked
-    }
-
-    fn sort(
-        &self,
-        planned: Planned,
-        position: usize,
-        change: &Change,
-        seed: u32,
-        account: &mut Account,
-        asked: &mut Asked,
-    ) -> Result<(), String> {
-        match planned.record {
-            Record::Change => account.n_changes += 1,
-            Record::Echo => account.n_echoes += 1,
-            Record::Untyped | Record::Unknown => account.n_ignored += 1,
-        }
-        let mut amounts = Vec::new();
-        for (derivation, effect) in planned.effects {
-            match effect {
-                Effect::Add(add) => amounts.push(self.amount(derivation, add, seed)?),
-                Effect::Look(bell) => asked.bells.ring(bell, derivation, position),
-                Effect::Find(find) => asked.bells.find(find, derivation, position),
-                Effect::List { .. } => {
-                    asked.listings.push(Listing { position, derivation: Some(derivation), item: change.key.clone() });
-                }
-            }
-        }
-        if planned.misfit.is_some() || planned.mended {
-            asked.listings.push(Listing { position, derivation: None, item: change.key.clone() });
-        }
-        if !amounts.is_empty() {
-            asked.counted.push(Counted { position, id: change.id.clone(), amounts });
-        }
-        Ok(())
-    }
-
-    fn amount(&self, derivation: usize, add: Add, seed: u32) -> Result<Amount, String> {
-        let name = self.catalogue.name(derivation).to_owned();
-        let shard = seed % add.n_shards.max(1);
-        let counter = CounterKey { target: add.target, derivation: name, shard }.key();
-        let counter = counter.map_err(|error| error.to_string())?;
-        Ok(Amount { counter, derivation, amount: add.amount })
+        })
     }
 
     /// A write in the ledger's table, for the account.
@@ -198,67 +247,4 @@ impl<S: Store> Engine<S> {
             causes: BTreeSet::from([position]),
         }
     }
-
-    async fn park_for_all(
-        &self,
-        position: usize,
-        cause: &str,
-        raw: &Raw<'_>,
-        patience: Patience<'_>,
-        account: &mut Account,
-    ) {
-        for family in &self.families {
-            self.park(position, cause, *family, raw, patience, account).await;
-        }
-    }
-
-    /// Parks a record, or notes that it is not done.
-    pub(crate) async fn park(
-        &self,
-        position: usize,
-        cause: &str,
-        family: Family,
-        raw: &Raw<'_>,
-        patience: Patience<'_>,
-        account: &mut Account,
-    ) {
-        let Some(record) = raw.0.get(position) else { return };
-        let head = head(record);
-        let parking = Parking { head: &head, record: record.get(), cause, family };
-        let id = parking.id();
-        let transaction = match parking.transaction(&self.schema.layout, self.clock.now_ms()) {
-            Ok(transaction) => transaction,
-            Err(error) => return undone(account, [position], &describe(&error)),
-        };
-        let mut tries = crate::backoff::Tries::default();
-        loop {
-            let outcome = match patience.call(|| self.store.transact(&transaction)).await {
-                Ok(outcome) => outcome,
-                Err(error) => return undone(account, [position], &describe(&error)),
-            };
-            let reasons = match outcome {
-                TransactOutcome::Done { units } => {
-                    for (write, (_, units)) in transaction.writes().iter().zip(units) {
-                        account.commits.push(self.bookkeeping(&write.key, units, position));
-                    }
-                    tracing::error!(event_id = %id, %family, cause, "parked a change that cannot be applied");
-                    account.parked.push(Parked { position, id, cause: cause.to_owned() });
-                    return;
-                }
-                TransactOutcome::Cancelled { reasons } => reasons,
-            };
-            if reasons.contains(&store::Reason::GuardFailed) {
-                return; // It is in, or parked, already.
-            }
-            if !patience.wait(&mut tries).await {
-                return undone(account, [position], "parking it was cancelled by other writers");
-            }
-        }
-    }
-}
-
-fn checksum(text: &str) -> u32 {
-    let mut crc = Crc::new();
-    crc.update(text.as_bytes());
-    crc.sum()
 }

@@ -6,24 +6,41 @@
 //!
 //! A batch goes through these steps:
 //!
-//! 1. [`record`]: records are decoded one by one; one that does not decode stops nobody.
+//! 1. [`event`]: it is cut into raw records. [`record`]: they are decoded one by one; one that does not decode stops
+//!    nobody.
 //! 2. Planning, a record at a time. A panic is caught, here and where an item is looked at.
-//! 3. [`additive`]: effects that must count once go in through the [`ledger`].
-//! 4. [`looking`]: items whose bell rang are looked at, and written where they differ.
-//! 5. [`park`]: what can never be applied is kept, with its cause. [`listing`]: so are items that cannot be read.
-//! 6. The [response](batch::Handled) names the lowest record that is not done.
+//! 3. [`brake`]: when much cannot be read, nothing is applied.
+//! 4. [`additive`]: effects that must count once go in through the [`ledger`].
+//! 5. [`looking`]: items whose bell rang are looked at, and written where they differ.
+//! 6. [`park`]: what can never be applied is kept, with its cause. [`recount`]: what is refused is listed; and
+//!    [`listing`]: so are items that cannot be read.
+//! 7. The [response](batch::Handled) names the lowest record that is not done.
+//!
+//! The named [steps](protocol::ProtocolStep) of the protocol, and the [guards](derive::guard::Guard), say which anomaly each
+//! prevents. For the operator there are [`redrive`], [`replay`] and [`verify`].
 
 pub mod account;
 pub mod additive;
+mod admission;
+mod attempts;
 pub mod backoff;
 pub mod batch;
 mod bells;
+pub mod brake;
 mod caught;
 pub mod clock;
+pub mod event;
 pub mod ledger;
 pub mod listing;
 pub mod looking;
 mod own_image;
+mod parcel;
 pub mod park;
+mod planning;
+pub mod protocol;
 pub mod record;
+pub mod recount;
+pub mod redrive;
+pub mod replay;
+
 pub mod verify;

@@ -97,7 +97,8 @@ pub fn listed(layout: &Layout, derivation: &str, item: &Key, unreadable: Option<
     Write { table: Table::Ledger, key, action, guard: None }
 }
 
-fn sort_key(derivation: &str, item: &Key) -> String {
+/// Sort key under which an item is listed on behalf of a derivation.
+pub(crate) fn sort_key(derivation: &str, item: &Key) -> String {
     let spelled_out = format!("{derivation}#{}#{}", item.pk, item.sk);
     if spelled_out.len() <= SPELLED_OUT_MAX {
         return spelled_out;

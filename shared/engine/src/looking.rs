@@ -10,7 +10,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    derivation::Family,
     effect::Find,
     kinds::copy::through,
     refresh::{Source, Sources, Step, Verdict, step},
@@ -23,10 +22,11 @@ use store::{Outcome, Store};
 use crate::{
     account::{Account, Commit, undone},
     backoff::{GaveUp, Patience, describe},
-    batch::{Engine, Raw},
+    batch::{Batch, Engine},
     bells::{Bells, Rung},
     caught::caught,
     own_image::OwnImages,
+    protocol::ProtocolStep,
 };
 
 /// Items that are looked at together. Bounds memory; a step is then one batched read for all of them.
@@ -41,41 +41,27 @@ const ROUNDS_MAX: usize = 8;
 /// Items as they are held; `None` for one that does not exist.
 type Held = BTreeMap<Key, Option<Item>>;
 
-/// What is needed all along.
-struct Round<'a> {
-    raw: &'a Raw<'a>,
-    patience: Patience<'a>,
-}
-
 impl<S: Store> Engine<S> {
     /// Looks at all items whose bells a batch rang.
-    pub(crate) async fn look(
-        &self,
-        mut bells: Bells,
-        images: &OwnImages,
-        raw: &Raw<'_>,
-        patience: Patience<'_>,
-        account: &mut Account,
-    ) {
-        let round = Round { raw, patience };
-        self.search(&mut bells, &round, account).await;
+    pub(crate) async fn look(&self, mut bells: Bells, images: &OwnImages, batch: &Batch<'_>, account: &mut Account) {
+        self.search(&mut bells, batch, account).await;
         let mut sources = Sources::default();
         let mut rung: Vec<Rung> = bells.rung.into_values().collect();
         while !rung.is_empty() {
             let rest = rung.split_off(rung.len().min(LOOKS_AT_ONCE));
-            if patience.is_over() {
+            if batch.patience.is_over() {
                 undone(account, all_causes(&rung), "no time is left for all that it asks for");
             } else {
-                self.look_at(rung, images, &mut sources, &round, account).await;
+                self.look_at(rung, images, &mut sources, batch, account).await;
             }
             rung = rest;
         }
     }
 
     /// Finds the items that name a changed source.
-    async fn search(&self, bells: &mut Bells, round: &Round<'_>, account: &mut Account) {
+    async fn search(&self, bells: &mut Bells, batch: &Batch<'_>, account: &mut Account) {
         let searches = std::mem::take(&mut bells.finds).into_iter().map(|(find, (derivations, causes))| async move {
-            let found = self.found(&find, round.patience).await;
+            let found = self.found(&find, batch.patience).await;
             (find, derivations, causes, found)
         });
         let mut searches = stream::iter(searches).buffer_unordered(CALLS_AT_ONCE);
@@ -103,7 +89,7 @@ impl<S: Store> Engine<S> {
     async fn pages(&self, query: &Query, patience: Patience<'_>) -> Result<Vec<Item>, GaveUp> {
         let (mut items, mut after) = (Vec::new(), None);
         loop {
-            let page = patience.call(|| self.store.query(query, after.clone())).await?;
+            let page = patience.call(|| self.store.query(Table::Main, query, after.clone())).await?;
             items.extend(page.items);
             after = page.next;
             if after.is_none() {
@@ -117,12 +103,13 @@ impl<S: Store> Engine<S> {
         rung: Vec<Rung>,
         images: &OwnImages,
         sources: &mut Sources,
-        round: &Round<'_>,
+        batch: &Batch<'_>,
         account: &mut Account,
     ) {
-        let held: Held = rung.iter().filter_map(|rung| images.shown(&rung.look.item, &rung.causes)).collect();
+        let of_any = !self.takes(ProtocolStep::ImageOfItsOwn);
+        let held: Held = rung.iter().filter_map(|rung| images.shown(&rung.look.item, &rung.causes, of_any)).collect();
         let (seen, unseen) = rung.into_iter().partition(|rung| held.contains_key(&rung.look.item));
-        let differing = self.differing(seen, &held, sources, round, account).await;
+        let differing = self.differing(seen, &held, sources, batch, account).await;
         let mut waiting: Vec<Rung> = differing.into_iter().map(|(rung, _)| rung).chain(unseen).collect();
         let mut fresh = Sources::default();
         for n_rounds in 0..ROUNDS_MAX {
@@ -130,14 +117,15 @@ impl<S: Store> Engine<S> {
                 return;
             }
             // What was read at the start of the batch serves until a guard fails: then all is read anew.
-            let sources = if n_rounds == 0 { &mut *sources } else { &mut fresh };
+            let is_anew = n_rounds > 0 && self.takes(ProtocolStep::FreshSources);
+            let sources = if is_anew { &mut fresh } else { &mut *sources };
             let keys = waiting.iter().map(|rung| rung.look.item.clone()).collect();
-            let held = match self.held(keys, round.patience).await {
+            let held = match self.held(keys, batch.patience).await {
                 Ok(held) => held,
                 Err(error) => return undone(account, all_causes(&waiting), &describe(&error)),
             };
-            let differing = self.differing(waiting, &held, sources, round, account).await;
-            waiting = self.write_all(differing, round, account).await;
+            let differing = self.differing(waiting, &held, sources, batch, account).await;
+            waiting = self.write_all(differing, batch, account).await;
             fresh = Sources::default();
         }
         undone(account, all_causes(&waiting), "other writers were at the item all the time");
@@ -149,7 +137,7 @@ impl<S: Store> Engine<S> {
         rung: Vec<Rung>,
         held: &Held,
         sources: &mut Sources,
-        round: &Round<'_>,
+        batch: &Batch<'_>,
         account: &mut Account,
     ) -> Vec<(Rung, (Write, Vec<usize>))> {
         let (mut undecided, mut differing) = (rung, Vec::new());
@@ -168,11 +156,11 @@ impl<S: Store> Engine<S> {
                     Ok(Step::Decided(Verdict::Write { write, derivations })) => {
                         differing.push((rung, (*write, derivations)));
                     }
-                    Err(cause) => self.park_all(rung.causes, &cause, round, account).await,
+                    Err(cause) => self.park_all(rung.causes, &cause, batch, account).await,
                 }
             }
             undecided = waiting;
-            if let Err(error) = self.read(wanted, sources, round.patience).await {
+            if let Err(error) = self.read(wanted, sources, batch.patience).await {
                 undone(account, all_causes(&undecided), &describe(&error));
                 return differing;
             }
@@ -220,11 +208,11 @@ impl<S: Store> Engine<S> {
     async fn write_all(
         &self,
         differing: Vec<(Rung, (Write, Vec<usize>))>,
-        round: &Round<'_>,
+        batch: &Batch<'_>,
         account: &mut Account,
     ) -> Vec<Rung> {
         let writes = differing.into_iter().map(|(rung, (write, derivations))| async move {
-            let outcome = round.patience.call(|| self.store.write(&write)).await;
+            let outcome = batch.patience.call(|| self.store.write(&write)).await;
             (rung, write, derivations, outcome, self.clock.now_ms())
         });
         let mut again = Vec::new();
@@ -250,14 +238,14 @@ impl<S: Store> Engine<S> {
         }
         drop(done);
         for (causes, cause) in refused {
-            self.park_all(causes, &cause, round, account).await;
+            self.park_all(causes, &cause, batch, account).await;
         }
         again
     }
 
-    async fn park_all(&self, causes: BTreeSet<usize>, cause: &str, round: &Round<'_>, account: &mut Account) {
+    async fn park_all(&self, causes: BTreeSet<usize>, cause: &str, batch: &Batch<'_>, account: &mut Account) {
         for position in causes {
-            self.park(position, cause, Family::LevelTriggered, round.raw, round.patience, account).await;
+            self.park(position, cause, batch, account).await;
         }
     }
 }

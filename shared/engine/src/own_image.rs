@@ -21,10 +21,10 @@ struct OwnImage {
 }
 
 impl OwnImages {
-    /// The images of a batch.
-    pub(crate) fn of(changes: &[Option<Change>]) -> Self {
+    /// The images of a batch's records, `None` for one that did not decode.
+    pub(crate) fn of<'a>(changes: impl Iterator<Item = Option<&'a Change>>) -> Self {
         let mut records: BTreeMap<&Key, BTreeMap<&str, OwnImage>> = BTreeMap::new();
-        for (position, change) in changes.iter().enumerate() {
+        for (position, change) in changes.enumerate() {
             let Some(change) = change else { continue };
             let first = || OwnImage { item: change.new_image().cloned(), positions: BTreeSet::new() };
             let image = records.entry(&change.key).or_default().entry(&change.id).or_insert_with(first);
@@ -34,9 +34,9 @@ impl OwnImages {
         Self(alone.filter_map(|(key, images)| Some((key.clone(), images.into_values().next()?))).collect())
     }
 
-    /// The item after its own record, when nothing but that record rang.
-    pub(crate) fn shown(&self, item: &Key, causes: &BTreeSet<usize>) -> Option<(Key, Option<Item>)> {
-        let image = self.0.get(item).filter(|image| causes.is_subset(&image.positions))?;
+    /// The item after its own record, when nothing but that record rang; whoever rang, when `of_any` is true.
+    pub(crate) fn shown(&self, item: &Key, causes: &BTreeSet<usize>, of_any: bool) -> Option<(Key, Option<Item>)> {
+        let image = self.0.get(item).filter(|image| of_any || causes.is_subset(&image.positions))?;
         Some((item.clone(), image.item.clone()))
     }
 }

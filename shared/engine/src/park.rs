@@ -1,29 +1,40 @@
 //! Parking: a change that can never be applied is kept, whole, with its cause, and stops nobody.
 //!
 //! *Keeps true*: a change is either applied or parked, not both and not neither: for the additive family the parked
-//! items and the change's receipt are one transaction. A level-triggered change takes no receipt, since applying it
-//! twice is harmless.
+//! items and the ledger's proof are one transaction. A level-triggered change has no proof, since applying it twice is
+//! harmless.
 //!
 //! The record is kept as it came, compressed, and in parts where an item would be too large.
+//! [`redrive`](crate::redrive) applies what is parked.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 
 use derive::{
     derivation::Family,
-    guard::Guard,
-    write::{Action, Table, Transaction, Write},
+    write::{Action, Table, Write},
 };
-use flate2::{Compression, Crc, write::GzEncoder};
-use keys::{key::Key, layout::Layout};
+use flate2::{Compression, Crc, read::GzDecoder, write::GzEncoder};
+use keys::{item::Item, key::Key, layout::Layout};
 use serde_dynamo::AttributeValue;
+use store::{Outcome, Store};
 
 use crate::{
-    ledger::{ledger_item, receipts::receipt},
-    record::Head,
+    account::{Account, Parked, undone},
+    backoff::describe,
+    batch::{Batch, Engine},
+    event::Lane,
+    ledger::ledger_item,
+    record::{Head, head},
 };
 
 /// Largest part of a record in one item, in bytes: below the 400 KB of an item, names and cause included.
 const PART_BYTES_MAX: usize = 350 * 1024;
+
+/// Longest id under which a record is parked as it is, in bytes. Source: an event's id has 32.
+const ID_BYTES_MAX: usize = 128;
+
+/// Longest cause that is kept, in bytes: a panic may say anything.
+const CAUSE_BYTES_MAX: usize = 4 * 1024;
 
 /// A record to park.
 #[derive(Clone, Debug)]
@@ -36,50 +47,69 @@ pub struct Parking<'a> {
     pub cause: &'a str,
     /// On behalf of which family.
     pub family: Family,
+    /// Where it came from.
+    pub lane: &'a Lane,
 }
 
 impl Parking<'_> {
-    /// Id under which it is parked: the event's, or one made of the record where that cannot be read.
+    /// The writes that park it, all on items of its own.
     #[must_use]
-    pub fn id(&self) -> String {
-        self.head.id.clone().filter(|id| !id.is_empty() && id.len() <= 128).unwrap_or_else(|| {
-            let mut crc = Crc::new();
-            crc.update(self.record.as_bytes());
-            format!("unnamed-{:08x}-{}", crc.sum(), self.record.len())
-        })
-    }
-
-    /// The transaction that parks it; cancelled by a guard when it is in or parked already.
-    ///
-    /// # Errors
-    ///
-    /// [`derive::write::TransactionError`] when the record has more parts than a transaction takes.
-    pub fn transaction(&self, layout: &Layout, now_ms: u64) -> Result<Transaction, derive::write::TransactionError> {
-        let id = self.id();
-        let family = self.family.to_string();
+    pub fn writes(&self, layout: &Layout, now_ms: u64) -> Vec<Write> {
+        let id = id(self.head, self.record);
         let compressed = compressed(self.record);
         let parts: Vec<&[u8]> = compressed.chunks(PART_BYTES_MAX).collect();
-        let mut writes = Vec::new();
-        for (at, part) in parts.iter().enumerate() {
-            let key = Key::new(format!("PARKED#{family}"), format!("{id}#{at:02}"));
+        let cause = self.cause.get(..self.cause.floor_char_boundary(CAUSE_BYTES_MAX)).unwrap_or_default();
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let put = |(at, part): (usize, &&[u8])| {
+            let key = key(self.family, &id, at);
             let attributes = [
-                ("EventId", AttributeValue::S(id.clone())),
-                ("Family", AttributeValue::S(family.clone())),
-                ("Cause", AttributeValue::S(self.cause.to_owned())),
-                ("ParkedAt", AttributeValue::N(now_ms.to_string())),
-                ("SequenceNumber", AttributeValue::S(self.head.sequence_number.clone().unwrap_or_default())),
-                ("Parts", AttributeValue::N(parts.len().to_string())),
-                ("Record", AttributeValue::B((*part).to_vec())),
+                (EVENT_ID, text(&id)),
+                (FAMILY, text(&self.family.to_string())),
+                (CAUSE, text(cause)),
+                (PARKED_AT, AttributeValue::N(now_ms.to_string())),
+                (SEQUENCE_NUMBER, text(self.head.sequence_number.as_deref().unwrap_or_default())),
+                (STREAM, text(self.lane.stream_arn.as_deref().unwrap_or_default())),
+                (SHARD, text(self.lane.shard.as_deref().unwrap_or_default())),
+                (PARTS, AttributeValue::N(parts.len().to_string())),
+                (RECORD, AttributeValue::B(part.to_vec())),
             ];
             let item = ledger_item(layout, &key, attributes);
-            let guard = (self.family == Family::LevelTriggered).then_some(Guard::Absent);
-            writes.push(Write { table: Table::Ledger, key, action: Action::Put(item), guard });
-        }
-        if self.family == Family::Additive {
-            writes.push(receipt(layout, &id, now_ms));
-        }
-        Transaction::new(writes)
+            Write { table: Table::Ledger, key, action: Action::Put(item), guard: None }
+        };
+        parts.iter().enumerate().map(put).collect()
     }
+}
+
+// Attributes of a parked item. Stored, so they are stable.
+pub(crate) const EVENT_ID: &str = "EventId";
+pub(crate) const FAMILY: &str = "Family";
+pub(crate) const CAUSE: &str = "Cause";
+pub(crate) const PARKED_AT: &str = "ParkedAt";
+pub(crate) const SEQUENCE_NUMBER: &str = "SequenceNumber";
+pub(crate) const STREAM: &str = "Stream";
+pub(crate) const SHARD: &str = "Shard";
+pub(crate) const PARTS: &str = "Parts";
+pub(crate) const RECORD: &str = "Record";
+
+/// Partition key of all that is parked on behalf of a family.
+pub(crate) fn partition(family: Family) -> String {
+    format!("PARKED#{family}")
+}
+
+/// Key of a part of a parked record, counted from 0.
+pub(crate) fn key(family: Family, id: &str, part: usize) -> Key {
+    Key::new(partition(family), format!("{id}#{part:02}"))
+}
+
+/// Id under which a record is known to the ledger: the event's, or one made of the record where that cannot be read.
+#[must_use]
+pub fn id(head: &Head, record: &str) -> String {
+    let is_fit = |id: &String| !id.is_empty() && id.len() <= ID_BYTES_MAX;
+    head.id.clone().filter(is_fit).unwrap_or_else(|| {
+        let mut crc = Crc::new();
+        crc.update(record.as_bytes());
+        format!("unnamed-{:08x}-{}", crc.sum(), record.len())
+    })
 }
 
 fn compressed(record: &str) -> Vec<u8> {
@@ -91,12 +121,43 @@ fn compressed(record: &str) -> Vec<u8> {
     }
 }
 
+impl<S: Store> Engine<S> {
+    /// Parks a record on behalf of the level-triggered family, or notes that it is not done.
+    pub(crate) async fn park(&self, position: usize, cause: &str, batch: &Batch<'_>, account: &mut Account) {
+        let Some(record) = batch.records.get(position) else { return };
+        let (head, record) = (head(record), record.get());
+        let parking = Parking { head: &head, record, cause, family: Family::LevelTriggered, lane: &batch.lane };
+        for write in parking.writes(&self.schema.layout, self.clock.now_ms()) {
+            match batch.patience.call(|| self.store.write(&write)).await {
+                Ok(Outcome::Done { units }) => account.commits.push(self.bookkeeping(&write.key, units, position)),
+                Ok(Outcome::GuardFailed) => {}
+                Err(error) => return undone(account, [position], &describe(&error)),
+            }
+        }
+        let id = id(&head, record);
+        tracing::error!(event_id = %id, family = %Family::LevelTriggered, cause, "parked a change that cannot be applied");
+        account.parked.push(Parked { position, id, cause: cause.to_owned() });
+    }
+}
+
+/// The record of parked parts, in their order.
+pub(crate) fn record(parts: &[Item]) -> Result<String, std::io::Error> {
+    let bytes = parts.iter().filter_map(|part| match part.get(RECORD) {
+        Some(AttributeValue::B(bytes)) => Some(bytes.as_slice()),
+        _ => None,
+    });
+    let compressed: Vec<u8> = bytes.flatten().copied().collect();
+    let mut record = String::new();
+    GzDecoder::new(compressed.as_slice()).read_to_string(&mut record)?;
+    Ok(record)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_record_that_passes_an_item_is_split_and_parked_with_its_receipt() {
+    fn a_record_that_passes_an_item_is_split_and_reads_back() {
         let layout = Layout {
             pk: "PK".into(),
             sk: "SK".into(),
@@ -112,10 +173,17 @@ mod tests {
         })
         .take(800_000)
         .collect();
-        let head = Head { id: Some("e1".into()), sequence_number: None };
-        let parking = Parking { head: &head, record: &record, cause: "c", family: Family::Additive };
-        let transaction = parking.transaction(&layout, 0).unwrap();
-        let keys: Vec<String> = transaction.writes().iter().map(|write| write.key.to_string()).collect();
-        assert_eq!(keys, ["PARKED#additive / e1#00", "PARKED#additive / e1#01", "RECEIPT#e1 / RECEIPT"]);
+        let head = Head { id: Some("e1".into()), ..Head::default() };
+        let lane = Lane::default();
+        let parking = Parking { head: &head, record: &record, cause: "c", family: Family::Additive, lane: &lane };
+        let writes = parking.writes(&layout, 0);
+        let keys: Vec<String> = writes.iter().map(|write| write.key.to_string()).collect();
+        assert_eq!(keys, ["PARKED#additive / e1#00", "PARKED#additive / e1#01"]);
+        let item = |write: &Write| match &write.action {
+            Action::Put(item) => item.clone(),
+            other => panic!("{other:?}"),
+        };
+        let parts: Vec<Item> = writes.iter().map(item).collect();
+        assert_eq!(super::record(&parts).unwrap(), record);
     }
 }

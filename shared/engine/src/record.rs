@@ -28,6 +28,8 @@ pub struct Head {
     pub id: Option<String>,
     /// Its sequence number.
     pub sequence_number: Option<String>,
+    /// When the write was made, in milliseconds since the epoch.
+    pub created_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -101,7 +103,12 @@ fn milliseconds(seconds: f64) -> u64 {
 pub fn head(record: &RawValue) -> Head {
     let value: serde_json::Value = serde_json::from_str(record.get()).unwrap_or_default();
     let text = |pointer: &str| value.pointer(pointer).and_then(serde_json::Value::as_str).map(str::to_owned);
-    Head { id: text("/eventID"), sequence_number: text("/dynamodb/SequenceNumber") }
+    let created = value.pointer("/dynamodb/ApproximateCreationDateTime").and_then(serde_json::Value::as_f64);
+    Head {
+        id: text("/eventID"),
+        sequence_number: text("/dynamodb/SequenceNumber"),
+        created_ms: created.map(milliseconds),
+    }
 }
 
 /// Why JSON does not decode, without the values that serde's own messages quote.
@@ -162,7 +169,7 @@ mod tests {
     #[test]
     fn a_head_is_read_from_a_record_that_does_not_decode() {
         let raw: &RawValue = serde_json::from_str(r#"{"eventID": "7", "dynamodb": {"SequenceNumber": "42"}}"#).unwrap();
-        assert_eq!(head(raw), Head { id: Some("7".into()), sequence_number: Some("42".into()) });
+        assert_eq!(head(raw), Head { id: Some("7".into()), sequence_number: Some("42".into()), created_ms: None });
     }
 
     proptest::proptest! {

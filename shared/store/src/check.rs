@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use derive::{
-    guard::Guard,
+    guard::{Asks, Guard},
     write::{Action, ITEM_BYTES_MAX, Query, Table, Transaction, Write},
 };
 use keys::{
@@ -31,10 +31,10 @@ pub(crate) fn key(layout: &Layout, key: &Key) -> Result<(), Refusal> {
     key_text(&layout.sk, &key.sk, SORT_KEY_BYTES_MAX)
 }
 
-pub(crate) fn query(layout: &Layout, query: &Query) -> Result<(), Refusal> {
+pub(crate) fn query(layout: &Layout, table: Table, query: &Query) -> Result<(), Refusal> {
     let (pk, sk) = match &query.index {
         None => (&layout.pk, &layout.sk),
-        Some(name) => match layout.index(name) {
+        Some(name) => match layout.index(name).filter(|_| table == Table::Main) {
             Some(index) => (&index.pk, &index.sk),
             None => return Err(Refusal::UnknownIndex { index: name.clone() }),
         },
@@ -57,8 +57,8 @@ pub(crate) fn write(layout: &Layout, write: &Write) -> Result<(), Refusal> {
         }
         Action::Delete => {}
     }
-    match &write.guard {
-        Some(Guard::Unchanged { attribute, value: Some(value) }) => value_of(attribute, value, 0),
+    match write.guard.as_ref().map(Guard::asks) {
+        Some(Asks::Equal(attribute, Some(value))) => value_of(attribute, value, 0),
         _ => Ok(()),
     }
 }

@@ -68,8 +68,8 @@ impl Store for DynamoStore {
         read::get(self, table, keys).await
     }
 
-    async fn query(&self, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
-        read::query(self, query, after).await
+    async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
+        read::query(self, table, query, after).await
     }
 
     async fn scan(&self, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {

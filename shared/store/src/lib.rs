@@ -33,12 +33,18 @@ pub trait Store: Send + Sync {
     /// [`StoreError`], with nothing read.
     fn get(&self, table: Table, keys: &[Key]) -> impl Future<Output = Result<Vec<(Key, Item)>, StoreError>> + Send;
 
-    /// Reads one page of a query of the main table, in order of the sort key; consistently unless of an index.
+    /// Reads one page of a query, in order of the sort key; consistently unless of an index, which only the main table
+    /// has.
     ///
     /// # Errors
     ///
     /// [`StoreError`], with nothing read.
-    fn query(&self, query: &Query, after: Option<Cursor>) -> impl Future<Output = Result<Page, StoreError>> + Send;
+    fn query(
+        &self,
+        table: Table,
+        query: &Query,
+        after: Option<Cursor>,
+    ) -> impl Future<Output = Result<Page, StoreError>> + Send;
 
     /// Reads one page of a whole table, consistently, in no order.
     ///

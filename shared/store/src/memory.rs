@@ -209,12 +209,12 @@ impl Store for MemoryStore {
         Ok(keys.into_iter().filter_map(|key| Some((key.clone(), items.get(key)?.clone()))).collect())
     }
 
-    async fn query(&self, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
-        check::query(&self.layout, query).map_err(|refusal| refusal.of("Query", &query.pk))?;
+    async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
+        check::query(&self.layout, table, query).map_err(|refusal| refusal.of("Query", &query.pk))?;
         let tables = self.tables();
         Ok(match query.index.as_deref().and_then(|name| self.layout.index(name)) {
             Some(index) => index::query(&self.layout, index, &tables.main, query, after.as_ref(), self.page_bytes),
-            None => page::query(&self.layout, &tables.main, query, after.as_ref(), self.page_bytes),
+            None => page::query(&self.layout, tables.of(table), query, after.as_ref(), self.page_bytes),
         })
     }
 

@@ -12,8 +12,8 @@ impl<S: Store> Store for Arc<S> {
         (**self).get(table, keys).await
     }
 
-    async fn query(&self, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
-        (**self).query(query, after).await
+    async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
+        (**self).query(table, query, after).await
     }
 
     async fn scan(&self, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {

@@ -7,7 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use engine::verify::{Verified, verify};
+use engine::{
+    ledger::settings::claim,
+    verify::{Verified, verify},
+};
 use indicatif::{ProgressBar, ProgressStyle};
 use runtime::{
     config::Config,
@@ -104,10 +107,12 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(Shown, Veri
     let (schema, catalogue) = shipped()?;
     // Tables of its own, so that nothing of anybody's is touched.
     let table = format!("ripple-demo-{}", std::process::id());
-    let config = Config { ledger_table: format!("{table}-ledger"), table };
+    let ledger_table = format!("{table}-ledger");
+    let config = Config { ledger: args.ledger, ..Config::of(table, ledger_table) };
     tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
     let stream_arn = tables::stream_arn(&clients.dynamodb, &config.table, endpoint).await?;
     let store = Arc::new(dynamo(clients.dynamodb.clone(), &schema, &config));
+    claim(&store, &schema.layout, config.ledger).await?;
     let failures = tempfile::tempdir()?;
     let plan = Plan {
         schema: Arc::clone(&schema),
@@ -116,6 +121,7 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(Shown, Veri
         streams: clients.streams,
         stream_arn,
         readers: args.readers,
+        ledger: args.ledger,
         functions: None,
         failures: failures.path(),
     };

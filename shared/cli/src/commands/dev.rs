@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use engine::batch::Handled;
+use engine::{batch::Handled, ledger::settings::claim};
 use runtime::{
     config::Config,
     handler::{Function, dynamo, shipped},
@@ -43,7 +43,8 @@ async fn serve(args: &Dev, endpoint: &str) -> anyhow::Result<Ended> {
     let clients = Clients::at(endpoint, &args.region).await;
     let (schema, catalogue) = shipped()?;
     let table = args.table.clone().unwrap_or_else(|| DEFAULT_TABLE.to_owned());
-    let config = Config { ledger_table: ledger_table(args.ledger_table.as_ref(), &table)?, table };
+    let ledger_table = ledger_table(args.ledger_table.as_ref(), &table)?;
+    let config = Config { ledger: args.ledger, ..Config::of(table, ledger_table) };
     // A name that somebody typed is a table that exists; a typing error must not make another one.
     if args.endpoint.is_some() && args.table.is_some() {
         tables::existing(&clients.dynamodb, &config.table, endpoint, "--table").await?;
@@ -51,6 +52,7 @@ async fn serve(args: &Dev, endpoint: &str) -> anyhow::Result<Ended> {
     tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
     let stream_arn = tables::stream_arn(&clients.dynamodb, &config.table, endpoint).await?;
     let store = Arc::new(dynamo(clients.dynamodb, &schema, &config));
+    claim(&store, &schema.layout, config.ledger).await?;
     let failures = args.data.as_deref().map_or_else(std::env::temp_dir, Path::to_path_buf).join("ripple-failures");
     let plan = Plan {
         schema,
@@ -59,6 +61,7 @@ async fn serve(args: &Dev, endpoint: &str) -> anyhow::Result<Ended> {
         streams: clients.streams,
         stream_arn,
         readers: args.readers,
+        ledger: args.ledger,
         functions: args.functions.as_deref(),
         failures: &failures,
     };
@@ -113,6 +116,7 @@ impl Witness for Lines {
             (account.n_duplicates, "in already"),
             (account.n_unreadable, "unreadable"),
             (account.parked.len(), "parked"),
+            (account.refused.len(), "refused"),
             (account.undone.len(), "to be tried again"),
         ];
         for (n, note) in notes.into_iter().filter(|(n, _)| *n > 0) {

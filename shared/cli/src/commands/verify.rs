@@ -29,10 +29,8 @@ pub(crate) async fn run(args: &Verify) -> anyhow::Result<Ended> {
         let region = connection.region.as_deref().unwrap_or("us-east-1");
         (Clients::at(&connection.endpoint, region).await, connection.endpoint.as_str())
     };
-    let config = Config {
-        table: connection.table.clone(),
-        ledger_table: ledger_table(connection.ledger_table.as_ref(), &connection.table)?,
-    };
+    let ledger_table = ledger_table(connection.ledger_table.as_ref(), &connection.table)?;
+    let config = Config::of(connection.table.clone(), ledger_table);
     tables::existing(&clients.dynamodb, &config.table, endpoint, "--table").await?;
     let (schema, catalogue) = shipped()?;
     let store = dynamo(clients.dynamodb, &schema, &config);

@@ -1,17 +1,127 @@
-//! The ledger: the record of which changes are already in.
+//! The ledger: the record of which changes are in.
+//!
+//! Two kinds, chosen by configuration and never guessed from an event. Both put a *proof* into the transaction that
+//! applies a change, so that the change is in exactly when its proof is.
+//!
+//! | | [`receipts`] | [`checkpoint`] |
+//! |---|---|---|
+//! | proof | an item for each change | one item a shard, moved forward |
+//! | write units | 2 a change | 2 a transaction |
+//! | needs | nothing | the shard's name: tumbling windows, one lane a shard, unlimited retries |
+//! | a change that is replayed | is applied if it is not in | is never applied: what the shard has not passed, the stream brings |
+//!
+//! Both hold for a time, and a change older than the [`HORIZON_MS`] is never applied: whether it is in cannot be told
+//! any more. Its targets are [listed](crate::recount) as needing a recount.
 
+pub mod checkpoint;
 pub mod receipts;
+pub mod settings;
 
+use std::{fmt, str::FromStr};
+
+use derive::{
+    coalesce::{Counted, Proof},
+    write::Write,
+};
 use keys::{item::Item, key::Key, layout::Layout};
 use serde_dynamo::AttributeValue;
+use store::Reason;
 
 /// Attribute of the ledger's items that holds their time to live, in epoch seconds. Stored, so it is stable.
 pub const EXPIRES_AT: &str = "ExpiresAt";
 
+/// How long a proof is kept, in seconds: 15 days, more than the stream's 24 hours and a queue's 14 days, the longest
+/// redrive that there is. A time to live is a floor: an item may outlive it.
+pub const PROOF_KEPT_S: u64 = 15 * 24 * 3600;
+
+/// Age from which a change is never applied, in milliseconds: 14 days. Its proof, if it had one, was made after the
+/// change itself, so it is still there; the day between is for clocks that differ and for times that are rounded down.
+pub const HORIZON_MS: u64 = 14 * 24 * 3600 * 1000;
+
+/// Which ledger. Its name is stored, so it is stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LedgerKind {
+    /// One small item per change.
+    Receipts,
+    /// One item per shard.
+    Checkpoint,
+}
+
+impl fmt::Display for LedgerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Receipts => "receipts",
+            Self::Checkpoint => "checkpoint",
+        })
+    }
+}
+
+impl FromStr for LedgerKind {
+    type Err = UnknownLedger;
+
+    fn from_str(text: &str) -> Result<Self, UnknownLedger> {
+        match text {
+            "receipts" => Ok(Self::Receipts),
+            "checkpoint" => Ok(Self::Checkpoint),
+            _ => Err(UnknownLedger { text: text.to_owned() }),
+        }
+    }
+}
+
+/// A name of no ledger.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no ledger {text:?}: it is receipts or checkpoint")]
+pub struct UnknownLedger {
+    /// The name as given.
+    pub text: String,
+}
+
+/// What a batch knows of the ledger while it is applied.
+pub(crate) trait Ledger: Send + Sync {
+    /// What proves that changes are in.
+    fn proof(&self) -> Proof;
+
+    /// The proofs of these changes, which go in with them in one transaction.
+    fn proofs(&self, changes: &[Counted], now_ms: u64) -> Vec<Write>;
+
+    /// Is this change known to be in?
+    fn has(&self, change: &Counted) -> bool;
+
+    /// These changes went in.
+    fn passed(&mut self, changes: &[Counted]);
+
+    /// A transaction of these changes was cancelled, for these reasons given to the proofs.
+    fn cancelled(&mut self, changes: &[Counted], reasons: &[Reason]);
+
+    /// The item to read before the first transaction, and after a proof's guard failed.
+    fn standing(&self) -> Option<&Key> {
+        None
+    }
+
+    /// What that item holds.
+    fn stands(&mut self, item: Option<&Item>) {
+        let _: Option<&Item> = item;
+    }
+
+    /// Must changes go in in the order of the stream?
+    fn is_ordered(&self) -> bool {
+        self.proof() == Proof::EachChunk
+    }
+}
+
 /// An item of the ledger's table with these further attributes.
 #[must_use]
-pub fn ledger_item<const N: usize>(layout: &Layout, key: &Key, attributes: [(&str, AttributeValue); N]) -> Item {
+pub fn ledger_item(
+    layout: &Layout,
+    key: &Key,
+    attributes: impl IntoIterator<Item = (&'static str, AttributeValue)>,
+) -> Item {
     let mut item = layout.key_item(key);
-    item.extend(attributes.map(|(name, value)| (name.to_owned(), value)));
+    item.extend(attributes.into_iter().map(|(name, value)| (name.to_owned(), value)));
     item
+}
+
+/// When a proof that is made now may go, as an attribute.
+pub(crate) fn expires_at(now_ms: u64) -> AttributeValue {
+    AttributeValue::N((now_ms / 1000 + PROOF_KEPT_S).to_string())
 }

@@ -11,24 +11,65 @@
 //! with 4, the transaction is cancelled with reasons (guard failed, guard failed, guard failed, none, none); then one
 //! receipt and `ADD Value 1` go in.
 
+use std::collections::BTreeSet;
+
 use derive::{
+    coalesce::{Counted, Proof},
     guard::Guard,
     write::{Action, Table, Write},
 };
 use keys::{key::Key, layout::Layout};
-use serde_dynamo::AttributeValue;
+use store::Reason;
 
-use crate::ledger::{EXPIRES_AT, ledger_item};
+use crate::ledger::{EXPIRES_AT, Ledger, expires_at, ledger_item};
 
-/// How long a receipt is kept, in seconds: 15 days, more than the stream's 24 hours and a queue's 14 days, the longest
-/// redrive that there is.
-pub const RECEIPT_KEPT_S: u64 = 15 * 24 * 3600;
+/// What a batch knows of the receipts.
+pub(crate) struct Receipts<'a> {
+    layout: &'a Layout,
+    /// Ids of events whose receipts were found taken.
+    taken: BTreeSet<String>,
+    /// Are reasons read by position?
+    by_position: bool,
+}
+
+impl<'a> Receipts<'a> {
+    /// Nothing is known yet.
+    pub(crate) fn new(layout: &'a Layout, by_position: bool) -> Self {
+        Self { layout, taken: BTreeSet::new(), by_position }
+    }
+}
+
+impl Ledger for Receipts<'_> {
+    fn proof(&self) -> Proof {
+        Proof::EachChange
+    }
+
+    fn proofs(&self, changes: &[Counted], now_ms: u64) -> Vec<Write> {
+        changes.iter().map(|change| receipt(self.layout, &change.id, now_ms)).collect()
+    }
+
+    fn has(&self, change: &Counted) -> bool {
+        self.taken.contains(&change.id)
+    }
+
+    fn passed(&mut self, _changes: &[Counted]) {}
+
+    fn cancelled(&mut self, changes: &[Counted], reasons: &[Reason]) {
+        let is_taken = |reason: &&Reason| **reason == Reason::GuardFailed;
+        if self.by_position {
+            let taken = changes.iter().zip(reasons).filter(|(_, reason)| is_taken(reason));
+            self.taken.extend(taken.map(|(change, _)| change.id.clone()));
+        } else {
+            let n_taken = reasons.iter().filter(is_taken).count();
+            self.taken.extend(changes.iter().take(n_taken).map(|change| change.id.clone()));
+        }
+    }
+}
 
 /// The write that takes a change's receipt, or fails when it is taken.
 #[must_use]
 pub fn receipt(layout: &Layout, event_id: &str, now_ms: u64) -> Write {
     let key = Key::new(format!("RECEIPT#{event_id}"), "RECEIPT");
-    let expires_at = AttributeValue::N((now_ms / 1000 + RECEIPT_KEPT_S).to_string());
-    let item = ledger_item(layout, &key, [(EXPIRES_AT, expires_at)]);
+    let item = ledger_item(layout, &key, [(EXPIRES_AT, expires_at(now_ms))]);
     Write { table: Table::Ledger, key, action: Action::Put(item), guard: Some(Guard::Absent) }
 }

@@ -9,23 +9,13 @@ use aws_sdk_dynamodb::{
 
 use crate::StoreError;
 
-/// Codes of failures that pass. Source: DynamoDB developer guide, "Error handling", and the SDK's error types.
-const PASSING_CODES: &[&str] = &[
-    "ExpiredTokenException",
-    "InternalServerError",
-    "ProvisionedThroughputExceededException",
-    "ReplicatedWriteConflictException",
-    "RequestLimitExceeded",
-    "ServiceUnavailable",
-    "ThrottlingException",
-    // Only one that cannot be read gets here, see `transact`.
-    "TransactionCanceledException",
-    "TransactionConflictException",
-    "TransactionInProgressException",
-];
-
-/// Least HTTP status that is the server's fault.
-const SERVER_STATUS_MIN: u16 = 500;
+/// Codes of failures that lie in what was sent, so that the same will be refused whenever it comes. Source: DynamoDB
+/// developer guide, "Error handling", and the SDK's error types.
+///
+/// Everything else may pass, and a person who mends a policy or a table's name must find nothing parked that had no
+/// fault: throttles, conflicts, lost connections, missing permissions, expired credentials, missing tables.
+const REFUSED_CODES: &[&str] =
+    &["ItemCollectionSizeLimitExceededException", "SerializationException", "ValidationException"];
 
 /// A failed call as an error that says what to do.
 pub(super) fn failed<E>(operation: &'static str, item: String, error: SdkError<E, HttpResponse>) -> StoreError
@@ -43,13 +33,10 @@ where
 
 fn passes<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
     match error {
-        SdkError::TimeoutError(_) | SdkError::DispatchFailure(_) | SdkError::ResponseError(_) => true,
-        SdkError::ServiceError(service) => {
-            service.raw().status().as_u16() >= SERVER_STATUS_MIN
-                || service.err().code().is_some_and(|code| PASSING_CODES.contains(&code))
-        }
-        // A call that could not be built, and whatever the SDK may add.
-        _ => false,
+        // A call that could not be built.
+        SdkError::ConstructionFailure(_) => false,
+        SdkError::ServiceError(service) => !service.err().code().is_some_and(|code| REFUSED_CODES.contains(&code)),
+        _ => true,
     }
 }
 
@@ -67,7 +54,7 @@ mod tests {
 
     #[test]
     fn what_passes_is_sent_again() {
-        for code in PASSING_CODES {
+        for code in ["ThrottlingException", "TransactionConflictException", "ExpiredTokenException"] {
             assert!(answered(400, code).is_retry(), "{code}");
         }
         assert!(answered(503, "Whatever").is_retry());
@@ -76,8 +63,15 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_permission_or_table_is_no_fault_of_the_change() {
+        for code in ["AccessDeniedException", "ResourceNotFoundException", "UnrecognizedClientException"] {
+            assert!(answered(400, code).is_retry(), "{code}");
+        }
+    }
+
+    #[test]
     fn what_never_will_be_done_is_refused_and_names_the_item() {
-        for code in ["ValidationException", "AccessDeniedException", "ResourceNotFoundException"] {
+        for code in REFUSED_CODES {
             let error = answered(400, code);
             assert!(!error.is_retry(), "{code}");
             assert_eq!(error.to_string(), "UpdateItem on a / b: refused");

@@ -92,15 +92,20 @@ async fn get_once(
     Ok((found, unread))
 }
 
-pub(super) async fn query(store: &DynamoStore, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
-    check::query(&store.layout, query).map_err(|refusal| refusal.of("Query", &query.pk))?;
+pub(super) async fn query(
+    store: &DynamoStore,
+    table: Table,
+    query: &Query,
+    after: Option<Cursor>,
+) -> Result<Page, StoreError> {
+    check::query(&store.layout, table, query).map_err(|refusal| refusal.of("Query", &query.pk))?;
     let index = query.index.as_deref().and_then(|name| store.layout.index(name));
     let (pk, sk) = index.map_or((&store.layout.pk, &store.layout.sk), |index| (&index.pk, &index.sk));
     let text = |text: &str| SdkValue::from(AttributeValue::S(text.to_owned()));
     let mut call = store
         .client
         .query()
-        .table_name(&store.names.main)
+        .table_name(store.names.of(table))
         .set_index_name(query.index.clone())
         .consistent_read(index.is_none())
         .expression_attribute_names("#pk", pk)

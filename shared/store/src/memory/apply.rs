@@ -1,7 +1,7 @@
 //! What a write makes of an item.
 
 use derive::{
-    guard::Guard,
+    guard::{Asks, Guard},
     value::same,
     write::{Action, Write},
 };
@@ -13,11 +13,11 @@ use crate::{check, number, refusal::Refusal};
 
 /// Does the guard hold on this item?
 pub(super) fn holds(guard: Option<&Guard>, item: Option<&Item>) -> bool {
-    match guard {
+    match guard.map(Guard::asks) {
         None => true,
-        Some(Guard::Absent) => item.is_none(),
-        Some(Guard::Exists) => item.is_some(),
-        Some(Guard::Unchanged { attribute, value }) => same(value.as_ref(), item.and_then(|item| item.get(attribute))),
+        Some(Asks::Absent) => item.is_none(),
+        Some(Asks::Present) => item.is_some(),
+        Some(Asks::Equal(attribute, value)) => same(value, item.and_then(|item| item.get(attribute))),
     }
 }
 

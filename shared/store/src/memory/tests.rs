@@ -120,7 +120,7 @@ async fn pages_of_one_item_hold_everything_in_order() {
         let (mut found, mut n_pages, mut after) = (String::new(), 0, None);
         loop {
             let page = match &query {
-                Some(query) => store.query(query, after).await.unwrap(),
+                Some(query) => store.query(Table::Main, query, after).await.unwrap(),
                 None => store.scan(Table::Main, after).await.unwrap(),
             };
             found.extend(page.items.iter().map(|item| keys::item::text(item, "SK").unwrap()));

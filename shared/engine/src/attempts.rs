@@ -1,0 +1,147 @@
+//! Attempts: how a record is found that takes the whole invocation with it, by time or by memory.
+//!
+//! *Keeps true*: a record that was in progress when two attempts died is parked, and the others of its batch go in.
+//!
+//! An invocation that dies says nothing, so it must be noted before. A batch whose first record is older than the
+//! function's time-out may have been tried before; such an attempt is noted in the ledger, under that record, and the
+//! note goes when the invocation ends by itself. From the third attempt on, records go one by one, and each is noted
+//! before it begins. What is young, or asks for nothing, is never noted.
+//!
+//! *Example*: a batch dies twice. The third attempt goes record by record and dies with `e7` in progress; so does the
+//! fourth. The fifth finds two deaths on `e7`, parks it, and finishes the batch.
+
+use derive::write::{Action, Table, Write};
+use keys::{
+    item::{Item, text},
+    key::Key,
+};
+use serde_dynamo::AttributeValue;
+use store::Store;
+
+use crate::{
+    account::Account,
+    backoff::describe,
+    batch::{Batch, Engine},
+    ledger::{EXPIRES_AT, ledger_item},
+};
+
+/// The attempt from which on records go one by one.
+const SINGLY_FROM: u64 = 3;
+
+/// Deaths with a record in progress, after which it is parked.
+const DEATHS_MAX: u64 = 2;
+
+/// How long a note is kept, in seconds: as long as the stream keeps the record.
+const NOTE_KEPT_S: u64 = 24 * 3600;
+
+/// Why a record is parked that took the invocation with it.
+pub(crate) const DIED: &str = "two invocations died while it was in progress, of time or of memory";
+
+// Attributes of a note. Stored, so they are stable.
+const ATTEMPTS: &str = "Attempts";
+const IN_PROGRESS: &str = "InProgress";
+const DEATHS: &str = "Deaths";
+
+/// An attempt at a batch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Attempt {
+    /// Key of its note; `None` when it is not noted.
+    note: Option<Key>,
+    /// Which attempt it is, from 1 on.
+    number: u64,
+    /// The record that was in progress when the last attempt died, and with how many of them by now.
+    suspect: Option<(String, u64)>,
+}
+
+impl Attempt {
+    /// Do the records go one by one?
+    pub(crate) fn is_singly(&self) -> bool {
+        self.number >= SINGLY_FROM
+    }
+
+    /// Did this record take two invocations with it?
+    pub(crate) fn is_deadly(&self, id: &str) -> bool {
+        self.suspect.as_ref().is_some_and(|(suspect, n_deaths)| suspect == id && *n_deaths >= DEATHS_MAX)
+    }
+}
+
+impl<S: Store> Engine<S> {
+    /// Notes an attempt at a batch that may have been tried before.
+    pub(crate) async fn attempt(&self, batch: &Batch<'_>, id: &str, account: &mut Account) -> Attempt {
+        let now_ms = self.clock.now_ms();
+        let timeout_ms = batch.patience.deadline_ms.saturating_sub(now_ms);
+        let is_old = batch.created_ms().is_some_and(|created_ms| now_ms.saturating_sub(created_ms) > timeout_ms);
+        if !is_old {
+            return Attempt::default();
+        }
+        let families: Vec<String> = self.families.iter().map(ToString::to_string).collect();
+        let key = Key::new(format!("ATTEMPTS#{}", families.join("+")), id);
+        let items = batch.patience.call(|| self.store.get(Table::Ledger, std::slice::from_ref(&key))).await;
+        let note = match items {
+            Ok(items) => items.into_iter().next().map(|(_, item)| item).unwrap_or_default(),
+            Err(error) => {
+                tracing::warn!(cause = %describe(&error), "the attempt cannot be noted");
+                return Attempt::default();
+            }
+        };
+        let suspect = text(&note, IN_PROGRESS).map(|id| (id.to_owned(), number(&note, DEATHS) + 1));
+        let attempt = Attempt { note: Some(key), number: number(&note, ATTEMPTS) + 1, suspect };
+        // Who was in progress stays noted until another is.
+        let (id, n_deaths) = attempt.suspect.clone().unzip();
+        self.note(&attempt, id.as_deref(), n_deaths.unwrap_or(0), batch, account).await;
+        attempt
+    }
+
+    /// Notes that a record is in progress.
+    pub(crate) async fn begin(&self, attempt: &Attempt, id: &str, batch: &Batch<'_>, account: &mut Account) {
+        let n_deaths = attempt.suspect.as_ref().filter(|(suspect, _)| suspect == id).map_or(0, |(_, n)| *n);
+        self.note(attempt, Some(id), n_deaths, batch, account).await;
+    }
+
+    /// The invocation ends by itself. Where all is done the note goes; else it counts on, with nothing in progress.
+    pub(crate) async fn end(&self, attempt: &Attempt, batch: &Batch<'_>, account: &mut Account) {
+        let Some(key) = &attempt.note else { return };
+        if !account.undone.is_empty() {
+            return self.note(attempt, None, 0, batch, account).await;
+        }
+        let write = Write { table: Table::Ledger, key: key.clone(), action: Action::Delete, guard: None };
+        self.write_note(&write, batch, account).await;
+    }
+
+    async fn note(
+        &self,
+        attempt: &Attempt,
+        in_progress: Option<&str>,
+        n_deaths: u64,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) {
+        let Some(key) = attempt.note.clone() else { return };
+        let count = |n: u64| AttributeValue::N(n.to_string());
+        let expires_at = count(self.clock.now_ms() / 1000 + NOTE_KEPT_S);
+        let mut item =
+            ledger_item(&self.schema.layout, &key, [(ATTEMPTS, count(attempt.number)), (EXPIRES_AT, expires_at)]);
+        if let Some(id) = in_progress {
+            item.insert(IN_PROGRESS.to_owned(), AttributeValue::S(id.to_owned()));
+            item.insert(DEATHS.to_owned(), count(n_deaths));
+        }
+        let write = Write { table: Table::Ledger, key, action: Action::Put(item), guard: None };
+        self.write_note(&write, batch, account).await;
+    }
+
+    /// A note that cannot be written holds nothing up: without it an attempt more may be needed.
+    async fn write_note(&self, write: &Write, batch: &Batch<'_>, account: &mut Account) {
+        match batch.patience.call(|| self.store.write(write)).await {
+            Ok(store::Outcome::Done { units }) => account.commits.push(self.bookkeeping(&write.key, units, 0)),
+            Ok(store::Outcome::GuardFailed) => {}
+            Err(error) => tracing::warn!(cause = %describe(&error), "the attempt cannot be noted"),
+        }
+    }
+}
+
+fn number(note: &Item, name: &str) -> u64 {
+    match note.get(name) {
+        Some(AttributeValue::N(number)) => number.parse().unwrap_or(0),
+        _ => 0,
+    }
+}

@@ -1,0 +1,65 @@
+//! The brake: a batch of which much cannot be read is a deployment gone wrong, not data.
+//!
+//! *Keeps true*: when more than [`Limits::unreadable_percent_max`] of a batch of [`BATCH_RECORDS_MIN`] records or more
+//! cannot be read, nothing of it is applied or parked, and the invocation fails. The batch comes again, and is handled
+//! once the deployment is mended.
+//!
+//! It gives way when the batch's first record is older than [`Limits::unreadable_hold_ms`], so that a shard is held up
+//! for so long at most, far from the day that a stream keeps records; or when the operator raises the limit.
+
+use derive::effect::Effect;
+use store::Store;
+
+use crate::{
+    batch::{Batch, Engine, HandleError},
+    planning::Planning,
+};
+
+/// Smallest batch that the brake looks at, in records: one bad item in a small batch is data.
+const BATCH_RECORDS_MIN: usize = 20;
+
+/// Items that the error names.
+const NAMED_MAX: usize = 3;
+
+/// When the brake is put on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How much of a batch may be unreadable, in percent. 100 takes the brake off.
+    pub unreadable_percent_max: u32,
+    /// How long a batch is held, counted from its first record, in milliseconds.
+    pub unreadable_hold_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { unreadable_percent_max: 5, unreadable_hold_ms: 4 * 3600 * 1000 }
+    }
+}
+
+impl<S: Store> Engine<S> {
+    /// Fails when too much of a batch cannot be read.
+    pub(crate) fn brake(&self, planned: &[Planning], batch: &Batch<'_>) -> Result<(), HandleError> {
+        let n_records = planned.len();
+        let unreadable: Vec<&Planning> = planned.iter().filter(|planning| is_unreadable(planning)).collect();
+        let percent_max = usize::try_from(self.limits.unreadable_percent_max).unwrap_or(usize::MAX);
+        let is_much = unreadable.len().saturating_mul(100) > n_records.saturating_mul(percent_max);
+        if n_records < BATCH_RECORDS_MIN || !is_much {
+            return Ok(());
+        }
+        let first_ms = batch.created_ms().unwrap_or(0);
+        if self.clock.now_ms().saturating_sub(first_ms) > self.limits.unreadable_hold_ms {
+            tracing::error!(n_unreadable = unreadable.len(), n_records, "much is unreadable, and was held long enough");
+            return Ok(());
+        }
+        let items = unreadable.iter().take(NAMED_MAX).map(|planning| planning.name()).collect();
+        Err(HandleError::Unreadable { n_unreadable: unreadable.len(), n_records, items })
+    }
+}
+
+fn is_unreadable(planning: &Planning) -> bool {
+    let is_listed = |(_, effect): &(usize, Effect)| matches!(effect, Effect::List { unreadable: Some(_) });
+    match &planning.planned {
+        Err(_) => true,
+        Ok(planned) => planned.misfit.is_some() || planned.effects.iter().any(is_listed),
+    }
+}

@@ -1,0 +1,217 @@
+//! Planning a batch: each record decoded and planned by itself, and what all of them ask for, sorted by how it is
+//! applied.
+
+use derive::{
+    change::{Change, Images},
+    coalesce::{Amount, Counted},
+    derivation::Family,
+    effect::{Add, Effect},
+    plan::{Planned, Record, plan},
+};
+use flate2::Crc;
+use keys::counter::CounterKey;
+use serde_json::value::RawValue;
+use store::Store;
+
+use crate::{
+    account::Account,
+    admission::Entry,
+    batch::{Batch, Engine},
+    bells::Bells,
+    caught::caught,
+    listing::Listing,
+    park,
+    protocol::ProtocolStep,
+    record::{Head, decode, head},
+};
+
+/// A record with what it asks for.
+#[derive(Debug)]
+pub(crate) struct Planning {
+    /// Its position in the batch.
+    position: usize,
+    /// The record, where it decoded.
+    pub(crate) change: Option<Change>,
+    /// What it asks for, or why that cannot be told.
+    pub(crate) planned: Result<Planned, String>,
+    /// What could be read of it, and its id in the ledger, where it did not decode.
+    unread: Option<(Head, String)>,
+}
+
+/// What records ask for, sorted by how it is applied.
+#[derive(Default)]
+pub(crate) struct Asked {
+    /// Changes that must go in once.
+    pub(crate) entries: Vec<Entry>,
+    /// Positions of records that the level-triggered family cannot handle, with the cause.
+    pub(crate) failed_looks: Vec<(usize, String)>,
+    /// Items to look at.
+    pub(crate) bells: Bells,
+    /// Items to list, or to take off the list.
+    pub(crate) listings: Vec<Listing>,
+}
+
+impl Planning {
+    /// Id of the event, or what stands for it.
+    pub(crate) fn id(&self) -> &str {
+        match (&self.change, &self.unread) {
+            (Some(change), _) => &change.id,
+            (None, Some((_, id))) => id,
+            (None, None) => "",
+        }
+    }
+
+    fn sequence_number(&self) -> &str {
+        match (&self.change, &self.unread) {
+            (Some(change), _) => &change.sequence_number,
+            (None, Some((head, _))) => head.sequence_number.as_deref().unwrap_or_default(),
+            (None, None) => "",
+        }
+    }
+
+    fn created_ms(&self) -> Option<u64> {
+        match (&self.change, &self.unread) {
+            (Some(change), _) => change.created_ms,
+            (None, unread) => unread.as_ref().and_then(|(head, _)| head.created_ms),
+        }
+    }
+
+    /// The record, for a message.
+    pub(crate) fn name(&self) -> String {
+        let item = self.change.as_ref().map(|change| format!(" ({})", change.key)).unwrap_or_default();
+        format!("{}{item}", self.id())
+    }
+
+    /// Does it ask for anything?
+    pub(crate) fn asks(&self) -> bool {
+        self.planned
+            .as_ref()
+            .map_or(true, |planned| !planned.effects.is_empty() || planned.misfit.is_some() || planned.mended)
+    }
+
+    /// Counts it, by what kind of record it is.
+    pub(crate) fn count(&self, account: &mut Account) {
+        match self.planned.as_ref().map(|planned| planned.record) {
+            Ok(Record::Change) => account.n_changes += 1,
+            Ok(Record::Echo) => account.n_echoes += 1,
+            Ok(Record::Untyped | Record::Unknown) => account.n_ignored += 1,
+            Err(_) => {}
+        }
+    }
+}
+
+impl<S: Store> Engine<S> {
+    /// Decodes and plans all records of a batch.
+    pub(crate) fn plan_all(&self, batch: &Batch<'_>) -> Vec<Planning> {
+        batch.records.iter().enumerate().map(|(position, record)| self.plan_one(position, record)).collect()
+    }
+
+    fn plan_one(&self, position: usize, record: &RawValue) -> Planning {
+        match decode(&self.schema.layout, record) {
+            Ok(change) => {
+                let planned = caught("planning it", || self.planned(&change));
+                Planning { position, change: Some(change), planned, unread: None }
+            }
+            Err(error) => {
+                let head = head(record);
+                let id = park::id(&head, record.get());
+                Planning { position, change: None, planned: Err(error.to_string()), unread: Some((head, id)) }
+            }
+        }
+    }
+
+    fn planned(&self, change: &Change) -> Planned {
+        let mut planned = plan(&self.schema, &self.catalogue, &self.families, change);
+        if !self.takes(ProtocolStep::OwnBell) {
+            planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Look(bell) if bell.item == change.key));
+        }
+        if !self.takes(ProtocolStep::WayThere) && matches!(change.images, Images::Inserted(_)) {
+            planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Look(bell) if bell.item != change.key));
+        }
+        if let (false, Some(new)) = (self.takes(ProtocolStep::BothImages), change.new_image()) {
+            let blind = Change { images: Images::Inserted(new.clone()), ..change.clone() };
+            let new = plan(&self.schema, &self.catalogue, &self.families, &blind).effects;
+            let of_new = |effect: &(usize, Effect)| new.contains(effect) || !matches!(effect.1, Effect::Look(_));
+            planned.effects.retain(of_new);
+        }
+        planned
+    }
+
+    /// What these records ask for. Their plans are taken out of them.
+    pub(crate) fn sorted(&self, planned: &mut [Planning], batch: &Batch<'_>) -> Asked {
+        // The shard of a sharded counter is the lane's, else the batch's: one batch lands in one shard, and lanes seldom
+        // meet.
+        let first = planned.first().map(Planning::id).unwrap_or_default();
+        let seed = checksum(batch.lane.shard.as_deref().unwrap_or(first));
+        let mut asked = Asked::default();
+        for planning in planned {
+            let plan = std::mem::replace(&mut planning.planned, Err(String::new()));
+            if let Err(cause) = plan.and_then(|plan| self.sort(plan, planning, seed, &mut asked)) {
+                self.fail(planning, cause, &mut asked);
+            }
+        }
+        asked
+    }
+
+    /// What one record asks of one family, or why that cannot be told.
+    pub(crate) fn asked_of(&self, family: Family, batch: &Batch<'_>) -> Result<Asked, String> {
+        let Some(record) = batch.records.first() else { return Ok(Asked::default()) };
+        let change = decode(&self.schema.layout, record).map_err(|error| error.to_string())?;
+        let planned = caught("planning it", || plan(&self.schema, &self.catalogue, &[family], &change))?;
+        let planning = Planning { position: 0, change: Some(change), planned: Err(String::new()), unread: None };
+        let mut asked = Asked::default();
+        self.sort(planned, &planning, checksum(planning.id()), &mut asked)?;
+        Ok(asked)
+    }
+
+    fn sort(&self, planned: Planned, planning: &Planning, seed: u32, asked: &mut Asked) -> Result<(), String> {
+        let (Some(change), position) = (&planning.change, planning.position) else { return Ok(()) };
+        let mut amounts = Vec::new();
+        for (derivation, effect) in planned.effects {
+            match effect {
+                Effect::Add(add) => amounts.push(self.amount(derivation, add, seed)?),
+                Effect::Look(bell) => asked.bells.ring(bell, derivation, position),
+                Effect::Find(find) => asked.bells.find(find, derivation, position),
+                Effect::List { .. } => {
+                    asked.listings.push(Listing { position, derivation: Some(derivation), item: change.key.clone() });
+                }
+            }
+        }
+        if planned.misfit.is_some() || planned.mended {
+            asked.listings.push(Listing { position, derivation: None, item: change.key.clone() });
+        }
+        if !amounts.is_empty() {
+            let (id, sequence_number) = (change.id.clone(), change.sequence_number.clone());
+            let change = Counted { position, id, sequence_number, amounts };
+            asked.entries.push(Entry { change, created_ms: planning.created_ms(), failed: None });
+        }
+        Ok(())
+    }
+
+    fn amount(&self, derivation: usize, add: Add, seed: u32) -> Result<Amount, String> {
+        let name = self.catalogue.name(derivation).to_owned();
+        let shard = seed % add.n_shards.max(1);
+        let counter = CounterKey { target: add.target, derivation: name, shard }.key();
+        let counter = counter.map_err(|error| error.to_string())?;
+        Ok(Amount { counter, derivation, amount: add.amount })
+    }
+
+    /// A record that cannot be applied fails for each family by itself.
+    fn fail(&self, planning: &Planning, cause: String, asked: &mut Asked) {
+        let position = planning.position;
+        if self.families.contains(&Family::Additive) {
+            let sequence_number = planning.sequence_number().to_owned();
+            let change = Counted { position, id: planning.id().to_owned(), sequence_number, amounts: Vec::new() };
+            asked.entries.push(Entry { change, created_ms: planning.created_ms(), failed: Some(cause.clone()) });
+        }
+        if self.families.contains(&Family::LevelTriggered) {
+            asked.failed_looks.push((position, cause));
+        }
+    }
+}
+
+fn checksum(text: &str) -> u32 {
+    let mut crc = Crc::new();
+    crc.update(text.as_bytes());
+    crc.sum()
+}

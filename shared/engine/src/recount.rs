@@ -1,0 +1,92 @@
+//! The list of targets that need a recount: those of changes that were refused, since the ledger cannot tell whether
+//! they are in.
+//!
+//! A change is refused rather than guessed at. What it would have added to is listed in the ledger, for a person: a
+//! count that is listed may be right, and `verify` tells.
+
+use derive::{
+    coalesce::{Amount, Counted},
+    write::{Action, Table, Write},
+};
+use keys::{counter::CounterKey, key::Key, layout::Layout};
+use serde_dynamo::AttributeValue;
+use store::{Outcome, Store};
+
+use crate::{
+    account::{Account, Refused, undone},
+    backoff::{Patience, describe},
+    batch::Engine,
+    ledger::ledger_item,
+    listing::sort_key,
+};
+
+/// Partition key of the list. Stored, so it is stable.
+pub const RECOUNT: &str = "RECOUNT";
+
+/// Name that stands for all derivations, and for all targets, where a change cannot be read.
+const ALL: &str = "*";
+
+/// A count that a refused change was about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Target {
+    /// Name of the derivation.
+    pub derivation: String,
+    /// The item that the count is about.
+    pub item: Key,
+}
+
+impl<S: Store> Engine<S> {
+    /// Notes that a change is refused, and lists what it was about.
+    pub(crate) async fn refuse(&self, change: &Counted, why: &str, patience: Patience<'_>, account: &mut Account) {
+        let targets = targets(change);
+        for write in listed(&self.schema.layout, change, &targets, why, self.clock.now_ms()) {
+            match patience.call(|| self.store.write(&write)).await {
+                Ok(Outcome::Done { units }) => {
+                    account.commits.push(self.bookkeeping(&write.key, units, change.position));
+                }
+                Ok(Outcome::GuardFailed) => {}
+                Err(error) => return undone(account, [change.position], &describe(&error)),
+            }
+        }
+        tracing::warn!(event_id = %change.id, why, "refused a change; its targets are listed for a recount");
+        account.refused.push(refused(change, why));
+    }
+}
+
+/// A change that is refused, named with what it is about.
+pub(crate) fn refused(change: &Counted, why: &str) -> Refused {
+    let (id, why) = (change.id.clone(), why.to_owned());
+    Refused { position: change.position, id, why, targets: targets(change) }
+}
+
+/// The counts that a change is about.
+fn targets(change: &Counted) -> Vec<Target> {
+    let target = |amount: &Amount| {
+        let counter = CounterKey::parse(&amount.counter)?;
+        Some(Target { derivation: counter.derivation, item: counter.target })
+    };
+    change.amounts.iter().filter_map(target).collect()
+}
+
+fn listed(layout: &Layout, change: &Counted, targets: &[Target], why: &str, now_ms: u64) -> Vec<Write> {
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let write = |sort_key: String, derivation: &str, item: Option<&Key>| {
+        let key = Key::new(RECOUNT, sort_key);
+        let attributes = [
+            ("Derivation", text(derivation)),
+            ("ItemPK", text(item.map_or(ALL, |item| &item.pk))),
+            ("ItemSK", text(item.map_or(ALL, |item| &item.sk))),
+            ("EventId", text(&change.id)),
+            ("Why", text(why)),
+            ("ListedAt", AttributeValue::N(now_ms.to_string())),
+        ];
+        let item = ledger_item(layout, &key, attributes);
+        Write { table: Table::Ledger, key, action: Action::Put(item), guard: None }
+    };
+    if targets.is_empty() {
+        return vec![write(format!("{ALL}#{}", change.id), ALL, None)];
+    }
+    let of =
+        |target: &Target| write(sort_key(&target.derivation, &target.item), &target.derivation, Some(&target.item));
+    targets.iter().map(of).collect()
+}

@@ -1,0 +1,212 @@
+//! Redrive: what is parked is applied, once what kept it from being applied is mended.
+//!
+//! *Keeps true*: a parked change is applied exactly once, or stays parked. For the additive family its deletion and its
+//! effects are one transaction, under the condition that it is still parked: two redrives at once, or one whose answer
+//! was lost, apply it once. A level-triggered change is looked at, and deleted when that is done; twice is harmless.
+//!
+//! A change that was parked has its proof in the ledger, so that its record, delivered again, adds nothing beside the
+//! redrive. And since it is either parked or in, a redrive needs no horizon.
+
+use derive::{
+    coalesce::counter_writes,
+    derivation::Family,
+    write::{Action, Query, Table, Transaction, Write},
+};
+use keys::item::{Item, text};
+use serde_dynamo::AttributeValue;
+use serde_json::value::RawValue;
+use store::{Reason, Store, StoreError, TransactOutcome};
+
+use crate::{
+    account::Account,
+    backoff::{GaveUp, Patience, Tries, describe},
+    batch::{Batch, Engine},
+    event::Lane,
+    own_image::OwnImages,
+    park::{self, CAUSE, EVENT_ID, PARKED_AT, PARTS, SEQUENCE_NUMBER, SHARD, STREAM},
+    planning::Asked,
+};
+
+/// A change that is parked on behalf of a family.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParkedChange {
+    /// Id of its event.
+    pub id: String,
+    /// On behalf of which family.
+    pub family: Family,
+    /// Why it was parked.
+    pub cause: String,
+    /// When, in milliseconds since the epoch.
+    pub parked_at_ms: u64,
+    /// Its sequence number; empty where it could not be read.
+    pub sequence_number: String,
+    /// Where it came from.
+    pub lane: Lane,
+    /// How many parts it was cut into.
+    pub n_parts: usize,
+    /// The items that hold it.
+    parts: Vec<Item>,
+}
+
+/// How a redrive ended.
+#[derive(Clone, Debug)]
+pub enum Redriven {
+    /// It is applied, and not parked any more.
+    Applied(Account),
+    /// It was not parked any more: somebody else redrove it, or a call of this redrive whose answer was lost did.
+    Gone,
+    /// It still cannot be applied, and stays parked.
+    Still {
+        /// Why.
+        cause: String,
+    },
+}
+
+impl ParkedChange {
+    /// The record as it came, JSON.
+    ///
+    /// # Errors
+    ///
+    /// When its parts do not fit together.
+    pub fn record(&self) -> Result<String, std::io::Error> {
+        park::record(&self.parts)
+    }
+
+    fn of(family: Family, parts: Vec<Item>) -> Option<Self> {
+        let first = parts.first()?;
+        let field = |name: &str| text(first, name).unwrap_or_default().to_owned();
+        let given = |name: &str| Some(field(name)).filter(|text| !text.is_empty());
+        let number = |name: &str| match first.get(name) {
+            Some(AttributeValue::N(number)) => number.parse().unwrap_or(0),
+            _ => 0,
+        };
+        Some(Self {
+            id: field(EVENT_ID),
+            family,
+            cause: field(CAUSE),
+            parked_at_ms: number(PARKED_AT),
+            sequence_number: field(SEQUENCE_NUMBER),
+            lane: Lane { stream_arn: given(STREAM), shard: given(SHARD) },
+            n_parts: usize::try_from(number(PARTS)).unwrap_or(0),
+            parts,
+        })
+    }
+
+    fn deletions(&self, guard: Option<derive::guard::Guard>) -> impl Iterator<Item = Write> {
+        (0..self.parts.len()).map(move |part| Write {
+            table: Table::Ledger,
+            key: park::key(self.family, &self.id, part),
+            action: Action::Delete,
+            guard: guard.clone(),
+        })
+    }
+}
+
+/// All that is parked, oldest event id first within each family.
+///
+/// # Errors
+///
+/// [`StoreError`] when the ledger cannot be read.
+pub async fn parked<S: Store>(store: &S) -> Result<Vec<ParkedChange>, StoreError> {
+    let mut changes = Vec::new();
+    for family in [Family::Additive, Family::LevelTriggered] {
+        let query = Query { index: None, pk: park::partition(family), sk_prefix: String::new() };
+        let (mut parts, mut after) = (Vec::<Item>::new(), None);
+        loop {
+            let page = store.query(Table::Ledger, &query, after).await?;
+            for item in page.items {
+                // Parts of one change stand behind one another.
+                if parts.first().is_some_and(|first| text(first, EVENT_ID) != text(&item, EVENT_ID)) {
+                    changes.extend(ParkedChange::of(family, std::mem::take(&mut parts)));
+                }
+                parts.push(item);
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        changes.extend(ParkedChange::of(family, parts));
+    }
+    Ok(changes)
+}
+
+impl<S: Store> Engine<S> {
+    /// Applies a parked change, and unparks it.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when the store gives no outcome before the deadline, in milliseconds since the epoch. The change is
+    /// then applied or parked; redriving it again is safe.
+    pub async fn redrive(&self, parked: &ParkedChange, deadline_ms: u64) -> Result<Redriven, GaveUp> {
+        let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
+        let record = parked.record().map_err(|error| error.to_string());
+        let raw = record.and_then(|record| RawValue::from_string(record).map_err(|error| error.to_string()));
+        let raw = match raw {
+            Ok(raw) => raw,
+            Err(why) => return Ok(Redriven::Still { cause: format!("what is parked is no record: {why}") }),
+        };
+        let batch = Batch { records: vec![&raw], lane: parked.lane.clone(), patience };
+        let asked = match self.asked_of(parked.family, &batch) {
+            Ok(asked) => asked,
+            Err(cause) => return Ok(Redriven::Still { cause }),
+        };
+        match parked.family {
+            Family::Additive => self.redrive_once(parked, asked, patience).await,
+            Family::LevelTriggered => self.redrive_look(parked, asked, &batch).await,
+        }
+    }
+
+    async fn redrive_once(
+        &self,
+        parked: &ParkedChange,
+        asked: Asked,
+        patience: Patience<'_>,
+    ) -> Result<Redriven, GaveUp> {
+        let changes: Vec<_> = asked.entries.into_iter().map(|entry| entry.change).collect();
+        let counters = counter_writes(&self.schema, &changes);
+        let deletions = parked.deletions(Some(derive::guard::Guard::StillParked));
+        let writes: Vec<Write> = deletions.chain(counters.into_iter().map(|(write, _)| write)).collect();
+        let transaction = match Transaction::new(writes) {
+            Ok(transaction) => transaction,
+            Err(error) => return Ok(Redriven::Still { cause: error.to_string() }),
+        };
+        let mut tries = Tries::default();
+        loop {
+            let reasons = match patience.call(|| self.store.transact(&transaction)).await {
+                Ok(TransactOutcome::Done { .. }) => return Ok(Redriven::Applied(Account::default())),
+                Ok(TransactOutcome::Cancelled { reasons }) => reasons,
+                Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
+                Err(error @ GaveUp::OutOfTime { .. }) => return Err(error),
+            };
+            if reasons.contains(&Reason::GuardFailed) {
+                return Ok(Redriven::Gone);
+            }
+            for reason in reasons {
+                if let Reason::Rejected(cause) = reason {
+                    return Ok(Redriven::Still { cause });
+                }
+            }
+            if !patience.wait(&mut tries).await {
+                return Err(GaveUp::OutOfTime { last: None });
+            }
+        }
+    }
+
+    async fn redrive_look(&self, parked: &ParkedChange, asked: Asked, batch: &Batch<'_>) -> Result<Redriven, GaveUp> {
+        let mut account = Account::default();
+        Box::pin(self.look(asked.bells, &OwnImages::of(std::iter::empty()), batch, &mut account)).await;
+        self.list(asked.listings, batch.patience, &mut account).await;
+        // A look that fails again has parked the change anew, under the same key.
+        if let Some(again) = account.parked.into_iter().next() {
+            return Ok(Redriven::Still { cause: again.cause });
+        }
+        if let Some(cause) = account.undone.into_values().next() {
+            return Ok(Redriven::Still { cause });
+        }
+        for write in parked.deletions(None) {
+            batch.patience.call(|| self.store.write(&write)).await?;
+        }
+        Ok(Redriven::Applied(Account { parked: Vec::new(), undone: [].into(), ..account }))
+    }
+}
