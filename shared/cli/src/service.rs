@@ -158,6 +158,7 @@ fn mapping(function: Function, stream_arn: &str) -> Mapping {
         stream_arn: stream_arn.to_owned(),
         batch_size: BATCH_SIZE,
         batching_window_ms: BATCHING_WINDOW_MS,
+        tumbling_window_seconds: 0,
         // The handler parks what can never be applied, so a batch is tried until it is done.
         retry_attempts_max: None,
         record_age_ms_max: None,

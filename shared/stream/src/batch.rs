@@ -1,6 +1,6 @@
 //! The records of one shard that were read and not yet delivered.
 //!
-//! They leave in order, as batches that keep the batch size and Lambda's payload limit.
+//! They leave in order, as batches that keep the batch size and Lambda's payload limit and do not mix tumbling windows.
 
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime};
@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use crate::event::{EVENT_OVERHEAD_BYTES, LambdaRecord};
 use crate::mapping::Mapping;
+use crate::window::{ATTRIBUTES_BYTES_MAX, STATE_BYTES_MAX, Window};
 
 /// The largest event, in bytes. Source: Lambda's limit on the payload of a synchronous invocation.
 const PAYLOAD_BYTES_MAX: usize = 6 * 1024 * 1024;
@@ -24,18 +25,26 @@ pub(crate) struct Held {
     read_at: Instant,
     /// When its age counts from.
     age_from: SystemTime,
+    /// Its creation time, or when it was read if it says none.
+    arrived: SystemTime,
 }
 
 impl Held {
     /// A record read at this instant, at this time of day.
     pub(crate) fn new(record: LambdaRecord, read_at: Instant, now: SystemTime) -> Self {
         let age_from = age_from(record.created, now);
-        Self { record, read_at, age_from }
+        let arrived = record.created.unwrap_or(now);
+        Self { record, read_at, age_from, arrived }
     }
 
     /// Whether the record is older than this, in milliseconds.
     pub(crate) fn is_older(&self, age_ms_max: u64, now: SystemTime) -> bool {
         now.duration_since(self.age_from).is_ok_and(|age| age > Duration::from_millis(age_ms_max))
+    }
+
+    /// Its tumbling window, `None` when windows have no length.
+    pub(crate) fn window(&self, length_seconds: u64) -> Option<Window> {
+        Window::of(self.arrived, length_seconds)
     }
 
     fn bytes(&self) -> usize {
@@ -61,13 +70,25 @@ pub(crate) struct Buffer {
     held: VecDeque<Held>,
     bytes: usize,
     batch_size: usize,
-    window: Duration,
+    /// The most bytes of records in a batch.
+    batch_bytes_max: usize,
+    batching_window: Duration,
+    tumbling_window_seconds: u64,
 }
 
 impl Buffer {
     pub(crate) fn new(mapping: &Mapping) -> Self {
-        let window = Duration::from_millis(mapping.batching_window_ms);
-        Self { held: VecDeque::new(), bytes: 0, batch_size: mapping.batch_size.max(1), window }
+        let tumbling_window_seconds = mapping.tumbling_window_seconds;
+        // The state is left room for always, because it may grow between two tries of a batch.
+        let window_bytes = if tumbling_window_seconds > 0 { STATE_BYTES_MAX + ATTRIBUTES_BYTES_MAX } else { 0 };
+        Self {
+            held: VecDeque::new(),
+            bytes: 0,
+            batch_size: mapping.batch_size.max(1),
+            batch_bytes_max: PAYLOAD_BYTES_MAX - EVENT_OVERHEAD_BYTES - window_bytes,
+            batching_window: Duration::from_millis(mapping.batching_window_ms),
+            tumbling_window_seconds,
+        }
     }
 
     pub(crate) fn push(&mut self, held: Held) {
@@ -79,23 +100,28 @@ impl Buffer {
         self.held.is_empty()
     }
 
-    /// When the window of the oldest record ends, `None` when nothing waits.
+    /// When the batching window of the oldest record ends, `None` when nothing waits.
     pub(crate) fn due_at(&self) -> Option<Instant> {
-        self.held.front().map(|held| held.read_at + self.window)
+        self.held.front().map(|held| held.read_at + self.batching_window)
     }
 
-    /// The next batch if one is due: full by count or by bytes, its window over, or `flush` because no more will come.
+    /// The next batch if one is due: full by count or by bytes, its batching window over, a record of another tumbling
+    /// window behind it, or `flush` because no more will come.
     pub(crate) fn take_due(&mut self, now: Instant, flush: bool) -> Option<Vec<Held>> {
-        let is_full = self.held.len() >= self.batch_size || EVENT_OVERHEAD_BYTES + self.bytes >= PAYLOAD_BYTES_MAX;
+        let is_full = self.held.len() >= self.batch_size || self.bytes >= self.batch_bytes_max;
         let is_due = self.due_at().is_some_and(|due| due <= now);
-        if self.is_empty() || !(is_full || is_due || flush) {
+        let length_seconds = self.tumbling_window_seconds;
+        let window = self.held.front()?.window(length_seconds);
+        let is_cut = self.held.back().is_some_and(|last| last.window(length_seconds) != window);
+        if !(is_full || is_due || is_cut || flush) {
             return None;
         }
         let mut batch = Vec::new();
-        let mut bytes = EVENT_OVERHEAD_BYTES;
+        let mut bytes = 0;
         // A single record over the limit goes alone: the function's refusal is clearer than ours.
         while let Some(held) = self.held.pop_front_if(|held| {
-            batch.is_empty() || (batch.len() < self.batch_size && bytes + held.bytes() <= PAYLOAD_BYTES_MAX)
+            let has_room = batch.len() < self.batch_size && bytes + held.bytes() <= self.batch_bytes_max;
+            batch.is_empty() || (has_room && held.window(length_seconds) == window)
         }) {
             bytes += held.bytes();
             self.bytes -= held.bytes();
@@ -139,6 +165,26 @@ mod tests {
         assert_eq!(sizes(&mut buffer, false), [2]);
         buffer.push(held(1, 1, PAYLOAD_BYTES_MAX + 1));
         assert_eq!(sizes(&mut buffer, false), [1, 1], "a record over the limit goes alone");
+    }
+
+    /// A function may return a state of a megabyte between two tries of a batch.
+    #[tokio::test(start_paused = true)]
+    async fn a_batch_in_a_tumbling_window_leaves_room_for_the_state() {
+        let mapping = crate::mapping::Mapping { tumbling_window_seconds: 60, batching_window_ms: 1, ..mapping() };
+        let mut buffer = Buffer::new(&mapping);
+        (0..3).for_each(|_| buffer.push(held(1, 1, PAYLOAD_BYTES_MAX / 2 - 20)));
+        assert_eq!(sizes(&mut buffer, true), [1, 1, 1]);
+        (0..3).for_each(|_| buffer.push(held(1, 1, (PAYLOAD_BYTES_MAX - 1024 * 1024) / 2 - 2 * 1024)));
+        assert_eq!(sizes(&mut buffer, true), [2, 1]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_batch_is_cut_where_the_tumbling_window_changes_and_is_due_then() {
+        let mapping = crate::mapping::Mapping { tumbling_window_seconds: 60, batching_window_ms: 1, ..mapping() };
+        let mut buffer = Buffer::new(&mapping);
+        (58..=60).for_each(|created_s| buffer.push(held(created_s, 61, 10)));
+        assert_eq!(sizes(&mut buffer, false), [2]);
+        assert_eq!(sizes(&mut buffer, true), [1]);
     }
 
     #[tokio::test(start_paused = true)]

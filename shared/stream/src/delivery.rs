@@ -4,45 +4,35 @@
 //! it moves, the count of attempts starts over, as Lambda's does: with 6 records, batches of 3 and 3 retries, a last
 //! record that always fails is delivered once in `[4,5,6]` and then four times alone.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use tokio::time::Instant;
 
 use crate::backoff::Backoff;
 use crate::batch::Held;
 use crate::checkpoint::Position;
-use crate::event::event_text;
 use crate::failure::{Condition, Failure};
-use crate::function::FunctionError;
-use crate::progress::{Invocation, Outcome};
-use crate::response::{Verdict, judge};
+use crate::invocation::{Answer, Invoker};
 use crate::stop::{Stop, Stopped};
 use crate::wiring::{Complaint, Wiring, chain};
+
+mod tumbling;
 
 /// Delivers the batches of one shard.
 pub(crate) struct Delivery {
     wiring: Arc<Wiring>,
     shard: String,
     stop: Stop,
-    unavailable: Complaint,
-}
-
-/// What came of one invocation.
-enum Answer {
-    /// The records before this index are done, at least one.
-    DoneBefore(usize),
-    /// Nothing is done, and an attempt is spent.
-    Failed { is_function_error: bool },
-    /// The function did not run.
-    Unavailable,
+    invoker: Invoker,
+    /// The tumbling window that the shard is in.
+    open: Option<tumbling::Open>,
 }
 
 impl Delivery {
     pub(crate) fn new(wiring: Arc<Wiring>, shard: String, stop: Stop) -> Self {
-        Self { wiring, shard, stop, unavailable: Complaint::default() }
+        let invoker = Invoker::new(Arc::clone(&wiring), shard.clone());
+        Self { wiring, shard, stop, invoker, open: None }
     }
 
     /// Delivers a batch until it is done with or given up on.
@@ -64,10 +54,12 @@ impl Delivery {
             if batch.is_empty() {
                 return Ok(());
             }
+            self.enter_window(&batch).await?;
             match self.invoke(&batch, n_attempts + 1).await {
-                Answer::DoneBefore(n_done) => {
+                Answer::DoneBefore { n_done, state } => {
                     let rest = batch.split_off(n_done);
                     self.save_behind(&batch).await?;
+                    self.keep_state(state).await?;
                     batch = rest;
                     n_attempts = 0;
                     backoff.reset();
@@ -112,57 +104,8 @@ impl Delivery {
     }
 
     async fn invoke(&mut self, batch: &[Held], attempt: u32) -> Answer {
-        let event = event_text(batch.iter().map(|held| &held.record));
-        let started = Instant::now();
-        let function = &self.wiring.function;
-        let invocation = AssertUnwindSafe(async { function.invoke(event).await }).catch_unwind();
-        let answer = invocation
-            .await
-            .unwrap_or_else(|_panic| Err(FunctionError::Unhandled { message: "it panicked".to_owned() }));
-        let ended = Instant::now();
-        let (outcome, answer) = match answer {
-            Ok(response) => self.judge(&response, batch),
-            Err(FunctionError::Unhandled { message }) => {
-                (Outcome::Failed { message }, Answer::Failed { is_function_error: true })
-            }
-            Err(error @ FunctionError::Unavailable { .. }) => {
-                self.unavailable.tell(&self.wiring, &error.to_string());
-                return Answer::Unavailable;
-            }
-        };
-        self.unavailable.over();
-        self.wiring.observer.invoked(&Invocation {
-            mapping: self.wiring.mapping.name.clone(),
-            shard: self.shard.clone(),
-            n_records: batch.len(),
-            outcome,
-            attempt,
-            elapsed: ended - started,
-            started: started.into_std(),
-            ended: ended.into_std(),
-        });
-        answer
-    }
-
-    fn judge(&self, response: &str, batch: &[Held]) -> (Outcome, Answer) {
         let sequence_numbers: Vec<&str> = batch.iter().map(|held| held.record.sequence_number.as_str()).collect();
-        let is_reported = self.wiring.mapping.report_batch_item_failures;
-        let verdict = if is_reported { judge(response, &sequence_numbers) } else { Verdict::Success };
-        match verdict {
-            Verdict::Success => (Outcome::Success, Answer::DoneBefore(batch.len())),
-            Verdict::FailedFrom(index) => {
-                let lowest = sequence_numbers.get(index).copied().unwrap_or_default().to_owned();
-                let answer = match index {
-                    0 => Answer::Failed { is_function_error: false },
-                    n_done => Answer::DoneBefore(n_done),
-                };
-                (Outcome::Partial { lowest }, answer)
-            }
-            Verdict::Failed => {
-                let message = "the response names no record of the batch, so all of it counts as failed".to_owned();
-                (Outcome::Failed { message }, Answer::Failed { is_function_error: false })
-            }
-        }
+        self.invoker.invoke(self.event(batch), &sequence_numbers, attempt).await
     }
 
     /// Writes the failure record of these records, then moves the checkpoint behind them.
@@ -176,6 +119,7 @@ impl Delivery {
             condition,
             n_invocations,
             records: given_up,
+            payload: self.event(given_up),
             now: (wiring.clock)(),
         };
         let (key, request_id) = (failure.key(rand::random()), rand::random());

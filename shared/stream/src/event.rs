@@ -92,7 +92,7 @@ pub fn read(record: &Record, stream_arn: &str) -> Result<Reading, EventError> {
     }
 }
 
-/// The event of one batch. `Records` is its only key: nothing in it names the shard.
+/// The event of one batch, without tumbling windows. `Records` is its only key: nothing in it names the shard.
 pub fn event_text<'a>(records: impl IntoIterator<Item = &'a LambdaRecord>) -> String {
     let mut text = String::from(EVENT_OPEN);
     for (index, record) in records.into_iter().enumerate() {

@@ -9,7 +9,6 @@ use aws_sdk_dynamodbstreams::primitives::{DateTime, DateTimeFormat};
 use serde::Serialize;
 
 use crate::batch::Held;
-use crate::event::event_text;
 
 /// Why records were given up on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +32,8 @@ pub(crate) struct Failure<'a> {
     /// `approximateInvokeCount`.
     pub(crate) n_invocations: u32,
     pub(crate) records: &'a [Held],
+    /// `payload`: the event of these records.
+    pub(crate) payload: String,
     pub(crate) now: SystemTime,
 }
 
@@ -78,7 +79,7 @@ impl Failure<'_> {
                 batch_size: self.records.len(),
                 stream_arn: self.stream_arn,
             },
-            payload: event_text(self.records.iter().map(|held| &held.record)),
+            payload: &self.payload,
         })
     }
 
@@ -100,7 +101,7 @@ struct FailureText<'a> {
     timestamp: String,
     #[serde(rename = "DDBStreamBatchInfo")]
     batch_info: BatchInfo<'a>,
-    payload: String,
+    payload: &'a str,
 }
 
 #[derive(Serialize)]
@@ -168,7 +169,7 @@ mod tests {
 
     use super::{Condition, Failure};
     use crate::batch::Held;
-    use crate::event::LambdaRecord;
+    use crate::event::{LambdaRecord, event_text};
 
     fn check(condition: Condition, expected: &expect_test::Expect) {
         let created = SystemTime::UNIX_EPOCH + Duration::from_secs(1_573_690_399);
@@ -185,6 +186,7 @@ mod tests {
             condition,
             n_invocations: 4,
             records: &records,
+            payload: event_text(records.iter().map(|held| &held.record)),
             now,
         };
         expected.assert_eq(&format!("{}\n{}\n", failure.key(1), failure.body(2).unwrap()));

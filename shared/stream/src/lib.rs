@@ -1,14 +1,16 @@
 //! A local Lambda event source mapping over the DynamoDB Streams API.
 //!
 //! From the stream of a table (an emulator's or the real one) to invocations of a function, the way Lambda does it:
-//! parents before children, batches that never mix shards, partial responses, retries, the on-failure record. What the
-//! emulators get wrong in a record is mended on the way ([`event`]).
+//! parents before children, batches that never mix shards, tumbling windows, partial responses, retries, the on-failure
+//! record. What the emulators get wrong in a record is mended on the way ([`event`]).
 //!
 //! # What it keeps true
 //!
 //! - **Nothing is skipped.** A checkpoint moves past a record only after the function answered for it, or after its
 //!   on-failure record was written. So a restart delivers again at most the batch in progress.
 //! - **Order within a shard.** One batch of a shard at a time; the records behind a failed one wait.
+//! - **A batch is of one tumbling window**, where the mapping has them, and no record of another window comes before
+//!   the final invocation of this one succeeded.
 //! - **Parents first.** A child shard starts when its parent is drained or no longer listed.
 //! - **`idle` is sound.** See [`progress::Observer::idle`].
 //!
@@ -33,6 +35,7 @@ mod backoff;
 mod batch;
 mod delivery;
 mod failure;
+mod invocation;
 mod lineage;
 mod number;
 mod quiet;
@@ -41,6 +44,7 @@ mod response;
 mod sdk;
 mod stop;
 mod value;
+mod window;
 mod wiring;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The settings of one event source mapping, named as AWS names them.
 //!
-//! Settings that AWS has and that are not here (filters, bisecting, parallelization factor, tumbling window) are off.
+//! Settings that AWS has and that are not here (filters, bisecting, parallelization factor) are off.
 
 use thiserror::Error;
 
@@ -14,6 +14,11 @@ pub const BATCH_SIZE_MAX: usize = 10_000;
 /// Source: `CreateEventSourceMapping`, `MaximumBatchingWindowInSeconds` (300).
 pub const BATCHING_WINDOW_MS_MAX: u64 = 300_000;
 
+/// The longest tumbling window, in seconds.
+///
+/// Source: `CreateEventSourceMapping`, `TumblingWindowInSeconds`.
+pub const TUMBLING_WINDOW_SECONDS_MAX: u64 = 900;
+
 /// One event source mapping: which stream, which function, how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
@@ -25,6 +30,15 @@ pub struct Mapping {
     pub batch_size: usize,
     /// `MaximumBatchingWindow`, in milliseconds. 0 invokes with what one read returned.
     pub batching_window_ms: u64,
+    /// `TumblingWindowInSeconds`, up to [`TUMBLING_WINDOW_SECONDS_MAX`]. 0 (as on AWS): no tumbling windows.
+    ///
+    /// With them each event says its window and the window's state, beside `Records`; each response must contain an
+    /// object `state`, or the invocation has failed; and a window that had records ends with a final invocation without
+    /// any. The state is kept in memory only: a restart begins the window that was open with an empty one.
+    ///
+    /// A record's window is that of its creation time. `DynamoDB` Local rounds that down to the minute, so unless windows
+    /// are of whole minutes, a record there may be of a window that is over already, and ends it right away.
+    pub tumbling_window_seconds: u64,
     /// `MaximumRetryAttempts`: 3 means up to 4 invocations. `None` (AWS: -1) retries until the record is too old.
     pub retry_attempts_max: Option<u32>,
     /// `MaximumRecordAge`, in milliseconds. `None` (AWS: -1) never gives up for age.
@@ -76,6 +90,14 @@ pub enum MappingError {
         /// The window as given, in milliseconds.
         batching_window_ms: u64,
     },
+    /// The tumbling window is too long.
+    #[error("the tumbling window {tumbling_window_seconds} s of {name} is longer than {TUMBLING_WINDOW_SECONDS_MAX} s")]
+    TumblingWindow {
+        /// The mapping's name.
+        name: String,
+        /// The window as given, in seconds.
+        tumbling_window_seconds: u64,
+    },
 }
 
 impl Mapping {
@@ -94,6 +116,10 @@ impl Mapping {
         }
         if self.batching_window_ms > BATCHING_WINDOW_MS_MAX {
             return Err(MappingError::BatchingWindow { name, batching_window_ms: self.batching_window_ms });
+        }
+        let tumbling_window_seconds = self.tumbling_window_seconds;
+        if tumbling_window_seconds > TUMBLING_WINDOW_SECONDS_MAX {
+            return Err(MappingError::TumblingWindow { name, tumbling_window_seconds });
         }
         Ok(())
     }

@@ -17,6 +17,11 @@ pub trait Observer: Send + Sync {
     /// later. A shard that retries, holds records for its batching window or waits for its parent keeps this from being
     /// told. The shards were listed at most a few seconds ago, and again since a shard ended.
     ///
+    /// The final invocation of a tumbling window has no records, so it does not keep this from being told: neither while
+    /// the window is open, which may be for minutes, nor while the invocation runs or is tried again. Who waits for what
+    /// final invocations write must wait for them by [`Observer::invoked`]. Records that wait behind one, because they are
+    /// of the next window, do keep this from being told, and a shard whose end waits for one is not quiet.
+    ///
     /// Sound on a stream whose empty read means that there is nothing (the emulators). On AWS an empty page may come
     /// before the end, so there it is a hint.
     fn idle(&self, mapping: &str, since: Instant) {
@@ -46,7 +51,7 @@ pub struct Invocation {
     pub mapping: String,
     /// The shard that the batch is from.
     pub shard: String,
-    /// The records of the batch.
+    /// The records of the batch; 0 for the final invocation of a tumbling window.
     pub n_records: usize,
     /// How it ended.
     pub outcome: Outcome,

@@ -2,7 +2,8 @@
 //!
 //! A board with one entry per undrained shard: the start of its last empty read with nothing held back, or nothing while
 //! it has something to do. A shard is entered before its first read and struck out only by a listing that was made after
-//! it was drained, which enters its children in the same step, so there is no gap between parent and child.
+//! it was drained, which enters its children in the same step, so there is no gap between parent and child. An open
+//! tumbling window is nothing to do: it has no records left to deliver.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

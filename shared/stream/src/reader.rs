@@ -4,7 +4,7 @@
 //! not read further.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
@@ -49,6 +49,8 @@ pub(crate) struct Reader {
 /// One read that worked.
 struct Read {
     started: Instant,
+    /// The same as a time of day.
+    started_at: SystemTime,
     page: RecordPage,
 }
 
@@ -66,9 +68,10 @@ impl Reader {
 
     async fn drain(&mut self) -> Result<End, Stopped> {
         loop {
-            let Some(Read { started, page }) = self.read().await? else {
+            let Some(Read { started, started_at, page }) = self.read().await? else {
                 self.quiet.busy(&self.shard);
                 self.deliver_due(true).await?;
+                self.delivery.end_window().await?;
                 return Ok(End::Lost);
             };
             let (is_empty, is_closed) = (page.records.is_empty(), page.next.is_none());
@@ -78,12 +81,15 @@ impl Reader {
             self.take(page).await?;
             self.deliver_due(is_closed).await?;
             if is_closed {
+                self.delivery.end_window().await?;
                 self.delivery.save(&Position::Ended).await?;
                 return Ok(End::Drained);
             }
             if is_empty {
                 if self.buffer.is_empty() {
                     self.quiet.quiet(&self.shard, started);
+                    // It has no records, so the shard stays quiet meanwhile: see `Observer::idle`.
+                    self.delivery.end_window_if_over(started_at).await?;
                 }
                 self.stop.sleep(self.pause()).await?;
             }
@@ -94,12 +100,12 @@ impl Reader {
     async fn read(&mut self) -> Result<Option<Read>, Stopped> {
         let mut backoff = Backoff::new();
         loop {
-            let started = Instant::now();
+            let (started, started_at) = (Instant::now(), (self.wiring.clock)());
             let mut stop = self.stop.clone();
             let error = match stop.or(self.try_read()).await? {
                 Ok(page) => {
                     self.complaint.over();
-                    return Ok(Some(Read { started, page }));
+                    return Ok(Some(Read { started, started_at, page }));
                 }
                 Err(ApiError::NotFound { .. }) => return Ok(None),
                 Err(error) => error,

@@ -10,3 +10,4 @@ mod positions;
 mod responses;
 mod retries;
 mod shards;
+mod windows;

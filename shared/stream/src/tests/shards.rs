@@ -143,12 +143,14 @@ async fn settings_that_lambda_would_refuse_are_refused() {
             refused(Mapping { batch_size: 0, ..mapping() }).await,
             refused(Mapping { batch_size: 10_001, ..mapping() }).await,
             refused(Mapping { batching_window_ms: 300_001, ..mapping() }).await,
+            refused(Mapping { tumbling_window_seconds: 901, ..mapping() }).await,
         ]
         .join("\n"),
         &expect![[r#"
             the function name "a/b" must be of letters, digits, '-' and '_'
             the batch size 0 of aggregate is not between 1 and 10000
             the batch size 10001 of aggregate is not between 1 and 10000
-            the batching window 300001 ms of aggregate is longer than 300000 ms"#]],
+            the batching window 300001 ms of aggregate is longer than 300000 ms
+            the tumbling window 901 s of aggregate is longer than 900 s"#]],
     );
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -28,6 +29,7 @@ pub(crate) fn mapping() -> Mapping {
         stream_arn: ARN.to_owned(),
         batch_size: 3,
         batching_window_ms: 0,
+        tumbling_window_seconds: 0,
         retry_attempts_max: None,
         record_age_ms_max: None,
         report_batch_item_failures: true,
@@ -36,8 +38,8 @@ pub(crate) fn mapping() -> Mapping {
     }
 }
 
-/// What the function does with the records of these sequence numbers.
-type Script = Box<dyn Fn(&[String]) -> Result<String, FunctionError> + Send + Sync>;
+/// What the function does with an event.
+type Script = Box<dyn Fn(&Value) -> Result<String, FunctionError> + Send + Sync>;
 
 /// Everything around a mapping. Time starts at 0 ms with the world.
 #[derive(Clone)]
@@ -47,7 +49,16 @@ pub(crate) struct World {
     pub(crate) destination: Arc<MemoryDestination>,
     mapping: Mapping,
     told: Arc<Told>,
+    sent: Arc<Mutex<Vec<Sent>>>,
     function: Arc<Scripted>,
+}
+
+/// An event that reached the function.
+#[derive(Clone)]
+pub(crate) struct Sent {
+    /// When, in milliseconds.
+    pub(crate) at_ms: u128,
+    pub(crate) event: Value,
 }
 
 /// A mapping that runs.
@@ -71,17 +82,29 @@ impl World {
         takes: Duration,
         script: impl Fn(&[String]) -> Result<String, FunctionError> + Send + Sync + 'static,
     ) -> Self {
+        Self::with_events(mapping, takes, move |event| script(&numbers(event)))
+    }
+
+    /// The same with a function that looks at the whole event.
+    pub(crate) fn with_events(
+        mapping: Mapping,
+        takes: Duration,
+        script: impl Fn(&Value) -> Result<String, FunctionError> + Send + Sync + 'static,
+    ) -> Self {
         let stream = Arc::new(MemoryStream::default());
         stream.open("a", None);
         let origin = Instant::now();
         let (idle, _) = watch::channel(None);
+        let sent: Arc<Mutex<Vec<Sent>>> = Arc::default();
+        let function = Scripted { takes, script: Box::new(script), origin, sent: Arc::clone(&sent) };
         Self {
             stream,
             checkpoints: Arc::new(MemoryCheckpoints::new()),
             destination: Arc::default(),
             mapping,
             told: Arc::new(Told { origin, lines: Mutex::default(), idle }),
-            function: Arc::new(Scripted { takes, script: Box::new(script) }),
+            sent,
+            function: Arc::new(function),
         }
     }
 
@@ -90,7 +113,17 @@ impl World {
         &self,
         script: impl Fn(&[String]) -> Result<String, FunctionError> + Send + Sync + 'static,
     ) -> Self {
-        Self { function: Arc::new(Scripted { takes: Duration::ZERO, script: Box::new(script) }), ..self.clone() }
+        self.restarted_with_events(move |event| script(&numbers(event)))
+    }
+
+    /// The same with a function that looks at the whole event.
+    pub(crate) fn restarted_with_events(
+        &self,
+        script: impl Fn(&Value) -> Result<String, FunctionError> + Send + Sync + 'static,
+    ) -> Self {
+        let (origin, sent) = (self.told.origin, Arc::clone(&self.sent));
+        let function = Scripted { takes: Duration::ZERO, script: Box::new(script), origin, sent };
+        Self { function: Arc::new(function), ..self.clone() }
     }
 
     /// The time of day: one that no rounding to the minute leaves as it is.
@@ -145,6 +178,11 @@ impl World {
         self.told.lines.lock().unwrap().concat()
     }
 
+    /// The events so far.
+    pub(crate) fn sent(&self) -> Vec<Sent> {
+        self.sent.lock().unwrap().clone()
+    }
+
     pub(crate) async fn position(&self, shard: &str) -> Option<Position> {
         self.checkpoints.load("aggregate", shard).await.unwrap()
     }
@@ -187,18 +225,26 @@ pub(crate) fn unhandled() -> Result<String, FunctionError> {
 struct Scripted {
     takes: Duration,
     script: Script,
+    origin: Instant,
+    sent: Arc<Mutex<Vec<Sent>>>,
+}
+
+/// The sequence numbers of an event.
+pub(crate) fn numbers(event: &Value) -> Vec<String> {
+    let number = |record: &Value| record["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned();
+    event["Records"].as_array().unwrap().iter().map(number).collect()
 }
 
 impl Function for Scripted {
     fn invoke(&self, event: String) -> BoxFuture<'_, Result<String, FunctionError>> {
         async move {
-            let event: serde_json::Value = serde_json::from_str(&event).unwrap();
-            let number = |record: &serde_json::Value| record["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned();
-            let numbers: Vec<String> = event["Records"].as_array().unwrap().iter().map(number).collect();
+            let event: Value = serde_json::from_str(&event).unwrap();
+            let at_ms = self.origin.elapsed().as_millis();
+            self.sent.lock().unwrap().push(Sent { at_ms, event: event.clone() });
             if !self.takes.is_zero() {
                 tokio::time::sleep(self.takes).await;
             }
-            (self.script)(&numbers)
+            (self.script)(&event)
         }
         .boxed()
     }
@@ -216,7 +262,7 @@ impl MemoryDestination {
         *self.n_refusals.lock().unwrap() = n_times;
     }
 
-    pub(crate) fn bodies(&self) -> Vec<serde_json::Value> {
+    pub(crate) fn bodies(&self) -> Vec<Value> {
         self.records.lock().unwrap().iter().map(|(_, body)| serde_json::from_str(body).unwrap()).collect()
     }
 }

@@ -1,0 +1,98 @@
+//! One invocation of the function: the event out, what became of its records back.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use tokio::time::Instant;
+
+use crate::function::FunctionError;
+use crate::progress::{Invocation, Outcome};
+use crate::response::{Verdict, judge};
+use crate::window::State;
+use crate::wiring::{Complaint, Wiring};
+
+/// Invokes the function for one shard, and tells the observer.
+pub(crate) struct Invoker {
+    wiring: Arc<Wiring>,
+    shard: String,
+    unavailable: Complaint,
+}
+
+/// What came of one invocation.
+pub(crate) enum Answer {
+    /// The records before this index are done: at least one, where the event had any.
+    DoneBefore {
+        n_done: usize,
+        /// The state that the window goes on with; there is one if and only if the mapping has tumbling windows.
+        state: Option<State>,
+    },
+    /// Nothing is done, and an attempt is spent.
+    Failed { is_function_error: bool },
+    /// The function did not run.
+    Unavailable,
+}
+
+impl Invoker {
+    pub(crate) fn new(wiring: Arc<Wiring>, shard: String) -> Self {
+        Self { wiring, shard, unavailable: Complaint::default() }
+    }
+
+    /// Invokes once with an event of the records with these sequence numbers.
+    pub(crate) async fn invoke(&mut self, event: String, sequence_numbers: &[&str], attempt: u32) -> Answer {
+        let started = Instant::now();
+        let function = &self.wiring.function;
+        let invocation = AssertUnwindSafe(async { function.invoke(event).await }).catch_unwind();
+        let answer = invocation
+            .await
+            .unwrap_or_else(|_panic| Err(FunctionError::Unhandled { message: "it panicked".to_owned() }));
+        let ended = Instant::now();
+        let (outcome, answer) = match answer {
+            Ok(response) => self.judge(&response, sequence_numbers),
+            Err(FunctionError::Unhandled { message }) => {
+                (Outcome::Failed { message }, Answer::Failed { is_function_error: true })
+            }
+            Err(error @ FunctionError::Unavailable { .. }) => {
+                self.unavailable.tell(&self.wiring, &error.to_string());
+                return Answer::Unavailable;
+            }
+        };
+        self.unavailable.over();
+        self.wiring.observer.invoked(&Invocation {
+            mapping: self.wiring.mapping.name.clone(),
+            shard: self.shard.clone(),
+            n_records: sequence_numbers.len(),
+            outcome,
+            attempt,
+            elapsed: ended - started,
+            started: started.into_std(),
+            ended: ended.into_std(),
+        });
+        answer
+    }
+
+    fn judge(&self, response: &str, sequence_numbers: &[&str]) -> (Outcome, Answer) {
+        let failed = |message: &str| {
+            (Outcome::Failed { message: message.to_owned() }, Answer::Failed { is_function_error: false })
+        };
+        let state = State::of_response(response);
+        let has_windows = self.wiring.mapping.tumbling_window_seconds > 0;
+        if has_windows && state.is_none() {
+            return failed("the response has no object `state`, which tumbling windows need");
+        }
+        let state = state.filter(|_| has_windows);
+        let is_reported = self.wiring.mapping.report_batch_item_failures;
+        match if is_reported { judge(response, sequence_numbers) } else { Verdict::Success } {
+            Verdict::Success => (Outcome::Success, Answer::DoneBefore { n_done: sequence_numbers.len(), state }),
+            Verdict::FailedFrom(index) => {
+                let lowest = sequence_numbers.get(index).copied().unwrap_or_default().to_owned();
+                let answer = match index {
+                    0 => Answer::Failed { is_function_error: false },
+                    n_done => Answer::DoneBefore { n_done, state },
+                };
+                (Outcome::Partial { lowest }, answer)
+            }
+            Verdict::Failed => failed("the response names no record of the batch, so all of it counts as failed"),
+        }
+    }
+}
