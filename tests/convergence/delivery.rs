@@ -114,6 +114,7 @@ pub(crate) fn record(number: usize, key: &Key, old: Option<&Item>, new: Option<&
     };
     let mut dynamodb = json!({
         "Keys": {"PK": {"S": key.pk}, "SK": {"S": key.sk}},
+        "ApproximateCreationDateTime": 1_705_315_200,
         "SequenceNumber": sequence_number,
         "StreamViewType": "NEW_AND_OLD_IMAGES",
     });

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use derive::{catalogue::Catalogue, schema::Schema};
+use derive::{catalogue::Catalogue, derivation::Family, schema::Schema};
 use engine::{
     batch::{Engine, Handled},
     clock::{Clock as _, SystemClock},
@@ -36,6 +36,10 @@ const BATCH_SIZE: usize = 500;
 /// How long a batch is gathered, in milliseconds: long enough to coalesce, short against a second of lag over a chain
 /// of three records (a follow, its counter, its display).
 const BATCHING_WINDOW_MS: u64 = 50;
+
+/// Length of a tumbling window, in seconds. The window is there for the shard's name, which no other event has; its
+/// length says nothing. A whole minute, since `DynamoDB` Local rounds the time of a record down to one.
+const TUMBLING_WINDOW_S: u64 = 60;
 
 /// Wait after an empty read, in milliseconds. Lambda polls four times a second; here a person is watching.
 const IDLE_POLL_MS: u64 = 20;
@@ -101,7 +105,7 @@ impl Service {
         let mut tasks = JoinSet::new();
         for function in functions {
             let mapping = EventSourceMapping::new(
-                mapping(function, &plan.stream_arn),
+                mapping(function, plan),
                 plan.streams.clone(),
                 invoked(plan, function, witness),
                 Arc::clone(&checkpoints) as Arc<_>,
@@ -152,13 +156,16 @@ fn unexpected(ended: Result<Result<(), StreamError>, JoinError>) -> anyhow::Erro
     }
 }
 
-fn mapping(function: Function, stream_arn: &str) -> Mapping {
+fn mapping(function: Function, plan: &Plan<'_>) -> Mapping {
+    // Only the function that counts needs the shard's name, and only for the checkpoint.
+    let counts = function.families().contains(&Family::Additive);
+    let needs_shard = counts && plan.ledger == LedgerKind::Checkpoint;
     Mapping {
         name: function.to_string(),
-        stream_arn: stream_arn.to_owned(),
+        stream_arn: plan.stream_arn.clone(),
         batch_size: BATCH_SIZE,
         batching_window_ms: BATCHING_WINDOW_MS,
-        tumbling_window_seconds: 0,
+        tumbling_window_seconds: if needs_shard { TUMBLING_WINDOW_S } else { 0 },
         // The handler parks what can never be applied, so a batch is tried until it is done.
         retry_attempts_max: None,
         record_age_ms_max: None,
