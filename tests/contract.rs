@@ -16,12 +16,16 @@ mod bed;
 mod guards;
 #[path = "contract/items.rs"]
 mod items;
+#[path = "contract/protocol.rs"]
+mod protocol;
 #[path = "contract/reads.rs"]
 mod reads;
 #[path = "contract/refusals.rs"]
 mod refusals;
 #[path = "contract/script.rs"]
 mod script;
+#[path = "contract/tables.rs"]
+mod tables;
 #[path = "contract/transactions.rs"]
 mod transactions;
 #[path = "contract/units.rs"]
@@ -51,6 +55,7 @@ contract! {
         a_guard_decides_over_a_single_write,
         a_guard_decides_over_a_transaction,
         a_value_is_unchanged_whatever_its_form,
+        every_guard_is_tried,
     ]
     updates: [
         an_update_sets_removes_and_adds,
@@ -68,6 +73,13 @@ contract! {
         a_transaction_spans_both_tables,
         a_transaction_has_a_hundred_actions,
     ]
+    protocol: [
+        receipts_say_by_position_which_changes_are_in,
+        a_checkpoint_moves_only_from_where_it_was_read,
+        a_change_is_parked_with_its_proof_and_once,
+        a_parked_change_is_redriven_once,
+        a_chunk_under_the_checkpoint_has_99_counters,
+    ]
     reads: [
         items_are_read_by_key_in_any_number,
         a_query_goes_over_pages_in_order,
@@ -75,6 +87,7 @@ contract! {
         a_query_takes_the_start_of_the_sort_key,
         an_index_holds_what_it_projects,
         a_query_of_nothing_is_empty,
+        the_ledger_is_queried_by_partition,
     ]
     values: [
         every_type_comes_back,

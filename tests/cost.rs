@@ -3,6 +3,11 @@
 //! Units are the model's, which the contract suite holds to what the embedded DynamoDB reports. An account that changes
 //! is seen here, and is the README's table.
 
+#[path = "cost/batches.rs"]
+mod batches;
+#[path = "contract/tables.rs"]
+mod tables;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use catalogue::{catalogue, schema};
@@ -99,6 +104,7 @@ impl Bed {
                 "OldImage": old,
                 "NewImage": new,
                 "SequenceNumber": format!("{:021}", self.n_records),
+                "ApproximateCreationDateTime": SystemClock.now_ms() / 1000,
             },
         })
     }

@@ -1,5 +1,7 @@
 //! Guards: each holds and fails, on every action, alone and in a transaction.
 
+use std::collections::BTreeSet;
+
 use derive::{guard::Guard, write::Write};
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
@@ -22,6 +24,8 @@ fn guards() -> Vec<(Guard, Option<AttributeValue>, bool, bool)> {
         (Guard::Absent, None, true, false),
         (Guard::Exists, None, true, true),
         (Guard::Exists, None, false, false),
+        (Guard::StillParked, None, true, true),
+        (Guard::StillParked, None, false, false),
         (unchanged(ATTRIBUTE, None), None, true, true),
         (unchanged(ATTRIBUTE, None), None, false, true),
         (unchanged(ATTRIBUTE, None), one.clone(), true, false),
@@ -71,6 +75,11 @@ async fn arrange<S: Store>(bed: &Bed<S>, write: &Write, before: Option<Item>) {
     if let Some(before) = before {
         bed.done(&put(&write.key, before)).await;
     }
+}
+
+pub(crate) async fn every_guard_is_tried<S: Store>(bed: Bed<S>) {
+    let tried: BTreeSet<&str> = guards().iter().map(|(guard, ..)| guard.name()).collect();
+    bed.same(&tried, &Guard::NAMES.into(), "names of guards");
 }
 
 pub(crate) async fn a_guard_decides_over_a_single_write<S: Store>(bed: Bed<S>) {

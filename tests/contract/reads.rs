@@ -120,3 +120,16 @@ pub(crate) async fn a_query_of_nothing_is_empty<S: Store>(bed: Bed<S>) {
     bed.same(&bed.query_all(&query("P#none", "")).await, &(vec![], 1), "a query");
     bed.same(&bed.scan_all(Table::Main).await, &(vec![], 1), "a scan");
 }
+
+pub(crate) async fn the_ledger_is_queried_by_partition<S: Store>(bed: Bed<S>) {
+    for (pk, sk) in [("PARKED", "e1#00"), ("PARKED", "e1#01"), ("PARKED", "e2#00"), ("OTHER", "e3#00")] {
+        let key = Key::new(pk, sk);
+        bed.done(&in_ledger(put(&key, item(&key, [])))).await;
+    }
+    let query = Query { index: None, pk: "PARKED".to_owned(), sk_prefix: String::new() };
+    let page = bed.store.query(Table::Ledger, &query, None).await.unwrap();
+    let keys: Vec<_> = page.items.iter().map(|item| item["SK"].clone()).collect();
+    bed.same(&keys, &vec![s("e1#00"), s("e1#01"), s("e2#00")], "in order, without the other partition");
+    let page = bed.store.query(Table::Main, &query, None).await.unwrap();
+    bed.same(&page.items.len(), &0, "the main table has none of them");
+}

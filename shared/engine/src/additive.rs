@@ -58,7 +58,7 @@ impl<'a> Session<'a> {
     }
 
     /// One change could not go in: where order matters, none behind it may.
-    fn stop(&mut self, why: String) {
+    pub(crate) fn stop(&mut self, why: String) {
         if self.ledger.is_ordered() {
             self.stopped.get_or_insert(why);
         }
@@ -97,7 +97,7 @@ impl<S: Store> Engine<S> {
             undone(account, entries.iter().map(|entry| entry.change.position), &why);
             return session.stop(why);
         }
-        let entries = self.admitted(entries, session.ledger.as_ref(), batch, account).await;
+        let entries = self.admitted(entries, session, batch, account).await;
         let mut waiting = self.cut(entries, session.ledger.as_ref());
         while let Some(mut next) = waiting.pop_front() {
             if let Some(why) = self.must_stop(&mut next, session, batch).await {

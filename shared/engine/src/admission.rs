@@ -7,7 +7,7 @@ use store::Store;
 
 use crate::{
     account::Account,
-    additive::Chunk,
+    additive::{Chunk, Session},
     batch::{Batch, Engine},
     ledger::{HORIZON_MS, Ledger, checkpoint::padded},
     protocol::ProtocolStep,
@@ -29,7 +29,7 @@ impl<S: Store> Engine<S> {
     pub(crate) async fn admitted(
         &self,
         entries: Vec<Entry>,
-        ledger: &dyn Ledger,
+        session: &mut Session<'_>,
         batch: &Batch<'_>,
         account: &mut Account,
     ) -> Vec<Entry> {
@@ -37,21 +37,24 @@ impl<S: Store> Engine<S> {
         let mut admitted = Vec::new();
         for mut entry in entries {
             let is_again = !seen.insert(entry.change.id.clone()) && self.takes(ProtocolStep::OnceABatch);
-            if is_again || ledger.has(&entry.change) {
+            if is_again || session.ledger.has(&entry.change) {
                 account.n_duplicates += 1;
                 continue;
             }
             let age_ms = entry.created_ms.map(|created_ms| self.clock.now_ms().saturating_sub(created_ms));
             if age_ms.is_some_and(|age_ms| age_ms > HORIZON_MS) && self.takes(ProtocolStep::Horizon) {
                 let why = "it is older than the ledger's horizon of 14 days";
-                self.refuse(&entry.change, why, batch.patience, account).await;
+                // Passed by a checkpoint before it is listed, it would never be.
+                if let Err(why) = self.refuse(&entry.change, why, batch.patience, account).await {
+                    session.stop(why);
+                }
                 continue;
             }
             if age_ms.is_none() {
                 let why = "the record does not say when it was made (ApproximateCreationDateTime)";
                 entry.failed.get_or_insert(why.to_owned());
             }
-            if ledger.is_ordered() && padded(&entry.change.sequence_number).is_none() {
+            if session.ledger.is_ordered() && padded(&entry.change.sequence_number).is_none() {
                 entry.failed.get_or_insert("the record has no sequence number that can be read".to_owned());
             }
             admitted.push(entry);

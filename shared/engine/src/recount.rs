@@ -37,7 +37,17 @@ pub struct Target {
 
 impl<S: Store> Engine<S> {
     /// Notes that a change is refused, and lists what it was about.
-    pub(crate) async fn refuse(&self, change: &Counted, why: &str, patience: Patience<'_>, account: &mut Account) {
+    ///
+    /// # Errors
+    ///
+    /// Why it could not be listed; the change is then not done.
+    pub(crate) async fn refuse(
+        &self,
+        change: &Counted,
+        why: &str,
+        patience: Patience<'_>,
+        account: &mut Account,
+    ) -> Result<(), String> {
         let targets = targets(change);
         for write in listed(&self.schema.layout, change, &targets, why, self.clock.now_ms()) {
             match patience.call(|| self.store.write(&write)).await {
@@ -45,11 +55,15 @@ impl<S: Store> Engine<S> {
                     account.commits.push(self.bookkeeping(&write.key, units, change.position));
                 }
                 Ok(Outcome::GuardFailed) => {}
-                Err(error) => return undone(account, [change.position], &describe(&error)),
+                Err(error) => {
+                    undone(account, [change.position], &describe(&error));
+                    return Err(describe(&error));
+                }
             }
         }
         tracing::warn!(event_id = %change.id, why, "refused a change; its targets are listed for a recount");
         account.refused.push(refused(change, why));
+        Ok(())
     }
 }
 

@@ -98,7 +98,8 @@ impl<S: Store> Engine<S> {
                 }
                 (false, false) => "the shard's checkpoint has not passed it, and the stream does not hold it any more",
             };
-            self.refuse(&change, why, batch.patience, account).await;
+            // One that cannot be listed is not done, and said to be so.
+            let _noted = self.refuse(&change, why, batch.patience, account).await;
         }
     }
 }
