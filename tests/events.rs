@@ -2,7 +2,7 @@
 //!
 //! An event is handed over as Lambda would, as text; what is not of the shipped table is as much part of it as what is.
 
-#[path = "convergence/manual_clock.rs"]
+#[path = "simulation/manual_clock.rs"]
 mod manual_clock;
 
 use std::{fs, path::Path, sync::Arc};

@@ -60,8 +60,13 @@ pub struct Condition {
 }
 
 impl Guard {
-    /// Names of all variants, as [`name`](Self::name) gives them.
-    pub const NAMES: [&'static str; 4] = ["Absent", "Exists", "StillParked", "Unmoved"];
+    /// Names of all variants, as [`name`](Self::name) gives them, each with the anomaly that it prevents, in a line.
+    pub const ALL: [(&'static str, &'static str); 4] = [
+        ("Absent", "a change that is delivered again is counted again"),
+        ("Exists", "an update that lands after the item's removal makes a torso"),
+        ("StillParked", "two redrives of a change apply it twice"),
+        ("Unmoved", "an invocation that timed out and still runs applies its changes beside the one that took over"),
+    ];
 
     /// The variant's name.
     #[must_use]

@@ -105,6 +105,11 @@ impl<S: Store> Engine<S> {
                 session.stop(why);
                 continue;
             }
+            // What another invocation has passed meanwhile must not be passed again.
+            next.changes.retain(|change| !session.ledger.has(change));
+            if next.changes.is_empty() {
+                continue;
+            }
             match self.send(&next, session, batch, account).await {
                 Sent::Done => session.ledger.passed(&next.changes),
                 Sent::Proven => {
@@ -203,7 +208,7 @@ impl<S: Store> Engine<S> {
         let touches = |change: &Counted| change.amounts.iter().any(|amount| counters.contains(&amount.counter));
         let Chunk { changes, failed, tries, .. } = chunk;
         let again = Some("its counter is busy".to_owned());
-        let (free, busy): (Vec<_>, Vec<_>) = if counters.is_empty() {
+        let (free, busy): (Vec<_>, Vec<_>) = if counters.is_empty() || failed.is_some() {
             (Vec::new(), changes)
         } else if session.ledger.is_ordered() {
             let n_free = changes.iter().take_while(|change| !touches(change)).count();

@@ -117,8 +117,7 @@ impl<S: Store> Engine<S> {
                 return;
             }
             // What was read at the start of the batch serves until a guard fails: then all is read anew.
-            let is_anew = n_rounds > 0 && self.takes(ProtocolStep::FreshSources);
-            let sources = if is_anew { &mut fresh } else { &mut *sources };
+            let sources = if n_rounds == 0 { &mut *sources } else { &mut fresh };
             let keys = waiting.iter().map(|rung| rung.look.item.clone()).collect();
             let held = match self.held(keys, batch.patience).await {
                 Ok(held) => held,

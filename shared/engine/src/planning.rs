@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use store::Store;
 
 use crate::{
-    account::Account,
+    account::{Account, Refused},
     admission::Entry,
     batch::{Batch, Engine},
     bells::Bells,
@@ -80,6 +80,12 @@ impl Planning {
     pub(crate) fn name(&self) -> String {
         let item = self.change.as_ref().map(|change| format!(" ({})", change.key)).unwrap_or_default();
         format!("{}{item}", self.id())
+    }
+
+    /// The refusal of a record that does not decode.
+    pub(crate) fn unreadable(&self) -> Option<Refused> {
+        let why = self.planned.as_ref().err()?.clone();
+        Some(Refused { position: self.position, id: self.id().to_owned(), why, targets: Vec::new() })
     }
 
     /// Does it ask for anything?

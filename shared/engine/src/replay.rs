@@ -58,6 +58,12 @@ impl<S: Store> Engine<S> {
         let mut account = Account { n_records: batch.records.len(), ..Account::default() };
         planned.iter().for_each(|planning| planning.count(&mut account));
         let images = OwnImages::of(planned.iter().map(|planning| planning.change.as_ref()));
+        let changes = planned.iter().map(|planning| planning.change.clone()).collect();
+        // The file may be damaged where the stream is not; parked, it would be taken for the record that is still to
+        // come.
+        for planning in planned.extract_if(.., |planning| planning.change.is_none()) {
+            account.refused.extend(planning.unreadable());
+        }
         let mut asked = self.sorted(&mut planned, &batch);
         if self.ledger == LedgerKind::Checkpoint {
             let entries = std::mem::take(&mut asked.entries);
@@ -65,7 +71,6 @@ impl<S: Store> Engine<S> {
         }
         self.apply(asked, &mut session, &images, &batch, &mut account).await;
         let failed_from = self.failed_from(&account, &batch);
-        let changes = planned.into_iter().map(|Planning { change, .. }| change).collect();
         Ok(Handled { changes, account, failed_from, state: None })
     }
 

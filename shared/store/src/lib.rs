@@ -1,7 +1,8 @@
-//! What the engine needs of a database, and the two that provide it.
+//! What the engine needs of a database, and what provides it.
 //!
 //! - [`dynamo`] is DynamoDB, by the SDK.
 //! - [`memory`] is the model: the same contract in a map, held to the real thing by the contract suite.
+//! - [`faulty`] is the model with faults, for the simulation.
 //!
 //! The trait speaks in outcomes: a guard that does not hold and a cancelled transaction are answers, not errors.
 //! What is left are two kinds of [error](StoreError): one to send again, since its fate is unknown or it came at a bad
@@ -10,6 +11,7 @@
 mod check;
 pub mod dynamo;
 mod expression;
+pub mod faulty;
 pub mod memory;
 pub mod number;
 pub mod refusal;

@@ -6,7 +6,8 @@
 //! throttling and lost answers.
 //!
 //! It also keeps the stream of the main table: [`MemoryStore::take_records`]. A write that changes nothing makes no
-//! record, as on AWS.
+//! record, as on AWS. It is the table under the simulation, so it is quick: indexes are kept and not calculated, and
+//! [`MemoryStore::view`] looks at a table in place.
 //!
 //! ```
 //! use derive::write::{Action, Table, Write};
@@ -66,6 +67,8 @@ pub struct MemoryStore {
 struct Tables {
     main: BTreeMap<Key, Item>,
     ledger: BTreeMap<Key, Item>,
+    /// What is in each index of the main table, in the layout's order.
+    indexes: Vec<index::Places>,
     records: Vec<Change>,
 }
 
@@ -82,7 +85,8 @@ impl MemoryStore {
     /// Like [`new`](Self::new), with pages that end after so many bytes; a page of 1 byte holds one item.
     #[must_use]
     pub fn with_page_bytes(layout: Layout, page_bytes: usize) -> Self {
-        Self { layout, page_bytes, tables: Mutex::default() }
+        let indexes = layout.indexes.iter().map(|_| index::Places::new()).collect();
+        Self { layout, page_bytes, tables: Mutex::new(Tables { indexes, ..Tables::default() }) }
     }
 
     /// Takes the stream records of the main table that were made since the last call: key, old item, new item.
@@ -97,6 +101,11 @@ impl MemoryStore {
         self.tables().of(table).clone()
     }
 
+    /// Looks at the items of a table in place. Nothing else can be done with the store meanwhile.
+    pub fn view<T>(&self, table: Table, look: impl FnOnce(&BTreeMap<Key, Item>) -> T) -> T {
+        look(self.tables().of(table))
+    }
+
     /// Puts an item that no check has seen, as a stand-in for data that is older than a rule. It makes a record too.
     ///
     /// # Errors
@@ -104,7 +113,7 @@ impl MemoryStore {
     /// [`Refusal::KeyType`] when the item has no primary key.
     pub fn put_raw(&self, table: Table, item: Item) -> Result<(), Refusal> {
         let key = self.layout.key(&item).ok_or_else(|| Refusal::KeyType { attribute: self.layout.pk.clone() })?;
-        self.tables().put(table, key, Some(item));
+        self.tables().put(&self.layout, table, key, Some(item));
         Ok(())
     }
 
@@ -113,20 +122,15 @@ impl MemoryStore {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn layout_of(&self, table: Table) -> Layout {
-        match table {
-            Table::Main => self.layout.clone(),
-            Table::Ledger => Layout { indexes: Vec::new(), ..self.layout.clone() },
-        }
-    }
-
     /// Writes one item; what it cost in the table, and in the indexes.
     fn do_write(&self, tables: &mut Tables, write: &Write, new: Option<Item>) -> (Units, Units) {
-        let layout = self.layout_of(write.table);
-        let old = tables.of(write.table).get(&write.key).cloned();
-        let units =
-            (cost::table_units(old.as_ref(), new.as_ref()), cost::index_units(&layout, old.as_ref(), new.as_ref()));
-        tables.put(write.table, write.key.clone(), new);
+        let old = tables.of(write.table).get(&write.key);
+        let index_units = match write.table {
+            Table::Main => cost::index_units(&self.layout, old, new.as_ref()),
+            Table::Ledger => 0.0,
+        };
+        let units = (cost::table_units(old, new.as_ref()), index_units);
+        tables.put(&self.layout, write.table, write.key.clone(), new);
         units
     }
 
@@ -178,7 +182,7 @@ impl Tables {
         }
     }
 
-    fn put(&mut self, table: Table, key: Key, new: Option<Item>) {
+    fn put(&mut self, layout: &Layout, table: Table, key: Key, new: Option<Item>) {
         let items = match table {
             Table::Main => &mut self.main,
             Table::Ledger => &mut self.ledger,
@@ -187,12 +191,18 @@ impl Tables {
             Some(item) => items.insert(key.clone(), item.clone()),
             None => items.remove(&key),
         };
+        if table == Table::Ledger {
+            return;
+        }
+        for (index, places) in layout.indexes.iter().zip(&mut self.indexes) {
+            index::moved(index, places, &key, old.as_ref(), new.as_ref());
+        }
         let changed = match (&old, &new) {
             (Some(old), Some(new)) => !same_item(old, new),
             (None, None) => false,
             _ => true,
         };
-        if table == Table::Main && changed {
+        if changed {
             self.records.push((key, old, new));
         }
     }
@@ -212,8 +222,10 @@ impl Store for MemoryStore {
     async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
         check::query(&self.layout, table, query).map_err(|refusal| refusal.of("Query", &query.pk))?;
         let tables = self.tables();
-        Ok(match query.index.as_deref().and_then(|name| self.layout.index(name)) {
-            Some(index) => index::query(&self.layout, index, &tables.main, query, after.as_ref(), self.page_bytes),
+        let indexes = self.layout.indexes.iter().zip(&tables.indexes);
+        let found = indexes.into_iter().find(|(index, _)| Some(&index.name) == query.index.as_ref());
+        Ok(match found {
+            Some(entries) => index::query(&self.layout, entries, &tables.main, query, after.as_ref(), self.page_bytes),
             None => page::query(&self.layout, tables.of(table), query, after.as_ref(), self.page_bytes),
         })
     }

@@ -1,9 +1,12 @@
-//! Indexes, calculated from the items whenever they are asked for.
+//! Indexes: which items are in them, kept as the items are written; an entry is made when it is asked for.
 //!
 //! An item is in an index when it has both of the index's keys. An entry holds the table's keys, the index's keys and
 //! the attributes that the index projects.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+};
 
 use derive::write::Query;
 use keys::{
@@ -14,6 +17,22 @@ use keys::{
 
 use super::page::paged;
 use crate::{Cursor, Page};
+
+/// The entries of an index, in its order: partition key and sort key of the index, key of the item.
+pub(super) type Places = BTreeSet<(String, String, Key)>;
+
+/// Takes an item out of an index, and puts it in where it is now.
+pub(super) fn moved(index: &Index, places: &mut Places, key: &Key, old: Option<&Item>, new: Option<&Item>) {
+    let place = |item: Option<&Item>| {
+        let (pk, sk) = keys(index, item?)?;
+        Some((pk.to_owned(), sk.to_owned(), key.clone()))
+    };
+    let (old, new) = (place(old), place(new));
+    if old != new {
+        old.map(|old| places.remove(&old));
+        places.extend(new);
+    }
+}
 
 /// The keys of an item's entry in an index; `None` when it has none.
 pub(super) fn keys<'a>(index: &Index, item: &'a Item) -> Option<(&'a str, &'a str)> {
@@ -31,26 +50,22 @@ pub(super) fn entry(layout: &Layout, index: &Index, item: &Item) -> Item {
 /// A page of an index: in order of its sort key, and of the table's keys where that is the same.
 pub(super) fn query(
     layout: &Layout,
-    index: &Index,
+    (index, places): (&Index, &Places),
     items: &BTreeMap<Key, Item>,
     query: &Query,
     after: Option<&Cursor>,
     page_bytes: usize,
 ) -> Page {
-    let mut entries = BTreeMap::new();
-    for (key, item) in items {
-        if let Some((pk, sk)) = keys(index, item)
-            && pk == query.pk
-            && sk.starts_with(&query.sk_prefix)
-        {
-            entries.insert((sk.to_owned(), key), entry(layout, index, item));
-        }
-    }
-    let after = after.and_then(|Cursor(item)| Some((text(item, &index.sk)?.to_owned(), layout.key(item)?)));
-    let is_new = |(sk, key): &(String, &Key)| {
-        after.as_ref().is_none_or(|(after_sk, after_key)| (sk, *key) > (after_sk, after_key))
+    let first = (query.pk.clone(), query.sk_prefix.clone(), Key::new("", ""));
+    let after =
+        after.and_then(|Cursor(item)| Some((query.pk.clone(), text(item, &index.sk)?.to_owned(), layout.key(item)?)));
+    let from = match after {
+        Some(after) if after >= first => Bound::Excluded(after),
+        _ => Bound::Included(first),
     };
-    let entries: Vec<Item> = entries.into_iter().filter(|(at, _)| is_new(at)).map(|(_, entry)| entry).collect();
-    let cursor_names = [&layout.pk, &layout.sk, &index.pk, &index.sk];
-    paged(entries.iter(), &cursor_names, page_bytes)
+    let found = places
+        .range((from, Bound::Unbounded))
+        .take_while(|(pk, sk, _)| *pk == query.pk && sk.starts_with(&query.sk_prefix))
+        .filter_map(|(_, _, key)| Some(entry(layout, index, items.get(key)?)));
+    paged(found, &[&layout.pk, &layout.sk, &index.pk, &index.sk], page_bytes)
 }

@@ -2,14 +2,13 @@
 
 use derive::write::Table;
 use keys::key::Key;
-use store::Store as _;
 
-use crate::{application::n, bed::Bed};
+use crate::{bed::Bed, items::n};
 
 const COMMENT: [(&str, &str); 3] = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
 
 fn listed(bed: &Bed) -> Vec<Key> {
-    let ledger = bed.store.memory().snapshot(Table::Ledger);
+    let ledger = bed.memory().snapshot(Table::Ledger);
     ledger.into_keys().filter(|key| key.pk == "UNREADABLE").collect()
 }
 
@@ -18,9 +17,9 @@ async fn an_item_is_listed_while_it_cannot_be_read_and_an_old_record_does_not_li
     let mut bed = Bed::new();
     let comment = bed.put("Comment", &COMMENT, &[("UserId", "ann")]).await;
     bed.settle().await;
-    let mut item = bed.store.get(Table::Main, std::slice::from_ref(&comment)).await.unwrap().remove(0).1;
+    let mut item = bed.memory().snapshot(Table::Main).remove(&comment).unwrap();
     item.insert("UserId".to_owned(), n("7"));
-    bed.store.memory().put_raw(Table::Main, item).unwrap();
+    bed.memory().put_raw(Table::Main, item).unwrap();
     let old = bed.records();
     bed.handle(&old).await;
     assert_eq!(listed(&bed).len(), 1, "{:?}", listed(&bed));

@@ -12,7 +12,7 @@ use derive::{
 use keys::key::Key;
 use serde_json::json;
 
-use super::{application::s, bed::Bed};
+use super::{bed::Bed, items::s};
 
 const FOLLOW: [(&str, &str); 2] = [("FollowerId", "ann"), ("FolloweeId", "bob")];
 const COMMENT: [(&str, &str); 3] = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
@@ -108,7 +108,7 @@ impl Kind for Panics {
 async fn a_record_on_which_a_kind_panics_is_parked_and_its_neighbours_are_applied() {
     let schema = catalogue::schema();
     let derivations = [catalogue::derivations(), vec![Derivation::new("D-00", "panics", Panics)]].concat();
-    let mut bed = Bed::with(schema.clone(), Catalogue::new(&schema, derivations).unwrap(), 0);
+    let mut bed = Bed::with(schema.clone(), Catalogue::new(&schema, derivations).unwrap());
     let follow = bed.put("Follow", &FOLLOW, &[]).await;
     bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
     let user = bed.put("User", &[("UserId", "ann")], &[("Name", "Ann")]).await;
@@ -145,9 +145,8 @@ async fn a_counter_that_cannot_be_added_to_parks_the_changes_that_count_there_an
 
 #[tokio::test]
 async fn while_the_store_stays_away_the_response_names_the_lowest_record_that_is_not_done() {
-    let schema = catalogue::schema();
-    let catalogue = catalogue::catalogue(&schema).unwrap();
-    let mut bed = Bed::with(schema, catalogue, 100);
+    let mut bed = Bed::new();
+    bed.stay_away(true);
     bed.set(&Key::new("JUNK", "1"), "Colour", "red").await;
     bed.put("Team", &[("OrgId", "o"), ("TeamId", "t")], &[]).await;
     bed.put("Follow", &FOLLOW, &[]).await;
@@ -156,7 +155,7 @@ async fn while_the_store_stays_away_the_response_names_the_lowest_record_that_is
     assert_eq!(handled.failed_from.as_deref(), Some("1002"), "nothing is to be done for the first");
     assert_eq!(handled.account.undone.keys().copied().collect::<Vec<_>>(), [1, 2]);
 
-    bed.store.heal();
+    bed.stay_away(false);
     let handled = bed.handle(&records[1..]).await;
     assert_eq!(handled.failed_from, None);
     bed.settle().await;

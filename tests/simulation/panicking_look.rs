@@ -11,7 +11,7 @@ use derive::{
     schema::{Image, Schema, Unreadable},
 };
 
-use crate::{application::s, bed::Bed};
+use crate::{bed::Bed, items::s};
 
 /// Looks at every user, and panics when it is Bob.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Refresh for PanicsAtBob {
 async fn a_record_whose_look_panics_is_parked_and_its_neighbours_are_applied() {
     let schema = catalogue::schema();
     let derivations = [catalogue::derivations(), vec![Derivation::new("D-00", "panics", PanicsAtBob)]].concat();
-    let mut bed = Bed::with(schema.clone(), Catalogue::new(&schema, derivations).unwrap(), 0);
+    let mut bed = Bed::with(schema.clone(), Catalogue::new(&schema, derivations).unwrap());
     bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
     bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
     let user = bed.put("User", &[("UserId", "ann")], &[("Name", "Ann")]).await;

@@ -1,10 +1,17 @@
 //! A table of a few items and an engine on it, for tests of single records.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use derive::{
     catalogue::Catalogue,
     derivation::Family,
+    guard::Guard,
     schema::Schema,
     write::{Action, Table, Write},
 };
@@ -15,17 +22,41 @@ use engine::{
 };
 use keys::{fields::Fields, item::Item, key::Key};
 use serde_json::{Value, json};
-use store::Store;
+use store::{
+    Store,
+    faulty::{Call, Database, Decider, Fault, Faulty, Side},
+    memory::MemoryStore,
+};
 
-use super::{application::s, delivery::record, faulty::Faulty, manual_clock::ManualClock};
+use super::{items::s, manual_clock::ManualClock, stream::record_of};
+
+/// Bytes of a page: small, so that a search has several.
+const PAGE_BYTES: usize = 400;
+
+/// A store that stays away for a while: no call is done, and none is answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Away(Arc<AtomicBool>);
+
+impl Decider for Away {
+    fn fault(&self, _call: &Call<'_>) -> Option<(Side, Fault)> {
+        self.0.load(Ordering::Relaxed).then_some((Side::Before, Fault::Unanswered))
+    }
+
+    fn ended(&self, _call: &Call<'_>, _how: &str) {}
+
+    fn sends(&self, _guard: &Guard) -> bool {
+        true
+    }
+}
 
 /// The table, the engine, and the records so far.
 pub(crate) struct Bed {
     pub(crate) schema: Arc<Schema>,
     pub(crate) catalogue: Arc<Catalogue>,
-    pub(crate) store: Faulty,
-    pub(crate) clock: Arc<ManualClock>,
-    engine: Engine<Faulty>,
+    pub(crate) clock: ManualClock,
+    database: Arc<Database>,
+    away: Away,
+    engine: Engine<Faulty<Away>>,
     n_records: usize,
 }
 
@@ -34,18 +65,29 @@ impl Bed {
     pub(crate) fn new() -> Self {
         let schema = catalogue::schema();
         let catalogue = catalogue::catalogue(&schema).unwrap();
-        Self::with(schema, catalogue, 0)
+        Self::with(schema, catalogue)
     }
 
-    /// A table with these derivations, whose calls fail in so many of a hundred cases.
-    pub(crate) fn with(schema: Schema, catalogue: Catalogue, percent: usize) -> Self {
+    /// A table with these derivations.
+    pub(crate) fn with(schema: Schema, catalogue: Catalogue) -> Self {
         let (schema, catalogue) = (Arc::new(schema), Arc::new(catalogue));
-        let store = Faulty::new(schema.layout.clone(), 0, percent);
-        let clock = Arc::new(ManualClock::at(1_705_315_200_000));
-        let shared: Arc<dyn Clock> = clock.clone();
+        let database = Arc::new(Database::new(schema.layout.clone(), PAGE_BYTES));
+        let away = Away(Arc::new(AtomicBool::new(false)));
+        let clock = ManualClock::at(1_705_315_200_000);
         let families = vec![Family::Additive, Family::LevelTriggered];
-        let engine = Engine::new(schema.clone(), catalogue.clone(), families, store.clone(), shared);
-        Self { schema, catalogue, store, clock, engine, n_records: 0 }
+        let store = Faulty::new(&database, away.clone());
+        let engine = Engine::new(schema.clone(), catalogue.clone(), families, store, Arc::new(clock.clone()));
+        Self { schema, catalogue, clock, database, away, engine, n_records: 0 }
+    }
+
+    /// The tables as they are.
+    pub(crate) fn memory(&self) -> &MemoryStore {
+        self.database.memory()
+    }
+
+    /// From now on the store stays away, or is there again.
+    pub(crate) fn stay_away(&self, is_away: bool) {
+        self.away.0.store(is_away, Ordering::Relaxed);
     }
 
     /// Puts an item of an entity, over whatever is there, and gives its key.
@@ -74,16 +116,17 @@ impl Bed {
 
     async fn write(&self, key: &Key, action: Action) {
         let write = Write { table: Table::Main, key: key.clone(), action, guard: None };
-        self.store.memory().write(&write).await.unwrap();
+        self.memory().write(&write).await.unwrap();
     }
 
     /// The records of what was written since the last time.
     pub(crate) fn records(&mut self) -> Vec<Value> {
         let mut records = Vec::new();
-        for (key, old, new) in self.store.memory().take_records() {
+        for (key, old, new) in self.memory().take_records() {
             self.n_records += 1;
-            let number = self.n_records;
-            records.push(record(number, &key, old.as_ref(), new.as_ref(), &(1_000 + number).to_string()));
+            let (id, number) = (format!("event-{}", self.n_records), (1_000 + self.n_records).to_string());
+            let json = record_of(&id, &number, (&key, old, new), self.clock.now_ms());
+            records.push(serde_json::from_str(&json).unwrap());
         }
         records
     }
@@ -108,7 +151,7 @@ impl Bed {
 
     /// An attribute of an item, as text; empty where it is not there.
     pub(crate) fn shown(&self, key: &Key, name: &str) -> String {
-        let items = self.store.memory().snapshot(Table::Main);
+        let items = self.memory().snapshot(Table::Main);
         let value = items.get(key).and_then(|item| item.get(name)).map(|value| serde_json::to_value(value).unwrap());
         let shown = |value: Value| value.as_object().unwrap().values().map(ToString::to_string).collect::<String>();
         value.map(shown).unwrap_or_default().replace('"', "")
@@ -116,13 +159,13 @@ impl Bed {
 
     /// What `verify` finds, as `derivation: key`.
     pub(crate) fn findings(&self) -> Vec<String> {
-        let verified = compare(&self.schema, &self.catalogue, &self.store.memory().snapshot(Table::Main));
+        let verified = compare(&self.schema, &self.catalogue, &self.memory().snapshot(Table::Main));
         verified.findings.iter().map(|f| format!("{}: {} / {}", f.derivation, f.pk, f.sk)).collect()
     }
 
     /// Sort keys of what is parked, by family.
     pub(crate) fn parked(&self) -> Vec<String> {
-        let ledger = self.store.memory().snapshot(Table::Ledger);
+        let ledger = self.memory().snapshot(Table::Ledger);
         ledger.keys().filter(|key| key.pk.starts_with("PARKED")).map(ToString::to_string).collect()
     }
 }

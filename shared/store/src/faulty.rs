@@ -1,0 +1,282 @@
+//! The model with faults: what the platform may do to a call, before it is done and after.
+//!
+//! A [`Database`] holds the tables. Each caller, an invocation of a function say, has a handle of its own, a [`Faulty`],
+//! which asks the caller's [`Decider`] at every call what goes wrong with it. This module is the mechanism and decides
+//! nothing; the simulation decides, from its seed.
+//!
+//! | fault | before the call | after the call |
+//! |---|---|---|
+//! | [unanswered](Fault::Unanswered) | not done; to be sent again | done, the answer is lost; to be sent again |
+//! | [conflict](Fault::Conflict) | cancelled at a position (a single write: to be sent again) | done, and the resend of the SDK's own met another writer; to be sent again |
+//! | [throttle](Fault::Throttle) | as a conflict, at one position or several | done, and the resend of the SDK's own was throttled; to be sent again |
+//! | [killed](Fault::Killed) | not done; the caller is gone | done; the caller is gone before it sees the answer |
+//! | [late](Fault::Late) | the caller is gone; the call lands when [`Database::land`] says so | the caller gave up on it and goes on; the call lands when [`Database::land`] says so |
+//!
+//! A caller that is gone is one whose call is never ready: the decider, which said so, drops the caller's future. A read
+//! is never late and meets no writer: both are a lost answer then.
+//!
+//! Every call lets others run, once before it is done and once after.
+//!
+//! An index may lag: with [`Database::lagging`] it is answered from a view of the main table that follows it item by
+//! item, each change when [`Database::catch_up`] says so.
+//!
+//! What it rests on (no emulator shows conflicts, throttling or a lagging index):
+//!
+//! - Conflicts: "a `TransactionConflict` … when a `PutItem`, `UpdateItem` or `DeleteItem` request conflicts with an
+//!   in-flight transaction on the same item", and two transactions on one item, of which one is cancelled with a reason
+//!   by position; `GetItem` never conflicts. DynamoDB developer guide, "Transactions: how it works".
+//! - Throttling: the reasons `ThrottlingError` and `ProvisionedThroughputExceeded` of `TransactionCanceledException`,
+//!   by position; the exceptions of the same names on single calls. DynamoDB API reference, `TransactWriteItems`.
+//! - Lost answers and resends: the SDKs send again after a time-out or a reset connection, a transaction under the token
+//!   of its first sending, a single write under none; so the write may have been done whatever the last answer was.
+//!   AWS SDKs reference guide, "Retry behavior"; API reference, `ClientRequestToken`.
+//! - Killed: an invocation ends at its time-out, or with its environment, wherever it is. Lambda developer guide,
+//!   "Understanding the Lambda execution environment lifecycle".
+//! - Late: what was sent is not taken back when its sender dies, and nothing bounds when it is done.
+//! - Lag: "global secondary indexes … are updated asynchronously, using an eventually consistent model". DynamoDB
+//!   developer guide, "Using global secondary indexes".
+
+mod call;
+mod database;
+mod lag;
+#[cfg(test)]
+mod tests;
+mod turn;
+
+use std::{
+    collections::BTreeSet,
+    future::pending,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use derive::{
+    guard::Guard,
+    write::{Query, Table, Transaction, Write},
+};
+use keys::{item::Item, key::Key};
+
+pub use self::{
+    call::Call,
+    database::{Database, Lagging, Landed},
+};
+use self::{database::Late, turn::turn};
+use crate::{Cursor, Outcome, Page, Reason, Store, StoreError, TransactOutcome, Units};
+
+/// On which side of the call a fault is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// Before it is done.
+    Before,
+    /// After it was done.
+    After,
+}
+
+/// What goes wrong with a call. The module's table says what each does on either side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It is not answered.
+    Unanswered,
+    /// Another writer holds the item at this position of the transaction.
+    Conflict(usize),
+    /// The partitions of the items at these positions of the transaction are throttled.
+    Throttle(BTreeSet<usize>),
+    /// The caller dies.
+    Killed,
+    /// The call lands much later.
+    Late,
+}
+
+/// Decides what goes wrong with the calls of one caller.
+pub trait Decider: Send + Sync {
+    /// What goes wrong with this call, and on which side.
+    fn fault(&self, call: &Call<'_>) -> Option<(Side, Fault)>;
+
+    /// A call ended so. Not told of one whose caller is gone.
+    fn ended(&self, call: &Call<'_>, how: &str);
+
+    /// Is this guard sent? A write whose guard is not is done whatever the item holds.
+    fn sends(&self, guard: &Guard) -> bool;
+}
+
+/// One caller's handle on a database.
+#[derive(Debug)]
+pub struct Faulty<D> {
+    database: Arc<Database>,
+    decider: D,
+    answered: Mutex<Units>,
+}
+
+impl<D: Decider> Faulty<D> {
+    /// A handle for the caller of this decider.
+    pub fn new(database: &Arc<Database>, decider: D) -> Self {
+        Self { database: Arc::clone(database), decider, answered: Mutex::default() }
+    }
+
+    /// The write units that were answered to this caller.
+    pub fn answered(&self) -> Units {
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn charge(&self, units: Units) {
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) += units;
+    }
+
+    fn retry<T>(&self, call: &Call<'_>, how: &'static str) -> Result<T, StoreError> {
+        self.decider.ended(call, how);
+        Err(StoreError::Retry { operation: call.operation(), item: call.item(), source: how.into() })
+    }
+
+    /// A read, with what goes wrong with it.
+    async fn read<T>(
+        &self,
+        call: Call<'_>,
+        read: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        turn().await;
+        let fault = self.decider.fault(&call);
+        match &fault {
+            Some((Side::Before, Fault::Killed)) => pending().await,
+            Some((Side::Before, _)) => return self.retry(&call, "not read"),
+            _ => {}
+        }
+        let answer = read.await;
+        turn().await;
+        match fault {
+            Some((_, Fault::Killed)) => pending().await,
+            Some(_) => self.retry(&call, "read, answer lost"),
+            None => {
+                self.decider.ended(&call, if answer.is_ok() { "read" } else { "refused" });
+                answer
+            }
+        }
+    }
+
+    /// A write or a transaction, with what goes wrong with it.
+    async fn change<T>(
+        &self,
+        call: Call<'_>,
+        late: impl FnOnce() -> Late,
+        cancelled: impl FnOnce(&BTreeSet<usize>) -> Option<T>,
+        done: impl Future<Output = Result<T, StoreError>>,
+        described: impl FnOnce(&T) -> (String, Units),
+    ) -> Result<T, StoreError> {
+        turn().await;
+        let fault = self.decider.fault(&call);
+        match &fault {
+            Some((Side::Before, Fault::Killed)) => pending().await,
+            Some((side, Fault::Late)) => {
+                self.database.put_off(late());
+                if *side == Side::Before {
+                    pending::<()>().await;
+                }
+                turn().await;
+                return self.retry(&call, "given up, will land later");
+            }
+            Some((Side::Before, Fault::Unanswered)) => {
+                turn().await;
+                return self.retry(&call, "not done, no answer");
+            }
+            Some((Side::Before, Fault::Conflict(_) | Fault::Throttle(_))) => {
+                turn().await;
+                let positions = fault.as_ref().map(|(_, fault)| fault.positions()).unwrap_or_default();
+                return match cancelled(&positions) {
+                    None => self.retry(&call, "not done, other writers or throttled"),
+                    Some(cancelled) => {
+                        self.decider.ended(&call, &described(&cancelled).0);
+                        Ok(cancelled)
+                    }
+                };
+            }
+            _ => {}
+        }
+        let answer = done.await;
+        turn().await;
+        match fault {
+            Some((_, Fault::Killed)) => pending().await,
+            Some((_, Fault::Conflict(_) | Fault::Throttle(_))) => {
+                self.retry(&call, "done if it could be, its resend met other writers or was throttled")
+            }
+            Some(_) => self.retry(&call, "done if it could be, answer lost"),
+            None => {
+                let (how, units) = match &answer {
+                    Ok(outcome) => described(outcome),
+                    Err(error) => (error.to_string(), 0.0),
+                };
+                self.decider.ended(&call, &how);
+                self.charge(units);
+                answer
+            }
+        }
+    }
+
+    /// The write without the guard that is not sent, if there is one.
+    fn sent(&self, write: &Write) -> Write {
+        let guard = write.guard.clone().filter(|guard| self.decider.sends(guard));
+        Write { guard, ..write.clone() }
+    }
+
+    fn sends_all(&self, writes: &[Write]) -> bool {
+        writes.iter().filter_map(|write| write.guard.as_ref()).all(|guard| self.decider.sends(guard))
+    }
+}
+
+impl Fault {
+    fn positions(&self) -> BTreeSet<usize> {
+        match self {
+            Self::Conflict(position) => BTreeSet::from([*position]),
+            Self::Throttle(positions) => positions.clone(),
+            Self::Unanswered | Self::Killed | Self::Late => BTreeSet::new(),
+        }
+    }
+}
+
+impl<D: Decider> Store for Faulty<D> {
+    async fn get(&self, table: Table, keys: &[Key]) -> Result<Vec<(Key, Item)>, StoreError> {
+        self.read(Call::Get(table, keys), self.database.get(table, keys)).await
+    }
+
+    async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
+        self.read(Call::Query(table, query), self.database.query(table, query, after)).await
+    }
+
+    async fn scan(&self, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {
+        self.read(Call::Scan(table), self.database.memory().scan(table, after)).await
+    }
+
+    async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {
+        let write = &self.sent(write);
+        let described = |outcome: &Outcome| match outcome {
+            Outcome::Done { units } => ("done".to_owned(), *units),
+            Outcome::GuardFailed => ("guard failed".to_owned(), 0.0),
+        };
+        let late = || Late::Write(Box::new(write.clone()));
+        self.change(Call::Write(write), late, |_| None, self.database.memory().write(write), described).await
+    }
+
+    async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {
+        let stripped = if self.sends_all(transaction.writes()) {
+            None
+        } else {
+            Transaction::new(transaction.writes().iter().map(|write| self.sent(write)).collect()).ok()
+        };
+        let transaction = stripped.as_ref().unwrap_or(transaction);
+        let n_writes = transaction.writes().len();
+        let cancelled = |busy: &BTreeSet<usize>| {
+            let reason = |at| if busy.contains(&at) { Reason::Busy } else { Reason::None };
+            Some(TransactOutcome::Cancelled { reasons: (0..n_writes).map(reason).collect() })
+        };
+        let described = |outcome: &TransactOutcome| match outcome {
+            TransactOutcome::Done { units } => ("done".to_owned(), units.iter().map(|(_, units)| units).sum()),
+            TransactOutcome::Cancelled { reasons } => (format!("cancelled {}", brief(reasons)), 0.0),
+        };
+        let late = || Late::Transact(transaction.clone());
+        let done = self.database.memory().transact(transaction);
+        self.change(Call::Transact(transaction), late, cancelled, done, described).await
+    }
+}
+
+/// The reasons that are some, each with its position.
+fn brief(reasons: &[Reason]) -> String {
+    let some = reasons.iter().enumerate().filter(|(_, reason)| **reason != Reason::None);
+    some.map(|(at, reason)| format!("{at}: {reason:?}")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,140 @@
+//! Each fault on each side of a call, and an index that lags.
+
+use derive::write::Action;
+use futures::{FutureExt as _, executor::block_on, poll};
+use keys::layout::{Index, Layout};
+use serde_dynamo::AttributeValue;
+
+use super::*;
+
+/// Says the same of every call.
+struct Says(Option<(Side, Fault)>);
+
+impl Decider for Says {
+    fn fault(&self, _call: &Call<'_>) -> Option<(Side, Fault)> {
+        self.0.clone()
+    }
+
+    fn ended(&self, _call: &Call<'_>, _how: &str) {}
+
+    fn sends(&self, _guard: &Guard) -> bool {
+        true
+    }
+}
+
+fn layout() -> Layout {
+    let index = Index { name: "I".into(), pk: "IPK".into(), sk: "ISK".into(), projection: vec![] };
+    Layout {
+        pk: "PK".into(),
+        sk: "SK".into(),
+        entity_type: "EntityType".into(),
+        time_to_live: None,
+        indexes: vec![index],
+    }
+}
+
+fn add(pk: &str) -> Write {
+    let add = [("Value".to_owned(), 1)].into();
+    let action = Action::Update { set: Item::new(), remove: BTreeSet::new(), add };
+    Write { table: Table::Main, key: Key::new(pk, "S"), action, guard: None }
+}
+
+fn value(database: &Database, pk: &str) -> Option<AttributeValue> {
+    database.memory().view(Table::Main, |items| items.get(&Key::new(pk, "S"))?.get("Value").cloned())
+}
+
+fn n(text: &str) -> Option<AttributeValue> {
+    Some(AttributeValue::N(text.to_owned()))
+}
+
+/// What a single addition is answered, whether it was done, and what it cost the caller.
+fn added(side: Side, fault: Fault) -> (Option<bool>, bool, Units) {
+    let database = Arc::new(Database::new(layout(), 400));
+    let handle = Faulty::new(&database, Says(Some((side, fault))));
+    let write = add("P");
+    // Three polls are more than a call takes that is answered at all.
+    let answer = block_on(async {
+        let mut call = Box::pin(handle.write(&write));
+        for _ in 0..4 {
+            if let std::task::Poll::Ready(answer) = poll!(&mut call) {
+                return Some(answer);
+            }
+        }
+        None
+    });
+    let is_retry = answer.map(|answer| answer.is_err_and(|error| error.is_retry()));
+    let done = value(&database, "P") == n("1");
+    while database.land(0).is_some() {
+        assert!(!done && value(&database, "P") == n("1"), "it lands once");
+    }
+    (is_retry, done, handle.answered())
+}
+
+#[test]
+fn a_fault_is_before_the_call_or_after_it() {
+    let throttle = || Fault::Throttle(BTreeSet::from([0]));
+    for fault in [Fault::Unanswered, Fault::Conflict(0), throttle()] {
+        assert_eq!(added(Side::Before, fault.clone()), (Some(true), false, 0.0), "{fault:?}");
+        assert_eq!(added(Side::After, fault.clone()), (Some(true), true, 0.0), "{fault:?}");
+    }
+    assert_eq!(added(Side::Before, Fault::Killed), (None, false, 0.0));
+    assert_eq!(added(Side::After, Fault::Killed), (None, true, 0.0));
+    assert_eq!(added(Side::Before, Fault::Late), (None, false, 0.0), "it lands later");
+    assert_eq!(added(Side::After, Fault::Late), (Some(true), false, 0.0), "it lands later");
+}
+
+#[test]
+fn a_transaction_is_cancelled_at_the_positions_and_its_units_are_counted_when_it_is_done() {
+    let database = Arc::new(Database::new(layout(), 400));
+    let transaction = Transaction::new(vec![add("P"), add("Q")]).unwrap();
+    let busy = Faulty::new(&database, Says(Some((Side::Before, Fault::Conflict(1)))));
+    let cancelled = TransactOutcome::Cancelled { reasons: vec![Reason::None, Reason::Busy] };
+    assert_eq!(block_on(busy.transact(&transaction)).unwrap(), cancelled);
+    assert_eq!((value(&database, "P"), busy.answered()), (None, 0.0));
+    let handle = Faulty::new(&database, Says(None));
+    block_on(handle.transact(&transaction)).unwrap();
+    assert_eq!((value(&database, "P"), handle.answered()), (n("1"), 4.0));
+}
+
+#[test]
+fn every_call_lets_others_run_before_it_is_done_and_after() {
+    let database = Arc::new(Database::new(layout(), 400));
+    let handle = Faulty::new(&database, Says(None));
+    let write = add("P");
+    let mut call = Box::pin(handle.write(&write));
+    assert!((&mut call).now_or_never().is_none());
+    assert_eq!(value(&database, "P"), None);
+    assert!((&mut call).now_or_never().is_none());
+    assert_eq!(value(&database, "P"), n("1"));
+    assert!(call.now_or_never().is_some());
+}
+
+#[test]
+fn an_index_lags_item_by_item() {
+    let database = Arc::new(Database::lagging(layout(), 400, Lagging::Indexes));
+    let handle = Faulty::new(&database, Says(None));
+    let query = Query { index: Some("I".to_owned()), pk: "I".to_owned(), sk_prefix: String::new() };
+    let found = || {
+        let page = block_on(handle.query(Table::Main, &query, None)).unwrap();
+        page.items.iter().map(|item| keys::item::text(item, "PK").unwrap().to_owned()).collect::<String>()
+    };
+    for pk in ["P", "Q"] {
+        let key = Key::new(pk, "S");
+        let mut item = layout().key_item(&key);
+        item.extend(["IPK", "ISK"].map(|name| (name.to_owned(), AttributeValue::S("I".to_owned()))));
+        let write = Write { table: Table::Main, key, action: Action::Put(item), guard: None };
+        block_on(handle.write(&write)).unwrap();
+    }
+    assert_eq!((found(), database.n_behind()), (String::new(), 2));
+    database.catch_up(1);
+    assert_eq!((found(), database.n_behind()), ("Q".to_owned(), 1));
+    database.catch_up(0);
+    assert_eq!((found(), database.n_behind()), ("PQ".to_owned(), 0));
+    let table = Query { index: None, pk: "P".to_owned(), sk_prefix: String::new() };
+    assert_eq!(
+        block_on(handle.query(Table::Main, &table, None)).unwrap().items.len(),
+        1,
+        "the table itself never lags"
+    );
+    assert_eq!(database.take_records().len(), 2, "the stream has every record once");
+}

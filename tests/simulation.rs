@@ -1,0 +1,136 @@
+//! The simulation: whatever an application writes and whatever the platform does, derived data ends as it is defined.
+//!
+//! One seed drives a store with faults, a stream of shards that split, the functions behind their event source mappings,
+//! an application and an operator. A scheduler says at every call of the store who is next. When the stream is quiet,
+//! `verify` finds nothing, parked is what must be, each invocation's account matches what the store answered, and a
+//! replay of everything, or of any window, changes nothing.
+//!
+//! ```text
+//! cargo test --workspace --test simulation                         # 100 seeds
+//! SIM_SEEDS=2000 cargo test --workspace --test simulation          # more; SIM_START says from which on
+//! SIM_SEED=42 cargo test --workspace --test simulation             # one of them
+//! ```
+//!
+//! A seed that fails is made smaller, and what happens in it is printed.
+
+#[path = "simulation/application.rs"]
+mod application;
+#[path = "simulation/audit.rs"]
+mod audit;
+#[path = "simulation/bed.rs"]
+mod bed;
+#[path = "simulation/caller.rs"]
+mod caller;
+#[path = "simulation/chance.rs"]
+mod chance;
+#[path = "simulation/corruption.rs"]
+mod corruption;
+#[path = "simulation/event.rs"]
+mod event;
+#[path = "simulation/executor.rs"]
+mod executor;
+#[path = "simulation/expiry.rs"]
+mod expiry;
+#[path = "simulation/failure.rs"]
+mod failure;
+#[path = "simulation/items.rs"]
+mod items;
+#[path = "simulation/listing.rs"]
+mod listing;
+#[path = "simulation/manual_clock.rs"]
+mod manual_clock;
+#[path = "simulation/mapping.rs"]
+mod mapping;
+#[path = "simulation/mutant.rs"]
+mod mutant;
+#[path = "simulation/operator.rs"]
+mod operator;
+#[path = "simulation/pace.rs"]
+mod pace;
+#[path = "simulation/panicking_look.rs"]
+mod panicking_look;
+#[path = "simulation/platform.rs"]
+mod platform;
+#[path = "simulation/respond.rs"]
+mod respond;
+#[path = "simulation/scene.rs"]
+mod scene;
+#[path = "simulation/seeds.rs"]
+mod seeds;
+#[path = "simulation/shrink.rs"]
+mod shrink;
+#[path = "simulation/single_records.rs"]
+mod single_records;
+#[path = "simulation/stream.rs"]
+mod stream;
+#[path = "simulation/tally.rs"]
+mod tally;
+#[path = "simulation/trace.rs"]
+mod trace;
+#[path = "simulation/verdict.rs"]
+mod verdict;
+#[path = "simulation/world.rs"]
+mod world;
+
+use chance::Chance;
+use engine::ledger::LedgerKind;
+use mutant::Mutant;
+use seeds::{Config, first_failure, holds, run, smallest};
+
+/// Seeds within which a mutant must be noticed.
+const MUTANT_SEEDS: u64 = 500;
+
+const RECEIPTS: Config = Config { ledger: LedgerKind::Receipts, mutant: None };
+const CHECKPOINT: Config = Config { ledger: LedgerKind::Checkpoint, mutant: None };
+
+#[test]
+fn with_receipts_every_derived_value_ends_in_step() {
+    holds(RECEIPTS, "with_receipts_every_derived_value_ends_in_step");
+}
+
+#[test]
+fn with_a_checkpoint_every_derived_value_ends_in_step() {
+    holds(CHECKPOINT, "with_a_checkpoint_every_derived_value_ends_in_step");
+}
+
+#[test]
+fn a_seed_runs_the_same_twice() {
+    for (seed, config) in (0..6).zip([RECEIPTS, CHECKPOINT].into_iter().cycle()) {
+        let [one, other] = [(); 2].map(|()| run(config, &Chance::of_seed(seed), true));
+        assert!(one.trace.len() > 1_000, "much happens");
+        let differing = one.trace.iter().zip(&other.trace).find(|(one, other)| one != other);
+        assert_eq!(differing, None, "seed {seed}");
+        assert_eq!((one.trace.len(), one.failure), (other.trace.len(), other.failure), "seed {seed}");
+    }
+}
+
+/// Every guard and every named step is taken out, one after the other; either ledger must show its lack.
+#[test]
+fn what_is_left_out_is_missed() {
+    let mut unnoticed = Vec::new();
+    println!("{:<32} {:<18} {:<11} prevents", "left out", "seed", "shows as");
+    for mutant in Mutant::all() {
+        let noticed = [RECEIPTS, CHECKPOINT].into_iter().find_map(|config| {
+            let (failed, _) = first_failure(Config { mutant: Some(mutant), ..config }, 0..MUTANT_SEEDS);
+            failed.map(|(seed, failure)| (format!("{} {seed}", config.ledger), failure.category))
+        });
+        let (seed, category) = noticed.unwrap_or_else(|| {
+            unnoticed.push(mutant);
+            ("none".to_owned(), "nothing")
+        });
+        println!("{:<32} {seed:<18} {category:<11} {}", format!("{mutant:?}"), mutant.prevents());
+    }
+    assert!(unnoticed.is_empty(), "nothing needs {unnoticed:?}");
+}
+
+#[test]
+fn a_run_that_fails_is_made_small_and_told() {
+    let mutant = Some(Mutant::Unguarded("Absent"));
+    let config = Config { mutant, ..RECEIPTS };
+    let (failed, _) = first_failure(config, 0..MUTANT_SEEDS);
+    let (seed, failure) = failed.unwrap();
+    let (smallest, how) = smallest(config, seed, &failure);
+    println!("{how}\n{}\n{failure}", smallest.trace.join("\n"));
+    assert_eq!(smallest.failure.unwrap().category, failure.category);
+    assert!(smallest.trace.len() < 60, "{} lines: {how}", smallest.trace.len());
+}

@@ -1,0 +1,80 @@
+//! Who calls the store: what goes wrong with its calls is drawn, counted and told.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use derive::guard::Guard;
+use store::faulty::{Call, Decider, Fault, Side};
+
+use super::{executor::Gone, scene::Scene};
+
+/// Faults of a read, a single write and a transaction, with how often each is drawn among them.
+const OF_A_READ: [(Kind, usize); 3] = [(Kind::Unanswered, 4), (Kind::Throttle, 2), (Kind::Killed, 1)];
+const OF_A_WRITE: [(Kind, usize); 5] =
+    [(Kind::Unanswered, 3), (Kind::Conflict, 3), (Kind::Throttle, 3), (Kind::Killed, 1), (Kind::Late, 2)];
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Unanswered,
+    Conflict,
+    Throttle,
+    Killed,
+    Late,
+}
+
+/// One caller of the store: an invocation, or an operator's command.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    scene: Arc<Scene>,
+    name: Arc<str>,
+    gone: Gone,
+}
+
+impl Caller {
+    /// A caller of this name.
+    pub(crate) fn new(scene: &Arc<Scene>, name: &Arc<str>, gone: &Gone) -> Self {
+        Self { scene: Arc::clone(scene), name: Arc::clone(name), gone: gone.clone() }
+    }
+
+    fn drawn(&self, call: &Call<'_>) -> Option<(Side, Kind)> {
+        let chance = &self.scene.chance;
+        if self.scene.is_healed() || self.scene.per_mille == 0 || chance.below(1000) < 1000 - self.scene.per_mille {
+            return None;
+        }
+        let side = if chance.below(2) == 0 { Side::Before } else { Side::After };
+        let kinds: &[(Kind, usize)] = if call.is_read() { &OF_A_READ } else { &OF_A_WRITE };
+        let weights: Vec<usize> = kinds.iter().map(|(_, weight)| *weight).collect();
+        Some((side, kinds[chance.weighted(&weights)].0))
+    }
+
+    fn throttled(&self, n_writes: usize) -> BTreeSet<usize> {
+        let chance = &self.scene.chance;
+        (0..chance.between(1, 3)).map(|_| chance.below(n_writes)).collect()
+    }
+}
+
+impl Decider for Caller {
+    fn fault(&self, call: &Call<'_>) -> Option<(Side, Fault)> {
+        let (side, kind) = self.drawn(call)?;
+        let (name, fault) = match kind {
+            Kind::Unanswered => ("unanswered", Fault::Unanswered),
+            Kind::Conflict => ("conflict", Fault::Conflict(self.scene.chance.below(call.n_writes()))),
+            Kind::Throttle => ("throttle", Fault::Throttle(self.throttled(call.n_writes()))),
+            Kind::Killed => ("killed", Fault::Killed),
+            Kind::Late => ("late", Fault::Late),
+        };
+        self.scene.count_call(name, side);
+        if matches!((side, kind), (_, Kind::Killed) | (Side::Before, Kind::Late)) {
+            self.scene.trace.note(|| format!("{} {call} : {fault:?}, {side:?}; it is gone", self.name));
+            self.gone.set();
+        }
+        Some((side, fault))
+    }
+
+    fn ended(&self, call: &Call<'_>, how: &str) {
+        self.scene.trace.note(|| format!("{} {call} : {how}", self.name));
+    }
+
+    fn sends(&self, guard: &Guard) -> bool {
+        self.scene.mutant.is_none_or(|mutant| mutant.sends(guard))
+    }
+}

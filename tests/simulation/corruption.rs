@@ -1,0 +1,74 @@
+//! Records that are corrupt in the stream: they do not decode, though their id and sequence number can be read.
+//!
+//! A corrupt record must end parked, for each family of each function that was given it, and nothing else may. At the
+//! end of a run the decoder is as good as mended: the operator puts the true record into the parked items and redrives
+//! them, and then everything must be as the definition says.
+
+use std::io::Write as _;
+
+use derive::write::Table;
+use flate2::{Compression, write::GzEncoder};
+use keys::{item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+use serde_json::{Value, json};
+
+use super::scene::Scene;
+
+/// Are records corrupted?
+pub(crate) const IS_ON: bool = true;
+
+/// Of a thousand records, how many are corrupt.
+const PER_MILLE: usize = 8;
+
+/// The record as it stands in the stream, if it is a corrupt one: it does not decode, whatever is done to it.
+pub(crate) fn corrupted(scene: &Scene, json: &str) -> Option<String> {
+    if !IS_ON || scene.is_healed() || scene.chance.below(1_000) < 1_000 - PER_MILLE {
+        return None;
+    }
+    let mut record: Value = serde_json::from_str(json).unwrap();
+    let dynamodb = record["dynamodb"].as_object_mut().unwrap();
+    let image = if dynamodb.contains_key("NewImage") { "NewImage" } else { "OldImage" };
+    match scene.chance.below(4) {
+        0 => drop(dynamodb.remove(image)),
+        1 => dynamodb[image]["PK"] = json!({"Q": "no such type"}),
+        2 => drop(dynamodb.remove("Keys")),
+        _ => dynamodb["Keys"] = json!({"PK": {"N": "1"}, "SK": {"N": "2"}}),
+    }
+    scene.count("corrupt");
+    Some(record.to_string())
+}
+
+/// A parked item.
+pub(crate) struct Parked {
+    pub(crate) key: Key,
+    /// Id of the event.
+    pub(crate) id: String,
+    /// Why it is parked.
+    pub(crate) cause: String,
+}
+
+/// All that is parked.
+pub(crate) fn parked(scene: &Scene) -> Vec<Parked> {
+    let field = |item: &Item, name: &str| keys::item::text(item, name).unwrap_or_default().to_owned();
+    scene.database.memory().view(Table::Ledger, |items| {
+        let parked = items.iter().filter(|(key, _)| key.pk.starts_with("PARKED#"));
+        let parked = parked.map(|(key, item)| Parked {
+            key: key.clone(),
+            id: field(item, "EventId"),
+            cause: field(item, "Cause"),
+        });
+        parked.collect()
+    })
+}
+
+/// Puts the true record in the place of the corrupt one, in its parked item.
+pub(crate) fn put_true(scene: &Scene, key: &Key, json: &str) {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(json.as_bytes()).unwrap();
+    let compressed = encoder.finish().unwrap();
+    let mut item = scene.database.memory().view(Table::Ledger, |items| items[key].clone());
+    // The true record of a small item fits one part, as the corrupt one did.
+    assert_eq!(item.get("Parts"), Some(&AttributeValue::N("1".to_owned())));
+    item.insert("Record".to_owned(), AttributeValue::B(compressed));
+    scene.database.memory().put_raw(Table::Ledger, item).unwrap();
+}

@@ -1,0 +1,61 @@
+//! Futures, polled by hand: which of them goes on is the scheduler's choice.
+
+use std::{
+    future::Future,
+    pin::{Pin, pin},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Waker},
+};
+
+/// A future that runs beside others.
+pub(crate) struct Task<T> {
+    future: Pin<Box<dyn Future<Output = T>>>,
+    gone: Gone,
+}
+
+/// Is a caller gone? Whoever knows sets it, and its task is dropped at its next stop.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gone(Arc<AtomicBool>);
+
+/// How a task stands after it ran for a turn.
+pub(crate) enum Turn<T> {
+    Runs,
+    Ended(T),
+    /// Its caller is gone; the task is to be dropped.
+    Gone,
+}
+
+impl Gone {
+    /// It is gone.
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl<T> Task<T> {
+    /// A task that has not begun.
+    pub(crate) fn new(gone: &Gone, future: impl Future<Output = T> + 'static) -> Self {
+        Self { future: Box::pin(future), gone: gone.clone() }
+    }
+
+    /// Lets it run until it lets others run.
+    pub(crate) fn turn(&mut self) -> Turn<T> {
+        let polled = self.future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        match polled {
+            _ if self.gone.0.load(Ordering::Relaxed) => Turn::Gone,
+            Poll::Ready(value) => Turn::Ended(value),
+            Poll::Pending => Turn::Runs,
+        }
+    }
+}
+
+/// The value of a future that waits for nothing.
+pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("the model answers at once"),
+    }
+}

@@ -1,0 +1,105 @@
+//! Items that the application makes: of every entity, over a few ids, right and wrong.
+
+use derive::schema::Schema;
+use keys::{
+    entity::{Definition, KeyTemplate},
+    fields::Fields,
+    item::{Item, text},
+    key::Key,
+};
+use serde_dynamo::AttributeValue;
+
+use super::chance::Chance;
+
+pub(crate) const USERS: [&str; 4] = ["ann", "b#b", "50%", "d/%23"];
+pub(crate) const POSTS: [&str; 3] = ["p1", "p#2", "%"];
+pub(crate) const PAIR: [&str; 2] = ["x", "y#%"];
+pub(crate) const TIMES: [&str; 2] = ["2024-01-15T10:30:00.000Z", "2024-01-16"];
+pub(crate) const PATHS: [&str; 3] = ["/ceo", "/ceo/vp", "/ceo/v%2Fp"];
+pub(crate) const NAMES: [&str; 3] = ["Ann", "Bob", "Cleo"];
+
+/// An item of one of the entities that are meant.
+pub(crate) fn new_item(chance: &Chance, schema: &Schema, meant: impl Fn(&Definition) -> bool) -> Item {
+    let entities: Vec<&Definition> = schema.entities().filter(|definition| meant(definition)).collect();
+    let definition = *chance.one_of(&entities).unwrap();
+    let key = definition.build(&fields(chance, &definition.key)).unwrap();
+    let mut item = schema.layout.key_item(&key);
+    item.insert(schema.layout.entity_type.clone(), s(&definition.name));
+    for name in &definition.attributes {
+        if chance.percent(80) {
+            item.insert(name.clone(), value(chance, name));
+        }
+    }
+    if chance.percent(10) {
+        // An attribute that is called as a field of the key says nothing.
+        let names = definition.key.field_names();
+        let name = (*chance.one_of(&names).unwrap()).to_owned();
+        item.insert(name.clone(), value(chance, &name));
+    }
+    if chance.percent(20) {
+        let set = AttributeValue::Ns(vec!["2.0".into(), "1".into()]);
+        item.insert("Note".to_owned(), if chance.percent(50) { set } else { n("1e2") });
+    }
+    indexed(schema, definition, &key, item)
+}
+
+fn fields(chance: &Chance, template: &KeyTemplate) -> Fields {
+    template.field_names().into_iter().map(|name| (name.to_owned(), field(chance, name))).collect()
+}
+
+fn field(chance: &Chance, name: &str) -> String {
+    let values: &[&str] = match name {
+        "UserId" | "AuthorId" | "FollowerId" | "FolloweeId" => &USERS,
+        "PostId" => &POSTS,
+        "CreatedAt" | "ViewedAt" => &TIMES,
+        "Path" => &PATHS,
+        _ => &PAIR,
+    };
+    (*chance.one_of(values).unwrap()).to_owned()
+}
+
+/// A value for an attribute; in one of twelve cases one of another type than is meant.
+pub(crate) fn value(chance: &Chance, name: &str) -> AttributeValue {
+    if chance.below(12) == 0 {
+        let set = AttributeValue::Ss(vec!["z".into(), "a".into()]);
+        return if chance.percent(70) { n("1") } else { set };
+    }
+    let texts: &[&str] = match name {
+        "UserId" | "AuthorId" => &USERS,
+        "Status" => &["draft", "published", "published", "archived"],
+        "ExpiresAt" | "Version" => return n("1705315200"),
+        _ => &NAMES,
+    };
+    s(chance.one_of(texts).unwrap())
+}
+
+/// The definition of an item that the schema knows.
+pub(crate) fn definition<'a>(schema: &'a Schema, item: &Item) -> &'a Definition {
+    schema.entity(text(item, &schema.layout.entity_type).unwrap()).unwrap()
+}
+
+pub(crate) fn is_mirror(definition: &Definition) -> bool {
+    definition.derived && definition.name != "Counter"
+}
+
+/// The item with the index keys that its attributes make.
+pub(crate) fn indexed(schema: &Schema, definition: &Definition, key: &Key, mut item: Item) -> Item {
+    let fields = definition.fields(key, &item).unwrap();
+    for (name, value) in definition.index_attributes(&schema.layout, &fields) {
+        match value {
+            Some(value) => drop(item.insert(name, value)),
+            None => drop(item.remove(&name)),
+        }
+    }
+    item
+}
+
+/// A value of type S.
+pub(crate) fn s(text: &str) -> AttributeValue {
+    AttributeValue::S(text.to_owned())
+}
+
+/// A value of type N.
+pub(crate) fn n(text: &str) -> AttributeValue {
+    AttributeValue::N(text.to_owned())
+}

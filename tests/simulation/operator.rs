@@ -1,0 +1,76 @@
+//! An operator, whose commands run beside the functions: replays of captured records, and redrives of what is parked.
+
+use std::sync::Arc;
+
+use engine::{
+    batch::Engine,
+    event::Lane,
+    ledger::LedgerKind,
+    redrive::{Redriven, parked},
+    replay::Origin,
+};
+use store::Store;
+
+use super::{
+    corruption::{parked as parked_items, put_true},
+    event::event,
+    scene::Scene,
+    stream::{STREAM_ARN, Stream},
+};
+
+/// Most records of a replay.
+const RECORDS_MAX: usize = 60;
+
+/// A captured window of the stream, as it arrived, and where it came from; `None` while there is nothing.
+///
+/// Under receipts it is of any shards. Under the checkpoint it is of one, whose name the operator knows.
+pub(crate) fn captured(scene: &Arc<Scene>, stream: &Stream, ledger: LedgerKind) -> Option<(String, Origin)> {
+    let all: Vec<usize> = (0..stream.records.len()).collect();
+    let (records, lane) = match ledger {
+        LedgerKind::Receipts => (&all, Lane::default()),
+        LedgerKind::Checkpoint => {
+            let shard = scene.chance.one_of(&stream.shards)?;
+            (&shard.records, Lane { stream_arn: Some(STREAM_ARN.to_owned()), shard: Some(shard.id.clone()) })
+        }
+    };
+    if records.is_empty() {
+        return None;
+    }
+    let start = scene.chance.below(records.len());
+    let end = (start + scene.chance.between(1, RECORDS_MAX)).min(records.len());
+    scene.count("replayed");
+    scene.trace.note(|| {
+        let names: Vec<String> = records[start..end].iter().map(|at| format!("e{:x}", at + 1)).collect();
+        format!("operator replays {}", names.join(" "))
+    });
+    let event = event(scene, stream, records[start..end].iter().copied(), None);
+    Some((event, Origin { lane, was_given_up: false }))
+}
+
+/// Redrives all that is parked.
+pub(crate) async fn redrive<S: Store>(
+    scene: Arc<Scene>,
+    engine: Engine<S>,
+    store: S,
+    deadline_ms: u64,
+) -> Result<(), String> {
+    for change in parked(&store).await.map_err(|error| error.to_string())? {
+        let redriven = engine.redrive(&change, deadline_ms).await.map_err(|error| error.to_string())?;
+        scene.trace.note(|| format!("operator redrives {} for {}: {redriven:?}", change.id, change.family));
+        if matches!(redriven, Redriven::Applied(_)) {
+            scene.count("redriven");
+        }
+    }
+    Ok(())
+}
+
+/// The decoder is mended: in the place of what is parked and corrupt stands what it should have been.
+pub(crate) fn mend(scene: &Scene, stream: &mut Stream) {
+    let mended = stream.mend();
+    for parked in parked_items(scene) {
+        if let Some(json) = mended.get(&parked.id) {
+            scene.trace.note(|| format!("operator mends {}", parked.key));
+            put_true(scene, &parked.key, json);
+        }
+    }
+}

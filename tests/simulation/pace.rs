@@ -1,0 +1,95 @@
+//! The temper of a run: what happens how often. It is drawn once a run, so that runs differ as a whole.
+
+use engine::clock::Clock as _;
+
+use super::{chance::Chance, scene::Scene};
+
+/// What the scheduler may let happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// A task runs to its next stop.
+    Poll,
+    /// A batch is delivered.
+    Deliver,
+    /// Records arrive in their shards.
+    Arrive,
+    /// The application writes.
+    Write,
+    /// A late call lands.
+    Land,
+    /// An index follows the table.
+    CatchUp,
+    /// A shard splits.
+    Split,
+    /// Time passes.
+    Wait,
+    /// An item is removed by its time to live.
+    Expire,
+    /// What is done is delivered once more.
+    Redeliver,
+    /// A lane goes back to an earlier position.
+    SetBack,
+    /// An invocation times out.
+    TimeOut,
+    /// The operator replays.
+    Replay,
+    /// The operator redrives.
+    Redrive,
+}
+
+/// How often each step is taken, of ten thousand.
+const STEPS: [(Step, usize); 14] = [
+    (Step::Poll, 8_100),
+    (Step::Deliver, 300),
+    (Step::Arrive, 1_000),
+    (Step::Write, 400),
+    (Step::Land, 60),
+    (Step::CatchUp, 60),
+    (Step::Split, 6),
+    (Step::Wait, 12),
+    (Step::Expire, 15),
+    (Step::Redeliver, 20),
+    (Step::SetBack, 8),
+    (Step::TimeOut, 14),
+    (Step::Replay, 5),
+    (Step::Redrive, 5),
+];
+
+/// Fewest and most writes of the application.
+const WRITES: (usize, usize) = (200, 220);
+
+/// Time that an invocation has, in milliseconds: little enough to end early now and then.
+const INVOCATION_MS: [u64; 3] = [300_000, 60_000, 560];
+
+/// The temper of one run.
+#[derive(Clone, Debug)]
+pub(crate) struct Pace {
+    pub(crate) n_writes: usize,
+    /// Do the functions sleep while the application writes?
+    pub(crate) functions_sleep: bool,
+    steps: Vec<Step>,
+    weights: Vec<usize>,
+}
+
+impl Pace {
+    /// Draws one.
+    pub(crate) fn new(chance: &Chance) -> Self {
+        let n_writes = chance.between(WRITES.0, WRITES.1);
+        let functions_sleep = chance.percent(8);
+        let (steps, mut weights): (Vec<_>, Vec<_>) = STEPS.into_iter().unzip();
+        let write = STEPS.iter().position(|(step, _)| *step == Step::Write).unwrap();
+        weights[write] = [400, 100, 1_500][chance.below(3)];
+        Self { n_writes, functions_sleep, steps, weights }
+    }
+
+    /// What is to happen next, if it can.
+    pub(crate) fn step(&self, chance: &Chance) -> Step {
+        self.steps[chance.weighted(&self.weights)]
+    }
+}
+
+/// When an invocation that begins now has to end.
+pub(crate) fn deadline_ms(scene: &Scene) -> u64 {
+    let weights = if scene.is_healed() { [1, 0, 0] } else { [10, 5, 4] };
+    scene.clock.now_ms() + INVOCATION_MS[scene.chance.weighted(&weights)]
+}

@@ -1,0 +1,158 @@
+//! Many seeds: run on all cores, each for itself, and told of as if one after the other.
+
+use std::{
+    cell::Cell,
+    env,
+    ops::Range,
+    panic::{self, AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, LazyLock, Mutex, Once,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use derive::{catalogue::Catalogue, schema::Schema};
+use engine::ledger::LedgerKind;
+
+use super::{
+    chance::Chance, failure::Failure, mutant::Mutant, scene::Scene, shrink::shrunk, tally::Tally, world::World,
+};
+
+/// Seeds of a test where nothing else is asked for.
+const SEEDS: u64 = 100;
+
+static SHIPPED: LazyLock<(Arc<Schema>, Arc<Catalogue>)> = LazyLock::new(|| {
+    let schema = catalogue::schema();
+    let catalogue = catalogue::catalogue(&schema).unwrap();
+    (Arc::new(schema), Arc::new(catalogue))
+});
+
+thread_local! {
+    /// Is this thread in a run?
+    static RUNS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What is run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Config {
+    pub(crate) ledger: LedgerKind,
+    pub(crate) mutant: Option<Mutant>,
+}
+
+/// A run that is over.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) failure: Option<Failure>,
+    pub(crate) trace: Vec<String>,
+    choices: Vec<u32>,
+    tally: Tally,
+}
+
+/// One run.
+pub(crate) fn run(config: Config, chance: &Chance, is_traced: bool) -> Ran {
+    let (schema, catalogue) = &*SHIPPED;
+    quiet_panics();
+    let scene = Scene::new((schema, catalogue), chance.clone(), config.mutant, is_traced);
+    RUNS.set(true);
+    let ran = catch_unwind(AssertUnwindSafe(|| World::new(&scene, config.ledger).run()));
+    RUNS.set(false);
+    let failure = ran.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        Err(Failure::new("panic", text.unwrap_or_default()))
+    });
+    Ran { failure: failure.err(), trace: scene.trace.lines(), choices: chance.choices(), tally: scene.tally() }
+}
+
+/// A panic in a run is a failure of that run and told as such; a smaller run would tell it a thousand times.
+fn quiet_panics() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let told = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if !RUNS.get() {
+                told(panic);
+            }
+        }));
+    });
+}
+
+/// The lowest of these seeds that fails, and how often each fault occurred up to there. The number of threads changes
+/// nothing of it.
+pub(crate) fn first_failure(config: Config, seeds: Range<u64>) -> (Option<(u64, Failure)>, Tally) {
+    let (next, end) = (AtomicU64::new(seeds.start), AtomicU64::new(seeds.end));
+    let runs = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let ran = run(config, &Chance::of_seed(seed), false);
+                    if ran.failure.is_some() {
+                        end.fetch_min(seed, Ordering::Relaxed);
+                    }
+                    runs.lock().unwrap().push((seed, ran.failure, ran.tally));
+                }
+            });
+        }
+    });
+    let mut runs = runs.into_inner().unwrap();
+    runs.sort_by_key(|(seed, ..)| *seed);
+    let mut tally = Tally::default();
+    for (seed, failure, counts) in runs {
+        tally.add(&counts);
+        if let Some(failure) = failure {
+            return (Some((seed, failure)), tally);
+        }
+    }
+    (None, tally)
+}
+
+/// Runs the seeds that the environment asks for, and fails with the lowest that fails, made small.
+pub(crate) fn holds(config: Config, test: &str) {
+    let seeds = match (variable("SIM_SEED"), variable("SIM_START").unwrap_or(0), variable("SIM_SEEDS")) {
+        (Some(seed), ..) => seed..seed + 1,
+        (None, start, n_seeds) => start..start + n_seeds.unwrap_or(SEEDS),
+    };
+    let (failed, tally) = first_failure(config, seeds.clone());
+    println!("{} seeds\n{tally}", seeds.end - seeds.start);
+    if let Some((seed, failure)) = failed {
+        println!("seed {seed} fails, and is made smaller: {failure}");
+        tell(config, seed, &failure);
+        panic!("{failure}\nto repeat: SIM_SEED={seed} cargo test --workspace --test simulation {test}");
+    }
+    let rare = tally.rare(usize::try_from(seeds.end - seeds.start).unwrap());
+    assert!(rare.is_empty(), "the run proves less than it says, since these are rare: {rare:?}");
+}
+
+/// Prints what happens in a failing seed, made as small as it gets.
+fn tell(config: Config, seed: u64, failure: &Failure) {
+    if env::var("SIM_WHOLE").is_ok() {
+        run(config, &Chance::of_seed(seed), true).trace.iter().for_each(|line| println!("{line}"));
+        return;
+    }
+    let (smallest, how) = smallest(config, seed, failure);
+    println!("seed {seed}: {how}");
+    smallest.trace.iter().for_each(|line| println!("{line}"));
+    println!("{}", smallest.failure.map(|failure| failure.to_string()).unwrap_or_default());
+}
+
+/// The smallest run that was found to fail as this seed does, with its trace; and how it was found.
+pub(crate) fn smallest(config: Config, seed: u64, failure: &Failure) -> (Ran, String) {
+    let whole = run(config, &Chance::of_seed(seed), false);
+    let mut fails = |choices: Vec<u32>| {
+        let ran = run(config, &Chance::of_choices(choices), false);
+        ran.failure.filter(|smaller| smaller.category == failure.category).map(|_| ran.choices)
+    };
+    let n_choices = whole.choices.len();
+    let (choices, n_runs) = shrunk(whole.choices, &mut fails);
+    let how = format!("{n_choices} choices made {} in {n_runs} runs", choices.len());
+    (run(config, &Chance::of_choices(choices), true), how)
+}
+
+fn variable(name: &str) -> Option<u64> {
+    env::var(name).ok().map(|text| text.parse().unwrap())
+}

@@ -1,0 +1,262 @@
+//! The stream of the table: shards that split, and records that find their way to them.
+//!
+//! As on AWS: records of one item keep their order, those of different items may change places on the way, a
+//! transaction's among them; a shard splits in two and is closed, its children go on; sequence numbers grow within a
+//! shard and along a lineage, with gaps and in length, so that the order of their texts is wrong.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use keys::{
+    item::{Item, text},
+    key::Key,
+};
+use store::size::item_bytes;
+
+use super::{chance::mixed, corruption::corrupted, scene::Scene};
+
+/// The first sequence numbers are below this by chance, and soon have a digit more.
+const NUMBERS_BEGIN: u128 = 1_000_000_000_000_000_000_000;
+
+/// Step between sequence numbers, times a draw.
+const NUMBER_STEP: u128 = 10_000_000_000_000;
+
+/// The stream's name, as it stands in every record.
+pub(crate) const STREAM_ARN: &str = "arn:aws:dynamodb:eu-west-1:123456789012:table/Main/stream/2024-01-15T10:00:00.000";
+
+/// A record as it stands in the stream.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) key: Key,
+    id: String,
+    pub(crate) sequence_number: String,
+    /// The entity that was inserted here, if the record is an insert.
+    inserted: Option<String>,
+    pub(crate) json: String,
+    /// The true record, where the one in the stream is corrupt.
+    corrupt_of: Option<String>,
+}
+
+/// A shard, open or closed.
+#[derive(Debug)]
+pub(crate) struct Shard {
+    pub(crate) id: String,
+    pub(crate) parent: Option<usize>,
+    /// Positions in the stream of its records.
+    pub(crate) records: Vec<usize>,
+    is_open: bool,
+    /// It holds the items whose hash begins with these bits.
+    bits: u64,
+    n_bits: u32,
+    last_number: u128,
+}
+
+/// A write that is not in the stream yet.
+#[derive(Debug)]
+struct Change {
+    key: Key,
+    old: Option<Item>,
+    new: Option<Item>,
+    at_ms: u64,
+    is_expiry: bool,
+}
+
+/// The shards and their records.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    scene: Arc<Scene>,
+    pub(crate) records: Vec<Record>,
+    pub(crate) shards: Vec<Shard>,
+    on_their_way: Vec<Change>,
+    /// Is every record read now, whatever it looks like in the stream?
+    is_mended: bool,
+}
+
+impl Stream {
+    /// A stream of two to four shards.
+    pub(crate) fn new(scene: &Arc<Scene>) -> Self {
+        let mut stream = Self {
+            scene: Arc::clone(scene),
+            records: Vec::new(),
+            shards: Vec::new(),
+            on_their_way: Vec::new(),
+            is_mended: false,
+        };
+        let slices: &[(u64, u32)] = match scene.chance.between(2, 4) {
+            2 => &[(0, 1), (1, 1)],
+            3 => &[(0, 1), (2, 2), (3, 2)],
+            _ => &[(0, 2), (1, 2), (2, 2), (3, 2)],
+        };
+        for (bits, n_bits) in slices {
+            let below = NUMBER_STEP * u128::try_from(scene.chance.between(1, 20_000)).unwrap();
+            stream.open(None, *bits, *n_bits, NUMBERS_BEGIN - below);
+        }
+        stream
+    }
+
+    fn open(&mut self, parent: Option<usize>, bits: u64, n_bits: u32, last_number: u128) {
+        let at = self.shards.len();
+        let id = format!("shardId-{:020}-{:08x}", 1_573_689_847_184 + at, mixed(at as u64) >> 32);
+        self.shards.push(Shard { id, parent, records: Vec::new(), is_open: true, bits, n_bits, last_number });
+    }
+
+    /// Takes up what was written to the table since the last time; by its time to live, or by a client.
+    pub(crate) fn take(&mut self, is_expiry: bool) {
+        use engine::clock::Clock as _;
+        let at_ms = self.scene.clock.now_ms();
+        let changes = self.scene.database.take_records().into_iter();
+        self.on_their_way.extend(changes.map(|(key, old, new)| Change { key, old, new, at_ms, is_expiry }));
+    }
+
+    /// Is every write in the stream?
+    pub(crate) fn is_complete(&self) -> bool {
+        self.on_their_way.is_empty()
+    }
+
+    /// Lets a record arrive, often not the one that has waited longest; false when there is none.
+    pub(crate) fn arrive(&mut self) -> bool {
+        if self.on_their_way.is_empty() {
+            return false;
+        }
+        let one = self.scene.chance.below(self.on_their_way.len().min(6));
+        let key = &self.on_their_way[one].key;
+        let first = self.on_their_way.iter().position(|change| change.key == *key).unwrap();
+        if first > 0 {
+            self.scene.count("interleaved");
+        }
+        self.scene.count("records");
+        let change = self.on_their_way.remove(first);
+        let shard = self.shard_of(&change.key);
+        let step = NUMBER_STEP * u128::try_from(self.scene.chance.below(1_000)).unwrap() + 1;
+        self.shards[shard].last_number += step;
+        self.add(shard, &change);
+        true
+    }
+
+    fn add(&mut self, shard: usize, change: &Change) {
+        let number = self.records.len() + 1;
+        let id = format!("{number:032x}");
+        let sequence_number = self.shards[shard].last_number.to_string();
+        let json = record(&id, &sequence_number, change);
+        let inserted = change.new.as_ref().filter(|_| change.old.is_none());
+        let inserted = inserted.and_then(|new| text(new, "EntityType")).map(str::to_owned);
+        let corrupt = if self.is_mended { None } else { corrupted(&self.scene, &json) };
+        let (json, corrupt_of) = match corrupt {
+            Some(corrupt) => (corrupt, Some(json)),
+            None => (json, None),
+        };
+        self.scene.trace.note(|| {
+            let corrupt = if corrupt_of.is_some() { "corrupt " } else { "" };
+            format!(
+                "{corrupt}record e{number:x} of {} arrives at {} as {sequence_number}",
+                change.key, self.shards[shard].id
+            )
+        });
+        self.shards[shard].records.push(self.records.len());
+        self.records.push(Record { key: change.key.clone(), id, sequence_number, inserted, json, corrupt_of });
+    }
+
+    /// Closes an open shard, and opens two in its place; false when there are shards enough.
+    pub(crate) fn split(&mut self, shards_max: usize) -> bool {
+        if self.shards.len() + 2 > shards_max {
+            return false;
+        }
+        let open: Vec<usize> = (0..self.shards.len()).filter(|at| self.shards[*at].is_open).collect();
+        let at = *self.scene.chance.one_of(&open).unwrap();
+        let parent = &mut self.shards[at];
+        parent.is_open = false;
+        let (bits, n_bits, last_number) = (parent.bits, parent.n_bits, parent.last_number);
+        self.open(Some(at), bits * 2, n_bits + 1, last_number);
+        self.open(Some(at), bits * 2 + 1, n_bits + 1, last_number);
+        self.scene.count("split");
+        self.scene.trace.note(|| format!("{} splits", self.shards[at].id));
+        true
+    }
+
+    fn shard_of(&self, key: &Key) -> usize {
+        let hash = hash(key);
+        let holds = |shard: &Shard| shard.is_open && hash >> (64 - shard.n_bits) == shard.bits;
+        self.shards.iter().position(holds).unwrap()
+    }
+
+    /// Ids of the records that are corrupt.
+    pub(crate) fn corrupt(&self) -> BTreeSet<String> {
+        self.records.iter().filter(|record| record.corrupt_of.is_some()).map(|record| record.id.clone()).collect()
+    }
+
+    /// From now on every record can be read, the corrupt ones too; they are given with their ids.
+    pub(crate) fn mend(&mut self) -> BTreeMap<String, String> {
+        self.is_mended = true;
+        let mut mended = BTreeMap::new();
+        for record in &mut self.records {
+            if let Some(json) = record.corrupt_of.take() {
+                mended.insert(record.id.clone(), json.clone());
+                record.json = json;
+            }
+        }
+        mended
+    }
+
+    /// Keys of the items of an entity, as often as they were inserted.
+    pub(crate) fn inserts(&self, entity: &str) -> impl Iterator<Item = &Key> {
+        let of = move |record: &&Record| record.inserted.as_deref() == Some(entity);
+        self.records.iter().filter(of).map(|record| &record.key)
+    }
+}
+
+/// A number made of a key, spread over all 64 bits.
+pub(crate) fn hash(key: &Key) -> u64 {
+    let bytes = key.pk.bytes().chain([0]).chain(key.sk.bytes());
+    mixed(bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
+}
+
+/// A record as Lambda delivers it.
+fn record(id: &str, sequence_number: &str, change: &Change) -> String {
+    let Change { key, old, new, at_ms, is_expiry } = change;
+    let name = match (old, new) {
+        (None, _) => "INSERT",
+        (Some(_), Some(_)) => "MODIFY",
+        (Some(_), None) => "REMOVE",
+    };
+    let image = |name: &str, item: &Option<Item>| {
+        let json = |item: &Item| format!(r#""{name}":{},"#, serde_json::to_string(item).unwrap());
+        item.as_ref().map(json).unwrap_or_default()
+    };
+    let keys = Item::from(
+        [("PK", &key.pk), ("SK", &key.sk)]
+            .map(|(name, text)| (name.to_owned(), serde_dynamo::AttributeValue::S(text.clone()))),
+    );
+    let size = [Some(&keys), old.as_ref(), new.as_ref()].into_iter().flatten().map(item_bytes).sum::<usize>();
+    let identity =
+        if *is_expiry { r#""userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"# } else { "" };
+    format!(
+        concat!(
+            r#"{{"eventID":"{id}","eventName":"{name}","eventVersion":"1.1","eventSource":"aws:dynamodb","#,
+            r#""awsRegion":"eu-west-1",{identity}"dynamodb":{{"ApproximateCreationDateTime":{seconds}.0,"#,
+            r#""Keys":{keys},{old}{new}"SequenceNumber":"{sequence_number}","SizeBytes":{size},"#,
+            r#""StreamViewType":"NEW_AND_OLD_IMAGES"}},"eventSourceARN":"{arn}"}}"#
+        ),
+        id = id,
+        name = name,
+        identity = identity,
+        seconds = at_ms / 1000,
+        keys = serde_json::to_string(&keys).unwrap(),
+        old = image("OldImage", old),
+        new = image("NewImage", new),
+        sequence_number = sequence_number,
+        size = size,
+        arn = STREAM_ARN,
+    )
+}
+
+/// The same of single items, for tests of single records.
+pub(crate) fn record_of(
+    id: &str,
+    sequence_number: &str,
+    (key, old, new): (&Key, Option<Item>, Option<Item>),
+    at_ms: u64,
+) -> String {
+    record(id, sequence_number, &Change { key: key.clone(), old, new, at_ms, is_expiry: false })
+}

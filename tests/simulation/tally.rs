@@ -1,0 +1,91 @@
+//! How often each fault occurred: what a run proves is no more than what happened in it.
+
+use std::{collections::BTreeMap, fmt};
+
+use store::faulty::Side;
+
+/// Faults of a call, on either side of it.
+pub(crate) const OF_A_CALL: [&str; 5] = ["unanswered", "conflict", "throttle", "killed", "late"];
+
+/// What else happens.
+pub(crate) const OTHERS: [&str; 17] = [
+    "two at once",
+    "zombie",
+    "redelivered",
+    "set back",
+    "doubled",
+    "stray",
+    "failed whole",
+    "failed in part",
+    "bisected",
+    "split",
+    "interleaved",
+    "put back",
+    "expired",
+    "replayed",
+    "aged",
+    "corrupt",
+    "redriven",
+];
+
+/// What is not asked for yet: see `scene::INDEXES_LAG`.
+pub(crate) const SWITCHED_OFF: [&str; 1] = ["index lag"];
+
+/// How much happens at all.
+pub(crate) const SIZES: [&str; 5] = ["steps", "writes", "records", "invocations", "delivered"];
+
+/// Seeds for which each fault is to occur [`OCCURRENCES`] times. Below [`SEEDS_MIN`] nothing is asked.
+const SEEDS: usize = 2_000;
+const OCCURRENCES: usize = 500;
+const SEEDS_MIN: usize = 100;
+
+/// The counts of a run, or of many.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally(BTreeMap<(&'static str, Option<Side>), usize>);
+
+impl Tally {
+    /// Counts a fault of a call.
+    pub(crate) fn call(&mut self, fault: &'static str, side: Side) {
+        *self.0.entry((fault, Some(side))).or_default() += 1;
+    }
+
+    /// Counts something else, so many times.
+    pub(crate) fn other(&mut self, what: &'static str, n: usize) {
+        *self.0.entry((what, None)).or_default() += n;
+    }
+
+    /// Takes up the counts of another run.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (what, n) in &other.0 {
+            *self.0.entry(*what).or_default() += n;
+        }
+    }
+
+    /// What occurred less often than so many seeds should show.
+    pub(crate) fn rare(&self, n_seeds: usize) -> Vec<&'static str> {
+        let least = if n_seeds < SEEDS_MIN { 0 } else { (OCCURRENCES * n_seeds / SEEDS).min(OCCURRENCES) };
+        let sides = [Some(Side::Before), Some(Side::After)];
+        let of_calls = OF_A_CALL.iter().flat_map(|fault| sides.map(|side| (*fault, side)));
+        let others = OTHERS.iter().map(|what| (*what, None));
+        let is_rare = |what: &(&'static str, Option<Side>)| self.count(*what) < least;
+        of_calls.chain(others).filter(is_rare).map(|(what, _)| what).collect()
+    }
+
+    fn count(&self, what: (&'static str, Option<Side>)) -> usize {
+        self.0.get(&what).copied().unwrap_or(0)
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<16}{:>10}{:>10}", "fault", "before", "after")?;
+        for fault in OF_A_CALL {
+            let [before, after] = [Side::Before, Side::After].map(|side| self.count((fault, Some(side))));
+            writeln!(f, "{fault:<16}{before:>10}{after:>10}")?;
+        }
+        for what in OTHERS.into_iter().chain(SWITCHED_OFF).chain(SIZES) {
+            writeln!(f, "{what:<16}{:>10}", self.count((what, None)))?;
+        }
+        Ok(())
+    }
+}

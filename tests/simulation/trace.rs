@@ -1,0 +1,27 @@
+//! What happened in a run, line by line, for a person. It is kept only when asked for: a run that fails is run again.
+
+use std::sync::Mutex;
+
+/// The lines so far, if they are kept.
+#[derive(Debug)]
+pub(crate) struct Trace(Mutex<Option<Vec<String>>>);
+
+impl Trace {
+    /// A trace that is kept, or not.
+    pub(crate) fn new(is_kept: bool) -> Self {
+        Self(Mutex::new(is_kept.then(Vec::new)))
+    }
+
+    /// Notes what happened.
+    pub(crate) fn note(&self, line: impl FnOnce() -> String) {
+        if let Some(lines) = self.0.lock().unwrap().as_mut() {
+            let number = lines.len() + 1;
+            lines.push(format!("{number:>5} {}", line()));
+        }
+    }
+
+    /// All lines.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone().unwrap_or_default()
+    }
+}

@@ -1,0 +1,55 @@
+//! What a response means to the platform, as AWS documents it and as it was recorded.
+
+use serde_json::Value;
+
+/// What the platform makes of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// All of it is done.
+    Done,
+    /// What is at this position of the batch, and after it, comes again.
+    From(usize),
+    /// All of it comes again.
+    Whole,
+}
+
+/// Reads a response to a batch with these sequence numbers. An invocation in a tumbling window must give a state.
+pub(crate) fn verdict(response: &Value, sequence_numbers: &[&str], in_window: bool) -> Verdict {
+    if in_window && response.get("state").is_none() {
+        return Verdict::Whole;
+    }
+    let failures = match response.get("batchItemFailures") {
+        None | Some(Value::Null) => return Verdict::Done,
+        Some(Value::Array(failures)) => failures,
+        Some(_) => return Verdict::Whole,
+    };
+    let mut lowest: Option<(u128, usize)> = None;
+    for failure in failures {
+        let named = failure.get("itemIdentifier").and_then(Value::as_str);
+        // An identifier that is empty, missing, or of no record of the batch fails all of it.
+        let Some(at) = named.and_then(|named| sequence_numbers.iter().position(|number| *number == named)) else {
+            return Verdict::Whole;
+        };
+        let number = sequence_numbers[at].parse().unwrap();
+        lowest = Some(lowest.map_or((number, at), |lowest| lowest.min((number, at))));
+    }
+    lowest.map_or(Verdict::Done, |(_, at)| Verdict::From(at))
+}
+
+#[test]
+fn a_response_is_read_as_the_platform_reads_it() {
+    use serde_json::json;
+    let numbers = ["9", "10", "11"];
+    let of = |failures: Value| verdict(&json!({ "batchItemFailures": failures }), &numbers, false);
+    assert_eq!(of(json!([])), Verdict::Done);
+    assert_eq!(of(Value::Null), Verdict::Done);
+    assert_eq!(verdict(&Value::Null, &numbers, false), Verdict::Done);
+    assert_eq!(of(json!([{"itemIdentifier": "10"}, {"itemIdentifier": "9"}])), Verdict::From(0), "as numbers");
+    assert_eq!(of(json!([{"itemIdentifier": "11"}])), Verdict::From(2));
+    for wrong in [json!([{"itemIdentifier": ""}]), json!([{"itemIdentifier": null}]), json!([{"id": "9"}])] {
+        assert_eq!(of(wrong), Verdict::Whole);
+    }
+    assert_eq!(of(json!([{"itemIdentifier": "123"}])), Verdict::Whole, "no record of the batch");
+    assert_eq!(verdict(&json!({}), &numbers, true), Verdict::Whole, "a window wants its state");
+    assert_eq!(verdict(&json!({"state": {}}), &numbers, true), Verdict::Done);
+}

@@ -1,0 +1,232 @@
+//! One run: everybody who acts, and the scheduler that says who is next.
+//!
+//! Nothing happens between two steps of the scheduler. A step lets one task run to its next stop (each call of the
+//! store has one before and one after), or lets one other thing happen.
+
+use std::sync::Arc;
+
+use derive::{derivation::Family, write::Table};
+use engine::ledger::LedgerKind;
+
+use super::{
+    application::Application,
+    audit::{audit, parked_are},
+    corruption::{self, parked},
+    expiry::{expire_ground, expire_ledger},
+    failure::Failure,
+    mapping::Mapping,
+    operator,
+    pace::{Pace, Step},
+    platform::{BOTH, Running},
+    scene::Scene,
+    stream::Stream,
+};
+
+/// Shards of a run, closed ones included.
+const SHARDS_MAX: usize = 12;
+
+/// Steps after the application's last write until nothing goes wrong any more, and until the run is taken for endless.
+const STEPS_TO_HEAL: usize = 20_000;
+const STEPS_MAX: usize = 200_000;
+
+/// How often all that is parked is redriven.
+const REDRIVES_MAX: usize = 20;
+
+/// How far the clock jumps at the end of a run, in days: some of them past the time that the ledger is kept.
+const JUMP_DAYS_MAX: usize = 20;
+
+/// Everybody in a run.
+pub(crate) struct World {
+    pub(crate) scene: Arc<Scene>,
+    pub(crate) stream: Stream,
+    pub(crate) mappings: Vec<Mapping>,
+    pub(crate) tasks: Vec<Running>,
+    pub(crate) n_tasks: usize,
+    application: Application,
+    /// Writes that the application has left to do.
+    n_writes: usize,
+    pub(crate) pace: Pace,
+}
+
+impl World {
+    /// Everybody, before anything happens.
+    pub(crate) fn new(scene: &Arc<Scene>, ledger: LedgerKind) -> Self {
+        let pace = Pace::new(&scene.chance);
+        let is_combined = ledger == LedgerKind::Receipts && scene.chance.below(3) == 1;
+        let mappings = if is_combined {
+            vec![Mapping::new(scene, "combined", &BOTH, ledger)]
+        } else {
+            let aggregate = Mapping::new(scene, "aggregate", &[Family::Additive], ledger);
+            let propagate = Mapping::new(scene, "propagate", &[Family::LevelTriggered], LedgerKind::Receipts);
+            vec![aggregate, propagate]
+        };
+        Self {
+            stream: Stream::new(scene),
+            mappings,
+            tasks: Vec::new(),
+            n_tasks: 0,
+            application: Application::new(scene),
+            n_writes: pace.n_writes,
+            pace,
+            scene: Arc::clone(scene),
+        }
+    }
+
+    /// The whole run.
+    pub(crate) fn run(&mut self) -> Result<(), Failure> {
+        self.settle()?;
+        if corruption::IS_ON {
+            parked_are(&self.scene, &self.stream.corrupt(), &BOTH)?;
+            operator::mend(&self.scene, &mut self.stream);
+            self.redrive_all()?;
+        }
+        audit(&self.scene, &self.stream, &self.application)?;
+        self.scene.heal();
+        if self.scene.chance.percent(50) {
+            self.age();
+        }
+        let before = self.scene.database.memory().snapshot(Table::Main);
+        let n_records = self.stream.records.len();
+        if self.scene.chance.percent(30) {
+            self.scene.trace.note(|| "everything is delivered once more".to_owned());
+            self.mappings.iter_mut().for_each(Mapping::rewind);
+        }
+        self.replay();
+        self.settle()?;
+        if self.stream.records.len() > n_records {
+            let first = &self.stream.records[n_records];
+            return Err(Failure::new("replay", format!("a replay made a record of {}", first.key)));
+        }
+        if self.scene.database.memory().view(Table::Main, |items| *items != before) {
+            return Err(Failure::new("replay", "a replay changed the table"));
+        }
+        audit(&self.scene, &self.stream, &self.application)
+    }
+
+    /// The operator redrives until nothing is parked, two commands at once.
+    fn redrive_all(&mut self) -> Result<(), Failure> {
+        for n_rounds in 0..REDRIVES_MAX {
+            if parked(&self.scene).is_empty() {
+                return Ok(());
+            }
+            if n_rounds > REDRIVES_MAX / 2 {
+                self.scene.heal();
+            }
+            self.redrive();
+            self.redrive();
+            self.settle()?;
+        }
+        Ok(())
+    }
+
+    /// Days pass, and what the ledger need not keep any longer is removed.
+    fn age(&mut self) {
+        let days = self.scene.chance.between(1, JUMP_DAYS_MAX);
+        self.scene.count("aged");
+        self.scene.trace.note(|| format!("{days} days pass"));
+        self.scene.clock.advance(days as u64 * 24 * 3600 * 1000);
+        while self.scene.chance.percent(90) && expire_ledger(&self.scene) {}
+    }
+
+    /// Steps until all is written, delivered and done.
+    fn settle(&mut self) -> Result<(), Failure> {
+        let mut n_steps = 0;
+        loop {
+            self.scene.clock.advance(1);
+            self.scene.count("steps");
+            let step = self.pace.step(&self.scene.chance);
+            if !self.happens(step)? && !self.goes_on()? {
+                return Ok(());
+            }
+            self.take(false);
+            n_steps += usize::from(self.is_written());
+            if n_steps == STEPS_TO_HEAL {
+                self.scene.heal();
+            }
+            if n_steps > STEPS_MAX {
+                return Err(Failure::new("endless", format!("after {STEPS_MAX} steps the stream is not quiet")));
+            }
+        }
+    }
+
+    pub(crate) fn is_written(&self) -> bool {
+        self.n_writes == 0 || self.scene.chance.is_exhausted()
+    }
+
+    fn take(&mut self, is_expiry: bool) {
+        self.stream.take(is_expiry);
+    }
+
+    /// The plainest thing that can be done; false when nothing is left to do.
+    fn goes_on(&mut self) -> Result<bool, Failure> {
+        // With nothing under way more is written before the next batch, or batches would hold a record or two.
+        let wait = if self.scene.chance.below(5) == 0 { Step::Poll } else { Step::Write };
+        for step in [Step::Poll, wait, Step::Deliver, Step::Arrive, Step::Write, Step::Land, Step::CatchUp] {
+            if self.happens(step)? {
+                return Ok(true);
+            }
+        }
+        if self.mappings.iter().all(Mapping::is_quiet) && self.stream.is_complete() {
+            return Ok(false);
+        }
+        Err(Failure::new("stuck", "records wait, and no lane takes them"))
+    }
+
+    /// Lets this happen; false when it cannot.
+    fn happens(&mut self, step: Step) -> Result<bool, Failure> {
+        let scene = Arc::clone(&self.scene);
+        Ok(match step {
+            Step::Poll => return self.poll(),
+            Step::Deliver => self.deliver(),
+            Step::Arrive => (0..=scene.chance.below(6)).filter(|_| self.stream.arrive()).count() > 0,
+            Step::Write => self.write(),
+            Step::Land => self.land(),
+            Step::CatchUp => {
+                let n_behind = scene.database.n_behind();
+                scene.database.catch_up(scene.chance.below(n_behind));
+                scene.count_all("index lag", n_behind.min(1));
+                n_behind > 0
+            }
+            _ if scene.is_healed() => false,
+            Step::Split => self.stream.split(SHARDS_MAX),
+            Step::Wait => {
+                let seconds = scene.chance.between(1, 90);
+                scene.trace.note(|| format!("{seconds} seconds pass"));
+                scene.clock.advance(seconds as u64 * 1000);
+                true
+            }
+            Step::Expire => {
+                self.take(false);
+                let is_expired = expire_ground(&scene);
+                self.take(true);
+                is_expired
+            }
+            Step::Redeliver => self.redeliver(),
+            Step::SetBack => self.set_back(),
+            Step::TimeOut => self.time_out(),
+            Step::Replay => self.replay(),
+            Step::Redrive => self.redrive(),
+        })
+    }
+
+    fn write(&mut self) -> bool {
+        if self.is_written() {
+            return false;
+        }
+        self.n_writes -= 1;
+        self.scene.count("writes");
+        self.application.write();
+        true
+    }
+
+    fn land(&mut self) -> bool {
+        let n_late = self.scene.database.n_late();
+        match self.scene.database.land(self.scene.chance.below(n_late)) {
+            None => false,
+            Some(landed) => {
+                self.scene.trace.note(|| format!("late: {} : {}", landed.call, landed.how));
+                true
+            }
+        }
+    }
+}
