@@ -111,6 +111,9 @@ def main():
             output = subprocess.run(invoke + event, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
             assert json.loads(output.stdout) == {"batchItemFailures": []}, output.stdout
             print(f"  {function} takes a captured event")
+        # Its records are behind the ledger's horizon: refused, and listed.
+        parked = subprocess.run([ripple, "parked", "--endpoint", environment["AWS_ENDPOINT_URL"]], cwd=ROOT)
+        assert parked.returncode == 3, parked
 
 
 if __name__ == "__main__":

@@ -31,16 +31,22 @@ struct Ended {
 const FOREIGN_VARIABLES: [&str; 5] =
     ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL_DYNAMODB", "RUST_LOG"];
 
-const COMMANDS: [&str; 4] = ["demo", "dev", "verify", "explain"];
+const COMMANDS: [&str; 7] = ["demo", "dev", "verify", "explain", "parked", "redrive", "replay"];
 
 /// Runs a command in the workspace's folder.
 fn ripple(arguments: &[&str]) -> Ended {
+    ripple_with(arguments, &[])
+}
+
+/// Runs a command with these variables.
+fn ripple_with(arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
     let workspace = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut ripple = Command::new(env!("CARGO_BIN_EXE_ripple"));
     ripple.args(arguments).current_dir(workspace).stdin(Stdio::null());
     for variable in FOREIGN_VARIABLES {
         ripple.env_remove(variable);
     }
+    ripple.envs(variables.iter().copied());
     let output = ripple.output().expect("ripple starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
@@ -162,6 +168,9 @@ fn an_endpoint_where_nothing_answers_is_one_line() {
     for endpoint in ["http://127.0.0.1:1", "nonsense"] {
         let line = format!("nothing answers at {endpoint}: is a DynamoDB running there?");
         fails_saying(&["verify", "--endpoint", endpoint], &line);
+        fails_saying(&["parked", "--endpoint", endpoint], &line);
+        fails_saying(&["redrive", "--all", "--endpoint", endpoint], &line);
+        fails_saying(&["replay", "tests/events/insert.json", "--endpoint", endpoint], &line);
         fails_saying(&["dev", "--endpoint", endpoint], &line);
         fails_saying(&["demo", "--endpoint", endpoint, "--writes", "1"], &line);
     }
@@ -191,6 +200,72 @@ fn a_table_that_is_missing_is_one_line() {
     fails_saying(&["verify", "--endpoint", &endpoint], &line("ripple"));
     fails_saying(&["verify", "--endpoint", &endpoint, "--table", "rippel"], &line("rippel"));
     fails_saying(&["dev", "--endpoint", &endpoint, "--table", "rippel"], &line("rippel"));
+    for command in WITH_LEDGER {
+        fails_saying(&[command, &["--endpoint", &endpoint]].concat(), &line("ripple"));
+    }
+}
+
+/// Commands that need the ledger's table too.
+const WITH_LEDGER: [&[&str]; 3] = [&["parked"], &["redrive", "--all"], &["replay", "tests/events/insert.json"]];
+
+#[test]
+fn a_ledgers_table_that_is_missing_is_one_line() {
+    let (runtime, endpoint) = database();
+    runtime.block_on(table_without_stream(&endpoint, "ripple"));
+    let line = format!("there is no table ledger at {endpoint}: name another with --ledger-table, or make it first");
+    for command in WITH_LEDGER {
+        fails_saying(&[command, &["--endpoint", &endpoint, "--ledger-table", "ledger"]].concat(), &line);
+    }
+}
+
+#[test]
+fn what_writes_on_the_real_aws_says_where_and_wants_a_yes() {
+    // An emulator that the standard AWS environment names stands for the real one.
+    let (runtime, endpoint) = database();
+    for table in ["ripple", "ripple-ledger"] {
+        runtime.block_on(table_without_stream(&endpoint, table));
+    }
+    let variables = [
+        ("AWS_ENDPOINT_URL_DYNAMODB", endpoint.as_str()),
+        ("AWS_ACCESS_KEY_ID", "somebody"),
+        ("AWS_SECRET_ACCESS_KEY", "else"),
+        ("AWS_REGION", "us-east-1"),
+    ];
+    // The embedded database has a region of its own in its ARNs.
+    let place = "account 000000000000, region dynoxide, table ripple, ledger's table ripple-ledger\n";
+    let refused = "ripple: this writes to the tables named above, on the real AWS: give --yes if that is meant\n";
+    for command in &WITH_LEDGER[1..] {
+        let ended = ripple_with(&[command, &["--aws"][..]].concat(), &variables);
+        assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr), (Some(2), "", format!("{place}{refused}")));
+    }
+    let ended = ripple_with(&["redrive", "--all", "--aws", "--yes"], &variables);
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "nothing is parked\n", place));
+    let ended = ripple_with(&["parked", "--aws"], &variables);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "reading needs no yes");
+}
+
+#[test]
+fn a_file_that_cannot_be_replayed_is_one_line_and_nothing_is_applied() {
+    let gone = "cannot read no/such/file: No such file or directory (os error 2)";
+    fails_saying(&["replay", "no/such/file"], gone);
+    fails_saying(&["replay", "tests/events/insert.json", "no/such/file"], gone);
+    let none = "it is none of a Lambda event, a page of GetRecords and an on-failure record of a DynamoDB stream as \
+                Lambda writes it to S3";
+    let queued = r#"{"requestContext": {}, "version": "1.0", "DDBStreamBatchInfo":
+        {"shardId": "s", "startSequenceNumber": "1", "endSequenceNumber": "2", "batchSize": 2, "streamArn": "arn"}}"#;
+    let no_payload = "it is an on-failure record in the form that Lambda sends to SQS and SNS: only the form that it \
+                      writes to S3 holds the records, in `payload`; while the stream holds them (24 hours), \
+                      GetRecords gives them, 1 to 2 of the shard s";
+    for (text, why) in [
+        ("hello", "it is no JSON: expected value at line 1 column 1"),
+        ("{}", none),
+        (r#"{"Records": [{"eventSource": "aws:sqs"}]}"#, "its record 1 is of aws:sqs, not of aws:dynamodb"),
+        (queued, no_payload),
+    ] {
+        let file = file(text);
+        let path = file.path().to_str().unwrap();
+        fails_saying(&["replay", path], &format!("{path}: {why}"));
+    }
 }
 
 #[test]
@@ -266,6 +341,41 @@ fn a_command_that_is_none_or_wants_more_is_usage() {
         For more information, try '--help'.
     "#]],
     );
+    fails(
+        &["redrive"],
+        2,
+        &expect![[r#"
+            error: the following required arguments were not provided:
+              <ID|--all>
+
+            Usage: ripple redrive <ID|--all>
+
+            For more information, try '--help'.
+        "#]],
+    );
+    fails(
+        &["redrive", "an-id", "--all"],
+        2,
+        &expect![[r#"
+            error: the argument '[ID]...' cannot be used with '--all'
+
+            Usage: ripple redrive <ID|--all>
+
+            For more information, try '--help'.
+        "#]],
+    );
+    fails(
+        &["replay"],
+        2,
+        &expect![[r#"
+            error: the following required arguments were not provided:
+              <FILE>...
+
+            Usage: ripple replay <FILE>...
+
+            For more information, try '--help'.
+        "#]],
+    );
 }
 
 #[test]
@@ -327,7 +437,8 @@ fn a_bad_value_of_an_option_is_usage() {
 #[test]
 fn a_table_that_would_be_its_own_ledger_is_usage() {
     let same = ["--table", "ripple", "--ledger-table", "ripple"];
-    for command in [&["verify"][..], &["dev", "--port", "0"]] {
+    let others = [&["verify"][..], &["dev", "--port", "0"]];
+    for command in others.into_iter().chain(WITH_LEDGER) {
         let ended = ripple(&[command, &same].concat());
         let line = "ripple: ripple cannot be its own ledger: give another --ledger-table\n";
         assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(2), "", line));

@@ -19,8 +19,12 @@ mod application;
 mod database;
 #[path = "end_to_end/items.rs"]
 mod items;
+#[path = "end_to_end/parked.rs"]
+mod parked;
 #[path = "end_to_end/recount.rs"]
 mod recount;
+#[path = "end_to_end/replayed.rs"]
+mod replayed;
 #[path = "end_to_end/ripple.rs"]
 mod ripple;
 

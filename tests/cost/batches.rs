@@ -17,7 +17,7 @@ use store::{Store, dynamo::DynamoStore};
 use crate::tables::{client, create_table, embedded_endpoint, unique_names};
 
 /// Changes of a batch.
-const N_CHANGES: usize = 100;
+const N_CHANGES: u8 = 100;
 
 /// The counting function over the embedded DynamoDB.
 struct Bed {
@@ -75,7 +75,7 @@ fn comments(post_of: impl Fn(usize) -> usize) -> Vec<Value> {
             },
         })
     };
-    (0..N_CHANGES).map(record).collect()
+    (0..usize::from(N_CHANGES)).map(record).collect()
 }
 
 fn units(account: &Account) -> f64 {
@@ -86,12 +86,12 @@ fn units(account: &Account) -> f64 {
 async fn check(ledger: LedgerKind, post_of: impl Fn(usize) -> usize, units_max: f64) {
     let bed = Bed::new(ledger).await;
     let records = comments(post_of);
-    let each = units(&bed.handle(&records).await) / N_CHANGES as f64;
+    let each = units(&bed.handle(&records).await) / f64::from(N_CHANGES);
     let again = bed.handle(&records).await;
     println!("{ledger}: {each} write units a change; delivered again {} in all", units(&again));
     assert!(each <= units_max, "{each}");
-    assert_eq!(bed.counted().await, N_CHANGES as i64, "each counted once");
-    assert_eq!((again.n_duplicates, again.commits.len()), (N_CHANGES, 0), "nothing is written again");
+    assert_eq!(bed.counted().await, i64::from(N_CHANGES), "each counted once");
+    assert_eq!((again.n_duplicates, again.commits.len()), (usize::from(N_CHANGES), 0), "nothing is written again");
 }
 
 #[tokio::test]

@@ -105,11 +105,31 @@ impl Verified {
 
 /// Runs `ripple verify --json`.
 pub(crate) fn verify(endpoint: &str) -> Verified {
-    let output = ripple("verify", &["--endpoint", endpoint, "--json"]).output().expect("ripple starts");
-    let said = String::from_utf8_lossy(&output.stdout);
-    let json = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {said}{}", String::from_utf8_lossy(&output.stderr)));
-    Verified { code: output.status.code(), json }
+    let (code, json) = json("verify", endpoint, &[]);
+    Verified { code, json }
+}
+
+/// Runs a command with `--json`; its exit code and what it said.
+pub(crate) fn json(command: &str, endpoint: &str, arguments: &[&str]) -> (Option<i32>, Value) {
+    let said = said(command, endpoint, &[arguments, &["--json"]].concat());
+    let json =
+        serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {}{}", said.stdout, said.stderr));
+    (said.code, json)
+}
+
+/// What a command said.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs a command at an endpoint.
+pub(crate) fn said(command: &str, endpoint: &str, arguments: &[&str]) -> Said {
+    let output = ripple(command, &[&["--endpoint", endpoint], arguments].concat()).output().expect("ripple starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    Said { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 fn ripple(command: &str, arguments: &[&str]) -> Command {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{
-    Args as Group, Parser, Subcommand, ValueEnum,
+    ArgGroup, Args as Group, Parser, Subcommand, ValueEnum,
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use engine::ledger::LedgerKind;
@@ -36,6 +36,15 @@ pub(crate) enum Command {
     /// Says what the records of a captured Lambda event would do. Needs no database.
     #[command(after_help = EXIT_CODES)]
     Explain(Explain),
+    /// Lists the changes that cannot be applied, and the counts that need a recount.
+    #[command(after_help = EXIT_CODES)]
+    Parked(Parked),
+    /// Applies parked changes, once what kept them from being applied is mended.
+    #[command(after_help = EXIT_CODES)]
+    Redrive(Redrive),
+    /// Hands captured records to the service again; what is in already changes nothing.
+    #[command(after_help = EXIT_CODES)]
+    Replay(Replay),
 }
 
 /// `ripple demo`
@@ -117,6 +126,69 @@ pub(crate) struct Explain {
     /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `ripple parked`
+#[derive(Debug, Group)]
+pub(crate) struct Parked {
+    /// Ids of events: these alone, each shown whole.
+    #[arg(value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+    /// The tables.
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `ripple redrive`
+#[derive(Debug, Group)]
+#[command(group(ArgGroup::new("which").required(true).args(["ids", "all"])))]
+pub(crate) struct Redrive {
+    /// Ids of events, as `ripple parked` lists them.
+    #[arg(value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+    /// All that is parked.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// The tables.
+    #[command(flatten)]
+    pub(crate) writing: Writing,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `ripple replay`
+#[derive(Debug, Group)]
+pub(crate) struct Replay {
+    /// Lambda events, `GetRecords` pages, and on-failure records as Lambda writes them to S3: JSON, in any order.
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Stream of the records, for files that do not say it.
+    #[arg(long, value_name = "ARN")]
+    pub(crate) stream: Option<String>,
+    /// Shard of the records, for files that do not say it. Only a ledger of checkpoints asks for it.
+    #[arg(long, value_name = "ID")]
+    pub(crate) shard: Option<String>,
+    /// The tables.
+    #[command(flatten)]
+    pub(crate) writing: Writing,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Where the tables are that a command writes.
+#[derive(Debug, Group)]
+pub(crate) struct Writing {
+    /// The tables.
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// Writes on the real AWS, which is not done without.
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 /// Where the tables are.

@@ -3,6 +3,9 @@
 mod demo;
 mod dev;
 mod explain;
+mod parked;
+mod redrive;
+mod replay;
 mod verify;
 
 use crate::{
@@ -14,6 +17,9 @@ use crate::{
 /// of is told as the command's own error.
 const LOG_FILTER: &str = "warn,dynoxide=error,aws_config=error";
 
+/// The same for commands that say themselves what the engine refused or parked.
+const QUIET_LOG_FILTER: &str = "warn,aws_config=error,engine=off";
+
 /// Runs a command.
 pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     match args.command {
@@ -22,6 +28,9 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         Some(Command::Dev(args)) => Box::pin(dev::run(&args)).await,
         Some(Command::Verify(args)) => Box::pin(verify::run(&args)).await,
         Some(Command::Explain(args)) => explain::run(&args),
+        Some(Command::Parked(args)) => parked::run(&args).await,
+        Some(Command::Redrive(args)) => Box::pin(redrive::run(&args)).await,
+        Some(Command::Replay(args)) => Box::pin(replay::run(&args)).await,
     }
 }
 

@@ -9,6 +9,8 @@ pub(crate) enum Ended {
     InStep,
     /// There are findings.
     Findings,
+    /// Not all that was asked for is done; what is not has been named.
+    Unfinished,
 }
 
 /// A command that was called wrongly: exit code 2, as the argument parser's own errors.
@@ -21,6 +23,7 @@ pub(crate) fn code(result: anyhow::Result<Ended>) -> ExitCode {
     match result {
         Ok(Ended::InStep) => ExitCode::SUCCESS,
         Ok(Ended::Findings) => ExitCode::from(3),
+        Ok(Ended::Unfinished) => ExitCode::FAILURE,
         Err(error) => {
             report(&format!("ripple: {}", engine::backoff::describe(error.as_ref())));
             ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })

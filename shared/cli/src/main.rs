@@ -2,14 +2,17 @@
 
 mod args;
 mod book;
+mod capture;
 mod checkpoints;
 mod commands;
 mod connection;
 mod embedded;
 mod exit;
 mod lag;
+mod opened;
 mod service;
 mod tables;
+mod time;
 mod workload;
 
 use std::process::ExitCode;

@@ -152,7 +152,9 @@ impl<S: Store> Engine<S> {
         let mut planned = self.plan_all(&batch);
         self.brake(&planned, &batch)?;
         let mut account = Account { n_records: batch.records.len(), ..Account::default() };
-        planned.iter().for_each(|planning| planning.count(&mut account));
+        for planning in &planned {
+            planning.count(&mut account);
+        }
         let images = OwnImages::of(planned.iter().map(|planning| planning.change.as_ref()));
 
         let first = planned.iter().position(Planning::asks).and_then(|_| planned.first()).map(Planning::id);
@@ -161,8 +163,8 @@ impl<S: Store> Engine<S> {
             None => Attempt::default(),
         };
         if attempt.is_singly() {
-            for at in 0..planned.len() {
-                self.handle_one(&mut planned[at..=at], &attempt, &mut session, &images, &batch, &mut account).await;
+            for planned in planned.chunks_mut(1) {
+                self.handle_one(planned, &attempt, &mut session, &images, &batch, &mut account).await;
             }
         } else {
             let asked = self.sorted(&mut planned, &batch);

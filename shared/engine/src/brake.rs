@@ -1,6 +1,6 @@
 //! The brake: a batch of which much cannot be read is a deployment gone wrong, not data.
 //!
-//! *Keeps true*: when more than [`Limits::unreadable_percent_max`] of a batch of [`BATCH_RECORDS_MIN`] records or more
+//! *Keeps true*: when more than [`Limits::unreadable_percent_max`] of a batch of 20 records or more
 //! cannot be read, nothing of it is applied or parked, and the invocation fails. The batch comes again, and is handled
 //! once the deployment is mended.
 //!

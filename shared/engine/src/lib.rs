@@ -17,11 +17,12 @@
 //! 7. The [response](batch::Handled) names the lowest record that is not done.
 //!
 //! The named [steps](protocol::ProtocolStep) of the protocol, and the [guards](derive::guard::Guard), say which anomaly each
-//! prevents. For the operator there are [`redrive`], [`replay`] and [`verify`].
+//! prevents. For the operator there are [`lists`], [`redrive`], [`replay`] and [`verify`].
 
 pub mod account;
 pub mod additive;
 mod admission;
+mod applied;
 mod attempts;
 pub mod backoff;
 pub mod batch;
@@ -32,6 +33,7 @@ pub mod clock;
 pub mod event;
 pub mod ledger;
 pub mod listing;
+pub mod lists;
 pub mod looking;
 mod own_image;
 mod parcel;

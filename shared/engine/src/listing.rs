@@ -25,6 +25,9 @@ use crate::{
 /// Name under which an item is listed that no derivation can read.
 pub const ALL_DERIVATIONS: &str = "*";
 
+/// Partition key of the list. Stored, so it is stable.
+pub(crate) const UNREADABLE: &str = "UNREADABLE";
+
 /// Longest sort key of the list that is spelled out, in bytes; a longer one is cut and told apart by its checksum.
 const SPELLED_OUT_MAX: usize = 900;
 
@@ -78,7 +81,7 @@ impl<S: Store> Engine<S> {
 /// The write that puts an item on the list of a derivation, or takes it off.
 #[must_use]
 pub fn listed(layout: &Layout, derivation: &str, item: &Key, unreadable: Option<&Unreadable>, now_ms: u64) -> Write {
-    let key = Key::new("UNREADABLE", sort_key(derivation, item));
+    let key = Key::new(UNREADABLE, sort_key(derivation, item));
     let action = match unreadable {
         None => Action::Delete,
         Some(unreadable) => Action::Put(ledger_item(

@@ -24,7 +24,7 @@ use crate::{
 pub const RECOUNT: &str = "RECOUNT";
 
 /// Name that stands for all derivations, and for all targets, where a change cannot be read.
-const ALL: &str = "*";
+pub(crate) const ALL: &str = "*";
 
 /// A count that a refused change was about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

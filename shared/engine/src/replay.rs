@@ -22,7 +22,6 @@ use crate::{
     event::{Event, Lane},
     ledger::LedgerKind,
     own_image::OwnImages,
-    planning::Planning,
     recount::refused,
 };
 
@@ -56,7 +55,9 @@ impl<S: Store> Engine<S> {
         let mut session = Session::new(self.open(&batch)?);
         let mut planned = self.plan_all(&batch);
         let mut account = Account { n_records: batch.records.len(), ..Account::default() };
-        planned.iter().for_each(|planning| planning.count(&mut account));
+        for planning in &planned {
+            planning.count(&mut account);
+        }
         let images = OwnImages::of(planned.iter().map(|planning| planning.change.as_ref()));
         let changes = planned.iter().map(|planning| planning.change.clone()).collect();
         // The file may be damaged where the stream is not; parked, it would be taken for the record that is still to

@@ -4,38 +4,22 @@ use std::io::{IsTerminal, stderr};
 
 use engine::verify::{Finding, Verified, verify};
 use keys::item::Item;
-use runtime::{
-    config::Config,
-    handler::{dynamo, shipped},
-    logging,
-};
+use runtime::logging;
 use serde_json::json;
 
 use super::LOG_FILTER;
 use crate::{
-    args::{Verify, ledger_table},
-    connection::Clients,
+    args::Verify,
     exit::{Ended, print},
-    tables,
+    opened::open,
 };
 
 /// Compares the whole table, and prints the findings.
 pub(crate) async fn run(args: &Verify) -> anyhow::Result<Ended> {
     logging::readable(LOG_FILTER);
-    let connection = &args.connection;
-    let (clients, endpoint) = if connection.aws {
-        (Clients::aws(connection.region.as_deref()).await, tables::AWS)
-    } else {
-        let region = connection.region.as_deref().unwrap_or("us-east-1");
-        (Clients::at(&connection.endpoint, region).await, connection.endpoint.as_str())
-    };
-    let ledger_table = ledger_table(connection.ledger_table.as_ref(), &connection.table)?;
-    let config = Config::of(connection.table.clone(), ledger_table);
-    tables::existing(&clients.dynamodb, &config.table, endpoint, "--table").await?;
-    let (schema, catalogue) = shipped()?;
-    let store = dynamo(clients.dynamodb, &schema, &config);
+    let opened = open(&args.connection).await?;
     let bar = progress(args.json);
-    let verified = verify(&schema, &catalogue, &store, |n_items| {
+    let verified = verify(&opened.schema, &opened.catalogue, &opened.store, |n_items| {
         bar.set_position(u64::try_from(n_items).unwrap_or(u64::MAX));
     })
     .await?;

@@ -1,0 +1,121 @@
+//! What came of the records of a file.
+
+use std::path::Path;
+
+use derive::write::Table;
+use engine::{
+    account::{Account, Refused},
+    record::head,
+};
+use serde_json::{Value, json, value::RawValue};
+
+/// What came of the records of a file.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    file: String,
+    n_records: usize,
+    /// Changes that count something and went in.
+    n_applied: usize,
+    /// Changes that count something and were in.
+    n_in_already: usize,
+    /// Writes in the application's table.
+    n_writes: usize,
+    refused: Vec<Refused>,
+    /// Id and cause, once for each.
+    parked: Vec<(String, String)>,
+    /// Id and reason.
+    undone: Vec<(String, String)>,
+    n_not_tried: usize,
+}
+
+impl Told {
+    /// Nothing came of it yet.
+    pub(super) fn new(file: &Path) -> Self {
+        Self { file: file.display().to_string(), ..Self::default() }
+    }
+
+    /// So many records were not tried.
+    pub(super) fn not_tried(&mut self, n_records: usize) {
+        self.n_records += n_records;
+        self.n_not_tried += n_records;
+    }
+
+    /// What came of a slice.
+    pub(super) fn add(&mut self, slice: &[Box<RawValue>], account: &Account) {
+        self.n_records += account.n_records;
+        self.n_applied += account.received().len();
+        self.n_in_already += account.n_duplicates;
+        self.n_writes += account.commits.iter().filter(|commit| commit.table == Table::Main).count();
+        self.refused.extend(account.refused.iter().cloned());
+        for parked in &account.parked {
+            let parked = (parked.id.clone(), parked.cause.clone());
+            if !self.parked.contains(&parked) {
+                self.parked.push(parked);
+            }
+        }
+        for (position, why) in &account.undone {
+            let id = slice.get(*position).and_then(|record| head(record).id);
+            self.undone.push((id.unwrap_or_else(|| "without an eventID".to_owned()), why.clone()));
+        }
+    }
+
+    /// Are there records that are not done?
+    pub(super) fn is_unfinished(&self) -> bool {
+        !self.undone.is_empty() || self.n_not_tried > 0
+    }
+
+    /// Was something refused or parked?
+    pub(super) fn has_findings(&self) -> bool {
+        !self.refused.is_empty() || !self.parked.is_empty()
+    }
+
+    /// For a person.
+    pub(super) fn as_text(&self) -> String {
+        let mut line = format!(
+            "{}  {} records  {} applied  {} in already  {} refused  {} writes",
+            self.file,
+            self.n_records,
+            self.n_applied,
+            self.n_in_already,
+            self.refused.len(),
+            self.n_writes,
+        );
+        for (n, note) in
+            [(self.parked.len(), "parked"), (self.undone.len(), "not done"), (self.n_not_tried, "not tried")]
+        {
+            if n > 0 {
+                line.extend(["  ".to_owned(), n.to_string(), format!(" {note}")]);
+            }
+        }
+        let mut lines = vec![line];
+        for Refused { id, why, targets, .. } in &self.refused {
+            lines.push(format!("refused   {id}  {why}"));
+            lines.extend(targets.iter().map(|target| format!("  target  {}  {}", target.derivation, target.item)));
+        }
+        lines.extend(self.parked.iter().map(|(id, cause)| format!("parked    {id}  {cause}")));
+        lines.extend(self.undone.iter().map(|(id, why)| format!("not done  {id}  {why}")));
+        lines.join("\n")
+    }
+
+    /// As JSON. Its names are stable.
+    pub(super) fn as_json(&self) -> Value {
+        let refused = |refused: &Refused| {
+            let targets = refused
+                .targets
+                .iter()
+                .map(|target| json!({ "derivation": target.derivation, "pk": target.item.pk, "sk": target.item.sk }));
+            json!({ "id": refused.id, "why": refused.why, "targets": targets.collect::<Vec<_>>() })
+        };
+        json!({
+            "file": self.file,
+            "records": self.n_records,
+            "applied": self.n_applied,
+            "in_already": self.n_in_already,
+            "writes": self.n_writes,
+            "refused": self.refused.iter().map(refused).collect::<Vec<_>>(),
+            "parked": self.parked.iter().map(|(id, cause)| json!({ "id": id, "cause": cause })).collect::<Vec<_>>(),
+            "undone": self.undone.iter().map(|(id, why)| json!({ "id": id, "why": why })).collect::<Vec<_>>(),
+            "not_tried": self.n_not_tried,
+        })
+    }
+}

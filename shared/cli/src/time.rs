@@ -1,0 +1,48 @@
+//! Times, as they are told and as captured records tell them.
+
+use aws_sdk_dynamodb::primitives::{DateTime, DateTimeFormat};
+
+/// A time in milliseconds since the epoch, as ISO 8601 in UTC.
+pub(crate) fn text(ms: u64) -> String {
+    let time = DateTime::from_secs(i64::try_from(ms / 1000).unwrap_or(i64::MAX));
+    match time.fmt(DateTimeFormat::DateTime) {
+        Ok(text) => format!("{}.{:03}Z", text.trim_end_matches('Z'), ms % 1000),
+        Err(_) => format!("{ms} ms"),
+    }
+}
+
+/// A time in seconds since the epoch, of an ISO 8601 text with its offset; a space may stand for the `T`, as Python
+/// prints it.
+pub(crate) fn seconds(text: &str) -> Option<f64> {
+    let text = text.replacen(' ', "T", 1);
+    DateTime::from_str(&text, DateTimeFormat::DateTimeWithOffset).ok().map(|time| time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_in_utc() {
+        assert_eq!(text(1_705_314_600_417), "2024-01-15T10:30:00.417Z");
+        assert_eq!(text(1_705_314_600_000), "2024-01-15T10:30:00.000Z");
+        assert_eq!(text(u64::MAX), format!("{} ms", u64::MAX));
+    }
+
+    #[test]
+    fn times_are_read_with_their_offset() {
+        for same in [
+            "2024-01-15T10:30:00Z",
+            "2024-01-15T10:30:00.000Z",
+            "2024-01-15T10:30:00+00:00",
+            "2024-01-15T11:30:00+01:00",
+            "2024-01-15 05:00:00-05:30",
+        ] {
+            assert_eq!(seconds(same), Some(1_705_314_600.0), "{same}");
+        }
+        assert_eq!(seconds("2024-01-15T10:30:00.500000+00:00"), Some(1_705_314_600.5));
+        for none in ["", "noon", "2024-01-15", "2024-01-15T10:30:00", "1705314600"] {
+            assert_eq!(seconds(none), None, "{none}");
+        }
+    }
+}

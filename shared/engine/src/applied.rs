@@ -1,0 +1,61 @@
+//! Which changes of a batch went in through the ledger, told from what was written.
+
+use std::collections::BTreeSet;
+
+use derive::{derivation::Family, write::Table};
+
+use crate::{account::Account, park::partition};
+
+/// What the partition key of a receipt begins with.
+const RECEIPT: &str = "RECEIPT#";
+
+impl Account {
+    /// Positions of the changes that went in, each proven by a receipt. What is parked has a receipt too, and is not
+    /// in. Under the checkpoint there are no receipts, and a proof does not tell its changes apart.
+    #[must_use]
+    pub fn received(&self) -> BTreeSet<usize> {
+        let parked = partition(Family::Additive);
+        let causes = |is_such: &dyn Fn(&str) -> bool| -> BTreeSet<usize> {
+            let commits = self.commits.iter().filter(|commit| commit.table == Table::Ledger && is_such(&commit.key.pk));
+            commits.flat_map(|commit| commit.causes.iter().copied()).collect()
+        };
+        let receipts = causes(&|pk| pk.starts_with(RECEIPT));
+        &receipts - &causes(&|pk| pk == parked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use keys::{key::Key, layout::Layout};
+
+    use super::*;
+    use crate::{account::Commit, ledger::receipts::receipt};
+
+    #[test]
+    fn what_has_a_receipt_is_in_unless_it_is_parked() {
+        let layout = Layout {
+            pk: "PK".into(),
+            sk: "SK".into(),
+            entity_type: "EntityType".into(),
+            time_to_live: None,
+            indexes: Vec::new(),
+        };
+        let commit = |table, key: Key, position: usize| Commit {
+            key,
+            table,
+            at_ms: 0,
+            units: 2.0,
+            derivations: Vec::new(),
+            causes: BTreeSet::from([position]),
+        };
+        let commits = vec![
+            commit(Table::Ledger, receipt(&layout, "e1", 0).key, 1),
+            commit(Table::Ledger, receipt(&layout, "e2", 0).key, 2),
+            commit(Table::Ledger, Key::new(partition(Family::Additive), "e2#00"), 2),
+            commit(Table::Ledger, Key::new(partition(Family::LevelTriggered), "e1#00"), 1),
+            commit(Table::Main, Key::new("RECEIPT#none of ours", "x"), 3),
+        ];
+        let account = Account { commits, ..Account::default() };
+        assert_eq!(account.received(), BTreeSet::from([1]));
+    }
+}
