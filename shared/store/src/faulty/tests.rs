@@ -43,8 +43,8 @@ fn value(database: &Database, pk: &str) -> Option<AttributeValue> {
     database.memory().view(Table::Main, |items| items.get(&Key::new(pk, "S"))?.get("Value").cloned())
 }
 
-fn n(text: &str) -> Option<AttributeValue> {
-    Some(AttributeValue::N(text.to_owned()))
+fn n(text: &str) -> AttributeValue {
+    AttributeValue::N(text.to_owned())
 }
 
 /// What a single addition is answered, whether it was done, and what it cost the caller.
@@ -63,9 +63,9 @@ fn added(side: Side, fault: Fault) -> (Option<bool>, bool, Units) {
         None
     });
     let is_retry = answer.map(|answer| answer.is_err_and(|error| error.is_retry()));
-    let done = value(&database, "P") == n("1");
+    let done = value(&database, "P") == Some(n("1"));
     while database.land(0).is_some() {
-        assert!(!done && value(&database, "P") == n("1"), "it lands once");
+        assert!(!done && value(&database, "P") == Some(n("1")), "it lands once");
     }
     (is_retry, done, handle.answered())
 }
@@ -93,7 +93,7 @@ fn a_transaction_is_cancelled_at_the_positions_and_its_units_are_counted_when_it
     assert_eq!((value(&database, "P"), busy.answered()), (None, 0.0));
     let handle = Faulty::new(&database, Says(None));
     block_on(handle.transact(&transaction)).unwrap();
-    assert_eq!((value(&database, "P"), handle.answered()), (n("1"), 4.0));
+    assert_eq!((value(&database, "P"), handle.answered()), (Some(n("1")), 4.0));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn every_call_lets_others_run_before_it_is_done_and_after() {
     assert!((&mut call).now_or_never().is_none());
     assert_eq!(value(&database, "P"), None);
     assert!((&mut call).now_or_never().is_none());
-    assert_eq!(value(&database, "P"), n("1"));
+    assert_eq!(value(&database, "P"), Some(n("1")));
     assert!(call.now_or_never().is_some());
 }
 
