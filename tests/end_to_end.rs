@@ -19,6 +19,8 @@ mod application;
 mod database;
 #[path = "end_to_end/items.rs"]
 mod items;
+#[path = "end_to_end/ledgers.rs"]
+mod ledgers;
 #[path = "end_to_end/parked.rs"]
 mod parked;
 #[path = "end_to_end/recount.rs"]
@@ -60,8 +62,17 @@ async fn whatever_another_client_writes_everything_derived_ends_right() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_service_goes_on_in_its_folder() {
+    goes_on_in_its_folder("receipts").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_service_with_a_checkpoint_goes_on_in_its_folder() {
+    goes_on_in_its_folder("checkpoint").await;
+}
+
+async fn goes_on_in_its_folder(ledger: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let data = ["--data", folder.path().to_str().unwrap()];
+    let data = ["--data", folder.path().to_str().unwrap(), "--ledger", ledger];
     let mut service = Ripple::embedded(&data).await;
     let (clients, here) = watch::channel(client(&service.endpoint));
     let (done, mut n_done) = watch::channel(0);

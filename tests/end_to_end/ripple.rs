@@ -132,7 +132,8 @@ pub(crate) fn said(command: &str, endpoint: &str, arguments: &[&str]) -> Said {
     Said { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-fn ripple(command: &str, arguments: &[&str]) -> Command {
+/// A command of `ripple`, about to run.
+pub(crate) fn ripple(command: &str, arguments: &[&str]) -> Command {
     let mut ripple = Command::new(env!("CARGO_BIN_EXE_ripple"));
     ripple.arg(command).args(arguments).stdin(Stdio::null());
     for variable in FOREIGN_VARIABLES {
