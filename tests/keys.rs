@@ -398,6 +398,17 @@ fn value() -> impl Strategy<Value = String> {
     prop_oneof!["(?s).{1,20}", "[#%/2F35$]{1,12}"]
 }
 
+/// Text for a part of a key: anything, and what the templates are made of in any order.
+fn key_text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        "(USER|POST|GROUP|ORG|FOLLOWS|FOLLOWER|LIKE|VIEW|COMMENT|MEMBER|TEAM|EMP|COUNT|PROFILE|METADATA)",
+        "[#/%]",
+        "(%23|%25|%2F|00|07|a)",
+        "(?s).{0,3}",
+    ];
+    prop_oneof![".*", proptest::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())]
+}
+
 #[track_caller]
 fn reads_back<E: Entity>(key: &E::Key)
 where
@@ -440,6 +451,23 @@ proptest! {
         let path = EmployeePath::new([&a, &b, &c].map(EmployeeId::from).to_vec());
         reads_back::<Employee>(&EmployeeKey { org_id: org, path });
         reads_back::<Counter>(&CounterKey { target: Key::new(a, b), derivation: c, shard });
+    }
+
+    #[test]
+    fn any_text_that_reads_as_a_key_makes_that_key_again_or_is_refused(pk in key_text(), sk in key_text()) {
+        let key = Key::new(pk, sk);
+        for definition in definitions() {
+            let Some(fields) = definition.key.parse_key(&key) else { continue };
+            let Ok(again) = definition.build(&fields) else { continue };
+            prop_assert_eq!(definition.key.parse_key(&again), Some(fields), "{} {}", definition.name, key);
+            // Another writer may leave a `%` as it is, which stands for itself; ours is escaped.
+            if !key.to_string().contains('%') {
+                prop_assert_eq!(&again, &key, "{}", definition.name);
+            }
+        }
+        let counter = CounterKey::parse(&key);
+        prop_assert_eq!(counter.is_some(), Counter::definition().key.parse_key(&key).is_some(), "{}", key);
+        prop_assert_eq!(counter.clone(), Counter::parse_key(&key), "{}", key);
     }
 
     #[test]

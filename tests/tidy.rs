@@ -415,7 +415,7 @@ fn crate_of(path: &str) -> &str {
 /// Dependencies between the workspace's crates run one way.
 fn direction(manifest: &Source, workspace: &[String]) -> Vec<String> {
     let name = crate_of(&manifest.path);
-    if name == "tests" {
+    if ["benches", "tests"].contains(&name) {
         return Vec::new();
     }
     let Some((_, allowed)) = DIRECTION.iter().find(|(crate_name, _)| *crate_name == name) else {
@@ -458,7 +458,7 @@ fn root() -> &'static Path {
 /// The files below the workspace's crates whose name ends so.
 fn files(ending: &str) -> Vec<Source> {
     let mut found = Vec::new();
-    let mut folders: Vec<_> = ["functions", "shared", "tests"].map(|folder| root().join(folder)).to_vec();
+    let mut folders: Vec<_> = ["benches", "functions", "shared", "tests"].map(|folder| root().join(folder)).to_vec();
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("a folder of the workspace") {
             let path = entry.expect("an entry of a folder").path();

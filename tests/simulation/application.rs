@@ -149,7 +149,7 @@ impl Application {
         let Some((key, item)) = self.any(table, is_mirror) else { return };
         let layout = &self.schema.layout;
         let names: Vec<String> =
-            item.keys().filter(|name| **name != layout.pk && **name != layout.sk).cloned().collect();
+            item.keys().filter(|name| **name != layout.pk && **name != layout.sk).map(str::to_owned).collect();
         match self.scene.chance.one_of(&names).cloned() {
             Some(name) if self.scene.chance.percent(60) => self.alter(table, key, name),
             _ => self.act(table, key, Action::Delete),

@@ -30,6 +30,10 @@ impl Kind for PanicsAtBob {
         Ok(Reach::default())
     }
 
+    fn entities(&self) -> Vec<&str> {
+        vec!["User"]
+    }
+
     fn plan(&self, _schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         let bell = |image: &Image<'_>| Bell { item: image.key.clone(), entity: "User".to_owned(), named: Vec::new() };
         sight.entity("User").1.map(|image| Effect::Look(bell(image))).into_iter().collect()

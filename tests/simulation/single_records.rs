@@ -89,6 +89,10 @@ impl Kind for Panics {
         Ok(Reach::default())
     }
 
+    fn entities(&self) -> Vec<&str> {
+        vec!["User"]
+    }
+
     fn plan(&self, _schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         let name = sight.entity("User").1.and_then(|image| image.attribute("Name").cloned());
         assert_ne!(name, Some(s("Bob")), "not him");

@@ -13,8 +13,8 @@
 mod page;
 
 use engine::{
-    event::{Event, EventError, Lane},
-    record::{RecordError, decode},
+    event::{Event, Lane},
+    record::{Decoded, EventError, RecordError, decode},
     replay::Origin,
 };
 use keys::layout::Layout;
@@ -100,7 +100,7 @@ impl Capture {
         match top {
             Top { batch: Some(batch), payload, .. } => Self::failure(batch, payload.as_deref(), given, layout),
             Top { request_context: Some(_), .. } => Err(CaptureError::Neither),
-            _ => Self::event(&Event::parse(text).map_err(|_| CaptureError::Neither)?, given, layout),
+            _ => Self::event(&Event::parse(layout, text).map_err(|_| CaptureError::Neither)?, given, layout),
         }
     }
 
@@ -114,7 +114,7 @@ impl Capture {
             });
         };
         let lane = Lane { stream_arn: batch.stream_arn, shard: batch.shard_id };
-        let event = Event::parse(payload).map_err(CaptureError::Payload)?;
+        let event = Event::parse(layout, payload).map_err(CaptureError::Payload)?;
         let mut capture = Self::event(&event, &or(lane, given), layout)?;
         capture.origin.was_given_up = true;
         Ok(capture)
@@ -122,7 +122,11 @@ impl Capture {
 
     fn event(event: &Event<'_>, given: &Lane, layout: &Layout) -> Result<Self, CaptureError> {
         let lane = or(event.lane.clone(), given);
-        let shaped = |(at, record): (usize, &&RawValue)| shaped(at + 1, record, lane.stream_arn.as_deref(), layout);
+        let shaped = |(at, record): (usize, &Decoded<'_>)| {
+            let number = at + 1;
+            let record = serde_json::from_str(record.text).map_err(|_| CaptureError::NoChange { number })?;
+            shaped(number, record, lane.stream_arn.as_deref(), layout)
+        };
         let records = event.records.iter().enumerate().map(shaped).collect::<Result<_, _>>()?;
         Ok(Self { records, origin: Origin { lane, was_given_up: false } })
     }
@@ -151,7 +155,7 @@ fn shaped(
         Sort { event_source_arn: Some(_), .. } => Ok(record.to_owned()),
         Sort { event_source_arn: None, .. } => {
             let record = page::shaped(record, stream_arn).map_err(|text| CaptureError::NoTime { number, text })?;
-            decode(layout, &record).map_err(|why| CaptureError::Undecodable { number, why })?;
+            decode(layout, record.get()).map_err(|why| CaptureError::Undecodable { number, why })?;
             Ok(record)
         }
     }

@@ -3,7 +3,7 @@
 //! A catalogue is a graph of parts of items: a derivation that reads what another writes comes after it. A cycle is
 //! refused when the catalogue is built, so that whatever our own writes ring comes to an end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use keys::counter::COUNTER;
 
@@ -17,6 +17,17 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Catalogue {
     entries: Vec<Entry>,
+    /// By entity, so that a change asks only those that its item may concern.
+    concerns: BTreeMap<String, Concern>,
+}
+
+/// What the change of an entity's item may concern.
+#[derive(Clone, Debug, Default)]
+struct Concern {
+    /// Positions of the derivations that look at such items, ascending.
+    derivations: Vec<(usize, Family)>,
+    /// The parts of such items that derivations read, each once.
+    reads: Vec<Part>,
 }
 
 #[derive(Clone, Debug)]
@@ -86,12 +97,33 @@ impl Catalogue {
         }
         written_once(&entries)?;
         counted(&entries)?;
-        Ok(Self { entries: sorted(entries)? })
+        let entries = sorted(entries)?;
+        let concerns = concerns(&entries);
+        Ok(Self { entries, concerns })
     }
 
     /// The derivations, each after those that it builds on.
     pub fn derivations(&self) -> impl Iterator<Item = &Derivation> {
         self.entries.iter().map(|entry| &entry.derivation)
+    }
+
+    /// The derivations of these families that a change may concern, with their positions, in their order.
+    pub fn looking_at(&self, sight: &Sight<'_>, families: &[Family]) -> impl Iterator<Item = (usize, &Derivation)> {
+        let [old, new] = self.concerns_of(sight).map(|concern| concern.map_or(&[][..], |it| it.derivations.as_slice()));
+        let mut ours: Vec<usize> = Vec::with_capacity(old.len() + new.len());
+        ours.extend(old.iter().chain(new).filter(|(_, family)| families.contains(family)).map(|(at, _)| *at));
+        if !old.is_empty() {
+            ours.sort_unstable();
+            ours.dedup();
+        }
+        ours.into_iter().filter_map(|at| Some((at, self.derivation(at)?)))
+    }
+
+    /// The concerns of the old image's entity, where that is another than the new one's, and of the new image's.
+    fn concerns_of(&self, sight: &Sight<'_>) -> [Option<&Concern>; 2] {
+        let new = sight.new.as_ref().map(|image| image.definition.name.as_str());
+        let old = sight.old.as_ref().map(|image| image.definition.name.as_str()).filter(|old| Some(*old) != new);
+        [old, new].map(|entity| entity.and_then(|entity| self.concerns.get(entity)))
     }
 
     /// The derivation at a position.
@@ -126,8 +158,26 @@ impl Catalogue {
         let Some(ground) = image.filter(|image| !image.definition.derived) else { return false };
         let derived = &ground.definition.derived_attributes;
         let is_ground = |part: &Part| !matches!(&part.of, PartOf::Attribute(name) if derived.contains(name));
-        self.entries.iter().flat_map(|entry| &entry.reads).any(|part| is_ground(part) && part.differs(sight))
+        let mut reads = self.concerns_of(sight).into_iter().flatten().flat_map(|concern| &concern.reads);
+        reads.any(|part| is_ground(part) && part.differs(sight))
     }
+}
+
+fn concerns(entries: &[Entry]) -> BTreeMap<String, Concern> {
+    let mut concerns: BTreeMap<String, Concern> = BTreeMap::new();
+    for (at, entry) in entries.iter().enumerate() {
+        let entities: BTreeSet<&str> = entry.derivation.kind.entities().into_iter().collect();
+        for entity in entities {
+            concerns.entry(entity.to_owned()).or_default().derivations.push((at, entry.derivation.kind.family()));
+        }
+        for part in &entry.reads {
+            let reads = &mut concerns.entry(part.entity.clone()).or_default().reads;
+            if !reads.contains(part) {
+                reads.push(part.clone());
+            }
+        }
+    }
+    concerns
 }
 
 /// A count that is read is one that is declared.

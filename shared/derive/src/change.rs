@@ -4,7 +4,7 @@ use keys::{item::Item, key::Key};
 
 use crate::{
     schema::{Image, Schema, Seen, Unreadable},
-    value::{same, same_item},
+    value::differing,
 };
 
 /// One stream record.
@@ -58,12 +58,11 @@ impl Change {
         }
     }
 
-    /// Do the images differ? Some emulators make a record of a write that changes nothing.
-    #[must_use]
-    pub fn differs(&self) -> bool {
+    /// Names of the attributes that differ between two images; none where there is but one.
+    fn differing(&self) -> Vec<&str> {
         match &self.images {
-            Images::Modified { old, new } => !same_item(old, new),
-            Images::Inserted(_) | Images::Removed(_) => true,
+            Images::Modified { old, new } => differing(old, new),
+            Images::Inserted(_) | Images::Removed(_) => Vec::new(),
         }
     }
 }
@@ -79,6 +78,10 @@ pub struct Sight<'a> {
     pub misfit: Option<Unreadable>,
     /// Did the item as it was not fit its declaration?
     pub was_misfit: bool,
+    /// Names of the attributes that differ between two images; none where there is but one.
+    differing: Vec<&'a str>,
+    /// Does the change have both images?
+    modifies: bool,
 }
 
 impl<'a> Sight<'a> {
@@ -86,17 +89,47 @@ impl<'a> Sight<'a> {
     #[must_use]
     pub fn of(schema: &'a Schema, change: &'a Change) -> Self {
         let see = |item: Option<&'a Item>| item.map_or(Seen::Untyped, |item| schema.see(&change.key, item));
-        let (old, was_misfit) = match see(change.old_image()) {
-            Seen::Known(image) => (Some(image), false),
-            Seen::Misfit(_) => (None, true),
-            Seen::Untyped | Seen::Unknown => (None, false),
-        };
         let (new, misfit) = match see(change.new_image()) {
             Seen::Known(image) => (Some(image), None),
             Seen::Misfit(why) => (None, Some(why)),
             Seen::Untyped | Seen::Unknown => (None, None),
         };
-        Self { old, new, misfit, was_misfit }
+        // Both images have one key, which is read once where they are of one entity.
+        let alike = new.as_ref().zip(change.old_image()).and_then(|(new, old)| new.of_the_same(schema, old));
+        let (old, was_misfit) = match alike.map_or_else(|| see(change.old_image()), Seen::Known) {
+            Seen::Known(image) => (Some(image), false),
+            Seen::Misfit(_) => (None, true),
+            Seen::Untyped | Seen::Unknown => (None, false),
+        };
+        let modifies = matches!(change.images, Images::Modified { .. });
+        Self { old, new, misfit, was_misfit, differing: change.differing(), modifies }
+    }
+
+    /// Do the images differ? Some emulators make a record of a write that changes nothing.
+    #[must_use]
+    pub fn differs(&self) -> bool {
+        !self.modifies || !self.differing.is_empty()
+    }
+
+    /// Names of the attributes that differ between two images; none where the change has but one.
+    #[must_use]
+    pub fn differing(&self) -> &[&'a str] {
+        &self.differing
+    }
+
+    /// Does an attribute differ between these images of it, as [`entity`](Self::entity) gives them? An image that is not
+    /// there has no attribute.
+    pub(crate) fn attribute_differs(&self, old: Option<&Image<'_>>, new: Option<&Image<'_>>, attribute: &str) -> bool {
+        match (old, new) {
+            (Some(_), Some(_)) => self.differs_in(attribute),
+            _ => old.or(new).is_some_and(|image| image.attribute(attribute).is_some()),
+        }
+    }
+
+    /// Is this an attribute that differs between two images? Never where the change has but one.
+    #[must_use]
+    pub fn differs_in(&self, attribute: &str) -> bool {
+        self.differing.contains(&attribute)
     }
 
     /// Only what is of this entity: a change of type removes the one entity and inserts the other.
@@ -104,10 +137,4 @@ impl<'a> Sight<'a> {
     pub fn entity(&self, entity: &str) -> (Option<&Image<'a>>, Option<&Image<'a>>) {
         (self.old.as_ref().filter(|image| image.is(entity)), self.new.as_ref().filter(|image| image.is(entity)))
     }
-}
-
-/// Does an attribute differ between two images, an image that is not there having no attribute?
-#[must_use]
-pub fn attribute_differs(old: Option<&Image<'_>>, new: Option<&Image<'_>>, attribute: &str) -> bool {
-    !same(old.and_then(|image| image.attribute(attribute)), new.and_then(|image| image.attribute(attribute)))
 }

@@ -13,7 +13,6 @@ use crate::{
     effect::Effect,
     refresh::{Computed, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
-    value::same,
     write::Wanted,
 };
 
@@ -106,14 +105,13 @@ impl Part {
         if old.is_some() != new.is_some() {
             return true;
         }
-        let (Some(old), Some(new)) = (old, new) else { return false };
-        let differs = |name: &String| !same(old.attribute(name), new.attribute(name));
+        if old.is_none() {
+            return false;
+        }
         match &self.of {
             PartOf::Existence => false,
-            PartOf::Attribute(name) => differs(name),
-            PartOf::AllBut(but) => {
-                old.item.keys().chain(new.item.keys()).any(|name| !but.contains(name) && differs(name))
-            }
+            PartOf::Attribute(name) => sight.differs_in(name),
+            PartOf::AllBut(but) => sight.differing().iter().any(|name| !but.contains(*name)),
         }
     }
 }
@@ -184,6 +182,10 @@ pub trait Kind: fmt::Debug + Send + Sync {
     ///
     /// A sentence that says which declared name the schema does not have.
     fn reach(&self, schema: &Schema) -> Result<Reach, String>;
+
+    /// The entities whose items it looks at in a change. The change of an item of any other asks nothing of it, and
+    /// such an item is none that it cannot interpret: it is not even asked.
+    fn entities(&self) -> Vec<&str>;
 
     /// What a change asks for.
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect>;

@@ -1,11 +1,13 @@
 //! Planning: what a change asks for, of all derivations of a function.
 
+use keys::item::text;
+
 use crate::{
     catalogue::Catalogue,
     change::{Change, Sight},
     derivation::Family,
     effect::Effect,
-    schema::{Schema, Seen, Unreadable},
+    schema::{Schema, Unreadable},
 };
 
 /// What a change asks for.
@@ -40,9 +42,8 @@ pub fn plan(schema: &Schema, catalogue: &Catalogue, families: &[Family], change:
     let sight = Sight::of(schema, change);
     let record = record(schema, catalogue, change, &sight);
     let mut effects = Vec::new();
-    if change.differs() {
-        let ours = catalogue.derivations().enumerate().filter(|(_, d)| families.contains(&d.kind.family()));
-        for (at, derivation) in ours {
+    if sight.differs() {
+        for (at, derivation) in catalogue.looking_at(&sight, families) {
             effects.extend(derivation.kind.plan(schema, &sight).into_iter().map(|effect| (at, effect)));
             let unreadable = |image: &Option<_>| image.as_ref().and_then(|i| derivation.kind.unreadable(schema, i));
             let (was, is) = (unreadable(&sight.old), unreadable(&sight.new));
@@ -59,10 +60,13 @@ fn record(schema: &Schema, catalogue: &Catalogue, change: &Change, sight: &Sight
     if catalogue.reads_difference(sight) {
         return Record::Change;
     }
-    let item = change.new_image().or_else(|| change.old_image());
-    match item.map(|item| schema.see(&change.key, item)) {
-        Some(Seen::Known(_) | Seen::Misfit(_)) => Record::Echo,
-        Some(Seen::Unknown) => Record::Unknown,
-        Some(Seen::Untyped) | None => Record::Untyped,
+    let (item, declared) = match change.new_image() {
+        Some(item) => (Some(item), sight.new.is_some() || sight.misfit.is_some()),
+        None => (change.old_image(), sight.old.is_some() || sight.was_misfit),
+    };
+    match item.and_then(|item| text(item, &schema.layout.entity_type)) {
+        Some(_) if declared => Record::Echo,
+        Some(_) => Record::Unknown,
+        None => Record::Untyped,
     }
 }

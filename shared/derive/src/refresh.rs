@@ -226,11 +226,11 @@ fn removal(look: &Look, maker: Option<usize>) -> Verdict {
 /// What a mirror wants of all attributes that are not other derivations': what it computed, and nothing else.
 #[must_use]
 pub fn owned(definition: &Definition, item: &Item, held: Option<&Item>) -> Vec<Wanted> {
-    let others = |name: &String| definition.derived_attributes.contains(name) && !item.contains_key(name);
-    let gone = held.into_iter().flat_map(Item::keys).filter(|name| !item.contains_key(*name) && !others(name));
-    let gone = gone.map(|name| Wanted { name: name.clone(), value: None, zero_is_absent: false });
+    let others = |name: &str| definition.derived_attributes.iter().any(|other| other == name);
+    let gone = held.into_iter().flat_map(Item::keys).filter(|name| !item.contains_key(name) && !others(name));
+    let gone = gone.map(|name| Wanted { name: name.to_owned(), value: None, zero_is_absent: false });
     let there = item.iter().map(|(name, value)| Wanted {
-        name: name.clone(),
+        name: name.to_owned(),
         value: Some(value.clone()),
         zero_is_absent: false,
     });
@@ -355,7 +355,9 @@ mod tests {
         };
         let keys = ["PK", "SK"].map(str::to_owned);
         lines.extend(
-            set.iter().filter(|(n, _)| !keys.contains(n)).map(|(n, value)| format!("  {n}={}\n", short(value))),
+            set.iter()
+                .filter(|(n, _)| !keys.iter().any(|key| key == n))
+                .map(|(n, value)| format!("  {n}={}\n", short(value))),
         );
         lines.extend(remove.iter().map(|name| format!("  without {name}\n")));
         let names: Vec<&str> = derivations.iter().map(|at| catalogue.name(*at)).collect();
@@ -731,7 +733,7 @@ mod tests {
                 item
             }
         };
-        items.insert(write.key.clone(), item.iter().map(|(name, value)| (name.clone(), given_back(value))).collect());
+        items.insert(write.key.clone(), item.iter().map(|(name, value)| (name, given_back(value))).collect());
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! A schema: how a table is called and what its entities are.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use keys::{
     entity::Definition,
@@ -51,7 +51,7 @@ pub struct Image<'a> {
     pub key: &'a Key,
     /// Its attributes.
     pub item: &'a Item,
-    fields: Fields,
+    fields: Arc<Fields>,
 }
 
 impl Schema {
@@ -79,7 +79,7 @@ impl Schema {
         let Some(name) = text(item, &self.layout.entity_type) else { return Seen::Untyped };
         let Some(definition) = self.entity(name) else { return Seen::Unknown };
         match definition.key.parse_key(key) {
-            Some(fields) => Seen::Known(Image { definition, key, item, fields }),
+            Some(fields) => Seen::Known(Image { definition, key, item, fields: Arc::new(fields) }),
             None => Seen::Misfit(Unreadable {
                 attribute: format!("{}, {}", self.layout.pk, self.layout.sk),
                 why: format!("the key of a {name} has the form {} / {}", definition.key.pk, definition.key.sk),
@@ -102,6 +102,12 @@ impl<'a> Image<'a> {
     #[must_use]
     pub fn is(&self, entity: &str) -> bool {
         self.definition.name == entity
+    }
+
+    /// Another image of the item, where that is of the same entity.
+    pub(crate) fn of_the_same(&self, schema: &Schema, item: &'a Item) -> Option<Self> {
+        let alike = text(item, &schema.layout.entity_type) == Some(self.definition.name.as_str());
+        alike.then(|| Self { item, fields: Arc::clone(&self.fields), ..*self })
     }
 
     /// A field: of its key, else an attribute of type S. `None` when it has neither.

@@ -3,7 +3,7 @@
 //! By value, as DynamoDB compares them: a number whatever its form (`2.0` is `2`), a set and a map whatever their
 //! order. What is the same is never written again.
 
-use std::str::FromStr;
+use std::{cmp::Ordering, str::FromStr};
 
 use bigdecimal::{BigDecimal, Zero};
 use keys::item::Item;
@@ -28,7 +28,29 @@ pub fn same(a: Option<&AttributeValue>, b: Option<&AttributeValue>) -> bool {
 /// Do these two items hold the same attributes with the same values?
 #[must_use]
 pub fn same_item(a: &Item, b: &Item) -> bool {
-    a.len() == b.len() && a.iter().all(|(name, value)| same(Some(value), b.get(name)))
+    a.len() == b.len()
+        && a.iter().zip(b).all(|((a, a_value), (b, b_value))| a == b && same(Some(a_value), Some(b_value)))
+}
+
+/// Names of the attributes that differ between two items, an item that lacks one having no value for it.
+#[must_use]
+pub fn differing<'a>(a: &'a Item, b: &'a Item) -> Vec<&'a str> {
+    let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
+    let mut names = Vec::new();
+    // Both are in order of their names, so one walk along both will do.
+    loop {
+        let order = match (a.peek(), b.peek()) {
+            (Some((a, _)), Some((b, _))) => a.cmp(b),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return names,
+        };
+        let one = if order.is_le() { a.next() } else { None };
+        let other = if order.is_ge() { b.next() } else { None };
+        if !same(one.map(|(_, value)| value), other.map(|(_, value)| value)) {
+            names.extend(one.or(other).map(|(name, _)| name));
+        }
+    }
 }
 
 /// Is this the number 0?
@@ -45,6 +67,9 @@ pub fn is_zero(value: &AttributeValue) -> bool {
 pub fn whole_number(value: &AttributeValue) -> Option<i64> {
     match value {
         AttributeValue::N(text) => {
+            if let Some(number) = plain(text) {
+                return Some(number);
+            }
             let number = number(text)?;
             if !number.is_integer() {
                 return None;
@@ -76,7 +101,15 @@ fn same_set<T>(a: &[T], b: &[T], same: impl Fn(&T, &T) -> bool) -> bool {
 }
 
 fn same_number(a: &str, b: &str) -> bool {
+    if let (Some(a), Some(b)) = (plain(a), plain(b)) {
+        return a == b;
+    }
     a == b || matches!((number(a), number(b)), (Some(a), Some(b)) if a == b)
+}
+
+/// A whole number as it is mostly written, which needs no arithmetic of any length.
+fn plain(text: &str) -> Option<i64> {
+    text.parse().ok().filter(|_| text.len() <= NUMBER_TEXT_MAX)
 }
 
 /// Reads a number of DynamoDB's range; `None` for what DynamoDB would not hold, so that no text makes a huge number.
@@ -105,6 +138,16 @@ mod tests {
         let list = |value| AttributeValue::L(vec![value]);
         assert!(same(Some(&list(n("1.0"))), Some(&list(n("1")))));
         assert!(same(None, None));
+    }
+
+    #[test]
+    fn the_names_of_what_differs_are_found_in_order() {
+        let item = |pairs: &[(&str, &str)]| pairs.iter().map(|(name, text)| ((*name).to_owned(), n(text))).collect();
+        let a: Item = item(&[("A", "1"), ("B", "2"), ("C", "3"), ("E", "5")]);
+        let b: Item = item(&[("B", "2.0"), ("C", "4"), ("D", "4"), ("F", "6")]);
+        assert_eq!(differing(&a, &b), ["A", "C", "D", "E", "F"]);
+        assert_eq!(differing(&a, &Item::new()), ["A", "B", "C", "E"]);
+        assert!(differing(&a, &a).is_empty() && same_item(&a, &a) && !same_item(&a, &b));
     }
 
     #[test]

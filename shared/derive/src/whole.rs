@@ -32,8 +32,8 @@ pub fn ground(schema: &Schema, items: &Items) -> Items {
     for (key, item) in items {
         let Some(image) = schema.image(key, item).filter(|image| !image.definition.derived) else { continue };
         let derived = &image.definition.derived_attributes;
-        let kept = item.iter().filter(|(name, _)| !derived.contains(name));
-        ground.insert(key.clone(), kept.map(|(name, value)| (name.clone(), value.clone())).collect());
+        let kept = item.iter().filter(|(name, _)| !derived.iter().any(|other| other == name));
+        ground.insert(key.clone(), kept.map(|(name, value)| (name, value.clone())).collect());
     }
     ground
 }

@@ -7,7 +7,6 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use derive::{catalogue::Catalogue, change::Change, derivation::Family, schema::Schema, write::Table};
 use keys::key::Key;
-use serde_json::value::RawValue;
 use store::{Store, Units};
 
 use crate::{
@@ -17,12 +16,12 @@ use crate::{
     backoff::Patience,
     brake::Limits,
     clock::Clock,
-    event::{Event, EventError, Lane},
+    event::{Event, Lane},
     ledger::{Ledger, LedgerKind, checkpoint::Checkpoint, receipts::Receipts},
     own_image::OwnImages,
     planning::{Asked, Planning},
     protocol::ProtocolStep,
-    record::head,
+    record::{EventError, head},
 };
 
 /// Brings derived data in step with the batches that it is given.
@@ -81,7 +80,7 @@ pub enum HandleError {
 /// A batch while it is handled.
 pub(crate) struct Batch<'a> {
     /// Its records as they came.
-    pub(crate) records: Vec<&'a RawValue>,
+    pub(crate) records: Vec<&'a str>,
     /// Where they come from.
     pub(crate) lane: Lane,
     /// The time that there is.
@@ -145,11 +144,12 @@ impl<S: Store> Engine<S> {
     ///
     /// [`HandleError`], with nothing applied: it is no event, it lacks its shard, or much of it cannot be read.
     pub async fn handle(&self, event: &str, deadline_ms: u64) -> Result<Handled, HandleError> {
-        let event = Event::parse(event)?;
+        let event = Event::parse(&self.schema.layout, event)?;
         let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
-        let batch = Batch { records: event.records, lane: event.lane, patience };
+        let records = event.records.iter().map(|record| record.text).collect();
+        let batch = Batch { records, lane: event.lane, patience };
         let mut session = Session::new(self.open(&batch)?);
-        let mut planned = self.plan_all(&batch);
+        let mut planned = self.plan_all(event.records);
         self.brake(&planned, &batch)?;
         let mut account = Account { n_records: batch.records.len(), ..Account::default() };
         for planning in &planned {

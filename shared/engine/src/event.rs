@@ -1,18 +1,16 @@
 //! The event: a batch of raw records, and what it says of where they come from.
 
+use keys::layout::Layout;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// An event that is no batch of stream records. Nothing of it was handled.
-#[derive(Debug, thiserror::Error)]
-#[error("the event is no batch of DynamoDB stream records: it wants an object with a list `Records`")]
-pub struct EventError(#[source] serde_json::Error);
+use crate::record::{Decoded, EventError, one_by_one, quickly};
 
 /// A batch as it came.
 #[derive(Clone, Debug)]
 pub struct Event<'a> {
-    /// Its records, none of them read yet.
-    pub records: Vec<&'a RawValue>,
+    /// Its records, each decoded by itself.
+    pub records: Vec<Decoded<'a>>,
     /// The lane that it came on.
     pub lane: Lane,
     /// JSON of the state of its tumbling window, to be given back; `None` when it came without a window.
@@ -49,33 +47,52 @@ struct Source {
 }
 
 impl<'a> Event<'a> {
-    /// Cuts an event into its records.
+    /// Cuts an event into its records, and decodes them.
     ///
     /// # Errors
     ///
     /// [`EventError`] when it is no event of stream records. The last event of a tumbling window may have none.
-    pub fn parse(text: &'a str) -> Result<Self, EventError> {
+    pub fn parse(layout: &Layout, text: &'a str) -> Result<Self, EventError> {
+        if let Some((records, true)) = quickly(layout, text) {
+            let lane = Lane { stream_arn: source(&records), shard: None };
+            return Ok(Self { records, lane, state: None });
+        }
         let wire: Wire<'a> = serde_json::from_str(text).map_err(EventError)?;
         let has_window = wire.window.is_some() || wire.state.is_some();
         let records = match wire.records {
-            Some(records) => records,
+            Some(records) => one_by_one(layout, &records),
             None if has_window => Vec::new(),
             None => return Err(EventError(serde::de::Error::missing_field("Records"))),
         };
-        let source = || serde_json::from_str::<Source>(records.first()?.get()).ok()?.event_source_arn;
-        let lane = Lane { stream_arn: wire.event_source_arn.or_else(source), shard: wire.shard_id };
+        let lane = Lane { stream_arn: wire.event_source_arn.or_else(|| source(&records)), shard: wire.shard_id };
         let state = has_window.then(|| wire.state.map_or("{}", RawValue::get));
         Ok(Self { records, lane, state })
     }
+}
+
+/// The stream that the first record names.
+fn source(records: &[Decoded<'_>]) -> Option<String> {
+    serde_json::from_str::<Source>(records.first()?.text).ok()?.event_source_arn
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn parse(text: &str) -> Result<Event<'_>, EventError> {
+        let layout = Layout {
+            pk: "PK".into(),
+            sk: "SK".into(),
+            entity_type: "EntityType".into(),
+            time_to_live: None,
+            indexes: Vec::new(),
+        };
+        Event::parse(&layout, text)
+    }
+
     #[test]
     fn a_plain_event_names_no_shard_and_its_stream_by_its_records() {
-        let event = Event::parse(r#"{"Records": [{"eventSourceARN": "arn:s"}, {}]}"#).unwrap();
+        let event = parse(r#"{"Records": [{"eventSourceARN": "arn:s"}, {}]}"#).unwrap();
         assert_eq!((event.records.len(), event.state), (2, None));
         assert_eq!(event.lane, Lane { stream_arn: Some("arn:s".to_owned()), shard: None });
     }
@@ -84,21 +101,21 @@ mod tests {
     fn an_event_of_a_tumbling_window_names_its_shard_and_brings_its_state() {
         let text = r#"{"Records": [], "window": {}, "state": {"a": 1}, "shardId": "shardId-1",
             "eventSourceARN": "arn:s", "isFinalInvokeForWindow": true}"#;
-        let event = Event::parse(text).unwrap();
+        let event = parse(text).unwrap();
         assert_eq!(event.state, Some(r#"{"a": 1}"#));
         assert_eq!(event.lane, Lane { stream_arn: Some("arn:s".to_owned()), shard: Some("shardId-1".to_owned()) });
     }
 
     #[test]
     fn the_last_event_of_a_window_may_have_no_records() {
-        let event = Event::parse(r#"{"window": {}, "shardId": "s", "isFinalInvokeForWindow": true}"#).unwrap();
+        let event = parse(r#"{"window": {}, "shardId": "s", "isFinalInvokeForWindow": true}"#).unwrap();
         assert_eq!((event.records.len(), event.state), (0, Some("{}")));
     }
 
     #[test]
     fn what_has_no_records_is_no_event() {
         for text in ["{}", "[]", "7", "{\"Records\": 7}", "", "{\"Records\": null}"] {
-            assert!(Event::parse(text).is_err(), "{text}");
+            assert!(parse(text).is_err(), "{text}");
         }
     }
 }

@@ -40,6 +40,7 @@ mod parcel;
 pub mod park;
 mod planning;
 pub mod protocol;
+mod quick;
 pub mod record;
 pub mod recount;
 pub mod redrive;

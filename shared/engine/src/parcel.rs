@@ -90,7 +90,7 @@ impl<S: Store> Engine<S> {
         let record = chunk.changes.first().and_then(|change| batch.records.get(change.position));
         let Some(record) = record else { return Vec::new() };
         let head = head(record);
-        let parking = Parking { head: &head, record: record.get(), cause, family: Family::Additive, lane: &batch.lane };
+        let parking = Parking { head: &head, record, cause, family: Family::Additive, lane: &batch.lane };
         parking.writes(&self.schema.layout, self.clock.now_ms())
     }
 

@@ -125,7 +125,7 @@ impl<S: Store> Engine<S> {
     /// Parks a record on behalf of the level-triggered family, or notes that it is not done.
     pub(crate) async fn park(&self, position: usize, cause: &str, batch: &Batch<'_>, account: &mut Account) {
         let Some(record) = batch.records.get(position) else { return };
-        let (head, record) = (head(record), record.get());
+        let head = head(record);
         let parking = Parking { head: &head, record, cause, family: Family::LevelTriggered, lane: &batch.lane };
         for write in parking.writes(&self.schema.layout, self.clock.now_ms()) {
             match batch.patience.call(|| self.store.write(&write)).await {

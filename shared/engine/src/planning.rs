@@ -10,7 +10,6 @@ use derive::{
 };
 use flate2::Crc;
 use keys::counter::CounterKey;
-use serde_json::value::RawValue;
 use store::Store;
 
 use crate::{
@@ -22,7 +21,7 @@ use crate::{
     listing::Listing,
     park,
     protocol::ProtocolStep,
-    record::{Head, decode, head},
+    record::{Decoded, Head, decode, head},
 };
 
 /// A record with what it asks for.
@@ -107,20 +106,20 @@ impl Planning {
 }
 
 impl<S: Store> Engine<S> {
-    /// Decodes and plans all records of a batch.
-    pub(crate) fn plan_all(&self, batch: &Batch<'_>) -> Vec<Planning> {
-        batch.records.iter().enumerate().map(|(position, record)| self.plan_one(position, record)).collect()
+    /// Plans all records of a batch.
+    pub(crate) fn plan_all(&self, records: Vec<Decoded<'_>>) -> Vec<Planning> {
+        records.into_iter().enumerate().map(|(position, record)| self.plan_one(position, record)).collect()
     }
 
-    fn plan_one(&self, position: usize, record: &RawValue) -> Planning {
-        match decode(&self.schema.layout, record) {
+    fn plan_one(&self, position: usize, record: Decoded<'_>) -> Planning {
+        match record.change {
             Ok(change) => {
                 let planned = caught("planning it", || self.planned(&change));
                 Planning { position, change: Some(change), planned, unread: None }
             }
             Err(error) => {
-                let head = head(record);
-                let id = park::id(&head, record.get());
+                let head = head(record.text);
+                let id = park::id(&head, record.text);
                 Planning { position, change: None, planned: Err(error.to_string()), unread: Some((head, id)) }
             }
         }

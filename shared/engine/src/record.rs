@@ -1,17 +1,25 @@
 //! Stream records, decoded one by one.
 //!
-//! An event is cut into raw records before any is read, so that one that does not decode fails alone. The whole record
-//! is kept as it came, for parking.
+//! An event is cut into raw records, so that one that does not decode fails alone. The whole record is kept as it came,
+//! for parking. What is plain is read quickly, see `quick`; anything else here.
+
+use std::{borrow::Cow, fmt};
 
 use derive::change::{Change, Images};
-use keys::{item::Item, layout::Layout};
-use serde::Deserialize;
+use keys::{item::Item, key::Key, layout::Layout};
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, IgnoredAny, MapAccess, Visitor, value::MapDeserializer},
+};
+use serde_dynamo::AttributeValue;
 use serde_json::value::RawValue;
+
+use crate::quick;
 
 /// An event that is no batch of stream records. Nothing of it was handled.
 #[derive(Debug, thiserror::Error)]
 #[error("the event is no batch of DynamoDB stream records: it wants an object with a list `Records`")]
-pub struct EventError(#[source] serde_json::Error);
+pub struct EventError(#[source] pub(crate) serde_json::Error);
 
 /// A record that does not decode. Names what is wrong, never a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,30 +40,137 @@ pub struct Head {
     pub created_ms: Option<u64>,
 }
 
+/// A record of an event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decoded<'a> {
+    /// Its text as it came, for parking.
+    pub text: &'a str,
+    /// What it says.
+    pub change: Result<Change, RecordError>,
+}
+
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(rename = "Records", borrow)]
     records: Vec<&'a RawValue>,
 }
 
+/// A record as it stands in the event.
 #[derive(Deserialize)]
-struct Record {
+pub(crate) struct Record<'a> {
     #[serde(rename = "eventID")]
-    event_id: String,
-    #[serde(rename = "eventName")]
-    event_name: String,
-    dynamodb: StreamRecord,
+    pub(crate) event_id: String,
+    #[serde(rename = "eventName", borrow)]
+    pub(crate) event_name: Cow<'a, str>,
+    pub(crate) dynamodb: StreamRecord,
 }
 
+/// The record's own part of it.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct StreamRecord {
-    keys: Option<Item>,
-    new_image: Option<Item>,
-    old_image: Option<Item>,
-    sequence_number: String,
+pub(crate) struct StreamRecord {
+    #[serde(deserialize_with = "item", default)]
+    pub(crate) keys: Option<Item>,
+    #[serde(deserialize_with = "item", default)]
+    pub(crate) new_image: Option<Item>,
+    #[serde(deserialize_with = "item", default)]
+    pub(crate) old_image: Option<Item>,
+    pub(crate) sequence_number: String,
     /// In seconds since the epoch.
-    approximate_creation_date_time: Option<f64>,
+    pub(crate) approximate_creation_date_time: Option<f64>,
+}
+
+fn item<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Item>, D::Error> {
+    Ok(Option::<Attributes>::deserialize(deserializer)?.map(|Attributes(item)| item))
+}
+
+/// An item in DynamoDB's JSON. Decoding items is most of the work, so they are read by hand, with no text made that
+/// the item does not keep; `serde_dynamo` makes one for the type of every value.
+struct Attributes(Item);
+
+/// A value in DynamoDB's JSON: an object whose one key is the value's type.
+pub(crate) struct Value(pub(crate) AttributeValue);
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "UPPERCASE")]
+enum ValueType {
+    S,
+    N,
+    B,
+    Bool,
+    Null,
+    M,
+    L,
+    Ss,
+    Ns,
+    Bs,
+}
+
+impl<'de> Deserialize<'de> for Attributes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(AttributesVisitor).map(Self)
+    }
+}
+
+struct AttributesVisitor;
+
+impl<'de> Visitor<'de> for AttributesVisitor {
+    type Value = Item;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an item")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Item, A::Error> {
+        let mut attributes = Vec::with_capacity(16);
+        while let Some((name, Value(value))) = map.next_entry::<String, Value>()? {
+            attributes.push((name, value));
+        }
+        Ok(attributes.into_iter().collect())
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ValueVisitor).map(Self)
+    }
+}
+
+struct ValueVisitor;
+
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = AttributeValue;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value with its type")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<AttributeValue, A::Error> {
+        let value_type = map.next_key()?.ok_or_else(|| A::Error::custom("a value has no type"))?;
+        let value = match value_type {
+            ValueType::S => AttributeValue::S(map.next_value()?),
+            ValueType::N => AttributeValue::N(map.next_value()?),
+            ValueType::Bool => AttributeValue::Bool(map.next_value()?),
+            ValueType::Null => AttributeValue::Null(map.next_value()?),
+            ValueType::M => AttributeValue::M(map.next_value()?),
+            ValueType::L => AttributeValue::L(map.next_value()?),
+            ValueType::Ss => AttributeValue::Ss(map.next_value()?),
+            ValueType::Ns => AttributeValue::Ns(map.next_value()?),
+            // `serde_dynamo` undoes the base64.
+            ValueType::B => {
+                let text: String = map.next_value()?;
+                AttributeValue::deserialize(MapDeserializer::new([("B", text)].into_iter()))?
+            }
+            ValueType::Bs => {
+                let texts: Vec<String> = map.next_value()?;
+                AttributeValue::deserialize(MapDeserializer::new([("BS", texts)].into_iter()))?
+            }
+        };
+        match map.next_key::<IgnoredAny>()? {
+            None => Ok(value),
+            Some(_) => Err(A::Error::custom("a value has two types")),
+        }
+    }
 }
 
 /// The raw records of an event.
@@ -67,20 +182,53 @@ pub fn records(event: &str) -> Result<Vec<&RawValue>, EventError> {
     serde_json::from_str::<Event<'_>>(event).map(|event| event.records).map_err(EventError)
 }
 
+/// The records of an event, decoded in their order.
+///
+/// The event is cut and decoded in one walk where all of it is plain; otherwise it is cut first, so that a record that
+/// does not decode stops nobody.
+///
+/// # Errors
+///
+/// [`EventError`] when it is no event of stream records.
+pub fn decoded<'a>(layout: &Layout, event: &'a str) -> Result<Vec<Decoded<'a>>, EventError> {
+    match quickly(layout, event) {
+        Some((records, _)) => Ok(records),
+        None => Ok(one_by_one(layout, &records(event)?)),
+    }
+}
+
+/// The records of a plain event, and whether they are all that is in it.
+pub(crate) fn quickly<'a>(layout: &Layout, event: &'a str) -> Option<(Vec<Decoded<'a>>, bool)> {
+    let (read, is_all) = quick::event(event)?;
+    Some((read.into_iter().map(|(text, record)| Decoded { text, change: change(layout, record) }).collect(), is_all))
+}
+
+/// Raw records, decoded one by one.
+pub(crate) fn one_by_one<'a>(layout: &Layout, records: &[&'a RawValue]) -> Vec<Decoded<'a>> {
+    records.iter().map(|record| Decoded { text: record.get(), change: decode(layout, record.get()) }).collect()
+}
+
 /// Decodes a record.
 ///
 /// # Errors
 ///
 /// [`RecordError`] that says what is wrong with it.
-pub fn decode(layout: &Layout, record: &RawValue) -> Result<Change, RecordError> {
+pub fn decode(layout: &Layout, record: &str) -> Result<Change, RecordError> {
+    let record = match quick::record(record) {
+        Some(record) => record,
+        None => serde_json::from_str(record).map_err(|source| RecordError { why: reason(&source) })?,
+    };
+    change(layout, record)
+}
+
+fn change(layout: &Layout, record: Record<'_>) -> Result<Change, RecordError> {
     let error = |why: &str| RecordError { why: why.to_owned() };
-    let record: Record = serde_json::from_str(record.get()).map_err(|source| RecordError { why: reason(&source) })?;
     let stream_record = record.dynamodb;
     let keys = stream_record.keys.ok_or_else(|| error("the record has no keys"))?;
-    let key = layout.key(&keys).ok_or_else(|| RecordError {
+    let key = key(layout, keys).ok_or_else(|| RecordError {
         why: format!("the record's keys are not {} and {} of type S", layout.pk, layout.sk),
     })?;
-    let images = match (record.event_name.as_str(), stream_record.old_image, stream_record.new_image) {
+    let images = match (record.event_name.as_ref(), stream_record.old_image, stream_record.new_image) {
         ("INSERT", _, Some(new)) => Images::Inserted(new),
         ("MODIFY", Some(old), Some(new)) => Images::Modified { old, new },
         ("REMOVE", Some(old), _) => Images::Removed(old),
@@ -93,6 +241,15 @@ pub fn decode(layout: &Layout, record: &RawValue) -> Result<Change, RecordError>
     Ok(Change { id: record.event_id, sequence_number: stream_record.sequence_number, created_ms, key, images })
 }
 
+/// The key that these attributes are, taken out of them.
+fn key(layout: &Layout, mut keys: Item) -> Option<Key> {
+    let mut text = |name: &str| match keys.remove(name) {
+        Some(AttributeValue::S(text)) => Some(text),
+        _ => None,
+    };
+    Some(Key { pk: text(&layout.pk)?, sk: text(&layout.sk)? })
+}
+
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates; no time is negative")]
 fn milliseconds(seconds: f64) -> u64 {
     (seconds * 1000.0) as u64
@@ -100,8 +257,8 @@ fn milliseconds(seconds: f64) -> u64 {
 
 /// What can be told of a record, whether it decodes or not.
 #[must_use]
-pub fn head(record: &RawValue) -> Head {
-    let value: serde_json::Value = serde_json::from_str(record.get()).unwrap_or_default();
+pub fn head(record: &str) -> Head {
+    let value: serde_json::Value = serde_json::from_str(record).unwrap_or_default();
     let text = |pointer: &str| value.pointer(pointer).and_then(serde_json::Value::as_str).map(str::to_owned);
     let created = value.pointer("/dynamodb/ApproximateCreationDateTime").and_then(serde_json::Value::as_f64);
     Head {
@@ -135,8 +292,7 @@ mod tests {
     }
 
     fn decoded(json: &str) -> Result<Change, String> {
-        let raw: &RawValue = serde_json::from_str(json).unwrap();
-        decode(&layout(), raw).map_err(|error| error.to_string())
+        decode(&layout(), json).map_err(|error| error.to_string())
     }
 
     const KEYS: &str = r#""Keys": {"PK": {"S": "a"}, "SK": {"S": "b"}}"#;
@@ -168,8 +324,8 @@ mod tests {
 
     #[test]
     fn a_head_is_read_from_a_record_that_does_not_decode() {
-        let raw: &RawValue = serde_json::from_str(r#"{"eventID": "7", "dynamodb": {"SequenceNumber": "42"}}"#).unwrap();
-        assert_eq!(head(raw), Head { id: Some("7".into()), sequence_number: Some("42".into()), created_ms: None });
+        let text = r#"{"eventID": "7", "dynamodb": {"SequenceNumber": "42"}}"#;
+        assert_eq!(head(text), Head { id: Some("7".into()), sequence_number: Some("42".into()), created_ms: None });
     }
 
     proptest::proptest! {
@@ -177,7 +333,7 @@ mod tests {
         fn no_text_makes_the_decoder_panic(text in ".*") {
             if let Ok(records) = records(&text) {
                 for record in records {
-                    let _decoded = decode(&layout(), record);
+                    let _decoded = decode(&layout(), record.get());
                 }
             }
         }

@@ -14,7 +14,6 @@ use derive::{
 };
 use keys::item::{Item, text};
 use serde_dynamo::AttributeValue;
-use serde_json::value::RawValue;
 use store::{Reason, Store, StoreError, TransactOutcome};
 
 use crate::{
@@ -140,13 +139,11 @@ impl<S: Store> Engine<S> {
     /// then applied or parked; redriving it again is safe.
     pub async fn redrive(&self, parked: &ParkedChange, deadline_ms: u64) -> Result<Redriven, GaveUp> {
         let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
-        let record = parked.record().map_err(|error| error.to_string());
-        let raw = record.and_then(|record| RawValue::from_string(record).map_err(|error| error.to_string()));
-        let raw = match raw {
-            Ok(raw) => raw,
+        let record = match parked.record() {
+            Ok(record) => record,
             Err(why) => return Ok(Redriven::Still { cause: format!("what is parked is no record: {why}") }),
         };
-        let batch = Batch { records: vec![&raw], lane: parked.lane.clone(), patience };
+        let batch = Batch { records: vec![&record], lane: parked.lane.clone(), patience };
         let asked = match self.asked_of(parked.family, &batch) {
             Ok(asked) => asked,
             Err(cause) => return Ok(Redriven::Still { cause }),

@@ -45,15 +45,16 @@ impl<S: Store> Engine<S> {
     ///
     /// [`HandleError`], with nothing applied: it is no event, or its shard is not known, which the checkpoint needs.
     pub async fn replay(&self, event: &str, origin: &Origin, deadline_ms: u64) -> Result<Handled, HandleError> {
-        let event = Event::parse(event)?;
+        let event = Event::parse(&self.schema.layout, event)?;
         let lane = Lane {
             stream_arn: event.lane.stream_arn.or_else(|| origin.lane.stream_arn.clone()),
             shard: event.lane.shard.or_else(|| origin.lane.shard.clone()),
         };
         let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
-        let batch = Batch { records: event.records, lane, patience };
+        let records = event.records.iter().map(|record| record.text).collect();
+        let batch = Batch { records, lane, patience };
         let mut session = Session::new(self.open(&batch)?);
-        let mut planned = self.plan_all(&batch);
+        let mut planned = self.plan_all(event.records);
         let mut account = Account { n_records: batch.records.len(), ..Account::default() };
         for planning in &planned {
             planning.count(&mut account);

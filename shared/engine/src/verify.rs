@@ -182,7 +182,7 @@ fn counts_compared(
 
 /// One attribute of an item, where it has it.
 fn only(item: &Item, name: &str) -> Item {
-    item.get_key_value(name).map(|(name, value)| (name.clone(), value.clone())).into_iter().collect()
+    item.get(name).map(|value| (name, value.clone())).into_iter().collect()
 }
 
 /// Attributes of items that exist. An item that is missing is its own derivation's finding.

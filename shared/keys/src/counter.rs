@@ -35,6 +35,9 @@ pub const PARTITION_KEY: &str = "{TargetPK*}";
 /// Template of a counter's sort key.
 pub const SORT_KEY: &str = "{TargetSK*}#COUNT#{Derivation}#{Shard:2}";
 
+/// Field of [`SORT_KEY`] that names what counts.
+pub const DERIVATION: &str = "Derivation";
+
 const MARK: &str = "#COUNT#";
 
 /// What a counter counts.
@@ -65,7 +68,9 @@ impl CounterKey {
         if self.shard > 99 {
             return Err(KeyError::new("Shard", Problem::DoesNotFit { digits: 2 }).of(COUNTER));
         }
-        let sk = format!("{}{:02}", derivation_prefix(&self.target, &self.derivation), self.shard);
+        let digits = [self.shard / 10, self.shard % 10].map(|digit| char::from_digit(digit, 10).unwrap_or('0'));
+        let mut sk = derivation_prefix(&self.target, &self.derivation);
+        sk.extend(digits);
         if sk.len() > SORT_KEY_BYTES_MAX {
             let problem = Problem::TooLong { bytes: sk.len(), bytes_max: SORT_KEY_BYTES_MAX };
             return Err(KeyError::new("TargetSK", problem).of(COUNTER));
@@ -95,7 +100,7 @@ impl EntityKey for CounterKey {
         Fields::from([
             ("TargetPK", self.target.pk.clone()),
             ("TargetSK", self.target.sk.clone()),
-            ("Derivation", self.derivation.clone()),
+            (DERIVATION, self.derivation.clone()),
             ("Shard", self.shard.to_text()),
         ])
     }
@@ -103,7 +108,7 @@ impl EntityKey for CounterKey {
     fn from_fields(fields: &Fields) -> Option<Self> {
         Some(Self {
             target: Key::new(fields.get("TargetPK")?, fields.get("TargetSK")?),
-            derivation: fields.get("Derivation")?.to_owned(),
+            derivation: fields.get(DERIVATION)?.to_owned(),
             shard: u32::from_text(fields.get("Shard")?)?,
         })
     }
@@ -118,7 +123,10 @@ pub fn prefix(target: &Key) -> String {
 /// Start of the sort keys of all shards of one derivation's counter of a target.
 #[must_use]
 pub fn derivation_prefix(target: &Key, derivation: &str) -> String {
-    format!("{}{}#", prefix(target), escape::value(derivation))
+    // Written out, with room for the shard: every amount that is planned makes one.
+    let mut prefix = String::with_capacity(target.sk.len() + MARK.len() + derivation.len() + 8);
+    prefix.extend([&target.sk, MARK, &escape::value(derivation), "#"]);
+    prefix
 }
 
 #[cfg(test)]

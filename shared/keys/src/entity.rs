@@ -37,16 +37,37 @@ impl KeyTemplate {
     ///
     /// [`KeyError`] naming the field that is missing, empty or does not fit, or the key part that is too long.
     pub fn build(&self, fields: &Fields) -> Result<Key, KeyError> {
-        let pk = limited(self.pk.build(fields)?, &self.pk, PARTITION_KEY_BYTES_MAX)?;
-        let sk = limited(self.sk.build(fields)?, &self.sk, SORT_KEY_BYTES_MAX)?;
+        self.build_of(|name| fields.get(name))
+    }
+
+    /// Builds a key of values that stand elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build).
+    pub fn build_of<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> Result<Key, KeyError> {
+        let pk = limited(self.pk.build_of(&value)?, &self.pk, PARTITION_KEY_BYTES_MAX)?;
+        let sk = limited(self.sk.build_of(&value)?, &self.sk, SORT_KEY_BYTES_MAX)?;
         Ok(Key { pk, sk })
+    }
+
+    /// Is a key of these values sure to be one? Cheaper than to build it; false says nothing.
+    #[must_use]
+    pub fn takes<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> bool {
+        self.pk.takes(&value) && self.sk.takes(&value)
     }
 
     /// The fields of a key of this form; `None` when it is of another.
     #[must_use]
     pub fn parse_key(&self, key: &Key) -> Option<Fields> {
-        let mut fields = self.pk.parse_key(&key.pk)?;
-        fields.merge(self.sk.parse_key(&key.sk)?).then_some(fields)
+        let mut fields = Fields::new();
+        (self.pk.parse_into(&key.pk, &mut fields) && self.sk.parse_into(&key.sk, &mut fields)).then_some(fields)
+    }
+
+    /// Does a key of this form hold this field?
+    #[must_use]
+    pub fn holds(&self, field: &str) -> bool {
+        self.pk.holds(field) || self.sk.holds(field)
     }
 
     /// Names of the fields of both parts, each once.
@@ -114,7 +135,16 @@ impl Definition {
     ///
     /// [`KeyError`] naming the entity and the field.
     pub fn build(&self, fields: &Fields) -> Result<Key, KeyError> {
-        self.key.build(fields).map_err(|error| error.of(&self.name))
+        self.build_of(|name| fields.get(name))
+    }
+
+    /// Builds a primary key of values that stand elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build).
+    pub fn build_of<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> Result<Key, KeyError> {
+        self.key.build_of(value).map_err(|error| error.of(&self.name))
     }
 
     /// The fields of an item: those of its key, and its other attributes of type S.
@@ -256,7 +286,7 @@ pub trait Entity: Serialize + DeserializeOwned {
         })?;
         let attributes: serde_dynamo::Item = item
             .iter()
-            .map(|(name, value)| (name.clone(), value.clone()))
+            .map(|(name, value)| (name.to_owned(), value.clone()))
             .collect::<std::collections::HashMap<_, _>>()
             .into();
         let mut entity: Self = serde_dynamo::from_item(attributes)

@@ -1,6 +1,7 @@
 //! Percent escapes, so that a value may hold the characters that join the parts of a key.
 //!
 //! `#` and `%` are escaped in every value, `/` in a path segment too.
+//! A text without either, which most are, is taken as it is.
 //! On the way out only the escapes that are made here are undone; any other `%` stands for itself, so that a key
 //! written by somebody who does not escape (`50%`) still reads as it was meant.
 
@@ -19,6 +20,9 @@ pub fn segment(text: &str) -> String {
 /// Undoes `%23`, `%25` and `%2F`.
 #[must_use]
 pub fn restored(text: &str) -> String {
+    if !text.contains('%') {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('%') {
@@ -38,6 +42,9 @@ pub fn restored(text: &str) -> String {
 }
 
 fn escaped(text: &str, reserved: &[char]) -> String {
+    if !text.contains(reserved) {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -15,17 +15,21 @@
 //! Text and field alternate, and a field ends where the literal after it begins, so parsing has no choice to make:
 //! a value that holds `#` was escaped on the way in, and one that stands raw in the key is not this template's.
 
+mod form;
+
 use std::fmt;
+
+use form::Form;
+use smol_str::SmolStr;
 
 use crate::{
     error::{KeyError, Problem, TemplateError},
-    escape,
     fields::Fields,
-    path::Path,
+    key::SORT_KEY_BYTES_MAX,
 };
 
-/// Most digits of a padded or inverted number: what DynamoDB's own numbers hold.
-const DIGITS_MAX: usize = 38;
+/// What most keys need, in bytes, so that a key is one allocation.
+const KEY_BYTES: usize = 48;
 
 /// The form of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,19 +41,7 @@ pub struct Template {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
     Literal(String),
-    Field { name: String, form: Form },
-}
-
-/// How a field's value stands in the key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    Text,
-    Path,
-    LastSegment,
-    Padded { digits: usize },
-    Inverted { digits: usize },
-    Spread { suffixes: u32 },
-    Raw,
+    Field { name: SmolStr, form: Form },
 }
 
 impl Template {
@@ -79,7 +71,7 @@ impl Template {
             match pieces.last() {
                 Some(Piece::Field { .. }) => return Err(fail("two fields need text between them")),
                 Some(Piece::Literal(_)) if form == Form::Raw => return Err(fail("a raw field stands at the start")),
-                _ => pieces.push(Piece::Field { name: name.to_owned(), form }),
+                _ => pieces.push(Piece::Field { name: name.into(), form }),
             }
             rest = tail;
         }
@@ -107,19 +99,34 @@ impl Template {
         names
     }
 
+    /// Does a key of this form hold this field?
+    #[must_use]
+    pub fn holds(&self, field: &str) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Field { name, .. } if name == field))
+    }
+
     /// Builds the key text.
     ///
     /// # Errors
     ///
     /// [`KeyError`] naming the field that is missing, empty, or does not fit.
     pub fn build(&self, fields: &Fields) -> Result<String, KeyError> {
-        let mut key = String::new();
+        self.build_of(|name| fields.get(name))
+    }
+
+    /// Builds the key text of values that stand elsewhere: planning makes many keys, and copies none of their fields.
+    ///
+    /// # Errors
+    ///
+    /// As [`build`](Self::build).
+    pub fn build_of<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> Result<String, KeyError> {
+        let mut key = String::with_capacity(KEY_BYTES);
         for piece in &self.pieces {
             match piece {
                 Piece::Literal(literal) => key.push_str(literal),
                 Piece::Field { name, form } => {
-                    let value = fields.get(name).ok_or_else(|| KeyError::new(name, Problem::Missing))?;
-                    key.push_str(&form.build(value).map_err(|problem| KeyError::new(name, problem))?);
+                    let value = value(name).ok_or_else(|| KeyError::new(name, Problem::Missing))?;
+                    form.build(value, &mut key).map_err(|problem| KeyError::new(name, problem))?;
                 }
             }
         }
@@ -132,13 +139,22 @@ impl Template {
     ///
     /// [`KeyError`] naming a field that is there and does not fit.
     pub fn prefix(&self, fields: &Fields) -> Result<String, KeyError> {
-        let mut key = String::new();
+        self.prefix_of(|name| fields.get(name))
+    }
+
+    /// The same of values that stand elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// As [`prefix`](Self::prefix).
+    pub fn prefix_of<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> Result<String, KeyError> {
+        let mut key = String::with_capacity(KEY_BYTES);
         for piece in &self.pieces {
             match piece {
                 Piece::Literal(literal) => key.push_str(literal),
                 Piece::Field { name, form } => {
-                    let Some(value) = fields.get(name) else { break };
-                    key.push_str(&form.build(value).map_err(|problem| KeyError::new(name, problem))?);
+                    let Some(value) = value(name) else { break };
+                    form.build(value, &mut key).map_err(|problem| KeyError::new(name, problem))?;
                 }
             }
         }
@@ -149,7 +165,27 @@ impl Template {
     #[must_use]
     pub fn parse_key(&self, key: &str) -> Option<Fields> {
         let mut fields = Fields::new();
-        parse_pieces(&self.pieces, key, &mut fields).then_some(fields)
+        self.parse_into(key, &mut fields).then_some(fields)
+    }
+
+    /// Adds the fields of a key of this form; false when it is of another, or a field is there with another value.
+    pub(crate) fn parse_into(&self, key: &str, fields: &mut Fields) -> bool {
+        parse_pieces(&self.pieces, key, fields)
+    }
+
+    /// Is a key of these values sure to be one: does any text that is not empty fit, and is there room for all of
+    /// them? Cheaper than to build it; false says nothing.
+    pub(crate) fn takes<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> bool {
+        let room = self.pieces.iter().try_fold(SORT_KEY_BYTES_MAX, |room, piece| match piece {
+            Piece::Literal(literal) => room.checked_sub(literal.len()),
+            Piece::Field { name, form: Form::Text } => {
+                // Three bytes stand for one that is escaped.
+                let value = value(name).filter(|value| !value.is_empty())?;
+                room.checked_sub(3 * value.len())
+            }
+            Piece::Field { .. } => None,
+        });
+        room.is_some()
     }
 }
 
@@ -178,9 +214,9 @@ fn parse_pieces(pieces: &[Piece], key: &str, fields: &mut Fields) -> bool {
 }
 
 /// A raw field may hold anything, so the last place where the rest fits ends it.
-fn parse_raw(name: &str, rest: &[Piece], key: &str, fields: &mut Fields) -> bool {
+fn parse_raw(name: &SmolStr, rest: &[Piece], key: &str, fields: &mut Fields) -> bool {
     let Some(Piece::Literal(literal)) = rest.first() else {
-        fields.insert(name, key);
+        fields.insert(name.clone(), key);
         return !key.is_empty();
     };
     let ends: Vec<usize> = key.rmatch_indices(literal.as_str()).map(|(end, _)| end).collect();
@@ -188,90 +224,11 @@ fn parse_raw(name: &str, rest: &[Piece], key: &str, fields: &mut Fields) -> bool
         let mut found = Fields::new();
         let fits = !value.is_empty() && parse_pieces(rest, tail, &mut found);
         if fits {
-            found.insert(name, value);
+            found.insert(name.clone(), value);
             return fields.merge(found);
         }
         false
     })
-}
-
-impl Form {
-    fn parse(field: &str) -> Option<(&str, Self)> {
-        let digits = |text: &str| text.parse().ok().filter(|digits| (1..=DIGITS_MAX).contains(digits));
-        let (name, form) = if let Some(inverted) = field.strip_prefix("MAX-") {
-            let (name, width) = inverted.split_once(':')?;
-            (name, Self::Inverted { digits: digits(width)? })
-        } else if let Some((name, width)) = field.split_once(':') {
-            (name, Self::Padded { digits: digits(width)? })
-        } else if let Some((name, suffixes)) = field.split_once('%') {
-            (name, Self::Spread { suffixes: suffixes.parse().ok().filter(|suffixes| (1..=100).contains(suffixes))? })
-        } else if let Some(name) = field.strip_suffix("/last") {
-            (name, Self::LastSegment)
-        } else if let Some(name) = field.strip_suffix('/') {
-            (name, Self::Path)
-        } else if let Some(name) = field.strip_suffix('*') {
-            (name, Self::Raw)
-        } else {
-            (field, Self::Text)
-        };
-        let named = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
-        named.then_some((name, form))
-    }
-
-    fn build(self, value: &str) -> Result<String, Problem> {
-        if value.is_empty() {
-            return Err(Problem::Empty);
-        }
-        match self {
-            Self::Text => Ok(escape::value(value)),
-            Self::Raw => Ok(value.to_owned()),
-            Self::Path => path(value).map(|path| path.to_string()),
-            Self::LastSegment => Ok(escape::value(path(value)?.segments().last().map_or("", String::as_str))),
-            Self::Padded { digits } => Ok(padded(whole(value, digits)?, digits)),
-            Self::Inverted { digits } => Ok(padded(highest(digits) - whole(value, digits)?, digits)),
-            Self::Spread { suffixes } => Ok(format!("{:02}", crc32fast::hash(value.as_bytes()) % suffixes)),
-        }
-    }
-
-    /// Reads a value back into the fields; false when it is not of this form.
-    fn read(self, name: &str, value: &str, fields: &mut Fields) -> bool {
-        let number = |digits: usize| {
-            let all = value.len() == digits && value.bytes().all(|byte| byte.is_ascii_digit());
-            all.then(|| value.parse::<u128>().ok()).flatten()
-        };
-        let read = match self {
-            Self::Text => (!value.is_empty() && !value.contains('#')).then(|| escape::restored(value)),
-            Self::Path => path(value).ok().map(|_| value.to_owned()),
-            Self::Padded { digits } => number(digits).map(|number| number.to_string()),
-            Self::Inverted { digits } => number(digits).map(|number| (highest(digits) - number).to_string()),
-            Self::Raw => Some(value.to_owned()),
-            Self::LastSegment => return !value.is_empty(),
-            Self::Spread { suffixes } => return number(2).is_some_and(|suffix| suffix < u128::from(suffixes)),
-        };
-        // A field may occur twice; then both must say the same.
-        read.is_some_and(|value| fields.insert(name, value.clone()).is_none_or(|former| former == value))
-    }
-}
-
-fn path(value: &str) -> Result<Path, Problem> {
-    value.parse().map_err(|_| Problem::NotAPath)
-}
-
-fn whole(value: &str, digits: usize) -> Result<u128, Problem> {
-    if !value.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(Problem::NotANumber);
-    }
-    let number = value.parse().map_err(|_| Problem::DoesNotFit { digits })?;
-    if number > highest(digits) { Err(Problem::DoesNotFit { digits }) } else { Ok(number) }
-}
-
-fn padded(number: u128, digits: usize) -> String {
-    format!("{number:0digits$}")
-}
-
-/// The largest number of so many digits; at most 38, which a `u128` holds.
-fn highest(digits: usize) -> u128 {
-    (0..digits).fold(0, |number, _| number * 10 + 9)
 }
 
 #[cfg(test)]

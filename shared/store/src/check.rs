@@ -102,15 +102,15 @@ fn update(layout: &Layout, action: &Action) -> Result<(), Refusal> {
         return Err(Refusal::UpdateEmpty);
     }
     let mut seen = BTreeSet::new();
-    for attribute in set.keys().chain(remove).chain(add.keys()) {
+    for attribute in set.keys().chain(remove.iter().chain(add.keys()).map(String::as_str)) {
         if attribute.is_empty() {
             return Err(Refusal::NameEmpty);
         }
-        if *attribute == layout.pk || *attribute == layout.sk {
-            return Err(Refusal::KeyUpdated { attribute: attribute.clone() });
+        if attribute == layout.pk || attribute == layout.sk {
+            return Err(Refusal::KeyUpdated { attribute: attribute.to_owned() });
         }
         if !seen.insert(attribute) {
-            return Err(Refusal::UpdatedTwice { attribute: attribute.clone() });
+            return Err(Refusal::UpdatedTwice { attribute: attribute.to_owned() });
         }
     }
     item_size(set)?;

@@ -18,15 +18,16 @@ pub(crate) const EXPRESSION_BYTES_MAX: usize = 4_096;
 pub(crate) struct UpdateExpression {
     pub(crate) text: String,
     pub(crate) names: BTreeMap<String, String>,
-    pub(crate) values: BTreeMap<String, AttributeValue>,
+    pub(crate) values: Item,
 }
 
 impl UpdateExpression {
     pub(crate) fn new(set: &Item, remove: &BTreeSet<String>, add: &BTreeMap<String, i64>) -> Self {
         let mut expression = Self::default();
         expression.clause("SET", "s", set.iter().map(|(name, value)| (name, Some((" = ", value.clone())))));
-        expression.clause("REMOVE", "r", remove.iter().map(|name| (name, None)));
-        let amounts = add.iter().map(|(name, amount)| (name, Some((" ", AttributeValue::N(amount.to_string())))));
+        expression.clause("REMOVE", "r", remove.iter().map(|name| (name.as_str(), None)));
+        let amounts =
+            add.iter().map(|(name, amount)| (name.as_str(), Some((" ", AttributeValue::N(amount.to_string())))));
         expression.clause("ADD", "a", amounts);
         expression
     }
@@ -35,7 +36,7 @@ impl UpdateExpression {
         &mut self,
         keyword: &str,
         letter: &str,
-        terms: impl Iterator<Item = (&'a String, Option<(&'static str, AttributeValue)>)>,
+        terms: impl Iterator<Item = (&'a str, Option<(&'static str, AttributeValue)>)>,
     ) {
         let mut texts = Vec::new();
         for (position, (name, value)) in terms.enumerate() {
@@ -47,7 +48,7 @@ impl UpdateExpression {
                 text.push_str(&placeholder);
                 self.values.insert(format!(":{placeholder}"), value);
             }
-            self.names.insert(format!("#{placeholder}"), name.clone());
+            self.names.insert(format!("#{placeholder}"), name.to_owned());
             texts.push(text);
         }
         if texts.is_empty() {

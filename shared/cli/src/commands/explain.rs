@@ -23,9 +23,9 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Ended> {
     let (schema, catalogue) = shipped()?;
     let mut explained = Vec::new();
     for record in raw {
-        let head = head(record);
+        let head = head(record.get());
         let id = head.id.unwrap_or_else(|| "without an eventID".to_owned());
-        explained.push(match decode(&schema.layout, record) {
+        explained.push(match decode(&schema.layout, record.get()) {
             Err(error) => json!({ "event": id, "record": "parked", "cause": error.to_string() }),
             Ok(change) => {
                 let planned = plan(&schema, &catalogue, &[Family::Additive, Family::LevelTriggered], &change);

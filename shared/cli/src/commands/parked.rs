@@ -8,7 +8,7 @@ use engine::{
 };
 use keys::{key::Key, layout::Layout};
 use runtime::logging;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 
 use super::LOG_FILTER;
 use crate::{
@@ -86,8 +86,7 @@ fn record(change: &ParkedChange) -> Value {
 }
 
 fn item(change: &ParkedChange, layout: &Layout) -> Option<Key> {
-    let raw = RawValue::from_string(change.record().ok()?).ok()?;
-    decode(layout, &raw).ok().map(|change| change.key)
+    decode(layout, &change.record().ok()?).ok().map(|change| change.key)
 }
 
 /// A parked change as JSON. Its names are stable.

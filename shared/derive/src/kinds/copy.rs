@@ -14,7 +14,7 @@
 use keys::{entity::KeyTemplate, fields::Fields, key::Key};
 
 use crate::{
-    change::{Sight, attribute_differs},
+    change::Sight,
     derivation::{Counts, Derived, Family, Items, Kind, Part, Reach, Refresh},
     effect::{Bell, Effect, Find},
     kinds::{Link, declares, entity, knows},
@@ -58,9 +58,9 @@ impl Found {
     }
 
     fn query(&self, schema: &Schema, source: &Fields) -> Option<Query> {
-        let fields: Fields = self.by.0.iter().filter_map(|(to, from)| Some((to, source.get(from)?))).collect();
+        let field = |to: &str| source.get(self.by.filling(to)?);
         let template = self.template(schema).ok()?;
-        let (pk, sk_prefix) = (template.pk.build(&fields).ok()?, template.sk.prefix(&fields).ok()?);
+        let (pk, sk_prefix) = (template.pk.build_of(field).ok()?, template.sk.prefix_of(field).ok()?);
         Some(Query { index: self.index.clone(), pk, sk_prefix })
     }
 }
@@ -73,7 +73,7 @@ impl Copy {
     /// The source changed: find all that name it.
     fn source_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Effect> {
         let (old, new) = sight.entity(&self.source);
-        let differs = self.attributes.iter().any(|(from, _)| attribute_differs(old, new, from));
+        let differs = self.attributes.iter().any(|(from, _)| sight.attribute_differs(old, new, from));
         let source = new.or(old).filter(|_| differs)?;
         let query = self.found.query(schema, source.key_fields())?;
         Some(Effect::Find(Find { query, via: self.found.via.clone(), target: self.target.clone() }))
@@ -84,7 +84,7 @@ impl Copy {
         let (old, new) = sight.entity(&self.target);
         let names = self.link.from_fields().chain(self.attributes.iter().map(|(_, to)| to.as_str()));
         let new = new?;
-        let rings = old.is_none() || names.into_iter().any(|name| attribute_differs(old, Some(new), name));
+        let rings = old.is_none() || names.into_iter().any(|name| sight.attribute_differs(old, Some(new), name));
         rings.then(|| self.bell(new.key.clone()))
     }
 
@@ -94,6 +94,10 @@ impl Copy {
             return None;
         }
         let (old, new) = sight.entity(&self.found.via);
+        let key = &schema.entity(&self.target)?.key;
+        if old.is_some() && new.is_some() && !sight.differing().iter().any(|name| key.holds(name)) {
+            return None;
+        }
         let target = through(schema, new?, &self.target)?;
         let led = old.and_then(|old| through(schema, old, &self.target));
         (led.as_ref() != Some(&target)).then(|| self.bell(target))
@@ -125,9 +129,7 @@ pub fn through(schema: &Schema, via: &Image<'_>, target: &str) -> Option<Key> {
         return Some(via.key.clone());
     }
     let definition = schema.entity(target)?;
-    let names = definition.key.field_names();
-    let fields: Option<Fields> = names.into_iter().map(|name| Some((name, via.field(name).ok()??))).collect();
-    definition.build(&fields?).ok()
+    definition.build_of(|name| via.field(name).ok().flatten()).ok()
 }
 
 impl Kind for Copy {
@@ -170,6 +172,10 @@ impl Kind for Copy {
         Ok(Reach { reads, writes })
     }
 
+    fn entities(&self) -> Vec<&str> {
+        vec![&self.source, &self.target, &self.found.via]
+    }
+
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         let rung = [self.source_changed(schema, sight), self.target_changed(sight), self.via_changed(schema, sight)];
         rung.into_iter().flatten().collect()
@@ -179,7 +185,7 @@ impl Kind for Copy {
         if !image.is(&self.target) {
             return None;
         }
-        self.source_key(schema, image).err()
+        self.link.unreadable(schema.entity(&self.source)?, image)
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {

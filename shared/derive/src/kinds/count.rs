@@ -82,9 +82,17 @@ impl Kind for Count {
         Ok(Reach { reads, writes: Vec::new() })
     }
 
+    fn entities(&self) -> Vec<&str> {
+        vec![&self.source]
+    }
+
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         let (old, new) = sight.entity(&self.source);
         if self.history && sight.old.is_some() {
+            return Vec::new();
+        }
+        let mut decides = self.link.from_fields().chain(self.predicate.attribute());
+        if old.is_some() && new.is_some() && !decides.any(|name| sight.differs_in(name)) {
             return Vec::new();
         }
         let counted = |image: Option<&Image<'_>>| image.and_then(|image| self.counted(schema, image).ok().flatten());
@@ -102,7 +110,11 @@ impl Kind for Count {
         if !image.is(&self.source) {
             return None;
         }
-        self.counted(schema, image).err()
+        match self.predicate.holds(image) {
+            Ok(true) => self.link.unreadable(schema.entity(&self.target)?, image),
+            Ok(false) => None,
+            Err(unreadable) => Some(unreadable),
+        }
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {

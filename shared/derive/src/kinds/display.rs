@@ -10,18 +10,18 @@
 //! its shards add up to 12, `FollowerCount` is 11, so it becomes 12.
 
 use keys::{
-    counter::{COUNTER, CounterKey},
+    counter::{self, COUNTER, CounterKey, VALUE},
     key::Key,
 };
 
 use crate::{
-    change::{Sight, attribute_differs},
+    change::Sight,
     derivation::{Counts, Derived, Family, Items, Kind, Part, Reach, Refresh},
     effect::{Bell, Effect},
     kinds::{declares, entity},
     refresh::{Computed, Source, Sources, Target, display_value},
     schema::{Image, Schema, Unreadable},
-    value::same,
+    value::whole_number,
     write::Wanted,
 };
 
@@ -48,12 +48,18 @@ impl Display {
     /// The target of a changed counter, when it is this display's.
     fn counted(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Key> {
         let (old, new) = sight.entity(COUNTER);
-        let key = new.or(old)?.key;
-        let counter = CounterKey::parse(key).filter(|counter| counter.derivation == self.count)?;
-        let value = |image: Option<&Image<'_>>| image.and_then(|image| image.attribute(keys::counter::VALUE).cloned());
-        let differs = !same(value(old).as_ref(), value(new).as_ref());
-        let shown = schema.entity(&self.target)?.key.parse_key(&counter.target).is_some();
-        (differs && shown).then_some(counter.target)
+        let counter = self.counter(schema, new.or(old)?)?;
+        sight.attribute_differs(old, new, VALUE).then_some(counter.target)
+    }
+
+    /// The key of a counter that this display shows; `None` for any other item.
+    fn counter(&self, schema: &Schema, image: &Image<'_>) -> Option<CounterKey> {
+        // Every display is asked about every counter, so most are turned away before a key is made.
+        if !image.is(COUNTER) || image.key_fields().get(counter::DERIVATION) != Some(&self.count) {
+            return None;
+        }
+        let counter = CounterKey::parse(image.key).filter(|counter| counter.derivation == self.count)?;
+        schema.entity(&self.target)?.key.parse_key(&counter.target).is_some().then_some(counter)
     }
 }
 
@@ -75,13 +81,17 @@ impl Kind for Display {
         })
     }
 
+    fn entities(&self) -> Vec<&str> {
+        vec![&self.target, COUNTER]
+    }
+
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         let (old, new) = sight.entity(&self.target);
         if let Some(target) = self.counted(schema, sight) {
             return vec![self.bell(target)];
         }
         match new {
-            Some(new) if old.is_none() || attribute_differs(old, Some(new), &self.attribute) => {
+            Some(new) if old.is_none() || sight.attribute_differs(old, Some(new), &self.attribute) => {
                 vec![self.bell(new.key.clone())]
             }
             _ => Vec::new(),
@@ -89,14 +99,11 @@ impl Kind for Display {
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
-        let counter = CounterKey::parse(image.key).filter(|_| image.is(COUNTER))?;
-        let ours =
-            counter.derivation == self.count && schema.entity(&self.target)?.key.parse_key(&counter.target).is_some();
-        let value = image.attribute(keys::counter::VALUE);
-        (ours && value.and_then(crate::value::whole_number).is_none()).then(|| Unreadable {
-            attribute: keys::counter::VALUE.to_owned(),
-            why: "is not a whole number of type N".to_owned(),
-        })
+        if !image.is(COUNTER) || image.attribute(VALUE).and_then(whole_number).is_some() {
+            return None;
+        }
+        self.counter(schema, image)
+            .map(|_| Unreadable { attribute: VALUE.to_owned(), why: "is not a whole number of type N".to_owned() })
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, counts: &Counts) -> Vec<Derived> {

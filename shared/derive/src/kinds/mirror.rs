@@ -71,7 +71,17 @@ impl Mirror {
         source.build(&fields).ok()
     }
 
-    /// Attributes of the source that are not mirrored.
+    /// Is this an attribute of the source that is not mirrored?
+    fn leaves_out(&self, schema: &Schema, source: &Definition, target: &Definition, name: &str) -> bool {
+        let layout = &schema.layout;
+        let mut named = self.except.iter().chain(&source.derived_attributes).chain(&target.derived_attributes);
+        layout.is_key(name)
+            || layout.entity_type == name
+            || layout.time_to_live.as_deref() == Some(name)
+            || named.any(|other| other == name)
+    }
+
+    /// All of those that can be named.
     fn left_out(&self, schema: &Schema, source: &Definition, target: &Definition) -> BTreeSet<String> {
         let layout = &schema.layout;
         let mut left_out: BTreeSet<String> = self.except.iter().cloned().collect();
@@ -85,9 +95,8 @@ impl Mirror {
     /// The whole mirror of a source, but for the attributes of other derivations.
     fn mirrored(&self, schema: &Schema, key: &Key, source: &Image<'_>, claims: &[Key]) -> Option<Item> {
         let (_, target) = self.definitions(schema)?;
-        let left_out = self.left_out(schema, source.definition, target);
-        let kept = source.item.iter().filter(|(name, _)| !left_out.contains(*name));
-        let mut item: Item = kept.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let kept = source.item.iter().filter(|(name, _)| !self.leaves_out(schema, source.definition, target, name));
+        let mut item: Item = kept.map(|(name, value)| (name, value.clone())).collect();
         let in_key = target.key.field_names();
         for (name, value) in source.key_fields().iter().filter(|(name, _)| !in_key.contains(name)) {
             item.insert(name.to_owned(), AttributeValue::S(value.to_owned()));
@@ -113,8 +122,8 @@ impl Mirror {
     fn source_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         let (old, new) = sight.entity(&self.source);
         let Some((source, target)) = self.definitions(schema) else { return Vec::new() };
-        let part = Part { entity: self.source.clone(), of: PartOf::AllBut(self.left_out(schema, source, target)) };
-        if !part.differs(sight) {
+        let mirrored = |name: &&str| !self.leaves_out(schema, source, target, name);
+        if old.is_some() == new.is_some() && !sight.differing().iter().any(mirrored) {
             return Vec::new();
         }
         let key = |image: Option<&Image<'_>>| image.and_then(|image| self.target_key(schema, image).ok().flatten());
@@ -126,9 +135,9 @@ impl Mirror {
     fn target_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Effect> {
         let (old, new) = sight.entity(&self.target);
         let (_, target) = self.definitions(schema)?;
-        let others = target.derived_attributes.iter().filter(|name| *name != CLAIMS).cloned().collect();
-        let part = Part { entity: self.target.clone(), of: PartOf::AllBut(others) };
-        let image = new.or(old).filter(|_| part.differs(sight))?;
+        let ours = |name: &&str| *name == CLAIMS || !target.derived_attributes.iter().any(|other| other == name);
+        let differs = old.is_some() != new.is_some() || sight.differing().iter().any(ours);
+        let image = new.or(old).filter(|_| differs)?;
         let named: BTreeSet<Key> =
             [old, new].into_iter().flatten().flat_map(|image| claims(schema, image.item)).collect();
         Some(self.bell(image.key.clone(), named.into_iter().collect()))
@@ -180,6 +189,10 @@ impl Kind for Mirror {
         Ok(Reach { reads, writes: vec![Part::existence(&self.target), rest] })
     }
 
+    fn entities(&self) -> Vec<&str> {
+        vec![&self.source, &self.target]
+    }
+
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         let mut effects = self.source_changed(schema, sight);
         effects.extend(self.target_changed(schema, sight));
@@ -190,7 +203,7 @@ impl Kind for Mirror {
         if !image.is(&self.source) {
             return None;
         }
-        self.target_key(schema, image).err()
+        self.link.unreadable(schema.entity(&self.target)?, image)
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {

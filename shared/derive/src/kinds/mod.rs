@@ -1,6 +1,6 @@
 //! The kinds of derivations, a file each.
 
-use keys::{entity::Definition, fields::Fields, key::Key};
+use keys::{entity::Definition, key::Key};
 use serde_dynamo::AttributeValue;
 
 use crate::schema::{Image, Schema, Unreadable};
@@ -27,10 +27,10 @@ impl Link {
     ///
     /// [`Unreadable`] when a field is there and cannot stand in a key.
     pub fn key(&self, to: &Definition, image: &Image<'_>) -> Result<Option<Key>, Unreadable> {
-        let mut fields = Fields::new();
-        for (to, from) in &self.0 {
-            let Some(value) = image.field(from)? else { return Ok(None) };
-            fields.insert(to, value);
+        for from in self.from_fields() {
+            if image.field(from)?.is_none() {
+                return Ok(None);
+            }
         }
         let unreadable = |error: keys::error::KeyError| Unreadable {
             attribute: self
@@ -40,7 +40,21 @@ impl Link {
                 .map_or(error.attribute, |(_, from)| from.clone()),
             why: error.problem.to_string(),
         };
-        to.build(&fields).map(Some).map_err(unreadable)
+        to.build_of(|name| image.field(self.filling(name)?).ok().flatten()).map(Some).map_err(unreadable)
+    }
+
+    /// What is wrong with the fields that make the key: the error of [`key`](Self::key), mostly without a key made.
+    #[must_use]
+    pub fn unreadable(&self, to: &Definition, image: &Image<'_>) -> Option<Unreadable> {
+        if to.key.takes(|name| image.field(self.filling(name)?).ok().flatten()) {
+            return None;
+        }
+        self.key(to, image).err()
+    }
+
+    /// The item's field that fills a field of the key.
+    pub(crate) fn filling(&self, to: &str) -> Option<&str> {
+        self.0.iter().rfind(|(name, _)| name == to).map(|(_, from)| from.as_str())
     }
 
     /// Names of the item's fields.

@@ -1,14 +1,13 @@
 //! Values between this workspace and the SDK.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue as SdkValue;
 use keys::item::Item;
-use serde_dynamo::AttributeValue;
 
 /// An item, or the values of an expression, for the SDK.
-pub(super) fn to_sdk(values: &BTreeMap<String, AttributeValue>) -> HashMap<String, SdkValue> {
-    values.iter().map(|(name, value)| (name.clone(), value.clone().into())).collect()
+pub(super) fn to_sdk(values: &Item) -> HashMap<String, SdkValue> {
+    values.iter().map(|(name, value)| (name.to_owned(), value.clone().into())).collect()
 }
 
 /// An item of the SDK's.

@@ -56,5 +56,5 @@ fn added(name: &str, value: Option<&AttributeValue>, amount: i64) -> Result<Attr
 }
 
 fn canonical_item(item: &Item) -> Item {
-    item.iter().map(|(name, value)| (name.clone(), canonical(value))).collect()
+    item.iter().map(|(name, value)| (name, canonical(value))).collect()
 }

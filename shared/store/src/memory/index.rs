@@ -41,10 +41,10 @@ pub(super) fn keys<'a>(index: &Index, item: &'a Item) -> Option<(&'a str, &'a st
 
 /// What an index holds of an item.
 pub(super) fn entry(layout: &Layout, index: &Index, item: &Item) -> Item {
-    let projected = |name: &String| {
-        [&layout.pk, &layout.sk, &index.pk, &index.sk].contains(&name) || index.projection.contains(name)
-    };
-    item.iter().filter(|(name, _)| projected(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    let mut projected = vec![&layout.pk, &layout.sk, &index.pk, &index.sk];
+    projected.extend(&index.projection);
+    let held = item.iter().filter(|(name, _)| projected.iter().any(|projected| projected == name));
+    held.map(|(name, value)| (name, value.clone())).collect()
 }
 
 /// A page of an index: in order of its sort key, and of the table's keys where that is the same.

@@ -41,8 +41,8 @@ pub(super) fn paged(found: impl Iterator<Item = Item>, cursor_names: &[&String],
     for item in found {
         bytes += item_bytes(&item);
         if bytes >= page_bytes {
-            let next = item.iter().filter(|(name, _)| cursor_names.contains(name));
-            let next = next.map(|(name, value)| (name.clone(), value.clone())).collect();
+            let next = item.iter().filter(|(name, _)| cursor_names.iter().any(|cursor| cursor == name));
+            let next = next.map(|(name, value)| (name, value.clone())).collect();
             items.push(item);
             return Page { items, next: Some(Cursor(next)) };
         }

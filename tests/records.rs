@@ -1,0 +1,215 @@
+//! Records that nobody writes: the decoder on arbitrary and on damaged text.
+//!
+//! Whatever a record holds, it makes no panic and takes none of its neighbours along; and the two ways of reading one,
+//! the quick and the general, read the same.
+
+use std::{fs, sync::LazyLock};
+
+use derive::{change::Change, derivation::Family, plan::plan};
+use engine::record::{Decoded, decode, decoded, head, records};
+use keys::layout::Layout;
+use proptest::{
+    collection::vec,
+    prelude::{Just, Strategy, any, prop_assert_eq},
+    prop_oneof, proptest,
+    sample::Index,
+};
+use serde_json::{Value, value::RawValue};
+
+/// Records of the shipped table's stream: those of the benchmark, and the captured ones as they are and compact.
+static RECORDS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let mut events = vec![benches::event(48)];
+    for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/events")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            let text = fs::read_to_string(path).unwrap();
+            events.push(serde_json::from_str::<Value>(&text).unwrap().to_string());
+            events.push(text);
+        }
+    }
+    events.iter().flat_map(|event| records(event).unwrap()).map(|record| record.get().to_owned()).collect()
+});
+
+static LAYOUT: LazyLock<Layout> = LazyLock::new(entities::table::layout);
+
+/// A record as the general reading has it, to which a line break leaves every text.
+fn generally(record: &str) -> Option<Change> {
+    let apart = record.replacen('{', "{\n", 1);
+    decode(&LAYOUT, serde_json::from_str::<&RawValue>(&apart).ok()?.get()).ok()
+}
+
+/// An event that holds a record between two good ones, each of which must decode as if it stood alone.
+#[track_caller]
+fn check(record: &str, before: Index, after: Index) {
+    let [before, after] = [before, after].map(|index| index.get(RECORDS.as_slice()).as_str());
+    let event = format!(r#"{{"Records":[{before},{record},{after}]}}"#);
+    let together = decoded(&LAYOUT, &event);
+    if serde_json::from_str::<&RawValue>(record).is_err() {
+        // The damage may reach beyond the record; all that is asked is an answer.
+        return;
+    }
+    let together = together.unwrap();
+    assert_eq!(together.iter().map(|record| record.text).collect::<Vec<_>>(), [before, record.trim(), after]);
+    for Decoded { text, change } in together {
+        assert_eq!(change.as_ref().ok(), generally(text).as_ref(), "{text}");
+        let raw = serde_json::from_str::<&RawValue>(text).unwrap();
+        assert_eq!(decode(&LAYOUT, raw.get()), change, "{text}");
+        let _head = head(raw.get());
+        if let Ok(change) = change {
+            planned(&change);
+        }
+    }
+}
+
+/// Plans a change: whatever its images hold, that is no panic either.
+fn planned(change: &Change) {
+    static TABLE: LazyLock<(derive::schema::Schema, derive::catalogue::Catalogue)> = LazyLock::new(|| {
+        let schema = catalogue::schema();
+        let catalogue = catalogue::catalogue(&schema).unwrap();
+        (schema, catalogue)
+    });
+    let (schema, catalogue) = &*TABLE;
+    let both = plan(schema, catalogue, &[Family::Additive, Family::LevelTriggered], change);
+    // A derivation that is not asked about an entity has nothing to say about it.
+    let sight = derive::change::Sight::of(schema, change);
+    let mut effects = Vec::new();
+    for (at, derivation) in catalogue.derivations().enumerate().filter(|_| sight.differs()) {
+        effects.extend(derivation.kind.plan(schema, &sight).into_iter().map(|effect| (at, effect)));
+        let [was, is] = [&sight.old, &sight.new].map(|i| derivation.kind.unreadable(schema, i.as_ref()?));
+        if was.is_some() || is.is_some() {
+            effects.push((at, derive::effect::Effect::List { unreadable: is }));
+        }
+    }
+    assert_eq!(both.effects, effects);
+}
+
+/// Any JSON, with the names and types of records among its texts.
+fn json() -> impl Strategy<Value = Value> {
+    let word = prop_oneof![
+        "[A-Za-z]{0,6}",
+        "(S|N|B|BOOL|NULL|M|L|SS|NS|BS)",
+        "(eventID|eventName|dynamodb|Keys|NewImage|OldImage|SequenceNumber|PK|SK|EntityType|MODIFY|User|USER#a|PROFILE)",
+        "(?s).{0,4}",
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        word.clone().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, move |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::from),
+            vec((word.clone(), inner), 0..4).prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+#[derive(Clone, Debug)]
+enum Damage {
+    Flip(u8),
+    Delete,
+    Repeat,
+    Replace(char),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    prop_oneof![
+        (0u8..7).prop_map(Damage::Flip),
+        Just(Damage::Delete),
+        Just(Damage::Repeat),
+        prop_oneof![any::<char>(), "[\\\\\"{}\\[\\]:,0-9a-z \n]".prop_map(|text| text.chars().next().unwrap())]
+            .prop_map(Damage::Replace),
+    ]
+}
+
+fn damaged(record: &str, at: Index, damage: &Damage) -> String {
+    let mut characters: Vec<char> = record.chars().collect();
+    let at = at.index(characters.len());
+    match damage {
+        Damage::Flip(bit) => {
+            let flipped = u32::from(characters[at]) ^ 1 << bit;
+            characters[at] = char::from_u32(flipped).unwrap_or('?');
+        }
+        Damage::Delete => drop(characters.remove(at)),
+        Damage::Repeat => characters.insert(at, characters[at]),
+        Damage::Replace(character) => characters[at] = *character,
+    }
+    characters.into_iter().collect()
+}
+
+/// Pointers to all nodes of a value but the root, outermost first.
+fn pointers(value: &Value) -> Vec<String> {
+    let mut all = vec![String::new()];
+    let mut at = 0;
+    while let Some(pointer) = all.get(at).cloned() {
+        let escaped = |name: &String| name.replace('~', "~0").replace('/', "~1");
+        match value.pointer(&pointer) {
+            Some(Value::Object(members)) => {
+                all.extend(members.keys().map(|name| format!("{pointer}/{}", escaped(name))));
+            }
+            Some(Value::Array(elements)) => all.extend((0..elements.len()).map(|n| format!("{pointer}/{n}"))),
+            _ => {}
+        }
+        at += 1;
+    }
+    all.split_off(1)
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_text_is_an_answer(text in ".*") {
+        if let Ok(read) = decoded(&LAYOUT, &text) {
+            prop_assert_eq!(read.len(), records(&text).unwrap().len());
+        }
+    }
+
+    #[test]
+    fn arbitrary_json_takes_no_neighbour_along(value in json(), before: Index, after: Index) {
+        check(&value.to_string(), before, after);
+    }
+
+    #[test]
+    fn a_record_with_a_damaged_character_takes_no_neighbour_along(
+        record: Index, damages in vec((any::<Index>(), damage()), 1..4), before: Index, after: Index
+    ) {
+        let record = damages.iter().fold(record.get(RECORDS.as_slice()).clone(), |record, (at, kind)| damaged(&record, *at, kind));
+        check(&record, before, after);
+    }
+
+    #[test]
+    fn a_record_with_another_node_takes_no_neighbour_along(
+        record: Index, at: Index, node in proptest::option::of(json()), before: Index, after: Index
+    ) {
+        let text: &String = record.get(RECORDS.as_slice());
+        let mut value: Value = serde_json::from_str(text).unwrap();
+        let pointer = at.get(&pointers(&value)).clone();
+        let (parent, name) = pointer.rsplit_once('/').unwrap();
+        match (node, value.pointer_mut(parent)) {
+            (Some(node), _) => *value.pointer_mut(&pointer).unwrap() = node,
+            (None, Some(Value::Object(members))) => drop(members.remove(name)),
+            (None, Some(Value::Array(elements))) => drop(elements.remove(name.parse().unwrap())),
+            (None, _) => {}
+        }
+        check(&value.to_string(), before, after);
+    }
+
+    #[test]
+    fn a_record_with_a_member_twice_takes_no_neighbour_along(
+        record: Index, member in "(eventID|eventName|dynamodb|awsRegion)", node in json(), before: Index, after: Index
+    ) {
+        let twice = record.get(RECORDS.as_slice()).replacen('{', &format!(r#"{{"{member}":{node},"#), 1);
+        check(&twice, before, after);
+    }
+}
+
+#[test]
+fn every_record_of_the_benchmark_is_a_change_of_its_own() {
+    let event = benches::event(48);
+    let read = decoded(&LAYOUT, &event).unwrap();
+    assert!(read.iter().all(|record| record.change.as_ref().ok() == generally(record.text).as_ref()));
+    let named: Vec<&str> = read.iter().filter_map(|record| Some(record.change.as_ref().ok()?.id.as_str())).collect();
+    let distinct: std::collections::BTreeSet<&str> = named.iter().copied().collect();
+    assert_eq!(distinct.len(), 48);
+}
