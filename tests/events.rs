@@ -139,13 +139,13 @@ fn records_without_keys_or_images_are_parked_and_the_good_one_is_applied() {
         &expect![[r#"
             3 records
             1 changes, 0 echoes, 0 ignored
-            5 writes on the ledger
+            7 writes on the ledger
             USER#ada / PROFILE#COUNT#following-count#00 for following-count
             USER#grace / FOLLOWER#ada for follower-mirror
-            USER#grace / PROFILE#COUNT#follower-count#03 for follower-count
-            parked 3dd31b2dc2c53903b3fcda80fd2a2257: the record has no keys
+            USER#grace / PROFILE#COUNT#follower-count#04 for follower-count
             parked 3dd31b2dc2c53903b3fcda80fd2a2257: the record has no keys
             parked d86018def7709ae9596eec6f7358d884: an image is missing; the stream's view type must be NEW_AND_OLD_IMAGES
+            parked 3dd31b2dc2c53903b3fcda80fd2a2257: the record has no keys
             parked d86018def7709ae9596eec6f7358d884: an image is missing; the stream's view type must be NEW_AND_OLD_IMAGES
         "#]],
     );
@@ -158,7 +158,7 @@ fn a_record_that_does_not_decode_is_parked_and_its_neighbours_are_applied() {
         &expect![[r#"
             3 records
             2 changes, 0 echoes, 0 ignored
-            4 writes on the ledger
+            5 writes on the ledger
             POST#p-7 / METADATA#COUNT#like-count#01 for like-count
             parked d2c530e61cf1e9fd7ce7725806121264: the record does not decode: a value is missing or not of the form of a stream record, at column 15
             parked d2c530e61cf1e9fd7ce7725806121264: the record does not decode: a value is missing or not of the form of a stream record, at column 15
@@ -193,7 +193,7 @@ fn a_windows_event_is_a_batch_like_any_other() {
             2 writes on the ledger
             USER#ada / FOLLOWER#grace for follower-mirror
             USER#ada / FOLLOWER#linus for follower-mirror
-            USER#ada / PROFILE#COUNT#follower-count#00 for follower-count
+            USER#ada / PROFILE#COUNT#follower-count#03 for follower-count
             USER#grace / PROFILE#COUNT#following-count#00 for following-count
             USER#linus / PROFILE#COUNT#following-count#00 for following-count
         "#]],

@@ -62,11 +62,14 @@ impl<S: Store> Engine<S> {
         admitted
     }
 
-    /// Cuts what must go in into chunks, in the order of the stream; what is parked stands alone.
+    /// Cuts what must go in into chunks. What is parked stands alone: in its place where the order matters, else behind
+    /// what is applied, which it would cut in two.
     pub(crate) fn cut(&self, mut entries: Vec<Entry>, ledger: &dyn Ledger) -> VecDeque<Chunk> {
-        if ledger.is_ordered() && self.takes(ProtocolStep::ContiguousChunks) {
+        if !ledger.is_ordered() {
+            entries.sort_by_key(|entry| entry.failed.is_some());
+        } else if self.takes(ProtocolStep::ContiguousChunks) {
             entries.sort_by_cached_key(|entry| padded(&entry.change.sequence_number));
-        } else if ledger.is_ordered() {
+        } else {
             entries.sort_by_cached_key(|entry| entry.change.amounts.first().map(|amount| amount.counter.clone()));
         }
         let mut waiting = VecDeque::new();
