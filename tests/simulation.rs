@@ -15,14 +15,20 @@
 
 #[path = "simulation/application.rs"]
 mod application;
+#[path = "simulation/attempts.rs"]
+mod attempts;
 #[path = "simulation/audit.rs"]
 mod audit;
 #[path = "simulation/bed.rs"]
 mod bed;
+#[path = "simulation/brake.rs"]
+mod brake;
 #[path = "simulation/caller.rs"]
 mod caller;
 #[path = "simulation/chance.rs"]
 mod chance;
+#[path = "simulation/checkpoint.rs"]
+mod checkpoint;
 #[path = "simulation/corruption.rs"]
 mod corruption;
 #[path = "simulation/event.rs"]
@@ -51,6 +57,8 @@ mod pace;
 mod panicking_look;
 #[path = "simulation/platform.rs"]
 mod platform;
+#[path = "simulation/refusals.rs"]
+mod refusals;
 #[path = "simulation/respond.rs"]
 mod respond;
 #[path = "simulation/scene.rs"]

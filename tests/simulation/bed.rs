@@ -2,22 +2,23 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex},
 };
 
 use derive::{
     catalogue::Catalogue,
     derivation::Family,
     guard::Guard,
+    refresh::sums,
     schema::Schema,
     write::{Action, Table, Write},
 };
 use engine::{
-    batch::{Engine, Handled},
+    batch::{Engine, HandleError, Handled},
+    brake::Limits,
     clock::Clock,
+    ledger::LedgerKind,
+    redrive::{Redriven, parked},
     verify::compare,
 };
 use keys::{fields::Fields, item::Item, key::Key};
@@ -28,40 +29,70 @@ use store::{
     memory::MemoryStore,
 };
 
-use super::{items::s, manual_clock::ManualClock, stream::record_of};
+use super::{
+    corruption::put_true,
+    executor::{Gone, Task},
+    items::s,
+    manual_clock::ManualClock,
+    stream::{STREAM_ARN, record_of},
+};
+
+/// When a test begins, in milliseconds since the epoch.
+const BEGIN_MS: u64 = 1_705_315_200_000;
+
+/// Time that an invocation has, in milliseconds.
+pub(crate) const INVOCATION_MS: u64 = 5_000;
+
+/// The shard of every record.
+pub(crate) const SHARD: &str = "shardId-00000001573689847184-a1b2c3d4";
 
 /// Bytes of a page: small, so that a search has several.
 const PAGE_BYTES: usize = 400;
 
-/// A store that stays away for a while: no call is done, and none is answered.
-#[derive(Clone, Debug)]
-pub(crate) struct Away(Arc<AtomicBool>);
+/// What goes wrong with a call.
+type Hook = Box<dyn FnMut(&Call<'_>) -> Option<(Side, Fault)> + Send>;
 
-impl Decider for Away {
-    fn fault(&self, _call: &Call<'_>) -> Option<(Side, Fault)> {
-        self.0.load(Ordering::Relaxed).then_some((Side::Before, Fault::Unanswered))
+/// What goes wrong with the calls of an invocation, and how they ended.
+#[derive(Clone, Default)]
+pub(crate) struct Faults {
+    hook: Arc<Mutex<Option<Hook>>>,
+    calls: Arc<Mutex<Vec<String>>>,
+    gone: Gone,
+}
+
+impl Decider for Faults {
+    fn fault(&self, call: &Call<'_>) -> Option<(Side, Fault)> {
+        let fault = self.hook.lock().unwrap().as_mut().and_then(|hook| hook(call));
+        if matches!(fault, Some((_, Fault::Killed) | (Side::Before, Fault::Late))) {
+            self.gone.set();
+        }
+        fault
     }
 
-    fn ended(&self, _call: &Call<'_>, _how: &str) {}
+    fn ended(&self, call: &Call<'_>, how: &str) {
+        self.calls.lock().unwrap().push(format!("{call} : {how}"));
+    }
 
     fn sends(&self, _guard: &Guard) -> bool {
         true
     }
 }
 
-/// The table, the engine, and the records so far.
+/// The table, how the function is configured, and the records so far.
 pub(crate) struct Bed {
     pub(crate) schema: Arc<Schema>,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) clock: ManualClock,
+    families: Vec<Family>,
+    ledger: LedgerKind,
+    limits: Limits,
     database: Arc<Database>,
-    away: Away,
-    engine: Engine<Faulty<Away>>,
+    faults: Faults,
     n_records: usize,
 }
 
 impl Bed {
-    /// An empty table of the shipped form, with an engine that runs everything.
+    /// An empty table of the shipped form, with a function that runs everything, and a ledger of receipts.
     pub(crate) fn new() -> Self {
         let schema = catalogue::schema();
         let catalogue = catalogue::catalogue(&schema).unwrap();
@@ -72,12 +103,44 @@ impl Bed {
     pub(crate) fn with(schema: Schema, catalogue: Catalogue) -> Self {
         let (schema, catalogue) = (Arc::new(schema), Arc::new(catalogue));
         let database = Arc::new(Database::new(schema.layout.clone(), PAGE_BYTES));
-        let away = Away(Arc::new(AtomicBool::new(false)));
-        let clock = ManualClock::at(1_705_315_200_000);
-        let families = vec![Family::Additive, Family::LevelTriggered];
-        let store = Faulty::new(&database, away.clone());
-        let engine = Engine::new(schema.clone(), catalogue.clone(), families, store, Arc::new(clock.clone()));
-        Self { schema, catalogue, clock, database, away, engine, n_records: 0 }
+        Self {
+            schema,
+            catalogue,
+            clock: ManualClock::at(BEGIN_MS),
+            families: vec![Family::Additive, Family::LevelTriggered],
+            ledger: LedgerKind::Receipts,
+            limits: Limits::default(),
+            database,
+            faults: Faults::default(),
+            n_records: 0,
+        }
+    }
+
+    /// The same with this kind of ledger.
+    pub(crate) fn under(self, ledger: LedgerKind) -> Self {
+        Self { ledger, ..self }
+    }
+
+    /// The same with a function that runs one family.
+    pub(crate) fn running(self, family: Family) -> Self {
+        Self { families: vec![family], ..self }
+    }
+
+    /// The same with these limits.
+    pub(crate) fn limited(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// An engine as an invocation has it.
+    pub(crate) fn engine(&self) -> Engine<Faulty<Faults>> {
+        self.engine_of(&Gone::default())
+    }
+
+    fn engine_of(&self, gone: &Gone) -> Engine<Faulty<Faults>> {
+        let store = Faulty::new(&self.database, Faults { gone: gone.clone(), ..self.faults.clone() });
+        let (schema, catalogue, clock) = (self.schema.clone(), self.catalogue.clone(), Arc::new(self.clock.clone()));
+        let engine = Engine::new(schema, catalogue, self.families.clone(), store, clock);
+        engine.with_ledger(self.ledger).with_limits(self.limits)
     }
 
     /// The tables as they are.
@@ -85,9 +148,24 @@ impl Bed {
         self.database.memory()
     }
 
-    /// From now on the store stays away, or is there again.
+    /// From now on the store stays away, so that no call is done, or is there again.
     pub(crate) fn stay_away(&self, is_away: bool) {
-        self.away.0.store(is_away, Ordering::Relaxed);
+        self.fails(move |_| is_away.then_some((Side::Before, Fault::Unanswered)));
+    }
+
+    /// From now on this goes wrong with calls, and nothing else.
+    pub(crate) fn fails(&self, hook: impl FnMut(&Call<'_>) -> Option<(Side, Fault)> + Send + 'static) {
+        *self.faults.hook.lock().unwrap() = Some(Box::new(hook));
+    }
+
+    /// The calls that ended since the last time, with how they did.
+    pub(crate) fn calls(&self) -> Vec<String> {
+        std::mem::take(&mut *self.faults.calls.lock().unwrap())
+    }
+
+    /// A call that is late lands, with how it ends.
+    pub(crate) fn land(&self) -> String {
+        self.database.land(0).unwrap().how
     }
 
     /// Puts an item of an entity, over whatever is there, and gives its key.
@@ -131,10 +209,35 @@ impl Bed {
         records
     }
 
+    /// The text of an event of these records; under the checkpoint in a tumbling window.
+    pub(crate) fn event(&self, records: &[Value]) -> String {
+        let records = json!({ "Records": records }).to_string();
+        match self.ledger {
+            LedgerKind::Receipts => records,
+            LedgerKind::Checkpoint => in_window(&records, r#"{"seen": 1.50, "by": null}"#, false),
+        }
+    }
+
+    /// When an invocation has to end that begins now.
+    pub(crate) fn deadline_ms(&self) -> u64 {
+        self.clock.now_ms() + INVOCATION_MS
+    }
+
+    /// An invocation that begins.
+    pub(crate) fn start(&self, event: &str) -> Task<Result<Handled, HandleError>> {
+        let gone = Gone::default();
+        let (engine, event, deadline_ms) = (self.engine_of(&gone), event.to_owned(), self.deadline_ms());
+        Task::new(&gone, async move { engine.handle(&event, deadline_ms).await })
+    }
+
+    /// Hands an event to the engine.
+    pub(crate) async fn try_handle(&self, event: &str) -> Result<Handled, HandleError> {
+        self.engine().handle(event, self.deadline_ms()).await
+    }
+
     /// Hands these records to the engine, as one batch.
     pub(crate) async fn handle(&self, records: &[Value]) -> Handled {
-        let event = json!({ "Records": records }).to_string();
-        self.engine.handle(&event, self.clock.now_ms() + 5_000).await.unwrap()
+        self.try_handle(&self.event(records)).await.unwrap()
     }
 
     /// Delivers what was written, and what follows from it, a batch at a time, until the stream is quiet.
@@ -163,9 +266,62 @@ impl Bed {
         verified.findings.iter().map(|f| format!("{}: {} / {}", f.derivation, f.pk, f.sk)).collect()
     }
 
-    /// Sort keys of what is parked, by family.
+    /// What a derivation counted, all targets together.
+    pub(crate) fn counted(&self, derivation: &str) -> i64 {
+        let items = self.memory().snapshot(Table::Main);
+        let sums = sums(&self.schema, items.values()).into_iter();
+        sums.filter(|((_, name), _)| name == derivation).map(|(_, sum)| sum).sum()
+    }
+
+    /// Puts memberships of these users in these groups, and gives their records.
+    pub(crate) async fn memberships(&mut self, pairs: impl IntoIterator<Item = (String, String)>) -> Vec<Value> {
+        for (user, group) in pairs {
+            self.put("Membership", &[("UserId", &user), ("GroupId", &group)], &[]).await;
+        }
+        self.records()
+    }
+
+    /// A user joins so many groups.
+    pub(crate) async fn joins(&mut self, n_groups: usize) -> Vec<Value> {
+        self.memberships((0..n_groups).map(|group| ("ann".to_owned(), format!("g{group}")))).await
+    }
+
+    /// The ledger's items under partition keys that begin so.
+    pub(crate) fn ledger(&self, prefix: &str) -> Vec<Item> {
+        let ledger = self.memory().snapshot(Table::Ledger).into_iter();
+        ledger.filter(|(key, _)| key.pk.starts_with(prefix)).map(|(_, item)| item).collect()
+    }
+
+    /// Redrives all that is parked.
+    pub(crate) async fn redrive_all(&self) {
+        for change in parked(self.memory()).await.unwrap() {
+            let redriven = self.engine().redrive(&change, self.deadline_ms()).await.unwrap();
+            assert!(matches!(redriven, Redriven::Applied(_)), "{redriven:?}");
+        }
+    }
+
+    /// Puts a record in the place of the corrupt ones that are parked.
+    pub(crate) fn put_true(&self, json: &str) {
+        for key in self.memory().snapshot(Table::Ledger).into_keys().filter(|key| key.pk.starts_with("PARKED")) {
+            put_true(self.memory(), &key, json);
+        }
+    }
+
+    /// Keys of what is parked, by family.
     pub(crate) fn parked(&self) -> Vec<String> {
         let ledger = self.memory().snapshot(Table::Ledger);
         ledger.keys().filter(|key| key.pk.starts_with("PARKED")).map(ToString::to_string).collect()
     }
+}
+
+/// An event with what a tumbling window adds to it.
+pub(crate) fn in_window(event: &str, state: &str, is_final: bool) -> String {
+    let event = event.strip_suffix('}').unwrap();
+    format!(
+        concat!(
+            r#"{},"window":{{"start":"2024-01-15T10:40:00Z","end":"2024-01-15T10:40:30Z"}},"state":{},"#,
+            r#""shardId":"{}","eventSourceARN":"{}","isFinalInvokeForWindow":{},"isWindowTerminatedEarly":false}}"#
+        ),
+        event, state, SHARD, STREAM_ARN, is_final
+    )
 }

@@ -11,6 +11,7 @@ use flate2::{Compression, write::GzEncoder};
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
+use store::memory::MemoryStore;
 
 use super::scene::Scene;
 
@@ -62,13 +63,13 @@ pub(crate) fn parked(scene: &Scene) -> Vec<Parked> {
 }
 
 /// Puts the true record in the place of the corrupt one, in its parked item.
-pub(crate) fn put_true(scene: &Scene, key: &Key, json: &str) {
+pub(crate) fn put_true(memory: &MemoryStore, key: &Key, json: &str) {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(json.as_bytes()).unwrap();
     let compressed = encoder.finish().unwrap();
-    let mut item = scene.database.memory().view(Table::Ledger, |items| items[key].clone());
+    let mut item = memory.view(Table::Ledger, |items| items[key].clone());
     // The true record of a small item fits one part, as the corrupt one did.
     assert_eq!(item.get("Parts"), Some(&AttributeValue::N("1".to_owned())));
     item.insert("Record".to_owned(), AttributeValue::B(compressed));
-    scene.database.memory().put_raw(Table::Ledger, item).unwrap();
+    memory.put_raw(Table::Ledger, item).unwrap();
 }

@@ -10,6 +10,9 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+/// Turns of a task that runs alone, after which it is taken for endless.
+const TURNS_MAX: usize = 100_000;
+
 /// A future that runs beside others.
 pub(crate) struct Task<T> {
     future: Pin<Box<dyn Future<Output = T>>>,
@@ -49,6 +52,23 @@ impl<T> Task<T> {
             Poll::Ready(value) => Turn::Ended(value),
             Poll::Pending => Turn::Runs,
         }
+    }
+
+    /// Lets it run for a turn, and says whether that was its last.
+    pub(crate) fn ends(&mut self) -> bool {
+        matches!(self.turn(), Turn::Ended(_))
+    }
+
+    /// Lets it run alone, to its end; `None` when its caller is gone before.
+    pub(crate) fn finish(&mut self) -> Option<T> {
+        for _ in 0..TURNS_MAX {
+            match self.turn() {
+                Turn::Runs => {}
+                Turn::Ended(value) => return Some(value),
+                Turn::Gone => return None,
+            }
+        }
+        panic!("after {TURNS_MAX} turns it still runs");
     }
 }
 

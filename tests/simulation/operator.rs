@@ -70,7 +70,7 @@ pub(crate) fn mend(scene: &Scene, stream: &mut Stream) {
     for parked in parked_items(scene) {
         if let Some(json) = mended.get(&parked.id) {
             scene.trace.note(|| format!("operator mends {}", parked.key));
-            put_true(scene, &parked.key, json);
+            put_true(scene.database.memory(), &parked.key, json);
         }
     }
 }
