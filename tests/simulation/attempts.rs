@@ -81,6 +81,7 @@ async fn a_change_whose_count_kills_is_parked_at_the_fifth_delivery_and_counts_w
     }
 }
 
+/// The first, which was found deadly, was once tried again as soon as the second had died, and so on for ever.
 #[tokio::test]
 async fn two_deadly_records_in_one_batch_are_both_parked() {
     let mut bed = Bed::new().running(Family::Additive);

@@ -7,8 +7,12 @@
 //! note goes when the invocation ends by itself. From the third attempt on, records go one by one, and each is noted
 //! before it begins. What is young, or asks for nothing, is never noted.
 //!
+//! A record that was found deadly stays so for its batch, or the next one of the batch to die would set it free again.
+//!
 //! *Example*: a batch dies twice. The third attempt goes record by record and dies with `e7` in progress; so does the
 //! fourth. The fifth finds two deaths on `e7`, parks it, and finishes the batch.
+
+use std::collections::BTreeSet;
 
 use derive::write::{Action, Table, Write};
 use keys::{
@@ -41,6 +45,7 @@ pub(crate) const DIED: &str = "two invocations died while it was in progress, of
 const ATTEMPTS: &str = "Attempts";
 const IN_PROGRESS: &str = "InProgress";
 const DEATHS: &str = "Deaths";
+const DEADLY: &str = "Deadly";
 
 /// An attempt at a batch.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +56,8 @@ pub(crate) struct Attempt {
     number: u64,
     /// The record that was in progress when the last attempt died, and with how many of them by now.
     suspect: Option<(String, u64)>,
+    /// The records that took two invocations with them.
+    deadly: BTreeSet<String>,
 }
 
 impl Attempt {
@@ -61,7 +68,7 @@ impl Attempt {
 
     /// Did this record take two invocations with it?
     pub(crate) fn is_deadly(&self, id: &str) -> bool {
-        self.suspect.as_ref().is_some_and(|(suspect, n_deaths)| suspect == id && *n_deaths >= DEATHS_MAX)
+        self.deadly.contains(id)
     }
 }
 
@@ -85,7 +92,9 @@ impl<S: Store> Engine<S> {
             }
         };
         let suspect = text(&note, IN_PROGRESS).map(|id| (id.to_owned(), number(&note, DEATHS) + 1));
-        let attempt = Attempt { note: Some(key), number: number(&note, ATTEMPTS) + 1, suspect };
+        let mut deadly = deadly(&note);
+        deadly.extend(suspect.iter().filter(|(_, n_deaths)| *n_deaths >= DEATHS_MAX).map(|(id, _)| id.clone()));
+        let attempt = Attempt { note: Some(key), number: number(&note, ATTEMPTS) + 1, suspect, deadly };
         // Who was in progress stays noted until another is.
         let (id, n_deaths) = attempt.suspect.clone().unzip();
         self.note(&attempt, id.as_deref(), n_deaths.unwrap_or(0), batch, account).await;
@@ -125,6 +134,10 @@ impl<S: Store> Engine<S> {
             item.insert(IN_PROGRESS.to_owned(), AttributeValue::S(id.to_owned()));
             item.insert(DEATHS.to_owned(), count(n_deaths));
         }
+        if !attempt.deadly.is_empty() {
+            let ids = attempt.deadly.iter().cloned().map(AttributeValue::S).collect();
+            item.insert(DEADLY.to_owned(), AttributeValue::L(ids));
+        }
         let write = Write { table: Table::Ledger, key, action: Action::Put(item), guard: None };
         self.write_note(&write, batch, account).await;
     }
@@ -137,6 +150,12 @@ impl<S: Store> Engine<S> {
             Err(error) => tracing::warn!(cause = %describe(&error), "the attempt cannot be noted"),
         }
     }
+}
+
+fn deadly(note: &Item) -> BTreeSet<String> {
+    let Some(AttributeValue::L(ids)) = note.get(DEADLY) else { return BTreeSet::new() };
+    let id = |id: &AttributeValue| if let AttributeValue::S(id) = id { Some(id.clone()) } else { None };
+    ids.iter().filter_map(id).collect()
 }
 
 fn number(note: &Item, name: &str) -> u64 {
