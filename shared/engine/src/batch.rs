@@ -17,7 +17,11 @@ use crate::{
     brake::Limits,
     clock::Clock,
     event::{Event, Lane},
-    ledger::{Ledger, LedgerKind, checkpoint::Checkpoint, receipts::Receipts},
+    ledger::{
+        Ledger, LedgerKind,
+        checkpoint::{Checkpoint, padded},
+        receipts::Receipts,
+    },
     own_image::OwnImages,
     planning::{Asked, Planning},
     protocol::ProtocolStep,
@@ -163,8 +167,8 @@ impl<S: Store> Engine<S> {
             None => Attempt::default(),
         };
         if attempt.is_singly() {
-            for planned in planned.chunks_mut(1) {
-                self.handle_one(planned, &attempt, &mut session, &images, &batch, &mut account).await;
+            for planning in one_by_one(&mut planned, session.ledger.as_ref()) {
+                self.handle_one(planning, &attempt, &mut session, &images, &batch, &mut account).await;
             }
         } else {
             let asked = self.sorted(&mut planned, &batch);
@@ -191,20 +195,22 @@ impl<S: Store> Engine<S> {
     /// Handles one record of a batch that died before.
     async fn handle_one(
         &self,
-        planned: &mut [Planning],
+        planning: &mut Planning,
         attempt: &Attempt,
         session: &mut Session<'_>,
         images: &OwnImages,
         batch: &Batch<'_>,
         account: &mut Account,
     ) {
-        let Some(planning) = planned.first_mut().filter(|planning| planning.asks()) else { return };
+        if !planning.asks() {
+            return;
+        }
         let id = planning.id().to_owned();
         if attempt.is_deadly(&id) {
             planning.planned = Err(DIED.to_owned());
         }
         self.begin(attempt, &id, batch, account).await;
-        let asked = self.sorted(planned, batch);
+        let asked = self.sorted(std::slice::from_mut(planning), batch);
         self.apply(asked, session, images, batch, account).await;
     }
 
@@ -249,4 +255,14 @@ impl<S: Store> Engine<S> {
             causes: BTreeSet::from([position]),
         }
     }
+}
+
+/// The records in the order in which they go one by one: as they came, or in the order of the stream where one that is
+/// passed is taken for in.
+fn one_by_one<'a>(planned: &'a mut [Planning], ledger: &dyn Ledger) -> Vec<&'a mut Planning> {
+    let mut ordered: Vec<&mut Planning> = planned.iter_mut().collect();
+    if ledger.is_ordered() {
+        ordered.sort_by_cached_key(|planning| padded(planning.sequence_number()));
+    }
+    ordered
 }

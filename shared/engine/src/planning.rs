@@ -60,7 +60,8 @@ impl Planning {
         }
     }
 
-    fn sequence_number(&self) -> &str {
+    /// Its sequence number; empty where that could not be read.
+    pub(crate) fn sequence_number(&self) -> &str {
         match (&self.change, &self.unread) {
             (Some(change), _) => &change.sequence_number,
             (None, Some((head, _))) => head.sequence_number.as_deref().unwrap_or_default(),
