@@ -1,10 +1,16 @@
 //! One source of choices: everything random in a run is a draw from it, and the draws are kept.
 //!
 //! A run of a seed draws numbers and records them. The same run is had again from the recorded list alone, and a
-//! changed list makes a similar run: that is what shrinking does (as in Hypothesis). Past the list's end every draw is
-//! 0, and 0 stands everywhere for the plainest thing: no fault, the next batch in order, nothing out of the way.
+//! changed list makes a similar run: that is what shrinking does (as in Hypothesis).
+//!
+//! The list is cut where a step of the scheduler begins, and a step draws from its own part alone. So a part that is
+//! taken out takes one step away, and the others go on to mean what they meant. Past a part's end every draw is 0, and
+//! 0 stands everywhere for the plainest thing: no fault, the next batch in order, nothing out of the way.
 
 use std::sync::{Arc, Mutex, MutexGuard};
+
+/// What was drawn, step by step of the scheduler; without the zeros at a step's end.
+pub(crate) type Choices = Vec<Vec<u32>>;
 
 /// The choices of one run; clones draw from the same.
 #[derive(Clone, Debug)]
@@ -12,33 +18,57 @@ pub(crate) struct Chance(Arc<Mutex<Draws>>);
 
 #[derive(Debug)]
 struct Draws {
-    choices: Vec<u32>,
-    n_drawn: usize,
-    /// State of the generator (`SplitMix64`); `None` when the choices are all there is.
-    random: Option<u64>,
+    source: Source,
+    /// What was drawn so far, the step that runs included.
+    drawn: Choices,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// State of the generator (`SplitMix64`).
+    Random(u64),
+    /// These are all there is.
+    Given(Choices),
 }
 
 impl Chance {
     /// The choices of a seed.
     pub(crate) fn of_seed(seed: u64) -> Self {
-        Self(Arc::new(Mutex::new(Draws { choices: Vec::new(), n_drawn: 0, random: Some(seed) })))
+        Self::of(Source::Random(seed))
     }
 
     /// These choices, and zeros after them.
-    pub(crate) fn of_choices(choices: Vec<u32>) -> Self {
-        Self(Arc::new(Mutex::new(Draws { choices, n_drawn: 0, random: None })))
+    pub(crate) fn of_choices(choices: Choices) -> Self {
+        Self::of(Source::Given(choices))
     }
 
-    /// What was drawn so far.
-    pub(crate) fn choices(&self) -> Vec<u32> {
+    fn of(source: Source) -> Self {
+        Self(Arc::new(Mutex::new(Draws { source, drawn: vec![Vec::new()] })))
+    }
+
+    /// A step of the scheduler begins.
+    pub(crate) fn step(&self) {
+        self.draws().drawn.push(Vec::new());
+    }
+
+    /// What was drawn so far, as far as it was given.
+    pub(crate) fn choices(&self) -> Choices {
         let draws = self.draws();
-        draws.choices[..draws.n_drawn.min(draws.choices.len())].to_vec()
+        let n_steps = match &draws.source {
+            Source::Random(_) => draws.drawn.len(),
+            Source::Given(choices) => choices.len().min(draws.drawn.len()),
+        };
+        let trimmed = |step: &Vec<u32>| {
+            let len = step.iter().rposition(|choice| *choice != 0).map_or(0, |last| last + 1);
+            step[..len].to_vec()
+        };
+        draws.drawn[..n_steps].iter().map(trimmed).collect()
     }
 
     /// Is a list of choices at its end?
     pub(crate) fn is_exhausted(&self) -> bool {
         let draws = self.draws();
-        draws.random.is_none() && draws.n_drawn >= draws.choices.len()
+        matches!(&draws.source, Source::Given(choices) if draws.drawn.len() > choices.len())
     }
 
     /// A number below `n`; 0, without a draw, where there is no choice.
@@ -47,16 +77,17 @@ impl Chance {
             return 0;
         }
         let mut draws = self.draws();
-        let at = draws.n_drawn;
-        draws.n_drawn += 1;
-        match &mut draws.random {
-            Some(state) => {
-                let drawn = next(state) % u64::try_from(n).unwrap();
-                draws.choices.push(u32::try_from(drawn).unwrap());
-                usize::try_from(drawn).unwrap()
+        let Draws { source, drawn } = &mut *draws;
+        let at = drawn.len() - 1;
+        let choice = match source {
+            Source::Random(state) => usize::try_from(next(state) % u64::try_from(n).unwrap()).unwrap(),
+            Source::Given(choices) => {
+                let given = choices.get(at).and_then(|step| step.get(drawn[at].len()));
+                given.map_or(0, |choice| usize::try_from(*choice).unwrap().min(n - 1))
             }
-            None => draws.choices.get(at).map_or(0, |choice| usize::try_from(*choice).unwrap().min(n - 1)),
-        }
+        };
+        drawn[at].push(u32::try_from(choice).unwrap());
+        choice
     }
 
     /// A number between these two, the second included.
@@ -106,12 +137,22 @@ pub(crate) fn mixed(number: u64) -> u64 {
 
 #[test]
 fn a_run_is_had_again_from_its_choices() {
-    let draw = |chance: &Chance| (0..20).map(|at| chance.below(at * 3)).collect::<Vec<_>>();
+    let draw = |chance: &Chance| {
+        let mut step = |n_draws: usize| {
+            chance.step();
+            (0..n_draws).map(|at| chance.below(at * 3)).collect::<Vec<_>>()
+        };
+        [step(20), step(0), step(7)]
+    };
     let first = Chance::of_seed(7);
     let drawn = draw(&first);
     assert!(!first.is_exhausted());
     let again = Chance::of_choices(first.choices());
-    assert_eq!(draw(&again), drawn);
-    assert!(again.is_exhausted());
-    assert_eq!(again.below(9), 0);
+    assert_eq!((draw(&again), again.choices()), (drawn.clone(), first.choices()));
+    again.step();
+    assert_eq!((again.is_exhausted(), again.below(9)), (true, 0));
+
+    let mut without = first.choices();
+    without.remove(1);
+    assert_eq!(draw(&Chance::of_choices(without))[1], drawn[2][..0], "the second step takes what the third had");
 }

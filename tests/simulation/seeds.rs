@@ -16,7 +16,13 @@ use derive::{catalogue::Catalogue, schema::Schema};
 use engine::ledger::LedgerKind;
 
 use super::{
-    chance::Chance, failure::Failure, mutant::Mutant, scene::Scene, shrink::shrunk, tally::Tally, world::World,
+    chance::{Chance, Choices},
+    failure::Failure,
+    mutant::Mutant,
+    scene::Scene,
+    shrink::shrunk,
+    tally::Tally,
+    world::World,
 };
 
 /// Seeds of a test where nothing else is asked for.
@@ -45,7 +51,7 @@ pub(crate) struct Config {
 pub(crate) struct Ran {
     pub(crate) failure: Option<Failure>,
     pub(crate) trace: Vec<String>,
-    choices: Vec<u32>,
+    choices: Choices,
     tally: Tally,
 }
 
@@ -143,13 +149,13 @@ fn tell(config: Config, seed: u64, failure: &Failure) {
 /// The smallest run that was found to fail as this seed does, with its trace; and how it was found.
 pub(crate) fn smallest(config: Config, seed: u64, failure: &Failure) -> (Ran, String) {
     let whole = run(config, &Chance::of_seed(seed), false);
-    let mut fails = |choices: Vec<u32>| {
+    let mut fails = |choices: Choices| {
         let ran = run(config, &Chance::of_choices(choices), false);
         ran.failure.filter(|smaller| smaller.category == failure.category).map(|_| ran.choices)
     };
-    let n_choices = whole.choices.len();
+    let n_steps = whole.choices.len();
     let (choices, n_runs) = shrunk(whole.choices, &mut fails);
-    let how = format!("{n_choices} choices made {} in {n_runs} runs", choices.len());
+    let how = format!("{n_steps} steps made {} in {n_runs} runs", choices.len());
     (run(config, &Chance::of_choices(choices), true), how)
 }
 

@@ -1,36 +1,39 @@
-//! Making a failing run smaller: fewer choices, and plainer ones, that fail in the same way.
+//! Making a failing run smaller: fewer steps, and plainer ones, that fail in the same way.
+
+use super::chance::Choices;
 
 /// Runs that may be spent on it.
 const RUNS_MAX: usize = 1_500;
 
-/// The smallest list that was found, and in how many runs. `fails` gives the choices that a run really drew, when it
-/// fails in the same way.
-pub(crate) fn shrunk(choices: Vec<u32>, fails: &mut impl FnMut(Vec<u32>) -> Option<Vec<u32>>) -> (Vec<u32>, usize) {
-    let mut best = Best { choices, n_runs: 0 };
+/// The smallest choices that were found, and in how many runs. `fails` gives the choices that a run really drew, when
+/// it fails in the same way.
+pub(crate) fn shrunk(choices: Choices, fails: &mut impl FnMut(Choices) -> Option<Choices>) -> (Choices, usize) {
+    let mut best = Best { choices, fails, n_runs: 0 };
     loop {
         let before = best.choices.clone();
-        best.shorten(fails);
-        best.blocks(fails, Vec::clear);
-        best.blocks(fails, |block| block.iter_mut().for_each(|choice| *choice = 0));
-        best.blocks(fails, |block| block.iter_mut().for_each(|choice| *choice /= 2));
+        best.shorten();
+        best.blocks(|_| Vec::new());
+        best.blocks(|steps| vec![Vec::new(); steps.len()]);
+        best.lower();
         if best.choices == before || best.n_runs >= RUNS_MAX {
             return (best.choices, best.n_runs);
         }
     }
 }
 
-struct Best {
-    choices: Vec<u32>,
+struct Best<'a, F> {
+    choices: Choices,
+    fails: &'a mut F,
     n_runs: usize,
 }
 
-impl Best {
+impl<F: FnMut(Choices) -> Option<Choices>> Best<'_, F> {
     /// Cuts the end off, as far as half and half again.
-    fn shorten(&mut self, fails: &mut impl FnMut(Vec<u32>) -> Option<Vec<u32>>) {
+    fn shorten(&mut self) {
         let (mut low, mut high) = (0, self.choices.len());
         while low < high && self.n_runs < RUNS_MAX {
-            let middle = usize::midpoint(low, high);
-            if self.takes(self.choices[..middle.min(self.choices.len())].to_vec(), fails) {
+            let middle = usize::midpoint(low, high).min(self.choices.len());
+            if self.takes(self.choices[..middle].to_vec()) {
                 high = middle.min(self.choices.len());
             } else {
                 low = middle + 1;
@@ -38,29 +41,50 @@ impl Best {
         }
     }
 
-    /// Changes blocks of the list, large ones first.
-    fn blocks(&mut self, fails: &mut impl FnMut(Vec<u32>) -> Option<Vec<u32>>, change: impl Fn(&mut Vec<u32>)) {
+    /// Changes blocks of steps, large ones first; from the end, since what is there hangs on what is before.
+    fn blocks(&mut self, change: impl Fn(&[Vec<u32>]) -> Choices) {
         let mut size = self.choices.len().next_power_of_two() / 2;
         while size > 0 {
-            let mut start = 0;
-            while start < self.choices.len() && self.n_runs < RUNS_MAX {
-                let end = (start + size).min(self.choices.len());
-                let mut block = self.choices[start..end].to_vec();
-                change(&mut block);
-                let changed = block.len() < end - start || block[..] != self.choices[start..end];
-                let candidate = [&self.choices[..start], &block, &self.choices[end..]].concat();
-                if !changed || !self.takes(candidate, fails) || end - start == block.len() {
-                    start += size;
+            let mut end = self.choices.len();
+            while end > 0 && self.n_runs < RUNS_MAX {
+                let start = end.saturating_sub(size);
+                let changed = change(&self.choices[start..end]);
+                if changed != self.choices[start..end] {
+                    self.takes([&self.choices[..start], &changed, &self.choices[end..]].concat());
                 }
+                end = start.min(self.choices.len());
             }
             size /= 2;
         }
     }
 
-    fn takes(&mut self, candidate: Vec<u32>, fails: &mut impl FnMut(Vec<u32>) -> Option<Vec<u32>>) -> bool {
+    /// Lowers single numbers: to 0, to a half, by one.
+    fn lower(&mut self) {
+        for step in (0..self.choices.len()).rev() {
+            let mut at = 0;
+            while self.choices.get(step).is_some_and(|step| at < step.len()) && self.n_runs < RUNS_MAX {
+                let is_lower =
+                    [|_| 0, |choice| choice / 2, |choice: u32| choice - 1].iter().any(|lower: &fn(u32) -> u32| {
+                        let mut choices = self.choices.clone();
+                        let choice = &mut choices[step][at];
+                        *choice != 0 && {
+                            *choice = lower(*choice);
+                            self.takes(choices)
+                        }
+                    });
+                let is_zero = self.choices.get(step).and_then(|step| step.get(at)).is_none_or(|choice| *choice == 0);
+                at += usize::from(!is_lower || is_zero);
+            }
+        }
+    }
+
+    fn takes(&mut self, candidate: Choices) -> bool {
+        if self.n_runs >= RUNS_MAX {
+            return false;
+        }
         self.n_runs += 1;
-        match fails(candidate) {
-            Some(choices) if (choices.len(), &choices) < (self.choices.len(), &self.choices) => {
+        match (self.fails)(candidate) {
+            Some(choices) if size(&choices) < size(&self.choices) => {
                 self.choices = choices;
                 true
             }
@@ -69,12 +93,19 @@ impl Best {
     }
 }
 
+/// What is smaller: fewer steps, then fewer numbers, then lower ones.
+fn size(choices: &Choices) -> (usize, usize, &Choices) {
+    (choices.len(), choices.iter().map(Vec::len).sum(), choices)
+}
+
 #[test]
 fn a_list_is_made_as_small_as_its_failure_allows() {
-    // Fails where two of the numbers are above 10.
-    let mut fails = |choices: Vec<u32>| (choices.iter().filter(|choice| **choice > 10).count() >= 2).then_some(choices);
-    let choices: Vec<u32> = (0..200).map(|at| at % 40).collect();
+    // Fails where two of the numbers are above 10, each of another step, and draws no more of a step than the first.
+    let mut fails = |mut choices: Choices| {
+        choices.iter_mut().for_each(|step| step.truncate(1));
+        (choices.iter().flatten().filter(|choice| **choice > 10).count() >= 2).then_some(choices)
+    };
+    let choices: Choices = (0..200).map(|at| vec![at % 40, at % 7]).collect();
     let (smallest, _) = shrunk(choices, &mut fails);
-    assert_eq!(smallest.len(), 2);
-    assert!(smallest.iter().all(|choice| (11..22).contains(choice)), "{smallest:?}");
+    assert_eq!(smallest, [[11], [11]]);
 }

@@ -52,7 +52,7 @@ impl World {
     /// Everybody, before anything happens.
     pub(crate) fn new(scene: &Arc<Scene>, ledger: LedgerKind) -> Self {
         let pace = Pace::new(&scene.chance);
-        let is_combined = ledger == LedgerKind::Receipts && scene.chance.below(3) == 1;
+        let is_combined = scene.chance.below(3) == 1;
         let mappings = if is_combined {
             vec![Mapping::new(scene, "combined", &BOTH, ledger)]
         } else {
@@ -82,6 +82,7 @@ impl World {
         }
         audit(&self.scene, &self.stream, &self.application)?;
         self.scene.heal();
+        self.scene.chance.step();
         if self.scene.chance.percent(50) {
             self.age();
         }
@@ -134,6 +135,7 @@ impl World {
         loop {
             self.scene.clock.advance(1);
             self.scene.count("steps");
+            self.scene.chance.step();
             let step = self.pace.step(&self.scene.chance);
             if !self.happens(step)? && !self.goes_on()? {
                 return Ok(());

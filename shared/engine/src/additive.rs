@@ -106,7 +106,9 @@ impl<S: Store> Engine<S> {
                 continue;
             }
             // What another invocation has passed meanwhile must not be passed again.
-            next.changes.retain(|change| !session.ledger.has(change));
+            if self.takes(ProtocolStep::DropBeforeSend) {
+                next.changes.retain(|change| !session.ledger.has(change));
+            }
             if next.changes.is_empty() {
                 continue;
             }

@@ -58,6 +58,8 @@ steps! {
     NobodyOvertakes: "changes are passed that are still waiting",
     /// After the checkpoint's guard failed, it is read again, and what it has passed is dropped.
     ReadAgain: "changes are taken for applied, or sent for ever, when another invocation moved the checkpoint",
+    /// What another invocation has passed meanwhile is dropped before each chunk is sent.
+    DropBeforeSend: "a chunk that waited while the checkpoint was read again goes in a second time, behind it",
     /// A change older than the horizon is never applied.
     Horizon: "a record that is replayed after its receipt has expired counts again",
     /// A parked change takes its receipt, or is passed, with it.
