@@ -138,7 +138,7 @@ pub(crate) fn mixed(number: u64) -> u64 {
 #[test]
 fn a_run_is_had_again_from_its_choices() {
     let draw = |chance: &Chance| {
-        let mut step = |n_draws: usize| {
+        let step = |n_draws: usize| {
             chance.step();
             (0..n_draws).map(|at| chance.below(at * 3)).collect::<Vec<_>>()
         };

@@ -102,7 +102,9 @@ fn size(choices: &Choices) -> (usize, usize, &Choices) {
 fn a_list_is_made_as_small_as_its_failure_allows() {
     // Fails where two of the numbers are above 10, each of another step, and draws no more of a step than the first.
     let mut fails = |mut choices: Choices| {
-        choices.iter_mut().for_each(|step| step.truncate(1));
+        for step in &mut choices {
+            step.truncate(1);
+        }
         (choices.iter().flatten().filter(|choice| **choice > 10).count() >= 2).then_some(choices)
     };
     let choices: Choices = (0..200).map(|at| vec![at % 40, at % 7]).collect();
