@@ -17,11 +17,20 @@ use super::{application::Application, corruption::parked, failure::Failure, scen
 /// How the cause begins of a record that is parked since two invocations died at it.
 const DIED: &str = "two invocations died";
 
+/// Deaths that such a record must have seen. Invocations that die at something else count too, since it may have been
+/// in progress in them.
+const DEATHS_MIN: usize = 2;
+
 /// How far the units of an account may be off, which are parts of a sum.
 const UNITS_OFF_MAX: Units = 1e-6;
 
 /// Looks at everything at the end.
-pub(crate) fn audit(scene: &Scene, stream: &Stream, application: &Application) -> Result<(), Failure> {
+pub(crate) fn audit(
+    scene: &Scene,
+    stream: &Stream,
+    application: &Application,
+    n_deaths: &BTreeMap<String, usize>,
+) -> Result<(), Failure> {
     let memory = scene.database.memory();
     memory.view(Table::Main, |items| {
         let verified = compare(&scene.schema, &scene.catalogue, items);
@@ -32,18 +41,26 @@ pub(crate) fn audit(scene: &Scene, stream: &Stream, application: &Application) -
         has_no_torso(scene, items, application)?;
         views_are_exact(scene, stream, items)
     })?;
-    parked_are(scene, &BTreeSet::new(), &[])
+    parked_are(scene, &BTreeSet::new(), &[], n_deaths)
 }
 
-/// Parked are the records of these ids, on behalf of each of these families, and no others.
-pub(crate) fn parked_are(scene: &Scene, ids: &BTreeSet<String>, families: &[Family]) -> Result<(), Failure> {
+/// Parked are the records of these ids, on behalf of each of these families; beside them those at which invocations
+/// died, and no others.
+pub(crate) fn parked_are(
+    scene: &Scene,
+    ids: &BTreeSet<String>,
+    families: &[Family],
+    n_deaths: &BTreeMap<String, usize>,
+) -> Result<(), Failure> {
     let mut wanted = BTreeSet::new();
     for family in families {
         wanted.extend(ids.iter().map(|id| (format!("PARKED#{family}"), id.clone())));
     }
-    // Two invocations may happen to die at one record: it is parked then, and redriven with the others.
     let mut parked = parked(scene);
-    parked.retain(|parked| !parked.cause.starts_with(DIED) || ids.contains(&parked.id));
+    let n_parked = parked.len();
+    let may_have_died = |id: &String| n_deaths.get(id).is_some_and(|n_deaths| *n_deaths >= DEATHS_MIN);
+    parked.retain(|parked| !(parked.cause.starts_with(DIED) && may_have_died(&parked.id)) || ids.contains(&parked.id));
+    scene.count_all("died at", n_parked - parked.len());
     let parked: BTreeSet<(String, String)> = parked.into_iter().map(|parked| (parked.key.pk, parked.id)).collect();
     if parked == wanted {
         return Ok(());

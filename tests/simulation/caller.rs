@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use derive::guard::Guard;
+use engine::clock::Clock as _;
 use store::faulty::{Call, Decider, Fault, Side};
 
 use super::{executor::Gone, scene::Scene};
@@ -27,12 +28,22 @@ pub(crate) struct Caller {
     scene: Arc<Scene>,
     name: Arc<str>,
     gone: Gone,
+    /// When its time is over.
+    deadline_ms: u64,
 }
 
 impl Caller {
-    /// A caller of this name.
-    pub(crate) fn new(scene: &Arc<Scene>, name: &Arc<str>, gone: &Gone) -> Self {
-        Self { scene: Arc::clone(scene), name: Arc::clone(name), gone: gone.clone() }
+    /// A caller of this name, who has time until then.
+    pub(crate) fn new(scene: &Arc<Scene>, name: &Arc<str>, gone: &Gone, deadline_ms: u64) -> Self {
+        Self { scene: Arc::clone(scene), name: Arc::clone(name), gone: gone.clone(), deadline_ms }
+    }
+
+    /// A call that never ends takes all the time that there is.
+    fn dies(&self, call: &Call<'_>) {
+        self.scene.count("deadly");
+        self.scene.trace.note(|| format!("{} {call} : deadly; it is gone", self.name));
+        self.scene.clock.advance(self.deadline_ms.saturating_sub(self.scene.clock.now_ms()));
+        self.gone.set();
     }
 
     fn drawn(&self, call: &Call<'_>) -> Option<(Side, Kind)> {
@@ -54,6 +65,10 @@ impl Caller {
 
 impl Decider for Caller {
     fn fault(&self, call: &Call<'_>) -> Option<(Side, Fault)> {
+        if self.scene.is_deadly(call) {
+            self.dies(call);
+            return Some((Side::Before, Fault::Killed));
+        }
         let (side, kind) = self.drawn(call)?;
         let (name, fault) = match kind {
             Kind::Unanswered => ("unanswered", Fault::Unanswered),

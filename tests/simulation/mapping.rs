@@ -20,6 +20,9 @@ use super::{
 /// Most records of a batch.
 const RECORDS_MAX: usize = 30;
 
+/// Most old records that stray into a batch.
+const STRAYS_MAX: usize = 6;
+
 /// Most lanes of a shard.
 const LANES_MAX: usize = 3;
 
@@ -70,7 +73,7 @@ impl Mapping {
             LedgerKind::Receipts => scene.chance.between(1, LANES_MAX),
             LedgerKind::Checkpoint => 1,
         };
-        let n_records_max = scene.chance.between(1, RECORDS_MAX);
+        let n_records_max = if scene.is_braked { RECORDS_MAX } else { scene.chance.between(1, RECORDS_MAX) };
         Self {
             name,
             families: families.to_vec(),
@@ -134,10 +137,12 @@ impl Mapping {
             let doubled = (records[at].0, None);
             records.insert(chance.between(at + 1, records.len()), doubled);
         }
-        if lane.n_done > 0 && chance.percent(8) {
+        if lane.n_done > 0 && chance.percent(15) {
             self.scene.count("stray");
-            let stray = lane.records[chance.below(lane.n_done)];
-            records.insert(chance.between(0, records.len()), (stray, None));
+            for _ in 0..chance.between(1, STRAYS_MAX) {
+                let stray = lane.records[chance.below(lane.n_done)];
+                records.insert(chance.between(0, records.len()), (stray, None));
+            }
         }
         Some(Batch { shard, lane: number, records })
     }

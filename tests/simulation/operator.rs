@@ -44,7 +44,10 @@ pub(crate) fn captured(scene: &Arc<Scene>, stream: &Stream, ledger: LedgerKind) 
         format!("operator replays {}", names.join(" "))
     });
     let event = event(scene, stream, records[start..end].iter().copied(), None);
-    Some((event, Origin { lane, was_given_up: false }))
+    // What was given up may be in or not: a checkpoint does not tell, and applies nothing of it.
+    let was_given_up = scene.chance.percent(30);
+    scene.count_all("given up", usize::from(was_given_up));
+    Some((event, Origin { lane, was_given_up }))
 }
 
 /// Redrives all that is parked.
@@ -64,8 +67,9 @@ pub(crate) async fn redrive<S: Store>(
     Ok(())
 }
 
-/// The decoder is mended: in the place of what is parked and corrupt stands what it should have been.
+/// No item is deadly any more, and the decoder is mended: in the place of what is parked and corrupt stands what it should have been.
 pub(crate) fn mend(scene: &Scene, stream: &mut Stream) {
+    scene.mend();
     let mended = stream.mend();
     for parked in parked_items(scene) {
         if let Some(json) = mended.get(&parked.id) {

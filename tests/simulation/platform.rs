@@ -44,6 +44,7 @@ struct New {
     name: Arc<str>,
     gone: Gone,
     store: Arc<Faulty<Caller>>,
+    deadline_ms: u64,
 }
 
 /// What an invocation was given.
@@ -114,7 +115,7 @@ impl World {
         let Some((event, origin)) = operator::captured(&self.scene, &self.stream, ledger) else { return false };
         let caller = self.caller("operator");
         let engine = engine(&self.scene, &BOTH, ledger, Arc::clone(&caller.store));
-        let deadline_ms = pace::deadline_ms(&self.scene);
+        let deadline_ms = caller.deadline_ms;
         self.start(caller, None, async move {
             let handled = engine.replay(&event, &origin, deadline_ms).await.map_err(|error| error.to_string())?;
             Ok(Some((response(&handled), handled)))
@@ -129,7 +130,7 @@ impl World {
         }
         let caller = self.caller("operator");
         let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
-        let deadline_ms = pace::deadline_ms(&self.scene);
+        let deadline_ms = caller.deadline_ms;
         let redrive = operator::redrive(Arc::clone(&self.scene), engine, Arc::clone(&caller.store), deadline_ms);
         self.start(caller, None, async move { redrive.await.map(|()| None) });
         true
@@ -151,7 +152,7 @@ impl World {
         let delivery = Some(Delivery { mapping, batch, window, is_awaited });
         let caller = self.caller(name);
         let engine = engine(&self.scene, &families, ledger, Arc::clone(&caller.store));
-        let deadline_ms = pace::deadline_ms(&self.scene);
+        let deadline_ms = caller.deadline_ms;
         self.start(caller, delivery, async move { respond(&engine, &event, deadline_ms).await.map(Some) });
     }
 
@@ -160,13 +161,15 @@ impl World {
         self.n_tasks += 1;
         let name: Arc<str> = format!("{name} #{}", self.n_tasks).into();
         let gone = Gone::default();
-        let store = Arc::new(Faulty::new(&self.scene.database, Caller::new(&self.scene, &name, &gone)));
-        New { name, gone, store }
+        let deadline_ms = pace::deadline_ms(&self.scene);
+        let caller = Caller::new(&self.scene, &name, &gone, deadline_ms);
+        let store = Arc::new(Faulty::new(&self.scene.database, caller));
+        New { name, gone, store, deadline_ms }
     }
 
     fn start(
         &mut self,
-        New { name, gone, store }: New,
+        New { name, gone, store, .. }: New,
         delivery: Option<Delivery>,
         future: impl Future<Output = Answer> + 'static,
     ) {
@@ -226,6 +229,15 @@ impl World {
             Some(Err(error)) => format!("{name} fails: {error}"),
             Some(Ok(None)) | None => format!("{name} is no more"),
         });
+        if matches!(answer, Some(Err(error)) if error.contains("cannot be read")) {
+            self.scene.count("braked");
+        }
+        if answer.is_none() || !delivery.is_awaited {
+            // It died, or others may take it for dead.
+            for (at, _) in &delivery.batch.records {
+                *self.n_deaths.entry(self.stream.records[*at].id.clone()).or_default() += 1;
+            }
+        }
         if !delivery.is_awaited {
             return;
         }

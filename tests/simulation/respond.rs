@@ -5,7 +5,6 @@ use std::sync::Arc;
 use derive::derivation::Family;
 use engine::{
     batch::{Engine, Handled},
-    brake::Limits,
     ledger::LedgerKind,
 };
 use runtime::handler::response;
@@ -14,15 +13,12 @@ use store::Store;
 
 use super::scene::Scene;
 
-/// The brake is off: much of what this application writes cannot be read.
-const UNBRAKED: Limits = Limits { unreadable_percent_max: 100, unreadable_hold_ms: 0 };
-
 /// An engine as a function makes it when it starts.
 pub(crate) fn engine<S: Store>(scene: &Scene, families: &[Family], ledger: LedgerKind, store: S) -> Engine<S> {
     let (schema, catalogue) = (Arc::clone(&scene.schema), Arc::clone(&scene.catalogue));
     let engine = Engine::new(schema, catalogue, families.to_vec(), store, Arc::new(scene.clock.clone()));
     let left_out = scene.mutant.and_then(super::mutant::Mutant::step);
-    engine.with_ledger(ledger).with_limits(UNBRAKED).without(left_out)
+    engine.with_ledger(ledger).with_limits(scene.limits()).without(left_out)
 }
 
 /// What the handler answers, with the engine's own account; an error is a function error.

@@ -5,11 +5,19 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use derive::{catalogue::Catalogue, schema::Schema};
-use engine::protocol::ProtocolStep;
-use store::faulty::{Database, Lagging, Side};
+use derive::{catalogue::Catalogue, schema::Schema, write::Table};
+use engine::{brake::Limits, protocol::ProtocolStep};
+use keys::{counter::CounterKey, key::Key};
+use store::faulty::{Call, Database, Lagging, Side};
 
-use super::{chance::Chance, manual_clock::ManualClock, mutant::Mutant, tally::Tally, trace::Trace};
+use super::{
+    chance::Chance,
+    items::{USERS, is_mirror, new_item},
+    manual_clock::ManualClock,
+    mutant::Mutant,
+    tally::Tally,
+    trace::Trace,
+};
 
 /// When a run begins, in milliseconds since the epoch.
 const BEGIN_MS: u64 = 1_705_315_200_000;
@@ -20,6 +28,13 @@ const PAGE_BYTES: usize = 400;
 /// May an index lag? Off: the fan-out does not look a second time after a lagging index; its jobs will, and close that
 /// hole. Until then an item that an index does not hold yet is missed.
 const INDEXES_LAG: bool = false;
+
+/// Of a hundred runs, in how many the functions brake, and in how many an item is deadly.
+const BRAKED_PERCENT: usize = 15;
+const DEADLY_PERCENT: usize = 10;
+
+/// The brake is off.
+const UNBRAKED: Limits = Limits { unreadable_percent_max: 100, unreadable_hold_ms: 0 };
 
 /// The shared part of a run.
 #[derive(Debug)]
@@ -33,6 +48,10 @@ pub(crate) struct Scene {
     pub(crate) mutant: Option<Mutant>,
     /// Of a thousand calls, how many go wrong.
     pub(crate) per_mille: usize,
+    /// Do the functions brake, while anything may go wrong? Much of what this application writes cannot be read.
+    pub(crate) is_braked: bool,
+    /// Who touches this item dies, until the operator mends it.
+    deadly: Mutex<Option<Key>>,
     is_healed: AtomicBool,
     tally: Mutex<Tally>,
 }
@@ -52,6 +71,8 @@ impl Scene {
             (false, false) => Database::new(layout, PAGE_BYTES),
         };
         let per_mille = [0, 20, 60, 150][chance.below(4)];
+        let is_braked = chance.percent(BRAKED_PERCENT);
+        let deadly = chance.percent(DEADLY_PERCENT).then(|| deadly_item(&chance, schema));
         Arc::new(Self {
             schema: Arc::clone(schema),
             catalogue: Arc::clone(catalogue),
@@ -61,6 +82,8 @@ impl Scene {
             trace: Trace::new(is_traced),
             mutant,
             per_mille,
+            is_braked,
+            deadly: Mutex::new(deadly),
             is_healed: AtomicBool::new(false),
             tally: Mutex::default(),
         })
@@ -74,6 +97,27 @@ impl Scene {
     /// Does nothing go wrong any more?
     pub(crate) fn is_healed(&self) -> bool {
         self.is_healed.load(Ordering::Relaxed)
+    }
+
+    /// When the functions put the brake on.
+    pub(crate) fn limits(&self) -> Limits {
+        if self.is_braked && !self.is_healed() { Limits::default() } else { UNBRAKED }
+    }
+
+    /// Does this call kill who sends it?
+    pub(crate) fn is_deadly(&self, call: &Call<'_>) -> bool {
+        let deadly = self.deadly.lock().unwrap();
+        deadly.as_ref().is_some_and(|deadly| match call {
+            Call::Get(Table::Main, keys) => keys.contains(deadly),
+            Call::Write(write) => write.key == *deadly,
+            Call::Transact(transaction) => transaction.writes().iter().any(|write| write.key == *deadly),
+            Call::Get(..) | Call::Query(..) | Call::Scan(_) => false,
+        })
+    }
+
+    /// From now on no item is deadly.
+    pub(crate) fn mend(&self) {
+        self.deadly.lock().unwrap().take();
     }
 
     /// Counts a fault of a call.
@@ -94,5 +138,16 @@ impl Scene {
     /// The counts so far.
     pub(crate) fn tally(&self) -> Tally {
         self.tally.lock().unwrap().clone()
+    }
+}
+
+/// A user, something that is counted of one, or a mirror.
+fn deadly_item(chance: &Chance, schema: &Schema) -> Key {
+    let user = [("UserId", *chance.one_of(&USERS).unwrap())].into_iter().collect();
+    let target = schema.entity("User").unwrap().build(&user).unwrap();
+    match chance.below(3) {
+        0 => target,
+        1 => CounterKey { target, derivation: "following-count".to_owned(), shard: 0 }.key().unwrap(),
+        _ => schema.layout.key(&new_item(chance, schema, is_mirror)).unwrap(),
     }
 }

@@ -30,7 +30,7 @@ pub(crate) const STREAM_ARN: &str = "arn:aws:dynamodb:eu-west-1:123456789012:tab
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) key: Key,
-    id: String,
+    pub(crate) id: String,
     pub(crate) sequence_number: String,
     /// The entity that was inserted here, if the record is an insert.
     inserted: Option<String>,

@@ -8,7 +8,7 @@ use store::faulty::Side;
 pub(crate) const OF_A_CALL: [&str; 5] = ["unanswered", "conflict", "throttle", "killed", "late"];
 
 /// What else happens.
-pub(crate) const OTHERS: [&str; 17] = [
+pub(crate) const OTHERS: [&str; 21] = [
     "two at once",
     "zombie",
     "redelivered",
@@ -26,6 +26,10 @@ pub(crate) const OTHERS: [&str; 17] = [
     "aged",
     "corrupt",
     "redriven",
+    "given up",
+    "braked",
+    "deadly",
+    "died at",
 ];
 
 /// What is not asked for yet: see `scene::INDEXES_LAG`.

@@ -3,7 +3,7 @@
 //! Nothing happens between two steps of the scheduler. A step lets one task run to its next stop (each call of the
 //! store has one before and one after), or lets one other thing happen.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use derive::{derivation::Family, write::Table};
 use engine::ledger::LedgerKind;
@@ -46,12 +46,16 @@ pub(crate) struct World {
     /// Writes that the application has left to do.
     n_writes: usize,
     pub(crate) pace: Pace,
+    /// For each event, how many invocations died that had it, or ran where others could take them for dead.
+    pub(crate) n_deaths: BTreeMap<String, usize>,
 }
 
 impl World {
     /// Everybody, before anything happens.
     pub(crate) fn new(scene: &Arc<Scene>, ledger: LedgerKind) -> Self {
-        let pace = Pace::new(&scene.chance);
+        let mut pace = Pace::new(&scene.chance);
+        // The brake looks at large batches.
+        pace.functions_sleep |= scene.is_braked;
         let is_combined = scene.chance.below(3) == 1;
         let mappings = if is_combined {
             vec![Mapping::new(scene, "combined", &BOTH, ledger)]
@@ -68,6 +72,7 @@ impl World {
             application: Application::new(scene),
             n_writes: pace.n_writes,
             pace,
+            n_deaths: BTreeMap::new(),
             scene: Arc::clone(scene),
         }
     }
@@ -76,11 +81,11 @@ impl World {
     pub(crate) fn run(&mut self) -> Result<(), Failure> {
         self.settle()?;
         if corruption::IS_ON {
-            parked_are(&self.scene, &self.stream.corrupt(), &BOTH)?;
+            parked_are(&self.scene, &self.stream.corrupt(), &BOTH, &self.n_deaths)?;
             operator::mend(&self.scene, &mut self.stream);
             self.redrive_all()?;
         }
-        audit(&self.scene, &self.stream, &self.application)?;
+        audit(&self.scene, &self.stream, &self.application, &self.n_deaths)?;
         self.scene.heal();
         self.scene.chance.step();
         if self.scene.chance.percent(50) {
@@ -101,7 +106,7 @@ impl World {
         if self.scene.database.memory().view(Table::Main, |items| *items != before) {
             return Err(Failure::new("replay", "a replay changed the table"));
         }
-        audit(&self.scene, &self.stream, &self.application)
+        audit(&self.scene, &self.stream, &self.application, &self.n_deaths)
     }
 
     /// The operator redrives until nothing is parked, two commands at once.
@@ -142,7 +147,8 @@ impl World {
             }
             self.take(false);
             n_steps += usize::from(self.is_written());
-            if n_steps == STEPS_TO_HEAL {
+            // Past the end of the choices nothing goes wrong.
+            if n_steps == STEPS_TO_HEAL || self.scene.chance.is_exhausted() {
                 self.scene.heal();
             }
             if n_steps > STEPS_MAX {
