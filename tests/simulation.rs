@@ -142,12 +142,11 @@ fn what_is_left_out_is_missed() {
 
 #[test]
 fn a_run_that_fails_is_made_small_and_told() {
-    let mutant = Some(Mutant::Unguarded("Absent"));
-    let config = Config { mutant, ..RECEIPTS };
+    let config = Config { mutant: Some(Mutant::Unguarded("Absent")), ..RECEIPTS };
     let (failed, _) = first_failure(config, 0..MUTANT_SEEDS);
     let (seed, failure) = failed.unwrap();
     let (smallest, how) = smallest(config, seed, &failure);
     println!("{how}\n{}\n{failure}", smallest.trace.join("\n"));
     assert_eq!(smallest.failure.unwrap().category, failure.category);
-    assert!(smallest.trace.len() < 60, "{} lines: {how}", smallest.trace.len());
+    assert!(smallest.trace.len() < TRACE_LINES_MAX, "{} lines: {how}", smallest.trace.len());
 }

@@ -159,7 +159,7 @@ impl<S: Store> Engine<S> {
         for planning in &planned {
             planning.count(&mut account);
         }
-        let images = OwnImages::of(planned.iter().map(|planning| planning.change.as_ref()));
+        let images = self.images(&planned);
 
         let first = planned.iter().position(Planning::asks).and_then(|_| planned.first()).map(Planning::id);
         let attempt = match first {
@@ -230,6 +230,12 @@ impl<S: Store> Engine<S> {
         }
         Box::pin(self.look(asked.bells, images, batch, account)).await;
         self.list(asked.listings, batch.patience, account).await;
+    }
+
+    /// What the records of a batch show of their own items.
+    pub(crate) fn images(&self, planned: &[Planning]) -> OwnImages {
+        let changes = planned.iter().map(|planning| planning.change.as_ref());
+        OwnImages::of(changes, !self.takes(ProtocolStep::ImageOfItsOwn))
     }
 
     pub(crate) fn failed_from(&self, account: &Account, batch: &Batch<'_>) -> Option<String> {

@@ -26,7 +26,6 @@ use crate::{
     bells::{Bells, Rung},
     caught::caught,
     own_image::OwnImages,
-    protocol::ProtocolStep,
 };
 
 /// Items that are looked at together. Bounds memory; a step is then one batched read for all of them.
@@ -106,8 +105,7 @@ impl<S: Store> Engine<S> {
         batch: &Batch<'_>,
         account: &mut Account,
     ) {
-        let of_any = !self.takes(ProtocolStep::ImageOfItsOwn);
-        let held: Held = rung.iter().filter_map(|rung| images.shown(&rung.look.item, &rung.causes, of_any)).collect();
+        let held: Held = rung.iter().filter_map(|rung| images.shown(&rung.look.item, &rung.causes)).collect();
         let (seen, unseen) = rung.into_iter().partition(|rung| held.contains_key(&rung.look.item));
         let differing = self.differing(seen, &held, sources, batch, account).await;
         let mut waiting: Vec<Rung> = differing.into_iter().map(|(rung, _)| rung).chain(unseen).collect();

@@ -12,7 +12,11 @@ use keys::{item::Item, key::Key};
 
 /// The image of each item of which the batch holds one record, however often that is there. Which of two records is
 /// the newer cannot be told.
-pub(crate) struct OwnImages(BTreeMap<Key, OwnImage>);
+pub(crate) struct OwnImages {
+    images: BTreeMap<Key, OwnImage>,
+    /// Does an image decide over any bell, and the first of an item for all? It must not.
+    of_any: bool,
+}
 
 struct OwnImage {
     item: Option<Item>,
@@ -22,7 +26,7 @@ struct OwnImage {
 
 impl OwnImages {
     /// The images of a batch's records, `None` for one that did not decode.
-    pub(crate) fn of<'a>(changes: impl Iterator<Item = Option<&'a Change>>) -> Self {
+    pub(crate) fn of<'a>(changes: impl Iterator<Item = Option<&'a Change>>, of_any: bool) -> Self {
         let mut records: BTreeMap<&Key, BTreeMap<&str, OwnImage>> = BTreeMap::new();
         for (position, change) in changes.enumerate() {
             let Some(change) = change else { continue };
@@ -30,13 +34,14 @@ impl OwnImages {
             let image = records.entry(&change.key).or_default().entry(&change.id).or_insert_with(first);
             image.positions.insert(position);
         }
-        let alone = records.into_iter().filter(|(_, images)| images.len() == 1);
-        Self(alone.filter_map(|(key, images)| Some((key.clone(), images.into_values().next()?))).collect())
+        let alone = records.into_iter().filter(|(_, images)| images.len() == 1 || of_any);
+        let images = alone.filter_map(|(key, images)| Some((key.clone(), images.into_values().next()?))).collect();
+        Self { images, of_any }
     }
 
-    /// The item after its own record, when nothing but that record rang; whoever rang, when `of_any` is true.
-    pub(crate) fn shown(&self, item: &Key, causes: &BTreeSet<usize>, of_any: bool) -> Option<(Key, Option<Item>)> {
-        let image = self.0.get(item).filter(|image| of_any || causes.is_subset(&image.positions))?;
+    /// The item after its own record, when nothing but that record rang.
+    pub(crate) fn shown(&self, item: &Key, causes: &BTreeSet<usize>) -> Option<(Key, Option<Item>)> {
+        let image = self.images.get(item).filter(|image| self.of_any || causes.is_subset(&image.positions))?;
         Some((item.clone(), image.item.clone()))
     }
 }

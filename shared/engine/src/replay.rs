@@ -21,7 +21,6 @@ use crate::{
     batch::{Batch, Engine, HandleError, Handled},
     event::{Event, Lane},
     ledger::LedgerKind,
-    own_image::OwnImages,
     recount::refused,
 };
 
@@ -59,7 +58,7 @@ impl<S: Store> Engine<S> {
         for planning in &planned {
             planning.count(&mut account);
         }
-        let images = OwnImages::of(planned.iter().map(|planning| planning.change.as_ref()));
+        let images = self.images(&planned);
         let changes = planned.iter().map(|planning| planning.change.clone()).collect();
         // The file may be damaged where the stream is not; parked, it would be taken for the record that is still to
         // come.
