@@ -92,6 +92,31 @@ async fn two_deadly_records_in_one_batch_are_both_parked() {
     assert_eq!(bed.counted("member-count"), 1);
 }
 
+/// Found by the simulation under the checkpoint, `SIM_SEED=103820` at that time: the second death was counted against the
+/// record that the first had in progress.
+#[tokio::test]
+async fn an_invocation_that_dies_before_it_begins_with_a_record_is_no_death_of_that_record() {
+    let mut bed = Bed::new().running(Family::Additive);
+    let records = bed.joins(3).await;
+    // Two deaths of the whole batch, one with the second record in progress, one before any is.
+    let (mut n_dead, mut n_seen) = (0, 0);
+    bed.fails(move |call| {
+        let is_meant = match call {
+            Call::Transact(_) => n_dead < 3,
+            Call::Write(write) => n_dead == 3 && write.key.pk.starts_with("ATTEMPTS"),
+            _ => false,
+        };
+        n_seen += usize::from(is_meant);
+        if !is_meant || [1, 1, 2, 2].get(n_dead) != Some(&n_seen) {
+            return None;
+        }
+        (n_dead, n_seen) = (n_dead + 1, 0);
+        Some((Side::Before, Fault::Killed))
+    });
+    assert_eq!(deliver(&bed, &records), 4);
+    assert_eq!((parked(&bed), bed.counted("member-count")), (Vec::new(), 3));
+}
+
 /// Records of a shard come in the order of their sequence numbers. Where they do not, the checkpoint must not pass one
 /// that is still to come, though they go one by one.
 #[tokio::test]

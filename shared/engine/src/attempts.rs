@@ -44,6 +44,7 @@ pub(crate) const DIED: &str = "two invocations died while it was in progress, of
 // Attributes of a note. Stored, so they are stable.
 const ATTEMPTS: &str = "Attempts";
 const IN_PROGRESS: &str = "InProgress";
+const SUSPECT: &str = "Suspect";
 const DEATHS: &str = "Deaths";
 const DEADLY: &str = "Deadly";
 
@@ -91,40 +92,31 @@ impl<S: Store> Engine<S> {
                 return Attempt::default();
             }
         };
-        let suspect = text(&note, IN_PROGRESS).map(|id| (id.to_owned(), number(&note, DEATHS) + 1));
+        let suspect = suspect(&note);
         let mut deadly = deadly(&note);
         deadly.extend(suspect.iter().filter(|(_, n_deaths)| *n_deaths >= DEATHS_MAX).map(|(id, _)| id.clone()));
         let attempt = Attempt { note: Some(key), number: number(&note, ATTEMPTS) + 1, suspect, deadly };
-        // Who was in progress stays noted until another is.
-        let (id, n_deaths) = attempt.suspect.clone().unzip();
-        self.note(&attempt, id.as_deref(), n_deaths.unwrap_or(0), batch, account).await;
+        self.note(&attempt, None, batch, account).await;
         attempt
     }
 
     /// Notes that a record is in progress.
     pub(crate) async fn begin(&self, attempt: &Attempt, id: &str, batch: &Batch<'_>, account: &mut Account) {
-        let n_deaths = attempt.suspect.as_ref().filter(|(suspect, _)| suspect == id).map_or(0, |(_, n)| *n);
-        self.note(attempt, Some(id), n_deaths, batch, account).await;
+        self.note(attempt, Some(id), batch, account).await;
     }
 
     /// The invocation ends by itself. Where all is done the note goes; else it counts on, with nothing in progress.
     pub(crate) async fn end(&self, attempt: &Attempt, batch: &Batch<'_>, account: &mut Account) {
         let Some(key) = &attempt.note else { return };
         if !account.undone.is_empty() {
-            return self.note(attempt, None, 0, batch, account).await;
+            let attempt = Attempt { suspect: None, ..attempt.clone() };
+            return self.note(&attempt, None, batch, account).await;
         }
         let write = Write { table: Table::Ledger, key: key.clone(), action: Action::Delete, guard: None };
         self.write_note(&write, batch, account).await;
     }
 
-    async fn note(
-        &self,
-        attempt: &Attempt,
-        in_progress: Option<&str>,
-        n_deaths: u64,
-        batch: &Batch<'_>,
-        account: &mut Account,
-    ) {
+    async fn note(&self, attempt: &Attempt, in_progress: Option<&str>, batch: &Batch<'_>, account: &mut Account) {
         let Some(key) = attempt.note.clone() else { return };
         let count = |n: u64| AttributeValue::N(n.to_string());
         let expires_at = count(self.clock.now_ms() / 1000 + NOTE_KEPT_S);
@@ -132,7 +124,10 @@ impl<S: Store> Engine<S> {
             ledger_item(&self.schema.layout, &key, [(ATTEMPTS, count(attempt.number)), (EXPIRES_AT, expires_at)]);
         if let Some(id) = in_progress {
             item.insert(IN_PROGRESS.to_owned(), AttributeValue::S(id.to_owned()));
-            item.insert(DEATHS.to_owned(), count(n_deaths));
+        }
+        if let Some((id, n_deaths)) = &attempt.suspect {
+            item.insert(SUSPECT.to_owned(), AttributeValue::S(id.clone()));
+            item.insert(DEATHS.to_owned(), count(*n_deaths));
         }
         if !attempt.deadly.is_empty() {
             let ids = attempt.deadly.iter().cloned().map(AttributeValue::S).collect();
@@ -150,6 +145,15 @@ impl<S: Store> Engine<S> {
             Err(error) => tracing::warn!(cause = %describe(&error), "the attempt cannot be noted"),
         }
     }
+}
+
+/// Who was in progress when the last attempt died, and with how many by now. An attempt that died before it began with
+/// a record adds no death.
+fn suspect(note: &Item) -> Option<(String, u64)> {
+    let before = text(note, SUSPECT).map(|id| (id.to_owned(), number(note, DEATHS)));
+    let Some(id) = text(note, IN_PROGRESS) else { return before };
+    let n_deaths = before.filter(|(suspect, _)| suspect == id).map_or(0, |(_, n_deaths)| n_deaths);
+    Some((id.to_owned(), n_deaths + 1))
 }
 
 fn deadly(note: &Item) -> BTreeSet<String> {
