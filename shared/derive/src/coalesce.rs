@@ -62,23 +62,21 @@ impl Proof {
 /// Cuts a batch into chunks of at most 100 actions: those of the proof, and one for each counter.
 #[must_use]
 pub fn chunks(changes: Vec<Counted>, proof: Proof) -> Vec<Vec<Counted>> {
-    let mut chunks = Vec::new();
-    let mut chunk: Vec<Counted> = Vec::new();
-    let mut counters: BTreeSet<Key> = BTreeSet::new();
-    for change in changes {
-        let more: BTreeSet<Key> = change.amounts.iter().map(|amount| amount.counter.clone()).collect();
-        let n_counters = counters.union(&more).count();
-        if !chunk.is_empty() && proof.n_actions(chunk.len() + 1) + n_counters > TRANSACT_ACTIONS_MAX {
-            chunks.push(std::mem::take(&mut chunk));
-            counters.clear();
+    let (mut lengths, mut n_changes) = (Vec::new(), 0);
+    let mut counters: BTreeSet<&Key> = BTreeSet::new();
+    for change in &changes {
+        let touched = || change.amounts.iter().map(|amount| &amount.counter);
+        counters.extend(touched());
+        if n_changes > 0 && proof.n_actions(n_changes + 1) + counters.len() > TRANSACT_ACTIONS_MAX {
+            lengths.push(n_changes);
+            n_changes = 0;
+            counters = touched().collect();
         }
-        counters.extend(more);
-        chunk.push(change);
+        n_changes += 1;
     }
-    if !chunk.is_empty() {
-        chunks.push(chunk);
-    }
-    chunks
+    lengths.extend((n_changes > 0).then_some(n_changes));
+    let mut rest = changes.into_iter();
+    lengths.into_iter().map(|n_changes| rest.by_ref().take(n_changes).collect()).collect()
 }
 
 /// The writes that add a chunk's amounts: one for each counter whose sum is not zero, with the derivation it is of.
