@@ -200,6 +200,9 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
     let mut difference = Difference::default();
     if let (Some(at), Some(Some(item))) = (maker, &made) {
         difference.add(at, held, owned(definition, item, held));
+        // What is written says what it is: were its type gone by hand, its record, with the claims, would not be seen.
+        let named = item.get(&schema.layout.entity_type).filter(|_| !difference.derivations.is_empty());
+        difference.set.extend(named.map(|value| (schema.layout.entity_type.clone(), value.clone())));
     }
     for (at, part) in concerned {
         if let Computed::Attributes(wanted) = part.compute(schema, &target(Some(base)), sources) {
@@ -421,10 +424,11 @@ mod tests {
             old,
             &[],
             &expect![[r#"
-            update USER#bob / FOLLOWER#ann if it exists
-              CreatedAt=2024
-              for follower-mirror
-        "#]],
+                update USER#bob / FOLLOWER#ann if it exists
+                  CreatedAt=2024
+                  EntityType=Follower
+                  for follower-mirror
+            "#]],
         );
         let comment = "POST#p / COMMENT#c Comment UserId=ann UserName=Old";
         check(
@@ -458,13 +462,14 @@ mod tests {
             FOLLOWER,
             &[],
             &expect![[r#"
-            update USER#bob / FOLLOWER#ann if it exists
-              without ExpiresAt
-              without GSI1PK
-              without GSI1SK
-              without Note
-              for follower-mirror
-        "#]],
+                update USER#bob / FOLLOWER#ann if it exists
+                  EntityType=Follower
+                  without ExpiresAt
+                  without GSI1PK
+                  without GSI1SK
+                  without Note
+                  for follower-mirror
+            "#]],
         );
     }
 
@@ -495,17 +500,18 @@ mod tests {
             detail,
             &newer,
             &expect![[r#"
-            update POST#p / METADATA if it exists
-              AuthorId=bob
-              AuthorName=Bob
-              Claims=CLAIMS:USER#ann/POST#2024#p,USER#bob/POST#2025#p
-              CreatedAt=2025
-              Status=draft
-              Title=y
-              without GSI2PK
-              without GSI2SK
-              for post-detail, post-author
-        "#]],
+                update POST#p / METADATA if it exists
+                  AuthorId=bob
+                  AuthorName=Bob
+                  Claims=CLAIMS:USER#ann/POST#2024#p,USER#bob/POST#2025#p
+                  CreatedAt=2025
+                  EntityType=PostDetail
+                  Status=draft
+                  Title=y
+                  without GSI2PK
+                  without GSI2SK
+                  for post-detail, post-author
+            "#]],
         );
         check(
             &[ANN, BOB, POST, detail],
@@ -513,10 +519,11 @@ mod tests {
             detail,
             &newer,
             &expect![[r#"
-            update POST#p / METADATA if it exists
-              Claims=CLAIMS:USER#ann/POST#2024#p
-              for post-detail
-        "#]],
+                update POST#p / METADATA if it exists
+                  Claims=CLAIMS:USER#ann/POST#2024#p
+                  EntityType=PostDetail
+                  for post-detail
+            "#]],
         );
     }
 
