@@ -54,6 +54,7 @@ contract! {
     guards: [
         a_guard_decides_over_a_single_write,
         a_guard_decides_over_a_transaction,
+        a_transaction_checks_an_item_that_it_does_not_write,
         a_value_is_unchanged_whatever_its_form,
         every_guard_is_tried,
     ]
@@ -61,6 +62,8 @@ contract! {
         an_update_sets_removes_and_adds,
         an_update_makes_a_missing_item,
         an_addition_is_exact,
+        decimals_are_added_exactly,
+        elements_are_added_to_and_taken_from_a_set,
         an_addition_to_a_text_is_refused,
         a_failed_guard_comes_before_a_wrong_type,
         an_attribute_may_have_any_name,
@@ -85,6 +88,7 @@ contract! {
         a_query_goes_over_pages_in_order,
         a_scan_goes_over_pages,
         a_query_takes_the_start_of_the_sort_key,
+        a_query_takes_a_range_in_either_order_and_so_many_a_page,
         an_index_holds_what_it_projects,
         a_query_of_nothing_is_empty,
         the_ledger_is_queried_by_partition,

@@ -8,7 +8,10 @@ use std::{
 };
 
 use aws_sdk_dynamodb::Client;
-use derive::write::{Query, Table, Transaction, Write};
+use derive::{
+    query::Query,
+    write::{Table, Transaction, Write},
+};
 use keys::{
     item::Item,
     key::Key,

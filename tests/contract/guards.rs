@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use derive::{guard::Guard, write::Write};
+use derive::{
+    guard::{Ask, Guard},
+    write::{Action, Write},
+};
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use store::{Outcome, Reason, Store, TransactOutcome};
@@ -34,7 +37,25 @@ fn guards() -> Vec<(Guard, Option<AttributeValue>, bool, bool)> {
         (unchanged(ATTRIBUTE, one.clone()), Some(s("1")), true, false),
         (unchanged(ATTRIBUTE, one.clone()), None, true, false),
         (unchanged(ATTRIBUTE, one), None, false, false),
+        (asks(Ask::Equal, n("2.0")), Some(n("2")), true, true),
+        (asks(Ask::Differs, s("a")), Some(s("b")), true, true),
+        (asks(Ask::Differs, s("a")), Some(s("a")), true, false),
+        (asks(Ask::Differs, s("1")), Some(n("1")), true, true),
+        (asks(Ask::Differs, s("a")), None, true, true),
+        (asks(Ask::Differs, s("a")), None, false, true),
+        (asks(Ask::AtLeast, n("10.0")), Some(n("10")), true, true),
+        (asks(Ask::AtLeast, n("10")), Some(n("9.99")), true, false),
+        (asks(Ask::AtLeast, n("10")), Some(s("9")), true, false),
+        (asks(Ask::AtLeast, n("10")), None, true, false),
+        (asks(Ask::AtLeast, n("10")), None, false, false),
+        (Guard::Application(vec![Ask::Present, Ask::Lacks(ATTRIBUTE.to_owned())]), None, true, true),
+        (Guard::Application(vec![Ask::Present, Ask::Lacks(ATTRIBUTE.to_owned())]), None, false, false),
+        (Guard::Application(vec![Ask::Present, Ask::Lacks(ATTRIBUTE.to_owned())]), Some(n("1")), true, false),
     ]
+}
+
+fn asks(ask: impl Fn(String, AttributeValue) -> Ask, value: AttributeValue) -> Guard {
+    Guard::Application(vec![ask(ATTRIBUTE.to_owned(), value)])
 }
 
 /// Every guard on every action: the write, the item before and after it, and whether the guard holds.
@@ -79,7 +100,8 @@ async fn arrange<S: Store>(bed: &Bed<S>, write: &Write, before: Option<Item>) {
 
 pub(crate) async fn every_guard_is_tried<S: Store>(bed: Bed<S>) {
     let tried: BTreeSet<&str> = guards().iter().map(|(guard, ..)| guard.name()).collect();
-    bed.same(&tried, &Guard::ALL.map(|(name, _)| name).into(), "names of guards");
+    let known = Guard::ALL.iter().map(|(name, _)| *name).chain(["Application"]);
+    bed.same(&tried, &known.collect(), "names of guards");
 }
 
 pub(crate) async fn a_guard_decides_over_a_single_write<S: Store>(bed: Bed<S>) {
@@ -104,6 +126,23 @@ pub(crate) async fn a_guard_decides_over_a_transaction<S: Store>(bed: Bed<S>) {
         bed.same(&bed.item(&write.key).await, &after, &write);
         bed.same(&bed.item(&other).await.is_some(), &holds, &write);
     }
+}
+
+pub(crate) async fn a_transaction_checks_an_item_that_it_does_not_write<S: Store>(bed: Bed<S>) {
+    for (write, before, _, holds) in cases().into_iter().filter(|(write, ..)| write.key.sk.ends_with("put")) {
+        arrange(&bed, &write, before.clone()).await;
+        let check = Write { action: Action::Check, ..write };
+        let other = Key::new("P#2", &check.key.sk);
+        let outcome = bed.transact(vec![put(&other, item(&other, [])), check.clone()]).await;
+        if let TransactOutcome::Cancelled { reasons } = &outcome {
+            bed.same(reasons, &vec![Reason::None, Reason::GuardFailed], &check);
+        }
+        bed.same(&matches!(outcome, TransactOutcome::Done { .. }), &holds, &check);
+        bed.same(&bed.item(&check.key).await, &before, &check);
+        bed.same(&bed.item(&other).await.is_some(), &holds, &check);
+    }
+    let alone = Write { action: Action::Check, ..guarded(put(&key("a"), item(&key("a"), [])), Guard::Absent) };
+    bed.same(&bed.store.write(&alone).await.unwrap_err().is_retry(), &false, "a check alone");
 }
 
 pub(crate) async fn a_value_is_unchanged_whatever_its_form<S: Store>(bed: Bed<S>) {

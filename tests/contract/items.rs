@@ -1,10 +1,10 @@
 //! Items and writes in few words.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use derive::{
     guard::Guard,
-    write::{Action, Table, Write},
+    write::{Action, Table, Update, Write},
 };
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
@@ -58,8 +58,8 @@ pub(crate) fn add(key: &Key, attribute: &str, amount: i64) -> Write {
 
 pub(crate) fn update(key: &Key, set: Item, remove: &[&str], add: &[(&str, i64)]) -> Write {
     let remove: BTreeSet<String> = remove.iter().map(|&name| name.to_owned()).collect();
-    let add: BTreeMap<String, i64> = add.iter().map(|&(name, amount)| (name.to_owned(), amount)).collect();
-    write(key, Action::Update { set, remove, add })
+    let add: Item = add.iter().map(|&(name, amount)| (name.to_owned(), n(&amount.to_string()))).collect();
+    write(key, Action::Update(Update { set, remove, add, ..Update::default() }))
 }
 
 pub(crate) fn guarded(write: Write, guard: Guard) -> Write {
@@ -74,6 +74,6 @@ pub(crate) fn unchanged(attribute: &str, value: Option<AttributeValue>) -> Guard
     Guard::Unmoved { attribute: attribute.to_owned(), value }
 }
 
-fn write(key: &Key, action: Action) -> Write {
+pub(crate) fn write(key: &Key, action: Action) -> Write {
     Write { table: Table::Main, key: key.clone(), action, guard: None }
 }

@@ -1,6 +1,9 @@
 //! Reads: by key, by query, by index, of a whole table.
 
-use derive::write::{Query, Table};
+use derive::{
+    query::{Consistency, Order, Query, SortKeys},
+    write::Table,
+};
 use keys::{item::Item, key::Key};
 use store::Store;
 
@@ -9,8 +12,8 @@ use crate::{
     items::{in_ledger, item, item_of_bytes, key, n, put, s, set, update},
 };
 
-fn query(pk: &str, sk_prefix: &str) -> Query {
-    Query { index: None, pk: pk.to_owned(), sk_prefix: sk_prefix.to_owned() }
+fn query(pk: &str, prefix: &str) -> Query {
+    Query::prefix(None, pk, prefix)
 }
 
 fn sort_keys(items: &[Item]) -> Vec<&str> {
@@ -78,6 +81,57 @@ pub(crate) async fn a_query_takes_the_start_of_the_sort_key<S: Store>(bed: Bed<S
     }
 }
 
+pub(crate) async fn a_query_takes_a_range_in_either_order_and_so_many_a_page<S: Store>(bed: Bed<S>) {
+    for (at, sk) in ["A#1", "A#2", "A#3", "B", "COMMENT#1", "COMMENT#2", "METADATA", "METADATA#X"].iter().enumerate() {
+        let place = [("GSI1PK", s("G")), ("GSI1SK", s(&format!("{}", at / 2)))];
+        bed.done(&put(&key(sk), item(&key(sk), place))).await;
+    }
+    let between = |first: &str, last: &str| SortKeys::Between(first.to_owned(), last.to_owned());
+    let of = |index, sk, order, limit| Query { order, limit, ..Query::of(index, "P#1", sk) };
+    for (sk, wanted) in [
+        (SortKeys::All, vec!["A#1", "A#2", "A#3", "B", "COMMENT#1", "COMMENT#2", "METADATA", "METADATA#X"]),
+        (SortKeys::Prefix("A#".to_owned()), vec!["A#1", "A#2", "A#3"]),
+        (between("COMMENT#", "METADATA"), vec!["COMMENT#1", "COMMENT#2", "METADATA"]),
+        (between("A#2", "A#3"), vec!["A#2", "A#3"]),
+        (between("C", "C#"), vec![]),
+    ] {
+        for limit in [None, Some(1), Some(2), Some(100)] {
+            let (up, n_pages) = bed.query_all(&of(None, sk.clone(), Order::Ascending, limit)).await;
+            bed.same(&sort_keys(&up), &wanted, (&sk, limit));
+            let (mut down, _) = bed.query_all(&of(None, sk.clone(), Order::Descending, limit)).await;
+            down.reverse();
+            bed.same(&sort_keys(&down), &wanted, (&sk, limit, "descending"));
+            // A page that is full says that there may be more.
+            assert!(limit.is_none_or(|limit| n_pages >= wanted.len() / limit as usize), "{}: {n_pages}", bed.name);
+        }
+    }
+    let indexed = |order, limit| Query { order, limit, ..Query::of(Some("GSI1"), "G", between("1", "2")) };
+    for limit in [None, Some(1), Some(3)] {
+        let (up, _) = bed.query_all(&indexed(Order::Ascending, limit)).await;
+        let (mut down, _) = bed.query_all(&indexed(Order::Descending, limit)).await;
+        down.reverse();
+        let of_index = |items: &[Item]| -> Vec<String> {
+            items.iter().map(|item| keys::item::text(item, "GSI1SK").unwrap().to_owned()).collect()
+        };
+        bed.same(&of_index(&up), &["1", "1", "2", "2"].map(str::to_owned).to_vec(), limit);
+        bed.same(&of_index(&down), &of_index(&up), limit);
+        let mut keys = sort_keys(&up);
+        keys.sort_unstable();
+        bed.same(&keys, &vec!["A#3", "B", "COMMENT#1", "COMMENT#2"], limit);
+    }
+    let eventual = Query { consistency: Consistency::Eventual, ..of(None, SortKeys::All, Order::Ascending, None) };
+    bed.same(&bed.query_all(&eventual).await.0.len(), &8, "an eventual read");
+    let strong = Query { consistency: Consistency::Strong, ..indexed(Order::Ascending, None) };
+    let refused = bed.store.query(Table::Main, &strong, None).await.unwrap_err();
+    bed.same(&refused.is_retry(), &false, "an index read consistently");
+    for consistency in [Consistency::Strong, Consistency::Eventual] {
+        for keys in [vec![key("B")], vec![key("B"), key("none"), key("A#1")]] {
+            let found = bed.store.read(Table::Main, &keys, consistency).await.unwrap();
+            bed.same(&found.len(), &keys.len().min(2), (consistency, keys));
+        }
+    }
+}
+
 pub(crate) async fn an_index_holds_what_it_projects<S: Store>(bed: Bed<S>) {
     let indexed = |sk: &str, pk: &str, index_sk: &str| {
         let attributes = [("GSI1PK", s(pk)), ("GSI1SK", s(index_sk)), ("Name", s(sk)), ("Bio", s("not projected"))];
@@ -98,7 +152,7 @@ pub(crate) async fn an_index_holds_what_it_projects<S: Store>(bed: Bed<S>) {
     ] {
         bed.done(&write).await;
     }
-    let of_index = |prefix: &str| Query { index: Some("GSI1".to_owned()), ..query("G", prefix) };
+    let of_index = |prefix: &str| Query::prefix(Some("GSI1"), "G", prefix);
     let entry =
         |sk: &str, index_sk: &str| item(&key(sk), [("GSI1PK", s("G")), ("GSI1SK", s(index_sk)), ("Name", s(sk))]);
     let mut first = entry("a", "2");
@@ -126,7 +180,7 @@ pub(crate) async fn the_ledger_is_queried_by_partition<S: Store>(bed: Bed<S>) {
         let key = Key::new(pk, sk);
         bed.done(&in_ledger(put(&key, item(&key, [])))).await;
     }
-    let query = Query { index: None, pk: "PARKED".to_owned(), sk_prefix: String::new() };
+    let query = Query::prefix(None, "PARKED", "");
     let page = bed.store.query(Table::Ledger, &query, None).await.unwrap();
     let keys: Vec<_> = page.items.iter().map(|item| item.get("SK").cloned()).collect();
     bed.same(

@@ -1,6 +1,9 @@
 //! What DynamoDB refuses is refused before the call, and what it takes is not.
 
-use derive::write::{Query, Table, Transaction, Write};
+use derive::{
+    query::Query,
+    write::{Table, Transaction, Write},
+};
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use store::{Store, StoreError};
@@ -91,7 +94,7 @@ pub(crate) async fn a_refused_write_in_a_transaction_is_named<S: Store>(bed: Bed
 }
 
 pub(crate) async fn an_unknown_index_is_refused<S: Store>(bed: Bed<S>) {
-    let query = Query { index: Some("GSI9".to_owned()), pk: "a".to_owned(), sk_prefix: String::new() };
+    let query = Query::prefix(Some("GSI9"), "a", "");
     let error = bed.store.query(Table::Main, &query, None).await.unwrap_err();
     bed.same(&error.is_retry(), &false, &error);
     let missing = bed.store.get(Table::Main, &[Key::new("a", "")]).await.unwrap_err();

@@ -1,12 +1,16 @@
 //! Updates.
 
-use derive::guard::Guard;
+use derive::{
+    guard::Guard,
+    write::{Action, Update},
+};
 use keys::item::Item;
+use serde_dynamo::AttributeValue;
 use store::{Outcome, Reason, Store, TransactOutcome};
 
 use crate::{
     bed::Bed,
-    items::{add, guarded, item, item_of_bytes, key, n, put, s, set, update},
+    items::{add, guarded, item, item_of_bytes, key, n, put, s, set, update, write},
 };
 
 pub(crate) async fn an_update_sets_removes_and_adds<S: Store>(bed: Bed<S>) {
@@ -50,6 +54,49 @@ pub(crate) async fn an_addition_is_exact<S: Store>(bed: Bed<S>) {
     bed.done(&put(&key, item(&key, [("Value", n("0.12345678901234567890123456789012345678"))]))).await;
     let error = bed.store.write(&add(&key, "Value", 1)).await.unwrap_err();
     bed.same(&error.is_retry(), &false, "a sum of 39 digits");
+}
+
+pub(crate) async fn decimals_are_added_exactly<S: Store>(bed: Bed<S>) {
+    for (sk, before, amount, after) in [
+        ("a", "0.1", "0.2", "0.3"),
+        ("b", "12345678901234567890123456789012345.67", "0.33", "12345678901234567890123456789012346"),
+        ("c", "-19.99", "19.990", "0"),
+        ("d", "1E-20", "1", "1.00000000000000000001"),
+    ] {
+        let key = key(sk);
+        bed.done(&put(&key, item(&key, [("Sum", n(before))]))).await;
+        let add = Item::from([("Sum".to_owned(), n(amount))]);
+        bed.done(&write(&key, Action::Update(Update { add, ..Update::default() }))).await;
+        bed.same(&bed.item(&key).await, &Some(item(&key, [("Sum", n(after))])), (before, amount));
+    }
+}
+
+pub(crate) async fn elements_are_added_to_and_taken_from_a_set<S: Store>(bed: Bed<S>) {
+    let key = key("a");
+    let set = |texts: &[&str]| AttributeValue::Ss(texts.iter().map(|&text| text.to_owned()).collect());
+    let tags = |texts: &[&str]| Item::from([("Tags".to_owned(), set(texts))]);
+    let add = |texts: &[&str]| write(&key, Action::Update(Update { add: tags(texts), ..Update::default() }));
+    let delete = |texts: &[&str]| write(&key, Action::Update(Update { delete: tags(texts), ..Update::default() }));
+    for (done, after) in [
+        (add(&["b", "a"]), Some(set(&["a", "b"]))),
+        (add(&["b", "c"]), Some(set(&["a", "b", "c"]))),
+        (delete(&["a", "x"]), Some(set(&["b", "c"]))),
+        (delete(&["b", "c"]), None),
+        (delete(&["b"]), None),
+    ] {
+        bed.done(&done).await;
+        let mut held = bed.item(&key).await.unwrap();
+        if let Some(AttributeValue::Ss(texts)) = held.get("Tags") {
+            let mut texts = texts.clone();
+            texts.sort();
+            held.insert("Tags".to_owned(), AttributeValue::Ss(texts));
+        }
+        bed.same(&held.get("Tags").cloned(), &after, &done);
+    }
+    bed.done(&put(&key, item(&key, [("Tags", s("text"))]))).await;
+    for wrong in [add(&["a"]), delete(&["a"])] {
+        bed.same(&bed.store.write(&wrong).await.unwrap_err().is_retry(), &false, &wrong);
+    }
 }
 
 pub(crate) async fn an_addition_to_a_text_is_refused<S: Store>(bed: Bed<S>) {

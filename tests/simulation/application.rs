@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use derive::{
     schema::Schema,
-    write::{Action, Table, Write},
+    write::{Action, Table, Update, Write},
 };
 use keys::{
     entity::Definition,
@@ -92,7 +92,7 @@ impl Application {
         let named = |definition: &Definition| ["User", "Group", "Organization"].contains(&definition.name.as_str());
         let Some((key, _)) = self.any(table, named) else { return };
         let set = Item::from([("Name".to_owned(), value(&self.scene.chance, "Name"))]);
-        self.act(table, key, Action::Update { set, remove: BTreeSet::new(), add: [].into() });
+        self.act(table, key, Action::Update(Update::set(set)));
     }
 
     /// Deletes an item, often one that is looked at just now since it is new.
@@ -161,14 +161,14 @@ impl Application {
         let is_text = self.schema.layout.is_key(&name) || is_type;
         self.untyped.extend(is_type.then(|| key.clone()));
         let action = if self.scene.chance.percent(30) {
-            Action::Update { set: Item::new(), remove: BTreeSet::from([name]), add: [].into() }
+            Action::Update(Update { remove: BTreeSet::from([name]), ..Update::default() })
         } else {
             let value = match self.scene.chance.below(3) {
                 0 if !is_text => n("7"),
                 1 if !is_text => n("0"),
                 _ => s("by hand"),
             };
-            Action::Update { set: Item::from([(name, value)]), remove: BTreeSet::new(), add: [].into() }
+            Action::Update(Update::set(Item::from([(name, value)])))
         };
         self.act(table, key, action);
     }
@@ -200,7 +200,7 @@ impl Application {
                 1 => drop(set.insert(type_name, s("Gadget"))),
                 _ => drop(set.insert(type_name, n("1"))),
             }
-            self.act(table, key, Action::Update { set, remove, add: [].into() });
+            self.act(table, key, Action::Update(Update { set, remove, ..Update::default() }));
         }
     }
 

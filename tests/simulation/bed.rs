@@ -1,9 +1,6 @@
 //! A table of a few items and an engine on it, for tests of single records.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use derive::{
     catalogue::Catalogue,
@@ -11,7 +8,7 @@ use derive::{
     guard::Guard,
     refresh::sums,
     schema::Schema,
-    write::{Action, Table, Write},
+    write::{Action, Table, Update, Write},
 };
 use engine::{
     batch::{Engine, HandleError, Handled},
@@ -184,7 +181,7 @@ impl Bed {
     /// Sets an attribute of an item.
     pub(crate) async fn set(&self, key: &Key, name: &str, text: &str) {
         let set = Item::from([(name.to_owned(), s(text))]);
-        self.write(key, Action::Update { set, remove: BTreeSet::new(), add: [].into() }).await;
+        self.write(key, Action::Update(Update::set(set))).await;
     }
 
     /// Deletes an item.

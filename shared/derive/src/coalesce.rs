@@ -12,7 +12,7 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     schema::Schema,
-    write::{Action, TRANSACT_ACTIONS_MAX, Table, Write},
+    write::{Action, TRANSACT_ACTIONS_MAX, Table, Update, Write},
 };
 
 /// A change with what it adds, change by change: +1 and -1 on one counter are two changes, not none.
@@ -90,11 +90,11 @@ pub fn counter_writes(schema: &Schema, chunk: &[Counted]) -> Vec<(Write, usize)>
     let write = |key: &Key, amount: i64| Write {
         table: Table::Main,
         key: key.clone(),
-        action: Action::Update {
+        action: Action::Update(Update {
             set: Item::from([(schema.layout.entity_type.clone(), entity_type.clone())]),
-            remove: BTreeSet::new(),
-            add: BTreeMap::from([(counter::VALUE.to_owned(), amount)]),
-        },
+            add: Item::from([(counter::VALUE.to_owned(), AttributeValue::N(amount.to_string()))]),
+            ..Update::default()
+        }),
         guard: None,
     };
     let differing = sums.into_iter().filter(|(_, (amount, _))| *amount != 0);

@@ -2,7 +2,7 @@
 
 use keys::key::Key;
 
-use crate::{schema::Unreadable, write::Query};
+use crate::{query::Query, schema::Unreadable};
 
 /// What a change asks for, on behalf of one derivation.
 #[derive(Clone, Debug, PartialEq)]

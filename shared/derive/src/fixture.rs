@@ -241,7 +241,7 @@ fn line(effect: &Effect) -> String {
         }
         Effect::Find(find) => {
             let place = find.query.index.as_deref().unwrap_or("table");
-            let (pk, sk) = (&find.query.pk, &find.query.sk_prefix);
+            let (pk, sk) = (&find.query.pk, find.query.sk.first());
             format!("find {place} {pk} / {sk}… via {} -> {}", find.via, find.target)
         }
         Effect::List { unreadable: Some(why) } => format!("list {why}"),

@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use keys::layout::Layout;
+use keys::{item::Item, layout::Layout};
 use serde_dynamo::AttributeValue;
+
+use crate::value::{at_least, same};
 
 /// The condition that makes a write safe.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +27,10 @@ pub enum Guard {
     /// On its deletion when it is redriven. Without it two redrives of one change, or one whose answer was lost, apply
     /// it twice.
     StillParked,
+    /// What the application's write asks for; all must hold.
+    ///
+    /// Of the query interface alone, which tells whoever asked what did not hold. The service itself never sends it.
+    Application(Vec<Ask>),
     /// The checkpoint still stands where it was read.
     ///
     /// On every move of a checkpoint. Without it an invocation that timed out and still runs, or a call of it that
@@ -37,15 +43,57 @@ pub enum Guard {
     },
 }
 
-/// What a guard asks of the item, as any store can judge it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Asks<'a> {
-    /// There is none.
+/// One thing that a guard asks of the item, as any store can judge it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ask {
+    /// There is no item.
     Absent,
-    /// There is one.
+    /// There is an item.
     Present,
-    /// An attribute has this value; with `None`, there is no such attribute, or no item.
-    Equal(&'a str, Option<&'a AttributeValue>),
+    /// The attribute is not there, or the item is not.
+    Lacks(String),
+    /// The attribute has this value.
+    Equal(String, AttributeValue),
+    /// The attribute has another value than this, or is not there.
+    Differs(String, AttributeValue),
+    /// The attribute is a number, and at least this one.
+    AtLeast(String, AttributeValue),
+}
+
+impl Ask {
+    /// The attribute has this value; with `None`, it is not there.
+    #[must_use]
+    pub fn as_read(attribute: &str, value: Option<&AttributeValue>) -> Self {
+        match value {
+            Some(value) => Self::Equal(attribute.to_owned(), value.clone()),
+            None => Self::Lacks(attribute.to_owned()),
+        }
+    }
+
+    /// The value that it compares with.
+    #[must_use]
+    pub fn value(&self) -> Option<(&str, &AttributeValue)> {
+        match self {
+            Self::Absent | Self::Present | Self::Lacks(_) => None,
+            Self::Equal(attribute, value) | Self::Differs(attribute, value) | Self::AtLeast(attribute, value) => {
+                Some((attribute, value))
+            }
+        }
+    }
+
+    /// Does it hold of this item?
+    #[must_use]
+    pub fn holds(&self, item: Option<&Item>) -> bool {
+        let held = |attribute: &str| item.and_then(|item| item.get(attribute));
+        match self {
+            Self::Absent => item.is_none(),
+            Self::Present => item.is_some(),
+            Self::Lacks(attribute) => held(attribute).is_none(),
+            Self::Equal(attribute, value) => same(held(attribute), Some(value)),
+            Self::Differs(attribute, value) => !same(held(attribute), Some(value)),
+            Self::AtLeast(attribute, value) => held(attribute).is_some_and(|held| at_least(held, value)),
+        }
+    }
 }
 
 /// A guard in DynamoDB's language.
@@ -60,7 +108,8 @@ pub struct Condition {
 }
 
 impl Guard {
-    /// Names of all variants, as [`name`](Self::name) gives them, each with the anomaly that it prevents, in a line.
+    /// Names of all variants that the service sends, as [`name`](Self::name) gives them, each with the anomaly that it
+    /// prevents, in a line.
     pub const ALL: [(&'static str, &'static str); 4] = [
         ("Absent", "a change that is delivered again is counted again"),
         ("Exists", "an update that lands after the item's removal makes a torso"),
@@ -76,17 +125,25 @@ impl Guard {
             Self::Exists => "Exists",
             Self::StillParked => "StillParked",
             Self::Unmoved { .. } => "Unmoved",
+            Self::Application(_) => "Application",
         }
     }
 
-    /// What it asks of the item.
+    /// What it asks of the item; all must hold.
     #[must_use]
-    pub fn asks(&self) -> Asks<'_> {
+    pub fn asks(&self) -> Vec<Ask> {
         match self {
-            Self::Absent => Asks::Absent,
-            Self::Exists | Self::StillParked => Asks::Present,
-            Self::Unmoved { attribute, value } => Asks::Equal(attribute, value.as_ref()),
+            Self::Absent => vec![Ask::Absent],
+            Self::Exists | Self::StillParked => vec![Ask::Present],
+            Self::Unmoved { attribute, value } => vec![Ask::as_read(attribute, value.as_ref())],
+            Self::Application(asks) => asks.clone(),
         }
+    }
+
+    /// Does it hold of this item?
+    #[must_use]
+    pub fn holds(&self, item: Option<&Item>) -> bool {
+        self.asks().iter().all(|ask| ask.holds(item))
     }
 
     /// The guard as a condition on an item of a table of this layout.
@@ -94,16 +151,20 @@ impl Guard {
     /// Placeholders start with `#g` and `:g`, which no other expression uses.
     #[must_use]
     pub fn condition(&self, layout: &Layout) -> Condition {
-        let condition = |expression: &str, attribute: &str, value: Option<&AttributeValue>| Condition {
-            expression: expression.to_owned(),
-            names: BTreeMap::from([("#g".to_owned(), attribute.to_owned())]),
-            values: value.map(|value| (":g".to_owned(), value.clone())).into_iter().collect(),
-        };
-        match self.asks() {
-            Asks::Absent => condition("attribute_not_exists(#g)", &layout.pk, None),
-            Asks::Present => condition("attribute_exists(#g)", &layout.pk, None),
-            Asks::Equal(attribute, None) => condition("attribute_not_exists(#g)", attribute, None),
-            Asks::Equal(attribute, Some(value)) => condition("#g = :g", attribute, Some(value)),
+        let (mut names, mut values, mut texts) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        for (at, ask) in self.asks().into_iter().enumerate() {
+            let (text, attribute) = match &ask {
+                Ask::Absent => (format!("attribute_not_exists(#g{at})"), layout.pk.as_str()),
+                Ask::Present => (format!("attribute_exists(#g{at})"), layout.pk.as_str()),
+                Ask::Lacks(attribute) => (format!("attribute_not_exists(#g{at})"), attribute.as_str()),
+                Ask::Equal(attribute, _) => (format!("#g{at} = :g{at}"), attribute.as_str()),
+                Ask::Differs(attribute, _) => (format!("#g{at} <> :g{at}"), attribute.as_str()),
+                Ask::AtLeast(attribute, _) => (format!("#g{at} >= :g{at}"), attribute.as_str()),
+            };
+            names.insert(format!("#g{at}"), attribute.to_owned());
+            values.extend(ask.value().map(|(_, value)| (format!(":g{at}"), value.clone())));
+            texts.push(text);
         }
+        Condition { expression: texts.join(" AND "), names, values }
     }
 }

@@ -18,6 +18,7 @@ mod fixture;
 pub mod guard;
 pub mod kinds;
 pub mod plan;
+pub mod query;
 pub mod refresh;
 pub mod schema;
 pub mod value;

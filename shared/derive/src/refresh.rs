@@ -28,7 +28,7 @@ use crate::{
     guard::Guard,
     schema::{Image, Schema},
     value::{is_zero, same, whole_number},
-    write::{Action, Table, Wanted, Write},
+    write::{Action, Table, Update, Wanted, Write},
 };
 
 /// An item to look at, and on whose behalf. Looks at one item are merged.
@@ -273,7 +273,7 @@ impl Difference {
         let (action, guard) = if whole {
             (Action::Put(self.set), None)
         } else {
-            (Action::Update { set: self.set, remove: self.remove, add: BTreeMap::new() }, Some(Guard::Exists))
+            (Action::Update(Update { set: self.set, remove: self.remove, ..Update::default() }), Some(Guard::Exists))
         };
         let write = Write { table: Table::Main, key: look.item.clone(), action, guard };
         Verdict::Write { write: Box::new(write), derivations: self.derivations }
@@ -347,14 +347,14 @@ mod tests {
         let catalogue = catalogue(&schema());
         let mut lines = match (&write.action, &write.guard) {
             (Action::Put(_), None) => format!("put {}\n", write.key),
-            (Action::Update { .. }, Some(Guard::Exists)) => format!("update {} if it exists\n", write.key),
+            (Action::Update(_), Some(Guard::Exists)) => format!("update {} if it exists\n", write.key),
             (Action::Delete, None) => format!("delete {}\n", write.key),
             other => format!("{other:?}\n"),
         };
         let (set, remove) = match &write.action {
             Action::Put(item) => (item.clone(), BTreeSet::new()),
-            Action::Update { set, remove, .. } => (set.clone(), remove.clone()),
-            Action::Delete => (Item::new(), BTreeSet::new()),
+            Action::Update(Update { set, remove, .. }) => (set.clone(), remove.clone()),
+            Action::Delete | Action::Check => (Item::new(), BTreeSet::new()),
         };
         let keys = ["PK", "SK"].map(str::to_owned);
         lines.extend(

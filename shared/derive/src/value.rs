@@ -53,6 +53,17 @@ pub fn differing<'a>(a: &'a Item, b: &'a Item) -> Vec<&'a str> {
     }
 }
 
+/// Are both numbers, and is the first at least the second?
+#[must_use]
+pub fn at_least(value: &AttributeValue, least: &AttributeValue) -> bool {
+    match (value, least) {
+        (AttributeValue::N(value), AttributeValue::N(least)) => {
+            matches!((number(value), number(least)), (Some(value), Some(least)) if value >= least)
+        }
+        _ => false,
+    }
+}
+
 /// Is this the number 0?
 #[must_use]
 pub fn is_zero(value: &AttributeValue) -> bool {

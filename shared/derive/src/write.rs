@@ -1,6 +1,6 @@
 //! Writes as data: what the engine sends, before anything is sent.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
@@ -41,16 +41,32 @@ pub enum Action {
     /// Puts the whole item. The attributes hold the key too.
     Put(Item),
     /// Changes some attributes; makes the item when it is not there.
-    Update {
-        /// Sets these attributes.
-        set: Item,
-        /// Removes these attributes.
-        remove: BTreeSet<String>,
-        /// Adds to these attributes of type N; one that is missing counts as 0.
-        add: BTreeMap<String, i64>,
-    },
+    Update(Update),
     /// Deletes the item.
     Delete,
+    /// Leaves it as it is, and asks for the guard alone: a transaction's condition on an item that it does not write.
+    Check,
+}
+
+/// What an update changes; each attribute once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Update {
+    /// Sets these attributes.
+    pub set: Item,
+    /// Removes these attributes.
+    pub remove: BTreeSet<String>,
+    /// Adds to these attributes: a number to one of type N, where a missing one counts as 0; elements to a set.
+    pub add: Item,
+    /// Takes these elements out of these sets.
+    pub delete: Item,
+}
+
+impl Update {
+    /// An update that sets attributes.
+    #[must_use]
+    pub fn set(set: Item) -> Self {
+        Self { set, ..Self::default() }
+    }
 }
 
 impl Write {
@@ -110,17 +126,6 @@ pub enum TransactionError {
         /// The item.
         key: Key,
     },
-}
-
-/// A page of items: `PK = …`, and `begins_with(SK, …)` where a prefix is given.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Query {
-    /// The index, or the table itself, which is then read consistently.
-    pub index: Option<String>,
-    /// Partition key.
-    pub pk: String,
-    /// Start of the sort key.
-    pub sk_prefix: String,
 }
 
 /// An attribute with the value it should have.

@@ -102,8 +102,8 @@ pub fn apportioned(writes: &[&Write], units: &[(Table, Units)]) -> Vec<Units> {
 fn weight(write: &Write) -> f64 {
     let bytes = match &write.action {
         Action::Put(item) => item_bytes(item),
-        Action::Update { set, .. } => item_bytes(set),
-        Action::Delete => item_bytes(&Item::new()),
+        Action::Update(update) => item_bytes(&update.set),
+        Action::Delete | Action::Check => item_bytes(&Item::new()),
     };
     let kilobytes = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
     f64::from(kilobytes.max(1))

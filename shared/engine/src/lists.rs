@@ -2,7 +2,7 @@
 //!
 //! Nothing here decides anything: a count that is listed may be right, and `verify` tells.
 
-use derive::write::{Query, Table};
+use derive::{query::Query, write::Table};
 use keys::{
     item::{Item, text},
     key::Key,
@@ -47,7 +47,7 @@ pub async fn n_unreadable<S: Store>(store: &S) -> Result<usize, StoreError> {
 }
 
 async fn all<S: Store>(store: &S, pk: &str) -> Result<Vec<Item>, StoreError> {
-    let query = Query { index: None, pk: pk.to_owned(), sk_prefix: String::new() };
+    let query = Query::prefix(None, pk, "");
     let (mut items, mut after) = (Vec::new(), None);
     loop {
         let page = store.query(Table::Ledger, &query, after).await?;

@@ -12,8 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use derive::{
     effect::Find,
     kinds::copy::through,
+    query::Query,
     refresh::{Source, Sources, Step, Verdict, step},
-    write::{Query, Table, Write},
+    write::{Table, Write},
 };
 use futures::{StreamExt, stream};
 use keys::{counter, item::Item, key::Key};
@@ -190,7 +191,7 @@ impl<S: Store> Engine<S> {
             }
         }
         let queries = targets.into_iter().map(|target| async move {
-            let query = Query { index: None, pk: target.pk.clone(), sk_prefix: counter::prefix(&target) };
+            let query = Query::prefix(None, &target.pk, counter::prefix(&target));
             let items = self.pages(&query, patience).await;
             (target, items)
         });

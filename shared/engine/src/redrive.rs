@@ -10,7 +10,8 @@
 use derive::{
     coalesce::counter_writes,
     derivation::Family,
-    write::{Action, Query, Table, Transaction, Write},
+    query::Query,
+    write::{Action, Table, Transaction, Write},
 };
 use keys::item::{Item, text};
 use serde_dynamo::AttributeValue;
@@ -109,7 +110,7 @@ impl ParkedChange {
 pub async fn parked<S: Store>(store: &S) -> Result<Vec<ParkedChange>, StoreError> {
     let mut changes = Vec::new();
     for family in [Family::Additive, Family::LevelTriggered] {
-        let query = Query { index: None, pk: park::partition(family), sk_prefix: String::new() };
+        let query = Query::prefix(None, park::partition(family), "");
         let (mut parts, mut after) = (Vec::<Item>::new(), None);
         loop {
             let page = store.query(Table::Ledger, &query, after).await?;

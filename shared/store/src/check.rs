@@ -6,8 +6,9 @@
 use std::collections::BTreeSet;
 
 use derive::{
-    guard::{Asks, Guard},
-    write::{Action, ITEM_BYTES_MAX, Query, Table, Transaction, Write},
+    guard::{Ask, Guard},
+    query::{Consistency, Query, SortKeys},
+    write::{Action, ITEM_BYTES_MAX, Table, Transaction, Update, Write},
 };
 use keys::{
     item::Item,
@@ -35,32 +36,50 @@ pub(crate) fn query(layout: &Layout, table: Table, query: &Query) -> Result<(), 
     let (pk, sk) = match &query.index {
         None => (&layout.pk, &layout.sk),
         Some(name) => match layout.index(name).filter(|_| table == Table::Main) {
+            Some(_) if query.consistency == Consistency::Strong => {
+                return Err(Refusal::IndexConsistent { index: name.clone() });
+            }
             Some(index) => (&index.pk, &index.sk),
             None => return Err(Refusal::UnknownIndex { index: name.clone() }),
         },
     };
     key_text(pk, &query.pk, PARTITION_KEY_BYTES_MAX)?;
-    if query.sk_prefix.is_empty() { Ok(()) } else { key_text(sk, &query.sk_prefix, SORT_KEY_BYTES_MAX) }
+    match &query.sk {
+        SortKeys::All => Ok(()),
+        SortKeys::Prefix(prefix) => key_text(sk, prefix, SORT_KEY_BYTES_MAX),
+        SortKeys::Between(first, last) => {
+            key_text(sk, first, SORT_KEY_BYTES_MAX)?;
+            key_text(sk, last, SORT_KEY_BYTES_MAX)
+        }
+    }
 }
 
 pub(crate) fn write(layout: &Layout, write: &Write) -> Result<(), Refusal> {
     key(layout, &write.key)?;
     match &write.action {
         Action::Put(item) => put(layout, write, item)?,
-        Action::Update { set, add, .. } => {
+        Action::Update(Update { set, add, delete, .. }) => {
             update(layout, &write.action)?;
             attributes(set)?;
+            attributes(add)?;
+            attributes(delete)?;
             index_keys(layout, write.table, set)?;
-            if let Some(attribute) = add.keys().find(|name| write.table == Table::Main && layout.is_key(name)) {
-                return Err(Refusal::KeyType { attribute: attribute.clone() });
+            if let Some(attribute) =
+                add.keys().chain(delete.keys()).find(|name| write.table == Table::Main && layout.is_key(name))
+            {
+                return Err(Refusal::KeyType { attribute: attribute.to_owned() });
             }
         }
-        Action::Delete => {}
+        Action::Check if write.guard.is_none() => return Err(Refusal::CheckEmpty),
+        Action::Delete | Action::Check => {}
     }
-    match write.guard.as_ref().map(Guard::asks) {
-        Some(Asks::Equal(attribute, Some(value))) => value_of(attribute, value, 0),
-        _ => Ok(()),
-    }
+    let asks = write.guard.iter().flat_map(Guard::asks).collect::<Vec<_>>();
+    asks.iter().filter_map(Ask::value).try_for_each(|(attribute, value)| value_of(attribute, value, 0))
+}
+
+/// A write that stands alone.
+pub(crate) fn single(layout: &Layout, one: &Write) -> Result<(), Refusal> {
+    if one.action == Action::Check { Err(Refusal::CheckAlone) } else { write(layout, one) }
 }
 
 /// The first write that is refused, and why.
@@ -70,8 +89,8 @@ pub(crate) fn transaction<'a>(layout: &Layout, transaction: &'a Transaction) -> 
         write(layout, one).map_err(|refusal| (&one.key, refusal))?;
         bytes += match &one.action {
             Action::Put(item) => item_bytes(item),
-            Action::Update { set, .. } => item_bytes(set),
-            Action::Delete => 0,
+            Action::Update(update) => item_bytes(&update.set),
+            Action::Delete | Action::Check => 0,
         };
         if bytes > TRANSACT_BYTES_MAX {
             return Err((&one.key, Refusal::TransactionTooLarge { bytes }));
@@ -95,14 +114,16 @@ fn put(layout: &Layout, write: &Write, item: &Item) -> Result<(), Refusal> {
 }
 
 fn update(layout: &Layout, action: &Action) -> Result<(), Refusal> {
-    let Action::Update { set, remove, add } = action else {
+    let Action::Update(update) = action else {
         return Ok(());
     };
-    if set.is_empty() && remove.is_empty() && add.is_empty() {
+    let Update { set, remove, add, delete } = update;
+    if set.is_empty() && remove.is_empty() && add.is_empty() && delete.is_empty() {
         return Err(Refusal::UpdateEmpty);
     }
     let mut seen = BTreeSet::new();
-    for attribute in set.keys().chain(remove.iter().chain(add.keys()).map(String::as_str)) {
+    let added = add.keys().chain(delete.keys());
+    for attribute in set.keys().chain(remove.iter().map(String::as_str)).chain(added) {
         if attribute.is_empty() {
             return Err(Refusal::NameEmpty);
         }
@@ -114,7 +135,7 @@ fn update(layout: &Layout, action: &Action) -> Result<(), Refusal> {
         }
     }
     item_size(set)?;
-    let bytes = UpdateExpression::new(set, remove, add).text.len();
+    let bytes = UpdateExpression::new(update).text.len();
     if bytes > EXPRESSION_BYTES_MAX { Err(Refusal::UpdateTooLong { bytes }) } else { Ok(()) }
 }
 

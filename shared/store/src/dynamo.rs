@@ -22,7 +22,10 @@ mod value;
 mod write;
 
 use aws_sdk_dynamodb::Client;
-use derive::write::{Query, Table, Transaction, Write};
+use derive::{
+    query::{Consistency, Query},
+    write::{Table, Transaction, Write},
+};
 use keys::{item::Item, key::Key, layout::Layout};
 
 use crate::{Cursor, Outcome, Page, Store, StoreError, TransactOutcome};
@@ -64,8 +67,8 @@ impl DynamoStore {
 }
 
 impl Store for DynamoStore {
-    async fn get(&self, table: Table, keys: &[Key]) -> Result<Vec<(Key, Item)>, StoreError> {
-        read::get(self, table, keys).await
+    async fn read(&self, table: Table, keys: &[Key], consistency: Consistency) -> Result<Vec<(Key, Item)>, StoreError> {
+        read::get(self, table, keys, consistency).await
     }
 
     async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {

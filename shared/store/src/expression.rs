@@ -5,8 +5,9 @@
 //!
 //! Setting `Name`, removing `a.b` and adding 2 to `Value` is `SET #s0 = :s0 REMOVE #r0 ADD #a0 :a0`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use derive::write::Update;
 use keys::item::Item;
 use serde_dynamo::AttributeValue;
 
@@ -22,13 +23,13 @@ pub(crate) struct UpdateExpression {
 }
 
 impl UpdateExpression {
-    pub(crate) fn new(set: &Item, remove: &BTreeSet<String>, add: &BTreeMap<String, i64>) -> Self {
+    pub(crate) fn new(update: &Update) -> Self {
+        let Update { set, remove, add, delete } = update;
         let mut expression = Self::default();
         expression.clause("SET", "s", set.iter().map(|(name, value)| (name, Some((" = ", value.clone())))));
         expression.clause("REMOVE", "r", remove.iter().map(|name| (name.as_str(), None)));
-        let amounts =
-            add.iter().map(|(name, amount)| (name.as_str(), Some((" ", AttributeValue::N(amount.to_string())))));
-        expression.clause("ADD", "a", amounts);
+        expression.clause("ADD", "a", add.iter().map(|(name, amount)| (name, Some((" ", amount.clone())))));
+        expression.clause("DELETE", "d", delete.iter().map(|(name, elements)| (name, Some((" ", elements.clone())))));
         expression
     }
 
@@ -65,6 +66,8 @@ impl UpdateExpression {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -74,12 +77,14 @@ mod tests {
             ("a#b".to_owned(), AttributeValue::Null(true)),
         ]);
         let remove = BTreeSet::from(["a.b".to_owned()]);
-        let add = BTreeMap::from([("Value".to_owned(), -2)]);
-        let expression = UpdateExpression::new(&set, &remove, &add);
-        assert_eq!(expression.text, "SET #s0 = :s0, #s1 = :s1 REMOVE #r0 ADD #a0 :a0");
+        let add = Item::from([("Value".to_owned(), AttributeValue::N("-2".to_owned()))]);
+        let delete = Item::from([("Tags".to_owned(), AttributeValue::Ss(vec!["a".to_owned()]))]);
+        let update = Update { set, remove, add: add.clone(), delete };
+        let expression = UpdateExpression::new(&update);
+        assert_eq!(expression.text, "SET #s0 = :s0, #s1 = :s1 REMOVE #r0 ADD #a0 :a0 DELETE #d0 :d0");
         assert_eq!(expression.names.get("#r0").map(String::as_str), Some("a.b"));
         assert_eq!(expression.values.get(":a0"), Some(&AttributeValue::N("-2".to_owned())));
-        let only_add = UpdateExpression::new(&Item::new(), &BTreeSet::new(), &add);
+        let only_add = UpdateExpression::new(&Update { add, ..Update::default() });
         assert_eq!(only_add.text, "ADD #a0 :a0");
     }
 }

@@ -51,7 +51,8 @@ use std::{
 
 use derive::{
     guard::Guard,
-    write::{Query, Table, Transaction, Write},
+    query::{Consistency, Query},
+    write::{Table, Transaction, Write},
 };
 use keys::{item::Item, key::Key};
 
@@ -231,8 +232,8 @@ impl Fault {
 }
 
 impl<D: Decider> Store for Faulty<D> {
-    async fn get(&self, table: Table, keys: &[Key]) -> Result<Vec<(Key, Item)>, StoreError> {
-        self.read(Call::Get(table, keys), self.database.get(table, keys)).await
+    async fn read(&self, table: Table, keys: &[Key], consistency: Consistency) -> Result<Vec<(Key, Item)>, StoreError> {
+        self.read(Call::Get(table, keys), self.database.read(table, keys, consistency)).await
     }
 
     async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {

@@ -20,7 +20,10 @@ pub mod size;
 
 use std::future::Future;
 
-use derive::write::{Action, Query, Table, Transaction, Write};
+use derive::{
+    query::{Consistency, Query},
+    write::{Action, Table, Transaction, Write},
+};
 use keys::{item::Item, key::Key};
 
 /// Capacity units that a call consumed, as DynamoDB reports them; 0 where it reports none.
@@ -28,15 +31,28 @@ pub type Units = f64;
 
 /// A table to read from and write to.
 pub trait Store: Send + Sync {
-    /// Reads items by key, consistently, in any number; each key once. What is not there is not in the answer.
+    /// Reads items by key, in any number; each key once. What is not there is not in the answer.
     ///
     /// # Errors
     ///
     /// [`StoreError`], with nothing read.
-    fn get(&self, table: Table, keys: &[Key]) -> impl Future<Output = Result<Vec<(Key, Item)>, StoreError>> + Send;
+    fn read(
+        &self,
+        table: Table,
+        keys: &[Key],
+        consistency: Consistency,
+    ) -> impl Future<Output = Result<Vec<(Key, Item)>, StoreError>> + Send;
 
-    /// Reads one page of a query, in order of the sort key; consistently unless of an index, which only the main table
-    /// has.
+    /// Reads items by key, strongly consistent.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    fn get(&self, table: Table, keys: &[Key]) -> impl Future<Output = Result<Vec<(Key, Item)>, StoreError>> + Send {
+        self.read(table, keys, Consistency::Strong)
+    }
+
+    /// Reads one page of a query, in its order. Only the main table has indexes.
     ///
     /// # Errors
     ///
@@ -162,7 +178,8 @@ impl StoreError {
 fn operation(action: &Action) -> &'static str {
     match action {
         Action::Put(_) => "PutItem",
-        Action::Update { .. } => "UpdateItem",
+        Action::Update(_) => "UpdateItem",
         Action::Delete => "DeleteItem",
+        Action::Check => "ConditionCheck",
     }
 }

@@ -10,8 +10,9 @@
 //! [`MemoryStore::view`] looks at a table in place.
 //!
 //! ```
-//! use derive::write::{Action, Table, Write};
-//! use keys::{item::Item, key::Key, layout::Layout};
+//! use derive::write::{Action, Table, Update, Write};
+//! use keys::{key::Key, layout::Layout};
+//! use serde_dynamo::AttributeValue;
 //! use store::{Outcome, Store, memory::MemoryStore};
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -20,7 +21,7 @@
 //! };
 //! let store = MemoryStore::new(layout.clone());
 //! let key = Key::new("USER#a", "PROFILE");
-//! let add = Action::Update { set: Item::new(), remove: [].into(), add: [("Value".to_owned(), 2)].into() };
+//! let add = Action::Update (Update { add: [("Value".to_owned(), AttributeValue::N("2".into()))].into(), ..Update::default() });
 //! let write = Write { table: Table::Main, key: key.clone(), action: add, guard: None };
 //! assert_eq!(store.write(&write).await?, Outcome::Done { units: 1.0 });
 //! assert_eq!(store.take_records().len(), 1);
@@ -43,8 +44,9 @@ use std::{
 };
 
 use derive::{
+    query::{Consistency, Query},
     value::same_item,
-    write::{Query, Table, Transaction, Write},
+    write::{Table, Transaction, Write},
 };
 use keys::{item::Item, key::Key, layout::Layout};
 
@@ -135,10 +137,10 @@ impl MemoryStore {
     }
 
     fn write_now(&self, write: &Write) -> Result<Outcome, Refusal> {
-        check::write(&self.layout, write)?;
+        check::single(&self.layout, write)?;
         let mut tables = self.tables();
         let old = tables.of(write.table).get(&write.key);
-        if !apply::holds(write.guard.as_ref(), old) {
+        if write.guard.as_ref().is_some_and(|guard| !guard.holds(old)) {
             return Ok(Outcome::GuardFailed);
         }
         let new = apply::apply(&self.layout, write, old)?;
@@ -153,7 +155,7 @@ impl MemoryStore {
         for write in transaction.writes() {
             let old = tables.of(write.table).get(&write.key);
             let reason = match apply::apply(&self.layout, write, old) {
-                _ if !apply::holds(write.guard.as_ref(), old) => Reason::GuardFailed,
+                _ if write.guard.as_ref().is_some_and(|guard| !guard.holds(old)) => Reason::GuardFailed,
                 Err(refusal) => Reason::Rejected(refusal.to_string()),
                 Ok(new) => {
                     news.push((write, new));
@@ -209,7 +211,12 @@ impl Tables {
 }
 
 impl Store for MemoryStore {
-    async fn get(&self, table: Table, keys: &[Key]) -> Result<Vec<(Key, Item)>, StoreError> {
+    async fn read(
+        &self,
+        table: Table,
+        keys: &[Key],
+        _consistency: Consistency,
+    ) -> Result<Vec<(Key, Item)>, StoreError> {
         let keys: BTreeSet<&Key> = keys.iter().collect();
         for key in &keys {
             check::key(&self.layout, key).map_err(|refusal| refusal.of("BatchGetItem", key))?;

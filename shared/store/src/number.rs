@@ -24,10 +24,10 @@ pub fn canonical(text: &str) -> Option<String> {
     read(text).map(|number| number.to_plain_string())
 }
 
-/// The exact sum; `None` when it is out of range, or the text is no number.
+/// The exact sum; `None` when it is out of range, or a text is no number.
 #[must_use]
-pub fn sum(text: &str, amount: i64) -> Option<String> {
-    in_range(&(read(text)? + BigDecimal::from(amount))).map(|number| number.to_plain_string())
+pub fn sum(text: &str, amount: &str) -> Option<String> {
+    in_range(&(read(text)? + read(amount)?)).map(|number| number.to_plain_string())
 }
 
 /// What a number takes in an item, in bytes: a byte, a byte for every two digits on either side of the point, and one
@@ -101,13 +101,13 @@ mod tests {
 
     #[test]
     fn sums_are_exact() {
-        assert_eq!(sum("0.1", 2).as_deref(), Some("2.1"));
+        assert_eq!(sum("0.1", "2").as_deref(), Some("2.1"));
         assert_eq!(
-            sum("99999999999999999999999999999999999998", 1).as_deref(),
+            sum("99999999999999999999999999999999999998", "1").as_deref(),
             Some("99999999999999999999999999999999999999")
         );
-        assert_eq!(sum("0.12345678901234567890123456789012345678", 1), None, "39 digits");
-        assert_eq!(sum("x", 1), None);
+        assert_eq!(sum("0.12345678901234567890123456789012345678", "1"), None, "39 digits");
+        assert_eq!(sum("x", "1"), None);
     }
 
     #[test]

@@ -46,6 +46,18 @@ pub enum Refusal {
         /// The attribute.
         attribute: String,
     },
+    /// A check that is not part of a transaction.
+    #[error("a check of an item stands in a transaction only")]
+    CheckAlone,
+    /// A check that asks for nothing.
+    #[error("a check of an item asks for nothing")]
+    CheckEmpty,
+    /// An index is asked to be read consistently.
+    #[error("the index {index} cannot be read consistently")]
+    IndexConsistent {
+        /// The index.
+        index: String,
+    },
     /// An update says nothing.
     #[error("the update changes no attribute")]
     UpdateEmpty,

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use derive::write::{Query, Table, Transaction, Write};
+use derive::{
+    query::{Consistency, Query},
+    write::{Table, Transaction, Write},
+};
 use keys::{item::Item, key::Key};
 
 use crate::{Cursor, Outcome, Page, Store, StoreError, TransactOutcome};
 
 impl<S: Store> Store for Arc<S> {
-    async fn get(&self, table: Table, keys: &[Key]) -> Result<Vec<(Key, Item)>, StoreError> {
-        (**self).get(table, keys).await
+    async fn read(&self, table: Table, keys: &[Key], consistency: Consistency) -> Result<Vec<(Key, Item)>, StoreError> {
+        (**self).read(table, keys, consistency).await
     }
 
     async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {

@@ -69,7 +69,7 @@ fn effect_text(effect: &Effect) -> String {
         Effect::Look(bell) => format!("looks at the {} {}", bell.entity, bell.item),
         Effect::Find(find) => {
             let place = find.query.index.as_deref().unwrap_or("the table");
-            let (pk, prefix) = (&find.query.pk, &find.query.sk_prefix);
+            let (pk, prefix) = (&find.query.pk, find.query.sk.first());
             let via = if find.via == find.target { String::new() } else { format!(" through each {}", find.via) };
             format!("looks at every {} in {place} under {pk}, {prefix}…{via}", find.target)
         }

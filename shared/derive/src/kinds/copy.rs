@@ -18,9 +18,10 @@ use crate::{
     derivation::{Counts, Derived, Family, Items, Kind, Part, Reach, Refresh},
     effect::{Bell, Effect, Find},
     kinds::{Link, declares, entity, knows},
+    query::Query,
     refresh::{Computed, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
-    write::{Query, Wanted},
+    write::Wanted,
 };
 
 /// The declaration of a copy.
@@ -60,8 +61,8 @@ impl Found {
     fn query(&self, schema: &Schema, source: &Fields) -> Option<Query> {
         let field = |to: &str| source.get(self.by.filling(to)?);
         let template = self.template(schema).ok()?;
-        let (pk, sk_prefix) = (template.pk.build_of(field).ok()?, template.sk.prefix_of(field).ok()?);
-        Some(Query { index: self.index.clone(), pk, sk_prefix })
+        let (pk, prefix) = (template.pk.build_of(field).ok()?, template.sk.prefix_of(field).ok()?);
+        Some(Query::prefix(self.index.as_deref(), pk, prefix))
     }
 }
 

@@ -20,7 +20,7 @@
 use derive::{
     coalesce::{Counted, Proof},
     guard::Guard,
-    write::{Action, Table, Write},
+    write::{Action, Table, Update, Write},
 };
 use keys::{
     item::{Item, text},
@@ -66,7 +66,7 @@ impl Ledger for Checkpoint {
         };
         let set = [(POSITION, AttributeValue::S(last)), (EXPIRES_AT, expires_at(now_ms))];
         let set = set.map(|(name, value)| (name.to_owned(), value)).into();
-        let action = Action::Update { set, remove: [].into(), add: [].into() };
+        let action = Action::Update(Update::set(set));
         let value = self.position.clone().map(AttributeValue::S);
         let guard = Guard::Unmoved { attribute: POSITION.to_owned(), value };
         vec![Write { table: Table::Ledger, key: self.key.clone(), action, guard: Some(guard) }]

@@ -6,7 +6,10 @@ use std::{
 };
 
 use aws_sdk_dynamodb::types::{AttributeValue as SdkValue, KeysAndAttributes};
-use derive::write::{Query, Table};
+use derive::{
+    query::{Consistency, Order, Query, SortKeys},
+    write::Table,
+};
 use futures::{StreamExt, TryStreamExt, stream};
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
@@ -31,14 +34,26 @@ const PAUSE_MS_FIRST: u64 = 25;
 /// Calls in a row that may read nothing: the pauses add up to 1.6 s, and a throttled partition recovers within 1 s.
 const IDLE_CALLS_MAX: u32 = 6;
 
-pub(super) async fn get(store: &DynamoStore, table: Table, keys: &[Key]) -> Result<Vec<(Key, Item)>, StoreError> {
+pub(super) async fn get(
+    store: &DynamoStore,
+    table: Table,
+    keys: &[Key],
+    consistency: Consistency,
+) -> Result<Vec<(Key, Item)>, StoreError> {
+    if let [only] = keys {
+        return Ok(get_one(store, table, only, consistency)
+            .await?
+            .map(|item| (only.clone(), item))
+            .into_iter()
+            .collect());
+    }
     let keys: Vec<Key> = keys.iter().collect::<BTreeSet<_>>().into_iter().cloned().collect();
     for key in &keys {
         check::key(&store.layout, key).map_err(|refusal| refusal.of("BatchGetItem", key))?;
     }
     let slices: Vec<Vec<Key>> = keys.chunks(GET_KEYS_MAX).map(<[Key]>::to_vec).collect();
     let mut items: Vec<(Key, Item)> = stream::iter(slices)
-        .map(|slice| get_slice(store, table, slice))
+        .map(|slice| get_slice(store, table, slice, consistency))
         .buffer_unordered(GET_CALLS_MAX)
         .try_concat()
         .await?;
@@ -46,13 +61,33 @@ pub(super) async fn get(store: &DynamoStore, table: Table, keys: &[Key]) -> Resu
     Ok(items)
 }
 
-async fn get_slice(store: &DynamoStore, table: Table, keys: Vec<Key>) -> Result<Vec<(Key, Item)>, StoreError> {
+async fn get_one(
+    store: &DynamoStore,
+    table: Table,
+    key: &Key,
+    consistency: Consistency,
+) -> Result<Option<Item>, StoreError> {
+    const OPERATION: &str = "GetItem";
+    check::key(&store.layout, key).map_err(|refusal| refusal.of(OPERATION, key))?;
+    let call = store.client.get_item().table_name(store.names.of(table));
+    let call = call.set_key(Some(to_sdk(&store.layout.key_item(key))));
+    let answer = call.consistent_read(consistency == Consistency::Strong).send().await;
+    let answer = answer.map_err(|error| failed(OPERATION, key.to_string(), error))?;
+    Ok(answer.item.map(from_sdk))
+}
+
+async fn get_slice(
+    store: &DynamoStore,
+    table: Table,
+    keys: Vec<Key>,
+    consistency: Consistency,
+) -> Result<Vec<(Key, Item)>, StoreError> {
     let name = store.names.of(table);
     let mut asked: Vec<_> = keys.iter().map(|key| to_sdk(&store.layout.key_item(key))).collect();
     let mut items = Vec::new();
     let mut n_idle = 0;
     while !asked.is_empty() {
-        let (found, unread) = get_once(store, name, asked).await?;
+        let (found, unread) = get_once(store, name, asked, consistency).await?;
         // A call that read something goes on at once: its answer was full, or one partition of several is throttled.
         n_idle = if found.is_empty() { n_idle + 1 } else { 0 };
         items.extend(found.into_iter().filter_map(|item| {
@@ -78,8 +113,10 @@ async fn get_once(
     store: &DynamoStore,
     name: &str,
     keys: Vec<SdkItem>,
+    consistency: Consistency,
 ) -> Result<(Vec<SdkItem>, Vec<SdkItem>), StoreError> {
-    let request = KeysAndAttributes::builder().consistent_read(true).set_keys(Some(keys)).build();
+    let request = KeysAndAttributes::builder().consistent_read(consistency == Consistency::Strong).set_keys(Some(keys));
+    let request = request.build();
     let request = request.map_err(|error| StoreError::Reject {
         operation: "BatchGetItem",
         item: name.to_owned(),
@@ -107,16 +144,23 @@ pub(super) async fn query(
         .query()
         .table_name(store.names.of(table))
         .set_index_name(query.index.clone())
-        .consistent_read(index.is_none())
+        .consistent_read(query.consistency == Consistency::Strong)
+        .scan_index_forward(query.order == Order::Ascending)
+        .set_limit(query.limit.and_then(|limit| i32::try_from(limit).ok()))
         .expression_attribute_names("#pk", pk)
         .expression_attribute_values(":pk", text(&query.pk))
         .set_exclusive_start_key(after.map(|Cursor(item)| to_sdk(&item)));
-    call = if query.sk_prefix.is_empty() {
-        call.key_condition_expression("#pk = :pk")
-    } else {
-        call.key_condition_expression("#pk = :pk AND begins_with(#sk, :sk)")
+    call = match &query.sk {
+        SortKeys::All => call.key_condition_expression("#pk = :pk"),
+        SortKeys::Prefix(prefix) => call
+            .key_condition_expression("#pk = :pk AND begins_with(#sk, :sk)")
             .expression_attribute_names("#sk", sk)
-            .expression_attribute_values(":sk", text(&query.sk_prefix))
+            .expression_attribute_values(":sk", text(prefix)),
+        SortKeys::Between(first, last) => call
+            .key_condition_expression("#pk = :pk AND #sk BETWEEN :first AND :last")
+            .expression_attribute_names("#sk", sk)
+            .expression_attribute_values(":first", text(first))
+            .expression_attribute_values(":last", text(last)),
     };
     let answer = call.send().await.map_err(|error| failed("Query", query.pk.clone(), error))?;
     Ok(page(answer.items, answer.last_evaluated_key))

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::{
     error::{BuildError, SdkError},
     operation::transact_write_items::TransactWriteItemsError,
-    types::{CancellationReason, ConsumedCapacity, Delete, Put, ReturnConsumedCapacity, TransactWriteItem, Update},
+    types::{
+        CancellationReason, ConditionCheck, ConsumedCapacity, Delete, Put, ReturnConsumedCapacity, TransactWriteItem,
+        Update,
+    },
 };
 use derive::write::{Action, Table, Transaction, Write};
 
@@ -53,7 +56,7 @@ fn action(store: &DynamoStore, write: &Write) -> Result<TransactWriteItem, Build
             let put = Put::builder().table_name(table).set_item(Some(to_sdk(put))).set_condition_expression(condition);
             item.put(put.set_expression_attribute_names(names).set_expression_attribute_values(values).build()?)
         }
-        Action::Update { .. } => {
+        Action::Update(_) => {
             let up = Update::builder().table_name(table).set_key(key).set_update_expression(update);
             let up = up.set_condition_expression(condition).set_expression_attribute_names(names);
             item.update(up.set_expression_attribute_values(values).build()?)
@@ -61,6 +64,11 @@ fn action(store: &DynamoStore, write: &Write) -> Result<TransactWriteItem, Build
         Action::Delete => {
             let delete = Delete::builder().table_name(table).set_key(key).set_condition_expression(condition);
             item.delete(delete.set_expression_attribute_names(names).set_expression_attribute_values(values).build()?)
+        }
+        Action::Check => {
+            let check = ConditionCheck::builder().table_name(table).set_key(key).set_condition_expression(condition);
+            let check = check.set_expression_attribute_names(names).set_expression_attribute_values(values);
+            item.condition_check(check.build()?)
         }
     }
     .build())

@@ -18,7 +18,7 @@ use super::{
     failure::failed,
     value::{to_sdk, unless_empty},
 };
-use crate::{Outcome, StoreError, check, expression::UpdateExpression, operation};
+use crate::{Outcome, StoreError, check, expression::UpdateExpression, operation, refusal::Refusal};
 
 /// A write in DynamoDB's language, without its item.
 pub(super) struct Text {
@@ -31,8 +31,8 @@ pub(super) struct Text {
 impl Text {
     pub(super) fn new(layout: &Layout, write: &Write) -> Self {
         let UpdateExpression { text: update, mut names, mut values } = match &write.action {
-            Action::Update { set, remove, add } => UpdateExpression::new(set, remove, add),
-            Action::Put(_) | Action::Delete => UpdateExpression::default(),
+            Action::Update(update) => UpdateExpression::new(update),
+            Action::Put(_) | Action::Delete | Action::Check => UpdateExpression::default(),
         };
         let condition = write.guard.as_ref().map(|guard: &Guard| {
             let condition = guard.condition(layout);
@@ -50,7 +50,7 @@ impl Text {
 }
 
 pub(super) async fn write(store: &DynamoStore, write: &Write) -> Result<Outcome, StoreError> {
-    check::write(&store.layout, write).map_err(|refusal| refusal.of(operation(&write.action), &write.key))?;
+    check::single(&store.layout, write).map_err(|refusal| refusal.of(operation(&write.action), &write.key))?;
     let Text { update, condition, names, values } = Text::new(&store.layout, write);
     let table = store.names.of(write.table);
     let key = Some(to_sdk(&store.layout.key_item(&write.key)));
@@ -61,7 +61,7 @@ pub(super) async fn write(store: &DynamoStore, write: &Write) -> Result<Outcome,
             let call = call.set_expression_attribute_names(names).set_expression_attribute_values(values);
             outcome(write, call.send().await.map(|answer| answer.consumed_capacity))
         }
-        Action::Update { .. } => {
+        Action::Update(_) => {
             let call = store.client.update_item().table_name(table).set_key(key).set_update_expression(update);
             let call = call.set_condition_expression(condition).return_consumed_capacity(Total);
             let call = call.set_expression_attribute_names(names).set_expression_attribute_values(values);
@@ -73,6 +73,8 @@ pub(super) async fn write(store: &DynamoStore, write: &Write) -> Result<Outcome,
             let call = call.set_expression_attribute_names(names).set_expression_attribute_values(values);
             outcome(write, call.send().await.map(|answer| answer.consumed_capacity))
         }
+        // Only a transaction has such an action; it is refused before.
+        Action::Check => Err(Refusal::CheckAlone.of(operation(&write.action), &write.key)),
     }
 }
 

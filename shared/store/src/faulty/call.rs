@@ -3,8 +3,9 @@
 use std::fmt;
 
 use derive::{
-    guard::Asks,
-    write::{Action, Query, Table, Transaction, Write},
+    guard::{Ask, Guard},
+    query::Query,
+    write::{Action, Table, Transaction, Update, Write},
 };
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
@@ -77,7 +78,7 @@ impl fmt::Display for Call<'_> {
             }
             Self::Query(table, query) => {
                 let index = query.index.as_deref().unwrap_or_default();
-                write!(f, "queries {table:?} {index} for {} / {}…", query.pk, query.sk_prefix)
+                write!(f, "queries {table:?} {index} for {} / {}…", query.pk, query.sk.first())
             }
             Self::Scan(table) => write!(f, "scans {table:?}"),
             Self::Write(one) => write!(f, "writes [{}]", described(one)),
@@ -100,16 +101,21 @@ fn described(write: &Write) -> String {
             parts.extend([format!("put {key}"), attributes(&rest)]);
         }
         Action::Delete => parts.push(format!("delete {key}")),
-        Action::Update { set, remove, add } => {
+        Action::Check => parts.push(format!("check {key}")),
+        Action::Update(Update { set, remove, add, delete }) => {
             parts.extend([format!("update {key}"), attributes(set)]);
-            parts.extend(add.iter().map(|(name, amount)| format!("{name}{amount:+}")));
+            parts.extend(add.iter().map(|(name, amount)| format!("{name}+{}", shown(amount))));
+            parts.extend(delete.iter().map(|(name, elements)| format!("{name}-{}", shown(elements))));
             parts.extend(remove.iter().map(|name| format!("-{name}")));
         }
     }
-    parts.extend(write.guard.as_ref().map(|guard| match guard.asks() {
-        Asks::Absent => "if absent".to_owned(),
-        Asks::Present => "if present".to_owned(),
-        Asks::Equal(attribute, value) => format!("if {attribute}={}", value.map(shown).unwrap_or_default()),
+    parts.extend(write.guard.iter().flat_map(Guard::asks).map(|ask| match &ask {
+        Ask::Absent => "if absent".to_owned(),
+        Ask::Present => "if present".to_owned(),
+        Ask::Lacks(attribute) => format!("if without {attribute}"),
+        Ask::Equal(attribute, value) => format!("if {attribute}={}", shown(value)),
+        Ask::Differs(attribute, value) => format!("if {attribute}<>{}", shown(value)),
+        Ask::AtLeast(attribute, value) => format!("if {attribute}>={}", shown(value)),
     }));
     parts.retain(|part| !part.is_empty());
     parts.join(" ")

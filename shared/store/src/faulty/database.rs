@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use derive::write::{Query, Table, Transaction, Write};
+use derive::{
+    query::{Consistency, Query},
+    write::{Table, Transaction, Write},
+};
 use futures::FutureExt as _;
 use keys::{item::Item, key::Key, layout::Layout};
 
@@ -129,10 +132,15 @@ impl Database {
         }
     }
 
-    pub(super) async fn get(&self, table: Table, keys: &[Key]) -> Result<Vec<(Key, Item)>, StoreError> {
+    pub(super) async fn read(
+        &self,
+        table: Table,
+        keys: &[Key],
+        consistency: Consistency,
+    ) -> Result<Vec<(Key, Item)>, StoreError> {
         match self.view(Lagging::Reads).filter(|_| table == Table::Main) {
-            Some(view) => view.get(table, keys).await,
-            None => self.memory.get(table, keys).await,
+            Some(view) => view.read(table, keys, consistency).await,
+            None => self.memory.read(table, keys, consistency).await,
         }
     }
 

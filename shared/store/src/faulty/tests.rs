@@ -1,6 +1,6 @@
 //! Each fault on each side of a call, and an index that lags.
 
-use derive::write::Action;
+use derive::write::{Action, Update};
 use futures::{FutureExt as _, executor::block_on, poll};
 use keys::layout::{Index, Layout};
 use serde_dynamo::AttributeValue;
@@ -34,8 +34,8 @@ fn layout() -> Layout {
 }
 
 fn add(pk: &str) -> Write {
-    let add = [("Value".to_owned(), 1)].into();
-    let action = Action::Update { set: Item::new(), remove: BTreeSet::new(), add };
+    let add = [("Value".to_owned(), AttributeValue::N("1".to_owned()))].into();
+    let action = Action::Update(Update { add, ..Update::default() });
     Write { table: Table::Main, key: Key::new(pk, "S"), action, guard: None }
 }
 
@@ -113,7 +113,7 @@ fn every_call_lets_others_run_before_it_is_done_and_after() {
 fn an_index_lags_item_by_item() {
     let database = Arc::new(Database::lagging(layout(), 400, Lagging::Indexes));
     let handle = Faulty::new(&database, Says(None));
-    let query = Query { index: Some("I".to_owned()), pk: "I".to_owned(), sk_prefix: String::new() };
+    let query = Query::prefix(Some("I"), "I", "");
     let found = || {
         let page = block_on(handle.query(Table::Main, &query, None)).unwrap();
         page.items.iter().map(|item| keys::item::text(item, "PK").unwrap().to_owned()).collect::<String>()
@@ -130,7 +130,7 @@ fn an_index_lags_item_by_item() {
     assert_eq!((found(), database.n_behind()), ("Q".to_owned(), 1));
     database.catch_up(0);
     assert_eq!((found(), database.n_behind()), ("PQ".to_owned(), 0));
-    let table = Query { index: None, pk: "P".to_owned(), sk_prefix: String::new() };
+    let table = Query::prefix(None, "P", "");
     assert_eq!(
         block_on(handle.query(Table::Main, &table, None)).unwrap().items.len(),
         1,

@@ -1,32 +1,21 @@
 //! What a write makes of an item.
 
-use derive::{
-    guard::{Asks, Guard},
-    value::same,
-    write::{Action, Write},
-};
+use std::collections::BTreeSet;
+
+use derive::write::{Action, Update, Write};
 use keys::{item::Item, layout::Layout};
 use serde_dynamo::AttributeValue;
 
 use super::form::canonical;
 use crate::{check, number, refusal::Refusal};
 
-/// Does the guard hold on this item?
-pub(super) fn holds(guard: Option<&Guard>, item: Option<&Item>) -> bool {
-    match guard.map(Guard::asks) {
-        None => true,
-        Some(Asks::Absent) => item.is_none(),
-        Some(Asks::Present) => item.is_some(),
-        Some(Asks::Equal(attribute, value)) => same(value, item.and_then(|item| item.get(attribute))),
-    }
-}
-
 /// The item after the write; `None` when there is none.
 pub(super) fn apply(layout: &Layout, write: &Write, old: Option<&Item>) -> Result<Option<Item>, Refusal> {
     match &write.action {
         Action::Put(item) => Ok(Some(canonical_item(item))),
         Action::Delete => Ok(None),
-        Action::Update { set, remove, add } => {
+        Action::Check => Ok(old.cloned()),
+        Action::Update(Update { set, remove, add, delete }) => {
             if old.is_none() && set.is_empty() && add.is_empty() {
                 // Removing from nothing makes no item, as seen on AWS by the older parameters
                 // (https://github.com/scylladb/scylladb/issues/5862); the emulators make one of the key alone. The
@@ -37,8 +26,14 @@ pub(super) fn apply(layout: &Layout, write: &Write, old: Option<&Item>) -> Resul
             item.extend(canonical_item(set));
             item.retain(|name, _| !remove.contains(name));
             for (name, amount) in add {
-                let value = added(name, item.get(name), *amount)?;
-                item.insert(name.clone(), value);
+                let value = added(name, item.get(name), amount)?;
+                item.insert(name.to_owned(), value);
+            }
+            for (name, elements) in delete {
+                match taken(name, item.get(name), elements)? {
+                    Some(value) => drop(item.insert(name.to_owned(), value)),
+                    None => drop(item.remove(name)),
+                }
             }
             check::item_size(&item)?;
             Ok(Some(item))
@@ -46,13 +41,51 @@ pub(super) fn apply(layout: &Layout, write: &Write, old: Option<&Item>) -> Resul
     }
 }
 
-fn added(name: &str, value: Option<&AttributeValue>, amount: i64) -> Result<AttributeValue, Refusal> {
-    let text = match value {
-        None => Some(amount.to_string()),
-        Some(AttributeValue::N(text)) => number::sum(text, amount),
-        Some(_) => return Err(Refusal::AddType { attribute: name.to_owned() }),
+fn added(name: &str, value: Option<&AttributeValue>, amount: &AttributeValue) -> Result<AttributeValue, Refusal> {
+    let refused = || Refusal::AddType { attribute: name.to_owned() };
+    match (value, amount) {
+        (value, AttributeValue::N(amount)) => {
+            let text = match value {
+                None => number::canonical(amount),
+                Some(AttributeValue::N(text)) => number::sum(text, amount),
+                Some(_) => return Err(refused()),
+            };
+            text.map(AttributeValue::N).ok_or_else(|| Refusal::Number { attribute: name.to_owned() })
+        }
+        (None, AttributeValue::Ss(_) | AttributeValue::Ns(_) | AttributeValue::Bs(_)) => Ok(canonical(amount)),
+        (Some(AttributeValue::Ss(held)), AttributeValue::Ss(more)) => Ok(AttributeValue::Ss(union(held, more))),
+        (Some(AttributeValue::Ns(held)), AttributeValue::Ns(more)) => {
+            let AttributeValue::Ns(more) = canonical(&AttributeValue::Ns(more.clone())) else { return Err(refused()) };
+            Ok(AttributeValue::Ns(union(held, &more)))
+        }
+        (Some(AttributeValue::Bs(held)), AttributeValue::Bs(more)) => Ok(AttributeValue::Bs(union(held, more))),
+        _ => Err(refused()),
+    }
+}
+
+fn union<T: Ord + Clone>(held: &[T], more: &[T]) -> Vec<T> {
+    held.iter().chain(more).collect::<BTreeSet<_>>().into_iter().cloned().collect()
+}
+
+/// A set without these elements; `None` when none is left, since no set is empty.
+fn taken(
+    name: &str,
+    value: Option<&AttributeValue>,
+    elements: &AttributeValue,
+) -> Result<Option<AttributeValue>, Refusal> {
+    let left = match (value, canonical(elements)) {
+        (None, _) => None,
+        (Some(AttributeValue::Ss(held)), AttributeValue::Ss(less)) => without(held, &less).map(AttributeValue::Ss),
+        (Some(AttributeValue::Ns(held)), AttributeValue::Ns(less)) => without(held, &less).map(AttributeValue::Ns),
+        (Some(AttributeValue::Bs(held)), AttributeValue::Bs(less)) => without(held, &less).map(AttributeValue::Bs),
+        _ => return Err(Refusal::AddType { attribute: name.to_owned() }),
     };
-    text.map(AttributeValue::N).ok_or_else(|| Refusal::Number { attribute: name.to_owned() })
+    Ok(left)
+}
+
+fn without<T: PartialEq + Clone>(held: &[T], less: &[T]) -> Option<Vec<T>> {
+    let left: Vec<T> = held.iter().filter(|element| !less.contains(element)).cloned().collect();
+    (!left.is_empty()).then_some(left)
 }
 
 fn canonical_item(item: &Item) -> Item {

@@ -8,7 +8,7 @@ use std::{
     ops::Bound,
 };
 
-use derive::write::Query;
+use derive::query::{Order, Query};
 use keys::{
     item::{Item, text},
     key::Key,
@@ -56,16 +56,22 @@ pub(super) fn query(
     after: Option<&Cursor>,
     page_bytes: usize,
 ) -> Page {
-    let first = (query.pk.clone(), query.sk_prefix.clone(), Key::new("", ""));
+    let first = (query.pk.clone(), query.sk.first().to_owned(), Key::new("", ""));
     let after =
         after.and_then(|Cursor(item)| Some((query.pk.clone(), text(item, &index.sk)?.to_owned(), layout.key(item)?)));
-    let from = match after {
-        Some(after) if after >= first => Bound::Excluded(after),
-        _ => Bound::Included(first),
-    };
-    let found = places
-        .range((from, Bound::Unbounded))
-        .take_while(|(pk, sk, _)| *pk == query.pk && sk.starts_with(&query.sk_prefix))
-        .filter_map(|(_, _, key)| Some(entry(layout, index, items.get(key)?)));
-    paged(found, &[&layout.pk, &layout.sk, &index.pk, &index.sk], page_bytes)
+    let among = places
+        .range((Bound::Included(first), Bound::Unbounded))
+        .take_while(|(pk, sk, _)| *pk == query.pk && !query.sk.is_past(sk));
+    let found = |(_, _, key): &(String, String, Key)| Some(entry(layout, index, items.get(key)?));
+    let names = [&layout.pk, &layout.sk, &index.pk, &index.sk];
+    match query.order {
+        Order::Ascending => {
+            let among = among.filter(|place| after.as_ref().is_none_or(|after| *place > after));
+            paged(among.filter_map(found), &names, page_bytes, query.limit)
+        }
+        Order::Descending => {
+            let among: Vec<_> = among.filter(|place| after.as_ref().is_none_or(|after| *place < after)).collect();
+            paged(among.into_iter().rev().filter_map(found), &names, page_bytes, query.limit)
+        }
+    }
 }

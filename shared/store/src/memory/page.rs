@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
-use derive::write::Query;
+use derive::query::{Order, Query};
 use keys::{item::Item, key::Key, layout::Layout};
 
 use crate::{Cursor, Page, size::item_bytes};
@@ -14,33 +14,45 @@ pub(super) fn query(
     after: Option<&Cursor>,
     page_bytes: usize,
 ) -> Page {
-    let first = Key::new(&query.pk, &query.sk_prefix);
-    let from = match after.and_then(|Cursor(item)| layout.key(item)) {
-        Some(after) if after >= first => Bound::Excluded(after),
-        _ => Bound::Included(first),
-    };
-    let found = items
-        .range((from, Bound::Unbounded))
-        .take_while(|(key, _)| key.pk == query.pk && key.sk.starts_with(&query.sk_prefix))
-        .map(|(_, item)| item.clone());
-    paged(found, &[&layout.pk, &layout.sk], page_bytes)
+    let first = Key::new(&query.pk, query.sk.first());
+    let among = items
+        .range((Bound::Included(first), Bound::Unbounded))
+        .take_while(|(key, _)| key.pk == query.pk && !query.sk.is_past(&key.sk));
+    let after = after.and_then(|Cursor(item)| layout.key(item));
+    let names = [&layout.pk, &layout.sk];
+    match query.order {
+        Order::Ascending => {
+            let found = among.filter(|(key, _)| after.as_ref().is_none_or(|after| *key > after));
+            paged(found.map(|(_, item)| item.clone()), &names, page_bytes, query.limit)
+        }
+        Order::Descending => {
+            let found: Vec<_> = among.filter(|(key, _)| after.as_ref().is_none_or(|after| *key < after)).collect();
+            paged(found.into_iter().rev().map(|(_, item)| item.clone()), &names, page_bytes, query.limit)
+        }
+    }
 }
 
 pub(super) fn scan(layout: &Layout, items: &BTreeMap<Key, Item>, after: Option<&Cursor>, page_bytes: usize) -> Page {
     let from = after.and_then(|Cursor(item)| layout.key(item)).map_or(Bound::Unbounded, Bound::Excluded);
     let found = items.range((from, Bound::Unbounded)).map(|(_, item)| item.clone());
-    paged(found, &[&layout.pk, &layout.sk], page_bytes)
+    paged(found, &[&layout.pk, &layout.sk], page_bytes, None)
 }
 
-/// The items up to the first with which the page is full.
+/// The items up to the first with which the page is full, by bytes or by the query's limit.
 ///
 /// A page that is full says that there may be more, even when there is none, as DynamoDB does.
-pub(super) fn paged(found: impl Iterator<Item = Item>, cursor_names: &[&String], page_bytes: usize) -> Page {
+pub(super) fn paged(
+    found: impl Iterator<Item = Item>,
+    cursor_names: &[&String],
+    page_bytes: usize,
+    limit: Option<u32>,
+) -> Page {
+    let n_items_max = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let mut items = Vec::new();
     let mut bytes = 0;
     for item in found {
         bytes += item_bytes(&item);
-        if bytes >= page_bytes {
+        if bytes >= page_bytes || items.len() + 1 >= n_items_max {
             let next = item.iter().filter(|(name, _)| cursor_names.iter().any(|cursor| cursor == name));
             let next = next.map(|(name, value)| (name, value.clone())).collect();
             items.push(item);

@@ -1,8 +1,8 @@
 //! What the contract suite cannot see: records, small pages, raw items.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use derive::write::Action;
+use derive::write::{Action, Update};
 use keys::layout::Index;
 use serde_dynamo::AttributeValue;
 
@@ -35,7 +35,7 @@ fn put(sk: &str, more: &[(&str, AttributeValue)]) -> Write {
 
 fn update(sk: &str, set: Item, remove: &str) -> Write {
     let remove = BTreeSet::from([remove.to_owned()]);
-    write(Table::Main, sk, Action::Update { set, remove, add: BTreeMap::new() })
+    write(Table::Main, sk, Action::Update(Update { set, remove, ..Update::default() }))
 }
 
 fn n(text: &str) -> AttributeValue {
@@ -107,11 +107,7 @@ async fn pages_of_one_item_hold_everything_in_order() {
     for (sk, index_sk) in [("a", "3"), ("b", "2"), ("c", "2"), ("d", "1")] {
         done(&store, &put(sk, &[("IPK", s("I")), ("ISK", s(index_sk)), ("V", n("1"))]));
     }
-    let query = |index: Option<&str>, pk: &str| Query {
-        index: index.map(ToOwned::to_owned),
-        pk: pk.to_owned(),
-        sk_prefix: String::new(),
-    };
+    let query = |index: Option<&str>, pk: &str| Query::prefix(index, pk, "");
     for (about, query, wanted) in [
         ("scan", None, "abcd"),
         ("query", Some(query(None, "P")), "abcd"),

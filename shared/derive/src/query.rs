@@ -1,0 +1,106 @@
+//! Queries as data: pages of items of one partition.
+
+/// A page of items of one partition key, of the table or of an index.
+///
+/// ```
+/// use derive::query::{Consistency, Order, Query, SortKeys};
+///
+/// let newest = Query { order: Order::Descending, limit: Some(20), ..Query::prefix(None, "POST#p", "COMMENT#") };
+/// assert_eq!(newest.sk, SortKeys::Prefix("COMMENT#".to_owned()));
+/// assert_eq!(newest.consistency, Consistency::Strong);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Query {
+    /// The index, or the table itself.
+    pub index: Option<String>,
+    /// Partition key.
+    pub pk: String,
+    /// Which of its sort keys.
+    pub sk: SortKeys,
+    /// In which order of the sort key.
+    pub order: Order,
+    /// Most items of a page; as many as fit in it where there is none.
+    pub limit: Option<u32>,
+    /// How it is read; an index can only be read eventually.
+    pub consistency: Consistency,
+}
+
+/// Which writes a read shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Consistency {
+    /// All that were answered before it.
+    Strong,
+    /// Those of a while ago, at half the price.
+    Eventual,
+}
+
+/// Which sort keys a query takes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SortKeys {
+    /// All of the partition.
+    All,
+    /// Those that begin with this text.
+    Prefix(String),
+    /// Those from the first text to the second, both included.
+    Between(String, String),
+}
+
+/// The order of a query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Order {
+    /// Smallest sort key first.
+    #[default]
+    Ascending,
+    /// Greatest sort key first.
+    Descending,
+}
+
+impl Query {
+    /// All items of a partition whose sort key begins with a text, which may be empty; consistently where that can be.
+    #[must_use]
+    pub fn prefix(index: Option<&str>, pk: impl Into<String>, prefix: impl Into<String>) -> Self {
+        let prefix = prefix.into();
+        let sk = if prefix.is_empty() { SortKeys::All } else { SortKeys::Prefix(prefix) };
+        Self::of(index, pk, sk)
+    }
+
+    /// All items of a partition in a range of sort keys, ascending; consistently where that can be.
+    #[must_use]
+    pub fn of(index: Option<&str>, pk: impl Into<String>, sk: SortKeys) -> Self {
+        Self {
+            index: index.map(str::to_owned),
+            pk: pk.into(),
+            sk,
+            order: Order::Ascending,
+            limit: None,
+            consistency: if index.is_none() { Consistency::Strong } else { Consistency::Eventual },
+        }
+    }
+}
+
+impl SortKeys {
+    /// The smallest sort key that can be among them.
+    #[must_use]
+    pub fn first(&self) -> &str {
+        match self {
+            Self::All => "",
+            Self::Prefix(text) | Self::Between(text, _) => text,
+        }
+    }
+
+    /// Is this one of them?
+    #[must_use]
+    pub fn holds(&self, sk: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Prefix(prefix) => sk.starts_with(prefix.as_str()),
+            Self::Between(first, last) => (first.as_str()..=last.as_str()).contains(&sk),
+        }
+    }
+
+    /// Are there surely none in and behind this one, since it is past all of them?
+    #[must_use]
+    pub fn is_past(&self, sk: &str) -> bool {
+        sk > self.first() && !self.holds(sk)
+    }
+}
