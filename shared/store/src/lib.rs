@@ -3,6 +3,7 @@
 //! - [`dynamo`] is DynamoDB, by the SDK.
 //! - [`memory`] is the model: the same contract in a map, held to the real thing by the contract suite.
 //! - [`faulty`] is the model with faults, for the simulation.
+//! - [`recording`] records what a store is asked for.
 //!
 //! The trait speaks in outcomes: a guard that does not hold and a cancelled transaction are answers, not errors.
 //! What is left are two kinds of [error](StoreError): one to send again, since its fate is unknown or it came at a bad
@@ -14,6 +15,7 @@ mod expression;
 pub mod faulty;
 pub mod memory;
 pub mod number;
+pub mod recording;
 pub mod refusal;
 mod shared;
 pub mod size;

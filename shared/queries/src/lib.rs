@@ -1,0 +1,24 @@
+//! The query interface: every read and every write of the shipped table, a typed method each.
+//!
+//! A method's documentation begins with the pattern's ID in the table's design. Reads page with an opaque cursor, name
+//! their order, and never scan. Writes refuse what the table's design says, with typed errors.
+//!
+//! Derived attributes and items are never written here.
+
+use std::sync::Arc;
+
+use keys::layout::Layout;
+
+/// The reads and writes of the shipped table.
+pub struct Queries<S> {
+    store: S,
+    layout: Layout,
+    now_ms: Arc<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl<S> Queries<S> {
+    /// The query interface of a store. `now_ms` tells the time of a write, in milliseconds since the epoch.
+    pub fn new(store: S, now_ms: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        Self { store, layout: entities::table::layout(), now_ms: Arc::new(now_ms) }
+    }
+}
