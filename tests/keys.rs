@@ -8,16 +8,25 @@
 use std::{collections::BTreeSet, fmt::Debug};
 
 use entities::{
+    carts::{CartItem, CartItemKey},
+    claim::Claim,
     counter::Counter,
+    emails::{EmailClaim, EmailClaimKey},
+    files::{File, FileDetail, FileDetailKey, FileKey, Folder, FolderKey},
     groups::{Group, GroupKey, GroupMember, GroupMemberKey, Membership, MembershipKey},
-    ids::{CommentId, EmployeeId, GroupId, OrgId, PostId, TeamId, UserId},
+    ids::{
+        CartId, CommentId, EmployeeId, FileId, FolderId, GroupId, OrderId, OrgId, PostId, ProductId, ReviewId,
+        SensorId, SubscriptionId, TeamId, UserId,
+    },
+    orders::{Order, OrderDetail, OrderDetailKey, OrderItem, OrderItemKey, OrderKey},
     organizations::{
         Employee, EmployeeKey, EmployeePath, Member, MemberKey, Organization, OrganizationKey, Team, TeamKey,
     },
     people::{Follow, FollowKey, Follower, FollowerKey, User, UserKey},
-    posts::{
-        Claim, Comment, CommentKey, Like, LikeKey, Post, PostDetail, PostDetailKey, PostKey, View, ViewKey, status,
-    },
+    posts::{Comment, CommentKey, Like, LikeKey, Post, PostDetail, PostDetailKey, PostKey, View, ViewKey, status},
+    products::{Product, ProductKey, Review, ReviewKey},
+    sensors::{Grain, Reading, ReadingKey, Rollup, RollupKey},
+    subscriptions::{Subscription, SubscriptionKey},
     table::{definitions, layout},
 };
 use expect_test::{Expect, expect};
@@ -27,11 +36,13 @@ use keys::{
     fields::Fields,
     item::{Item, text},
     key::Key,
+    number::{self, Decimal},
 };
 use proptest::{
     prelude::{Strategy, prop_assert_eq},
     prop_oneof, proptest,
 };
+use serde_dynamo::AttributeValue;
 
 const AT: &str = "2024-01-15T10:30:00.000Z";
 
@@ -71,7 +82,7 @@ fn user(id: &str, email: &str) -> User {
         following_count: Some(1),
         post_count: Some(2),
         order_count: Some(1),
-        lifetime_value: Some(1999),
+        lifetime_value: Some(decimal("1999.9")),
     }
 }
 
@@ -382,7 +393,7 @@ fn keys_of_a_counter() {
     let counter = Counter {
         key: CounterKey { target, derivation: "follower-count~2".to_owned(), shard: 7 },
         value: Some(-3),
-        sum: None,
+        sum: Some(decimal("-0.3")),
     };
     check(
         &counter,
@@ -391,6 +402,311 @@ fn keys_of_a_counter() {
             base USER#50%25 / PROFILE#COUNT#follower-count~2#07
         "#]],
     );
+}
+
+#[test]
+fn keys_of_a_folder() {
+    let mut folder = Folder {
+        key: FolderKey { folder_id: FolderId::from("f1") },
+        name: Some("50% #1".into()),
+        parent_id: Some(FolderId::from("top")),
+        created_at: Some(AT.into()),
+        updated_at: Some(AT.into()),
+        path: Some("/Home/50% #1".into()),
+        file_count: Some(2),
+        total_bytes: Some(Decimal::from(4096)),
+    };
+    check(
+        &folder,
+        &expect![[r#"
+        E-16 Folder
+        base FOLDER#f1 / METADATA
+        GSI1 FOLDER#top / FOLDER#50%25 %231#f1
+    "#]],
+    );
+    folder.parent_id = None;
+    check(
+        &folder,
+        &expect![[r#"
+        E-16 Folder
+        base FOLDER#f1 / METADATA
+    "#]],
+    );
+}
+
+#[test]
+fn keys_of_a_file_and_its_mirror() {
+    let (folder_id, file_id) = (FolderId::from("f1"), FileId::from("a1"));
+    let file = File {
+        key: FileKey { folder_id: folder_id.clone(), uploaded_at: AT.to_owned(), file_id: file_id.clone() },
+        name: Some("notes.txt".into()),
+        size_bytes: Some(4096),
+        created_at: Some(AT.into()),
+        updated_at: Some(AT.into()),
+    };
+    check(
+        &file,
+        &expect![[r#"
+        E-17 File
+        base FOLDER#f1 / FILE#2024-01-15T10:30:00.000Z#a1
+    "#]],
+    );
+    let detail = FileDetail {
+        key: FileDetailKey { file_id },
+        folder_id: Some(folder_id),
+        uploaded_at: Some(AT.into()),
+        name: Some("notes.txt".into()),
+        size_bytes: Some(4096),
+        created_at: Some(AT.into()),
+        updated_at: Some(AT.into()),
+        claims: Some(vec![Claim { pk: "FOLDER#f1".to_owned(), sk: format!("FILE#{AT}#a1") }]),
+        path: Some("/Home/notes.txt".into()),
+    };
+    check(
+        &detail,
+        &expect![[r#"
+        E-18 FileDetail
+        base FILE#a1 / METADATA
+    "#]],
+    );
+}
+
+#[test]
+fn keys_of_a_product() {
+    let product = Product {
+        key: ProductKey { product_id: ProductId::from("p1") },
+        name: Some("Analytical engine".into()),
+        price: Some(decimal("1999.9")),
+        category: Some("engines".into()),
+        inventory: Some(3),
+        tags: ["brass", "steam"].map(str::to_owned).into(),
+        view_count: Some(40),
+        created_at: Some(AT.into()),
+        updated_at: Some(AT.into()),
+        review_count: Some(2),
+        rating_sum: Some(Decimal::from(9)),
+        units_sold: Some(Decimal::from(17)),
+    };
+    check(
+        &product,
+        &expect![[r#"
+        E-19 Product
+        base PRODUCT#p1 / METADATA
+        GSI1 CAT#engines / PRODUCT#p1
+    "#]],
+    );
+}
+
+#[test]
+fn the_key_of_a_best_seller_is_made_of_its_display() {
+    let key = |attributes: &[(&str, AttributeValue)]| {
+        let key = Product::primary_key(&ProductKey { product_id: ProductId::from("p1") }).unwrap();
+        let definition = Product::definition();
+        let fields = definition.fields(&key, &attributes.iter().cloned().collect()).unwrap();
+        let index = definition.indexes.iter().find(|index| index.derived).unwrap();
+        let key = definition.index_key(index, &fields).map(|key| key.unwrap().to_string());
+        format!("{} {}\n", index.index, key.unwrap_or_else(|error| error.to_string()))
+    };
+    let category = ("Category", AttributeValue::S("engines".into()));
+    let sold = |text: &str| ("UnitsSold", AttributeValue::N(text.into()));
+    expect![[r#"
+        GSI2 BESTSELLERS#engines / 999999999982#p1
+        GSI2 BESTSELLERS#engines / 999999999899#p1
+        GSI2 Product.UnitsSold is not a whole number from 0 up
+        GSI2 Product.UnitsSold does not fit in 12 digits
+        GSI2 Product.UnitsSold is missing; the key needs it
+        GSI2 Product.Category is missing; the key needs it
+    "#]]
+    .assert_eq(
+        &[
+            key(&[category.clone(), sold("17")]),
+            key(&[category.clone(), sold("1E2")]),
+            key(&[category.clone(), sold("1.5")]),
+            key(&[category.clone(), sold("1E12")]),
+            key(&[category]),
+            key(&[sold("17")]),
+        ]
+        .concat(),
+    );
+}
+
+#[test]
+fn keys_of_a_review() {
+    let review = Review {
+        key: ReviewKey { product_id: ProductId::from("p1"), created_at: AT.to_owned(), review_id: "r1".into() },
+        user_id: Some(UserId::from("grace")),
+        rating: Some(5),
+        text: Some("It computes.".into()),
+        updated_at: Some(AT.into()),
+        user_name: Some("Grace".into()),
+    };
+    check(
+        &review,
+        &expect![[r#"
+        E-20 Review
+        base PRODUCT#p1 / REVIEW#2024-01-15T10:30:00.000Z#r1
+        GSI1 USER#grace / REVIEW#2024-01-15T10:30:00.000Z#r1
+    "#]],
+    );
+}
+
+#[test]
+fn keys_of_an_order_and_its_mirror() {
+    let (user_id, order_id) = (UserId::from("ada"), OrderId::from("o1"));
+    let mut order = Order {
+        key: OrderKey { user_id: user_id.clone(), placed_at: AT.to_owned(), order_id: order_id.clone() },
+        status: Some(entities::orders::status::PAID.into()),
+        total: Some(decimal("1999.9")),
+        created_at: Some(AT.into()),
+        updated_at: Some(AT.into()),
+    };
+    check(
+        &order,
+        &expect![[r#"
+        E-21 Order
+        base USER#ada / ORDER#2024-01-15T10:30:00.000Z#o1
+        GSI1 ORDERS#05 / 99999999800009#o1
+        GSI2 ORDERS#paid#05 / 2024-01-15T10:30:00.000Z#o1
+    "#]],
+    );
+    order.status = Some(entities::orders::status::SHIPPED.into());
+    check(
+        &order,
+        &expect![[r#"
+        E-21 Order
+        base USER#ada / ORDER#2024-01-15T10:30:00.000Z#o1
+        GSI1 ORDERS#05 / 99999999800009#o1
+    "#]],
+    );
+    let detail = OrderDetail {
+        key: OrderDetailKey { order_id },
+        user_id: Some(user_id),
+        placed_at: Some(AT.into()),
+        status: Some(entities::orders::status::PAID.into()),
+        total: Some(decimal("1999.9")),
+        created_at: Some(AT.into()),
+        updated_at: Some(AT.into()),
+        claims: Some(vec![Claim { pk: "USER#ada".to_owned(), sk: format!("ORDER#{AT}#o1") }]),
+    };
+    check(
+        &detail,
+        &expect![[r#"
+        E-27 OrderDetail
+        base ORDER#o1 / METADATA
+    "#]],
+    );
+}
+
+#[test]
+fn keys_of_an_order_item() {
+    let item = OrderItem {
+        key: OrderItemKey { order_id: OrderId::from("o1"), product_id: ProductId::from("p1") },
+        product_name: Some("Analytical engine".into()),
+        price: Some(decimal("1999.9")),
+        quantity: Some(1),
+        cancelled: true,
+        created_at: Some(AT.into()),
+        updated_at: Some(AT.into()),
+    };
+    check(
+        &item,
+        &expect![[r#"
+        E-22 OrderItem
+        base ORDER#o1 / ITEM#p1
+        GSI1 PRODUCT#p1 / ITEM#o1
+    "#]],
+    );
+}
+
+#[test]
+fn keys_of_a_reading_and_its_roll_ups() {
+    let sensor_id = SensorId::from("s1");
+    let reading = Reading {
+        key: ReadingKey { sensor_id: sensor_id.clone(), day: "2024-01-15".to_owned(), at: AT.to_owned() },
+        value: Some(decimal("-21.57")),
+        created_at: Some(AT.into()),
+        updated_at: Some(AT.into()),
+    };
+    check(
+        &reading,
+        &expect![[r#"
+        E-23 Reading
+        base SENSOR#s1#2024-01-15 / 2024-01-15T10:30:00.000Z
+    "#]],
+    );
+    let rollup = |grain: Grain, bucket: &str| Rollup {
+        key: RollupKey { sensor_id: sensor_id.clone(), grain, bucket: bucket.to_owned() },
+        count: Some(2),
+        sum: Some(decimal("-21.07")),
+        min: Some(decimal("-21.57")),
+        max: Some(decimal("0.5")),
+    };
+    check(
+        &rollup(Grain::Hour, "2024-01-15T10"),
+        &expect![[r#"
+        E-24 Rollup
+        base SENSOR#s1 / HOUR#2024-01-15T10
+    "#]],
+    );
+    check(
+        &rollup(Grain::Day, "2024-01-15"),
+        &expect![[r#"
+        E-24 Rollup
+        base SENSOR#s1 / DAY#2024-01-15
+    "#]],
+    );
+}
+
+#[test]
+fn keys_of_an_email_claim() {
+    let claim = EmailClaim {
+        key: EmailClaimKey { email: entities::emails::normalised(" Ada@Example.org") },
+        user_id: Some(UserId::from("ada")),
+        created_at: Some(AT.into()),
+        updated_at: Some(AT.into()),
+    };
+    check(
+        &claim,
+        &expect![[r#"
+        E-26 EmailClaim
+        base EMAIL#ada@example.org / CLAIM
+    "#]],
+    );
+}
+
+#[test]
+fn keys_of_a_subscription_and_a_cart_item() {
+    let subscription = Subscription {
+        key: SubscriptionKey { user_id: UserId::from("ada"), subscription_id: SubscriptionId::from("s1") },
+        plan: Some("yearly".into()),
+        created_at: Some(AT.into()),
+        updated_at: Some(AT.into()),
+    };
+    check(
+        &subscription,
+        &expect![[r#"
+        E-28 Subscription
+        base USER#ada / SUB#s1
+    "#]],
+    );
+    let item = CartItem {
+        key: CartItemKey { user_id: "ada".into(), cart_id: CartId::from("c1"), product_id: ProductId::from("p1") },
+        quantity: Some(2),
+        created_at: Some(AT.into()),
+        updated_at: Some(AT.into()),
+    };
+    check(
+        &item,
+        &expect![[r#"
+        E-29 CartItem
+        base USER#ada#CART#c1 / ITEM#p1
+        GSI1 USER#ada / CART#c1#ITEM#p1
+    "#]],
+    );
+}
+
+fn decimal(text: &str) -> Decimal {
+    Decimal::parse(text).unwrap()
 }
 
 /// Any text that is not empty, every other one full of what keys are joined and escaped with.
@@ -402,6 +718,7 @@ fn value() -> impl Strategy<Value = String> {
 fn key_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "(USER|POST|GROUP|ORG|FOLLOWS|FOLLOWER|LIKE|VIEW|COMMENT|MEMBER|TEAM|EMP|COUNT|PROFILE|METADATA)",
+        "(FOLDER|FILE|PRODUCT|REVIEW|ORDER|ITEM|SENSOR|HOUR|DAY|EMAIL|CLAIM|SUB|CART)",
         "[#/%]",
         "(%23|%25|%2F|00|07|a)",
         "(?s).{0,3}",
@@ -423,6 +740,9 @@ fn filled(template: &KeyTemplate, values: &[String]) -> Fields {
     let value = |name: &str, text: &str| match name {
         "Path" => format!("/{}", keys::escape::segment(text)),
         "Shard" => (text.len() % 100).to_string(),
+        "UnitsSold" => text.len().to_string(),
+        "Total" => number::canonical(&format!("{}E-2", text.len())).unwrap(),
+        "Grain" => if text.len().is_multiple_of(2) { "HOUR" } else { "DAY" }.to_owned(),
         _ => text.to_owned(),
     };
     template.field_names().into_iter().zip(values).map(|(name, text)| (name, value(name, text))).collect()
@@ -451,6 +771,39 @@ proptest! {
         let path = EmployeePath::new([&a, &b, &c].map(EmployeeId::from).to_vec());
         reads_back::<Employee>(&EmployeeKey { org_id: org, path });
         reads_back::<Counter>(&CounterKey { target: Key::new(a, b), derivation: c, shard });
+    }
+
+    #[test]
+    fn every_typed_key_of_files_and_of_trade_reads_back(a in value(), b in value(), at in value(), daily: bool) {
+        let (user, product, order) = (UserId::from(&a), ProductId::from(&b), OrderId::from(&b));
+        let (folder, file) = (FolderId::from(&a), FileId::from(&b));
+        reads_back::<Folder>(&FolderKey { folder_id: folder.clone() });
+        reads_back::<File>(&FileKey { folder_id: folder, uploaded_at: at.clone(), file_id: file.clone() });
+        reads_back::<FileDetail>(&FileDetailKey { file_id: file });
+        reads_back::<Product>(&ProductKey { product_id: product.clone() });
+        let review_id = ReviewId::from(&a);
+        reads_back::<Review>(&ReviewKey { product_id: product.clone(), created_at: at.clone(), review_id });
+        reads_back::<Order>(&OrderKey { user_id: user.clone(), placed_at: at.clone(), order_id: order.clone() });
+        reads_back::<OrderItem>(&OrderItemKey { order_id: order.clone(), product_id: ProductId::from(&a) });
+        reads_back::<OrderDetail>(&OrderDetailKey { order_id: order });
+        reads_back::<Reading>(&ReadingKey { sensor_id: SensorId::from(&a), day: b.clone(), at: at.clone() });
+        let grain = if daily { Grain::Day } else { Grain::Hour };
+        reads_back::<Rollup>(&RollupKey { sensor_id: SensorId::from(&a), grain, bucket: at.clone() });
+        reads_back::<EmailClaim>(&EmailClaimKey { email: a });
+        let subscription_id = SubscriptionId::from(&b);
+        reads_back::<Subscription>(&SubscriptionKey { user_id: user.clone(), subscription_id });
+        reads_back::<CartItem>(&CartItemKey { user_id: user, cart_id: CartId::from(at), product_id: product });
+    }
+
+    #[test]
+    fn an_amount_of_38_digits_survives_its_item(digits in "-?[1-9][0-9]{0,36}[1-9]?", exponent in -130i32..88) {
+        let text = number::canonical(&format!("{digits}E{exponent}")).unwrap();
+        let key = ReadingKey { sensor_id: "s".into(), day: "d".to_owned(), at: "t".to_owned() };
+        let reading = Reading { key, value: Decimal::parse(&text), ..Reading::default() };
+        let item = reading.to_item(&layout()).unwrap();
+        prop_assert_eq!(item.get("Value"), Some(&AttributeValue::N(text.clone())));
+        let read = Reading::from_item(&layout(), &item).unwrap().unwrap();
+        prop_assert_eq!(read.value.map(|value| value.to_string()), Some(text));
     }
 
     #[test]

@@ -5,12 +5,11 @@
 //! The same number of records is the same text in every run.
 
 use entities::{
+    claim::Claim,
     counter::Counter,
     groups::{Group, GroupKey, GroupMember, GroupMemberKey, Membership, MembershipKey},
     people::{Follow, FollowKey, Follower, FollowerKey, User, UserKey},
-    posts::{
-        Claim, Comment, CommentKey, Like, LikeKey, Post, PostDetail, PostDetailKey, PostKey, View, ViewKey, status,
-    },
+    posts::{Comment, CommentKey, Like, LikeKey, Post, PostDetail, PostDetailKey, PostKey, View, ViewKey, status},
     table::layout,
 };
 use keys::{counter::CounterKey, entity::Entity, item::Item, key::Key};

@@ -68,7 +68,8 @@ impl Application {
 
     /// Puts a new item, over whatever is there.
     fn make(&mut self, table: &MemoryStore) {
-        let item = new_item(&self.scene.chance, &self.schema, |definition| !definition.derived);
+        let shipped = (&*self.schema, &*self.scene.catalogue);
+        let item = new_item(&self.scene.chance, shipped, |definition| !definition.derived);
         self.newest = self.schema.layout.key(&item);
         self.put(table, item);
     }
@@ -175,7 +176,8 @@ impl Application {
 
     /// Somebody's hand makes a mirror, of something that may not be there.
     fn forge(&mut self, table: &MemoryStore) {
-        let item = new_item(&self.scene.chance, &self.schema, is_mirror);
+        let shipped = (&*self.schema, &*self.scene.catalogue);
+        let item = new_item(&self.scene.chance, shipped, is_mirror);
         self.put(table, item);
     }
 

@@ -1,6 +1,8 @@
 //! Items that the application makes: of every entity, over a few ids, right and wrong.
 
-use derive::schema::Schema;
+use std::collections::BTreeSet;
+
+use derive::{catalogue::Catalogue, schema::Schema};
 use keys::{
     entity::{Definition, KeyTemplate},
     fields::Fields,
@@ -18,9 +20,16 @@ pub(crate) const TIMES: [&str; 2] = ["2024-01-15T10:30:00.000Z", "2024-01-16"];
 pub(crate) const PATHS: [&str; 3] = ["/ceo", "/ceo/vp", "/ceo/v%2Fp"];
 pub(crate) const NAMES: [&str; 3] = ["Ann", "Bob", "Cleo"];
 
-/// An item of one of the entities that are meant.
-pub(crate) fn new_item(chance: &Chance, schema: &Schema, meant: impl Fn(&Definition) -> bool) -> Item {
-    let entities: Vec<&Definition> = schema.entities().filter(|definition| meant(definition)).collect();
+/// An item of one of the entities that are meant, of those with which a derivation has to do: nothing happens after a
+/// write of any other.
+pub(crate) fn new_item(
+    chance: &Chance,
+    (schema, catalogue): (&Schema, &Catalogue),
+    meant: impl Fn(&Definition) -> bool,
+) -> Item {
+    let derived: BTreeSet<&str> = catalogue.derivations().flat_map(|derivation| derivation.kind.entities()).collect();
+    let meant = |definition: &&Definition| derived.contains(definition.name.as_str()) && meant(definition);
+    let entities: Vec<&Definition> = schema.entities().filter(meant).collect();
     let definition = *chance.one_of(&entities).unwrap();
     let key = definition.build(&fields(chance, &definition.key)).unwrap();
     let mut item = schema.layout.key_item(&key);

@@ -72,7 +72,7 @@ impl Scene {
         };
         let per_mille = [0, 20, 60, 150][chance.below(4)];
         let is_braked = chance.percent(BRAKED_PERCENT);
-        let deadly = chance.percent(DEADLY_PERCENT).then(|| deadly_item(&chance, schema));
+        let deadly = chance.percent(DEADLY_PERCENT).then(|| deadly_item(&chance, (schema, catalogue)));
         Arc::new(Self {
             schema: Arc::clone(schema),
             catalogue: Arc::clone(catalogue),
@@ -142,12 +142,12 @@ impl Scene {
 }
 
 /// A user, something that is counted of one, or a mirror.
-fn deadly_item(chance: &Chance, schema: &Schema) -> Key {
+fn deadly_item(chance: &Chance, (schema, catalogue): (&Schema, &Catalogue)) -> Key {
     let user = [("UserId", *chance.one_of(&USERS).unwrap())].into_iter().collect();
     let target = schema.entity("User").unwrap().build(&user).unwrap();
     match chance.below(3) {
         0 => target,
         1 => CounterKey { target, derivation: "following-count".to_owned(), shard: 0 }.key().unwrap(),
-        _ => schema.layout.key(&new_item(chance, schema, is_mirror)).unwrap(),
+        _ => schema.layout.key(&new_item(chance, (schema, catalogue), is_mirror)).unwrap(),
     }
 }

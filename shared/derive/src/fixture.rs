@@ -4,7 +4,8 @@
 
 use keys::{
     counter,
-    entity::{Definition, IndexKey, KeyTemplate, OnlyIf},
+    entity::{Definition, KeyTemplate},
+    index_key::{IndexKey, OnlyIf},
     item::Item,
     key::Key,
     layout::{Index, Layout},
@@ -37,9 +38,19 @@ pub(crate) fn schema() -> Schema {
         time_to_live: Some("ExpiresAt".into()),
         indexes: vec![index("GSI1"), index("GSI2")],
     };
-    let by_user = IndexKey { index: "GSI1".into(), key: key("USER#{UserId}", "COMMENT#{CommentId}"), only_if: None };
-    let published = OnlyIf { attribute: "Status".into(), is: "published".into() };
-    let recent = IndexKey { index: "GSI2".into(), key: key("POSTS", "{CreatedAt}#{PostId}"), only_if: Some(published) };
+    let by_user = IndexKey {
+        index: "GSI1".into(),
+        key: key("USER#{UserId}", "COMMENT#{CommentId}"),
+        only_if: None,
+        derived: false,
+    };
+    let published = OnlyIf::Is { attribute: "Status".into(), any_of: vec!["published".into()] };
+    let recent = IndexKey {
+        index: "GSI2".into(),
+        key: key("POSTS", "{CreatedAt}#{PostId}"),
+        only_if: Some(published),
+        derived: false,
+    };
     let mut comment = ground("Comment", ("POST#{PostId}", "COMMENT#{CommentId}"), &["UserId", "Text"], &["UserName"]);
     comment.indexes.push(by_user);
     let mut detail =

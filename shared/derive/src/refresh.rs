@@ -733,7 +733,8 @@ mod tests {
         let item = match &write.action {
             Action::Put(item) => item.clone(),
             Action::Delete => return drop(items.remove(&write.key)),
-            Action::Update { set, remove, .. } => {
+            Action::Check => return,
+            Action::Update(Update { set, remove, .. }) => {
                 let mut item = items[&write.key].clone();
                 item.extend(set.clone());
                 item.retain(|name, _| !remove.contains(name));

@@ -3,17 +3,13 @@
 //! By value, as DynamoDB compares them: a number whatever its form (`2.0` is `2`), a set and a map whatever their
 //! order. What is the same is never written again.
 
-use std::{cmp::Ordering, str::FromStr};
+use std::cmp::Ordering;
 
-use bigdecimal::{BigDecimal, Zero};
-use keys::item::Item;
+use keys::{
+    item::Item,
+    number::{self, Decimal},
+};
 use serde_dynamo::AttributeValue;
-
-/// Longest text of a number that is read, in characters: 130 zeros, 38 digits, sign, point and exponent.
-const NUMBER_TEXT_MAX: usize = 180;
-
-/// Largest exponent that is read, either way. DynamoDB holds 1E-130 to 9.9E+125, with 38 digits.
-const EXPONENT_MAX: i64 = 170;
 
 /// Are these the same value? Two absent ones are.
 #[must_use]
@@ -58,7 +54,7 @@ pub fn differing<'a>(a: &'a Item, b: &'a Item) -> Vec<&'a str> {
 pub fn at_least(value: &AttributeValue, least: &AttributeValue) -> bool {
     match (value, least) {
         (AttributeValue::N(value), AttributeValue::N(least)) => {
-            matches!((number(value), number(least)), (Some(value), Some(least)) if value >= least)
+            matches!((Decimal::parse(value), Decimal::parse(least)), (Some(value), Some(least)) if value >= least)
         }
         _ => false,
     }
@@ -67,33 +63,21 @@ pub fn at_least(value: &AttributeValue, least: &AttributeValue) -> bool {
 /// Is this the number 0?
 #[must_use]
 pub fn is_zero(value: &AttributeValue) -> bool {
-    match value {
-        AttributeValue::N(text) => number(text).is_some_and(|number| number.is_zero()),
-        _ => false,
-    }
+    whole_number(value) == Some(0)
 }
 
 /// The whole number that a value is; `None` when it is another number, or none, or too large to count.
 #[must_use]
 pub fn whole_number(value: &AttributeValue) -> Option<i64> {
     match value {
-        AttributeValue::N(text) => {
-            if let Some(number) = plain(text) {
-                return Some(number);
-            }
-            let number = number(text)?;
-            if !number.is_integer() {
-                return None;
-            }
-            i64::try_from(number.with_scale(0).into_bigint_and_exponent().0).ok()
-        }
+        AttributeValue::N(text) => number::whole(text),
         _ => None,
     }
 }
 
 fn same_value(a: &AttributeValue, b: &AttributeValue) -> bool {
     match (a, b) {
-        (AttributeValue::N(a), AttributeValue::N(b)) => same_number(a, b),
+        (AttributeValue::N(a), AttributeValue::N(b)) => number::same(a, b),
         (AttributeValue::L(a), AttributeValue::L(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_value(a, b))
         }
@@ -102,32 +86,13 @@ fn same_value(a: &AttributeValue, b: &AttributeValue) -> bool {
         }
         (AttributeValue::Ss(a), AttributeValue::Ss(b)) => same_set(a, b, |a, b| a == b),
         (AttributeValue::Bs(a), AttributeValue::Bs(b)) => same_set(a, b, |a, b| a == b),
-        (AttributeValue::Ns(a), AttributeValue::Ns(b)) => same_set(a, b, |a, b| same_number(a, b)),
+        (AttributeValue::Ns(a), AttributeValue::Ns(b)) => same_set(a, b, |a, b| number::same(a, b)),
         (a, b) => a == b,
     }
 }
 
 fn same_set<T>(a: &[T], b: &[T], same: impl Fn(&T, &T) -> bool) -> bool {
     a.len() == b.len() && a.iter().all(|a| b.iter().any(|b| same(a, b)))
-}
-
-fn same_number(a: &str, b: &str) -> bool {
-    if let (Some(a), Some(b)) = (plain(a), plain(b)) {
-        return a == b;
-    }
-    a == b || matches!((number(a), number(b)), (Some(a), Some(b)) if a == b)
-}
-
-/// A whole number as it is mostly written, which needs no arithmetic of any length.
-fn plain(text: &str) -> Option<i64> {
-    text.parse().ok().filter(|_| text.len() <= NUMBER_TEXT_MAX)
-}
-
-/// Reads a number of DynamoDB's range; `None` for what DynamoDB would not hold, so that no text makes a huge number.
-fn number(text: &str) -> Option<BigDecimal> {
-    let number = BigDecimal::from_str(text).ok()?;
-    let (_, scale) = number.as_bigint_and_exponent();
-    (text.len() <= NUMBER_TEXT_MAX && (-EXPONENT_MAX..=EXPONENT_MAX).contains(&scale)).then_some(number)
 }
 
 #[cfg(test)]

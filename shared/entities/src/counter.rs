@@ -3,7 +3,10 @@
 //! A reader adds up the shards that are there; the attribute on the target is a display of that.
 //! The form of the key is the same in every table, so it is [`keys::counter`]'s.
 
-use keys::counter::{self, CounterKey};
+use keys::{
+    counter::{self, CounterKey},
+    number::Decimal,
+};
 
 keys::entity! {
     /// One shard of one derivation's count about one target, which need not exist.
@@ -13,9 +16,8 @@ keys::entity! {
         derived {
             /// How many, in this shard; may be negative, while its siblings make up for it.
             value: Option<i64> = "Value",
-            /// Their sum in this shard, in units of what is summed, where the derivation sums too; a whole number,
-            /// as the typed read refuses another.
-            sum: Option<i64> = "Sum",
+            /// Their sum in this shard, where the derivation sums too.
+            sum: Option<Decimal> = "Sum",
         }
     }
 }

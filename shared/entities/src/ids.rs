@@ -17,4 +17,20 @@ keys::id! {
     TeamId
     /// Id of an employee, unique over all organizations.
     EmployeeId
+    /// Id of a folder.
+    FolderId
+    /// Id of a file, unique over all folders.
+    FileId
+    /// Id of a product.
+    ProductId
+    /// Id of a review.
+    ReviewId
+    /// Id of an order, unique over all users.
+    OrderId
+    /// Id of a sensor.
+    SensorId
+    /// Id of a subscription.
+    SubscriptionId
+    /// Id of a cart.
+    CartId
 }

@@ -2,6 +2,8 @@
 //!
 //! A follow is one item of the application's, in the follower's collection; its mirror in the followee's is ours.
 
+use keys::number::Decimal;
+
 use crate::ids::UserId;
 
 keys::entity! {
@@ -36,8 +38,8 @@ keys::entity! {
             post_count: Option<i64> = "PostCount",
             /// Display of how many orders they have that are not cancelled; absent for 0.
             order_count: Option<i64> = "OrderCount",
-            /// Display of the sum of those orders, in the currency's smallest unit; absent for 0.
-            lifetime_value: Option<i64> = "LifetimeValue",
+            /// Display of what those orders cost in all; absent for 0.
+            lifetime_value: Option<Decimal> = "LifetimeValue",
         }
     }
 }

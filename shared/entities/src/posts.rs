@@ -3,10 +3,10 @@
 //! A post stands in its author's collection, newest last.
 //! Readers find it by its id alone in the mirror [`PostDetail`], which is ours and carries the counts.
 
-use keys::key::Key;
-use serde::{Deserialize, Serialize};
-
-use crate::ids::{CommentId, PostId, UserId};
+use crate::{
+    claim::Claim,
+    ids::{CommentId, PostId, UserId},
+};
 
 /// Texts of [`Post::status`]. Stored, so they are stable.
 pub mod status {
@@ -77,29 +77,6 @@ keys::entity! {
             /// Display of how often it was viewed, expired views included; absent for 0.
             view_count: Option<i64> = "ViewCount",
         }
-    }
-}
-
-/// Primary key of an item that claims to be a mirror's source: a map of `PK` and `SK`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Claim {
-    /// Partition key of the source.
-    #[serde(rename = "PK")]
-    pub pk: String,
-    /// Sort key of the source.
-    #[serde(rename = "SK")]
-    pub sk: String,
-}
-
-impl From<Key> for Claim {
-    fn from(key: Key) -> Self {
-        Self { pk: key.pk, sk: key.sk }
-    }
-}
-
-impl From<Claim> for Key {
-    fn from(claim: Claim) -> Self {
-        Self { pk: claim.pk, sk: claim.sk }
     }
 }
 
@@ -177,7 +154,7 @@ keys::entity! {
 
 #[cfg(test)]
 mod tests {
-    use keys::{entity::Entity, item::Item};
+    use keys::{entity::Entity, item::Item, key::Key};
     use serde_dynamo::AttributeValue;
 
     use super::*;

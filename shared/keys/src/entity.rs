@@ -1,11 +1,11 @@
 //! Entities: what items of one kind look like, as data and as types.
 
-use serde::{Serialize, de::DeserializeOwned};
 use serde_dynamo::AttributeValue;
 
 use crate::{
     error::{EntityError, KeyError, Problem, TemplateError},
     fields::Fields,
+    index_key::IndexKey,
     item::{Item, text},
     key::{Key, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX},
     layout::Layout,
@@ -70,6 +70,12 @@ impl KeyTemplate {
         self.pk.holds(field) || self.sk.holds(field)
     }
 
+    /// Does either part hold this field as a number?
+    #[must_use]
+    pub fn holds_number(&self, field: &str) -> bool {
+        self.pk.holds_number(field) || self.sk.holds_number(field)
+    }
+
     /// Names of the fields of both parts, each once.
     #[must_use]
     pub fn field_names(&self) -> Vec<&str> {
@@ -87,26 +93,6 @@ fn limited(key: String, template: &Template, bytes_max: usize) -> Result<String,
     }
     let longest = template.field_names().last().map_or_else(|| template.to_string(), |name| (*name).to_owned());
     Err(KeyError::new(&longest, Problem::TooLong { bytes: key.len(), bytes_max }))
-}
-
-/// An item is in a sparse index only while this attribute holds this text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OnlyIf {
-    /// Attribute of type S.
-    pub attribute: String,
-    /// The text.
-    pub is: String,
-}
-
-/// An entity's key in one index.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IndexKey {
-    /// Name of the index.
-    pub index: String,
-    /// The key's form.
-    pub key: KeyTemplate,
-    /// When the item is in the index; always where there is none.
-    pub only_if: Option<OnlyIf>,
 }
 
 /// What items of one entity look like.
@@ -147,7 +133,8 @@ impl Definition {
         self.key.build_of(value).map_err(|error| error.of(&self.name))
     }
 
-    /// The fields of an item: those of its key, and its other attributes of type S.
+    /// The fields of an item: those of its key, its other attributes of type S, and those of type N that a key of it
+    /// holds as a number.
     ///
     /// The key wins, since an item is addressed by it. `None` when the key is not of this entity's form.
     #[must_use]
@@ -156,6 +143,7 @@ impl Definition {
             .iter()
             .filter_map(|(name, value)| match value {
                 AttributeValue::S(text) => Some((name, text)),
+                AttributeValue::N(text) if self.holds_number(name) => Some((name, text)),
                 _ => None,
             })
             .collect();
@@ -165,26 +153,30 @@ impl Definition {
         Some(fields)
     }
 
+    fn holds_number(&self, field: &str) -> bool {
+        self.key.holds_number(field) || self.indexes.iter().any(|index| index.key.holds_number(field))
+    }
+
     /// The item's key in an index; `None` when it should not be in there.
     ///
     /// # Errors
     ///
     /// [`KeyError`] when the item should be in the index and its key cannot be built.
     pub fn index_key(&self, index: &IndexKey, fields: &Fields) -> Result<Option<Key>, KeyError> {
-        let inside = index.only_if.as_ref().is_none_or(|only_if| fields.get(&only_if.attribute) == Some(&only_if.is));
-        if !inside {
+        if !index.only_if.as_ref().is_none_or(|only_if| only_if.holds(fields)) {
             return Ok(None);
         }
         index.key.build(fields).map(Some).map_err(|error| error.of(&self.name))
     }
 
-    /// The index key attributes of an item: with their values, or `None` where the item must not have them.
+    /// The index key attributes of an item that its writer makes: with their values, or `None` where the item must not
+    /// have them. Derived ones are none of the writer's.
     ///
     /// A key that cannot be built keeps the item out of that index.
     #[must_use]
     pub fn index_attributes(&self, layout: &Layout, fields: &Fields) -> Vec<(String, Option<AttributeValue>)> {
         let mut attributes = Vec::new();
-        for index in &self.indexes {
+        for index in self.written_indexes() {
             let Some(names) = layout.index(&index.index) else { continue };
             let (pk, sk) = match self.index_key(index, fields) {
                 Ok(Some(key)) => (Some(AttributeValue::S(key.pk)), Some(AttributeValue::S(key.sk))),
@@ -194,6 +186,11 @@ impl Definition {
             attributes.push((names.sk.clone(), sk));
         }
         attributes
+    }
+
+    /// The indexes whose keys the item's writer makes.
+    fn written_indexes(&self) -> impl Iterator<Item = &IndexKey> {
+        self.indexes.iter().filter(|index| !index.derived)
     }
 }
 
@@ -207,7 +204,7 @@ pub trait EntityKey: Sized {
 }
 
 /// A typed item. Implemented by [`entity!`](macro@crate::entity).
-pub trait Entity: Serialize + DeserializeOwned {
+pub trait Entity: Sized {
     /// Text of the type attribute.
     const NAME: &'static str;
 
@@ -220,8 +217,15 @@ pub trait Entity: Serialize + DeserializeOwned {
     /// The item's key.
     fn key(&self) -> &Self::Key;
 
-    /// Replaces the key, which is not among the attributes.
-    fn set_key(&mut self, key: Self::Key);
+    /// The declared attributes that it has; the key is not among them.
+    fn attributes(&self) -> Item;
+
+    /// The item of this key with these attributes; those that are not declared are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`EntityError::Attribute`] naming one that does not fit its declaration.
+    fn read(key: Self::Key, attributes: &Item) -> Result<Self, EntityError>;
 
     /// The primary key of a typed key, without the item.
     ///
@@ -247,20 +251,17 @@ pub trait Entity: Serialize + DeserializeOwned {
         Self::definition().key.sk.prefix(fields).map_err(|error| error.of(Self::NAME))
     }
 
-    /// The whole item, with primary key, type and index keys.
+    /// The whole item, with primary key, type and the index keys that a writer makes.
     ///
     /// # Errors
     ///
-    /// [`EntityError`] when a key cannot be built, index keys included, or an attribute is no DynamoDB value.
+    /// [`KeyError`] when a key cannot be built, index keys included.
     fn to_item(&self, layout: &Layout) -> Result<Item, EntityError> {
         let definition = Self::definition();
-        let attributes: serde_dynamo::Item =
-            serde_dynamo::to_item(self).map_err(|source| EntityError::Attributes { entity: Self::NAME, source })?;
-        let mut item: Item = attributes.into_inner().into_iter().collect();
-        item.retain(|_, value| !matches!(value, AttributeValue::Null(_)));
+        let mut item = self.attributes();
         let key = Self::primary_key(self.key())?;
         let fields = definition.fields(&key, &item).unwrap_or_default();
-        for index in &definition.indexes {
+        for index in definition.written_indexes() {
             if let (Some(names), Some(key)) = (layout.index(&index.index), definition.index_key(index, &fields)?) {
                 item.insert(names.pk.clone(), AttributeValue::S(key.pk));
                 item.insert(names.sk.clone(), AttributeValue::S(key.sk));
@@ -284,14 +285,6 @@ pub trait Entity: Serialize + DeserializeOwned {
             entity: Self::NAME,
             template: format!("{} / {}", Self::definition().key.pk, Self::definition().key.sk),
         })?;
-        let attributes: serde_dynamo::Item = item
-            .iter()
-            .map(|(name, value)| (name.to_owned(), value.clone()))
-            .collect::<std::collections::HashMap<_, _>>()
-            .into();
-        let mut entity: Self = serde_dynamo::from_item(attributes)
-            .map_err(|source| EntityError::Attributes { entity: Self::NAME, source })?;
-        entity.set_key(key);
-        Ok(Some(entity))
+        Self::read(key, item).map(Some)
     }
 }

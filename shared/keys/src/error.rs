@@ -55,11 +55,22 @@ pub enum Problem {
     /// The value should be a whole number that is not negative.
     #[error("is not a whole number from 0 up")]
     NotANumber,
+    /// The value should be a decimal number that is not negative.
+    #[error("is not a number from 0 up, of at most 38 digits")]
+    NotADecimal,
     /// The number has more digits than the key has room for.
     #[error("does not fit in {digits} digits")]
     DoesNotFit {
         /// Width of the field.
         digits: usize,
+    },
+    /// The number has more digits than the key has room for, on one side of the point or the other.
+    #[error("does not fit in {digits} digits, {places} of them behind the point")]
+    DoesNotFitDecimal {
+        /// Width of the field.
+        digits: usize,
+        /// How many of them are behind the point.
+        places: u32,
     },
     /// The value should be a path such as `/a/b`.
     #[error("is not a path: it starts with `/`, and no segment is empty or holds `#`")]
@@ -88,13 +99,14 @@ pub enum EntityError {
         template: String,
     },
     /// An attribute is missing or of another type.
-    #[error("{entity}: an attribute does not fit its declaration")]
-    Attributes {
+    #[error("{entity}.{attribute} should be {wanted}")]
+    Attribute {
         /// The entity.
         entity: &'static str,
-        /// The attribute and why.
-        #[source]
-        source: serde_dynamo::Error,
+        /// The attribute.
+        attribute: &'static str,
+        /// What it should be.
+        wanted: &'static str,
     },
     /// A key cannot be built from the values.
     #[error(transparent)]

@@ -21,16 +21,19 @@
 //!
 //! This crate is machinery: it knows no entity of any table.
 
+pub mod attribute;
 pub mod change;
 pub mod counter;
 pub mod entity;
 pub mod error;
 pub mod escape;
 pub mod fields;
+pub mod index_key;
 pub mod item;
 pub mod key;
 pub mod key_field;
 pub mod layout;
 mod macros;
+pub mod number;
 pub mod path;
 pub mod template;

@@ -31,6 +31,18 @@ macro_rules! id {
             }
         }
 
+        impl $crate::attribute::Attribute for $name {
+            const WANTED: &'static str = <String as $crate::attribute::Attribute>::WANTED;
+
+            fn to_value(&self) -> Option<serde_dynamo::AttributeValue> {
+                $crate::attribute::Attribute::to_value(&self.0)
+            }
+
+            fn from_value(value: &serde_dynamo::AttributeValue) -> Option<Self> {
+                $crate::attribute::Attribute::from_value(value).map(Self)
+            }
+        }
+
         impl $crate::key_field::KeyField for $name {
             fn to_text(&self) -> String {
                 self.0.clone()
@@ -79,7 +91,8 @@ macro_rules! id {
 /// ```
 ///
 /// A whole item is declared `derived Follower …` instead of `ground …`; a sparse index as
-/// `index "GSI2" (…, …) only if "Status" = "published";`.
+/// `index "GSI2" (…, …) only if "Status" = "paid" | "packed";` or `index "GSI1" (…, …) only with "ParentId";`.
+/// An index key that this service alone writes stands behind the others, as `derived index "GSI2" (…, …);`.
 /// A declaration is read when it is first used, so a wrong template stops the first test that touches it.
 #[macro_export]
 macro_rules! entity {
@@ -117,19 +130,22 @@ macro_rules! entity {
         $(#[$doc:meta])*
         $origin:ident $name:ident $id:literal {
             key type $key:ident ($pk:expr, $sk:expr);
-            $(index $index:literal ($index_pk:literal, $index_sk:literal) $(only if $only:literal = $is:literal)?;)*
+            $(
+                index $index:literal ($index_pk:literal, $index_sk:literal)
+                $(only if $only:literal = $($is:literal)|+)? $(only with $has:literal)?;
+            )*
+            $(derived index $derived_index:literal ($derived_pk:literal, $derived_sk:literal);)*
             attributes { $($(#[$attribute_doc:meta])* $attribute:ident : $type:ty = $attribute_name:literal),* $(,)? }
             derived { $($(#[$derived_doc:meta])* $derived:ident : $derived_type:ty = $derived_name:literal),* $(,)? }
         }
     ) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct $name {
             /// The key.
-            #[serde(skip)]
             pub key: $key,
-            $($(#[$attribute_doc])* #[serde(rename = $attribute_name)] pub $attribute: $type,)*
-            $($(#[$derived_doc])* #[serde(rename = $derived_name, default)] pub $derived: $derived_type,)*
+            $($(#[$attribute_doc])* pub $attribute: $type,)*
+            $($(#[$derived_doc])* pub $derived: $derived_type,)*
         }
 
         impl $crate::entity::Entity for $name {
@@ -145,11 +161,20 @@ macro_rules! entity {
                         id: $id.to_owned(),
                         name: stringify!($name).to_owned(),
                         key: read($pk, $sk),
-                        indexes: vec![$($crate::entity::IndexKey {
-                            index: $index.to_owned(),
-                            key: read($index_pk, $index_sk),
-                            only_if: $crate::entity!(@only_if $($only, $is)?),
-                        }),*],
+                        indexes: vec![
+                            $($crate::index_key::IndexKey {
+                                index: $index.to_owned(),
+                                key: read($index_pk, $index_sk),
+                                only_if: $crate::entity!(@only_if $(if $only, $($is),+)? $(with $has)?),
+                                derived: false,
+                            },)*
+                            $($crate::index_key::IndexKey {
+                                index: $derived_index.to_owned(),
+                                key: read($derived_pk, $derived_sk),
+                                only_if: None,
+                                derived: true,
+                            },)*
+                        ],
                         derived: $crate::entity!(@derived $origin),
                         attributes: vec![$($attribute_name.to_owned()),*],
                         derived_attributes: vec![$($derived_name.to_owned()),*],
@@ -162,14 +187,29 @@ macro_rules! entity {
                 &self.key
             }
 
-            fn set_key(&mut self, key: $key) {
-                self.key = key;
+            fn attributes(&self) -> $crate::item::Item {
+                let attributes: [(&'static str, Option<serde_dynamo::AttributeValue>); _] = [
+                    $(($attribute_name, $crate::attribute::Attribute::to_value(&self.$attribute)),)*
+                    $(($derived_name, $crate::attribute::Attribute::to_value(&self.$derived)),)*
+                ];
+                attributes.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+            }
+
+            fn read(key: $key, attributes: &$crate::item::Item) -> Result<Self, $crate::error::EntityError> {
+                Ok(Self {
+                    key,
+                    $($attribute: $crate::attribute::read(stringify!($name), $attribute_name, attributes)?,)*
+                    $($derived: $crate::attribute::read(stringify!($name), $derived_name, attributes)?,)*
+                })
             }
         }
     };
     (@only_if) => { None };
-    (@only_if $attribute:literal, $is:literal) => {
-        Some($crate::entity::OnlyIf { attribute: $attribute.to_owned(), is: $is.to_owned() })
+    (@only_if if $attribute:literal, $($is:literal),+) => {
+        Some($crate::index_key::OnlyIf::Is { attribute: $attribute.to_owned(), any_of: vec![$($is.to_owned()),+] })
+    };
+    (@only_if with $attribute:literal) => {
+        Some($crate::index_key::OnlyIf::Has { attribute: $attribute.to_owned() })
     };
     (@derived ground) => { false };
     (@derived derived) => { true };

@@ -8,9 +8,14 @@
 //! | `{Path/}` | a path | as it is |
 //! | `{Path/last}` | the last segment of the field `Path` | as a text; not read back |
 //! | `{Shard:2}` | a whole number of at most 2 digits | padded with zeros |
-//! | `{MAX-Total:12}` | the same, descending | `999999999999 - Total`, padded |
+//! | `{MAX-UnitsSold:12}` | the same, descending | `999999999999 - UnitsSold`, padded |
+//! | `{Total:14.2}` | a number of at most 14 digits, 2 of them behind the point | `100 × Total`, padded: the point is not written |
+//! | `{MAX-Total:14.2}` | the same, descending | `99999999999999 - 100 × Total`, padded |
 //! | `{UserId%8}` | the spread of a static partition key over 8 suffixes | CRC-32 of `UserId` mod 8, two digits; not read back |
 //! | `{Target*}` | another key's text, which may hold `#`; at the start only | as it is |
+//!
+//! A number is decimal text, not negative, and whole in the unit of its last digit; what is not, or has more digits than
+//! the field, is refused, never rounded or cut off. It is read back in the form that DynamoDB gives a number.
 //!
 //! Text and field alternate, and a field ends where the literal after it begins, so parsing has no choice to make:
 //! a value that holds `#` was escaped on the way in, and one that stands raw in the key is not this template's.
@@ -103,6 +108,14 @@ impl Template {
     #[must_use]
     pub fn holds(&self, field: &str) -> bool {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Field { name, .. } if name == field))
+    }
+
+    /// Does a key of this form hold this field as a number?
+    #[must_use]
+    pub fn holds_number(&self, field: &str) -> bool {
+        self.pieces
+            .iter()
+            .any(|piece| matches!(piece, Piece::Field { name, form } if name == field && form.is_number()))
     }
 
     /// Builds the key text.
@@ -250,6 +263,18 @@ mod tests {
         }
 
         #[test]
+        fn a_number_with_places_reads_back_and_sorts_by_value(a in 0u64..1_000_000, b in 0u64..1_000_000) {
+            let text = |n: u64| crate::number::canonical(&format!("{n}E-2")).unwrap();
+            let fields = |n: u64| Fields::from([("N", text(n))]);
+            for (form, descending) in [("{N:6.2}", false), ("{MAX-N:6.2}", true), ("{MAX-N:38.2}", true)] {
+                let [one, other] = [a, b].map(|n| template(form).build(&fields(n)).unwrap());
+                proptest::prop_assert_eq!(template(form).parse_key(&one), Some(fields(a)), "{}", one);
+                let order = if descending { b.cmp(&a) } else { a.cmp(&b) };
+                proptest::prop_assert_eq!(one.cmp(&other), order, "{} {}", one, other);
+            }
+        }
+
+        #[test]
         fn different_fields_make_different_keys(a in "[#%2a]+", b in "[#%2a]+", c in "[#%2a]+", d in "[#%2a]+") {
             let one = template("{A}#{B}").build(&Fields::from([("A", &a), ("B", &b)])).unwrap();
             let two = template("{A}#{B}").build(&Fields::from([("A", &c), ("B", &d)])).unwrap();
@@ -258,7 +283,7 @@ mod tests {
 
         #[test]
         fn parsing_arbitrary_text_never_panics(text in ".*") {
-            for form in ["X#{A}#{B:2}", "{A*}#COUNT#{B}#{C:2}", "EMP#{Path/}", "P#{A%8}", "{MAX-A:5}#{B}"] {
+            for form in ["X#{A}#{B:2}", "{A*}#COUNT#{B}#{C:2}", "EMP#{Path/}", "P#{A%8}", "{MAX-A:5}#{B}", "{A:5.2}"] {
                 let _fields = template(form).parse_key(&text);
             }
         }
@@ -294,6 +319,13 @@ mod tests {
             |form: &str, value: &str| template(form).build(&Fields::from([("N", value)])).unwrap_err().to_string();
         assert_eq!(build("{N:3}", "1000"), "N does not fit in 3 digits");
         assert_eq!(build("{MAX-N:3}", "-1"), "N is not a whole number from 0 up");
+        assert_eq!(build("{N:3}", "1.5"), "N is not a whole number from 0 up");
+        assert_eq!(build("{N:3}", "1E3"), "N does not fit in 3 digits");
+        let width = "N does not fit in 5 digits, 2 of them behind the point";
+        assert_eq!(build("{N:5.2}", "1000"), width);
+        assert_eq!(build("{MAX-N:5.2}", "0.001"), width);
+        assert_eq!(build("{N:5.2}", "-1"), "N is not a number from 0 up, of at most 38 digits");
+        assert_eq!(build("{N:5.2}", "ten"), "N is not a number from 0 up, of at most 38 digits");
         assert_eq!(build("{N}", ""), "N is empty; a key value must not be");
         assert_eq!(build("{M}", "x"), "M is missing; the key needs it");
         assert!(build("{N/}", "no path").starts_with("N is not a path"));
@@ -308,9 +340,34 @@ mod tests {
 
     #[test]
     fn a_template_that_cannot_be_read_is_refused() {
-        for text in ["", "{", "a}", "{A}{B}", "{A:0}", "{A:99}", "{}", "x{A*}", "{A%0}", "{A B}", "{A}-{B}"] {
+        for text in [
+            "", "{", "a}", "{A}{B}", "{A:0}", "{A:99}", "{}", "x{A*}", "{A%0}", "{A B}", "{A}-{B}", "{A:5.6}",
+            "{A:5.0}", "{A:5.}", "{A:.2}",
+        ] {
             assert!(Template::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_number_is_taken_by_its_value_and_its_point_is_not_written() {
+        let key = |form: &str, n: &str| template(form).build(&Fields::from([("N", n)])).unwrap();
+        for text in ["19.9", "19.90", "1.99E1"] {
+            assert_eq!(key("{N:6.2}", text), "001990", "{text}");
+            assert_eq!(key("{MAX-N:6.2}", text), "998009", "{text}");
+        }
+        assert_eq!(key("{N:3.3}", "0.999"), "999");
+        for text in ["20", "2E1", "20.0"] {
+            assert_eq!(key("{N:6}", text), "000020", "{text}");
+        }
+        let highest = "9".repeat(38);
+        assert_eq!(key("{MAX-N:38}", &highest), "0".repeat(38));
+        assert_eq!(template("{N:6.2}").parse_key("001990"), Some(Fields::from([("N", "19.9")])));
+    }
+
+    #[test]
+    fn a_field_is_held_as_a_number_by_its_form() {
+        let form = template("{A}#{B:2}#{MAX-C:4.2}");
+        assert_eq!(["A", "B", "C", "D"].map(|name| form.holds_number(name)), [false, true, true, false]);
     }
 
     #[test]

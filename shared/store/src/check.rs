@@ -14,12 +14,12 @@ use keys::{
     item::Item,
     key::{Key, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX},
     layout::Layout,
+    number,
 };
 use serde_dynamo::AttributeValue;
 
 use crate::{
     expression::{EXPRESSION_BYTES_MAX, UpdateExpression},
-    number,
     refusal::Refusal,
     size::{TRANSACT_BYTES_MAX, item_bytes},
 };

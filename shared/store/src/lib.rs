@@ -14,7 +14,6 @@ pub mod dynamo;
 mod expression;
 pub mod faulty;
 pub mod memory;
-pub mod number;
 pub mod recording;
 pub mod refusal;
 mod shared;

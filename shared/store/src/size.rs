@@ -3,10 +3,10 @@
 //! An attribute takes its name and its value, in UTF-8 bytes; a list or map takes 3 more, and 1 for each element.
 
 use derive::write::{ITEM_BYTES_MAX, TRANSACT_ACTIONS_MAX};
-use keys::item::Item;
+use keys::{item::Item, number};
 use serde_dynamo::AttributeValue;
 
-use crate::{Units, number};
+use crate::Units;
 
 /// Bytes of one write unit. Source: DynamoDB, "Read and write operations".
 const WRITE_UNIT_BYTES: usize = 1_024;

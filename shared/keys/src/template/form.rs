@@ -2,7 +2,7 @@
 
 use smol_str::{SmolStr, ToSmolStr};
 
-use crate::{error::Problem, escape, fields::Fields, path::Path};
+use crate::{error::Problem, escape, fields::Fields, number::Decimal, path::Path};
 
 /// Most digits of a padded or inverted number: what DynamoDB's own numbers hold.
 const DIGITS_MAX: usize = 38;
@@ -13,21 +13,27 @@ pub(super) enum Form {
     Text,
     Path,
     LastSegment,
-    Padded { digits: usize },
-    Inverted { digits: usize },
+    Padded(Width),
+    Inverted(Width),
     Spread { suffixes: u32 },
     Raw,
+}
+
+/// How many digits a number has in the key: in all, and behind the point, which is not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Width {
+    digits: usize,
+    places: u32,
 }
 
 impl Form {
     /// The name and the form of what stands between braces.
     pub(super) fn parse(field: &str) -> Option<(&str, Self)> {
-        let digits = |text: &str| text.parse().ok().filter(|digits| (1..=DIGITS_MAX).contains(digits));
         let (name, form) = if let Some(inverted) = field.strip_prefix("MAX-") {
             let (name, width) = inverted.split_once(':')?;
-            (name, Self::Inverted { digits: digits(width)? })
+            (name, Self::Inverted(Width::parse(width)?))
         } else if let Some((name, width)) = field.split_once(':') {
-            (name, Self::Padded { digits: digits(width)? })
+            (name, Self::Padded(Width::parse(width)?))
         } else if let Some((name, suffixes)) = field.split_once('%') {
             (name, Self::Spread { suffixes: suffixes.parse().ok().filter(|suffixes| (1..=100).contains(suffixes))? })
         } else if let Some(name) = field.strip_suffix("/last") {
@@ -43,6 +49,11 @@ impl Form {
         named.then_some((name, form))
     }
 
+    /// Does the key hold the value as a number?
+    pub(super) fn is_number(self) -> bool {
+        matches!(self, Self::Padded(_) | Self::Inverted(_))
+    }
+
     /// Adds a value to a key.
     pub(super) fn build(self, value: &str, key: &mut String) -> Result<(), Problem> {
         if value.is_empty() {
@@ -56,8 +67,8 @@ impl Form {
             Self::LastSegment => {
                 key.push_str(&escape::value(path(value)?.segments().last().map_or("", String::as_str)));
             }
-            Self::Padded { digits } => key.push_str(&padded(whole(value, digits)?, digits)),
-            Self::Inverted { digits } => key.push_str(&padded(highest(digits) - whole(value, digits)?, digits)),
+            Self::Padded(width) => key.push_str(&padded(width.scaled(value)?, width.digits)),
+            Self::Inverted(width) => key.push_str(&padded(width.highest() - width.scaled(value)?, width.digits)),
             Self::Spread { suffixes } => {
                 key.push_str(&padded(u128::from(crc32fast::hash(value.as_bytes()) % suffixes), 2));
             }
@@ -74,8 +85,8 @@ impl Form {
         let read = match self {
             Self::Text => (!value.is_empty() && !value.contains('#')).then(|| restored(value)),
             Self::Path => path(value).ok().map(|_| value.into()),
-            Self::Padded { digits } => number(digits).map(|number| number.to_smolstr()),
-            Self::Inverted { digits } => number(digits).map(|number| (highest(digits) - number).to_smolstr()),
+            Self::Padded(width) => number(width.digits).and_then(|number| width.text(number)),
+            Self::Inverted(width) => number(width.digits).and_then(|number| width.text(width.highest() - number)),
             Self::Raw => Some(value.into()),
             Self::LastSegment => return !value.is_empty(),
             Self::Spread { suffixes } => return number(2).is_some_and(|suffix| suffix < u128::from(suffixes)),
@@ -94,19 +105,55 @@ fn path(value: &str) -> Result<Path, Problem> {
     value.parse().map_err(|_| Problem::NotAPath)
 }
 
-fn whole(value: &str, digits: usize) -> Result<u128, Problem> {
-    if !value.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(Problem::NotANumber);
+impl Width {
+    /// Reads `12` or `14.2`.
+    fn parse(text: &str) -> Option<Self> {
+        let (digits, places) = match text.split_once('.') {
+            Some((digits, places)) => (digits, places.parse().ok().filter(|places| *places > 0)?),
+            None => (text, 0),
+        };
+        let digits = digits.parse().ok().filter(|digits| (1..=DIGITS_MAX).contains(digits))?;
+        usize::try_from(places).is_ok_and(|places| places <= digits).then_some(Self { digits, places })
     }
-    let number = value.parse().map_err(|_| Problem::DoesNotFit { digits })?;
-    if number > highest(digits) { Err(Problem::DoesNotFit { digits }) } else { Ok(number) }
+
+    /// The value as a whole number of its smallest unit.
+    fn scaled(self, value: &str) -> Result<u128, Problem> {
+        let scaled = if self.places == 0 && value.bytes().all(|byte| byte.is_ascii_digit()) {
+            // As most of them are written, which needs no arithmetic of any length.
+            value.parse().ok()
+        } else {
+            let number = Decimal::parse(value).filter(|number| !number.is_negative());
+            let number = number.filter(|number| self.places > 0 || number.is_whole()).ok_or(self.no_number())?;
+            number.scaled(self.places)
+        };
+        scaled.filter(|number| *number <= self.highest()).ok_or(self.does_not_fit())
+    }
+
+    /// The text of the value, of a number of its smallest unit.
+    fn text(self, scaled: u128) -> Option<SmolStr> {
+        if self.places == 0 {
+            return Some(scaled.to_smolstr());
+        }
+        Decimal::from_scaled(scaled, self.places).map(|number| number.to_smolstr())
+    }
+
+    /// The largest number of so many digits; at most 38, which a `u128` holds.
+    fn highest(self) -> u128 {
+        (0..self.digits).fold(0, |number, _| number * 10 + 9)
+    }
+
+    fn no_number(self) -> Problem {
+        if self.places == 0 { Problem::NotANumber } else { Problem::NotADecimal }
+    }
+
+    fn does_not_fit(self) -> Problem {
+        match self {
+            Self { digits, places: 0 } => Problem::DoesNotFit { digits },
+            Self { digits, places } => Problem::DoesNotFitDecimal { digits, places },
+        }
+    }
 }
 
 fn padded(number: u128, digits: usize) -> String {
     format!("{number:0digits$}")
-}
-
-/// The largest number of so many digits; at most 38, which a `u128` holds.
-fn highest(digits: usize) -> u128 {
-    (0..digits).fold(0, |number, _| number * 10 + 9)
 }

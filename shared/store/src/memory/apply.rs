@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use derive::write::{Action, Update, Write};
-use keys::{item::Item, layout::Layout};
+use keys::{item::Item, layout::Layout, number};
 use serde_dynamo::AttributeValue;
 
 use super::form::canonical;
-use crate::{check, number, refusal::Refusal};
+use crate::{check, refusal::Refusal};
 
 /// The item after the write; `None` when there is none.
 pub(super) fn apply(layout: &Layout, write: &Write, old: Option<&Item>) -> Result<Option<Item>, Refusal> {

@@ -1,8 +1,7 @@
 //! The form in which a value is kept.
 
+use keys::number;
 use serde_dynamo::AttributeValue;
-
-use crate::number;
 
 /// The value in DynamoDB's form: numbers in their one form, sets in an order of their own.
 pub(super) fn canonical(value: &AttributeValue) -> AttributeValue {

@@ -1,0 +1,74 @@
+//! Keys of items in indexes, and when an item is in one.
+
+use crate::{entity::KeyTemplate, fields::Fields};
+
+/// An item is in a sparse index only while this holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OnlyIf {
+    /// An attribute has one of several texts.
+    Is {
+        /// Attribute of type S.
+        attribute: String,
+        /// The texts.
+        any_of: Vec<String>,
+    },
+    /// An attribute is there, whatever its text.
+    Has {
+        /// Attribute of type S.
+        attribute: String,
+    },
+}
+
+impl OnlyIf {
+    /// The attribute that decides.
+    #[must_use]
+    pub fn attribute(&self) -> &str {
+        match self {
+            Self::Is { attribute, .. } | Self::Has { attribute } => attribute,
+        }
+    }
+
+    /// Does it hold for an item with these fields?
+    #[must_use]
+    pub fn holds(&self, fields: &Fields) -> bool {
+        let text = fields.get(self.attribute());
+        match self {
+            Self::Is { any_of, .. } => any_of.iter().any(|one| text == Some(one)),
+            Self::Has { .. } => text.is_some(),
+        }
+    }
+}
+
+/// An entity's key in one index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexKey {
+    /// Name of the index.
+    pub index: String,
+    /// The key's form.
+    pub key: KeyTemplate,
+    /// When the item is in the index; always where there is none.
+    pub only_if: Option<OnlyIf>,
+    /// Does this service alone write the key? Then no writer of the item makes it.
+    pub derived: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_inside_by_one_of_several_texts_or_by_any() {
+        let (open, placed) = (["pending", "paid"].map(str::to_owned).to_vec(), "Status".to_owned());
+        let is_open = OnlyIf::Is { attribute: placed.clone(), any_of: open };
+        let has_status = OnlyIf::Has { attribute: placed };
+        for (fields, open, has) in [
+            (Fields::from([("Status", "pending")]), true, true),
+            (Fields::from([("Status", "paid")]), true, true),
+            (Fields::from([("Status", "shipped")]), false, true),
+            (Fields::from([("Status", "")]), false, true),
+            (Fields::from([("State", "paid")]), false, false),
+        ] {
+            assert_eq!((is_open.holds(&fields), has_status.holds(&fields)), (open, has), "{fields:?}");
+        }
+    }
+}
