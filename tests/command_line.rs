@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by a panic")]
 
 use std::{
+    fs,
     io::{BufRead as _, BufReader, Write as _},
     net::TcpListener,
     path::PathBuf,
@@ -144,6 +145,45 @@ fn explain_prints_one_json_object() {
     let explained: Value = serde_json::from_str(&ended.stdout).unwrap();
     let records = explained.get("records").and_then(Value::as_array).unwrap();
     assert!(records.iter().all(|record| record.get("record") == Some(&Value::from("change"))), "{records:?}");
+}
+
+#[test]
+fn explain_knows_the_table_of_a_manifest() {
+    let event = r#"{"Records": [{"eventID": "e1", "eventName": "INSERT", "dynamodb": {
+        "Keys": {"pk": {"S": "USER#grace"}, "sk": {"S": "FOLLOWS#ada"}}, "SequenceNumber": "1",
+        "NewImage": {"pk": {"S": "USER#grace"}, "sk": {"S": "FOLLOWS#ada"}, "Type": {"S": "Follow"}}}}]}"#;
+    let event = file(event);
+    let manifest = "examples/own-table/ripple.toml";
+    let ended = ripple(&["explain", event.path().to_str().unwrap(), "--config", manifest]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    expect![[r#"
+        e1  change  USER#grace / FOLLOWS#ada
+          follower-count           adds +1 to the count of USER#ada / USER#ada
+          followed-by              looks at the FollowedBy USER#ada / FOLLOWEDBY#grace
+          followed-name            looks at the Follow USER#grace / FOLLOWS#ada
+          follower-name            looks at the FollowedBy USER#ada / FOLLOWEDBY#grace
+    "#]]
+    .assert_eq(&ended.stdout);
+}
+
+#[test]
+fn a_manifest_that_cannot_be_used_is_one_line() {
+    let text =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/own-table/ripple.toml")).unwrap();
+    let wrong = file(&text.replacen("from = \"Follow\"", "from = \"Folow\"", 1));
+    let wrong = wrong.path().to_str().unwrap();
+    let what = "derivation.follower-count.from: there is no entity \"Folow\": did you mean \"Follow\"?";
+    let missing = "cannot read no/ripple.toml: No such file or directory (os error 2)";
+    for (config, line) in [(wrong, format!("{wrong}:33: {what}")), ("no/ripple.toml", missing.to_owned())] {
+        // It is refused before anything is asked, so that nothing need answer there.
+        let endpoint = ["--endpoint", "http://127.0.0.1:1", "--config", config];
+        for command in [&["verify"][..], &["dev"], &["parked"], &["redrive", "--all"]] {
+            fails_saying(&[command, &endpoint].concat(), &line);
+        }
+        for command in ["explain", "replay"] {
+            fails_saying(&[command, "tests/events/insert.json", "--config", config], &line);
+        }
+    }
 }
 
 #[test]

@@ -21,6 +21,8 @@ mod database;
 mod items;
 #[path = "end_to_end/ledgers.rs"]
 mod ledgers;
+#[path = "end_to_end/own_table.rs"]
+mod own_table;
 #[path = "end_to_end/parked.rs"]
 mod parked;
 #[path = "end_to_end/recount.rs"]

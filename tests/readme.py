@@ -1,6 +1,7 @@
-"""The README's tour, run as it stands there: every block under `<!-- test: … -->`, on a free port instead of 8000.
+"""The tours of the README and of the own table, run as they stand there: every block under `<!-- test: … -->`, on a
+free port instead of 8000.
 
-Compares what the tour prints with what the README says that it prints. Ends every process that it starts.
+Compares what a tour prints with what the page says that it prints. Ends every process that it starts.
 Needs: the aws command line and boto3.
 """
 
@@ -18,13 +19,13 @@ def rows(text):
     return sorted(re.sub(r"(follower-count#)\d\d", r"\1…", " ".join(line.split())) for line in text.splitlines())
 
 
-def main():
-    with open(f"{ROOT}/README.md", encoding="utf-8") as readme:
-        blocks = BLOCK.findall(readme.read())
-    if [name for name, _, _ in blocks] != ["tour-aws", "tour-boto3", "tour-verify"]:
-        sys.exit(f"the README's tested blocks are {[name for name, _, _ in blocks]}")
+def tour(page, tested, arguments):
+    with open(f"{ROOT}/{page}", encoding="utf-8") as text:
+        blocks = BLOCK.findall(text.read())
+    if [name for name, _, _ in blocks] != tested:
+        sys.exit(f"the tested blocks of {page} are {[name for name, _, _ in blocks]}")
     port = str(free_port())
-    dev = ["cargo", "run", "--locked", "--quiet", "--", "dev", "--port", port]
+    dev = ["cargo", "run", "--locked", "--quiet", "--", "dev", "--port", port, *arguments]
     with running(dev, stdout=subprocess.PIPE, text=True) as service:
         for line in service.stdout:
             if line.strip() == "ready":
@@ -34,9 +35,15 @@ def main():
             done = subprocess.run(shell, cwd=ROOT, capture_output=True, text=True)
             if done.returncode != 0:
                 sys.exit(f"{name} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-            if name == "tour-aws" and rows(printed) != rows(done.stdout.split("\n}\n")[-1]):
-                sys.exit(f"{name} prints\n{done.stdout}\nand the README says\n{printed}")
+            if name.endswith("-aws") and rows(printed) != rows(done.stdout.split("\n}\n")[-1]):
+                sys.exit(f"{name} prints\n{done.stdout}\nand {page} says\n{printed}")
             print(f"  {name}")
+
+
+def main():
+    tour("README.md", ["tour-aws", "tour-boto3", "tour-verify"], [])
+    own = "examples/own-table"
+    tour(f"{own}/README.md", ["own-aws", "own-boto3", "own-verify"], ["--config", f"{own}/ripple.toml"])
 
 
 if __name__ == "__main__":

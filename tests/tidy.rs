@@ -345,21 +345,25 @@ fn sdk_in_the_store(source: &Source) -> Vec<String> {
 // ---- rules on one manifest ----
 
 /// Crates of the workspace, and which of them each may depend on. `functions` is every crate in that folder.
-const DIRECTION: [(&str, &[&str]); 10] = [
+const DIRECTION: [(&str, &[&str]); 11] = [
     ("keys", &[]),
     ("derive", &["keys"]),
     ("store", &["derive", "keys"]),
     ("engine", &["store", "derive", "keys"]),
     ("entities", &["keys"]),
     ("catalogue", &["derive", "entities", "keys"]),
+    ("manifest", &["derive", "keys"]),
     ("queries", &["entities", "store", "derive", "keys"]),
     ("stream", &["engine", "catalogue", "queries", "store", "derive", "entities", "keys"]),
-    ("functions", &["runtime", "engine", "catalogue", "queries", "store", "derive", "entities", "keys"]),
-    ("cli", &["stream", "runtime", "engine", "catalogue", "queries", "store", "derive", "entities", "keys"]),
+    ("functions", &["runtime", "manifest", "engine", "catalogue", "queries", "store", "derive", "entities", "keys"]),
+    (
+        "cli",
+        &["stream", "runtime", "manifest", "engine", "catalogue", "queries", "store", "derive", "entities", "keys"],
+    ),
 ];
 
 /// Machinery, which somebody else's table uses too: it names the shipped one nowhere, tests included.
-const MACHINERY: [&str; 4] = ["keys", "derive", "store", "engine"];
+const MACHINERY: [&str; 5] = ["keys", "derive", "store", "engine", "manifest"];
 
 /// A dependency as a manifest names it.
 #[derive(Debug, PartialEq)]

@@ -81,7 +81,7 @@ pub(crate) fn layout() -> Layout {
     Layout {
         pk: "PK".to_owned(),
         sk: "SK".to_owned(),
-        entity_type: "EntityType".to_owned(),
+        entity_type: Some("EntityType".to_owned()),
         time_to_live: None,
         indexes: vec![Index {
             name: "GSI1".to_owned(),

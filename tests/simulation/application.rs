@@ -158,7 +158,7 @@ impl Application {
     }
 
     fn alter(&mut self, table: &MemoryStore, key: Key, name: String) {
-        let is_type = name == self.schema.layout.entity_type;
+        let is_type = self.schema.layout.entity_type.as_ref() == Some(&name);
         let is_text = self.schema.layout.is_key(&name) || is_type;
         self.untyped.extend(is_type.then(|| key.clone()));
         let action = if self.scene.chance.percent(30) {
@@ -183,7 +183,7 @@ impl Application {
 
     /// Items that are none of ours, and types that change.
     fn junk(&mut self, table: &MemoryStore) {
-        let type_name = self.schema.layout.entity_type.clone();
+        let type_name = self.schema.layout.entity_type.clone().unwrap();
         let text = |name: &str, text: &str| (name.to_owned(), s(text));
         if self.scene.chance.percent(50) {
             // A misfit says that it is a user, and is not where users are.
@@ -210,7 +210,8 @@ impl Application {
     fn any(&mut self, table: &MemoryStore, meant: impl Fn(&Definition) -> bool) -> Option<(Key, Item)> {
         let schema = &self.schema;
         let is_meant = |(key, item): &(&Key, &Item)| {
-            let definition = text(item, &schema.layout.entity_type).and_then(|name| schema.entity(name));
+            let name = schema.layout.entity_type.as_ref().and_then(|attribute| text(item, attribute));
+            let definition = name.and_then(|name| schema.entity(name));
             definition.is_some_and(&meant) && schema.image(key, item).is_some()
         };
         table.view(Table::Main, |items| {

@@ -170,7 +170,7 @@ impl Bed {
         let definition = self.schema.entity(entity).unwrap();
         let key = definition.build(&fields.iter().copied().collect::<Fields>()).unwrap();
         let mut item = self.schema.layout.key_item(&key);
-        item.insert(self.schema.layout.entity_type.clone(), s(entity));
+        item.extend(self.schema.layout.type_of(entity));
         item.extend(attributes.iter().map(|(name, text)| ((*name).to_owned(), s(text))));
         let index = definition.index_attributes(&self.schema.layout, &definition.fields(&key, &item).unwrap());
         item.extend(index.into_iter().filter_map(|(name, value)| Some((name, value?))));

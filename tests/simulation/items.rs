@@ -33,7 +33,7 @@ pub(crate) fn new_item(
     let definition = *chance.one_of(&entities).unwrap();
     let key = definition.build(&fields(chance, &definition.key)).unwrap();
     let mut item = schema.layout.key_item(&key);
-    item.insert(schema.layout.entity_type.clone(), s(&definition.name));
+    item.extend(schema.layout.type_of(&definition.name));
     for name in &definition.attributes {
         if chance.percent(80) {
             item.insert(name.clone(), value(chance, name));
@@ -84,7 +84,7 @@ pub(crate) fn value(chance: &Chance, name: &str) -> AttributeValue {
 
 /// The definition of an item that the schema knows.
 pub(crate) fn definition<'a>(schema: &'a Schema, item: &Item) -> &'a Definition {
-    schema.entity(text(item, &schema.layout.entity_type).unwrap()).unwrap()
+    schema.entity(text(item, schema.layout.entity_type.as_ref().unwrap()).unwrap()).unwrap()
 }
 
 pub(crate) fn is_mirror(definition: &Definition) -> bool {

@@ -1,6 +1,6 @@
 //! Configuration of a function, from its environment.
 
-use std::{env, str::FromStr, time::Duration};
+use std::{env, path::PathBuf, str::FromStr, time::Duration};
 
 use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
 use engine::{brake::Limits, ledger::LedgerKind};
@@ -21,6 +21,10 @@ pub const UNREADABLE_PERCENT_MAX: &str = "UNREADABLE_PERCENT_MAX";
 /// Name of the variable that says how long such a batch is held, in hours. Stable.
 pub const UNREADABLE_HOLD_HOURS: &str = "UNREADABLE_HOLD_HOURS";
 
+/// Name of the variable that holds the path of a manifest, such as `ripple.toml` in the function's package; the shipped
+/// table where it is not set. Stable.
+pub const CONFIG: &str = "CONFIG";
+
 /// Longest wait for one answer, in seconds: short against an invocation, so that there is time to send again.
 const ANSWER_S_MAX: u64 = 5;
 
@@ -38,6 +42,8 @@ pub struct Config {
     pub ledger: LedgerKind,
     /// When a batch is held since much of it cannot be read.
     pub limits: Limits,
+    /// The manifest that declares the table; the shipped table where there is none.
+    pub manifest: Option<PathBuf>,
 }
 
 /// A function that cannot start.
@@ -67,7 +73,7 @@ impl Config {
     /// These tables, with everything else as it is where nothing is said.
     #[must_use]
     pub fn of(table: String, ledger_table: String) -> Self {
-        Self { table, ledger_table, ledger: LedgerKind::Receipts, limits: Limits::default() }
+        Self { table, ledger_table, ledger: LedgerKind::Receipts, limits: Limits::default(), manifest: None }
     }
 
     /// The configuration in the environment.
@@ -95,6 +101,7 @@ impl Config {
         if let Some(hours) = parsed::<u32>(&variable, UNREADABLE_HOLD_HOURS, "a whole number of hours")? {
             config.limits.unreadable_hold_ms = u64::from(hours) * MS_AN_HOUR;
         }
+        config.manifest = variable(CONFIG).filter(|path| !path.is_empty()).map(PathBuf::from);
         Ok(config)
     }
 }
@@ -159,6 +166,12 @@ mod tests {
         assert_eq!(with(UNREADABLE_PERCENT_MAX, "100").unwrap().limits.unreadable_percent_max, 100);
         assert_eq!(with(UNREADABLE_HOLD_HOURS, "2").unwrap().limits.unreadable_hold_ms, 7_200_000);
         assert!(with(UNREADABLE_HOLD_HOURS, "-1").is_err());
+    }
+
+    #[test]
+    fn a_manifest_is_a_path_and_the_shipped_table_is_none() {
+        assert_eq!(with(CONFIG, "").unwrap().manifest, None);
+        assert_eq!(with(CONFIG, "own/ripple.toml").unwrap().manifest, Some(PathBuf::from("own/ripple.toml")));
     }
 
     #[test]

@@ -2,12 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use catalogue::{catalogue, schema};
-use derive::{
-    catalogue::{Catalogue, CatalogueError},
-    derivation::Family,
-    schema::Schema,
-};
+use derive::{derivation::Family, schema::Schema};
 use engine::{
     batch::{Engine, Handled},
     clock::SystemClock,
@@ -19,7 +14,10 @@ use store::{
     dynamo::{DynamoStore, TableNames},
 };
 
-use crate::config::Config;
+use crate::{
+    config::Config,
+    declared::{DeclaredError, declared},
+};
 
 /// Which function this is. Its name is stable: it is the binary's, the package's and the mapping's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,17 +52,6 @@ impl fmt::Display for Function {
     }
 }
 
-/// The shipped schema and catalogue.
-///
-/// # Errors
-///
-/// [`CatalogueError`] when they do not fit each other.
-pub fn shipped() -> Result<(Arc<Schema>, Arc<Catalogue>), CatalogueError> {
-    let schema = schema();
-    let catalogue = catalogue(&schema)?;
-    Ok((Arc::new(schema), Arc::new(catalogue)))
-}
-
 /// The DynamoDB tables of a configuration.
 #[must_use]
 pub fn dynamo(client: aws_sdk_dynamodb::Client, schema: &Schema, config: &Config) -> DynamoStore {
@@ -72,13 +59,13 @@ pub fn dynamo(client: aws_sdk_dynamodb::Client, schema: &Schema, config: &Config
     DynamoStore::new(client, schema.layout.clone(), names)
 }
 
-/// A function's engine over a store, for the shipped table.
+/// A function's engine over a store, for the table that is configured.
 ///
 /// # Errors
 ///
-/// [`StartError`] when schema and catalogue do not fit each other, or the ledger is of another kind than configured.
+/// [`StartError`] when what is declared cannot be used, or the ledger is of another kind than configured.
 pub async fn engine<S: Store>(function: Function, config: &Config, store: S) -> Result<Engine<S>, StartError> {
-    let (schema, catalogue) = shipped()?;
+    let (schema, catalogue) = declared(config.manifest.as_deref())?;
     // A function that counts nothing has no use for the ledger's kind.
     if function.families().contains(&Family::Additive) {
         claim(&store, &schema.layout, config.ledger).await?;
@@ -90,9 +77,9 @@ pub async fn engine<S: Store>(function: Function, config: &Config, store: S) -> 
 /// A function that cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Schema and catalogue do not fit each other.
+    /// What is declared cannot be used.
     #[error(transparent)]
-    Catalogue(#[from] CatalogueError),
+    Declared(#[from] DeclaredError),
     /// The ledger cannot be used as it is configured.
     #[error(transparent)]
     Ledger(#[from] SettingsError),

@@ -9,6 +9,7 @@ use store::Store;
 
 use crate::{
     config::{Config, sdk_config},
+    declared::declared,
     handler::{Function, dynamo, engine, response},
     logging,
 };
@@ -26,7 +27,7 @@ pub async fn run(function: Function) -> Result<(), Error> {
     logging::for_function();
     let config = Config::from_env()?;
     let client = aws_sdk_dynamodb::Client::new(&sdk_config().await);
-    let (schema, _) = crate::handler::shipped()?;
+    let (schema, _) = declared(config.manifest.as_deref())?;
     let engine = Arc::new(engine(function, &config, dynamo(client, &schema, &config)).await?);
     lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| {
         let engine = Arc::clone(&engine);

@@ -4,6 +4,7 @@
 //! process.
 
 pub mod config;
+pub mod declared;
 pub mod handler;
 pub mod lambda;
 pub mod logging;

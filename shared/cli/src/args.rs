@@ -104,6 +104,9 @@ pub(crate) struct Dev {
     /// Which readers the stream has.
     #[arg(long, value_enum, default_value_t = Readers::Two)]
     pub(crate) readers: Readers,
+    /// Manifest that declares the table, such as `ripple.toml`; the shipped table where it is not given.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 /// `ripple verify`
@@ -123,6 +126,9 @@ pub(crate) struct Explain {
     /// A Lambda event: JSON with a list `Records`.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
+    /// Manifest that declares the table, such as `ripple.toml`; the shipped table where it is not given.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
@@ -209,6 +215,9 @@ pub(crate) struct Connection {
     /// Region; the standard AWS environment's with --aws.
     #[arg(long, env = "AWS_REGION")]
     pub(crate) region: Option<String>,
+    /// Manifest that declares the table, such as `ripple.toml`; the shipped table where it is not given.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 /// A URL that functions can be invoked at: plain HTTP, as emulators speak it.

@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use derive::{catalogue::Catalogue, derivation::Family, schema::Schema};
 use engine::{batch::Engine, clock::SystemClock};
-use runtime::{
-    config::Config,
-    handler::{dynamo, shipped},
-};
+use runtime::{config::Config, declared::declared, handler::dynamo};
 use store::dynamo::DynamoStore;
 
 use crate::{
@@ -31,6 +28,7 @@ pub(crate) struct Opened {
 
 /// Opens the application's table, which must be there.
 pub(crate) async fn open(connection: &Connection) -> anyhow::Result<Opened> {
+    let (schema, catalogue) = declared(connection.config.as_deref())?;
     let (clients, endpoint) = if connection.aws {
         (Clients::aws(connection.region.as_deref()).await, tables::AWS.to_owned())
     } else {
@@ -40,7 +38,6 @@ pub(crate) async fn open(connection: &Connection) -> anyhow::Result<Opened> {
     let ledger_table = ledger_table(connection.ledger_table.as_ref(), &connection.table)?;
     let config = Config::of(connection.table.clone(), ledger_table);
     let table = tables::existing(&clients.dynamodb, &config.table, &endpoint, "--table").await?;
-    let (schema, catalogue) = shipped()?;
     let store = Arc::new(dynamo(clients.dynamodb.clone(), &schema, &config));
     let table_arn = table.table_arn.unwrap_or_default();
     Ok(Opened { schema, catalogue, store, table_arn, client: clients.dynamodb, endpoint, config })

@@ -1,5 +1,7 @@
 //! The service's tables: made from the schema, or found.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context as _, bail};
 use aws_sdk_dynamodb::{
     Client,
@@ -105,21 +107,21 @@ async fn make_main(client: &Client, layout: &Layout, table: &str) -> anyhow::Res
         .billing_mode(BillingMode::PayPerRequest)
         .stream_specification(stream)
         .set_key_schema(Some(key_schema(&layout.pk, &layout.sk)?))
-        .set_attribute_definitions(Some(vec![text(&layout.pk)?, text(&layout.sk)?]));
+        .set_attribute_definitions(Some(key_attributes(layout)?));
     for index in &layout.indexes {
-        let projection = Projection::builder()
-            .projection_type(ProjectionType::Include)
-            .set_non_key_attributes(Some(index.projection.clone()))
-            .build();
+        // An empty list is refused: then the index has the keys only.
+        let projection = match index.projection.as_slice() {
+            [] => Projection::builder().projection_type(ProjectionType::KeysOnly),
+            names => Projection::builder()
+                .projection_type(ProjectionType::Include)
+                .set_non_key_attributes(Some(names.to_vec())),
+        };
         let secondary = GlobalSecondaryIndex::builder()
             .index_name(&index.name)
             .set_key_schema(Some(key_schema(&index.pk, &index.sk)?))
-            .projection(projection)
+            .projection(projection.build())
             .build()?;
-        request = request
-            .attribute_definitions(text(&index.pk)?)
-            .attribute_definitions(text(&index.sk)?)
-            .global_secondary_indexes(secondary);
+        request = request.global_secondary_indexes(secondary);
     }
     request.send().await.with_context(|| format!("cannot make the table {table}"))?;
     expire(client, table, layout.time_to_live.as_deref()).await
@@ -149,6 +151,13 @@ async fn expire(client: &Client, table: &str, attribute: Option<&str>) -> anyhow
 fn key_schema(pk: &str, sk: &str) -> anyhow::Result<Vec<KeySchemaElement>> {
     let element = |name: &str, part| KeySchemaElement::builder().attribute_name(name).key_type(part).build();
     Ok(vec![element(pk, KeyType::Hash)?, element(sk, KeyType::Range)?])
+}
+
+/// The attributes of all keys, each once: an index may have those of the table, changed about.
+fn key_attributes(layout: &Layout) -> anyhow::Result<Vec<AttributeDefinition>> {
+    let of_indexes = layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]);
+    let names: BTreeSet<&String> = [&layout.pk, &layout.sk].into_iter().chain(of_indexes).collect();
+    names.into_iter().map(|name| text(name)).collect()
 }
 
 fn text(name: &str) -> anyhow::Result<AttributeDefinition> {

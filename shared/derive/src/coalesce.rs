@@ -86,12 +86,12 @@ pub fn counter_writes(schema: &Schema, chunk: &[Counted]) -> Vec<(Write, usize)>
     for amount in chunk.iter().flat_map(|change| &change.amounts) {
         sums.entry(&amount.counter).or_insert((0, amount.derivation)).0 += amount.amount;
     }
-    let entity_type = AttributeValue::S(counter::COUNTER.to_owned());
+    let entity_type: Item = schema.layout.type_of(counter::COUNTER).into_iter().collect();
     let write = |key: &Key, amount: i64| Write {
         table: Table::Main,
         key: key.clone(),
         action: Action::Update(Update {
-            set: Item::from([(schema.layout.entity_type.clone(), entity_type.clone())]),
+            set: entity_type.clone(),
             add: Item::from([(counter::VALUE.to_owned(), AttributeValue::N(amount.to_string()))]),
             ..Update::default()
         }),
@@ -147,7 +147,7 @@ mod tests {
             keys::layout::Layout {
                 pk: "PK".into(),
                 sk: "SK".into(),
-                entity_type: "EntityType".into(),
+                entity_type: Some("EntityType".into()),
                 time_to_live: None,
                 indexes: Vec::new(),
             },

@@ -34,7 +34,7 @@ pub(crate) fn schema() -> Schema {
     let layout = Layout {
         pk: "PK".into(),
         sk: "SK".into(),
-        entity_type: "EntityType".into(),
+        entity_type: Some("EntityType".into()),
         time_to_live: Some("ExpiresAt".into()),
         indexes: vec![index("GSI1"), index("GSI2")],
     };

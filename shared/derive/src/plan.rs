@@ -64,9 +64,12 @@ fn record(schema: &Schema, catalogue: &Catalogue, change: &Change, sight: &Sight
         Some(item) => (Some(item), sight.new.is_some() || sight.misfit.is_some()),
         None => (change.old_image(), sight.old.is_some() || sight.was_misfit),
     };
-    match item.and_then(|item| text(item, &schema.layout.entity_type)) {
-        Some(_) if declared => Record::Echo,
-        Some(_) => Record::Unknown,
-        None => Record::Untyped,
+    let says = |attribute: &String| item.is_some_and(|item| text(item, attribute).is_some());
+    if declared {
+        Record::Echo
+    } else if schema.layout.entity_type.as_ref().is_none_or(says) {
+        Record::Unknown
+    } else {
+        Record::Untyped
     }
 }

@@ -153,7 +153,8 @@ impl Sources {
 pub fn sums<'a>(schema: &Schema, items: impl IntoIterator<Item = &'a Item>) -> BTreeMap<(Key, String), i64> {
     let mut sums = BTreeMap::new();
     for item in items {
-        let typed = keys::item::text(item, &schema.layout.entity_type) == Some(counter::COUNTER);
+        let is_counter = |attribute: &String| keys::item::text(item, attribute) == Some(counter::COUNTER);
+        let typed = schema.layout.entity_type.as_ref().is_none_or(is_counter);
         let counter = schema.layout.key(item).as_ref().and_then(CounterKey::parse).filter(|_| typed);
         let value = item.get(counter::VALUE).and_then(whole_number);
         if let (Some(counter), Some(value)) = (counter, value) {
@@ -201,8 +202,7 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
     if let (Some(at), Some(Some(item))) = (maker, &made) {
         difference.add(at, held, owned(definition, item, held));
         // What is written says what it is: were its type gone by hand, its record, with the claims, would not be seen.
-        let named = item.get(&schema.layout.entity_type).filter(|_| !difference.derivations.is_empty());
-        difference.set.extend(named.map(|value| (schema.layout.entity_type.clone(), value.clone())));
+        difference.set.extend(schema.layout.type_of(&definition.name).filter(|_| !difference.derivations.is_empty()));
     }
     for (at, part) in concerned {
         if let Computed::Attributes(wanted) = part.compute(schema, &target(Some(base)), sources) {

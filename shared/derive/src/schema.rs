@@ -34,7 +34,7 @@ pub struct Unreadable {
 pub enum Seen<'a> {
     /// It has no type attribute of type S: it is none of ours.
     Untyped,
-    /// Its entity is declared nowhere: it is none of ours.
+    /// Its entity, or the form of its key, is declared nowhere: it is none of ours.
     Unknown,
     /// It is an item of a declared entity.
     Known(Image<'a>),
@@ -76,7 +76,8 @@ impl Schema {
     /// What an item is.
     #[must_use]
     pub fn see<'a>(&'a self, key: &'a Key, item: &'a Item) -> Seen<'a> {
-        let Some(name) = text(item, &self.layout.entity_type) else { return Seen::Untyped };
+        let Some(attribute) = &self.layout.entity_type else { return self.told_by_its_key(key, item) };
+        let Some(name) = text(item, attribute) else { return Seen::Untyped };
         let Some(definition) = self.entity(name) else { return Seen::Unknown };
         match definition.key.parse_key(key) {
             Some(fields) => Seen::Known(Image { definition, key, item, fields: Arc::new(fields) }),
@@ -84,6 +85,16 @@ impl Schema {
                 attribute: format!("{}, {}", self.layout.pk, self.layout.sk),
                 why: format!("the key of a {name} has the form {} / {}", definition.key.pk, definition.key.sk),
             }),
+        }
+    }
+
+    /// What an item is that has no type: of the first entity whose form its key has. Whoever makes a schema without a
+    /// type attribute sees to it that no key is of two entities.
+    fn told_by_its_key<'a>(&'a self, key: &'a Key, item: &'a Item) -> Seen<'a> {
+        let fitting = |definition: &'a Definition| Some((definition, definition.key.parse_key(key)?));
+        match self.entities().find_map(fitting) {
+            Some((definition, fields)) => Seen::Known(Image { definition, key, item, fields: Arc::new(fields) }),
+            None => Seen::Unknown,
         }
     }
 
@@ -106,7 +117,8 @@ impl<'a> Image<'a> {
 
     /// Another image of the item, where that is of the same entity.
     pub(crate) fn of_the_same(&self, schema: &Schema, item: &'a Item) -> Option<Self> {
-        let alike = text(item, &schema.layout.entity_type) == Some(self.definition.name.as_str());
+        let is_ours = |attribute: &String| text(item, attribute) == Some(self.definition.name.as_str());
+        let alike = schema.layout.entity_type.as_ref().is_none_or(is_ours);
         alike.then(|| Self { item, fields: Arc::clone(&self.fields), ..*self })
     }
 

@@ -161,7 +161,7 @@ mod tests {
         let layout = Layout {
             pk: "PK".into(),
             sk: "SK".into(),
-            entity_type: "EntityType".into(),
+            entity_type: Some("EntityType".into()),
             time_to_live: None,
             indexes: Vec::new(),
         };

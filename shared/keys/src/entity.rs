@@ -76,6 +76,12 @@ impl KeyTemplate {
         self.pk.holds_number(field) || self.sk.holds_number(field)
     }
 
+    /// Could one key be of both forms? `false` is sure; where a field occurs twice, `true` may be too much.
+    #[must_use]
+    pub fn meets(&self, other: &Self) -> bool {
+        self.pk.meets(&other.pk) && self.sk.meets(&other.sk)
+    }
+
     /// Names of the fields of both parts, each once.
     #[must_use]
     pub fn field_names(&self) -> Vec<&str> {
@@ -268,17 +274,17 @@ pub trait Entity: Sized {
             }
         }
         item.extend(layout.key_item(&key));
-        item.insert(layout.entity_type.clone(), AttributeValue::S(Self::NAME.to_owned()));
+        item.extend(layout.type_of(Self::NAME));
         Ok(item)
     }
 
-    /// The typed item; `None` when the item is of another entity.
+    /// The typed item; `None` when the item is of another entity. Where items have no type it must have this key.
     ///
     /// # Errors
     ///
     /// [`EntityError`] when it says it is of this entity and its key or attributes do not fit.
     fn from_item(layout: &Layout, item: &Item) -> Result<Option<Self>, EntityError> {
-        if text(item, &layout.entity_type) != Some(Self::NAME) {
+        if layout.entity_type.as_ref().is_some_and(|attribute| text(item, attribute) != Some(Self::NAME)) {
             return Ok(None);
         }
         let key = layout.key(item).and_then(|key| Self::parse_key(&key)).ok_or_else(|| EntityError::Key {

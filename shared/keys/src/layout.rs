@@ -14,8 +14,8 @@ pub struct Layout {
     pub pk: String,
     /// Attribute of the sort key, of type S.
     pub sk: String,
-    /// Attribute that names the entity of an item, of type S.
-    pub entity_type: String,
+    /// Attribute that names the entity of an item, of type S. Where the table has none, an item's key tells its entity.
+    pub entity_type: Option<String>,
     /// Attribute of the time to live in epoch seconds, of type N, where the table has one.
     pub time_to_live: Option<String>,
     /// Global secondary indexes.
@@ -55,6 +55,12 @@ impl Layout {
             (self.pk.clone(), AttributeValue::S(key.pk.clone())),
             (self.sk.clone(), AttributeValue::S(key.sk.clone())),
         ])
+    }
+
+    /// The attribute by which an item says that it is of this entity, where the table has one.
+    #[must_use]
+    pub fn type_of(&self, entity: &str) -> Option<(String, AttributeValue)> {
+        Some((self.entity_type.clone()?, AttributeValue::S(entity.to_owned())))
     }
 
     /// Is this an attribute of the primary key or of an index key?

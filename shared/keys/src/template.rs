@@ -21,6 +21,7 @@
 //! a value that holds `#` was escaped on the way in, and one that stands raw in the key is not this template's.
 
 mod form;
+mod meets;
 
 use std::fmt;
 

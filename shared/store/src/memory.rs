@@ -17,7 +17,7 @@
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 //! let layout = Layout {
-//!     pk: "PK".into(), sk: "SK".into(), entity_type: "EntityType".into(), time_to_live: None, indexes: vec![],
+//!     pk: "PK".into(), sk: "SK".into(), entity_type: Some("EntityType".into()), time_to_live: None, indexes: vec![],
 //! };
 //! let store = MemoryStore::new(layout.clone());
 //! let key = Key::new("USER#a", "PROFILE");

@@ -2,10 +2,12 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use derive::{catalogue::Catalogue, schema::Schema};
 use engine::{batch::Handled, ledger::settings::claim};
 use runtime::{
     config::Config,
-    handler::{Function, dynamo, shipped},
+    declared::declared,
+    handler::{Function, dynamo},
     logging,
 };
 use stream::progress::{Invocation, Outcome};
@@ -24,6 +26,7 @@ use crate::{
 /// Runs the service until a signal stops it.
 pub(crate) async fn run(args: &Dev) -> anyhow::Result<Ended> {
     logging::readable(LOG_FILTER);
+    let declared = declared(args.config.as_deref())?;
     let (stop, stopped) = watch::channel(false);
     let embedded = match args.endpoint {
         None => Some(Embedded::start(args.port, args.data.as_deref(), stopped).await?),
@@ -31,7 +34,7 @@ pub(crate) async fn run(args: &Dev) -> anyhow::Result<Ended> {
     };
     let endpoint = embedded.as_ref().map(|embedded| embedded.endpoint.clone()).or_else(|| args.endpoint.clone());
     let endpoint = endpoint.unwrap_or_default();
-    let ended = serve(args, &endpoint).await;
+    let ended = serve(args, declared, &endpoint).await;
     let _nobody_listens = stop.send(true).is_err();
     if let Some(embedded) = embedded {
         embedded.stopped().await;
@@ -39,9 +42,12 @@ pub(crate) async fn run(args: &Dev) -> anyhow::Result<Ended> {
     ended
 }
 
-async fn serve(args: &Dev, endpoint: &str) -> anyhow::Result<Ended> {
+async fn serve(
+    args: &Dev,
+    (schema, catalogue): (Arc<Schema>, Arc<Catalogue>),
+    endpoint: &str,
+) -> anyhow::Result<Ended> {
     let clients = Clients::at(endpoint, &args.region).await;
-    let (schema, catalogue) = shipped()?;
     let table = args.table.clone().unwrap_or_else(|| DEFAULT_TABLE.to_owned());
     let ledger_table = ledger_table(args.ledger_table.as_ref(), &table)?;
     let config = Config { ledger: args.ledger, ..Config::of(table, ledger_table) };

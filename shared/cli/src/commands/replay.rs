@@ -17,7 +17,7 @@ use engine::{
     ledger::{LedgerKind, settings::recorded},
 };
 use keys::layout::Layout;
-use runtime::{handler::shipped, logging};
+use runtime::{declared::declared, logging};
 use serde_json::{json, value::RawValue};
 use store::dynamo::DynamoStore;
 
@@ -43,7 +43,7 @@ const SLICE_MS_MAX: u64 = 300_000;
 pub(crate) async fn run(args: &Replay) -> anyhow::Result<Ended> {
     logging::readable(QUIET_LOG_FILTER);
     let given = Lane { stream_arn: args.stream.clone(), shard: args.shard.clone() };
-    let layout = shipped()?.0.layout.clone();
+    let layout = declared(args.writing.connection.config.as_deref())?.0.layout.clone();
     let captures = args.files.iter().map(|file| read(file, &given, &layout)).collect::<anyhow::Result<Vec<_>>>()?;
     let opened = open_to_write(&args.writing).await?;
     let ledger = recorded(&opened.store).await?.context(

@@ -76,7 +76,7 @@ impl Mirror {
         let layout = &schema.layout;
         let mut named = self.except.iter().chain(&source.derived_attributes).chain(&target.derived_attributes);
         layout.is_key(name)
-            || layout.entity_type == name
+            || layout.entity_type.as_deref() == Some(name)
             || layout.time_to_live.as_deref() == Some(name)
             || named.any(|other| other == name)
     }
@@ -85,8 +85,8 @@ impl Mirror {
     fn left_out(&self, schema: &Schema, source: &Definition, target: &Definition) -> BTreeSet<String> {
         let layout = &schema.layout;
         let mut left_out: BTreeSet<String> = self.except.iter().cloned().collect();
-        left_out.extend([layout.pk.clone(), layout.sk.clone(), layout.entity_type.clone()]);
-        left_out.extend(layout.time_to_live.clone());
+        left_out.extend([layout.pk.clone(), layout.sk.clone()]);
+        left_out.extend(layout.entity_type.iter().chain(&layout.time_to_live).cloned());
         left_out.extend(layout.indexes.iter().flat_map(|index| [index.pk.clone(), index.sk.clone()]));
         left_out.extend(source.derived_attributes.iter().chain(&target.derived_attributes).cloned());
         left_out
@@ -110,7 +110,7 @@ impl Mirror {
                 item.insert(name, value);
             }
         }
-        item.insert(schema.layout.entity_type.clone(), AttributeValue::S(target.name.clone()));
+        item.extend(schema.layout.type_of(&target.name));
         item.extend(schema.layout.key_item(key));
         Some(item)
     }

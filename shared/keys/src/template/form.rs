@@ -106,6 +106,11 @@ fn path(value: &str) -> Result<Path, Problem> {
 }
 
 impl Width {
+    /// Digits in the key.
+    pub(super) fn digits(self) -> usize {
+        self.digits
+    }
+
     /// Reads `12` or `14.2`.
     fn parse(text: &str) -> Option<Self> {
         let (digits, places) = match text.split_once('.') {

@@ -27,7 +27,7 @@ fn layout() -> Layout {
     Layout {
         pk: "PK".into(),
         sk: "SK".into(),
-        entity_type: "EntityType".into(),
+        entity_type: Some("EntityType".into()),
         time_to_live: None,
         indexes: vec![index],
     }

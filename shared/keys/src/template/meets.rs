@@ -1,0 +1,134 @@
+//! Can one key be of two forms?
+//!
+//! Where items have no type attribute, an item is told by its key alone, and then no key may be of two entities.
+
+use super::{Form, Piece, Template};
+
+/// A class of characters of a key.
+#[derive(Clone, Copy, Debug)]
+enum Class {
+    Is(char),
+    Digit,
+    /// Any character but `#`, which is escaped in a value.
+    InValue,
+    Any,
+}
+
+impl Class {
+    fn meets(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Is(one), Self::Is(other)) => one == other,
+            (Self::Is(one), Self::Digit) | (Self::Digit, Self::Is(one)) => one.is_ascii_digit(),
+            (Self::Is(one), Self::InValue) | (Self::InValue, Self::Is(one)) => one != '#',
+            _ => true,
+        }
+    }
+}
+
+/// One character, or any number of them.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    class: Class,
+    repeats: bool,
+}
+
+impl Template {
+    /// Could one key text be of both forms? `false` is sure. A field that occurs twice is taken for two, so `true` may
+    /// be too much.
+    #[must_use]
+    pub fn meets(&self, other: &Self) -> bool {
+        let (ours, theirs) = (self.steps(), other.steps());
+        // Places in both forms that one text can lead to; each is looked at once.
+        let mut known = vec![(0, 0)];
+        let mut at = 0;
+        while let Some(&(one, another)) = known.get(at) {
+            at += 1;
+            let (ours, theirs) = (ours.get(one), theirs.get(another));
+            if ours.is_none() && theirs.is_none() {
+                return true;
+            }
+            let mut lead = |place| {
+                if !known.contains(&place) {
+                    known.push(place);
+                }
+            };
+            if ours.is_some_and(|step| step.repeats) {
+                lead((one + 1, another));
+            }
+            if theirs.is_some_and(|step| step.repeats) {
+                lead((one, another + 1));
+            }
+            if let (Some(ours), Some(theirs)) = (ours, theirs)
+                && ours.class.meets(theirs.class)
+            {
+                lead((one + usize::from(!ours.repeats), another + usize::from(!theirs.repeats)));
+            }
+        }
+        false
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        self.pieces.iter().flat_map(Piece::steps).collect()
+    }
+}
+
+impl Piece {
+    fn steps(&self) -> Vec<Step> {
+        let once = |class| Step { class, repeats: false };
+        let some = |class| vec![once(class), Step { class, repeats: true }];
+        match self {
+            Self::Literal(literal) => literal.chars().map(|character| once(Class::Is(character))).collect(),
+            Self::Field { form, .. } => match form {
+                Form::Padded(width) | Form::Inverted(width) => vec![once(Class::Digit); width.digits()],
+                Form::Spread { .. } => vec![once(Class::Digit); 2],
+                Form::Raw => some(Class::Any),
+                Form::Text | Form::Path | Form::LastSegment => some(Class::InValue),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(one: &str, other: &str, meet: bool) {
+        let [one, other] = [one, other].map(|text| Template::parse(text).unwrap());
+        assert_eq!((one.meets(&other), other.meets(&one)), (meet, meet), "{one} and {other}");
+    }
+
+    #[test]
+    fn forms_meet_where_one_text_is_of_both() {
+        check("USER#{A}", "USER#{B}", true);
+        check("USER#{A}", "USER#ann", true);
+        check("USER#{A}", "POST#{A}", false);
+        check("USER#{A}", "USER#{A}#{B}", false);
+        check("{A}", "{B}#{C}", false);
+        check("A{A}", "{B}Z", true);
+        check("A{A}", "B{B}", false);
+        check("N#{A:3}", "N#042", true);
+        check("N#{A:3}", "N#{B:4}", false);
+        check("N#{A:3}", "N#x{B}", false);
+        check("P#{A%8}", "P#{MAX-B:2}", true);
+        check("FILE#{Path/}", "FILE#{Id}", true);
+        check("{T*}#COUNT#{D}#{S:2}", "USER#{A}", false);
+        check("{T*}#COUNT#{D}#{S:2}", "A#{B}#{C}#{D}#{E}", true);
+        check("{T*}#COUNT#{D}#{S:2}", "{B}#{C}#{D:3}", false);
+        check("PROFILE", "PROFIL", false);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn forms_that_share_a_key_meet(a in "[#A1]+", b in "[#A1]+", n in 0u64..100) {
+            let forms = ["A#{A}", "{A}#{B}", "{A}#1#{B}", "{N:2}#{A}", "{A*}#{B}", "A{A}#{N:2}", "A#A"];
+            let fields = crate::fields::Fields::from([("A", a), ("B", b), ("N", n.to_string())]);
+            let forms = forms.map(|form| Template::parse(form).unwrap());
+            for one in &forms {
+                let key = one.build(&fields).unwrap();
+                for other in forms.iter().filter(|other| other.parse_key(&key).is_some()) {
+                    proptest::prop_assert!(one.meets(other), "{} is of {} and {}", key, one, other);
+                }
+            }
+        }
+    }
+}

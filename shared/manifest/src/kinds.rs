@@ -1,0 +1,140 @@
+//! `[derivation.…]`: what is derived, a kind a file.
+//!
+//! A new kind is a file with a [`Kind`] and its name in [`KINDS`].
+
+mod copy;
+mod count;
+mod link;
+mod mirror;
+
+use derive::{
+    catalogue::{Catalogue, CatalogueError},
+    derivation::{self, Derivation},
+    schema::Schema,
+};
+use keys::{counter::COUNTER, entity::Definition};
+
+use crate::{
+    error::ManifestError,
+    section::{Named, Place, Section},
+};
+
+/// How a kind of derivation is written.
+struct Kind {
+    /// What `kind` says.
+    name: &'static str,
+    /// Its keys beside `kind`.
+    keys: &'static [&'static str],
+    /// Makes its derivations: one, or a count with its display.
+    read: fn(&Rule<'_>) -> Result<Vec<Derivation>, ManifestError>,
+}
+
+/// All kinds that a manifest can say.
+const KINDS: [&Kind; 3] = [&count::KIND, &copy::KIND, &mirror::KIND];
+
+/// A derivation that is being read.
+struct Rule<'a> {
+    /// Its name.
+    name: &'a str,
+    section: Section<'a>,
+    schema: &'a Schema,
+}
+
+impl<'a> Rule<'a> {
+    /// The entity that a key names, which must be there for this purpose.
+    fn entity(&self, key: &str, purpose: &str) -> Result<&'a Definition, ManifestError> {
+        entity(self.schema, &self.section.required(key, purpose)?.text()?)
+    }
+}
+
+/// Every key that a derivation may have, those of `found` included.
+#[cfg(test)]
+pub(crate) fn keys() -> Vec<&'static str> {
+    let of_kinds = KINDS.iter().flat_map(|kind| kind.keys);
+    ["kind"].iter().chain(of_kinds).chain(&copy::FOUND).copied().collect()
+}
+
+/// The catalogue of all derivations.
+pub(crate) fn read(root: &Section<'_>, schema: &Schema) -> Result<Catalogue, ManifestError> {
+    let mut derivations = Vec::new();
+    let mut places: Vec<(String, Place<'_>)> = Vec::new();
+    for (name, section) in root.sections("derivation")? {
+        stored(name, &section.place)?;
+        let place = section.place.clone();
+        for derivation in rule(&Rule { name, section, schema })? {
+            places.push((derivation.name.clone(), place.clone()));
+            derivations.push(derivation);
+        }
+    }
+    Catalogue::new(schema, derivations).map_err(|error| {
+        let (name, what) = told(error);
+        // Of two with one name it is the second that is wrong.
+        let place = places.iter().rev().find(|(other, _)| *other == name).map_or(&root.place, |(_, place)| place);
+        place.wrong(what)
+    })
+}
+
+fn rule(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
+    let named = rule.section.required("kind", "what it does, such as \"count\"")?.text()?;
+    let Some(kind) = KINDS.iter().find(|kind| kind.name == named.text) else {
+        return Err(named.unknown("there is no kind", KINDS.iter().map(|kind| kind.name)));
+    };
+    rule.section.only(&[&["kind"], kind.keys].concat())?;
+    (kind.read)(rule)
+}
+
+/// The name stands in the keys of counters, in metrics and in what commands print.
+fn stored(name: &str, place: &Place<'_>) -> Result<(), ManifestError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || !name.chars().all(plain) {
+        return Err(place.wrong("a derivation's name is of letters, digits, - and _, since it is stored in keys"));
+    }
+    Ok(())
+}
+
+/// Which derivation is at fault, and what is wrong with it.
+fn told(error: CatalogueError) -> (String, String) {
+    match error {
+        CatalogueError::Declaration { derivation, problem } => (derivation, problem),
+        CatalogueError::NameTwice { name } => {
+            let what = "there is another derivation of this name; that of a count's display ends with -display";
+            (name, what.to_owned())
+        }
+        CatalogueError::WrittenTwice { one, other, part } => (other, format!("writes {part}, as {one} does")),
+        CatalogueError::Circle { names } => {
+            let circle = format!("derivations build on each other in a circle: {}", names.join(", "));
+            (names.into_iter().next().unwrap_or_default(), circle)
+        }
+    }
+}
+
+/// The derivation of this name, which is its id too: a manifest has no other.
+fn named(name: &str, kind: impl derivation::Kind + 'static) -> Derivation {
+    Derivation::new(name, name, kind)
+}
+
+/// A declared entity, by its name.
+fn entity<'a>(schema: &'a Schema, named: &Named<'_>) -> Result<&'a Definition, ManifestError> {
+    let declared = || schema.entities().map(|entity| entity.name.as_str()).filter(|name| *name != COUNTER);
+    schema.entity(named.text).ok_or_else(|| named.unknown("there is no entity", declared()))
+}
+
+/// An attribute that the application's items or ours may have.
+fn attribute(entity: &Definition, named: &Named<'_>) -> Result<String, ManifestError> {
+    let mut all = entity.attributes.iter().chain(&entity.derived_attributes).map(String::as_str);
+    if all.any(|name| name == named.text) {
+        return Ok(named.text.to_owned());
+    }
+    let all = entity.attributes.iter().chain(&entity.derived_attributes).map(String::as_str);
+    Err(named.unknown(&format!("{} has no attribute", entity.name), all))
+}
+
+/// An attribute that an entity declares as derived.
+fn derived_attribute(entity: &Definition, named: &Named<'_>) -> Result<String, ManifestError> {
+    let mut declared = entity.derived_attributes.iter().map(String::as_str);
+    if declared.any(|name| name == named.text) {
+        return Ok(named.text.to_owned());
+    }
+    let declared = entity.derived_attributes.iter().map(String::as_str);
+    Err(named.unknown(&format!("{} does not declare as derived", entity.name), declared))
+}

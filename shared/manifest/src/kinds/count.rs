@@ -1,0 +1,54 @@
+//! `kind = "count"`: how many items of an entity belong to a target, with its display where `into` names an attribute.
+//!
+//! ```toml
+//! [derivation.follower-count]
+//! kind = "count"
+//! from = "Follow"
+//! into = "User.followerCount"
+//! link = { userId = "followedId" }
+//! shards = 8
+//! ```
+
+use derive::{
+    derivation::Derivation,
+    kinds::{Predicate, count::Count, display::Display},
+};
+
+use super::{Kind, Rule, attribute, derived_attribute, entity, named};
+use crate::{error::ManifestError, section::Named};
+
+/// Most shards of a counter, and one: two digits of its key hold them.
+const SHARDS_END: u32 = 101;
+
+pub(super) const KIND: Kind =
+    Kind { name: "count", keys: &["from", "into", "link", "where", "shards", "history"], read };
+
+fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
+    let source = rule.entity("from", "the entity whose items are counted")?;
+    let into = rule.section.required("into", "where the count is shown, as in \"User.followerCount\"")?.text()?;
+    let (target, shown) = match into.text.split_once('.') {
+        Some((target, shown)) => (target, Some(Named { text: shown, place: into.place.clone() })),
+        None => (into.text, None),
+    };
+    let target = entity(rule.schema, &Named { text: target, place: into.place.clone() })?;
+    let attribute_shown = shown.map(|shown| derived_attribute(target, &shown)).transpose()?;
+    let only = rule.section.get("where").map(|entry| entry.pair()).transpose()?;
+    let predicate = match only {
+        None => Predicate::Always,
+        Some((named, is)) => Predicate::Is { attribute: attribute(source, &named)?, text: is.text.to_owned() },
+    };
+    let count = Count {
+        source: source.name.clone(),
+        predicate,
+        target: target.name.clone(),
+        link: rule.link(target, source)?,
+        n_shards: rule.section.get("shards").map_or(Ok(1), |entry| entry.whole_number(1..SHARDS_END))?,
+        history: rule.section.get("history").map_or(Ok(false), |entry| entry.truth())?,
+    };
+    let mut derivations = vec![named(rule.name, count)];
+    if let Some(attribute) = attribute_shown {
+        let display = Display { count: rule.name.to_owned(), target: target.name.clone(), attribute };
+        derivations.push(named(&format!("{}-display", rule.name), display));
+    }
+    Ok(derivations)
+}

@@ -1,0 +1,66 @@
+//! `link`: how the key of one item is made from the fields of another.
+//!
+//! It pairs a field of that key with a field or attribute of the item that gives it, as in
+//! `link = { userId = "followedId" }`. A field that the item has under the same name needs no pair.
+
+use derive::kinds::Link;
+use keys::entity::Definition;
+
+use super::Rule;
+use crate::{
+    error::ManifestError,
+    section::{Entry, Named},
+};
+
+impl Rule<'_> {
+    /// The link by which an item leads to the key of a `to`.
+    pub(super) fn link(&self, to: &Definition, from: &Definition) -> Result<Link, ManifestError> {
+        let given = self.section.get("link").map(|entry| pairs(&entry, to, from)).transpose()?.unwrap_or_default();
+        let known = fields(from);
+        let mut link = Vec::new();
+        for field in to.key.field_names() {
+            if let Some((_, from)) = given.iter().find(|(to, _)| to == field) {
+                link.push((field.to_owned(), from.clone()));
+            } else if known.contains(&field) {
+                link.push((field.to_owned(), field.to_owned()));
+            } else {
+                let what = format!(
+                    "nothing gives {field} of the key of {}: say what of {} it is ({}), as in link = {{ {field} = \
+                     \"…\" }}",
+                    to.name,
+                    from.name,
+                    known.join(", ")
+                );
+                return Err(self.section.place.wrong(what));
+            }
+        }
+        Ok(Link(link))
+    }
+}
+
+/// Pairs of (field of the key of `to`, field or attribute of `from`), each of which exists.
+pub(super) fn pairs(
+    entry: &Entry<'_>,
+    to: &Definition,
+    from: &Definition,
+) -> Result<Vec<(String, String)>, ManifestError> {
+    let mut pairs = Vec::new();
+    for (field, value) in entry.pairs()? {
+        known(&field, &format!("the key of {} has no field", to.name), &to.key.field_names())?;
+        known(&value, &format!("{} has no field or attribute", from.name), &fields(from))?;
+        pairs.push((field.text.to_owned(), value.text.to_owned()));
+    }
+    Ok(pairs)
+}
+
+/// Refuses a name that is none of these.
+pub(super) fn known(named: &Named<'_>, there_is_no: &str, names: &[&str]) -> Result<(), ManifestError> {
+    if names.contains(&named.text) { Ok(()) } else { Err(named.unknown(there_is_no, names.iter().copied())) }
+}
+
+/// What an item's key or attributes can give.
+fn fields(entity: &Definition) -> Vec<&str> {
+    let mut fields = entity.key.field_names();
+    fields.extend(entity.attributes.iter().map(String::as_str));
+    fields
+}

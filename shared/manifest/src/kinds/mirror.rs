@@ -1,0 +1,46 @@
+//! `kind = "mirror"`: an item that stands under another key as well.
+//!
+//! ```toml
+//! [derivation.followed-by]
+//! kind = "mirror"
+//! from = "Follow"
+//! to = "FollowedBy"
+//! except = ["note"]
+//! ```
+
+use derive::{
+    derivation::Derivation,
+    kinds::mirror::{CLAIMS, Mirror},
+};
+
+use super::{Kind, Rule, attribute, named};
+use crate::error::ManifestError;
+
+pub(super) const KIND: Kind = Kind { name: "mirror", keys: &["from", "to", "link", "except"], read };
+
+fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
+    let source = rule.entity("from", "the entity that is mirrored")?;
+    let to = rule.section.required("to", "the entity of the mirrors")?;
+    let target = super::entity(rule.schema, &to.text()?)?;
+    if !target.derived {
+        let what =
+            format!("{0} is the application's: a mirror's entity says derived = true in [entity.{0}]", target.name);
+        return Err(to.place.wrong(what));
+    }
+    let link = rule.link(target, source)?;
+    let given = |field: &&str| link.0.iter().any(|(_, from)| from == field);
+    if let Some(field) = source.key.field_names().into_iter().find(|field| !given(field))
+        && !target.derived_attributes.iter().any(|name| name == CLAIMS)
+    {
+        let what = format!(
+            "the key of {0} does not say {field} of its {1}, so it keeps a list of its sources: add \"{CLAIMS}\" to the \
+             derived-attributes of {0}",
+            target.name, source.name
+        );
+        return Err(to.place.wrong(what));
+    }
+    let except = rule.section.get("except").map(|entry| entry.texts()).transpose()?.unwrap_or_default();
+    let except = except.iter().map(|named| attribute(source, named)).collect::<Result<_, _>>()?;
+    let (source, target) = (source.name.clone(), target.name.clone());
+    Ok(vec![named(rule.name, Mirror { source, target, link, except })])
+}

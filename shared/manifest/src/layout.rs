@@ -1,0 +1,63 @@
+//! `[table]` and `[index.…]`: how the table is called and which attributes its keys stand in.
+
+use keys::layout::{Index, Layout};
+
+use crate::{
+    error::ManifestError,
+    section::{Entry, Section},
+};
+
+/// Keys of `[table]`.
+pub(crate) const TABLE: [&str; 4] = ["partition-key", "sort-key", "type", "time-to-live"];
+
+/// Keys of `[index.NAME]`.
+pub(crate) const INDEX: [&str; 3] = ["partition-key", "sort-key", "projection"];
+
+/// Names of the table's attributes and indexes.
+pub(crate) fn read(root: &Section<'_>) -> Result<Layout, ManifestError> {
+    let table = root.required("table", "[table] names the attributes of the keys")?.section()?;
+    table.only(&TABLE)?;
+    let name = |entry: Entry<'_>| Ok(entry.text()?.text.to_owned());
+    let mut layout = Layout {
+        pk: name(table.required("partition-key", "the attribute of the partition key")?)?,
+        sk: name(table.required("sort-key", "the attribute of the sort key")?)?,
+        entity_type: table.get("type").map(name).transpose()?,
+        time_to_live: table.get("time-to-live").map(name).transpose()?,
+        indexes: Vec::new(),
+    };
+    for (name, section) in root.sections("index")? {
+        layout.indexes.push(index(name, &section)?);
+    }
+    distinct(&layout, &table)?;
+    Ok(layout)
+}
+
+fn index(name: &str, section: &Section<'_>) -> Result<Index, ManifestError> {
+    section.only(&INDEX)?;
+    let text = |entry: Entry<'_>| Ok(entry.text()?.text.to_owned());
+    let projection = section.get("projection").map(|entry| entry.texts()).transpose()?.unwrap_or_default();
+    Ok(Index {
+        name: name.to_owned(),
+        pk: text(section.required("partition-key", "the attribute of the index's partition key")?)?,
+        sk: text(section.required("sort-key", "the attribute of the index's sort key")?)?,
+        projection: projection.into_iter().map(|attribute| attribute.text.to_owned()).collect(),
+    })
+}
+
+/// An attribute has one use. Only keys may share one, as an index with both keys changed about does.
+fn distinct(layout: &Layout, table: &Section<'_>) -> Result<(), ManifestError> {
+    let twice = |key: &str| {
+        let place = table.get(key).map_or_else(|| table.place.clone(), |entry| entry.place);
+        Err(place.wrong("names an attribute that is a key, or has another use already"))
+    };
+    if layout.pk == layout.sk {
+        return twice("sort-key");
+    }
+    if layout.entity_type.as_ref().is_some_and(|name| layout.is_key(name)) {
+        return twice("type");
+    }
+    match &layout.time_to_live {
+        Some(name) if layout.is_key(name) || layout.time_to_live == layout.entity_type => twice("time-to-live"),
+        _ => Ok(()),
+    }
+}

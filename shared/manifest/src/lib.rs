@@ -1,0 +1,89 @@
+//! The manifest: a `ripple.toml` that declares a table of any shape and what is derived in it, without Rust.
+//!
+//! What it keeps true: a manifest makes the same values as typed declarations, a [`Schema`] and a [`Catalogue`], so
+//! the engine cannot tell which it was given; and a manifest that says something that cannot be, or that nobody would
+//! understand, is refused with the line, the key and what was meant. Nothing in it is passed over: a key that means
+//! nothing is an error, not a comment.
+//!
+//! It goes through the file once, in this order: the `layout` (`[table]`, `[index.…]`), the `entities`
+//! (`[entity.…]`), and the derivations (`[derivation.…]`), a kind a file in `kinds`. Each looks up names in what was
+//! read before it, so that a name that is wrong is told apart from one that is missing.
+//! What only all of it together can show (a circle, two writers of one attribute) is the catalogue's to refuse; here
+//! its error gets the line of the derivation.
+//!
+//! ```
+//! let (schema, catalogue) = manifest::load(r##"
+//!     [table]
+//!     partition-key = "pk"
+//!     sort-key = "sk"
+//!     type = "Type"
+//!
+//!     [entity.User]
+//!     partition-key = "USER#{userId}"
+//!     sort-key = "USER#{userId}"
+//!     derived-attributes = ["orderCount"]
+//!
+//!     [entity.Order]
+//!     partition-key = "USER#{userId}"
+//!     sort-key = "ORDER#{orderedOn}#{orderId}"
+//!
+//!     [derivation.order-count]
+//!     kind = "count"
+//!     from = "Order"
+//!     into = "User.orderCount"
+//! "##)?;
+//! assert!(schema.entity("Order").is_some());
+//! let names: Vec<&str> = catalogue.derivations().map(|derivation| derivation.name.as_str()).collect();
+//! assert_eq!(names, ["order-count", "order-count-display"]);
+//! # Ok::<(), manifest::error::ManifestError>(())
+//! ```
+//!
+//! Every key of the file is in `docs/own-table.md`.
+
+mod entities;
+pub mod error;
+mod kinds;
+mod layout;
+mod meant;
+mod section;
+
+use std::path::Path;
+
+use derive::{catalogue::Catalogue, schema::Schema};
+use error::{ManifestError, ReadError};
+use section::Section;
+use toml_edit::Document;
+
+/// What the top of a manifest may hold.
+const TOP: [&str; 4] = ["table", "index", "entity", "derivation"];
+
+/// Schema and catalogue of a manifest's text.
+///
+/// # Errors
+///
+/// [`ManifestError`] with the line, the key and what was meant.
+pub fn load(text: &str) -> Result<(Schema, Catalogue), ManifestError> {
+    let document = Document::parse(text).map_err(|error| ManifestError::syntax(text, &error))?;
+    let root = Section::root(text, document.as_table());
+    root.only(&TOP)?;
+    let layout = layout::read(&root)?;
+    let schema = entities::read(&root, layout)?;
+    let catalogue = kinds::read(&root, &schema)?;
+    Ok((schema, catalogue))
+}
+
+/// Schema and catalogue of the manifest in a file.
+///
+/// # Errors
+///
+/// [`ReadError`] naming the file, and in it the line, the key and what was meant.
+pub fn read(path: &Path) -> Result<(Schema, Catalogue), ReadError> {
+    let file = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => load(&text).map_err(|error| ReadError::Wrong { file, error }),
+        Err(source) => Err(ReadError::Unreadable { file, source }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! Tables and values of a manifest, each with its place, so that every mistake has a line and a key.
+
+use std::ops::Range;
+
+use toml_edit::{Item, TableLike, Value};
+
+use crate::{
+    error::{ManifestError, line},
+    meant::meant,
+};
+
+/// A place in the file.
+#[derive(Clone, Debug)]
+pub(crate) struct Place<'a> {
+    text: &'a str,
+    /// Offset in the text, in bytes.
+    at: usize,
+    /// The key, with the tables that it is in.
+    key: String,
+}
+
+impl Place<'_> {
+    /// A mistake at this place.
+    pub(crate) fn wrong(&self, what: impl Into<String>) -> ManifestError {
+        ManifestError { line: line(self.text, self.at), key: self.key.clone(), what: what.into() }
+    }
+
+    /// The place of a key in the table at this place.
+    fn below(&self, key: &str, span: Option<Range<usize>>) -> Self {
+        let dot = if self.key.is_empty() { "" } else { "." };
+        Self { text: self.text, at: span.map_or(self.at, |span| span.start), key: format!("{}{dot}{key}", self.key) }
+    }
+}
+
+/// A text of the file, and where it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Named<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) place: Place<'a>,
+}
+
+impl Named<'_> {
+    /// A mistake: the text names nothing that there is, as `there is no entity` says; these names there are.
+    pub(crate) fn unknown<'n>(&self, there_is_no: &str, names: impl IntoIterator<Item = &'n str>) -> ManifestError {
+        self.place.wrong(format!("{there_is_no} \"{}\"{}", self.text, meant(self.text, names)))
+    }
+}
+
+/// A table of the file.
+#[derive(Clone)]
+pub(crate) struct Section<'a> {
+    pub(crate) place: Place<'a>,
+    table: &'a dyn TableLike,
+}
+
+impl<'a> Section<'a> {
+    /// The whole file.
+    pub(crate) fn root(text: &'a str, table: &'a dyn TableLike) -> Self {
+        Self { place: Place { text, at: 0, key: String::new() }, table }
+    }
+
+    /// Refuses every key but these.
+    pub(crate) fn only(&self, known: &[&str]) -> Result<(), ManifestError> {
+        match self.entries().find(|entry| !known.contains(&entry.key)) {
+            Some(entry) => {
+                let what = format!("there is no such key{}", meant(entry.key, known.iter().copied()));
+                Err(entry.place.wrong(what))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The entry of a key, where there is one.
+    pub(crate) fn get(&self, key: &str) -> Option<Entry<'a>> {
+        let (key, item) = self.table.get_key_value(key)?;
+        Some(Entry { key: key.get(), place: self.place.below(key.get(), key.span()), item })
+    }
+
+    /// The entry of a key that must be there, for this purpose.
+    pub(crate) fn required(&self, key: &str, purpose: &str) -> Result<Entry<'a>, ManifestError> {
+        self.get(key).ok_or_else(|| self.place.wrong(format!("{key} is missing: {purpose}")))
+    }
+
+    /// All entries, in the order of the file.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'a>> + use<'a, '_> {
+        self.table.iter().filter_map(|(key, _)| self.get(key))
+    }
+
+    /// The tables below a key: of `entity`, those of `[entity.User]` and `[entity.Order]`.
+    pub(crate) fn sections(&self, key: &str) -> Result<Vec<(&'a str, Self)>, ManifestError> {
+        let Some(entry) = self.get(key) else { return Ok(Vec::new()) };
+        let named = |entry: Entry<'a>| Ok((entry.key, entry.section()?));
+        entry.section()?.entries().map(named).collect()
+    }
+}
+
+/// A key with its value.
+#[derive(Clone)]
+pub(crate) struct Entry<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) place: Place<'a>,
+    item: &'a Item,
+}
+
+impl<'a> Entry<'a> {
+    /// A table, in braces or below a header.
+    pub(crate) fn section(&self) -> Result<Section<'a>, ManifestError> {
+        let table = self.item.as_table_like().ok_or_else(|| {
+            let what = format!("is {}: it is a table, written [{}] with its keys below", self.is(), self.place.key);
+            self.place.wrong(what)
+        })?;
+        Ok(Section { place: self.place.clone(), table })
+    }
+
+    /// A text that is not empty.
+    pub(crate) fn text(&self) -> Result<Named<'a>, ManifestError> {
+        let text = self.item.as_str().ok_or_else(|| self.is_not("a text in quotes"))?;
+        if text.is_empty() {
+            return Err(self.place.wrong("is empty"));
+        }
+        Ok(Named { text, place: self.place.clone() })
+    }
+
+    /// Is it a text, rather than a list or a table?
+    pub(crate) fn is_text(&self) -> bool {
+        self.item.is_str()
+    }
+
+    /// Is it a table, in braces or below a header?
+    pub(crate) fn is_table(&self) -> bool {
+        self.item.is_table_like()
+    }
+
+    /// Is it a list?
+    pub(crate) fn is_list(&self) -> bool {
+        self.item.is_array()
+    }
+
+    /// A list of texts, none of them twice.
+    pub(crate) fn texts(&self) -> Result<Vec<Named<'a>>, ManifestError> {
+        let list = self.item.as_array().ok_or_else(|| self.is_not("a list of texts, as in [\"a\", \"b\"]"))?;
+        let mut texts: Vec<Named<'a>> = Vec::new();
+        for value in list {
+            let place = Place { at: value.span().map_or(self.place.at, |span| span.start), ..self.place.clone() };
+            let Some(text) = value.as_str().filter(|text| !text.is_empty()) else {
+                return Err(place.wrong("is a list of texts, and this in it is none"));
+            };
+            if texts.iter().any(|other| other.text == text) {
+                return Err(place.wrong(format!("names \"{text}\" twice")));
+            }
+            texts.push(Named { text, place });
+        }
+        Ok(texts)
+    }
+
+    /// Pairs of texts: key and value, as in `{ userId = "followedId" }`.
+    pub(crate) fn pairs(&self) -> Result<Vec<(Named<'a>, Named<'a>)>, ManifestError> {
+        let table = self.item.as_table_like().ok_or_else(|| self.is_not("pairs of texts, as in { a = \"b\" }"))?;
+        let pair = |entry: Entry<'a>| Ok((Named { text: entry.key, place: entry.place.clone() }, entry.text()?));
+        Section { place: self.place.clone(), table }.entries().map(pair).collect()
+    }
+
+    /// One pair of texts.
+    pub(crate) fn pair(&self) -> Result<(Named<'a>, Named<'a>), ManifestError> {
+        let mut pairs = self.pairs()?.into_iter();
+        match (pairs.next(), pairs.next()) {
+            (Some(pair), None) => Ok(pair),
+            _ => Err(self.place.wrong("is one attribute with its text, as in { status = \"published\" }")),
+        }
+    }
+
+    /// A whole number between these.
+    pub(crate) fn whole_number(&self, range: Range<u32>) -> Result<u32, ManifestError> {
+        let number = self.item.as_integer().ok_or_else(|| self.is_not("a whole number"))?;
+        let fits = u32::try_from(number).ok().filter(|number| range.contains(number));
+        let from_to = || format!("is {number}: it is from {} to {}", range.start, range.end - 1);
+        fits.ok_or_else(|| self.place.wrong(from_to()))
+    }
+
+    /// `true` or `false`.
+    pub(crate) fn truth(&self) -> Result<bool, ManifestError> {
+        self.item.as_bool().ok_or_else(|| self.is_not("true or false"))
+    }
+
+    /// A mistake: it is something else than this.
+    pub(crate) fn is_not(&self, wanted: &str) -> ManifestError {
+        self.place.wrong(format!("is {}: write {wanted}", self.is()))
+    }
+
+    /// What it is, in TOML's words.
+    fn is(&self) -> &'static str {
+        match self.item {
+            Item::None => "nothing",
+            Item::Table(_) | Item::Value(Value::InlineTable(_)) => "a table",
+            Item::ArrayOfTables(_) => "a list of tables",
+            Item::Value(Value::Array(_)) => "a list",
+            Item::Value(Value::String(_)) => "a text",
+            Item::Value(Value::Integer(_)) => "a whole number",
+            Item::Value(Value::Float(_)) => "a number",
+            Item::Value(Value::Boolean(_)) => "true or false",
+            Item::Value(Value::Datetime(_)) => "a date without quotes",
+        }
+    }
+}
