@@ -2,6 +2,8 @@
 //!
 //! A count is declared together with its display, which is a derivation of its own, called `…-display`.
 
+mod ground;
+
 use derive::{
     catalogue::{Catalogue, CatalogueError},
     derivation::Derivation,
@@ -33,7 +35,7 @@ pub fn catalogue(schema: &Schema) -> Result<Catalogue, CatalogueError> {
 /// The declarations, in order of their ids.
 #[must_use]
 pub fn derivations() -> Vec<Derivation> {
-    [people(), posts(), groups(), organizations()].concat()
+    [people(), posts(), groups(), organizations(), ground::derivations()].concat()
 }
 
 fn people() -> Vec<Derivation> {
@@ -222,6 +224,6 @@ mod tests {
     fn the_shipped_derivations_fit_the_shipped_table() {
         let schema = schema();
         let catalogue = catalogue(&schema).unwrap();
-        assert_eq!(catalogue.derivations().count(), 31);
+        assert_eq!(catalogue.derivations().count(), 33);
     }
 }

@@ -138,6 +138,12 @@ impl Catalogue {
         self.derivation(at).map_or("", |derivation| derivation.name.as_str())
     }
 
+    /// The position of the derivation of this name.
+    #[must_use]
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.derivation.name == name)
+    }
+
     /// Positions of the derivations that write into items of an entity by looking at them.
     pub fn refreshing(&self, entity: &str) -> impl Iterator<Item = usize> {
         let refreshes =

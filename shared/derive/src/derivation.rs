@@ -11,6 +11,7 @@ use keys::{item::Item, key::Key};
 use crate::{
     change::Sight,
     effect::Effect,
+    kinds::{cascade::Cascade, rekey::Rekey},
     refresh::{Computed, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
     write::Wanted,
@@ -144,6 +145,13 @@ pub enum Derived {
         /// Its attributes, those of other derivations left out.
         item: Item,
     },
+    /// Where an item belongs.
+    Placed {
+        /// Where it is.
+        key: Key,
+        /// Where it should be.
+        place: Key,
+    },
     /// Attributes of an item that exists.
     Attributes {
         /// The item's key.
@@ -195,6 +203,16 @@ pub trait Kind: fmt::Debug + Send + Sync {
 
     /// What all of its derived data should be. `items` holds the ground, and what derivations before it derived.
     fn derive(&self, name: &str, schema: &Schema, items: &Items, counts: &Counts) -> Vec<Derived>;
+
+    /// Its declaration, where it deletes what hangs on a removed item.
+    fn cascade(&self) -> Option<&Cascade> {
+        None
+    }
+
+    /// Its declaration, where it moves items to the key where they belong.
+    fn rekey(&self) -> Option<&Rekey> {
+        None
+    }
 
     /// How to look at an item; only the level-triggered do.
     fn refresh(&self) -> Option<&dyn Refresh> {

@@ -13,11 +13,46 @@ pub enum Effect {
     Look(Bell),
     /// Rings the bells of all items that a query finds.
     Find(Find),
+    /// Touches items of the application itself.
+    Ground(Ground),
     /// The item cannot be interpreted: list it for a person, until it can.
     List {
         /// What is wrong; `None` takes the item off the list.
         unreadable: Option<Unreadable>,
     },
+}
+
+/// What touches items of the application itself, strictly: it cannot be corrected later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ground {
+    /// Something was removed: a job deletes what hangs on it.
+    Cascade(Removal),
+    /// Look whether this item stands where it belongs.
+    Place(Key),
+    /// Look whether the items one level below this key stand where they belong.
+    PlaceBelow {
+        /// The key.
+        above: Key,
+        /// What finds the items of all levels below.
+        query: Query,
+    },
+    /// An item came to this key or left it: look at those that wait for an item of its id.
+    Awaited(Key),
+    /// An item left this key: what was added to it before it did goes with it.
+    Merge(Key),
+    /// A job goes on.
+    Work(Key),
+}
+
+/// An item that was removed, and what is known of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// Key of the owner, on which others hang.
+    pub owner: Key,
+    /// All keys under which the owner was known: it is absent when nothing stands there.
+    pub absent: Vec<Key>,
+    /// Items that the removed one named, each with its place in the declaration.
+    pub named: Vec<(usize, Key)>,
 }
 
 /// An amount to add to the counter of a target.

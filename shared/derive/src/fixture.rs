@@ -255,6 +255,7 @@ fn line(effect: &Effect) -> String {
             let (pk, sk) = (&find.query.pk, find.query.sk.first());
             format!("find {place} {pk} / {sk}… via {} -> {}", find.via, find.target)
         }
+        Effect::Ground(ground) => format!("{ground:?}"),
         Effect::List { unreadable: Some(why) } => format!("list {why}"),
         Effect::List { unreadable: None } => "take off the list".to_owned(),
     }

@@ -31,7 +31,30 @@ pub enum Guard {
     ///
     /// Of the query interface alone, which tells whoever asked what did not hold. The service itself never sends it.
     Application(Vec<Ask>),
-    /// The checkpoint still stands where it was read.
+    /// There is no item under this key of the owner.
+    ///
+    /// On an item that hangs on it, when that is deleted. Without it a cascade goes on over what hangs on an item that
+    /// exists again.
+    OwnerAbsent,
+    /// The item still says that it is the owner's.
+    ///
+    /// On its deletion by a cascade. Without it something that was given to somebody else meanwhile is deleted.
+    StillTheirs {
+        /// The attribute that says so.
+        attribute: String,
+        /// What it says.
+        value: AttributeValue,
+    },
+    /// Every attribute that was read is as it was read.
+    ///
+    /// On the old key of an item that moves, and on the item that takes up what was added to it. Without it what an
+    /// application writes between the read and the move is lost.
+    SourceAsRead(BTreeMap<String, Option<AttributeValue>>),
+    /// There is no item where an item is to move.
+    ///
+    /// Without it an item that stands there is overwritten.
+    PlaceFree,
+    /// The checkpoint still stands where it was read; so does a job's cursor.
     ///
     /// On every move of a checkpoint. Without it an invocation that timed out and still runs, or a call of it that
     /// lands late, applies its changes beside the one that took over.
@@ -110,10 +133,14 @@ pub struct Condition {
 impl Guard {
     /// Names of all variants that the service sends, as [`name`](Self::name) gives them, each with the anomaly that it
     /// prevents, in a line.
-    pub const ALL: [(&'static str, &'static str); 4] = [
+    pub const ALL: [(&'static str, &'static str); 8] = [
         ("Absent", "a change that is delivered again is counted again"),
         ("Exists", "an update that lands after the item's removal makes a torso"),
         ("StillParked", "two redrives of a change apply it twice"),
+        ("OwnerAbsent", "a cascade deletes what hangs on an item that exists again"),
+        ("StillTheirs", "a cascade deletes what was given to somebody else meanwhile"),
+        ("SourceAsRead", "what is written to an item while it moves is lost"),
+        ("PlaceFree", "an item that moves overwrites another"),
         ("Unmoved", "an invocation that timed out and still runs applies its changes beside the one that took over"),
     ];
 
@@ -125,6 +152,10 @@ impl Guard {
             Self::Exists => "Exists",
             Self::StillParked => "StillParked",
             Self::Unmoved { .. } => "Unmoved",
+            Self::OwnerAbsent => "OwnerAbsent",
+            Self::StillTheirs { .. } => "StillTheirs",
+            Self::SourceAsRead(_) => "SourceAsRead",
+            Self::PlaceFree => "PlaceFree",
             Self::Application(_) => "Application",
         }
     }
@@ -133,9 +164,13 @@ impl Guard {
     #[must_use]
     pub fn asks(&self) -> Vec<Ask> {
         match self {
-            Self::Absent => vec![Ask::Absent],
+            Self::Absent | Self::OwnerAbsent | Self::PlaceFree => vec![Ask::Absent],
             Self::Exists | Self::StillParked => vec![Ask::Present],
             Self::Unmoved { attribute, value } => vec![Ask::as_read(attribute, value.as_ref())],
+            Self::StillTheirs { attribute, value } => vec![Ask::Equal(attribute.clone(), value.clone())],
+            Self::SourceAsRead(read) => {
+                read.iter().map(|(attribute, value)| Ask::as_read(attribute, value.as_ref())).collect()
+            }
             Self::Application(asks) => asks.clone(),
         }
     }

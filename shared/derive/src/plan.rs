@@ -1,12 +1,16 @@
 //! Planning: what a change asks for, of all derivations of a function.
 
-use keys::item::text;
+use keys::{
+    item::{Item, text},
+    job::{JOB, JobKey, RUNNING, STATE},
+    key::Key,
+};
 
 use crate::{
     catalogue::Catalogue,
     change::{Change, Sight},
     derivation::Family,
-    effect::Effect,
+    effect::{Effect, Ground},
     schema::{Schema, Unreadable},
 };
 
@@ -52,8 +56,23 @@ pub fn plan(schema: &Schema, catalogue: &Catalogue, families: &[Family], change:
             }
         }
     }
+    effects.extend(working(schema, catalogue, families, change));
     let mended = sight.was_misfit && sight.misfit.is_none();
     Planned { record, effects, misfit: sight.misfit, mended }
+}
+
+/// A job that was begun or went on goes on.
+fn working(schema: &Schema, catalogue: &Catalogue, families: &[Family], change: &Change) -> Option<(usize, Effect)> {
+    let item = change.new_image().filter(|_| families.contains(&Family::LevelTriggered))?;
+    let is_running = is_job(schema, &change.key, item) && text(item, STATE) == Some(RUNNING);
+    let job = JobKey::parse(&change.key).filter(|_| is_running)?;
+    Some((catalogue.position(&job.derivation)?, Effect::Ground(Ground::Work(change.key.clone()))))
+}
+
+/// Is this a job, by its key and by what it says of itself where items do?
+fn is_job(schema: &Schema, key: &Key, item: &Item) -> bool {
+    let says = schema.layout.entity_type.as_ref().is_none_or(|attribute| text(item, attribute) == Some(JOB));
+    says && JobKey::parse(key).is_some()
 }
 
 fn record(schema: &Schema, catalogue: &Catalogue, change: &Change, sight: &Sight<'_>) -> Record {
@@ -65,7 +84,7 @@ fn record(schema: &Schema, catalogue: &Catalogue, change: &Change, sight: &Sight
         None => (change.old_image(), sight.old.is_some() || sight.was_misfit),
     };
     let says = |attribute: &String| item.is_some_and(|item| text(item, attribute).is_some());
-    if declared {
+    if declared || item.is_some_and(|item| is_job(schema, &change.key, item)) {
         Record::Echo
     } else if schema.layout.entity_type.as_ref().is_none_or(says) {
         Record::Unknown

@@ -57,6 +57,8 @@ pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
                 Derived::Item { key, item } => {
                     items.insert(key.clone(), item.clone());
                 }
+                // Nothing that is derived depends on where the item stands.
+                Derived::Placed { .. } => {}
                 Derived::Attributes { key, attributes } => add(&mut items, key, attributes),
             }
         }

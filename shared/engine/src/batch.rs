@@ -28,6 +28,10 @@ use crate::{
     record::{EventError, head},
 };
 
+/// How long after a removal a cascade begins, in milliseconds: 25 hours, longer than a stream is kept, so that all that
+/// was written before the removal has been seen. Source: DynamoDB Streams keeps records for 24 hours.
+pub const SETTLE_MS: u64 = 25 * 3_600 * 1_000;
+
 /// Brings derived data in step with the batches that it is given.
 pub struct Engine<S> {
     pub(crate) schema: Arc<Schema>,
@@ -37,6 +41,7 @@ pub struct Engine<S> {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ledger: LedgerKind,
     pub(crate) limits: Limits,
+    pub(crate) settle_ms: u64,
     without: Option<ProtocolStep>,
 }
 
@@ -108,7 +113,8 @@ impl<S: Store> Engine<S> {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let (ledger, limits) = (LedgerKind::Receipts, Limits::default());
-        Self { schema, catalogue, families, store, clock, ledger, limits, without: None }
+        let settle_ms = SETTLE_MS;
+        Self { schema, catalogue, families, store, clock, ledger, limits, settle_ms, without: None }
     }
 
     /// The same with this kind of ledger.
@@ -121,6 +127,13 @@ impl<S: Store> Engine<S> {
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
+    }
+
+    /// The same with a cascade that begins so long after a removal, in milliseconds: where somebody knows better when all
+    /// that was written before it has been seen.
+    #[must_use]
+    pub fn with_settling(self, settle_ms: u64) -> Self {
+        Self { settle_ms, ..self }
     }
 
     /// The same without a step of the protocol, which breaks the promise: for the test that shows that it does.
@@ -229,6 +242,7 @@ impl<S: Store> Engine<S> {
             self.park(position, &cause, batch, account).await;
         }
         Box::pin(self.look(asked.bells, images, batch, account)).await;
+        Box::pin(self.touch(asked.ground, batch, account)).await;
         self.list(asked.listings, batch.patience, account).await;
     }
 

@@ -31,6 +31,7 @@ pub mod brake;
 mod caught;
 pub mod clock;
 pub mod event;
+pub mod ground;
 pub mod ledger;
 pub mod listing;
 pub mod lists;

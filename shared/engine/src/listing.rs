@@ -102,12 +102,16 @@ pub fn listed(layout: &Layout, derivation: &str, item: &Key, unreadable: Option<
 
 /// Sort key under which an item is listed on behalf of a derivation.
 pub(crate) fn sort_key(derivation: &str, item: &Key) -> String {
-    let spelled_out = format!("{derivation}#{}#{}", item.pk, item.sk);
-    if spelled_out.len() <= SPELLED_OUT_MAX {
-        return spelled_out;
+    fitted(format!("{derivation}#{}#{}", item.pk, item.sk))
+}
+
+/// A text that fits in a sort key: as it is, or cut and told apart by its checksum.
+pub(crate) fn fitted(text: String) -> String {
+    if text.len() <= SPELLED_OUT_MAX {
+        return text;
     }
     let mut crc = Crc::new();
-    crc.update(spelled_out.as_bytes());
-    let end = spelled_out.floor_char_boundary(SPELLED_OUT_MAX);
-    format!("{}#{:08x}", spelled_out.get(..end).unwrap_or_default(), crc.sum())
+    crc.update(text.as_bytes());
+    let end = text.floor_char_boundary(SPELLED_OUT_MAX);
+    format!("{}#{:08x}", text.get(..end).unwrap_or_default(), crc.sum())
 }

@@ -86,7 +86,8 @@ impl<S: Store> Engine<S> {
         Ok(self.pages(&find.query, patience).await?.iter().filter_map(leads_to).collect())
     }
 
-    async fn pages(&self, query: &Query, patience: Patience<'_>) -> Result<Vec<Item>, GaveUp> {
+    /// All pages of a query of the main table.
+    pub(crate) async fn pages(&self, query: &Query, patience: Patience<'_>) -> Result<Vec<Item>, GaveUp> {
         let (mut items, mut after) = (Vec::new(), None);
         loop {
             let page = patience.call(|| self.store.query(Table::Main, query, after.clone())).await?;

@@ -18,6 +18,7 @@ use crate::{
     batch::{Batch, Engine},
     bells::Bells,
     caught::caught,
+    ground::Touch,
     listing::Listing,
     park,
     protocol::ProtocolStep,
@@ -46,6 +47,8 @@ pub(crate) struct Asked {
     pub(crate) failed_looks: Vec<(usize, String)>,
     /// Items to look at.
     pub(crate) bells: Bells,
+    /// What touches the application's own items.
+    pub(crate) ground: Vec<Touch>,
     /// Items to list, or to take off the list.
     pub(crate) listings: Vec<Listing>,
 }
@@ -178,6 +181,7 @@ impl<S: Store> Engine<S> {
                 Effect::Add(add) => amounts.push(self.amount(derivation, add, seed)?),
                 Effect::Look(bell) => asked.bells.ring(bell, derivation, position),
                 Effect::Find(find) => asked.bells.find(find, derivation, position),
+                Effect::Ground(effect) => asked.ground.push(Touch { position, derivation, effect }),
                 Effect::List { .. } => {
                     asked.listings.push(Listing { position, derivation: Some(derivation), item: change.key.clone() });
                 }

@@ -64,6 +64,16 @@ steps! {
     Horizon: "a record that is replayed after its receipt has expired counts again",
     /// A parked change takes its receipt, or is passed, with it.
     ProofOfParking: "a change that was parked and redriven counts again when it is delivered again",
+    /// A cascade is started once for a removal, under a receipt.
+    StartOnce: "a removal that is delivered again deletes what came later without its owner",
+    /// A cascade begins when all that was written before the removal has been seen.
+    Settle: "what hangs on an item that was moved by a removal and a put is deleted in between",
+    /// The record of a key that was left looks at the items one level below it.
+    LookBelow: "the items below one that moved stay behind",
+    /// An item that cannot move yet is noted under the id that is in its way.
+    Await: "an item whose parent comes later stays where it was",
+    /// What was added to an item while it moved goes with it.
+    MergeAdded: "an attribute that was added while the item moved is lost",
     /// The response names the lowest record that is not done.
     LowestUndone: "a record for which there was no time never comes again",
 }

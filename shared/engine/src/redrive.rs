@@ -194,6 +194,7 @@ impl<S: Store> Engine<S> {
     async fn redrive_look(&self, parked: &ParkedChange, asked: Asked, batch: &Batch<'_>) -> Result<Redriven, GaveUp> {
         let mut account = Account::default();
         Box::pin(self.look(asked.bells, &OwnImages::of(std::iter::empty(), false), batch, &mut account)).await;
+        Box::pin(self.touch(asked.ground, batch, &mut account)).await;
         self.list(asked.listings, batch.patience, &mut account).await;
         // A look that fails again has parked the change anew, under the same key.
         if let Some(again) = account.parked.into_iter().next() {

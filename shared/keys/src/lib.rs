@@ -30,6 +30,7 @@ pub mod escape;
 pub mod fields;
 pub mod index_key;
 pub mod item;
+pub mod job;
 pub mod key;
 pub mod key_field;
 pub mod layout;

@@ -58,7 +58,9 @@ impl Found {
         index.map(|index| &index.key).ok_or_else(|| format!("{} is not in the index {name}", self.via))
     }
 
-    fn query(&self, schema: &Schema, source: &Fields) -> Option<Query> {
+    /// The query that finds them, from the fields of the source's key; `None` when one is missing.
+    #[must_use]
+    pub fn query(&self, schema: &Schema, source: &Fields) -> Option<Query> {
         let field = |to: &str| source.get(self.by.filling(to)?);
         let template = self.template(schema).ok()?;
         let (pk, prefix) = (template.pk.build_of(field).ok()?, template.sk.prefix_of(field).ok()?);

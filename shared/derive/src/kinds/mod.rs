@@ -5,10 +5,12 @@ use serde_dynamo::AttributeValue;
 
 use crate::schema::{Image, Schema, Unreadable};
 
+pub mod cascade;
 pub mod copy;
 pub mod count;
 pub mod display;
 pub mod mirror;
+pub mod rekey;
 
 /// How the key of another item is made from an item's fields: pairs of (field of that key, field of the item).
 #[derive(Clone, Debug, PartialEq, Eq)]

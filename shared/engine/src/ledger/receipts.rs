@@ -69,7 +69,11 @@ impl Ledger for Receipts<'_> {
 /// The write that takes a change's receipt, or fails when it is taken.
 #[must_use]
 pub fn receipt(layout: &Layout, event_id: &str, now_ms: u64) -> Write {
-    let key = Key::new(format!("RECEIPT#{event_id}"), "RECEIPT");
-    let item = ledger_item(layout, &key, [(EXPIRES_AT, expires_at(now_ms))]);
+    receipt_of(layout, &Key::new(format!("RECEIPT#{event_id}"), "RECEIPT"), now_ms)
+}
+
+/// The write that takes the receipt under this key, or fails when it is taken.
+pub(crate) fn receipt_of(layout: &Layout, key: &Key, now_ms: u64) -> Write {
+    let (key, item) = (key.clone(), ledger_item(layout, key, [(EXPIRES_AT, expires_at(now_ms))]));
     Write { table: Table::Ledger, key, action: Action::Put(item), guard: Some(Guard::Absent) }
 }

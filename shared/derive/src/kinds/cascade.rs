@@ -1,0 +1,181 @@
+//! Cascade: what hangs on an item goes when the item goes.
+//!
+//! *Keeps true*: when a cascade has ended, what hung on the removed item is gone, unless the item exists again. *From*
+//! the removal of an item *to* a job, which deletes page by page what it finds.
+//!
+//! *Level-triggered, and strict.* Deleting the application's items is the one thing that cannot be corrected later. So a
+//! removal starts a job once, whatever is delivered again or replayed; the job begins after a settling time longer than
+//! the stream is kept, when everything that was written before the removal has been seen; and each deletion is a
+//! transaction which checks that the owner, under every key that it had, is absent. It is judged by history: what
+//! arrives later without its owner is an ordinary item.
+//!
+//! Counts follow from the deletions, by their own records.
+//!
+//! *Example*: the Post of `p1` is removed, and with it its mirror `POST#p1 / METADATA`. A day later the job finds the
+//! comments `POST#p1 / COMMENT#…` and deletes them, one transaction each.
+
+use keys::{item::Item, key::Key};
+
+use crate::{
+    change::Sight,
+    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
+    effect::{Effect, Ground, Removal},
+    kinds::{Link, copy::Found, entity, knows, mirror::claims},
+    schema::{Image, Schema, Unreadable},
+};
+
+/// The declaration of a cascade.
+#[derive(Clone, Debug)]
+pub struct Cascade {
+    /// Entity on which the others hang.
+    pub owner: String,
+    /// Entities whose removal starts it, each with the way to the owner's key: the owner, and what it is a mirror of.
+    pub starts: Vec<(String, Link)>,
+    /// What hangs on the owner, in the order in which it goes.
+    pub hanging: Vec<Hanging>,
+}
+
+/// Items that hang on an owner.
+#[derive(Clone, Debug)]
+pub struct Hanging {
+    /// Their entity.
+    pub entity: String,
+    /// How they are found.
+    pub found: Way,
+    /// What becomes of them.
+    pub fate: Fate,
+}
+
+/// How the items that hang on an owner are found.
+#[derive(Clone, Debug)]
+pub enum Way {
+    /// By a query that the owner's key makes.
+    Found(Found),
+    /// They are the owner's counters of this derivation.
+    Counters(String),
+    /// Their key is made of what the removed item held.
+    Named(Link),
+}
+
+/// What becomes of an item that hung on an owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is deleted.
+    Deleted,
+    /// It is deleted as long as this attribute holds this field of the owner's key.
+    DeletedWhere {
+        /// The attribute.
+        attribute: String,
+        /// The field.
+        field: String,
+    },
+    /// It stays, with this attribute set to this text.
+    Set {
+        /// The attribute.
+        attribute: String,
+        /// The text.
+        text: String,
+    },
+}
+
+impl Cascade {
+    /// The keys that the removed item names itself, each with the place of what hangs there in the declaration.
+    fn named(&self, schema: &Schema, removed: &Image<'_>) -> Vec<(usize, Key)> {
+        let named = |(at, hanging): (usize, &Hanging)| match &hanging.found {
+            Way::Named(link) => Some((at, link.key(schema.entity(&hanging.entity)?, removed).ok()??)),
+            Way::Found(_) | Way::Counters(_) => None,
+        };
+        self.hanging.iter().enumerate().filter_map(named).collect()
+    }
+
+    /// All keys under which the owner was, as far as the removed item tells.
+    fn absent(&self, schema: &Schema, owner: &Key, removed: &Image<'_>) -> Vec<Key> {
+        let mut absent = vec![owner.clone(), removed.key.clone()];
+        absent.extend(claims(schema, removed.item));
+        absent.sort();
+        absent.dedup();
+        absent
+    }
+}
+
+impl Kind for Cascade {
+    fn kind(&self) -> &'static str {
+        "cascade"
+    }
+
+    fn family(&self) -> Family {
+        Family::LevelTriggered
+    }
+
+    /// It writes nothing that a derivation reads: what it deletes lowers counts, and rings like any removal.
+    fn reach(&self, schema: &Schema) -> Result<Reach, String> {
+        let owner = entity(schema, &self.owner)?;
+        for (name, link) in &self.starts {
+            link.check(owner, entity(schema, name)?)?;
+        }
+        for hanging in &self.hanging {
+            let target = entity(schema, &hanging.entity)?;
+            match &hanging.found {
+                Way::Found(found) => {
+                    entity(schema, &found.via)?;
+                    let fields = owner.key.field_names();
+                    if let Some(name) = found.by.from_fields().find(|name| !fields.contains(name)) {
+                        return Err(format!(
+                            "the key of {} has no {name}, by which {} is found",
+                            owner.name, target.name
+                        ));
+                    }
+                }
+                Way::Named(link) => {
+                    for (name, _) in &self.starts {
+                        link.check(target, entity(schema, name)?)?;
+                    }
+                }
+                Way::Counters(_) => {}
+            }
+            match &hanging.fate {
+                Fate::Deleted => {}
+                Fate::DeletedWhere { attribute, .. } | Fate::Set { attribute, .. } => {
+                    knows(target, [attribute.as_str()])?;
+                }
+            }
+        }
+        let reads = self.starts.iter().map(|(name, _)| Part::existence(name)).collect();
+        Ok(Reach { reads, writes: Vec::new() })
+    }
+
+    fn entities(&self) -> Vec<&str> {
+        self.starts.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
+        let started = |(name, link): &(String, Link)| {
+            let (Some(removed), None) = sight.entity(name) else { return None };
+            let owner = link.key(schema.entity(&self.owner)?, removed).ok()??;
+            let (absent, named) = (self.absent(schema, &owner, removed), self.named(schema, removed));
+            Some(Effect::Ground(Ground::Cascade(Removal { owner, absent, named })))
+        };
+        self.starts.iter().filter_map(started).collect()
+    }
+
+    fn unreadable(&self, _schema: &Schema, _image: &Image<'_>) -> Option<Unreadable> {
+        None
+    }
+
+    fn derive(&self, _name: &str, _schema: &Schema, _items: &Items, _counts: &Counts) -> Vec<Derived> {
+        Vec::new()
+    }
+
+    fn cascade(&self) -> Option<&Cascade> {
+        Some(self)
+    }
+}
+
+/// Is the item still the owner's, where its fate asks for that?
+#[must_use]
+pub fn is_theirs(fate: &Fate, owner: &keys::fields::Fields, item: &Item) -> bool {
+    match fate {
+        Fate::DeletedWhere { attribute, field } => keys::item::text(item, attribute) == owner.get(field),
+        Fate::Deleted | Fate::Set { .. } => true,
+    }
+}

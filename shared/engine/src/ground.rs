@@ -1,0 +1,177 @@
+//! What touches items of the application itself: cascades, and items that move to another key.
+//!
+//! It cannot be corrected later, so it is strict: each touch is a transaction with the condition that makes it right,
+//! and what starts a job starts it once. An item that cannot be touched now is reported as not done, and its record
+//! comes again; nothing that was done is done twice.
+
+mod awaited;
+pub mod job;
+mod merge;
+mod place;
+mod start;
+pub mod sweep;
+mod work;
+
+use std::collections::BTreeSet;
+
+use derive::{
+    effect::Ground,
+    write::{Table, Transaction, Write},
+};
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
+use keys::{item::Item, key::Key};
+use store::{Reason, Store, TransactOutcome, Units};
+
+use crate::{
+    account::{Account, Commit, apportioned, undone},
+    backoff::{GaveUp, Tries, describe},
+    batch::{Batch, Engine},
+};
+
+/// Items that are touched at once.
+const TOUCHES_AT_ONCE: usize = 16;
+
+/// What a record asks for, on behalf of a derivation.
+#[derive(Clone, Debug)]
+pub(crate) struct Touch {
+    /// Position of the record in its batch.
+    pub(crate) position: usize,
+    /// Position of the derivation in the catalogue.
+    pub(crate) derivation: usize,
+    /// What it asks for.
+    pub(crate) effect: Ground,
+}
+
+/// On whose behalf something is touched, and what it cost.
+pub(super) struct Work<'a> {
+    pub(super) touch: &'a Touch,
+    pub(super) batch: &'a Batch<'a>,
+    pub(super) commits: Vec<Commit>,
+}
+
+/// Why something could not be touched.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// Not now: its record comes again.
+    NotNow(String),
+    /// Never: its record is parked.
+    Refused(String),
+}
+
+impl From<GaveUp> for Stop {
+    fn from(gave_up: GaveUp) -> Self {
+        match &gave_up {
+            GaveUp::Refused(error) => Self::Refused(describe(error)),
+            GaveUp::OutOfTime { .. } => Self::NotNow(describe(&gave_up)),
+        }
+    }
+}
+
+/// How a transaction on ground items ended.
+pub(super) enum Touched {
+    Done,
+    /// The guards of the writes at these positions did not hold.
+    Unheld(BTreeSet<usize>),
+}
+
+impl<S: Store> Engine<S> {
+    /// Does what records ask for of the application's own items; jobs last, since they are in no hurry.
+    pub(crate) async fn touch(&self, touches: Vec<Touch>, batch: &Batch<'_>, account: &mut Account) {
+        let (jobs, others): (Vec<Touch>, Vec<Touch>) =
+            touches.into_iter().partition(|touch| matches!(touch.effect, Ground::Work(_)));
+        for touches in [others, jobs] {
+            let touched = touches.iter().map(|touch| {
+                async move {
+                    let mut work = Work { touch, batch, commits: Vec::new() };
+                    let ended = if batch.patience.is_over() {
+                        Err(Stop::NotNow("no time is left for it".to_owned()))
+                    } else {
+                        Box::pin(self.touch_one(&mut work)).await
+                    };
+                    (touch.position, work.commits, ended)
+                }
+                .boxed()
+            });
+            let touched: Vec<BoxFuture<'_, _>> = touched.collect();
+            let ended: Vec<_> = stream::iter(touched).buffered(TOUCHES_AT_ONCE).collect().await;
+            for (position, commits, ended) in ended {
+                account.commits.extend(commits);
+                match ended {
+                    Ok(()) => {}
+                    Err(Stop::NotNow(why)) => undone(account, [position], &why),
+                    Err(Stop::Refused(cause)) => self.park(position, &cause, batch, account).await,
+                }
+            }
+        }
+    }
+
+    async fn touch_one(&self, work: &mut Work<'_>) -> Result<(), Stop> {
+        let Some(kind) = self.catalogue.derivation(work.touch.derivation).map(|derivation| &derivation.kind) else {
+            return Ok(());
+        };
+        match (&work.touch.effect, kind.cascade(), kind.rekey()) {
+            (Ground::Cascade(removal), Some(_), _) => self.start(removal, work).await,
+            (Ground::Work(job), Some(cascade), _) => self.work(job, cascade, work).await,
+            (Ground::Place(key), _, Some(rekey)) => self.place(key, rekey, work).await.map(drop),
+            (Ground::PlaceBelow { above, query }, _, Some(rekey)) => self.place_below(above, query, rekey, work).await,
+            (Ground::Awaited(key), _, Some(rekey)) => self.awaited(key, rekey, work).await,
+            (Ground::Merge(key), _, Some(rekey)) => self.merge(key, rekey, work).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends a transaction until it is decided.
+    pub(super) async fn decided(&self, writes: Vec<Write>, work: &mut Work<'_>) -> Result<Touched, Stop> {
+        let transaction = Transaction::new(writes).map_err(|error| Stop::Refused(error.to_string()))?;
+        let patience = work.batch.patience;
+        let mut tries = Tries::default();
+        loop {
+            let reasons = match patience.call(|| self.store.transact(&transaction)).await? {
+                TransactOutcome::Done { units } => {
+                    self.note_commits(&transaction, &units, work);
+                    return Ok(Touched::Done);
+                }
+                TransactOutcome::Cancelled { reasons } => reasons,
+            };
+            let unheld = reasons.iter().enumerate().filter(|(_, reason)| **reason == Reason::GuardFailed);
+            let unheld: BTreeSet<usize> = unheld.map(|(at, _)| at).collect();
+            if !unheld.is_empty() {
+                return Ok(Touched::Unheld(unheld));
+            }
+            if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
+                return Err(Stop::Refused(why.clone()));
+            }
+            if !patience.wait(&mut tries).await {
+                return Err(Stop::NotNow("others are at its items all the time".to_owned()));
+            }
+        }
+    }
+
+    fn note_commits(&self, transaction: &Transaction, units: &[(Table, Units)], work: &mut Work<'_>) {
+        let writes: Vec<&Write> = transaction.writes().iter().collect();
+        let units = apportioned(&writes, units);
+        for (write, units) in writes.into_iter().zip(units) {
+            let commit = self.touched(&write.key, write.table, units, work);
+            work.commits.push(commit);
+        }
+    }
+
+    pub(super) fn touched(&self, key: &Key, table: Table, units: Units, work: &Work<'_>) -> Commit {
+        let derivation = self.catalogue.name(work.touch.derivation).to_owned();
+        Commit {
+            key: key.clone(),
+            table,
+            at_ms: self.clock.now_ms(),
+            units,
+            derivations: if table == Table::Main { vec![derivation] } else { Vec::new() },
+            causes: BTreeSet::from([work.touch.position]),
+        }
+    }
+
+    /// An item as it is now.
+    pub(super) async fn item_now(&self, table: Table, key: &Key, work: &Work<'_>) -> Result<Option<Item>, Stop> {
+        let keys = [key.clone()];
+        let items = work.batch.patience.call(|| self.store.get(table, &keys)).await?;
+        Ok(items.into_iter().next().map(|(_, item)| item))
+    }
+}

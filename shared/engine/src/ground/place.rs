@@ -1,0 +1,198 @@
+//! Moving an item to the key where it belongs, in one transaction.
+
+use std::collections::BTreeMap;
+
+use derive::{
+    guard::Guard,
+    kinds::rekey::{Place, Rekey},
+    query::Query,
+    write::{Action, Table, Write},
+};
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
+use keys::{entity::Definition, fields::Fields, item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+use store::Store;
+
+use super::{Stop, TOUCHES_AT_ONCE, Touched, Work, awaited::Awaits, merge::moved_note};
+use crate::{backoff::Tries, batch::Engine, protocol::ProtocolStep};
+
+/// How often an item is looked at anew after another writer was at it, before its record is reported as not done.
+const ROUNDS_MAX: usize = 8;
+
+/// How often a parent is looked up that the index shows where it is no more.
+const LOOKUPS_MAX: usize = 6;
+
+/// What a look at an item's place ends with.
+enum Looked {
+    /// It is where it belongs, or is not there at all.
+    InPlace,
+    /// It cannot move, until an item of this id comes or goes.
+    Stays { id: String, why: &'static str },
+    /// It belongs there.
+    Moves { item: Item, place: Key },
+}
+
+/// Where an item's parent is.
+pub(super) enum Found {
+    None,
+    One(Key, Fields),
+    Several,
+}
+
+impl<S: Store> Engine<S> {
+    /// Looks whether an item stands where it belongs, and moves it there; says what it waits for where it cannot.
+    pub(super) async fn place(&self, key: &Key, rekey: &Rekey, work: &mut Work<'_>) -> Result<Option<Awaits>, Stop> {
+        let mut noted: Option<Awaits> = None;
+        for _ in 0..ROUNDS_MAX {
+            match self.look_for_place(key, rekey, work).await? {
+                Looked::InPlace => return Ok(None),
+                Looked::Stays { id, why } => {
+                    let awaits = Awaits { pk: key.pk.clone(), id };
+                    if !self.takes(ProtocolStep::Await) {
+                        return Ok(Some(awaits));
+                    }
+                    // What it waits for may have come before the note was there; so it is looked at once more.
+                    if noted.as_ref() == Some(&awaits) {
+                        tracing::warn!(item = %key, why, "an item stays where it does not belong");
+                        return Ok(noted);
+                    }
+                    self.note_waiting(key, &awaits, work).await?;
+                    noted = Some(awaits);
+                }
+                Looked::Moves { item, place } => {
+                    if self.moved(key, item, &place, work).await? {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+        Err(Stop::NotNow("other writers were at the item all the time".to_owned()))
+    }
+
+    /// Looks at the items one level below a key that was left.
+    pub(super) async fn place_below(
+        &self,
+        above: &Key,
+        query: &Query,
+        rekey: &Rekey,
+        work: &mut Work<'_>,
+    ) -> Result<(), Stop> {
+        if !self.takes(ProtocolStep::LookBelow) {
+            return Ok(());
+        }
+        let below = self.pages(query, work.batch.patience).await?;
+        let keys = below.iter().filter_map(|item| self.schema.layout.key(item));
+        let children: Vec<Key> = keys.filter(|key| rekey.is_child(above, key)).collect();
+        self.place_all(children, rekey, work).await
+    }
+
+    /// Looks at several items, side by side.
+    pub(super) async fn place_all(&self, keys: Vec<Key>, rekey: &Rekey, work: &mut Work<'_>) -> Result<(), Stop> {
+        let (touch, batch) = (work.touch, work.batch);
+        let placed = keys.into_iter().map(|key| {
+            async move {
+                let mut one = Work { touch, batch, commits: Vec::new() };
+                let placed = self.place(&key, rekey, &mut one).await;
+                (placed, one.commits)
+            }
+            .boxed()
+        });
+        let placed: Vec<BoxFuture<'_, _>> = placed.collect();
+        let placed: Vec<_> = stream::iter(placed).buffer_unordered(TOUCHES_AT_ONCE).collect().await;
+        let mut ended = Ok(());
+        for (placed, commits) in placed {
+            work.commits.extend(commits);
+            ended = ended.and(placed.map(drop));
+        }
+        ended
+    }
+
+    async fn look_for_place(&self, key: &Key, rekey: &Rekey, work: &Work<'_>) -> Result<Looked, Stop> {
+        let Some(item) = self.item_now(Table::Main, key, work).await? else { return Ok(Looked::InPlace) };
+        let Some(image) = self.schema.image(key, &item).filter(|image| image.is(&rekey.entity)) else {
+            return Ok(Looked::InPlace);
+        };
+        let (definition, fields) = (image.definition, image.key_fields());
+        let (id, parent) = match (rekey.id_of(fields), rekey.parent_of(&image)) {
+            (Some(id), Ok(parent)) => (id, parent),
+            // What cannot be read is listed as such.
+            _ => return Ok(Looked::InPlace),
+        };
+        let above = match &parent {
+            None => None,
+            Some(parent) => match self.by_id(&key.pk, parent, rekey, work).await? {
+                Found::One(_, fields) => Some(fields),
+                Found::None => return Ok(stays(parent, "its parent does not exist")),
+                Found::Several => return Ok(stays(parent, "its parent stands under several keys")),
+            },
+        };
+        match rekey.place(definition, fields, above.as_ref()) {
+            Place::At(place) if place == *key => Ok(Looked::InPlace),
+            Place::At(place) => match self.item_now(Table::Main, &place, work).await? {
+                None => Ok(Looked::Moves { item, place }),
+                Some(_) => Ok(stays(&id, "its place is taken")),
+            },
+            Place::Stays(why) => Ok(stays(parent.as_ref().unwrap_or(&id), why)),
+        }
+    }
+
+    /// The one item of this id beside others of its partition.
+    pub(super) async fn by_id(&self, pk: &str, id: &str, rekey: &Rekey, work: &Work<'_>) -> Result<Found, Stop> {
+        let Some(query) = rekey.by_id(&self.schema, id) else { return Ok(Found::None) };
+        let patience = work.batch.patience;
+        let mut tries = Tries::default();
+        for _ in 0..LOOKUPS_MAX {
+            let entries = self.pages(&query, patience).await?;
+            let keys: Vec<Key> = entries.iter().filter_map(|entry| self.schema.layout.key(entry)).collect();
+            let keys: Vec<Key> = keys.into_iter().filter(|key| key.pk == pk).collect();
+            if keys.is_empty() {
+                return Ok(Found::None);
+            }
+            let items = patience.call(|| self.store.get(Table::Main, &keys)).await?;
+            let images = items.iter().filter_map(|(key, item)| self.schema.image(key, item));
+            let named = images.filter(|image| image.is(&rekey.entity));
+            let named = named.filter(|image| rekey.id_of(image.key_fields()).as_deref() == Some(id));
+            let mut named = named.map(|image| (image.key.clone(), image.key_fields().clone()));
+            match (named.next(), named.next()) {
+                (Some((key, fields)), None) => return Ok(Found::One(key, fields)),
+                (Some(_), Some(_)) => return Ok(Found::Several),
+                // It moved, or went; the index says so soon.
+                (None, _) if !patience.wait(&mut tries).await => break,
+                (None, _) => {}
+            }
+        }
+        Err(Stop::NotNow("the index shows its parent where it is no more".to_owned()))
+    }
+
+    /// Moves an item; false when another writer was at it.
+    async fn moved(&self, key: &Key, item: Item, place: &Key, work: &mut Work<'_>) -> Result<bool, Stop> {
+        let Some(definition) = self.schema.image(key, &item).map(|image| image.definition) else { return Ok(false) };
+        let read: BTreeMap<String, Option<AttributeValue>> =
+            item.iter().map(|(name, value)| (name.to_owned(), Some(value.clone()))).collect();
+        let at_place = self.at_place(definition, item.clone(), place);
+        let main =
+            |key: &Key, action, guard| Write { table: Table::Main, key: key.clone(), action, guard: Some(guard) };
+        let writes = vec![
+            main(key, Action::Delete, Guard::SourceAsRead(read)),
+            main(place, Action::Put(at_place), Guard::PlaceFree),
+            moved_note(&self.schema.layout, key, place, &item, self.clock.now_ms()),
+        ];
+        Ok(matches!(self.decided(writes, work).await?, Touched::Done))
+    }
+
+    /// The item under another key, with the index keys that it has made anew.
+    fn at_place(&self, definition: &Definition, mut item: Item, place: &Key) -> Item {
+        item.extend(self.schema.layout.key_item(place));
+        let fields = definition.fields(place, &item).unwrap_or_default();
+        for (name, value) in definition.index_attributes(&self.schema.layout, &fields) {
+            if let Some(value) = value.filter(|_| item.contains_key(&name)) {
+                item.insert(name, value);
+            }
+        }
+        item
+    }
+}
+
+fn stays(id: &str, why: &'static str) -> Looked {
+    Looked::Stays { id: id.to_owned(), why }
+}

@@ -1,0 +1,44 @@
+//! Starting a cascade: a removal becomes a job, once.
+
+use derive::{
+    effect::Removal,
+    write::{Action, Table, Write},
+};
+use keys::{job::JobKey, key::Key};
+use store::Store;
+
+use super::{Stop, Touched, Work, job::Job};
+use crate::{
+    batch::Engine,
+    ledger::{HORIZON_MS, receipts::receipt_of},
+    park,
+    protocol::ProtocolStep,
+    record::head,
+};
+
+impl<S: Store> Engine<S> {
+    /// Starts the job of a removal, under a receipt; a removal from behind the ledger's horizon starts none.
+    pub(super) async fn start(&self, removal: &Removal, work: &mut Work<'_>) -> Result<(), Stop> {
+        let Some(record) = work.batch.records.get(work.touch.position) else { return Ok(()) };
+        let head = head(record);
+        let (id, now_ms) = (park::id(&head, record), self.clock.now_ms());
+        let derivation = self.catalogue.name(work.touch.derivation);
+        let is_old = head.created_ms.is_none_or(|created_ms| now_ms.saturating_sub(created_ms) > HORIZON_MS);
+        if is_old && self.takes(ProtocolStep::Horizon) {
+            tracing::warn!(event_id = %id, derivation, owner = %removal.owner, "a removal is too old to start a cascade");
+            return Ok(());
+        }
+        let key = JobKey { derivation: derivation.to_owned(), id: id.clone() };
+        let mut job = Job::waiting(&key, removal.clone(), now_ms, now_ms.saturating_add(self.settle_ms));
+        job.is_running = !self.takes(ProtocolStep::Settle);
+        let action = Action::Put(job.item(&self.schema.layout));
+        let put = Write { table: Table::Main, key: job.key, action, guard: None };
+        let receipt = receipt_of(&self.schema.layout, &Key::new(format!("RECEIPT#{id}"), derivation), now_ms);
+        let writes = if self.takes(ProtocolStep::StartOnce) { vec![receipt, put] } else { vec![put] };
+        match self.decided(writes, work).await? {
+            Touched::Done => tracing::info!(event_id = %id, derivation, owner = %removal.owner, "started a cascade"),
+            Touched::Unheld(_) => {}
+        }
+        Ok(())
+    }
+}

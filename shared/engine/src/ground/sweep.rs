@@ -1,0 +1,82 @@
+//! Jobs as a whole: which there are, and which are to begin or to be rung again.
+
+use derive::{
+    guard::Guard,
+    query::Query,
+    write::{Action, Table, Update, Write},
+};
+use keys::{
+    item::Item,
+    job::{PARTITIONS, RUNNING, STATE, WAITING, partition},
+    layout::Layout,
+};
+use store::{Store, StoreError};
+
+use super::job::{Job, MOVED_AT, n, s};
+use crate::batch::Engine;
+
+/// A job whose cursor has not moved for so long is rung again, in milliseconds: longer than an invocation may take.
+pub const STALLED_MS: u64 = 20 * 60 * 1_000;
+
+/// What a sweep found and did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Jobs that there are.
+    pub n_jobs: usize,
+    /// Those that began now.
+    pub n_begun: usize,
+    /// Those that stood still and were rung again.
+    pub n_rung: usize,
+}
+
+/// All jobs, in order of their keys.
+///
+/// # Errors
+///
+/// [`StoreError`] when the table cannot be read.
+pub async fn jobs<S: Store>(store: &S, layout: &Layout) -> Result<Vec<Job>, StoreError> {
+    let mut jobs = Vec::new();
+    for number in 0..PARTITIONS {
+        let (query, mut after) = (Query::prefix(None, partition(number), ""), None);
+        loop {
+            let page = store.query(Table::Main, &query, after).await?;
+            jobs.extend(page.items.iter().filter_map(|item| Job::of(layout, item)));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(jobs)
+}
+
+impl<S: Store> Engine<S> {
+    /// Lets jobs begin that are due and settled, and rings those that stand still. Sweeping twice at once does no harm.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the table cannot be read or written; what was not reached is for the next sweep.
+    pub async fn sweep(&self, is_settled: impl Fn(&Job) -> bool) -> Result<Swept, StoreError> {
+        let now_ms = self.clock.now_ms();
+        let jobs = jobs(&self.store, &self.schema.layout).await?;
+        let mut swept = Swept { n_jobs: jobs.len(), ..Swept::default() };
+        for job in &jobs {
+            let moved_at = (MOVED_AT.to_owned(), n(now_ms));
+            if !job.is_running && job.due_at_ms <= now_ms && is_settled(job) {
+                let guard = Guard::Unmoved { attribute: STATE.to_owned(), value: Some(s(WAITING)) };
+                self.ring(job, Item::from([moved_at, (STATE.to_owned(), s(RUNNING))]), guard).await?;
+                swept.n_begun += 1;
+            } else if job.is_running && now_ms.saturating_sub(job.moved_at_ms) > STALLED_MS {
+                self.ring(job, Item::from([moved_at]), Guard::Exists).await?;
+                swept.n_rung += 1;
+            }
+        }
+        Ok(swept)
+    }
+
+    async fn ring(&self, job: &Job, set: Item, guard: Guard) -> Result<(), StoreError> {
+        let action = Action::Update(Update::set(set));
+        let write = Write { table: Table::Main, key: job.key.clone(), action, guard: Some(guard) };
+        self.store.write(&write).await.map(drop)
+    }
+}

@@ -1,0 +1,176 @@
+//! Working a cascade: a page of what hangs on the removed item, and the cursor moves on.
+//!
+//! Moving the cursor makes a record of the job, and that record's handling does the next page. So a crash goes on at the
+//! cursor, and nothing is held that grows with what hangs there.
+
+use derive::{
+    guard::Guard,
+    kinds::{
+        cascade::{Cascade, Fate, Hanging, Way},
+        copy::through,
+    },
+    query::Query,
+    write::{Action, Table, Update, Write},
+};
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
+use keys::{counter::derivation_prefix, item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+use store::{Outcome, Store};
+
+use super::{
+    Stop, TOUCHES_AT_ONCE, Touched, Work,
+    job::{Job, MOVES, n, s},
+};
+use crate::batch::Engine;
+
+/// Items of a page: so few that a page is over within a second.
+const PAGE_ITEMS: u32 = 100;
+
+/// A page of what hangs on an owner.
+struct Page {
+    keys: Vec<Key>,
+    next: Option<store::Cursor>,
+}
+
+/// How a deletion ended.
+enum Met {
+    Done,
+    Skipped,
+    OwnerExists,
+}
+
+impl<S: Store> Engine<S> {
+    /// Does a page of a job and moves its cursor.
+    pub(super) async fn work(&self, key: &Key, cascade: &Cascade, work: &mut Work<'_>) -> Result<(), Stop> {
+        let item = self.item_now(Table::Main, key, work).await?;
+        let Some(job) = item.and_then(|item| Job::of(&self.schema.layout, &item)).filter(|job| job.is_running) else {
+            return Ok(());
+        };
+        let mut next = Job { n_moves: job.n_moves + 1, ..job.clone() };
+        while let Some(hanging) = cascade.hanging.get(next.step) {
+            let page = self.page(cascade, hanging, &next, work).await?;
+            let fates = page.keys.into_iter().map(|key| {
+                let (job, touch, batch) = (&job, work.touch, work.batch);
+                async move {
+                    let mut one = Work { touch, batch, commits: Vec::new() };
+                    let met = self.meet(key, cascade, hanging, job, &mut one).await;
+                    (met, one.commits)
+                }
+                .boxed()
+            });
+            let fates: Vec<BoxFuture<'_, _>> = fates.collect();
+            let met: Vec<_> = stream::iter(fates).buffer_unordered(TOUCHES_AT_ONCE).collect().await;
+            let mut n_met = 0;
+            for (met, commits) in met {
+                work.commits.extend(commits);
+                match met? {
+                    Met::Done => n_met += 1,
+                    Met::Skipped => {}
+                    Met::OwnerExists => return self.end_job(&job, "its owner exists again", work).await,
+                }
+            }
+            next.n_touched += n_met;
+            (next.step, next.after) = match page.next {
+                Some(after) => (next.step, Some(after)),
+                None => (next.step + 1, None),
+            };
+            if n_met > 0 || next.after.is_some() {
+                return self.move_on(&job, next, work).await;
+            }
+        }
+        self.end_job(&next, "nothing is left", work).await
+    }
+
+    async fn page(&self, cascade: &Cascade, hanging: &Hanging, job: &Job, work: &Work<'_>) -> Result<Page, Stop> {
+        let owner = &job.removal.owner;
+        let (query, via) = match &hanging.found {
+            Way::Named(_) => {
+                let named = job.removal.named.iter().filter(|(step, _)| *step == job.step);
+                return Ok(Page { keys: named.map(|(_, key)| key.clone()).collect(), next: None });
+            }
+            Way::Counters(derivation) => {
+                (Some(Query::prefix(None, &owner.pk, derivation_prefix(owner, derivation))), hanging.entity.as_str())
+            }
+            Way::Found(found) => {
+                let fields = self.schema.entity(&cascade.owner).and_then(|owned| owned.key.parse_key(owner));
+                (fields.and_then(|fields| found.query(&self.schema, &fields)), found.via.as_str())
+            }
+        };
+        let Some(query) = query.map(|query| Query { limit: Some(PAGE_ITEMS), ..query }) else {
+            return Ok(Page { keys: Vec::new(), next: None });
+        };
+        let after = job.after.clone().filter(|cursor| !cursor.0.is_empty());
+        let page = work.batch.patience.call(|| self.store.query(Table::Main, &query, after.clone())).await?;
+        let leads_to = |item: &Item| {
+            let key = self.schema.layout.key(item)?;
+            let via = self.schema.image(&key, item).filter(|image| image.is(via))?;
+            through(&self.schema, &via, &hanging.entity)
+        };
+        Ok(Page { keys: page.items.iter().filter_map(leads_to).collect(), next: page.next })
+    }
+
+    /// What becomes of one item, in a transaction that checks that its owner is absent.
+    async fn meet(
+        &self,
+        key: Key,
+        cascade: &Cascade,
+        hanging: &Hanging,
+        job: &Job,
+        work: &mut Work<'_>,
+    ) -> Result<Met, Stop> {
+        let absent = job.removal.absent.iter().map(|owner| Write {
+            table: Table::Main,
+            key: owner.clone(),
+            action: Action::Check,
+            guard: Some(Guard::OwnerAbsent),
+        });
+        let (action, guard) = match &hanging.fate {
+            Fate::Deleted => (Action::Delete, None),
+            Fate::DeletedWhere { attribute, field } => {
+                let fields = self.schema.entity(&cascade.owner).and_then(|o| o.key.parse_key(&job.removal.owner));
+                let Some(value) = fields.and_then(|fields| fields.get(field).map(s)) else { return Ok(Met::Skipped) };
+                (Action::Delete, Some(Guard::StillTheirs { attribute: attribute.clone(), value }))
+            }
+            Fate::Set { attribute, text } => {
+                let held = self.item_now(Table::Main, &key, work).await?;
+                if held.as_ref().is_none_or(|item| item.get(attribute) == Some(&s(text))) {
+                    return Ok(Met::Skipped);
+                }
+                let set = Item::from([(attribute.clone(), AttributeValue::S(text.clone()))]);
+                (Action::Update(Update::set(set)), Some(Guard::Exists))
+            }
+        };
+        let n_owners = job.removal.absent.len();
+        let writes = absent.chain([Write { table: Table::Main, key, action, guard }]).collect();
+        Ok(match self.decided(writes, work).await? {
+            Touched::Done => Met::Done,
+            Touched::Unheld(at) if at.iter().any(|at| *at < n_owners) => Met::OwnerExists,
+            Touched::Unheld(_) => Met::Skipped,
+        })
+    }
+
+    async fn move_on(&self, job: &Job, mut next: Job, work: &mut Work<'_>) -> Result<(), Stop> {
+        next.moved_at_ms = self.clock.now_ms();
+        let guard = Guard::Unmoved { attribute: MOVES.to_owned(), value: Some(n(job.n_moves)) };
+        let action = Action::Update(Update::set(next.progress()));
+        self.written(Write { table: Table::Main, key: job.key.clone(), action, guard: Some(guard) }, work).await
+    }
+
+    async fn end_job(&self, job: &Job, why: &str, work: &mut Work<'_>) -> Result<(), Stop> {
+        tracing::info!(derivation = %job.derivation, owner = %job.removal.owner, touched = job.n_touched, why, "ended a cascade");
+        self.written(Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard: None }, work)
+            .await
+    }
+
+    /// Does one write; a guard that does not hold says that somebody else did it.
+    pub(super) async fn written(&self, write: Write, work: &mut Work<'_>) -> Result<(), Stop> {
+        match work.batch.patience.call(|| self.store.write(&write)).await? {
+            Outcome::Done { units } => {
+                let commit = self.touched(&write.key, write.table, units, work);
+                work.commits.push(commit);
+            }
+            Outcome::GuardFailed => {}
+        }
+        Ok(())
+    }
+}
