@@ -5,9 +5,12 @@ use derive::{
     kinds::{
         Link,
         cascade::{Cascade, Fate, Hanging, Way},
+        copy::Found,
         rekey::Rekey,
     },
 };
+
+use entities::posts::status;
 
 use crate::found;
 
@@ -15,9 +18,9 @@ use crate::found;
 /// 1,024 bytes of a sort key.
 const EMPLOYEE_DEPTH_MAX: usize = 27;
 
-/// D-21 and D-28.
+/// D-21, D-28 and D-29.
 pub(crate) fn derivations() -> Vec<Derivation> {
-    vec![employee_move(), post_cascade()]
+    vec![employee_move(), post_cascade(), user_cascade()]
 }
 
 fn employee_move() -> Derivation {
@@ -43,6 +46,41 @@ fn post_cascade() -> Derivation {
         ],
     };
     Derivation::new("D-28", "post-cascade", cascade)
+}
+
+/// Orders, comments and reviews stay; the counts follow from what is deleted.
+fn user_cascade() -> Derivation {
+    let by = |field: &str| vec![(field.to_owned(), "UserId".to_owned())];
+    let own = |entity: &str, field: &str| {
+        let found = Found { via: entity.to_owned(), index: None, by: Link(by(field)) };
+        deleted(entity, Way::Found(found))
+    };
+    let indexed = |entity: &str| deleted(entity, Way::Found(found(entity, Some("GSI1"), &[("UserId", "UserId")])));
+    let cascade = Cascade {
+        owner: "User".to_owned(),
+        starts: vec![("User".to_owned(), Link::of(&[("UserId", "UserId")]))],
+        hanging: vec![
+            own("Follow", "FollowerId"),
+            deleted("Follow", Way::Found(found("Follower", None, &[("FolloweeId", "UserId")]))),
+            own("Like", "UserId"),
+            own("View", "UserId"),
+            own("Membership", "UserId"),
+            indexed("Member"),
+            own("Subscription", "UserId"),
+            indexed("CartItem"),
+            Hanging {
+                entity: "EmailClaim".to_owned(),
+                found: Way::Named(Link::of(&[("Email", "Email")])),
+                fate: Fate::DeletedWhere { attribute: "UserId".to_owned(), field: "UserId".to_owned() },
+            },
+            Hanging {
+                entity: "Post".to_owned(),
+                found: Way::Found(found("Post", None, &[("AuthorId", "UserId")])),
+                fate: Fate::Set { attribute: "Status".to_owned(), text: status::ARCHIVED.to_owned() },
+            },
+        ],
+    };
+    Derivation::new("D-29", "user-cascade", cascade)
 }
 
 fn deleted(entity: &str, found: Way) -> Hanging {

@@ -224,6 +224,6 @@ mod tests {
     fn the_shipped_derivations_fit_the_shipped_table() {
         let schema = schema();
         let catalogue = catalogue(&schema).unwrap();
-        assert_eq!(catalogue.derivations().count(), 33);
+        assert_eq!(catalogue.derivations().count(), 34);
     }
 }
