@@ -3,7 +3,7 @@
 use std::{env, path::PathBuf, str::FromStr, time::Duration};
 
 use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
-use engine::{brake::Limits, ledger::LedgerKind};
+use engine::{batch::SETTLE_MS, brake::Limits, ledger::LedgerKind};
 
 /// Name of the variable that holds the application's table. Stable.
 pub const TABLE_NAME: &str = "TABLE_NAME";
@@ -25,6 +25,10 @@ pub const UNREADABLE_HOLD_HOURS: &str = "UNREADABLE_HOLD_HOURS";
 /// table where it is not set. Stable.
 pub const CONFIG: &str = "CONFIG";
 
+/// Name of the variable that says how long after a removal a cascade begins, in seconds: longer than a stream is kept
+/// where it is not set. Stable.
+pub const SETTLE_SECONDS: &str = "SETTLE_SECONDS";
+
 /// Longest wait for one answer, in seconds: short against an invocation, so that there is time to send again.
 const ANSWER_S_MAX: u64 = 5;
 
@@ -44,6 +48,8 @@ pub struct Config {
     pub limits: Limits,
     /// The manifest that declares the table; the shipped table where there is none.
     pub manifest: Option<PathBuf>,
+    /// How long after a removal a cascade begins, in milliseconds.
+    pub settle_ms: u64,
 }
 
 /// A function that cannot start.
@@ -73,7 +79,8 @@ impl Config {
     /// These tables, with everything else as it is where nothing is said.
     #[must_use]
     pub fn of(table: String, ledger_table: String) -> Self {
-        Self { table, ledger_table, ledger: LedgerKind::Receipts, limits: Limits::default(), manifest: None }
+        let (ledger, limits) = (LedgerKind::Receipts, Limits::default());
+        Self { table, ledger_table, ledger, limits, settle_ms: SETTLE_MS, manifest: None }
     }
 
     /// The configuration in the environment.
@@ -102,6 +109,9 @@ impl Config {
             config.limits.unreadable_hold_ms = u64::from(hours) * MS_AN_HOUR;
         }
         config.manifest = variable(CONFIG).filter(|path| !path.is_empty()).map(PathBuf::from);
+        if let Some(seconds) = parsed::<u32>(&variable, SETTLE_SECONDS, "a whole number of seconds")? {
+            config.settle_ms = u64::from(seconds) * 1_000;
+        }
         Ok(config)
     }
 }
@@ -172,6 +182,13 @@ mod tests {
     fn a_manifest_is_a_path_and_the_shipped_table_is_none() {
         assert_eq!(with(CONFIG, "").unwrap().manifest, None);
         assert_eq!(with(CONFIG, "own/ripple.toml").unwrap().manifest, Some(PathBuf::from("own/ripple.toml")));
+    }
+
+    #[test]
+    fn a_cascade_waits_for_longer_than_a_stream_is_kept_where_nothing_is_said() {
+        assert_eq!(with(LEDGER, "").unwrap().settle_ms, 25 * 3_600_000);
+        assert_eq!(with(SETTLE_SECONDS, "5").unwrap().settle_ms, 5_000);
+        assert!(with(SETTLE_SECONDS, "soon").is_err());
     }
 
     #[test]

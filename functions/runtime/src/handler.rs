@@ -28,6 +28,8 @@ pub enum Function {
     Propagate,
     /// Runs both, for a stream that has one reader left.
     Combined,
+    /// Runs none, but lets jobs begin that are due, and rings those that stand still: on a schedule.
+    Sweep,
 }
 
 impl Function {
@@ -38,6 +40,7 @@ impl Function {
             Self::Aggregate => vec![Family::Additive],
             Self::Propagate => vec![Family::LevelTriggered],
             Self::Combined => vec![Family::Additive, Family::LevelTriggered],
+            Self::Sweep => Vec::new(),
         }
     }
 }
@@ -48,6 +51,7 @@ impl fmt::Display for Function {
             Self::Aggregate => "aggregate",
             Self::Propagate => "propagate",
             Self::Combined => "combined",
+            Self::Sweep => "sweep",
         })
     }
 }
@@ -71,7 +75,7 @@ pub async fn engine<S: Store>(function: Function, config: &Config, store: S) -> 
         claim(&store, &schema.layout, config.ledger).await?;
     }
     let engine = Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock));
-    Ok(engine.with_ledger(config.ledger).with_limits(config.limits))
+    Ok(engine.with_ledger(config.ledger).with_limits(config.limits).with_settling(config.settle_ms))
 }
 
 /// A function that cannot start.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use engine::batch::Engine;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
-use serde_json::{Value, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 use store::Store;
 
 use crate::{
@@ -31,9 +31,28 @@ pub async fn run(function: Function) -> Result<(), Error> {
     let engine = Arc::new(engine(function, &config, dynamo(client, &schema, &config)).await?);
     lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| {
         let engine = Arc::clone(&engine);
-        Box::pin(async move { handle(&engine, function, event).await })
+        Box::pin(async move {
+            match function {
+                Function::Sweep => sweep(&engine, &event).await,
+                _ => handle(&engine, function, event).await,
+            }
+        })
     }))
     .await
+}
+
+/// A sweep; whatever the schedule's event says.
+async fn sweep<S: Store>(engine: &Engine<S>, event: &LambdaEvent<Box<RawValue>>) -> Result<Value, Error> {
+    let swept = engine.sweep(|_| true).await?;
+    tracing::info!(
+        function = %Function::Sweep,
+        request_id = event.context.request_id,
+        jobs = swept.n_jobs,
+        begun = swept.n_begun,
+        rung = swept.n_rung,
+        "swept"
+    );
+    Ok(json!({ "jobs": swept.n_jobs, "begun": swept.n_begun, "rung": swept.n_rung }))
 }
 
 async fn handle<S: Store>(

@@ -11,6 +11,7 @@ mod exit;
 mod lag;
 mod opened;
 mod service;
+mod sweeper;
 mod tables;
 mod time;
 mod workload;

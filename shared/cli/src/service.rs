@@ -28,7 +28,7 @@ use tokio::{
     task::{JoinError, JoinSet},
 };
 
-use crate::{args::Readers, checkpoints::LedgerCheckpoints};
+use crate::{args::Readers, checkpoints::LedgerCheckpoints, sweeper::Sweeper};
 
 /// Most records in a batch. Lambda's own limit is 10,000; 500 keep an invocation short.
 const BATCH_SIZE: usize = 500;
@@ -86,6 +86,8 @@ pub(crate) struct Service {
     progress: Arc<Progress>,
     tasks: JoinSet<Result<(), StreamError>>,
     stop: watch::Sender<bool>,
+    /// Knows which jobs there are.
+    jobs: Engine<Arc<DynamoStore>>,
 }
 
 impl Service {
@@ -97,7 +99,7 @@ impl Service {
             Readers::Two => vec![Function::Aggregate, Function::Propagate],
         };
         let idle = functions.iter().map(|function| (function.to_string(), None)).collect();
-        let watched = Watched { idle, last_ended: None };
+        let watched = Watched { idle, past: BTreeMap::new(), last_ended: None };
         let progress = Arc::new(Progress { watched: Mutex::new(watched), witness: Arc::clone(witness) });
         let layout = plan.schema.layout.clone();
         let checkpoints = Arc::new(LedgerCheckpoints::new(Arc::clone(&plan.store), layout, &plan.stream_arn));
@@ -114,14 +116,20 @@ impl Service {
             );
             tasks.spawn(mapping.run(stopped.clone()));
         }
-        Self { progress, tasks, stop }
+        let sweeper = Sweeper::new(engine(plan, Function::Sweep), Arc::clone(&progress), Arc::clone(witness));
+        tokio::spawn(sweeper.run(stopped));
+        Self { progress, tasks, stop, jobs: engine(plan, Function::Sweep) }
     }
 
-    /// Waits until all that was written up to now, and all that follows from it, is handled. Fails when a mapping
-    /// ends before.
+    /// Waits until all that was written up to now, and all that follows from it, jobs too, is handled. Fails when a
+    /// mapping ends before.
     pub(crate) async fn quiet(&mut self) -> anyhow::Result<()> {
         let since = Instant::now();
-        while !self.progress.watched().is_quiet(since) {
+        // Jobs are looked for when the stream is quiet; one that ended meanwhile has made records again.
+        while !self.progress.watched().is_quiet(since)
+            || !self.jobs.jobs().await?.is_empty()
+            || !self.progress.watched().is_quiet(since)
+        {
             tokio::select! {
                 Some(ended) = self.tasks.join_next() => return Err(unexpected(ended)),
                 () = tokio::time::sleep(QUIET_POLL) => {}
@@ -179,15 +187,15 @@ fn invoked(plan: &Plan<'_>, function: Function, witness: &Arc<dyn Witness>) -> A
     if let Some(url) = plan.functions {
         return Arc::new(HttpFunction::new(url, &function.to_string()));
     }
-    let engine = Engine::new(
-        Arc::clone(&plan.schema),
-        Arc::clone(&plan.catalogue),
-        function.families(),
-        Arc::clone(&plan.store),
-        Arc::new(SystemClock),
-    )
-    .with_ledger(plan.ledger);
-    Arc::new(InProcess { engine, function, witness: Arc::clone(witness) })
+    Arc::new(InProcess { engine: engine(plan, function), function, witness: Arc::clone(witness) })
+}
+
+/// A function's engine. A cascade is due at once: the sweeper knows when all that was written before has been seen.
+fn engine(plan: &Plan<'_>, function: Function) -> Engine<Arc<DynamoStore>> {
+    let (schema, catalogue) = (Arc::clone(&plan.schema), Arc::clone(&plan.catalogue));
+    let store = Arc::clone(&plan.store);
+    let engine = Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock));
+    engine.with_ledger(plan.ledger).with_settling(0)
 }
 
 /// A function that runs in this process.
@@ -211,7 +219,7 @@ impl Invoked for InProcess {
 }
 
 /// How far the mappings are.
-struct Progress {
+pub(crate) struct Progress {
     watched: Mutex<Watched>,
     witness: Arc<dyn Witness>,
 }
@@ -219,6 +227,8 @@ struct Progress {
 struct Watched {
     /// Since when each mapping has found nothing more.
     idle: BTreeMap<String, Option<Instant>>,
+    /// When each mapping last began a read that found nothing more; what was in the stream before is handled.
+    past: BTreeMap<String, Instant>,
     /// When the last invocation of any mapping ended.
     last_ended: Option<Instant>,
 }
@@ -232,6 +242,12 @@ impl Watched {
 }
 
 impl Progress {
+    /// Has every mapping handled what was in the stream at this moment?
+    pub(crate) fn is_past(&self, moment: Instant) -> bool {
+        let watched = self.watched();
+        watched.idle.keys().all(|mapping| watched.past.get(mapping).is_some_and(|past| *past > moment))
+    }
+
     fn watched(&self) -> MutexGuard<'_, Watched> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -247,7 +263,9 @@ impl Observer for Progress {
     }
 
     fn idle(&self, mapping: &str, since: Instant) {
-        self.watched().idle.insert(mapping.to_owned(), Some(since));
+        let mut watched = self.watched();
+        watched.idle.insert(mapping.to_owned(), Some(since));
+        watched.past.insert(mapping.to_owned(), since);
     }
 
     fn discarded(&self, mapping: &str, shard: &str, n_records: usize, key: &str) {

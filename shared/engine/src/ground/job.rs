@@ -106,7 +106,6 @@ impl Job {
         let keys = |keys: &mut dyn Iterator<Item = (&Key, usize)>| AttributeValue::L(keys.map(value_of).collect());
         let mut item = layout.key_item(&self.key);
         item.extend([
-            (layout.entity_type.clone(), s(JOB)),
             (STATE.to_owned(), s(state)),
             (OWNER_PK.to_owned(), s(&self.removal.owner.pk)),
             (OWNER_SK.to_owned(), s(&self.removal.owner.sk)),
@@ -115,6 +114,7 @@ impl Job {
             (STARTED_AT.to_owned(), n(self.started_at_ms)),
             (DUE_AT.to_owned(), n(self.due_at_ms)),
         ]);
+        item.extend(layout.type_of(JOB));
         item.extend(self.progress());
         item
     }
@@ -187,7 +187,7 @@ mod tests {
         let layout = Layout {
             pk: "pk".into(),
             sk: "sk".into(),
-            entity_type: "Type".into(),
+            entity_type: Some("Type".into()),
             time_to_live: None,
             indexes: Vec::new(),
         };

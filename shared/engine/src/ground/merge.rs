@@ -151,10 +151,11 @@ impl<S: Store> Engine<S> {
         if set.is_empty() {
             return None;
         }
-        let entity_type = &self.schema.layout.entity_type;
         let mut read: BTreeMap<String, Option<AttributeValue>> =
             set.keys().map(|name| (name.to_owned(), None)).collect();
-        read.insert(entity_type.clone(), item.get(entity_type).cloned());
+        // An attribute that is there asks that the item is.
+        let sk = &self.schema.layout.sk;
+        read.insert(sk.clone(), item.get(sk).cloned());
         let guard = Some(Guard::SourceAsRead(read));
         Some(Write { table: Table::Main, key, action: Action::Update(Update::set(set)), guard })
     }

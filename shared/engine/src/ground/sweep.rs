@@ -57,10 +57,27 @@ impl<S: Store> Engine<S> {
     ///
     /// [`StoreError`] when the table cannot be read or written; what was not reached is for the next sweep.
     pub async fn sweep(&self, is_settled: impl Fn(&Job) -> bool) -> Result<Swept, StoreError> {
+        self.ring_due(&self.jobs().await?, is_settled).await
+    }
+
+    /// All jobs, in order of their keys.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the table cannot be read.
+    pub async fn jobs(&self) -> Result<Vec<Job>, StoreError> {
+        jobs(&self.store, &self.schema.layout).await
+    }
+
+    /// What [`sweep`](Self::sweep) does, with jobs that were read before.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when a job cannot be written.
+    pub async fn ring_due(&self, jobs: &[Job], is_settled: impl Fn(&Job) -> bool) -> Result<Swept, StoreError> {
         let now_ms = self.clock.now_ms();
-        let jobs = jobs(&self.store, &self.schema.layout).await?;
         let mut swept = Swept { n_jobs: jobs.len(), ..Swept::default() };
-        for job in &jobs {
+        for job in jobs {
             let moved_at = (MOVED_AT.to_owned(), n(now_ms));
             if !job.is_running && job.due_at_ms <= now_ms && is_settled(job) {
                 let guard = Guard::Unmoved { attribute: STATE.to_owned(), value: Some(s(WAITING)) };
