@@ -17,6 +17,8 @@
 mod application;
 #[path = "end_to_end/database.rs"]
 mod database;
+#[path = "end_to_end/employees.rs"]
+mod employees;
 #[path = "end_to_end/items.rs"]
 mod items;
 #[path = "end_to_end/ledgers.rs"]
