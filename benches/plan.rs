@@ -9,12 +9,14 @@
 use aws_lambda_events::event::dynamodb;
 use benches::record::{decoded, records};
 use derive::{
+    bucket::Held,
     catalogue::Catalogue,
-    coalesce::{Amount, Counted, Proof, chunks, counter_writes},
+    coalesce::{Adds, Amount, Counted, Proof, amount_writes, chunks},
     derivation::Family,
     effect::{Add, Effect},
     plan::{Planned, plan},
     schema::Schema,
+    tally::Tally,
     write::Write,
 };
 use divan::{Bencher, black_box, counter::ItemsCount};
@@ -109,12 +111,16 @@ fn coalesced(schema: &Schema, catalogue: &Catalogue, families: &[Family], event:
             counted.push(Counted { position, id, sequence_number, amounts });
         }
     }
-    let counts = chunks(counted, Proof::EachChange).iter().flat_map(|chunk| counter_writes(schema, chunk)).collect();
+    let counts = chunks(counted, Proof::EachChange)
+        .iter()
+        .flat_map(|chunk| amount_writes(schema, chunk, &Held::new()))
+        .collect();
     Asked { counts, rest }
 }
 
 fn amount(catalogue: &Catalogue, derivation: usize, add: Add) -> Amount {
     let name = catalogue.name(derivation).to_owned();
     let counter = CounterKey { target: add.target, derivation: name, shard: 3 % add.n_shards.max(1) };
-    Amount { counter: counter.key().expect("a key"), derivation, amount: add.amount }
+    let adds = Adds::Tally(Tally { count: add.count, sum: add.sum });
+    Amount { item: counter.key().expect("a key"), derivation, adds }
 }

@@ -506,7 +506,10 @@ fn demonstrates(readers: &str) {
         keys.sort_unstable();
         keys.join(" ")
     };
-    assert_eq!(keys(""), "changes derived_writes echoes elapsed_ms findings lag_ms parked scenario seed wcu writes");
+    assert_eq!(
+        keys(""),
+        "changes derived_writes echoes elapsed_ms findings lag_ms late_changes parked scenario seed wcu writes"
+    );
     assert_eq!(keys("/wcu"), "by_derivation derived ground per_change total");
     assert_eq!(keys("/lag_ms"), "max p50 p99");
     let number = |pointer: &str| shown.pointer(pointer).and_then(Value::as_f64).unwrap();

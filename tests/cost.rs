@@ -54,7 +54,9 @@ impl Bed {
         item.insert("EntityType".to_owned(), AttributeValue::S(words.next().unwrap().to_owned()));
         for word in words {
             let (name, value) = word.split_once('=').unwrap();
-            item.insert(name.to_owned(), AttributeValue::S(value.to_owned()));
+            let text = || AttributeValue::S(value.to_owned());
+            let value = value.strip_prefix("N:").map_or_else(text, |number| AttributeValue::N(number.to_owned()));
+            item.insert(name.to_owned(), value);
         }
         self.store.put_raw(Table::Main, item).unwrap();
     }
@@ -119,7 +121,11 @@ async fn check(given: &[&str], action: &str, wanted: Expect) {
     bed.put(action);
     let (units, n_records) = bed.settle(1).await;
     let mut lines: Vec<String> = units.iter().map(|(part, units)| format!("{part}: {units}\n")).collect();
-    lines.push(format!("in all {}, and {} stream records of ours\n", units.values().sum::<f64>(), n_records - 1));
+    lines.push(format!(
+        "in all {}, and {} stream records of ours\n",
+        units.values().fold(0.0, |sum, units| sum + units),
+        n_records - 1
+    ));
     wanted.assert_eq(&lines.concat());
 }
 
@@ -174,6 +180,77 @@ async fn a_comment() {
             receipt: 2
             in all 6, and 3 stream records of ours
         "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_reading() {
+    let reading = |minute: u8, value: u8| {
+        format!("SENSOR#s#2024-01-15 / 2024-01-15T10:{minute}:00.000Z : Reading Value=N:{value}")
+    };
+    check(
+        &[],
+        &reading(30, 21),
+        expect![[r#"
+        readings-rollup: 4
+        receipt: 2
+        in all 6, and 2 stream records of ours
+    "#]],
+    )
+    .await;
+    check(
+        &[&reading(30, 21)],
+        &reading(31, 20),
+        expect![[r#"
+        readings-rollup: 4
+        receipt: 2
+        in all 6, and 2 stream records of ours
+    "#]],
+    )
+    .await;
+    // What is late costs nothing.
+    check(
+        &[&reading(30, 21)],
+        &reading(30, 22),
+        expect![[r#"
+        in all -0, and 0 stream records of ours
+    "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_order_and_its_cancellation() {
+    let order = |status: &str| format!("USER#ann / ORDER#2024#o : Order Status={status} Total=N:19.90");
+    check(
+        &[ANN],
+        &order("paid"),
+        expect![[r#"
+        order-totals: 2
+        order-totals-count-display + order-totals-sum-display: 1
+        receipt: 2
+        in all 5, and 2 stream records of ours
+    "#]],
+    )
+    .await;
+    check(
+        &[ANN, &order("paid")],
+        &order("packed"),
+        expect![[r#"
+        in all -0, and 0 stream records of ours
+    "#]],
+    )
+    .await;
+    check(
+        &[ANN, &order("paid")],
+        &order("cancelled"),
+        expect![[r#"
+        order-totals: 2
+        order-totals-count-display + order-totals-sum-display: 1
+        receipt: 2
+        in all 5, and 2 stream records of ours
+    "#]],
     )
     .await;
 }

@@ -57,10 +57,14 @@ mod pace;
 mod panicking_look;
 #[path = "simulation/platform.rs"]
 mod platform;
+#[path = "simulation/readings.rs"]
+mod readings;
 #[path = "simulation/refusals.rs"]
 mod refusals;
 #[path = "simulation/respond.rs"]
 mod respond;
+#[path = "simulation/rollups.rs"]
+mod rollups;
 #[path = "simulation/scene.rs"]
 mod scene;
 #[path = "simulation/seeds.rs"]

@@ -37,6 +37,12 @@ fn guards() -> Vec<(Guard, Option<AttributeValue>, bool, bool)> {
         (unchanged(ATTRIBUTE, one.clone()), Some(s("1")), true, false),
         (unchanged(ATTRIBUTE, one.clone()), None, true, false),
         (unchanged(ATTRIBUTE, one), None, false, false),
+        (as_read(None), None, true, true),
+        (as_read(None), None, false, true),
+        (as_read(None), Some(n("1")), true, false),
+        (as_read(Some(n("1.0"))), Some(n("1")), true, true),
+        (as_read(Some(n("1"))), Some(n("2")), true, false),
+        (as_read(Some(n("1"))), None, false, false),
         (asks(Ask::Equal, n("2.0")), Some(n("2")), true, true),
         (asks(Ask::Differs, s("a")), Some(s("b")), true, true),
         (asks(Ask::Differs, s("a")), Some(s("a")), true, false),
@@ -52,6 +58,11 @@ fn guards() -> Vec<(Guard, Option<AttributeValue>, bool, bool)> {
         (Guard::Application(vec![Ask::Present, Ask::Lacks(ATTRIBUTE.to_owned())]), None, false, false),
         (Guard::Application(vec![Ask::Present, Ask::Lacks(ATTRIBUTE.to_owned())]), Some(n("1")), true, false),
     ]
+}
+
+/// The least of a bucket that had no greatest.
+fn as_read(value: Option<AttributeValue>) -> Guard {
+    Guard::BucketAsRead { bounds: [(ATTRIBUTE.to_owned(), value), ("Max".to_owned(), None)] }
 }
 
 fn asks(ask: impl Fn(String, AttributeValue) -> Ask, value: AttributeValue) -> Guard {

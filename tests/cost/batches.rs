@@ -54,7 +54,7 @@ impl Bed {
     async fn counted(&self) -> i64 {
         let page = self.store.scan(Table::Main, None).await.unwrap();
         let items: Vec<_> = page.items.iter().collect();
-        derive::refresh::sums(&schema(), items).values().sum()
+        derive::refresh::sums(&schema(), items).values().map(|tally| tally.count).sum()
     }
 }
 

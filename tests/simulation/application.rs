@@ -19,7 +19,8 @@ use store::{Store as _, faulty::Call, memory::MemoryStore};
 
 use super::{
     executor::now,
-    items::{PAIR, TIMES, USERS, definition, indexed, is_mirror, n, new_item, s, value},
+    items::{PAIR, TIMES, USERS, definition, indexed, is_authority, is_mirror, n, new_item, s, value},
+    readings::reading,
     scene::Scene,
 };
 
@@ -49,10 +50,10 @@ impl Application {
     pub(crate) fn write(&mut self) {
         let scene = Arc::clone(&self.scene);
         let table = scene.database.memory();
-        if let Some((_, item)) = self.any(table, |definition| definition.name != "Counter") {
+        if let Some((_, item)) = self.any(table, |definition| !is_authority(definition)) {
             self.read_before.push(item);
         }
-        match self.scene.chance.below(24) {
+        match self.scene.chance.below(28) {
             0..=6 => self.make(table),
             7..=9 => self.edit(table),
             10..=12 => self.rename(table),
@@ -62,6 +63,9 @@ impl Application {
             19 => self.alter_derived(table),
             20 | 21 => self.alter_mirror(table),
             22 => self.forge(table),
+            23 => self.trade(table),
+            24 => self.move_file(table),
+            25 | 26 => self.measure(table),
             _ => self.junk(table),
         }
     }
@@ -125,6 +129,43 @@ impl Application {
         }
     }
 
+    /// A file goes to another folder: its key changes.
+    fn move_file(&mut self, table: &MemoryStore) {
+        let Some((key, old)) = self.any(table, |definition| definition.name == "File") else { return };
+        let schema = Arc::clone(&self.schema);
+        let definition = schema.entity("File").unwrap();
+        let mut fields = definition.key.parse_key(&key).unwrap();
+        fields.insert("FolderId", *self.scene.chance.one_of(&PAIR).unwrap());
+        let mut item = old;
+        item.extend(schema.layout.key_item(&definition.build(&fields).unwrap()));
+        self.act(table, key, Action::Delete);
+        self.put(table, item);
+    }
+
+    /// What is counted and summed changes: a status, an amount.
+    fn trade(&mut self, table: &MemoryStore) {
+        let traded =
+            |definition: &Definition| ["Order", "OrderItem", "Review", "File"].contains(&definition.name.as_str());
+        let Some((key, mut item)) = self.any(table, traded) else { return };
+        let names: &[&str] = match text(&item, self.schema.layout.entity_type.as_ref().unwrap()) {
+            Some("Order") => &["Status", "Total"],
+            Some("OrderItem") => &["Cancelled", "Quantity"],
+            Some("Review") => &["Rating"],
+            _ => &["SizeBytes"],
+        };
+        let name = *self.scene.chance.one_of(names).unwrap();
+        item.insert(name.to_owned(), value(&self.scene.chance, name));
+        let schema = Arc::clone(&self.schema);
+        self.put(table, indexed(&schema, definition(&schema, &item), &key, item));
+    }
+
+    /// A sensor reads several times, over what it read before too.
+    fn measure(&mut self, table: &MemoryStore) {
+        for _ in 0..self.scene.chance.between(2, 6) {
+            self.put(table, reading(&self.scene.chance));
+        }
+    }
+
     /// Puts back an item that was read long before, whole.
     fn put_back(&mut self, table: &MemoryStore) {
         if let Some(item) = self.scene.chance.one_of(&self.read_before).cloned() {
@@ -135,8 +176,7 @@ impl Application {
 
     /// Somebody's hand changes a copy, a display or a list of claims.
     fn alter_derived(&mut self, table: &MemoryStore) {
-        let counted = |definition: &Definition| definition.name == "Counter";
-        let derived = |definition: &Definition| !definition.derived_attributes.is_empty() && !counted(definition);
+        let derived = |definition: &Definition| !definition.derived_attributes.is_empty() && !is_authority(definition);
         let Some((key, item)) = self.any(table, derived) else { return };
         let schema = Arc::clone(&self.schema);
         let Some(name) = self.scene.chance.one_of(&definition(&schema, &item).derived_attributes).cloned() else {

@@ -12,7 +12,10 @@ use engine::{batch::Handled, verify::compare};
 use keys::{item::Item, key::Key};
 use store::Units;
 
-use super::{application::Application, corruption::parked, failure::Failure, scene::Scene, stream::Stream};
+use super::{
+    application::Application, corruption::parked, failure::Failure, readings::buckets_are_exact, scene::Scene,
+    stream::Stream,
+};
 
 /// How the cause begins of a record that is parked since two invocations died at it.
 const DIED: &str = "two invocations died";
@@ -39,7 +42,8 @@ pub(crate) fn audit(
             return Err(Failure::new("finding", text));
         }
         has_no_torso(scene, items, application)?;
-        views_are_exact(scene, stream, items)
+        views_are_exact(scene, stream, items)?;
+        buckets_are_exact(stream, items)
     })?;
     parked_are(scene, &BTreeSet::new(), &[], n_deaths)
 }
@@ -92,8 +96,8 @@ fn views_are_exact(scene: &Scene, stream: &Stream, items: &Items) -> Result<(), 
         let target = detail.build(&view.key.parse_key(key).unwrap()).unwrap();
         *inserted.entry((target, "view-count".to_owned())).or_default() += 1;
     }
-    let mut counted = sums(&scene.schema, items.values());
-    counted.retain(|(_, derivation), _| derivation == "view-count");
+    let counted = sums(&scene.schema, items.values()).into_iter().filter(|((_, name), _)| name == "view-count");
+    let counted: BTreeMap<(Key, String), i64> = counted.map(|(of, tally)| (of, tally.count)).collect();
     if inserted == counted {
         return Ok(());
     }

@@ -19,6 +19,7 @@ use engine::{
     verify::compare,
 };
 use keys::{fields::Fields, item::Item, key::Key};
+use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 use store::{
     Store,
@@ -29,7 +30,7 @@ use store::{
 use super::{
     corruption::put_true,
     executor::{Gone, Task},
-    items::s,
+    items::{n, s},
     manual_clock::ManualClock,
     stream::{STREAM_ARN, record_of},
 };
@@ -165,13 +166,13 @@ impl Bed {
         self.database.land(0).unwrap().how
     }
 
-    /// Puts an item of an entity, over whatever is there, and gives its key.
+    /// Puts an item of an entity, over whatever is there, and gives its key. A number is written `N:1`.
     pub(crate) async fn put(&self, entity: &str, fields: &[(&str, &str)], attributes: &[(&str, &str)]) -> Key {
         let definition = self.schema.entity(entity).unwrap();
         let key = definition.build(&fields.iter().copied().collect::<Fields>()).unwrap();
         let mut item = self.schema.layout.key_item(&key);
         item.extend(self.schema.layout.type_of(entity));
-        item.extend(attributes.iter().map(|(name, text)| ((*name).to_owned(), s(text))));
+        item.extend(attributes.iter().map(|(name, text)| ((*name).to_owned(), written(text))));
         let index = definition.index_attributes(&self.schema.layout, &definition.fields(&key, &item).unwrap());
         item.extend(index.into_iter().filter_map(|(name, value)| Some((name, value?))));
         self.write(&key, Action::Put(item)).await;
@@ -180,7 +181,7 @@ impl Bed {
 
     /// Sets an attribute of an item.
     pub(crate) async fn set(&self, key: &Key, name: &str, text: &str) {
-        let set = Item::from([(name.to_owned(), s(text))]);
+        let set = Item::from([(name.to_owned(), written(text))]);
         self.write(key, Action::Update(Update::set(set))).await;
     }
 
@@ -267,7 +268,7 @@ impl Bed {
     pub(crate) fn counted(&self, derivation: &str) -> i64 {
         let items = self.memory().snapshot(Table::Main);
         let sums = sums(&self.schema, items.values()).into_iter();
-        sums.filter(|((_, name), _)| name == derivation).map(|(_, sum)| sum).sum()
+        sums.filter(|((_, name), _)| name == derivation).map(|(_, tally)| tally.count).sum()
     }
 
     /// Puts memberships of these users in these groups, and gives their records.
@@ -309,6 +310,11 @@ impl Bed {
         let ledger = self.memory().snapshot(Table::Ledger);
         ledger.keys().filter(|key| key.pk.starts_with("PARKED")).map(ToString::to_string).collect()
     }
+}
+
+/// A value from its text.
+fn written(text: &str) -> AttributeValue {
+    text.strip_prefix("N:").map_or_else(|| s(text), n)
 }
 
 /// An event with what a tumbling window adds to it.

@@ -11,7 +11,7 @@ use keys::{
 };
 use serde_dynamo::AttributeValue;
 
-use super::chance::Chance;
+use super::{chance::Chance, readings::amount};
 
 pub(crate) const USERS: [&str; 4] = ["ann", "b#b", "50%", "d/%23"];
 pub(crate) const POSTS: [&str; 3] = ["p1", "p#2", "%"];
@@ -19,6 +19,9 @@ pub(crate) const PAIR: [&str; 2] = ["x", "y#%"];
 pub(crate) const TIMES: [&str; 2] = ["2024-01-15T10:30:00.000Z", "2024-01-16"];
 pub(crate) const PATHS: [&str; 3] = ["/ceo", "/ceo/vp", "/ceo/v%2Fp"];
 pub(crate) const NAMES: [&str; 3] = ["Ann", "Bob", "Cleo"];
+
+/// Attributes that hold numbers, and are summed.
+const NUMBERS: [&str; 5] = ["Total", "Quantity", "SizeBytes", "Rating", "Value"];
 
 /// An item of one of the entities that are meant, of those with which a derivation has to do: nothing happens after a
 /// write of any other.
@@ -60,7 +63,7 @@ fn field(chance: &Chance, name: &str) -> String {
     let values: &[&str] = match name {
         "UserId" | "AuthorId" | "FollowerId" | "FolloweeId" => &USERS,
         "PostId" => &POSTS,
-        "CreatedAt" | "ViewedAt" => &TIMES,
+        "CreatedAt" | "ViewedAt" | "UploadedAt" | "PlacedAt" => &TIMES,
         "Path" => &PATHS,
         _ => &PAIR,
     };
@@ -69,13 +72,19 @@ fn field(chance: &Chance, name: &str) -> String {
 
 /// A value for an attribute; in one of twelve cases one of another type than is meant.
 pub(crate) fn value(chance: &Chance, name: &str) -> AttributeValue {
+    let is_number = NUMBERS.contains(&name);
+    if chance.below(12) == 0 && is_number {
+        return s("many");
+    }
     if chance.below(12) == 0 {
         let set = AttributeValue::Ss(vec!["z".into(), "a".into()]);
         return if chance.percent(70) { n("1") } else { set };
     }
     let texts: &[&str] = match name {
         "UserId" | "AuthorId" => &USERS,
-        "Status" => &["draft", "published", "published", "archived"],
+        "Status" => &["draft", "published", "published", "archived", "cancelled"],
+        "Cancelled" => return AttributeValue::Bool(chance.percent(50)),
+        _ if is_number => return amount(chance),
         "ExpiresAt" | "Version" => return n("1705315200"),
         _ => &NAMES,
     };
@@ -87,8 +96,13 @@ pub(crate) fn definition<'a>(schema: &'a Schema, item: &Item) -> &'a Definition 
     schema.entity(text(item, schema.layout.entity_type.as_ref().unwrap()).unwrap()).unwrap()
 }
 
+/// Counters and buckets are the authority, and nobody else touches them.
+pub(crate) fn is_authority(definition: &Definition) -> bool {
+    ["Counter", "Rollup"].contains(&definition.name.as_str())
+}
+
 pub(crate) fn is_mirror(definition: &Definition) -> bool {
-    definition.derived && definition.name != "Counter"
+    definition.derived && !is_authority(definition)
 }
 
 /// The item with the index keys that its attributes make.

@@ -141,12 +141,13 @@ impl Scene {
     }
 }
 
-/// A user, something that is counted of one, or a mirror.
+/// A user, something that is counted of one, a bucket, or a mirror.
 fn deadly_item(chance: &Chance, (schema, catalogue): (&Schema, &Catalogue)) -> Key {
     let user = [("UserId", *chance.one_of(&USERS).unwrap())].into_iter().collect();
     let target = schema.entity("User").unwrap().build(&user).unwrap();
-    match chance.below(3) {
+    match chance.below(4) {
         0 => target,
+        2 => Key::new("SENSOR#s", "DAY#2024-01-15"),
         1 => CounterKey { target, derivation: "following-count".to_owned(), shard: 0 }.key().unwrap(),
         _ => schema.layout.key(&new_item(chance, (schema, catalogue), is_mirror)).unwrap(),
     }

@@ -9,13 +9,14 @@ use std::{
     sync::Arc,
 };
 
+use derive::tally::Sum;
 use keys::{
     item::{Item, text},
     key::Key,
 };
 use store::size::item_bytes;
 
-use super::{chance::mixed, corruption::corrupted, scene::Scene};
+use super::{chance::mixed, corruption::corrupted, readings::came, scene::Scene};
 
 /// The first sequence numbers are below this by chance, and soon have a digit more.
 const NUMBERS_BEGIN: u128 = 1_000_000_000_000_000_000_000;
@@ -34,6 +35,8 @@ pub(crate) struct Record {
     pub(crate) sequence_number: String,
     /// The entity that was inserted here, if the record is an insert.
     inserted: Option<String>,
+    /// The value of a reading that came to stand in the table here.
+    came: Option<Sum>,
     pub(crate) json: String,
     /// The true record, where the one in the stream is corrupt.
     corrupt_of: Option<String>,
@@ -155,7 +158,8 @@ impl Stream {
             )
         });
         self.shards[shard].records.push(self.records.len());
-        self.records.push(Record { key: change.key.clone(), id, sequence_number, inserted, json, corrupt_of });
+        let came = came(&change.key, change.old.as_ref(), change.new.as_ref());
+        self.records.push(Record { key: change.key.clone(), id, sequence_number, inserted, came, json, corrupt_of });
     }
 
     /// Closes an open shard, and opens two in its place; false when there are shards enough.
@@ -197,6 +201,11 @@ impl Stream {
             }
         }
         mended
+    }
+
+    /// The values of readings that came to stand in the table, each with the key of its reading.
+    pub(crate) fn came(&self) -> impl Iterator<Item = (&Key, &Sum)> {
+        self.records.iter().filter_map(|record| Some((&record.key, record.came.as_ref()?)))
     }
 
     /// Keys of the items of an entity, as often as they were inserted.

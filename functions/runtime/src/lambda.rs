@@ -71,6 +71,7 @@ async fn handle<S: Store>(
         changes = account.n_changes,
         echoes = account.n_echoes,
         ignored = account.n_ignored,
+        late_changes = account.n_late_changes,
         duplicates = account.n_duplicates,
         writes = account.commits.len(),
         write_units = account.commits.iter().fold(0.0, |sum, commit| sum + commit.units),

@@ -1,6 +1,9 @@
-//! The shipped derivations, D-01 to D-17: one list that everything reads.
+//! The shipped derivations, D-01 to D-17 and those of [`totals`]: one list that everything reads.
 //!
-//! A count is declared together with its display, which is a derivation of its own, called `…-display`.
+//! A count is declared together with its display, which is a derivation of its own, called `…-display`; where count and
+//! sum are shown, `…-count-display` and `…-sum-display`.
+
+mod totals;
 
 mod ground;
 
@@ -11,7 +14,7 @@ use derive::{
         Link, Predicate,
         copy::{Copy, Found},
         count::Count,
-        display::Display,
+        display::{Display, Shows},
         mirror::Mirror,
     },
     schema::Schema,
@@ -35,7 +38,7 @@ pub fn catalogue(schema: &Schema) -> Result<Catalogue, CatalogueError> {
 /// The declarations, in order of their ids.
 #[must_use]
 pub fn derivations() -> Vec<Derivation> {
-    [people(), posts(), groups(), organizations(), ground::derivations()].concat()
+    [people(), posts(), groups(), organizations(), totals::totals(), ground::derivations()].concat()
 }
 
 fn people() -> Vec<Derivation> {
@@ -172,6 +175,7 @@ impl Counted {
             predicate: Predicate::Always,
             target: target.to_owned(),
             link: Link::of(link),
+            sum: None,
             n_shards: 1,
             history: false,
         })
@@ -192,11 +196,15 @@ impl Counted {
         self
     }
 
+    fn display(&self, name: &str, shows: Shows, attribute: &str) -> Display {
+        let (count, target, attribute) = (name.to_owned(), self.0.target.clone(), attribute.to_owned());
+        Display { count, target, shows, attribute }
+    }
+
     /// The count and its display.
     fn shown(self, id: &str, name: &str, attribute: &str) -> [Derivation; 2] {
-        let display =
-            Display { count: name.to_owned(), target: self.0.target.clone(), attribute: attribute.to_owned() };
-        [Derivation::new(id, name, self.0), Derivation::new(id, &format!("{name}-display"), display)]
+        let shown = self.display(name, Shows::Count, attribute);
+        [Derivation::new(id, name, self.0), Derivation::new(id, &format!("{name}-display"), shown)]
     }
 }
 
@@ -224,6 +232,6 @@ mod tests {
     fn the_shipped_derivations_fit_the_shipped_table() {
         let schema = schema();
         let catalogue = catalogue(&schema).unwrap();
-        assert_eq!(catalogue.derivations().count(), 34);
+        assert_eq!(catalogue.derivations().count(), 46);
     }
 }

@@ -9,6 +9,9 @@ use std::{
 use derive::{
     catalogue::Catalogue,
     change::{Change, Sight},
+    derivation::Family,
+    effect::Effect,
+    plan::plan,
     schema::Schema,
     write::Table,
 };
@@ -43,6 +46,8 @@ pub(crate) struct Book {
     pub(crate) writes: Vec<Done>,
     /// Write units by derivation, those of the ledger apart.
     pub(crate) units: BTreeMap<String, f64>,
+    /// Records that came too late: of items of which only the insert counts.
+    pub(crate) n_late_changes: usize,
     /// Ids of the changes that were parked.
     pub(crate) parked: BTreeSet<String>,
 }
@@ -56,6 +61,12 @@ impl Bookkeeper {
     /// The book so far.
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Told of the record and not of an account, so that one that is delivered again counts once.
+    fn is_late(&self, change: &Change) -> bool {
+        let planned = plan(&self.schema, &self.catalogue, &[Family::Additive], change);
+        planned.effects.iter().any(|(_, effect)| *effect == Effect::Late)
     }
 
     fn seen(&self, change: &Change) -> Seen {
@@ -79,6 +90,7 @@ impl Witness for Bookkeeper {
         for change in handled.changes.iter().flatten() {
             if book.known.insert(change.id.clone()) {
                 book.records.push(self.seen(change));
+                book.n_late_changes += usize::from(self.is_late(change));
             }
         }
         for commit in &handled.account.commits {

@@ -90,8 +90,10 @@ impl Catalogue {
                 .reach(schema)
                 .map_err(|problem| CatalogueError::Declaration { derivation: derivation.name.clone(), problem })?;
             let mut writes = reach.writes;
-            if derivation.kind.family() == Family::Additive {
+            // Counts name what they write by themselves: a part of the counters.
+            if derivation.kind.family() == Family::Additive && writes.is_empty() {
                 writes.push(Part::attribute(COUNTER, &derivation.name));
+                writes.extend(derivation.kind.sums().then(|| Part::attribute(COUNTER, &sum_of(&derivation.name))));
             }
             entries.push(Entry { derivation, reads: reach.reads, writes });
         }
@@ -186,14 +188,22 @@ fn concerns(entries: &[Entry]) -> BTreeMap<String, Concern> {
     concerns
 }
 
-/// A count that is read is one that is declared.
+const SUM_OF: &str = "sum of ";
+
+/// The part of the counters that holds a derivation's sum.
+pub(crate) fn sum_of(derivation: &str) -> String {
+    format!("{SUM_OF}{derivation}")
+}
+
+/// A count or sum that is read is one that is declared.
 fn counted(entries: &[Entry]) -> Result<(), CatalogueError> {
     for entry in entries {
         let mut read = entry.reads.iter().filter(|part| part.entity == COUNTER);
         if let Some(Part { of: PartOf::Attribute(name), .. }) =
             read.find(|part| !entries.iter().any(|other| other.writes.contains(part)))
         {
-            let problem = format!("there is no count {name}");
+            let what = if name.starts_with(SUM_OF) { "" } else { "count " };
+            let problem = format!("there is no {what}{name}");
             return Err(CatalogueError::Declaration { derivation: entry.derivation.name.clone(), problem });
         }
     }
@@ -247,6 +257,7 @@ mod tests {
             Link, Predicate,
             copy::{Copy, Found},
             count::Count,
+            display::{Display, Shows},
             mirror::Mirror,
         },
     };
@@ -337,6 +348,12 @@ mod tests {
         check_one(
             named("a", display("no-count", "User", "PostCount")),
             &expect!["derivation a: there is no count no-count"],
+        );
+        let sum = Display { shows: Shows::Sum, ..display("post-count", "User", "PostCount") };
+        check(
+            &schema(),
+            vec![named("post-count", count("Post", "User", &[("UserId", "AuthorId")])), named("a", sum)],
+            &expect!["derivation a: there is no sum of post-count"],
         );
         check_one(
             named("a", display("a", "User", "Followers")),

@@ -9,11 +9,13 @@ use std::{
 use keys::{item::Item, key::Key};
 
 use crate::{
+    bucket::Bucket,
     change::Sight,
-    effect::Effect,
+    effect::{BucketForm, Effect},
     kinds::{cascade::Cascade, rekey::Rekey},
     refresh::{Computed, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
+    tally::Tally,
     write::Wanted,
 };
 
@@ -133,10 +135,19 @@ pub enum Derived {
     Count {
         /// The target.
         target: Key,
-        /// How many.
-        value: i64,
+        /// How many, and what they come to.
+        tally: Tally,
         /// Is it a lower bound only, since the sources may be gone?
         at_least: bool,
+    },
+    /// A bucket of a roll-up, as far as the ground shows it.
+    Bucket {
+        /// Its key.
+        key: Key,
+        /// What the values that are there come to.
+        bucket: Bucket,
+        /// What it looks like.
+        form: Arc<BucketForm>,
     },
     /// A whole item.
     Item {
@@ -164,8 +175,8 @@ pub enum Derived {
 /// All items of a table by key, in the definition's hands.
 pub type Items = BTreeMap<Key, Item>;
 
-/// Counts by target and derivation, in the definition's hands.
-pub type Counts = BTreeMap<(Key, String), i64>;
+/// Tallies by target and derivation, in the definition's hands.
+pub type Counts = BTreeMap<(Key, String), Tally>;
 
 /// The code behind a family of derivations.
 ///
@@ -181,6 +192,11 @@ pub trait Kind: fmt::Debug + Send + Sync {
 
     /// Can its derived values not be told from the ground alone?
     fn is_history(&self) -> bool {
+        false
+    }
+
+    /// Do its counters hold a sum beside the count?
+    fn sums(&self) -> bool {
         false
     }
 

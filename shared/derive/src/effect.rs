@@ -1,14 +1,20 @@
 //! Effects: what one change asks of one derived item.
 
+use std::sync::Arc;
+
 use keys::key::Key;
 
-use crate::{query::Query, schema::Unreadable};
+use crate::{query::Query, schema::Unreadable, tally::Sum};
 
 /// What a change asks for, on behalf of one derivation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Adds to a counter: additive, counts once a change.
     Add(Add),
+    /// Takes a value up into a bucket of a roll-up: additive, counts once a change.
+    Measure(Measure),
+    /// Comes too late: only the insert of the item counts, and nothing is applied. It is counted in the account.
+    Late,
     /// Rings the bell of an item: look whether its derived part is right.
     Look(Bell),
     /// Rings the bells of all items that a query finds.
@@ -62,8 +68,36 @@ pub struct Add {
     pub target: Key,
     /// How many shards its counter has.
     pub n_shards: u32,
-    /// What to add.
-    pub amount: i64,
+    /// What to add to the count.
+    pub count: i64,
+    /// What to add to the sum.
+    pub sum: Sum,
+}
+
+/// A value to take up into a bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measure {
+    /// The bucket, which need not exist.
+    pub bucket: Key,
+    /// What buckets look like.
+    pub form: Arc<BucketForm>,
+    /// The value.
+    pub value: Sum,
+}
+
+/// What the buckets of a roll-up are called: their entity and attributes. Stored, so they are stable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BucketForm {
+    /// Their entity.
+    pub entity: String,
+    /// Attribute that holds how many values there are.
+    pub count: String,
+    /// Attribute that holds what they come to.
+    pub sum: String,
+    /// Attribute that holds the least of them.
+    pub min: String,
+    /// Attribute that holds the greatest of them.
+    pub max: String,
 }
 
 /// An item to look at. It says which, never what to write.

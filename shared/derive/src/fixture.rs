@@ -2,6 +2,8 @@
 //!
 //! An item is written `USER#ann / PROFILE User Name=Ann Age=N:7 Tags=SS:a,b`: its key, its type, its attributes.
 
+use std::sync::Arc;
+
 use keys::{
     counter,
     entity::{Definition, KeyTemplate},
@@ -16,13 +18,14 @@ use crate::{
     catalogue::Catalogue,
     change::{Change, Images},
     derivation::{Derivation, Family},
-    effect::Effect,
+    effect::{BucketForm, Effect},
     kinds::{
         Link, Predicate,
         copy::{Copy, Found},
         count::Count,
-        display::Display,
+        display::{Display, Shows},
         mirror::Mirror,
+        rollup::Rollup,
     },
     plan::plan,
     schema::Schema,
@@ -60,6 +63,8 @@ pub(crate) fn schema() -> Schema {
     let mut follower = derived("Follower", ("USER#{FolloweeId}", "FOLLOWER#{FollowerId}"), &["CreatedAt"]);
     follower.derived_attributes.push("FollowerName".into());
     let counter = (counter::PARTITION_KEY, counter::SORT_KEY);
+    let mut rollup = derived("Rollup", ("SENSOR#{SensorId}", "{Grain}#{Bucket}"), &[]);
+    rollup.derived_attributes = ["Count", "Sum", "Min", "Max"].map(str::to_owned).to_vec();
     let entities = [
         ground("User", ("USER#{UserId}", "PROFILE"), &["Name", "Avatar"], &["FollowerCount", "PostCount"]),
         ground("Follow", ("USER#{FollowerId}", "FOLLOWS#{FolloweeId}"), &["CreatedAt"], &["FolloweeName"]),
@@ -69,6 +74,10 @@ pub(crate) fn schema() -> Schema {
         comment,
         ground("View", ("USER#{UserId}", "VIEW#{PostId}"), &[], &[]),
         derived("Counter", counter, &[]),
+        ground("Product", ("PRODUCT#{ProductId}", "METADATA"), &[], &["SoldCount", "Sold"]),
+        ground("Line", ("ORDER#{OrderId}", "LINE#{LineId}"), &["ProductId", "Quantity", "Status", "Cancelled"], &[]),
+        ground("Reading", ("SENSOR#{SensorId}#{Day}", "{At}"), &["Value"], &[]),
+        rollup,
     ];
     Schema::new(layout, entities)
 }
@@ -102,6 +111,8 @@ pub(crate) fn catalogue(schema: &Schema) -> Catalogue {
 pub(crate) fn derivations() -> Vec<Derivation> {
     let both = [("FolloweeId", "FolloweeId"), ("FollowerId", "FollowerId")];
     let published = Predicate::Is { attribute: "Status".into(), text: "published".into() };
+    let not_cancelled = Predicate::IsNot { attribute: "Status".into(), text: "cancelled".into() };
+    let kept = Predicate::Not { attribute: "Cancelled".into() };
     vec![
         named("follower-mirror", mirror("Follow", "Follower", &both)),
         named("follower-count", Count { n_shards: 8, ..count("Follow", "User", &[("UserId", "FolloweeId")]) }),
@@ -117,10 +128,32 @@ pub(crate) fn derivations() -> Vec<Derivation> {
         named("post-author", copy("PostDetail", ("AuthorId", "AuthorName"), None, ("Post", "AuthorId"))),
         named("followee-name", copy("Follow", ("FolloweeId", "FolloweeName"), None, ("Follower", "FolloweeId"))),
         named("follower-name", copy("Follower", ("FollowerId", "FollowerName"), None, ("Follow", "FollowerId"))),
+        named("sold", Count { sum: Some("Quantity".into()), predicate: not_cancelled, ..lines() }),
+        named("sold-count", display("sold", "Product", "SoldCount")),
+        named("sold-sum", Display { shows: Shows::Sum, ..display("sold", "Product", "Sold") }),
+        named("kept", Count { predicate: kept, ..lines() }),
+        named("readings", rollup()),
     ]
 }
 
 const POST: (&str, &str) = ("PostId", "PostId");
+
+fn lines() -> Count {
+    count("Line", "Product", &[("ProductId", "ProductId")])
+}
+
+pub(crate) fn rollup() -> Rollup {
+    let [count, sum, min, max] = ["Count", "Sum", "Min", "Max"].map(str::to_owned);
+    Rollup {
+        source: "Reading".into(),
+        time: "At".into(),
+        value: "Value".into(),
+        link: Link::of(&[("SensorId", "SensorId")]),
+        grain: "Grain".into(),
+        bucket: "Bucket".into(),
+        form: Arc::new(BucketForm { entity: "Rollup".into(), count, sum, min, max }),
+    }
+}
 
 pub(crate) fn named(name: &str, kind: impl crate::derivation::Kind + 'static) -> Derivation {
     Derivation::new("D-00", name, kind)
@@ -136,13 +169,15 @@ pub(crate) fn count(source: &str, target: &str, link: &[(&str, &str)]) -> Count 
         predicate: Predicate::Always,
         target: target.into(),
         link: Link::of(link),
+        sum: None,
         n_shards: 1,
         history: false,
     }
 }
 
 pub(crate) fn display(count: &str, target: &str, attribute: &str) -> Display {
-    Display { count: count.into(), target: target.into(), attribute: attribute.into() }
+    let (count, target, attribute) = (count.into(), target.into(), attribute.into());
+    Display { count, target, shows: Shows::Count, attribute }
 }
 
 /// A copy of a user's name: to which entity, by which field into which attribute, found where by which field.
@@ -178,6 +213,7 @@ fn value_of(text: &str) -> AttributeValue {
     let list = |text: &str| text.split(',').map(str::to_owned).collect();
     match text.split_once(':') {
         Some(("N", number)) => AttributeValue::N(number.to_owned()),
+        Some(("BOOL", truth)) => AttributeValue::Bool(truth == "true"),
         Some(("SS", set)) => AttributeValue::Ss(list(set)),
         Some(("NS", set)) => AttributeValue::Ns(list(set)),
         Some(("CLAIMS", keys)) => AttributeValue::L(keys.split(',').map(claim).collect()),
@@ -245,7 +281,10 @@ pub(crate) fn effects(kind: &str, change: &Change) -> String {
 
 fn line(effect: &Effect) -> String {
     match effect {
-        Effect::Add(add) => format!("{:+} {}", add.amount, add.target),
+        Effect::Add(add) if add.sum.is_zero() => format!("{:+} {}", add.count, add.target),
+        Effect::Add(add) => format!("{:+} and {} {}", add.count, short(&add.sum.to_value()), add.target),
+        Effect::Measure(measure) => format!("{} into {}", short(&measure.value.to_value()), measure.bucket),
+        Effect::Late => "late".to_owned(),
         Effect::Look(bell) => {
             let named: Vec<String> = bell.named.iter().map(|key| format!(" named {key}")).collect();
             format!("look {} ({}){}", bell.item, bell.entity, named.join(","))

@@ -27,6 +27,14 @@ pub enum Guard {
     /// On its deletion when it is redriven. Without it two redrives of one change, or one whose answer was lost, apply
     /// it twice.
     StillParked,
+    /// Least and greatest of a bucket are still as they were read.
+    ///
+    /// On every write of a bucket. Without it, of two writers that read the same least value the second to write sets
+    /// it back to the greater of theirs, and the least is lost.
+    BucketAsRead {
+        /// The two attributes, each with the value that was read; `None` when the bucket had none.
+        bounds: [(String, Option<AttributeValue>); 2],
+    },
     /// What the application's write asks for; all must hold.
     ///
     /// Of the query interface alone, which tells whoever asked what did not hold. The service itself never sends it.
@@ -133,9 +141,10 @@ pub struct Condition {
 impl Guard {
     /// Names of all variants that the service sends, as [`name`](Self::name) gives them, each with the anomaly that it
     /// prevents, in a line.
-    pub const ALL: [(&'static str, &'static str); 8] = [
+    pub const ALL: [(&'static str, &'static str); 9] = [
         ("Absent", "a change that is delivered again is counted again"),
         ("Exists", "an update that lands after the item's removal makes a torso"),
+        ("BucketAsRead", "of two writers of a bucket, the second undoes what the first set as its least or greatest"),
         ("StillParked", "two redrives of a change apply it twice"),
         ("OwnerAbsent", "a cascade deletes what hangs on an item that exists again"),
         ("StillTheirs", "a cascade deletes what was given to somebody else meanwhile"),
@@ -156,6 +165,7 @@ impl Guard {
             Self::StillTheirs { .. } => "StillTheirs",
             Self::SourceAsRead(_) => "SourceAsRead",
             Self::PlaceFree => "PlaceFree",
+            Self::BucketAsRead { .. } => "BucketAsRead",
             Self::Application(_) => "Application",
         }
     }
@@ -170,6 +180,9 @@ impl Guard {
             Self::StillTheirs { attribute, value } => vec![Ask::Equal(attribute.clone(), value.clone())],
             Self::SourceAsRead(read) => {
                 read.iter().map(|(attribute, value)| Ask::as_read(attribute, value.as_ref())).collect()
+            }
+            Self::BucketAsRead { bounds } => {
+                bounds.iter().map(|(attribute, value)| Ask::as_read(attribute, value.as_ref())).collect()
             }
             Self::Application(asks) => asks.clone(),
         }

@@ -8,6 +8,7 @@
 //! - [`refresh`] says what an item should be that a bell told to look at.
 //! - [`whole`] says what all derived data should be, from the ground alone. It never calls the other two.
 
+pub mod bucket;
 pub mod catalogue;
 pub mod change;
 pub mod coalesce;
@@ -21,6 +22,7 @@ pub mod plan;
 pub mod query;
 pub mod refresh;
 pub mod schema;
+pub mod tally;
 pub mod value;
 pub mod whole;
 pub mod write;

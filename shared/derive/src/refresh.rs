@@ -14,21 +14,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use keys::{
-    counter::{self, CounterKey},
-    entity::Definition,
-    item::Item,
-    key::Key,
-};
-use serde_dynamo::AttributeValue;
-
 use crate::{
     catalogue::Catalogue,
     derivation::Refresh,
     guard::Guard,
     schema::{Image, Schema},
+    tally::{Sum, Tally},
     value::{is_zero, same, whole_number},
     write::{Action, Table, Update, Wanted, Write},
+};
+use keys::{
+    counter::{self, CounterKey},
+    entity::Definition,
+    item::Item,
+    key::Key,
 };
 
 /// An item to look at, and on whose behalf. Looks at one item are merged.
@@ -70,7 +69,7 @@ pub enum Source {
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     items: BTreeMap<Key, Option<Item>>,
-    counts: BTreeMap<Key, BTreeMap<String, i64>>,
+    counts: BTreeMap<Key, BTreeMap<String, Tally>>,
 }
 
 /// A derivation's part of an item.
@@ -141,25 +140,25 @@ impl Sources {
         self.items.get(key)?.as_ref()
     }
 
-    /// A count of a target, over all shards; 0 where there is none.
+    /// A tally of a target, over all shards; `None` where there is none.
     #[must_use]
-    pub fn count(&self, target: &Key, derivation: &str) -> i64 {
-        self.counts.get(target).and_then(|counts| counts.get(derivation)).copied().unwrap_or(0)
+    pub fn tally(&self, target: &Key, derivation: &str) -> Option<&Tally> {
+        self.counts.get(target)?.get(derivation)
     }
 }
 
-/// Counter values by target and derivation, shards added up. What is no readable counter is left out.
+/// Tallies by target and derivation, shards added up. A part of a counter that cannot be read is left out.
 #[must_use]
-pub fn sums<'a>(schema: &Schema, items: impl IntoIterator<Item = &'a Item>) -> BTreeMap<(Key, String), i64> {
-    let mut sums = BTreeMap::new();
+pub fn sums<'a>(schema: &Schema, items: impl IntoIterator<Item = &'a Item>) -> BTreeMap<(Key, String), Tally> {
+    let mut sums: BTreeMap<_, Tally> = BTreeMap::new();
     for item in items {
         let is_counter = |attribute: &String| keys::item::text(item, attribute) == Some(counter::COUNTER);
         let typed = schema.layout.entity_type.as_ref().is_none_or(is_counter);
         let counter = schema.layout.key(item).as_ref().and_then(CounterKey::parse).filter(|_| typed);
-        let value = item.get(counter::VALUE).and_then(whole_number);
-        if let (Some(counter), Some(value)) = (counter, value) {
-            let sum: &mut i64 = sums.entry((counter.target, counter.derivation)).or_default();
-            *sum = sum.saturating_add(value);
+        let (count, sum) = (item.get(counter::VALUE).and_then(whole_number), item.get(counter::SUM).and_then(Sum::of));
+        if let (Some(counter), true) = (counter, count.is_some() || sum.is_some()) {
+            let tally = Tally { count: count.unwrap_or(0), sum: sum.unwrap_or_default() };
+            sums.entry((counter.target, counter.derivation)).or_default().add(&tally);
         }
     }
     sums
@@ -290,18 +289,13 @@ impl Wanted {
     }
 }
 
-/// The number of a count as an attribute: a count of zero is written as no attribute.
-#[must_use]
-pub fn display_value(count: i64) -> Option<AttributeValue> {
-    (count != 0).then(|| AttributeValue::N(count.to_string()))
-}
-
 #[cfg(test)]
 mod tests {
     use std::str::FromStr;
 
     use expect_test::{Expect, expect};
     use proptest::prelude::*;
+    use serde_dynamo::AttributeValue;
 
     use super::*;
     use crate::{

@@ -19,6 +19,8 @@ pub struct Account {
     pub n_echoes: usize,
     /// Records of items that have no type, or one that nobody declared.
     pub n_ignored: usize,
+    /// Changes and removals of items of which only the insert counts: nothing is applied of them.
+    pub n_late_changes: usize,
     /// Changes that the ledger had already.
     pub n_duplicates: usize,
     /// Calls that were sent again.

@@ -47,6 +47,8 @@ pub(crate) enum Sent {
     Proven,
     /// Another writer holds these counters, or they are throttled; none where it is the ledger that is busy.
     Busy(BTreeSet<Key>),
+    /// A bucket was not as it was read any more.
+    Moved,
     Refused(String),
     Unanswered(StoreError),
 }
@@ -123,6 +125,11 @@ impl<S: Store> Engine<S> {
                 Sent::Busy(counters) => {
                     account.n_retries += 1;
                     self.make_way(next, &counters, session, &mut waiting);
+                }
+                Sent::Moved => {
+                    account.n_retries += 1;
+                    next.again = Some("a bucket was changed by others all the time".to_owned());
+                    self.put_back(next, session, &mut waiting);
                 }
                 Sent::Unanswered(error) => {
                     account.n_retries += 1;
@@ -207,7 +214,7 @@ impl<S: Store> Engine<S> {
     /// Puts a chunk back that met other writers, so that these hold up as few as may be: where the order is free, the
     /// changes that touch a busy counter go behind all others; else the chunk is cut before the first of them.
     fn make_way(&self, chunk: Chunk, counters: &BTreeSet<Key>, session: &Session<'_>, waiting: &mut VecDeque<Chunk>) {
-        let touches = |change: &Counted| change.amounts.iter().any(|amount| counters.contains(&amount.counter));
+        let touches = |change: &Counted| change.amounts.iter().any(|amount| counters.contains(&amount.item));
         let Chunk { changes, failed, tries, .. } = chunk;
         let again = Some("its counter is busy".to_owned());
         let (free, busy): (Vec<_>, Vec<_>) = if counters.is_empty() || failed.is_some() {

@@ -70,7 +70,7 @@ impl<S: Store> Engine<S> {
         } else if self.takes(ProtocolStep::ContiguousChunks) {
             entries.sort_by_cached_key(|entry| padded(&entry.change.sequence_number));
         } else {
-            entries.sort_by_cached_key(|entry| entry.change.amounts.first().map(|amount| amount.counter.clone()));
+            entries.sort_by_cached_key(|entry| entry.change.amounts.first().map(|amount| amount.item.clone()));
         }
         let mut waiting = VecDeque::new();
         let mut applied: Vec<Counted> = Vec::new();

@@ -30,6 +30,7 @@ mod bells;
 pub mod brake;
 mod caught;
 pub mod clock;
+mod counted;
 pub mod event;
 pub mod ground;
 pub mod ledger;

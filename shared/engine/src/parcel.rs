@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    coalesce::{Counted, counter_writes},
+    bucket::Held,
+    coalesce::{Counted, amount_writes, buckets},
     derivation::Family,
-    write::{Transaction, Write},
+    write::{Table, Transaction, Write},
 };
 use keys::key::Key;
-use store::{Reason, Store, TransactOutcome, Units};
+use store::{Reason, Store, StoreError, TransactOutcome, Units};
 
 use crate::{
     account::{Account, Commit, Parked, apportioned},
@@ -27,7 +28,7 @@ struct Parcel {
     /// The changes that it proves, in the order of the proofs where each has one.
     proven: Vec<Counted>,
     n_proofs: usize,
-    /// For each counter, the position of its derivation.
+    /// For each counter and bucket, the position of its derivation.
     derivations: BTreeMap<Key, usize>,
 }
 
@@ -40,7 +41,12 @@ impl<S: Store> Engine<S> {
         batch: &Batch<'_>,
         account: &mut Account,
     ) -> Sent {
-        let parcel = match self.parcel(chunk, session.ledger.as_ref(), batch) {
+        let held = match self.read_buckets(chunk).await {
+            Ok(held) => held,
+            Err(error) if error.is_retry() => return Sent::Unanswered(error),
+            Err(error) => return Sent::Refused(describe(&error)),
+        };
+        let parcel = match self.parcel(chunk, &held, session.ledger.as_ref(), batch) {
             Ok(Some(parcel)) => parcel,
             Ok(None) => return Sent::Done,
             Err(cause) => return Sent::Refused(cause),
@@ -56,10 +62,30 @@ impl<S: Store> Engine<S> {
         }
     }
 
+    /// Reads the buckets that a chunk adds to, each time that it is sent.
+    async fn read_buckets(&self, chunk: &Chunk) -> Result<Held, StoreError> {
+        let keys = if chunk.failed.is_some() { Vec::new() } else { buckets(&chunk.changes) };
+        self.held_buckets(&keys).await
+    }
+
+    /// Reads buckets as they are.
+    pub(crate) async fn held_buckets(&self, keys: &[Key]) -> Result<Held, StoreError> {
+        if keys.is_empty() {
+            return Ok(Held::new());
+        }
+        Ok(self.store.get(Table::Main, keys).await?.into_iter().collect())
+    }
+
     /// The parcel of a chunk; `None` when there is nothing to send.
-    fn parcel(&self, chunk: &Chunk, ledger: &dyn Ledger, batch: &Batch<'_>) -> Result<Option<Parcel>, String> {
+    fn parcel(
+        &self,
+        chunk: &Chunk,
+        held: &Held,
+        ledger: &dyn Ledger,
+        batch: &Batch<'_>,
+    ) -> Result<Option<Parcel>, String> {
         let now_ms = self.clock.now_ms();
-        let counters = counter_writes(&self.schema, &chunk.changes);
+        let counters = amount_writes(&self.schema, &chunk.changes, held);
         let (effects, proven) = match &chunk.failed {
             Some(cause) => (self.parking(chunk, cause, batch), chunk.changes.clone()),
             None => {
@@ -81,7 +107,7 @@ impl<S: Store> Engine<S> {
     /// All changes of a chunk, those too whose effects add up to nothing in it.
     fn to_prove(&self, changes: &[Counted], counters: &[(Write, usize)]) -> Vec<Counted> {
         let written: BTreeSet<&Key> = counters.iter().map(|(write, _)| &write.key).collect();
-        let is_written = |change: &Counted| change.amounts.iter().any(|amount| written.contains(&amount.counter));
+        let is_written = |change: &Counted| change.amounts.iter().any(|amount| written.contains(&amount.item));
         let proven = changes.iter().filter(|change| self.takes(ProtocolStep::NetZeroProof) || is_written(change));
         proven.cloned().collect()
     }
@@ -94,13 +120,13 @@ impl<S: Store> Engine<S> {
         parking.writes(&self.schema.layout, self.clock.now_ms())
     }
 
-    fn commit(&self, chunk: &Chunk, parcel: &Parcel, units: &[(derive::write::Table, Units)], account: &mut Account) {
+    fn commit(&self, chunk: &Chunk, parcel: &Parcel, units: &[(Table, Units)], account: &mut Account) {
         let writes = parcel.transaction.writes();
         let units = apportioned(&writes.iter().collect::<Vec<_>>(), units);
         let all = || chunk.changes.iter().map(|change| change.position).collect();
         for (at, (write, units)) in writes.iter().zip(units).enumerate() {
             let derivation = parcel.derivations.get(&write.key);
-            let touches = |change: &&Counted| change.amounts.iter().any(|amount| amount.counter == write.key);
+            let touches = |change: &&Counted| change.amounts.iter().any(|amount| amount.item == write.key);
             let causes: BTreeSet<usize> = match (parcel.proven.get(at), derivation) {
                 (Some(change), None) if parcel.n_proofs == parcel.proven.len() => BTreeSet::from([change.position]),
                 (_, Some(_)) => chunk.changes.iter().filter(touches).map(|change| change.position).collect(),
@@ -135,6 +161,9 @@ fn cancelled(parcel: &Parcel, reasons: &[Reason], ledger: &mut dyn Ledger) -> Se
     });
     if let Some(why) = rejected {
         return Sent::Refused(why);
+    }
+    if effects.contains(&Reason::GuardFailed) {
+        return Sent::Moved;
     }
     let writes = parcel.transaction.writes().iter().skip(parcel.n_proofs).zip(effects);
     let busy = writes.filter(|(_, reason)| **reason == Reason::Busy);

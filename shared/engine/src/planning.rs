@@ -3,10 +3,11 @@
 
 use derive::{
     change::{Change, Images},
-    coalesce::{Amount, Counted},
+    coalesce::{Adds, Amount, Counted},
     derivation::Family,
-    effect::{Add, Effect},
+    effect::{Add, Effect, Measure},
     plan::{Planned, Record, plan},
+    tally::Tally,
 };
 use flate2::Crc;
 use keys::counter::CounterKey;
@@ -91,11 +92,10 @@ impl Planning {
         Some(Refused { position: self.position, id: self.id().to_owned(), why, targets: Vec::new() })
     }
 
-    /// Does it ask for anything?
+    /// Does it ask for anything? What comes too late does not.
     pub(crate) fn asks(&self) -> bool {
-        self.planned
-            .as_ref()
-            .map_or(true, |planned| !planned.effects.is_empty() || planned.misfit.is_some() || planned.mended)
+        let asks = |planned: &Planned| planned.effects.iter().any(|(_, effect)| *effect != Effect::Late);
+        self.planned.as_ref().map_or(true, |planned| asks(planned) || planned.misfit.is_some() || planned.mended)
     }
 
     /// Counts it, by what kind of record it is.
@@ -106,6 +106,8 @@ impl Planning {
             Ok(Record::Untyped | Record::Unknown) => account.n_ignored += 1,
             Err(_) => {}
         }
+        let effects = self.planned.iter().flat_map(|planned| &planned.effects);
+        account.n_late_changes += usize::from(effects.into_iter().any(|(_, effect)| *effect == Effect::Late));
     }
 }
 
@@ -179,6 +181,10 @@ impl<S: Store> Engine<S> {
         for (derivation, effect) in planned.effects {
             match effect {
                 Effect::Add(add) => amounts.push(self.amount(derivation, add, seed)?),
+                Effect::Measure(Measure { bucket, form, value }) => {
+                    amounts.push(Amount { item: bucket, derivation, adds: Adds::Value(form, value) });
+                }
+                Effect::Late => {}
                 Effect::Look(bell) => asked.bells.ring(bell, derivation, position),
                 Effect::Find(find) => asked.bells.find(find, derivation, position),
                 Effect::Ground(effect) => asked.ground.push(Touch { position, derivation, effect }),
@@ -203,7 +209,7 @@ impl<S: Store> Engine<S> {
         let shard = seed % add.n_shards.max(1);
         let counter = CounterKey { target: add.target, derivation: name, shard }.key();
         let counter = counter.map_err(|error| error.to_string())?;
-        Ok(Amount { counter, derivation, amount: add.amount })
+        Ok(Amount { item: counter, derivation, adds: Adds::Tally(Tally { count: add.count, sum: add.sum }) })
     }
 
     /// A record that cannot be applied fails for each family by itself.

@@ -5,7 +5,8 @@
 //! count that is listed may be right, and `verify` tells.
 
 use derive::{
-    coalesce::{Amount, Counted},
+    catalogue::Catalogue,
+    coalesce::{Adds, Amount, Counted},
     write::{Action, Table, Write},
 };
 use keys::{counter::CounterKey, key::Key, layout::Layout};
@@ -31,7 +32,7 @@ pub(crate) const ALL: &str = "*";
 pub struct Target {
     /// Name of the derivation.
     pub derivation: String,
-    /// The item that the count is about.
+    /// The item that the count is about; of a roll-up the bucket.
     pub item: Key,
 }
 
@@ -48,7 +49,7 @@ impl<S: Store> Engine<S> {
         patience: Patience<'_>,
         account: &mut Account,
     ) -> Result<(), String> {
-        let targets = targets(change);
+        let targets = targets(&self.catalogue, change);
         for write in listed(&self.schema.layout, change, &targets, why, self.clock.now_ms()) {
             match patience.call(|| self.store.write(&write)).await {
                 Ok(Outcome::Done { units }) => {
@@ -62,24 +63,25 @@ impl<S: Store> Engine<S> {
             }
         }
         tracing::warn!(event_id = %change.id, why, "refused a change; its targets are listed for a recount");
-        account.refused.push(refused(change, why));
+        account.refused.push(refused(&self.catalogue, change, why));
         Ok(())
     }
 }
 
 /// A change that is refused, named with what it is about.
-pub(crate) fn refused(change: &Counted, why: &str) -> Refused {
+pub(crate) fn refused(catalogue: &Catalogue, change: &Counted, why: &str) -> Refused {
     let (id, why) = (change.id.clone(), why.to_owned());
-    Refused { position: change.position, id, why, targets: targets(change) }
+    Refused { position: change.position, id, why, targets: targets(catalogue, change) }
 }
 
-/// The counts that a change is about.
-fn targets(change: &Counted) -> Vec<Target> {
+/// What a change is about: the items that counters are of, and buckets.
+fn targets(catalogue: &Catalogue, change: &Counted) -> Vec<Target> {
     let target = |amount: &Amount| {
-        let counter = CounterKey::parse(&amount.counter)?;
-        Some(Target { derivation: counter.derivation, item: counter.target })
+        let counted = CounterKey::parse(&amount.item).filter(|_| matches!(amount.adds, Adds::Tally(_)));
+        let item = counted.map_or_else(|| amount.item.clone(), |counter| counter.target);
+        Target { derivation: catalogue.name(amount.derivation).to_owned(), item }
     };
-    change.amounts.iter().filter_map(target).collect()
+    change.amounts.iter().map(target).collect()
 }
 
 fn listed(layout: &Layout, change: &Counted, targets: &[Target], why: &str, now_ms: u64) -> Vec<Write> {

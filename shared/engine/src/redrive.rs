@@ -8,7 +8,7 @@
 //! redrive. And since it is either parked or in, a redrive needs no horizon.
 
 use derive::{
-    coalesce::counter_writes,
+    coalesce::{amount_writes, buckets},
     derivation::Family,
     query::Query,
     write::{Action, Table, Transaction, Write},
@@ -162,22 +162,29 @@ impl<S: Store> Engine<S> {
         patience: Patience<'_>,
     ) -> Result<Redriven, GaveUp> {
         let changes: Vec<_> = asked.entries.into_iter().map(|entry| entry.change).collect();
-        let counters = counter_writes(&self.schema, &changes);
-        let deletions = parked.deletions(Some(derive::guard::Guard::StillParked));
-        let writes: Vec<Write> = deletions.chain(counters.into_iter().map(|(write, _)| write)).collect();
-        let transaction = match Transaction::new(writes) {
-            Ok(transaction) => transaction,
-            Err(error) => return Ok(Redriven::Still { cause: error.to_string() }),
-        };
+        let keys = buckets(&changes);
         let mut tries = Tries::default();
         loop {
+            let held = match patience.call(|| self.held_buckets(&keys)).await {
+                Ok(held) => held,
+                Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
+                Err(error @ GaveUp::OutOfTime { .. }) => return Err(error),
+            };
+            let amounts = amount_writes(&self.schema, &changes, &held).into_iter().map(|(write, _)| write);
+            let deletions = parked.deletions(Some(derive::guard::Guard::StillParked));
+            let transaction = match Transaction::new(deletions.chain(amounts).collect()) {
+                Ok(transaction) => transaction,
+                Err(error) => return Ok(Redriven::Still { cause: error.to_string() }),
+            };
             let reasons = match patience.call(|| self.store.transact(&transaction)).await {
                 Ok(TransactOutcome::Done { .. }) => return Ok(Redriven::Applied(Account::default())),
                 Ok(TransactOutcome::Cancelled { reasons }) => reasons,
                 Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
                 Err(error @ GaveUp::OutOfTime { .. }) => return Err(error),
             };
-            if reasons.contains(&Reason::GuardFailed) {
+            // By position: first the parts of the parked change, then what it adds to, a bucket of which may be another
+            // by now.
+            if reasons.iter().take(parked.parts.len()).any(|reason| *reason == Reason::GuardFailed) {
                 return Ok(Redriven::Gone);
             }
             for reason in reasons {

@@ -97,9 +97,11 @@ impl<S: Store> Engine<S> {
                 (true, true) => "Lambda gave it up, and the shard's checkpoint has passed it since",
                 (false, true) => "Lambda gave it up, and the shard's checkpoint has not passed it",
                 (false, false) if age_ms.is_some_and(|age_ms| age_ms < STREAM_KEPT_MS) => {
-                    account
-                        .refused
-                        .push(refused(&change, "the shard's checkpoint has not reached it: the stream brings it"));
+                    account.refused.push(refused(
+                        &self.catalogue,
+                        &change,
+                        "the shard's checkpoint has not reached it: the stream brings it",
+                    ));
                     continue;
                 }
                 (false, false) => "the shard's checkpoint has not passed it, and the stream does not hold it any more",

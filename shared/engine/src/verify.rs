@@ -4,27 +4,24 @@
 //! fault in those cannot hide itself here. It holds the table in memory and does not wait for the stream: a finding on
 //! a table that is being written to may be a change that is still on its way.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use derive::{
     catalogue::Catalogue,
     derivation::{Derived, Items},
-    refresh::{owned, sums},
+    refresh::owned,
     schema::{Schema, Seen, Unreadable},
-    value::whole_number,
     whole::{Whole, derive},
     write::{Table, Wanted},
 };
-use keys::{
-    counter::{COUNTER, CounterKey, VALUE},
-    item::Item,
-    key::Key,
-};
+use keys::{item::Item, key::Key};
 use serde::Serialize;
-use serde_dynamo::AttributeValue;
 use store::{Store, StoreError};
 
-use crate::listing::ALL_DERIVATIONS;
+use crate::{
+    counted::{buckets_compared, counters_compared},
+    listing::ALL_DERIVATIONS,
+};
 
 /// A difference between what is stored and what the definition says.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -106,7 +103,11 @@ pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Verifie
             None if derived.iter().any(|part| matches!(part, Derived::Attributes { .. })) => {
                 findings.extend(derived.iter().filter_map(|part| attributes_compared(derivation, part, items)));
             }
-            None => findings.extend(counts_compared(schema, catalogue, derivation, derived, items)),
+            None => {
+                let kind = at.and_then(|at| catalogue.derivation(at)).map(|derivation| derivation.kind.as_ref());
+                findings.extend(counters_compared(schema, kind, derivation, derived, items));
+                findings.extend(buckets_compared(derivation, derived, items));
+            }
         }
     }
     let mut verified = Verified { n_items: items.len(), findings, ..Verified::default() };
@@ -133,59 +134,6 @@ pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Verifie
         }
     }
     verified
-}
-
-/// Counters against counts: shards added up, and no counter as good as one of zero.
-fn counts_compared(
-    schema: &Schema,
-    catalogue: &Catalogue,
-    derivation: &str,
-    derived: &[Derived],
-    items: &Items,
-) -> Vec<Finding> {
-    let is_history = catalogue.derivations().any(|d| d.name == derivation && d.kind.is_history());
-    let mut counters: BTreeMap<Key, Vec<(&Key, &Item)>> = BTreeMap::new();
-    for (key, item) in items {
-        let counter = CounterKey::parse(key).filter(|counter| counter.derivation == derivation);
-        if let Some(counter) = counter.filter(|_| schema.image(key, item).is_some_and(|image| image.is(COUNTER))) {
-            counters.entry(counter.target).or_default().push((key, item));
-        }
-    }
-    let counts: BTreeMap<&Key, i64> = derived
-        .iter()
-        .filter_map(|part| match part {
-            Derived::Count { target, value, .. } => Some((target, *value)),
-            _ => None,
-        })
-        .collect();
-    let targets: BTreeSet<&Key> = counters.keys().chain(counts.keys().copied()).collect();
-    let compared = |target: &Key| {
-        let shards = counters.get(target);
-        let stored: i64 = sums(schema, shards.into_iter().flatten().map(|(_, item)| *item)).values().sum();
-        let derived = counts.get(target).copied().unwrap_or(0);
-        if stored == derived || (is_history && stored > derived) {
-            return None;
-        }
-        let value = |count: i64| Item::from([(VALUE.to_owned(), AttributeValue::N(count.to_string()))]);
-        // A counter that cannot be read is shown as it is; otherwise what the shards add up to.
-        let broken = |(_, item): &&(&Key, &Item)| item.get(VALUE).and_then(whole_number).is_none();
-        let shards = shards.map(Vec::as_slice).unwrap_or_default();
-        let (key, stored) = match (shards.iter().find(broken), shards.first()) {
-            (Some((key, item)), _) => ((*key).clone(), Some(only(item, VALUE))),
-            (None, Some((key, _))) => ((*key).clone(), Some(value(stored))),
-            (None, None) => {
-                let first = CounterKey { target: target.clone(), derivation: derivation.to_owned(), shard: 0 };
-                (first.key().ok()?, None)
-            }
-        };
-        Some(finding(derivation, &key, stored, Some(value(derived))))
-    };
-    targets.into_iter().filter_map(compared).collect()
-}
-
-/// One attribute of an item, where it has it.
-fn only(item: &Item, name: &str) -> Item {
-    item.get(name).map(|value| (name, value.clone())).into_iter().collect()
 }
 
 /// Attributes of items that exist. An item that is missing is its own derivation's finding.
@@ -232,6 +180,7 @@ fn differing(derivation: &str, key: &Key, held: &Item, wanted: &[Wanted]) -> Opt
     Some(finding(derivation, key, Some(stored.collect()), Some(derived.collect())))
 }
 
-fn finding(derivation: &str, key: &Key, stored: Option<Item>, derived: Option<Item>) -> Finding {
+/// A difference.
+pub(crate) fn finding(derivation: &str, key: &Key, stored: Option<Item>, derived: Option<Item>) -> Finding {
     Finding { derivation: derivation.to_owned(), pk: key.pk.clone(), sk: key.sk.clone(), stored, derived }
 }

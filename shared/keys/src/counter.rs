@@ -29,6 +29,9 @@ pub const COUNTER: &str = "Counter";
 /// Attribute that holds a counter's count. Stored, so it is stable.
 pub const VALUE: &str = "Value";
 
+/// Attribute that holds what a counter's items come to, where the derivation sums too. Stored, so it is stable.
+pub const SUM: &str = "Sum";
+
 /// Template of a counter's partition key: the target's.
 pub const PARTITION_KEY: &str = "{TargetPK*}";
 

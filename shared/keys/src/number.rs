@@ -108,6 +108,13 @@ impl From<i64> for Decimal {
     }
 }
 
+/// The number for arithmetic that may pass 38 digits on its way.
+impl From<Decimal> for BigDecimal {
+    fn from(number: Decimal) -> Self {
+        number.0
+    }
+}
+
 /// In the form in which DynamoDB gives it back: without an exponent, and without zeros that say nothing.
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -43,6 +43,8 @@ struct Shown {
     changes: usize,
     /// The other records.
     echoes: usize,
+    /// Changes and removals of items of which only the insert counts; nothing follows from them.
+    late_changes: usize,
     /// Writes of the service in the application's table.
     derived_writes: usize,
     wcu: Wcu,
@@ -157,6 +159,7 @@ fn shown(args: &Demo, book: &Book, written: &Written, verified: &Verified, elaps
         writes: args.writes,
         changes,
         echoes: book.records.len() - changes,
+        late_changes: book.n_late_changes,
         derived_writes: book.writes.len(),
         wcu: Wcu {
             ground: rounded(written.units),
@@ -186,7 +189,8 @@ fn progress(args: &Demo) -> ProgressBar {
 }
 
 fn text(shown: &Shown, rate: Option<u32>) -> String {
-    let Shown { seed, writes, changes, echoes, derived_writes, wcu, lag_ms, parked, findings, elapsed_ms, .. } = shown;
+    let Shown { seed, writes, changes, echoes, late_changes, derived_writes, wcu, lag_ms, .. } = shown;
+    let Shown { parked, findings, elapsed_ms, .. } = shown;
     let paced = match rate {
         Some(_) => "",
         None => ", behind an application that writes as fast as it can (--rate 200 paces it)",
@@ -200,6 +204,9 @@ fn text(shown: &Shown, rate: Option<u32>) -> String {
             wcu.ground, wcu.derived, wcu.per_change
         ),
     ];
+    if *late_changes > 0 {
+        lines.insert(2, format!("  {late_changes} late changes, of items of which only the insert counts"));
+    }
     for (name, units) in &wcu.by_derivation {
         lines.push(format!("    {name:<26} {units:>12.1}"));
     }

@@ -119,6 +119,7 @@ impl Witness for Lines {
         );
         let notes = [
             (account.n_ignored, "ignored"),
+            (account.n_late_changes, "late"),
             (account.n_duplicates, "in already"),
             (account.n_unreadable, "unreadable"),
             (account.parked.len(), "parked"),

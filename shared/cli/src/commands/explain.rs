@@ -65,7 +65,12 @@ fn record_text(planned: &Planned) -> String {
 
 fn effect_text(effect: &Effect) -> String {
     match effect {
-        Effect::Add(add) => format!("adds {:+} to the count of {}", add.amount, add.target),
+        Effect::Add(add) if add.sum.is_zero() => format!("adds {:+} to the count of {}", add.count, add.target),
+        Effect::Add(add) => {
+            format!("adds {:+} to the count and {} to the sum of {}", add.count, add.sum, add.target)
+        }
+        Effect::Measure(measure) => format!("takes {} up into {}", measure.value, measure.bucket),
+        Effect::Late => "nothing: a late change, of an item of which only the insert counts".to_owned(),
         Effect::Look(bell) => format!("looks at the {} {}", bell.entity, bell.item),
         Effect::Find(find) => {
             let place = find.query.index.as_deref().unwrap_or("the table");

@@ -1,6 +1,7 @@
-//! Display: a count, shown as an attribute of the item that it is about.
+//! Display: a count or a sum, shown as an attribute of the item that it is about.
 //!
-//! *Keeps true*: the attribute of an existing target is the sum of its counter's shards; a sum of zero is no attribute.
+//! *Keeps true*: the attribute of an existing target is what its counter's shards come to, in count or in sum; what comes
+//! to zero is no attribute.
 //! *From* a counter that changed, or a target that was made or whose display changed, *to* a look at the target.
 //!
 //! *Level-triggered.* The counters are the authority and are read when the display is written, so any order of bells
@@ -10,17 +11,20 @@
 //! its shards add up to 12, `FollowerCount` is 11, so it becomes 12.
 
 use keys::{
-    counter::{self, COUNTER, CounterKey, VALUE},
+    counter::{self, COUNTER, CounterKey, SUM, VALUE},
     key::Key,
 };
+use serde_dynamo::AttributeValue;
 
 use crate::{
+    catalogue::sum_of,
     change::Sight,
     derivation::{Counts, Derived, Family, Items, Kind, Part, Reach, Refresh},
     effect::{Bell, Effect},
     kinds::{declares, entity},
-    refresh::{Computed, Source, Sources, Target, display_value},
+    refresh::{Computed, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
+    tally::{Sum, Tally},
     value::whole_number,
     write::Wanted,
 };
@@ -32,13 +36,52 @@ pub struct Display {
     pub count: String,
     /// Entity of the items that show it.
     pub target: String,
+    /// What of it is shown.
+    pub shows: Shows,
     /// Attribute that shows it.
     pub attribute: String,
 }
 
+/// What a display shows of a tally.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// How many.
+    Count,
+    /// What they come to.
+    Sum,
+}
+
+impl Shows {
+    /// The counter's attribute that holds it.
+    fn attribute(self) -> &'static str {
+        match self {
+            Self::Count => VALUE,
+            Self::Sum => SUM,
+        }
+    }
+
+    /// It, as an attribute: zero is none.
+    fn value(self, tally: &Tally) -> Option<AttributeValue> {
+        match self {
+            Self::Count => (tally.count != 0).then(|| AttributeValue::N(tally.count.to_string())),
+            Self::Sum => (!tally.sum.is_zero()).then(|| tally.sum.to_value()),
+        }
+    }
+
+    /// Why it cannot be read of a counter; one that has no sum has a sum of zero.
+    fn unreadable(self, held: Option<&AttributeValue>) -> Option<&'static str> {
+        match self {
+            Self::Count if held.and_then(whole_number).is_none() => Some("is not a whole number of type N"),
+            Self::Sum if held.is_some_and(|held| Sum::of(held).is_none()) => Some("is not a number of type N"),
+            Self::Count | Self::Sum => None,
+        }
+    }
+}
+
 impl Display {
-    fn wanted(&self, count: i64) -> Wanted {
-        Wanted { name: self.attribute.clone(), value: display_value(count), zero_is_absent: true }
+    fn wanted(&self, tally: Option<&Tally>) -> Wanted {
+        let value = tally.and_then(|tally| self.shows.value(tally));
+        Wanted { name: self.attribute.clone(), value, zero_is_absent: true }
     }
 
     fn bell(&self, item: Key) -> Effect {
@@ -49,7 +92,7 @@ impl Display {
     fn counted(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Key> {
         let (old, new) = sight.entity(COUNTER);
         let counter = self.counter(schema, new.or(old)?)?;
-        sight.attribute_differs(old, new, VALUE).then_some(counter.target)
+        sight.attribute_differs(old, new, self.shows.attribute()).then_some(counter.target)
     }
 
     /// The key of a counter that this display shows; `None` for any other item.
@@ -75,8 +118,12 @@ impl Kind for Display {
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         declares(entity(schema, &self.target)?, [self.attribute.as_str()])?;
         entity(schema, COUNTER)?;
+        let shown = match self.shows {
+            Shows::Count => self.count.clone(),
+            Shows::Sum => sum_of(&self.count),
+        };
         Ok(Reach {
-            reads: vec![Part::existence(&self.target), Part::attribute(COUNTER, &self.count)],
+            reads: vec![Part::existence(&self.target), Part::attribute(COUNTER, &shown)],
             writes: vec![Part::attribute(&self.target, &self.attribute)],
         })
     }
@@ -99,19 +146,20 @@ impl Kind for Display {
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
-        if !image.is(COUNTER) || image.attribute(VALUE).and_then(whole_number).is_some() {
+        if !image.is(COUNTER) {
             return None;
         }
-        self.counter(schema, image)
-            .map(|_| Unreadable { attribute: VALUE.to_owned(), why: "is not a whole number of type N".to_owned() })
+        let name = self.shows.attribute();
+        let why = self.shows.unreadable(image.attribute(name))?;
+        self.counter(schema, image).map(|_| Unreadable { attribute: name.to_owned(), why: why.to_owned() })
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, counts: &Counts) -> Vec<Derived> {
         let mut derived = Vec::new();
         for (key, item) in items {
             if schema.image(key, item).is_some_and(|image| image.is(&self.target)) {
-                let count = counts.get(&(key.clone(), self.count.clone())).copied().unwrap_or(0);
-                derived.push(Derived::Attributes { key: key.clone(), attributes: vec![self.wanted(count)] });
+                let tally = counts.get(&(key.clone(), self.count.clone()));
+                derived.push(Derived::Attributes { key: key.clone(), attributes: vec![self.wanted(tally)] });
             }
         }
         derived
@@ -132,7 +180,7 @@ impl Refresh for Display {
     }
 
     fn compute(&self, _schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed {
-        Computed::Attributes(vec![self.wanted(sources.count(target.key, &self.count))])
+        Computed::Attributes(vec![self.wanted(sources.tally(target.key, &self.count))])
     }
 }
 
@@ -246,6 +294,50 @@ mod tests {
             &expect![[r#"
             follower-shown: look USER#bob / PROFILE (User)
             follower-shown: list Value: is not a whole number of type N
+        "#]],
+        );
+    }
+
+    const SOLD: &str = "PRODUCT#p / METADATA#COUNT#sold#00 Counter";
+
+    #[test]
+    fn each_display_of_a_counter_is_rung_by_what_it_shows() {
+        let before = format!("{SOLD} Value=N:4 Sum=N:19.90");
+        check(
+            &modified(&before, &format!("{SOLD} Value=N:5 Sum=N:19.9")),
+            &expect![[r#"
+            sold-count: look PRODUCT#p / METADATA (Product)
+        "#]],
+        );
+        check(
+            &modified(&before, &format!("{SOLD} Value=N:4 Sum=N:25")),
+            &expect![[r#"
+            sold-sum: look PRODUCT#p / METADATA (Product)
+        "#]],
+        );
+        check(
+            &inserted(&before),
+            &expect![[r#"
+            sold-count: look PRODUCT#p / METADATA (Product)
+            sold-sum: look PRODUCT#p / METADATA (Product)
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_counter_without_a_sum_can_be_read() {
+        check(
+            &inserted(&format!("{SOLD} Value=N:1")),
+            &expect![[r#"
+            sold-count: look PRODUCT#p / METADATA (Product)
+        "#]],
+        );
+        check(
+            &inserted(&format!("{SOLD} Value=N:1 Sum=much")),
+            &expect![[r#"
+            sold-count: look PRODUCT#p / METADATA (Product)
+            sold-sum: look PRODUCT#p / METADATA (Product)
+            sold-sum: list Sum: is not a number of type N
         "#]],
         );
     }

@@ -11,6 +11,7 @@ pub mod count;
 pub mod display;
 pub mod mirror;
 pub mod rekey;
+pub mod rollup;
 
 /// How the key of another item is made from an item's fields: pairs of (field of that key, field of the item).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +93,18 @@ pub enum Predicate {
         /// The text.
         text: String,
     },
+    /// Its attribute of type S is not this text; without the attribute it takes part.
+    IsNot {
+        /// The attribute.
+        attribute: String,
+        /// The text.
+        text: String,
+    },
+    /// Its attribute of type BOOL is not true; without the attribute it takes part.
+    Not {
+        /// The attribute.
+        attribute: String,
+    },
 }
 
 impl Predicate {
@@ -101,12 +114,25 @@ impl Predicate {
     ///
     /// [`Unreadable`] when the attribute is there and is of another type.
     pub fn holds(&self, image: &Image<'_>) -> Result<bool, Unreadable> {
+        let unreadable = |attribute: &str, of: &str| {
+            Err(Unreadable { attribute: attribute.to_owned(), why: format!("is not of type {of}") })
+        };
         match self {
             Self::Always => Ok(true),
             Self::Is { attribute, text } => match image.attribute(attribute) {
                 None => Ok(false),
                 Some(AttributeValue::S(stored)) => Ok(stored == text),
-                Some(_) => Err(Unreadable { attribute: attribute.clone(), why: "is not of type S".to_owned() }),
+                Some(_) => unreadable(attribute, "S"),
+            },
+            Self::IsNot { attribute, text } => match image.attribute(attribute) {
+                None => Ok(true),
+                Some(AttributeValue::S(stored)) => Ok(stored != text),
+                Some(_) => unreadable(attribute, "S"),
+            },
+            Self::Not { attribute } => match image.attribute(attribute) {
+                None => Ok(true),
+                Some(AttributeValue::Bool(stored)) => Ok(!stored),
+                Some(_) => unreadable(attribute, "BOOL"),
             },
         }
     }
@@ -116,7 +142,7 @@ impl Predicate {
     pub fn attribute(&self) -> Option<&str> {
         match self {
             Self::Always => None,
-            Self::Is { attribute, .. } => Some(attribute),
+            Self::Is { attribute, .. } | Self::IsNot { attribute, .. } | Self::Not { attribute } => Some(attribute),
         }
     }
 }

@@ -11,7 +11,11 @@
 
 use derive::{
     derivation::Derivation,
-    kinds::{Predicate, count::Count, display::Display},
+    kinds::{
+        Predicate,
+        count::Count,
+        display::{Display, Shows},
+    },
 };
 
 use super::{Kind, Rule, attribute, derived_attribute, entity, named};
@@ -40,6 +44,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let count = Count {
         source: source.name.clone(),
         predicate,
+        sum: None,
         target: target.name.clone(),
         link: rule.link(target, source)?,
         n_shards: rule.section.get("shards").map_or(Ok(1), |entry| entry.whole_number(1..SHARDS_END))?,
@@ -47,7 +52,8 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     };
     let mut derivations = vec![named(rule.name, count)];
     if let Some(attribute) = attribute_shown {
-        let display = Display { count: rule.name.to_owned(), target: target.name.clone(), attribute };
+        let (count, target) = (rule.name.to_owned(), target.name.clone());
+        let display = Display { count, target, shows: Shows::Count, attribute };
         derivations.push(named(&format!("{}-display", rule.name), display));
     }
     Ok(derivations)

@@ -1,0 +1,84 @@
+//! Buckets: what the values of a time come to, and how more are taken up.
+//!
+//! Count and sum are added to. Least and greatest cannot be: a bucket is read, they are set where they widen, and the
+//! write asks that they are still as they were read. When they are not, the bucket is read and the write is made anew.
+//!
+//! *Example*: a bucket holds the values 2 and 5. Of 1 and 4, read so: `ADD Count 2, Sum 5`, `SET Min 1`, if Min is 2 and
+//! Max is 5.
+
+use std::collections::BTreeMap;
+
+use keys::{item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+
+use crate::{
+    effect::BucketForm,
+    guard::Guard,
+    schema::Schema,
+    tally::{Sum, Tally},
+    write::{Action, Table, Update, Write},
+};
+
+/// Buckets as they were read; one that is not there holds nothing.
+pub type Held = BTreeMap<Key, Item>;
+
+/// What the values of a bucket come to; there is one at least.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// How many, and their sum.
+    pub tally: Tally,
+    /// The least of them.
+    pub min: Sum,
+    /// The greatest of them.
+    pub max: Sum,
+}
+
+impl Bucket {
+    /// A bucket of one value.
+    #[must_use]
+    pub fn of(value: &Sum) -> Self {
+        Self { tally: Tally { count: 1, sum: value.clone() }, min: value.clone(), max: value.clone() }
+    }
+
+    /// Takes up what another holds.
+    pub fn add(&mut self, other: &Self) {
+        self.tally.add(&other.tally);
+        self.min = self.min.clone().min(other.min.clone());
+        self.max = self.max.clone().max(other.max.clone());
+    }
+
+    /// The bucket as attributes.
+    #[must_use]
+    pub fn attributes(&self, form: &BucketForm) -> Item {
+        let count = AttributeValue::N(self.tally.count.to_string());
+        Item::from([
+            (form.count.clone(), count),
+            (form.sum.clone(), self.tally.sum.to_value()),
+            (form.min.clone(), self.min.to_value()),
+            (form.max.clone(), self.max.to_value()),
+        ])
+    }
+
+    /// The write that takes these values up into the bucket that was read.
+    #[must_use]
+    pub fn write(&self, schema: &Schema, key: &Key, form: &BucketForm, held: Option<&Item>) -> Write {
+        let value = |name: &str| held.and_then(|item| item.get(name));
+        let number = |name: &str| value(name).and_then(Sum::of);
+        let mut set: Item = schema.layout.type_of(&form.entity).into_iter().collect();
+        if number(&form.min).is_none_or(|min| self.min < min) {
+            set.insert(form.min.clone(), self.min.to_value());
+        }
+        if number(&form.max).is_none_or(|max| self.max > max) {
+            set.insert(form.max.clone(), self.max.to_value());
+        }
+        let count = AttributeValue::N(self.tally.count.to_string());
+        let add = Item::from([(form.count.clone(), count), (form.sum.clone(), self.tally.sum.to_value())]);
+        let as_read = |name: &String| (name.clone(), value(name).cloned());
+        Write {
+            table: Table::Main,
+            key: key.clone(),
+            action: Action::Update(Update { set, add, ..Update::default() }),
+            guard: Some(Guard::BucketAsRead { bounds: [as_read(&form.min), as_read(&form.max)] }),
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Roll-up: what the values of a time come to, by hour and by day.
+//!
+//! *Keeps true*: a bucket holds the count, the sum, the least and the greatest of the values that came to stand in the
+//! table with a time in it. *From* the insert of a source item *to* its value for the bucket of each grain.
+//!
+//! *Additive, and a history.* Count and sum are added to; least and greatest are set where they widen, under the guard
+//! that the bucket is as it was read (module [`bucket`](crate::bucket)), in the ledger's transaction. All four commute,
+//! so any order is right as long as each change counts once. Only the coming of a value counts, since the platform
+//! removes old readings, and a least value cannot be taken back: when the value of an item changes or the item goes, that
+//! is a *late change*, which is counted in the account and applied nowhere.
+//!
+//! An item without the value takes no part. One whose value is no number, or whose time cannot be cut, counts as absent,
+//! and is listed; mended, it comes to stand there, and counts.
+//!
+//! What the ground shows is a lower bound of the count alone: after a late change the values that it shows are not those
+//! that were taken up. So a bucket is held to it by its count, and by having a sum and bounds at all.
+//!
+//! *Example*: `SENSOR#s#2024-01-15 / 2024-01-15T10:30:00.000Z` is put with `Value` 21.5. It goes into
+//! `SENSOR#s / HOUR#2024-01-15T10` and `SENSOR#s / DAY#2024-01-15`.
+
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
+
+use keys::{entity::Definition, key::Key};
+
+use crate::{
+    bucket::Bucket,
+    change::Sight,
+    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
+    effect::{BucketForm, Effect, Measure},
+    kinds::{Link, declares, entity, knows},
+    schema::{Image, Schema, Unreadable},
+    tally::Sum,
+};
+
+/// The declaration of a roll-up.
+#[derive(Clone, Debug)]
+pub struct Rollup {
+    /// Entity of the items that are rolled up.
+    pub source: String,
+    /// Their field that holds the time, such as `2024-01-15T10:30:00.000Z`.
+    pub time: String,
+    /// Their attribute that holds the value.
+    pub value: String,
+    /// How the rest of a bucket's key is made.
+    pub link: Link,
+    /// The buckets' field that takes the name of the grain.
+    pub grain: String,
+    /// The buckets' field that takes the beginning of the time.
+    pub bucket: String,
+    /// What the buckets are called.
+    pub form: Arc<BucketForm>,
+}
+
+/// How long the time of a bucket is. Its name is stored, so it is stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grain {
+    /// An hour, such as `2024-01-15T10`.
+    Hour,
+    /// A day, such as `2024-01-15`.
+    Day,
+}
+
+impl Grain {
+    const ALL: [Self; 2] = [Self::Hour, Self::Day];
+
+    /// Its name in keys.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hour => "HOUR",
+            Self::Day => "DAY",
+        }
+    }
+
+    /// The beginning of a time that names the bucket; `None` when the time is of another form.
+    #[must_use]
+    pub fn cut(self, time: &str) -> Option<&str> {
+        let form = match self {
+            Self::Hour => "dddd-dd-ddTdd",
+            Self::Day => "dddd-dd-dd",
+        };
+        let (bucket, rest) = time.split_at_checked(form.len())?;
+        let fits = |(form, found): (char, char)| if form == 'd' { found.is_ascii_digit() } else { form == found };
+        let is_cut = !rest.starts_with(|next: char| next.is_ascii_digit());
+        let number = |range: Range<usize>| bucket.get(range).and_then(|digits| digits.parse::<u8>().ok());
+        let is_time = matches!(number(5..7), Some(1..=12))
+            && matches!(number(8..10), Some(1..=31))
+            && (self == Self::Day || matches!(number(11..13), Some(0..=23)));
+        (is_cut && is_time && form.chars().zip(bucket.chars()).all(fits)).then_some(bucket)
+    }
+}
+
+impl Rollup {
+    /// The value of an item; `None` when it has none.
+    fn value(&self, image: &Image<'_>) -> Result<Option<Sum>, Unreadable> {
+        Sum::read(&self.value, image.attribute(&self.value))
+    }
+
+    /// The bucket of an item, of one grain; `None` when it lacks one of the fields.
+    fn bucket(&self, target: &Definition, image: &Image<'_>, grain: Grain) -> Result<Option<Key>, Unreadable> {
+        let unreadable =
+            |attribute: &str, why: &str| Unreadable { attribute: attribute.to_owned(), why: why.to_owned() };
+        let Some(time) = image.field(&self.time)? else { return Ok(None) };
+        let bucket = grain.cut(time).ok_or_else(|| unreadable(&self.time, "is no time in ISO 8601"))?;
+        for from in self.link.from_fields() {
+            if image.field(from)?.is_none() {
+                return Ok(None);
+            }
+        }
+        let field = |name: &str| match name {
+            _ if name == self.grain => Some(grain.name()),
+            _ if name == self.bucket => Some(bucket),
+            _ => image.field(self.link.filling(name)?).ok().flatten(),
+        };
+        let refused = |error: keys::error::KeyError| {
+            let from = self.link.filling(&error.attribute).unwrap_or(&error.attribute);
+            unreadable(from, &error.problem.to_string())
+        };
+        target.build_of(field).map(Some).map_err(refused)
+    }
+
+    /// The buckets that an item's value goes into, with the value; `None` when it takes no part.
+    fn measured(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<(Vec<Key>, Sum)>, Unreadable> {
+        let (Some(target), Some(value)) = (schema.entity(&self.form.entity), self.value(image)?) else {
+            return Ok(None);
+        };
+        let mut buckets = Vec::with_capacity(Grain::ALL.len());
+        for grain in Grain::ALL {
+            let Some(bucket) = self.bucket(target, image, grain)? else { return Ok(None) };
+            buckets.push(bucket);
+        }
+        Ok(Some((buckets, value)))
+    }
+}
+
+impl Kind for Rollup {
+    fn kind(&self) -> &'static str {
+        "roll-up"
+    }
+
+    fn family(&self) -> Family {
+        Family::Additive
+    }
+
+    fn is_history(&self) -> bool {
+        true
+    }
+
+    fn reach(&self, schema: &Schema) -> Result<Reach, String> {
+        let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.form.entity)?);
+        let BucketForm { count, sum, min, max, .. } = self.form.as_ref();
+        let made = [(&self.grain, &self.time), (&self.bucket, &self.time)];
+        let made = made.map(|(to, from)| (to.clone(), from.clone())).into_iter();
+        Link(self.link.0.iter().cloned().chain(made).collect()).check(target, source)?;
+        knows(source, [self.value.as_str()])?;
+        let names = [count, sum, min, max].map(String::as_str);
+        declares(target, names)?;
+        let read = self.link.from_fields().chain([self.time.as_str(), &self.value]);
+        let mut reads: Vec<Part> = read.map(|name| Part::attribute(&self.source, name)).collect();
+        reads.push(Part::existence(&self.source));
+        let mut writes: Vec<Part> = names.iter().map(|name| Part::attribute(&target.name, name)).collect();
+        writes.push(Part::existence(&target.name));
+        Ok(Reach { reads, writes })
+    }
+
+    fn entities(&self) -> Vec<&str> {
+        vec![&self.source]
+    }
+
+    fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
+        let (old, new) = sight.entity(&self.source);
+        let mut decides = self.link.from_fields().chain([self.time.as_str(), &self.value]);
+        if old.is_some() && new.is_some() && !decides.any(|name| sight.differs_in(name)) {
+            return Vec::new();
+        }
+        let measured = |image: Option<&Image<'_>>| image.and_then(|image| self.measured(schema, image).ok().flatten());
+        match (measured(old), measured(new)) {
+            (None, Some((buckets, value))) => {
+                let measure =
+                    |bucket| Effect::Measure(Measure { bucket, form: Arc::clone(&self.form), value: value.clone() });
+                buckets.into_iter().map(measure).collect()
+            }
+            (None, None) => Vec::new(),
+            (old, new) if old == new => Vec::new(),
+            (Some(_), _) => vec![Effect::Late],
+        }
+    }
+
+    fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
+        if !image.is(&self.source) {
+            return None;
+        }
+        self.measured(schema, image).err()
+    }
+
+    fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
+        let mut buckets: BTreeMap<Key, Bucket> = BTreeMap::new();
+        for (key, item) in items {
+            let Some(image) = schema.image(key, item).filter(|image| image.is(&self.source)) else { continue };
+            let Ok(Some((keys, value))) = self.measured(schema, &image) else { continue };
+            for key in keys {
+                let one = Bucket::of(&value);
+                buckets.entry(key).and_modify(|bucket| bucket.add(&one)).or_insert(one);
+            }
+        }
+        let derived = |(key, bucket)| Derived::Bucket { key, bucket, form: Arc::clone(&self.form) };
+        buckets.into_iter().map(derived).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::Grain;
+    use crate::{
+        change::Change,
+        fixture::{effects, inserted, modified, removed},
+    };
+
+    fn check(change: &Change, wanted: &Expect) {
+        wanted.assert_eq(&effects("roll-up", change));
+    }
+
+    const READING: &str = "SENSOR#s%23#2024-01-15 / 2024-01-15T10:30:00.000Z Reading";
+
+    #[test]
+    fn an_insert_goes_into_the_hour_and_the_day() {
+        check(
+            &inserted(&format!("{READING} Value=N:21.50")),
+            &expect![[r#"
+            readings: N:21.5 into SENSOR#s%23 / HOUR#2024-01-15T10
+            readings: N:21.5 into SENSOR#s%23 / DAY#2024-01-15
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_later_change_or_removal_is_applied_nowhere() {
+        let [warm, cold] = ["21.5", "-3"].map(|value| format!("{READING} Value=N:{value}"));
+        check(
+            &modified(&warm, &cold),
+            &expect![[r#"
+            readings: late
+        "#]],
+        );
+        check(
+            &modified(&warm, READING),
+            &expect![[r#"
+            readings: late
+        "#]],
+        );
+        check(
+            &modified(&warm, &format!("{READING} Value=hot")),
+            &expect![[r#"
+            readings: late
+            readings: list Value: is not a number of type N
+        "#]],
+        );
+        check(
+            &removed(&warm),
+            &expect![[r#"
+            readings: late
+        "#]],
+        );
+    }
+
+    #[test]
+    fn what_is_no_change_of_the_value_is_none_at_all() {
+        let warm = format!("{READING} Value=N:21.5");
+        check(
+            &modified(&warm, &format!("{READING} Value=N:2.15E1 Note=x")),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+        check(
+            &inserted(READING),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+        check(
+            &removed(READING),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+    }
+
+    #[test]
+    fn an_unreadable_value_or_time_counts_as_absent_until_it_is_mended() {
+        let hot = format!("{READING} Value=hot");
+        check(
+            &inserted(&hot),
+            &expect![[r#"
+            readings: list Value: is not a number of type N
+        "#]],
+        );
+        check(
+            &modified(&hot, &format!("{READING} Value=N:30")),
+            &expect![[r#"
+            readings: N:30 into SENSOR#s%23 / HOUR#2024-01-15T10
+            readings: N:30 into SENSOR#s%23 / DAY#2024-01-15
+            readings: take off the list
+        "#]],
+        );
+        check(
+            &inserted("SENSOR#s#today / today Reading Value=N:1"),
+            &expect![[r#"
+            readings: list At: is no time in ISO 8601
+        "#]],
+        );
+        check(
+            &inserted("SENSOR#s#2024-01-15 / 2024-01-15 Reading Value=N:1"),
+            &expect![[r#"
+            readings: list At: is no time in ISO 8601
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_time_is_cut_only_where_it_is_one() {
+        let cut = |time| Grain::ALL.map(|grain| grain.cut(time));
+        assert_eq!(cut("2024-01-15T10:30:00.000Z"), [Some("2024-01-15T10"), Some("2024-01-15")]);
+        assert_eq!(cut("2024-01-15T10"), [Some("2024-01-15T10"), Some("2024-01-15")]);
+        assert_eq!(cut("2024-01-15"), [None, Some("2024-01-15")]);
+        assert_eq!(cut("2024-01-15T24:00"), [None, Some("2024-01-15")]);
+        for time in ["", "2024-13-15T10:00", "2024-01-32T10:00", "2024-01-155", "2024/01/15T10:00", "2024-01-1é"] {
+            assert_eq!(cut(time), [None, None], "{time}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Tallies: how many, and what they come to.
+//!
+//! Sums are exact. DynamoDB holds numbers of 38 digits, and each that is summed is one; what they come to on the way may
+//! have more, and is held in full until it is written. So the order in which amounts are added up changes nothing.
+
+use std::fmt;
+
+use bigdecimal::{BigDecimal, Zero};
+use keys::number::Decimal;
+use serde_dynamo::AttributeValue;
+
+use crate::schema::Unreadable;
+
+/// An exact sum of numbers.
+///
+/// ```
+/// use derive::tally::Sum;
+/// use serde_dynamo::AttributeValue;
+///
+/// let number = |text: &str| AttributeValue::N(text.to_owned());
+/// let mut sum = Sum::of(&number("0.1")).unwrap();
+/// sum.add(&Sum::of(&number("2E-1")).unwrap());
+/// assert_eq!(sum.to_value(), number("0.3"));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sum(BigDecimal);
+
+/// How many, and what they come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many.
+    pub count: i64,
+    /// What they come to; 0 where nothing is summed.
+    pub sum: Sum,
+}
+
+impl Sum {
+    /// The number that a value is; `None` when it is none that DynamoDB holds.
+    #[must_use]
+    pub fn of(value: &AttributeValue) -> Option<Self> {
+        let AttributeValue::N(text) = value else { return None };
+        Decimal::parse(text).map(|number| Self(number.into()))
+    }
+
+    /// The number that an attribute is, where it is there.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreadable`] when it is of another type, or no number that DynamoDB holds.
+    pub fn read(name: &str, value: Option<&AttributeValue>) -> Result<Option<Self>, Unreadable> {
+        let unreadable = || Unreadable { attribute: name.to_owned(), why: "is not a number of type N".to_owned() };
+        value.map(|value| Self::of(value).ok_or_else(unreadable)).transpose()
+    }
+
+    /// Adds another.
+    pub fn add(&mut self, other: &Self) {
+        if !other.is_zero() {
+            self.0 += &other.0;
+        }
+    }
+
+    /// Takes another away.
+    pub fn subtract(&mut self, other: &Self) {
+        if !other.is_zero() {
+            self.0 -= &other.0;
+        }
+    }
+
+    /// Is it 0?
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        self.0.is_zero()
+    }
+
+    /// The sum as an attribute, in the form in which DynamoDB gives it back. One of more than 38 digits is refused when
+    /// it is written.
+    #[must_use]
+    pub fn to_value(&self) -> AttributeValue {
+        AttributeValue::N(self.to_string())
+    }
+}
+
+/// In the form in which DynamoDB gives it back.
+impl fmt::Display for Sum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.normalized().to_plain_string())
+    }
+}
+
+impl Tally {
+    /// So many of a count that sums nothing.
+    #[must_use]
+    pub fn of(count: i64) -> Self {
+        Self { count, sum: Sum::default() }
+    }
+
+    /// Adds another.
+    pub fn add(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.sum.add(&other.sum);
+    }
+
+    /// Is there nothing of either?
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        self.count == 0 && self.sum.is_zero()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn n(text: &str) -> AttributeValue {
+        AttributeValue::N(text.to_owned())
+    }
+
+    #[test]
+    fn what_dynamodb_cannot_hold_is_no_number() {
+        let digits_39 = "1".repeat(39);
+        for text in ["", "x", "1_0", "NaN", "1e126", "1e-131", "1e999999999", digits_39.as_str()] {
+            assert_eq!(Sum::of(&n(text)), None, "{text}");
+        }
+        assert_eq!(Sum::of(&AttributeValue::S("1".to_owned())), None);
+        for (text, form) in [("0.00", "0"), ("1.50", "1.5"), ("-1E3", "-1000"), ("9.9e125", ""), ("1e-130", "")] {
+            let sum = Sum::of(&n(text)).unwrap().to_value();
+            assert!(form.is_empty() || sum == n(form), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_sum_that_passes_38_digits_on_the_way_is_exact() {
+        let [large, small] = ["1e38", "1e-38"].map(|text| Sum::of(&n(text)).unwrap());
+        let mut sum = large.clone();
+        sum.add(&small);
+        sum.subtract(&large);
+        assert_eq!(sum.to_value(), small.to_value());
+    }
+
+    proptest! {
+        #[test]
+        fn decimals_of_38_digits_sum_exactly(
+            numbers in prop::collection::vec((any::<bool>(), "[0-9]{1,37}", 0usize..=37), 1..20)
+        ) {
+            // In units of 1E-37, added as whole numbers, digit by digit in two halves.
+            let mut sum = Sum::default();
+            let (mut high, mut low) = (0i128, 0i128);
+            for (is_negative, digits, places) in &numbers {
+                let places = (*places).min(digits.len());
+                let (whole, part) = digits.split_at(digits.len() - places);
+                let sign = if *is_negative { "-" } else { "" };
+                sum.add(&Sum::of(&n(&format!("{sign}0{whole}.{part}0"))).unwrap());
+                let sign = if *is_negative { -1 } else { 1 };
+                high += sign * format!("0{whole}").parse::<i128>().unwrap();
+                low += sign * format!("{part:0<37}").parse::<i128>().unwrap();
+            }
+            let mut wanted = Sum(BigDecimal::new(low.into(), 37));
+            wanted.add(&Sum(BigDecimal::new(high.into(), 0)));
+            prop_assert_eq!(sum, wanted);
+        }
+    }
+}
