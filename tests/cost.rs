@@ -273,6 +273,32 @@ async fn a_rename_of_a_user_with_ten_comments() {
     .await;
 }
 
+const TOP: &str = "FOLDER#top / METADATA : Folder Name=top";
+
+/// A folder below another, with its index key.
+fn folder(id: &str, parent: &str) -> String {
+    let index = format!("GSI1PK=FOLDER#{parent} GSI1SK=FOLDER#{id}#{id}");
+    format!("FOLDER#{id} / METADATA : Folder Name={id} ParentId={parent} {index}")
+}
+
+#[tokio::test]
+async fn a_rename_of_a_folder_with_ten_folders_that_have_a_file_each() {
+    let folders: Vec<String> = (0..10).map(|n| folder(&format!("f{n}"), "top")).collect();
+    let files: Vec<String> = (0..10).map(|n| format!("FOLDER#f{n} / FILE#2024#a{n} : File Name=a{n}")).collect();
+    let given: Vec<&str> = [TOP].into_iter().chain(folders.iter().chain(&files).map(String::as_str)).collect();
+    // As an update leaves it: with the path of before.
+    check(
+        &given,
+        "FOLDER#top / METADATA : Folder Name=papers Path=/top",
+        expect![[r#"
+        file-path: 10
+        folder-path: 21
+        in all 31, and 21 stream records of ours
+    "#]],
+    )
+    .await;
+}
+
 /// The derived write units of 25 actions in one batch, each one's part.
 async fn each_of_25(given: &[&str], action: impl Fn(usize) -> String) -> f64 {
     let mut bed = Bed::new();

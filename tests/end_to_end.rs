@@ -33,6 +33,8 @@ mod recount;
 mod replayed;
 #[path = "end_to_end/ripple.rs"]
 mod ripple;
+#[path = "end_to_end/subtree.rs"]
+mod subtree;
 
 use application::Application;
 use aws_sdk_dynamodb::Client;

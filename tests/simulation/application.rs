@@ -7,6 +7,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use derive::{
+    derivation::PartOf,
+    kinds::mirror::CLAIMS,
     schema::Schema,
     write::{Action, Table, Update, Write},
 };
@@ -53,7 +55,7 @@ impl Application {
         if let Some((_, item)) = self.any(table, |definition| !is_authority(definition)) {
             self.read_before.push(item);
         }
-        match self.scene.chance.below(28) {
+        match self.scene.chance.below(30) {
             0..=6 => self.make(table),
             7..=9 => self.edit(table),
             10..=12 => self.rename(table),
@@ -66,6 +68,7 @@ impl Application {
             23 => self.trade(table),
             24 => self.move_file(table),
             25 | 26 => self.measure(table),
+            27 | 28 => self.move_folder(table),
             _ => self.junk(table),
         }
     }
@@ -92,9 +95,10 @@ impl Application {
         self.put(table, indexed(&schema, definition, &key, item));
     }
 
-    /// A user, a group or an organization is called otherwise.
+    /// A user, a group, an organization or a folder is called otherwise.
     fn rename(&mut self, table: &MemoryStore) {
-        let named = |definition: &Definition| ["User", "Group", "Organization"].contains(&definition.name.as_str());
+        let names = ["User", "Group", "Organization", "Folder"];
+        let named = |definition: &Definition| names.contains(&definition.name.as_str());
         let Some((key, _)) = self.any(table, named) else { return };
         let set = Item::from([("Name".to_owned(), value(&self.scene.chance, "Name"))]);
         self.act(table, key, Action::Update(Update::set(set)));
@@ -166,6 +170,17 @@ impl Application {
         }
     }
 
+    /// A folder is put into any other, into none, or into itself by way of others.
+    fn move_folder(&mut self, table: &MemoryStore) {
+        let Some((key, mut item)) = self.any(table, |definition| definition.name == "Folder") else { return };
+        let schema = Arc::clone(&self.schema);
+        item.remove("ParentId");
+        if self.scene.chance.percent(80) {
+            item.insert("ParentId", value(&self.scene.chance, "ParentId"));
+        }
+        self.put(table, indexed(&schema, definition(&schema, &item), &key, item));
+    }
+
     /// Puts back an item that was read long before, whole.
     fn put_back(&mut self, table: &MemoryStore) {
         if let Some(item) = self.scene.chance.one_of(&self.read_before).cloned() {
@@ -178,11 +193,25 @@ impl Application {
     fn alter_derived(&mut self, table: &MemoryStore) {
         let derived = |definition: &Definition| !definition.derived_attributes.is_empty() && !is_authority(definition);
         let Some((key, item)) = self.any(table, derived) else { return };
-        let schema = Arc::clone(&self.schema);
-        let Some(name) = self.scene.chance.one_of(&definition(&schema, &item).derived_attributes).cloned() else {
-            return;
-        };
-        self.alter(table, key, name);
+        let written = self.written(definition(&self.schema, &item));
+        if let Some(name) = self.scene.chance.one_of(&written).cloned() {
+            self.alter(table, key, name);
+        }
+    }
+
+    /// The derived attributes that a derivation writes: nobody corrects any other.
+    fn written(&self, definition: &Definition) -> Vec<String> {
+        let derivations = self.scene.catalogue.derivations();
+        let parts = derivations.flat_map(|derivation| derivation.kind.reach(&self.schema).unwrap().writes);
+        let is_written: BTreeSet<String> = parts
+            .filter(|part| part.entity == definition.name)
+            .filter_map(|part| match part.of {
+                PartOf::Attribute(name) => Some(name),
+                PartOf::Existence | PartOf::AllBut(_) => None,
+            })
+            .chain([CLAIMS.to_owned()])
+            .collect();
+        definition.derived_attributes.iter().filter(|name| is_written.contains(*name)).cloned().collect()
     }
 
     /// Somebody's hand changes any attribute of a mirror, its type too, or deletes it.

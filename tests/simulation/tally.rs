@@ -8,7 +8,7 @@ use store::faulty::Side;
 pub(crate) const OF_A_CALL: [&str; 5] = ["unanswered", "conflict", "throttle", "killed", "late"];
 
 /// What else happens.
-pub(crate) const OTHERS: [&str; 21] = [
+pub(crate) const OTHERS: [&str; 22] = [
     "two at once",
     "zombie",
     "redelivered",
@@ -30,6 +30,7 @@ pub(crate) const OTHERS: [&str; 21] = [
     "braked",
     "deadly",
     "died at",
+    "flaws",
 ];
 
 /// What is not asked for yet: see `scene::INDEXES_LAG`.

@@ -1,4 +1,4 @@
-//! The shipped derivations, D-01 to D-17 and those of [`totals`]: one list that everything reads.
+//! The shipped derivations, D-01 to D-30: one list that everything reads.
 //!
 //! A count is declared together with its display, which is a derivation of its own, called `…-display`; where count and
 //! sum are shown, `…-count-display` and `…-sum-display`.
@@ -6,6 +6,9 @@
 mod totals;
 
 mod ground;
+
+mod files;
+mod shop;
 
 use derive::{
     catalogue::{Catalogue, CatalogueError},
@@ -38,7 +41,17 @@ pub fn catalogue(schema: &Schema) -> Result<Catalogue, CatalogueError> {
 /// The declarations, in order of their ids.
 #[must_use]
 pub fn derivations() -> Vec<Derivation> {
-    [people(), posts(), groups(), organizations(), totals::totals(), ground::derivations()].concat()
+    [
+        people(),
+        posts(),
+        groups(),
+        organizations(),
+        files::files(),
+        shop::shop(),
+        totals::totals(),
+        ground::derivations(),
+    ]
+    .concat()
 }
 
 fn people() -> Vec<Derivation> {
@@ -232,6 +245,6 @@ mod tests {
     fn the_shipped_derivations_fit_the_shipped_table() {
         let schema = schema();
         let catalogue = catalogue(&schema).unwrap();
-        assert_eq!(catalogue.derivations().count(), 46);
+        assert_eq!(catalogue.derivations().count(), 52);
     }
 }

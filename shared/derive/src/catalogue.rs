@@ -1,7 +1,8 @@
 //! The catalogue: the list of derivations of a table, checked against its schema.
 //!
 //! A catalogue is a graph of parts of items: a derivation that reads what another writes comes after it. A cycle is
-//! refused when the catalogue is built, so that whatever our own writes ring comes to an end.
+//! refused when the catalogue is built, so that whatever our own writes ring comes to an end. One that recurs over its
+//! own target may read what it writes itself, since it ends at a depth of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -159,6 +160,12 @@ impl Catalogue {
         self.derivation(at)?.kind.refresh()
     }
 
+    /// Does the derivation at a position read one of these attributes of an entity's items?
+    pub(crate) fn reads_any<'a>(&self, at: usize, entity: &str, mut names: impl Iterator<Item = &'a str>) -> bool {
+        let reads = self.entries.get(at).map_or(&[][..], |entry| entry.reads.as_slice());
+        names.any(|name| reads.iter().any(|part| part.entity == entity && part.of.holds(name)))
+    }
+
     /// Does a change of a ground item differ in something that a derivation reads?
     #[must_use]
     pub fn reads_difference(&self, sight: &Sight<'_>) -> bool {
@@ -233,9 +240,11 @@ fn sorted(mut waiting: Vec<Entry>) -> Result<Vec<Entry>, CatalogueError> {
     let mut sorted = Vec::new();
     while !waiting.is_empty() {
         let free = |entry: &Entry| {
+            let recurs_to =
+                |other: &Entry| other.derivation.name == entry.derivation.name && entry.derivation.kind.recurs();
             let builds_on =
                 |other: &Entry| other.writes.iter().any(|part| entry.reads.iter().any(|read| read.meets(part)));
-            !waiting.iter().any(builds_on)
+            !waiting.iter().any(|other| builds_on(other) && !recurs_to(other))
         };
         let Some(at) = waiting.iter().position(free) else {
             let names = waiting.into_iter().map(|entry| entry.derivation.name).collect();
@@ -300,6 +309,33 @@ mod tests {
         let schema = Schema::new(fixture::schema().layout, [entity("A"), entity("B")]);
         let both = vec![named("a", name("Name", "A", "B")), named("b", name("Name", "B", "A"))];
         check(&schema, both, &expect!["derivations build on each other in a circle: a, b"]);
+    }
+
+    #[test]
+    fn a_kind_that_recurs_over_its_own_target_is_no_circle_and_any_other_is() {
+        let path = || named("path", fixture::files::folder_path());
+        assert!(Catalogue::new(&schema(), vec![path()]).is_ok());
+        let own_name = |to: &str| Copy {
+            source: "Folder".into(),
+            target: "Folder".into(),
+            link: Link::of(&[("FolderId", "ParentId")]),
+            attributes: vec![("Path".into(), to.into())],
+            found: fixture::files::folder_path().found,
+        };
+        check_one(named("a", own_name("Path")), &expect!["derivations build on each other in a circle: a"]);
+        // Two that build on each other, of which one recurs.
+        let schema = Schema::new(
+            fixture::schema().layout,
+            fixture::files::entities().map(|mut entity| {
+                entity.derived_attributes.push("Name".into());
+                entity
+            }),
+        );
+        check(
+            &schema,
+            vec![path(), named("b", own_name("Name"))],
+            &expect!["derivations build on each other in a circle: path, b"],
+        );
     }
 
     #[test]

@@ -75,6 +75,17 @@ pub enum PartOf {
     AllBut(BTreeSet<String>),
 }
 
+impl PartOf {
+    /// Is this attribute in it?
+    pub(crate) fn holds(&self, attribute: &str) -> bool {
+        match self {
+            Self::Existence => false,
+            Self::Attribute(name) => name == attribute,
+            Self::AllBut(but) => !but.contains(attribute),
+        }
+    }
+}
+
 impl Part {
     /// An attribute of an entity's items.
     #[must_use]
@@ -172,6 +183,17 @@ pub enum Derived {
     },
 }
 
+/// An item of the ground of which a derivation derives nothing, though it can be read: a person should change it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flaw {
+    /// The item.
+    pub key: Key,
+    /// The attribute at fault.
+    pub attribute: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
 /// All items of a table by key, in the definition's hands.
 pub type Items = BTreeMap<Key, Item>;
 
@@ -197,6 +219,12 @@ pub trait Kind: fmt::Debug + Send + Sync {
 
     /// Do its counters hold a sum beside the count?
     fn sums(&self) -> bool {
+        false
+    }
+
+    /// Does it read, of other items of the entity that it writes into, what it writes? Then it ends at a depth of its
+    /// own, whatever the items name.
+    fn recurs(&self) -> bool {
         false
     }
 
@@ -228,6 +256,13 @@ pub trait Kind: fmt::Debug + Send + Sync {
     /// Its declaration, where it moves items to the key where they belong.
     fn rekey(&self) -> Option<&Rekey> {
         None
+    }
+
+    /// Where it derives nothing though every item can be read, and a person should know. `items` are those that
+    /// [`derive`](Kind::derive) is given.
+    fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
+        let (_, _) = (schema, items);
+        Vec::new()
     }
 
     /// How to look at an item; only the level-triggered do.

@@ -2,6 +2,10 @@
 //!
 //! An item is written `USER#ann / PROFILE User Name=Ann Age=N:7 Tags=SS:a,b`: its key, its type, its attributes.
 
+pub(crate) mod files;
+pub(crate) mod products;
+pub(crate) mod table;
+
 use std::sync::Arc;
 
 use keys::{
@@ -79,7 +83,7 @@ pub(crate) fn schema() -> Schema {
         ground("Reading", ("SENSOR#{SensorId}#{Day}", "{At}"), &["Value"], &[]),
         rollup,
     ];
-    Schema::new(layout, entities)
+    Schema::new(layout, entities.into_iter().chain(files::entities()).chain(products::entities()))
 }
 
 fn key(pk: &str, sk: &str) -> KeyTemplate {
@@ -113,7 +117,7 @@ pub(crate) fn derivations() -> Vec<Derivation> {
     let published = Predicate::Is { attribute: "Status".into(), text: "published".into() };
     let not_cancelled = Predicate::IsNot { attribute: "Status".into(), text: "cancelled".into() };
     let kept = Predicate::Not { attribute: "Cancelled".into() };
-    vec![
+    let mut all = vec![
         named("follower-mirror", mirror("Follow", "Follower", &both)),
         named("follower-count", Count { n_shards: 8, ..count("Follow", "User", &[("UserId", "FolloweeId")]) }),
         named("follower-shown", display("follower-count", "User", "FollowerCount")),
@@ -133,7 +137,10 @@ pub(crate) fn derivations() -> Vec<Derivation> {
         named("sold-sum", Display { shows: Shows::Sum, ..display("sold", "Product", "Sold") }),
         named("kept", Count { predicate: kept, ..lines() }),
         named("readings", rollup()),
-    ]
+    ];
+    all.extend(files::derivations());
+    all.extend(products::derivations());
+    all
 }
 
 const POST: (&str, &str) = ("PostId", "PostId");

@@ -12,16 +12,19 @@
 //! asks for the Follow itself, since the Follower is its mirror; step two for Ann, whose name the Follower carries.
 //! The item is not there, so the verdict is to put it, whole. Its INSERT record rings once more; now nothing differs.
 
+mod difference;
+
 use std::collections::{BTreeMap, BTreeSet};
+
+use difference::Difference;
 
 use crate::{
     catalogue::Catalogue,
     derivation::Refresh,
-    guard::Guard,
     schema::{Image, Schema},
     tally::{Sum, Tally},
-    value::{is_zero, same, whole_number},
-    write::{Action, Table, Update, Wanted, Write},
+    value::whole_number,
+    write::{Action, Table, Wanted, Write},
 };
 use keys::{
     counter::{self, CounterKey},
@@ -104,6 +107,12 @@ pub enum Verdict {
     },
 }
 
+impl Look {
+    fn target<'a>(&'a self, definition: &'a Definition, item: Option<&'a Item>) -> Target<'a> {
+        Target { key: &self.item, definition, item, named: &self.named }
+    }
+}
+
 impl<'a> Target<'a> {
     /// The item as the schema sees it, when it is of the target's entity.
     #[must_use]
@@ -165,18 +174,20 @@ pub fn sums<'a>(schema: &Schema, items: impl IntoIterator<Item = &'a Item>) -> B
 }
 
 /// Looks at an item that holds `held`, as far as `sources` are known.
+///
+/// Its parts are computed in the catalogue's order, each on what those before it want; and a part that reads what
+/// another is about to change is computed with it. So an item comes in step with one write.
 #[must_use]
 pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&Item>, sources: &Sources) -> Step {
     let Some(definition) = schema.entity(&look.entity) else { return Step::Decided(Verdict::InStep) };
-    let target = |item| Target { key: &look.item, definition, item, named: &look.named };
     let parts: Vec<usize> = catalogue.refreshing(&look.entity).collect();
     let maker = parts.iter().copied().find(|&at| catalogue.refresh(at).is_some_and(Refresh::makes_item));
 
     let made = match maker.filter(|at| look.derivations.contains(at)).and_then(|at| catalogue.refresh(at)) {
         None => None,
-        Some(mirror) => match unknown(mirror.sources(schema, &target(held)), sources) {
+        Some(mirror) => match unknown(mirror.sources(schema, &look.target(definition, held)), sources) {
             missing if !missing.is_empty() => return Step::Read(missing),
-            _ => match mirror.compute(schema, &target(held), sources) {
+            _ => match mirror.compute(schema, &look.target(definition, held), sources) {
                 Computed::Item(item) => Some(item),
                 Computed::Attributes(_) => None,
             },
@@ -190,23 +201,36 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
         (None | Some(None), _) => return Step::Decided(Verdict::InStep),
     };
 
-    let concerned = parts.iter().copied().filter(|at| Some(*at) != maker && (whole || look.derivations.contains(at)));
-    let concerned: Vec<_> = concerned.filter_map(|at| Some((at, catalogue.refresh(at)?))).collect();
-    let wanted = concerned.iter().flat_map(|(_, part)| part.sources(schema, &target(Some(base)))).collect();
-    let missing = unknown(wanted, sources);
-    if !missing.is_empty() {
-        return Step::Read(missing);
-    }
     let mut difference = Difference::default();
     if let (Some(at), Some(Some(item))) = (maker, &made) {
         difference.add(at, held, owned(definition, item, held));
         // What is written says what it is: were its type gone by hand, its record, with the claims, would not be seen.
         difference.set.extend(schema.layout.type_of(&definition.name).filter(|_| !difference.derivations.is_empty()));
     }
-    for (at, part) in concerned {
-        if let Computed::Attributes(wanted) = part.compute(schema, &target(Some(base)), sources) {
+    let mut becoming = base.clone();
+    if let (Some(_), Some(held)) = (&made, held) {
+        let others = definition.derived_attributes.iter().filter(|name| !base.contains_key(name));
+        becoming.extend(others.filter_map(|name| Some((name.clone(), held.get(name)?.clone()))));
+    }
+    let mut missing = BTreeSet::new();
+    for at in parts.into_iter().filter(|at| Some(*at) != maker) {
+        let concerned =
+            whole || look.derivations.contains(&at) || catalogue.reads_any(at, &look.entity, difference.names());
+        let Some(part) = catalogue.refresh(at).filter(|_| concerned) else { continue };
+        let unknown = unknown(part.sources(schema, &look.target(definition, Some(&becoming))), sources);
+        if !unknown.is_empty() {
+            missing.extend(unknown);
+        } else if let Computed::Attributes(wanted) =
+            part.compute(schema, &look.target(definition, Some(&becoming)), sources)
+        {
+            for wanted in &wanted {
+                wanted.apply(&mut becoming);
+            }
             difference.add(at, held, wanted);
         }
+    }
+    if !missing.is_empty() {
+        return Step::Read(missing.into_iter().collect());
     }
     Step::Decided(difference.verdict(look, whole))
 }
@@ -239,56 +263,6 @@ pub fn owned(definition: &Definition, item: &Item, held: Option<&Item>) -> Vec<W
     gone.chain(there).collect()
 }
 
-/// The attributes that differ from what an item holds.
-#[derive(Default)]
-struct Difference {
-    set: Item,
-    remove: BTreeSet<String>,
-    derivations: Vec<usize>,
-}
-
-impl Difference {
-    fn add(&mut self, derivation: usize, held: Option<&Item>, wanted: Vec<Wanted>) {
-        let mut differs = false;
-        for wanted in wanted {
-            if wanted.is_held_by(held) {
-                continue;
-            }
-            differs = true;
-            match wanted.value {
-                Some(value) => drop(self.set.insert(wanted.name, value)),
-                None => drop(self.remove.insert(wanted.name)),
-            }
-        }
-        if differs {
-            self.derivations.push(derivation);
-        }
-    }
-
-    fn verdict(self, look: &Look, whole: bool) -> Verdict {
-        if self.derivations.is_empty() {
-            return Verdict::InStep;
-        }
-        let (action, guard) = if whole {
-            (Action::Put(self.set), None)
-        } else {
-            (Action::Update(Update { set: self.set, remove: self.remove, ..Update::default() }), Some(Guard::Exists))
-        };
-        let write = Write { table: Table::Main, key: look.item.clone(), action, guard };
-        Verdict::Write { write: Box::new(write), derivations: self.derivations }
-    }
-}
-
-impl Wanted {
-    /// Does the item hold the attribute as it is wanted?
-    #[must_use]
-    pub fn is_held_by(&self, held: Option<&Item>) -> bool {
-        let stored = held.and_then(|item| item.get(&self.name));
-        same(stored, self.value.as_ref())
-            || (self.zero_is_absent && self.value.is_none() && stored.is_some_and(is_zero))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::str::FromStr;
@@ -300,7 +274,9 @@ mod tests {
     use super::*;
     use crate::{
         derivation::Items,
-        fixture::{catalogue, item, key_of, schema, short},
+        fixture::{catalogue, item, key_of, schema, short, table},
+        guard::Guard,
+        write::Update,
     };
 
     /// Looks at an item of a table, on behalf of all derivations that write into its entity, and gives the verdict.
@@ -315,21 +291,7 @@ mod tests {
         let catalogue = catalogue(&schema);
         let derivations = catalogue.refreshing(entity).collect();
         let look = Look { item: key.clone(), entity: entity.to_owned(), derivations, named: named.clone() };
-        let mut sources = Sources::default();
-        loop {
-            match step(&schema, &catalogue, &look, items.get(key), &sources) {
-                Step::Decided(verdict) => return verdict,
-                Step::Read(wanted) => {
-                    assert!(wanted.iter().all(|source| !sources.knows(source)), "nothing is read twice");
-                    for source in wanted {
-                        match source {
-                            Source::Item(key) => sources.add_item(key.clone(), items.get(&key).cloned()),
-                            Source::Counters(target) => sources.add_counters(&schema, target, items.values()),
-                        }
-                    }
-                }
-            }
-        }
+        table::decided(&schema, &catalogue, &look, items)
     }
 
     fn check(table: &[&str], entity: &str, key: &str, named: &[&str], wanted: &Expect) {
@@ -683,6 +645,55 @@ mod tests {
         );
     }
 
+    /// The verdict of a look on behalf of one derivation.
+    fn verdict_for(table: &[&str], derivation: &str, entity: &str, key: &str) -> Verdict {
+        let schema = schema();
+        let catalogue = catalogue(&schema);
+        let at = catalogue.derivations().position(|other| other.name == derivation).unwrap();
+        let items = table.iter().map(|text| item(text)).map(|item| (key_of(&item), item)).collect();
+        let (item, entity) = (key_of(&item(key)), entity.to_owned());
+        let look = Look { item, entity, derivations: [at].into(), named: BTreeSet::new() };
+        table::decided(&schema, &catalogue, &look, &items)
+    }
+
+    #[test]
+    fn a_part_that_reads_what_another_changes_is_written_with_it() {
+        let tea = "PRODUCT#tea / METADATA Product Category=drinks UnitsSold=N:4 GSI2PK=BESTSELLERS#drinks \
+                   GSI2SK=999999999995#tea";
+        let sold = "PRODUCT#tea / METADATA#COUNT#sale-count#00 Counter Value=N:5";
+        expect![[r#"
+            update PRODUCT#tea / METADATA if it exists
+              GSI2SK=999999999994#tea
+              UnitsSold=N:5
+              for sale-shown, best-sellers
+        "#]]
+        .assert_eq(&text(&verdict_for(&[tea, sold], "sale-shown", "Product", tea)));
+        let detail = "FILE#f / METADATA FileDetail Name=a FolderId=d Claims=CLAIMS:FOLDER#d/FILE#f Path=/docs/a";
+        let table = ["FOLDER#d / METADATA Folder Path=/docs", "FOLDER#d / FILE#f File Name=b", detail];
+        expect![[r#"
+            update FILE#f / METADATA if it exists
+              EntityType=FileDetail
+              Name=b
+              Path=/docs/b
+              for file-detail, file-path
+        "#]]
+        .assert_eq(&text(&verdict_for(&table, "file-detail", "FileDetail", detail)));
+    }
+
+    #[test]
+    fn a_part_that_reads_nothing_of_what_another_changes_is_left_for_its_own_bell() {
+        let tea = "PRODUCT#tea / METADATA Product Category=drinks UnitsSold=N:4 GSI2PK=stale";
+        expect![[r#"
+            in step
+        "#]]
+        .assert_eq(&text(&verdict_for(
+            &[tea, "PRODUCT#tea / METADATA#COUNT#sale-count#00 Counter Value=N:4"],
+            "sale-shown",
+            "Product",
+            tea,
+        )));
+    }
+
     /// Items of a table: which there are, and attributes in forms that DynamoDB would keep otherwise.
     fn tables() -> impl Strategy<Value = Vec<String>> {
         let keys = [
@@ -695,6 +706,12 @@ mod tests {
             "POST#p / COMMENT#c Comment UserId=ann",
             "POST#p / METADATA#COUNT#comment-count#00 Counter",
             "USER#ann / PROFILE#COUNT#follower-count#03 Counter",
+            "FOLDER#top / METADATA Folder",
+            "FOLDER#d / METADATA Folder ParentId=top",
+            "FOLDER#d / FILE#f File",
+            "FILE#f / METADATA FileDetail Claims=CLAIMS:FOLDER#d/FILE#f",
+            "PRODUCT#tea / METADATA Product",
+            "PRODUCT#tea / METADATA#COUNT#sale-count#00 Counter",
         ];
         let item = |key: &'static str| attributes().prop_map(move |attributes| format!("{key}{attributes}"));
         let items = keys.map(|key| prop::option::weighted(0.8, item(key)));
@@ -702,10 +719,11 @@ mod tests {
     }
 
     fn attributes() -> impl Strategy<Value = String> {
-        let values = ["a", "b", "published", "N:2.0", "N:0", "N:1e2", "SS:b,a", "NS:2.0,1"];
+        let values = ["a", "b", "/a", "published", "N:2.0", "N:0", "N:1e2", "N:0.5", "SS:b,a", "NS:2.0,1"];
         let names = ["Title", "Status", "Content", "Note", "ExpiresAt", "GSI2PK", "AuthorId", "AuthorName", "Name"];
+        let paths = ["Path", "ParentId", "FolderId", "Category", "UnitsSold", "GSI2SK"];
         let more = ["CommentCount", "Claims", "UserId", "FollowerName", "CreatedAt", "Value", "FollowerCount"];
-        let names = names.into_iter().chain(more).collect::<Vec<_>>();
+        let names = names.into_iter().chain(more).chain(paths).collect::<Vec<_>>();
         let attribute = (prop::sample::select(names), prop::sample::select(values.to_vec()));
         prop::collection::vec(attribute, 0..6).prop_map(|attributes| {
             attributes.iter().fold(String::new(), |text, (name, value)| format!("{text} {name}={value}"))
@@ -724,18 +742,10 @@ mod tests {
     }
 
     fn write(items: &mut Items, write: &Write) {
-        let item = match &write.action {
-            Action::Put(item) => item.clone(),
-            Action::Delete => return drop(items.remove(&write.key)),
-            Action::Check => return,
-            Action::Update(Update { set, remove, .. }) => {
-                let mut item = items[&write.key].clone();
-                item.extend(set.clone());
-                item.retain(|name, _| !remove.contains(name));
-                item
-            }
-        };
-        items.insert(write.key.clone(), item.iter().map(|(name, value)| (name, given_back(value))).collect());
+        let written = table::written(items.get(&write.key), &write.action);
+        items.remove(&write.key);
+        let written = written.map(|item| item.iter().map(|(name, value)| (name, given_back(value))).collect());
+        items.extend(written.map(|item: Item| (write.key.clone(), item)));
     }
 
     proptest! {
@@ -749,6 +759,10 @@ mod tests {
                 ("Follow", "USER#ann / FOLLOWS#bob"),
                 ("Comment", "POST#p / COMMENT#c"),
                 ("User", "USER#ann / PROFILE"),
+                ("Folder", "FOLDER#top / METADATA"),
+                ("Folder", "FOLDER#d / METADATA"),
+                ("FileDetail", "FILE#f / METADATA"),
+                ("Product", "PRODUCT#tea / METADATA"),
             ];
             for (entity, key) in looks {
                 let key = key_of(&item(key));

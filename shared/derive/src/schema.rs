@@ -55,10 +55,17 @@ pub struct Image<'a> {
 }
 
 impl Schema {
-    /// A schema of these entities.
+    /// A schema of these entities. The attributes of a derived index key are derived attributes.
     #[must_use]
     pub fn new(layout: Layout, definitions: impl IntoIterator<Item = Definition>) -> Self {
-        let entities = definitions.into_iter().map(|definition| (definition.name.clone(), definition)).collect();
+        let with_keys = |mut definition: Definition| {
+            for index in definition.indexes.iter().filter(|index| index.derived) {
+                let names = layout.index(&index.index).map(|names| [names.pk.clone(), names.sk.clone()]);
+                definition.derived_attributes.extend(names.into_iter().flatten());
+            }
+            (definition.name.clone(), definition)
+        };
+        let entities = definitions.into_iter().map(with_keys).collect();
         Self { layout, entities }
     }
 

@@ -7,13 +7,9 @@
 //! A history count cannot be told from the ground, so its counters are taken as they are stored, where they are not
 //! below what the ground shows; a display of it is a display of that. So are the buckets of a roll-up.
 
-use std::collections::BTreeMap;
-
-use keys::{item::Item, key::Key};
-
 use crate::{
     catalogue::Catalogue,
-    derivation::{Counts, Derived, Items},
+    derivation::{Counts, Derived, Flaw, Items},
     refresh::sums,
     schema::Schema,
 };
@@ -23,6 +19,8 @@ use crate::{
 pub struct Whole {
     /// What each derivation derives, in the catalogue's order.
     pub by_derivation: Vec<(String, Vec<Derived>)>,
+    /// What each derivation cannot derive anything of, in the same order.
+    pub flaws: Vec<(String, Flaw)>,
 }
 
 /// The ground: items without those, and without those attributes, that are derived.
@@ -48,6 +46,8 @@ pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
     let mut items = ground(schema, stored);
     let mut whole = Whole::default();
     for derivation in catalogue.derivations() {
+        let flaws = derivation.kind.flaws(schema, &items);
+        whole.flaws.extend(flaws.into_iter().map(|flaw| (derivation.name.clone(), flaw)));
         let derived = derivation.kind.derive(&derivation.name, schema, &items, &counts);
         for part in &derived {
             match part {
@@ -67,7 +67,12 @@ pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
                 }
                 // Nothing that is derived depends on where the item stands.
                 Derived::Placed { .. } => {}
-                Derived::Attributes { key, attributes } => add(&mut items, key, attributes),
+                Derived::Attributes { key, attributes } => {
+                    let Some(item) = items.get_mut(key) else { continue };
+                    for wanted in attributes {
+                        wanted.apply(item);
+                    }
+                }
             }
         }
         whole.by_derivation.push((derivation.name.clone(), derived));
@@ -75,20 +80,11 @@ pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
     whole
 }
 
-fn add(items: &mut BTreeMap<Key, Item>, key: &Key, attributes: &[crate::write::Wanted]) {
-    let Some(item) = items.get_mut(key) else { return };
-    for wanted in attributes {
-        match &wanted.value {
-            Some(value) => drop(item.insert(wanted.name.clone(), value.clone())),
-            None => drop(item.remove(&wanted.name)),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
+    use keys::{item::Item, key::Key};
     use proptest::prelude::*;
 
     use super::*;

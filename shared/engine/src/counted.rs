@@ -87,7 +87,7 @@ fn attributes(tally: &Tally, has_sum: bool) -> Item {
 }
 
 /// These attributes of an item, as far as it has them.
-fn only(item: &Item, names: &[&str]) -> Item {
+pub(crate) fn only(item: &Item, names: &[&str]) -> Item {
     names.iter().filter_map(|name| Some(((*name).to_owned(), item.get(name)?.clone()))).collect()
 }
 

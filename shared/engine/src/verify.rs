@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use derive::{
     catalogue::Catalogue,
-    derivation::{Derived, Items},
+    derivation::{Derived, Flaw, Items},
     refresh::owned,
     schema::{Schema, Seen, Unreadable},
     whole::{Whole, derive},
@@ -19,7 +19,7 @@ use serde::Serialize;
 use store::{Store, StoreError};
 
 use crate::{
-    counted::{buckets_compared, counters_compared},
+    counted::{buckets_compared, counters_compared, only},
     listing::ALL_DERIVATIONS,
 };
 
@@ -36,6 +36,10 @@ pub struct Finding {
     pub stored: Option<Item>,
     /// The same attributes as the definition gives them; `None` where the item should not be there.
     pub derived: Option<Item>,
+    /// Why a person should change the item; only of a flaw, which is in the ground: there `stored` is the attribute at
+    /// fault, and nothing is derived.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flaw: Option<String>,
 }
 
 /// An item that a derivation cannot interpret.
@@ -58,7 +62,7 @@ pub struct Verified {
     pub n_items: usize,
     /// Items without a type, or of one that nobody declared.
     pub n_ignored: usize,
-    /// Differences, in order of derivation and key.
+    /// Differences and flaws, in order of derivation and key.
     pub findings: Vec<Finding>,
     /// Items that cannot be interpreted. They count as absent, on both sides.
     pub unreadable: Vec<UnreadableItem>,
@@ -90,7 +94,7 @@ pub async fn verify<S: Store>(
 /// Compares what these items hold with what the definition gives for their ground.
 #[must_use]
 pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Verified {
-    let Whole { by_derivation } = derive(schema, catalogue, items);
+    let Whole { by_derivation, flaws } = derive(schema, catalogue, items);
     let mut findings = Vec::new();
     for (derivation, derived) in &by_derivation {
         let at = (0..by_derivation.len()).find(|at| catalogue.name(*at) == derivation);
@@ -109,6 +113,8 @@ pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Verifie
                 findings.extend(buckets_compared(derivation, derived, items));
             }
         }
+        let own = flaws.iter().filter(|(of, _)| of == derivation);
+        findings.extend(own.map(|(_, flaw)| flawed(derivation, flaw, items)));
     }
     let mut verified = Verified { n_items: items.len(), findings, ..Verified::default() };
     for (key, item) in items {
@@ -182,5 +188,11 @@ fn differing(derivation: &str, key: &Key, held: &Item, wanted: &[Wanted]) -> Opt
 
 /// A difference.
 pub(crate) fn finding(derivation: &str, key: &Key, stored: Option<Item>, derived: Option<Item>) -> Finding {
-    Finding { derivation: derivation.to_owned(), pk: key.pk.clone(), sk: key.sk.clone(), stored, derived }
+    Finding { derivation: derivation.to_owned(), pk: key.pk.clone(), sk: key.sk.clone(), stored, derived, flaw: None }
+}
+
+/// What nothing is derived of, with the attribute at fault. It may be derived itself, and then not be stored yet.
+fn flawed(derivation: &str, flaw: &Flaw, items: &Items) -> Finding {
+    let stored = items.get(&flaw.key).map(|item| only(item, &[&flaw.attribute]));
+    Finding { flaw: Some(flaw.why.clone()), ..finding(derivation, &flaw.key, stored, Some(Item::new())) }
 }

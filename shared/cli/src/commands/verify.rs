@@ -50,8 +50,9 @@ fn as_json(verified: &Verified) -> anyhow::Result<serde_json::Value> {
 /// The findings for a person.
 pub(crate) fn as_text(verified: &Verified) -> String {
     let mut lines = Vec::new();
-    for Finding { derivation, pk, sk, stored, derived } in &verified.findings {
-        lines.push(format!("finding     {derivation}  {pk} / {sk}"));
+    for Finding { derivation, pk, sk, stored, derived, flaw } in &verified.findings {
+        let flaw = flaw.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        lines.push(format!("finding     {derivation}  {pk} / {sk}{flaw}"));
         lines.push(format!("  stored    {}", item_text(stored.as_ref())));
         lines.push(format!("  derived   {}", item_text(derived.as_ref())));
     }

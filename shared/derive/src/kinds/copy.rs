@@ -11,7 +11,11 @@
 //! *Example*: Ann becomes Anna. The change of `USER#ann / PROFILE` finds her comments by the index, `GSI1PK =
 //! USER#ann` and `begins_with(GSI1SK, "COMMENT#")`, and each is looked at.
 
-use keys::{entity::KeyTemplate, fields::Fields, key::Key};
+use keys::{
+    entity::{Definition, KeyTemplate},
+    fields::Fields,
+    key::Key,
+};
 
 use crate::{
     change::Sight,
@@ -66,6 +70,45 @@ impl Found {
         let (pk, prefix) = (template.pk.build_of(field).ok()?, template.sk.prefix_of(field).ok()?);
         Some(Query::prefix(self.index.as_deref(), pk, prefix))
     }
+
+    /// The search for all targets of a source.
+    pub(crate) fn find(&self, schema: &Schema, source: &Image<'_>, target: &str) -> Option<Effect> {
+        let query = self.query(schema, source.key_fields())?;
+        Some(Effect::Find(Find { query, via: self.via.clone(), target: target.to_owned() }))
+    }
+
+    /// The target to which an item leads that was made, or leads elsewhere than before.
+    pub(crate) fn newly_led(&self, schema: &Schema, sight: &Sight<'_>, target: &str) -> Option<Key> {
+        if self.via == target {
+            return None;
+        }
+        let (old, new) = sight.entity(&self.via);
+        let key = &schema.entity(target)?.key;
+        if old.is_some() && new.is_some() && !sight.differing().iter().any(|name| key.holds(name)) {
+            return None;
+        }
+        let led = through(schema, new?, target)?;
+        let before = old.and_then(|old| through(schema, old, target));
+        (before.as_ref() != Some(&led)).then_some(led)
+    }
+
+    /// Checks that a source's key makes the query's, and that what is found leads to a target.
+    pub(crate) fn check(&self, schema: &Schema, source: &Definition, target: &Definition) -> Result<(), String> {
+        let template = self.template(schema)?;
+        if let Some(name) = template.pk.field_names().iter().find(|name| !self.by.0.iter().any(|(to, _)| to == *name)) {
+            return Err(format!("nothing gives {name} of the key by which the targets are found"));
+        }
+        if let Some(name) = self.by.from_fields().find(|name| !source.key.field_names().contains(name)) {
+            return Err(format!("the key of {} has no {name}, by which the targets would be found", source.name));
+        }
+        let via = entity(schema, &self.via)?;
+        let known = via.key.field_names();
+        let is_known = |name: &&str| known.contains(name) || via.attributes.iter().any(|attribute| attribute == name);
+        match target.key.field_names().into_iter().find(|name| !is_known(name)) {
+            Some(name) => Err(format!("a found {} does not lead to a {}: it has no {name}", via.name, target.name)),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Copy {
@@ -78,8 +121,7 @@ impl Copy {
         let (old, new) = sight.entity(&self.source);
         let differs = self.attributes.iter().any(|(from, _)| sight.attribute_differs(old, new, from));
         let source = new.or(old).filter(|_| differs)?;
-        let query = self.found.query(schema, source.key_fields())?;
-        Some(Effect::Find(Find { query, via: self.found.via.clone(), target: self.target.clone() }))
+        self.found.find(schema, source, &self.target)
     }
 
     /// The target was made, names another source now, or its copy changed: look at it.
@@ -89,21 +131,6 @@ impl Copy {
         let new = new?;
         let rings = old.is_none() || names.into_iter().any(|name| sight.attribute_differs(old, Some(new), name));
         rings.then(|| self.bell(new.key.clone()))
-    }
-
-    /// An item was made through which a target is found: look at that target.
-    fn via_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Effect> {
-        if self.found.via == self.target {
-            return None;
-        }
-        let (old, new) = sight.entity(&self.found.via);
-        let key = &schema.entity(&self.target)?.key;
-        if old.is_some() && new.is_some() && !sight.differing().iter().any(|name| key.holds(name)) {
-            return None;
-        }
-        let target = through(schema, new?, &self.target)?;
-        let led = old.and_then(|old| through(schema, old, &self.target));
-        (led.as_ref() != Some(&target)).then(|| self.bell(target))
     }
 
     fn source_key(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<Key>, Unreadable> {
@@ -149,25 +176,7 @@ impl Kind for Copy {
         self.link.check(source, target)?;
         knows(source, self.attributes.iter().map(|(from, _)| from.as_str()))?;
         declares(target, self.attributes.iter().map(|(_, to)| to.as_str()))?;
-        let template = self.found.template(schema)?;
-        if let Some(name) =
-            template.pk.field_names().iter().find(|name| !self.found.by.0.iter().any(|(to, _)| to == *name))
-        {
-            return Err(format!("nothing gives {name} of the key by which the targets are found"));
-        }
-        if let Some(name) = self.found.by.from_fields().find(|name| !source.key.field_names().contains(name)) {
-            return Err(format!("the key of {} has no {name}, by which the targets would be found", source.name));
-        }
-        let via = entity(schema, &self.found.via)?;
-        let known = via.key.field_names();
-        if let Some(name) = target
-            .key
-            .field_names()
-            .into_iter()
-            .find(|name| !known.contains(name) && !via.attributes.iter().any(|a| a == name))
-        {
-            return Err(format!("a found {} does not lead to a {}: it has no {name}", via.name, target.name));
-        }
+        self.found.check(schema, source, target)?;
         let mut reads = vec![Part::existence(&self.source), Part::existence(&self.target)];
         reads.extend(self.attributes.iter().map(|(from, _)| Part::attribute(&self.source, from)));
         reads.extend(self.link.from_fields().map(|name| Part::attribute(&self.target, name)));
@@ -180,7 +189,8 @@ impl Kind for Copy {
     }
 
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
-        let rung = [self.source_changed(schema, sight), self.target_changed(sight), self.via_changed(schema, sight)];
+        let led = self.found.newly_led(schema, sight, &self.target).map(|target| self.bell(target));
+        let rung = [self.source_changed(schema, sight), self.target_changed(sight), led];
         rung.into_iter().flatten().collect()
     }
 

@@ -9,7 +9,9 @@ pub mod cascade;
 pub mod copy;
 pub mod count;
 pub mod display;
+pub mod index_key;
 pub mod mirror;
+pub mod path;
 pub mod rekey;
 pub mod rollup;
 

@@ -1,0 +1,33 @@
+//! D-25, D-27 and D-30: best sellers, who wrote a review, and orders by their id.
+
+use derive::{
+    derivation::Derivation,
+    kinds::{Link, index_key::IndexKey, mirror::Mirror},
+};
+
+use crate::{copy, found};
+
+pub(crate) fn shop() -> Vec<Derivation> {
+    let best_sellers =
+        IndexKey { target: "Product".to_owned(), index: "GSI2".to_owned(), number: "UnitsSold".to_owned() };
+    vec![
+        Derivation::new("D-25", "best-sellers", best_sellers),
+        copy(
+            "D-27",
+            "review-author",
+            ("User", "Review", &[("UserId", "UserId")]),
+            &[("Name", "UserName")],
+            found("Review", Some("GSI1"), &[("UserId", "UserId")]),
+        ),
+        Derivation::new(
+            "D-30",
+            "order-detail",
+            Mirror {
+                source: "Order".to_owned(),
+                target: "OrderDetail".to_owned(),
+                link: Link::of(&[("OrderId", "OrderId")]),
+                except: Vec::new(),
+            },
+        ),
+    ]
+}

@@ -1,0 +1,633 @@
+//! Path: where an item stands in a tree, spelled out from the top.
+//!
+//! *Keeps true*: an item's path is its parent's path, `/`, and its own name with `/`, `#` and `%` escaped; an item of
+//! the parents' own entity that names no parent is a root, and its path is `/` and its name. There is no path where
+//! the name is missing, where the parent does not exist or has no path, and where it would have more segments than the
+//! declaration allows. *From* a parent whose path changed *to* a look at all items that stand in it; *from* an item
+//! that was made, was renamed or moved, or whose path changed, and from the item through which it is found when that
+//! is made, *to* a look at that item.
+//!
+//! *Level-triggered.* The parent is read when the path is written, so the newest path wins whatever the order of bells.
+//! A change at the top goes down level by level: each written item's record finds what stands in it.
+//!
+//! *Why it ends*, though it reads of one item what it writes into another: each write makes a path one segment longer
+//! than the parent's, and none is longer than the bound. In a loop a path that is left over from before goes round,
+//! longer by a segment at each item, until it is too long; nothing makes another, so in the end nothing in or under the
+//! loop has a path. That is what the definition says too, which walks up from every item, and gives up at the bound.
+//!
+//! *Example*: `/docs` is renamed to `/papers`. The change of `FOLDER#d / METADATA` looks at that folder, which gets its
+//! new path; that write's record finds its folders by the index, `GSI1PK = FOLDER#d`, and each is looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use keys::{
+    escape,
+    item::{Item, text},
+    key::Key,
+};
+use serde_dynamo::AttributeValue;
+
+use crate::{
+    change::Sight,
+    derivation::{Counts, Derived, Family, Flaw, Items, Kind, Part, Reach, Refresh},
+    effect::{Bell, Effect},
+    kinds::{Link, copy::Found, declares, entity, knows},
+    refresh::{Computed, Source, Sources, Target},
+    schema::{Image, Schema, Unreadable},
+    write::Wanted,
+};
+
+/// The declaration of a path.
+#[derive(Clone, Debug)]
+pub struct Path {
+    /// Entity of the items that have a path.
+    pub target: String,
+    /// Entity of the items that they stand in. Where it is the same, an item that names no parent is a root.
+    pub parent: String,
+    /// How the parent's key is made from the item's fields.
+    pub link: Link,
+    /// Attribute that holds an item's name.
+    pub name: String,
+    /// Attribute that holds the path, of an item and of its parent.
+    pub attribute: String,
+    /// Most segments of a path.
+    pub depth_max: usize,
+    /// How the items that stand in a parent are found.
+    pub found: Found,
+}
+
+/// Where an item says that it stands, with its name.
+enum Place {
+    Root(String),
+    In(Key, String),
+}
+
+impl Path {
+    /// Where an item says that it stands; `None` when it lacks a name, or a parent that it should have.
+    fn place(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<Place>, Unreadable> {
+        let parent = match schema.entity(&self.parent) {
+            Some(parent) => self.link.key(parent, image)?,
+            None => None,
+        };
+        let Some(name) = image.field(&self.name)?.map(str::to_owned) else { return Ok(None) };
+        Ok(match parent {
+            Some(parent) => Some(Place::In(parent, name)),
+            None if self.recurs() => Some(Place::Root(name)),
+            None => None,
+        })
+    }
+
+    /// Where an item of a table says that it stands. One that cannot be read counts as absent.
+    fn place_of(&self, schema: &Schema, items: &Items, key: &Key) -> Option<Place> {
+        let image = schema.image(key, items.get(key)?).filter(|image| image.is(&self.target))?;
+        self.place(schema, &image).ok().flatten()
+    }
+
+    /// The path that a parent holds.
+    fn held<'a>(&self, schema: &Schema, key: &Key, item: Option<&'a Item>) -> Option<&'a str> {
+        let item = item.filter(|item| schema.image(key, item).is_some_and(|image| image.is(&self.parent)))?;
+        text(item, &self.attribute).filter(|path| path.starts_with('/'))
+    }
+
+    /// A path of these segments, below another, unless it has too many.
+    fn below<'a>(&self, above: &str, names: impl DoubleEndedIterator<Item = &'a String>) -> Option<String> {
+        let mut path = above.to_owned();
+        for name in names {
+            path.push('/');
+            path.push_str(&escape::segment(name));
+        }
+        (depth(&path) <= self.depth_max).then_some(path)
+    }
+
+    /// An item's path as it is defined: walked up from the item. A loop has no end, and so passes the bound.
+    fn walked(&self, schema: &Schema, items: &Items, key: &Key) -> Option<String> {
+        let (mut names, mut at) = (Vec::new(), key.clone());
+        while names.len() < self.depth_max {
+            match self.place_of(schema, items, &at)? {
+                Place::Root(name) => {
+                    names.push(name);
+                    return self.below("", names.iter().rev());
+                }
+                Place::In(parent, name) => {
+                    names.push(name);
+                    if !self.recurs() {
+                        let above = self.held(schema, &parent, items.get(&parent))?;
+                        return self.below(above, names.iter().rev());
+                    }
+                    at = parent;
+                }
+            }
+        }
+        None
+    }
+
+    fn wanted(&self, path: Option<String>) -> Wanted {
+        Wanted { name: self.attribute.clone(), value: path.map(AttributeValue::S), zero_is_absent: false }
+    }
+
+    fn bell(&self, item: Key) -> Effect {
+        Effect::Look(Bell { item, entity: self.target.clone(), named: Vec::new() })
+    }
+
+    /// The parent's path changed: find all that stand in it.
+    fn parent_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Effect> {
+        let (old, new) = sight.entity(&self.parent);
+        let differs = sight.attribute_differs(old, new, &self.attribute);
+        let parent = new.or(old).filter(|_| differs)?;
+        self.found.find(schema, parent, &self.target)
+    }
+
+    /// The item was made, renamed or moved, or its path changed: look at it.
+    fn target_changed(&self, sight: &Sight<'_>) -> Option<Effect> {
+        let (old, new) = sight.entity(&self.target);
+        let new = new?;
+        let mut names = self.link.from_fields().chain([self.name.as_str(), self.attribute.as_str()]);
+        let rings = old.is_none() || names.any(|name| sight.attribute_differs(old, Some(new), name));
+        rings.then(|| self.bell(new.key.clone()))
+    }
+
+    /// The attribute that names the parent, for a person.
+    fn link_attribute(&self) -> String {
+        self.link.from_fields().last().unwrap_or(&self.name).to_owned()
+    }
+}
+
+/// How many segments a path has.
+fn depth(path: &str) -> usize {
+    path.matches('/').count()
+}
+
+/// The keys that stand in a loop, where each has one parent or none.
+fn in_loops(parents: &BTreeMap<Key, Key>) -> BTreeSet<Key> {
+    let (mut done, mut looped) = (BTreeSet::new(), BTreeSet::new());
+    for start in parents.keys() {
+        let (mut walk, mut at) = (Vec::new(), start);
+        while done.insert(at) {
+            walk.push(at);
+            match parents.get(at) {
+                Some(parent) => at = parent,
+                None => break,
+            }
+        }
+        // Where this very walk came by before, the walk from there on is a loop.
+        looped.extend(walk.into_iter().skip_while(|key| *key != at || !parents.contains_key(at)).cloned());
+    }
+    looped
+}
+
+impl Kind for Path {
+    fn kind(&self) -> &'static str {
+        "path"
+    }
+
+    fn family(&self) -> Family {
+        Family::LevelTriggered
+    }
+
+    fn recurs(&self) -> bool {
+        self.target == self.parent
+    }
+
+    fn reach(&self, schema: &Schema) -> Result<Reach, String> {
+        let (parent, target) = (entity(schema, &self.parent)?, entity(schema, &self.target)?);
+        self.link.check(parent, target)?;
+        knows(target, [self.name.as_str()])?;
+        knows(parent, [self.attribute.as_str()])?;
+        declares(target, [self.attribute.as_str()])?;
+        self.found.check(schema, parent, target)?;
+        let mut reads = vec![Part::existence(&self.parent), Part::existence(&self.target)];
+        reads.push(Part::attribute(&self.parent, &self.attribute));
+        reads.push(Part::attribute(&self.target, &self.name));
+        reads.extend(self.link.from_fields().map(|name| Part::attribute(&self.target, name)));
+        Ok(Reach { reads, writes: vec![Part::attribute(&self.target, &self.attribute)] })
+    }
+
+    fn entities(&self) -> Vec<&str> {
+        vec![&self.parent, &self.target, &self.found.via]
+    }
+
+    fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
+        let led = self.found.newly_led(schema, sight, &self.target).map(|target| self.bell(target));
+        [self.parent_changed(schema, sight), self.target_changed(sight), led].into_iter().flatten().collect()
+    }
+
+    fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
+        if !image.is(&self.target) {
+            return None;
+        }
+        self.place(schema, image).err()
+    }
+
+    fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
+        let mut derived = Vec::new();
+        for (key, item) in items {
+            if schema.image(key, item).is_some_and(|image| image.is(&self.target)) {
+                let attributes = vec![self.wanted(self.walked(schema, items, key))];
+                derived.push(Derived::Attributes { key: key.clone(), attributes });
+            }
+        }
+        derived
+    }
+
+    /// Items in a loop, and the first on the way down that are too deep. What stands under those has no path either,
+    /// and is not told of.
+    fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
+        let place = |key: &Key| self.place_of(schema, items, key);
+        let parents = items.keys().filter_map(|key| match place(key)? {
+            Place::In(parent, _) => Some((key.clone(), parent)),
+            Place::Root(_) => None,
+        });
+        let parents: BTreeMap<Key, Key> = parents.collect();
+        let looped = if self.recurs() { in_loops(&parents) } else { BTreeSet::new() };
+        let above = |parent: &Key| {
+            let held = || self.held(schema, parent, items.get(parent)).map(str::to_owned);
+            if self.recurs() { self.walked(schema, items, parent) } else { held() }
+        };
+        let flaw = |(key, parent): (&Key, &Key)| {
+            let why = if looped.contains(key) {
+                "it stands in itself, by way of its parents: nothing in the loop or under it has a path".to_owned()
+            } else if above(parent).is_some_and(|path| depth(&path) >= self.depth_max) {
+                format!("it stands too deep: a path has {} segments at most", self.depth_max)
+            } else {
+                return None;
+            };
+            Some(Flaw { key: key.clone(), attribute: self.link_attribute(), why })
+        };
+        parents.iter().filter_map(flaw).collect()
+    }
+
+    fn refresh(&self) -> Option<&dyn Refresh> {
+        Some(self)
+    }
+}
+
+impl Refresh for Path {
+    fn target(&self) -> &str {
+        &self.target
+    }
+
+    fn sources(&self, schema: &Schema, target: &Target<'_>) -> Vec<Source> {
+        let place = target.image(schema).and_then(|image| self.place(schema, &image).ok().flatten());
+        match place {
+            Some(Place::In(parent, _)) => vec![Source::Item(parent)],
+            Some(Place::Root(_)) | None => Vec::new(),
+        }
+    }
+
+    fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed {
+        let place = target.image(schema).and_then(|image| self.place(schema, &image).ok().flatten());
+        let path = place.and_then(|place| match place {
+            Place::Root(name) => self.below("", [name].iter()),
+            Place::In(parent, name) => self.below(self.held(schema, &parent, sources.item(&parent))?, [name].iter()),
+        });
+        Computed::Attributes(vec![self.wanted(path)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use proptest::prelude::*;
+
+    use crate::{
+        change::Change,
+        fixture::{effects, inserted, item, key_of, modified, removed, table::Table},
+        whole,
+    };
+
+    fn check(change: &Change, wanted: &Expect) {
+        wanted.assert_eq(&effects("path", change));
+    }
+
+    const DOCS: &str = "FOLDER#d / METADATA Folder Name=docs ParentId=top Path=/top/docs";
+    const FILE: &str = "FOLDER#d / FILE#f File Name=a.txt";
+    const DETAIL: &str = "FILE#f / METADATA FileDetail Name=a.txt FolderId=d Path=/top/docs/a.txt";
+
+    #[test]
+    fn a_path_that_changed_asks_for_what_stands_in_the_folder_and_looks_again() {
+        check(
+            &modified(DOCS, "FOLDER#d / METADATA Folder Name=docs ParentId=top Path=/docs"),
+            &expect![[r#"
+            folder-path: find GSI1 FOLDER#d / FOLDER#… via Folder -> Folder
+            folder-path: look FOLDER#d / METADATA (Folder)
+            file-path: find table FOLDER#d / FILE#… via File -> FileDetail
+        "#]],
+        );
+        check(
+            &modified(DOCS, "FOLDER#d / METADATA Folder Name=docs ParentId=top"),
+            &expect![[r#"
+            folder-path: find GSI1 FOLDER#d / FOLDER#… via Folder -> Folder
+            folder-path: look FOLDER#d / METADATA (Folder)
+            file-path: find table FOLDER#d / FILE#… via File -> FileDetail
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_folder_that_is_made_or_removed_with_a_path_asks_for_what_stands_in_it() {
+        check(
+            &inserted(DOCS),
+            &expect![[r#"
+            folder-path: find GSI1 FOLDER#d / FOLDER#… via Folder -> Folder
+            folder-path: look FOLDER#d / METADATA (Folder)
+            file-path: find table FOLDER#d / FILE#… via File -> FileDetail
+        "#]],
+        );
+        check(
+            &inserted("FOLDER#d / METADATA Folder Name=docs ParentId=top"),
+            &expect![[r#"
+            folder-path: look FOLDER#d / METADATA (Folder)
+        "#]],
+        );
+        check(
+            &removed(DOCS),
+            &expect![[r#"
+            folder-path: find GSI1 FOLDER#d / FOLDER#… via Folder -> Folder
+            file-path: find table FOLDER#d / FILE#… via File -> FileDetail
+        "#]],
+        );
+        check(
+            &modified(DOCS, "FOLDER#d / METADATA Gadget Path=/top/docs"),
+            &expect![[r#"
+            folder-path: find GSI1 FOLDER#d / FOLDER#… via Folder -> Folder
+            file-path: find table FOLDER#d / FILE#… via File -> FileDetail
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_folder_that_is_renamed_or_moved_is_looked_at() {
+        check(
+            &modified(DOCS, &DOCS.replace("Name=docs", "Name=papers")),
+            &expect![[r#"
+            folder-path: look FOLDER#d / METADATA (Folder)
+        "#]],
+        );
+        check(
+            &modified(DOCS, &DOCS.replace("ParentId=top", "ParentId=low")),
+            &expect![[r#"
+            folder-path: look FOLDER#d / METADATA (Folder)
+        "#]],
+        );
+        check(
+            &modified(DOCS, &DOCS.replace(" ParentId=top", "")),
+            &expect![[r#"
+            folder-path: look FOLDER#d / METADATA (Folder)
+        "#]],
+        );
+        check(
+            &modified(DOCS, &format!("{DOCS} FileCount=N:2")),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_mirror_that_is_made_or_altered_is_looked_at_and_so_is_that_of_a_new_file() {
+        check(
+            &inserted(DETAIL),
+            &expect![[r#"
+            file-path: look FILE#f / METADATA (FileDetail)
+        "#]],
+        );
+        check(
+            &modified(DETAIL, &DETAIL.replace("FolderId=d", "FolderId=e")),
+            &expect![[r#"
+            file-path: look FILE#f / METADATA (FileDetail)
+        "#]],
+        );
+        check(
+            &removed(DETAIL),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+        check(
+            &inserted(FILE),
+            &expect![[r#"
+            file-path: look FILE#f / METADATA (FileDetail)
+        "#]],
+        );
+        check(
+            &modified(FILE, &format!("{FILE} SizeBytes=N:3")),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_name_or_a_parent_that_cannot_be_read_is_listed() {
+        check(
+            &inserted("FOLDER#d / METADATA Folder Name=N:1"),
+            &expect![[r#"
+            folder-path: look FOLDER#d / METADATA (Folder)
+            folder-path: list Name: is not of type S
+        "#]],
+        );
+        check(
+            &inserted("FOLDER#d / METADATA Folder Name=docs ParentId=SS:a"),
+            &expect![[r#"
+            folder-path: look FOLDER#d / METADATA (Folder)
+            folder-path: list ParentId: is not of type S
+        "#]],
+        );
+        check(
+            &inserted("FOLDER#d / METADATA Folder Name=docs ParentId="),
+            &expect![[r#"
+            folder-path: look FOLDER#d / METADATA (Folder)
+            folder-path: list ParentId: is empty
+        "#]],
+        );
+    }
+
+    /// The paths of a table as they are defined, and what a person should change in it.
+    fn defined(table: &[&str], wanted: &Expect) {
+        let mut given = Table::new();
+        for item in table.iter().map(|text| item(text)) {
+            given.replace(key_of(&item), Some(item));
+        }
+        given.settle(&[]);
+        assert_eq!(given.differing(), [""; 0]);
+        let text = |name: &str, item| keys::item::text(item, name).unwrap_or("-").to_owned();
+        let with_paths = given
+            .items
+            .iter()
+            .filter(|(_, item)| ["Folder", "FileDetail"].contains(&text("EntityType", item).as_str()));
+        let mut lines: Vec<String> =
+            with_paths.map(|(key, item)| format!("{}: {}\n", key.pk, text("Path", item))).collect();
+        let whole = whole::derive(&given.schema, &given.catalogue, &given.items);
+        lines.extend(
+            whole.flaws.iter().map(|(name, flaw)| format!("{name}: {} {}: {}\n", flaw.key, flaw.attribute, flaw.why)),
+        );
+        wanted.assert_eq(&lines.concat());
+    }
+
+    #[test]
+    fn a_path_is_the_parents_path_and_the_escaped_name() {
+        defined(
+            &[
+                "FOLDER#a / METADATA Folder Name=a/b",
+                "FOLDER#b / METADATA Folder Name=50%#1 ParentId=a GSI1PK=FOLDER#a GSI1SK=FOLDER#50%25%231#b",
+                "FOLDER#b / FILE#f File Name=x/y.txt",
+            ],
+            &expect![[r#"
+                FILE#f: /a%2Fb/50%25%231/x%2Fy.txt
+                FOLDER#a: /a%2Fb
+                FOLDER#b: /a%2Fb/50%25%231
+            "#]],
+        );
+    }
+
+    #[test]
+    fn without_a_name_or_a_parent_with_a_path_there_is_none() {
+        defined(
+            &[
+                "FOLDER#a / METADATA Folder Path=/stale",
+                "FOLDER#b / METADATA Folder Name=b ParentId=a GSI1PK=FOLDER#a GSI1SK=FOLDER#b#b Path=/stale/b",
+                "FOLDER#c / METADATA Folder Name=c ParentId=gone Path=/gone/c",
+                "FOLDER#d / METADATA Gadget Name=d Path=/d",
+                "FOLDER#e / METADATA Folder Name=e ParentId=d",
+                "FOLDER#f / METADATA Folder Name=f ParentId=N:1 Path=/f",
+                "FOLDER#b / FILE#x File Name=x",
+                "FOLDER#gone / FILE#y File Name=y",
+            ],
+            &expect![[r#"
+                FILE#x: -
+                FILE#y: -
+                FOLDER#a: -
+                FOLDER#b: -
+                FOLDER#c: -
+                FOLDER#e: -
+                FOLDER#f: -
+            "#]],
+        );
+    }
+
+    #[test]
+    fn what_is_in_a_loop_or_too_deep_has_no_path_and_its_cause_is_told() {
+        let folder = |id: &str, parent: &str| {
+            format!(
+                "FOLDER#{id} / METADATA Folder Name={id} ParentId={parent} GSI1PK=FOLDER#{parent} GSI1SK=FOLDER#{id}#{id} Path=/stale"
+            )
+        };
+        let in_loop =
+            [folder("a", "b"), folder("b", "c"), folder("c", "a"), folder("under", "b"), folder("self", "self")];
+        let chain =
+            ["2", "3", "4", "5", "6", "7"].map(|at: &str| folder(at, &(at.parse::<u32>().unwrap() - 1).to_string()));
+        let mut table: Vec<&str> = in_loop.iter().chain(&chain).map(String::as_str).collect();
+        table.extend([
+            "FOLDER#1 / METADATA Folder Name=1",
+            "FOLDER#5 / FILE#fits File Name=fits",
+            "FOLDER#6 / FILE#not File Name=not",
+        ]);
+        defined(
+            &table,
+            &expect![[r#"
+            FILE#fits: /1/2/3/4/5/fits
+            FILE#not: -
+            FOLDER#1: /1
+            FOLDER#2: /1/2
+            FOLDER#3: /1/2/3
+            FOLDER#4: /1/2/3/4
+            FOLDER#5: /1/2/3/4/5
+            FOLDER#6: -
+            FOLDER#7: -
+            FOLDER#a: -
+            FOLDER#b: -
+            FOLDER#c: -
+            FOLDER#self: -
+            FOLDER#under: -
+            folder-path: FOLDER#6 / METADATA ParentId: it stands too deep: a path has 5 segments at most
+            folder-path: FOLDER#a / METADATA ParentId: it stands in itself, by way of its parents: nothing in the loop or under it has a path
+            folder-path: FOLDER#b / METADATA ParentId: it stands in itself, by way of its parents: nothing in the loop or under it has a path
+            folder-path: FOLDER#c / METADATA ParentId: it stands in itself, by way of its parents: nothing in the loop or under it has a path
+            folder-path: FOLDER#self / METADATA ParentId: it stands in itself, by way of its parents: nothing in the loop or under it has a path
+        "#]],
+        );
+    }
+
+    /// What may happen to a table of a few folders, in any order.
+    #[derive(Clone, Debug)]
+    enum Happening {
+        Put { folder: usize, name: usize, parent: usize },
+        Remove(usize),
+        Forge { folder: usize, path: usize },
+        File { folder: usize, is_there: bool },
+        Take { place: usize, is_late: bool },
+        TakeAgain(usize),
+        Land(usize),
+    }
+
+    fn happenings() -> impl Strategy<Value = Vec<Happening>> {
+        let folder = || 0..FOLDERS.len();
+        let happening = prop_oneof![
+            4 => (folder(), 0..NAMES.len(), 0..PARENTS.len())
+                .prop_map(|(folder, name, parent)| Happening::Put { folder, name, parent }),
+            1 => folder().prop_map(Happening::Remove),
+            1 => (folder(), 0..PATHS.len()).prop_map(|(folder, path)| Happening::Forge { folder, path }),
+            1 => (folder(), any::<bool>()).prop_map(|(folder, is_there)| Happening::File { folder, is_there }),
+            6 => (0..99usize, prop::bool::weighted(0.2)).prop_map(|(place, is_late)| Happening::Take { place, is_late }),
+            1 => (0..99usize).prop_map(Happening::TakeAgain),
+            1 => (0..99usize).prop_map(Happening::Land),
+        ];
+        prop::collection::vec(happening, 1..80)
+    }
+
+    const FOLDERS: [&str; 7] = ["1", "2", "3", "4", "5", "6", "7"];
+    const NAMES: [&str; 4] = ["Name=a", "Name=b/c", "Name=N:1", "Note=x"];
+    /// Often another of the few folders, so that there are loops.
+    const PARENTS: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "gone", ""];
+    const PATHS: [&str; 4] = ["/a", "/a/b/a/b/a", "a", "N:1"];
+
+    fn happen(table: &mut Table, happening: &Happening) {
+        let key = |folder: usize| format!("FOLDER#{} / METADATA", FOLDERS[folder]);
+        match happening {
+            Happening::Put { folder, name, parent } => {
+                let parent = PARENTS[*parent];
+                let mut text = format!("{} Folder {}", key(*folder), NAMES[*name]);
+                if !parent.is_empty() {
+                    let id = FOLDERS[*folder];
+                    text += &format!(" ParentId={parent} GSI1PK=FOLDER#{parent} GSI1SK=FOLDER#x#{id}");
+                }
+                let item = item(&text);
+                table.replace(key_of(&item), Some(item));
+            }
+            Happening::Remove(folder) => table.replace(key_of(&item(&key(*folder))), None),
+            Happening::Forge { folder, path } => {
+                let key = key_of(&item(&key(*folder)));
+                if let Some(mut held) = table.items.get(&key).cloned() {
+                    held.extend(
+                        item(&format!("x / x Path={}", PATHS[*path])).remove("Path").map(|path| ("Path", path)),
+                    );
+                    table.replace(key, Some(held));
+                }
+            }
+            Happening::File { folder, is_there } => {
+                let item = item(&format!("FOLDER#{} / FILE#f File Name=f", FOLDERS[*folder]));
+                table.replace(key_of(&item), is_there.then_some(item));
+            }
+            Happening::Take { place, is_late } => table.take(*place, *is_late),
+            Happening::TakeAgain(place) => table.take_again(*place),
+            Happening::Land(place) => table.land(*place),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        /// Loops that are made and broken, folders without a parent and too deep, in any order of records, with writes
+        /// that land late and records that come again: all ends, and ends as it is defined.
+        #[test]
+        fn whatever_stands_wherever_paths_end_as_they_are_defined(
+            happenings in happenings(),
+            choices in prop::collection::vec(0..99usize, 20),
+        ) {
+            let mut table = Table::new();
+            happenings.iter().for_each(|happening| happen(&mut table, happening));
+            table.settle(&choices);
+            prop_assert_eq!(table.differing(), [""; 0]);
+        }
+    }
+}
