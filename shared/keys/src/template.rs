@@ -119,6 +119,27 @@ impl Template {
             .any(|piece| matches!(piece, Piece::Field { name, form } if name == field && form.is_number()))
     }
 
+    /// The template once for each suffix of its spread, in their order: what a reader of all of them asks for. A
+    /// template without a spread is its only one.
+    #[must_use]
+    pub fn suffixes(&self) -> Vec<Self> {
+        let spread = self.pieces.iter().find_map(|piece| match piece {
+            Piece::Field { name, form: Form::Spread { suffixes } } => Some((name, *suffixes)),
+            _ => None,
+        });
+        let Some((name, suffixes)) = spread else { return vec![self.clone()] };
+        let of = |suffix: u32| {
+            let suffix = format!("{suffix:02}");
+            let text = self.text.replace(&format!("{{{name}%{suffixes}}}"), &suffix);
+            let piece = |piece: &Piece| match piece {
+                Piece::Field { form: Form::Spread { .. }, .. } => Piece::Literal(suffix.clone()),
+                piece => piece.clone(),
+            };
+            Self { text, pieces: self.pieces.iter().map(piece).collect() }
+        };
+        (0..suffixes).map(of).collect()
+    }
+
     /// Builds the key text.
     ///
     /// # Errors
@@ -337,6 +358,19 @@ mod tests {
         let form = template("COMMENT#{CreatedAt}#{CommentId}");
         assert_eq!(form.prefix(&Fields::new()).unwrap(), "COMMENT#");
         assert_eq!(form.prefix(&Fields::from([("CreatedAt", "2024")])).unwrap(), "COMMENT#2024#");
+    }
+
+    #[test]
+    fn the_suffixes_of_a_spread_are_what_its_keys_have() {
+        let suffixes = template("OPEN#{Status}#{Id%3}").suffixes();
+        assert_eq!(
+            suffixes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["OPEN#{Status}#00", "OPEN#{Status}#01", "OPEN#{Status}#02"]
+        );
+        let fields = Fields::from([("Status", "a#b"), ("Id", "x")]);
+        let built: Vec<String> = suffixes.iter().map(|suffix| suffix.build(&fields).unwrap()).collect();
+        assert!(built.contains(&template("OPEN#{Status}#{Id%3}").build(&fields).unwrap()), "{built:?}");
+        assert_eq!(template("USER#{Id}").suffixes(), [template("USER#{Id}")]);
     }
 
     #[test]

@@ -5,6 +5,12 @@
 //!
 //! Derived attributes and items are never written here.
 
+pub mod cursor;
+pub mod page;
+pub mod pattern;
+pub mod read_error;
+pub mod reads;
+
 use std::sync::Arc;
 
 use keys::layout::Layout;

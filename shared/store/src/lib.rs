@@ -176,7 +176,8 @@ impl StoreError {
 }
 
 /// The operation that does an action, as DynamoDB names it.
-fn operation(action: &Action) -> &'static str {
+#[must_use]
+pub fn operation(action: &Action) -> &'static str {
     match action {
         Action::Put(_) => "PutItem",
         Action::Update(_) => "UpdateItem",

@@ -1,0 +1,50 @@
+//! The read patterns AP-001 to AP-044, a file for each part of the table.
+//!
+//! Reads are eventual unless the pattern needs more or the caller asks for it; what an index answers is always of a
+//! while ago. Items of another entity than the pattern's, counters included, are passed over.
+
+pub mod carts;
+pub mod collection;
+pub mod comments;
+pub mod counts;
+mod days;
+pub mod files;
+pub mod found;
+pub mod groups;
+mod listing;
+pub mod many;
+mod merging;
+pub mod orders;
+pub mod organizations;
+mod position;
+pub mod posts;
+pub mod products;
+mod projection;
+mod ranges;
+pub mod sensors;
+pub mod times;
+pub mod users;
+
+use crate::pattern::Pattern;
+
+/// All read patterns, in order of their IDs.
+pub(crate) fn patterns() -> Vec<Pattern> {
+    let parts = [
+        users::patterns,
+        collection::patterns,
+        posts::patterns,
+        comments::patterns,
+        groups::patterns,
+        organizations::patterns,
+        files::patterns,
+        products::patterns,
+        orders::patterns,
+        sensors::patterns,
+        counts::patterns,
+        many::patterns,
+        carts::patterns,
+    ];
+    let mut patterns: Vec<Pattern> = parts.into_iter().flat_map(|patterns| patterns()).collect();
+    patterns.sort_unstable_by_key(|pattern| pattern.id);
+    patterns
+}

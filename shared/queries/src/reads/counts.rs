@@ -1,0 +1,118 @@
+//! AP-040: exact counts of a target.
+//!
+//! Counters are the authority, and the attributes on the target a display of them. A count is the sum of its shards,
+//! however many there are; one that has no counter is 0.
+
+use std::collections::BTreeMap;
+
+use derive::{query::Query, write::Table};
+use entities::{
+    counter::Counter,
+    people::{User, UserKey},
+};
+use keys::{counter, entity::Entity, item::Item, key::Key, layout::Layout, number::Decimal};
+use store::Store;
+
+use crate::{
+    Queries,
+    page::Unreadable,
+    pattern::{Pattern, sample},
+    read_error::ReadError,
+};
+
+/// Exact counts of a target, as of what the stream has delivered.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct Counts {
+    counts: BTreeMap<String, Count>,
+    /// Counters that do not fit their declaration; they count as nothing until they are mended.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// One derivation's count of a target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// How many; `None` when that is more than a count can be.
+    pub value: Option<i64>,
+    /// Their sum, where the derivation sums too; `None` when that is more than a number can be, too.
+    pub sum: Option<Decimal>,
+}
+
+impl Counts {
+    /// The count of a derivation, by its name; 0 where nothing was counted. A later generation of a derivation has a
+    /// name of its own, `name~2`.
+    #[must_use]
+    pub fn of(&self, derivation: &str) -> Count {
+        let none = Count { value: Some(0), sum: None };
+        self.counts.get(derivation).cloned().unwrap_or(none)
+    }
+
+    /// All counts that have a counter, by the names of their derivations.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Count)> {
+        self.counts.iter().map(|(derivation, count)| (derivation.as_str(), count))
+    }
+
+    /// Adds an item, which is passed over when it is no counter of the target.
+    pub(super) fn add(&mut self, layout: &Layout, target: &Key, item: &Item) {
+        let shard = match Counter::from_item(layout, item) {
+            Ok(Some(shard)) if shard.key.target == *target => shard,
+            Ok(_) => return,
+            Err(error) => {
+                let key = layout.key(item).unwrap_or_else(|| target.clone());
+                self.unreadable.push(Unreadable { key, error });
+                return;
+            }
+        };
+        let count = self.counts.entry(shard.key.derivation).or_insert(Count { value: Some(0), sum: None });
+        count.value = count.value.and_then(|value| value.checked_add(shard.value.unwrap_or_default()));
+        if let Some(sum) = shard.sum {
+            count.sum = count.sum.take().unwrap_or_default().plus(&sum);
+        }
+    }
+}
+
+impl<S: Store> Queries<S> {
+    /// AP-040: exact counts of a target, which need not exist, as of what the stream has delivered: one consistent
+    /// query of its counters, shards added up.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`], with nothing read.
+    pub async fn counts_of<E: Entity>(&self, target: &E::Key) -> Result<Counts, ReadError> {
+        let target = E::primary_key(target)?;
+        let query = Query::prefix(None, &target.pk, counter::prefix(&target));
+        let mut counts = Counts::default();
+        for item in self.whole(&query).await? {
+            counts.add(&self.layout, &target, &item);
+        }
+        Ok(counts)
+    }
+
+    /// All items of a query. For what is few by its nature: a target and its counters.
+    pub(super) async fn whole(&self, query: &Query) -> Result<Vec<Item>, ReadError> {
+        let mut items = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.store.query(Table::Main, query, after).await?;
+            items.extend(page.items);
+            after = page.next;
+            if after.is_none() {
+                return Ok(items);
+            }
+        }
+    }
+}
+
+/// This part's patterns.
+pub(crate) fn patterns() -> Vec<Pattern> {
+    vec![Pattern {
+        id: "AP-040",
+        title: "exact counts of a target, as of what the stream has delivered: shards added up",
+        input: "the target's key",
+        result: "Counts: count and sum by derivation",
+        order: "",
+        sample: sample!(|queries| {
+            let _counts = queries.counts_of::<User>(&UserKey { user_id: "{UserId}".into() }).await?;
+        }),
+    }]
+}

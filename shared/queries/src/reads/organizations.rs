@@ -1,0 +1,251 @@
+//! AP-020 to AP-025: organizations with their teams, members and employees.
+
+use derive::query::{Consistency, Query, SortKeys};
+use entities::{
+    ids::{EmployeeId, OrgId, TeamId, UserId},
+    organizations::{
+        Employee, EmployeeKey, EmployeePath, Member, MemberKey, Organization, OrganizationKey, Team, TeamKey,
+    },
+};
+use keys::{entity::Entity, fields::Fields, key_field::KeyField};
+use store::Store;
+
+use super::{
+    listing::Listing,
+    projection::{Projected, projection},
+    ranges, users,
+};
+use crate::{
+    Queries,
+    page::{Page, PageRequest},
+    pattern::{Pattern, sample, sample_page},
+    read_error::ReadError,
+};
+
+projection! {
+    /// What GSI1 holds of a [`Team`].
+    TeamById of Team by TeamKey, "GSI1" {
+        /// Name as shown.
+        name: String = "Name",
+        /// When it was formed.
+        created_at: String = "CreatedAt",
+    }
+}
+
+projection! {
+    /// What GSI1 holds of a [`Member`].
+    MemberOfUser of Member by MemberKey, "GSI1" {
+        /// What they may do there.
+        role: String = "Role",
+        /// Since when.
+        created_at: String = "CreatedAt",
+    }
+}
+
+projection! {
+    /// What GSI1 holds of an [`Employee`]: whom they report to is in the key's path.
+    EmployeeById of Employee by EmployeeKey, "GSI1" {
+        /// Name as shown.
+        name: String = "Name",
+        /// When they were hired.
+        created_at: String = "CreatedAt",
+    }
+}
+
+/// An organization and some of its teams.
+#[derive(Debug)]
+#[must_use]
+pub struct OrganizationWithTeams {
+    /// The organization, on the first page; `None` when it is not there.
+    pub organization: Option<Organization>,
+    /// Its teams, by their IDs.
+    pub teams: Page<Team>,
+}
+
+enum Part {
+    Organization(Organization),
+    Team(Team),
+}
+
+impl<S: Store> Queries<S> {
+    /// AP-020: an organization with its teams by their IDs, in one query. The organization is one of the first page's
+    /// items; its counters stand between it and the teams, and are passed over.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`], with nothing read.
+    pub async fn organization_with_teams(
+        &self,
+        org: &OrgId,
+        page: &PageRequest,
+    ) -> Result<OrganizationWithTeams, ReadError> {
+        let key = Organization::primary_key(&OrganizationKey { org_id: org.clone() })?;
+        let range = SortKeys::Between(key.sk, ranges::last::<Team>()?);
+        let take = |item: &_| {
+            if let Some(organization) = Organization::from_item(&self.layout, item)? {
+                return Ok(Some(Part::Organization(organization)));
+            }
+            Ok(Team::from_item(&self.layout, item)?.map(Part::Team))
+        };
+        let query = ranges::eventual(Query::of(None, key.pk, range));
+        let found = self.list(&Listing::of("AP-020", query, Box::new(take)), page).await?;
+        let mut organization = None;
+        let mut teams = Page { items: Vec::new(), unreadable: found.unreadable, next: found.next };
+        for part in found.items {
+            match part {
+                Part::Organization(whole) => organization = Some(whole),
+                Part::Team(team) => teams.items.push(team),
+            }
+        }
+        Ok(OrganizationWithTeams { organization, teams })
+    }
+
+    /// AP-021: the members of an organization, with names, by the user's ID.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`], with nothing read.
+    pub async fn members_of_organization(&self, org: &OrgId, page: &PageRequest) -> Result<Page<Member>, ReadError> {
+        let query = ranges::collection::<Member>(&Fields::from([("OrgId", org.as_str())]))?;
+        self.list(&Listing::all("AP-021", &self.layout, query), page).await
+    }
+
+    /// AP-022: the organizations of a user, with names, by the organization's ID.
+    ///
+    /// GSI1 finds them; the names, which it does not hold, come from the items themselves. A member who left between
+    /// the two is left out.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`], with nothing read.
+    pub async fn organizations_of(&self, user: &UserId, page: &PageRequest) -> Result<Page<Member>, ReadError> {
+        let queries = MemberOfUser::entries(&Fields::from([("UserId", user.as_str())]))?;
+        let entries = self.list(&MemberOfUser::listing("AP-022", &self.layout, queries), page).await?;
+        let keys = entries.items.into_iter().map(|entry| entry.key).collect();
+        let found = self.many::<Member>(keys, Consistency::Eventual).await?;
+        let mut unreadable = entries.unreadable;
+        unreadable.extend(found.unreadable);
+        Ok(Page { items: found.items, unreadable, next: entries.next })
+    }
+
+    /// AP-023: a team by ID, by GSI1 and so of a while ago.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`], with nothing read.
+    pub async fn team(&self, team: &TeamId) -> Result<Option<TeamById>, ReadError> {
+        let queries = TeamById::entries(&Fields::from([("TeamId", team.as_str())]))?;
+        let listing = TeamById::listing("AP-023", &self.layout, queries);
+        users::first_of(self.list(&listing, &PageRequest::first(1)).await?)
+    }
+
+    /// AP-024: all direct and indirect reports of a manager, whose place AP-025 tells, in order of their paths.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`], with nothing read.
+    pub async fn reports_of(&self, manager: &EmployeeKey, page: &PageRequest) -> Result<Page<Employee>, ReadError> {
+        let key = Employee::primary_key(manager)?;
+        // What is below a path begins with the path and the mark that begins the next segment.
+        let query = ranges::eventual(Query::prefix(None, key.pk, format!("{}/", key.sk)));
+        self.list(&Listing::all("AP-024", &self.layout, query), page).await
+    }
+
+    /// AP-025: an employee by ID, by GSI1 and so of a while ago.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`], with nothing read.
+    pub async fn employee(&self, employee: &EmployeeId) -> Result<Option<EmployeeById>, ReadError> {
+        // The index's key is made of the last segment of a path.
+        let path = EmployeePath::new(vec![employee.clone()]).to_text();
+        let queries = EmployeeById::entries(&Fields::from([("Path", path)]))?;
+        let listing = EmployeeById::listing("AP-025", &self.layout, queries);
+        users::first_of(self.list(&listing, &PageRequest::first(1)).await?)
+    }
+}
+
+/// This part's patterns.
+pub(crate) fn patterns() -> Vec<Pattern> {
+    vec![
+        Pattern {
+            id: "AP-020",
+            title: "organization with its teams, one query, counters dropped",
+            input: "OrgId, PageRequest",
+            result: "OrganizationWithTeams: Organization, Page<Team>",
+            order: "TeamId",
+            sample: sample!(|queries| {
+                let _page = queries.organization_with_teams(&"{OrgId}".into(), &sample_page()).await?;
+            }),
+        },
+        Pattern {
+            id: "AP-021",
+            title: "members of an organization, with names",
+            input: "OrgId, PageRequest",
+            result: "Page<Member>",
+            order: "UserId",
+            sample: sample!(|queries| {
+                let _page = queries.members_of_organization(&"{OrgId}".into(), &sample_page()).await?;
+            }),
+        },
+        Pattern {
+            id: "AP-022",
+            title: "organizations of a user, with names",
+            input: "UserId, PageRequest",
+            result: "Page<Member>",
+            order: "OrgId",
+            sample: sample!(|queries| {
+                for org in ["{OrgId}", "{OrgId 2}"] {
+                    let key = MemberKey { org_id: org.into(), user_id: "{UserId}".into() };
+                    queries.given(Member { key, ..Member::default() }.to_item(&queries.layout)?)?;
+                }
+                let _page = queries.organizations_of(&"{UserId}".into(), &sample_page()).await?;
+            }),
+        },
+        Pattern {
+            id: "AP-023",
+            title: "team by ID",
+            input: "TeamId",
+            result: "TeamById (projection), if there",
+            order: "",
+            sample: sample!(|queries| {
+                queries.team(&"{TeamId}".into()).await?;
+            }),
+        },
+        Pattern {
+            id: "AP-024",
+            title: "all direct and indirect reports of a manager",
+            input: "EmployeeKey of the manager, PageRequest",
+            result: "Page<Employee>",
+            order: "Path",
+            sample: sample!(|queries| {
+                let path = EmployeePath::new(vec!["{Manager}".into()]);
+                let manager = EmployeeKey { org_id: "{OrgId}".into(), path };
+                let _page = queries.reports_of(&manager, &sample_page()).await?;
+            }),
+        },
+        Pattern {
+            id: "AP-025",
+            title: "employee by ID",
+            input: "EmployeeId",
+            result: "EmployeeById (projection), if there",
+            order: "",
+            sample: sample!(|queries| {
+                queries.employee(&"{EmployeeId}".into()).await?;
+            }),
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reads::projection::check;
+
+    #[test]
+    fn the_projections_have_what_their_indexes_hold() {
+        check::<TeamById>();
+        check::<MemberOfUser>();
+        check::<EmployeeById>();
+    }
+}
