@@ -173,11 +173,11 @@ pub(crate) async fn ap_012_users_who_like_a_post(bed: Held) {
 pub(crate) async fn ap_013_does_a_user_like_a_post(bed: Held) {
     for user in users() {
         for post in posts() {
-            let found = bed.queries.like(&user, &post).await.unwrap();
+            let found = bed.queries.like_of(&user, &post).await.unwrap();
             bed.same(&found.map(|it| (it.key.user_id, it.key.post_id)), &Some((user.clone(), post.clone())), &user);
         }
         for none in ["p2", "q1", "p1%2523x", "p1#STRANGER"] {
-            bed.same(&bed.queries.like(&user, &none.into()).await.unwrap(), &None, none);
+            bed.same(&bed.queries.like_of(&user, &none.into()).await.unwrap(), &None, none);
         }
     }
 }

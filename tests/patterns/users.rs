@@ -130,7 +130,7 @@ pub(crate) async fn ap_016_does_one_user_follow_another(bed: Held) {
     for follower in users() {
         for followee in users() {
             let is_it = |it: &&Follow| it.key.follower_id == follower && it.key.followee_id == followee;
-            let found = bed.queries.follow(&follower, &followee).await.unwrap();
+            let found = bed.queries.follow_of(&follower, &followee).await.unwrap();
             bed.same(&found.as_ref(), &all.iter().find(is_it), (&follower, &followee));
         }
     }

@@ -16,7 +16,7 @@ use store::{
     recording::{Recording, Request},
 };
 
-use crate::{Queries, page::PageRequest, reads};
+use crate::{Queries, page::PageRequest, reads, writes};
 
 /// The query interface that a sample runs on.
 pub type SampleQueries = Queries<Recording<MemoryStore>>;
@@ -64,6 +64,12 @@ impl Pattern {
 #[must_use]
 pub fn reads() -> Vec<Pattern> {
     reads::patterns()
+}
+
+/// The patterns WP-01 to WP-19, in order.
+#[must_use]
+pub fn writes() -> Vec<Pattern> {
+    writes::patterns()
 }
 
 impl SampleQueries {

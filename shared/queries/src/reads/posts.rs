@@ -183,7 +183,7 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`ReadError`], with nothing read.
-    pub async fn like(&self, user: &UserId, post: &PostId) -> Result<Option<Like>, ReadError> {
+    pub async fn like_of(&self, user: &UserId, post: &PostId) -> Result<Option<Like>, ReadError> {
         self.one(&LikeKey { user_id: user.clone(), post_id: post.clone() }, Consistency::Strong).await
     }
 
@@ -278,7 +278,7 @@ fn likes_and_views() -> Vec<Pattern> {
             result: "Like, if there",
             order: "",
             sample: sample!(|queries| {
-                queries.like(&"{UserId}".into(), &"{PostId}".into()).await?;
+                queries.like_of(&"{UserId}".into(), &"{PostId}".into()).await?;
             }),
         },
         Pattern {

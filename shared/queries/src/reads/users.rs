@@ -117,7 +117,7 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`ReadError`], with nothing read.
-    pub async fn follow(&self, follower: &UserId, followee: &UserId) -> Result<Option<Follow>, ReadError> {
+    pub async fn follow_of(&self, follower: &UserId, followee: &UserId) -> Result<Option<Follow>, ReadError> {
         let key = FollowKey { follower_id: follower.clone(), followee_id: followee.clone() };
         self.one(&key, Consistency::Strong).await
     }
@@ -208,7 +208,7 @@ fn follows() -> Vec<Pattern> {
             result: "Follow, if there",
             order: "",
             sample: sample!(|queries| {
-                queries.follow(&"{FollowerId}".into(), &"{FolloweeId}".into()).await?;
+                queries.follow_of(&"{FollowerId}".into(), &"{FolloweeId}".into()).await?;
             }),
         },
     ]

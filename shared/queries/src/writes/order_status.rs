@@ -1,0 +1,167 @@
+//! What becomes of an order: paid, packed, shipped, or cancelled.
+//!
+//! A cancelled order stays cancelled: its items say so and its pieces are back in stock, in the same transaction. The
+//! condition on the order's status is what makes that happen once, whoever else cancels it at the same time.
+
+use std::collections::BTreeSet;
+
+use derive::{
+    guard::Ask,
+    query::Query,
+    value::whole_number,
+    write::{TRANSACT_ACTIONS_MAX, Write},
+};
+use entities::{
+    ids::ProductId,
+    orders::{Order, OrderItem, OrderKey, status},
+    products::{Product, ProductKey},
+};
+use keys::{entity::Entity, fields::Fields, item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+use store::Store;
+
+use super::{
+    attempts::{Attempts, Sent},
+    draft::{Draft, as_read, check, text, write},
+    orders::{collection, stocked},
+};
+use crate::{Queries, write_error::WriteError};
+
+/// What becomes of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderStatus {
+    /// Placed, not paid yet.
+    Pending,
+    /// Paid, to be packed.
+    Paid,
+    /// Packed, to be shipped.
+    Packed,
+    /// On its way.
+    Shipped,
+    /// Called off.
+    Cancelled,
+}
+
+impl OrderStatus {
+    /// Its text. Stored, so it is stable.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => status::PENDING,
+            Self::Paid => status::PAID,
+            Self::Packed => status::PACKED,
+            Self::Shipped => status::SHIPPED,
+            Self::Cancelled => status::CANCELLED,
+        }
+    }
+}
+
+impl<S: Store> Queries<S> {
+    /// WP-09: changes an order's status; cancelling puts its pieces back in stock and marks its items, in the same
+    /// transaction.
+    ///
+    /// A product that was removed is not put back. An item that another client adds to the order between the look at
+    /// its items and the transaction is not marked.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::NotFound`]; [`WriteError::Unchanged`]; [`WriteError::OrderCancelled`] for a status after that;
+    /// [`WriteError::TooManyLines`] when another client made an order of more than can be cancelled in a transaction.
+    pub async fn change_order_status(&self, order: &OrderKey, status: OrderStatus) -> Result<(), WriteError> {
+        let draft = self.status_change(order, status)?;
+        let (item, mut attempts) = (draft.key().clone(), self.attempts());
+        let change = draft.write();
+        let mut removed = BTreeSet::new();
+        loop {
+            let mut writes = vec![change.clone()];
+            if status == OrderStatus::Cancelled {
+                writes.extend(self.restocking(&mut attempts, order, &removed).await?);
+            }
+            if writes.len() > TRANSACT_ACTIONS_MAX {
+                let n_lines = writes.len().saturating_sub(1) / 2;
+                return Err(WriteError::TooManyLines { order_id: order.order_id.clone(), n_lines });
+            }
+            let Sent::Refused(positions) = attempts.send(&writes).await? else { return Ok(()) };
+            if positions.contains(&0) {
+                let stored = attempts.item(&item).await?.ok_or_else(|| WriteError::NotFound { item: item.clone() })?;
+                is_open_to(order, &item, &stored, status)?;
+            }
+            removed = attempts.removed(&writes, &positions).await?;
+            attempts.again(&item).await?;
+        }
+    }
+
+    /// Sets the status, and the place among the open orders that goes with it.
+    fn status_change(&self, order: &OrderKey, status: OrderStatus) -> Result<Draft, WriteError> {
+        let other_than = |status: &str| Ask::Differs("Status".to_owned(), text(status));
+        let mut draft = Draft::of::<Order>(order)?.asking(other_than(status.as_str()));
+        if status != OrderStatus::Cancelled {
+            draft = draft.asking(other_than(status::CANCELLED));
+        }
+        let draft = draft.set("Status", text(status.as_str())).set("UpdatedAt", text(self.now()?));
+        draft.indexed::<Order>(&self.layout, "GSI2", order, &[("Status", status.as_str())])
+    }
+
+    /// Marks the order's items, and puts back what they are of.
+    async fn restocking(
+        &self,
+        attempts: &mut Attempts<'_, S>,
+        order: &OrderKey,
+        removed: &BTreeSet<Key>,
+    ) -> Result<Vec<Write>, WriteError> {
+        let prefix = OrderItem::sort_key_prefix(&Fields::new())?;
+        let items = attempts.page(&Query::prefix(None, collection(&order.order_id)?, prefix)).await?.items;
+        let (mut marks, mut stocks) = (Vec::new(), Vec::new());
+        for item in items.iter().filter(|item| !is_cancelled(item)) {
+            let Some(key) = self.layout.key(item).and_then(|key| OrderItem::parse_key(&key)) else { continue };
+            let mark = Draft::of::<OrderItem>(&key)?
+                .asking(as_read("Quantity", item))
+                .asking(as_read("Cancelled", item))
+                .set("Cancelled", AttributeValue::Bool(true))
+                .set("UpdatedAt", text(self.now()?));
+            marks.push(mark.write());
+            let quantity = item.get("Quantity").and_then(whole_number).filter(|quantity| *quantity > 0);
+            if let Some(quantity) = quantity {
+                stocks.push(restock(key.product_id, quantity, removed)?);
+            }
+        }
+        Ok(marks.into_iter().chain(stocks).collect())
+    }
+}
+
+impl<S: Store> Attempts<'_, S> {
+    /// The products among the writes at these positions that are not there.
+    async fn removed(&mut self, writes: &[Write], positions: &[usize]) -> Result<BTreeSet<Key>, WriteError> {
+        let products: Vec<Key> =
+            writes.iter().map(|write| &write.key).filter(|key| Product::parse_key(key).is_some()).cloned().collect();
+        if positions == [0] {
+            return Ok(BTreeSet::new());
+        }
+        let there: BTreeSet<Key> = self.items(&products).await?.into_iter().map(|(key, _)| key).collect();
+        Ok(products.into_iter().filter(|key| !there.contains(key)).collect())
+    }
+}
+
+fn restock(product_id: ProductId, quantity: i64, removed: &BTreeSet<Key>) -> Result<Write, WriteError> {
+    let key = Product::primary_key(&ProductKey { product_id })?;
+    if removed.contains(&key) {
+        return Ok(check(key, vec![Ask::Absent]));
+    }
+    Ok(write(key, stocked(quantity), vec![Ask::Present]))
+}
+
+fn is_cancelled(item: &Item) -> bool {
+    item.get("Cancelled") == Some(&AttributeValue::Bool(true))
+}
+
+/// May an order as it is stored become this?
+fn is_open_to(order: &OrderKey, item: &Key, stored: &Item, status: OrderStatus) -> Result<(), WriteError> {
+    let is = |status: &str| stored.get("Status") == Some(&text(status));
+    if is(status.as_str()) {
+        return Err(WriteError::Unchanged { item: item.clone(), attribute: "Status" });
+    }
+    if is(status::CANCELLED) {
+        return Err(WriteError::OrderCancelled { order_id: order.order_id.clone() });
+    }
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! The write patterns as data, each with a sample that shows its requests.
+
+mod people;
+mod places;
+mod posts;
+mod shop;
+
+use crate::pattern::{Pattern, Sample, SampleQueries};
+
+/// All of them.
+pub(super) fn all() -> Vec<Pattern> {
+    [people::PATTERNS, posts::PATTERNS, places::PATTERNS, shop::PATTERNS].concat()
+}
+
+const fn write(
+    id: &'static str,
+    title: &'static str,
+    input: &'static str,
+    result: &'static str,
+    sample: Sample,
+) -> Pattern {
+    Pattern { id, title, input, result, order: "", sample }
+}
+
+impl SampleQueries {
+    /// Forgets what was asked for until now: it made what the sample needs.
+    fn forget(&self) {
+        drop(self.store.take());
+    }
+}

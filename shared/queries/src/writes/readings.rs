@@ -1,0 +1,90 @@
+//! Readings of sensors.
+//!
+//! A reading is known by its sensor and its time, and is written once: what it adds to the roll-ups is not taken back.
+
+use derive::write::Write;
+use entities::{
+    ids::SensorId,
+    sensors::{Reading, ReadingKey},
+};
+use futures::future::try_join_all;
+use keys::{attribute::Attribute, number::Decimal};
+use store::Store;
+
+use super::{attempts::Sent, time};
+use crate::{Queries, write_error::WriteError};
+
+/// Most readings of a batch. Source: the table's design, after DynamoDB's own batches.
+pub const READINGS_MAX: usize = 25;
+
+/// Length of a day's text, such as `2024-01-15`.
+const DAY_LEN: usize = 10;
+
+/// What a sensor read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewReading {
+    /// The sensor.
+    pub sensor_id: SensorId,
+    /// When, in milliseconds since the epoch.
+    pub at_ms: u64,
+    /// What it read.
+    pub value: Decimal,
+}
+
+impl<S: Store> Queries<S> {
+    /// WP-12: adds a reading. The same again is once; true when it was not there before.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::AlreadyExists`] for another value of the same sensor and time.
+    pub async fn add_reading(&self, reading: &NewReading) -> Result<bool, WriteError> {
+        self.write_reading(reading, self.reading(reading)?).await
+    }
+
+    /// WP-12: adds up to 25 readings, each by a write of its own, all at once. Gives how many were not there before.
+    ///
+    /// It is no transaction, which would cost twice as much: when one is refused, others may have been added, and the
+    /// batch can be sent again.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::TooManyReadings`]; else the first refusal, as of [`add_reading`](Self::add_reading).
+    pub async fn add_readings(&self, readings: &[NewReading]) -> Result<usize, WriteError> {
+        if readings.len() > READINGS_MAX {
+            return Err(WriteError::TooManyReadings { n_readings: readings.len() });
+        }
+        // All are made before the first is sent, so that one that cannot be made stops the batch.
+        let made = readings.iter().map(|reading| Ok((reading, self.reading(reading)?)));
+        let made = made.collect::<Result<Vec<_>, WriteError>>()?;
+        let added = try_join_all(made.into_iter().map(|(reading, write)| self.write_reading(reading, write))).await?;
+        Ok(added.into_iter().filter(|added| *added).count())
+    }
+
+    fn reading(&self, reading: &NewReading) -> Result<Write, WriteError> {
+        let (now, at) = (self.now()?, time::text(reading.at_ms)?);
+        let day = at.chars().take(DAY_LEN).collect();
+        let item = Reading {
+            key: ReadingKey { sensor_id: reading.sensor_id.clone(), day, at },
+            value: Some(reading.value.clone()),
+            created_at: Some(now.clone()),
+            updated_at: Some(now),
+        };
+        self.creation(&item)
+    }
+
+    async fn write_reading(&self, reading: &NewReading, write: Write) -> Result<bool, WriteError> {
+        let mut attempts = self.attempts();
+        loop {
+            if attempts.send(std::slice::from_ref(&write)).await? == Sent::Done {
+                return Ok(true);
+            }
+            match attempts.item(&write.key).await? {
+                Some(stored) if stored.get("Value").and_then(Decimal::from_value).as_ref() == Some(&reading.value) => {
+                    return Ok(false);
+                }
+                Some(_) => return Err(WriteError::AlreadyExists { item: write.key }),
+                None => attempts.again(&write.key).await?,
+            }
+        }
+    }
+}
