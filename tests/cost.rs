@@ -214,8 +214,8 @@ async fn a_reading() {
         &[&reading(30, 21)],
         &reading(30, 22),
         expect![[r#"
-        in all -0, and 0 stream records of ours
-    "#]],
+            in all 0, and 0 stream records of ours
+        "#]],
     )
     .await;
 }
@@ -238,8 +238,8 @@ async fn an_order_and_its_cancellation() {
         &[ANN, &order("paid")],
         &order("packed"),
         expect![[r#"
-        in all -0, and 0 stream records of ours
-    "#]],
+            in all 0, and 0 stream records of ours
+        "#]],
     )
     .await;
     check(
