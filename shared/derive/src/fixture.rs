@@ -78,7 +78,7 @@ pub(crate) fn schema() -> Schema {
         comment,
         ground("View", ("USER#{UserId}", "VIEW#{PostId}"), &[], &[]),
         derived("Counter", counter, &[]),
-        ground("Product", ("PRODUCT#{ProductId}", "METADATA"), &[], &["SoldCount", "Sold"]),
+        ground("Ware", ("WARE#{ProductId}", "METADATA"), &[], &["SoldCount", "Sold"]),
         ground("Line", ("ORDER#{OrderId}", "LINE#{LineId}"), &["ProductId", "Quantity", "Status", "Cancelled"], &[]),
         ground("Reading", ("SENSOR#{SensorId}#{Day}", "{At}"), &["Value"], &[]),
         rollup,
@@ -133,8 +133,8 @@ pub(crate) fn derivations() -> Vec<Derivation> {
         named("followee-name", copy("Follow", ("FolloweeId", "FolloweeName"), None, ("Follower", "FolloweeId"))),
         named("follower-name", copy("Follower", ("FollowerId", "FollowerName"), None, ("Follow", "FollowerId"))),
         named("sold", Count { sum: Some("Quantity".into()), predicate: not_cancelled, ..lines() }),
-        named("sold-count", display("sold", "Product", "SoldCount")),
-        named("sold-sum", Display { shows: Shows::Sum, ..display("sold", "Product", "Sold") }),
+        named("sold-count", display("sold", "Ware", "SoldCount")),
+        named("sold-sum", Display { shows: Shows::Sum, ..display("sold", "Ware", "Sold") }),
         named("kept", Count { predicate: kept, ..lines() }),
         named("readings", rollup()),
     ];
@@ -146,7 +146,7 @@ pub(crate) fn derivations() -> Vec<Derivation> {
 const POST: (&str, &str) = ("PostId", "PostId");
 
 fn lines() -> Count {
-    count("Line", "Product", &[("ProductId", "ProductId")])
+    count("Line", "Ware", &[("ProductId", "ProductId")])
 }
 
 pub(crate) fn rollup() -> Rollup {

@@ -200,7 +200,7 @@ mod tests {
                 }
             }
             // What the whole does not name has come to nothing.
-            for (key, item) in written.iter().filter(|(key, _)| key.pk.starts_with("PRODUCT") && !targets.contains(*key)) {
+            for (key, item) in written.iter().filter(|(key, _)| key.pk.starts_with("WARE") && !targets.contains(*key)) {
                 prop_assert!(number(Some(item), "Value").is_zero() && number(Some(item), "Sum").is_zero(), "{}", key);
             }
         }

@@ -609,12 +609,12 @@ fn everything_that_a_manifest_can_say_is_in_its_values() {
         derived Counter {TargetPK*} / {TargetSK*}#COUNT#{Derivation}#{Shard:2} [] ["Value", "Sum"]
         ground Customer CUSTOMER#{customerId} / CUSTOMER#{customerId} ["customerName"] ["orderCount"]
         ground Order SHOP#{shopId} / ORDER#{orderedOn}#{orderId} ["buyerId", "status", "note"] ["buyerName"]
-          byCustomer CUSTOMER#{buyerId} / ORDER#{orderedOn}#{orderId} Some(OnlyIf { attribute: "status", is: "paid" })
+          byCustomer CUSTOMER#{buyerId} / ORDER#{orderedOn}#{orderId} Some(Is { attribute: "status", any_of: ["paid"] })
         derived OrderById ORDER#{orderId} / ORDER#{orderId} ["buyerId", "status"] ["Claims", "customerName"]"#]]
     .assert_eq(&schema.entities().map(entity).collect::<Vec<_>>().join("\n"));
     expect![[r#"
-        order-count Count { source: "Order", predicate: Is { attribute: "status", text: "paid" }, target: "Customer", link: Link([("customerId", "buyerId")]), n_shards: 4, history: false }
-        order-count-display Display { count: "order-count", target: "Customer", attribute: "orderCount" }
+        order-count Count { source: "Order", predicate: Is { attribute: "status", text: "paid" }, target: "Customer", link: Link([("customerId", "buyerId")]), sum: None, n_shards: 4, history: false }
+        order-count-display Display { count: "order-count", target: "Customer", shows: Count, attribute: "orderCount" }
         order-by-id Mirror { source: "Order", target: "OrderById", link: Link([("orderId", "orderId")]), except: ["note"] }
         buyer-name Copy { source: "Customer", target: "Order", link: Link([("customerId", "buyerId")]), attributes: [("customerName", "buyerName")], found: Found { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }
         buyer-name-by-id Copy { source: "Customer", target: "OrderById", link: Link([("customerId", "buyerId")]), attributes: [("customerName", "customerName")], found: Found { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }"#]].assert_eq(&catalogue.derivations().map(told).collect::<Vec<_>>().join("\n"));

@@ -353,19 +353,19 @@ mod tests {
         check_sum(
             &inserted(&line),
             &expect![[r#"
-            sold: +1 and N:1.5 PRODUCT#p / METADATA
+            sold: +1 and N:1.5 WARE#p / METADATA
         "#]],
         );
         check_sum(
             &removed(&line),
             &expect![[r#"
-            sold: -1 and N:-1.5 PRODUCT#p / METADATA
+            sold: -1 and N:-1.5 WARE#p / METADATA
         "#]],
         );
         check_sum(
             &inserted(&format!("{LINE} ProductId=p")),
             &expect![[r#"
-            sold: +1 PRODUCT#p / METADATA
+            sold: +1 WARE#p / METADATA
         "#]],
         );
     }
@@ -376,13 +376,13 @@ mod tests {
         check_sum(
             &modified(&format!("{line} Quantity=N:19.90"), &format!("{line} Quantity=N:25")),
             &expect![[r#"
-            sold: +0 and N:5.1 PRODUCT#p / METADATA
+            sold: +0 and N:5.1 WARE#p / METADATA
         "#]],
         );
         check_sum(
             &modified(&format!("{line} Quantity=N:2"), &line),
             &expect![[r#"
-            sold: +0 and N:-2 PRODUCT#p / METADATA
+            sold: +0 and N:-2 WARE#p / METADATA
         "#]],
         );
         check_sum(
@@ -396,7 +396,7 @@ mod tests {
         check_sum(
             &modified(&less, &digits),
             &expect![[r#"
-            sold: +0 and N:0.00000000000000000000000000000000000001 PRODUCT#p / METADATA
+            sold: +0 and N:0.00000000000000000000000000000000000001 WARE#p / METADATA
         "#]],
         );
     }
@@ -407,8 +407,8 @@ mod tests {
         check_sum(
             &modified(&old, &new),
             &expect![[r#"
-            sold: -1 and N:-2 PRODUCT#p / METADATA
-            sold: +1 and N:3 PRODUCT#q / METADATA
+            sold: -1 and N:-2 WARE#p / METADATA
+            sold: +1 and N:3 WARE#q / METADATA
         "#]],
         );
     }
@@ -426,13 +426,13 @@ mod tests {
         check_sum(
             &modified(&line, &cancelled),
             &expect![[r#"
-            sold: -1 and N:-2 PRODUCT#p / METADATA
+            sold: -1 and N:-2 WARE#p / METADATA
         "#]],
         );
         check_sum(
             &modified(&cancelled, &format!("{LINE} ProductId=p Quantity=N:5 Status=paid")),
             &expect![[r#"
-            sold: +1 and N:5 PRODUCT#p / METADATA
+            sold: +1 and N:5 WARE#p / METADATA
         "#]],
         );
         check_sum(
@@ -455,14 +455,14 @@ mod tests {
         check_sum(
             &modified(&format!("{line}=N:2"), &format!("{line}=SS:2")),
             &expect![[r#"
-            sold: -1 and N:-2 PRODUCT#p / METADATA
+            sold: -1 and N:-2 WARE#p / METADATA
             sold: list Quantity: is not a number of type N
         "#]],
         );
         check_sum(
             &modified(&format!("{line}=many"), &format!("{line}=N:2")),
             &expect![[r#"
-            sold: +1 and N:2 PRODUCT#p / METADATA
+            sold: +1 and N:2 WARE#p / METADATA
             sold: take off the list
         "#]],
         );
@@ -506,7 +506,7 @@ mod tests {
         check(
             &modified(&no, &yes),
             &expect![[r#"
-            kept: -1 PRODUCT#p / METADATA
+            kept: -1 WARE#p / METADATA
         "#]],
         );
         check(
@@ -518,7 +518,7 @@ mod tests {
         check(
             &modified(&text, &line),
             &expect![[r#"
-            kept: +1 PRODUCT#p / METADATA
+            kept: +1 WARE#p / METADATA
             kept: take off the list
         "#]],
         );

@@ -298,7 +298,7 @@ mod tests {
         );
     }
 
-    const SOLD: &str = "PRODUCT#p / METADATA#COUNT#sold#00 Counter";
+    const SOLD: &str = "WARE#p / METADATA#COUNT#sold#00 Counter";
 
     #[test]
     fn each_display_of_a_counter_is_rung_by_what_it_shows() {
@@ -306,20 +306,20 @@ mod tests {
         check(
             &modified(&before, &format!("{SOLD} Value=N:5 Sum=N:19.9")),
             &expect![[r#"
-            sold-count: look PRODUCT#p / METADATA (Product)
+            sold-count: look WARE#p / METADATA (Ware)
         "#]],
         );
         check(
             &modified(&before, &format!("{SOLD} Value=N:4 Sum=N:25")),
             &expect![[r#"
-            sold-sum: look PRODUCT#p / METADATA (Product)
+            sold-sum: look WARE#p / METADATA (Ware)
         "#]],
         );
         check(
             &inserted(&before),
             &expect![[r#"
-            sold-count: look PRODUCT#p / METADATA (Product)
-            sold-sum: look PRODUCT#p / METADATA (Product)
+            sold-count: look WARE#p / METADATA (Ware)
+            sold-sum: look WARE#p / METADATA (Ware)
         "#]],
         );
     }
@@ -329,14 +329,14 @@ mod tests {
         check(
             &inserted(&format!("{SOLD} Value=N:1")),
             &expect![[r#"
-            sold-count: look PRODUCT#p / METADATA (Product)
+            sold-count: look WARE#p / METADATA (Ware)
         "#]],
         );
         check(
             &inserted(&format!("{SOLD} Value=N:1 Sum=much")),
             &expect![[r#"
-            sold-count: look PRODUCT#p / METADATA (Product)
-            sold-sum: look PRODUCT#p / METADATA (Product)
+            sold-count: look WARE#p / METADATA (Ware)
+            sold-sum: look WARE#p / METADATA (Ware)
             sold-sum: list Sum: is not a number of type N
         "#]],
         );
