@@ -227,18 +227,20 @@ async fn an_order_and_its_cancellation() {
         &[ANN],
         &order("paid"),
         expect![[r#"
-        order-totals: 2
-        order-totals-count-display + order-totals-sum-display: 1
-        receipt: 2
-        in all 5, and 2 stream records of ours
-    "#]],
+            order-detail: 1
+            order-totals: 2
+            order-totals-count-display + order-totals-sum-display: 1
+            receipt: 2
+            in all 6, and 3 stream records of ours
+        "#]],
     )
     .await;
     check(
         &[ANN, &order("paid")],
         &order("packed"),
         expect![[r#"
-            in all 0, and 0 stream records of ours
+            order-detail: 1
+            in all 1, and 1 stream records of ours
         "#]],
     )
     .await;
@@ -246,11 +248,12 @@ async fn an_order_and_its_cancellation() {
         &[ANN, &order("paid")],
         &order("cancelled"),
         expect![[r#"
-        order-totals: 2
-        order-totals-count-display + order-totals-sum-display: 1
-        receipt: 2
-        in all 5, and 2 stream records of ours
-    "#]],
+            order-detail: 1
+            order-totals: 2
+            order-totals-count-display + order-totals-sum-display: 1
+            receipt: 2
+            in all 6, and 3 stream records of ours
+        "#]],
     )
     .await;
 }

@@ -5,8 +5,7 @@
 pub(crate) mod files;
 pub(crate) mod products;
 pub(crate) mod table;
-
-use std::sync::Arc;
+pub(crate) mod totals;
 
 use keys::{
     counter,
@@ -22,14 +21,13 @@ use crate::{
     catalogue::Catalogue,
     change::{Change, Images},
     derivation::{Derivation, Family},
-    effect::{BucketForm, Effect},
+    effect::Effect,
     kinds::{
         Link, Predicate,
         copy::{Copy, Found},
         count::Count,
         display::{Display, Shows},
         mirror::Mirror,
-        rollup::Rollup,
     },
     plan::plan,
     schema::Schema,
@@ -67,8 +65,6 @@ pub(crate) fn schema() -> Schema {
     let mut follower = derived("Follower", ("USER#{FolloweeId}", "FOLLOWER#{FollowerId}"), &["CreatedAt"]);
     follower.derived_attributes.push("FollowerName".into());
     let counter = (counter::PARTITION_KEY, counter::SORT_KEY);
-    let mut rollup = derived("Rollup", ("SENSOR#{SensorId}", "{Grain}#{Bucket}"), &[]);
-    rollup.derived_attributes = ["Count", "Sum", "Min", "Max"].map(str::to_owned).to_vec();
     let entities = [
         ground("User", ("USER#{UserId}", "PROFILE"), &["Name", "Avatar"], &["FollowerCount", "PostCount"]),
         ground("Follow", ("USER#{FollowerId}", "FOLLOWS#{FolloweeId}"), &["CreatedAt"], &["FolloweeName"]),
@@ -78,12 +74,11 @@ pub(crate) fn schema() -> Schema {
         comment,
         ground("View", ("USER#{UserId}", "VIEW#{PostId}"), &[], &[]),
         derived("Counter", counter, &[]),
-        ground("Ware", ("WARE#{ProductId}", "METADATA"), &[], &["SoldCount", "Sold"]),
-        ground("Line", ("ORDER#{OrderId}", "LINE#{LineId}"), &["ProductId", "Quantity", "Status", "Cancelled"], &[]),
-        ground("Reading", ("SENSOR#{SensorId}#{Day}", "{At}"), &["Value"], &[]),
-        rollup,
     ];
-    Schema::new(layout, entities.into_iter().chain(files::entities()).chain(products::entities()))
+    Schema::new(
+        layout,
+        entities.into_iter().chain(files::entities()).chain(products::entities()).chain(totals::entities()),
+    )
 }
 
 fn key(pk: &str, sk: &str) -> KeyTemplate {
@@ -104,7 +99,7 @@ pub(crate) fn ground(name: &str, (pk, sk): (&str, &str), attributes: &[&str], de
     }
 }
 
-fn derived(name: &str, keys: (&str, &str), attributes: &[&str]) -> Definition {
+pub(crate) fn derived(name: &str, keys: (&str, &str), attributes: &[&str]) -> Definition {
     Definition { derived: true, ..ground(name, keys, attributes, &[]) }
 }
 
@@ -115,8 +110,6 @@ pub(crate) fn catalogue(schema: &Schema) -> Catalogue {
 pub(crate) fn derivations() -> Vec<Derivation> {
     let both = [("FolloweeId", "FolloweeId"), ("FollowerId", "FollowerId")];
     let published = Predicate::Is { attribute: "Status".into(), text: "published".into() };
-    let not_cancelled = Predicate::IsNot { attribute: "Status".into(), text: "cancelled".into() };
-    let kept = Predicate::Not { attribute: "Cancelled".into() };
     let mut all = vec![
         named("follower-mirror", mirror("Follow", "Follower", &both)),
         named("follower-count", Count { n_shards: 8, ..count("Follow", "User", &[("UserId", "FolloweeId")]) }),
@@ -132,35 +125,14 @@ pub(crate) fn derivations() -> Vec<Derivation> {
         named("post-author", copy("PostDetail", ("AuthorId", "AuthorName"), None, ("Post", "AuthorId"))),
         named("followee-name", copy("Follow", ("FolloweeId", "FolloweeName"), None, ("Follower", "FolloweeId"))),
         named("follower-name", copy("Follower", ("FollowerId", "FollowerName"), None, ("Follow", "FollowerId"))),
-        named("sold", Count { sum: Some("Quantity".into()), predicate: not_cancelled, ..lines() }),
-        named("sold-count", display("sold", "Ware", "SoldCount")),
-        named("sold-sum", Display { shows: Shows::Sum, ..display("sold", "Ware", "Sold") }),
-        named("kept", Count { predicate: kept, ..lines() }),
-        named("readings", rollup()),
     ];
     all.extend(files::derivations());
     all.extend(products::derivations());
+    all.extend(totals::derivations());
     all
 }
 
 const POST: (&str, &str) = ("PostId", "PostId");
-
-fn lines() -> Count {
-    count("Line", "Ware", &[("ProductId", "ProductId")])
-}
-
-pub(crate) fn rollup() -> Rollup {
-    let [count, sum, min, max] = ["Count", "Sum", "Min", "Max"].map(str::to_owned);
-    Rollup {
-        source: "Reading".into(),
-        time: "At".into(),
-        value: "Value".into(),
-        link: Link::of(&[("SensorId", "SensorId")]),
-        grain: "Grain".into(),
-        bucket: "Bucket".into(),
-        form: Arc::new(BucketForm { entity: "Rollup".into(), count, sum, min, max }),
-    }
-}
 
 pub(crate) fn named(name: &str, kind: impl crate::derivation::Kind + 'static) -> Derivation {
     Derivation::new("D-00", name, kind)

@@ -94,7 +94,7 @@ mod tests {
         coalesce::{Adds, Amount, Counted, amount_writes},
         derivation::Family,
         effect::Effect,
-        fixture::{catalogue, item, key_of, rollup, schema},
+        fixture::{catalogue, item, key_of, schema, totals::rollup},
         plan::plan,
         tally::{Sum, Tally},
         write::{Action, Update},
