@@ -5,6 +5,8 @@
 
 #[path = "cost/batches.rs"]
 mod batches;
+#[path = "cost/ground.rs"]
+mod ground;
 #[path = "contract/tables.rs"]
 mod tables;
 
@@ -39,6 +41,7 @@ impl Bed {
         let function = |family| {
             let clock: Arc<dyn Clock> = Arc::new(SystemClock);
             Engine::new(Arc::clone(&shared), Arc::clone(&catalogue), vec![family], Arc::clone(&store), clock)
+                .with_settling(0)
         };
         let functions = [function(Family::Additive), function(Family::LevelTriggered)];
         Self { schema, store, functions, n_records: 0 }

@@ -39,6 +39,10 @@ mod executor;
 mod expiry;
 #[path = "simulation/failure.rs"]
 mod failure;
+#[path = "simulation/ground_records.rs"]
+mod ground_records;
+#[path = "simulation/history.rs"]
+mod history;
 #[path = "simulation/items.rs"]
 mod items;
 #[path = "simulation/listing.rs"]
@@ -47,6 +51,8 @@ mod listing;
 mod manual_clock;
 #[path = "simulation/mapping.rs"]
 mod mapping;
+#[path = "simulation/moves.rs"]
+mod moves;
 #[path = "simulation/mutant.rs"]
 mod mutant;
 #[path = "simulation/operator.rs"]
@@ -75,6 +81,10 @@ mod shrink;
 mod single_records;
 #[path = "simulation/stream.rs"]
 mod stream;
+#[path = "simulation/strict.rs"]
+mod strict;
+#[path = "simulation/sweeper.rs"]
+mod sweeper;
 #[path = "simulation/tally.rs"]
 mod tally;
 #[path = "simulation/trace.rs"]

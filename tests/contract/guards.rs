@@ -1,6 +1,6 @@
 //! Guards: each holds and fails, on every action, alone and in a transaction.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     guard::{Ask, Guard},
@@ -29,6 +29,21 @@ fn guards() -> Vec<(Guard, Option<AttributeValue>, bool, bool)> {
         (Guard::Exists, None, false, false),
         (Guard::StillParked, None, true, true),
         (Guard::StillParked, None, false, false),
+        (Guard::OwnerAbsent, None, false, true),
+        (Guard::OwnerAbsent, None, true, false),
+        (Guard::PlaceFree, None, false, true),
+        (Guard::PlaceFree, None, true, false),
+        (theirs("1"), Some(s("1")), true, true),
+        (theirs("1"), Some(s("2")), true, false),
+        (theirs("1"), one.clone(), true, false),
+        (theirs("1"), None, true, false),
+        (theirs("1"), None, false, false),
+        (as_read(Some(n("1.0"))), one.clone(), true, true),
+        (as_read(one.clone()), two.clone(), true, false),
+        (as_read(one.clone()), None, true, false),
+        (as_read(one.clone()), None, false, false),
+        (as_read(None), None, true, true),
+        (as_read(None), one.clone(), true, false),
         (unchanged(ATTRIBUTE, None), None, true, true),
         (unchanged(ATTRIBUTE, None), None, false, true),
         (unchanged(ATTRIBUTE, None), one.clone(), true, false),
@@ -37,12 +52,12 @@ fn guards() -> Vec<(Guard, Option<AttributeValue>, bool, bool)> {
         (unchanged(ATTRIBUTE, one.clone()), Some(s("1")), true, false),
         (unchanged(ATTRIBUTE, one.clone()), None, true, false),
         (unchanged(ATTRIBUTE, one), None, false, false),
-        (as_read(None), None, true, true),
-        (as_read(None), None, false, true),
-        (as_read(None), Some(n("1")), true, false),
-        (as_read(Some(n("1.0"))), Some(n("1")), true, true),
-        (as_read(Some(n("1"))), Some(n("2")), true, false),
-        (as_read(Some(n("1"))), None, false, false),
+        (bounds_as_read(None), None, true, true),
+        (bounds_as_read(None), None, false, true),
+        (bounds_as_read(None), Some(n("1")), true, false),
+        (bounds_as_read(Some(n("1.0"))), Some(n("1")), true, true),
+        (bounds_as_read(Some(n("1"))), Some(n("2")), true, false),
+        (bounds_as_read(Some(n("1"))), None, false, false),
         (asks(Ask::Equal, n("2.0")), Some(n("2")), true, true),
         (asks(Ask::Differs, s("a")), Some(s("b")), true, true),
         (asks(Ask::Differs, s("a")), Some(s("a")), true, false),
@@ -61,8 +76,19 @@ fn guards() -> Vec<(Guard, Option<AttributeValue>, bool, bool)> {
 }
 
 /// The least of a bucket that had no greatest.
-fn as_read(value: Option<AttributeValue>) -> Guard {
+fn bounds_as_read(value: Option<AttributeValue>) -> Guard {
     Guard::BucketAsRead { bounds: [(ATTRIBUTE.to_owned(), value), ("Max".to_owned(), None)] }
+}
+
+/// The item says two things.
+fn theirs(text: &str) -> Guard {
+    Guard::StillTheirs(BTreeMap::from([(ATTRIBUTE.to_owned(), s(text)), ("Name".to_owned(), s("old"))]))
+}
+
+/// The item is as it was read: it held this, and its name, and nothing under a third.
+fn as_read(value: Option<AttributeValue>) -> Guard {
+    let read = [(ATTRIBUTE, value), ("Name", Some(s("old"))), ("Third", None)];
+    Guard::SourceAsRead(read.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 fn asks(ask: impl Fn(String, AttributeValue) -> Ask, value: AttributeValue) -> Guard {

@@ -1,6 +1,10 @@
 //! Transactions: all or nothing, and why.
 
-use derive::{guard::Guard, write::Table};
+use derive::{
+    guard::Guard,
+    write::{Action, Table, Write},
+};
+use keys::key::Key;
 use store::{Reason, Store, TransactOutcome};
 
 use crate::{
@@ -66,6 +70,46 @@ pub(crate) async fn a_transaction_spans_both_tables<S: Store>(bed: Bed<S>) {
     bed.same(&in_table(Table::Main).await, &vec![(same.clone(), main)], "main");
     let ledger = item(&same, [("Other", n("4"))]);
     bed.same(&in_table(Table::Ledger).await, &vec![(same.clone(), ledger)], "ledger");
+}
+
+pub(crate) async fn an_item_is_deleted_while_its_owner_is_absent_and_it_is_still_theirs<S: Store>(bed: Bed<S>) {
+    let (owner, other, hanging) = (key("owner"), key("other"), key("hanging"));
+    let says = Guard::StillTheirs([("Name".to_owned(), s("ann"))].into());
+    let absent = |key: &Key| Write { action: Action::Check, ..guarded(delete(key), Guard::OwnerAbsent) };
+    let deletion = || vec![absent(&owner), absent(&other), guarded(delete(&hanging), says.clone())];
+    bed.done(&put(&hanging, item(&hanging, [("Name", s("ann"))]))).await;
+
+    bed.done(&put(&other, item(&other, []))).await;
+    let reasons = vec![Reason::None, Reason::GuardFailed, Reason::None];
+    bed.same(&bed.transact(deletion()).await, &TransactOutcome::Cancelled { reasons }, "an owner is there");
+    bed.done(&delete(&other)).await;
+
+    bed.done(&put(&hanging, item(&hanging, [("Name", s("bob"))]))).await;
+    let reasons = vec![Reason::None, Reason::None, Reason::GuardFailed];
+    bed.same(&bed.transact(deletion()).await, &TransactOutcome::Cancelled { reasons }, "it is somebody else's");
+    bed.done(&put(&hanging, item(&hanging, [("Name", s("ann"))]))).await;
+
+    let units = bed.all_done(deletion()).await;
+    bed.same_units(&units, &[(Table::Main, 6.0)], "units, the checks' included");
+    bed.same(&bed.item(&hanging).await, &None, "it is gone");
+}
+
+pub(crate) async fn an_item_moves_while_it_is_as_read_and_its_place_is_free<S: Store>(bed: Bed<S>) {
+    let (old, new) = (key("old"), key("new"));
+    let read = || Guard::SourceAsRead([("Name".to_owned(), Some(s("a"))), ("Note".to_owned(), None)].into());
+    let place = || guarded(put(&new, item(&new, [("Name", s("a"))])), Guard::PlaceFree);
+    let moving = || vec![guarded(delete(&old), read()), place()];
+    bed.done(&put(&old, item(&old, [("Name", s("a")), ("Note", n("1"))]))).await;
+    let reasons = vec![Reason::GuardFailed, Reason::None];
+    bed.same(&bed.transact(moving()).await, &TransactOutcome::Cancelled { reasons }, "something was added");
+    bed.done(&put(&old, item(&old, [("Name", s("a"))]))).await;
+    bed.done(&put(&new, item(&new, []))).await;
+    let reasons = vec![Reason::None, Reason::GuardFailed];
+    bed.same(&bed.transact(moving()).await, &TransactOutcome::Cancelled { reasons }, "its place is taken");
+    bed.done(&delete(&new)).await;
+    bed.all_done(moving()).await;
+    bed.same(&bed.item(&new).await, &Some(item(&new, [("Name", s("a"))])), "it is there");
+    bed.same(&bed.item(&old).await, &None, "and nowhere else");
 }
 
 pub(crate) async fn a_transaction_has_a_hundred_actions<S: Store>(bed: Bed<S>) {

@@ -4,6 +4,9 @@
 //! cannot be read, items without a type and items of a type that nobody knows; and its people alter, delete and forge
 //! derived items by hand. It never touches a counter: those are the authority.
 
+#[path = "application/ground.rs"]
+mod ground;
+
 use std::{collections::BTreeSet, sync::Arc};
 
 use derive::{
@@ -24,6 +27,7 @@ use super::{
     items::{PAIR, TIMES, USERS, definition, indexed, is_authority, is_mirror, n, new_item, s, value},
     readings::reading,
     scene::Scene,
+    stream::Author,
 };
 
 /// An application with its memory of items that it read.
@@ -48,14 +52,15 @@ impl Application {
         &self.untyped
     }
 
-    /// Writes once, or twice where something moves.
-    pub(crate) fn write(&mut self) {
+    /// Writes once, or twice where something moves; says whether as itself or by somebody's hand.
+    pub(crate) fn write(&mut self) -> Author {
         let scene = Arc::clone(&self.scene);
         let table = scene.database.memory();
         if let Some((_, item)) = self.any(table, |definition| !is_authority(definition)) {
             self.read_before.push(item);
         }
-        match self.scene.chance.below(30) {
+        let draw = self.scene.chance.below(46);
+        match draw {
             0..=6 => self.make(table),
             7..=9 => self.edit(table),
             10..=12 => self.rename(table),
@@ -65,12 +70,14 @@ impl Application {
             19 => self.alter_derived(table),
             20 | 21 => self.alter_mirror(table),
             22 => self.forge(table),
-            23 => self.trade(table),
-            24 => self.move_file(table),
-            25 | 26 => self.measure(table),
-            27 | 28 => self.move_folder(table),
-            _ => self.junk(table),
+            23 => self.junk(table),
+            24 => self.trade(table),
+            25 => self.move_file(table),
+            26 | 27 => self.measure(table),
+            28 | 29 => self.move_folder(table),
+            _ => self.touch_ground(table),
         }
+        if (19..=22).contains(&draw) { Author::Hand } else { Author::Application }
     }
 
     /// Puts a new item, over whatever is there.

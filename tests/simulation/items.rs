@@ -57,7 +57,8 @@ pub(crate) fn new_item(
     indexed(schema, definition, &key, item)
 }
 
-fn fields(chance: &Chance, template: &KeyTemplate) -> Fields {
+/// A value for each field of a key.
+pub(crate) fn fields(chance: &Chance, template: &KeyTemplate) -> Fields {
     template.field_names().into_iter().map(|name| (name.to_owned(), field(chance, name))).collect()
 }
 

@@ -107,6 +107,17 @@ impl Mapping {
         self.shards.iter().all(Reader::is_done)
     }
 
+    /// The first of all that was made that it has not done, of those in the stream; their number where it has done all.
+    pub(crate) fn first_undone(&self, stream: &Stream) -> usize {
+        let mut undone: Vec<usize> = Vec::new();
+        for (at, shard) in stream.shards.iter().enumerate() {
+            let reader = self.shards.get(at);
+            undone.extend(&shard.records[reader.map_or(0, |reader| reader.n_seen)..]);
+            undone.extend(reader.into_iter().flat_map(|reader| &reader.lanes).flat_map(|l| &l.records[l.n_done..]));
+        }
+        undone.into_iter().map(|at| stream.records[at].made).min().unwrap_or(stream.made.len())
+    }
+
     /// Begins anew, at the first record of every shard.
     pub(crate) fn rewind(&mut self) {
         self.shards.iter_mut().flat_map(|shard| &mut shard.lanes).for_each(|lane| lane.n_done = 0);

@@ -35,10 +35,12 @@ pub(crate) enum Step {
     Replay,
     /// The operator redrives.
     Redrive,
+    /// The sweeper looks after the jobs.
+    Sweep,
 }
 
 /// How often each step is taken, of ten thousand.
-const STEPS: [(Step, usize); 14] = [
+const STEPS: [(Step, usize); 15] = [
     (Step::Poll, 8_100),
     (Step::Deliver, 300),
     (Step::Arrive, 1_000),
@@ -53,6 +55,7 @@ const STEPS: [(Step, usize); 14] = [
     (Step::TimeOut, 14),
     (Step::Replay, 5),
     (Step::Redrive, 5),
+    (Step::Sweep, 12),
 ];
 
 /// Fewest and most writes of the application.

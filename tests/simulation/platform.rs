@@ -18,6 +18,7 @@ use super::{
     mapping::Batch,
     operator, pace,
     respond::{engine, respond},
+    sweeper::tell,
     verdict::{Verdict, verdict},
     world::World,
 };
@@ -133,6 +134,24 @@ impl World {
         let deadline_ms = caller.deadline_ms;
         let redrive = operator::redrive(Arc::clone(&self.scene), engine, Arc::clone(&caller.store), deadline_ms);
         self.start(caller, None, async move { redrive.await.map(|()| None) });
+        true
+    }
+
+    /// The sweeper lets jobs begin, and rings those that stand still.
+    pub(crate) fn sweep(&mut self) -> bool {
+        if self.tasks.len() >= TASKS_MAX {
+            return false;
+        }
+        let is_settled = self.settled();
+        let caller = self.caller("sweeper");
+        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
+        let scene = Arc::clone(&self.scene);
+        self.start(caller, None, async move {
+            let swept = engine.sweep(is_settled).await.map_err(|error| error.to_string())?;
+            scene.trace.note(|| format!("the sweeper: {swept:?}"));
+            tell(&scene, swept);
+            Ok(None)
+        });
         true
     }
 

@@ -38,8 +38,35 @@ pub(crate) struct Record {
     /// The value of a reading that came to stand in the table here.
     came: Option<Sum>,
     pub(crate) json: String,
+    /// Its place among all that was made.
+    pub(crate) made: usize,
     /// The true record, where the one in the stream is corrupt.
     corrupt_of: Option<String>,
+}
+
+/// Who made a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Author {
+    /// The application itself.
+    Application,
+    /// Somebody's hand, at what is derived.
+    Hand,
+    /// The platform, by an item's time to live.
+    Expiry,
+    /// The service.
+    Service,
+}
+
+/// A write as it was made, in the order of the table.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) key: Key,
+    pub(crate) old: Option<Item>,
+    pub(crate) new: Option<Item>,
+    pub(crate) at_ms: u64,
+    pub(crate) author: Author,
+    /// Those of one number were made in one step of the scheduler.
+    pub(crate) step: usize,
 }
 
 /// A shard, open or closed.
@@ -64,6 +91,7 @@ struct Change {
     new: Option<Item>,
     at_ms: u64,
     is_expiry: bool,
+    made: usize,
 }
 
 /// The shards and their records.
@@ -73,6 +101,9 @@ pub(crate) struct Stream {
     pub(crate) records: Vec<Record>,
     pub(crate) shards: Vec<Shard>,
     on_their_way: Vec<Change>,
+    /// All writes so far, arrived or not.
+    pub(crate) made: Vec<Made>,
+    n_steps: usize,
     /// Is every record read now, whatever it looks like in the stream?
     is_mended: bool,
 }
@@ -85,6 +116,8 @@ impl Stream {
             records: Vec::new(),
             shards: Vec::new(),
             on_their_way: Vec::new(),
+            made: Vec::new(),
+            n_steps: 0,
             is_mended: false,
         };
         let slices: &[(u64, u32)] = match scene.chance.between(2, 4) {
@@ -105,12 +138,23 @@ impl Stream {
         self.shards.push(Shard { id, parent, records: Vec::new(), is_open: true, bits, n_bits, last_number });
     }
 
-    /// Takes up what was written to the table since the last time; by its time to live, or by a client.
-    pub(crate) fn take(&mut self, is_expiry: bool) {
+    /// Takes up what this author wrote to the table since the last time.
+    pub(crate) fn take(&mut self, author: Author) {
         use engine::clock::Clock as _;
         let at_ms = self.scene.clock.now_ms();
-        let changes = self.scene.database.take_records().into_iter();
-        self.on_their_way.extend(changes.map(|(key, old, new)| Change { key, old, new, at_ms, is_expiry }));
+        self.n_steps += 1;
+        for (key, old, new) in self.scene.database.take_records() {
+            let (made, is_expiry) = (self.made.len(), author == Author::Expiry);
+            let written = Made { key, old, new, at_ms, author, step: self.n_steps };
+            let (key, old, new) = (written.key.clone(), written.old.clone(), written.new.clone());
+            self.on_their_way.push(Change { key, old, new, at_ms, is_expiry, made });
+            self.made.push(written);
+        }
+    }
+
+    /// The first of all that was made that is not in the stream yet; their number where all are.
+    pub(crate) fn first_on_its_way(&self) -> usize {
+        self.on_their_way.iter().map(|change| change.made).min().unwrap_or(self.made.len())
     }
 
     /// Is every write in the stream?
@@ -159,7 +203,8 @@ impl Stream {
         });
         self.shards[shard].records.push(self.records.len());
         let came = came(&change.key, change.old.as_ref(), change.new.as_ref());
-        self.records.push(Record { key: change.key.clone(), id, sequence_number, inserted, came, json, corrupt_of });
+        let (key, made) = (change.key.clone(), change.made);
+        self.records.push(Record { key, id, sequence_number, inserted, came, json, made, corrupt_of });
     }
 
     /// Closes an open shard, and opens two in its place; false when there are shards enough.
@@ -223,7 +268,7 @@ pub(crate) fn hash(key: &Key) -> u64 {
 
 /// A record as Lambda delivers it.
 fn record(id: &str, sequence_number: &str, change: &Change) -> String {
-    let Change { key, old, new, at_ms, is_expiry } = change;
+    let Change { key, old, new, at_ms, is_expiry, .. } = change;
     let name = match (old, new) {
         (None, _) => "INSERT",
         (Some(_), Some(_)) => "MODIFY",
@@ -267,5 +312,5 @@ pub(crate) fn record_of(
     (key, old, new): (&Key, Option<Item>, Option<Item>),
     at_ms: u64,
 ) -> String {
-    record(id, sequence_number, &Change { key: key.clone(), old, new, at_ms, is_expiry: false })
+    record(id, sequence_number, &Change { key: key.clone(), old, new, at_ms, is_expiry: false, made: 0 })
 }

@@ -19,7 +19,7 @@ use super::{
     pace::{Pace, Step},
     platform::{BOTH, Running},
     scene::Scene,
-    stream::Stream,
+    stream::{Author, Stream},
 };
 
 /// Shards of a run, closed ones included.
@@ -145,7 +145,7 @@ impl World {
             if !self.happens(step)? && !self.goes_on()? {
                 return Ok(());
             }
-            self.take(false);
+            self.stream.take(Author::Service);
             n_steps += usize::from(self.is_written());
             // Past the end of the choices nothing goes wrong.
             if n_steps == STEPS_TO_HEAL || self.scene.chance.is_exhausted() {
@@ -161,10 +161,6 @@ impl World {
         self.n_writes == 0 || self.scene.chance.is_exhausted()
     }
 
-    fn take(&mut self, is_expiry: bool) {
-        self.stream.take(is_expiry);
-    }
-
     /// The plainest thing that can be done; false when nothing is left to do.
     fn goes_on(&mut self) -> Result<bool, Failure> {
         // With nothing under way more is written before the next batch, or batches would hold a record or two.
@@ -175,7 +171,7 @@ impl World {
             }
         }
         if self.mappings.iter().all(Mapping::is_quiet) && self.stream.is_complete() {
-            return Ok(false);
+            return Ok(self.sweep_the_rest());
         }
         Err(Failure::new("stuck", "records wait, and no lane takes them"))
     }
@@ -204,9 +200,9 @@ impl World {
                 true
             }
             Step::Expire => {
-                self.take(false);
+                self.stream.take(Author::Service);
                 let is_expired = expire_ground(&scene);
-                self.take(true);
+                self.stream.take(Author::Expiry);
                 is_expired
             }
             Step::Redeliver => self.redeliver(),
@@ -214,6 +210,7 @@ impl World {
             Step::TimeOut => self.time_out(),
             Step::Replay => self.replay(),
             Step::Redrive => self.redrive(),
+            Step::Sweep => self.sweep(),
         })
     }
 
@@ -223,7 +220,9 @@ impl World {
         }
         self.n_writes -= 1;
         self.scene.count("writes");
-        self.application.write();
+        self.stream.take(Author::Service);
+        let author = self.application.write();
+        self.stream.take(author);
         true
     }
 

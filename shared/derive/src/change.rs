@@ -82,6 +82,8 @@ pub struct Sight<'a> {
     differing: Vec<&'a str>,
     /// Does the change have both images?
     modifies: bool,
+    /// Does it have the old one only?
+    removes: bool,
 }
 
 impl<'a> Sight<'a> {
@@ -102,7 +104,14 @@ impl<'a> Sight<'a> {
             Seen::Untyped | Seen::Unknown => (None, false),
         };
         let modifies = matches!(change.images, Images::Modified { .. });
-        Self { old, new, misfit, was_misfit, differing: change.differing(), modifies }
+        let removes = matches!(change.images, Images::Removed(_));
+        Self { old, new, misfit, was_misfit, differing: change.differing(), modifies, removes }
+    }
+
+    /// Was the item removed?
+    #[must_use]
+    pub fn removes(&self) -> bool {
+        self.removes
     }
 
     /// Do the images differ? Some emulators make a record of a write that changes nothing.

@@ -10,7 +10,7 @@ use keys::{item::Item, key::Key};
 
 use crate::{
     bucket::Bucket,
-    change::Sight,
+    change::{Change, Sight},
     effect::{BucketForm, Effect},
     kinds::{cascade::Cascade, rekey::Rekey},
     refresh::{Computed, Source, Sources, Target},
@@ -241,6 +241,11 @@ pub trait Kind: fmt::Debug + Send + Sync {
 
     /// What a change asks for.
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect>;
+
+    /// What asks the removal of an item that is of no entity of its own, from a key where one of its own could stand?
+    fn freed(&self, _schema: &Schema, _change: &Change) -> Option<Effect> {
+        None
+    }
 
     /// Can the item, as it is now, not be interpreted?
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable>;

@@ -4,9 +4,12 @@
 
 pub(crate) mod files;
 pub(crate) mod products;
+mod strict;
 pub(crate) mod table;
 pub(crate) mod totals;
 
+pub(crate) use self::strict::employee_move;
+use self::strict::{ground_line, post_cascade, user_cascade};
 use keys::{
     counter,
     entity::{Definition, KeyTemplate},
@@ -64,14 +67,19 @@ pub(crate) fn schema() -> Schema {
     detail.derived_attributes = ["Claims", "AuthorName", "CommentCount", "ViewCount"].map(str::to_owned).to_vec();
     let mut follower = derived("Follower", ("USER#{FolloweeId}", "FOLLOWER#{FollowerId}"), &["CreatedAt"]);
     follower.derived_attributes.push("FollowerName".into());
+    let mut employee = ground("Employee", ("ORG#{OrgId}", "EMP#{Path/}"), &["Name", "ManagerId"], &[]);
+    let by_id = key("EMP#{Path/last}", "EMP");
+    employee.indexes.push(IndexKey { index: "GSI1".into(), key: by_id, only_if: None, derived: false });
     let counter = (counter::PARTITION_KEY, counter::SORT_KEY);
     let entities = [
-        ground("User", ("USER#{UserId}", "PROFILE"), &["Name", "Avatar"], &["FollowerCount", "PostCount"]),
+        ground("User", ("USER#{UserId}", "PROFILE"), &["Name", "Avatar", "Email"], &["FollowerCount", "PostCount"]),
         ground("Follow", ("USER#{FollowerId}", "FOLLOWS#{FolloweeId}"), &["CreatedAt"], &["FolloweeName"]),
         follower,
         ground("Post", ("USER#{AuthorId}", "POST#{CreatedAt}#{PostId}"), &["Title", "Content", "Status"], &[]),
         detail,
         comment,
+        employee,
+        ground("EmailClaim", ("EMAIL#{Email}", "CLAIM"), &["UserId"], &[]),
         ground("View", ("USER#{UserId}", "VIEW#{PostId}"), &[], &[]),
         derived("Counter", counter, &[]),
     ];
@@ -125,6 +133,9 @@ pub(crate) fn derivations() -> Vec<Derivation> {
         named("post-author", copy("PostDetail", ("AuthorId", "AuthorName"), None, ("Post", "AuthorId"))),
         named("followee-name", copy("Follow", ("FolloweeId", "FolloweeName"), None, ("Follower", "FolloweeId"))),
         named("follower-name", copy("Follower", ("FollowerId", "FollowerName"), None, ("Follow", "FollowerId"))),
+        named("user-cascade", user_cascade()),
+        named("post-cascade", post_cascade()),
+        named("employee-move", employee_move()),
     ];
     all.extend(files::derivations());
     all.extend(products::derivations());
@@ -273,7 +284,7 @@ fn line(effect: &Effect) -> String {
             let (pk, sk) = (&find.query.pk, find.query.sk.first());
             format!("find {place} {pk} / {sk}… via {} -> {}", find.via, find.target)
         }
-        Effect::Ground(ground) => format!("{ground:?}"),
+        Effect::Ground(ground) => ground_line(ground),
         Effect::List { unreadable: Some(why) } => format!("list {why}"),
         Effect::List { unreadable: None } => "take off the list".to_owned(),
     }

@@ -44,16 +44,12 @@ pub enum Guard {
     /// On an item that hangs on it, when that is deleted. Without it a cascade goes on over what hangs on an item that
     /// exists again.
     OwnerAbsent,
-    /// The item still says that it is the owner's.
+    /// The item is still what was found, and the owner's: these attributes say so.
     ///
-    /// On its deletion by a cascade. Without it something that was given to somebody else meanwhile is deleted.
-    StillTheirs {
-        /// The attribute that says so.
-        attribute: String,
-        /// What it says.
-        value: AttributeValue,
-    },
-    /// Every attribute that was read is as it was read.
+    /// On what a cascade does to it. Without it something that was given to somebody else meanwhile, or that is none of
+    /// ours, is deleted.
+    StillTheirs(BTreeMap<String, AttributeValue>),
+    /// Every attribute that was read is as it was read, and what was not there is not there.
     ///
     /// On the old key of an item that moves, and on the item that takes up what was added to it. Without it what an
     /// application writes between the read and the move is lost.
@@ -162,7 +158,7 @@ impl Guard {
             Self::StillParked => "StillParked",
             Self::Unmoved { .. } => "Unmoved",
             Self::OwnerAbsent => "OwnerAbsent",
-            Self::StillTheirs { .. } => "StillTheirs",
+            Self::StillTheirs(_) => "StillTheirs",
             Self::SourceAsRead(_) => "SourceAsRead",
             Self::PlaceFree => "PlaceFree",
             Self::BucketAsRead { .. } => "BucketAsRead",
@@ -177,7 +173,9 @@ impl Guard {
             Self::Absent | Self::OwnerAbsent | Self::PlaceFree => vec![Ask::Absent],
             Self::Exists | Self::StillParked => vec![Ask::Present],
             Self::Unmoved { attribute, value } => vec![Ask::as_read(attribute, value.as_ref())],
-            Self::StillTheirs { attribute, value } => vec![Ask::Equal(attribute.clone(), value.clone())],
+            Self::StillTheirs(says) => {
+                says.iter().map(|(attribute, value)| Ask::Equal(attribute.clone(), value.clone())).collect()
+            }
             Self::SourceAsRead(read) => {
                 read.iter().map(|(attribute, value)| Ask::as_read(attribute, value.as_ref())).collect()
             }

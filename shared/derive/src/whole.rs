@@ -10,6 +10,7 @@
 use crate::{
     catalogue::Catalogue,
     derivation::{Counts, Derived, Flaw, Items},
+    kinds::cascade::Way,
     refresh::sums,
     schema::Schema,
 };
@@ -23,12 +24,19 @@ pub struct Whole {
     pub flaws: Vec<(String, Flaw)>,
 }
 
-/// The ground: items without those, and without those attributes, that are derived.
+/// The ground: items without those, and without those attributes, that are derived. Items of no declared entity are the
+/// application's too: they stand where nothing else can.
 #[must_use]
 pub fn ground(schema: &Schema, items: &Items) -> Items {
     let mut ground = Items::new();
     for (key, item) in items {
-        let Some(image) = schema.image(key, item).filter(|image| !image.definition.derived) else { continue };
+        let Some(image) = schema.image(key, item) else {
+            ground.insert(key.clone(), item.clone());
+            continue;
+        };
+        if image.definition.derived {
+            continue;
+        }
         let derived = &image.definition.derived_attributes;
         let kept = item.iter().filter(|(name, _)| !derived.iter().any(|other| other == name));
         ground.insert(key.clone(), kept.map(|(name, value)| (name, value.clone())).collect());
@@ -48,7 +56,10 @@ pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
     for derivation in catalogue.derivations() {
         let flaws = derivation.kind.flaws(schema, &items);
         whole.flaws.extend(flaws.into_iter().map(|flaw| (derivation.name.clone(), flaw)));
-        let derived = derivation.kind.derive(&derivation.name, schema, &items, &counts);
+        let mut derived = derivation.kind.derive(&derivation.name, schema, &items, &counts);
+        if starts_anew(catalogue, &derivation.name) {
+            derived.retain(|part| !matches!(part, Derived::Count { at_least: true, .. }));
+        }
         for part in &derived {
             match part {
                 Derived::Count { target, tally, at_least } => {
@@ -78,6 +89,14 @@ pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
         whole.by_derivation.push((derivation.name.clone(), derived));
     }
     whole
+}
+
+/// Does a cascade delete counters of this count? Then what the ground shows is no lower bound: sources that were counted
+/// before the target was removed may outlive it, and be there when it exists again.
+fn starts_anew(catalogue: &Catalogue, count: &str) -> bool {
+    let cascades = catalogue.derivations().filter_map(|derivation| derivation.kind.cascade());
+    let mut hanging = cascades.flat_map(|cascade| &cascade.hanging);
+    hanging.any(|hanging| matches!(&hanging.found, Way::Counters(name) if name == count))
 }
 
 #[cfg(test)]

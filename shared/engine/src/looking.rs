@@ -88,9 +88,19 @@ impl<S: Store> Engine<S> {
 
     /// All pages of a query of the main table.
     pub(crate) async fn pages(&self, query: &Query, patience: Patience<'_>) -> Result<Vec<Item>, GaveUp> {
+        self.pages_of(Table::Main, query, patience).await
+    }
+
+    /// All pages of a query of a table.
+    pub(crate) async fn pages_of(
+        &self,
+        table: Table,
+        query: &Query,
+        patience: Patience<'_>,
+    ) -> Result<Vec<Item>, GaveUp> {
         let (mut items, mut after) = (Vec::new(), None);
         loop {
-            let page = patience.call(|| self.store.query(Table::Main, query, after.clone())).await?;
+            let page = patience.call(|| self.store.query(table, query, after.clone())).await?;
             items.extend(page.items);
             after = page.next;
             if after.is_none() {

@@ -52,7 +52,7 @@ use std::{
 use derive::{
     guard::Guard,
     query::{Consistency, Query},
-    write::{Table, Transaction, Write},
+    write::{Action, Table, Transaction, Write},
 };
 use keys::{item::Item, key::Key};
 
@@ -212,7 +212,9 @@ impl<D: Decider> Faulty<D> {
 
     /// The write without the guard that is not sent, if there is one.
     fn sent(&self, write: &Write) -> Write {
-        let guard = write.guard.clone().filter(|guard| self.decider.sends(guard));
+        // A check is nothing without a condition; one that asks nothing always holds.
+        let nothing = matches!(write.action, Action::Check).then(|| Guard::Application(Vec::new()));
+        let guard = write.guard.clone().filter(|guard| self.decider.sends(guard)).or(nothing);
         Write { guard, ..write.clone() }
     }
 

@@ -14,7 +14,7 @@
 //! *Example*: the Post of `p1` is removed, and with it its mirror `POST#p1 / METADATA`. A day later the job finds the
 //! comments `POST#p1 / COMMENT#…` and deletes them, one transaction each.
 
-use keys::{item::Item, key::Key};
+use keys::{entity::Definition, key::Key};
 
 use crate::{
     change::Sight,
@@ -53,7 +53,7 @@ pub enum Way {
     Found(Found),
     /// They are the owner's counters of this derivation.
     Counters(String),
-    /// Their key is made of what the removed item held.
+    /// Their key is made of what the removed item held, in lower case and without blanks around it.
     Named(Link),
 }
 
@@ -82,14 +82,14 @@ impl Cascade {
     /// The keys that the removed item names itself, each with the place of what hangs there in the declaration.
     fn named(&self, schema: &Schema, removed: &Image<'_>) -> Vec<(usize, Key)> {
         let named = |(at, hanging): (usize, &Hanging)| match &hanging.found {
-            Way::Named(link) => Some((at, link.key(schema.entity(&hanging.entity)?, removed).ok()??)),
+            Way::Named(link) => Some((at, named(link, schema.entity(&hanging.entity)?, removed)?)),
             Way::Found(_) | Way::Counters(_) => None,
         };
         self.hanging.iter().enumerate().filter_map(named).collect()
     }
 
     /// All keys under which the owner was, as far as the removed item tells.
-    fn absent(&self, schema: &Schema, owner: &Key, removed: &Image<'_>) -> Vec<Key> {
+    fn absent(schema: &Schema, owner: &Key, removed: &Image<'_>) -> Vec<Key> {
         let mut absent = vec![owner.clone(), removed.key.clone()];
         absent.extend(claims(schema, removed.item));
         absent.sort();
@@ -150,9 +150,10 @@ impl Kind for Cascade {
 
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         let started = |(name, link): &(String, Link)| {
-            let (Some(removed), None) = sight.entity(name) else { return None };
+            // An item of which only the type changed still stands there.
+            let removed = sight.entity(name).0.filter(|_| sight.removes())?;
             let owner = link.key(schema.entity(&self.owner)?, removed).ok()??;
-            let (absent, named) = (self.absent(schema, &owner, removed), self.named(schema, removed));
+            let (absent, named) = (Self::absent(schema, &owner, removed), self.named(schema, removed));
             Some(Effect::Ground(Ground::Cascade(Removal { owner, absent, named })))
         };
         self.starts.iter().filter_map(started).collect()
@@ -171,11 +172,100 @@ impl Kind for Cascade {
     }
 }
 
-/// Is the item still the owner's, where its fate asks for that?
-#[must_use]
-pub fn is_theirs(fate: &Fate, owner: &keys::fields::Fields, item: &Item) -> bool {
-    match fate {
-        Fate::DeletedWhere { attribute, field } => keys::item::text(item, attribute) == owner.get(field),
-        Fate::Deleted | Fate::Set { .. } => true,
+/// The key that a removed item names.
+fn named(link: &Link, to: &Definition, removed: &Image<'_>) -> Option<Key> {
+    let plain = |name: &str| Some(removed.field(link.filling(name)?).ok()??.trim().to_lowercase());
+    let fields: Option<Vec<(String, String)>> = link.0.iter().map(|(to, _)| Some((to.clone(), plain(to)?))).collect();
+    to.build(&fields?.into_iter().collect()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use crate::{
+        change::Change,
+        fixture::{effects, inserted, modified, removed},
+    };
+
+    fn check(change: &Change, wanted: &Expect) {
+        wanted.assert_eq(&effects("cascade", change));
+    }
+
+    #[test]
+    fn a_removal_starts_a_job_and_names_what_the_removed_item_held() {
+        check(
+            &removed("USER#ann / PROFILE User Name=Ann"),
+            &expect![[r#"
+            user-cascade: start USER#ann / PROFILE while absent USER#ann / PROFILE
+        "#]],
+        );
+        check(
+            &removed("USER#ann / PROFILE User Email=Ann@X.org"),
+            &expect![[r#"
+            user-cascade: start USER#ann / PROFILE while absent USER#ann / PROFILE, named EMAIL#ann@x.org / CLAIM as 0
+        "#]],
+        );
+        check(
+            &removed("USER#ann / PROFILE User Email=N:1"),
+            &expect![[r#"
+            user-cascade: start USER#ann / PROFILE while absent USER#ann / PROFILE
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_source_and_its_mirror_start_one_each_with_all_keys_that_are_known() {
+        check(
+            &removed("USER#ann / POST#2024#p Post Title=x"),
+            &expect![[r#"
+            post-cascade: start POST#p / METADATA while absent POST#p / METADATA, USER#ann / POST#2024#p
+        "#]],
+        );
+        let claims = "Claims=CLAIMS:USER#ann/POST#2024#p,USER#bob/POST#2025#p";
+        check(
+            &removed(&format!("POST#p / METADATA PostDetail {claims}")),
+            &expect![[r#"
+            post-cascade: start POST#p / METADATA while absent POST#p / METADATA, USER#ann / POST#2024#p, USER#bob / POST#2025#p
+        "#]],
+        );
+    }
+
+    #[test]
+    fn nothing_else_starts_one() {
+        check(
+            &inserted("USER#ann / PROFILE User Name=Ann"),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+        check(
+            &modified("USER#ann / PROFILE User Name=Ann", "USER#ann / PROFILE User Name=Anna"),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+        check(
+            &removed("USER#ann / PROFILE Gadget"),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+        check(
+            &removed("USER#ann / FOLLOWS#bob Follow"),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+    }
+
+    #[test]
+    fn an_item_of_which_only_the_type_changed_still_stands_there() {
+        check(
+            &modified("USER#ann / PROFILE User Name=Ann", "USER#ann / PROFILE Gadget Name=Ann"),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
     }
 }

@@ -22,7 +22,7 @@ use keys::{entity::Definition, fields::Fields, key::Key, path::Path};
 use serde_dynamo::AttributeValue;
 
 use crate::{
-    change::Sight,
+    change::{Change, Sight},
     derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
     effect::{Effect, Ground},
     kinds::{entity, knows},
@@ -182,6 +182,14 @@ impl Kind for Rekey {
         effects.into_iter().map(Effect::Ground).collect()
     }
 
+    fn freed(&self, schema: &Schema, change: &Change) -> Option<Effect> {
+        let definition = schema.entity(&self.entity)?;
+        let is_removed = change.new_image().is_none();
+        let key = Some(&change.key).filter(|key| is_removed && definition.key.parse_key(key).is_some())?;
+        let is_ours = change.old_image().and_then(|item| schema.image(key, item)).is_some_and(|i| i.is(&self.entity));
+        (!is_ours).then(|| Effect::Ground(Ground::Awaited(key.clone())))
+    }
+
     fn unreadable(&self, _schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
         if image.is(&self.entity) { self.parent_of(image).err() } else { None }
     }
@@ -199,7 +207,7 @@ impl Kind for Rekey {
         }
         let mut placed = Vec::new();
         for key in ours.keys() {
-            let place = definition_of_place(self, definition, &ours, &by_id, key, &mut BTreeSet::new());
+            let place = definition_of_place(self, (definition, items), &ours, &by_id, key, &mut BTreeSet::new());
             placed.push(Derived::Placed { key: key.clone(), place });
         }
         placed
@@ -216,7 +224,7 @@ type ById = BTreeMap<(String, String), Vec<Key>>;
 /// Where an item belongs: below the place of its parent; where it is, if it has none there.
 fn definition_of_place(
     rekey: &Rekey,
-    definition: &Definition,
+    (definition, items): (&Definition, &Items),
     ours: &BTreeMap<Key, Image<'_>>,
     by_id: &ById,
     key: &Key,
@@ -228,7 +236,7 @@ fn definition_of_place(
         Ok(None) => None,
         Ok(Some(id)) => match by_id.get(&(key.pk.clone(), id)).map(Vec::as_slice) {
             Some([parent]) => {
-                let place = definition_of_place(rekey, definition, ours, by_id, parent, above);
+                let place = definition_of_place(rekey, (definition, items), ours, by_id, parent, above);
                 match definition.key.parse_key(&place) {
                     Some(fields) => Some(fields),
                     None => return stays,
@@ -240,7 +248,232 @@ fn definition_of_place(
         Err(_) => return stays,
     };
     match rekey.place(definition, image.key_fields(), parent.as_ref()) {
-        Place::At(place) if place == *key || !ours.contains_key(&place) => place,
+        Place::At(place) if place == *key || !items.contains_key(&place) => place,
         Place::At(_) | Place::Stays(_) => stays,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use proptest::{collection::vec, option, prelude::*};
+
+    use super::*;
+    use crate::fixture::{effects, employee_move, inserted, item, key_of, modified, removed, schema};
+
+    fn check(change: &crate::change::Change, wanted: &Expect) {
+        wanted.assert_eq(&effects("rekey", change));
+    }
+
+    #[test]
+    fn an_item_that_comes_changes_its_parent_or_goes_is_looked_at() {
+        check(
+            &inserted("ORG#o / EMP#/a Employee ManagerId=b"),
+            &expect![[r#"
+            employee-move: place ORG#o / EMP#/a
+            employee-move: awaited ORG#o / EMP#/a
+        "#]],
+        );
+        check(
+            &modified("ORG#o / EMP#/a Employee ManagerId=b", "ORG#o / EMP#/a Employee ManagerId=c"),
+            &expect![[r#"
+            employee-move: place ORG#o / EMP#/a
+        "#]],
+        );
+        check(
+            &modified("ORG#o / EMP#/a Employee Name=x", "ORG#o / EMP#/a Employee Name=y"),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+        check(
+            &removed("ORG#o / EMP#/a Employee ManagerId=b"),
+            &expect![[r#"
+            employee-move: merge ORG#o / EMP#/a
+            employee-move: awaited ORG#o / EMP#/a
+            employee-move: place below ORG#o / EMP#/a: ORG#o / EMP#/a/…
+        "#]],
+        );
+    }
+
+    #[test]
+    fn what_stood_in_the_way_frees_it_when_it_goes() {
+        check(
+            &removed("ORG#o / EMP#/a Gadget"),
+            &expect![[r#"
+            employee-move: awaited ORG#o / EMP#/a
+        "#]],
+        );
+        check(
+            &modified("ORG#o / EMP#/a Employee Name=x", "ORG#o / EMP#/a Gadget Name=x"),
+            &expect![[r#"
+            employee-move: merge ORG#o / EMP#/a
+            employee-move: awaited ORG#o / EMP#/a
+            employee-move: place below ORG#o / EMP#/a: ORG#o / EMP#/a/…
+        "#]],
+        );
+        check(
+            &removed("ORG#o / TEAM#a Gadget"),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+    }
+
+    fn items(texts: &[&str]) -> Items {
+        texts.iter().map(|text| (key_of(&item(text)), item(text))).collect()
+    }
+
+    fn derived(items: &Items) -> BTreeMap<Key, Key> {
+        let derived = employee_move().derive("employee-move", &schema(), items, &Counts::new());
+        let placed = derived.into_iter().filter_map(|part| match part {
+            Derived::Placed { key, place } => Some((key, place)),
+            _ => None,
+        });
+        placed.collect()
+    }
+
+    /// Employees, written `path Manager`, beside anything else; and those who belong elsewhere.
+    fn check_places(employees: &[&str], wanted: &Expect) {
+        let text = |text: &&str| match text.split_once(' ') {
+            Some((path, manager)) => format!("ORG#o / EMP#{path} Employee ManagerId={manager}"),
+            None => format!("ORG#o / EMP#{text} Employee"),
+        };
+        let texts: Vec<String> = employees.iter().map(text).collect();
+        let items = items(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+        let places = derived(&items).into_iter().filter(|(key, place)| key != place);
+        let lines: Vec<String> = places.map(|(key, place)| format!("{} -> {}\n", key.sk, place.sk)).collect();
+        wanted.assert_eq(&lines.concat());
+    }
+
+    #[test]
+    fn everybody_belongs_below_their_manager_however_deep() {
+        check_places(
+            &["/a", "/b a", "/c b"],
+            &expect![[r#"
+            EMP#/b -> EMP#/a/b
+            EMP#/c -> EMP#/a/b/c
+        "#]],
+        );
+        check_places(
+            &["/x/a"],
+            &expect![[r#"
+            EMP#/x/a -> EMP#/a
+        "#]],
+        );
+    }
+
+    #[test]
+    fn an_id_that_needs_escapes_is_found_and_escaped() {
+        check_places(
+            &["/v%2Fp", "/d%23 v/p"],
+            &expect![[r#"
+            EMP#/d%23 -> EMP#/v%2Fp/d%23
+        "#]],
+        );
+    }
+
+    #[test]
+    fn who_cannot_be_placed_stays() {
+        // No manager; two of them; a loop; oneself.
+        check_places(&["/b a"], &expect![[""]]);
+        check_places(&["/a", "/x/a y", "/b a"], &expect![[""]]);
+        check_places(&["/a b", "/b a"], &expect![[""]]);
+        check_places(&["/a a"], &expect![[""]]);
+        // A place that is taken; one that would be too deep.
+        check_places(&["/a", "/a/b a", "/b a"], &expect![[""]]);
+        check_places(&["/a", "/a/b a", "/a/b/c b", "/a/b/c/d c", "/e d"], &expect![[""]]);
+        // The last ones follow nobody who stays.
+        check_places(
+            &["/b a", "/c b"],
+            &expect![[r#"
+            EMP#/c -> EMP#/b/c
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_place_that_anything_takes_is_taken() {
+        let items =
+            items(&["ORG#o / EMP#/a Employee", "ORG#o / EMP#/a/b Gadget", "ORG#o / EMP#/b Employee ManagerId=a"]);
+        assert!(derived(&items).iter().all(|(key, place)| key == place));
+    }
+
+    #[test]
+    fn a_parent_that_is_no_text_is_listed() {
+        let (schema, item) = (schema(), item("ORG#o / EMP#/a Employee ManagerId=N:1"));
+        let key = key_of(&item);
+        let why = employee_move().unreadable(&schema, &schema.image(&key, &item).unwrap());
+        assert_eq!(why.map(|why| why.to_string()), Some("ManagerId: is not of type S".to_owned()));
+    }
+
+    /// Puts an item where it belongs.
+    fn put_at(items: &mut Items, key: &Key, place: &Key) {
+        let mut item = items.remove(key).unwrap();
+        item.extend(schema().layout.key_item(place));
+        items.insert(place.clone(), item);
+    }
+
+    /// One look at one item, as the engine does it: with its parent where it stands now.
+    fn looked(items: &Items, key: &Key) -> Option<Key> {
+        let (schema, rekey) = (schema(), employee_move());
+        let image = |key: &Key| schema.image(key, &items[key]).unwrap().key_fields().clone();
+        let item = schema.image(key, &items[key]).unwrap();
+        let above = match rekey.parent_of(&item).unwrap() {
+            None => None,
+            Some(parent) => {
+                let named: Vec<&Key> =
+                    items.keys().filter(|key| rekey.id_of(&image(key)).as_deref() == Some(&parent)).collect();
+                match named.as_slice() {
+                    [one] => Some(image(one)),
+                    _ => return None,
+                }
+            }
+        };
+        match rekey.place(schema.entity("Employee").unwrap(), item.key_fields(), above.as_ref()) {
+            Place::At(place) => Some(place).filter(|place| !items.contains_key(place)),
+            Place::Stays(_) => None,
+        }
+    }
+
+    fn graphs() -> impl Strategy<Value = Items> {
+        let id = || prop::sample::select(vec!["a", "b", "c", "d", "e"]);
+        let employee = (vec(id(), 0..2), id(), option::weighted(0.8, id()));
+        vec(employee, 1..8).prop_map(|employees| {
+            let text = |(above, id, manager): (Vec<&str>, &str, Option<&str>)| {
+                let above: String = above.iter().flat_map(|id| ["/", id]).collect();
+                let manager = manager.map(|manager| format!(" ManagerId={manager}")).unwrap_or_default();
+                item(&format!("ORG#o / EMP#{above}/{id} Employee{manager}"))
+            };
+            employees.into_iter().map(text).map(|item| (key_of(&item), item)).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn where_no_look_moves_anybody_all_are_in_place(mut items in graphs()) {
+            // Each look may bring somebody elsewhere; a loop may turn for a while, and ends.
+            for _ in 0..200 {
+                let moved = items.keys().find_map(|key| Some((key.clone(), looked(&items, key)?)));
+                let Some((key, place)) = moved else { break };
+                put_at(&mut items, &key, &place);
+            }
+            prop_assert!(items.keys().all(|key| looked(&items, key).is_none()), "the looks end");
+            prop_assert!(derived(&items).iter().all(|(key, place)| key == place));
+        }
+
+        #[test]
+        fn placing_everybody_ends_with_everybody_in_place(mut items in graphs()) {
+            let n_items = items.len();
+            for _ in 0..=n_items {
+                for (key, place) in derived(&items) {
+                    if key != place && !items.contains_key(&place) {
+                        put_at(&mut items, &key, &place);
+                    }
+                }
+            }
+            prop_assert!(derived(&items).iter().all(|(key, place)| key == place));
+            prop_assert_eq!(items.len(), n_items);
+        }
     }
 }

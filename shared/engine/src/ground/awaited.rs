@@ -55,16 +55,7 @@ impl<S: Store> Engine<S> {
         let Some(id) = fields.and_then(|fields| rekey.id_of(&fields)) else { return Ok(()) };
         let awaits = Awaits { pk: key.pk.clone(), id };
         let query = Query::prefix(None, awaits.partition(), "");
-        let (mut notes, mut after) = (Vec::<Item>::new(), None);
-        loop {
-            let page = work.batch.patience.call(|| self.store.query(Table::Ledger, &query, after.clone())).await?;
-            notes.extend(page.items);
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
-        for note in notes {
+        for note in self.pages_of(Table::Ledger, &query, work.batch.patience).await? {
             let (Some(pk), Some(sk)) = (text(&note, ITEM_PK), text(&note, ITEM_SK)) else { continue };
             let waits = self.place(&Key::new(pk, sk), rekey, work).await?;
             if waits.as_ref() != Some(&awaits) {

@@ -1,9 +1,13 @@
 //! What an application adds to an item while it moves goes with it.
 //!
-//! An item moves only while every attribute that was read is unchanged, but no condition can ask for attributes that were
-//! not there. So a move leaves a note of what it took along. The record of the old key's removal shows what the item
-//! held in the end; what the note does not name was added in between, and is set where the new item lacks it. The note is
-//! taken with it, in one transaction, so that this happens once.
+//! An item moves only while every attribute that was read, or that is declared, is unchanged; but no condition can ask
+//! for attributes of which nobody knows. So a move leaves a note of what it took along. The record of the old key's
+//! removal shows what the item held in the end; what the note does not name was added in between, and is set where the
+//! new item lacks it.
+//!
+//! A removal has its own note: the oldest one of the key of which it holds all that was taken, with the same values.
+//! That a removal was looked at is a receipt, which is taken with the note in one transaction; so a removal that comes
+//! again, or one of the application's own, does not take the note of a later move.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +15,15 @@ use derive::{
     change::Images,
     guard::Guard,
     kinds::rekey::Rekey,
+    query::Query,
     write::{Action, Table, Update, Write},
 };
+use flate2::Crc;
 use keys::{
     item::{Item, text},
     key::Key,
     layout::Layout,
+    number,
 };
 use serde_dynamo::AttributeValue;
 use store::Store;
@@ -28,7 +35,7 @@ use super::{
 };
 use crate::{
     batch::Engine,
-    ledger::{EXPIRES_AT, expires_at, ledger_item},
+    ledger::{EXPIRES_AT, expires_at, ledger_item, receipts::receipt_of},
     listing::fitted,
     protocol::ProtocolStep,
     record::decode,
@@ -38,6 +45,7 @@ use crate::{
 const ITEM_PK: &str = "ItemPK";
 const ITEM_SK: &str = "ItemSK";
 const NAMES: &str = "Names";
+const TAKEN: &str = "Taken";
 const MOVED_AT: &str = "MovedAt";
 
 /// A removal that is older than the note by more is not the note's, in milliseconds: a record's time is rounded down, at
@@ -47,14 +55,16 @@ const OLDER_MS: u64 = 2 * 60 * 1_000;
 /// How often it is tried while an application writes to the new item.
 const ROUNDS_MAX: usize = 8;
 
-/// The write that notes what a move takes along.
-pub(super) fn moved_note(layout: &Layout, old: &Key, new: &Key, item: &Item, now_ms: u64) -> Write {
-    let key = note_key(old);
-    let names = item.keys().map(s).collect();
+/// The write that notes what a move takes along. Each move has its own; `nonce` tells apart those of a millisecond.
+pub(super) fn moved_note(layout: &Layout, (old, new): (&Key, &Key), item: &Item, (now_ms, nonce): (u64, u64)) -> Write {
+    let key = Key::new(notes_of(old), format!("{now_ms:015}-{nonce}"));
+    let names: Vec<&str> = item.keys().collect();
+    let taken = checksum(item, names.iter().copied());
     let attributes = [
         (ITEM_PK, s(&new.pk)),
         (ITEM_SK, s(&new.sk)),
-        (NAMES, AttributeValue::L(names)),
+        (NAMES, AttributeValue::L(names.into_iter().map(s).collect())),
+        (TAKEN, s(&taken)),
         (MOVED_AT, n(now_ms)),
         (EXPIRES_AT, expires_at(now_ms)),
     ];
@@ -62,32 +72,60 @@ pub(super) fn moved_note(layout: &Layout, old: &Key, new: &Key, item: &Item, now
     Write { table: Table::Ledger, key, action: put, guard: None }
 }
 
-/// Key of the note of an item that left a key. Stored, so it is stable.
-fn note_key(old: &Key) -> Key {
-    Key::new(fitted(format!("MOVED#{}", old.pk)), fitted(old.sk.clone()))
+/// Partition key of the notes of items that left a key. Stored, so it is stable.
+fn notes_of(old: &Key) -> String {
+    fitted(format!("MOVED#{}#{}", old.pk, old.sk))
+}
+
+/// A checksum of these attributes, the same for the same values, whatever their form. Stored, so it is stable.
+fn checksum<'a>(item: &Item, names: impl Iterator<Item = &'a str>) -> String {
+    let mut crc = Crc::new();
+    for name in names {
+        crc.update(name.as_bytes());
+        crc.update(item.get(name).map(plain).unwrap_or_default().as_bytes());
+    }
+    format!("{:08x}", crc.sum())
+}
+
+/// A value as text, the same for the same values.
+fn plain(value: &AttributeValue) -> String {
+    let sorted = |mut texts: Vec<String>| {
+        texts.sort();
+        format!("{texts:?}")
+    };
+    let number = |text: &String| number::canonical(text).unwrap_or_else(|| text.clone());
+    match value {
+        AttributeValue::N(text) => format!("N{}", number(text)),
+        AttributeValue::Ns(set) => format!("NS{}", sorted(set.iter().map(number).collect())),
+        AttributeValue::Ss(set) => format!("SS{}", sorted(set.clone())),
+        AttributeValue::Bs(set) => format!("BS{}", sorted(set.iter().map(|bytes| format!("{bytes:?}")).collect())),
+        AttributeValue::L(list) => format!("L{:?}", list.iter().map(plain).collect::<Vec<_>>()),
+        AttributeValue::M(map) => {
+            format!("M{}", sorted(map.iter().map(|(name, value)| format!("{name:?}{}", plain(value))).collect()))
+        }
+        other => format!("{other:?}"),
+    }
 }
 
 impl<S: Store> Engine<S> {
     /// Sets on an item that moved what was added to it before it did.
     pub(super) async fn merge(&self, old: &Key, rekey: &Rekey, work: &mut Work<'_>) -> Result<(), Stop> {
-        let Some(note) = self.item_now(Table::Ledger, &note_key(old), work).await? else { return Ok(()) };
-        let record = work.batch.records.get(work.touch.position);
-        let change = record.and_then(|record| decode(&self.schema.layout, record).ok());
-        let Some((created_ms, Images::Removed(image))) = change.map(|change| (change.created_ms, change.images)) else {
-            return Ok(());
+        let Some(record) = work.batch.records.get(work.touch.position).copied() else { return Ok(()) };
+        let change = match decode(&self.schema.layout, record) {
+            Ok(change) if !self.is_behind_horizon(change.created_ms) => change,
+            _ => return Ok(()),
         };
-        let moved_at = match note.get(MOVED_AT) {
-            Some(AttributeValue::N(text)) => text.parse::<u64>().unwrap_or(0),
-            _ => 0,
-        };
-        if created_ms.is_none_or(|created_ms| created_ms.saturating_add(OLDER_MS) < moved_at) {
-            return Ok(());
-        }
-        let added = self.added(&image, &note, rekey);
+        let Images::Removed(image) = &change.images else { return Ok(()) };
+        let receipt = Key::new(format!("RECEIPT#{}", change.id), self.catalogue.name(work.touch.derivation));
+        let receipt = receipt_of(&self.schema.layout, &receipt, self.clock.now_ms());
         for _ in 0..ROUNDS_MAX {
-            let target = self.new_place(&note, rekey, old, work).await?;
-            let mut writes = vec![self.taking(&note, old)];
-            writes.extend(target.and_then(|(key, item)| self.setting(key, &item, &added)));
+            let mut writes = vec![receipt.clone()];
+            if let Some(note) = self.note_of(old, image, change.created_ms, work).await? {
+                let added = self.added(image, &note, rekey);
+                let target = self.new_place(&note, rekey, old, work).await?;
+                writes.extend(self.taking(&note));
+                writes.extend(target.and_then(|(key, item)| self.setting(key, &item, &added)));
+            }
             match self.decided(writes, work).await? {
                 Touched::Unheld(at) if !at.contains(&0) => {}
                 Touched::Done | Touched::Unheld(_) => return Ok(()),
@@ -96,18 +134,30 @@ impl<S: Store> Engine<S> {
         Err(Stop::NotNow("other writers were at the item all the time".to_owned()))
     }
 
+    /// The note of the move that removed the item as this image shows it; `None` when no move did.
+    async fn note_of(
+        &self,
+        old: &Key,
+        image: &Item,
+        created_ms: Option<u64>,
+        work: &Work<'_>,
+    ) -> Result<Option<Item>, Stop> {
+        let query = Query::prefix(None, notes_of(old), "");
+        let notes = self.pages_of(Table::Ledger, &query, work.batch.patience).await?;
+        let is_its_own = |note: &Item| {
+            let moved_at = match note.get(MOVED_AT) {
+                Some(AttributeValue::N(text)) => text.parse::<u64>().unwrap_or(0),
+                _ => 0,
+            };
+            created_ms.is_some_and(|created_ms| created_ms.saturating_add(OLDER_MS) >= moved_at)
+                && text(note, TAKEN) == Some(checksum(image, names(note)).as_str())
+        };
+        Ok(notes.into_iter().find(is_its_own))
+    }
+
     /// The attributes of the item as it left its key that the move did not take along.
     fn added(&self, image: &Item, note: &Item, rekey: &Rekey) -> Item {
-        let taken: BTreeSet<&str> = match note.get(NAMES) {
-            Some(AttributeValue::L(names)) => names
-                .iter()
-                .filter_map(|name| match name {
-                    AttributeValue::S(name) => Some(name.as_str()),
-                    _ => None,
-                })
-                .collect(),
-            _ => BTreeSet::new(),
-        };
+        let taken: BTreeSet<&str> = names(note).collect();
         let derived = self.schema.entity(&rekey.entity).map(|definition| definition.derived_attributes.as_slice());
         let is_added = |name: &str| {
             !taken.contains(name)
@@ -139,9 +189,10 @@ impl<S: Store> Engine<S> {
         }
     }
 
-    fn taking(&self, note: &Item, old: &Key) -> Write {
+    fn taking(&self, note: &Item) -> Option<Write> {
+        let key = self.schema.layout.key(note)?;
         let guard = Guard::Unmoved { attribute: MOVED_AT.to_owned(), value: note.get(MOVED_AT).cloned() };
-        Write { table: Table::Ledger, key: note_key(old), action: Action::Delete, guard: Some(guard) }
+        Some(Write { table: Table::Ledger, key, action: Action::Delete, guard: Some(guard) })
     }
 
     /// The write that sets what the item lacks, as long as it lacks it; `None` where it lacks nothing.
@@ -159,4 +210,16 @@ impl<S: Store> Engine<S> {
         let guard = Some(Guard::SourceAsRead(read));
         Some(Write { table: Table::Main, key, action: Action::Update(Update::set(set)), guard })
     }
+}
+
+/// Names of the attributes that a move took along.
+fn names(note: &Item) -> impl Iterator<Item = &str> {
+    let names = match note.get(NAMES) {
+        Some(AttributeValue::L(names)) => names.as_slice(),
+        _ => &[],
+    };
+    names.iter().filter_map(|name| match name {
+        AttributeValue::S(name) => Some(name.as_str()),
+        _ => None,
+    })
 }

@@ -113,10 +113,9 @@ impl<S: Store> Engine<S> {
             return Ok(Looked::InPlace);
         };
         let (definition, fields) = (image.definition, image.key_fields());
-        let (id, parent) = match (rekey.id_of(fields), rekey.parent_of(&image)) {
-            (Some(id), Ok(parent)) => (id, parent),
-            // What cannot be read is listed as such.
-            _ => return Ok(Looked::InPlace),
+        // What cannot be read is listed as such.
+        let (Some(id), Ok(parent)) = (rekey.id_of(fields), rekey.parent_of(&image)) else {
+            return Ok(Looked::InPlace);
         };
         let above = match &parent {
             None => None,
@@ -149,6 +148,7 @@ impl<S: Store> Engine<S> {
                 return Ok(Found::None);
             }
             let items = patience.call(|| self.store.get(Table::Main, &keys)).await?;
+            let all_there = items.len() == keys.len();
             let images = items.iter().filter_map(|(key, item)| self.schema.image(key, item));
             let named = images.filter(|image| image.is(&rekey.entity));
             let named = named.filter(|image| rekey.id_of(image.key_fields()).as_deref() == Some(id));
@@ -156,6 +156,8 @@ impl<S: Store> Engine<S> {
             match (named.next(), named.next()) {
                 (Some((key, fields)), None) => return Ok(Found::One(key, fields)),
                 (Some(_), Some(_)) => return Ok(Found::Several),
+                // What stands there is none of ours, whatever the index was told.
+                (None, _) if all_there => return Ok(Found::None),
                 // It moved, or went; the index says so soon.
                 (None, _) if !patience.wait(&mut tries).await => break,
                 (None, _) => {}
@@ -167,15 +169,18 @@ impl<S: Store> Engine<S> {
     /// Moves an item; false when another writer was at it.
     async fn moved(&self, key: &Key, item: Item, place: &Key, work: &mut Work<'_>) -> Result<bool, Stop> {
         let Some(definition) = self.schema.image(key, &item).map(|image| image.definition) else { return Ok(false) };
-        let read: BTreeMap<String, Option<AttributeValue>> =
-            item.iter().map(|(name, value)| (name.to_owned(), Some(value.clone()))).collect();
+        let indexes = self.schema.layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]);
+        let known = definition.attributes.iter().chain(&definition.derived_attributes).chain(indexes);
+        let mut read: BTreeMap<String, Option<AttributeValue>> = known.map(|name| (name.clone(), None)).collect();
+        read.extend(item.iter().map(|(name, value)| (name.to_owned(), Some(value.clone()))));
         let at_place = self.at_place(definition, item.clone(), place);
+        let (now_ms, nonce) = (self.clock.now_ms(), self.clock.chance(u64::from(u32::MAX)));
         let main =
             |key: &Key, action, guard| Write { table: Table::Main, key: key.clone(), action, guard: Some(guard) };
         let writes = vec![
             main(key, Action::Delete, Guard::SourceAsRead(read)),
             main(place, Action::Put(at_place), Guard::PlaceFree),
-            moved_note(&self.schema.layout, key, place, &item, self.clock.now_ms()),
+            moved_note(&self.schema.layout, (key, place), &item, (now_ms, nonce)),
         ];
         Ok(matches!(self.decided(writes, work).await?, Touched::Done))
     }

@@ -17,14 +17,20 @@ use crate::{
 };
 
 impl<S: Store> Engine<S> {
+    /// Is a record so old that its receipt may be gone?
+    pub(super) fn is_behind_horizon(&self, created_ms: Option<u64>) -> bool {
+        let now_ms = self.clock.now_ms();
+        let is_old = created_ms.is_none_or(|created_ms| now_ms.saturating_sub(created_ms) > HORIZON_MS);
+        is_old && self.takes(ProtocolStep::Horizon)
+    }
+
     /// Starts the job of a removal, under a receipt; a removal from behind the ledger's horizon starts none.
     pub(super) async fn start(&self, removal: &Removal, work: &mut Work<'_>) -> Result<(), Stop> {
         let Some(record) = work.batch.records.get(work.touch.position) else { return Ok(()) };
         let head = head(record);
         let (id, now_ms) = (park::id(&head, record), self.clock.now_ms());
         let derivation = self.catalogue.name(work.touch.derivation);
-        let is_old = head.created_ms.is_none_or(|created_ms| now_ms.saturating_sub(created_ms) > HORIZON_MS);
-        if is_old && self.takes(ProtocolStep::Horizon) {
+        if self.is_behind_horizon(head.created_ms) {
             tracing::warn!(event_id = %id, derivation, owner = %removal.owner, "a removal is too old to start a cascade");
             return Ok(());
         }

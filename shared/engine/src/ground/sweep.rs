@@ -1,6 +1,7 @@
 //! Jobs as a whole: which there are, and which are to begin or to be rung again.
 
 use derive::{
+    derivation::Family,
     guard::Guard,
     query::Query,
     write::{Action, Table, Update, Write},
@@ -13,7 +14,11 @@ use keys::{
 use store::{Store, StoreError};
 
 use super::job::{Job, MOVED_AT, n, s};
-use crate::batch::Engine;
+use crate::{
+    batch::Engine,
+    record::head,
+    redrive::{ParkedChange, parked},
+};
 
 /// A job whose cursor has not moved for so long is rung again, in milliseconds: longer than an invocation may take.
 pub const STALLED_MS: u64 = 20 * 60 * 1_000;
@@ -25,6 +30,10 @@ pub struct Swept {
     pub n_jobs: usize,
     /// Those that began now.
     pub n_begun: usize,
+    /// Those that are due, and wait for what is parked and older than they are.
+    pub n_held: usize,
+    /// Those that ended before they began, since the owner exists again.
+    pub n_ended: usize,
     /// Those that stood still and were rung again.
     pub n_rung: usize,
 }
@@ -76,10 +85,22 @@ impl<S: Store> Engine<S> {
     /// [`StoreError`] when a job cannot be written.
     pub async fn ring_due(&self, jobs: &[Job], is_settled: impl Fn(&Job) -> bool) -> Result<Swept, StoreError> {
         let now_ms = self.clock.now_ms();
+        let waits = jobs.iter().any(|job| !job.is_running && job.due_at_ms <= now_ms);
+        let parked = if waits { parked(&self.store).await? } else { Vec::new() };
         let mut swept = Swept { n_jobs: jobs.len(), ..Swept::default() };
         for job in jobs {
             let moved_at = (MOVED_AT.to_owned(), n(now_ms));
             if !job.is_running && job.due_at_ms <= now_ms && is_settled(job) {
+                if is_held(job, &parked) {
+                    swept.n_held += 1;
+                    continue;
+                }
+                let owner = std::slice::from_ref(&job.removal.owner);
+                if !self.store.get(Table::Main, owner).await?.is_empty() {
+                    self.end_waiting(job).await?;
+                    swept.n_ended += 1;
+                    continue;
+                }
                 let guard = Guard::Unmoved { attribute: STATE.to_owned(), value: Some(s(WAITING)) };
                 self.ring(job, Item::from([moved_at, (STATE.to_owned(), s(RUNNING))]), guard).await?;
                 swept.n_begun += 1;
@@ -91,9 +112,29 @@ impl<S: Store> Engine<S> {
         Ok(swept)
     }
 
+    async fn end_waiting(&self, job: &Job) -> Result<(), StoreError> {
+        tracing::info!(derivation = %job.derivation, owner = %job.removal.owner, "ended a cascade: its owner exists again");
+        let guard = Guard::Unmoved { attribute: STATE.to_owned(), value: Some(s(WAITING)) };
+        let write = Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard: Some(guard) };
+        self.store.write(&write).await.map(drop)
+    }
+
     async fn ring(&self, job: &Job, set: Item, guard: Guard) -> Result<(), StoreError> {
         let action = Action::Update(Update::set(set));
         let write = Write { table: Table::Main, key: job.key.clone(), action, guard: Some(guard) };
         self.store.write(&write).await.map(drop)
     }
+}
+
+/// A record's time is rounded down, at worst to the minute.
+const ROUNDED_MS: u64 = 60 * 1_000;
+
+/// Is something parked that was written before the job was started? What it asks for has not been done: it may be the
+/// owner itself, that stands under another key now.
+fn is_held(job: &Job, parked: &[ParkedChange]) -> bool {
+    let may_be_older = |parked: &&ParkedChange| {
+        let created_ms = parked.record().ok().and_then(|record| head(&record).created_ms);
+        created_ms.is_none_or(|created_ms| created_ms <= job.started_at_ms.saturating_add(ROUNDED_MS))
+    };
+    parked.iter().filter(|parked| parked.family == Family::LevelTriggered).any(|parked| may_be_older(&parked))
 }

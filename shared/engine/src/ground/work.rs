@@ -3,6 +3,8 @@
 //! Moving the cursor makes a record of the job, and that record's handling does the next page. So a crash goes on at the
 //! cursor, and nothing is held that grows with what hangs there.
 
+use std::collections::BTreeMap;
+
 use derive::{
     guard::Guard,
     kinds::{
@@ -60,9 +62,9 @@ impl<S: Store> Engine<S> {
             });
             let fates: Vec<BoxFuture<'_, _>> = fates.collect();
             let met: Vec<_> = stream::iter(fates).buffer_unordered(TOUCHES_AT_ONCE).collect().await;
+            let met: Vec<_> = met.into_iter().map(|(met, commits)| (met, work.commits.extend(commits)).0).collect();
             let mut n_met = 0;
-            for (met, commits) in met {
-                work.commits.extend(commits);
+            for met in met {
                 match met? {
                     Met::Done => n_met += 1,
                     Met::Skipped => {}
@@ -124,12 +126,17 @@ impl<S: Store> Engine<S> {
             action: Action::Check,
             guard: Some(Guard::OwnerAbsent),
         });
-        let (action, guard) = match &hanging.fate {
-            Fate::Deleted => (Action::Delete, None),
+        // Without a type attribute its key says what it is; then it is asked to be there at all.
+        let layout = &self.schema.layout;
+        let of_entity = layout.type_of(&hanging.entity).unwrap_or_else(|| (layout.sk.clone(), s(&key.sk)));
+        let mut says = BTreeMap::from([of_entity]);
+        let action = match &hanging.fate {
+            Fate::Deleted => Action::Delete,
             Fate::DeletedWhere { attribute, field } => {
                 let fields = self.schema.entity(&cascade.owner).and_then(|o| o.key.parse_key(&job.removal.owner));
                 let Some(value) = fields.and_then(|fields| fields.get(field).map(s)) else { return Ok(Met::Skipped) };
-                (Action::Delete, Some(Guard::StillTheirs { attribute: attribute.clone(), value }))
+                says.insert(attribute.clone(), value);
+                Action::Delete
             }
             Fate::Set { attribute, text } => {
                 let held = self.item_now(Table::Main, &key, work).await?;
@@ -137,9 +144,10 @@ impl<S: Store> Engine<S> {
                     return Ok(Met::Skipped);
                 }
                 let set = Item::from([(attribute.clone(), AttributeValue::S(text.clone()))]);
-                (Action::Update(Update::set(set)), Some(Guard::Exists))
+                Action::Update(Update::set(set))
             }
         };
+        let guard = Some(Guard::StillTheirs(says));
         let n_owners = job.removal.absent.len();
         let writes = absent.chain([Write { table: Table::Main, key, action, guard }]).collect();
         Ok(match self.decided(writes, work).await? {

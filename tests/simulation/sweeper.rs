@@ -1,0 +1,64 @@
+//! The sweeper, which lets jobs begin: when their time has come, and all that was written before them has been seen.
+
+use std::collections::BTreeSet;
+
+use derive::write::Table;
+use engine::{
+    clock::Clock as _,
+    ground::{
+        job::Job,
+        sweep::{STALLED_MS, Swept},
+    },
+};
+use keys::{job::JobKey, key::Key};
+
+use super::{corruption::parked, scene::Scene, world::World};
+
+/// How long after a removal a cascade begins, in milliseconds.
+pub(crate) const SETTLE_MS: u64 = 30_000;
+
+impl World {
+    /// Of which jobs all is done that was written before them, as the sweeper knows it when it begins.
+    pub(crate) fn settled(&self) -> impl Fn(&Job) -> bool + use<> {
+        let undone = self.mappings.iter().map(|mapping| mapping.first_undone(&self.stream)).min();
+        let first = undone.unwrap_or(0).min(self.stream.first_on_its_way());
+        // A job is settled when everything before its own first record is done.
+        let made = self.stream.made.iter().take(first + 1).filter(|made| made.old.is_none());
+        let jobs = made.filter(|made| JobKey::parse(&made.key).is_some());
+        let settled: BTreeSet<Key> = jobs.map(|made| made.key.clone()).collect();
+        move |job| settled.contains(&job.key)
+    }
+
+    /// When all else is quiet and a job is left, its time comes; false when there is none that can go on.
+    pub(crate) fn sweep_the_rest(&mut self) -> bool {
+        let now_ms = self.scene.clock.now_ms();
+        let jobs = jobs(&self.scene);
+        let due_ms = |job: &Job| if job.is_running { job.moved_at_ms + STALLED_MS + 1 } else { job.due_at_ms };
+        let Some(next_ms) = jobs.iter().map(due_ms).min().filter(|_| !self.is_held()) else { return false };
+        self.scene.trace.note(|| format!("{} jobs are left, and time passes", jobs.len()));
+        self.scene.clock.advance(next_ms.saturating_sub(now_ms));
+        self.sweep()
+    }
+
+    /// Do jobs wait for the operator, since something is parked? It may be a job's own record.
+    fn is_held(&self) -> bool {
+        parked(&self.scene).iter().any(|parked| parked.key.pk == "PARKED#level-triggered")
+    }
+}
+
+/// All jobs that there are.
+pub(crate) fn jobs(scene: &Scene) -> Vec<Job> {
+    let layout = &scene.schema.layout;
+    let is_job = |(key, _): &(&Key, &keys::item::Item)| JobKey::parse(key).is_some();
+    scene
+        .database
+        .memory()
+        .view(Table::Main, |items| items.iter().filter(is_job).filter_map(|(_, item)| Job::of(layout, item)).collect())
+}
+
+/// Counts what a sweep did.
+pub(crate) fn tell(scene: &Scene, swept: Swept) {
+    scene.count_all("jobs begun", swept.n_begun);
+    scene.count_all("jobs held", swept.n_held);
+    scene.count_all("owners back", swept.n_ended);
+}
