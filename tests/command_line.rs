@@ -18,7 +18,7 @@ use aws_sdk_dynamodb::{
 };
 use dynoxide::{Database, server::serve_on};
 use expect_test::{Expect, expect};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// How a command ended.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ struct Ended {
 const FOREIGN_VARIABLES: [&str; 5] =
     ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL_DYNAMODB", "RUST_LOG"];
 
-const COMMANDS: [&str; 7] = ["demo", "dev", "verify", "explain", "parked", "redrive", "replay"];
+const COMMANDS: [&str; 8] = ["demo", "dev", "verify", "explain", "design", "parked", "redrive", "replay"];
 
 /// Runs a command in the workspace's folder.
 fn ripple(arguments: &[&str]) -> Ended {
@@ -184,6 +184,84 @@ fn a_manifest_that_cannot_be_used_is_one_line() {
             fails_saying(&[command, "tests/events/insert.json", "--config", config], &line);
         }
     }
+}
+
+#[test]
+fn design_prints_the_page_that_is_kept() {
+    let ended = ripple(&["design"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let kept = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/table-design.md");
+    assert!(ended.stdout == std::fs::read_to_string(kept).unwrap(), "cargo run -- design > docs/table-design.md");
+}
+
+#[test]
+fn the_shipped_design_has_no_finding_without_an_answer() {
+    let ended = ripple(&["design", "--check"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{}", ended.stdout);
+    assert!(ended.stdout.ends_with(" findings, 0 not answered\n"), "{}", ended.stdout);
+    let ended = ripple(&["design", "--check", "--json"]);
+    let reviewed: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((ended.code, &reviewed["unanswered"], &reviewed["unchecked"]), (Some(0), &json!(0), &json!([])));
+    let findings = reviewed["findings"].as_array().unwrap();
+    assert!(!findings.is_empty() && findings.iter().all(|finding| finding["answer"].is_string()), "{findings:?}");
+}
+
+const NOTES: &str = r#"
+[table]
+partition-key = "pk"
+sort-key = "sk"
+type = "Type"
+[index.all]
+partition-key = "gpk"
+sort-key = "gsk"
+[entity.Note]
+partition-key = "NOTE#{id}"
+sort-key = "NOTE"
+[entity.Note.index.all]
+partition-key = "NOTES"
+sort-key = "{id}"
+"#;
+
+#[test]
+fn the_design_of_a_table_of_ones_own_is_checked_as_far_as_it_is_known() {
+    let ended = ripple(&["design", "--check", "--config", "examples/own-table/ripple.toml"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    expect![[r#"
+        not checked, since it is not known what is asked of the table: scan, unread-index, counter-in-listing, unread-target, large-transaction
+        0 findings, 0 not answered
+    "#]].assert_eq(&ended.stdout);
+    let notes = file(NOTES);
+    let ended = ripple(&["design", "--check", "--config", notes.path().to_str().unwrap()]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(3), ""));
+    expect![[r#"
+        static-partition  Note in all
+          found     the partition key `NOTES` is the same for all items, or nearly so
+          matters   a partition takes 1,000 write units and gives 3,000 read units a second, whatever the table has; every item is written to and read from this one
+          to do     spread the key over suffixes, such as `{Id%8}`, and merge the suffixes when reading; or put a field into it that differs
+        not checked, since it is not known what is asked of the table: scan, unread-index, counter-in-listing, unread-target, large-transaction
+        1 findings, 1 not answered
+    "#]].assert_eq(&ended.stdout);
+}
+
+#[test]
+fn a_finding_is_answered_from_a_file() {
+    let notes = file(NOTES);
+    let notes = notes.path().to_str().unwrap();
+    let answered = |text: &str| {
+        let answers = file(text);
+        let answers = answers.path().to_str().unwrap();
+        let ended = ripple(&["design", "--check", "--config", notes, "--answers", answers]);
+        (ended.code, ended.stdout.lines().last().unwrap_or_default().to_owned(), ended.stderr.replace(answers, "FILE"))
+    };
+    let (code, last, _) =
+        answered(r#"[{"check": "static-partition", "subject": "Note in all", "reason": "there are ten"}]"#);
+    assert_eq!((code, last.as_str()), (Some(0), "1 findings, 0 not answered"));
+    let (code, last, _) = answered(r#"[{"check": "keys-meet", "subject": "Note in all", "reason": "there are ten"}]"#);
+    assert_eq!((code, last.as_str()), (Some(3), "2 findings, 2 not answered"));
+    let (code, _, stderr) = answered(r#"[{"check": "skan", "subject": "x", "reason": "y"}]"#);
+    assert_eq!((code, stderr.as_str()), (Some(1), "ripple: FILE: there is no check \"skan\"\n"));
+    let ended = ripple(&["design", "--json"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
 }
 
 #[test]

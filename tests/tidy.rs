@@ -345,7 +345,7 @@ fn sdk_in_the_store(source: &Source) -> Vec<String> {
 // ---- rules on one manifest ----
 
 /// Crates of the workspace, and which of them each may depend on. `functions` is every crate in that folder.
-const DIRECTION: [(&str, &[&str]); 11] = [
+const DIRECTION: [(&str, &[&str]); 12] = [
     ("keys", &[]),
     ("derive", &["keys"]),
     ("store", &["derive", "keys"]),
@@ -354,11 +354,24 @@ const DIRECTION: [(&str, &[&str]); 11] = [
     ("catalogue", &["derive", "entities", "keys"]),
     ("manifest", &["derive", "keys"]),
     ("queries", &["entities", "store", "derive", "keys"]),
+    ("design", &["engine", "catalogue", "queries", "store", "derive", "entities", "keys"]),
     ("stream", &["engine", "catalogue", "queries", "store", "derive", "entities", "keys"]),
     ("functions", &["runtime", "manifest", "engine", "catalogue", "queries", "store", "derive", "entities", "keys"]),
     (
         "cli",
-        &["stream", "runtime", "manifest", "engine", "catalogue", "queries", "store", "derive", "entities", "keys"],
+        &[
+            "stream",
+            "runtime",
+            "design",
+            "manifest",
+            "engine",
+            "catalogue",
+            "queries",
+            "store",
+            "derive",
+            "entities",
+            "keys",
+        ],
     ),
 ];
 

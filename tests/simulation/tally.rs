@@ -36,18 +36,14 @@ pub(crate) const OTHERS: [&str; 22] = [
 /// What is not asked for yet: see `scene::INDEXES_LAG`.
 pub(crate) const SWITCHED_OFF: [&str; 1] = ["index lag"];
 
+/// What happens between two calls of one move: too seldom to be asked of a hundred seeds. Its mutant is noticed, and
+/// `ground_records.rs` makes it happen.
+pub(crate) const SELDOM: [&str; 1] = ["added while it moved"];
+
 /// What happened to the application's own items; in a hundred seeds each at least once. What is seen
 /// in the table's history is counted at both looks of a run.
-pub(crate) const GROUND: [&str; 8] = [
-    "jobs begun",
-    "owners back",
-    "jobs held",
-    "deleted",
-    "counters deleted",
-    "archived",
-    "moved",
-    "added while it moved",
-];
+pub(crate) const GROUND: [&str; 7] =
+    ["jobs begun", "owners back", "jobs held", "deleted", "counters deleted", "archived", "moved"];
 
 /// How much happens at all.
 pub(crate) const SIZES: [&str; 5] = ["steps", "writes", "records", "invocations", "delivered"];
@@ -102,7 +98,7 @@ impl fmt::Display for Tally {
             let [before, after] = [Side::Before, Side::After].map(|side| self.count((fault, Some(side))));
             writeln!(f, "{fault:<16}{before:>10}{after:>10}")?;
         }
-        for what in OTHERS.into_iter().chain(SWITCHED_OFF).chain(GROUND).chain(SIZES) {
+        for what in OTHERS.into_iter().chain(SWITCHED_OFF).chain(GROUND).chain(SELDOM).chain(SIZES) {
             writeln!(f, "{what:<20}{:>6}", self.count((what, None)))?;
         }
         Ok(())

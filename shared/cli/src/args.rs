@@ -36,6 +36,9 @@ pub(crate) enum Command {
     /// Says what the records of a captured Lambda event would do. Needs no database.
     #[command(after_help = EXIT_CODES)]
     Explain(Explain),
+    /// Prints the table's design as a page of markdown, or with --check what a reviewer would ask about it.
+    #[command(after_help = EXIT_CODES)]
+    Design(Design),
     /// Lists the changes that cannot be applied, and the counts that need a recount.
     #[command(after_help = EXIT_CODES)]
     Parked(Parked),
@@ -131,6 +134,23 @@ pub(crate) struct Explain {
     pub(crate) config: Option<PathBuf>,
     /// Prints one JSON object.
     #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `ripple design`
+#[derive(Debug, Group)]
+pub(crate) struct Design {
+    /// Prints the findings of a review instead, and ends with 3 when one is not answered.
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Manifest of a table of your own, of which nothing but its declarations is known; the shipped table without.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Answers to findings: a JSON list of objects with `check`, `subject` and `reason`. The shipped table has its own.
+    #[arg(long, value_name = "FILE", requires_all = ["check", "config"])]
+    pub(crate) answers: Option<PathBuf>,
+    /// Prints the findings as one JSON object.
+    #[arg(long, requires = "check")]
     pub(crate) json: bool,
 }
 

@@ -198,7 +198,8 @@ fn concerns(entries: &[Entry]) -> BTreeMap<String, Concern> {
 const SUM_OF: &str = "sum of ";
 
 /// The part of the counters that holds a derivation's sum.
-pub(crate) fn sum_of(derivation: &str) -> String {
+#[must_use]
+pub fn sum_of(derivation: &str) -> String {
     format!("{SUM_OF}{derivation}")
 }
 

@@ -13,6 +13,7 @@ use crate::{
     change::{Change, Sight},
     effect::{BucketForm, Effect},
     kinds::{cascade::Cascade, rekey::Rekey},
+    outline::Outline,
     refresh::{Computed, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
     tally::Tally,
@@ -234,6 +235,12 @@ pub trait Kind: fmt::Debug + Send + Sync {
     ///
     /// A sentence that says which declared name the schema does not have.
     fn reach(&self, schema: &Schema) -> Result<Reach, String>;
+
+    /// What it declares, for people.
+    fn outline(&self, schema: &Schema) -> Outline {
+        let _: &Schema = schema;
+        Outline { from: self.entities().into_iter().map(str::to_owned).collect(), ..Outline::default() }
+    }
 
     /// The entities whose items it looks at in a change. The change of an item of any other asks nothing of it, and
     /// such an item is none that it cannot interpret: it is not even asked.

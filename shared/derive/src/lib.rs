@@ -18,6 +18,7 @@ pub mod effect;
 mod fixture;
 pub mod guard;
 pub mod kinds;
+pub mod outline;
 pub mod plan;
 pub mod query;
 pub mod refresh;

@@ -18,6 +18,7 @@ use derive::write::{Action, Table, Write};
 use keys::{
     item::{Item, text},
     key::Key,
+    layout::Layout,
 };
 use serde_dynamo::AttributeValue;
 use store::Store;
@@ -36,7 +37,7 @@ const SINGLY_FROM: u64 = 3;
 const DEATHS_MAX: u64 = 2;
 
 /// How long a note is kept, in seconds: as long as the stream keeps the record.
-const NOTE_KEPT_S: u64 = 24 * 3600;
+pub(crate) const NOTE_KEPT_S: u64 = 24 * 3600;
 
 /// Why a record is parked that took the invocation with it.
 pub(crate) const DIED: &str = "two invocations died while it was in progress, of time or of memory";
@@ -67,6 +68,31 @@ impl Attempt {
         self.number >= SINGLY_FROM
     }
 
+    /// The write that notes it.
+    pub(crate) fn note(&self, layout: &Layout, key: Key, in_progress: Option<&str>, now_ms: u64) -> Write {
+        let count = |n: u64| AttributeValue::N(n.to_string());
+        let expires_at = count(now_ms / 1000 + NOTE_KEPT_S);
+        let mut item = ledger_item(layout, &key, [(ATTEMPTS, count(self.number)), (EXPIRES_AT, expires_at)]);
+        if let Some(id) = in_progress {
+            item.insert(IN_PROGRESS.to_owned(), AttributeValue::S(id.to_owned()));
+        }
+        if let Some((id, n_deaths)) = &self.suspect {
+            item.insert(SUSPECT.to_owned(), AttributeValue::S(id.clone()));
+            item.insert(DEATHS.to_owned(), count(*n_deaths));
+        }
+        if !self.deadly.is_empty() {
+            let ids = self.deadly.iter().cloned().map(AttributeValue::S).collect();
+            item.insert(DEADLY.to_owned(), AttributeValue::L(ids));
+        }
+        Write { table: Table::Ledger, key, action: Action::Put(item), guard: None }
+    }
+
+    /// One whose note holds all that a note can hold.
+    pub(crate) fn whole(id: &str) -> Self {
+        let (suspect, deadly) = (Some((id.to_owned(), 1)), BTreeSet::from([id.to_owned()]));
+        Self { note: None, number: SINGLY_FROM, suspect, deadly }
+    }
+
     /// Did this record take two invocations with it?
     pub(crate) fn is_deadly(&self, id: &str) -> bool {
         self.deadly.contains(id)
@@ -83,7 +109,7 @@ impl<S: Store> Engine<S> {
             return Attempt::default();
         }
         let families: Vec<String> = self.families.iter().map(ToString::to_string).collect();
-        let key = Key::new(format!("ATTEMPTS#{}", families.join("+")), id);
+        let key = key(&families, id);
         let items = batch.patience.call(|| self.store.get(Table::Ledger, std::slice::from_ref(&key))).await;
         let note = match items {
             Ok(items) => items.into_iter().next().map(|(_, item)| item).unwrap_or_default(),
@@ -118,22 +144,7 @@ impl<S: Store> Engine<S> {
 
     async fn note(&self, attempt: &Attempt, in_progress: Option<&str>, batch: &Batch<'_>, account: &mut Account) {
         let Some(key) = attempt.note.clone() else { return };
-        let count = |n: u64| AttributeValue::N(n.to_string());
-        let expires_at = count(self.clock.now_ms() / 1000 + NOTE_KEPT_S);
-        let mut item =
-            ledger_item(&self.schema.layout, &key, [(ATTEMPTS, count(attempt.number)), (EXPIRES_AT, expires_at)]);
-        if let Some(id) = in_progress {
-            item.insert(IN_PROGRESS.to_owned(), AttributeValue::S(id.to_owned()));
-        }
-        if let Some((id, n_deaths)) = &attempt.suspect {
-            item.insert(SUSPECT.to_owned(), AttributeValue::S(id.clone()));
-            item.insert(DEATHS.to_owned(), count(*n_deaths));
-        }
-        if !attempt.deadly.is_empty() {
-            let ids = attempt.deadly.iter().cloned().map(AttributeValue::S).collect();
-            item.insert(DEADLY.to_owned(), AttributeValue::L(ids));
-        }
-        let write = Write { table: Table::Ledger, key, action: Action::Put(item), guard: None };
+        let write = attempt.note(&self.schema.layout, key, in_progress, self.clock.now_ms());
         self.write_note(&write, batch, account).await;
     }
 
@@ -145,6 +156,11 @@ impl<S: Store> Engine<S> {
             Err(error) => tracing::warn!(cause = %describe(&error), "the attempt cannot be noted"),
         }
     }
+}
+
+/// Key of the note of a batch that begins with this record, of a function that runs these families.
+pub(crate) fn key(families: &[String], id: &str) -> Key {
+    Key::new(format!("ATTEMPTS#{}", families.join("+")), id)
 }
 
 /// Who was in progress when the last attempt died, and with how many by now. An attempt that died before it began with

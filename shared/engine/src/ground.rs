@@ -4,9 +4,9 @@
 //! and what starts a job starts it once. An item that cannot be touched now is reported as not done, and its record
 //! comes again; nothing that was done is done twice.
 
-mod awaited;
+pub(crate) mod awaited;
 pub mod job;
-mod merge;
+pub(crate) mod merge;
 mod place;
 mod start;
 pub mod sweep;

@@ -17,7 +17,7 @@
 //! 7. The [response](batch::Handled) names the lowest record that is not done.
 //!
 //! The named [steps](protocol::ProtocolStep) of the protocol, and the [guards](derive::guard::Guard), say which anomaly each
-//! prevents. For the operator there are [`lists`], [`redrive`], [`replay`] and [`verify`].
+//! prevents. [`bookkeeping`] shows each item that is kept of all this. For the operator there are [`lists`], [`redrive`], [`replay`] and [`verify`].
 
 pub mod account;
 pub mod additive;
@@ -27,6 +27,7 @@ mod attempts;
 pub mod backoff;
 pub mod batch;
 mod bells;
+pub mod bookkeeping;
 pub mod brake;
 mod caught;
 pub mod clock;

@@ -84,7 +84,8 @@ fn targets(catalogue: &Catalogue, change: &Counted) -> Vec<Target> {
     change.amounts.iter().map(target).collect()
 }
 
-fn listed(layout: &Layout, change: &Counted, targets: &[Target], why: &str, now_ms: u64) -> Vec<Write> {
+/// The writes that list a refused change's targets, or the change itself where it cannot be read.
+pub(crate) fn listed(layout: &Layout, change: &Counted, targets: &[Target], why: &str, now_ms: u64) -> Vec<Write> {
     let text = |text: &str| AttributeValue::S(text.to_owned());
     let write = |sort_key: String, derivation: &str, item: Option<&Key>| {
         let key = Key::new(RECOUNT, sort_key);

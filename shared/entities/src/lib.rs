@@ -33,6 +33,7 @@ pub mod organizations;
 pub mod people;
 pub mod posts;
 pub mod products;
+pub mod samples;
 pub mod sensors;
 pub mod subscriptions;
 pub mod table;

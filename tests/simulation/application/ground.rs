@@ -149,7 +149,8 @@ impl Application {
         let held = newest.as_ref().and_then(|newest| {
             table.view(derive::write::Table::Main, |items| {
                 let item = items.get(newest)?;
-                (text(item, layout.entity_type.as_ref().unwrap()) == Some("Employee")).then(|| (newest.clone(), item.clone()))
+                (text(item, layout.entity_type.as_ref().unwrap()) == Some("Employee"))
+                    .then(|| (newest.clone(), item.clone()))
             })
         });
         held.filter(is_newest).or(all)
@@ -196,7 +197,8 @@ impl Application {
 
     /// An employee that was read long before is put back, where they may have moved meanwhile.
     fn put_back_employee(&mut self, table: &MemoryStore) {
-        let is_employee = |item: &&Item| text(item, self.schema.layout.entity_type.as_ref().unwrap()) == Some("Employee");
+        let is_employee =
+            |item: &&Item| text(item, self.schema.layout.entity_type.as_ref().unwrap()) == Some("Employee");
         let employees: Vec<Item> = self.read_before.iter().filter(is_employee).cloned().collect();
         if let Some(item) = self.scene.chance.one_of(&employees).cloned() {
             self.newest = self.schema.layout.key(&item);

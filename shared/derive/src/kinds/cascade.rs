@@ -21,6 +21,7 @@ use crate::{
     derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
     effect::{Effect, Ground, Removal},
     kinds::{Link, copy::Found, entity, knows, mirror::claims},
+    outline::Outline,
     schema::{Image, Schema, Unreadable},
 };
 
@@ -76,6 +77,22 @@ pub enum Fate {
         /// The text.
         text: String,
     },
+}
+
+impl Hanging {
+    /// What becomes of it, in words.
+    fn words(&self) -> String {
+        let entity = match &self.found {
+            Way::Counters(name) => format!("{} of {name}", self.entity),
+            Way::Named(_) => format!("{}, named by what was removed,", self.entity),
+            Way::Found(_) => self.entity.clone(),
+        };
+        match &self.fate {
+            Fate::Deleted => format!("{entity} deleted"),
+            Fate::DeletedWhere { attribute, .. } => format!("{entity} deleted while its {attribute} is the owner's"),
+            Fate::Set { attribute, text } => format!("{entity} {attribute} set to {text}"),
+        }
+    }
 }
 
 impl Cascade {
@@ -142,6 +159,22 @@ impl Kind for Cascade {
         }
         let reads = self.starts.iter().map(|(name, _)| Part::existence(name)).collect();
         Ok(Reach { reads, writes: Vec::new() })
+    }
+
+    fn outline(&self, schema: &Schema) -> Outline {
+        let owner = schema.entity(&self.owner);
+        let finds = self.hanging.iter().filter_map(|hanging| match &hanging.found {
+            Way::Found(found) => found.shown(schema, &self.owner, &hanging.entity),
+            Way::Counters(_) | Way::Named(_) => None,
+        });
+        Outline {
+            from: self.starts.iter().map(|(name, _)| name.clone()).collect(),
+            terms: vec![format!("removed, and no {} there", self.owner)],
+            into: owner.map(|owner| format!("{} / {}", owner.key.pk, owner.key.sk)),
+            finds: finds.collect(),
+            touches: self.hanging.iter().map(Hanging::words).collect(),
+            ..Outline::default()
+        }
     }
 
     fn entities(&self) -> Vec<&str> {

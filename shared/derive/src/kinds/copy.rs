@@ -22,6 +22,7 @@ use crate::{
     derivation::{Counts, Derived, Family, Items, Kind, Part, Reach, Refresh},
     effect::{Bell, Effect, Find},
     kinds::{Link, declares, entity, knows},
+    outline::{Outline, placeholders},
     query::Query,
     refresh::{Computed, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
@@ -69,6 +70,12 @@ impl Found {
         let template = self.template(schema).ok()?;
         let (pk, prefix) = (template.pk.build_of(field).ok()?, template.sk.prefix_of(field).ok()?);
         Some(Query::prefix(self.index.as_deref(), pk, prefix))
+    }
+
+    /// The search for all targets of any source, with placeholders for the fields of the source's key.
+    pub(crate) fn shown(&self, schema: &Schema, source: &str, target: &str) -> Option<Find> {
+        let query = self.query(schema, &placeholders(schema.entity(source)?.key.field_names()))?;
+        Some(Find { query, via: self.via.clone(), target: target.to_owned() })
     }
 
     /// The search for all targets of a source.
@@ -182,6 +189,17 @@ impl Kind for Copy {
         reads.extend(self.link.from_fields().map(|name| Part::attribute(&self.target, name)));
         let writes = self.attributes.iter().map(|(_, to)| Part::attribute(&self.target, to)).collect();
         Ok(Reach { reads, writes })
+    }
+
+    fn outline(&self, schema: &Schema) -> Outline {
+        let names = self.attributes.iter().map(|(from, to)| format!("{from} as {to}"));
+        let target = schema.entity(&self.target);
+        Outline {
+            terms: vec![names.collect::<Vec<_>>().join(", ")],
+            into: target.map(|target| format!("{} / {}", target.key.pk, target.key.sk)),
+            finds: self.found.shown(schema, &self.source, &self.target).into_iter().collect(),
+            ..Outline::from(&self.source)
+        }
     }
 
     fn entities(&self) -> Vec<&str> {

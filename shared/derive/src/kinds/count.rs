@@ -27,6 +27,7 @@ use crate::{
     derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
     effect::{Add, Effect},
     kinds::{Link, Predicate, entity, knows},
+    outline::{Outline, linked},
     schema::{Image, Schema, Unreadable},
     tally::{Sum, Tally},
 };
@@ -116,6 +117,20 @@ impl Kind for Count {
         let mut reads: Vec<Part> = self.decides().map(|name| Part::attribute(&self.source, name)).collect();
         reads.push(Part::existence(&self.source));
         Ok(Reach { reads, writes: Vec::new() })
+    }
+
+    fn outline(&self, schema: &Schema) -> Outline {
+        let mut terms = self.predicate.words();
+        terms.extend(self.sum.as_ref().map(|sum| format!("sum of {sum}")));
+        if self.history {
+            terms.push("inserts only".to_owned());
+        }
+        Outline {
+            terms,
+            into: schema.entity(&self.target).map(|target| linked(target, &self.link)),
+            counts: Some((self.target.clone(), self.n_shards)),
+            ..Outline::from(&self.source)
+        }
     }
 
     fn entities(&self) -> Vec<&str> {

@@ -22,6 +22,7 @@ use crate::{
     derivation::{Counts, Derived, Family, Items, Kind, Part, Reach, Refresh},
     effect::{Bell, Effect},
     kinds::{declares, entity},
+    outline::Outline,
     refresh::{Computed, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
     tally::{Sum, Tally},
@@ -126,6 +127,15 @@ impl Kind for Display {
             reads: vec![Part::existence(&self.target), Part::attribute(COUNTER, &shown)],
             writes: vec![Part::attribute(&self.target, &self.attribute)],
         })
+    }
+
+    fn outline(&self, schema: &Schema) -> Outline {
+        let target = schema.entity(&self.target);
+        Outline {
+            terms: vec![format!("{} of {}", self.shows.attribute(), self.count)],
+            into: target.map(|target| format!("{} / {}", target.key.pk, target.key.sk)),
+            ..Outline::from(COUNTER)
+        }
     }
 
     fn entities(&self) -> Vec<&str> {

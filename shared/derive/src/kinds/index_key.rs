@@ -22,6 +22,7 @@ use crate::{
     derivation::{Counts, Derived, Family, Flaw, Items, Kind, Part, Reach, Refresh},
     effect::{Bell, Effect},
     kinds::{declares, entity, knows},
+    outline::Outline,
     refresh::{Computed, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
     value::is_zero,
@@ -118,6 +119,15 @@ impl Kind for IndexKey {
         reads.extend(fields.into_iter().map(|name| Part::attribute(&self.target, name)));
         let writes = [&names.pk, &names.sk].map(|name| Part::attribute(&self.target, name)).to_vec();
         Ok(Reach { reads, writes })
+    }
+
+    fn outline(&self, schema: &Schema) -> Outline {
+        let declared = schema.entity(&self.target).and_then(|target| self.declared(target));
+        Outline {
+            terms: vec![format!("{} above zero", self.number)],
+            into: declared.map(|index| format!("{} / {} of {}", index.key.pk, index.key.sk, self.index)),
+            ..Outline::from(&self.target)
+        }
     }
 
     fn entities(&self) -> Vec<&str> {

@@ -26,6 +26,7 @@ use crate::{
     derivation::{Counts, Derived, Family, Items, Kind, Part, PartOf, Reach, Refresh},
     effect::{Bell, Effect},
     kinds::{Link, declares, entity, knows},
+    outline::{Outline, linked},
     refresh::{Computed, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
 };
@@ -187,6 +188,13 @@ impl Kind for Mirror {
         let others = target.derived_attributes.iter().filter(|name| *name != CLAIMS).cloned().collect();
         let rest = Part { entity: self.target.clone(), of: PartOf::AllBut(others) };
         Ok(Reach { reads, writes: vec![Part::existence(&self.target), rest] })
+    }
+
+    fn outline(&self, schema: &Schema) -> Outline {
+        let terms =
+            if self.except.is_empty() { Vec::new() } else { vec![format!("except {}", self.except.join(", "))] };
+        let into = schema.entity(&self.target).map(|target| linked(target, &self.link));
+        Outline { terms, into, ..Outline::from(&self.source) }
     }
 
     fn entities(&self) -> Vec<&str> {

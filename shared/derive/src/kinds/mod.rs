@@ -139,6 +139,17 @@ impl Predicate {
         }
     }
 
+    /// What must hold, in words; empty where every item takes part.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        match self {
+            Self::Always => Vec::new(),
+            Self::Is { attribute, text } => vec![format!("where {attribute} is {text}")],
+            Self::IsNot { attribute, text } => vec![format!("where {attribute} is not {text}")],
+            Self::Not { attribute } => vec![format!("where not {attribute}")],
+        }
+    }
+
     /// The attribute that decides.
     #[must_use]
     pub fn attribute(&self) -> Option<&str> {

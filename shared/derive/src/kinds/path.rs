@@ -32,6 +32,7 @@ use crate::{
     derivation::{Counts, Derived, Family, Flaw, Items, Kind, Part, Reach, Refresh},
     effect::{Bell, Effect},
     kinds::{Link, copy::Found, declares, entity, knows},
+    outline::Outline,
     refresh::{Computed, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
     write::Wanted,
@@ -200,6 +201,16 @@ impl Kind for Path {
         reads.push(Part::attribute(&self.target, &self.name));
         reads.extend(self.link.from_fields().map(|name| Part::attribute(&self.target, name)));
         Ok(Reach { reads, writes: vec![Part::attribute(&self.target, &self.attribute)] })
+    }
+
+    fn outline(&self, schema: &Schema) -> Outline {
+        Outline {
+            terms: vec![format!("{} below the {} of its {}", self.name, self.attribute, self.parent)],
+            into: schema.entity(&self.target).map(|target| format!("{} / {}", target.key.pk, target.key.sk)),
+            finds: self.found.shown(schema, &self.parent, &self.target).into_iter().collect(),
+            depth_max: Some(self.depth_max),
+            ..Outline::from(&self.target)
+        }
     }
 
     fn entities(&self) -> Vec<&str> {

@@ -24,8 +24,9 @@ use serde_dynamo::AttributeValue;
 use crate::{
     change::{Change, Sight},
     derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
-    effect::{Effect, Ground},
+    effect::{Effect, Find, Ground},
     kinds::{entity, knows},
+    outline::Outline,
     query::Query,
     schema::{Image, Schema, Unreadable},
 };
@@ -157,6 +158,21 @@ impl Kind for Rekey {
         }
         let reads = vec![Part::existence(&self.entity), Part::attribute(&self.entity, &self.parent)];
         Ok(Reach { reads, writes: Vec::new() })
+    }
+
+    fn outline(&self, schema: &Schema) -> Outline {
+        let find = |query| Find { query, via: self.entity.clone(), target: self.entity.clone() };
+        let definition = schema.entity(&self.entity);
+        let above = definition.map(|definition| Key::new(definition.key.pk.to_string(), definition.key.sk.to_string()));
+        let below = above.map(|above| Query::prefix(None, above.pk, format!("{}/", above.sk)));
+        Outline {
+            terms: vec![format!("{} below that of the {} that {} names", self.path, self.entity, self.parent)],
+            into: definition.map(|definition| format!("{} / {}", definition.key.pk, definition.key.sk)),
+            finds: below.map(find).into_iter().collect(),
+            depth_max: Some(self.depth_max),
+            touches: vec![format!("{} deleted under the old key and put under the new one", self.entity)],
+            ..Outline::from(&self.entity)
+        }
     }
 
     fn entities(&self) -> Vec<&str> {

@@ -28,6 +28,7 @@ use crate::{
     derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
     effect::{BucketForm, Effect, Measure},
     kinds::{Link, declares, entity, knows},
+    outline::{Outline, linked},
     schema::{Image, Schema, Unreadable},
     tally::Sum,
 };
@@ -161,6 +162,16 @@ impl Kind for Rollup {
         let mut writes: Vec<Part> = names.iter().map(|name| Part::attribute(&target.name, name)).collect();
         writes.push(Part::existence(&target.name));
         Ok(Reach { reads, writes })
+    }
+
+    fn outline(&self, schema: &Schema) -> Outline {
+        let grains: Vec<&str> = Grain::ALL.into_iter().map(Grain::name).collect();
+        let terms = format!("{} by {} of {}", self.value, grains.join(" and "), self.time);
+        Outline {
+            terms: vec![terms, "inserts only".to_owned()],
+            into: schema.entity(&self.form.entity).map(|target| linked(target, &self.link)),
+            ..Outline::from(&self.source)
+        }
     }
 
     fn entities(&self) -> Vec<&str> {

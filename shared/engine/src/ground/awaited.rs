@@ -13,6 +13,7 @@ use derive::{
 use keys::{
     item::{Item, text},
     key::Key,
+    layout::Layout,
 };
 use store::Store;
 
@@ -26,9 +27,9 @@ const WRITTEN: &str = "Written";
 
 /// What an item waits for: an item of this id, beside others of its partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Awaits {
-    pub(super) pk: String,
-    pub(super) id: String,
+pub(crate) struct Awaits {
+    pub(crate) pk: String,
+    pub(crate) id: String,
 }
 
 impl Awaits {
@@ -36,17 +37,22 @@ impl Awaits {
     fn partition(&self) -> String {
         fitted(format!("AWAITED#{}#{}", self.pk, self.id))
     }
+
+    /// The write that notes that an item waits. Every note is another, by what is `written`, so that one that was
+    /// written meanwhile is not taken for the one that was read.
+    pub(crate) fn note(&self, layout: &Layout, item: &Key, written: &str) -> Write {
+        let key = Key::new(self.partition(), fitted(item.sk.clone()));
+        let attributes = [(ITEM_PK, s(&item.pk)), (ITEM_SK, s(&item.sk)), (WRITTEN, s(written))];
+        let put = Action::Put(ledger_item(layout, &key, attributes));
+        Write { table: Table::Ledger, key, action: put, guard: None }
+    }
 }
 
 impl<S: Store> Engine<S> {
     /// Notes that an item waits.
     pub(super) async fn note_waiting(&self, item: &Key, awaits: &Awaits, work: &mut Work<'_>) -> Result<(), Stop> {
-        let key = Key::new(awaits.partition(), fitted(item.sk.clone()));
-        // Every note is another, so that one that was written meanwhile is not taken for the one that was read.
         let written = format!("{}-{}", self.clock.now_ms(), self.clock.chance(u64::from(u32::MAX)));
-        let attributes = [(ITEM_PK, s(&item.pk)), (ITEM_SK, s(&item.sk)), (WRITTEN, s(&written))];
-        let put = Action::Put(ledger_item(&self.schema.layout, &key, attributes));
-        self.written(Write { table: Table::Ledger, key, action: put, guard: None }, work).await
+        self.written(awaits.note(&self.schema.layout, item, &written), work).await
     }
 
     /// Looks at the items that wait for one of the id of this key.

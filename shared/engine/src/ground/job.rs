@@ -56,7 +56,7 @@ pub struct Job {
 
 impl Job {
     /// A job that waits.
-    pub(super) fn waiting(key: &JobKey, removal: Removal, now_ms: u64, due_at_ms: u64) -> Self {
+    pub(crate) fn waiting(key: &JobKey, removal: Removal, now_ms: u64, due_at_ms: u64) -> Self {
         Self {
             key: key.key(),
             derivation: key.derivation.clone(),
@@ -101,7 +101,7 @@ impl Job {
     }
 
     /// The whole item.
-    pub(super) fn item(&self, layout: &Layout) -> Item {
+    pub(crate) fn item(&self, layout: &Layout) -> Item {
         let state = if self.is_running { RUNNING } else { WAITING };
         let keys = |keys: &mut dyn Iterator<Item = (&Key, usize)>| AttributeValue::L(keys.map(value_of).collect());
         let mut item = layout.key_item(&self.key);

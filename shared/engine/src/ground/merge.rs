@@ -56,7 +56,7 @@ const OLDER_MS: u64 = 2 * 60 * 1_000;
 const ROUNDS_MAX: usize = 8;
 
 /// The write that notes what a move takes along. Each move has its own; `nonce` tells apart those of a millisecond.
-pub(super) fn moved_note(layout: &Layout, (old, new): (&Key, &Key), item: &Item, (now_ms, nonce): (u64, u64)) -> Write {
+pub(crate) fn moved_note(layout: &Layout, (old, new): (&Key, &Key), item: &Item, (now_ms, nonce): (u64, u64)) -> Write {
     let key = Key::new(notes_of(old), format!("{now_ms:015}-{nonce}"));
     let names: Vec<&str> = item.keys().collect();
     let taken = checksum(item, names.iter().copied());

@@ -49,15 +49,19 @@ pub async fn claim<S: Store>(store: &S, layout: &Layout, kind: LedgerKind) -> Re
             Some(recorded) => return Err(SettingsError::Mismatch { recorded, configured: kind }),
             None => {}
         }
-        let key = key();
-        let item = ledger_item(layout, &key, [(KIND, AttributeValue::S(kind.to_string()))]);
-        let write = Write { table: Table::Ledger, key, action: Action::Put(item), guard: Some(Guard::Absent) };
-        match store.write(&write).await? {
+        match store.write(&record(layout, kind)).await? {
             Outcome::Done { .. } => return Ok(()),
             // Another function came first; what it recorded decides.
             Outcome::GuardFailed => {}
         }
     }
+}
+
+/// The write that records of which kind the ledger is, unless it says so already.
+pub(crate) fn record(layout: &Layout, kind: LedgerKind) -> Write {
+    let key = key();
+    let item = ledger_item(layout, &key, [(KIND, AttributeValue::S(kind.to_string()))]);
+    Write { table: Table::Ledger, key, action: Action::Put(item), guard: Some(Guard::Absent) }
 }
 
 /// Of which kind the ledger is, where it says so.

@@ -1,0 +1,108 @@
+//! Outlines: what a derivation declares, for people and for the checks on a table's design.
+//!
+//! An outline is made from the values that plan and refresh, so it cannot say anything else than what is done. Keys
+//! and queries in it hold placeholders for what a change gives, such as `USER#{FolloweeId}`.
+
+use keys::{entity::Definition, fields::Fields};
+
+use crate::{effect::Find, kinds::Link};
+
+/// What a derivation declares.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outline {
+    /// Entities whose changes set it going, the main one first.
+    pub from: Vec<String>,
+    /// Which of their items, and what of them, in words; empty where it is all of them.
+    pub terms: Vec<String>,
+    /// What it writes into: an item's key, as a template.
+    pub into: Option<String>,
+    /// The queries by which it finds what to write into. None where the change itself names it.
+    pub finds: Vec<Find>,
+    /// The entity that its counters are about, with the number of shards.
+    pub counts: Option<(String, u32)>,
+    /// What it does with items of the application itself, in words; most write only what is derived.
+    pub touches: Vec<String>,
+    /// How deep it goes over its own target, where it reads of one item what it writes into another.
+    pub depth_max: Option<usize>,
+}
+
+impl Outline {
+    /// An outline of a derivation from one entity.
+    #[must_use]
+    pub fn from(entity: &str) -> Self {
+        Self { from: vec![entity.to_owned()], ..Self::default() }
+    }
+}
+
+/// The key that a link makes, as a template over the fields of the items that it starts from.
+#[must_use]
+pub fn linked(to: &Definition, link: &Link) -> String {
+    [&to.key.pk, &to.key.sk].map(|template| renamed(&template.to_string(), link)).join(" / ")
+}
+
+fn renamed(template: &str, link: &Link) -> String {
+    let mut parts = template.split('{');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.push('{');
+        match part.split_once('}') {
+            Some((name, rest)) => text.extend([link.filling(name).unwrap_or(name), "}", rest]),
+            None => text.push_str(part),
+        }
+    }
+    text
+}
+
+/// Fields that hold placeholders for themselves: `UserId` is `{UserId}`.
+#[must_use]
+pub fn placeholders<'a>(names: impl IntoIterator<Item = &'a str>) -> Fields {
+    names.into_iter().map(|name| (name, format!("{{{name}}}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::{derivations, schema};
+
+    #[test]
+    fn an_outline_says_where_a_derivation_writes_and_how_it_finds_that() {
+        let schema = schema();
+        let mut told = String::new();
+        for derivation in derivations() {
+            let outline = derivation.kind.outline(&schema);
+            let finds = outline.finds.iter().map(|find| {
+                let place = find.query.index.as_deref().unwrap_or("the table");
+                format!(" by {} {} {}", place, find.query.pk, find.query.sk.first())
+            });
+            let finds: String = finds.collect();
+            let (from, terms) = (outline.from.join("+"), outline.terms.join("; "));
+            told.extend([format!("{}: {from} ({terms}) into {:?}{finds}\n", derivation.name, outline.into)]);
+        }
+        expect_test::expect![[r#"
+            follower-mirror: Follow () into Some("USER#{FolloweeId} / FOLLOWER#{FollowerId}")
+            follower-count: Follow () into Some("USER#{FolloweeId} / PROFILE")
+            follower-shown: Counter (Value of follower-count) into Some("USER#{UserId} / PROFILE")
+            post-detail: Post (except Content) into Some("POST#{PostId} / METADATA")
+            post-count: Post (where Status is published) into Some("USER#{AuthorId} / PROFILE")
+            post-shown: Counter (Value of post-count) into Some("USER#{UserId} / PROFILE")
+            comment-count: Comment () into Some("POST#{PostId} / METADATA")
+            comment-shown: Counter (Value of comment-count) into Some("POST#{PostId} / METADATA")
+            writer-count: Comment () into Some("USER#{UserId} / PROFILE")
+            view-count: View (inserts only) into Some("POST#{PostId} / METADATA")
+            comment-author: User (Name as UserName) into Some("POST#{PostId} / COMMENT#{CommentId}") by GSI1 USER#{UserId} COMMENT#
+            post-author: User (Name as AuthorName) into Some("POST#{PostId} / METADATA") by the table USER#{UserId} POST#
+            followee-name: User (Name as FolloweeName) into Some("USER#{FollowerId} / FOLLOWS#{FolloweeId}") by the table USER#{UserId} FOLLOWER#
+            follower-name: User (Name as FollowerName) into Some("USER#{FolloweeId} / FOLLOWER#{FollowerId}") by the table USER#{UserId} FOLLOWS#
+            folder-path: Folder (Name below the Path of its Folder) into Some("FOLDER#{FolderId} / METADATA") by GSI1 FOLDER#{FolderId} FOLDER#
+            file-detail: File () into Some("FILE#{FileId} / METADATA")
+            file-path: FileDetail (Name below the Path of its Folder) into Some("FILE#{FileId} / METADATA") by the table FOLDER#{FolderId} FILE#
+            best-sellers: Product (UnitsSold above zero) into Some("BESTSELLERS#{Category} / {MAX-UnitsSold:12}#{ProductId} of GSI2")
+            sale-count: Sale (inserts only) into Some("PRODUCT#{ProductId} / METADATA")
+            sale-shown: Counter (Value of sale-count) into Some("PRODUCT#{ProductId} / METADATA")
+            sold: Line (where Status is not cancelled; sum of Quantity) into Some("WARE#{ProductId} / METADATA")
+            sold-count: Counter (Value of sold) into Some("WARE#{ProductId} / METADATA")
+            sold-sum: Counter (Sum of sold) into Some("WARE#{ProductId} / METADATA")
+            kept: Line (where not Cancelled) into Some("WARE#{ProductId} / METADATA")
+            readings: Reading (Value by HOUR and DAY of At; inserts only) into Some("SENSOR#{SensorId} / {Grain}#{Bucket}")
+        "#]].assert_eq(&told);
+    }
+}

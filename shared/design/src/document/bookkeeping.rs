@@ -1,0 +1,39 @@
+//! What the service keeps for itself.
+
+use derive::write::Table;
+use engine::bookkeeping::{Kept, Life};
+
+use super::markdown::{code, table, typed};
+use crate::Design;
+
+const SECONDS_OF_A_DAY: u64 = 24 * 3600;
+
+pub(super) fn section(design: &Design) -> String {
+    if design.kept.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<Vec<String>> = design.kept.iter().map(row).collect();
+    format!(
+        "## Bookkeeping\n\n\
+         E-30: the items that Ripple keeps for itself, none of them on the application's items.\n\
+         A time to live is a floor: the platform may take days longer.\n\
+         `ripple dev`, which reads the stream itself, keeps how far it is in the ledger's table too, under \
+         `MAPPING#{{function}} / {{shard}}`.\n\n{}",
+        table(&["item", "table", "key", "attributes", "is kept", "what it is for"], &rows)
+    )
+}
+
+fn row(kept: &Kept) -> Vec<String> {
+    let table = match kept.table {
+        Table::Main => "the application's",
+        Table::Ledger => "ledger",
+    };
+    let life = match kept.life {
+        Life::Seconds(SECONDS_OF_A_DAY) => "a day, by `ExpiresAt`".to_owned(),
+        Life::Seconds(seconds) => format!("{} days, by `ExpiresAt`", seconds / SECONDS_OF_A_DAY),
+        Life::Until(what) => format!("until {what}"),
+        Life::Forever => "for good".to_owned(),
+    };
+    let key = code(&kept.key.to_string());
+    vec![kept.name.to_owned(), table.to_owned(), key, typed(&kept.attributes), life, kept.purpose.to_owned()]
+}

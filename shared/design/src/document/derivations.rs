@@ -1,0 +1,148 @@
+//! What is derived: from what, into what, how that is found, and what it costs.
+
+use std::collections::BTreeSet;
+
+use derive::{
+    derivation::{Derivation, Family, Part, PartOf},
+    effect::Find,
+    query::SortKeys,
+};
+use keys::{counter::COUNTER, entity::Definition, layout::Layout};
+
+use super::markdown::{code, codes, table, units};
+use crate::{
+    Design,
+    followed::{followed, made},
+    price::{self, Price, price},
+};
+
+const HEAD: [&str; 9] =
+    ["ID", "name", "kind", "from", "into", "targets are found by", "reads", "writes", "write units"];
+
+pub(super) fn section(design: &Design) -> String {
+    let mut all: Vec<&Derivation> = design.catalogue.derivations().collect();
+    all.sort_by_key(|derivation| &derivation.id);
+    let rows: Vec<Vec<String>> = all.iter().map(|derivation| row(design, derivation)).collect();
+    format!(
+        "## Derivations\n\n\
+         An *additive* kind adds the difference of a record's two images, in one transaction with the proof of the \
+         record; a *level-triggered* kind looks at an item and writes it where it differs.\n\
+         A count goes to counters (E-25), which stand behind the item that they count for; `…-display` shows it as an \
+         attribute.\n\n\
+         Write units are those of one change, for each item that it concerns: `2 + 1 index + 2 ledger` is 2 in the \
+         table, 1 in its indexes, 2 in the ledger's table.\n\
+         Changes of one batch on one counter are one write, so K of them cost 2/K each beside their receipts; with the \
+         checkpoint ledger the 2 of the ledger are those of a whole transaction.\n\
+         An item that is in step already costs a read and no write.\n\
+         A cascade's price is that of the costliest item that it deletes, its checks included.\n\n{}",
+        table(&HEAD, &rows)
+    ) + &set_going(design)
+}
+
+/// What the making of each entity's item sets going.
+fn set_going(design: &Design) -> String {
+    let mut all: Vec<&Definition> = design.schema.entities().collect();
+    all.sort_by_key(|definition| &definition.id);
+    let row = |definition: &Definition| {
+        let own = price::changed(&design.schema.layout, None, Some(&made(design, definition)?))?;
+        let followed = followed(design, definition)?;
+        Some(vec![
+            definition.name.clone(),
+            price_text(own),
+            price_text(followed.price),
+            units(own.total() + followed.price.total()),
+            codes(&followed.derivations),
+        ])
+    };
+    let rows: Vec<Vec<String>> = all.into_iter().filter_map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\n### What making an item sets going\n\n\
+         The application's own write, and all that Ripple writes for it, alone in its batch, with receipts, where \
+         everything that it names is there.\n\n{}",
+        table(&["made", "its own write units", "those that follow", "in all", "by"], &rows)
+    )
+}
+
+fn row(design: &Design, derivation: &Derivation) -> Vec<String> {
+    let (schema, kind) = (&design.schema, &derivation.kind);
+    let (outline, reach) = (kind.outline(schema), kind.reach(schema).unwrap_or_default());
+    let from = outline.from.iter().map(String::as_str).chain(outline.terms.iter().map(String::as_str));
+    let from = from.collect::<Vec<_>>().join("; ");
+    let shards = outline.counts.as_ref().filter(|(_, n_shards)| *n_shards > 1);
+    let shards = shards.map(|(_, n_shards)| format!(", {n_shards} shards")).unwrap_or_default();
+    let depth = outline.depth_max.map(|depth| format!(", at most {depth} deep")).unwrap_or_default();
+    let family = match kind.family() {
+        Family::Additive => "additive",
+        Family::LevelTriggered => "level-triggered",
+    };
+    let writes = match &outline.counts {
+        Some(_) => format!("{COUNTER} `{}`", derivation.name),
+        None if outline.touches.is_empty() => parts(&reach.writes),
+        None => outline.touches.join("; "),
+    };
+    vec![
+        derivation.id.clone(),
+        code(&derivation.name),
+        format!("{}{shards}{depth} ({family})", kind.kind()),
+        from,
+        outline.into.as_deref().map(code).unwrap_or_default(),
+        found(&schema.layout, &outline.finds),
+        parts(&reach.reads),
+        writes,
+        price(design, derivation).map(price_text).unwrap_or_default(),
+    ]
+}
+
+fn price_text(price: Price) -> String {
+    let of = |amount: f64, of: &str| (amount > 0.0).then(|| format!(" + {} {of}", units(amount)));
+    let more: String = [of(price.indexes, "index"), of(price.ledger, "ledger")].into_iter().flatten().collect();
+    format!("{}{more}", units(price.table))
+}
+
+/// How the items are found that a change concerns.
+fn found(layout: &Layout, finds: &[Find]) -> String {
+    if finds.is_empty() {
+        return "the change names it".to_owned();
+    }
+    let find = |find: &Find| {
+        let query = &find.query;
+        let index = query.index.as_deref().and_then(|name| layout.index(name));
+        let (pk, sk) = index.map_or((&layout.pk, &layout.sk), |index| (&index.pk, &index.sk));
+        let range = match &query.sk {
+            SortKeys::All => String::new(),
+            SortKeys::Prefix(prefix) => format!(" and begins_with({sk}, '{prefix}')"),
+            SortKeys::Between(first, last) => format!(" and {sk} between '{first}' and '{last}'"),
+        };
+        let place = query.index.as_ref().map_or(" of the table, strong".to_owned(), |name| format!(" of {name}, late"));
+        let via = if find.via == find.target { String::new() } else { format!("; each {} names one", find.via) };
+        format!("{} by query{place}: `{pk} = {}{range}`{via}", find.target, query.pk)
+    };
+    finds.iter().map(find).collect::<Vec<_>>().join("; ")
+}
+
+/// Parts of items, each entity once.
+fn parts(parts: &[Part]) -> String {
+    let entities: BTreeSet<&str> = parts.iter().map(|part| part.entity.as_str()).collect();
+    let of = |entity: &str| {
+        let ours = parts.iter().filter(|part| part.entity == entity);
+        let names: BTreeSet<&str> = ours
+            .clone()
+            .filter_map(|part| match &part.of {
+                PartOf::Attribute(name) => Some(name.as_str()),
+                _ => None,
+            })
+            .collect();
+        let is_whole = ours.clone().any(|part| matches!(part.of, PartOf::AllBut(_)));
+        let exists = ours.clone().any(|part| part.of == PartOf::Existence);
+        match (is_whole, names.is_empty(), exists) {
+            (true, _, _) => format!("{entity}, whole"),
+            (false, true, _) => format!("{entity}, that it exists"),
+            (false, false, false) => format!("{entity} {}", codes(names)),
+            (false, false, true) => format!("{entity}, that it exists, and {}", codes(names)),
+        }
+    };
+    entities.into_iter().map(of).collect::<Vec<_>>().join("; ")
+}

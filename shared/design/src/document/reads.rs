@@ -1,0 +1,69 @@
+//! What is read: each pattern, with the requests that it makes.
+
+use derive::query::{Consistency, Order};
+use queries::pattern::row::{Row, rows};
+
+use super::markdown::{code, plain, table};
+use crate::{Design, asked::Asked};
+
+const HEAD: [&str; 11] =
+    ["ID", "pattern", "input", "result", "operation", "index", "key condition", "order", "limit", "consistency", "n"];
+
+pub(super) fn section(design: &Design) -> String {
+    let reads = design.patterns.iter().filter(|pattern| !pattern.is_write());
+    let rows: Vec<Vec<String>> = reads.flat_map(|pattern| pattern_rows(design, pattern)).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!(
+        "## Reads\n\n\
+         One row a form of request, of a first page; `n` is how many requests there are of it.\n\
+         A page's limit is the caller's, here {}.\n\
+         What an index answers is always of a while ago.\n\n{}",
+        queries::pattern::SAMPLE_LIMIT,
+        table(&HEAD, &rows)
+    )
+}
+
+fn pattern_rows(design: &Design, pattern: &Asked) -> Vec<Vec<String>> {
+    let asked = rows(&design.schema.layout, &pattern.requests);
+    let row = |(at, row): (usize, &Row)| {
+        let first = |text: &str| if at == 0 { plain(text) } else { "″".to_owned() };
+        let order = match row.order {
+            None => String::new(),
+            Some(direction) => format!("{}{}", arrow(direction), order_words(pattern)),
+        };
+        vec![
+            pattern.id.clone(),
+            first(&pattern.title),
+            first(&pattern.input),
+            first(&pattern.result),
+            row.operation.to_owned(),
+            row.index.clone().unwrap_or_default(),
+            code(&row.keys),
+            order,
+            row.limit.map(|limit| limit.to_string()).unwrap_or_default(),
+            row.consistency.map(consistency).unwrap_or_default().to_owned(),
+            row.n_requests.to_string(),
+        ]
+    };
+    asked.iter().enumerate().map(row).collect()
+}
+
+fn order_words(pattern: &Asked) -> String {
+    if pattern.order.is_empty() { String::new() } else { format!(" {}", pattern.order) }
+}
+
+fn arrow(order: Order) -> &'static str {
+    match order {
+        Order::Ascending => "↑",
+        Order::Descending => "↓",
+    }
+}
+
+fn consistency(consistency: Consistency) -> &'static str {
+    match consistency {
+        Consistency::Strong => "strong",
+        Consistency::Eventual => "eventual",
+    }
+}

@@ -1,0 +1,71 @@
+//! What the table is called, and its indexes.
+
+use std::collections::BTreeSet;
+
+use keys::layout::Index;
+
+use super::markdown::{code, codes, table};
+use crate::{Design, asked::Asked};
+
+pub(super) fn section(design: &Design, written_by: &str) -> String {
+    let layout = &design.schema.layout;
+    let mut text = format!(
+        "# The table's design\n\n\
+         Written by `{written_by}` from the values that make the keys and the requests; do not edit it.\n\n\
+         `{{UserId}}` stands for a value, `{{spread}}` for a suffix of a static partition key, `*` for what Ripple derives.\n\
+         Numbers in keys are padded to the width behind the colon, and `MAX-` turns their order round; \
+         `%8` is a checksum's remainder, which spreads a key over 8 suffixes.\n\
+         Prices are write units of items as large as the samples, as the store's model asks for them.\n\n\
+         ## Table and indexes\n\n\
+         Primary key `{}`, `{}`; ",
+        layout.pk, layout.sk
+    );
+    match &layout.entity_type {
+        Some(name) => text.extend([format!("the entity of an item stands in `{name}`, ")]),
+        None => text.push_str("the entity of an item is told by its key, "),
+    }
+    match &layout.time_to_live {
+        Some(name) => text.extend([format!("its time to live in `{name}`.\n\n")]),
+        None => text.push_str("nothing expires.\n\n"),
+    }
+    let row = |index: &Index| {
+        vec![
+            index.name.clone(),
+            codes([&index.pk, &index.sk]),
+            codes(&index.projection),
+            entities(design, index),
+            readers(design, index),
+        ]
+    };
+    let rows: Vec<Vec<String>> = layout.indexes.iter().map(row).collect();
+    if rows.is_empty() {
+        text.push_str("It has no index.\n");
+    } else {
+        text.push_str(&table(&["index", "keys", "projects beside the keys", "holds", "read by"], &rows));
+    }
+    text
+}
+
+fn entities(design: &Design, index: &Index) -> String {
+    let inside = design.schema.entities().filter(|entity| entity.indexes.iter().any(|key| key.index == index.name));
+    let mut named: Vec<(&str, &str)> = inside.map(|entity| (entity.id.as_str(), entity.name.as_str())).collect();
+    named.sort_unstable();
+    named.into_iter().map(|(_, name)| name).collect::<Vec<_>>().join(", ")
+}
+
+/// Patterns and derivations that query the index.
+fn readers(design: &Design, index: &Index) -> String {
+    let asks = |pattern: &&Asked| pattern.queries().any(|query| query.index.as_ref() == Some(&index.name));
+    let mut readers: Vec<String> = design.patterns.iter().filter(asks).map(|pattern| pattern.id.clone()).collect();
+    let found: BTreeSet<String> = design
+        .catalogue
+        .derivations()
+        .filter(|derivation| {
+            let finds = derivation.kind.outline(&design.schema).finds;
+            finds.iter().any(|find| find.query.index.as_ref() == Some(&index.name))
+        })
+        .map(|derivation| code(&derivation.name))
+        .collect();
+    readers.extend(found);
+    readers.join(", ")
+}

@@ -1,0 +1,241 @@
+//! What writes cost: write units by DynamoDB's rules, as the store's model asks for them.
+//!
+//! Nothing is calculated here. A write is done on a sample item in the model, and what the model answers is the price,
+//! with the arms of the indexes apart. So prices are those of items of the samples' size.
+
+use std::collections::BTreeSet;
+
+use derive::{
+    change::{Change, Images},
+    derivation::{Derivation, Family, PartOf},
+    effect::Effect,
+    guard::Guard,
+    kinds::{
+        cascade::{Cascade, Hanging},
+        rekey::Rekey,
+    },
+    plan::plan,
+    write::{Action, Table, Transaction, Update, Write},
+};
+use engine::bookkeeping::moved_note;
+use futures::FutureExt as _;
+use keys::{
+    counter::{COUNTER, CounterKey},
+    item::Item,
+    key::Key,
+    layout::{Index, Layout},
+};
+use serde_dynamo::AttributeValue;
+use store::{
+    Outcome, Store as _, TransactOutcome, Units,
+    memory::MemoryStore,
+    size::{item_bytes, write_units},
+};
+
+use crate::Design;
+
+/// What a derivation writes into one item, and what that costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Price {
+    /// Write units of the application's table.
+    pub table: Units,
+    /// Write units of its indexes.
+    pub indexes: Units,
+    /// Write units of the ledger's table, of a ledger of receipts.
+    pub ledger: Units,
+}
+
+impl Price {
+    /// All of it.
+    #[must_use]
+    pub fn total(&self) -> Units {
+        self.table + self.indexes + self.ledger
+    }
+}
+
+/// What a derivation costs: for each item that it writes, when that item changes in all that it writes. `None` where
+/// there is no sample of it.
+#[must_use]
+pub fn price(design: &Design, derivation: &Derivation) -> Option<Price> {
+    let (layout, kind) = (&design.schema.layout, &derivation.kind);
+    if kind.family() == Family::Additive {
+        return additive(design, derivation);
+    }
+    if let Some(declared) = kind.cascade() {
+        return cascade(design, declared);
+    }
+    if let Some(declared) = kind.rekey() {
+        return rekey(design, declared);
+    }
+    let refresh = kind.refresh()?;
+    let new = design.samples.item(refresh.target())?;
+    let old = (!refresh.makes_item()).then(|| rewritten(design, derivation, new));
+    changed(layout, old.as_ref(), Some(new))
+}
+
+/// What a change of one item costs: no old item is its making, no new one its deletion.
+#[must_use]
+pub fn changed(layout: &Layout, old: Option<&Item>, new: Option<&Item>) -> Option<Price> {
+    let key = layout.key(new.or(old)?)?;
+    let store = MemoryStore::new(layout.clone());
+    if let Some(old) = old {
+        store.put_raw(Table::Main, old.clone()).ok()?;
+    }
+    let action = new.map_or(Action::Delete, |new| Action::Put(new.clone()));
+    let write = Write { table: Table::Main, key, action, guard: None };
+    let Ok(Outcome::Done { units }) = store.write(&write).now_or_never()? else { return None };
+    let bytes = |item: Option<&Item>| item.map_or(0, item_bytes);
+    let table = write_units(bytes(old).max(bytes(new)));
+    Some(Price { table, indexes: units - table, ledger: 0.0 })
+}
+
+/// What one index asks for a change of an item.
+#[must_use]
+pub fn changed_in(layout: &Layout, index: &Index, old: Option<&Item>, new: Option<&Item>) -> Option<Units> {
+    let layout = Layout { indexes: vec![index.clone()], ..layout.clone() };
+    changed(&layout, old, new).map(|price| price.indexes)
+}
+
+/// An item as it was before a derivation wrote into it: every attribute that it writes had another value, as large.
+#[must_use]
+pub fn rewritten(design: &Design, derivation: &Derivation, new: &Item) -> Item {
+    let layout = &design.schema.layout;
+    let writes = derivation.kind.reach(&design.schema).map(|reach| reach.writes).unwrap_or_default();
+    let is_own = |name: &&str| !layout.is_key(name) && layout.entity_type.as_deref() != Some(*name);
+    let is_written = |name: &str, own: bool| {
+        writes.iter().any(|part| match &part.of {
+            PartOf::Existence => false,
+            PartOf::Attribute(attribute) => attribute == name,
+            PartOf::AllBut(but) => own && !but.contains(name),
+        })
+    };
+    let names = new.keys().filter(|name| is_written(name, is_own(name)));
+    let mut old = new.clone();
+    for name in names {
+        if let Some(value) = old.get_mut(name) {
+            alter(value);
+        }
+    }
+    old
+}
+
+/// Gives a value another one of the same size.
+fn alter(value: &mut AttributeValue) {
+    match value {
+        AttributeValue::S(text) => {
+            let other = if text.ends_with('0') { '1' } else { '0' };
+            let ascii = text.pop().is_none_or(|last| last.is_ascii());
+            text.push(if ascii { other } else { 'é' });
+        }
+        AttributeValue::N(text) => {
+            let other = if text.ends_with('1') { '2' } else { '1' };
+            let _last = text.pop();
+            text.push(other);
+        }
+        AttributeValue::Bool(is) => *is = !*is,
+        _ => {}
+    }
+}
+
+/// A transaction of one change's receipt, and of each item that the insert of a source adds to.
+fn additive(design: &Design, derivation: &Derivation) -> Option<Price> {
+    let layout = &design.schema.layout;
+    let mut writes = vec![engine::ledger::receipts::receipt(layout, &"0".repeat(EVENT_ID_BYTES), 0)];
+    let mut held = Vec::new();
+    for (key, mut item) in added_to(design, derivation)? {
+        item.extend(layout.key_item(&key));
+        held.push(item.clone());
+        let set = item.into_iter().filter(|(name, _)| *name != layout.pk && *name != layout.sk);
+        let action = Action::Update(Update::set(set.collect()));
+        writes.push(Write { table: Table::Main, key, action, guard: None });
+    }
+    transacted(layout, &held, &writes)
+}
+
+/// What a transaction costs, on a table that holds these items.
+fn transacted(layout: &Layout, held: &[Item], writes: &[Write]) -> Option<Price> {
+    let of_indexes = |layout: &Layout| -> Option<Units> {
+        let store = MemoryStore::new(layout.clone());
+        for item in held {
+            store.put_raw(Table::Main, item.clone()).ok()?;
+        }
+        let transaction = Transaction::new(writes.to_vec()).ok()?;
+        let Ok(TransactOutcome::Done { units }) = store.transact(&transaction).now_or_never()? else { return None };
+        Some(units.iter().map(|(_, units)| units).sum())
+    };
+    let without = Layout { indexes: Vec::new(), ..layout.clone() };
+    let (all, both) = (of_indexes(layout)?, of_indexes(&without)?);
+    let of_ledger: Vec<Write> = writes.iter().filter(|write| write.table == Table::Ledger).cloned().collect();
+    let ledger = if of_ledger.is_empty() { 0.0 } else { ledger_units(layout, of_ledger)? };
+    Some(Price { table: both - ledger, indexes: all - both, ledger })
+}
+
+fn ledger_units(layout: &Layout, writes: Vec<Write>) -> Option<Units> {
+    let store = MemoryStore::new(layout.clone());
+    let transaction = Transaction::new(writes).ok()?;
+    let Ok(TransactOutcome::Done { units }) = store.transact(&transaction).now_or_never()? else { return None };
+    Some(units.iter().map(|(_, units)| units).sum())
+}
+
+/// Length of an event's id, in bytes. Source: `DynamoDB` Streams records.
+const EVENT_ID_BYTES: usize = 32;
+
+/// The items that the insert of a source adds to, counters or buckets, each with a sample of it.
+fn added_to(design: &Design, derivation: &Derivation) -> Option<Vec<(Key, Item)>> {
+    let (schema, catalogue) = (&design.schema, &design.catalogue);
+    let outline = derivation.kind.outline(schema);
+    let item = design.samples.item(outline.from.first()?)?.clone();
+    let change = Change {
+        id: String::new(),
+        sequence_number: String::new(),
+        created_ms: None,
+        key: schema.layout.key(&item)?,
+        images: Images::Inserted(item),
+    };
+    let planned = plan(schema, catalogue, &[Family::Additive], &change);
+    let ours = planned.effects.into_iter().filter(|(at, _)| catalogue.name(*at) == derivation.name);
+    let added = |effect| match effect {
+        Effect::Add(add) => {
+            let counter = CounterKey { target: add.target, derivation: derivation.name.clone(), shard: 0 };
+            Some((counter.key().ok()?, design.samples.item(COUNTER)?.clone()))
+        }
+        Effect::Measure(measure) => Some((measure.bucket, design.samples.item(&measure.form.entity)?.clone())),
+        _ => None,
+    };
+    let added: Vec<(Key, Item)> = ours.filter_map(|(_, effect)| added(effect)).collect();
+    (!added.is_empty()).then_some(added)
+}
+
+/// The costliest deletion of a cascade: a transaction with a check of every key that the owner had.
+fn cascade(design: &Design, cascade: &Cascade) -> Option<Price> {
+    let layout = &design.schema.layout;
+    let starts = cascade.starts.iter().map(|(name, _)| name).chain([&cascade.owner]);
+    let owners: BTreeSet<Key> = starts.filter_map(|name| layout.key(design.samples.item(name)?)).collect();
+    let check = |key: &Key| {
+        let (key, guard) = (key.clone(), Some(Guard::OwnerAbsent));
+        Write { table: Table::Main, key, action: Action::Check, guard }
+    };
+    let deleted = |hanging: &Hanging| {
+        let item = design.samples.item(&hanging.entity)?.clone();
+        let key = layout.key(&item)?;
+        let delete = Write { table: Table::Main, key, action: Action::Delete, guard: None };
+        let writes: Vec<Write> = owners.iter().map(check).chain([delete]).collect();
+        transacted(layout, &[item], &writes)
+    };
+    let prices = cascade.hanging.iter().filter_map(deleted);
+    prices.max_by(|a, b| a.total().total_cmp(&b.total()))
+}
+
+/// A move: the old key deleted, the new one put, and a note of what was taken along.
+fn rekey(design: &Design, rekey: &Rekey) -> Option<Price> {
+    let layout = &design.schema.layout;
+    let item = design.samples.item(&rekey.entity)?.clone();
+    let old = layout.key(&item)?;
+    let new = Key::new(&old.pk, format!("{}0", old.sk));
+    let mut moved = item.clone();
+    moved.extend(layout.key_item(&new));
+    let note = moved_note(layout, &old, &new, &item, 0);
+    let delete = Write { table: Table::Main, key: old, action: Action::Delete, guard: None };
+    let put = Write { table: Table::Main, key: new, action: Action::Put(moved), guard: None };
+    transacted(layout, &[item], &[delete, put, note])
+}

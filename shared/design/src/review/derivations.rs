@@ -1,0 +1,337 @@
+//! Checks on what is derived.
+
+use derive::{
+    catalogue::CatalogueError,
+    derivation::{Derivation, PartOf},
+};
+use store::{
+    Units,
+    size::{item_bytes, write_units},
+};
+
+use crate::{
+    Design, price,
+    review::finding::{Check, Finding},
+};
+
+pub(super) fn findings(design: &Design) -> Vec<Finding> {
+    let mut found = projected_rewrites(design);
+    found.extend(displays_on_large_items(design));
+    found.extend(endless(design));
+    found
+}
+
+/// Derivations that read of one item what they write into another, without a bound.
+fn endless(design: &Design) -> impl Iterator<Item = Finding> {
+    let is_endless = |derivation: &&Derivation| {
+        derivation.kind.recurs() && derivation.kind.outline(&design.schema).depth_max.is_none()
+    };
+    let finding = |derivation: &Derivation| Finding {
+        check: Check::Cycle,
+        subject: derivation.name.clone(),
+        what: "it reads of one item what it writes into another, and says no depth at which it ends".to_owned(),
+        why: "items that name each other in a loop are then written without end",
+        advice: "give it a bound, past which it writes nothing",
+    };
+    design.catalogue.derivations().filter(is_endless).map(finding)
+}
+
+/// What the refusal to build a catalogue is as a finding; `None` where it is not for the review, but a mistake.
+///
+/// A catalogue with a circle, or with two writers of one attribute, cannot be built, so no review of one finds any.
+#[must_use]
+pub fn refused(error: &CatalogueError) -> Option<Finding> {
+    match error {
+        CatalogueError::Circle { names } => Some(Finding {
+            check: Check::Cycle,
+            subject: names.join(", "),
+            what: "these derivations build on each other in a circle".to_owned(),
+            why: "each write rings the next one, and nothing ever comes to rest; such a catalogue is refused when it is \
+                  built",
+            advice: "let one of them read what the application writes",
+        }),
+        CatalogueError::WrittenTwice { one, other, part } => Some(Finding {
+            check: Check::TwoWriters,
+            subject: part.clone(),
+            what: format!("{one} and {other} both write it"),
+            why: "each corrects the other, without end; such a catalogue is refused when it is built",
+            advice: "give one of them an attribute of its own",
+        }),
+        CatalogueError::Declaration { .. } | CatalogueError::NameTwice { .. } => None,
+    }
+}
+
+fn in_words(units: Units) -> String {
+    format!("{units} write unit{}", if units > 1.0 { "s" } else { "" })
+}
+
+/// An attribute that shows a count.
+pub(super) struct Shown {
+    /// Entity of the items that show it.
+    pub(super) entity: String,
+    /// The attribute.
+    pub(super) attribute: String,
+    /// Name of the derivation.
+    derivation: String,
+}
+
+/// All displays.
+pub(super) fn displays(design: &Design) -> impl Iterator<Item = Shown> {
+    let shown = |derivation: &Derivation| {
+        let writes = derivation.kind.reach(&design.schema).map(|reach| reach.writes).unwrap_or_default();
+        let attribute = |part: derive::derivation::Part| match part.of {
+            PartOf::Attribute(attribute) => {
+                Some(Shown { entity: part.entity, attribute, derivation: derivation.name.clone() })
+            }
+            _ => None,
+        };
+        writes.into_iter().filter_map(attribute).collect::<Vec<_>>()
+    };
+    design.catalogue.derivations().filter(|derivation| derivation.kind.kind() == "display").flat_map(shown)
+}
+
+fn displays_on_large_items(design: &Design) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for Shown { entity, attribute, derivation } in displays(design) {
+        let Some(bytes) = design.samples.item(&entity).map(item_bytes) else { continue };
+        let units = write_units(bytes);
+        if units > 1.0 {
+            found.push(Finding {
+                check: Check::DisplayOnLargeItem,
+                subject: format!("{entity}.{attribute}"),
+                what: format!(
+                    "{derivation} writes a number into an item of {bytes} bytes: {} each time",
+                    in_words(units)
+                ),
+                why: "a write costs the whole item, not the attribute, and a display is written with every change that \
+                      it shows",
+                advice: "move what is large to an item of its own, or read the counter instead of a display",
+            });
+        }
+    }
+    found
+}
+
+fn projected_rewrites(design: &Design) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for derivation in design.catalogue.derivations() {
+        let Some(refresh) = derivation.kind.refresh() else { continue };
+        let Some(new) = design.samples.item(refresh.target()) else { continue };
+        let old = price::rewritten(design, derivation, new);
+        for index in &design.schema.layout.indexes {
+            let units = price::changed_in(&design.schema.layout, index, Some(&old), Some(new)).unwrap_or_default();
+            if units > 0.0 {
+                let names = index.projection.iter().chain([&index.pk, &index.sk]);
+                let written: Vec<&str> =
+                    names.filter(|name| old.get(name) != new.get(name)).map(String::as_str).collect();
+                found.push(Finding {
+                    check: Check::ProjectedRewrite,
+                    subject: format!("{} in {}", derivation.name, index.name),
+                    what: format!(
+                        "the index holds {} of {}, which it rewrites: {} more for each item",
+                        written.join(", "),
+                        refresh.target(),
+                        in_words(units)
+                    ),
+                    why: "a change of what an index holds is a write of the index too, and of a key of it two; a fan-out \
+                          pays that for every item",
+                    advice: "leave it out of the projection, and read the items that are shown by BatchGetItem",
+                });
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use derive::{
+        catalogue::Catalogue,
+        change::Sight,
+        derivation::{Counts, Derivation, Derived, Family, Items, Kind, Part, Reach},
+        effect::Effect,
+        kinds::{
+            Link,
+            copy::{Copy, Found},
+        },
+        outline::Outline,
+        schema::{Image, Schema, Unreadable},
+    };
+    use expect_test::{Expect, expect};
+    use serde_dynamo::AttributeValue;
+
+    use super::*;
+    use crate::review::fixture::Reviewing;
+
+    /// Users and their comments, which are in an index that holds this.
+    fn table(projection: &str) -> Reviewing {
+        Reviewing::table(&format!(
+            r#"
+            [index.by-user]
+            partition-key = "gpk"
+            sort-key = "gsk"
+            projection = ["type", {projection}]
+            [entity.User]
+            partition-key = "USER#{{userId}}"
+            sort-key = "USER"
+            attributes = ["name", "about"]
+            derived-attributes = ["comments"]
+            [entity.Comment]
+            partition-key = "POST#{{postId}}"
+            sort-key = "COMMENT#{{at}}"
+            attributes = ["userId", "text"]
+            derived-attributes = ["userName"]
+            [entity.Comment.index.by-user]
+            partition-key = "USER#{{userId}}"
+            sort-key = "COMMENT#{{at}}"
+            [derivation.comment-author]
+            kind = "copy"
+            from = "User"
+            to = "Comment"
+            attributes = {{ name = "userName" }}
+            found = {{ index = "by-user" }}
+            [derivation.comment-count]
+            kind = "count"
+            from = "Comment"
+            into = "User.comments"
+            "#
+        ))
+    }
+
+    #[test]
+    fn an_index_that_holds_what_is_rewritten_is_found_with_the_price() {
+        table("\"text\", \"userName\"").check(Check::ProjectedRewrite, &expect!["comment-author in by-user: the index holds userName of Comment, which it rewrites: 1 write unit more for each item"]);
+        table("\"text\"").check(Check::ProjectedRewrite, &expect![""]);
+    }
+
+    #[test]
+    fn a_display_on_an_item_of_more_than_a_write_unit_is_found() {
+        let check = |bytes: usize, wanted: &Expect| {
+            let about = ("about", AttributeValue::S("x".repeat(bytes)));
+            table("").sample("User", ("USER#a", "USER"), &[about]).check(Check::DisplayOnLargeItem, wanted);
+        };
+        check(
+            2_000,
+            &expect![
+                "User.comments: comment-count-display writes a number into an item of 2027 bytes: 2 write units each time"
+            ],
+        );
+        check(900, &expect![""]);
+    }
+
+    /// A kind that reads of one item what it writes into another.
+    #[derive(Debug)]
+    struct Heir {
+        depth_max: Option<usize>,
+    }
+
+    impl Kind for Heir {
+        fn kind(&self) -> &'static str {
+            "heir"
+        }
+
+        fn family(&self) -> Family {
+            Family::LevelTriggered
+        }
+
+        fn recurs(&self) -> bool {
+            true
+        }
+
+        fn reach(&self, _schema: &Schema) -> Result<Reach, String> {
+            let title = vec![Part::attribute("User", "comments")];
+            Ok(Reach { reads: title.clone(), writes: title })
+        }
+
+        fn outline(&self, _schema: &Schema) -> Outline {
+            Outline { depth_max: self.depth_max, ..Outline::from("User") }
+        }
+
+        fn entities(&self) -> Vec<&str> {
+            vec!["User"]
+        }
+
+        fn plan(&self, _schema: &Schema, _sight: &Sight<'_>) -> Vec<Effect> {
+            Vec::new()
+        }
+
+        fn unreadable(&self, _schema: &Schema, _image: &Image<'_>) -> Option<Unreadable> {
+            None
+        }
+
+        fn derive(&self, _name: &str, _schema: &Schema, _items: &Items, _counts: &Counts) -> Vec<Derived> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn a_derivation_that_recurs_without_a_bound_is_found() {
+        let check = |depth_max, wanted: &Expect| {
+            table("").derives("title-heir", Heir { depth_max }).check(Check::Cycle, wanted);
+        };
+        check(
+            None,
+            &expect![
+                "title-heir: it reads of one item what it writes into another, and says no depth at which it ends"
+            ],
+        );
+        check(Some(64), &expect![""]);
+    }
+
+    fn check_refused(derivations: &[(&str, Copy)], wanted: &Expect) {
+        let schema = two_names();
+        let derivations = derivations.iter().map(|(name, copy)| Derivation::new(name, name, copy.clone())).collect();
+        let found = match Catalogue::new(&schema, derivations) {
+            Ok(_) => "nothing".to_owned(),
+            Err(error) => refused(&error).map_or("no finding".to_owned(), |finding| finding.to_string()),
+        };
+        wanted.assert_eq(&found);
+    }
+
+    /// Two entities, each with a name that is derived from the other's.
+    fn two_names() -> Schema {
+        let manifest = r#"
+            [table]
+            partition-key = "pk"
+            sort-key = "sk"
+            type = "type"
+            [entity.One]
+            partition-key = "X#{id}"
+            sort-key = "ONE"
+            attributes = ["title"]
+            derived-attributes = ["name"]
+            [entity.Other]
+            partition-key = "X#{id}"
+            sort-key = "OTHER"
+            derived-attributes = ["name"]
+        "#;
+        manifest::load(manifest).unwrap().0
+    }
+
+    fn copied((source, from): (&str, &str), (target, to): (&str, &str)) -> Copy {
+        Copy {
+            source: source.to_owned(),
+            target: target.to_owned(),
+            link: Link::of(&[("id", "id")]),
+            attributes: vec![(from.to_owned(), to.to_owned())],
+            found: Found { via: target.to_owned(), index: None, by: Link::of(&[("id", "id")]) },
+        }
+    }
+
+    #[test]
+    fn a_circle_and_two_writers_are_refused_when_the_catalogue_is_built() {
+        let there = ("there", copied(("One", "name"), ("Other", "name")));
+        let back = ("back", copied(("Other", "name"), ("One", "name")));
+        let again = ("again", copied(("One", "title"), ("Other", "name")));
+        check_refused(
+            &[there.clone(), back],
+            &expect!["cycle there, back: these derivations build on each other in a circle"],
+        );
+        check_refused(
+            &[there.clone(), again.clone()],
+            &expect!["two-writers Other.name: there and again both write it"],
+        );
+        check_refused(&[there.clone(), there], &expect!["no finding"]);
+        check_refused(&[again], &expect!["nothing"]);
+    }
+}

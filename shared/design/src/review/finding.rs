@@ -1,0 +1,126 @@
+//! Findings, and the checks that make them.
+
+use std::{fmt, str::FromStr};
+
+/// A check. Its name is what answers and scripts name it by: stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Check {
+    /// A pattern that reads the whole table.
+    Scan,
+    /// A partition key that is the same for every item of an entity.
+    StaticPartition,
+    /// An index that nobody reads.
+    UnreadIndex,
+    /// An index that holds what a derivation writes.
+    ProjectedRewrite,
+    /// A display on an item of more than one write unit.
+    DisplayOnLargeItem,
+    /// A number in a sort key that is ordered as text.
+    UnpaddedNumber,
+    /// Two forms of keys that one key can be of.
+    KeysMeet,
+    /// A listing that takes counters in.
+    CounterInListing,
+    /// Derivations that build on each other in a circle, or on themselves without a bound.
+    Cycle,
+    /// A derivation whose target nobody reads.
+    UnreadTarget,
+    /// Two derivations that write one attribute.
+    TwoWriters,
+    /// A transaction that can pass 100 actions.
+    LargeTransaction,
+    /// An answer to nothing.
+    StaleAnswer,
+}
+
+impl Check {
+    /// All checks.
+    pub const ALL: [Self; 13] = [
+        Self::Scan,
+        Self::StaticPartition,
+        Self::UnreadIndex,
+        Self::ProjectedRewrite,
+        Self::DisplayOnLargeItem,
+        Self::UnpaddedNumber,
+        Self::KeysMeet,
+        Self::CounterInListing,
+        Self::Cycle,
+        Self::UnreadTarget,
+        Self::TwoWriters,
+        Self::LargeTransaction,
+        Self::StaleAnswer,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scan => "scan",
+            Self::StaticPartition => "static-partition",
+            Self::UnreadIndex => "unread-index",
+            Self::ProjectedRewrite => "projected-rewrite",
+            Self::DisplayOnLargeItem => "display-on-large-item",
+            Self::UnpaddedNumber => "unpadded-number",
+            Self::KeysMeet => "keys-meet",
+            Self::CounterInListing => "counter-in-listing",
+            Self::Cycle => "cycle",
+            Self::UnreadTarget => "unread-target",
+            Self::TwoWriters => "two-writers",
+            Self::LargeTransaction => "large-transaction",
+            Self::StaleAnswer => "stale-answer",
+        }
+    }
+
+    /// Must it be known for it what is asked of the table?
+    #[must_use]
+    pub fn asks_patterns(self) -> bool {
+        matches!(
+            self,
+            Self::Scan | Self::UnreadIndex | Self::CounterInListing | Self::UnreadTarget | Self::LargeTransaction
+        )
+    }
+}
+
+/// A name of no check.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no check {text:?}")]
+pub struct UnknownCheck {
+    /// The name as given.
+    pub text: String,
+}
+
+impl FromStr for Check {
+    type Err = UnknownCheck;
+
+    fn from_str(text: &str) -> Result<Self, UnknownCheck> {
+        let named = Self::ALL.into_iter().find(|check| check.name() == text);
+        named.ok_or_else(|| UnknownCheck { text: text.to_owned() })
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Something that a reviewer would ask about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The check that found it.
+    pub check: Check,
+    /// What it is about: names of the declarations, by which an answer names it.
+    pub subject: String,
+    /// What is the matter.
+    pub what: String,
+    /// Why that matters.
+    pub why: &'static str,
+    /// What to do about it.
+    pub advice: &'static str,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.check, self.subject, self.what)
+    }
+}

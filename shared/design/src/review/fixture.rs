@@ -1,0 +1,116 @@
+//! A small table to review.
+
+use derive::{
+    catalogue::Catalogue,
+    derivation::{Derivation, Kind},
+    guard::Guard,
+    query::{Consistency, Query, SortKeys},
+    schema::Schema,
+    write::{Action, Table, Transaction, Write},
+};
+use expect_test::Expect;
+use keys::{entity::Definition, index_key::IndexKey, item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+use store::recording::Request;
+
+use crate::{
+    Design,
+    asked::Asked,
+    review::{Reviewed, answer::Answer, finding::Check, review},
+    samples::Samples,
+};
+
+/// A table that is put together to be reviewed.
+#[derive(Clone)]
+pub(super) struct Reviewing(Design);
+
+impl Reviewing {
+    /// A table of this manifest, behind the names of its keys.
+    pub(super) fn table(manifest: &str) -> Self {
+        let names = "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\ntype = \"type\"\n";
+        let (schema, catalogue) = manifest::load(&format!("{names}{manifest}")).unwrap();
+        Self(Design::declared(schema, catalogue))
+    }
+
+    /// With a sample of an entity: its key, and what it is made of.
+    pub(super) fn sample(mut self, entity: &str, (pk, sk): (&str, &str), of: &[(&str, AttributeValue)]) -> Self {
+        let layout = &self.0.schema.layout;
+        let mut item: Item = of.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        item.extend(layout.key_item(&Key::new(pk, sk)));
+        item.extend(layout.type_of(entity));
+        self.0.samples = Samples::of(&self.0.schema, vec![item]);
+        self
+    }
+
+    /// With a key of an entity in an index, which a manifest cannot declare: one that is derived.
+    pub(super) fn placed(mut self, entity: &str, key: &IndexKey) -> Self {
+        let definition = |definition: &Definition| {
+            let own = (definition.name == entity).then(|| key.clone());
+            Definition { indexes: definition.indexes.iter().cloned().chain(own).collect(), ..definition.clone() }
+        };
+        let definitions: Vec<Definition> = self.0.schema.entities().map(definition).collect();
+        self.0.schema = Schema::new(self.0.schema.layout.clone(), definitions);
+        self
+    }
+
+    /// With a derivation and no other.
+    pub(super) fn derives(mut self, name: &str, kind: impl Kind + 'static) -> Self {
+        self.0.catalogue = Catalogue::new(&self.0.schema, vec![Derivation::new(name, name, kind)]).unwrap();
+        self
+    }
+
+    /// With an answer.
+    pub(super) fn answer(mut self, answer: Answer) -> Self {
+        self.0.answers.push(answer);
+        self
+    }
+
+    /// With a pattern that gets an item.
+    pub(super) fn gets(self, id: &str, pk: &str, sk: &str) -> Self {
+        self.asks(id, Request::Read(Table::Main, vec![Key::new(pk, sk)], Consistency::Strong), None)
+    }
+
+    /// With a pattern that queries.
+    pub(super) fn queries(self, id: &str, index: Option<&str>, pk: &str, sk: SortKeys) -> Self {
+        self.asks(id, Request::Query(Table::Main, Query::of(index, pk, sk), None), None)
+    }
+
+    /// With a pattern that deletes these items in a transaction.
+    pub(super) fn deletes(self, id: &str, keys: &[(&str, &str)], actions_max: Option<usize>) -> Self {
+        let delete = |(pk, sk): &(&str, &str)| Write {
+            table: Table::Main,
+            key: Key::new(*pk, *sk),
+            action: Action::Delete,
+            guard: Some(Guard::Exists),
+        };
+        let transaction = Transaction::new(keys.iter().map(delete).collect()).unwrap();
+        self.asks(id, Request::Transact(transaction), actions_max)
+    }
+
+    /// With a pattern that asks for this.
+    pub(super) fn asks(mut self, id: &str, request: Request, actions_max: Option<usize>) -> Self {
+        self.0.patterns.push(Asked {
+            id: id.to_owned(),
+            title: "a pattern".to_owned(),
+            input: String::new(),
+            result: String::new(),
+            order: String::new(),
+            requests: vec![request],
+            actions_max,
+        });
+        self
+    }
+
+    /// Its review.
+    pub(super) fn reviewed(&self) -> Reviewed {
+        review(&self.0)
+    }
+
+    /// Holds the findings of one check to a text: `subject: what`, a line each.
+    pub(super) fn check(&self, check: Check, wanted: &Expect) {
+        let reviewed = self.reviewed();
+        let found = reviewed.findings.iter().filter(|(finding, _)| finding.check == check);
+        let lines: Vec<String> = found.map(|(finding, _)| format!("{}: {}", finding.subject, finding.what)).collect();
+        wanted.assert_eq(&lines.join("\n"));
+    }
+}

@@ -1,0 +1,108 @@
+//! A sample item of each entity: what is shown, and what prices are calculated from.
+//!
+//! Where nobody gave one, it is made up of what is declared, with placeholders such as `{UserId}` for values. Its size is
+//! then a guess: that of its names.
+
+use std::collections::BTreeMap;
+
+use derive::schema::{Schema, Seen};
+use keys::{
+    entity::{Definition, KeyTemplate},
+    fields::Fields,
+    index_key::OnlyIf,
+    item::Item,
+};
+use serde_dynamo::AttributeValue;
+
+use crate::template::{Form, fields};
+
+/// A sample item of each entity, by the entity's name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Samples {
+    items: BTreeMap<String, Item>,
+    /// Entities of which somebody gave a sample.
+    given: Vec<String>,
+}
+
+impl Samples {
+    /// Samples made up of the declarations alone.
+    #[must_use]
+    pub fn made_up(schema: &Schema) -> Self {
+        let item = |definition: &Definition| Some((definition.name.clone(), made_up(schema, definition)?));
+        Self { items: schema.entities().filter_map(item).collect(), given: Vec::new() }
+    }
+
+    /// These samples, and made-up ones of the entities that have none among them.
+    #[must_use]
+    pub fn of(schema: &Schema, items: Vec<Item>) -> Self {
+        let mut samples = Self::made_up(schema);
+        for item in items {
+            let Some(key) = schema.layout.key(&item) else { continue };
+            if let Seen::Known(image) = schema.see(&key, &item) {
+                let name = image.definition.name.clone();
+                samples.given.push(name.clone());
+                samples.items.insert(name, item);
+            }
+        }
+        samples
+    }
+
+    /// The sample of an entity.
+    #[must_use]
+    pub fn item(&self, entity: &str) -> Option<&Item> {
+        self.items.get(entity)
+    }
+
+    /// Did somebody give the sample, so that its size means something?
+    #[must_use]
+    pub fn is_given(&self, entity: &str) -> bool {
+        self.given.iter().any(|given| given == entity)
+    }
+}
+
+/// An item of an entity with all that is declared; `None` where its key cannot be made up.
+fn made_up(schema: &Schema, definition: &Definition) -> Option<Item> {
+    let layout = &schema.layout;
+    let mut values = key_values(&definition.key);
+    let mut item = Item::new();
+    for name in definition.attributes.iter().chain(&definition.derived_attributes) {
+        let is_number = definition.indexes.iter().any(|index| index.key.holds_number(name));
+        let value =
+            if is_number { AttributeValue::N("1".to_owned()) } else { AttributeValue::S(format!("{{{name}}}")) };
+        item.insert(name.clone(), value);
+    }
+    for index in &definition.indexes {
+        for (name, value) in key_values(&index.key).iter() {
+            if values.get(name).is_none() {
+                values.insert(name, value);
+            }
+        }
+        if let Some(OnlyIf::Is { attribute, any_of }) = &index.only_if
+            && let Some(text) = any_of.first()
+        {
+            values.insert(attribute.clone(), text.clone());
+            item.insert(attribute.clone(), AttributeValue::S(text.clone()));
+        }
+    }
+    let key = definition.build(&values).ok()?;
+    for index in &definition.indexes {
+        if let (Some(names), Ok(Some(key))) = (layout.index(&index.index), definition.index_key(index, &values)) {
+            item.insert(names.pk.clone(), AttributeValue::S(key.pk));
+            item.insert(names.sk.clone(), AttributeValue::S(key.sk));
+        }
+    }
+    item.extend(layout.key_item(&key));
+    item.extend(layout.type_of(&definition.name));
+    Some(item)
+}
+
+/// A value for each field of a key: a placeholder where any text fits.
+fn key_values(key: &KeyTemplate) -> Fields {
+    let value = |name: &str, form: Form| match form {
+        Form::Number => "1".to_owned(),
+        Form::Text | Form::Spread | Form::Other => format!("{{{name}}}"),
+        Form::Path => format!("/{{{name}}}"),
+    };
+    let all = fields(&key.pk).into_iter().chain(fields(&key.sk));
+    all.map(|field| (field.name.clone(), value(&field.name, field.form))).collect()
+}

@@ -1,0 +1,90 @@
+//! The design of the table that comes with this service.
+
+mod answers;
+
+use derive::{catalogue::CatalogueError, write::TRANSACT_ACTIONS_MAX};
+use keys::error::EntityError;
+use queries::{
+    pattern::{Pattern, SampleError},
+    writes::{employees::EMPLOYEE_DEPTH_MAX, folders::FOLDER_DEPTH_MAX, orders::LINES_MAX},
+};
+
+use crate::{Design, asked::Asked, document, review, samples::Samples};
+
+/// Where the page is kept, from the workspace's folder.
+pub const PATH: &str = "docs/table-design.md";
+
+/// The command that writes it.
+pub const WRITTEN_BY: &str = "cargo run -- design > docs/table-design.md";
+
+/// Why there is no design. Tests show that there is.
+#[derive(Debug, thiserror::Error)]
+pub enum ShippedError {
+    /// The derivations do not fit the table.
+    #[error("the shipped derivations do not fit the shipped table")]
+    Catalogue(#[from] CatalogueError),
+    /// A sample does not fit its entity.
+    #[error("a sample item does not fit its declaration")]
+    Sample(#[from] EntityError),
+    /// A pattern does not run with placeholders.
+    #[error("the pattern {id} does not run with placeholders")]
+    Pattern {
+        /// The pattern.
+        id: &'static str,
+        /// What stopped it.
+        #[source]
+        source: SampleError,
+    },
+}
+
+/// The shipped table's design.
+///
+/// # Errors
+///
+/// [`ShippedError`], which a test shows not to be.
+pub async fn design() -> Result<Design, ShippedError> {
+    let schema = catalogue::schema();
+    let catalogue = catalogue::catalogue(&schema)?;
+    let mut patterns = Vec::new();
+    for pattern in queries::pattern::reads().into_iter().chain(queries::pattern::writes()) {
+        patterns.push(asked(&pattern).await?);
+    }
+    let samples = Samples::of(&schema, entities::samples::samples()?);
+    Ok(Design { samples, patterns, answers: answers::answers(), ..Design::declared(schema, catalogue) })
+}
+
+/// The page that shows it.
+///
+/// # Errors
+///
+/// As [`design`].
+pub async fn page() -> Result<String, ShippedError> {
+    let design = design().await?;
+    Ok(document::page(&design, WRITTEN_BY, &review::review(&design)))
+}
+
+async fn asked(pattern: &Pattern) -> Result<Asked, ShippedError> {
+    let id = pattern.id;
+    let requests = pattern.requests().await.map_err(|source| ShippedError::Pattern { id, source })?;
+    Ok(Asked {
+        id: id.to_owned(),
+        title: pattern.title.to_owned(),
+        input: pattern.input.to_owned(),
+        result: pattern.result.to_owned(),
+        order: pattern.order.to_owned(),
+        requests,
+        actions_max: actions_max(id),
+    })
+}
+
+/// Most actions of a pattern's transaction that grows with its input: an order is itself, and two for each line; a move
+/// checks every item above the new place.
+fn actions_max(id: &str) -> Option<usize> {
+    match id {
+        "WP-08" => Some(1 + 2 * LINES_MAX),
+        "WP-09" => Some(TRANSACT_ACTIONS_MAX),
+        "WP-10" => Some(FOLDER_DEPTH_MAX),
+        "WP-11" => Some(EMPLOYEE_DEPTH_MAX),
+        _ => None,
+    }
+}

@@ -1,0 +1,61 @@
+//! Key templates as a reviewer reads them: which fields stand in them, in which form.
+
+use keys::template::Template;
+
+/// A field of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Field {
+    pub(crate) name: String,
+    pub(crate) form: Form,
+}
+
+/// What a field does in a key, as far as a review asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// It stands there as its text.
+    Text,
+    /// It stands there as a number of a fixed width.
+    Number,
+    /// It spreads the key over suffixes.
+    Spread,
+    /// It stands there as a path, or as the end of one.
+    Path,
+    /// It stands there in another way.
+    Other,
+}
+
+/// The fields of a template, in their order.
+pub(crate) fn fields(template: &Template) -> Vec<Field> {
+    let text = template.to_string();
+    let inside = text.split('{').skip(1).filter_map(|part| part.split_once('}')).map(|(inside, _)| inside);
+    inside.map(field).collect()
+}
+
+fn field(inside: &str) -> Field {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    let unsigned = inside.strip_prefix("MAX-").unwrap_or(inside);
+    let end = unsigned.find(|c| !is_name(c)).unwrap_or(unsigned.len());
+    let (name, form) = unsigned.split_at(end);
+    let form = match form.chars().next() {
+        None => Form::Text,
+        Some(':') => Form::Number,
+        Some('%') => Form::Spread,
+        Some('/') => Form::Path,
+        Some(_) => Form::Other,
+    };
+    Field { name: name.to_owned(), form }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_told_by_their_form() {
+        let template = Template::parse("A#{UserId}#{MAX-Total:14.2}#{Id%8}#{Path/}#{Path/last}").unwrap();
+        let told: Vec<String> =
+            fields(&template).iter().map(|field| format!("{} {:?}", field.name, field.form)).collect();
+        let wanted = ["UserId Text", "Total Number", "Id Spread", "Path Path", "Path Path"];
+        assert_eq!(told, wanted);
+    }
+}

@@ -1,0 +1,247 @@
+//! What the service keeps for itself, as data: a sample of each of its items, for the table's design.
+//!
+//! Each is made by the code that writes it, with placeholders such as `{EventId}` in its key, so that key and attributes
+//! cannot be told otherwise than they are.
+
+use derive::{
+    coalesce::Counted,
+    derivation::Family,
+    effect::Removal,
+    schema::Unreadable,
+    write::{Action, Table, Write},
+};
+use keys::{item::Item, job::JobKey, key::Key, layout::Layout};
+
+use crate::{
+    attempts::{self, Attempt, NOTE_KEPT_S},
+    batch::SETTLE_MS,
+    event::Lane,
+    ground::{awaited::Awaits, job::Job, merge},
+    ledger::{
+        Ledger as _, LedgerKind, PROOF_KEPT_S,
+        checkpoint::Checkpoint,
+        receipts::{receipt, receipt_of},
+        settings,
+    },
+    listing,
+    park::Parking,
+    record::Head,
+    recount::{self, Target},
+};
+
+/// An item that the service keeps for itself.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// What it is.
+    pub name: &'static str,
+    /// What it is for.
+    pub purpose: &'static str,
+    /// Where it is.
+    pub table: Table,
+    /// Its key, with placeholders.
+    pub key: Key,
+    /// Its other attributes, by name.
+    pub attributes: Item,
+    /// How long it is kept.
+    pub life: Life,
+}
+
+/// How long an item is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// So many seconds, by time to live; the platform may take days longer.
+    Seconds(u64),
+    /// Until this happens.
+    Until(&'static str),
+    /// As long as the table.
+    Forever,
+}
+
+/// A sample of each item that is kept.
+#[must_use]
+pub fn kept(layout: &Layout) -> Vec<Kept> {
+    let mut kept = proofs(layout);
+    kept.extend(parked(layout));
+    kept.extend(lists(layout));
+    kept.extend(notes(layout));
+    kept.extend(ground(layout));
+    kept
+}
+
+/// The write that notes what a move takes along.
+#[must_use]
+pub fn moved_note(layout: &Layout, old: &Key, new: &Key, item: &Item, now_ms: u64) -> Write {
+    merge::moved_note(layout, (old, new), item, (now_ms, 0))
+}
+
+const EVENT: &str = "{EventId}";
+
+fn proofs(layout: &Layout) -> Vec<Kept> {
+    let lane = "arn:aws:dynamodb:region:account:table/name/stream/{StreamLabel}";
+    let moved = Checkpoint::new(Some(lane), "{ShardId}").proofs(&[change()], 0);
+    let mut kept: Vec<Kept> = of(
+        layout,
+        "receipt",
+        "proof that a change is in; in the transaction of its effects, put if absent",
+        Life::Seconds(PROOF_KEPT_S),
+        [receipt(layout, EVENT, 0)],
+    )
+    .collect();
+    kept.extend(of(
+        layout,
+        "checkpoint",
+        "proof that all changes of a shard up to a position are in; in the transaction of their effects, moved while it \
+         stands where it was read",
+        Life::Seconds(PROOF_KEPT_S),
+        moved,
+    ));
+    kept.extend(of(
+        layout,
+        "settings",
+        "of which kind the ledger is; a function configured otherwise refuses to start",
+        Life::Forever,
+        [settings::record(layout, LedgerKind::Receipts)],
+    ));
+    kept
+}
+
+fn parked(layout: &Layout) -> Vec<Kept> {
+    let head = Head { id: Some(EVENT.to_owned()), ..Head::default() };
+    let lane = Lane::default();
+    let of_family = |family| {
+        let parking = Parking { head: &head, record: "{}", cause: "why", family, lane: &lane };
+        let purpose =
+            "a change that cannot be applied: the whole record, compressed, in parts of 350 KB, with its cause";
+        of(layout, "parked change", purpose, Life::Until("it is redriven"), parking.writes(layout, 0))
+    };
+    [Family::Additive, Family::LevelTriggered].into_iter().flat_map(of_family).collect()
+}
+
+fn lists(layout: &Layout) -> Vec<Kept> {
+    let (item, derivation) = (Key::new("{ItemPK}", "{ItemSK}"), "{Derivation}");
+    let unreadable = Unreadable { attribute: "name".to_owned(), why: "why".to_owned() };
+    let target = Target { derivation: derivation.to_owned(), item: item.clone() };
+    let mut kept: Vec<Kept> = of(
+        layout,
+        "unreadable item",
+        "an item that a derivation cannot interpret, and so counts as absent",
+        Life::Until("the item can be read"),
+        [listing::listed(layout, derivation, &item, Some(&unreadable), 0)],
+    )
+    .collect();
+    kept.extend(of(
+        layout,
+        "count to be recounted",
+        "the target of a change that was refused, since the ledger cannot tell whether it is in",
+        Life::Until("a person deletes it"),
+        recount::listed(layout, &change(), &[target], "why", 0),
+    ));
+    kept
+}
+
+fn notes(layout: &Layout) -> Vec<Kept> {
+    let note = attempts::key(&["{Families}".to_owned()], EVENT);
+    of(
+        layout,
+        "note of an attempt",
+        "which attempt at a batch this is, and which record was in progress; named by the batch's first record",
+        Life::Seconds(NOTE_KEPT_S),
+        [Attempt::whole(EVENT).note(layout, note, Some(EVENT), 0)],
+    )
+    .collect()
+}
+
+fn ground(layout: &Layout) -> Vec<Kept> {
+    let (derivation, key) = ("{Derivation}", Key::new("{ItemPK}", "{ItemSK}"));
+    let job = JobKey { derivation: derivation.to_owned(), id: EVENT.to_owned() };
+    let removal = Removal { owner: key.clone(), absent: vec![key.clone()], named: Vec::new() };
+    let item = Job::waiting(&job, removal, 0, SETTLE_MS).item(layout);
+    let job = Write { table: Table::Main, key: job.key(), action: Action::Put(item), guard: None };
+    let started = receipt_of(layout, &Key::new(format!("RECEIPT#{EVENT}"), derivation), 0);
+    let (waiting, awaits) = (key.clone(), Awaits { pk: "{PK}".to_owned(), id: "{Id}".to_owned() });
+    let mut kept: Vec<Kept> = of(
+        layout,
+        "job",
+        "a cascade: what was removed, and how far the deletion is; its records in the stream drive it. Spread over 8 \
+         partitions, `JOBS#00` to `JOBS#07`",
+        Life::Until("it has ended; it begins 25 hours after the removal"),
+        [job],
+    )
+    .collect();
+    kept.extend(of(
+        layout,
+        "receipt of a start",
+        "proof that a removal has started its cascade, under either ledger",
+        Life::Seconds(PROOF_KEPT_S),
+        [started],
+    ));
+    kept.extend(of(
+        layout,
+        "note of a move",
+        "what an item had when it moved to another key, so that what was added in between is told apart",
+        Life::Seconds(PROOF_KEPT_S),
+        [moved_note(layout, &key, &key, &Item::default(), 0)],
+    ));
+    kept.extend(of(
+        layout,
+        "note of an item that waits",
+        "an item that cannot be where it belongs, for want of an item of this id",
+        Life::Until("an item of the id comes or goes"),
+        [awaits.note(layout, &waiting, "written")],
+    ));
+    kept
+}
+
+fn change() -> Counted {
+    Counted { position: 0, id: EVENT.to_owned(), sequence_number: "1".to_owned(), amounts: Vec::new() }
+}
+
+fn of(
+    layout: &Layout,
+    name: &'static str,
+    purpose: &'static str,
+    life: Life,
+    writes: impl IntoIterator<Item = Write>,
+) -> impl Iterator<Item = Kept> {
+    let is_key = |name: &str| name == layout.pk || name == layout.sk;
+    writes.into_iter().map(move |write| {
+        let attributes = match write.action {
+            Action::Put(item) => item,
+            Action::Update(update) => update.set,
+            Action::Delete | Action::Check => Item::default(),
+        };
+        let attributes = attributes.into_iter().filter(|(name, _)| !is_key(name)).collect();
+        Kept { name, purpose, table: write.table, key: write.key, attributes, life }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_item_has_a_key_of_its_own_form() {
+        let layout = Layout {
+            pk: "PK".into(),
+            sk: "SK".into(),
+            entity_type: Some("EntityType".into()),
+            time_to_live: None,
+            indexes: Vec::new(),
+        };
+        let told: Vec<String> = kept(&layout).iter().map(|kept| format!("{}: {}", kept.name, kept.key)).collect();
+        expect_test::expect![[r#"
+            receipt: RECEIPT#{EventId} / RECEIPT
+            checkpoint: CHECKPOINT#{StreamLabel}#{ShardId} / CHECKPOINT
+            settings: LEDGER / SETTINGS
+            parked change: PARKED#additive / {EventId}#00
+            parked change: PARKED#level-triggered / {EventId}#00
+            unreadable item: UNREADABLE / {Derivation}#{ItemPK}#{ItemSK}
+            count to be recounted: RECOUNT / {Derivation}#{ItemPK}#{ItemSK}
+            note of an attempt: ATTEMPTS#{Families} / {EventId}
+            job: JOBS#05 / {Derivation}#{EventId}
+            receipt of a start: RECEIPT#{EventId} / {Derivation}
+            note of a move: MOVED#{ItemPK} / {ItemSK}
+            note of an item that waits: AWAITED#{PK}#{Id} / {ItemSK}"#]]
+        .assert_eq(&told.join("\n"));
+    }
+}
