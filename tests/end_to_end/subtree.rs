@@ -20,7 +20,7 @@ const BELOW: [usize; 3] = [9, 10, 110];
 
 const FOLDERS: usize = 10_000;
 
-/// Items of one BatchWriteItem. Source: DynamoDB service quotas.
+/// Items of one `BatchWriteItem`. Source: DynamoDB service quotas.
 const BATCH_MAX: usize = 25;
 
 /// How long the paths may take to be right, by a debug build on a busy machine.

@@ -600,7 +600,7 @@ mod tests {
                 let mut text = format!("{} Folder {}", key(*folder), NAMES[*name]);
                 if !parent.is_empty() {
                     let id = FOLDERS[*folder];
-                    text += &format!(" ParentId={parent} GSI1PK=FOLDER#{parent} GSI1SK=FOLDER#x#{id}");
+                    text = format!("{text} ParentId={parent} GSI1PK=FOLDER#{parent} GSI1SK=FOLDER#x#{id}");
                 }
                 let item = item(&text);
                 table.replace(key_of(&item), Some(item));
@@ -636,7 +636,9 @@ mod tests {
             choices in prop::collection::vec(0..99usize, 20),
         ) {
             let mut table = Table::new();
-            happenings.iter().for_each(|happening| happen(&mut table, happening));
+            for happening in &happenings {
+                happen(&mut table, happening);
+            }
             table.settle(&choices);
             prop_assert_eq!(table.differing(), [""; 0]);
         }
