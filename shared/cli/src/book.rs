@@ -23,11 +23,14 @@ use crate::{
     exit::report,
     lag::{Done, Seen},
     service::Witness,
-    workload::writer::Stamp,
+    workload::metered::Stamp,
 };
 
 /// Name under which the ledger's own write units are accounted. Stable.
 const LEDGER: &str = "ledger";
+
+/// Attributes of a product that the application adds to without a new `UpdatedAt`, since that is no edit.
+const UNSTAMPED: [&str; 2] = ["Inventory", "ViewCount"];
 
 /// Keeps the book of a run.
 pub(crate) struct Bookkeeper {
@@ -74,11 +77,16 @@ impl Bookkeeper {
             |item: Option<&Item>| item.and_then(|item| text(item, "UpdatedAt")).unwrap_or_default().to_owned();
         let (old, new) = (change.old_image(), change.new_image());
         let sight = Sight::of(&self.schema, change);
-        let derived = sight.new.as_ref().or(sight.old.as_ref()).is_some_and(|image| image.definition.derived);
+        let image = sight.new.as_ref().or(sight.old.as_ref());
+        let derived = image.is_some_and(|image| image.definition.derived);
+        let stays = |name: &str| old.and_then(|item| item.get(name)) == new.and_then(|item| item.get(name));
+        let counted = image.is_some_and(|image| image.is("Product")) && !UNSTAMPED.into_iter().all(stays);
+        let unstamped = old.is_some() && new.is_some() && stamped(old) == stamped(new);
         Seen {
             id: change.id.clone(),
             stamp: Stamp { key: change.key.clone(), updated_at: stamped(new.or(old)), removed: new.is_none() },
-            ours: derived || (old.is_some() && new.is_some() && stamped(old) == stamped(new)),
+            ours: derived || (unstamped && !counted),
+            is_known: image.is_some(),
             is_change: self.catalogue.reads_difference(&sight),
         }
     }

@@ -3,13 +3,16 @@
 //! What follows from what is told by the functions: each of their writes names the records that it follows from, and
 //! makes a record of its own, from which more may follow. Which record a write made is found at the end: an item's
 //! records come in the order of its writes, and those of the service are the ones that leave `UpdatedAt` as it is,
-//! which every write of the demonstration's application changes.
+//! which every edit of the demonstration's application changes, and the removals and new keys that it did not ask for.
+//!
+//! A cascade is no lag: it waits until what was written before has been seen, and what follows from its deletions is
+//! not traced back to the removal that began it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use keys::key::Key;
 
-use crate::workload::writer::{Stamp, Written};
+use crate::workload::metered::{Stamp, Written};
 
 /// A record of the stream.
 #[derive(Clone, Debug)]
@@ -18,8 +21,10 @@ pub(crate) struct Seen {
     pub(crate) id: String,
     /// The item, and what identifies an application's write of it.
     pub(crate) stamp: Stamp,
-    /// Did the service write it?
+    /// Does it show by itself that the service wrote it?
     pub(crate) ours: bool,
+    /// Is it of an item that was declared?
+    pub(crate) is_known: bool,
     /// Is it of a ground item, with a difference that a derivation reads?
     pub(crate) is_change: bool,
 }
@@ -39,9 +44,9 @@ pub(crate) struct Done {
 /// which they were delivered.
 pub(crate) fn lags_ms(records: &[Seen], mut writes: Vec<Done>, written: &Written) -> Vec<u64> {
     writes.sort_by_key(|write| write.at_ms);
-    let made_by = made_by(records, &writes);
-    let changes: HashMap<&str, &Stamp> =
-        records.iter().filter(|record| record.is_change).map(|record| (record.id.as_str(), &record.stamp)).collect();
+    let made_by = made_by(records, &writes, written);
+    let changes = records.iter().filter(|record| record.is_change && !is_ours(record, written));
+    let changes: HashMap<&str, &Stamp> = changes.map(|record| (record.id.as_str(), &record.stamp)).collect();
     // Changes that each write follows from. A write's causes were made by earlier writes.
     let mut follows: Vec<BTreeSet<&str>> = Vec::new();
     let mut last_ms: BTreeMap<&str, u64> = BTreeMap::new();
@@ -68,13 +73,18 @@ pub(crate) fn lags_ms(records: &[Seen], mut writes: Vec<Done>, written: &Written
     lags
 }
 
+/// Did the service write it? Then the application was not answered for it.
+fn is_ours(record: &Seen, written: &Written) -> bool {
+    record.ours || (record.is_known && !written.answered_ms.contains_key(&record.stamp))
+}
+
 /// Positions of the writes that made the service's records: the first of an item's made its first, and so on.
-fn made_by<'a>(records: &'a [Seen], writes: &[Done]) -> HashMap<&'a str, usize> {
+fn made_by<'a>(records: &'a [Seen], writes: &[Done], written: &Written) -> HashMap<&'a str, usize> {
     let mut of_item: HashMap<&Key, std::collections::VecDeque<usize>> = HashMap::new();
     for (at, write) in writes.iter().enumerate() {
         of_item.entry(&write.key).or_default().push_back(at);
     }
-    let ours = records.iter().filter(|record| record.ours);
+    let ours = records.iter().filter(|record| is_ours(record, written));
     ours.filter_map(|record| Some((record.id.as_str(), of_item.get_mut(&record.stamp.key)?.pop_front()?))).collect()
 }
 
@@ -93,7 +103,7 @@ mod tests {
     }
 
     fn seen(id: &str, sk: &str, is_change: bool) -> Seen {
-        Seen { id: id.to_owned(), stamp: stamp(sk), ours: !is_change, is_change }
+        Seen { id: id.to_owned(), stamp: stamp(sk), ours: !is_change, is_known: true, is_change }
     }
 
     fn done(sk: &str, at_ms: u64, causes: &[&str]) -> Done {

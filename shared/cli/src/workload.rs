@@ -1,46 +1,43 @@
-//! A mixed workload, as an application would write it: the same seed gives the same writes.
+//! A mixed workload, as an application and some foreign clients would write it: the same seed gives the same actions.
 //!
-//! It follows, likes, comments, joins and renames; moves posts and comments; deletes; puts whole items back that it
-//! read long before; writes items that are none of the service's; and does all that in any order, so that a comment
-//! may come before its post and a follow before both users.
+//! The application uses the query interface for all that it offers, and is refused now and then, since it acts on what
+//! it last knew. The [foreign clients](foreign) use none: they put whole items, and those that they read long before.
+//! All of it comes in any order, so that a comment may come before its post and a follow before both users.
 
-mod actions;
-mod belonging;
+mod act;
+mod files;
+mod foreign;
+mod groups;
+pub(crate) mod metered;
+mod organizations;
+mod people;
+mod posts;
+mod readings;
+mod shop;
 pub(crate) mod writer;
 
+use std::collections::BTreeSet;
+
 use entities::{
-    ids::{OrgId, PostId, UserId},
+    files::FileKey,
+    ids::{EmployeeId, GroupId, OrgId, PostId, ProductId, TeamId, UserId},
+    orders::OrderKey,
     posts::{CommentKey, PostKey},
+    products::ReviewKey,
 };
-use keys::{item::Item, key::Key};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
-/// One write of the application.
-#[derive(Clone, Debug)]
-pub(crate) enum Ground {
-    /// Puts a whole item.
-    Put(Key, Item),
-    /// Sets attributes, and removes others.
-    Update(Key, Item, Vec<&'static str>),
-    /// Deletes an item.
-    Delete(Key),
-    /// Puts back the whole item as it was read some time ago, stale derived attributes included.
-    PutBack(Key, Item),
-}
+use act::{Act, Action};
+use files::Place;
+use readings::Taken;
 
-impl Ground {
-    /// The item.
-    pub(crate) fn key(&self) -> &Key {
-        match self {
-            Self::Put(key, _) | Self::Update(key, ..) | Self::Delete(key) | Self::PutBack(key, _) => key,
-        }
-    }
-}
+/// Time of the first action, in milliseconds since the epoch: 2030-01-01, so that no view expires while it runs.
+const BEGIN_MS: u64 = 1_893_456_000_000;
 
-/// One action of the application: its writes, in their order.
-pub(crate) type Action = Vec<Ground>;
+/// Users who sign up before anything else happens.
+const USERS_MIN: usize = 20;
 
-/// The application: what it has written, as far as it must know to go on.
+/// The application: what it has done, as far as it must know to go on. What was refused it does not know.
 pub(crate) struct Application {
     chance: StdRng,
     n_actions: u64,
@@ -49,9 +46,24 @@ pub(crate) struct Application {
     comments: Vec<CommentKey>,
     follows: Vec<(UserId, UserId)>,
     likes: Vec<(UserId, PostId)>,
-    memberships: Vec<(UserId, u32)>,
-    n_groups: u32,
-    orgs: Vec<(OrgId, u32)>,
+    groups: Vec<GroupId>,
+    memberships: Vec<(UserId, GroupId)>,
+    orgs: Vec<OrgId>,
+    teams: Vec<(OrgId, TeamId)>,
+    members: Vec<(OrgId, UserId)>,
+    employees: Vec<(OrgId, EmployeeId)>,
+    /// To whom somebody was to report.
+    managers: BTreeSet<EmployeeId>,
+    /// Where somebody was moved.
+    reorganized: BTreeSet<OrgId>,
+    folders: Vec<Place>,
+    files: Vec<(u64, FileKey)>,
+    products: Vec<ProductId>,
+    orders: Vec<OrderKey>,
+    reviews: Vec<ReviewKey>,
+    subscriptions: Vec<(UserId, u64)>,
+    carts: Vec<(UserId, ProductId)>,
+    readings: Vec<Taken>,
 }
 
 impl Application {
@@ -65,72 +77,82 @@ impl Application {
             comments: Vec::new(),
             follows: Vec::new(),
             likes: Vec::new(),
+            groups: Vec::new(),
             memberships: Vec::new(),
-            n_groups: 0,
             orgs: Vec::new(),
+            teams: Vec::new(),
+            members: Vec::new(),
+            employees: Vec::new(),
+            managers: BTreeSet::new(),
+            reorganized: BTreeSet::new(),
+            folders: Vec::new(),
+            files: Vec::new(),
+            products: Vec::new(),
+            orders: Vec::new(),
+            reviews: Vec::new(),
+            subscriptions: Vec::new(),
+            carts: Vec::new(),
+            readings: Vec::new(),
         }
     }
 
     /// What it does next.
     pub(crate) fn next(&mut self) -> Result<Action, keys::error::EntityError> {
         self.n_actions += 1;
-        if self.users.len() < 20 {
-            return self.sign_up();
-        }
-        // Of 200: how often each action is taken.
-        match self.chance.random_range(0..200) {
-            0..=7 => self.sign_up(),
-            8..=15 => self.rename_user(),
-            16..=19 => self.touch_user(),
-            20..=55 => self.follow(),
-            56..=65 => self.unfollow(),
-            66..=77 => self.post(),
-            78..=85 => self.change_status(),
-            86..=89 => self.move_post(),
-            90..=91 => self.delete_post(),
-            92..=117 => self.comment(),
-            118..=121 => self.reassign_comment(),
-            122..=125 => self.delete_comment(),
-            126..=151 => self.like(),
-            152..=157 => self.unlike(),
-            158..=167 => self.view(),
-            168..=177 => self.join_group(),
-            178..=181 => self.leave_group(),
-            182..=184 => self.name_group(),
-            185..=187 => self.found_organization(),
-            188..=193 => self.hire(),
-            194..=195 => self.name_organization(),
-            196..=197 => self.delete_user(),
-            _ => Ok(self.foreign_item()),
-        }
+        let (subject, act) = if self.users.len() < USERS_MIN { self.sign_up() } else { self.draw()? };
+        Ok(Action { now_ms: self.now_ms(), subject, act })
     }
 
-    /// A time that no other write has, ISO 8601 UTC in milliseconds.
+    /// Of 100: how often something of each kind is done.
+    fn draw(&mut self) -> Result<(String, Act), keys::error::EntityError> {
+        Ok(match self.chance.random_range(0..100) {
+            0..=26 => self.of_people(),
+            27..=53 => self.of_posts(),
+            54..=60 => self.of_groups(),
+            61..=69 => self.of_organizations(),
+            70..=78 => self.of_files(),
+            79..=91 => self.of_the_shop(),
+            92..=94 => self.of_readings()?,
+            _ => self.of_foreign_clients()?,
+        })
+    }
+
+    /// The time of the action, which no other has.
+    fn now_ms(&self) -> u64 {
+        BEGIN_MS + self.n_actions
+    }
+
     fn now(&self) -> String {
-        let ms = self.n_actions;
-        let (day, ms) = (1 + ms / 86_400_000, ms % 86_400_000);
-        let (hour, ms) = (ms / 3_600_000, ms % 3_600_000);
-        let (minute, ms) = (ms / 60_000, ms % 60_000);
-        format!("2024-01-{day:02}T{hour:02}:{minute:02}:{:02}.{:03}Z", ms / 1_000, ms % 1_000)
+        crate::time::text(self.now_ms())
     }
 
-    /// One of several; now and then none, as when there is nothing yet.
+    /// A text that no other action makes.
+    fn new_id(&self, kind: &str) -> String {
+        format!("{kind}{}", self.n_actions)
+    }
+
+    /// One of several; none when there is nothing yet.
     fn any<T: Clone>(&mut self, of: impl Fn(&Self) -> &[T]) -> Option<T> {
         let n = of(self).len();
         let at = if n == 0 { 0 } else { self.chance.random_range(0..n) };
         of(self).get(at).cloned()
     }
 
+    /// True so often of so many times.
+    fn happens(&mut self, times: u32, of: u32) -> bool {
+        self.chance.random_ratio(times, of)
+    }
+
     fn any_user(&mut self) -> UserId {
         // One in forty does not exist (yet).
-        if self.chance.random_ratio(1, 40) {
+        if self.happens(1, 40) {
             return user_id(self.users.len() + self.chance.random_range(0..5));
         }
-        self.any(|app| &app.users).unwrap_or_default()
+        self.any(|app| &app.users).unwrap_or_else(|| user_id(0))
     }
 
     fn any_post(&mut self) -> PostId {
-        let missing = self.posts.is_empty() || self.chance.random_ratio(1, 40);
+        let missing = self.posts.is_empty() || self.happens(1, 40);
         if missing {
             return PostId::from(format!("missing-{}", self.chance.random_range(0..5)));
         }
@@ -144,5 +166,21 @@ fn user_id(at: usize) -> UserId {
         7 => UserId::from(format!("u{at}#x")),
         8 => UserId::from(format!("u{at}%23")),
         _ => UserId::from(format!("u{at}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drawn(seed: u64) -> Vec<String> {
+        let mut application = Application::new(seed);
+        (0..500).map(|_| format!("{:?}", application.next().unwrap())).collect()
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_actions() {
+        assert_eq!(drawn(11), drawn(11));
+        assert_ne!(drawn(11), drawn(12));
     }
 }

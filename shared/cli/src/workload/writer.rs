@@ -1,87 +1,54 @@
-//! Writes the workload with a plain SDK client, as an application does.
+//! Does the workload, by some clients side by side.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use aws_sdk_dynamodb::{
-    Client,
-    types::{AttributeValue as SdkValue, ConsumedCapacity, ReturnConsumedCapacity, ReturnValue},
-};
-use engine::clock::{Clock as _, SystemClock};
+use derive::write::{Action as Done, Table, Write};
 use indicatif::ProgressBar;
-use keys::{
-    item::{Item, text},
-    key::Key,
-    layout::Layout,
-};
-use serde_dynamo::AttributeValue;
+use keys::{item::Item, key::Key};
+use queries::Queries;
+use store::{Store as _, StoreError};
 use tokio::{sync::mpsc, task::JoinSet};
 
-use super::{Action, Application, Ground};
+use super::{
+    Application,
+    act::{Act, Action, Plain, Undone, perform},
+    metered::{Metered, Written},
+};
 
-/// Clients that write side by side. Two writes on one item are always the same client's, so they keep their order.
+/// Clients that act side by side. Two actions of one subject are always the same client's, so they keep their order.
 const CLIENTS: usize = 8;
 
 /// Actions that wait for a client.
 const WAITING_MAX: usize = 64;
 
-/// What identifies a write in the stream: the item, and the time it says it was updated at.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Stamp {
-    pub(crate) key: Key,
-    pub(crate) updated_at: String,
-    pub(crate) removed: bool,
-}
+/// How often an unanswered plain write is sent in all.
+const PLAIN_TRIES_MAX: u32 = 3;
 
-/// What was written.
-#[derive(Debug, Default)]
-pub(crate) struct Written {
-    /// Write units of the application's own writes.
-    pub(crate) units: f64,
-    /// When each write was answered, in milliseconds since the epoch.
-    pub(crate) answered_ms: HashMap<Stamp, u64>,
-}
-
-/// The application's table, and how fast it is written to.
-#[derive(Clone)]
-pub(crate) struct Target {
-    pub(crate) client: Client,
-    pub(crate) table: String,
-    pub(crate) layout: Layout,
-    /// Actions a second; as fast as they are answered where there is none.
-    pub(crate) rate: Option<u32>,
-}
-
-/// Writes so many actions of the application.
+/// Does so many actions of the application, so many a second; as fast as they are answered where no rate is given.
 pub(crate) async fn write(
-    target: &Target,
+    store: &Arc<Metered>,
+    rate: Option<u32>,
     mut application: Application,
     n_actions: u32,
     bar: &ProgressBar,
 ) -> anyhow::Result<Written> {
-    let written = Arc::new(Mutex::new(Written::default()));
     let mut clients = JoinSet::new();
     let mut queues = Vec::new();
     for _ in 0..CLIENTS {
         let (queue, actions) = mpsc::channel(WAITING_MAX);
         queues.push(queue);
-        let client = Writer { target: target.clone(), read: BTreeMap::new(), written: Arc::clone(&written) };
+        let client = Writer { store: Arc::clone(store), read: BTreeMap::new() };
         clients.spawn(client.run(actions, bar.clone()));
     }
-    let mut ticks = target.rate.map(|rate| tokio::time::interval(Duration::from_secs(1) / rate));
+    let mut ticks = rate.map(|rate| tokio::time::interval(Duration::from_secs(1) / rate));
     for _ in 0..n_actions {
         if let Some(ticks) = &mut ticks {
             ticks.tick().await;
         }
         let action = application.next()?;
-        let first = action.first().map(|write| write.key().clone());
-        let queue = queues.get(first.map_or(0, |key| client_of(&key)));
         // A client that has failed is told of below.
-        if let Some(queue) = queue
+        if let Some(queue) = queues.get(client_of(&action.subject))
             && queue.send(action).await.is_err()
         {
             break;
@@ -91,118 +58,67 @@ pub(crate) async fn write(
     while let Some(ended) = clients.join_next().await {
         ended??;
     }
-    let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(std::mem::take(&mut *written))
+    Ok(std::mem::take(&mut *store.written()))
 }
 
-fn client_of(key: &Key) -> usize {
-    key.pk.bytes().chain(key.sk.bytes()).map(usize::from).sum::<usize>() % CLIENTS
+fn client_of(subject: &str) -> usize {
+    subject.bytes().map(usize::from).sum::<usize>() % CLIENTS
 }
 
 /// One of the clients.
 struct Writer {
-    target: Target,
+    store: Arc<Metered>,
     /// Whole items that it read some time ago.
-    read: BTreeMap<Key, HashMap<String, SdkValue>>,
-    written: Arc<Mutex<Written>>,
+    read: BTreeMap<Key, Item>,
 }
 
 impl Writer {
     async fn run(mut self, mut actions: mpsc::Receiver<Action>, bar: ProgressBar) -> anyhow::Result<()> {
-        while let Some(action) = actions.recv().await {
-            for write in action {
-                let key = write.key().clone();
-                self.write(write).await.with_context(|| format!("the application cannot write {key}"))?;
+        while let Some(Action { now_ms, subject, act }) = actions.recv().await {
+            let queries = Queries::new(Arc::clone(&self.store), move || now_ms);
+            let done = match act {
+                Act::Foreign(writes) => self.write_plainly(writes).await.map_err(Undone::from),
+                act => Box::pin(perform(act, &queries)).await,
+            };
+            match done {
+                Err(undone) if undone.is_refusal() => self.store.written().n_refused += 1,
+                done => done.with_context(|| format!("the application cannot write what it does to {subject}"))?,
             }
             bar.inc(1);
         }
         Ok(())
     }
 
-    async fn write(&mut self, write: Ground) -> anyhow::Result<()> {
-        match write {
-            Ground::Put(key, item) => self.put(key, sdk_item(item)).await,
-            Ground::Update(key, set, remove) => self.update(key, set, &remove).await,
-            Ground::Delete(key) => self.delete(key).await,
-            Ground::PutBack(key, stamp) => self.put_back(key, stamp).await,
+    async fn write_plainly(&mut self, writes: Vec<Plain>) -> Result<(), StoreError> {
+        for write in writes {
+            match write {
+                Plain::Put(key, item) => self.send(key, Done::Put(item)).await?,
+                Plain::Delete(key) => self.send(key, Done::Delete).await?,
+                Plain::PutBack(key, stamp) => self.put_back(key, stamp).await?,
+            }
         }
-    }
-
-    async fn put(&self, key: Key, item: HashMap<String, SdkValue>) -> anyhow::Result<()> {
-        let updated_at = item.get("UpdatedAt").and_then(|value| value.as_s().ok()).cloned();
-        let request = self.target.client.put_item().table_name(&self.target.table).set_item(Some(item));
-        let output = request.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await?;
-        self.answered(key, updated_at, false, output.consumed_capacity.as_ref());
         Ok(())
     }
 
     /// Reads an item, the first time; puts back what was read, every time after that.
-    async fn put_back(&mut self, key: Key, stamp: Item) -> anyhow::Result<()> {
+    async fn put_back(&mut self, key: Key, stamp: Item) -> Result<(), StoreError> {
         let known = self.read.remove(&key);
-        let request = self.target.client.get_item().table_name(&self.target.table);
-        let output = request.set_key(Some(sdk_item(self.target.layout.key_item(&key)))).send().await?;
-        if let Some(item) = output.item {
+        if let Some((_, item)) = self.store.get(Table::Main, std::slice::from_ref(&key)).await?.pop() {
             self.read.insert(key.clone(), item);
         }
         let Some(mut item) = known else { return Ok(()) };
-        item.extend(sdk_item(stamp));
-        self.put(key, item).await
+        item.extend(stamp);
+        self.send(key, Done::Put(item)).await
     }
 
-    async fn update(&self, key: Key, set: Item, remove: &[&str]) -> anyhow::Result<()> {
-        let updated_at = text(&set, "UpdatedAt").map(str::to_owned);
-        let mut request = self.target.client.update_item().table_name(&self.target.table);
-        let mut sets = Vec::new();
-        for (at, (name, value)) in sdk_item(set).into_iter().enumerate() {
-            sets.push(format!("#s{at} = :s{at}"));
-            request = request
-                .expression_attribute_names(format!("#s{at}"), name)
-                .expression_attribute_values(format!(":s{at}"), value);
+    async fn send(&self, key: Key, action: Done) -> Result<(), StoreError> {
+        let write = Write { table: Table::Main, key, action, guard: None };
+        for _ in 1..PLAIN_TRIES_MAX {
+            match self.store.write(&write).await {
+                Err(error) if error.is_retry() => {}
+                done => return done.map(drop),
+            }
         }
-        let mut removes = Vec::new();
-        for (at, name) in remove.iter().enumerate() {
-            removes.push(format!("#r{at}"));
-            request = request.expression_attribute_names(format!("#r{at}"), *name);
-        }
-        let mut expression = format!("SET {}", sets.join(", "));
-        if !removes.is_empty() {
-            expression = format!("{expression} REMOVE {}", removes.join(", "));
-        }
-        let output = request
-            .set_key(Some(sdk_item(self.target.layout.key_item(&key))))
-            .update_expression(expression)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send()
-            .await?;
-        self.answered(key, updated_at, false, output.consumed_capacity.as_ref());
-        Ok(())
+        self.store.write(&write).await.map(drop)
     }
-
-    async fn delete(&self, key: Key) -> anyhow::Result<()> {
-        let request = self.target.client.delete_item().table_name(&self.target.table);
-        let output = request
-            .set_key(Some(sdk_item(self.target.layout.key_item(&key))))
-            .return_values(ReturnValue::AllOld)
-            .return_consumed_capacity(ReturnConsumedCapacity::Total)
-            .send()
-            .await?;
-        let old = output.attributes.as_ref();
-        let updated_at = old.and_then(|item| item.get("UpdatedAt")?.as_s().ok()).cloned();
-        self.answered(key, updated_at, true, output.consumed_capacity.as_ref());
-        Ok(())
-    }
-
-    fn answered(&self, key: Key, updated_at: Option<String>, removed: bool, consumed: Option<&ConsumedCapacity>) {
-        let now_ms = SystemClock.now_ms();
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        written.units += consumed.and_then(|consumed| consumed.capacity_units).unwrap_or(0.0);
-        if let Some(updated_at) = updated_at {
-            written.answered_ms.insert(Stamp { key, updated_at, removed }, now_ms);
-        }
-    }
-}
-
-fn sdk_item(item: Item) -> HashMap<String, SdkValue> {
-    let value = |value: AttributeValue| SdkValue::from(value);
-    item.into_iter().map(|(name, attribute)| (name, value(attribute))).collect()
 }

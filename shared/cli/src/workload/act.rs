@@ -1,0 +1,83 @@
+//! An action as data, and its performance through the query interface.
+
+use keys::{item::Item, key::Key};
+use queries::{Queries, read_error::ReadError, write_error::WriteError, writes::readings::NewReading};
+use store::{Store, StoreError};
+
+use super::{files::Files, groups::Groups, organizations::Organizations, people::People, posts::Posts, shop::Shop};
+
+/// One action.
+#[derive(Clone, Debug)]
+pub(crate) struct Action {
+    /// Its time, which no other action has, in milliseconds since the epoch.
+    pub(crate) now_ms: u64,
+    /// What it is done to: actions of one subject are done in their order.
+    pub(crate) subject: String,
+    /// What is done.
+    pub(crate) act: Act,
+}
+
+/// What is done.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    People(People),
+    Posts(Posts),
+    Groups(Groups),
+    Organizations(Organizations),
+    Files(Files),
+    Shop(Shop),
+    Readings(Vec<NewReading>),
+    /// Plain writes of a client that does not use the query interface, in their order.
+    Foreign(Vec<Plain>),
+}
+
+/// A plain write.
+#[derive(Clone, Debug)]
+pub(crate) enum Plain {
+    /// Puts a whole item.
+    Put(Key, Item),
+    /// Deletes an item.
+    Delete(Key),
+    /// Puts back the whole item as it was read some time ago, stale derived attributes included.
+    PutBack(Key, Item),
+}
+
+/// Why an action was not done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Undone {
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Undone {
+    /// Is it an answer, as an application gets now and then? Else the database could not be used.
+    pub(crate) fn is_refusal(&self) -> bool {
+        match self {
+            Self::Write(error) => {
+                !matches!(error, WriteError::Store(_) | WriteError::Entity(_) | WriteError::Busy { last: Some(_), .. })
+            }
+            Self::Read(_) | Self::Store(_) => false,
+        }
+    }
+}
+
+/// Does it through the query interface. Foreign clients do not.
+pub(crate) async fn perform<S: Store>(act: Act, queries: &Queries<S>) -> Result<(), Undone> {
+    match act {
+        Act::People(act) => act.perform(queries).await,
+        Act::Posts(act) => Ok(act.perform(queries).await?),
+        Act::Groups(act) => Ok(act.perform(queries).await?),
+        Act::Organizations(act) => Ok(act.perform(queries).await?),
+        Act::Files(act) => Ok(act.perform(queries).await?),
+        Act::Shop(act) => act.perform(queries).await,
+        Act::Readings(readings) => match readings.as_slice() {
+            [reading] => Ok(queries.add_reading(reading).await.map(drop)?),
+            readings => Ok(queries.add_readings(readings).await.map(drop)?),
+        },
+        Act::Foreign(_) => Ok(()),
+    }
+}

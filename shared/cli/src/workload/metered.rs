@@ -1,0 +1,113 @@
+//! The application's store, which notes what its writes cost, and when each was answered.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use derive::{
+    query::{Consistency, Query},
+    write::{Action, Table, Transaction, Write},
+};
+use engine::clock::{Clock as _, SystemClock};
+use keys::{
+    item::{Item, text},
+    key::Key,
+};
+use store::{Cursor, Outcome, Page, Store, StoreError, TransactOutcome, dynamo::DynamoStore};
+
+/// What identifies a write in the stream: the item, and the time it says it was updated at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Stamp {
+    pub(crate) key: Key,
+    pub(crate) updated_at: String,
+    pub(crate) removed: bool,
+}
+
+/// What was written.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// Write units of the application's own writes.
+    pub(crate) units: f64,
+    /// When each write was answered, in milliseconds since the epoch.
+    pub(crate) answered_ms: HashMap<Stamp, u64>,
+    /// Actions that were refused.
+    pub(crate) n_refused: usize,
+}
+
+/// The application's store.
+pub(crate) struct Metered {
+    store: Arc<DynamoStore>,
+    written: Mutex<Written>,
+}
+
+impl Metered {
+    /// A store that nothing was written to yet.
+    pub(crate) fn new(store: Arc<DynamoStore>) -> Self {
+        Self { store, written: Mutex::default() }
+    }
+
+    /// What was written so far.
+    pub(crate) fn written(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The stamps of writes that are to be done. A deletion carries no time; what it deletes does.
+    async fn stamps(&self, writes: &[Write]) -> Result<Vec<Stamp>, StoreError> {
+        let updated_at = |item: &Item| text(item, "UpdatedAt").map(str::to_owned);
+        let mut stamps = Vec::new();
+        for Write { key, action, .. } in writes {
+            let removed = matches!(action, Action::Delete);
+            let updated_at = match action {
+                Action::Put(item) => updated_at(item),
+                Action::Update(update) => updated_at(&update.set),
+                Action::Delete => {
+                    let old = self.store.get(Table::Main, std::slice::from_ref(key)).await?;
+                    old.first().and_then(|(_, item)| updated_at(item))
+                }
+                Action::Check => None,
+            };
+            stamps.extend(updated_at.map(|updated_at| Stamp { key: key.clone(), updated_at, removed }));
+        }
+        Ok(stamps)
+    }
+
+    fn answered(&self, stamps: Vec<Stamp>, units: f64) {
+        let now_ms = SystemClock.now_ms();
+        let mut written = self.written();
+        written.units += units;
+        written.answered_ms.extend(stamps.into_iter().map(|stamp| (stamp, now_ms)));
+    }
+}
+
+impl Store for Metered {
+    async fn read(&self, table: Table, keys: &[Key], consistency: Consistency) -> Result<Vec<(Key, Item)>, StoreError> {
+        self.store.read(table, keys, consistency).await
+    }
+
+    async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
+        self.store.query(table, query, after).await
+    }
+
+    async fn scan(&self, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {
+        self.store.scan(table, after).await
+    }
+
+    async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {
+        let stamps = self.stamps(std::slice::from_ref(write)).await?;
+        let outcome = self.store.write(write).await?;
+        if let Outcome::Done { units } = outcome {
+            self.answered(stamps, units);
+        }
+        Ok(outcome)
+    }
+
+    async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {
+        let stamps = self.stamps(transaction.writes()).await?;
+        let outcome = self.store.transact(transaction).await?;
+        if let TransactOutcome::Done { units } = &outcome {
+            self.answered(stamps, units.iter().map(|(_, units)| *units).sum());
+        }
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,70 @@
+//! What sensors read, one by one and in batches; and a change of a reading that was added long before.
+
+use entities::{
+    ids::SensorId,
+    sensors::{Reading, ReadingKey},
+};
+use keys::error::EntityError;
+use queries::writes::readings::NewReading;
+use rand::Rng as _;
+
+use super::{
+    Application,
+    act::{Act, Plain},
+    foreign::put,
+};
+
+/// Sensors that there are.
+const SENSORS: u32 = 12;
+
+/// Time that passes for a sensor between two actions, in milliseconds: so much that many hours and days come.
+const STEP_MS: u64 = 60_000;
+
+/// Length of a day's text, such as `2030-01-01`.
+const DAY_LEN: usize = 10;
+
+/// A reading that was taken.
+#[derive(Clone, Debug)]
+pub(super) struct Taken {
+    sensor_id: SensorId,
+    at_ms: u64,
+}
+
+impl Application {
+    /// Of 10: how often each is done.
+    pub(super) fn of_readings(&mut self) -> Result<(String, Act), EntityError> {
+        let sensor_id = SensorId::from(format!("sensor-{}", self.chance.random_range(0..SENSORS)));
+        let n = match self.chance.random_range(0..10) {
+            0..=5 => 1,
+            6..=8 => self.chance.random_range(2..=12),
+            _ => match self.any(|app| &app.readings) {
+                Some(taken) => return self.correct(taken),
+                None => 1,
+            },
+        };
+        let mut readings = Vec::new();
+        for at in 0..n {
+            let at_ms = super::BEGIN_MS + self.n_actions * STEP_MS + at;
+            let value = self.chance.random_range(-20_i64..40).into();
+            readings.push(NewReading { sensor_id: sensor_id.clone(), at_ms, value });
+            self.readings.push(Taken { sensor_id: sensor_id.clone(), at_ms });
+        }
+        Ok((sensor_id.as_str().to_owned(), Act::Readings(readings)))
+    }
+
+    /// Another client corrects a reading, or takes it away: nothing of it is taken back.
+    fn correct(&mut self, Taken { sensor_id, at_ms }: Taken) -> Result<(String, Act), EntityError> {
+        let at = crate::time::text(at_ms);
+        let reading = Reading {
+            key: ReadingKey { sensor_id: sensor_id.clone(), day: at.chars().take(DAY_LEN).collect(), at },
+            value: Some(self.chance.random_range(-20_i64..40).into()),
+            created_at: Some(self.now()),
+            updated_at: Some(self.now()),
+        };
+        let plain = match put(&reading)? {
+            Plain::Put(key, _) if self.happens(1, 3) => Plain::Delete(key),
+            put => put,
+        };
+        Ok((sensor_id.as_str().to_owned(), Act::Foreign(vec![plain])))
+    }
+}
