@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    derivation::{Derived, Items},
+    derivation::{Derived, Items, Kind},
     refresh::sums,
     schema::Schema,
     tally::{Sum, Tally},
@@ -22,24 +22,15 @@ use serde_dynamo::AttributeValue;
 
 use crate::verify::{Finding, finding};
 
-/// What a derivation's counters are held to.
-pub(crate) struct CounterRules {
-    /// To a lower bound.
-    pub(crate) is_history: bool,
-    /// To a sum beside the count.
-    pub(crate) has_sum: bool,
-    /// To nothing of what is gone, where a cascade takes what is history with it while its sources stay.
-    pub(crate) goes_with_target: bool,
-}
-
 /// Counters that differ from what they count.
 pub(crate) fn counters_compared(
     schema: &Schema,
-    rules: &CounterRules,
+    kind: Option<&dyn Kind>,
     derivation: &str,
     derived: &[Derived],
     items: &Items,
 ) -> Vec<Finding> {
+    let (is_history, has_sum) = (kind.is_some_and(Kind::is_history), kind.is_some_and(Kind::sums));
     let mut counters: BTreeMap<Key, Vec<(&Key, &Item)>> = BTreeMap::new();
     for (key, item) in items {
         let counter = CounterKey::parse(key).filter(|counter| counter.derivation == derivation);
@@ -60,20 +51,19 @@ pub(crate) fn counters_compared(
         let shards = counters.get(target).map(Vec::as_slice).unwrap_or_default();
         let stored = added_up(schema, shards);
         let derived = tallies.get(target).copied().unwrap_or(&none);
-        let is_gone = rules.goes_with_target && !items.contains_key(target);
-        if stored == *derived || (rules.is_history && (is_gone || stored.count >= derived.count)) {
+        if stored == *derived || (is_history && stored.count >= derived.count) {
             return None;
         }
         // A counter that cannot be read is shown as it is; otherwise what the shards add up to.
         let (key, stored) = match (shards.iter().find(|(_, item)| is_broken(item)), shards.first()) {
             (Some((key, item)), _) => ((*key).clone(), Some(only(item, &[VALUE, SUM]))),
-            (None, Some((key, _))) => ((*key).clone(), Some(attributes(&stored, rules.has_sum))),
+            (None, Some((key, _))) => ((*key).clone(), Some(attributes(&stored, has_sum))),
             (None, None) => {
                 let first = CounterKey { target: target.clone(), derivation: derivation.to_owned(), shard: 0 };
                 (first.key().ok()?, None)
             }
         };
-        Some(finding(derivation, &key, stored, Some(attributes(derived, rules.has_sum))))
+        Some(finding(derivation, &key, stored, Some(attributes(derived, has_sum))))
     };
     targets.into_iter().filter_map(compared).collect()
 }
@@ -125,7 +115,6 @@ mod tests {
     use std::sync::Arc;
 
     use derive::{bucket::Bucket, effect::BucketForm};
-    use keys::layout::Layout;
 
     use super::*;
 
@@ -135,28 +124,6 @@ mod tests {
 
     fn item(pairs: &[(&str, &str)]) -> Item {
         pairs.iter().map(|(name, text)| ((*name).to_owned(), n(text))).collect()
-    }
-
-    #[test]
-    fn a_history_count_is_held_to_nothing_once_a_cascade_took_it_with_its_target() {
-        let layout = Layout {
-            pk: "PK".to_owned(),
-            sk: "SK".to_owned(),
-            entity_type: None,
-            time_to_live: None,
-            indexes: Vec::new(),
-        };
-        let schema = Schema::new(layout, []);
-        let target = Key::new("POST#p", "METADATA");
-        let tally = Tally { count: 1, ..Tally::default() };
-        let derived = [Derived::Count { target: target.clone(), tally, at_least: true }];
-        let n_findings = |goes_with_target, items: &Items| {
-            let rules = CounterRules { is_history: true, has_sum: false, goes_with_target };
-            counters_compared(&schema, &rules, "view-count", &derived, items).len()
-        };
-        let there: Items = [(target.clone(), Item::new())].into();
-        assert_eq!((n_findings(true, &Items::new()), n_findings(true, &there)), (0, 1));
-        assert_eq!((n_findings(false, &Items::new()), n_findings(false, &there)), (1, 1));
     }
 
     #[test]

@@ -8,8 +8,7 @@ use std::collections::BTreeSet;
 
 use derive::{
     catalogue::Catalogue,
-    derivation::{Derived, Flaw, Items, Kind},
-    kinds::cascade::Way,
+    derivation::{Derived, Flaw, Items},
     refresh::owned,
     schema::{Schema, Seen, Unreadable},
     whole::{Whole, derive},
@@ -20,7 +19,7 @@ use serde::Serialize;
 use store::{Store, StoreError};
 
 use crate::{
-    counted::{CounterRules, buckets_compared, counters_compared, only},
+    counted::{buckets_compared, counters_compared, only},
     listing::ALL_DERIVATIONS,
 };
 
@@ -110,12 +109,7 @@ pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Verifie
             }
             None => {
                 let kind = at.and_then(|at| catalogue.derivation(at)).map(|derivation| derivation.kind.as_ref());
-                let rules = CounterRules {
-                    is_history: kind.is_some_and(Kind::is_history),
-                    has_sum: kind.is_some_and(Kind::sums),
-                    goes_with_target: is_cascaded(catalogue, derivation),
-                };
-                findings.extend(counters_compared(schema, &rules, derivation, derived, items));
+                findings.extend(counters_compared(schema, kind, derivation, derived, items));
                 findings.extend(buckets_compared(derivation, derived, items));
             }
         }
@@ -146,13 +140,6 @@ pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Verifie
         }
     }
     verified
-}
-
-/// Does a cascade delete the counters of this derivation, when what they count for goes?
-fn is_cascaded(catalogue: &Catalogue, derivation: &str) -> bool {
-    let cascades = catalogue.derivations().filter_map(|other| other.kind.cascade());
-    let mut hanging = cascades.flat_map(|cascade| &cascade.hanging);
-    hanging.any(|hanging| matches!(&hanging.found, Way::Counters(counted) if counted == derivation))
 }
 
 /// Attributes of items that exist. An item that is missing is its own derivation's finding.
