@@ -203,9 +203,8 @@ pub type Counts = BTreeMap<(Key, String), Tally>;
 
 /// The code behind a family of derivations.
 ///
-/// It says one thing twice. [`plan`](Kind::plan) is incremental: one change in, effects out.
-/// [`derive`](Kind::derive) is whole: all items in, derived items out, by the dullest loop that can be written.
-/// Neither calls the other, and they must agree.
+/// It says one thing twice: [`plan`](Kind::plan) incrementally, one change in, effects out; [`derive`](Kind::derive)
+/// whole, by the dullest loop that can be written. Neither calls the other, and they must agree.
 pub trait Kind: fmt::Debug + Send + Sync {
     /// The kind's name.
     fn kind(&self) -> &'static str;
