@@ -187,6 +187,15 @@ fn a_manifest_that_cannot_be_used_is_one_line() {
 }
 
 #[test]
+fn a_derivation_that_cannot_be_switched_off_is_one_line() {
+    for command in ["dev", "verify"] {
+        let ended = ripple(&[command, "--endpoint", "http://127.0.0.1:1", "--disable", "user-cascades"]);
+        assert_eq!((ended.code, ended.stderr.lines().count()), (Some(1), 1), "{}", ended.stderr);
+        assert!(ended.stderr.contains("there is no derivation user-cascades to switch off; there are "));
+    }
+}
+
+#[test]
 fn design_prints_the_page_that_is_kept() {
     let ended = ripple(&["design"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));

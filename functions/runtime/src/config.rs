@@ -5,6 +5,8 @@ use std::{env, path::PathBuf, str::FromStr, time::Duration};
 use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
 use engine::{batch::SETTLE_MS, brake::Limits, ledger::LedgerKind};
 
+use crate::declared::Choice;
+
 /// Name of the variable that holds the application's table. Stable.
 pub const TABLE_NAME: &str = "TABLE_NAME";
 
@@ -29,6 +31,10 @@ pub const CONFIG: &str = "CONFIG";
 /// where it is not set. Stable.
 pub const SETTLE_SECONDS: &str = "SETTLE_SECONDS";
 
+/// Name of the variable that names derivations that are switched off, with commas between; those that delete or move the
+/// application's own items, for one. Stable.
+pub const DISABLED: &str = "DISABLED";
+
 /// Longest wait for one answer, in seconds: short against an invocation, so that there is time to send again.
 const ANSWER_S_MAX: u64 = 5;
 
@@ -48,6 +54,8 @@ pub struct Config {
     pub limits: Limits,
     /// The manifest that declares the table; the shipped table where there is none.
     pub manifest: Option<PathBuf>,
+    /// Names of derivations that are switched off.
+    pub disabled: Vec<String>,
     /// How long after a removal a cascade begins, in milliseconds.
     pub settle_ms: u64,
 }
@@ -80,7 +88,13 @@ impl Config {
     #[must_use]
     pub fn of(table: String, ledger_table: String) -> Self {
         let (ledger, limits) = (LedgerKind::Receipts, Limits::default());
-        Self { table, ledger_table, ledger, limits, settle_ms: SETTLE_MS, manifest: None }
+        Self { table, ledger_table, ledger, limits, settle_ms: SETTLE_MS, manifest: None, disabled: Vec::new() }
+    }
+
+    /// What is declared, as it is configured.
+    #[must_use]
+    pub fn choice(&self) -> Choice<'_> {
+        Choice { manifest: self.manifest.as_deref(), disabled: &self.disabled }
     }
 
     /// The configuration in the environment.
@@ -108,6 +122,9 @@ impl Config {
         if let Some(hours) = parsed::<u32>(&variable, UNREADABLE_HOLD_HOURS, "a whole number of hours")? {
             config.limits.unreadable_hold_ms = u64::from(hours) * MS_AN_HOUR;
         }
+        let disabled = variable(DISABLED).unwrap_or_default();
+        let names = disabled.split(',').map(str::trim).filter(|name| !name.is_empty());
+        config.disabled = names.map(str::to_owned).collect();
         config.manifest = variable(CONFIG).filter(|path| !path.is_empty()).map(PathBuf::from);
         if let Some(seconds) = parsed::<u32>(&variable, SETTLE_SECONDS, "a whole number of seconds")? {
             config.settle_ms = u64::from(seconds) * 1_000;
@@ -182,6 +199,12 @@ mod tests {
     fn a_manifest_is_a_path_and_the_shipped_table_is_none() {
         assert_eq!(with(CONFIG, "").unwrap().manifest, None);
         assert_eq!(with(CONFIG, "own/ripple.toml").unwrap().manifest, Some(PathBuf::from("own/ripple.toml")));
+    }
+
+    #[test]
+    fn derivations_are_switched_off_by_their_names() {
+        assert_eq!(with(DISABLED, "").unwrap().disabled, [""; 0]);
+        assert_eq!(with(DISABLED, "user-cascade, post-cascade,").unwrap().disabled, ["user-cascade", "post-cascade"]);
     }
 
     #[test]

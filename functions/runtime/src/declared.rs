@@ -11,6 +11,15 @@ use derive::{
 };
 use manifest::error::ReadError;
 
+/// What is declared, and what of it is switched off.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Choice<'a> {
+    /// The manifest; the shipped table where there is none.
+    pub manifest: Option<&'a Path>,
+    /// Names of derivations that are switched off.
+    pub disabled: &'a [String],
+}
+
 /// Declarations that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DeclaredError {
@@ -20,22 +29,50 @@ pub enum DeclaredError {
     /// The shipped schema and catalogue do not fit each other; a test shows that they do.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
+    /// A derivation is to be switched off that there is not.
+    #[error("there is no derivation {name} to switch off; there are {}", known.join(", "))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Names of those that there are.
+        known: Vec<String>,
+    },
+    /// What is left builds on what is switched off.
+    #[error("{} cannot be switched off alone: {source}", disabled.join(", "))]
+    Needed {
+        /// The names.
+        disabled: Vec<String>,
+        /// What does not fit.
+        #[source]
+        source: CatalogueError,
+    },
 }
 
-/// The schema and catalogue of this manifest, or the shipped ones where none is given.
+/// The schema and catalogue of a manifest, or the shipped ones where none is given, without what is switched off.
 ///
 /// # Errors
 ///
-/// [`DeclaredError`] naming the file, and in it the line, the key and what was meant.
-pub fn declared(manifest: Option<&Path>) -> Result<(Arc<Schema>, Arc<Catalogue>), DeclaredError> {
-    let (schema, catalogue) = if let Some(file) = manifest {
+/// [`DeclaredError`] naming the file, and in it the line, the key and what was meant; or what cannot be switched off.
+pub fn declared(choice: Choice<'_>) -> Result<(Arc<Schema>, Arc<Catalogue>), DeclaredError> {
+    let (schema, catalogue) = if let Some(file) = choice.manifest {
         manifest::read(file)?
     } else {
         let schema = schema();
         let catalogue = catalogue(&schema)?;
         (schema, catalogue)
     };
+    let catalogue = without(&schema, catalogue, choice.disabled)?;
     Ok((Arc::new(schema), Arc::new(catalogue)))
+}
+
+fn without(schema: &Schema, catalogue: Catalogue, disabled: &[String]) -> Result<Catalogue, DeclaredError> {
+    if let Some(name) = disabled.iter().find(|name| catalogue.position(name).is_none()) {
+        let known = catalogue.derivations().map(|derivation| derivation.name.clone()).collect();
+        return Err(DeclaredError::Unknown { name: name.clone(), known });
+    }
+    let left = catalogue.derivations().filter(|derivation| !disabled.contains(&derivation.name));
+    Catalogue::new(schema, left.cloned().collect())
+        .map_err(|source| DeclaredError::Needed { disabled: disabled.to_vec(), source })
 }
 
 #[cfg(test)]
@@ -44,17 +81,40 @@ mod tests {
 
     #[test]
     fn a_manifest_takes_the_place_of_the_shipped_table() {
-        let (shipped, _) = declared(None).unwrap();
+        let (shipped, _) = declared(Choice::default()).unwrap();
         assert_eq!(shipped.layout.entity_type.as_deref(), Some("EntityType"));
         let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/own-table/ripple.toml");
-        let (schema, catalogue) = declared(Some(Path::new(example))).unwrap();
+        let (schema, catalogue) = declared(Choice { manifest: Some(Path::new(example)), ..Choice::default() }).unwrap();
         assert_eq!(schema.layout.entity_type.as_deref(), Some("Type"));
         assert!(catalogue.derivations().all(|derivation| derivation.id == derivation.name));
     }
 
+    fn disabled(names: &[&str]) -> Result<Vec<String>, String> {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let declared = declared(Choice { disabled: &names, ..Choice::default() });
+        let names = |catalogue: Arc<Catalogue>| catalogue.derivations().map(|it| it.name.clone()).collect();
+        declared.map(|(_, catalogue)| names(catalogue)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_deletes_and_what_moves_can_be_switched_off() {
+        let all = disabled(&[]).unwrap();
+        let left = disabled(&["user-cascade", "post-cascade", "employee-move"]).unwrap();
+        assert_eq!(left.len() + 3, all.len());
+        assert!(left.iter().all(|name| !name.ends_with("-cascade") && name != "employee-move"));
+    }
+
+    #[test]
+    fn what_is_not_there_or_is_built_on_cannot_be_switched_off() {
+        let unknown = disabled(&["user-cascades"]).unwrap_err();
+        assert!(unknown.starts_with("there is no derivation user-cascades to switch off; there are "), "{unknown}");
+        let needed = disabled(&["follower-count"]).unwrap_err();
+        assert!(needed.starts_with("follower-count cannot be switched off alone: "), "{needed}");
+    }
+
     #[test]
     fn a_manifest_that_is_not_there_is_no_reason_to_take_the_shipped_table() {
-        let error = declared(Some(Path::new("no/ripple.toml"))).unwrap_err();
+        let error = declared(Choice { manifest: Some(Path::new("no/ripple.toml")), ..Choice::default() }).unwrap_err();
         assert_eq!(error.to_string(), "cannot read no/ripple.toml");
     }
 }

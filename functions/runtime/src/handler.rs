@@ -69,7 +69,7 @@ pub fn dynamo(client: aws_sdk_dynamodb::Client, schema: &Schema, config: &Config
 ///
 /// [`StartError`] when what is declared cannot be used, or the ledger is of another kind than configured.
 pub async fn engine<S: Store>(function: Function, config: &Config, store: S) -> Result<Engine<S>, StartError> {
-    let (schema, catalogue) = declared(config.manifest.as_deref())?;
+    let (schema, catalogue) = declared(config.choice())?;
     // A function that counts nothing has no use for the ledger's kind.
     if function.families().contains(&Family::Additive) {
         claim(&store, &schema.layout, config.ledger).await?;

@@ -27,7 +27,7 @@ pub async fn run(function: Function) -> Result<(), Error> {
     logging::for_function();
     let config = Config::from_env()?;
     let client = aws_sdk_dynamodb::Client::new(&sdk_config().await);
-    let (schema, _) = declared(config.manifest.as_deref())?;
+    let (schema, _) = declared(config.choice())?;
     let engine = Arc::new(engine(function, &config, dynamo(client, &schema, &config)).await?);
     lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| {
         let engine = Arc::clone(&engine);

@@ -110,6 +110,9 @@ pub(crate) struct Dev {
     /// Manifest that declares the table, such as `ripple.toml`; the shipped table where it is not given.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Derivations that are switched off, by name, with commas between: those that delete or move items, for one.
+    #[arg(long, value_name = "NAMES", env = "DISABLED", value_delimiter = ',')]
+    pub(crate) disable: Vec<String>,
 }
 
 /// `ripple verify`
@@ -238,6 +241,9 @@ pub(crate) struct Connection {
     /// Manifest that declares the table, such as `ripple.toml`; the shipped table where it is not given.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Derivations that are switched off, by name, with commas between: those that delete or move items, for one.
+    #[arg(long, value_name = "NAMES", env = "DISABLED", value_delimiter = ',')]
+    pub(crate) disable: Vec<String>,
 }
 
 /// A URL that functions can be invoked at: plain HTTP, as emulators speak it.

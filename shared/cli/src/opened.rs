@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use derive::{catalogue::Catalogue, derivation::Family, schema::Schema};
 use engine::{batch::Engine, clock::SystemClock};
-use runtime::{config::Config, declared::declared, handler::dynamo};
+use runtime::{
+    config::Config,
+    declared::{Choice, declared},
+    handler::dynamo,
+};
 use store::dynamo::DynamoStore;
 
 use crate::{
@@ -28,7 +32,8 @@ pub(crate) struct Opened {
 
 /// Opens the application's table, which must be there.
 pub(crate) async fn open(connection: &Connection) -> anyhow::Result<Opened> {
-    let (schema, catalogue) = declared(connection.config.as_deref())?;
+    let (schema, catalogue) =
+        declared(Choice { manifest: connection.config.as_deref(), disabled: &connection.disable })?;
     let (clients, endpoint) = if connection.aws {
         (Clients::aws(connection.region.as_deref()).await, tables::AWS.to_owned())
     } else {

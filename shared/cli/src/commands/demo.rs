@@ -12,7 +12,12 @@ use engine::{
     verify::{Verified, verify},
 };
 use indicatif::{ProgressBar, ProgressStyle};
-use runtime::{config::Config, declared::declared, handler::dynamo, logging};
+use runtime::{
+    config::Config,
+    declared::{Choice, declared},
+    handler::dynamo,
+    logging,
+};
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -108,7 +113,7 @@ pub(crate) async fn run(args: &Demo) -> anyhow::Result<Ended> {
 
 async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(Shown, Verified)> {
     let clients = Clients::at(endpoint, "us-east-1").await;
-    let (schema, catalogue) = declared(None)?;
+    let (schema, catalogue) = declared(Choice::default())?;
     // Tables of its own, so that nothing of anybody's is touched.
     let table = format!("ripple-demo-{}", std::process::id());
     let ledger_table = format!("{table}-ledger");

@@ -8,7 +8,7 @@ use design::{
     review::{Reviewed, answer::Answer, finding::Finding, review},
     shipped,
 };
-use runtime::declared::declared;
+use runtime::declared::{Choice, declared};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub(crate) async fn run(args: &args::Design) -> anyhow::Result<Ended> {
 
 /// The design of a table of somebody's own.
 fn own(manifest: &Path, answers: Option<&Path>) -> anyhow::Result<Design> {
-    let (schema, catalogue) = declared(Some(manifest))?;
+    let (schema, catalogue) = declared(Choice { manifest: Some(manifest), ..Choice::default() })?;
     let answers = answers.map(read).transpose()?.unwrap_or_default();
     Ok(Design { answers, ..Design::declared((*schema).clone(), (*catalogue).clone()) })
 }

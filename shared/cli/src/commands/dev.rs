@@ -6,7 +6,7 @@ use derive::{catalogue::Catalogue, schema::Schema};
 use engine::{batch::Handled, ledger::settings::claim};
 use runtime::{
     config::Config,
-    declared::declared,
+    declared::{Choice, declared},
     handler::{Function, dynamo},
     logging,
 };
@@ -26,7 +26,7 @@ use crate::{
 /// Runs the service until a signal stops it.
 pub(crate) async fn run(args: &Dev) -> anyhow::Result<Ended> {
     logging::readable(LOG_FILTER);
-    let declared = declared(args.config.as_deref())?;
+    let declared = declared(Choice { manifest: args.config.as_deref(), disabled: &args.disable })?;
     let (stop, stopped) = watch::channel(false);
     let embedded = match args.endpoint {
         None => Some(Embedded::start(args.port, args.data.as_deref(), stopped).await?),

@@ -7,7 +7,7 @@ use derive::{
     plan::{Planned, Record, plan},
 };
 use engine::record::{decode, head, records};
-use runtime::declared::declared;
+use runtime::declared::{Choice, declared};
 use serde_json::{Value, json};
 
 use crate::{
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Ended> {
     let file = args.file.display();
     let event = std::fs::read_to_string(&args.file).with_context(|| format!("cannot read {file}"))?;
     let raw = records(&event).with_context(|| file.to_string())?;
-    let (schema, catalogue) = declared(args.config.as_deref())?;
+    let (schema, catalogue) = declared(Choice { manifest: args.config.as_deref(), ..Choice::default() })?;
     let mut explained = Vec::new();
     for record in raw {
         let head = head(record.get());

@@ -17,7 +17,10 @@ use engine::{
     ledger::{LedgerKind, settings::recorded},
 };
 use keys::layout::Layout;
-use runtime::{declared::declared, logging};
+use runtime::{
+    declared::{Choice, declared},
+    logging,
+};
 use serde_json::{json, value::RawValue};
 use store::dynamo::DynamoStore;
 
@@ -43,7 +46,8 @@ const SLICE_MS_MAX: u64 = 300_000;
 pub(crate) async fn run(args: &Replay) -> anyhow::Result<Ended> {
     logging::readable(QUIET_LOG_FILTER);
     let given = Lane { stream_arn: args.stream.clone(), shard: args.shard.clone() };
-    let layout = declared(args.writing.connection.config.as_deref())?.0.layout.clone();
+    let layout =
+        declared(Choice { manifest: args.writing.connection.config.as_deref(), ..Choice::default() })?.0.layout.clone();
     let captures = args.files.iter().map(|file| read(file, &given, &layout)).collect::<anyhow::Result<Vec<_>>>()?;
     let opened = open_to_write(&args.writing).await?;
     let ledger = recorded(&opened.store).await?.context(
