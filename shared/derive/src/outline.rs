@@ -92,6 +92,9 @@ mod tests {
             post-author: User (Name as AuthorName) into Some("POST#{PostId} / METADATA") by the table USER#{UserId} POST#
             followee-name: User (Name as FolloweeName) into Some("USER#{FollowerId} / FOLLOWS#{FolloweeId}") by the table USER#{UserId} FOLLOWER#
             follower-name: User (Name as FollowerName) into Some("USER#{FolloweeId} / FOLLOWER#{FollowerId}") by the table USER#{UserId} FOLLOWS#
+            user-cascade: User (removed, and no User there) into Some("USER#{UserId} / PROFILE")
+            post-cascade: Post+PostDetail (removed, and no PostDetail there) into Some("POST#{PostId} / METADATA") by the table POST#{PostId} COMMENT#
+            employee-move: Employee (Path below that of the Employee that ManagerId names) into Some("ORG#{OrgId} / EMP#{Path/}") by the table ORG#{OrgId} EMP#{Path/}/
             folder-path: Folder (Name below the Path of its Folder) into Some("FOLDER#{FolderId} / METADATA") by GSI1 FOLDER#{FolderId} FOLDER#
             file-detail: File () into Some("FILE#{FileId} / METADATA")
             file-path: FileDetail (Name below the Path of its Folder) into Some("FILE#{FileId} / METADATA") by the table FOLDER#{FolderId} FILE#
