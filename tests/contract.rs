@@ -96,6 +96,7 @@ contract! {
         the_ledger_is_queried_by_partition,
     ]
     values: [
+        every_entity_from_e_01_to_e_29_comes_back,
         every_type_comes_back,
         numbers_come_back_in_full,
     ]

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use derive::value::same_item;
+use entities::{samples::samples, table::definitions};
 use serde_dynamo::AttributeValue;
 use store::Store;
 
 use crate::{
-    bed::Bed,
+    bed::{self, Bed},
     items::{item, key, n, put, s, set},
 };
 
@@ -64,5 +65,25 @@ pub(crate) async fn numbers_come_back_in_full<S: Store>(bed: Bed<S>) {
         let key = key(&position.to_string());
         bed.done(&put(&key, item(&key, [("Value", n(stored))]))).await;
         bed.same(&bed.item(&key).await, &Some(item(&key, [("Value", n(form))])), stored);
+    }
+}
+
+pub(crate) async fn every_entity_from_e_01_to_e_29_comes_back<S: Store>(bed: Bed<S>) {
+    let (definitions, samples) = (definitions(), samples().unwrap());
+    assert_eq!(samples.len(), definitions.len(), "a sample of each");
+    for sample in samples {
+        let key = bed::layout().key(&sample).unwrap();
+        bed.done(&put(&key, sample.clone())).await;
+        let found = bed.item(&key).await.unwrap();
+        assert!(same_item(&found, &sample), "{}: {key} comes back as {found:?}", bed.name);
+        let entity = keys::item::text(&sample, "EntityType").unwrap();
+        let definition = definitions.iter().find(|definition| definition.name == entity).unwrap();
+        assert!(definition.key.parse_key(&key).is_some(), "{}: {key} is of its form", definition.id);
+        for index in &definition.indexes {
+            let fields = definition.fields(&key, &found).unwrap();
+            let wanted = definition.index_key(index, &fields).ok().flatten();
+            let held = keys::item::text(&found, &format!("{}PK", index.index)).map(str::to_owned);
+            bed.same(&held, &wanted.map(|key| key.pk), (&definition.id, &index.index));
+        }
     }
 }
