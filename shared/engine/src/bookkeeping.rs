@@ -240,7 +240,7 @@ mod tests {
             note of an attempt: ATTEMPTS#{Families} / {EventId}
             job: JOBS#05 / {Derivation}#{EventId}
             receipt of a start: RECEIPT#{EventId} / {Derivation}
-            note of a move: MOVED#{ItemPK} / {ItemSK}
+            note of a move: MOVED#{ItemPK}#{ItemSK} / 000000000000000-0
             note of an item that waits: AWAITED#{PK}#{Id} / {ItemSK}"#]]
         .assert_eq(&told.join("\n"));
     }

@@ -7,7 +7,7 @@
 //! use keys::{job::JobKey, key::Key};
 //!
 //! let job = JobKey { derivation: "user-cascade".into(), id: "e1".into() };
-//! assert_eq!(job.key(), Key::new("JOBS#02", "user-cascade#e1"));
+//! assert_eq!(job.key(), Key::new("JOBS#05", "user-cascade#e1"));
 //! assert_eq!(JobKey::parse(&job.key()), Some(job));
 //! ```
 
