@@ -61,11 +61,11 @@ pub fn declared(choice: Choice<'_>) -> Result<(Arc<Schema>, Arc<Catalogue>), Dec
         let catalogue = catalogue(&schema)?;
         (schema, catalogue)
     };
-    let catalogue = without(&schema, catalogue, choice.disabled)?;
+    let catalogue = without(&schema, &catalogue, choice.disabled)?;
     Ok((Arc::new(schema), Arc::new(catalogue)))
 }
 
-fn without(schema: &Schema, catalogue: Catalogue, disabled: &[String]) -> Result<Catalogue, DeclaredError> {
+fn without(schema: &Schema, catalogue: &Catalogue, disabled: &[String]) -> Result<Catalogue, DeclaredError> {
     if let Some(name) = disabled.iter().find(|name| catalogue.position(name).is_none()) {
         let known = catalogue.derivations().map(|derivation| derivation.name.clone()).collect();
         return Err(DeclaredError::Unknown { name: name.clone(), known });
