@@ -106,9 +106,21 @@ impl Application {
     fn rename(&mut self, table: &MemoryStore) {
         let names = ["User", "Group", "Organization", "Folder"];
         let named = |definition: &Definition| names.contains(&definition.name.as_str());
-        let Some((key, _)) = self.any(table, named) else { return };
-        let set = Item::from([("Name".to_owned(), value(&self.scene.chance, "Name"))]);
-        self.act(table, key, Action::Update(Update::set(set)));
+        let Some((key, mut item)) = self.any(table, named) else { return };
+        let schema = Arc::clone(&self.schema);
+        item.insert("Name".to_owned(), value(&self.scene.chance, "Name"));
+        let definition = definition(&schema, &item);
+        let mut written = definition.index_attributes(&schema.layout, &definition.fields(&key, &item).unwrap());
+        // The index keys are the writer's: without them a folder is not found from above.
+        written.retain(|(name, _)| item.contains_key(name) || definition.name == "Folder");
+        let mut update = Update::set(Item::from([("Name".to_owned(), item.get("Name").cloned().unwrap())]));
+        for (name, value) in written {
+            match value {
+                Some(value) => drop(update.set.insert(name, value)),
+                None => drop(update.remove.insert(name)),
+            }
+        }
+        self.act(table, key, Action::Update(update));
     }
 
     /// Deletes an item, often one that is looked at just now since it is new.
