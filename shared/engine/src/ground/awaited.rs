@@ -64,7 +64,7 @@ impl<S: Store> Engine<S> {
         for note in self.pages_of(Table::Ledger, &query, work.batch.patience).await? {
             let (Some(pk), Some(sk)) = (text(&note, ITEM_PK), text(&note, ITEM_SK)) else { continue };
             let waits = self.place(&Key::new(pk, sk), rekey, work).await?;
-            if waits.as_ref() != Some(&awaits) {
+            if !waits.contains(&awaits) {
                 self.take_back(&note, work).await?;
             }
         }

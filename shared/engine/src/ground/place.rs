@@ -26,8 +26,8 @@ const LOOKUPS_MAX: usize = 6;
 enum Looked {
     /// It is where it belongs, or is not there at all.
     InPlace,
-    /// It cannot move, until an item of this id comes or goes.
-    Stays { id: String, why: &'static str },
+    /// It cannot move, until an item of one of these ids comes or goes.
+    Stays { ids: Vec<String>, why: &'static str },
     /// It belongs there.
     Moves { item: Item, place: Key },
 }
@@ -41,27 +41,29 @@ pub(super) enum Found {
 
 impl<S: Store> Engine<S> {
     /// Looks whether an item stands where it belongs, and moves it there; says what it waits for where it cannot.
-    pub(super) async fn place(&self, key: &Key, rekey: &Rekey, work: &mut Work<'_>) -> Result<Option<Awaits>, Stop> {
-        let mut noted: Option<Awaits> = None;
+    pub(super) async fn place(&self, key: &Key, rekey: &Rekey, work: &mut Work<'_>) -> Result<Vec<Awaits>, Stop> {
+        let mut noted: Vec<Awaits> = Vec::new();
         for _ in 0..ROUNDS_MAX {
             match self.look_for_place(key, rekey, work).await? {
-                Looked::InPlace => return Ok(None),
-                Looked::Stays { id, why } => {
-                    let awaits = Awaits { pk: key.pk.clone(), id };
+                Looked::InPlace => return Ok(Vec::new()),
+                Looked::Stays { ids, why } => {
+                    let awaits: Vec<Awaits> = ids.into_iter().map(|id| Awaits { pk: key.pk.clone(), id }).collect();
                     if !self.takes(ProtocolStep::Await) {
-                        return Ok(Some(awaits));
+                        return Ok(awaits);
                     }
                     // What it waits for may have come before the note was there; so it is looked at once more.
-                    if noted.as_ref() == Some(&awaits) {
+                    if noted == awaits {
                         tracing::warn!(item = %key, why, "an item stays where it does not belong");
                         return Ok(noted);
                     }
-                    self.note_waiting(key, &awaits, work).await?;
-                    noted = Some(awaits);
+                    for awaits in &awaits {
+                        self.note_waiting(key, awaits, work).await?;
+                    }
+                    noted = awaits;
                 }
                 Looked::Moves { item, place } => {
                     if self.moved(key, item, &place, work).await? {
-                        return Ok(None);
+                        return Ok(Vec::new());
                     }
                 }
             }
@@ -121,17 +123,18 @@ impl<S: Store> Engine<S> {
             None => None,
             Some(parent) => match self.by_id(&key.pk, parent, rekey, work).await? {
                 Found::One(_, fields) => Some(fields),
-                Found::None => return Ok(stays(parent, "its parent does not exist")),
-                Found::Several => return Ok(stays(parent, "its parent stands under several keys")),
+                Found::None => return Ok(stays([parent], "its parent does not exist")),
+                Found::Several => return Ok(stays([parent], "its parent stands under several keys")),
             },
         };
         match rekey.place(definition, fields, above.as_ref()) {
             Place::At(place) if place == *key => Ok(Looked::InPlace),
             Place::At(place) => match self.item_now(Table::Main, &place, work).await? {
                 None => Ok(Looked::Moves { item, place }),
-                Some(_) => Ok(stays(&id, "its place is taken")),
+                // What is in the way may go, and its parent may go elsewhere.
+                Some(_) => Ok(stays([&id].into_iter().chain(&parent), "its place is taken")),
             },
-            Place::Stays(why) => Ok(stays(parent.as_ref().unwrap_or(&id), why)),
+            Place::Stays(why) => Ok(stays([parent.as_ref().unwrap_or(&id)], why)),
         }
     }
 
@@ -198,6 +201,6 @@ impl<S: Store> Engine<S> {
     }
 }
 
-fn stays(id: &str, why: &'static str) -> Looked {
-    Looked::Stays { id: id.to_owned(), why }
+fn stays<'a>(ids: impl IntoIterator<Item = &'a String>, why: &'static str) -> Looked {
+    Looked::Stays { ids: ids.into_iter().cloned().collect(), why }
 }
