@@ -249,6 +249,22 @@ async fn an_employee_whose_manager_comes_later_moves_then() {
 }
 
 #[tokio::test]
+async fn an_employee_whose_place_is_taken_moves_when_the_manager_is_elsewhere() {
+    let mut bed = Bed::new();
+    let manager = hire(&bed, "/a/m", &[("ManagerId", "a")]).await;
+    hire(&bed, "/a", &[]).await;
+    // Somebody of the same id stands there, whose own manager is nobody.
+    hire(&bed, "/a/m/x", &[("ManagerId", "nobody")]).await;
+    hire(&bed, "/old/x", &[("ManagerId", "m")]).await;
+    bed.settle().await;
+    assert_eq!(places(&bed), ["EMP#/a", "EMP#/a/m", "EMP#/a/m/x", "EMP#/old/x"]);
+    bed.delete(&manager).await;
+    hire(&bed, "/m", &[]).await;
+    bed.settle().await;
+    assert_eq!(places(&bed), ["EMP#/a", "EMP#/a/m/x", "EMP#/m", "EMP#/m/x"]);
+}
+
+#[tokio::test]
 async fn an_employee_whose_place_is_taken_by_something_else_moves_when_that_goes() {
     let mut bed = Bed::new();
     hire(&bed, "/vp", &[]).await;
