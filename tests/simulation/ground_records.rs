@@ -353,6 +353,23 @@ async fn a_move_whose_answer_is_lost_is_done_once() {
     assert_eq!((bed.ledger("MOVED").len(), bed.findings()), (0, Vec::new()));
 }
 
+#[tokio::test]
+async fn employees_in_a_loop_stay_and_are_findings_until_it_is_broken() {
+    let mut bed = Bed::new();
+    let boss = hire(&bed, "/a", &[]).await;
+    hire(&bed, "/a/b", &[("ManagerId", "a")]).await;
+    bed.settle().await;
+    assert_eq!(bed.findings(), [""; 0]);
+    bed.set(&boss, "ManagerId", "b").await;
+    bed.settle().await;
+    assert_eq!(places(&bed), ["EMP#/a", "EMP#/a/b"]);
+    // The other is where they belong, below somebody who cannot be.
+    assert_eq!(bed.findings(), ["employee-move: ORG#o / EMP#/a"]);
+    hire(&bed, "/a", &[]).await;
+    bed.settle().await;
+    assert_eq!((places(&bed).len(), bed.findings()), (2, Vec::new()));
+}
+
 /// The index still shows an item whose type is another now; it was once taken for an index that lags, for ever.
 #[tokio::test]
 async fn a_manager_who_is_something_else_now_holds_nobody_up() {

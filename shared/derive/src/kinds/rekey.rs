@@ -23,13 +23,19 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::{Change, Sight},
-    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
+    derivation::{Counts, Derived, Family, Flaw, Items, Kind, Part, Reach},
     effect::{Effect, Find, Ground},
     kinds::{entity, knows},
     outline::Outline,
     query::Query,
     schema::{Image, Schema, Unreadable},
 };
+
+/// Why an item stays whose parents lead back to it.
+const BELOW_ITSELF: &str = "its place would be below itself";
+
+/// Why an item stays whose place has more segments than the declaration allows.
+const TOO_DEEP: &str = "its place would be too deep";
 
 /// The declaration of a rekey.
 #[derive(Clone, Debug)]
@@ -102,11 +108,11 @@ impl Rekey {
             Some(None) => return Place::Stays("its parent's key holds no path"),
         };
         if segments.contains(&id) {
-            return Place::Stays("its place would be below itself");
+            return Place::Stays(BELOW_ITSELF);
         }
         segments.push(id);
         if segments.len() > self.depth_max {
-            return Place::Stays("its place would be too deep");
+            return Place::Stays(TOO_DEEP);
         }
         let Ok(path) = Path::new(segments) else { return Place::Stays("its place is no path") };
         let mut fields = fields.clone();
@@ -211,22 +217,25 @@ impl Kind for Rekey {
     }
 
     fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
-        let Some(definition) = schema.entity(&self.entity) else { return Vec::new() };
-        let images = items.iter().filter_map(|(key, item)| schema.image(key, item));
-        let ours: BTreeMap<Key, Image<'_>> =
-            images.filter(|image| image.is(&self.entity)).map(|image| (image.key.clone(), image)).collect();
-        let mut by_id: ById = ById::new();
-        for (key, image) in &ours {
-            if let Some(id) = self.id_of(image.key_fields()) {
-                by_id.entry((key.pk.clone(), id)).or_default().push(key.clone());
-            }
-        }
-        let mut placed = Vec::new();
-        for key in ours.keys() {
-            let place = definition_of_place(self, (definition, items), &ours, &by_id, key, &mut BTreeSet::new());
-            placed.push(Derived::Placed { key: key.clone(), place });
-        }
-        placed
+        let Some(standing) = Standing::of(self, schema, items) else { return Vec::new() };
+        let placed =
+            |key: &Key| Derived::Placed { key: key.clone(), place: standing.key_of(key, &mut BTreeSet::new()) };
+        standing.ours.keys().copied().map(placed).collect()
+    }
+
+    /// Items whose place is no place: below themselves, or deeper than there are any. Who waits for a parent, or for a
+    /// place that is taken, is none of them.
+    fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
+        let Some(standing) = Standing::of(self, schema, items) else { return Vec::new() };
+        let flaw = |key: &Key| match standing.place_of(key, &mut BTreeSet::new()) {
+            Place::Stays(why) if why == BELOW_ITSELF || why == TOO_DEEP => Some(Flaw {
+                key: key.clone(),
+                attribute: self.parent.clone(),
+                why: format!("it stays where it is: {why}"),
+            }),
+            _ => None,
+        };
+        standing.ours.keys().copied().filter_map(flaw).collect()
     }
 
     fn rekey(&self) -> Option<&Rekey> {
@@ -234,38 +243,60 @@ impl Kind for Rekey {
     }
 }
 
-/// Keys of items by partition key and id.
-type ById = BTreeMap<(String, String), Vec<Key>>;
+/// The items of a table that can move, as they stand.
+struct Standing<'a> {
+    rekey: &'a Rekey,
+    definition: &'a Definition,
+    items: &'a Items,
+    ours: BTreeMap<&'a Key, Image<'a>>,
+    /// Keys by partition key and id.
+    by_id: BTreeMap<(&'a str, String), Vec<&'a Key>>,
+}
 
-/// Where an item belongs: below the place of its parent; where it is, if it has none there.
-fn definition_of_place(
-    rekey: &Rekey,
-    (definition, items): (&Definition, &Items),
-    ours: &BTreeMap<Key, Image<'_>>,
-    by_id: &ById,
-    key: &Key,
-    above: &mut BTreeSet<Key>,
-) -> Key {
-    let stays = key.clone();
-    let Some(image) = ours.get(key).filter(|_| above.insert(key.clone())) else { return stays };
-    let parent = match rekey.parent_of(image) {
-        Ok(None) => None,
-        Ok(Some(id)) => match by_id.get(&(key.pk.clone(), id)).map(Vec::as_slice) {
-            Some([parent]) => {
-                let place = definition_of_place(rekey, (definition, items), ours, by_id, parent, above);
-                match definition.key.parse_key(&place) {
-                    Some(fields) => Some(fields),
-                    None => return stays,
-                }
+impl<'a> Standing<'a> {
+    fn of(rekey: &'a Rekey, schema: &'a Schema, items: &'a Items) -> Option<Self> {
+        let definition = schema.entity(&rekey.entity)?;
+        let images = items.iter().filter_map(|(key, item)| schema.image(key, item));
+        let ours: BTreeMap<_, _> =
+            images.filter(|image| image.is(&rekey.entity)).map(|image| (image.key, image)).collect();
+        let mut by_id: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (key, image) in &ours {
+            if let Some(id) = rekey.id_of(image.key_fields()) {
+                by_id.entry((key.pk.as_str(), id)).or_default().push(*key);
             }
-            // None, or several of which it cannot be told who is meant.
-            _ => return stays,
-        },
-        Err(_) => return stays,
-    };
-    match rekey.place(definition, image.key_fields(), parent.as_ref()) {
-        Place::At(place) if place == *key || !items.contains_key(&place) => place,
-        Place::At(_) | Place::Stays(_) => stays,
+        }
+        Some(Self { rekey, definition, items, ours, by_id })
+    }
+
+    /// The key where an item belongs: its place, or where it is.
+    fn key_of(&self, key: &Key, above: &mut BTreeSet<Key>) -> Key {
+        match self.place_of(key, above) {
+            Place::At(place) => place,
+            Place::Stays(_) => key.clone(),
+        }
+    }
+
+    /// Where an item belongs: below the place of its parent. `above` are those on the way here, of which none is asked
+    /// again.
+    fn place_of(&self, key: &Key, above: &mut BTreeSet<Key>) -> Place {
+        let Some(image) = self.ours.get(key).filter(|_| above.insert(key.clone())) else {
+            return Place::Stays("it was asked already");
+        };
+        let parent = match self.rekey.parent_of(image) {
+            Ok(None) => None,
+            Ok(Some(id)) => match self.by_id.get(&(key.pk.as_str(), id)).map(Vec::as_slice) {
+                Some([parent]) => match self.definition.key.parse_key(&self.key_of(parent, above)) {
+                    Some(fields) => Some(fields),
+                    None => return Place::Stays("its parent's key holds no path"),
+                },
+                _ => return Place::Stays("it cannot be told which item is its parent"),
+            },
+            Err(_) => return Place::Stays("what names its parent cannot be read"),
+        };
+        match self.rekey.place(self.definition, image.key_fields(), parent.as_ref()) {
+            Place::At(place) if place != *key && self.items.contains_key(&place) => Place::Stays("its place is taken"),
+            place => place,
+        }
     }
 }
 
@@ -350,13 +381,17 @@ mod tests {
     }
 
     /// Employees, written `path Manager`, beside anything else; and those who belong elsewhere.
-    fn check_places(employees: &[&str], wanted: &Expect) {
+    fn people_of(employees: &[&str]) -> Items {
         let text = |text: &&str| match text.split_once(' ') {
             Some((path, manager)) => format!("ORG#o / EMP#{path} Employee ManagerId={manager}"),
             None => format!("ORG#o / EMP#{text} Employee"),
         };
         let texts: Vec<String> = employees.iter().map(text).collect();
-        let items = items(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+        items(&texts.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    fn check_places(employees: &[&str], wanted: &Expect) {
+        let items = people_of(employees);
         let places = derived(&items).into_iter().filter(|(key, place)| key != place);
         let lines: Vec<String> = places.map(|(key, place)| format!("{} -> {}\n", key.sk, place.sk)).collect();
         wanted.assert_eq(&lines.concat());
@@ -406,6 +441,27 @@ mod tests {
             EMP#/c -> EMP#/b/c
         "#]],
         );
+    }
+
+    #[test]
+    fn a_loop_and_a_place_that_is_too_deep_are_told_and_nothing_else_is() {
+        let told = |people: &[&str]| {
+            let (schema, items) = (schema(), people_of(people));
+            let flaws = employee_move().flaws(&schema, &items).into_iter();
+            flaws.map(|flaw| format!("{} {}: {}\n", flaw.key.sk, flaw.attribute, flaw.why)).collect::<String>()
+        };
+        expect![[r#"
+            EMP#/a ManagerId: it stays where it is: its place would be below itself
+            EMP#/b ManagerId: it stays where it is: its place would be below itself
+        "#]]
+        .assert_eq(&told(&["/a b", "/b a", "/c a"]));
+        expect![[r#"
+            EMP#/e ManagerId: it stays where it is: its place would be too deep
+            EMP#/f ManagerId: it stays where it is: its place would be below itself
+        "#]]
+        .assert_eq(&told(&["/a", "/a/b a", "/a/b/c b", "/a/b/c/d c", "/e d", "/f f"]));
+        // In place; nobody as manager; two of them; a place that is taken.
+        assert_eq!(told(&["/a", "/a/b a", "/c nobody", "/d", "/a/d a", "/x d", "/b a"]), "");
     }
 
     #[test]
