@@ -34,7 +34,7 @@ pub struct ToRecount {
 ///
 /// [`StoreError`] when the ledger cannot be read.
 pub async fn to_recount<S: Store>(store: &S) -> Result<Vec<ToRecount>, StoreError> {
-    Ok(all(store, RECOUNT).await?.iter().map(listed).collect())
+    Ok(all(store, Table::Ledger, RECOUNT).await?.iter().map(listed).collect())
 }
 
 /// How many entries the list of items has that cannot be interpreted: one for each item and derivation.
@@ -43,14 +43,15 @@ pub async fn to_recount<S: Store>(store: &S) -> Result<Vec<ToRecount>, StoreErro
 ///
 /// [`StoreError`] when the ledger cannot be read.
 pub async fn n_unreadable<S: Store>(store: &S) -> Result<usize, StoreError> {
-    Ok(all(store, UNREADABLE).await?.len())
+    Ok(all(store, Table::Ledger, UNREADABLE).await?.len())
 }
 
-async fn all<S: Store>(store: &S, pk: &str) -> Result<Vec<Item>, StoreError> {
+/// All items of a partition, page by page.
+pub(crate) async fn all<S: Store>(store: &S, table: Table, pk: &str) -> Result<Vec<Item>, StoreError> {
     let query = Query::prefix(None, pk, "");
     let (mut items, mut after) = (Vec::new(), None);
     loop {
-        let page = store.query(Table::Ledger, &query, after).await?;
+        let page = store.query(table, &query, after).await?;
         items.extend(page.items);
         after = page.next;
         if after.is_none() {

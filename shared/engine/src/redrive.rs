@@ -10,7 +10,6 @@
 use derive::{
     coalesce::{amount_writes, buckets},
     derivation::Family,
-    query::Query,
     write::{Action, Table, Transaction, Write},
 };
 use keys::item::{Item, text};
@@ -22,6 +21,7 @@ use crate::{
     backoff::{GaveUp, Patience, Tries, describe},
     batch::{Batch, Engine},
     event::Lane,
+    lists::all,
     own_image::OwnImages,
     park::{self, CAUSE, EVENT_ID, PARKED_AT, PARTS, SEQUENCE_NUMBER, SHARD, STREAM},
     planning::Asked,
@@ -102,7 +102,7 @@ impl ParkedChange {
     }
 }
 
-/// All that is parked, oldest event id first within each family.
+/// All that is parked, by family and in order of the events' ids.
 ///
 /// # Errors
 ///
@@ -110,21 +110,13 @@ impl ParkedChange {
 pub async fn parked<S: Store>(store: &S) -> Result<Vec<ParkedChange>, StoreError> {
     let mut changes = Vec::new();
     for family in [Family::Additive, Family::LevelTriggered] {
-        let query = Query::prefix(None, park::partition(family), "");
-        let (mut parts, mut after) = (Vec::<Item>::new(), None);
-        loop {
-            let page = store.query(Table::Ledger, &query, after).await?;
-            for item in page.items {
-                // Parts of one change stand behind one another.
-                if parts.first().is_some_and(|first| text(first, EVENT_ID) != text(&item, EVENT_ID)) {
-                    changes.extend(ParkedChange::of(family, std::mem::take(&mut parts)));
-                }
-                parts.push(item);
+        let mut parts = Vec::<Item>::new();
+        for item in all(store, Table::Ledger, &park::partition(family)).await? {
+            // Parts of one change stand behind one another.
+            if parts.first().is_some_and(|first| text(first, EVENT_ID) != text(&item, EVENT_ID)) {
+                changes.extend(ParkedChange::of(family, std::mem::take(&mut parts)));
             }
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
+            parts.push(item);
         }
         changes.extend(ParkedChange::of(family, parts));
     }

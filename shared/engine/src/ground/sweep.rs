@@ -3,7 +3,6 @@
 use derive::{
     derivation::Family,
     guard::Guard,
-    query::Query,
     write::{Action, Table, Update, Write},
 };
 use keys::{
@@ -16,6 +15,7 @@ use store::{Store, StoreError};
 use super::job::{Job, MOVED_AT, n, s};
 use crate::{
     batch::Engine,
+    lists::all,
     record::head,
     redrive::{ParkedChange, parked},
 };
@@ -46,15 +46,8 @@ pub struct Swept {
 pub async fn jobs<S: Store>(store: &S, layout: &Layout) -> Result<Vec<Job>, StoreError> {
     let mut jobs = Vec::new();
     for number in 0..PARTITIONS {
-        let (query, mut after) = (Query::prefix(None, partition(number), ""), None);
-        loop {
-            let page = store.query(Table::Main, &query, after).await?;
-            jobs.extend(page.items.iter().filter_map(|item| Job::of(layout, item)));
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
-        }
+        let items = all(store, Table::Main, &partition(number)).await?;
+        jobs.extend(items.iter().filter_map(|item| Job::of(layout, item)));
     }
     Ok(jobs)
 }
