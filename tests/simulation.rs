@@ -11,7 +11,7 @@
 //! SIM_SEED=42 cargo test --workspace --test simulation             # one of them
 //! ```
 //!
-//! A seed that fails is made smaller, and what happens in it is printed.
+//! A seed that fails is made smaller, and what happens in it is printed; all that happens in it with `SIM_WHOLE=1`.
 
 #[path = "simulation/application.rs"]
 mod application;

@@ -78,12 +78,12 @@ impl<S: Store> Engine<S> {
     /// [`StoreError`] when a job cannot be written.
     pub async fn ring_due(&self, jobs: &[Job], is_settled: impl Fn(&Job) -> bool) -> Result<Swept, StoreError> {
         let now_ms = self.clock.now_ms();
-        let waits = jobs.iter().any(|job| !job.is_running && job.due_at_ms <= now_ms);
-        let parked = if waits { parked(&self.store).await? } else { Vec::new() };
+        let begins = |job: &Job| !job.is_running && job.due_at_ms <= now_ms && is_settled(job);
+        let parked = if jobs.iter().any(begins) { parked(&self.store).await? } else { Vec::new() };
         let mut swept = Swept { n_jobs: jobs.len(), ..Swept::default() };
         for job in jobs {
             let moved_at = (MOVED_AT.to_owned(), n(now_ms));
-            if !job.is_running && job.due_at_ms <= now_ms && is_settled(job) {
+            if begins(job) {
                 if is_held(job, &parked) {
                     swept.n_held += 1;
                     continue;
