@@ -178,7 +178,7 @@ fn ground(layout: &Layout) -> Vec<Kept> {
     kept.extend(of(
         layout,
         "note of a move",
-        "what an item had when it moved to another key, so that what was added in between is told apart",
+        "what an item had when it moved to another key, so that what was added in between is told apart, and where it went; `Had` once the removal was looked at",
         Life::Seconds(PROOF_KEPT_S),
         [moved_note(layout, &key, &key, &Item::default(), 0)],
     ));

@@ -5,9 +5,10 @@
 //! removal shows what the item held in the end; what the note does not name was added in between, and is set where the
 //! new item lacks it.
 //!
-//! A removal has its own note: the oldest one of the key of which it holds all that was taken, with the same values.
-//! That a removal was looked at is a receipt, which is taken with the note in one transaction; so a removal that comes
-//! again, or one of the application's own, does not take the note of a later move.
+//! A removal has its own note: the oldest one of the key of which it holds all that was taken, with the same values, and
+//! that no removal had before. That a removal was looked at is a receipt, which is taken with the note in one
+//! transaction; so a removal that comes again, or one of the application's own, does not have the note of a later move.
+//! Notes stay until they expire: they lead from key to key to where an item is that moved on meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +32,6 @@ use store::Store;
 use super::{
     Stop, Touched, Work,
     job::{n, s},
-    place::Found,
 };
 use crate::{
     batch::Engine,
@@ -47,6 +47,7 @@ const ITEM_SK: &str = "ItemSK";
 const NAMES: &str = "Names";
 const TAKEN: &str = "Taken";
 const MOVED_AT: &str = "MovedAt";
+const HAD: &str = "Had";
 
 /// A removal that is older than the note by more is not the note's, in milliseconds: a record's time is rounded down, at
 /// worst to the minute, and clocks differ.
@@ -54,6 +55,9 @@ const OLDER_MS: u64 = 2 * 60 * 1_000;
 
 /// How often it is tried while an application writes to the new item.
 const ROUNDS_MAX: usize = 8;
+
+/// Moves of an item that are followed, at most. More within the time of one record have not been seen.
+const MOVES_MAX: usize = 100;
 
 /// The write that notes what a move takes along. Each move has its own; `nonce` tells apart those of a millisecond.
 pub(crate) fn moved_note(layout: &Layout, (old, new): (&Key, &Key), item: &Item, (now_ms, nonce): (u64, u64)) -> Write {
@@ -122,8 +126,8 @@ impl<S: Store> Engine<S> {
             let mut writes = vec![receipt.clone()];
             if let Some(note) = self.note_of(old, image, change.created_ms, work).await? {
                 let added = self.added(image, &note, rekey);
-                let target = self.new_place(&note, rekey, old, work).await?;
-                writes.extend(self.taking(&note));
+                let target = self.new_place(&note, work).await?;
+                writes.extend(self.having(&note));
                 writes.extend(target.and_then(|(key, item)| self.setting(key, &item, &added)));
             }
             match self.decided(writes, work).await? {
@@ -142,17 +146,18 @@ impl<S: Store> Engine<S> {
         created_ms: Option<u64>,
         work: &Work<'_>,
     ) -> Result<Option<Item>, Stop> {
-        let query = Query::prefix(None, notes_of(old), "");
-        let notes = self.pages_of(Table::Ledger, &query, work.batch.patience).await?;
         let is_its_own = |note: &Item| {
-            let moved_at = match note.get(MOVED_AT) {
-                Some(AttributeValue::N(text)) => text.parse::<u64>().unwrap_or(0),
-                _ => 0,
-            };
-            created_ms.is_some_and(|created_ms| created_ms.saturating_add(OLDER_MS) >= moved_at)
+            note.get(HAD).is_none()
+                && created_ms.is_some_and(|created_ms| created_ms.saturating_add(OLDER_MS) >= moved_at(note))
                 && text(note, TAKEN) == Some(checksum(image, names(note)).as_str())
         };
-        Ok(notes.into_iter().find(is_its_own))
+        Ok(self.notes(old, work).await?.into_iter().find(is_its_own))
+    }
+
+    /// The notes of all moves from a key, the oldest first.
+    async fn notes(&self, old: &Key, work: &Work<'_>) -> Result<Vec<Item>, Stop> {
+        let query = Query::prefix(None, notes_of(old), "");
+        Ok(self.pages_of(Table::Ledger, &query, work.batch.patience).await?)
     }
 
     /// The attributes of the item as it left its key that the move did not take along.
@@ -168,31 +173,27 @@ impl<S: Store> Engine<S> {
         added.map(|(name, value)| (name.to_owned(), value.clone())).collect()
     }
 
-    /// The item where it is now: where the note says, or where it went from there.
-    async fn new_place(
-        &self,
-        note: &Item,
-        rekey: &Rekey,
-        old: &Key,
-        work: &Work<'_>,
-    ) -> Result<Option<(Key, Item)>, Stop> {
-        let (Some(pk), Some(sk)) = (text(note, ITEM_PK), text(note, ITEM_SK)) else { return Ok(None) };
-        let noted = Key::new(pk, sk);
-        if let Some(item) = self.item_now(Table::Main, &noted, work).await? {
-            return Ok(Some((noted, item)));
+    /// The item where it is now: where the note says, or where it went from there. `None` when somebody removed it.
+    async fn new_place(&self, note: &Item, work: &Work<'_>) -> Result<Option<(Key, Item)>, Stop> {
+        let mut place = place_of(note);
+        for _ in 0..MOVES_MAX {
+            let Some(key) = place else { return Ok(None) };
+            if let Some(item) = self.item_now(Table::Main, &key, work).await? {
+                return Ok(Some((key, item)));
+            }
+            // Where it went when it left for the last time.
+            place = self.notes(&key, work).await?.last().and_then(place_of);
         }
-        let fields = self.schema.entity(&rekey.entity).and_then(|definition| definition.key.parse_key(old));
-        let Some(id) = fields.and_then(|fields| rekey.id_of(&fields)) else { return Ok(None) };
-        match self.by_id(&old.pk, &id, rekey, work).await? {
-            Found::One(key, _) => Ok(self.item_now(Table::Main, &key, work).await?.map(|item| (key, item))),
-            Found::None | Found::Several => Ok(None),
-        }
+        Err(Stop::NotNow("it moves all the time".to_owned()))
     }
 
-    fn taking(&self, note: &Item) -> Option<Write> {
+    /// The write that says that a removal had its note.
+    fn having(&self, note: &Item) -> Option<Write> {
         let key = self.schema.layout.key(note)?;
-        let guard = Guard::Unmoved { attribute: MOVED_AT.to_owned(), value: note.get(MOVED_AT).cloned() };
-        Some(Write { table: Table::Ledger, key, action: Action::Delete, guard: Some(guard) })
+        let set = Item::from([(HAD.to_owned(), AttributeValue::Bool(true))]);
+        let read = BTreeMap::from([(MOVED_AT.to_owned(), note.get(MOVED_AT).cloned()), (HAD.to_owned(), None)]);
+        let action = Action::Update(Update::set(set));
+        Some(Write { table: Table::Ledger, key, action, guard: Some(Guard::SourceAsRead(read)) })
     }
 
     /// The write that sets what the item lacks, as long as it lacks it; `None` where it lacks nothing.
@@ -209,6 +210,19 @@ impl<S: Store> Engine<S> {
         read.insert(sk.clone(), item.get(sk).cloned());
         let guard = Some(Guard::SourceAsRead(read));
         Some(Write { table: Table::Main, key, action: Action::Update(Update::set(set)), guard })
+    }
+}
+
+/// Where a move went.
+fn place_of(note: &Item) -> Option<Key> {
+    Some(Key::new(text(note, ITEM_PK)?, text(note, ITEM_SK)?))
+}
+
+/// When a move was made, in milliseconds since the epoch.
+fn moved_at(note: &Item) -> u64 {
+    match note.get(MOVED_AT) {
+        Some(AttributeValue::N(text)) => text.parse().unwrap_or(0),
+        _ => 0,
     }
 }
 
