@@ -32,10 +32,10 @@ enum Looked {
     Moves { item: Item, place: Key },
 }
 
-/// Where an item's parent is.
-pub(super) enum Found {
+/// The one that an item names as its parent.
+enum Found {
     None,
-    One(Key, Fields),
+    One(Fields),
     Several,
 }
 
@@ -122,7 +122,7 @@ impl<S: Store> Engine<S> {
         let above = match &parent {
             None => None,
             Some(parent) => match self.by_id(&key.pk, parent, rekey, work).await? {
-                Found::One(_, fields) => Some(fields),
+                Found::One(fields) => Some(fields),
                 Found::None => return Ok(stays([parent], "its parent does not exist")),
                 Found::Several => return Ok(stays([parent], "its parent stands under several keys")),
             },
@@ -139,7 +139,7 @@ impl<S: Store> Engine<S> {
     }
 
     /// The one item of this id beside others of its partition.
-    pub(super) async fn by_id(&self, pk: &str, id: &str, rekey: &Rekey, work: &Work<'_>) -> Result<Found, Stop> {
+    async fn by_id(&self, pk: &str, id: &str, rekey: &Rekey, work: &Work<'_>) -> Result<Found, Stop> {
         let Some(query) = rekey.by_id(&self.schema, id) else { return Ok(Found::None) };
         let patience = work.batch.patience;
         let mut tries = Tries::default();
@@ -155,9 +155,9 @@ impl<S: Store> Engine<S> {
             let images = items.iter().filter_map(|(key, item)| self.schema.image(key, item));
             let named = images.filter(|image| image.is(&rekey.entity));
             let named = named.filter(|image| rekey.id_of(image.key_fields()).as_deref() == Some(id));
-            let mut named = named.map(|image| (image.key.clone(), image.key_fields().clone()));
+            let mut named = named.map(|image| image.key_fields().clone());
             match (named.next(), named.next()) {
-                (Some((key, fields)), None) => return Ok(Found::One(key, fields)),
+                (Some(fields), None) => return Ok(Found::One(fields)),
                 (Some(_), Some(_)) => return Ok(Found::Several),
                 // What stands there is none of ours, whatever the index was told.
                 (None, _) if all_there => return Ok(Found::None),
