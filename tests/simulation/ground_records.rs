@@ -332,6 +332,19 @@ async fn what_is_added_goes_along_to_where_an_item_moved_on_to() {
 }
 
 #[tokio::test]
+async fn what_was_added_to_an_item_that_moved_to_and_fro_and_was_removed_goes_with_it() {
+    let mut bed = Bed::new();
+    let removal = moves_meanwhile(&mut bed, "Badge", "7").await;
+    hire(&bed, "/vp/dev", &[]).await;
+    let records = bed.records();
+    bed.handle(&records).await;
+    bed.delete(&Key::new("ORG#o", "EMP#/dev")).await;
+    bed.handle(&removal).await;
+    bed.settle().await;
+    assert_eq!((places(&bed), bed.parked()), (vec!["EMP#/vp".to_owned()], Vec::new()));
+}
+
+#[tokio::test]
 async fn a_removal_of_long_ago_does_not_take_the_note_of_a_later_move() {
     let mut bed = Bed::new();
     hire(&bed, "/vp", &[]).await;

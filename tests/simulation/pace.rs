@@ -49,7 +49,7 @@ const STEPS: [(Step, usize); 15] = [
     (Step::CatchUp, 60),
     (Step::Split, 6),
     (Step::Wait, 12),
-    (Step::Expire, 15),
+    (Step::Expire, 18),
     (Step::Redeliver, 20),
     (Step::SetBack, 8),
     (Step::TimeOut, 14),

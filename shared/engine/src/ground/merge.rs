@@ -56,9 +56,6 @@ const OLDER_MS: u64 = 2 * 60 * 1_000;
 /// How often it is tried while an application writes to the new item.
 const ROUNDS_MAX: usize = 8;
 
-/// Moves of an item that are followed, at most. More within the time of one record have not been seen.
-const MOVES_MAX: usize = 100;
-
 /// The write that notes what a move takes along. Each move has its own; `nonce` tells apart those of a millisecond.
 pub(crate) fn moved_note(layout: &Layout, (old, new): (&Key, &Key), item: &Item, (now_ms, nonce): (u64, u64)) -> Write {
     let key = Key::new(notes_of(old), format!("{now_ms:015}-{nonce}"));
@@ -175,16 +172,16 @@ impl<S: Store> Engine<S> {
 
     /// The item where it is now: where the note says, or where it went from there. `None` when somebody removed it.
     async fn new_place(&self, note: &Item, work: &Work<'_>) -> Result<Option<(Key, Item)>, Stop> {
-        let mut place = place_of(note);
-        for _ in 0..MOVES_MAX {
-            let Some(key) = place else { return Ok(None) };
+        let (mut place, mut passed) = (place_of(note), BTreeSet::new());
+        while let Some(key) = place {
             if let Some(item) = self.item_now(Table::Main, &key, work).await? {
                 return Ok(Some((key, item)));
             }
-            // Where it went when it left for the last time.
-            place = self.notes(&key, work).await?.last().and_then(place_of);
+            // Where it went when it left for the last time. Where that leads in a circle, it left otherwise.
+            let next = self.notes(&key, work).await?.last().and_then(place_of);
+            place = next.filter(|_| passed.insert(key));
         }
-        Err(Stop::NotNow("it moves all the time".to_owned()))
+        Ok(None)
     }
 
     /// The write that says that a removal had its note.
