@@ -11,7 +11,7 @@ use keys::{item::Item, key::Key};
 use crate::{
     bucket::Bucket,
     change::{Change, Sight},
-    effect::{BucketForm, Effect},
+    effect::{BucketForm, Effect, Find},
     kinds::{cascade::Cascade, rekey::Rekey},
     outline::Outline,
     refresh::{Computed, Source, Sources, Target},
@@ -274,6 +274,13 @@ pub trait Kind: fmt::Debug + Send + Sync {
     fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
         let (_, _) = (schema, items);
         Vec::new()
+    }
+
+    /// The search for all items that follow from a source of this key, where it has one; the same as a change of the
+    /// source asks for.
+    fn find_from(&self, schema: &Schema, source: &Key) -> Option<Find> {
+        let (_, _) = (schema, source);
+        None
     }
 
     /// How to look at an item; only the level-triggered do.

@@ -74,29 +74,45 @@ impl Found {
 
     /// The search for all targets of any source, with placeholders for the fields of the source's key.
     pub(crate) fn shown(&self, schema: &Schema, source: &str, target: &str) -> Option<Find> {
-        let query = self.query(schema, &placeholders(schema.entity(source)?.key.field_names()))?;
-        Some(Find { query, via: self.via.clone(), target: target.to_owned() })
+        self.search(schema, &placeholders(schema.entity(source)?.key.field_names()), target)
     }
 
     /// The search for all targets of a source.
     pub(crate) fn find(&self, schema: &Schema, source: &Image<'_>, target: &str) -> Option<Effect> {
-        let query = self.query(schema, source.key_fields())?;
-        Some(Effect::Find(Find { query, via: self.via.clone(), target: target.to_owned() }))
+        Some(Effect::Find(self.search(schema, source.key_fields(), target)?))
     }
 
-    /// The target to which an item leads that was made, or leads elsewhere than before.
+    /// The search for all targets of a source of this key.
+    pub(crate) fn find_from(&self, schema: &Schema, entity: &str, source: &Key, target: &str) -> Option<Find> {
+        self.search(schema, &schema.entity(entity)?.key.parse_key(source)?, target)
+    }
+
+    fn search(&self, schema: &Schema, source: &Fields, target: &str) -> Option<Find> {
+        let query = self.query(schema, source)?;
+        Some(Find { query, via: self.via.clone(), target: target.to_owned() })
+    }
+
+    /// The target to which an item leads that was made, that leads elsewhere than before, or that is found otherwise.
+    /// A target that is itself what is found rings when it is made, so here only when it is found otherwise.
     pub(crate) fn newly_led(&self, schema: &Schema, sight: &Sight<'_>, target: &str) -> Option<Key> {
-        if self.via == target {
-            return None;
-        }
         let (old, new) = sight.entity(&self.via);
+        let (is_moved, is_there) = (self.is_moved(schema, sight), old.is_some() && new.is_some());
+        if self.via == target {
+            return new.filter(|_| is_there && is_moved).map(|image| image.key.clone());
+        }
         let key = &schema.entity(target)?.key;
-        if old.is_some() && new.is_some() && !sight.differing().iter().any(|name| key.holds(name)) {
+        if is_there && !is_moved && !sight.differing().iter().any(|name| key.holds(name)) {
             return None;
         }
         let led = through(schema, new?, target)?;
         let before = old.and_then(|old| through(schema, old, target));
-        (before.as_ref() != Some(&led)).then_some(led)
+        (is_moved || before.as_ref() != Some(&led)).then_some(led)
+    }
+
+    /// Did an item come to another place in the index? A search that was made before may have missed it.
+    fn is_moved(&self, schema: &Schema, sight: &Sight<'_>) -> bool {
+        let index = self.index.as_ref().and_then(|name| schema.layout.index(name));
+        index.is_some_and(|index| [&index.pk, &index.sk].into_iter().any(|name| sight.differs_in(name)))
     }
 
     /// Checks that a source's key makes the query's, and that what is found leads to a target.
@@ -231,6 +247,10 @@ impl Kind for Copy {
         derived
     }
 
+    fn find_from(&self, schema: &Schema, source: &Key) -> Option<Find> {
+        self.found.find_from(schema, &self.source, source, &self.target)
+    }
+
     fn refresh(&self) -> Option<&dyn Refresh> {
         Some(self)
     }
@@ -268,6 +288,7 @@ mod tests {
 
     const ANN: &str = "USER#ann / PROFILE User Name=Ann";
     const COMMENT: &str = "POST#p / COMMENT#c Comment UserId=ann UserName=Ann";
+    const FOLLOWER: &str = "USER#bob / FOLLOWER#ann Follower FollowerName=Ann";
 
     #[test]
     fn a_renamed_source_asks_for_all_that_carry_its_name() {
@@ -411,6 +432,35 @@ mod tests {
             nothing
         "#]],
         );
+    }
+
+    #[test]
+    fn a_target_that_comes_into_the_index_or_to_another_place_in_it_is_looked_at() {
+        for old in [COMMENT.to_owned(), format!("{COMMENT} GSI1PK=USER#ann GSI1SK=COMMENT#b")] {
+            check(
+                &modified(&old, &format!("{COMMENT} GSI1PK=USER#ann GSI1SK=COMMENT#c")),
+                &expect![[r#"
+                    comment-author: look POST#p / COMMENT#c (Comment)
+                "#]],
+            );
+        }
+        check(
+            &modified(&format!("{FOLLOWER} GSI1PK=a"), FOLLOWER),
+            &expect![[r#"
+            nothing
+        "#]],
+        );
+    }
+
+    #[test]
+    fn the_search_of_a_source_is_known_by_its_key_alone() {
+        let schema = crate::fixture::schema();
+        let catalogue = crate::fixture::catalogue(&schema);
+        let source = keys::key::Key::new("USER#ann", "PROFILE");
+        let at = catalogue.position("comment-author").unwrap();
+        let find = catalogue.derivation(at).unwrap().kind.find_from(&schema, &source).unwrap();
+        let (query, via, target) = (find.query, find.via, find.target);
+        assert_eq!((query.pk.as_str(), query.sk.first(), via.as_str()), ("USER#ann", "COMMENT#", target.as_str()));
     }
 
     #[test]

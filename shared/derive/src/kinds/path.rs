@@ -30,7 +30,7 @@ use serde_dynamo::AttributeValue;
 use crate::{
     change::Sight,
     derivation::{Counts, Derived, Family, Flaw, Items, Kind, Part, Reach, Refresh},
-    effect::{Bell, Effect},
+    effect::{Bell, Effect, Find},
     kinds::{Link, copy::Found, declares, entity, knows},
     outline::Outline,
     refresh::{Computed, Source, Sources, Target},
@@ -265,6 +265,10 @@ impl Kind for Path {
             Some(Flaw { key: key.clone(), attribute: self.link_attribute(), why })
         };
         parents.iter().filter_map(flaw).collect()
+    }
+
+    fn find_from(&self, schema: &Schema, source: &Key) -> Option<Find> {
+        self.found.find_from(schema, &self.parent, source, &self.target)
     }
 
     fn refresh(&self) -> Option<&dyn Refresh> {
