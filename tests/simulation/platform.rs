@@ -18,7 +18,7 @@ use super::{
     mapping::Batch,
     operator, pace,
     respond::{engine, respond},
-    sweeper::tell,
+    sweeper::{tell, tell_again},
     verdict::{Verdict, verdict},
     world::World,
 };
@@ -143,13 +143,17 @@ impl World {
             return false;
         }
         let is_settled = self.settled();
+        self.follow();
         let caller = self.caller("sweeper");
         let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
-        let scene = Arc::clone(&self.scene);
+        let (scene, deadline_ms) = (Arc::clone(&self.scene), caller.deadline_ms);
         self.start(caller, None, async move {
             let swept = engine.sweep(is_settled).await.map_err(|error| error.to_string())?;
             scene.trace.note(|| format!("the sweeper: {swept:?}"));
             tell(&scene, swept);
+            let again = engine.search_again(deadline_ms).await.map_err(|error| error.to_string())?;
+            scene.trace.note(|| format!("the sweeper: {again:?}"));
+            tell_again(&scene, again);
             Ok(None)
         });
         true

@@ -11,14 +11,18 @@ use runtime::handler::response;
 use serde_json::Value;
 use store::Store;
 
-use super::{scene::Scene, sweeper::SETTLE_MS};
+use super::{
+    scene::Scene,
+    sweeper::{FAN_OUT, SETTLE_MS},
+};
 
 /// An engine as a function makes it when it starts.
 pub(crate) fn engine<S: Store>(scene: &Scene, families: &[Family], ledger: LedgerKind, store: S) -> Engine<S> {
     let (schema, catalogue) = (Arc::clone(&scene.schema), Arc::clone(&scene.catalogue));
     let engine = Engine::new(schema, catalogue, families.to_vec(), store, Arc::new(scene.clock.clone()));
     let left_out = scene.mutant.and_then(super::mutant::Mutant::step);
-    engine.with_ledger(ledger).with_limits(scene.limits()).with_settling(SETTLE_MS).without(left_out)
+    let engine = engine.with_ledger(ledger).with_limits(scene.limits());
+    engine.with_settling(SETTLE_MS).with_fan_out(FAN_OUT).without(left_out)
 }
 
 /// What the handler answers, with the engine's own account; an error is a function error.

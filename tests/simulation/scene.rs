@@ -25,10 +25,6 @@ const BEGIN_MS: u64 = 1_705_315_200_000;
 /// Bytes of a page: small, so that a search has several.
 const PAGE_BYTES: usize = 400;
 
-/// May an index lag? Off: the fan-out does not look a second time after a lagging index; its jobs will, and close that
-/// hole. Until then an item that an index does not hold yet is missed.
-const INDEXES_LAG: bool = false;
-
 /// Of a hundred runs, in how many the functions brake, and in how many an item is deadly.
 const BRAKED_PERCENT: usize = 15;
 const DEADLY_PERCENT: usize = 10;
@@ -65,11 +61,8 @@ impl Scene {
         is_traced: bool,
     ) -> Arc<Self> {
         let (layout, stale) = (schema.layout.clone(), mutant == Some(Mutant::Without(ProtocolStep::ConsistentRead)));
-        let database = match (stale, INDEXES_LAG) {
-            (true, _) => Database::lagging(layout, PAGE_BYTES, Lagging::Reads),
-            (false, true) => Database::lagging(layout, PAGE_BYTES, Lagging::Indexes),
-            (false, false) => Database::new(layout, PAGE_BYTES),
-        };
+        let lagging = if stale { Lagging::Reads } else { Lagging::Indexes };
+        let database = Database::lagging(layout, PAGE_BYTES, lagging);
         let per_mille = [0, 20, 60, 150][chance.below(4)];
         let is_braked = chance.percent(BRAKED_PERCENT);
         let deadly = chance.percent(DEADLY_PERCENT).then(|| deadly_item(&chance, (schema, catalogue)));

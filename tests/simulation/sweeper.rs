@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use derive::write::Table;
 use engine::{
     clock::Clock as _,
-    ground::{
-        job::Job,
-        sweep::{STALLED_MS, Swept},
-    },
+    fan_out::{Limits, again::Again},
+    ground::sweep::{STALLED_MS, Swept},
+    job::Job,
 };
 use keys::{job::JobKey, key::Key};
 
@@ -16,6 +15,21 @@ use super::{corruption::parked, scene::Scene, world::World};
 
 /// How long after a removal a cascade begins, in milliseconds.
 pub(crate) const SETTLE_MS: u64 = 30_000;
+
+/// Partition keys of the notes of what is to be searched for again.
+const NOTES: &str = "AGAIN#";
+
+/// So little at once that there are jobs, pages and parts.
+pub(crate) const FAN_OUT: Limits = Limits {
+    direct_max: 2,
+    page_items: 2,
+    page_ms: 30,
+    page_beside_ms: 5,
+    split_after: 3,
+    parts: 2,
+    units_per_second: None,
+    index_lag_ms: 15_000,
+};
 
 impl World {
     /// Of which jobs all is done that was written before them, as the sweeper knows it when it begins.
@@ -32,12 +46,24 @@ impl World {
     /// When all else is quiet and a job is left, its time comes; false when there is none that can go on.
     pub(crate) fn sweep_the_rest(&mut self) -> bool {
         let now_ms = self.scene.clock.now_ms();
-        let jobs = jobs(&self.scene);
+        let (jobs, notes) = (jobs(&self.scene), notes(&self.scene));
         let due_ms = |job: &Job| if job.is_running { job.moved_at_ms + STALLED_MS + 1 } else { job.due_at_ms };
-        let Some(next_ms) = jobs.iter().map(due_ms).min().filter(|_| !self.is_held()) else { return false };
-        self.scene.trace.note(|| format!("{} jobs are left, and time passes", jobs.len()));
+        let due_ms = jobs.iter().map(due_ms).filter(|_| !self.is_held()).chain(notes.iter().copied());
+        let Some(next_ms) = due_ms.min() else { return false };
+        self.scene.trace.note(|| format!("{} jobs and {} notes are left, and time passes", jobs.len(), notes.len()));
         self.scene.clock.advance(next_ms.saturating_sub(now_ms));
         self.sweep()
+    }
+
+    /// An index has had time to follow when something is searched for again, and when a cascade begins.
+    pub(crate) fn follow(&self) {
+        let now_ms = self.scene.clock.now_ms();
+        let begins = jobs(&self.scene).into_iter().filter(|job| !job.is_running).map(|job| job.due_at_ms);
+        if notes(&self.scene).into_iter().chain(begins).any(|due_ms| due_ms <= now_ms) {
+            while self.scene.database.n_behind() > 0 {
+                self.scene.database.catch_up(0);
+            }
+        }
     }
 
     /// Do jobs wait for the operator, since something is parked? It may be a job's own record.
@@ -54,6 +80,21 @@ pub(crate) fn jobs(scene: &Scene) -> Vec<Job> {
         .database
         .memory()
         .view(Table::Main, |items| items.iter().filter(is_job).filter_map(|(_, item)| Job::of(layout, item)).collect())
+}
+
+/// When what is noted is to be searched for again.
+fn notes(scene: &Scene) -> Vec<u64> {
+    let due_ms = |key: &Key| {
+        let (due_ms, _) = key.sk.split_once('-').filter(|_| key.pk.starts_with(NOTES))?;
+        due_ms.parse().ok()
+    };
+    scene.database.memory().view(Table::Ledger, |items| items.keys().filter_map(due_ms).collect())
+}
+
+/// Counts what was searched for again.
+pub(crate) fn tell_again(scene: &Scene, again: Again) {
+    scene.count_all("searched again", again.n_done);
+    scene.count_all("found again", again.n_written);
 }
 
 /// Counts what a sweep did.

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use engine::{batch::Engine, ground::job::Job};
+use engine::{batch::Engine, job::Job};
 use keys::key::Key;
 use store::dynamo::DynamoStore;
 use tokio::sync::watch;

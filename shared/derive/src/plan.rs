@@ -2,7 +2,7 @@
 
 use keys::{
     item::{Item, text},
-    job::{JOB, JobKey, RUNNING, STATE},
+    job::{JOB, JobKey, PAUSED, RUNNING, STATE},
     key::Key,
 };
 
@@ -68,7 +68,8 @@ pub fn plan(schema: &Schema, catalogue: &Catalogue, families: &[Family], change:
 /// A job that was begun or went on goes on.
 fn working(schema: &Schema, catalogue: &Catalogue, families: &[Family], change: &Change) -> Option<(usize, Effect)> {
     let item = change.new_image().filter(|_| families.contains(&Family::LevelTriggered))?;
-    let is_running = is_job(schema, &change.key, item) && text(item, STATE) == Some(RUNNING);
+    let is_running = text(item, STATE) == Some(RUNNING) && item.get(PAUSED).is_none();
+    let is_running = is_running && is_job(schema, &change.key, item);
     let job = JobKey::parse(&change.key).filter(|_| is_running)?;
     Some((catalogue.position(&job.derivation)?, Effect::Ground(Ground::Work(change.key.clone()))))
 }

@@ -80,6 +80,22 @@ pub struct Refused {
     pub targets: Vec<Target>,
 }
 
+impl Account {
+    /// Takes up what another came to, of the same batch.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.n_duplicates += other.n_duplicates;
+        self.n_retries += other.n_retries;
+        self.n_in_step += other.n_in_step;
+        self.n_unreadable += other.n_unreadable;
+        self.commits.extend(other.commits);
+        self.parked.extend(other.parked);
+        self.refused.extend(other.refused);
+        for (position, why) in other.undone {
+            undone(self, [position], &why);
+        }
+    }
+}
+
 /// Marks records as not done.
 pub fn undone(account: &mut Account, positions: impl IntoIterator<Item = usize>, why: &str) {
     for position in positions {

@@ -17,6 +17,7 @@ use crate::{
     brake::Limits,
     clock::Clock,
     event::{Event, Lane},
+    fan_out,
     ledger::{
         Ledger, LedgerKind,
         checkpoint::{Checkpoint, padded},
@@ -42,6 +43,7 @@ pub struct Engine<S> {
     pub(crate) ledger: LedgerKind,
     pub(crate) limits: Limits,
     pub(crate) settle_ms: u64,
+    pub(crate) fan_out: fan_out::Limits,
     without: Option<ProtocolStep>,
 }
 
@@ -94,6 +96,19 @@ pub(crate) struct Batch<'a> {
     pub(crate) lane: Lane,
     /// The time that there is.
     pub(crate) patience: Patience<'a>,
+    /// Why it is handled.
+    pub(crate) occasion: Occasion,
+}
+
+/// Why a batch is handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Occasion {
+    /// The stream delivers it, or a replay does.
+    Delivery,
+    /// It is one record that was parked.
+    Redrive,
+    /// It is no record at all: something is searched for again.
+    Again,
 }
 
 impl Batch<'_> {
@@ -113,8 +128,8 @@ impl<S: Store> Engine<S> {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let (ledger, limits) = (LedgerKind::Receipts, Limits::default());
-        let settle_ms = SETTLE_MS;
-        Self { schema, catalogue, families, store, clock, ledger, limits, settle_ms, without: None }
+        let (settle_ms, fan_out) = (SETTLE_MS, fan_out::Limits::default());
+        Self { schema, catalogue, families, store, clock, ledger, limits, settle_ms, fan_out, without: None }
     }
 
     /// The same with this kind of ledger.
@@ -134,6 +149,12 @@ impl<S: Store> Engine<S> {
     #[must_use]
     pub fn with_settling(self, settle_ms: u64) -> Self {
         Self { settle_ms, ..self }
+    }
+
+    /// The same with a fan-out that does so much at once.
+    #[must_use]
+    pub fn with_fan_out(self, fan_out: fan_out::Limits) -> Self {
+        Self { fan_out, ..self }
     }
 
     /// The same without a step of the protocol, which breaks the promise: for the test that shows that it does.
@@ -164,7 +185,7 @@ impl<S: Store> Engine<S> {
         let event = Event::parse(&self.schema.layout, event)?;
         let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
         let records = event.records.iter().map(|record| record.text).collect();
-        let batch = Batch { records, lane: event.lane, patience };
+        let batch = Batch { records, lane: event.lane, patience, occasion: Occasion::Delivery };
         let mut session = Session::new(self.open(&batch)?);
         let mut planned = self.plan_all(event.records);
         self.brake(&planned, &batch)?;

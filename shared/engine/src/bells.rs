@@ -22,8 +22,8 @@ pub(crate) struct Rung {
 pub(crate) struct Bells {
     /// Items to look at, each as of one entity: a change of type may ring both.
     pub(crate) rung: BTreeMap<(Key, String), Rung>,
-    /// Items to find first, with the derivations that are concerned and the positions of the records.
-    pub(crate) finds: BTreeMap<Find, (BTreeSet<usize>, BTreeSet<usize>)>,
+    /// Items to find first, by derivation and source, with the positions of the records.
+    pub(crate) finds: BTreeMap<(usize, Key), (Find, BTreeSet<usize>)>,
 }
 
 impl Bells {
@@ -32,10 +32,9 @@ impl Bells {
         self.add(bell.item, bell.entity, bell.named, &BTreeSet::from([derivation]), &BTreeSet::from([position]));
     }
 
-    /// Adds a search that a record asks for.
-    pub(crate) fn find(&mut self, find: Find, derivation: usize, position: usize) {
-        let (derivations, causes) = self.finds.entry(find).or_default();
-        derivations.insert(derivation);
+    /// Adds a search that a record of a source asks for.
+    pub(crate) fn find(&mut self, find: Find, derivation: usize, source: &Key, position: usize) {
+        let (_, causes) = self.finds.entry((derivation, source.clone())).or_insert_with(|| (find, BTreeSet::new()));
         causes.insert(position);
     }
 

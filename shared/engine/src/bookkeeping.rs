@@ -16,7 +16,8 @@ use crate::{
     attempts::{self, Attempt, NOTE_KEPT_S},
     batch::SETTLE_MS,
     event::Lane,
-    ground::{awaited::Awaits, job::Job, merge},
+    ground::{awaited::Awaits, merge},
+    job::Job,
     ledger::{
         Ledger as _, LedgerKind, PROOF_KEPT_S,
         checkpoint::Checkpoint,

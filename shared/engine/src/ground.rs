@@ -5,7 +5,6 @@
 //! comes again; nothing that was done is done twice.
 
 pub(crate) mod awaited;
-pub mod job;
 pub(crate) mod merge;
 mod place;
 mod start;
@@ -25,7 +24,7 @@ use store::{Reason, Store, TransactOutcome, Units};
 use crate::{
     account::{Account, Commit, apportioned, undone},
     backoff::{GaveUp, Tries, describe},
-    batch::{Batch, Engine},
+    batch::{Batch, Engine, Occasion},
 };
 
 /// Items that are touched at once.
@@ -42,16 +41,25 @@ pub(crate) struct Touch {
     pub(crate) effect: Ground,
 }
 
-/// On whose behalf something is touched, and what it cost.
-pub(super) struct Work<'a> {
-    pub(super) touch: &'a Touch,
-    pub(super) batch: &'a Batch<'a>,
-    pub(super) commits: Vec<Commit>,
+/// On whose behalf something is touched, and what came of it.
+pub(crate) struct Work<'a> {
+    pub(crate) touch: &'a Touch,
+    pub(crate) batch: &'a Batch<'a>,
+    /// Does the batch hold nothing but records of jobs?
+    pub(crate) is_alone: bool,
+    pub(crate) account: Account,
+}
+
+impl Work<'_> {
+    /// Is it done once more, since an index may have lagged?
+    pub(super) fn is_again(&self) -> bool {
+        self.batch.occasion == Occasion::Again
+    }
 }
 
 /// Why something could not be touched.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// Not now: its record comes again.
     NotNow(String),
     /// Never: its record is parked.
@@ -68,7 +76,7 @@ impl From<GaveUp> for Stop {
 }
 
 /// How a transaction on ground items ended.
-pub(super) enum Touched {
+pub(crate) enum Touched {
     Done,
     /// The guards of the writes at these positions did not hold.
     Unheld(BTreeSet<usize>),
@@ -79,23 +87,24 @@ impl<S: Store> Engine<S> {
     pub(crate) async fn touch(&self, touches: Vec<Touch>, batch: &Batch<'_>, account: &mut Account) {
         let (jobs, others): (Vec<Touch>, Vec<Touch>) =
             touches.into_iter().partition(|touch| matches!(touch.effect, Ground::Work(_)));
+        let is_alone = jobs.len() == batch.records.len();
         for touches in [others, jobs] {
             let touched = touches.iter().map(|touch| {
                 async move {
-                    let mut work = Work { touch, batch, commits: Vec::new() };
+                    let mut work = Work { touch, batch, is_alone, account: Account::default() };
                     let ended = if batch.patience.is_over() {
                         Err(Stop::NotNow("no time is left for it".to_owned()))
                     } else {
                         Box::pin(self.touch_one(&mut work)).await
                     };
-                    (touch.position, work.commits, ended)
+                    (touch.position, work.account, ended)
                 }
                 .boxed()
             });
             let touched: Vec<BoxFuture<'_, _>> = touched.collect();
             let ended: Vec<_> = stream::iter(touched).buffered(TOUCHES_AT_ONCE).collect().await;
-            for (position, commits, ended) in ended {
-                account.commits.extend(commits);
+            for (position, of_one, ended) in ended {
+                account.add(of_one);
                 match ended {
                     Ok(()) => {}
                     Err(Stop::NotNow(why)) => undone(account, [position], &why),
@@ -111,7 +120,7 @@ impl<S: Store> Engine<S> {
         };
         match (&work.touch.effect, kind.cascade(), kind.rekey()) {
             (Ground::Cascade(removal), Some(_), _) => self.start(removal, work).await,
-            (Ground::Work(job), Some(cascade), _) => self.work(job, cascade, work).await,
+            (Ground::Work(key), ..) => self.work(key, work).await,
             (Ground::Place(key), _, Some(rekey)) => self.place(key, rekey, work).await.map(drop),
             (Ground::PlaceBelow { above, query }, _, Some(rekey)) => self.place_below(above, query, rekey, work).await,
             (Ground::Awaited(key), _, Some(rekey)) => self.awaited(key, rekey, work).await,
@@ -121,7 +130,7 @@ impl<S: Store> Engine<S> {
     }
 
     /// Sends a transaction until it is decided.
-    pub(super) async fn decided(&self, writes: Vec<Write>, work: &mut Work<'_>) -> Result<Touched, Stop> {
+    pub(crate) async fn decided(&self, writes: Vec<Write>, work: &mut Work<'_>) -> Result<Touched, Stop> {
         let transaction = Transaction::new(writes).map_err(|error| Stop::Refused(error.to_string()))?;
         let patience = work.batch.patience;
         let mut tries = Tries::default();
@@ -152,11 +161,11 @@ impl<S: Store> Engine<S> {
         let units = apportioned(&writes, units);
         for (write, units) in writes.into_iter().zip(units) {
             let commit = self.touched(&write.key, write.table, units, work);
-            work.commits.push(commit);
+            work.account.commits.push(commit);
         }
     }
 
-    pub(super) fn touched(&self, key: &Key, table: Table, units: Units, work: &Work<'_>) -> Commit {
+    pub(crate) fn touched(&self, key: &Key, table: Table, units: Units, work: &Work<'_>) -> Commit {
         let derivation = self.catalogue.name(work.touch.derivation).to_owned();
         Commit {
             key: key.clone(),

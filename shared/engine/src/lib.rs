@@ -11,7 +11,8 @@
 //! 2. Planning, a record at a time. A panic is caught, here and where an item is looked at.
 //! 3. [`brake`]: when much cannot be read, nothing is applied.
 //! 4. [`additive`]: effects that must count once go in through the [`ledger`].
-//! 5. [`looking`]: items whose bell rang are looked at, and written where they differ.
+//! 5. [`looking`]: items whose bell rang are looked at, and written where they differ. [`fan_out`]: where they are many,
+//!    a [`job`] does it page by page.
 //! 6. [`park`]: what can never be applied is kept, with its cause. [`recount`]: what is refused is listed; and
 //!    [`listing`]: so are items that cannot be read.
 //! 7. The [response](batch::Handled) names the lowest record that is not done.
@@ -33,7 +34,9 @@ mod caught;
 pub mod clock;
 mod counted;
 pub mod event;
+pub mod fan_out;
 pub mod ground;
+pub mod job;
 pub mod ledger;
 pub mod listing;
 pub mod lists;

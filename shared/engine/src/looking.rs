@@ -10,8 +10,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    effect::Find,
-    kinds::copy::through,
     query::Query,
     refresh::{Source, Sources, Step, Verdict, step},
     write::{Table, Write},
@@ -33,7 +31,7 @@ use crate::{
 const LOOKS_AT_ONCE: usize = 1_000;
 
 /// Calls under way at once. Source: measured against the embedded database, where more gain nothing.
-const CALLS_AT_ONCE: usize = 16;
+pub(crate) const CALLS_AT_ONCE: usize = 16;
 
 /// How often an item is looked at anew after its guard failed, before its record is reported as not done.
 const ROUNDS_MAX: usize = 8;
@@ -45,6 +43,17 @@ impl<S: Store> Engine<S> {
     /// Looks at all items whose bells a batch rang.
     pub(crate) async fn look(&self, mut bells: Bells, images: &OwnImages, batch: &Batch<'_>, account: &mut Account) {
         self.search(&mut bells, batch, account).await;
+        self.look_at_rung(bells, images, batch, account).await;
+    }
+
+    /// Looks at all items whose bells rang.
+    pub(crate) async fn look_at_rung(
+        &self,
+        bells: Bells,
+        images: &OwnImages,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) {
         let mut sources = Sources::default();
         let mut rung: Vec<Rung> = bells.rung.into_values().collect();
         while !rung.is_empty() {
@@ -56,34 +65,6 @@ impl<S: Store> Engine<S> {
             }
             rung = rest;
         }
-    }
-
-    /// Finds the items that name a changed source.
-    async fn search(&self, bells: &mut Bells, batch: &Batch<'_>, account: &mut Account) {
-        let searches = std::mem::take(&mut bells.finds).into_iter().map(|(find, (derivations, causes))| async move {
-            let found = self.found(&find, batch.patience).await;
-            (find, derivations, causes, found)
-        });
-        let mut searches = stream::iter(searches).buffer_unordered(CALLS_AT_ONCE);
-        while let Some((find, derivations, causes, found)) = searches.next().await {
-            match found {
-                Ok(items) => {
-                    for item in items {
-                        bells.add(item, find.target.clone(), Vec::new(), &derivations, &causes);
-                    }
-                }
-                Err(error) => undone(account, causes, &describe(&error)),
-            }
-        }
-    }
-
-    async fn found(&self, find: &Find, patience: Patience<'_>) -> Result<Vec<Key>, GaveUp> {
-        let leads_to = |item: &Item| {
-            let key = self.schema.layout.key(item)?;
-            let via = self.schema.image(&key, item).filter(|image| image.is(&find.via))?;
-            through(&self.schema, &via, &find.target)
-        };
-        Ok(self.pages(&find.query, patience).await?.iter().filter_map(leads_to).collect())
     }
 
     /// All pages of a query of the main table.
@@ -109,7 +90,7 @@ impl<S: Store> Engine<S> {
         }
     }
 
-    async fn look_at(
+    pub(crate) async fn look_at(
         &self,
         rung: Vec<Rung>,
         images: &OwnImages,

@@ -10,7 +10,7 @@ use derive::{
     tally::Tally,
 };
 use flate2::Crc;
-use keys::counter::CounterKey;
+use keys::{counter::CounterKey, item::Item};
 use store::Store;
 
 use crate::{
@@ -139,6 +139,12 @@ impl<S: Store> Engine<S> {
         if !self.takes(ProtocolStep::WayThere) && matches!(change.images, Images::Inserted(_)) {
             planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Look(bell) if bell.item != change.key));
         }
+        if let (false, Images::Modified { old, new }) = (self.takes(ProtocolStep::LookupKey), &change.images) {
+            let images = Images::Modified { old: self.with_index_keys_of(old, new), new: new.clone() };
+            let blind =
+                plan(&self.schema, &self.catalogue, &self.families, &Change { images, ..change.clone() }).effects;
+            planned.effects.retain(|effect| blind.contains(effect) || !matches!(effect.1, Effect::Look(_)));
+        }
         if let (false, Some(new)) = (self.takes(ProtocolStep::BothImages), change.new_image()) {
             let blind = Change { images: Images::Inserted(new.clone()), ..change.clone() };
             let new = plan(&self.schema, &self.catalogue, &self.families, &blind).effects;
@@ -146,6 +152,18 @@ impl<S: Store> Engine<S> {
             planned.effects.retain(of_new);
         }
         planned
+    }
+
+    /// An image as if it had always been found where another is.
+    fn with_index_keys_of(&self, image: &Item, other: &Item) -> Item {
+        let mut image = image.clone();
+        for name in self.schema.layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]) {
+            match other.get(name) {
+                Some(value) => drop(image.insert(name.clone(), value.clone())),
+                None => drop(image.remove(name)),
+            }
+        }
+        image
     }
 
     /// What these records ask for. Their plans are taken out of them.
@@ -186,7 +204,7 @@ impl<S: Store> Engine<S> {
                 }
                 Effect::Late => {}
                 Effect::Look(bell) => asked.bells.ring(bell, derivation, position),
-                Effect::Find(find) => asked.bells.find(find, derivation, position),
+                Effect::Find(find) => asked.bells.find(find, derivation, &change.key, position),
                 Effect::Ground(effect) => asked.ground.push(Touch { position, derivation, effect }),
                 Effect::List { .. } => {
                     asked.listings.push(Listing { position, derivation: Some(derivation), item: change.key.clone() });

@@ -40,6 +40,14 @@ steps! {
     BothImages: "the mirror of a source that moved or went away stays",
     /// The insert of an item through which targets are found rings those targets.
     WayThere: "a target that a rename did not find, since the way to it was missing, keeps the old name",
+    /// An item that comes into an index, or to another place in it, is looked at.
+    LookupKey: "a target that no rename could find, since it was not in the index, keeps the old name",
+    /// What an index was searched for is searched for again when it has had time to follow.
+    SearchAgain: "an item that the index did not hold yet keeps the old name, or stays where it was",
+    /// A change of a source tells the job that is at work on it to go round once more.
+    Circle: "the items that the job was past keep the old name",
+    /// A page of a job moves its cursor only under the revision that it read.
+    Revision: "a page that read the old name moves on past what a newer change told the job",
     /// Items and their sources are read consistently before a write.
     ///
     /// The store does; in the simulation it can be told to read what was there a while ago.

@@ -19,7 +19,7 @@ use store::{Reason, Store, StoreError, TransactOutcome};
 use crate::{
     account::Account,
     backoff::{GaveUp, Patience, Tries, describe},
-    batch::{Batch, Engine},
+    batch::{Batch, Engine, Occasion},
     event::Lane,
     lists::all,
     own_image::OwnImages,
@@ -136,7 +136,7 @@ impl<S: Store> Engine<S> {
             Ok(record) => record,
             Err(why) => return Ok(Redriven::Still { cause: format!("what is parked is no record: {why}") }),
         };
-        let batch = Batch { records: vec![&record], lane: parked.lane.clone(), patience };
+        let batch = Batch { records: vec![&record], lane: parked.lane.clone(), patience, occasion: Occasion::Redrive };
         let asked = match self.asked_of(parked.family, &batch) {
             Ok(asked) => asked,
             Err(cause) => return Ok(Redriven::Still { cause }),

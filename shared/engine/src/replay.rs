@@ -18,7 +18,7 @@ use crate::{
     additive::Session,
     admission::Entry,
     backoff::Patience,
-    batch::{Batch, Engine, HandleError, Handled},
+    batch::{Batch, Engine, HandleError, Handled, Occasion},
     event::{Event, Lane},
     ledger::LedgerKind,
     recount::refused,
@@ -51,7 +51,7 @@ impl<S: Store> Engine<S> {
         };
         let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
         let records = event.records.iter().map(|record| record.text).collect();
-        let batch = Batch { records, lane, patience };
+        let batch = Batch { records, lane, patience, occasion: Occasion::Delivery };
         let mut session = Session::new(self.open(&batch)?);
         let mut planned = self.plan_all(event.records);
         let mut account = Account { n_records: batch.records.len(), ..Account::default() };

@@ -25,6 +25,13 @@ pub const WAITING: &str = "waiting";
 /// State of a job that has begun. Stored, so it is stable.
 pub const RUNNING: &str = "running";
 
+/// Attribute of a job that an operator holds, whatever its state. Stored, so it is stable.
+pub const PAUSED: &str = "Paused";
+
+/// Attribute that counts how often a job moved on or was told of something; each time makes a record, which drives it.
+/// Stored, so it is stable.
+pub const MOVES: &str = "Moves";
+
 /// Partitions that jobs are spread over. Stored in keys, so it is stable.
 pub const PARTITIONS: u32 = 8;
 
@@ -35,7 +42,7 @@ const PARTITION: &str = "JOBS#";
 pub struct JobKey {
     /// Name of the derivation.
     pub derivation: String,
-    /// Id of what started it, of which there is one job.
+    /// Id of what started it, or of what it starts from, of which there is one job.
     pub id: String,
 }
 

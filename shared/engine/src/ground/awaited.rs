@@ -17,8 +17,8 @@ use keys::{
 };
 use store::Store;
 
-use super::{Stop, Work, job::s};
-use crate::{batch::Engine, ledger::ledger_item, listing::fitted};
+use super::{Stop, Work};
+use crate::{batch::Engine, job::s, ledger::ledger_item, listing::fitted};
 
 // Attributes of a note. Stored, so they are stable.
 const ITEM_PK: &str = "ItemPK";

@@ -29,12 +29,10 @@ use keys::{
 use serde_dynamo::AttributeValue;
 use store::Store;
 
-use super::{
-    Stop, Touched, Work,
-    job::{n, s},
-};
+use super::{Stop, Touched, Work};
 use crate::{
     batch::Engine,
+    job::{n, s},
     ledger::{EXPIRES_AT, expires_at, ledger_item, receipts::receipt_of},
     listing::fitted,
     protocol::ProtocolStep,

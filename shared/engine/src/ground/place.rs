@@ -14,7 +14,7 @@ use serde_dynamo::AttributeValue;
 use store::Store;
 
 use super::{Stop, TOUCHES_AT_ONCE, Touched, Work, awaited::Awaits, merge::moved_note};
-use crate::{backoff::Tries, batch::Engine, protocol::ProtocolStep};
+use crate::{account::Account, backoff::Tries, batch::Engine, protocol::ProtocolStep};
 
 /// How often an item is looked at anew after another writer was at it, before its record is reported as not done.
 const ROUNDS_MAX: usize = 8;
@@ -41,7 +41,7 @@ enum Found {
 
 impl<S: Store> Engine<S> {
     /// Looks whether an item stands where it belongs, and moves it there; says what it waits for where it cannot.
-    pub(super) async fn place(&self, key: &Key, rekey: &Rekey, work: &mut Work<'_>) -> Result<Vec<Awaits>, Stop> {
+    pub(crate) async fn place(&self, key: &Key, rekey: &Rekey, work: &mut Work<'_>) -> Result<Vec<Awaits>, Stop> {
         let mut noted: Vec<Awaits> = Vec::new();
         for _ in 0..ROUNDS_MAX {
             match self.look_for_place(key, rekey, work).await? {
@@ -58,6 +58,10 @@ impl<S: Store> Engine<S> {
                     }
                     for awaits in &awaits {
                         self.note_waiting(key, awaits, work).await?;
+                    }
+                    // An index told who is there, and it may lag.
+                    if let Some(note) = self.noted(key, [work.touch.derivation]).filter(|_| !work.is_again()) {
+                        self.written(note, work).await?;
                     }
                     noted = awaits;
                 }
@@ -90,20 +94,20 @@ impl<S: Store> Engine<S> {
 
     /// Looks at several items, side by side.
     pub(super) async fn place_all(&self, keys: Vec<Key>, rekey: &Rekey, work: &mut Work<'_>) -> Result<(), Stop> {
-        let (touch, batch) = (work.touch, work.batch);
+        let (touch, batch, is_alone) = (work.touch, work.batch, work.is_alone);
         let placed = keys.into_iter().map(|key| {
             async move {
-                let mut one = Work { touch, batch, commits: Vec::new() };
+                let mut one = Work { touch, batch, is_alone, account: Account::default() };
                 let placed = self.place(&key, rekey, &mut one).await;
-                (placed, one.commits)
+                (placed, one.account)
             }
             .boxed()
         });
         let placed: Vec<BoxFuture<'_, _>> = placed.collect();
         let placed: Vec<_> = stream::iter(placed).buffer_unordered(TOUCHES_AT_ONCE).collect().await;
         let mut ended = Ok(());
-        for (placed, commits) in placed {
-            work.commits.extend(commits);
+        for (placed, account) in placed {
+            work.account.add(account);
             ended = ended.and(placed.map(drop));
         }
         ended

@@ -7,9 +7,10 @@ use derive::{
 use keys::{job::JobKey, key::Key};
 use store::Store;
 
-use super::{Stop, Touched, Work, job::Job};
+use super::{Stop, Touched, Work};
 use crate::{
     batch::Engine,
+    job::Job,
     ledger::{HORIZON_MS, receipts::receipt_of},
     park,
     protocol::ProtocolStep,

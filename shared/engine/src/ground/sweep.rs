@@ -12,9 +12,9 @@ use keys::{
 };
 use store::{Store, StoreError};
 
-use super::job::{Job, MOVED_AT, n, s};
 use crate::{
     batch::Engine,
+    job::{Job, MOVED_AT, n, s},
     lists::all,
     record::head,
     redrive::{ParkedChange, parked},
@@ -78,17 +78,17 @@ impl<S: Store> Engine<S> {
     /// [`StoreError`] when a job cannot be written.
     pub async fn ring_due(&self, jobs: &[Job], is_settled: impl Fn(&Job) -> bool) -> Result<Swept, StoreError> {
         let now_ms = self.clock.now_ms();
-        let begins = |job: &Job| !job.is_running && job.due_at_ms <= now_ms && is_settled(job);
+        let begins = |job: &Job| !job.is_running && !job.is_paused && job.due_at_ms <= now_ms && is_settled(job);
         let parked = if jobs.iter().any(begins) { parked(&self.store).await? } else { Vec::new() };
         let mut swept = Swept { n_jobs: jobs.len(), ..Swept::default() };
-        for job in jobs {
+        for job in jobs.iter().filter(|job| !job.is_paused) {
             let moved_at = (MOVED_AT.to_owned(), n(now_ms));
             if begins(job) {
                 if is_held(job, &parked) {
                     swept.n_held += 1;
                     continue;
                 }
-                let owner = std::slice::from_ref(&job.removal.owner);
+                let owner = std::slice::from_ref(job.origin());
                 if !self.store.get(Table::Main, owner).await?.is_empty() {
                     self.end_waiting(job).await?;
                     swept.n_ended += 1;
@@ -106,7 +106,7 @@ impl<S: Store> Engine<S> {
     }
 
     async fn end_waiting(&self, job: &Job) -> Result<(), StoreError> {
-        tracing::info!(derivation = %job.derivation, owner = %job.removal.owner, "ended a cascade: its owner exists again");
+        tracing::info!(derivation = %job.derivation, owner = %job.origin(), "ended a cascade: its owner exists again");
         let guard = Guard::Unmoved { attribute: STATE.to_owned(), value: Some(s(WAITING)) };
         let write = Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard: Some(guard) };
         self.store.write(&write).await.map(drop)

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use derive::{
+    effect::Removal,
     guard::Guard,
     kinds::{
         cascade::{Cascade, Fate, Hanging, Way},
@@ -19,11 +20,12 @@ use keys::{counter::derivation_prefix, item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use store::{Outcome, Store};
 
-use super::{
-    Stop, TOUCHES_AT_ONCE, Touched, Work,
-    job::{Job, MOVES, n, s},
+use super::{Stop, TOUCHES_AT_ONCE, Touched, Work};
+use crate::{
+    account::Account,
+    batch::Engine,
+    job::{Job, Task, s},
 };
-use crate::batch::Engine;
 
 /// Items of a page: so few that a page is over within a second.
 const PAGE_ITEMS: u32 = 100;
@@ -43,51 +45,75 @@ enum Met {
 
 impl<S: Store> Engine<S> {
     /// Does a page of a job and moves its cursor.
-    pub(super) async fn work(&self, key: &Key, cascade: &Cascade, work: &mut Work<'_>) -> Result<(), Stop> {
+    pub(super) async fn work(&self, key: &Key, work: &mut Work<'_>) -> Result<(), Stop> {
         let item = self.item_now(Table::Main, key, work).await?;
-        let Some(job) = item.and_then(|item| Job::of(&self.schema.layout, &item)).filter(|job| job.is_running) else {
-            return Ok(());
-        };
+        let job = item.and_then(|item| Job::of(&self.schema.layout, &item));
+        let Some(job) = job.filter(|job| job.is_running && !job.is_paused) else { return Ok(()) };
+        let kind = self.catalogue.derivation(work.touch.derivation).map(|derivation| &derivation.kind);
+        match (&job.task, kind.and_then(|kind| kind.cascade())) {
+            (Task::FanOut(fan_out), _) => self.page_of(&job, fan_out, work).await,
+            (Task::Cascade { removal, step }, Some(cascade)) => self.cascade(&job, removal, *step, cascade, work).await,
+            (Task::Cascade { .. }, None) => Ok(()),
+        }
+    }
+
+    async fn cascade(
+        &self,
+        job: &Job,
+        removal: &Removal,
+        mut step: usize,
+        cascade: &Cascade,
+        work: &mut Work<'_>,
+    ) -> Result<(), Stop> {
         let mut next = Job { n_moves: job.n_moves + 1, ..job.clone() };
-        while let Some(hanging) = cascade.hanging.get(next.step) {
-            let page = self.page(cascade, hanging, &next, work).await?;
+        while let Some(hanging) = cascade.hanging.get(step) {
+            let page = self.page(cascade, (step, hanging), removal, next.after.clone(), work).await?;
             let fates = page.keys.into_iter().map(|key| {
-                let (job, touch, batch) = (&job, work.touch, work.batch);
+                let (touch, batch, is_alone) = (work.touch, work.batch, work.is_alone);
                 async move {
-                    let mut one = Work { touch, batch, commits: Vec::new() };
-                    let met = self.meet(key, cascade, hanging, job, &mut one).await;
-                    (met, one.commits)
+                    let mut one = Work { touch, batch, is_alone, account: Account::default() };
+                    let met = self.meet(key, cascade, hanging, removal, &mut one).await;
+                    (met, one.account)
                 }
                 .boxed()
             });
             let fates: Vec<BoxFuture<'_, _>> = fates.collect();
             let met: Vec<_> = stream::iter(fates).buffer_unordered(TOUCHES_AT_ONCE).collect().await;
-            let met: Vec<_> = met.into_iter().map(|(met, commits)| (met, work.commits.extend(commits)).0).collect();
+            let met: Vec<_> = met.into_iter().map(|(met, account)| (met, work.account.add(account)).0).collect();
             let mut n_met = 0;
             for met in met {
                 match met? {
                     Met::Done => n_met += 1,
                     Met::Skipped => {}
-                    Met::OwnerExists => return self.end_job(&job, "its owner exists again", work).await,
+                    Met::OwnerExists => return self.end_job(job, "its owner exists again", work).await,
                 }
             }
             next.n_touched += n_met;
-            (next.step, next.after) = match page.next {
-                Some(after) => (next.step, Some(after)),
-                None => (next.step + 1, None),
+            (step, next.after) = match page.next {
+                Some(after) => (step, Some(after)),
+                None => (step + 1, None),
             };
+            next.task = Task::Cascade { removal: removal.clone(), step };
             if n_met > 0 || next.after.is_some() {
-                return self.move_on(&job, next, work).await;
+                next.moved_at_ms = self.clock.now_ms();
+                return self.written(job.moves_to(&next, true), work).await;
             }
         }
         self.end_job(&next, "nothing is left", work).await
     }
 
-    async fn page(&self, cascade: &Cascade, hanging: &Hanging, job: &Job, work: &Work<'_>) -> Result<Page, Stop> {
-        let owner = &job.removal.owner;
+    async fn page(
+        &self,
+        cascade: &Cascade,
+        (step, hanging): (usize, &Hanging),
+        removal: &Removal,
+        after: Option<store::Cursor>,
+        work: &Work<'_>,
+    ) -> Result<Page, Stop> {
+        let owner = &removal.owner;
         let (query, via) = match &hanging.found {
             Way::Named(_) => {
-                let named = job.removal.named.iter().filter(|(step, _)| *step == job.step);
+                let named = removal.named.iter().filter(|(of, _)| *of == step);
                 return Ok(Page { keys: named.map(|(_, key)| key.clone()).collect(), next: None });
             }
             Way::Counters(derivation) => {
@@ -101,7 +127,6 @@ impl<S: Store> Engine<S> {
         let Some(query) = query.map(|query| Query { limit: Some(PAGE_ITEMS), ..query }) else {
             return Ok(Page { keys: Vec::new(), next: None });
         };
-        let after = job.after.clone().filter(|cursor| !cursor.0.is_empty());
         let page = work.batch.patience.call(|| self.store.query(Table::Main, &query, after.clone())).await?;
         let leads_to = |item: &Item| {
             let key = self.schema.layout.key(item)?;
@@ -117,10 +142,10 @@ impl<S: Store> Engine<S> {
         key: Key,
         cascade: &Cascade,
         hanging: &Hanging,
-        job: &Job,
+        removal: &Removal,
         work: &mut Work<'_>,
     ) -> Result<Met, Stop> {
-        let absent = job.removal.absent.iter().map(|owner| Write {
+        let absent = removal.absent.iter().map(|owner| Write {
             table: Table::Main,
             key: owner.clone(),
             action: Action::Check,
@@ -133,7 +158,7 @@ impl<S: Store> Engine<S> {
         let action = match &hanging.fate {
             Fate::Deleted => Action::Delete,
             Fate::DeletedWhere { attribute, field } => {
-                let fields = self.schema.entity(&cascade.owner).and_then(|o| o.key.parse_key(&job.removal.owner));
+                let fields = self.schema.entity(&cascade.owner).and_then(|o| o.key.parse_key(&removal.owner));
                 let Some(value) = fields.and_then(|fields| fields.get(field).map(s)) else { return Ok(Met::Skipped) };
                 says.insert(attribute.clone(), value);
                 Action::Delete
@@ -148,7 +173,7 @@ impl<S: Store> Engine<S> {
             }
         };
         let guard = Some(Guard::StillTheirs(says));
-        let n_owners = job.removal.absent.len();
+        let n_owners = removal.absent.len();
         let writes = absent.chain([Write { table: Table::Main, key, action, guard }]).collect();
         Ok(match self.decided(writes, work).await? {
             Touched::Done => Met::Done,
@@ -157,25 +182,18 @@ impl<S: Store> Engine<S> {
         })
     }
 
-    async fn move_on(&self, job: &Job, mut next: Job, work: &mut Work<'_>) -> Result<(), Stop> {
-        next.moved_at_ms = self.clock.now_ms();
-        let guard = Guard::Unmoved { attribute: MOVES.to_owned(), value: Some(n(job.n_moves)) };
-        let action = Action::Update(Update::set(next.progress()));
-        self.written(Write { table: Table::Main, key: job.key.clone(), action, guard: Some(guard) }, work).await
-    }
-
     async fn end_job(&self, job: &Job, why: &str, work: &mut Work<'_>) -> Result<(), Stop> {
-        tracing::info!(derivation = %job.derivation, owner = %job.removal.owner, touched = job.n_touched, why, "ended a cascade");
+        tracing::info!(derivation = %job.derivation, owner = %job.origin(), touched = job.n_touched, why, "ended a cascade");
         self.written(Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard: None }, work)
             .await
     }
 
     /// Does one write; a guard that does not hold says that somebody else did it.
-    pub(super) async fn written(&self, write: Write, work: &mut Work<'_>) -> Result<(), Stop> {
+    pub(crate) async fn written(&self, write: Write, work: &mut Work<'_>) -> Result<(), Stop> {
         match work.batch.patience.call(|| self.store.write(&write)).await? {
             Outcome::Done { units } => {
                 let commit = self.touched(&write.key, write.table, units, work);
-                work.commits.push(commit);
+                work.account.commits.push(commit);
             }
             Outcome::GuardFailed => {}
         }

@@ -1,16 +1,21 @@
-//! A job, as it is stored: what it is for, and how far it is. It holds no values but keys.
+//! Jobs, as they are stored: what each is for, and how far it is. A job holds no values but keys.
+//!
+//! A job stands in the application's table. Writing it makes a record of the stream, and handling that record does a
+//! part of it and moves its cursor, which makes the next record. So a job goes on wherever it was interrupted.
 
 use std::collections::HashMap;
 
 use derive::effect::Removal;
 use keys::{
     item::{Item, text},
-    job::{JOB, JobKey, RUNNING, STATE, WAITING},
+    job::{JOB, JobKey, MOVES, PAUSED, RUNNING, STATE, WAITING},
     key::Key,
     layout::Layout,
 };
 use serde_dynamo::AttributeValue;
 use store::Cursor;
+
+use crate::fan_out::FanOut;
 
 // Attributes of a job. Stored, so they are stable.
 const OWNER_PK: &str = "OwnerPK";
@@ -24,8 +29,7 @@ const STARTED_AT: &str = "StartedAt";
 const DUE_AT: &str = "DueAt";
 const PK: &str = "PK";
 const SK: &str = "SK";
-pub(super) const MOVES: &str = "Moves";
-pub(super) const MOVED_AT: &str = "MovedAt";
+pub(crate) const MOVED_AT: &str = "MovedAt";
 
 /// A job.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,41 +38,70 @@ pub struct Job {
     pub key: Key,
     /// Name of the derivation.
     pub derivation: String,
-    /// What was removed.
-    pub removal: Removal,
+    /// What it does.
+    pub task: Task,
     /// Has it begun?
     pub is_running: bool,
+    /// Does an operator hold it?
+    pub is_paused: bool,
     /// When it was started, in milliseconds since the epoch.
     pub started_at_ms: u64,
     /// When it may begin, in milliseconds since the epoch.
     pub due_at_ms: u64,
     /// When its cursor moved last, in milliseconds since the epoch.
     pub moved_at_ms: u64,
-    /// How often its cursor has moved.
+    /// How often it moved on or was told of something: its revision.
     pub n_moves: u64,
-    /// Items that it has touched.
+    /// Items that it has touched, or looked at.
     pub n_touched: u64,
-    /// What it is at, by its place in the declaration.
-    pub step: usize,
     /// Where the next page begins.
     pub after: Option<Cursor>,
 }
 
+/// What a job does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Task {
+    /// Deletes what hung on a removed item.
+    Cascade {
+        /// What was removed.
+        removal: Removal,
+        /// What it is at, by its place in the declaration.
+        step: usize,
+    },
+    /// Looks at all items that follow from a source.
+    FanOut(FanOut),
+}
+
 impl Job {
-    /// A job that waits.
+    /// A cascade that waits until it is due.
     pub(crate) fn waiting(key: &JobKey, removal: Removal, now_ms: u64, due_at_ms: u64) -> Self {
+        let task = Task::Cascade { removal, step: 0 };
+        Self { is_running: false, due_at_ms, ..Self::running(key, task, now_ms) }
+    }
+
+    /// A job that begins at once.
+    pub(crate) fn running(key: &JobKey, task: Task, now_ms: u64) -> Self {
         Self {
             key: key.key(),
             derivation: key.derivation.clone(),
-            removal,
-            is_running: false,
+            task,
+            is_running: true,
+            is_paused: false,
             started_at_ms: now_ms,
-            due_at_ms,
+            due_at_ms: now_ms,
             moved_at_ms: now_ms,
             n_moves: 0,
             n_touched: 0,
-            step: 0,
             after: None,
+        }
+    }
+
+    /// Key of the item that it starts from: the one that was removed, or the one that changed.
+    #[must_use]
+    pub fn origin(&self) -> &Key {
+        match &self.task {
+            Task::Cascade { removal, .. } => &removal.owner,
+            Task::FanOut(fan_out) => &fan_out.source,
         }
     }
 
@@ -77,10 +110,8 @@ impl Job {
     pub fn of(layout: &Layout, item: &Item) -> Option<Self> {
         let key = layout.key(item)?;
         let derivation = JobKey::parse(&key)?.derivation;
-        let absent = list(item, ABSENT).filter_map(|value| key_of(value).map(|(key, _)| key)).collect();
-        let named = list(item, NAMED).filter_map(|value| key_of(value).map(|(key, step)| (step, key))).collect();
         let after = match item.get(AFTER) {
-            Some(AttributeValue::M(map)) => {
+            Some(AttributeValue::M(map)) if !map.is_empty() => {
                 Some(Cursor(map.iter().map(|(name, value)| (name.clone(), value.clone())).collect()))
             }
             _ => None,
@@ -88,14 +119,17 @@ impl Job {
         Some(Self {
             key,
             derivation,
-            removal: Removal { owner: Key::new(text(item, OWNER_PK)?, text(item, OWNER_SK)?), absent, named },
+            task: match FanOut::of(item) {
+                Some(fan_out) => Task::FanOut(fan_out),
+                None => cascade_of(item)?,
+            },
             is_running: text(item, STATE) == Some(RUNNING),
+            is_paused: item.get(PAUSED).is_some(),
             started_at_ms: number(item, STARTED_AT)?,
             due_at_ms: number(item, DUE_AT)?,
             moved_at_ms: number(item, MOVED_AT)?,
             n_moves: number(item, MOVES)?,
             n_touched: number(item, TOUCHED)?,
-            step: usize::try_from(number(item, STEP)?).ok()?,
             after,
         })
     }
@@ -103,45 +137,69 @@ impl Job {
     /// The whole item.
     pub(crate) fn item(&self, layout: &Layout) -> Item {
         let state = if self.is_running { RUNNING } else { WAITING };
-        let keys = |keys: &mut dyn Iterator<Item = (&Key, usize)>| AttributeValue::L(keys.map(value_of).collect());
         let mut item = layout.key_item(&self.key);
         item.extend([
             (STATE.to_owned(), s(state)),
-            (OWNER_PK.to_owned(), s(&self.removal.owner.pk)),
-            (OWNER_SK.to_owned(), s(&self.removal.owner.sk)),
-            (ABSENT.to_owned(), keys(&mut self.removal.absent.iter().map(|key| (key, 0)))),
-            (NAMED.to_owned(), keys(&mut self.removal.named.iter().map(|(step, key)| (key, *step)))),
             (STARTED_AT.to_owned(), n(self.started_at_ms)),
             (DUE_AT.to_owned(), n(self.due_at_ms)),
         ]);
+        match &self.task {
+            Task::Cascade { removal, .. } => item.extend(of_removal(removal)),
+            Task::FanOut(fan_out) => item.extend(fan_out.origin()),
+        }
         item.extend(layout.type_of(JOB));
         item.extend(self.progress());
         item
     }
 
     /// The attributes that say how far it is.
-    pub(super) fn progress(&self) -> Item {
+    pub(crate) fn progress(&self) -> Item {
         let mut item = Item::from([
-            (STEP.to_owned(), n(u64::try_from(self.step).unwrap_or(u64::MAX))),
             (MOVES.to_owned(), n(self.n_moves)),
             (MOVED_AT.to_owned(), n(self.moved_at_ms)),
             (TOUCHED.to_owned(), n(self.n_touched)),
         ]);
         let after = self.after.as_ref().map(|Cursor(after)| after.clone()).unwrap_or_default();
         item.insert(AFTER.to_owned(), AttributeValue::M(after.into_iter().collect()));
+        match &self.task {
+            Task::Cascade { step, .. } => drop(item.insert(STEP.to_owned(), n_of(*step))),
+            Task::FanOut(fan_out) => item.extend(fan_out.progress()),
+        }
         item
     }
 }
 
-pub(super) fn s(text: &str) -> AttributeValue {
+fn cascade_of(item: &Item) -> Option<Task> {
+    let absent = list(item, ABSENT).filter_map(|value| key_of(value).map(|(key, _)| key)).collect();
+    let named = list(item, NAMED).filter_map(|value| key_of(value).map(|(key, step)| (step, key))).collect();
+    let owner = Key::new(text(item, OWNER_PK)?, text(item, OWNER_SK)?);
+    let step = usize::try_from(number(item, STEP)?).ok()?;
+    Some(Task::Cascade { removal: Removal { owner, absent, named }, step })
+}
+
+fn of_removal(removal: &Removal) -> [(String, AttributeValue); 4] {
+    let keys = |keys: &mut dyn Iterator<Item = (&Key, usize)>| AttributeValue::L(keys.map(value_of).collect());
+    [
+        (OWNER_PK.to_owned(), s(&removal.owner.pk)),
+        (OWNER_SK.to_owned(), s(&removal.owner.sk)),
+        (ABSENT.to_owned(), keys(&mut removal.absent.iter().map(|key| (key, 0)))),
+        (NAMED.to_owned(), keys(&mut removal.named.iter().map(|(step, key)| (key, *step)))),
+    ]
+}
+
+pub(crate) fn s(text: &str) -> AttributeValue {
     AttributeValue::S(text.to_owned())
 }
 
-pub(super) fn n(number: u64) -> AttributeValue {
+pub(crate) fn n(number: u64) -> AttributeValue {
     AttributeValue::N(number.to_string())
 }
 
-fn number(item: &Item, name: &str) -> Option<u64> {
+fn n_of(number: usize) -> AttributeValue {
+    n(u64::try_from(number).unwrap_or(u64::MAX))
+}
+
+pub(crate) fn number(item: &Item, name: &str) -> Option<u64> {
     match item.get(name) {
         Some(AttributeValue::N(text)) => text.parse().ok(),
         _ => None,
@@ -157,11 +215,10 @@ fn list<'a>(item: &'a Item, name: &str) -> impl Iterator<Item = &'a AttributeVal
 }
 
 fn value_of((key, step): (&Key, usize)) -> AttributeValue {
-    let step = n(u64::try_from(step).unwrap_or(u64::MAX));
     AttributeValue::M(HashMap::from([
         (PK.to_owned(), s(&key.pk)),
         (SK.to_owned(), s(&key.sk)),
-        (STEP.to_owned(), step),
+        (STEP.to_owned(), n_of(step)),
     ]))
 }
 
@@ -195,9 +252,9 @@ mod tests {
         let owner = Key::new("USER#ann", "PROFILE");
         let named = vec![(3, Key::new("EMAIL#a", "CLAIM"))];
         let removal = Removal { owner: owner.clone(), absent: vec![owner, Key::new("x", "y")], named };
-        let mut job = Job::waiting(&key, removal, 7, 9);
-        assert_eq!(Job::of(&layout, &job.item(&layout)), Some(Job { after: Some(Cursor(Item::new())), ..job.clone() }));
-        (job.is_running, job.step, job.n_moves) = (true, 2, 5);
+        let mut job = Job::waiting(&key, removal.clone(), 7, 9);
+        assert_eq!(Job::of(&layout, &job.item(&layout)), Some(job.clone()));
+        (job.is_running, job.task, job.n_moves) = (true, Task::Cascade { removal, step: 2 }, 5);
         job.after = Some(Cursor(Item::from([("pk".to_owned(), s("p"))])));
         assert_eq!(Job::of(&layout, &job.item(&layout)), Some(job));
     }

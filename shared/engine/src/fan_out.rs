@@ -1,0 +1,251 @@
+//! Fan-out: looking at all items that follow from a source, however many they are.
+//!
+//! *Keeps true*: after a source has changed, each item that a search of it finds is looked at, with a value that is at
+//! least as new as the change; or there is a job that will.
+//!
+//! A search whose first page is all of it is done with its batch. A larger one becomes a *job*: an item that holds the
+//! derivation, the source's key and a cursor. Its record in the stream does a page of it and moves the cursor, which
+//! makes the next record; so a crash goes on at the cursor, and other records come in between. The source is read anew
+//! for every page.
+//!
+//! *A newer change* finds the job at some cursor. It does not start over, or a busy source would never reach its last
+//! items: it notes that the job shall go on to the end, then from the start to where it is now. That raises the job's
+//! revision, and a page moves the cursor only under the revision that it read; else it is done again.
+//!
+//! *Huge* searches are cut into [parts](split) that run side by side, as jobs of their own.
+//!
+//! *An index that lags* may not show an item yet. So each search of an index, small or large, is made [again](again)
+//! when it has had time.
+
+pub mod again;
+mod page;
+mod search;
+mod split;
+
+use std::collections::BTreeSet;
+
+use derive::{
+    effect::Find,
+    guard::Guard,
+    write::{Action, Table, Update, Write},
+};
+use flate2::Crc;
+use keys::{
+    item::{Item, text},
+    job::{JobKey, MOVES},
+    key::Key,
+};
+use serde_dynamo::AttributeValue;
+use store::{Outcome, Store, Units};
+
+use crate::{
+    backoff::{GaveUp, Patience, Tries},
+    batch::Engine,
+    job::{Job, Task, n, s},
+    protocol::ProtocolStep,
+};
+
+// Attributes of a job that fans out. Stored, so they are stable.
+const SOURCE_PK: &str = "SourcePK";
+const SOURCE_SK: &str = "SourceSK";
+const FROM: &str = "From";
+const TO: &str = "To";
+const UNTIL: &str = "Until";
+const ROUND: &str = "Round";
+const FREE_AT: &str = "FreeAt";
+
+/// Longest key of a source that is spelled out in a job's key, in bytes: escaped, it still fits in a sort key.
+const SPELLED_OUT_MAX: usize = 256;
+
+/// How much is done at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most items that are looked at with the batch that asks for it.
+    pub direct_max: u32,
+    /// Items that are read and looked at together.
+    pub page_items: u32,
+    /// How long a page goes on, in milliseconds, when its batch held nothing but jobs.
+    pub page_ms: u64,
+    /// The same when its batch held other records, which wait behind it.
+    pub page_beside_ms: u64,
+    /// Items after which a job is cut into parts.
+    pub split_after: u64,
+    /// Parts that the rest is cut into.
+    pub parts: u32,
+    /// Write units a second that a job and its parts may consume; as many as there are where nothing is said.
+    pub units_per_second: Option<u32>,
+    /// How long an index may lag, in milliseconds: a search of it is made again after that.
+    pub index_lag_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            direct_max: 100,
+            page_items: 250,
+            page_ms: 1_000,
+            page_beside_ms: 100,
+            split_after: 5_000,
+            parts: 8,
+            units_per_second: None,
+            // An index follows within a second, but it has no bound: throttled, it falls behind. The sweeper comes
+            // every 15 minutes.
+            index_lag_ms: 15 * 60 * 1_000,
+        }
+    }
+}
+
+/// What a job of this kind works at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FanOut {
+    /// The source that changed.
+    pub source: Key,
+    /// Sort key where the part begins; the first of the search where there is none.
+    pub from: Option<String>,
+    /// Sort key before which the part ends; the end of the search where there is none.
+    pub to: Option<String>,
+    /// Sort key up to which the job goes on when it has been to the end, since the source changed meanwhile.
+    pub until: Option<String>,
+    /// Has it been to the end?
+    pub is_round: bool,
+    /// From when on it may write again, in milliseconds since the epoch, where its rate is limited.
+    pub free_at_ms: u64,
+}
+
+impl FanOut {
+    /// All of a source's search.
+    fn of_all(source: &Key) -> Self {
+        let source = source.clone();
+        Self { source, from: None, to: None, until: None, is_round: false, free_at_ms: 0 }
+    }
+
+    /// What an item of a job says; `None` when it is no job of this kind.
+    pub(crate) fn of(item: &Item) -> Option<Self> {
+        let given = |name: &str| text(item, name).map(str::to_owned);
+        Some(Self {
+            source: Key::new(text(item, SOURCE_PK)?, text(item, SOURCE_SK)?),
+            from: given(FROM),
+            to: given(TO),
+            until: given(UNTIL),
+            is_round: item.get(ROUND) == Some(&AttributeValue::Bool(true)),
+            free_at_ms: crate::job::number(item, FREE_AT).unwrap_or(0),
+        })
+    }
+
+    /// The attributes that stay as they are.
+    pub(crate) fn origin(&self) -> Item {
+        let from = self.from.as_ref().map(|from| (FROM.to_owned(), s(from)));
+        let source = [(SOURCE_PK.to_owned(), s(&self.source.pk)), (SOURCE_SK.to_owned(), s(&self.source.sk))];
+        source.into_iter().chain(from).collect()
+    }
+
+    /// The attributes that say how far it is, as far as there is something to say.
+    pub(crate) fn progress(&self) -> Item {
+        let given = |name: &str, value: &Option<String>| value.as_ref().map(|text| (name.to_owned(), s(text)));
+        let free_at = (self.free_at_ms > 0).then(|| (FREE_AT.to_owned(), n(self.free_at_ms)));
+        let round = self.is_round.then(|| (ROUND.to_owned(), AttributeValue::Bool(true)));
+        [given(TO, &self.to), given(UNTIL, &self.until), round, free_at].into_iter().flatten().collect()
+    }
+
+    /// Is it a part of another job's?
+    #[must_use]
+    pub fn is_part(&self) -> bool {
+        self.from.is_some()
+    }
+}
+
+impl Job {
+    /// The write that moves it to where `next` is, as long as nobody else moved it.
+    pub(crate) fn moves_to(&self, next: &Self, is_guarded: bool) -> Write {
+        let set = next.progress();
+        let optional = [TO, UNTIL, ROUND, FREE_AT].into_iter().filter(|name| set.get(name).is_none());
+        let remove: BTreeSet<String> = match next.task {
+            Task::FanOut(_) => optional.map(str::to_owned).collect(),
+            Task::Cascade { .. } => BTreeSet::new(),
+        };
+        let action = Action::Update(Update { set, remove, ..Update::default() });
+        Write { table: Table::Main, key: self.key.clone(), action, guard: is_guarded.then(|| self.unmoved()) }
+    }
+
+    /// It is as it was read.
+    pub(crate) fn unmoved(&self) -> Guard {
+        Guard::Unmoved { attribute: MOVES.to_owned(), value: Some(n(self.n_moves)) }
+    }
+}
+
+impl<S: Store> Engine<S> {
+    /// What a derivation searches for when a source of this key changes.
+    pub(crate) fn search_of(&self, derivation: usize, source: &Key) -> Option<Find> {
+        self.catalogue.derivation(derivation)?.kind.find_from(&self.schema, source)
+    }
+
+    /// Has all items looked at that follow from a source: begins a job, or tells the one that there is.
+    pub(crate) async fn fan_out(
+        &self,
+        derivation: usize,
+        source: &Key,
+        patience: Patience<'_>,
+    ) -> Result<Option<(Key, Units)>, GaveUp> {
+        let job_key = JobKey { derivation: self.catalogue.name(derivation).to_owned(), id: id_of(source) };
+        let key = job_key.key();
+        let mut tries = Tries::default();
+        loop {
+            let keys = [key.clone()];
+            let held = patience.call(|| self.store.get(Table::Main, &keys)).await?.into_iter().next();
+            let now_ms = self.clock.now_ms();
+            let write = match held.and_then(|(_, item)| Job::of(&self.schema.layout, &item)) {
+                Some(job) => match self.circle(&job, now_ms) {
+                    Some(write) => write,
+                    None => return Ok(None),
+                },
+                None => {
+                    let job = Job::running(&job_key, Task::FanOut(FanOut::of_all(source)), now_ms);
+                    let action = Action::Put(job.item(&self.schema.layout));
+                    Write { table: Table::Main, key: key.clone(), action, guard: Some(Guard::Absent) }
+                }
+            };
+            match patience.call(|| self.store.write(&write)).await? {
+                Outcome::Done { units } => return Ok(Some((key, units))),
+                // It moved on, ended, or was begun meanwhile.
+                Outcome::GuardFailed if patience.wait(&mut tries).await => {}
+                Outcome::GuardFailed => return Err(GaveUp::OutOfTime { last: None }),
+            }
+        }
+    }
+
+    /// The write that tells a job of a newer change: it goes on to the end, and from the start to where it is now.
+    fn circle(&self, job: &Job, now_ms: u64) -> Option<Write> {
+        if !self.takes(ProtocolStep::Circle) {
+            return None;
+        }
+        let Task::FanOut(fan_out) = &job.task else { return None };
+        let until = job.after.as_ref().and_then(|after| self.sort_key(job, &after.0));
+        let fan_out = FanOut { to: None, until, is_round: false, ..fan_out.clone() };
+        let mut next = Job { n_moves: job.n_moves + 1, task: Task::FanOut(fan_out), ..job.clone() };
+        next.moved_at_ms = now_ms;
+        Some(job.moves_to(&next, true))
+    }
+
+    /// Sort key of an item in the order in which a job comes to it.
+    fn sort_key(&self, job: &Job, item: &Item) -> Option<String> {
+        let layout = &self.schema.layout;
+        let find = self.search_of(self.catalogue.position(&job.derivation)?, job.origin())?;
+        let name = match &find.query.index {
+            Some(index) => &layout.index(index)?.sk,
+            None => &layout.sk,
+        };
+        text(item, name).map(str::to_owned)
+    }
+}
+
+/// Id of the job of a source. No two sources have the same: the length tells where the one key ends.
+fn id_of(source: &Key) -> String {
+    let id = format!("{}:{}|{}", source.pk.len(), source.pk, source.sk);
+    if id.len() <= SPELLED_OUT_MAX {
+        return id;
+    }
+    let mut crc = Crc::new();
+    crc.update(id.as_bytes());
+    let end = id.floor_char_boundary(SPELLED_OUT_MAX);
+    format!("{}~{:08x}", id.get(..end).unwrap_or_default(), crc.sum())
+}

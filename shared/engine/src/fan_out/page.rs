@@ -1,0 +1,224 @@
+//! A page of a fan-out: some of what the search finds is looked at, and the cursor moves on.
+
+use std::collections::BTreeSet;
+
+use derive::{
+    effect::Find,
+    kinds::copy::through,
+    query::{Query, SortKeys},
+    refresh::{Look, Sources},
+    write::{Action, Table, Write},
+};
+use keys::{
+    item::{Item, text},
+    job::MOVES,
+    key::Key,
+};
+use store::Store;
+
+use super::{FanOut, split::beyond};
+use crate::{
+    batch::{Engine, Occasion},
+    bells::Rung,
+    ground::{Stop, Work},
+    job::{Job, Task, number},
+    own_image::OwnImages,
+    protocol::ProtocolStep,
+    record::decode,
+};
+
+/// What a page found.
+struct Found {
+    items: Vec<Key>,
+    /// Has the job been to all that it is for?
+    is_end: bool,
+}
+
+impl<S: Store> Engine<S> {
+    /// Does a page of a job and moves its cursor.
+    pub(crate) async fn page_of(&self, job: &Job, fan_out: &FanOut, work: &mut Work<'_>) -> Result<(), Stop> {
+        if work.batch.occasion == Occasion::Redrive {
+            // What was refused when the record was parked is behind the cursor, so all is looked at once more.
+            return self.begin_again(work.touch.derivation, &fan_out.source, work).await;
+        }
+        let derivation = self.catalogue.derivation(work.touch.derivation);
+        if let Some(rekey) = derivation.and_then(|derivation| derivation.kind.rekey()) {
+            self.place(&fan_out.source, rekey, work).await?;
+            return self.ended(job, work).await;
+        }
+        let Some(find) = self.search_of(work.touch.derivation, &fan_out.source) else {
+            tracing::warn!(derivation = %job.derivation, source = %fan_out.source, "ended a fan-out: it has no search");
+            return self.ended(job, work).await;
+        };
+        if self.is_overtaken(job, work) {
+            return Ok(());
+        }
+        let started_ms = self.clock.now_ms();
+        let limit_ms = if work.is_alone { self.fan_out.page_ms } else { self.fan_out.page_beside_ms };
+        let ends_ms = started_ms.saturating_add(limit_ms);
+        let mut next = Job { n_moves: job.n_moves + 1, ..job.clone() };
+        if !self.is_free(fan_out, ends_ms).await {
+            return self.move_on(job, next, work).await;
+        }
+        let (mut sources, units_before) = (Sources::default(), units(work));
+        let is_end = loop {
+            let reached = next.clone();
+            let met = match self.find_more(&mut next, &find, work).await {
+                Ok(found) => self.look_at_all(&found, &find, &mut sources, work).await.map(|()| found),
+                Err(stop) => Err(stop),
+            };
+            match met {
+                Ok(found) => {
+                    next.n_touched += u64::try_from(found.items.len()).unwrap_or(0);
+                    if found.is_end {
+                        break true;
+                    }
+                }
+                // What was done is kept; the next record tries the rest.
+                Err(Stop::NotNow(why)) if reached.after != job.after => {
+                    tracing::debug!(derivation = %job.derivation, why, "a page of a fan-out ended early");
+                    next = reached;
+                    break false;
+                }
+                Err(stop) => return Err(stop),
+            }
+            if self.clock.now_ms() >= ends_ms || work.batch.patience.is_over() {
+                break false;
+            }
+        };
+        if is_end {
+            return self.ended(job, work).await;
+        }
+        self.charge(&mut next, started_ms, units(work) - units_before);
+        if self.is_due_for_split(&next) && self.split(job, &mut next, &find, work).await? {
+            return Ok(());
+        }
+        self.move_on(job, next, work).await
+    }
+
+    /// Has the job moved on since this record of it was made? Then a later record does the rest.
+    fn is_overtaken(&self, job: &Job, work: &Work<'_>) -> bool {
+        let record = work.batch.records.get(work.touch.position);
+        let change = record.and_then(|record| decode(&self.schema.layout, record).ok());
+        let moves = change.as_ref().and_then(|change| number(change.new_image()?, MOVES));
+        moves.is_some_and(|moves| moves < job.n_moves)
+    }
+
+    /// The next items of the search. Moves the job behind them.
+    async fn find_more(&self, job: &mut Job, find: &Find, work: &Work<'_>) -> Result<Found, Stop> {
+        let Task::FanOut(fan_out) = &mut job.task else { return Ok(Found { items: Vec::new(), is_end: true }) };
+        let items_max = if work.is_alone { self.fan_out.page_items } else { self.fan_out.direct_max };
+        let query = Query { limit: Some(items_max), sk: range(find, fan_out), ..find.query.clone() };
+        let after = job.after.clone();
+        let page = work.batch.patience.call(|| self.store.query(Table::Main, &query, after.clone())).await?;
+        let layout = &self.schema.layout;
+        let sort_key = match query.index.as_ref().and_then(|name| layout.index(name)) {
+            Some(index) => &index.sk,
+            None => &layout.sk,
+        };
+        let is_past = |item: &&Item, bound: &Option<String>, is_in: bool| {
+            bound.as_ref().is_some_and(|bound| {
+                text(item, sort_key).is_some_and(|sk| sk > bound.as_str() || (!is_in && sk == bound))
+            })
+        };
+        let until = fan_out.until.clone().filter(|_| fan_out.is_round);
+        let all = page.items.iter();
+        let items: Vec<&Item> =
+            all.take_while(|item| !is_past(item, &fan_out.to, false) && !is_past(item, &until, true)).collect();
+        let is_cut = items.len() < page.items.len();
+        let found = items.into_iter().filter_map(|item| self.leads_to(item, find)).collect();
+        let mut is_end = false;
+        if let Some(next) = page.next.filter(|_| !is_cut) {
+            job.after = Some(next);
+        } else if fan_out.until.is_some() && !fan_out.is_round {
+            (fan_out.is_round, fan_out.to, job.after) = (true, None, None);
+        } else {
+            is_end = true;
+        }
+        Ok(Found { items: found, is_end })
+    }
+
+    /// The item to which a found item leads.
+    pub(crate) fn leads_to(&self, item: &Item, find: &Find) -> Option<Key> {
+        let key = self.schema.layout.key(item)?;
+        let via = self.schema.image(&key, item).filter(|image| image.is(&find.via))?;
+        through(&self.schema, &via, &find.target)
+    }
+
+    async fn look_at_all(
+        &self,
+        found: &Found,
+        find: &Find,
+        sources: &mut Sources,
+        work: &mut Work<'_>,
+    ) -> Result<(), Stop> {
+        let causes = BTreeSet::from([work.touch.position]);
+        let look = |item: &Key| Look {
+            item: item.clone(),
+            entity: find.target.clone(),
+            derivations: BTreeSet::from([work.touch.derivation]),
+            named: BTreeSet::new(),
+        };
+        let rung = found.items.iter().map(|item| Rung { look: look(item), causes: causes.clone() }).collect();
+        let images = OwnImages::of(std::iter::empty(), false);
+        let (batch, account) = (work.batch, &mut work.account);
+        Box::pin(self.look_at(rung, &images, sources, batch, account)).await;
+        match account.undone.remove(&work.touch.position) {
+            Some(why) => Err(Stop::NotNow(why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Moves the cursor, unless somebody else moved it: then this page is done again, by their record.
+    async fn move_on(&self, job: &Job, mut next: Job, work: &mut Work<'_>) -> Result<(), Stop> {
+        next.moved_at_ms = self.clock.now_ms();
+        self.written(job.moves_to(&next, self.takes(ProtocolStep::Revision)), work).await
+    }
+
+    async fn ended(&self, job: &Job, work: &mut Work<'_>) -> Result<(), Stop> {
+        let guard = self.takes(ProtocolStep::Revision).then(|| job.unmoved());
+        self.written(Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard }, work).await
+    }
+
+    /// Waits until the job may write again; false when that is not yet.
+    async fn is_free(&self, fan_out: &FanOut, ends_ms: u64) -> bool {
+        let now_ms = self.clock.now_ms();
+        let wait_ms = fan_out.free_at_ms.min(ends_ms).saturating_sub(now_ms);
+        if wait_ms > 0 {
+            self.clock.sleep(std::time::Duration::from_millis(wait_ms)).await;
+        }
+        fan_out.free_at_ms <= ends_ms
+    }
+
+    /// Sets when the job may write again, having consumed so many units.
+    fn charge(&self, next: &mut Job, started_ms: u64, units: f64) {
+        let (Some(rate), Task::FanOut(fan_out)) = (self.fan_out.units_per_second, &mut next.task) else { return };
+        let is_one_of_several = fan_out.is_part() || fan_out.to.is_some();
+        let n_sharing = if is_one_of_several { self.fan_out.parts.saturating_add(1) } else { 1 };
+        let ms = (units * 1_000.0 * f64::from(n_sharing) / f64::from(rate.max(1))).ceil();
+        // A page's units are few, so this is exact.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative, and far below 2^53")]
+        let ms = ms as u64;
+        fan_out.free_at_ms = fan_out.free_at_ms.max(started_ms).saturating_add(ms);
+    }
+
+    async fn begin_again(&self, derivation: usize, source: &Key, work: &mut Work<'_>) -> Result<(), Stop> {
+        let begun = self.fan_out(derivation, source, work.batch.patience).await?;
+        let commits = begun.map(|(key, units)| self.touched(&key, Table::Main, units, work));
+        work.account.commits.extend(commits);
+        Ok(())
+    }
+}
+
+/// Write units so far.
+fn units(work: &Work<'_>) -> f64 {
+    work.account.commits.iter().map(|commit| commit.units).sum()
+}
+
+/// The sort keys of a job's part of a search.
+fn range(find: &Find, fan_out: &FanOut) -> SortKeys {
+    match (&fan_out.from, beyond(&find.query.sk)) {
+        (Some(from), Some(beyond)) => SortKeys::Between(from.clone(), fan_out.to.clone().unwrap_or(beyond)),
+        _ => find.query.sk.clone(),
+    }
+}

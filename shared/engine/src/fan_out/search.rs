@@ -1,0 +1,111 @@
+//! Searching for the items that follow from changed sources.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use derive::{effect::Find, query::Query, write::Table};
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
+use keys::key::Key;
+use store::{Outcome, Store};
+
+use crate::{
+    account::{Account, Commit, undone},
+    backoff::{GaveUp, Patience, describe},
+    batch::{Batch, Engine, Occasion},
+    bells::Bells,
+    looking::CALLS_AT_ONCE,
+};
+
+/// Items that searches of one batch may bring, at most; what would bring more becomes a job. Bounds memory.
+const ITEMS_MAX: usize = 10_000;
+
+/// What a source's search came to.
+enum Searched {
+    /// All that it finds.
+    All(Vec<Key>),
+    /// There is more than is looked at with a batch.
+    Many,
+}
+
+impl<S: Store> Engine<S> {
+    /// Finds the items that follow from changed sources, and rings them; where there are many, a job does.
+    pub(crate) async fn search(&self, bells: &mut Bells, batch: &Batch<'_>, account: &mut Account) {
+        let finds = std::mem::take(&mut bells.finds);
+        let mut indexed: BTreeMap<Key, (BTreeSet<usize>, BTreeSet<usize>)> = BTreeMap::new();
+        for ((derivation, source), (find, causes)) in &finds {
+            if find.query.index.is_some() {
+                let (derivations, of_all) = indexed.entry(source.clone()).or_default();
+                derivations.insert(*derivation);
+                of_all.extend(causes);
+            }
+        }
+        let searches = finds.into_iter().map(|((derivation, source), (find, causes))| {
+            async move {
+                let searched = self.first_page(&find, batch.patience).await;
+                (derivation, source, find, causes, searched)
+            }
+            .boxed()
+        });
+        let searches: Vec<BoxFuture<'_, _>> = searches.collect();
+        let mut searches = stream::iter(searches).buffer_unordered(CALLS_AT_ONCE);
+        while let Some((derivation, source, find, causes, searched)) = searches.next().await {
+            match searched {
+                Ok(Searched::All(items)) if bells.rung.len() < ITEMS_MAX => {
+                    for item in items {
+                        bells.add(item, find.target.clone(), Vec::new(), &BTreeSet::from([derivation]), &causes);
+                    }
+                }
+                Ok(Searched::All(_) | Searched::Many) => {
+                    match self.fan_out(derivation, &source, batch.patience).await {
+                        Ok(None) => {}
+                        Ok(Some((key, units))) => {
+                            let derivations = vec![self.catalogue.name(derivation).to_owned()];
+                            let at_ms = self.clock.now_ms();
+                            account.commits.push(Commit { key, table: Table::Main, at_ms, units, derivations, causes });
+                        }
+                        Err(error) => undone(account, causes, &describe(&error)),
+                    }
+                }
+                Err(error) => undone(account, causes, &describe(&error)),
+            }
+        }
+        // What an index may have missed is searched for again; what is searched for again is not.
+        if batch.occasion != Occasion::Again {
+            for (source, (derivations, causes)) in indexed {
+                self.note_again(&source, derivations, causes, batch, account).await;
+            }
+        }
+    }
+
+    async fn first_page(&self, find: &Find, patience: Patience<'_>) -> Result<Searched, GaveUp> {
+        let query = Query { limit: Some(self.fan_out.direct_max), ..find.query.clone() };
+        let page = patience.call(|| self.store.query(Table::Main, &query, None)).await?;
+        Ok(match page.next {
+            Some(_) => Searched::Many,
+            None => Searched::All(page.items.iter().filter_map(|item| self.leads_to(item, find)).collect()),
+        })
+    }
+
+    /// Notes that something is to be searched for again.
+    async fn note_again(
+        &self,
+        item: &Key,
+        derivations: BTreeSet<usize>,
+        causes: BTreeSet<usize>,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) {
+        let Some(write) = self.noted(item, derivations) else { return };
+        match batch.patience.call(|| self.store.write(&write)).await {
+            Ok(Outcome::Done { units }) => account.commits.push(Commit {
+                key: write.key,
+                table: Table::Ledger,
+                at_ms: self.clock.now_ms(),
+                units,
+                derivations: Vec::new(),
+                causes,
+            }),
+            Ok(Outcome::GuardFailed) => {}
+            Err(error) => undone(account, causes, &describe(&error)),
+        }
+    }
+}
