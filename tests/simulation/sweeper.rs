@@ -85,7 +85,7 @@ pub(crate) fn jobs(scene: &Scene) -> Vec<Job> {
 /// When what is noted is to be searched for again.
 fn notes(scene: &Scene) -> Vec<u64> {
     let due_ms = |key: &Key| {
-        let (due_ms, _) = key.sk.split_once('-').filter(|_| key.pk.starts_with(NOTES))?;
+        let (due_ms, _) = key.sk.split_once('#').filter(|_| key.pk.starts_with(NOTES))?;
         due_ms.parse().ok()
     };
     scene.database.memory().view(Table::Ledger, |items| items.keys().filter_map(due_ms).collect())

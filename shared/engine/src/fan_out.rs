@@ -156,7 +156,7 @@ impl FanOut {
 
 impl Job {
     /// The write that moves it to where `next` is, as long as nobody else moved it.
-    pub(crate) fn moves_to(&self, next: &Self, is_guarded: bool) -> Write {
+    pub(crate) fn moves_to(&self, next: &Self, guard: Guard) -> Write {
         let set = next.progress();
         let optional = [TO, UNTIL, ROUND, FREE_AT].into_iter().filter(|name| set.get(name).is_none());
         let remove: BTreeSet<String> = match next.task {
@@ -164,7 +164,7 @@ impl Job {
             Task::Cascade { .. } => BTreeSet::new(),
         };
         let action = Action::Update(Update { set, remove, ..Update::default() });
-        Write { table: Table::Main, key: self.key.clone(), action, guard: is_guarded.then(|| self.unmoved()) }
+        Write { table: Table::Main, key: self.key.clone(), action, guard: Some(guard) }
     }
 
     /// It is as it was read.
@@ -223,7 +223,7 @@ impl<S: Store> Engine<S> {
         let fan_out = FanOut { to: None, until, is_round: false, ..fan_out.clone() };
         let mut next = Job { n_moves: job.n_moves + 1, task: Task::FanOut(fan_out), ..job.clone() };
         next.moved_at_ms = now_ms;
-        Some(job.moves_to(&next, true))
+        Some(job.moves_to(&next, job.unmoved()))
     }
 
     /// Sort key of an item in the order in which a job comes to it.
@@ -244,8 +244,12 @@ fn id_of(source: &Key) -> String {
     if id.len() <= SPELLED_OUT_MAX {
         return id;
     }
-    let mut crc = Crc::new();
-    crc.update(id.as_bytes());
     let end = id.floor_char_boundary(SPELLED_OUT_MAX);
-    format!("{}~{:08x}", id.get(..end).unwrap_or_default(), crc.sum())
+    format!("{}~{:08x}", id.get(..end).unwrap_or_default(), checksum(&id))
+}
+
+fn checksum(text: &str) -> u32 {
+    let mut crc = Crc::new();
+    crc.update(text.as_bytes());
+    crc.sum()
 }

@@ -6,7 +6,8 @@
 //!
 //! A search leaves a *note* in the ledger, with the key it starts from and the derivations. Notes stand in the order in
 //! which they are due, so that a sweep reads those alone; one that is done is deleted. Several sweeps at once do no
-//! harm, and neither does a note that is done twice.
+//! harm, and neither does a note that is done twice. What starts from one key about the same time is one note: it is
+//! due a little later than all of them, so nobody adds to one that a sweep may be at.
 //!
 //! A sweep that dies on a note, by time or memory, would die on it each time, and never come to those behind it. So it
 //! *marks* what it is about to do; what it finds marked is given to jobs, whose records are parked when they are deadly.
@@ -16,7 +17,7 @@ use std::collections::BTreeSet;
 use derive::{
     effect::Ground,
     query::{Query, SortKeys},
-    write::{Action, Table, Write},
+    write::{Action, Table, Update, Write},
 };
 use keys::{
     item::{Item, text},
@@ -26,6 +27,7 @@ use keys::{
 use serde_dynamo::AttributeValue;
 use store::{Store, StoreError};
 
+use super::{checksum, id_of};
 use crate::{
     account::{Account, undone},
     backoff::{Patience, describe},
@@ -52,6 +54,9 @@ const LAST: &str = "Last";
 
 /// Partitions that notes are spread over. Stored in keys, so it is stable.
 const PARTITIONS: u32 = 8;
+
+/// What is noted of an item within this part of the time that an index may lag is one note.
+const TOGETHER: u64 = 16;
 
 /// Digits of a time in milliseconds, as it stands in a note's key.
 const DIGITS: usize = 15;
@@ -80,26 +85,29 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    /// The write that notes it. `nonce` tells apart those of a millisecond.
-    pub(crate) fn write(&self, layout: &Layout, due_at_ms: u64, nonce: u64) -> Write {
-        let number = u32::try_from(nonce % u64::from(PARTITIONS)).unwrap_or(0);
-        let key = Key::new(partition(number), format!("{due_at_ms:0DIGITS$}-{nonce}"));
-        let names = AttributeValue::L(self.derivations.iter().map(|name| s(name)).collect());
-        let attributes = [(ITEM_PK, s(&self.item.pk)), (ITEM_SK, s(&self.item.sk)), (DERIVATIONS, names)];
-        let put = Action::Put(ledger_item(layout, &key, attributes));
-        Write { table: Table::Ledger, key, action: put, guard: None }
+    /// The write that notes it, or adds it to what is noted of the item about this time.
+    pub(crate) fn write(&self, now_ms: u64, lag_ms: u64) -> Write {
+        let id = id_of(&self.item);
+        let together_ms = (lag_ms / TOGETHER).max(1);
+        let due_at_ms = ((now_ms.saturating_add(lag_ms)) / together_ms + 1).saturating_mul(together_ms);
+        let key = Key::new(partition(checksum(&id) % PARTITIONS), format!("{due_at_ms:0DIGITS$}#{id}"));
+        let [pk, sk] =
+            [(ITEM_PK, &self.item.pk), (ITEM_SK, &self.item.sk)].map(|(name, text)| (name.to_owned(), s(text)));
+        let names = AttributeValue::Ss(self.derivations.iter().cloned().collect());
+        let add = Item::from([(DERIVATIONS.to_owned(), names)]);
+        let action = Action::Update(Update { set: Item::from([pk, sk]), add, ..Update::default() });
+        Write { table: Table::Ledger, key, action, guard: None }
     }
 
     fn of(item: &Item) -> Option<Self> {
         let names = match item.get(DERIVATIONS) {
-            Some(AttributeValue::L(names)) => names.as_slice(),
+            Some(AttributeValue::Ss(names)) => names.as_slice(),
             _ => &[],
         };
-        let names = names.iter().filter_map(|name| match name {
-            AttributeValue::S(name) => Some(name.clone()),
-            _ => None,
-        });
-        Some(Self { item: Key::new(text(item, ITEM_PK)?, text(item, ITEM_SK)?), derivations: names.collect() })
+        Some(Self {
+            item: Key::new(text(item, ITEM_PK)?, text(item, ITEM_SK)?),
+            derivations: names.iter().cloned().collect(),
+        })
     }
 }
 
@@ -124,9 +132,8 @@ impl<S: Store> Engine<S> {
     pub(crate) fn noted(&self, item: &Key, derivations: impl IntoIterator<Item = usize>) -> Option<Write> {
         let names = derivations.into_iter().map(|at| self.catalogue.name(at).to_owned());
         let note = Note { item: item.clone(), derivations: names.collect() };
-        let due_at_ms = self.clock.now_ms().saturating_add(self.fan_out.index_lag_ms);
         let is_noted = self.takes(ProtocolStep::SearchAgain) && !note.derivations.is_empty();
-        is_noted.then(|| note.write(&self.schema.layout, due_at_ms, self.clock.chance(u64::from(u32::MAX))))
+        is_noted.then(|| note.write(self.clock.now_ms(), self.fan_out.index_lag_ms))
     }
 
     /// Makes the searches again that are due, until this time in milliseconds since the epoch; what is not reached is
@@ -245,17 +252,21 @@ mod tests {
 
     #[test]
     fn a_note_reads_back_as_it_was_written() {
-        let layout = Layout {
-            pk: "pk".into(),
-            sk: "sk".into(),
-            entity_type: Some("Type".into()),
-            time_to_live: None,
-            indexes: Vec::new(),
-        };
         let names = ["comment-author", "review-author"].map(str::to_owned);
         let note = Note { item: Key::new("USER#ann", "PROFILE"), derivations: names.into() };
-        let write = note.write(&layout, 7, 9);
-        let Action::Put(item) = &write.action else { panic!("{write:?}") };
-        assert_eq!((Note::of(item), write.key), (Some(note), Key::new("AGAIN#01", "000000000000007-9")));
+        let write = note.write(5, 16_000);
+        let Action::Update(update) = &write.action else { panic!("{write:?}") };
+        let item: Item = update.set.iter().chain(update.add.iter()).map(|(n, v)| (n.to_owned(), v.clone())).collect();
+        assert_eq!(Note::of(&item), Some(note));
+        assert_eq!(write.key, Key::new("AGAIN#07", "000000000017000#8:USER#ann|PROFILE"));
+    }
+
+    #[test]
+    fn notes_of_about_a_time_are_one_and_due_after_each_of_them_has_waited() {
+        let note = Note { item: Key::new("USER#ann", "PROFILE"), derivations: BTreeSet::new() };
+        let at = |now_ms| note.write(now_ms, 16_000).key.sk;
+        assert_eq!(at(0), at(999));
+        assert!(at(999).starts_with("000000000017000#") && at(1_000).starts_with("000000000018000#"));
+        assert!(note.write(5, 0).key.sk.starts_with("000000000000006#"), "nobody adds to what is due");
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use derive::{
     effect::Find,
+    guard::Guard,
     kinds::copy::through,
     query::{Query, SortKeys},
     refresh::{Look, Sources},
@@ -172,7 +173,8 @@ impl<S: Store> Engine<S> {
     /// Moves the cursor, unless somebody else moved it: then this page is done again, by their record.
     async fn move_on(&self, job: &Job, mut next: Job, work: &mut Work<'_>) -> Result<(), Stop> {
         next.moved_at_ms = self.clock.now_ms();
-        self.written(job.moves_to(&next, self.takes(ProtocolStep::Revision)), work).await
+        let guard = if self.takes(ProtocolStep::Revision) { job.unmoved() } else { Guard::Exists };
+        self.written(job.moves_to(&next, guard), work).await
     }
 
     async fn ended(&self, job: &Job, work: &mut Work<'_>) -> Result<(), Stop> {
