@@ -67,6 +67,8 @@ mod platform;
 mod readings;
 #[path = "simulation/refusals.rs"]
 mod refusals;
+#[path = "simulation/resharded.rs"]
+mod resharded;
 #[path = "simulation/respond.rs"]
 mod respond;
 #[path = "simulation/rollups.rs"]
@@ -75,6 +77,8 @@ mod rollups;
 mod scene;
 #[path = "simulation/seeds.rs"]
 mod seeds;
+#[path = "simulation/sharded_counters.rs"]
+mod sharded_counters;
 #[path = "simulation/shrink.rs"]
 mod shrink;
 #[path = "simulation/single_records.rs"]

@@ -141,6 +141,11 @@ impl Bed {
         engine.with_ledger(self.ledger).with_limits(self.limits)
     }
 
+    /// The tables, as somebody beside the function calls them.
+    pub(crate) fn store(&self) -> Faulty<Faults> {
+        Faulty::new(&self.database, self.faults.clone())
+    }
+
     /// The tables as they are.
     pub(crate) fn memory(&self) -> &MemoryStore {
         self.database.memory()

@@ -18,7 +18,7 @@ use super::{
 
 /// An engine as a function makes it when it starts.
 pub(crate) fn engine<S: Store>(scene: &Scene, families: &[Family], ledger: LedgerKind, store: S) -> Engine<S> {
-    let (schema, catalogue) = (Arc::clone(&scene.schema), Arc::clone(&scene.catalogue));
+    let (schema, catalogue) = (Arc::clone(&scene.schema), scene.deployed.catalogue(scene));
     let engine = Engine::new(schema, catalogue, families.to_vec(), store, Arc::new(scene.clock.clone()));
     let left_out = scene.mutant.and_then(super::mutant::Mutant::step);
     let engine = engine.with_ledger(ledger).with_limits(scene.limits());

@@ -15,6 +15,7 @@ use super::{
     items::{USERS, is_mirror, new_item},
     manual_clock::ManualClock,
     mutant::Mutant,
+    resharded::Deployed,
     tally::Tally,
     trace::Trace,
 };
@@ -37,6 +38,7 @@ const UNBRAKED: Limits = Limits { unreadable_percent_max: 100, unreadable_hold_m
 pub(crate) struct Scene {
     pub(crate) schema: Arc<Schema>,
     pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) deployed: Deployed,
     pub(crate) database: Arc<Database>,
     pub(crate) clock: ManualClock,
     pub(crate) chance: Chance,
@@ -69,6 +71,7 @@ impl Scene {
         Arc::new(Self {
             schema: Arc::clone(schema),
             catalogue: Arc::clone(catalogue),
+            deployed: Deployed::default(),
             database: Arc::new(database),
             clock: ManualClock::at(BEGIN_MS),
             chance,

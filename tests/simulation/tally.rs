@@ -23,6 +23,7 @@ pub(crate) const OTHERS: [&str; 23] = [
     "put back",
     "expired",
     "replayed",
+    "resharded",
     "aged",
     "corrupt",
     "redriven",

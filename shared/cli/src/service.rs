@@ -37,6 +37,10 @@ const BATCH_SIZE: usize = 500;
 /// of three records (a follow, its counter, its display).
 const BATCHING_WINDOW_MS: u64 = 50;
 
+/// Lanes of each shard for the function that counts nothing, Lambda's most. Emulators have one shard, and what it does
+/// with an item rests on no order but that of the item's own records.
+const LANES: usize = 10;
+
 /// Length of a tumbling window, in seconds. The window is there for the shard's name, which no other event has; its
 /// length says nothing. A whole minute, since `DynamoDB` Local rounds the time of a record down to one.
 const TUMBLING_WINDOW_S: u64 = 60;
@@ -174,6 +178,9 @@ fn mapping(function: Function, plan: &Plan<'_>) -> Mapping {
         batch_size: BATCH_SIZE,
         batching_window_ms: BATCHING_WINDOW_MS,
         tumbling_window_seconds: if needs_shard { TUMBLING_WINDOW_S } else { 0 },
+        // Counters are written once a batch, and those of one shard by one writer: lanes would cut the batches into
+        // pieces and make the pieces conflict. Under the checkpoint a lane that is ahead would hide changes behind it.
+        parallelization_factor: if counts { 1 } else { LANES },
         // The handler parks what can never be applied, so a batch is tried until it is done.
         retry_attempts_max: None,
         record_age_ms_max: None,

@@ -1,4 +1,4 @@
-//! The records of one shard that were read and not yet delivered.
+//! The records of one lane that were read and not yet delivered.
 //!
 //! They leave in order, as batches that keep the batch size and Lambda's payload limit and do not mix tumbling windows.
 
@@ -12,7 +12,7 @@ use crate::mapping::Mapping;
 use crate::window::{ATTRIBUTES_BYTES_MAX, STATE_BYTES_MAX, Window};
 
 /// The largest event, in bytes. Source: Lambda's limit on the payload of a synchronous invocation.
-const PAYLOAD_BYTES_MAX: usize = 6 * 1024 * 1024;
+pub(crate) const PAYLOAD_BYTES_MAX: usize = 6 * 1024 * 1024;
 
 /// What `DynamoDB` Local rounds creation times down to.
 const ROUNDING_SECONDS: u64 = 60;
@@ -47,7 +47,8 @@ impl Held {
         Window::of(self.arrived, length_seconds)
     }
 
-    fn bytes(&self) -> usize {
+    /// What it takes of a batch.
+    pub(crate) fn bytes(&self) -> usize {
         self.record.json.len() + 1
     }
 }
@@ -98,6 +99,15 @@ impl Buffer {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.held.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// The bytes of all that wait.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// When the batching window of the oldest record ends, `None` when nothing waits.

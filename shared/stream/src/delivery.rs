@@ -6,23 +6,24 @@
 
 use std::sync::Arc;
 
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 use crate::backoff::Backoff;
 use crate::batch::Held;
-use crate::checkpoint::Position;
 use crate::failure::{Condition, Failure};
+use crate::frontier::Frontier;
 use crate::invocation::{Answer, Invoker};
+use crate::persist::persist;
 use crate::stop::{Stop, Stopped};
 use crate::wiring::{Complaint, Wiring, chain};
 
 mod tumbling;
 
-/// Delivers the batches of one shard.
+/// Delivers the batches of one lane of a shard.
 pub(crate) struct Delivery {
     wiring: Arc<Wiring>,
     shard: String,
+    frontier: Arc<Frontier>,
     stop: Stop,
     invoker: Invoker,
     /// The tumbling window that the shard is in.
@@ -30,9 +31,15 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
-    pub(crate) fn new(wiring: Arc<Wiring>, shard: String, stop: Stop) -> Self {
-        let invoker = Invoker::new(Arc::clone(&wiring), shard.clone());
-        Self { wiring, shard, stop, invoker, open: None }
+    pub(crate) fn new(
+        wiring: Arc<Wiring>,
+        shard: String,
+        frontier: Arc<Frontier>,
+        unavailable: Arc<Complaint>,
+        stop: Stop,
+    ) -> Self {
+        let invoker = Invoker::new(Arc::clone(&wiring), shard.clone(), unavailable);
+        Self { wiring, shard, frontier, stop, invoker, open: None }
     }
 
     /// Delivers a batch until it is done with or given up on.
@@ -58,7 +65,7 @@ impl Delivery {
             match self.invoke(&batch, n_attempts + 1).await {
                 Answer::DoneBefore { n_done, state } => {
                     let rest = batch.split_off(n_done);
-                    self.save_behind(&batch).await?;
+                    self.frontier.done(&batch, &mut self.stop).await?;
                     self.keep_state(state).await?;
                     batch = rest;
                     n_attempts = 0;
@@ -79,24 +86,6 @@ impl Delivery {
         }
     }
 
-    /// Saves a position, for as long as it takes.
-    pub(crate) async fn save(&mut self, position: &Position) -> Result<(), Stopped> {
-        let wiring = Arc::clone(&self.wiring);
-        let shard = self.shard.clone();
-        let attempt = || -> BoxFuture<'_, Result<(), String>> {
-            let saving = wiring.checkpoints.save(&wiring.mapping.name, &shard, position);
-            Box::pin(saving.map(|result| result.map_err(|error| chain(&error))))
-        };
-        self.persist("the checkpoint cannot be saved", attempt).await
-    }
-
-    async fn save_behind(&mut self, done: &[Held]) -> Result<(), Stopped> {
-        match done.last() {
-            Some(last) => self.save(&Position::After(last.record.sequence_number.clone())).await,
-            None => Ok(()),
-        }
-    }
-
     fn count_expired(&self, batch: &[Held]) -> usize {
         let now = (self.wiring.clock)();
         let age_ms_max = self.wiring.mapping.record_age_ms_max;
@@ -108,7 +97,7 @@ impl Delivery {
         self.invoker.invoke(self.event(batch), &sequence_numbers, attempt).await
     }
 
-    /// Writes the failure record of these records, then moves the checkpoint behind them.
+    /// Writes the failure record of these records, then they are done.
     async fn discard(&mut self, given_up: &[Held], condition: Condition, n_invocations: u32) -> Result<(), Stopped> {
         let wiring = Arc::clone(&self.wiring);
         let shard = self.shard.clone();
@@ -130,23 +119,8 @@ impl Delivery {
             };
             Box::pin(put)
         };
-        self.persist("the failure record cannot be written", attempt).await?;
+        persist(&wiring, &mut self.stop, "the failure record cannot be written", attempt).await?;
         wiring.observer.discarded(&wiring.mapping.name, &shard, given_up.len(), &key);
-        self.save_behind(given_up).await
-    }
-
-    /// Tries until it works. Tries at least once, so that what is done is kept although stopping was asked for.
-    async fn persist<'a>(
-        &mut self,
-        what: &str,
-        attempt: impl Fn() -> BoxFuture<'a, Result<(), String>>,
-    ) -> Result<(), Stopped> {
-        let mut complaint = Complaint::default();
-        let mut backoff = Backoff::new();
-        while let Err(error) = attempt().await {
-            complaint.tell(&self.wiring, &format!("{what}: {error}"));
-            self.stop.sleep(backoff.wait()).await?;
-        }
-        Ok(())
+        self.frontier.done(given_up, &mut self.stop).await
     }
 }

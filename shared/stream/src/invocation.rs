@@ -12,11 +12,12 @@ use crate::response::{Verdict, judge};
 use crate::window::State;
 use crate::wiring::{Complaint, Wiring};
 
-/// Invokes the function for one shard, and tells the observer.
+/// Invokes the function for one lane of a shard, and tells the observer.
 pub(crate) struct Invoker {
     wiring: Arc<Wiring>,
     shard: String,
-    unavailable: Complaint,
+    /// Shared by all lanes of the shard, which have one function.
+    unavailable: Arc<Complaint>,
 }
 
 /// What came of one invocation.
@@ -34,12 +35,12 @@ pub(crate) enum Answer {
 }
 
 impl Invoker {
-    pub(crate) fn new(wiring: Arc<Wiring>, shard: String) -> Self {
-        Self { wiring, shard, unavailable: Complaint::default() }
+    pub(crate) fn new(wiring: Arc<Wiring>, shard: String, unavailable: Arc<Complaint>) -> Self {
+        Self { wiring, shard, unavailable }
     }
 
     /// Invokes once with an event of the records with these sequence numbers.
-    pub(crate) async fn invoke(&mut self, event: String, sequence_numbers: &[&str], attempt: u32) -> Answer {
+    pub(crate) async fn invoke(&self, event: String, sequence_numbers: &[&str], attempt: u32) -> Answer {
         let started = Instant::now();
         let function = &self.wiring.function;
         let invocation = AssertUnwindSafe(async { function.invoke(event).await }).catch_unwind();

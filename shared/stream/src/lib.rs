@@ -7,8 +7,12 @@
 //! # What it keeps true
 //!
 //! - **Nothing is skipped.** A checkpoint moves past a record only after the function answered for it, or after its
-//!   on-failure record was written. So a restart delivers again at most the batch in progress.
-//! - **Order within a shard.** One batch of a shard at a time; the records behind a failed one wait.
+//!   on-failure record was written. So a restart delivers again at most the batch in progress, and of several
+//!   lanes what they did ahead of the slowest.
+//! - **Order of an item's records.** One batch of a lane at a time, and all records of an item take one lane of their
+//!   shard; the records of a lane behind a failed one wait. With one lane, which is the default of AWS, that is the
+//!   order of the whole shard.
+//! - **What is held is bounded**: two batches a lane, counted over all lanes of a shard.
 //! - **A batch is of one tumbling window**, where the mapping has them, and no record of another window comes before
 //!   the final invocation of this one succeeded.
 //! - **Parents first.** A child shard starts when its parent is drained or no longer listed.
@@ -35,13 +39,18 @@ mod backoff;
 mod batch;
 mod delivery;
 mod failure;
+mod frontier;
 mod invocation;
+mod lane;
+mod lanes;
 mod lineage;
 mod number;
+mod persist;
 mod quiet;
 mod reader;
 mod response;
 mod sdk;
+mod source;
 mod stop;
 mod value;
 mod window;

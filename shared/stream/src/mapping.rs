@@ -1,6 +1,6 @@
 //! The settings of one event source mapping, named as AWS names them.
 //!
-//! Settings that AWS has and that are not here (filters, bisecting, parallelization factor) are off.
+//! Settings that AWS has and that are not here (filters, bisecting) are off.
 
 use thiserror::Error;
 
@@ -18,6 +18,11 @@ pub const BATCHING_WINDOW_MS_MAX: u64 = 300_000;
 ///
 /// Source: `CreateEventSourceMapping`, `TumblingWindowInSeconds`.
 pub const TUMBLING_WINDOW_SECONDS_MAX: u64 = 900;
+
+/// The most lanes of a shard.
+///
+/// Source: `CreateEventSourceMapping`, `ParallelizationFactor`.
+pub const PARALLELIZATION_FACTOR_MAX: usize = 10;
 
 /// One event source mapping: which stream, which function, how.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +44,15 @@ pub struct Mapping {
     /// A record's window is that of its creation time. `DynamoDB` Local rounds that down to the minute, so unless windows
     /// are of whole minutes, a record there may be of a window that is over already, and ends it right away.
     pub tumbling_window_seconds: u64,
+    /// `ParallelizationFactor`: the lanes of each shard, 1 (as on AWS, where nothing is said) to
+    /// [`PARALLELIZATION_FACTOR_MAX`].
+    ///
+    /// Each lane has its own batches, one at a time, and its own retries. All records of an item take one lane, so their
+    /// order holds; that of different items does not. A shard has one checkpoint, behind the slowest of its lanes.
+    ///
+    /// More than 1 together with tumbling windows is refused. AWS leaves open whose the state of a window is then, so
+    /// this is our choice: what is tried here must not depend on a guess.
+    pub parallelization_factor: usize,
     /// `MaximumRetryAttempts`: 3 means up to 4 invocations. `None` (AWS: -1) retries until the record is too old.
     pub retry_attempts_max: Option<u32>,
     /// `MaximumRecordAge`, in milliseconds. `None` (AWS: -1) never gives up for age.
@@ -65,7 +79,7 @@ pub enum StartingPosition {
     Latest,
 }
 
-/// A setting that Lambda would refuse.
+/// A setting that Lambda would refuse, or that has no documented meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MappingError {
     /// The name is not of letters, digits, `-` and `_`.
@@ -98,10 +112,32 @@ pub enum MappingError {
         /// The window as given, in seconds.
         tumbling_window_seconds: u64,
     },
+    /// The number of lanes is outside of its range.
+    #[error(
+        "the parallelization factor {parallelization_factor} of {name} is not between 1 and \
+         {PARALLELIZATION_FACTOR_MAX}"
+    )]
+    ParallelizationFactor {
+        /// The mapping's name.
+        name: String,
+        /// The factor as given.
+        parallelization_factor: usize,
+    },
+    /// Several lanes and tumbling windows.
+    #[error(
+        "{name} has tumbling windows and a parallelization factor of {parallelization_factor}: \
+         set one of them to its default, since whose the state of a window is then is documented nowhere"
+    )]
+    LanesInWindows {
+        /// The mapping's name.
+        name: String,
+        /// The factor as given.
+        parallelization_factor: usize,
+    },
 }
 
 impl Mapping {
-    /// Refuses what Lambda would refuse.
+    /// Refuses what Lambda would refuse, and several lanes with tumbling windows.
     ///
     /// # Errors
     ///
@@ -120,6 +156,13 @@ impl Mapping {
         let tumbling_window_seconds = self.tumbling_window_seconds;
         if tumbling_window_seconds > TUMBLING_WINDOW_SECONDS_MAX {
             return Err(MappingError::TumblingWindow { name, tumbling_window_seconds });
+        }
+        let parallelization_factor = self.parallelization_factor;
+        if !(1..=PARALLELIZATION_FACTOR_MAX).contains(&parallelization_factor) {
+            return Err(MappingError::ParallelizationFactor { name, parallelization_factor });
+        }
+        if parallelization_factor > 1 && tumbling_window_seconds > 0 {
+            return Err(MappingError::LanesInWindows { name, parallelization_factor });
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! `DynamoDB` numbers by value: `2.0`, `2` and `0.2E1` are one number.
 
 /// A number in the one form it has: `0.DIGITS × 10^exponent`, the digits without zeros at either end.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Number {
     is_negative: bool,
     exponent: i64,

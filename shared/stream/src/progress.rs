@@ -14,8 +14,8 @@ pub trait Observer: Send + Sync {
     /// Everything that was in the stream at `since` has been delivered or discarded.
     ///
     /// Told after an empty read, when every known shard is drained or has had an empty read that began at `since` or
-    /// later. A shard that retries, holds records for its batching window or waits for its parent keeps this from being
-    /// told. The shards were listed at most a few seconds ago, and again since a shard ended.
+    /// later. A shard of which any lane retries, has a batch under way or holds records for its batching window keeps this
+    /// from being told, and so does one that waits for its parent. The shards were listed at most a few seconds ago, and again since a shard ended.
     ///
     /// The final invocation of a tumbling window has no records, so it does not keep this from being told: neither while
     /// the window is open, which may be for minutes, nor while the invocation runs or is tried again. Who waits for what

@@ -6,6 +6,7 @@ pub(crate) mod world;
 
 mod batches;
 mod idle;
+mod lanes;
 mod positions;
 mod responses;
 mod retries;

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use crate::api::StreamApi;
@@ -32,22 +33,21 @@ impl Wiring {
     }
 }
 
-/// One thing that may stand in the way: told once until it is over.
+/// One thing that may stand in the way, of one task or of several: told once until it is over.
 #[derive(Debug, Default)]
 pub(crate) struct Complaint {
-    is_told: bool,
+    is_told: AtomicBool,
 }
 
 impl Complaint {
-    pub(crate) fn tell(&mut self, wiring: &Wiring, message: &str) {
-        if !self.is_told {
-            self.is_told = true;
+    pub(crate) fn tell(&self, wiring: &Wiring, message: &str) {
+        if !self.is_told.swap(true, Ordering::Relaxed) {
             wiring.trouble(message);
         }
     }
 
-    pub(crate) fn over(&mut self) {
-        self.is_told = false;
+    pub(crate) fn over(&self) {
+        self.is_told.store(false, Ordering::Relaxed);
     }
 }
 

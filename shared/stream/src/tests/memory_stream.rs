@@ -27,6 +27,7 @@ struct State {
     outages: VecDeque<ApiError>,
     is_deleted: bool,
     calls: Vec<String>,
+    n_records_read: usize,
 }
 
 struct Shard {
@@ -54,13 +55,18 @@ impl MemoryStream {
 
     /// Writes an `INSERT` per item. Sequence numbers count up from 1 over the whole stream.
     pub(crate) fn insert(&self, id: &str, n_records: usize, now: SystemTime) {
-        (0..n_records).for_each(|_| self.write(id, OperationType::Insert, now, |record| record));
+        (0..n_records).for_each(|_| self.write(id, OperationType::Insert, None, now, |record| record));
+    }
+
+    /// Writes a record of an item.
+    pub(crate) fn touch(&self, id: &str, item: &str, now: SystemTime) {
+        self.write(id, OperationType::Insert, Some(item), now, |record| record);
     }
 
     /// Writes a `MODIFY` from one number to another.
     pub(crate) fn modify(&self, id: &str, old: &str, new: &str, now: SystemTime) {
         let number = |text: &str| AttributeValue::N(text.to_owned());
-        self.write(id, OperationType::Modify, now, |record| {
+        self.write(id, OperationType::Modify, None, now, |record| {
             record.old_image("n", number(old)).new_image("n", number(new))
         });
     }
@@ -69,6 +75,7 @@ impl MemoryStream {
         &self,
         id: &str,
         operation: OperationType,
+        item: Option<&str>,
         now: SystemTime,
         images: impl FnOnce(
             aws_sdk_dynamodbstreams::types::builders::StreamRecordBuilder,
@@ -77,9 +84,10 @@ impl MemoryStream {
         let mut state = self.state();
         state.n_written += 1;
         let sequence_number = state.n_written.to_string();
+        let item = item.map_or_else(|| format!("item {sequence_number}"), str::to_owned);
         let change = StreamRecord::builder()
             .approximate_creation_date_time(DateTime::from_secs(DateTime::from(now).secs()))
-            .keys("id", AttributeValue::S(format!("item {sequence_number}")))
+            .keys("id", AttributeValue::S(item))
             .sequence_number(&sequence_number)
             .stream_view_type(StreamViewType::NewAndOldImages);
         let change = images(change).build();
@@ -120,6 +128,11 @@ impl MemoryStream {
     /// The calls so far, without the reads.
     pub(crate) fn calls(&self) -> Vec<String> {
         self.state().calls.clone()
+    }
+
+    /// The records that were read so far.
+    pub(crate) fn n_records_read(&self) -> usize {
+        self.state().n_records_read
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -182,7 +195,9 @@ impl State {
         let end = (start + limit).min(shard.records.len());
         let is_end = shard.is_closed && end == shard.records.len();
         let next = (!is_end).then(|| format!("{id} {end} {generation}"));
-        Ok(RecordPage { records: shard.records[start..end].to_vec(), next })
+        let records = shard.records[start..end].to_vec();
+        self.n_records_read += records.len();
+        Ok(RecordPage { records, next })
     }
 }
 

@@ -144,6 +144,9 @@ async fn settings_that_lambda_would_refuse_are_refused() {
             refused(Mapping { batch_size: 10_001, ..mapping() }).await,
             refused(Mapping { batching_window_ms: 300_001, ..mapping() }).await,
             refused(Mapping { tumbling_window_seconds: 901, ..mapping() }).await,
+            refused(Mapping { parallelization_factor: 0, ..mapping() }).await,
+            refused(Mapping { parallelization_factor: 11, ..mapping() }).await,
+            refused(Mapping { parallelization_factor: 2, tumbling_window_seconds: 60, ..mapping() }).await,
         ]
         .join("\n"),
         &expect![[r#"
@@ -151,6 +154,9 @@ async fn settings_that_lambda_would_refuse_are_refused() {
             the batch size 0 of aggregate is not between 1 and 10000
             the batch size 10001 of aggregate is not between 1 and 10000
             the batching window 300001 ms of aggregate is longer than 300000 ms
-            the tumbling window 901 s of aggregate is longer than 900 s"#]],
+            the tumbling window 901 s of aggregate is longer than 900 s
+            the parallelization factor 0 of aggregate is not between 1 and 10
+            the parallelization factor 11 of aggregate is not between 1 and 10
+            aggregate has tumbling windows and a parallelization factor of 2: set one of them to its default, since whose the state of a window is then is documented nowhere"#]],
     );
 }

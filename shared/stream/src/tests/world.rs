@@ -30,6 +30,7 @@ pub(crate) fn mapping() -> Mapping {
         batch_size: 3,
         batching_window_ms: 0,
         tumbling_window_seconds: 0,
+        parallelization_factor: 1,
         retry_attempts_max: None,
         record_age_ms_max: None,
         report_batch_item_failures: true,
@@ -135,10 +136,21 @@ impl World {
         self.stream.insert(shard, n_records, self.now());
     }
 
+    /// Writes a record each of these items.
+    pub(crate) fn touch<'a>(&self, shard: &str, items: impl IntoIterator<Item = &'a str>) {
+        items.into_iter().for_each(|item| self.stream.touch(shard, item, self.now()));
+    }
+
     pub(crate) fn start(&self) -> Running {
+        let mapping = EventSourceMapping::over(self.wiring());
+        let (stop, stopped) = watch::channel(false);
+        Running { stop, task: tokio::spawn(mapping.run(stopped)) }
+    }
+
+    pub(crate) fn wiring(&self) -> Wiring {
         let origin = self.told.origin;
         let clock = Arc::new(move || SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_001) + origin.elapsed());
-        let mapping = EventSourceMapping::over(Wiring {
+        Wiring {
             mapping: self.mapping.clone(),
             api: self.stream.clone(),
             function: self.function.clone(),
@@ -146,9 +158,7 @@ impl World {
             destination: self.destination.clone(),
             observer: self.told.clone(),
             clock,
-        });
-        let (stop, stopped) = watch::channel(false);
-        Running { stop, task: tokio::spawn(mapping.run(stopped)) }
+        }
     }
 
     /// Waits until everything that is in the stream now has been delivered.
@@ -195,6 +205,12 @@ impl Running {
         self.task.await.unwrap()
     }
 
+    /// The process ends, whatever is under way.
+    pub(crate) async fn crash(self) {
+        self.task.abort();
+        assert!(self.task.await.unwrap_err().is_cancelled());
+    }
+
     /// Waits for the end that comes by itself.
     pub(crate) async fn end(self) -> Result<(), StreamError> {
         self.task.await.unwrap()
@@ -227,6 +243,12 @@ struct Scripted {
     script: Script,
     origin: Instant,
     sent: Arc<Mutex<Vec<Sent>>>,
+}
+
+/// The items of an event, record by record.
+pub(crate) fn items(event: &Value) -> Vec<String> {
+    let item = |record: &Value| record["dynamodb"]["Keys"]["id"]["S"].as_str().unwrap().to_owned();
+    event["Records"].as_array().unwrap().iter().map(item).collect()
 }
 
 /// The sequence numbers of an event.

@@ -1,0 +1,209 @@
+//! The checkpoint of one shard over its lanes: right before the oldest record that some lane has not done with.
+//!
+//! Lanes get ahead of each other, and a shard has one checkpoint. So what a lane did behind the slowest of them is
+//! forgotten by a restart and done again; nothing is skipped.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use crate::batch::Held;
+use crate::checkpoint::Position;
+use crate::persist::persist;
+use crate::sequence::order;
+use crate::stop::{Stop, Stopped};
+use crate::wiring::{Wiring, chain};
+
+/// Where a shard stands.
+pub(crate) struct Frontier {
+    wiring: Arc<Wiring>,
+    shard: String,
+    undone: Mutex<Undone>,
+    /// The sequence number that was saved last. Held while saving, so that an older one never comes after a newer.
+    saved: tokio::sync::Mutex<Option<String>>,
+}
+
+/// The records that were taken and are not done.
+#[derive(Default)]
+struct Undone {
+    /// By the order of their sequence numbers: the sequence number of the record that was taken before.
+    records: BTreeMap<(usize, String), Option<String>>,
+    /// The sequence number of the record that was taken last.
+    last: Option<String>,
+}
+
+impl Frontier {
+    /// A shard of which nothing was taken yet.
+    pub(crate) fn new(wiring: Arc<Wiring>, shard: String) -> Self {
+        Self { wiring, shard, undone: Mutex::default(), saved: tokio::sync::Mutex::default() }
+    }
+
+    /// Takes a record, behind all that were taken before.
+    pub(crate) fn take(&self, sequence_number: &str) {
+        let mut undone = self.undone();
+        let before = undone.last.replace(sequence_number.to_owned());
+        undone.records.insert(key(sequence_number), before);
+    }
+
+    /// These records are done. Returns when the checkpoint is as far as that allows.
+    pub(crate) async fn done(&self, records: &[Held], stop: &mut Stop) -> Result<(), Stopped> {
+        {
+            let mut undone = self.undone();
+            for held in records {
+                undone.records.remove(&key(&held.record.sequence_number));
+            }
+        }
+        self.save_reached(stop).await
+    }
+
+    /// Nothing is left undone up to here.
+    pub(crate) async fn passed(&self, sequence_number: &str, stop: &mut Stop) -> Result<(), Stopped> {
+        self.undone().last = Some(sequence_number.to_owned());
+        self.save_reached(stop).await
+    }
+
+    /// The shard is closed, and all of it is done.
+    pub(crate) async fn ended(&self, stop: &mut Stop) -> Result<(), Stopped> {
+        self.save(&Position::Ended, stop).await
+    }
+
+    async fn save_reached(&self, stop: &mut Stop) -> Result<(), Stopped> {
+        let mut saved = self.saved.lock().await;
+        // Looked up only now: another lane may have got further while this one waited its turn.
+        let reached = self.undone().reached();
+        if let Some(number) = reached.filter(|number| saved.as_ref() != Some(number)) {
+            self.save(&Position::After(number.clone()), stop).await?;
+            *saved = Some(number);
+        }
+        Ok(())
+    }
+
+    /// Saves a position, for as long as it takes.
+    async fn save(&self, position: &Position, stop: &mut Stop) -> Result<(), Stopped> {
+        let attempt = || -> BoxFuture<'_, Result<(), String>> {
+            let saving = self.wiring.checkpoints.save(&self.wiring.mapping.name, &self.shard, position);
+            Box::pin(saving.map(|result| result.map_err(|error| chain(&error))))
+        };
+        persist(&self.wiring, stop, "the checkpoint cannot be saved", attempt).await
+    }
+
+    fn undone(&self) -> MutexGuard<'_, Undone> {
+        self.undone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Undone {
+    /// The sequence number up to which all is done; `None` where that is nothing of what was taken.
+    fn reached(&self) -> Option<String> {
+        self.records.first_key_value().map_or(&self.last, |(_, before)| before).clone()
+    }
+}
+
+fn key(sequence_number: &str) -> (usize, String) {
+    let (n_digits, digits) = order(sequence_number);
+    (n_digits, digits.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+    use std::time::{Duration, SystemTime};
+
+    use futures::future::BoxFuture;
+    use tokio::sync::watch;
+    use tokio::time::Instant;
+
+    use super::Frontier;
+    use crate::batch::Held;
+    use crate::checkpoint::{CheckpointError, Checkpoints, Position};
+    use crate::event::LambdaRecord;
+    use crate::stop::Stop;
+    use crate::tests::world::{World, mapping, succeed};
+    use crate::wiring::Wiring;
+
+    /// Every position that was saved. The earlier a save begins, the longer it takes.
+    #[derive(Default)]
+    struct Saves(Mutex<Vec<String>>);
+
+    impl Saves {
+        fn so_far(&self) -> Vec<String> {
+            self.0.lock().unwrap().clone()
+        }
+    }
+
+    impl Checkpoints for Saves {
+        fn load<'a>(&'a self, _: &'a str, _: &'a str) -> BoxFuture<'a, Result<Option<Position>, CheckpointError>> {
+            Box::pin(std::future::ready(Ok(None)))
+        }
+
+        fn save<'a>(
+            &'a self,
+            _: &'a str,
+            _: &'a str,
+            position: &'a Position,
+        ) -> BoxFuture<'a, Result<(), CheckpointError>> {
+            Box::pin(async move {
+                let n_saved = self.0.lock().unwrap().len();
+                tokio::time::sleep(Duration::from_millis(100 / (1 + n_saved as u64))).await;
+                self.0.lock().unwrap().push(serde_json::to_string(position).unwrap());
+                Ok(())
+            })
+        }
+    }
+
+    fn held(number: &str) -> Held {
+        let record = LambdaRecord { sequence_number: number.to_owned(), created: None, json: String::new() };
+        Held::new(record, Instant::now(), SystemTime::UNIX_EPOCH)
+    }
+
+    /// A frontier that took these records.
+    fn frontier(numbers: &[&str], stopped: &watch::Sender<bool>) -> (Arc<Frontier>, Arc<Saves>, Stop) {
+        let saves = Arc::new(Saves::default());
+        let wiring = Wiring { checkpoints: Arc::clone(&saves) as Arc<_>, ..World::new(mapping(), succeed).wiring() };
+        let frontier = Arc::new(Frontier::new(Arc::new(wiring), "a".to_owned()));
+        for number in numbers {
+            frontier.take(number);
+        }
+        (frontier, saves, Stop::new(stopped.subscribe()))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_checkpoint_is_right_before_the_oldest_record_that_is_not_done() {
+        let stopped = watch::Sender::new(false);
+        let (frontier, saves, mut stop) = frontier(&["820", "1683", "2574", "3000"], &stopped);
+        let mut done = async |numbers: &[&str]| {
+            let records: Vec<Held> = numbers.iter().map(|number| held(number)).collect();
+            frontier.done(&records, &mut stop).await.unwrap();
+            saves.so_far()
+        };
+        assert_eq!(done(&["2574"]).await, [""; 0], "the first is not done");
+        assert_eq!(done(&["820"]).await, [r#"{"after":"820"}"#]);
+        assert_eq!(done(&["3000"]).await.len(), 1, "nothing moved");
+        assert_eq!(done(&["1683"]).await, [r#"{"after":"820"}"#, r#"{"after":"3000"}"#], "as numbers, not as text");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_checkpoint_that_is_older_never_comes_after_a_newer() {
+        let stopped = watch::Sender::new(false);
+        let (frontier, saves, mut stop) = frontier(&["1", "2", "3"], &stopped);
+        let mut other = stop.clone();
+        let (one, two) = ([held("1")], [held("2")]);
+        let (one, two) = tokio::join!(frontier.done(&one, &mut stop), frontier.done(&two, &mut other));
+        assert_eq!((one, two), (Ok(()), Ok(())));
+        assert_eq!(saves.so_far(), [r#"{"after":"1"}"#, r#"{"after":"2"}"#]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_left_out_with_nothing_held_moves_the_checkpoint_and_it_does_not_go_back() {
+        let stopped = watch::Sender::new(false);
+        let (frontier, saves, mut stop) = frontier(&["1"], &stopped);
+        frontier.done(&[held("1")], &mut stop).await.unwrap();
+        frontier.passed("2", &mut stop).await.unwrap();
+        frontier.take("3");
+        frontier.take("4");
+        frontier.done(&[held("4")], &mut stop).await.unwrap();
+        assert_eq!(saves.so_far(), [r#"{"after":"1"}"#, r#"{"after":"2"}"#]);
+    }
+}

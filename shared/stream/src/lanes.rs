@@ -1,0 +1,196 @@
+//! The lanes of one shard: what each holds, and one batch of each under way.
+//!
+//! A lane is what a shard without lanes is: records in order, batches, retries, giving up. A lane that retries holds up
+//! only its own items, until what is held over all lanes fills the bound of [`Lanes::room`]; then reading waits.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use aws_sdk_dynamodbstreams::types::Record;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
+
+use crate::batch::{Buffer, Held, PAYLOAD_BYTES_MAX};
+use crate::delivery::Delivery;
+use crate::frontier::Frontier;
+use crate::lane::lane_of;
+use crate::stop::{Stop, Stopped};
+use crate::wiring::{Complaint, Wiring};
+
+/// How many batches a lane can hold on average, before reading waits: one under way, and the next.
+const BATCHES_HELD_MAX: usize = 2;
+
+/// The lanes of one shard.
+pub(crate) struct Lanes {
+    all: Vec<Lane>,
+    under_way: JoinSet<Delivered>,
+    frontier: Arc<Frontier>,
+    /// The most records that are held over all lanes, and the bytes from which on no more are read.
+    records_max: usize,
+    bytes_max: usize,
+}
+
+struct Lane {
+    waiting: Buffer,
+    /// `None` while a batch is under way: then it is there.
+    delivery: Option<Delivery>,
+    /// What the batch under way had when it began.
+    n_under_way: usize,
+    bytes_under_way: usize,
+}
+
+/// A lane is through with a batch.
+struct Delivered {
+    lane: usize,
+    delivery: Delivery,
+    outcome: Result<(), Stopped>,
+}
+
+impl Lanes {
+    pub(crate) fn new(wiring: &Arc<Wiring>, shard: &str, frontier: &Arc<Frontier>, stop: &Stop) -> Self {
+        let n_lanes = wiring.mapping.parallelization_factor;
+        let unavailable = Arc::new(Complaint::default());
+        let all = (0..n_lanes).map(|_| {
+            let (wiring, frontier, stop) = (Arc::clone(wiring), Arc::clone(frontier), stop.clone());
+            let waiting = Buffer::new(&wiring.mapping);
+            let delivery = Delivery::new(wiring, shard.to_owned(), frontier, Arc::clone(&unavailable), stop);
+            Lane { waiting, delivery: Some(delivery), n_under_way: 0, bytes_under_way: 0 }
+        });
+        Self {
+            all: all.collect(),
+            under_way: JoinSet::new(),
+            frontier: Arc::clone(frontier),
+            records_max: BATCHES_HELD_MAX * n_lanes * wiring.mapping.batch_size,
+            bytes_max: BATCHES_HELD_MAX * n_lanes * PAYLOAD_BYTES_MAX,
+        }
+    }
+
+    /// Holds a record in the lane of its item, behind all that were pushed before.
+    pub(crate) fn push(&mut self, record: &Record, held: Held) {
+        let lane = lane_of(record, self.all.len());
+        if let Some(lane) = self.all.get_mut(lane) {
+            self.frontier.take(&held.record.sequence_number);
+            lane.waiting.push(held);
+        }
+    }
+
+    /// Whether nothing waits and nothing is under way.
+    pub(crate) fn are_empty(&self) -> bool {
+        self.all.iter().all(|lane| lane.delivery.is_some() && lane.waiting.is_empty())
+    }
+
+    /// How many records may be read now. None where every lane has a batch under way, since none could begin with what
+    /// is read; with one lane this is the shard that is not read while it delivers.
+    pub(crate) fn room(&self) -> usize {
+        let is_free = self.all.iter().any(|lane| lane.delivery.is_some());
+        let n_bytes: usize = self.all.iter().map(|lane| lane.waiting.bytes() + lane.bytes_under_way).sum();
+        if !is_free || n_bytes >= self.bytes_max {
+            return 0;
+        }
+        let n_held: usize = self.all.iter().map(|lane| lane.waiting.len() + lane.n_under_way).sum();
+        self.records_max.saturating_sub(n_held)
+    }
+
+    /// When the first batching window ends of a lane that is free, `None` when nothing waits in any.
+    pub(crate) fn due_at(&self) -> Option<Instant> {
+        self.all.iter().filter(|lane| lane.delivery.is_some()).filter_map(|lane| lane.waiting.due_at()).min()
+    }
+
+    /// Begins the batches that are due, one a lane that is free; all that waits is due when asked to `flush`.
+    pub(crate) fn begin_due(&mut self, flush: bool) {
+        let now = Instant::now();
+        for (at, lane) in self.all.iter_mut().enumerate() {
+            let Some(mut delivery) = lane.delivery.take() else { continue };
+            let Some(batch) = lane.waiting.take_due(now, flush) else {
+                lane.delivery = Some(delivery);
+                continue;
+            };
+            lane.n_under_way = batch.len();
+            lane.bytes_under_way = batch.iter().map(Held::bytes).sum();
+            self.under_way.spawn(async move {
+                let outcome = delivery.deliver(batch).await;
+                Delivered { lane: at, delivery, outcome }
+            });
+        }
+    }
+
+    /// Does some work while the lanes go on.
+    pub(crate) async fn beside<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Stopped> {
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return Ok(done),
+                Some(delivered) = self.under_way.join_next() => {
+                    self.settle(delivered)?;
+                    self.begin_due(false);
+                }
+            }
+        }
+    }
+
+    /// Goes on until there is room.
+    pub(crate) async fn until_room(&mut self) -> Result<(), Stopped> {
+        while let Some(delivered) = self.under_way.try_join_next() {
+            self.settle(delivered)?;
+        }
+        self.begin_due(false);
+        // Where nothing is under way there is room: what a lane holds beyond a batch is due.
+        while self.room() == 0 && !self.under_way.is_empty() {
+            let due_at = self.due_at();
+            tokio::select! {
+                biased;
+                Some(delivered) = self.under_way.join_next() => self.settle(delivered)?,
+                () = sleep_until(due_at.unwrap_or_else(Instant::now)), if due_at.is_some() => {}
+            }
+            self.begin_due(false);
+        }
+        Ok(())
+    }
+
+    /// Goes on until all lanes are empty, whatever their batching windows say.
+    pub(crate) async fn until_empty(&mut self) -> Result<(), Stopped> {
+        self.begin_due(true);
+        while let Some(delivered) = self.under_way.join_next().await {
+            self.settle(delivered)?;
+            self.begin_due(true);
+        }
+        Ok(())
+    }
+
+    /// Lets the invocations in progress end, and begins no other.
+    pub(crate) async fn until_stopped(&mut self) {
+        while self.under_way.join_next().await.is_some() {}
+    }
+
+    /// Ends the tumbling window that is open, if it is over at this time of day. Lanes that are busy keep theirs.
+    pub(crate) async fn end_window_if_over(&mut self, now: SystemTime) -> Result<(), Stopped> {
+        for delivery in self.all.iter_mut().filter_map(|lane| lane.delivery.as_mut()) {
+            delivery.end_window_if_over(now).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the tumbling window that is open.
+    pub(crate) async fn end_window(&mut self) -> Result<(), Stopped> {
+        for delivery in self.all.iter_mut().filter_map(|lane| lane.delivery.as_mut()) {
+            delivery.end_window().await?;
+        }
+        Ok(())
+    }
+
+    /// Frees the lane of a batch that ended. A panic goes on to who waits for this shard.
+    fn settle(&mut self, delivered: Result<Delivered, JoinError>) -> Result<(), Stopped> {
+        let Delivered { lane, delivery, outcome } = match delivered.map_err(JoinError::try_into_panic) {
+            Ok(delivered) => delivered,
+            Err(Ok(panic)) => std::panic::resume_unwind(panic),
+            // Only what ends the runtime cancels it.
+            Err(Err(_cancelled)) => return Err(Stopped),
+        };
+        if let Some(lane) = self.all.get_mut(lane) {
+            lane.delivery = Some(delivery);
+            (lane.n_under_way, lane.bytes_under_way) = (0, 0);
+        }
+        outcome
+    }
+}

@@ -1,0 +1,23 @@
+//! Writing down what is done, for as long as it takes.
+
+use futures::future::BoxFuture;
+
+use crate::backoff::Backoff;
+use crate::stop::{Stop, Stopped};
+use crate::wiring::{Complaint, Wiring};
+
+/// Tries until it works. Tries at least once, so that what is done is kept although stopping was asked for.
+pub(crate) async fn persist<'a>(
+    wiring: &Wiring,
+    stop: &mut Stop,
+    what: &str,
+    attempt: impl Fn() -> BoxFuture<'a, Result<(), String>>,
+) -> Result<(), Stopped> {
+    let complaint = Complaint::default();
+    let mut backoff = Backoff::new();
+    while let Err(error) = attempt().await {
+        complaint.tell(wiring, &format!("{what}: {error}"));
+        stop.sleep(backoff.wait()).await?;
+    }
+    Ok(())
+}

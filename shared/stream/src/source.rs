@@ -1,0 +1,115 @@
+//! The pages of one shard, read one after the other for as long as it takes.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tokio::time::Instant;
+
+use crate::api::{ApiError, IteratorAt, RecordPage};
+use crate::backoff::Backoff;
+use crate::stop::{Stop, Stopped};
+use crate::wiring::{Complaint, Wiring};
+
+/// The most records that one `GetRecords` returns. Source: `GetRecords`, `Limit`.
+const READ_RECORDS_MAX: usize = 1_000;
+
+/// Where the next page of a shard comes from.
+pub(crate) struct Source {
+    wiring: Arc<Wiring>,
+    shard: String,
+    /// Where a new iterator starts: behind the last record read, which may be ahead of the checkpoint.
+    at: IteratorAt,
+    iterator: Option<String>,
+    stop: Stop,
+    complaint: Complaint,
+}
+
+/// One read that worked.
+pub(crate) struct Read {
+    pub(crate) started: Instant,
+    /// The same as a time of day.
+    pub(crate) started_at: SystemTime,
+    pub(crate) page: RecordPage,
+}
+
+impl Source {
+    pub(crate) fn new(wiring: Arc<Wiring>, shard: String, at: IteratorAt, stop: Stop) -> Self {
+        Self { wiring, shard, at, iterator: None, stop, complaint: Complaint::default() }
+    }
+
+    /// The sequence number of the last record that was read, or of the one to begin behind.
+    pub(crate) fn last(&self) -> Option<&str> {
+        match &self.at {
+            IteratorAt::After(last) => Some(last),
+            IteratorAt::TrimHorizon | IteratorAt::Latest => None,
+        }
+    }
+
+    /// One page of at most so many records, for as long as it takes; `None` when the shard is lost.
+    pub(crate) async fn read(&mut self, n_records_max: usize) -> Result<Option<Read>, Stopped> {
+        let mut backoff = Backoff::new();
+        loop {
+            let (started, started_at) = (Instant::now(), (self.wiring.clock)());
+            let mut stop = self.stop.clone();
+            let error = match stop.or(self.try_read(n_records_max)).await? {
+                Ok(page) => {
+                    self.complaint.over();
+                    self.step_behind(&page);
+                    return Ok(Some(Read { started, started_at, page }));
+                }
+                Err(ApiError::NotFound { .. }) => return Ok(None),
+                Err(error) => error,
+            };
+            self.recover(&error);
+            self.stop.sleep(backoff.wait()).await?;
+        }
+    }
+
+    async fn try_read(&mut self, n_records_max: usize) -> Result<RecordPage, ApiError> {
+        let iterator = match &self.iterator {
+            Some(iterator) => iterator.clone(),
+            None => self.wiring.api.iterator(&self.shard, &self.at).await?,
+        };
+        let iterator = self.iterator.insert(iterator);
+        let limit = self.wiring.mapping.batch_size.min(READ_RECORDS_MAX).min(n_records_max.max(1));
+        self.wiring.api.records(iterator, limit).await
+    }
+
+    fn step_behind(&mut self, page: &RecordPage) {
+        self.iterator.clone_from(&page.next);
+        let last = page.records.iter().rev().find_map(|record| record.dynamodb()?.sequence_number());
+        if let Some(last) = last {
+            self.at = IteratorAt::After(last.to_owned());
+        }
+    }
+
+    /// Sets things up so that the next try can work.
+    fn recover(&mut self, error: &ApiError) {
+        let shard = &self.shard;
+        match error {
+            ApiError::ExpiredIterator => {
+                self.iterator = None;
+                if self.at == IteratorAt::Latest {
+                    let message = format!("{error}; shard {shard} goes on at its newest record, records may be lost");
+                    self.wiring.trouble(&message);
+                }
+            }
+            ApiError::Trimmed => {
+                self.iterator = None;
+                if self.at != IteratorAt::TrimHorizon {
+                    self.at = IteratorAt::TrimHorizon;
+                    let message = format!("{error}; shard {shard} goes on at its oldest record, records may be lost");
+                    self.wiring.trouble(&message);
+                }
+            }
+            // A new iterator, because DynamoDB Local refuses ones that it gave out before.
+            ApiError::Refused { .. } => {
+                self.iterator = None;
+                self.complaint.tell(&self.wiring, &format!("shard {shard} cannot be read, trying again: {error}"));
+            }
+            ApiError::NotFound { .. } | ApiError::Transient { .. } => {
+                self.complaint.tell(&self.wiring, &format!("shard {shard} cannot be read, trying again: {error}"));
+            }
+        }
+    }
+}
