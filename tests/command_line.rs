@@ -527,6 +527,16 @@ fn a_bad_value_of_an_option_is_usage() {
     "#]],
     );
     fails(
+        &["demo", "--scenario", "nonsense"],
+        2,
+        &expect![[r#"
+        error: invalid value 'nonsense' for '--scenario <SCENARIO>'
+          [possible values: mixed, hot, famous]
+
+        For more information, try '--help'.
+    "#]],
+    );
+    fails(
         &["dev", "--port", "99999"],
         2,
         &expect![[r#"
@@ -573,6 +583,19 @@ fn a_table_that_would_be_its_own_ledger_is_usage() {
 }
 
 #[test]
+fn other_people_go_with_a_famous_user_alone() {
+    for scenario in ["mixed", "hot"] {
+        fails(
+            &["demo", "--scenario", scenario, "--others", "1"],
+            2,
+            &expect![[r#"
+                ripple: --others goes with --scenario famous: it is the lag of other people while a user is renamed
+            "#]],
+        );
+    }
+}
+
+#[test]
 fn the_demonstration_ends_in_step() {
     demonstrates("two");
 }
@@ -595,8 +618,11 @@ fn demonstrates(readers: &str) {
     };
     assert_eq!(
         keys(""),
-        "changes derived_writes echoes elapsed_ms findings lag_ms late_changes parked refused scenario seed wcu writes"
+        "changes derived_writes echoes elapsed_ms findings lag_ms late_changes memory_mb parked refused scenario seed \
+         wcu writes"
     );
+    assert_eq!(shown.pointer("/scenario").and_then(Value::as_str), Some("mixed"));
+    assert_eq!(shown.pointer("/memory_mb").is_some_and(Value::is_f64), cfg!(target_os = "linux"), "{shown}");
     assert_eq!(keys("/wcu"), "by_derivation derived ground per_change total");
     assert_eq!(keys("/lag_ms"), "max p50 p99");
     let number = |pointer: &str| shown.pointer(pointer).and_then(Value::as_f64).unwrap();
@@ -631,4 +657,101 @@ fn takes_part(ledger: &str) {
     let derivations = catalogue::derivations();
     let absent: Vec<&str> = derivations.iter().map(|d| d.name.as_str()).filter(|name| units(name) <= 0.0).collect();
     assert_eq!(absent, [""; 0], "{shown}");
+}
+
+/// What a scenario shows that ends in step: as JSON.
+fn scenario(arguments: &[&str]) -> Value {
+    let ended = ripple(&[&["demo", "--json", "--scenario"], arguments].concat());
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    assert_eq!(ended.stdout.lines().count(), 1);
+    let shown: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(shown.pointer("/scenario").and_then(Value::as_str), arguments.first().copied());
+    let none = ["/refused", "/parked", "/findings"].map(|name| shown.pointer(name).and_then(Value::as_u64));
+    assert_eq!(none, [Some(0); 3], "{shown}");
+    assert_eq!(shown.pointer("/lag_ms"), Some(&Value::Null));
+    assert_eq!(shown.pointer("/memory_mb").is_some_and(Value::is_f64), cfg!(target_os = "linux"), "{shown}");
+    shown
+}
+
+fn number(shown: &Value, pointer: &str) -> f64 {
+    shown.pointer(pointer).and_then(Value::as_f64).expect(pointer)
+}
+
+fn whole(shown: &Value, pointer: &str) -> u64 {
+    shown.pointer(pointer).and_then(Value::as_u64).expect(pointer)
+}
+
+#[test]
+fn a_post_that_everybody_likes_has_its_exact_count_with_receipts() {
+    // A receipt is 2 units, and the counter and its display are shared.
+    is_liked("receipts", "one", 2.0..4.5);
+}
+
+#[test]
+fn a_post_that_everybody_likes_has_its_exact_count_with_a_checkpoint() {
+    is_liked("checkpoint", "two", 0.0..2.0);
+}
+
+fn is_liked(ledger: &str, readers: &str, wcu_per_like: std::ops::Range<f64>) {
+    let shown = scenario(&["hot", "--writes", "203", "--seed", "5", "--ledger", ledger, "--readers", readers]);
+    assert_eq!(["/writes", "/hot/likes", "/hot/exact"].map(|name| whole(&shown, name)), [203; 3], "{shown}");
+    // Beside the likes, the author and the post.
+    assert_eq!(whole(&shown, "/changes"), 205, "{shown}");
+    assert!(wcu_per_like.contains(&number(&shown, "/hot/wcu_per_like")), "{shown}");
+    assert_eq!(shown.pointer("/famous"), None);
+}
+
+#[test]
+fn a_famous_users_items_have_the_last_name_with_receipts() {
+    is_renamed("receipts");
+}
+
+#[test]
+fn a_famous_users_items_have_the_last_name_with_a_checkpoint() {
+    is_renamed("checkpoint");
+}
+
+/// Verifying says that every name is the last.
+fn is_renamed(ledger: &str) {
+    let shown = scenario(&["famous", "--writes", "150", "--seed", "5", "--ledger", ledger]);
+    assert_eq!(["/writes", "/famous/items"].map(|name| whole(&shown, name)), [150; 2], "{shown}");
+    // The user and the authors of a hundred posts, each with a name, their posts, the comments, the renames.
+    assert_eq!(whole(&shown, "/changes"), 101 + 100 + 150 + 3, "{shown}");
+    assert_eq!(whole(&shown, "/famous/renames"), 3);
+    assert!(number(&shown, "/famous/items_per_second") > 0.0, "{shown}");
+    // Each has a name, the first, and gets each later name once at most.
+    let names = number(&shown, "/wcu/by_derivation/comment-author");
+    assert!((300.0..=600.0).contains(&names), "{shown}");
+    let a_second = number(&shown, "/famous/items_per_second") * number(&shown, "/famous/fan_out_ms") / 1_000.0;
+    assert!((a_second - (names - 150.0)).abs() < 1.0, "{shown}");
+    assert_eq!((shown.pointer("/famous/others"), shown.pointer("/hot")), (Some(&Value::Null), None), "{shown}");
+}
+
+#[test]
+fn the_lag_of_other_people_is_told_before_and_while_a_user_is_renamed() {
+    let shown = scenario(&["famous", "--writes", "150", "--others", "40", "--rate", "2000"]);
+    // Forty a second for three seconds, each a change of its own.
+    assert_eq!(whole(&shown, "/famous/others/quiet/changes"), 120, "{shown}");
+    for phase in ["quiet", "during"] {
+        let [changes, p50, p99, max] =
+            ["changes", "p50", "p99", "max"].map(|name| whole(&shown, &format!("/famous/others/{phase}/{name}")));
+        assert!(p50 <= p99 && p99 <= max && (max > 0 || changes == 0), "{shown}");
+    }
+    assert_eq!(whole(&shown, "/famous/items"), 150);
+}
+
+#[test]
+fn a_scenario_is_told_to_a_person_in_lines() {
+    let ended = ripple(&["demo", "--scenario", "hot", "--writes", "8", "--rate", "100"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    let first = lines.first().unwrap();
+    assert!(
+        first.starts_with("8 likes of one post, each by another user (seed 1), 0 of them refused, in "),
+        "{ended:?}"
+    );
+    let exact = "  exact count 8, right each time the stream was quiet: at 2, 4, 6, 8";
+    assert_eq!(lines.get(1), Some(&exact), "{ended:?}");
+    let verdict = "0 parked, 0 findings: every derived value is what its definition says";
+    assert_eq!(lines.last(), Some(&verdict), "{ended:?}");
 }

@@ -1,5 +1,7 @@
 //! The command line's arguments.
 
+pub(crate) mod demo;
+
 use std::path::PathBuf;
 
 use clap::{
@@ -9,6 +11,7 @@ use clap::{
 use engine::ledger::LedgerKind;
 
 use crate::exit::Usage;
+use demo::Demo;
 
 /// Keeps derived data in a DynamoDB table in step with the data it is derived from.
 #[derive(Debug, Parser)]
@@ -24,7 +27,7 @@ const EXIT_CODES: &str = "Exit codes: 0 in step, 1 failed, 2 usage, 3 findings."
 /// A command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Writes a mixed workload to an embedded DynamoDB, with the service running, and verifies the result.
+    /// Writes a workload to an embedded DynamoDB, with the service running, and verifies the result.
     #[command(after_help = EXIT_CODES)]
     Demo(Demo),
     /// Runs the service on a laptop until it is stopped, for any AWS client.
@@ -48,32 +51,6 @@ pub(crate) enum Command {
     /// Hands captured records to the service again; what is in already changes nothing.
     #[command(after_help = EXIT_CODES)]
     Replay(Replay),
-}
-
-/// `ripple demo`
-#[derive(Debug, Group)]
-pub(crate) struct Demo {
-    /// How many writes the application does.
-    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
-    pub(crate) writes: u32,
-    /// Seed of the workload: the same seed gives the same writes.
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// Writes a second; as fast as the database takes them where it is not given.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) rate: Option<u32>,
-    /// Prints one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Uses the DynamoDB at this URL, such as DynamoDB Local, with tables of its own, instead of an embedded one.
-    #[arg(long, value_name = "URL")]
-    pub(crate) endpoint: Option<String>,
-    /// How it is known which changes are in already: `receipts` or `checkpoint`.
-    #[arg(long, value_name = "KIND", default_value_t = LedgerKind::Receipts, value_parser = ledger_kind())]
-    pub(crate) ledger: LedgerKind,
-    /// Which readers the stream has.
-    #[arg(long, value_enum, default_value_t = Readers::Two)]
-    pub(crate) readers: Readers,
 }
 
 /// `ripple dev`

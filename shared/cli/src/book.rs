@@ -1,7 +1,7 @@
 //! What a run of the service did: the records that it saw, its writes, what they cost and what it parked.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -21,9 +21,9 @@ use runtime::handler::Function;
 
 use crate::{
     exit::report,
-    lag::{Done, Seen},
+    lag::{Done, Seen, Trace},
     service::Witness,
-    workload::metered::Stamp,
+    workload::metered::{IsTold, Stamp},
 };
 
 /// Name under which the ledger's own write units are accounted. Stable.
@@ -32,33 +32,87 @@ const LEDGER: &str = "ledger";
 /// Attributes of a product that the application adds to without a new `UpdatedAt`, since that is no edit.
 const UNSTAMPED: [&str; 2] = ["Inventory", "ViewCount"];
 
+/// Ids that are kept to know a record that is delivered again, which was in one of the last batches: sixteen of them.
+const RECENT_MAX: usize = 8_000;
+
 /// Keeps the book of a run.
 pub(crate) struct Bookkeeper {
     schema: Arc<Schema>,
     catalogue: Arc<Catalogue>,
+    is_told: IsTold,
     book: Mutex<Book>,
 }
 
-/// The book of a run.
+/// The book of a run. It does not grow with the run, but for what the lag is told from.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
-    known: BTreeSet<String>,
-    /// Every record once, in the order of delivery.
-    pub(crate) records: Vec<Seen>,
-    /// Writes in the application's table.
-    pub(crate) writes: Vec<Done>,
-    /// Write units by derivation, those of the ledger apart.
-    pub(crate) units: BTreeMap<String, f64>,
+    recent: Recent,
+    /// Records of ground items with a difference that a derivation reads.
+    pub(crate) n_changes: usize,
+    /// The other records.
+    pub(crate) n_echoes: usize,
     /// Records that came too late: of items of which only the insert counts.
     pub(crate) n_late_changes: usize,
+    /// Writes in the application's table.
+    pub(crate) n_writes: usize,
+    /// The same by derivation.
+    pub(crate) wrote: BTreeMap<String, Wrote>,
+    /// Write units by derivation, those of the ledger apart.
+    pub(crate) units: BTreeMap<String, f64>,
     /// Ids of the changes that were parked.
     pub(crate) parked: BTreeSet<String>,
+    /// Records and writes of the items whose lag is told.
+    pub(crate) trace: Trace,
+}
+
+/// A derivation's writes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wrote {
+    /// How many.
+    pub(crate) n: usize,
+    /// When the last was answered, in milliseconds since the epoch.
+    pub(crate) last_ms: u64,
+}
+
+/// Ids of the records that were delivered last.
+#[derive(Debug, Default)]
+struct Recent {
+    ids: HashSet<String>,
+    in_order: VecDeque<String>,
+}
+
+impl Recent {
+    /// Is it delivered for the first time?
+    fn is_first(&mut self, id: &str) -> bool {
+        let is_first = self.ids.insert(id.to_owned());
+        if is_first {
+            self.in_order.push_back(id.to_owned());
+        }
+        if self.in_order.len() > RECENT_MAX
+            && let Some(oldest) = self.in_order.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+        is_first
+    }
+}
+
+impl Book {
+    /// Derived write units.
+    pub(crate) fn derived_units(&self) -> f64 {
+        self.units.values().fold(0.0, |sum, units| sum + units)
+    }
+
+    /// What was written for a derivation.
+    pub(crate) fn wrote(&self, derivation: &str) -> Wrote {
+        self.wrote.get(derivation).copied().unwrap_or_default()
+    }
 }
 
 impl Bookkeeper {
-    /// A run that has not begun.
-    pub(crate) fn new(schema: Arc<Schema>, catalogue: Arc<Catalogue>) -> Self {
-        Self { schema, catalogue, book: Mutex::new(Book::default()) }
+    /// A run that has not begun, of which the lag of these items is told.
+    pub(crate) fn new(schema: Arc<Schema>, catalogue: Arc<Catalogue>, is_told: IsTold) -> Self {
+        Self { schema, catalogue, is_told, book: Mutex::new(Book::default()) }
     }
 
     /// The book so far.
@@ -70,6 +124,16 @@ impl Bookkeeper {
     fn is_late(&self, change: &Change) -> bool {
         let planned = plan(&self.schema, &self.catalogue, &[Family::Additive], change);
         planned.effects.iter().any(|(_, effect)| *effect == Effect::Late)
+    }
+
+    fn delivered(&self, book: &mut Book, change: &Change) {
+        let seen = self.seen(change);
+        book.n_changes += usize::from(seen.is_change);
+        book.n_echoes += usize::from(!seen.is_change);
+        book.n_late_changes += usize::from(self.is_late(change));
+        if (self.is_told)(&change.key) {
+            book.trace.records.push(seen);
+        }
     }
 
     fn seen(&self, change: &Change) -> Seen {
@@ -93,12 +157,14 @@ impl Bookkeeper {
 }
 
 impl Witness for Bookkeeper {
-    fn handled(&self, _function: Function, handled: &Handled, _elapsed: Duration) {
+    fn handled(&self, function: Function, handled: &Handled, _elapsed: Duration) {
         let mut book = self.book();
-        for change in handled.changes.iter().flatten() {
-            if book.known.insert(change.id.clone()) {
-                book.records.push(self.seen(change));
-                book.n_late_changes += usize::from(self.is_late(change));
+        // Each function is given every record: those of the one that counts stand for all.
+        if matches!(function, Function::Aggregate | Function::Combined) {
+            for change in handled.changes.iter().flatten() {
+                if book.recent.is_first(&change.id) {
+                    self.delivered(&mut book, change);
+                }
             }
         }
         for commit in &handled.account.commits {
@@ -106,19 +172,42 @@ impl Witness for Bookkeeper {
                 *book.units.entry(LEDGER.to_owned()).or_default() += commit.units;
                 continue;
             }
+            book.n_writes += 1;
             // A write on behalf of several derivations is theirs in equal parts.
             let n_parts = f64::from(u32::try_from(commit.derivations.len().max(1)).unwrap_or(1));
             for name in &commit.derivations {
                 *book.units.entry(name.clone()).or_default() += commit.units / n_parts;
+                let wrote = book.wrote.entry(name.clone()).or_default();
+                *wrote = Wrote { n: wrote.n + 1, last_ms: wrote.last_ms.max(commit.at_ms) };
             }
-            let cause = |at: &usize| Some(handled.changes.get(*at)?.as_ref()?.id.clone());
-            let causes = commit.causes.iter().filter_map(cause).collect();
-            book.writes.push(Done { key: commit.key.clone(), at_ms: commit.at_ms, causes });
+            if (self.is_told)(&commit.key) {
+                let cause = |at: &usize| Some(handled.changes.get(*at)?.as_ref()?.id.clone());
+                let causes = commit.causes.iter().filter_map(cause).collect();
+                book.trace.writes.push(Done { key: commit.key.clone(), at_ms: commit.at_ms, causes });
+            }
         }
         book.parked.extend(handled.account.parked.iter().map(|parked| parked.id.clone()));
     }
 
     fn trouble(&self, line: &str) {
         report(line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_is_delivered_again_is_known_and_old_ones_are_forgotten() {
+        let mut recent = Recent::default();
+        let first: Vec<bool> = ["a", "b", "a"].into_iter().map(|id| recent.is_first(id)).collect();
+        assert_eq!(first, [true, true, false]);
+        for at in 0..RECENT_MAX {
+            assert!(recent.is_first(&at.to_string()));
+        }
+        assert!(!recent.is_first("0"));
+        assert_eq!((recent.ids.len(), recent.in_order.len()), (RECENT_MAX, RECENT_MAX));
+        assert!(recent.is_first("a"));
     }
 }

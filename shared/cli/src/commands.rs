@@ -10,7 +10,7 @@ mod replay;
 mod verify;
 
 use crate::{
-    args::{Args, Command, Demo},
+    args::{Args, Command, demo::Demo},
     exit::Ended,
 };
 

@@ -8,11 +8,11 @@
 //! A cascade is no lag: it waits until what was written before has been seen, and what follows from its deletions is
 //! not traced back to the removal that began it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use keys::key::Key;
 
-use crate::workload::metered::{Stamp, Written};
+use crate::workload::metered::{Answered, Stamp};
 
 /// A record of the stream.
 #[derive(Clone, Debug)]
@@ -40,58 +40,128 @@ pub(crate) struct Done {
     pub(crate) causes: Vec<String>,
 }
 
-/// The lag of every change from which a write followed, in milliseconds, in ascending order. `records` in the order in
-/// which they were delivered.
-pub(crate) fn lags_ms(records: &[Seen], mut writes: Vec<Done>, written: &Written) -> Vec<u64> {
-    writes.sort_by_key(|write| write.at_ms);
-    let made_by = made_by(records, &writes, written);
-    let changes = records.iter().filter(|record| record.is_change && !is_ours(record, written));
-    let changes: HashMap<&str, &Stamp> = changes.map(|record| (record.id.as_str(), &record.stamp)).collect();
-    // Changes that each write follows from. A write's causes were made by earlier writes.
-    let mut follows: Vec<BTreeSet<&str>> = Vec::new();
-    let mut last_ms: BTreeMap<&str, u64> = BTreeMap::new();
-    for write in &writes {
-        let mut origins = BTreeSet::new();
-        for cause in &write.causes {
-            if changes.contains_key(cause.as_str()) {
-                origins.insert(cause.as_str());
-            } else if let Some(earlier) = made_by.get(cause.as_str()).and_then(|at| follows.get(*at)) {
-                origins.extend(earlier.iter().copied());
+/// What followed from a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Followed {
+    /// When the application was answered, in milliseconds since the epoch.
+    pub(crate) answered_ms: u64,
+    /// How long after that the last write was done, in milliseconds.
+    pub(crate) lag_ms: u64,
+}
+
+/// What lag is told from.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    /// Every record once, in the order of delivery.
+    pub(crate) records: Vec<Seen>,
+    /// The service's writes, in any order.
+    pub(crate) writes: Vec<Done>,
+}
+
+impl Trace {
+    /// Every change from which a write followed.
+    pub(crate) fn followed(&mut self, answered_ms: &Answered) -> Vec<Followed> {
+        self.writes.sort_by_key(|write| write.at_ms);
+        let made_by = self.made_by(answered_ms);
+        let changes = self.records.iter().filter(|record| record.is_change && !is_ours(record, answered_ms));
+        let changes: HashMap<&str, &Stamp> = changes.map(|record| (record.id.as_str(), &record.stamp)).collect();
+        // Changes that each write follows from. A write's causes were made by earlier writes.
+        let mut follows: Vec<BTreeSet<&str>> = Vec::new();
+        let mut last_ms: BTreeMap<&str, u64> = BTreeMap::new();
+        for write in &self.writes {
+            let mut origins = BTreeSet::new();
+            for cause in &write.causes {
+                if changes.contains_key(cause.as_str()) {
+                    origins.insert(cause.as_str());
+                } else if let Some(earlier) = made_by.get(cause.as_str()).and_then(|at| follows.get(*at)) {
+                    origins.extend(earlier.iter().copied());
+                }
             }
+            for origin in &origins {
+                last_ms.insert(*origin, write.at_ms);
+            }
+            follows.push(origins);
         }
-        for origin in &origins {
-            last_ms.insert(*origin, write.at_ms);
-        }
-        follows.push(origins);
+        let followed = |(change, last_ms): (&str, u64)| {
+            let answered_ms = *answered_ms.get(*changes.get(change)?)?;
+            Some(Followed { answered_ms, lag_ms: last_ms.saturating_sub(answered_ms) })
+        };
+        last_ms.into_iter().filter_map(followed).collect()
     }
-    let lag = |(change, last_ms): (&str, u64)| {
-        let answered_ms = written.answered_ms.get(*changes.get(change)?)?;
-        Some(last_ms.saturating_sub(*answered_ms))
-    };
-    let mut lags: Vec<u64> = last_ms.into_iter().filter_map(lag).collect();
-    lags.sort_unstable();
-    lags
+
+    /// Forgets what was answered or written before a time so long ago that nothing can follow from it any more, and
+    /// gives the changes of before that time from which a write followed. What is kept tells of the later changes as
+    /// if nothing had been forgotten: of an item, as many records are forgotten as writes that made them.
+    pub(crate) fn settle(&mut self, answered_ms: &mut Answered, before_ms: u64) -> Vec<Followed> {
+        let mut followed = self.followed(answered_ms);
+        followed.retain(|change| change.answered_ms < before_ms);
+        let is_past = |at: &usize| self.writes.get(*at).is_some_and(|write| write.at_ms < before_ms);
+        let made: Vec<(&str, usize)> = self.made_by(answered_ms).into_iter().filter(|(_, at)| is_past(at)).collect();
+        let past_writes: HashSet<usize> = made.iter().map(|(_, at)| *at).collect();
+        let past_records: HashSet<String> = made.into_iter().map(|(id, _)| id.to_owned()).collect();
+        let is_answered = |stamp: &Stamp| answered_ms.get(stamp).is_some_and(|answered_ms| *answered_ms < before_ms);
+        self.records.retain(|record| !past_records.contains(&record.id) && !is_answered(&record.stamp));
+        let mut at = 0..;
+        self.writes.retain(|_| at.next().is_none_or(|at| !past_writes.contains(&at)));
+        answered_ms.retain(|_, answered_ms| *answered_ms >= before_ms);
+        followed
+    }
+
+    /// Positions of the writes that made the service's records: the first of an item's made its first, and so on.
+    fn made_by(&self, answered_ms: &Answered) -> HashMap<&str, usize> {
+        let mut of_item: HashMap<&Key, VecDeque<usize>> = HashMap::new();
+        for (at, write) in self.writes.iter().enumerate() {
+            of_item.entry(&write.key).or_default().push_back(at);
+        }
+        let ours = self.records.iter().filter(|record| is_ours(record, answered_ms));
+        ours.filter_map(|record| Some((record.id.as_str(), of_item.get_mut(&record.stamp.key)?.pop_front()?))).collect()
+    }
 }
 
 /// Did the service write it? Then the application was not answered for it.
-fn is_ours(record: &Seen, written: &Written) -> bool {
-    record.ours || (record.is_known && !written.answered_ms.contains_key(&record.stamp))
+fn is_ours(record: &Seen, answered_ms: &Answered) -> bool {
+    record.ours || (record.is_known && !answered_ms.contains_key(&record.stamp))
 }
 
-/// Positions of the writes that made the service's records: the first of an item's made its first, and so on.
-fn made_by<'a>(records: &'a [Seen], writes: &[Done], written: &Written) -> HashMap<&'a str, usize> {
-    let mut of_item: HashMap<&Key, std::collections::VecDeque<usize>> = HashMap::new();
-    for (at, write) in writes.iter().enumerate() {
-        of_item.entry(&write.key).or_default().push_back(at);
+/// How often each lag occurred, in whole milliseconds: of a size that the longest lag bounds, however many there were.
+#[derive(Debug, Default)]
+pub(crate) struct Lags {
+    n_by_ms: BTreeMap<u64, usize>,
+}
+
+impl Lags {
+    /// The value below which so many percent of the values are; 0 where there are none.
+    pub(crate) fn percentile_ms(&self, percent: usize) -> u64 {
+        let wanted = (self.len() * percent).div_ceil(100);
+        let mut n_so_far = 0;
+        for (ms, n) in &self.n_by_ms {
+            n_so_far += n;
+            if n_so_far >= wanted {
+                return *ms;
+            }
+        }
+        0
     }
-    let ours = records.iter().filter(|record| is_ours(record, written));
-    ours.filter_map(|record| Some((record.id.as_str(), of_item.get_mut(&record.stamp.key)?.pop_front()?))).collect()
+
+    /// The longest; 0 where there are none.
+    pub(crate) fn max_ms(&self) -> u64 {
+        self.n_by_ms.last_key_value().map_or(0, |(ms, _)| *ms)
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.n_by_ms.values().sum()
+    }
 }
 
-/// The value below which so many percent of the values are.
-pub(crate) fn percentile(sorted: &[u64], percent: usize) -> u64 {
-    let at = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
-    sorted.get(at).copied().unwrap_or(0)
+impl FromIterator<Followed> for Lags {
+    fn from_iter<T: IntoIterator<Item = Followed>>(followed: T) -> Self {
+        let mut lags = Self::default();
+        for change in followed {
+            *lags.n_by_ms.entry(change.lag_ms).or_default() += 1;
+        }
+        lags
+    }
 }
 
 #[cfg(test)]
@@ -110,30 +180,69 @@ mod tests {
         Done { key: Key::new("P", sk), at_ms, causes: causes.iter().map(|&cause| cause.to_owned()).collect() }
     }
 
+    fn lags_ms(records: &[Seen], writes: Vec<Done>, answered_ms: &Answered) -> Vec<u64> {
+        let mut trace = Trace { records: records.to_vec(), writes };
+        let mut followed = trace.followed(answered_ms);
+        followed.sort_by_key(|change| change.answered_ms);
+        followed.into_iter().map(|change| change.lag_ms).collect()
+    }
+
     #[test]
     fn the_last_write_of_a_chain_ends_the_lag_of_its_first_change() {
         let records = [seen("follow", "F", true), seen("counter", "C", false), seen("display", "D", false)];
         let writes = vec![done("D", 130, &["counter"]), done("C", 120, &["follow"])];
-        let written = Written { answered_ms: HashMap::from([(stamp("F"), 100)]), ..Written::default() };
-        assert_eq!(lags_ms(&records, writes, &written), [30]);
+        assert_eq!(lags_ms(&records, writes, &HashMap::from([(stamp("F"), 100)])), [30]);
     }
 
-    #[test]
-    fn a_later_write_on_the_same_item_is_not_taken_for_an_earlier_one() {
+    /// Two follows, each with the counter's and the display's write after it.
+    fn two_follows() -> ([Seen; 4], Vec<Done>, Answered) {
         let records = [seen("one", "F", true), seen("c1", "C", false), seen("two", "G", true), seen("c2", "C", false)];
         let writes = vec![
             done("C", 110, &["one"]),
             done("D", 120, &["c1"]),
             done("C", 1_010, &["two"]),
-            done("D", 1_020, &["c2"]),
+            done("D", 1_025, &["c2"]),
         ];
-        let answered_ms = HashMap::from([(stamp("F"), 100), (stamp("G"), 1_000)]);
-        assert_eq!(lags_ms(&records, writes, &Written { answered_ms, ..Written::default() }), [20, 20]);
+        (records, writes, HashMap::from([(stamp("F"), 100), (stamp("G"), 1_000)]))
+    }
+
+    #[test]
+    fn a_later_write_on_the_same_item_is_not_taken_for_an_earlier_one() {
+        let (records, writes, answered_ms) = two_follows();
+        assert_eq!(lags_ms(&records, writes, &answered_ms), [20, 25]);
+    }
+
+    #[test]
+    fn what_is_settled_is_forgotten_and_the_rest_told_as_before() {
+        let (records, writes, mut answered_ms) = two_follows();
+        let mut trace = Trace { records: records.to_vec(), writes };
+        trace.records.push(seen("d1", "D", false));
+        assert_eq!(trace.settle(&mut answered_ms, 50), []);
+        assert_eq!((trace.records.len(), trace.writes.len(), answered_ms.len()), (5, 4, 2));
+
+        assert_eq!(trace.settle(&mut answered_ms, 500), [Followed { answered_ms: 100, lag_ms: 20 }]);
+        let left: Vec<&str> = trace.records.iter().map(|record| record.id.as_str()).collect();
+        assert_eq!((left, trace.writes.len(), answered_ms.len()), (vec!["two", "c2"], 2, 1));
+        assert_eq!(trace.followed(&answered_ms), [Followed { answered_ms: 1_000, lag_ms: 25 }]);
+    }
+
+    #[test]
+    fn a_write_whose_record_is_not_there_yet_is_kept() {
+        let (records, writes, mut answered_ms) = two_follows();
+        let mut trace = Trace { records: records.to_vec(), writes };
+        trace.settle(&mut answered_ms, 2_000);
+        let left: Vec<u64> = trace.writes.iter().map(|write| write.at_ms).collect();
+        assert_eq!(left, [120, 1_025]);
     }
 
     #[test]
     fn percentiles_are_values_that_occur() {
-        let values: Vec<u64> = (1..=200).collect();
-        assert_eq!((percentile(&values, 50), percentile(&values, 99), percentile(&[], 99)), (100, 198, 0));
+        let lags = Lags::default();
+        assert_eq!((lags.percentile_ms(99), lags.max_ms(), lags.len()), (0, 0, 0));
+        let of = |lag_ms| Followed { answered_ms: 0, lag_ms };
+        let lags: Lags = (1..=200).rev().map(of).collect();
+        assert_eq!((lags.percentile_ms(50), lags.percentile_ms(99), lags.max_ms(), lags.len()), (100, 198, 200, 200));
+        let lags: Lags = (1..=200).map(of).chain([of(7); 800]).collect();
+        assert_eq!((lags.percentile_ms(50), lags.percentile_ms(99), lags.max_ms()), (7, 190, 200));
     }
 }

@@ -9,6 +9,7 @@ mod connection;
 mod embedded;
 mod exit;
 mod lag;
+mod memory;
 mod opened;
 mod service;
 mod sweeper;

@@ -4,12 +4,15 @@
 //! it last knew. The [foreign clients](foreign) use none: they put whole items, and those that they read long before.
 //! All of it comes in any order, so that a comment may come before its post and a follow before both users.
 
-mod act;
+pub(crate) mod act;
+pub(crate) mod famous;
 mod files;
 mod foreign;
 mod groups;
+pub(crate) mod hot;
 pub(crate) mod metered;
 mod organizations;
+pub(crate) mod others;
 mod people;
 mod posts;
 mod readings;

@@ -24,13 +24,19 @@ pub(crate) struct Stamp {
     pub(crate) removed: bool,
 }
 
+/// When each write was answered, in milliseconds since the epoch.
+pub(crate) type Answered = HashMap<Stamp, u64>;
+
+/// Is the lag of changes of this item told? What is not told of is not kept.
+pub(crate) type IsTold = fn(&Key) -> bool;
+
 /// What was written.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     /// Write units of the application's own writes.
     pub(crate) units: f64,
-    /// When each write was answered, in milliseconds since the epoch.
-    pub(crate) answered_ms: HashMap<Stamp, u64>,
+    /// When each write was answered that is told of.
+    pub(crate) answered_ms: Answered,
     /// Actions that were refused.
     pub(crate) n_refused: usize,
 }
@@ -38,13 +44,14 @@ pub(crate) struct Written {
 /// The application's store.
 pub(crate) struct Metered {
     store: Arc<DynamoStore>,
+    is_told: IsTold,
     written: Mutex<Written>,
 }
 
 impl Metered {
     /// A store that nothing was written to yet.
-    pub(crate) fn new(store: Arc<DynamoStore>) -> Self {
-        Self { store, written: Mutex::default() }
+    pub(crate) fn new(store: Arc<DynamoStore>, is_told: IsTold) -> Self {
+        Self { store, is_told, written: Mutex::default() }
     }
 
     /// What was written so far.
@@ -56,7 +63,7 @@ impl Metered {
     async fn stamps(&self, writes: &[Write]) -> Result<Vec<Stamp>, StoreError> {
         let updated_at = |item: &Item| text(item, "UpdatedAt").map(str::to_owned);
         let mut stamps = Vec::new();
-        for Write { key, action, .. } in writes {
+        for Write { key, action, .. } in writes.iter().filter(|write| (self.is_told)(&write.key)) {
             let removed = matches!(action, Action::Delete);
             let updated_at = match action {
                 Action::Put(item) => updated_at(item),

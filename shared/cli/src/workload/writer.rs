@@ -5,15 +5,14 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use anyhow::Context as _;
 use derive::write::{Action as Done, Table, Write};
 use indicatif::ProgressBar;
-use keys::{item::Item, key::Key};
+use keys::{error::EntityError, item::Item, key::Key};
 use queries::Queries;
 use store::{Store as _, StoreError};
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
-    Application,
     act::{Act, Action, Plain, Undone, perform},
-    metered::{Metered, Written},
+    metered::Metered,
 };
 
 /// Clients that act side by side. Two actions of one subject are always the same client's, so they keep their order.
@@ -25,14 +24,13 @@ const WAITING_MAX: usize = 64;
 /// How often an unanswered plain write is sent in all.
 const PLAIN_TRIES_MAX: u32 = 3;
 
-/// Does so many actions of the application, so many a second; as fast as they are answered where no rate is given.
+/// Does the actions, so many a second; as fast as they are answered where no rate is given.
 pub(crate) async fn write(
     store: &Arc<Metered>,
     rate: Option<u32>,
-    mut application: Application,
-    n_actions: u32,
+    actions: impl Iterator<Item = Result<Action, EntityError>>,
     bar: &ProgressBar,
-) -> anyhow::Result<Written> {
+) -> anyhow::Result<()> {
     let mut clients = JoinSet::new();
     let mut queues = Vec::new();
     for _ in 0..CLIENTS {
@@ -42,11 +40,11 @@ pub(crate) async fn write(
         clients.spawn(client.run(actions, bar.clone()));
     }
     let mut ticks = rate.map(|rate| tokio::time::interval(Duration::from_secs(1) / rate));
-    for _ in 0..n_actions {
+    for action in actions {
         if let Some(ticks) = &mut ticks {
             ticks.tick().await;
         }
-        let action = application.next()?;
+        let action = action?;
         // A client that has failed is told of below.
         if let Some(queue) = queues.get(client_of(&action.subject))
             && queue.send(action).await.is_err()
@@ -58,7 +56,7 @@ pub(crate) async fn write(
     while let Some(ended) = clients.join_next().await {
         ended??;
     }
-    Ok(std::mem::take(&mut *store.written()))
+    Ok(())
 }
 
 fn client_of(subject: &str) -> usize {

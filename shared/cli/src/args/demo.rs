@@ -1,0 +1,63 @@
+//! The arguments of `ripple demo`.
+
+use clap::{Args as Group, ValueEnum};
+use engine::ledger::LedgerKind;
+use serde::Serialize;
+
+use super::{Readers, ledger_kind};
+use crate::exit::Usage;
+
+/// `ripple demo`
+#[derive(Debug, Group)]
+pub(crate) struct Demo {
+    /// What the application does.
+    #[arg(long, value_enum, default_value_t = Scenario::Mixed)]
+    pub(crate) scenario: Scenario,
+    /// How many writes the application does: of `hot` the likes, of `famous` the items that carry the name.
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub(crate) writes: u32,
+    /// Seed of the workload: the same seed gives the same writes.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Writes a second; as fast as the database takes them where it is not given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) rate: Option<u32>,
+    /// Writes a second of other people before and during the renames of `famous`, of which the lag is told; none at 0.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000))]
+    pub(crate) others: u32,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Uses the DynamoDB at this URL, such as DynamoDB Local, with tables of its own, instead of an embedded one.
+    #[arg(long, value_name = "URL")]
+    pub(crate) endpoint: Option<String>,
+    /// How it is known which changes are in already: `receipts` or `checkpoint`.
+    #[arg(long, value_name = "KIND", default_value_t = LedgerKind::Receipts, value_parser = ledger_kind())]
+    pub(crate) ledger: LedgerKind,
+    /// Which readers the stream has.
+    #[arg(long, value_enum, default_value_t = Readers::Two)]
+    pub(crate) readers: Readers,
+}
+
+/// What the application of a demonstration does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Scenario {
+    /// Everything that the table is for.
+    Mixed,
+    /// One post is liked by everybody.
+    Hot,
+    /// A user with many comments is renamed three times in quick succession.
+    Famous,
+}
+
+impl Demo {
+    /// Refuses what does not go together.
+    pub(crate) fn check(&self) -> Result<(), Usage> {
+        if self.others > 0 && self.scenario != Scenario::Famous {
+            let what = "--others goes with --scenario famous: it is the lag of other people while a user is renamed";
+            return Err(Usage(what.to_owned()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,234 @@
+//! `--scenario famous`: a user with many comments is renamed three times in quick succession.
+//!
+//! Other people may go on meanwhile. Their lag is told twice: while nobody is renamed, and while the names are written.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use engine::clock::{Clock as _, SystemClock};
+use indicatif::ProgressBar;
+use queries::Queries;
+use serde::Serialize;
+
+use super::{
+    scenario::Running,
+    shown::{FewLags, rounded},
+};
+use crate::{
+    book::Wrote,
+    lag::{Followed, Lags, Trace},
+    workload::{
+        act::{Action, perform},
+        famous::Famous as Renamed,
+        others::Others,
+        writer::write,
+    },
+};
+
+/// How often the user is renamed.
+const RENAMES: u32 = 3;
+
+/// The derivation that writes the user's name on comments.
+const COMMENT_AUTHOR: &str = "comment-author";
+
+/// Items a second that a fan-out is guessed to write: nobody knows before how long it takes, and the others are watched
+/// for about as long before it.
+const ITEMS_A_SECOND: u32 = 1_000;
+
+/// Seconds for which the others are watched before the renames: enough for a percentile, and no more than a minute.
+const QUIET_SECONDS: std::ops::RangeInclusive<u32> = 3..=60;
+
+/// The fan-out is taken to be over, while others go on, when every item was written and no name for so long, in
+/// milliseconds: longer than a page of it.
+const OVER_MS: u64 = 3_000;
+
+/// The same where not every item was written, which verifying will tell of.
+const GIVEN_UP_MS: u64 = 90_000;
+
+/// How often it is looked whether the fan-out is over.
+const POLL: Duration = Duration::from_millis(100);
+
+/// How long what follows from a change is waited for, in milliseconds, before the change is forgotten: three invocations
+/// of a minute, as a chain of a count and its display has.
+const FOLLOWS_MS: u64 = 180_000;
+
+/// What the scenario tells. The names are stable.
+#[derive(Debug, Serialize)]
+pub(super) struct Famous {
+    /// Items that carry the name.
+    items: u32,
+    renames: u32,
+    /// From the answer to the first rename to the last write of a name on an item.
+    fan_out_ms: u64,
+    /// Writes of names in that time.
+    items_per_second: f64,
+    /// The lag of other people's changes, where there were any.
+    others: Option<OthersLag>,
+    /// How many names were written.
+    #[serde(skip)]
+    n_names: usize,
+}
+
+/// The lag of other people's changes, in milliseconds.
+#[derive(Debug, Serialize)]
+struct OthersLag {
+    /// Before the renames.
+    quiet: FewLags,
+    /// Of those that were answered while names were written.
+    during: FewLags,
+}
+
+/// Runs it.
+pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<Famous> {
+    let args = running.args;
+    let (mut famous, mut others) = (Renamed::new(args.seed), Others::new(args.seed));
+    let mut setting = famous.setting();
+    if args.others > 0 {
+        setting.extend(others.setting());
+    }
+    running.set(setting).await?;
+    running.write((0..args.writes).map(|_| Ok(famous.comment()))).await?;
+    running.quiet().await?;
+    drop(running.followed());
+
+    let quiet = match args.others {
+        0 => None,
+        _ => Some(lags_before(running, &mut others).await?),
+    };
+    let before = running.names();
+    running.bar.set_message("renaming");
+    let (first_ms, mut followed) = match args.others {
+        0 => (rename(running, &mut famous).await?, Vec::new()),
+        _ => rename_among(running, &mut famous, &mut others).await?,
+    };
+    running.quiet().await?;
+    followed.extend(running.followed());
+    let Wrote { n, last_ms } = running.names();
+    let n_names = n - before.n;
+    let fan_out_ms = if n_names == 0 { 0 } else { last_ms.saturating_sub(first_ms) };
+    followed.retain(|change| (first_ms..=last_ms).contains(&change.answered_ms));
+    Ok(Famous {
+        items: args.writes,
+        renames: RENAMES,
+        fan_out_ms,
+        items_per_second: a_second(n_names, fan_out_ms),
+        others: quiet.map(|quiet| OthersLag { quiet, during: few_lags(followed) }),
+        n_names,
+    })
+}
+
+/// The user is renamed, one right after the other. Gives when the first was answered, in milliseconds since the epoch.
+async fn rename(running: &Running<'_>, famous: &mut Renamed) -> anyhow::Result<u64> {
+    let mut first_ms = None;
+    for nth in 1..=RENAMES {
+        let Action { now_ms, act, .. } = famous.rename(nth);
+        let queries = Queries::new(Arc::clone(&running.metered), move || now_ms);
+        Box::pin(perform(act, &queries)).await.context("the famous user cannot be renamed")?;
+        first_ms.get_or_insert(SystemClock.now_ms());
+    }
+    Ok(first_ms.unwrap_or_default())
+}
+
+/// The same while others go on until the fan-out is over. Gives what followed from changes of theirs long ago, too.
+async fn rename_among(
+    running: &mut Running<'_>,
+    famous: &mut Renamed,
+    others: &mut Others,
+) -> anyhow::Result<(u64, Vec<Followed>)> {
+    let is_over = AtomicBool::new(false);
+    let (metered, rate) = (Arc::clone(&running.metered), Some(running.args.others));
+    let actions = std::iter::from_fn(|| (!is_over.load(Ordering::Relaxed)).then(|| Ok(others.next())));
+    let hidden = ProgressBar::hidden();
+    let writing = write(&metered, rate, actions, &hidden);
+    let renaming = async {
+        let renamed = rename_and_wait(running, famous).await;
+        is_over.store(true, Ordering::Relaxed);
+        renamed
+    };
+    let (written, renamed) = tokio::join!(writing, renaming);
+    written?;
+    renamed
+}
+
+/// Renames, and waits until the fan-out is over, as far as can be told while others go on.
+async fn rename_and_wait(running: &mut Running<'_>, famous: &mut Renamed) -> anyhow::Result<(u64, Vec<Followed>)> {
+    let n_before = running.names().n;
+    let first_ms = rename(running, famous).await?;
+    let n_items = usize::try_from(running.args.writes).unwrap_or(usize::MAX);
+    let (mut followed, mut settled_ms) = (Vec::new(), first_ms);
+    loop {
+        tokio::select! {
+            error = running.service.ended() => return Err(error),
+            () = tokio::time::sleep(POLL) => {}
+        }
+        let (now_ms, names) = (SystemClock.now_ms(), running.names());
+        if now_ms.saturating_sub(settled_ms) > FOLLOWS_MS {
+            followed.extend(running.settle(now_ms.saturating_sub(FOLLOWS_MS)));
+            settled_ms = now_ms;
+        }
+        let patience_ms = if names.n - n_before < n_items { GIVEN_UP_MS } else { OVER_MS };
+        if now_ms.saturating_sub(names.last_ms.max(first_ms)) > patience_ms {
+            return Ok((first_ms, followed));
+        }
+    }
+}
+
+/// The lag of the others while nobody is renamed.
+async fn lags_before(running: &mut Running<'_>, others: &mut Others) -> anyhow::Result<FewLags> {
+    running.bar.set_message("watching the others");
+    let seconds = (running.args.writes / ITEMS_A_SECOND).clamp(*QUIET_SECONDS.start(), *QUIET_SECONDS.end());
+    let actions = (0..seconds * running.args.others).map(|_| Ok(others.next()));
+    write(&running.metered, Some(running.args.others), actions, &ProgressBar::hidden()).await?;
+    running.quiet().await?;
+    Ok(few_lags(running.followed()))
+}
+
+fn few_lags(followed: Vec<Followed>) -> FewLags {
+    FewLags::from(&followed.into_iter().collect::<Lags>())
+}
+
+fn a_second(n: usize, ms: u64) -> f64 {
+    let narrow = |n: u64| f64::from(u32::try_from(n).unwrap_or(u32::MAX));
+    rounded(narrow(u64::try_from(n).unwrap_or(u64::MAX)) * 1_000.0 / narrow(ms.max(1)))
+}
+
+impl Running<'_> {
+    /// What was written of the user's name so far.
+    fn names(&self) -> Wrote {
+        self.book.book().wrote(COMMENT_AUTHOR)
+    }
+
+    /// What followed from the others' changes so far, which are forgotten then. Wants a quiet stream.
+    fn followed(&self) -> Vec<Followed> {
+        let (mut book, mut written) = (self.book.book(), self.metered.written());
+        let answered_ms = std::mem::take(&mut written.answered_ms);
+        std::mem::take::<Trace>(&mut book.trace).followed(&answered_ms)
+    }
+
+    /// What followed from the others' changes of before this time, which are forgotten then.
+    fn settle(&self, before_ms: u64) -> Vec<Followed> {
+        let (mut book, mut written) = (self.book.book(), self.metered.written());
+        book.trace.settle(&mut written.answered_ms, before_ms)
+    }
+}
+
+impl Famous {
+    /// For a person.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let Self { renames, n_names, fan_out_ms, items_per_second, .. } = self;
+        let mut lines = vec![format!(
+            "  renamed {renames} times: {n_names} names written in {fan_out_ms} ms, {items_per_second} a second"
+        )];
+        if let Some(OthersLag { quiet, during }) = &self.others {
+            lines.push(format!("  lag of other people before: {}", quiet.text()));
+            lines.push(format!("  and while names are written: {}", during.text()));
+        }
+        lines
+    }
+}

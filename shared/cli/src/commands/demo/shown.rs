@@ -1,0 +1,182 @@
+//! What a run showed, as JSON and as text. The JSON's names are stable.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use engine::verify::Verified;
+use serde::Serialize;
+
+use super::scenario::Told;
+use crate::{
+    args::demo::{Demo, Scenario},
+    book::Book,
+    lag::Lags,
+    workload::metered::Written,
+};
+
+/// What a run showed.
+#[derive(Debug, Serialize)]
+pub(super) struct Shown {
+    scenario: Scenario,
+    seed: u64,
+    /// Actions of the application; some write more than one item. Without those that set a scenario up.
+    writes: u32,
+    /// Those of them that the query interface refused: a taken email, not enough in stock.
+    refused: usize,
+    /// Records of ground items with a difference that a derivation reads.
+    changes: usize,
+    /// The other records.
+    echoes: usize,
+    /// Changes and removals of items of which only the insert counts; nothing follows from them.
+    late_changes: usize,
+    /// Writes of the service in the application's table.
+    derived_writes: usize,
+    wcu: Wcu,
+    /// Of the mixed workload alone: what it is told from grows with the run.
+    lag_ms: Option<Lag>,
+    /// The most memory that the process had, up to the moment when the stream was quiet, in MB of 1,048,576 bytes. An
+    /// embedded database is in it.
+    memory_mb: Option<f64>,
+    pub(super) parked: usize,
+    pub(super) findings: usize,
+    elapsed_ms: u128,
+    #[serde(flatten)]
+    told: Told,
+}
+
+/// Write units, as DynamoDB reports them.
+#[derive(Debug, Serialize)]
+struct Wcu {
+    ground: f64,
+    derived: f64,
+    total: f64,
+    /// Derived ones, by change.
+    per_change: f64,
+    /// Derived ones; of a transaction's sum each write's part by item size.
+    by_derivation: BTreeMap<String, f64>,
+}
+
+/// From the answer to a write to the commit of the last write that follows from it.
+#[derive(Debug, Serialize)]
+pub(super) struct Lag {
+    p50: u64,
+    p99: u64,
+    max: u64,
+}
+
+/// The lag of other people's changes, of which there may be few.
+#[derive(Debug, Serialize)]
+pub(super) struct FewLags {
+    /// How many changes it is of.
+    changes: usize,
+    #[serde(flatten)]
+    lag: Lag,
+}
+
+impl From<&Lags> for FewLags {
+    fn from(lags: &Lags) -> Self {
+        Self { changes: lags.len(), lag: Lag::from(lags) }
+    }
+}
+
+impl FewLags {
+    /// In words.
+    pub(super) fn text(&self) -> String {
+        format!("{}, of {} changes", self.lag.text(), self.changes)
+    }
+}
+
+impl From<&Lags> for Lag {
+    fn from(lags: &Lags) -> Self {
+        Self { p50: lags.percentile_ms(50), p99: lags.percentile_ms(99), max: lags.max_ms() }
+    }
+}
+
+impl Lag {
+    /// In words.
+    pub(super) fn text(&self) -> String {
+        format!("p50 {} ms, p99 {} ms, max {} ms", self.p50, self.p99, self.max)
+    }
+}
+
+/// What was measured when the stream was quiet.
+pub(super) struct Measured {
+    pub(super) told: Told,
+    pub(super) written: Written,
+    pub(super) lags: Option<Lags>,
+    pub(super) memory_mb: Option<f64>,
+    pub(super) elapsed: Duration,
+}
+
+impl Shown {
+    /// What the book, the measures and the findings say.
+    pub(super) fn of(args: &Demo, book: &Book, measured: Measured, verified: &Verified) -> Self {
+        let Measured { told, written, lags, memory_mb, elapsed } = measured;
+        let derived = book.derived_units();
+        let n_changes = u32::try_from(book.n_changes).unwrap_or(u32::MAX);
+        Self {
+            scenario: args.scenario,
+            seed: args.seed,
+            writes: args.writes,
+            refused: written.n_refused,
+            changes: book.n_changes,
+            echoes: book.n_echoes,
+            late_changes: book.n_late_changes,
+            derived_writes: book.n_writes,
+            wcu: Wcu {
+                ground: rounded(written.units),
+                derived: rounded(derived),
+                total: rounded(written.units + derived),
+                per_change: rounded(derived / f64::from(n_changes.max(1))),
+                by_derivation: book.units.iter().map(|(name, units)| (name.clone(), rounded(*units))).collect(),
+            },
+            lag_ms: lags.as_ref().map(Lag::from),
+            memory_mb,
+            parked: book.parked.len(),
+            findings: verified.findings.len(),
+            elapsed_ms: elapsed.as_millis(),
+            told,
+        }
+    }
+
+    /// For a person.
+    pub(super) fn text(&self, rate: Option<u32>) -> String {
+        let Self { seed, writes, refused, changes, echoes, derived_writes, wcu, parked, findings, .. } = self;
+        let what = match self.scenario {
+            Scenario::Mixed => "writes of an application",
+            Scenario::Hot => "likes of one post, each by another user",
+            Scenario::Famous => "comments of one user",
+        };
+        let mut lines =
+            vec![format!("{writes} {what} (seed {seed}), {refused} of them refused, in {} ms", self.elapsed_ms)];
+        lines.extend(self.told.lines());
+        lines.push(format!("  {changes} changes and {echoes} echoes in the stream, {derived_writes} derived writes"));
+        if self.late_changes > 0 {
+            lines.push(format!("  {} late changes, of items of which only the insert counts", self.late_changes));
+        }
+        if let Some(lag) = &self.lag_ms {
+            let paced = match rate {
+                Some(_) => "",
+                None => ", behind an application that writes as fast as it can (--rate 200 paces it)",
+            };
+            lines.push(format!("  lag {}{paced}", lag.text()));
+        }
+        if let Some(memory_mb) = self.memory_mb {
+            lines.push(format!("  {memory_mb} MB of memory at most, an embedded database included"));
+        }
+        lines.push(format!(
+            "  write units: {} the application's, {} derived, {} derived a change, by derivation:",
+            wcu.ground, wcu.derived, wcu.per_change
+        ));
+        for (name, units) in &wcu.by_derivation {
+            lines.push(format!("    {name:<26} {units:>12.1}"));
+        }
+        let verdict = if *findings == 0 { "every derived value is what its definition says" } else { "not in step" };
+        lines.push(format!("{parked} parked, {findings} findings: {verdict}"));
+        lines.join("\n")
+    }
+}
+
+/// Parts of sums, to three decimals.
+pub(super) fn rounded(units: f64) -> f64 {
+    (units * 1_000.0).round() / 1_000.0
+}
