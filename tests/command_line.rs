@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by a panic")]
 
+#[path = "command_line/observed.rs"]
+mod observed;
+
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},

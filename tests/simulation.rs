@@ -41,6 +41,8 @@ mod expiry;
 mod failure;
 #[path = "simulation/ground_records.rs"]
 mod ground_records;
+#[path = "simulation/heat.rs"]
+mod heat;
 #[path = "simulation/history.rs"]
 mod history;
 #[path = "simulation/items.rs"]

@@ -3,6 +3,9 @@
 //! One round is what a handful of writes by the application leave in the stream: the writes themselves, and the
 //! mirrors, counters, copies and displays that this service wrote for them, which come back as records of their own.
 //! The same number of records is the same text in every run.
+//!
+//! `plan` times the steps from the text of a batch to its writes; `conflicts` counts how often writers of one counter
+//! meet, by its number of shards.
 
 use entities::{
     claim::Claim,

@@ -123,9 +123,15 @@ pub(crate) struct Design {
     /// Prints the findings of a review instead, and ends with 3 when one is not answered.
     #[arg(long)]
     pub(crate) check: bool,
-    /// Manifest of a table of your own, of which nothing but its declarations is known; the shipped table without.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    /// Reads what the running table has recorded of conflicts, throttles and hot keys, and says what to do about them.
+    #[arg(long, requires = "check")]
+    pub(crate) observed: bool,
+    /// How many of the last hours are looked at; a week is kept.
+    #[arg(long, value_name = "N", default_value_t = 24, requires = "observed", value_parser = clap::value_parser!(u16).range(1..=168))]
+    pub(crate) hours: u16,
+    /// The tables, which only --observed reads; but of a --config all that is declared is reviewed.
+    #[command(flatten)]
+    pub(crate) connection: Connection,
     /// Answers to findings: a JSON list of objects with `check`, `subject` and `reason`. The shipped table has its own.
     #[arg(long, value_name = "FILE", requires_all = ["check", "config"])]
     pub(crate) answers: Option<PathBuf>,

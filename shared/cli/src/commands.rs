@@ -29,7 +29,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         Some(Command::Dev(args)) => Box::pin(dev::run(&args)).await,
         Some(Command::Verify(args)) => Box::pin(verify::run(&args)).await,
         Some(Command::Explain(args)) => explain::run(&args),
-        Some(Command::Design(args)) => design::run(&args).await,
+        Some(Command::Design(args)) => Box::pin(design::run(&args)).await,
         Some(Command::Parked(args)) => parked::run(&args).await,
         Some(Command::Redrive(args)) => Box::pin(redrive::run(&args)).await,
         Some(Command::Replay(args)) => Box::pin(replay::run(&args)).await,

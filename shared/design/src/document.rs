@@ -7,7 +7,7 @@ mod bookkeeping;
 mod derivations;
 mod entities;
 mod markdown;
-mod notes;
+pub(crate) mod notes;
 mod reads;
 mod table;
 mod writes;

@@ -6,7 +6,7 @@ use derive::write::{Action, Table, Write};
 use keys::{item::Item, key::Key};
 use store::{Units, size::item_bytes};
 
-use crate::recount::Target;
+use crate::{heat::Heat, recount::Target};
 
 /// What happened in one invocation.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +35,8 @@ pub struct Account {
     pub parked: Vec<Parked>,
     /// Changes that were refused, since the ledger cannot tell whether they are in.
     pub refused: Vec<Refused>,
+    /// What went in where, and whom that met: conflicts and throttles by derivation.
+    pub heat: Box<Heat>,
     /// Positions of records that are not done, with the reason.
     pub undone: BTreeMap<usize, String>,
 }
@@ -87,6 +89,7 @@ impl Account {
         self.n_retries += other.n_retries;
         self.n_in_step += other.n_in_step;
         self.n_unreadable += other.n_unreadable;
+        self.heat.add(&other.heat);
         self.commits.extend(other.commits);
         self.parked.extend(other.parked);
         self.refused.extend(other.refused);

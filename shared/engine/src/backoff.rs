@@ -2,7 +2,7 @@
 
 use std::{future::Future, time::Duration};
 
-use store::StoreError;
+use store::{Busy, StoreError};
 
 use crate::clock::Clock;
 
@@ -69,7 +69,19 @@ impl Patience<'_> {
     /// # Errors
     ///
     /// [`GaveUp`] when the call is refused, or time is over.
-    pub async fn call<T, F>(&self, mut call: impl FnMut() -> F) -> Result<T, GaveUp>
+    pub async fn call<T, F>(&self, call: impl FnMut() -> F) -> Result<T, GaveUp>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        self.call_meeting(&mut Vec::new(), call).await
+    }
+
+    /// The same, and tells whom the call met.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Self::call).
+    pub async fn call_meeting<T, F>(&self, met: &mut Vec<Busy>, mut call: impl FnMut() -> F) -> Result<T, GaveUp>
     where
         F: Future<Output = Result<T, StoreError>>,
     {
@@ -79,6 +91,7 @@ impl Patience<'_> {
                 Ok(outcome) => return Ok(outcome),
                 Err(error) if !error.is_retry() => return Err(GaveUp::Refused(error)),
                 Err(error) => {
+                    met.extend(error.busy());
                     tracing::debug!(cause = %describe(&error), "sending again");
                     if !self.wait(&mut tries).await {
                         return Err(GaveUp::OutOfTime { last: Some(error) });

@@ -18,6 +18,7 @@ use crate::{
     clock::Clock,
     event::{Event, Lane},
     fan_out,
+    heat::Recent,
     ledger::{
         Ledger, LedgerKind,
         checkpoint::{Checkpoint, padded},
@@ -44,6 +45,7 @@ pub struct Engine<S> {
     pub(crate) limits: Limits,
     pub(crate) settle_ms: u64,
     pub(crate) fan_out: fan_out::Limits,
+    pub(crate) recent: Recent,
     without: Option<ProtocolStep>,
 }
 
@@ -128,8 +130,8 @@ impl<S: Store> Engine<S> {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let (ledger, limits) = (LedgerKind::Receipts, Limits::default());
-        let (settle_ms, fan_out) = (SETTLE_MS, fan_out::Limits::default());
-        Self { schema, catalogue, families, store, clock, ledger, limits, settle_ms, fan_out, without: None }
+        let (settle_ms, fan_out, recent) = (SETTLE_MS, fan_out::Limits::default(), Recent::default());
+        Self { schema, catalogue, families, store, clock, ledger, limits, settle_ms, fan_out, recent, without: None }
     }
 
     /// The same with this kind of ledger.
@@ -209,6 +211,7 @@ impl<S: Store> Engine<S> {
             self.apply(asked, &mut session, &images, &batch, &mut account).await;
         }
         self.end(&attempt, &batch, &mut account).await;
+        self.record_heat(&batch, &mut account).await;
 
         let state = event.state.map(str::to_owned);
         let changes = planned.into_iter().map(|planning| planning.change).collect();

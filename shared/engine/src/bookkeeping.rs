@@ -17,6 +17,7 @@ use crate::{
     batch::SETTLE_MS,
     event::Lane,
     ground::{awaited::Awaits, merge},
+    heat::{self, Hot, Measured},
     job::Job,
     ledger::{
         Ledger as _, LedgerKind, PROOF_KEPT_S,
@@ -65,6 +66,7 @@ pub fn kept(layout: &Layout) -> Vec<Kept> {
     kept.extend(parked(layout));
     kept.extend(lists(layout));
     kept.extend(notes(layout));
+    kept.extend(heat(layout));
     kept.extend(ground(layout));
     kept
 }
@@ -152,6 +154,15 @@ fn notes(layout: &Layout) -> Vec<Kept> {
     .collect()
 }
 
+fn heat(layout: &Layout) -> Vec<Kept> {
+    let hot = Hot { derivation: "{Derivation}".to_owned(), target: Key::new("{ItemPK}", "{ItemSK}") };
+    let (n_effects, n_transactions, shards) = (heat::EFFECTS_MIN, 1, [0].into());
+    let measured = Measured { n_effects, n_transactions, n_conflicts: 1, n_throttles: 1, shards };
+    let purpose = "how busy a target was within a minute, by changes, transactions, conflicts and throttles; one `ADD` \
+                   without a guard, since it is a measure and no count: it may be lost, or be there twice";
+    of(layout, "measure of heat", purpose, Life::Seconds(heat::KEPT_S), [heat::added(&hot, &measured, 0)]).collect()
+}
+
 fn ground(layout: &Layout) -> Vec<Kept> {
     let (derivation, key) = ("{Derivation}", Key::new("{ItemPK}", "{ItemSK}"));
     let job = JobKey { derivation: derivation.to_owned(), id: EVENT.to_owned() };
@@ -208,7 +219,7 @@ fn of(
     writes.into_iter().map(move |write| {
         let attributes = match write.action {
             Action::Put(item) => item,
-            Action::Update(update) => update.set,
+            Action::Update(update) => update.set.into_iter().chain(update.add).collect(),
             Action::Delete | Action::Check => Item::default(),
         };
         let attributes = attributes.into_iter().filter(|(name, _)| !is_key(name)).collect();
@@ -239,6 +250,7 @@ mod tests {
             unreadable item: UNREADABLE / {Derivation}#{ItemPK}#{ItemSK}
             count to be recounted: RECOUNT / {Derivation}#{ItemPK}#{ItemSK}
             note of an attempt: ATTEMPTS#{Families} / {EventId}
+            measure of heat: HEAT#{Derivation} / 0000000000#{ItemPK}#{ItemSK}
             job: JOBS#05 / {Derivation}#{EventId}
             receipt of a start: RECEIPT#{EventId} / {Derivation}
             note of a move: MOVED#{ItemPK}#{ItemSK} / 000000000000000-0

@@ -15,7 +15,8 @@
 //!    a [`job`] does it page by page.
 //! 6. [`park`]: what can never be applied is kept, with its cause. [`recount`]: what is refused is listed; and
 //!    [`listing`]: so are items that cannot be read.
-//! 7. The [response](batch::Handled) names the lowest record that is not done.
+//! 7. [`heat`]: what was busy is measured.
+//! 8. The [response](batch::Handled) names the lowest record that is not done.
 //!
 //! The named [steps](protocol::ProtocolStep) of the protocol, and the [guards](derive::guard::Guard), say which anomaly each
 //! prevents. [`bookkeeping`] shows each item that is kept of all this. For the operator there are [`lists`], [`redrive`], [`replay`] and [`verify`].
@@ -36,6 +37,7 @@ mod counted;
 pub mod event;
 pub mod fan_out;
 pub mod ground;
+pub mod heat;
 pub mod job;
 pub mod ledger;
 pub mod listing;

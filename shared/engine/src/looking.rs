@@ -202,13 +202,17 @@ impl<S: Store> Engine<S> {
         account: &mut Account,
     ) -> Vec<Rung> {
         let writes = differing.into_iter().map(|(rung, (write, derivations))| async move {
-            let outcome = batch.patience.call(|| self.store.write(&write)).await;
-            (rung, write, derivations, outcome, self.clock.now_ms())
+            let mut met = Vec::new();
+            let outcome = batch.patience.call_meeting(&mut met, || self.store.write(&write)).await;
+            (rung, write, derivations, outcome, met, self.clock.now_ms())
         });
         let mut again = Vec::new();
         let mut done = stream::iter(writes).buffer_unordered(CALLS_AT_ONCE);
         let mut refused = Vec::new();
-        while let Some((rung, write, derivations, outcome, at_ms)) = done.next().await {
+        while let Some((rung, write, derivations, outcome, met, at_ms)) = done.next().await {
+            for busy in met {
+                account.heat.met(derivations.first().map(|at| self.catalogue.name(*at)), &write.key, busy);
+            }
             match outcome {
                 Ok(Outcome::Done { units }) => account.commits.push(Commit {
                     key: write.key,

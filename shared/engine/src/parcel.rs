@@ -56,9 +56,25 @@ impl<S: Store> Engine<S> {
                 self.commit(chunk, &parcel, &units, account);
                 Sent::Done
             }
-            Ok(TransactOutcome::Cancelled { reasons }) => cancelled(&parcel, &reasons, session.ledger.as_mut()),
-            Err(error) if error.is_retry() => Sent::Unanswered(error),
+            Ok(TransactOutcome::Cancelled { reasons }) => {
+                self.met(&parcel, &reasons, account);
+                cancelled(&parcel, &reasons, session.ledger.as_mut())
+            }
+            Err(error) if error.is_retry() => {
+                error.busy().into_iter().for_each(|busy| account.heat.met_somewhere(busy));
+                Sent::Unanswered(error)
+            }
             Err(error) => Sent::Refused(describe(&error)),
+        }
+    }
+
+    /// Measures whom a parcel met.
+    fn met(&self, parcel: &Parcel, reasons: &[Reason], account: &mut Account) {
+        for (write, reason) in parcel.transaction.writes().iter().zip(reasons) {
+            if let Reason::Busy(busy) = reason {
+                let derivation = parcel.derivations.get(&write.key).map(|at| self.catalogue.name(*at));
+                account.heat.met(derivation, &write.key, *busy);
+            }
         }
     }
 
@@ -132,6 +148,9 @@ impl<S: Store> Engine<S> {
                 (_, Some(_)) => chunk.changes.iter().filter(touches).map(|change| change.position).collect(),
                 _ => all(),
             };
+            if let Some(derivation) = derivation {
+                account.heat.went_in(self.catalogue.name(*derivation), &write.key, causes.len());
+            }
             account.commits.push(Commit {
                 key: write.key.clone(),
                 table: write.table,
@@ -166,6 +185,6 @@ fn cancelled(parcel: &Parcel, reasons: &[Reason], ledger: &mut dyn Ledger) -> Se
         return Sent::Moved;
     }
     let writes = parcel.transaction.writes().iter().skip(parcel.n_proofs).zip(effects);
-    let busy = writes.filter(|(_, reason)| **reason == Reason::Busy);
+    let busy = writes.filter(|(_, reason)| matches!(reason, Reason::Busy(_)));
     Sent::Busy(busy.map(|(write, _)| write.key.clone()).collect())
 }

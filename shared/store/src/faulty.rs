@@ -61,7 +61,7 @@ pub use self::{
     database::{Database, Lagging, Landed},
 };
 use self::{database::Late, turn::turn};
-use crate::{Cursor, Outcome, Page, Reason, Store, StoreError, TransactOutcome, Units};
+use crate::{Busy, Cursor, Outcome, Page, Reason, Store, StoreError, TransactOutcome, Units};
 
 /// On which side of the call a fault is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,8 +123,13 @@ impl<D: Decider> Faulty<D> {
     }
 
     fn retry<T>(&self, call: &Call<'_>, how: &'static str) -> Result<T, StoreError> {
+        self.retry_of(call, None, how)
+    }
+
+    fn retry_of<T>(&self, call: &Call<'_>, fault: Option<&Fault>, how: &'static str) -> Result<T, StoreError> {
         self.decider.ended(call, how);
-        Err(StoreError::Retry { operation: call.operation(), item: call.item(), source: how.into() })
+        let (operation, busy) = (call.operation(), fault.and_then(Fault::busy));
+        Err(StoreError::Retry { operation, item: call.item(), busy, source: how.into() })
     }
 
     /// A read, with what goes wrong with it.
@@ -157,7 +162,7 @@ impl<D: Decider> Faulty<D> {
         &self,
         call: Call<'_>,
         late: impl FnOnce() -> Late,
-        cancelled: impl FnOnce(&BTreeSet<usize>) -> Option<T>,
+        cancelled: impl FnOnce(&Fault) -> Option<T>,
         done: impl Future<Output = Result<T, StoreError>>,
         described: impl FnOnce(&T) -> (String, Units),
     ) -> Result<T, StoreError> {
@@ -179,9 +184,9 @@ impl<D: Decider> Faulty<D> {
             }
             Some((Side::Before, Fault::Conflict(_) | Fault::Throttle(_))) => {
                 turn().await;
-                let positions = fault.as_ref().map(|(_, fault)| fault.positions()).unwrap_or_default();
-                return match cancelled(&positions) {
-                    None => self.retry(&call, "not done, other writers or throttled"),
+                let fault = fault.as_ref().map(|(_, fault)| fault);
+                return match fault.and_then(cancelled) {
+                    None => self.retry_of(&call, fault, "not done, other writers or throttled"),
                     Some(cancelled) => {
                         self.decider.ended(&call, &described(&cancelled).0);
                         Ok(cancelled)
@@ -194,8 +199,8 @@ impl<D: Decider> Faulty<D> {
         turn().await;
         match fault {
             Some((_, Fault::Killed)) => pending().await,
-            Some((_, Fault::Conflict(_) | Fault::Throttle(_))) => {
-                self.retry(&call, "done if it could be, its resend met other writers or was throttled")
+            Some((_, fault @ (Fault::Conflict(_) | Fault::Throttle(_)))) => {
+                self.retry_of(&call, Some(&fault), "done if it could be, its resend met other writers or was throttled")
             }
             Some(_) => self.retry(&call, "done if it could be, answer lost"),
             None => {
@@ -231,6 +236,14 @@ impl Fault {
             Self::Unanswered | Self::Killed | Self::Late => BTreeSet::new(),
         }
     }
+
+    fn busy(&self) -> Option<Busy> {
+        match self {
+            Self::Conflict(_) => Some(Busy::Conflict),
+            Self::Throttle(_) => Some(Busy::Throttled),
+            Self::Unanswered | Self::Killed | Self::Late => None,
+        }
+    }
 }
 
 impl<D: Decider> Store for Faulty<D> {
@@ -264,8 +277,9 @@ impl<D: Decider> Store for Faulty<D> {
         };
         let transaction = stripped.as_ref().unwrap_or(transaction);
         let n_writes = transaction.writes().len();
-        let cancelled = |busy: &BTreeSet<usize>| {
-            let reason = |at| if busy.contains(&at) { Reason::Busy } else { Reason::None };
+        let cancelled = |fault: &Fault| {
+            let (positions, busy) = (fault.positions(), fault.busy());
+            let reason = |at| busy.filter(|_| positions.contains(&at)).map_or(Reason::None, Reason::Busy);
             Some(TransactOutcome::Cancelled { reasons: (0..n_writes).map(reason).collect() })
         };
         let described = |outcome: &TransactOutcome| match outcome {

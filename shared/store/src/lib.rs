@@ -134,10 +134,19 @@ pub enum Reason {
     None,
     /// This write's guard did not hold.
     GuardFailed,
-    /// Another write on the same item was under way, or its partition is throttled: send again later.
-    Busy,
+    /// The item could not be written just then: send again later.
+    Busy(Busy),
     /// DynamoDB refuses this write, whenever it comes.
     Rejected(String),
+}
+
+/// Why an item could not be written just then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Busy {
+    /// Another write on the same item was under way, one of the two a transaction.
+    Conflict,
+    /// Its partition, its table or the account takes no more for now.
+    Throttled,
 }
 
 /// A call that gave no outcome.
@@ -150,6 +159,8 @@ pub enum StoreError {
         operation: &'static str,
         /// The item, or the table.
         item: String,
+        /// What was busy, where that is why.
+        busy: Option<Busy>,
         /// What happened.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -172,6 +183,15 @@ impl StoreError {
     #[must_use]
     pub fn is_retry(&self) -> bool {
         matches!(self, Self::Retry { .. })
+    }
+
+    /// What was busy, where that is why.
+    #[must_use]
+    pub fn busy(&self) -> Option<Busy> {
+        match self {
+            Self::Retry { busy, .. } => *busy,
+            Self::Reject { .. } => None,
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! `ripple design`: the table's design as a page, and what a reviewer would ask about it.
 
+mod observed;
+
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -9,9 +11,12 @@ use design::{
     shipped,
 };
 use runtime::declared::{Choice, declared};
+use runtime::logging;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use self::observed::Observed;
+use super::LOG_FILTER;
 use crate::{
     args,
     exit::{Ended, print},
@@ -19,17 +24,30 @@ use crate::{
 
 /// Prints the page, or the findings.
 pub(crate) async fn run(args: &args::Design) -> anyhow::Result<Ended> {
-    let (design, written_by) = match &args.config {
+    let (design, written_by) = match &args.connection.config {
         None => (shipped::design().await?, shipped::WRITTEN_BY.to_owned()),
         Some(file) => (own(file, args.answers.as_deref())?, format!("ripple design --config {}", file.display())),
     };
-    let reviewed = review(&design);
+    let mut reviewed = review(&design);
     if !args.check {
         // The page ends with a line end of its own.
         print(document::page(&design, &written_by, &reviewed).trim_end());
         return Ok(Ended::InStep);
     }
-    print(&if args.json { as_json(&reviewed).to_string() } else { as_text(&reviewed) });
+    let observed = if args.observed {
+        logging::readable(LOG_FILTER);
+        let observed = Observed::read(&args.connection, args.hours).await?;
+        reviewed.findings.extend(observed.findings(&design).into_iter().map(|finding| (finding, None)));
+        Some(observed)
+    } else {
+        None
+    };
+    print(&if args.json {
+        as_json(&reviewed, observed.as_ref()).to_string()
+    } else {
+        let observed = observed.as_ref().map(Observed::text).into_iter();
+        observed.chain([as_text(&reviewed)]).collect::<Vec<_>>().join("\n")
+    });
     Ok(if reviewed.unanswered().next().is_none() { Ended::InStep } else { Ended::Findings })
 }
 
@@ -59,7 +77,7 @@ fn read(file: &Path) -> anyhow::Result<Vec<Answer>> {
 }
 
 /// The review as one JSON object. Its names are stable.
-fn as_json(reviewed: &Reviewed) -> Value {
+fn as_json(reviewed: &Reviewed, observed: Option<&Observed>) -> Value {
     let finding = |(finding, answer): &(Finding, Option<Answer>)| {
         json!({
             "check": finding.check.name(),
@@ -70,11 +88,15 @@ fn as_json(reviewed: &Reviewed) -> Value {
             "answer": answer.as_ref().map(|answer| &answer.reason),
         })
     };
-    json!({
+    let mut review = json!({
         "findings": reviewed.findings.iter().map(finding).collect::<Vec<_>>(),
         "unanswered": reviewed.unanswered().count(),
         "unchecked": reviewed.unchecked.iter().map(|check| check.name()).collect::<Vec<_>>(),
-    })
+    });
+    if let (Some(observed), Some(fields)) = (observed, review.as_object_mut()) {
+        fields.insert("observed".to_owned(), observed.json());
+    }
+    review
 }
 
 /// The review for a person.

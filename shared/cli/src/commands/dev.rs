@@ -108,6 +108,7 @@ struct Lines {
 impl Witness for Lines {
     fn handled(&self, function: Function, handled: &Handled, elapsed: Duration) {
         let account = &handled.account;
+        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let units = account.commits.iter().fold(0.0, |sum, commit| sum + commit.units);
         let mut line = format!(
             "{function:<9}  {:>4} records  {:>4} changes  {:>4} echoes  {:>4} writes  {units:>6.1} write units  {:>5} ms",
@@ -122,6 +123,8 @@ impl Witness for Lines {
             (account.n_late_changes, "late"),
             (account.n_duplicates, "in already"),
             (account.n_unreadable, "unreadable"),
+            (count(account.heat.n_conflicts()), "conflicts"),
+            (count(account.heat.n_throttles()), "throttles"),
             (account.parked.len(), "parked"),
             (account.refused.len(), "refused"),
             (account.undone.len(), "to be tried again"),

@@ -32,6 +32,9 @@ use crate::{
     tally::{Sum, Tally},
 };
 
+/// Shards of a counter at most: two digits stand for one in its key.
+pub const SHARDS_MAX: u32 = 100;
+
 /// The declaration of a count.
 #[derive(Clone, Debug)]
 pub struct Count {
@@ -111,8 +114,8 @@ impl Kind for Count {
         let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
         self.link.check(target, source)?;
         knows(source, self.predicate.attribute().into_iter().chain(self.sum.as_deref()))?;
-        if !(1..=100).contains(&self.n_shards) {
-            return Err(format!("{} shards; a counter has 1 to 100", self.n_shards));
+        if !(1..=SHARDS_MAX).contains(&self.n_shards) {
+            return Err(format!("{} shards; a counter has 1 to {SHARDS_MAX}", self.n_shards));
         }
         let mut reads: Vec<Part> = self.decides().map(|name| Part::attribute(&self.source, name)).collect();
         reads.push(Part::existence(&self.source));

@@ -31,11 +31,15 @@ pub enum Check {
     LargeTransaction,
     /// An answer to nothing.
     StaleAnswer,
+    /// A counter whose writers meet too often for its shards; seen in a running table alone.
+    MoreShards,
+    /// A partition that takes more writes than one can for long; seen in a running table alone.
+    OutgrownPartition,
 }
 
 impl Check {
     /// All checks.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Scan,
         Self::StaticPartition,
         Self::UnreadIndex,
@@ -49,6 +53,8 @@ impl Check {
         Self::TwoWriters,
         Self::LargeTransaction,
         Self::StaleAnswer,
+        Self::MoreShards,
+        Self::OutgrownPartition,
     ];
 
     /// Its name.
@@ -68,6 +74,8 @@ impl Check {
             Self::TwoWriters => "two-writers",
             Self::LargeTransaction => "large-transaction",
             Self::StaleAnswer => "stale-answer",
+            Self::MoreShards => "more-shards",
+            Self::OutgrownPartition => "outgrown-partition",
         }
     }
 

@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::{
     error::{ProvideErrorMetadata, SdkError},
 };
 
-use crate::StoreError;
+use crate::{Busy, StoreError};
 
 /// Codes of failures that lie in what was sent, so that the same will be refused whenever it comes. Source: DynamoDB
 /// developer guide, "Error handling", and the SDK's error types.
@@ -17,18 +17,34 @@ use crate::StoreError;
 const REFUSED_CODES: &[&str] =
     &["ItemCollectionSizeLimitExceededException", "SerializationException", "ValidationException"];
 
+/// Codes of failures by which a call is told to slow down. Source: as above.
+const THROTTLED_CODES: &[&str] =
+    &["ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"];
+
 /// A failed call as an error that says what to do.
 pub(super) fn failed<E>(operation: &'static str, item: String, error: SdkError<E, HttpResponse>) -> StoreError
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
 {
-    let passes = passes(&error);
+    let (passes, busy) = (passes(&error), busy(&error));
     // A failure of the service's own is told without the SDK's wrapping, which says nothing more.
     let source: Box<dyn Error + Send + Sync> = match error {
         SdkError::ServiceError(service) => Box::new(service.into_err()),
         other => Box::new(other),
     };
-    if passes { StoreError::Retry { operation, item, source } } else { StoreError::Reject { operation, item, source } }
+    if passes {
+        StoreError::Retry { operation, item, busy, source }
+    } else {
+        StoreError::Reject { operation, item, source }
+    }
+}
+
+fn busy<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> Option<Busy> {
+    match error.as_service_error()?.code()? {
+        "TransactionConflictException" => Some(Busy::Conflict),
+        code if THROTTLED_CODES.contains(&code) => Some(Busy::Throttled),
+        _ => None,
+    }
 }
 
 fn passes<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
@@ -60,6 +76,17 @@ mod tests {
         assert!(answered(503, "Whatever").is_retry());
         let timeout = SdkError::<UpdateItemError, HttpResponse>::timeout_error("late");
         assert!(failed("UpdateItem", "a / b".to_owned(), timeout).is_retry());
+    }
+
+    #[test]
+    fn a_conflict_and_a_throttle_are_told_apart() {
+        assert_eq!(answered(400, "TransactionConflictException").busy(), Some(Busy::Conflict));
+        for code in THROTTLED_CODES {
+            assert_eq!(answered(400, code).busy(), Some(Busy::Throttled), "{code}");
+        }
+        for code in ["ExpiredTokenException", "ValidationException"] {
+            assert_eq!(answered(400, code).busy(), None, "{code}");
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::{
     failure::failed,
     value::{from_sdk, to_sdk},
 };
-use crate::{Cursor, Page, StoreError, check};
+use crate::{Busy, Cursor, Page, StoreError, check};
 
 /// Most keys of one call. Source: DynamoDB service quotas.
 const GET_KEYS_MAX: usize = 100;
@@ -98,7 +98,8 @@ async fn get_slice(
         if !asked.is_empty() && n_idle > 0 {
             if n_idle > IDLE_CALLS_MAX {
                 let source = "throttled: nothing was read in several calls".into();
-                return Err(StoreError::Retry { operation: "BatchGetItem", item: name.to_owned(), source });
+                let (operation, item, busy) = ("BatchGetItem", name.to_owned(), Some(Busy::Throttled));
+                return Err(StoreError::Retry { operation, item, busy, source });
             }
             tokio::time::sleep(Duration::from_millis(PAUSE_MS_FIRST << (n_idle - 1))).await;
         }

@@ -13,7 +13,7 @@ use aws_sdk_dynamodb::{
 use derive::write::{Action, Table, Transaction, Write};
 
 use super::{DynamoStore, TableNames, failure::failed, value::to_sdk, write::Text};
-use crate::{Reason, StoreError, TransactOutcome, Units, check};
+use crate::{Busy, Reason, StoreError, TransactOutcome, Units, check};
 
 const OPERATION: &str = "TransactWriteItems";
 
@@ -100,8 +100,9 @@ fn reason(reason: &CancellationReason) -> Reason {
     match reason.code() {
         None | Some("None") => Reason::None,
         Some("ConditionalCheckFailed") => Reason::GuardFailed,
-        Some("TransactionConflict" | "ProvisionedThroughputExceeded" | "ThrottlingError" | "RequestLimitExceeded") => {
-            Reason::Busy
+        Some("TransactionConflict") => Reason::Busy(Busy::Conflict),
+        Some("ProvisionedThroughputExceeded" | "ThrottlingError" | "RequestLimitExceeded") => {
+            Reason::Busy(Busy::Throttled)
         }
         // ValidationError, ItemCollectionSizeLimitExceeded, and what DynamoDB may add.
         Some(code) => Reason::Rejected(match reason.message() {
@@ -120,9 +121,9 @@ mod tests {
         let of = |code: &str| reason(&CancellationReason::builder().code(code).message("why").build());
         assert_eq!(of("None"), Reason::None);
         assert_eq!(of("ConditionalCheckFailed"), Reason::GuardFailed);
-        for code in ["TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError", "RequestLimitExceeded"]
-        {
-            assert_eq!(of(code), Reason::Busy, "{code}");
+        assert_eq!(of("TransactionConflict"), Reason::Busy(Busy::Conflict));
+        for code in ["ProvisionedThroughputExceeded", "ThrottlingError", "RequestLimitExceeded"] {
+            assert_eq!(of(code), Reason::Busy(Busy::Throttled), "{code}");
         }
         for code in ["ValidationError", "ItemCollectionSizeLimitExceeded"] {
             assert_eq!(of(code), Reason::Rejected(format!("{code}: why")));

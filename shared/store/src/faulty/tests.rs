@@ -88,7 +88,7 @@ fn a_transaction_is_cancelled_at_the_positions_and_its_units_are_counted_when_it
     let database = Arc::new(Database::new(layout(), 400));
     let transaction = Transaction::new(vec![add("P"), add("Q")]).unwrap();
     let busy = Faulty::new(&database, Says(Some((Side::Before, Fault::Conflict(1)))));
-    let cancelled = TransactOutcome::Cancelled { reasons: vec![Reason::None, Reason::Busy] };
+    let cancelled = TransactOutcome::Cancelled { reasons: vec![Reason::None, Reason::Busy(Busy::Conflict)] };
     assert_eq!(block_on(busy.transact(&transaction)).unwrap(), cancelled);
     assert_eq!((value(&database, "P"), busy.answered()), (None, 0.0));
     let handle = Faulty::new(&database, Says(None));
