@@ -1,7 +1,8 @@
 """The compiled functions under `cargo lambda watch`, as Lambda runs them.
 
 Starts `cargo lambda watch` and `ripple dev --functions` on free ports of the loopback address, writes with boto3, and
-waits until the derived data is right. Then invokes a function with a captured event. Ends every process that it starts.
+waits until the derived data is right. Then invokes each function, with a captured event or one of a schedule. Ends
+every process that it starts.
 Needs: cargo-lambda and boto3.
 """
 
@@ -105,11 +106,19 @@ def main():
         until("aggregate and propagate keep count, mirror and name", right)
         verify = subprocess.run([ripple, "verify", "--endpoint", environment["AWS_ENDPOINT_URL"]], cwd=ROOT)
         assert verify.returncode == 0, verify
+
+        def invoked(function, *event):
+            invoke = ["cargo", "lambda", "invoke", function, "-A", "127.0.0.1", "-P", str(lambdas), *event]
+            output = subprocess.run(invoke, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
+            return json.loads(output.stdout)
+
+        scheduled = {"source": "aws.scheduler", "detail-type": "Scheduled Event", "detail": {}}
+        swept = invoked("sweep", "--data-ascii", json.dumps(scheduled))
+        assert swept["items"] > 0 and (swept["jobs"], swept["drift"]) == (0, 0), swept
+        print("  sweep takes a scheduled event, and nothing has drifted")
         for function in ("aggregate", "propagate"):
-            invoke = ["cargo", "lambda", "invoke", function, "-A", "127.0.0.1", "-P", str(lambdas)]
-            event = ["--data-file", "tests/events/insert.json"]
-            output = subprocess.run(invoke + event, cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
-            assert json.loads(output.stdout) == {"batchItemFailures": []}, output.stdout
+            response = invoked(function, "--data-file", "tests/events/insert.json")
+            assert response == {"batchItemFailures": []}, response
             print(f"  {function} takes a captured event")
         # Its records are behind the ledger's horizon: refused, and listed.
         parked = subprocess.run([ripple, "parked", "--endpoint", environment["AWS_ENDPOINT_URL"]], cwd=ROOT)

@@ -31,6 +31,8 @@ mod chance;
 mod checkpoint;
 #[path = "simulation/corruption.rs"]
 mod corruption;
+#[path = "simulation/drift.rs"]
+mod drift;
 #[path = "simulation/event.rs"]
 mod event;
 #[path = "simulation/executor.rs"]
@@ -85,6 +87,8 @@ mod sharded_counters;
 mod shrink;
 #[path = "simulation/single_records.rs"]
 mod single_records;
+#[path = "simulation/slices.rs"]
+mod slices;
 #[path = "simulation/stream.rs"]
 mod stream;
 #[path = "simulation/strict.rs"]

@@ -69,6 +69,12 @@ fn guards() -> Vec<(Guard, Option<AttributeValue>, bool, bool)> {
         (asks(Ask::AtLeast, n("10")), Some(s("9")), true, false),
         (asks(Ask::AtLeast, n("10")), None, true, false),
         (asks(Ask::AtLeast, n("10")), None, false, false),
+        (Guard::StillZero, None, true, true),
+        (Guard::StillZero, None, false, true),
+        (Guard::StillZero, Some(n("0")), true, true),
+        (Guard::StillZero, Some(n("0.01")), true, false),
+        (Guard::StillZero, Some(n("-1")), true, false),
+        (Guard::StillZero, Some(s("0")), true, false),
         (Guard::Application(vec![Ask::Present, Ask::Lacks(ATTRIBUTE.to_owned())]), None, true, true),
         (Guard::Application(vec![Ask::Present, Ask::Lacks(ATTRIBUTE.to_owned())]), None, false, false),
         (Guard::Application(vec![Ask::Present, Ask::Lacks(ATTRIBUTE.to_owned())]), Some(n("1")), true, false),
@@ -99,11 +105,14 @@ fn asks(ask: impl Fn(String, AttributeValue) -> Ask, value: AttributeValue) -> G
 fn cases() -> Vec<(Write, Option<Item>, Option<Item>, bool)> {
     let mut cases = Vec::new();
     for (position, (guard, value, is_there, holds)) in guards().into_iter().enumerate() {
-        for action in ["put", "update", "delete"] {
-            let key = key(&format!("{position:02}#{action}"));
+        // A counter's guard asks for attributes of a counter, each of which may be the one that is not zero.
+        let attributes: &[&str] = if guard == Guard::StillZero { &["Value", "Sum"] } else { &[ATTRIBUTE] };
+        let actions = ["put", "update", "delete"];
+        for (attribute, action) in attributes.iter().flat_map(|attribute| actions.map(|action| (*attribute, action))) {
+            let key = key(&format!("{position:02}#{attribute}#{action}"));
             let before = is_there.then(|| {
                 let mut before = item(&key, [("Name", s("old"))]);
-                before.extend(value.clone().map(|value| (ATTRIBUTE.to_owned(), value)));
+                before.extend(value.clone().map(|value| (attribute.to_owned(), value)));
                 before
             });
             let (write, after) = acted(&key, action, before.as_ref());

@@ -59,7 +59,7 @@ impl Application {
         if let Some((_, item)) = self.any(table, |definition| !is_authority(definition)) {
             self.read_before.push(item);
         }
-        let draw = self.scene.chance.below(46);
+        let draw = self.scene.chance.below(50);
         match draw {
             0..=6 => self.make(table),
             7..=9 => self.edit(table),
@@ -75,6 +75,7 @@ impl Application {
             25 => self.move_file(table),
             26 | 27 => self.measure(table),
             28 | 29 => self.move_folder(table),
+            30..=33 => self.follow_or_not(table),
             _ => self.touch_ground(table),
         }
         if (19..=22).contains(&draw) { Author::Hand } else { Author::Application }
@@ -131,6 +132,20 @@ impl Application {
         } else if let Some((key, _)) = self.any(table, |definition| !definition.derived) {
             self.act(table, key, Action::Delete);
         }
+    }
+
+    /// Somebody follows, or does so no more: what is counted comes to nothing and goes up again.
+    fn follow_or_not(&mut self, table: &MemoryStore) {
+        let schema = Arc::clone(&self.schema);
+        let follow = schema.entity("Follow").unwrap();
+        let [follower, followee] = [(); 2].map(|()| *self.scene.chance.one_of(&USERS[..2]).unwrap());
+        let key = follow.build(&[("FollowerId", follower), ("FolloweeId", followee)].into_iter().collect()).unwrap();
+        if table.view(Table::Main, |items| items.contains_key(&key)) {
+            return self.act(table, key, Action::Delete);
+        }
+        let mut item = schema.layout.key_item(&key);
+        item.extend(schema.layout.type_of(&follow.name));
+        self.put(table, indexed(&schema, follow, &key, item));
     }
 
     /// A post is dated anew, or given to somebody else: its key changes.

@@ -37,10 +37,12 @@ pub(crate) enum Step {
     Redrive,
     /// The sweeper looks after the jobs.
     Sweep,
+    /// The sweeper verifies a slice of the table, and collects counters of zero.
+    Slice,
 }
 
 /// How often each step is taken, of ten thousand.
-const STEPS: [(Step, usize); 15] = [
+const STEPS: [(Step, usize); 16] = [
     (Step::Poll, 8_100),
     (Step::Deliver, 300),
     (Step::Arrive, 1_000),
@@ -56,6 +58,7 @@ const STEPS: [(Step, usize); 15] = [
     (Step::Replay, 5),
     (Step::Redrive, 5),
     (Step::Sweep, 12),
+    (Step::Slice, 40),
 ];
 
 /// Fewest and most writes of the application.

@@ -24,13 +24,13 @@ use super::{
 };
 
 /// Tasks at once.
-const TASKS_MAX: usize = 8;
+pub(crate) const TASKS_MAX: usize = 8;
 
 /// What a function runs that runs everything, and so does the operator.
 pub(crate) const BOTH: [Family; 2] = [Family::Additive, Family::LevelTriggered];
 
 /// What a task ends with: what the platform is told, and the engine's account.
-type Answer = Result<Option<(Value, Handled)>, String>;
+pub(crate) type Answer = Result<Option<(Value, Handled)>, String>;
 
 /// A task that runs.
 pub(crate) struct Running {
@@ -41,15 +41,15 @@ pub(crate) struct Running {
 }
 
 /// Somebody who is about to begin.
-struct New {
+pub(crate) struct New {
     name: Arc<str>,
     gone: Gone,
-    store: Arc<Faulty<Caller>>,
-    deadline_ms: u64,
+    pub(crate) store: Arc<Faulty<Caller>>,
+    pub(crate) deadline_ms: u64,
 }
 
 /// What an invocation was given.
-struct Delivery {
+pub(crate) struct Delivery {
     mapping: usize,
     batch: Batch,
     window: Option<Window>,
@@ -180,7 +180,7 @@ impl World {
     }
 
     /// Somebody new who calls the store.
-    fn caller(&mut self, name: &str) -> New {
+    pub(crate) fn caller(&mut self, name: &str) -> New {
         self.n_tasks += 1;
         let name: Arc<str> = format!("{name} #{}", self.n_tasks).into();
         let gone = Gone::default();
@@ -190,7 +190,7 @@ impl World {
         New { name, gone, store, deadline_ms }
     }
 
-    fn start(
+    pub(crate) fn start(
         &mut self,
         New { name, gone, store, .. }: New,
         delivery: Option<Delivery>,

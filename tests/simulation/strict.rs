@@ -17,6 +17,7 @@ use super::{
     history::{Past, told},
     items::is_mirror,
     scene::Scene,
+    slices::is_zero,
     stream::{Author, Made, Stream},
     sweeper::SETTLE_MS,
 };
@@ -175,6 +176,10 @@ fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &Made) -> R
         return Ok(());
     }
     match (&made.old, &made.new) {
+        (Some(old), None) if CounterKey::parse(&made.key).is_some() && is_zero(old) => {
+            scene.count("zeros collected");
+            Ok(())
+        }
         (Some(old), None) => match of(old) {
             Some((name, _)) if name == "Employee" => Ok(()),
             Some((_, true)) if CounterKey::parse(&made.key).is_none() => Ok(()),

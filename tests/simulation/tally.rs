@@ -8,7 +8,7 @@ use store::faulty::Side;
 pub(crate) const OF_A_CALL: [&str; 5] = ["unanswered", "conflict", "throttle", "killed", "late"];
 
 /// What else happens.
-pub(crate) const OTHERS: [&str; 23] = [
+pub(crate) const OTHERS: [&str; 26] = [
     "two at once",
     "zombie",
     "redelivered",
@@ -33,6 +33,8 @@ pub(crate) const OTHERS: [&str; 23] = [
     "died at",
     "flaws",
     "index lag",
+    "slices",
+    "suspects",
 ];
 
 /// What happens between two calls of one move: too seldom to be asked of a hundred seeds. Its mutant is noticed, and
@@ -41,7 +43,7 @@ pub(crate) const SELDOM: [&str; 1] = ["added while it moved"];
 
 /// What happened to the application's own items; in a hundred seeds each at least once. What is seen
 /// in the table's history is counted at both looks of a run.
-pub(crate) const GROUND: [&str; 9] = [
+pub(crate) const GROUND: [&str; 10] = [
     "jobs begun",
     "owners back",
     "jobs held",
@@ -49,6 +51,7 @@ pub(crate) const GROUND: [&str; 9] = [
     "counters deleted",
     "archived",
     "moved",
+    "zeros collected",
     "searched again",
     "found again",
 ];

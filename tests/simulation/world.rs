@@ -89,6 +89,7 @@ impl World {
         audit(&self.scene, &self.stream, &self.application, &self.n_deaths)?;
         self.scene.heal();
         self.scene.chance.step();
+        self.nothing_has_drifted()?;
         if self.scene.chance.percent(50) {
             self.age();
         }
@@ -144,7 +145,7 @@ impl World {
     }
 
     /// Steps until all is written, delivered and done.
-    fn settle(&mut self) -> Result<(), Failure> {
+    pub(crate) fn settle(&mut self) -> Result<(), Failure> {
         let mut n_steps = 0;
         loop {
             self.scene.clock.advance(1);
@@ -220,6 +221,7 @@ impl World {
             Step::Replay => self.replay(),
             Step::Redrive => self.redrive(),
             Step::Sweep => self.sweep(),
+            Step::Slice => self.sweep_slice(),
         })
     }
 

@@ -92,6 +92,7 @@ fn write_shown(write: &Write) -> String {
         Ask::Equal(name, value) => format!("{name} = {value:?}"),
         Ask::Differs(name, value) => format!("{name} <> {value:?}"),
         Ask::AtLeast(name, value) => format!("{name} >= {value:?}"),
+        Ask::LacksOrEqual(name, value) => format!("no {name} or {name} = {value:?}"),
     });
     let asks = asks.collect::<Vec<_>>().join(" and ");
     let condition = if asks.is_empty() { asks } else { format!(" if {asks}") };

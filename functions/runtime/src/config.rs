@@ -3,7 +3,12 @@
 use std::{env, path::PathBuf, str::FromStr, time::Duration};
 
 use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
-use engine::{batch::SETTLE_MS, brake::Limits, ledger::LedgerKind};
+use engine::{
+    batch::SETTLE_MS,
+    brake::Limits,
+    ledger::LedgerKind,
+    sweep::{DRIFT_WAIT_MS, ITEMS_MAX},
+};
 
 use crate::declared::Choice;
 
@@ -35,6 +40,13 @@ pub const SETTLE_SECONDS: &str = "SETTLE_SECONDS";
 /// application's own items, for one. Stable.
 pub const DISABLED: &str = "DISABLED";
 
+/// Name of the variable that says how many items a sweep reads of the table; 5,000 where it is not set. Stable.
+pub const SWEEP_ITEMS: &str = "SWEEP_ITEMS";
+
+/// Name of the variable that says how long an item must have differed in the very same way before it has drifted, in
+/// seconds; 900 where it is not set. Stable.
+pub const DRIFT_WAIT_SECONDS: &str = "DRIFT_WAIT_SECONDS";
+
 /// Longest wait for one answer, in seconds: short against an invocation, so that there is time to send again.
 const ANSWER_S_MAX: u64 = 5;
 
@@ -58,6 +70,10 @@ pub struct Config {
     pub disabled: Vec<String>,
     /// How long after a removal a cascade begins, in milliseconds.
     pub settle_ms: u64,
+    /// How many items a sweep reads of the table.
+    pub sweep_items: usize,
+    /// How long an item must have differed before it has drifted, in milliseconds.
+    pub drift_wait_ms: u64,
 }
 
 /// A function that cannot start.
@@ -88,7 +104,17 @@ impl Config {
     #[must_use]
     pub fn of(table: String, ledger_table: String) -> Self {
         let (ledger, limits) = (LedgerKind::Receipts, Limits::default());
-        Self { table, ledger_table, ledger, limits, settle_ms: SETTLE_MS, manifest: None, disabled: Vec::new() }
+        Self {
+            table,
+            ledger_table,
+            ledger,
+            limits,
+            settle_ms: SETTLE_MS,
+            manifest: None,
+            disabled: Vec::new(),
+            sweep_items: ITEMS_MAX,
+            drift_wait_ms: DRIFT_WAIT_MS,
+        }
     }
 
     /// What is declared, as it is configured.
@@ -128,6 +154,12 @@ impl Config {
         config.manifest = variable(CONFIG).filter(|path| !path.is_empty()).map(PathBuf::from);
         if let Some(seconds) = parsed::<u32>(&variable, SETTLE_SECONDS, "a whole number of seconds")? {
             config.settle_ms = u64::from(seconds) * 1_000;
+        }
+        if let Some(items) = parsed(&variable, SWEEP_ITEMS, "a whole number of items")? {
+            config.sweep_items = items;
+        }
+        if let Some(seconds) = parsed::<u32>(&variable, DRIFT_WAIT_SECONDS, "a whole number of seconds")? {
+            config.drift_wait_ms = u64::from(seconds) * 1_000;
         }
         Ok(config)
     }
@@ -212,6 +244,18 @@ mod tests {
         assert_eq!(with(LEDGER, "").unwrap().settle_ms, 25 * 3_600_000);
         assert_eq!(with(SETTLE_SECONDS, "5").unwrap().settle_ms, 5_000);
         assert!(with(SETTLE_SECONDS, "soon").is_err());
+    }
+
+    #[test]
+    fn a_sweep_reads_5000_items_and_waits_15_minutes_where_nothing_is_said() {
+        let config = with(LEDGER, "").unwrap();
+        assert_eq!((config.sweep_items, config.drift_wait_ms), (5_000, 900_000));
+        assert_eq!(with(SWEEP_ITEMS, "100").unwrap().sweep_items, 100);
+        assert_eq!(with(DRIFT_WAIT_SECONDS, "60").unwrap().drift_wait_ms, 60_000);
+        let error = with(SWEEP_ITEMS, "all").unwrap_err().to_string();
+        assert_eq!(error, "the environment variable SWEEP_ITEMS is \"all\": set it to a whole number of items");
+        let error = with(DRIFT_WAIT_SECONDS, "-1").unwrap_err().to_string();
+        assert_eq!(error, "the environment variable DRIFT_WAIT_SECONDS is \"-1\": set it to a whole number of seconds");
     }
 
     #[test]

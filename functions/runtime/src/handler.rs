@@ -28,7 +28,8 @@ pub enum Function {
     Propagate,
     /// Runs both, for a stream that has one reader left.
     Combined,
-    /// Runs none, but lets jobs begin that are due, and rings those that stand still: on a schedule.
+    /// Runs none, but on a schedule lets jobs begin that are due, rings those that stand still, verifies the next slice of
+    /// the table again, and collects counters of zero.
     Sweep,
 }
 

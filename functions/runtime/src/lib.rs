@@ -8,3 +8,4 @@ pub mod declared;
 pub mod handler;
 pub mod lambda;
 pub mod logging;
+pub mod metrics;

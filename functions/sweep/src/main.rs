@@ -1,4 +1,5 @@
-//! Lets jobs begin that are due, and rings those that stand still: on a schedule, not on the stream.
+//! Looks after jobs, verifies the next slice of the table again, and collects counters of zero: on a schedule, not on the
+//! stream.
 
 use lambda_runtime::Error;
 use runtime::{handler::Function, lambda};

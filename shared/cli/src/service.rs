@@ -255,6 +255,11 @@ impl Progress {
         watched.idle.keys().all(|mapping| watched.past.get(mapping).is_some_and(|past| *past > moment))
     }
 
+    /// Has nothing been in the stream since this moment, and since the last write of anybody?
+    pub(crate) fn is_quiet(&self, since: Instant) -> bool {
+        self.watched().is_quiet(since)
+    }
+
     fn watched(&self) -> MutexGuard<'_, Watched> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -2,14 +2,22 @@
 //!
 //! In Lambda, nobody knows how far every shard is read, and a cascade waits for longer than a stream is kept. Here it is
 //! known: a job that was seen at some moment may begin when every mapping has found the stream empty after it.
+//!
+//! Now and then it verifies a slice of the table again and collects counters of zero. An item that differs has drifted
+//! when the stream was quiet since it was noted. Nobody waits for a slice.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use engine::{batch::Engine, job::Job};
+use engine::{
+    batch::Engine,
+    clock::{Clock as _, SystemClock},
+    job::Job,
+    sweep::Bounds,
+};
 use keys::key::Key;
 use store::dynamo::DynamoStore;
 use tokio::sync::watch;
@@ -19,6 +27,11 @@ use crate::service::{Progress, Witness};
 /// Time between two sweeps.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// Time between two slices, the items of one, and how long it may take.
+const SLICE_PAUSE: Duration = Duration::from_secs(5);
+const SLICE_ITEMS: usize = 500;
+const SLICE_MS: u64 = 5_000;
+
 /// Sweeps until it is stopped.
 pub(crate) struct Sweeper {
     engine: Engine<Arc<DynamoStore>>,
@@ -26,12 +39,17 @@ pub(crate) struct Sweeper {
     witness: Arc<dyn Witness>,
     /// When each job that there is was first seen.
     seen: BTreeMap<Key, Instant>,
+    /// When the last slice ended.
+    sliced: Instant,
+    /// Items that have drifted, as they were told.
+    drifted: BTreeSet<Key>,
 }
 
 impl Sweeper {
     /// A sweeper that begins jobs when the mappings of this progress are past them.
     pub(crate) fn new(engine: Engine<Arc<DynamoStore>>, progress: Arc<Progress>, witness: Arc<dyn Witness>) -> Self {
-        Self { engine, progress, witness, seen: BTreeMap::new() }
+        let (seen, drifted) = (BTreeMap::new(), BTreeSet::new());
+        Self { engine, progress, witness, seen, sliced: Instant::now(), drifted }
     }
 
     /// Sweeps again and again, until it is told to stop.
@@ -39,7 +57,10 @@ impl Sweeper {
         loop {
             tokio::select! {
                 _ = stopped.changed() => return,
-                () = tokio::time::sleep(PAUSE) => self.sweep().await,
+                () = tokio::time::sleep(PAUSE) => {
+                    self.sweep().await;
+                    self.slice().await;
+                }
             }
         }
     }
@@ -58,5 +79,29 @@ impl Sweeper {
         if let Err(error) = self.engine.ring_due(&jobs, is_settled).await {
             self.witness.trouble(&format!("a job cannot be begun: {error}"));
         }
+    }
+    /// Verifies the next slice when it is time, and tells what has drifted, once.
+    async fn slice(&mut self) {
+        if self.sliced.elapsed() < SLICE_PAUSE {
+            return;
+        }
+        let (now, now_ms) = (Instant::now(), SystemClock.now_ms());
+        let bounds = Bounds { n_items_max: SLICE_ITEMS, deadline_ms: now_ms + SLICE_MS };
+        let is_past = |noted_at_ms: u64| {
+            let noted = now.checked_sub(Duration::from_millis(now_ms.saturating_sub(noted_at_ms)));
+            noted.is_some_and(|noted| self.progress.is_quiet(noted))
+        };
+        let swept = self.engine.sweep_slice(bounds, is_past).await;
+        self.sliced = Instant::now();
+        let slice = match swept {
+            Ok(slice) => slice,
+            Err(error) => return self.witness.trouble(&format!("the table cannot be verified again: {error}")),
+        };
+        let drifted: BTreeSet<Key> = slice.drifts.iter().map(|drift| drift.item.clone()).collect();
+        for drift in slice.drifts.iter().filter(|drift| !self.drifted.contains(&drift.item)) {
+            let derivations = drift.derivations.join(", ");
+            self.witness.trouble(&format!("{} has drifted: {derivations}; see `ripple verify`", drift.item));
+        }
+        self.drifted = drifted;
     }
 }

@@ -5,7 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use keys::{item::Item, layout::Layout};
+use keys::{
+    counter::{SUM, VALUE},
+    item::Item,
+    layout::Layout,
+};
 use serde_dynamo::AttributeValue;
 
 use crate::value::{at_least, same};
@@ -58,6 +62,10 @@ pub enum Guard {
     ///
     /// Without it an item that stands there is overwritten.
     PlaceFree,
+    /// The counter still counts nothing: its count and its sum are zero, or not there.
+    ///
+    /// On the deletion of a counter that came to zero. Without it a count that comes in between is lost.
+    StillZero,
     /// The checkpoint still stands where it was read; so does a job's cursor.
     ///
     /// On every move of a checkpoint. Without it an invocation that timed out and still runs, or a call of it that
@@ -85,6 +93,8 @@ pub enum Ask {
     Differs(String, AttributeValue),
     /// The attribute is a number, and at least this one.
     AtLeast(String, AttributeValue),
+    /// The attribute is not there, or has this value.
+    LacksOrEqual(String, AttributeValue),
 }
 
 impl Ask {
@@ -102,9 +112,10 @@ impl Ask {
     pub fn value(&self) -> Option<(&str, &AttributeValue)> {
         match self {
             Self::Absent | Self::Present | Self::Lacks(_) => None,
-            Self::Equal(attribute, value) | Self::Differs(attribute, value) | Self::AtLeast(attribute, value) => {
-                Some((attribute, value))
-            }
+            Self::Equal(attribute, value)
+            | Self::Differs(attribute, value)
+            | Self::AtLeast(attribute, value)
+            | Self::LacksOrEqual(attribute, value) => Some((attribute, value)),
         }
     }
 
@@ -119,6 +130,7 @@ impl Ask {
             Self::Equal(attribute, value) => same(held(attribute), Some(value)),
             Self::Differs(attribute, value) => !same(held(attribute), Some(value)),
             Self::AtLeast(attribute, value) => held(attribute).is_some_and(|held| at_least(held, value)),
+            Self::LacksOrEqual(attribute, value) => held(attribute).is_none_or(|held| same(Some(held), Some(value))),
         }
     }
 }
@@ -137,7 +149,7 @@ pub struct Condition {
 impl Guard {
     /// Names of all variants that the service sends, as [`name`](Self::name) gives them, each with the anomaly that it
     /// prevents, in a line.
-    pub const ALL: [(&'static str, &'static str); 9] = [
+    pub const ALL: [(&'static str, &'static str); 10] = [
         ("Absent", "a change that is delivered again is counted again"),
         ("Exists", "an update that lands after the item's removal makes a torso"),
         ("BucketAsRead", "of two writers of a bucket, the second undoes what the first set as its least or greatest"),
@@ -146,6 +158,7 @@ impl Guard {
         ("StillTheirs", "a cascade deletes what was given to somebody else meanwhile"),
         ("SourceAsRead", "what is written to an item while it moves is lost"),
         ("PlaceFree", "an item that moves overwrites another"),
+        ("StillZero", "a count that comes in while its counter of zero is deleted is lost"),
         ("Unmoved", "an invocation that timed out and still runs applies its changes beside the one that took over"),
     ];
 
@@ -156,6 +169,7 @@ impl Guard {
             Self::Absent => "Absent",
             Self::Exists => "Exists",
             Self::StillParked => "StillParked",
+            Self::StillZero => "StillZero",
             Self::Unmoved { .. } => "Unmoved",
             Self::OwnerAbsent => "OwnerAbsent",
             Self::StillTheirs(_) => "StillTheirs",
@@ -172,6 +186,10 @@ impl Guard {
         match self {
             Self::Absent | Self::OwnerAbsent | Self::PlaceFree => vec![Ask::Absent],
             Self::Exists | Self::StillParked => vec![Ask::Present],
+            Self::StillZero => {
+                let zero = || AttributeValue::N("0".to_owned());
+                [VALUE, SUM].into_iter().map(|name| Ask::LacksOrEqual(name.to_owned(), zero())).collect()
+            }
             Self::Unmoved { attribute, value } => vec![Ask::as_read(attribute, value.as_ref())],
             Self::StillTheirs(says) => {
                 says.iter().map(|(attribute, value)| Ask::Equal(attribute.clone(), value.clone())).collect()
@@ -206,6 +224,9 @@ impl Guard {
                 Ask::Equal(attribute, _) => (format!("#g{at} = :g{at}"), attribute.as_str()),
                 Ask::Differs(attribute, _) => (format!("#g{at} <> :g{at}"), attribute.as_str()),
                 Ask::AtLeast(attribute, _) => (format!("#g{at} >= :g{at}"), attribute.as_str()),
+                Ask::LacksOrEqual(attribute, _) => {
+                    (format!("(attribute_not_exists(#g{at}) OR #g{at} = :g{at})"), attribute.as_str())
+                }
             };
             names.insert(format!("#g{at}"), attribute.to_owned());
             values.extend(ask.value().map(|(_, value)| (format!(":g{at}"), value.clone())));

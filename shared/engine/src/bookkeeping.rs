@@ -3,6 +3,8 @@
 //! Each is made by the code that writes it, with placeholders such as `{EventId}` in its key, so that key and attributes
 //! cannot be told otherwise than they are.
 
+use std::collections::BTreeSet;
+
 use derive::{
     coalesce::Counted,
     derivation::Family,
@@ -29,6 +31,10 @@ use crate::{
     park::Parking,
     record::Head,
     recount::{self, Target},
+    sweep::{
+        round::Round,
+        suspects::{SUSPECT_KEPT_S, Suspect},
+    },
 };
 
 /// An item that the service keeps for itself.
@@ -68,6 +74,7 @@ pub fn kept(layout: &Layout) -> Vec<Kept> {
     kept.extend(notes(layout));
     kept.extend(heat(layout));
     kept.extend(ground(layout));
+    kept.extend(swept(layout));
     kept
 }
 
@@ -204,6 +211,37 @@ fn ground(layout: &Layout) -> Vec<Kept> {
     kept
 }
 
+fn swept(layout: &Layout) -> Vec<Kept> {
+    let item = Key::new("{ItemPK}", "{ItemSK}");
+    let round =
+        Round { after: Some(item.clone()), after_suspect: Some(String::new()), last_ms: Some(0), ..Round::default() };
+    let suspect = Suspect {
+        item: item.clone(),
+        entity: "{Entity}".to_owned(),
+        derivations: vec!["{Derivation}".to_owned()],
+        named: BTreeSet::from([item]),
+        difference: "checksum".to_owned(),
+        noted_at_ms: 0,
+    };
+    let mut kept: Vec<Kept> = of(
+        layout,
+        "place of the sweep",
+        "how far the sweep's round over the table is, and how long the one before took; moved while it stands where it \
+         was read",
+        Life::Forever,
+        [round.write(layout)],
+    )
+    .collect();
+    kept.extend(of(
+        layout,
+        "suspect",
+        "an item of which a derived part differed when the sweep looked; of values a checksum alone",
+        Life::Seconds(SUSPECT_KEPT_S),
+        [suspect.note(layout, None)],
+    ));
+    kept
+}
+
 fn change() -> Counted {
     Counted { position: 0, id: EVENT.to_owned(), sequence_number: "1".to_owned(), amounts: Vec::new() }
 }
@@ -254,7 +292,9 @@ mod tests {
             job: JOBS#05 / {Derivation}#{EventId}
             receipt of a start: RECEIPT#{EventId} / {Derivation}
             note of a move: MOVED#{ItemPK}#{ItemSK} / 000000000000000-0
-            note of an item that waits: AWAITED#{PK}#{Id} / {ItemSK}"#]]
+            note of an item that waits: AWAITED#{PK}#{Id} / {ItemSK}
+            place of the sweep: SWEEP / ROUND
+            suspect: SUSPECTS / {Entity}#{ItemPK}#{ItemSK}"#]]
         .assert_eq(&told.join("\n"));
     }
 }

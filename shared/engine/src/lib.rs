@@ -19,7 +19,8 @@
 //! 8. The [response](batch::Handled) names the lowest record that is not done.
 //!
 //! The named [steps](protocol::ProtocolStep) of the protocol, and the [guards](derive::guard::Guard), say which anomaly each
-//! prevents. [`bookkeeping`] shows each item that is kept of all this. For the operator there are [`lists`], [`redrive`], [`replay`] and [`verify`].
+//! prevents. [`bookkeeping`] shows each item that is kept of all this. For the operator there are [`lists`], [`redrive`], [`replay`] and [`verify`];
+//! on a schedule there is the [`sweep`].
 
 pub mod account;
 pub mod additive;
@@ -53,5 +54,6 @@ pub mod record;
 pub mod recount;
 pub mod redrive;
 pub mod replay;
+pub mod sweep;
 
 pub mod verify;

@@ -37,7 +37,7 @@ pub(crate) const CALLS_AT_ONCE: usize = 16;
 const ROUNDS_MAX: usize = 8;
 
 /// Items as they are held; `None` for one that does not exist.
-type Held = BTreeMap<Key, Option<Item>>;
+pub(crate) type Held = BTreeMap<Key, Option<Item>>;
 
 impl<S: Store> Engine<S> {
     /// Looks at all items whose bells a batch rang.
@@ -122,7 +122,7 @@ impl<S: Store> Engine<S> {
     }
 
     /// Those of the items that are not in step, each with the write that brings it there.
-    async fn differing(
+    pub(crate) async fn differing(
         &self,
         rung: Vec<Rung>,
         held: &Held,
@@ -158,7 +158,7 @@ impl<S: Store> Engine<S> {
         differing
     }
 
-    async fn held(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<Held, GaveUp> {
+    pub(crate) async fn held(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<Held, GaveUp> {
         let items = patience.call(|| self.store.get(Table::Main, &keys)).await?;
         let absent = keys.into_iter().map(|key| (key, None));
         Ok(absent.chain(items.into_iter().map(|(key, item)| (key, Some(item)))).collect())

@@ -108,5 +108,6 @@ fn words(ask: &Ask) -> String {
         Ask::Equal(attribute, held) => format!("its `{attribute}` is {}", code(&value(held))),
         Ask::Differs(attribute, held) => format!("its `{attribute}` is not {}", code(&value(held))),
         Ask::AtLeast(attribute, held) => format!("its `{attribute}` is at least {}", code(&value(held))),
+        Ask::LacksOrEqual(attribute, held) => format!("its `{attribute}` is {} or not there", code(&value(held))),
     }
 }

@@ -116,6 +116,7 @@ fn described(write: &Write) -> String {
         Ask::Equal(attribute, value) => format!("if {attribute}={}", shown(value)),
         Ask::Differs(attribute, value) => format!("if {attribute}<>{}", shown(value)),
         Ask::AtLeast(attribute, value) => format!("if {attribute}>={}", shown(value)),
+        Ask::LacksOrEqual(attribute, value) => format!("if without {attribute} or {attribute}={}", shown(value)),
     }));
     parts.retain(|part| !part.is_empty());
     parts.join(" ")

@@ -1,0 +1,219 @@
+//! The sweep of the table: a moving slice of it is verified again, run after run, and counters of zero are collected.
+//!
+//! *Keeps true*: what is derived, stays out of step and is on nobody's list is told of, at the latest when the slice has
+//! come round twice. Nothing derived is written here: a difference is told, and a person mends it.
+//!
+//! A run reads on where the last one stopped ([`round`]), and takes each item as if it had just been inserted: what
+//! that would ring is looked at, by the refresh's own step, without its writes. An item that differs may only be on its
+//! way, so it is a [suspect](suspects) first. One that differs in the very same way when the waiting time is over, though
+//! nothing that is [under way](waiting) would change it, has drifted.
+//!
+//! Level-triggered derivations alone: a counter is taken for what it holds, so a count that differs from the ground is
+//! seen by [`verify`](crate::verify) and not here. Neither is an item that does not stand where it belongs.
+//!
+//! Two runs at once do no harm. The place moves only from where it was read, so the second stops; a suspect is noted
+//! once; and a counter goes only while it is [zero](zero).
+
+mod difference;
+pub(crate) mod round;
+pub(crate) mod suspects;
+mod waiting;
+mod zero;
+
+use derive::{
+    change::{Change, Images},
+    derivation::Family,
+    effect::Effect,
+    plan::plan,
+    refresh::{Look, Sources},
+    write::Table,
+};
+use keys::{item::Item, key::Key};
+use store::Store;
+
+use self::difference::difference;
+use crate::{
+    account::Account,
+    backoff::{GaveUp, Patience},
+    batch::{Batch, Engine, Occasion},
+    bells::{Bells, Rung},
+    caught::caught,
+    event::Lane,
+    looking::Held,
+};
+
+/// Items that a run reads where nothing else is said.
+pub const ITEMS_MAX: usize = 5_000;
+
+/// How long an item must have differed in the very same way before it has drifted, in milliseconds, where nothing else
+/// is said: 15 minutes, long against the lag of a stream that is read.
+pub const DRIFT_WAIT_MS: u64 = 15 * 60 * 1_000;
+
+/// Items that are looked at together. Bounds memory, and the work between two looks at the clock.
+const ITEMS_AT_ONCE: usize = 250;
+
+/// How much a run may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Most items that it reads of the table, and most suspects that it looks at again.
+    pub n_items_max: usize,
+    /// When it has to end, in milliseconds since the epoch.
+    pub deadline_ms: u64,
+}
+
+/// What a run found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slice {
+    /// Items of the table that it read.
+    pub n_items: usize,
+    /// Counters of zero that it collected.
+    pub n_zero_counters: usize,
+    /// Items that it noted since they differ, or differ otherwise than before.
+    pub n_suspects: usize,
+    /// Items that have drifted. Those that nobody mends are told again by every run that looks at them.
+    pub drifts: Vec<Drift>,
+    /// How long the round took that ended with it, in milliseconds; `None` when none did.
+    pub round_ms: Option<u64>,
+}
+
+/// An item that is not what the definition says, and that nothing under way corrects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drift {
+    /// The item.
+    pub item: Key,
+    /// Names of the derivations whose part differs.
+    pub derivations: Vec<String>,
+}
+
+/// An item that is not in step.
+struct Differing {
+    /// The item, as it was looked at.
+    look: Look,
+    /// Positions of the derivations whose part differs.
+    derivations: Vec<usize>,
+    /// Checksum of how.
+    difference: String,
+}
+
+impl<S: Store> Engine<S> {
+    /// Looks again at suspects that were noted at a moment that `is_past`, then verifies the next slice of the table and
+    /// collects its counters of zero.
+    ///
+    /// A run whose time is over ends with what it has, and the next goes on there. It ends where the table does, too.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp::Refused`] when a call is refused, whenever it comes; what was not reached is for the next run.
+    pub async fn sweep_slice(&self, bounds: Bounds, is_past: impl Fn(u64) -> bool) -> Result<Slice, GaveUp> {
+        let patience = Patience { clock: self.clock.as_ref(), deadline_ms: bounds.deadline_ms };
+        let batch = Batch { records: Vec::new(), lane: Lane::default(), patience, occasion: Occasion::Again };
+        let mut slice = Slice::default();
+        match Box::pin(self.sweep_on(bounds.n_items_max, is_past, &batch, &mut slice)).await {
+            Ok(()) => {}
+            Err(GaveUp::OutOfTime { .. }) => tracing::info!("no time is left; the next sweep goes on here"),
+            Err(error @ GaveUp::Refused(_)) => return Err(error),
+        }
+        Ok(slice)
+    }
+
+    async fn sweep_on(
+        &self,
+        n_items_max: usize,
+        is_past: impl Fn(u64) -> bool,
+        batch: &Batch<'_>,
+        slice: &mut Slice,
+    ) -> Result<(), GaveUp> {
+        let mut round = self.round_now(batch.patience).await?;
+        let after = round.after_suspect.clone();
+        round.after_suspect = self.look_again(after.clone(), n_items_max, is_past, batch, slice).await?;
+        if round.after_suspect != after && !self.move_round(&mut round, batch.patience).await? {
+            return Ok(());
+        }
+        while slice.n_items < n_items_max {
+            let after = round.cursor(&self.schema.layout);
+            let page = batch.patience.call(|| self.store.scan(Table::Main, after.clone())).await?;
+            let end = page.next.as_ref().and_then(|next| self.schema.layout.key(&next.0));
+            let mut rest = page.items;
+            while !rest.is_empty() && slice.n_items < n_items_max && !batch.patience.is_over() {
+                let n_now = rest.len().min(ITEMS_AT_ONCE).min(n_items_max - slice.n_items);
+                let later = rest.split_off(n_now);
+                let last = rest.last().and_then(|item| self.schema.layout.key(item));
+                self.verify_again(rest, batch, slice).await?;
+                slice.n_items += n_now;
+                round.after = last.or(round.after);
+                rest = later;
+            }
+            let ends = rest.is_empty() && page.next.is_none();
+            if rest.is_empty() {
+                round.after = end.or(round.after);
+            }
+            let round_ms = ends.then(|| round.ends(self.clock.now_ms()));
+            if !self.move_round(&mut round, batch.patience).await? {
+                return Ok(());
+            }
+            slice.round_ms = round_ms;
+            if ends || batch.patience.is_over() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Verifies these items of the table again, and collects the counters of zero among them.
+    async fn verify_again(&self, items: Vec<Item>, batch: &Batch<'_>, slice: &mut Slice) -> Result<(), GaveUp> {
+        let (mut bells, mut held, mut zeros) = (Bells::default(), Held::new(), Vec::new());
+        for item in items {
+            let Some(key) = self.schema.layout.key(&item) else { continue };
+            if zero::is_zero_counter(&self.schema, &key, &item) {
+                zeros.push(key.clone());
+            }
+            let item = self.ring_as_inserted(key.clone(), item, &mut bells);
+            held.insert(key, item);
+        }
+        let differing = self.differing_now(bells, held, batch).await?;
+        self.note_differing(differing, batch.patience, slice).await?;
+        slice.n_zero_counters += self.collect_counters(zeros, batch.patience).await?;
+        Ok(())
+    }
+
+    /// Rings what the insert of this item would have looked at, and gives the item back.
+    fn ring_as_inserted(&self, key: Key, item: Item, bells: &mut Bells) -> Option<Item> {
+        let (id, sequence_number) = (String::new(), String::new());
+        let change = Change { id, sequence_number, created_ms: None, key, images: Images::Inserted(item) };
+        // A kind that panics at an item does so at its records, which are parked.
+        let planned = caught("planning it", || plan(&self.schema, &self.catalogue, &[Family::LevelTriggered], &change));
+        for (derivation, effect) in planned.map(|planned| planned.effects).unwrap_or_default() {
+            if let Effect::Look(bell) = effect {
+                bells.ring(bell, derivation, THE_SWEEP);
+            }
+        }
+        match change.images {
+            Images::Inserted(item) => Some(item),
+            Images::Modified { .. } | Images::Removed(_) => None,
+        }
+    }
+
+    /// Those of these items that are not in step. What is not known to be `held` is read.
+    async fn differing_now(&self, bells: Bells, mut held: Held, batch: &Batch<'_>) -> Result<Vec<Differing>, GaveUp> {
+        let rung: Vec<Rung> = bells.rung.into_values().collect();
+        let unknown = rung.iter().map(|rung| &rung.look.item).filter(|item| !held.contains_key(*item));
+        let unknown: Vec<Key> = unknown.cloned().collect();
+        if !unknown.is_empty() {
+            held.extend(self.held(unknown, batch.patience).await?);
+        }
+        let (mut sources, mut account) = (Sources::default(), Account::default());
+        let differing = self.differing(rung, &held, &mut sources, batch, &mut account).await;
+        if let Some(why) = account.undone.into_values().next() {
+            tracing::warn!(why, "the sweep cannot read what it asks for");
+            return Err(GaveUp::OutOfTime { last: None });
+        }
+        let differing = differing.into_iter().map(|(rung, (write, derivations))| {
+            let difference = difference(&write, held.get(&write.key).and_then(Option::as_ref));
+            Differing { look: rung.look, derivations, difference }
+        });
+        Ok(differing.collect())
+    }
+}
+
+/// What stands where looking names the record that rang: no record did, and the batch has none to park.
+const THE_SWEEP: usize = 0;

@@ -1,0 +1,135 @@
+//! Where the sweep is: an item of the ledger's table, moved from where it was read.
+//!
+//! *Keeps true*: every item that stays in the table is read once a round; of two runs at once, one goes on.
+
+use derive::{
+    guard::Guard,
+    write::{Action, Table, Write},
+};
+use keys::{
+    item::{Item, text},
+    key::Key,
+    layout::Layout,
+};
+use serde_dynamo::AttributeValue;
+use store::{Cursor, Outcome, Store};
+
+use crate::{
+    backoff::{GaveUp, Patience},
+    batch::Engine,
+    ledger::ledger_item,
+};
+
+// Attributes of the place. Stored, so they are stable.
+const AFTER_PK: &str = "AfterPK";
+const AFTER_SK: &str = "AfterSK";
+const AFTER_SUSPECT: &str = "AfterSuspect";
+const BEGAN_AT: &str = "BeganAt";
+const ROUND_MS: &str = "RoundMs";
+const MOVES: &str = "Moves";
+
+/// A round over the table, as far as it has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Round {
+    /// The item that was read last; `None` at the beginning.
+    pub(crate) after: Option<Key>,
+    /// Sort key of the suspect that was looked at last; `None` when all were.
+    pub(crate) after_suspect: Option<String>,
+    /// When it began, in milliseconds since the epoch.
+    pub(crate) began_at_ms: u64,
+    /// How long the one before took, in milliseconds.
+    pub(crate) last_ms: Option<u64>,
+    /// How often the place has moved; `None` while there is none.
+    pub(crate) n_moves: Option<u64>,
+}
+
+impl Round {
+    /// The round that an item says.
+    fn of(item: &Item) -> Self {
+        let number = |name: &str| match item.get(name) {
+            Some(AttributeValue::N(text)) => text.parse().ok(),
+            _ => None,
+        };
+        let after = text(item, AFTER_PK).zip(text(item, AFTER_SK));
+        Self {
+            after: after.map(|(pk, sk)| Key::new(pk, sk)),
+            after_suspect: text(item, AFTER_SUSPECT).map(str::to_owned),
+            began_at_ms: number(BEGAN_AT).unwrap_or(0),
+            last_ms: number(ROUND_MS),
+            n_moves: number(MOVES),
+        }
+    }
+
+    /// Where its next page begins.
+    pub(crate) fn cursor(&self, layout: &Layout) -> Option<Cursor> {
+        self.after.as_ref().map(|after| Cursor(layout.key_item(after)))
+    }
+
+    /// The end of the table is reached: the next round begins. Says how long this one took, in milliseconds.
+    pub(crate) fn ends(&mut self, now_ms: u64) -> u64 {
+        let round_ms = now_ms.saturating_sub(self.began_at_ms);
+        (self.after, self.began_at_ms, self.last_ms) = (None, now_ms, Some(round_ms));
+        round_ms
+    }
+
+    /// The write that moves the place here from where it was read.
+    pub(crate) fn write(&self, layout: &Layout) -> Write {
+        let s = |text: &str| AttributeValue::S(text.to_owned());
+        let n = |number: u64| AttributeValue::N(number.to_string());
+        let mut attributes = vec![(BEGAN_AT, n(self.began_at_ms)), (MOVES, n(self.n_moves.map_or(1, |n| n + 1)))];
+        attributes.extend(self.last_ms.map(|last_ms| (ROUND_MS, n(last_ms))));
+        attributes.extend(self.after_suspect.as_ref().map(|after| (AFTER_SUSPECT, s(after))));
+        if let Some(after) = &self.after {
+            attributes.extend([(AFTER_PK, s(&after.pk)), (AFTER_SK, s(&after.sk))]);
+        }
+        let guard = Guard::Unmoved { attribute: MOVES.to_owned(), value: self.n_moves.map(n) };
+        let action = Action::Put(ledger_item(layout, &key(), attributes));
+        Write { table: Table::Ledger, key: key(), action, guard: Some(guard) }
+    }
+}
+
+impl<S: Store> Engine<S> {
+    /// The round that is under way; a new one where there is none.
+    pub(super) async fn round_now(&self, patience: Patience<'_>) -> Result<Round, GaveUp> {
+        let keys = [key()];
+        let items = patience.call(|| self.store.get(Table::Ledger, &keys)).await?;
+        let fresh = || Round { began_at_ms: self.clock.now_ms(), ..Round::default() };
+        Ok(items.first().map_or_else(fresh, |(_, item)| Round::of(item)))
+    }
+
+    /// Moves the place; false when another run did, or a call of this one whose answer was lost.
+    pub(super) async fn move_round(&self, round: &mut Round, patience: Patience<'_>) -> Result<bool, GaveUp> {
+        let write = round.write(&self.schema.layout);
+        match patience.call(|| self.store.write(&write)).await? {
+            Outcome::Done { .. } => {
+                round.n_moves = Some(round.n_moves.map_or(1, |n_moves| n_moves + 1));
+                Ok(true)
+            }
+            Outcome::GuardFailed => Ok(false),
+        }
+    }
+}
+
+/// Key of the place. Stored, so it is stable.
+fn key() -> Key {
+    Key::new("SWEEP", "ROUND")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_reads_back_as_it_was_written() {
+        let layout =
+            Layout { pk: "pk".into(), sk: "sk".into(), entity_type: None, time_to_live: None, indexes: Vec::new() };
+        let mut round = Round { began_at_ms: 5, ..Round::default() };
+        for (after, after_suspect) in [(None, None), (Some(Key::new("a", "b")), Some("c".to_owned()))] {
+            (round.after, round.after_suspect) = (after, after_suspect);
+            let Action::Put(item) = round.write(&layout).action else { panic!("it is put whole") };
+            round.n_moves = Some(round.n_moves.map_or(1, |n_moves| n_moves + 1));
+            assert_eq!(Round::of(&item), round);
+        }
+        assert_eq!((round.ends(12), round.after, round.last_ms, round.began_at_ms), (7, None, Some(7), 12));
+    }
+}

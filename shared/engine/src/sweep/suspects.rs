@@ -1,0 +1,268 @@
+//! Suspects: items that differed when the sweep looked at them, noted until it is known whether they have drifted.
+//!
+//! *Keeps true*: what has drifted differed in the very same way at both ends of the waiting time, and nothing that is
+//! under way would change it. An item that comes in step is taken off the list, one that differs otherwise is noted
+//! anew: something is at work there.
+//!
+//! A note holds keys and names, and of values a checksum alone: of what the write would be, and of what the item holds
+//! where it would be written.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use derive::{
+    catalogue::Catalogue,
+    guard::Guard,
+    query::Query,
+    refresh::Look,
+    write::{Action, Table, Write},
+};
+use futures::{StreamExt, stream};
+use keys::{
+    item::{Item, text},
+    key::Key,
+    layout::Layout,
+};
+use serde_dynamo::AttributeValue;
+use store::{Cursor, Outcome, Store};
+
+use super::{Differing, Drift, ITEMS_AT_ONCE, Slice, THE_SWEEP};
+use crate::{
+    backoff::{GaveUp, Patience},
+    batch::{Batch, Engine},
+    bells::Bells,
+    ledger::{EXPIRES_AT, ledger_item},
+    listing::fitted,
+    looking::{CALLS_AT_ONCE, Held},
+};
+
+/// Partition key of the list. Stored, so it is stable.
+const SUSPECTS: &str = "SUSPECTS";
+
+/// How long a note is kept, in seconds: 15 days. One that goes while its item still differs is noted anew.
+pub(crate) const SUSPECT_KEPT_S: u64 = 15 * 24 * 3600;
+
+// Attributes of a note. Stored, so they are stable.
+const ITEM_PK: &str = "ItemPK";
+const ITEM_SK: &str = "ItemSK";
+const ENTITY: &str = "Entity";
+const DERIVATIONS: &str = "Derivations";
+const NAMED: &str = "Named";
+const DIFFERENCE: &str = "Difference";
+const NOTED_AT: &str = "NotedAt";
+
+/// An item that differed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Suspect {
+    /// The item.
+    pub(crate) item: Key,
+    /// Its entity.
+    pub(crate) entity: String,
+    /// Names of the derivations on whose behalf it is looked at.
+    pub(crate) derivations: Vec<String>,
+    /// Sources that the sweep read and that name it.
+    pub(crate) named: BTreeSet<Key>,
+    /// Checksum of how it differs.
+    pub(crate) difference: String,
+    /// When it was first seen to differ so, in milliseconds since the epoch.
+    pub(crate) noted_at_ms: u64,
+}
+
+impl Suspect {
+    fn new(catalogue: &Catalogue, differing: Differing, noted_at_ms: u64) -> Self {
+        let Differing { look, difference, .. } = differing;
+        let derivations = look.derivations.iter().map(|at| catalogue.name(*at).to_owned()).collect();
+        Self { item: look.item, entity: look.entity, derivations, named: look.named, difference, noted_at_ms }
+    }
+
+    /// The suspect of a note; `None` when it is none that can be read.
+    fn of(note: &Item) -> Option<Self> {
+        let list = |name: &str| match note.get(name) {
+            Some(AttributeValue::L(values)) => values.iter().map(a_text).collect::<Option<Vec<_>>>(),
+            _ => None,
+        };
+        // Keys stand in one list, each with its two parts behind one another.
+        let named = list(NAMED)?;
+        let named = named.chunks_exact(2).filter_map(|pair| Some(Key::new(pair.first()?, pair.get(1)?)));
+        Some(Self {
+            item: Key::new(text(note, ITEM_PK)?, text(note, ITEM_SK)?),
+            entity: text(note, ENTITY)?.to_owned(),
+            derivations: list(DERIVATIONS)?,
+            named: named.collect(),
+            difference: text(note, DIFFERENCE)?.to_owned(),
+            noted_at_ms: match note.get(NOTED_AT)? {
+                AttributeValue::N(text) => text.parse().ok()?,
+                _ => return None,
+            },
+        })
+    }
+
+    fn key(&self) -> Key {
+        Key::new(SUSPECTS, fitted(format!("{}#{}#{}", self.entity, self.item.pk, self.item.sk)))
+    }
+
+    fn look(&self, catalogue: &Catalogue) -> Look {
+        let derivations = self.derivations.iter().filter_map(|name| catalogue.position(name)).collect();
+        Look { item: self.item.clone(), entity: self.entity.clone(), derivations, named: self.named.clone() }
+    }
+
+    /// The write that notes it; in the place of another note only if that is still the one that was read.
+    pub(crate) fn note(&self, layout: &Layout, instead_of: Option<&Self>) -> Write {
+        let s = |text: &str| AttributeValue::S(text.to_owned());
+        let n = |number: u64| AttributeValue::N(number.to_string());
+        let named = self.named.iter().flat_map(|key| [s(&key.pk), s(&key.sk)]);
+        let attributes = [
+            (ITEM_PK, s(&self.item.pk)),
+            (ITEM_SK, s(&self.item.sk)),
+            (ENTITY, s(&self.entity)),
+            (DERIVATIONS, AttributeValue::L(self.derivations.iter().map(|name| s(name)).collect())),
+            (NAMED, AttributeValue::L(named.collect())),
+            (DIFFERENCE, s(&self.difference)),
+            (NOTED_AT, n(self.noted_at_ms)),
+            (EXPIRES_AT, n(self.noted_at_ms / 1000 + SUSPECT_KEPT_S)),
+        ];
+        let action = Action::Put(ledger_item(layout, &self.key(), attributes));
+        let guard = instead_of.map_or(Guard::Unmoved { attribute: NOTED_AT.to_owned(), value: None }, Self::unmoved);
+        Write { table: Table::Ledger, key: self.key(), action, guard: Some(guard) }
+    }
+
+    /// The write that takes it off the list, if it is still the one that was read.
+    fn taken_off(&self) -> Write {
+        Write { table: Table::Ledger, key: self.key(), action: Action::Delete, guard: Some(self.unmoved()) }
+    }
+
+    fn unmoved(&self) -> Guard {
+        let value = Some(AttributeValue::N(self.noted_at_ms.to_string()));
+        Guard::Unmoved { attribute: NOTED_AT.to_owned(), value }
+    }
+}
+
+impl<S: Store> Engine<S> {
+    /// Notes items that differ. Those that are noted already stay as they are.
+    pub(super) async fn note_differing(
+        &self,
+        differing: Vec<Differing>,
+        patience: Patience<'_>,
+        slice: &mut Slice,
+    ) -> Result<(), GaveUp> {
+        let (layout, now_ms) = (&self.schema.layout, self.clock.now_ms());
+        let note = |differing| Suspect::new(&self.catalogue, differing, now_ms).note(layout, None);
+        slice.n_suspects += self.keep_notes(differing.into_iter().map(note).collect(), patience).await?;
+        Ok(())
+    }
+
+    /// Looks again at the suspects behind this one whose waiting time is over, and gives the last; `None` at the end.
+    pub(super) async fn look_again(
+        &self,
+        mut after: Option<String>,
+        n_suspects_max: usize,
+        is_past: impl Fn(u64) -> bool,
+        batch: &Batch<'_>,
+        slice: &mut Slice,
+    ) -> Result<Option<String>, GaveUp> {
+        let (query, layout) = (Query::prefix(None, SUSPECTS, ""), &self.schema.layout);
+        let mut n_left = n_suspects_max;
+        loop {
+            let from = after.as_ref().map(|sk| Cursor(layout.key_item(&Key::new(SUSPECTS, sk))));
+            let page = batch.patience.call(|| self.store.query(Table::Ledger, &query, from.clone())).await?;
+            let suspects = page.items.iter().filter_map(Suspect::of).filter(|suspect| is_past(suspect.noted_at_ms));
+            let mut due: Vec<Suspect> = suspects.collect();
+            let n_waiting = page.items.len() - due.len();
+            while !due.is_empty() {
+                if n_left == 0 || batch.patience.is_over() {
+                    return Ok(after);
+                }
+                let later = due.split_off(due.len().min(ITEMS_AT_ONCE).min(n_left));
+                n_left -= due.len();
+                let last = due.last().map(|suspect| suspect.key().sk);
+                self.judge_suspects(due, batch, slice).await?;
+                (after, due) = (last, later);
+            }
+            after = page.next.and_then(|Cursor(next)| layout.key(&next)).map(|key| key.sk);
+            // What is not due was read too.
+            n_left = n_left.saturating_sub(n_waiting);
+            if after.is_none() || n_left == 0 || batch.patience.is_over() {
+                return Ok(after);
+            }
+        }
+    }
+
+    /// Looks at suspects whose waiting time is over: those that differ as they did have drifted, unless they wait.
+    async fn judge_suspects(&self, due: Vec<Suspect>, batch: &Batch<'_>, slice: &mut Slice) -> Result<(), GaveUp> {
+        let mut bells = Bells::default();
+        for suspect in &due {
+            let Look { item, entity, derivations, named } = suspect.look(&self.catalogue);
+            bells.add(item, entity, named.into_iter().collect(), &derivations, &BTreeSet::from([THE_SWEEP]));
+        }
+        let differing = self.differing_now(bells, Held::new(), batch).await?;
+        let of = |differing: Differing| ((differing.look.item.clone(), differing.look.entity.clone()), differing);
+        let mut differing: BTreeMap<(Key, String), Differing> = differing.into_iter().map(of).collect();
+        let (layout, now_ms) = (&self.schema.layout, self.clock.now_ms());
+        let (mut same, mut taken_off, mut anew) = (Vec::new(), Vec::new(), Vec::new());
+        for suspect in due {
+            match differing.remove(&(suspect.item.clone(), suspect.entity.clone())) {
+                None => taken_off.push(suspect.taken_off()),
+                Some(differing) if differing.difference == suspect.difference => same.push(differing),
+                Some(differing) => {
+                    anew.push(Suspect::new(&self.catalogue, differing, now_ms).note(layout, Some(&suspect)));
+                }
+            }
+        }
+        self.keep_notes(taken_off, batch.patience).await?;
+        slice.n_suspects += self.keep_notes(anew, batch.patience).await?;
+        if same.is_empty() {
+            return Ok(());
+        }
+        let waiting = self.what_waits(batch.patience).await?;
+        for differing in same {
+            if waiting.has(&differing) || self.is_listed_unreadable(&differing, batch.patience).await? {
+                continue;
+            }
+            let derivations = differing.derivations.iter().map(|at| self.catalogue.name(*at).to_owned()).collect();
+            slice.drifts.push(Drift { item: differing.look.item, derivations });
+        }
+        Ok(())
+    }
+
+    /// Does these writes of the ledger's, and says how many were done.
+    async fn keep_notes(&self, writes: Vec<Write>, patience: Patience<'_>) -> Result<usize, GaveUp> {
+        let writes = writes.into_iter().map(|write| async move { patience.call(|| self.store.write(&write)).await });
+        let mut n_done = 0;
+        let mut writes = stream::iter(writes).buffer_unordered(CALLS_AT_ONCE);
+        while let Some(outcome) = writes.next().await {
+            n_done += usize::from(matches!(outcome?, Outcome::Done { .. }));
+        }
+        Ok(n_done)
+    }
+}
+
+fn a_text(value: &AttributeValue) -> Option<String> {
+    match value {
+        AttributeValue::S(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suspect_reads_back_as_it_was_noted() {
+        let layout =
+            Layout { pk: "pk".into(), sk: "sk".into(), entity_type: None, time_to_live: None, indexes: Vec::new() };
+        let mut suspect = Suspect {
+            item: Key::new("USER#bob", "FOLLOWER#ann"),
+            entity: "Follower".to_owned(),
+            derivations: vec!["follower-mirror".to_owned(), "follower-name".to_owned()],
+            named: BTreeSet::new(),
+            difference: "00c0ffee".to_owned(),
+            noted_at_ms: 7,
+        };
+        for named in [BTreeSet::new(), BTreeSet::from([Key::new("a", "b"), Key::new("c", "d")])] {
+            suspect.named = named;
+            let write = suspect.note(&layout, None);
+            let Action::Put(note) = write.action else { panic!("it is put whole") };
+            assert_eq!(Suspect::of(&note), Some(suspect.clone()));
+        }
+    }
+}

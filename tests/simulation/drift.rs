@@ -1,0 +1,322 @@
+//! The sweep, slice by slice: what has drifted is told, what is on its way is not, and counters of zero are collected.
+
+use derive::{
+    schema::Unreadable,
+    write::{Action, Table, Write},
+};
+use engine::{
+    clock::Clock as _,
+    listing::listed,
+    sweep::{Bounds, Slice},
+};
+use expect_test::expect;
+use keys::{counter::CounterKey, item::Item, key::Key};
+use store::{
+    Store as _,
+    faulty::{Call, Fault, Side},
+};
+
+use super::{
+    bed::Bed,
+    items::{n, s},
+};
+
+/// How long an item differs before it has drifted, in milliseconds.
+const WAIT_MS: u64 = 900_000;
+
+const COMMENT: [(&str, &str); 3] = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
+const FOLLOW: [(&str, &str); 2] = [("FollowerId", "ann"), ("FolloweeId", "bob")];
+
+/// A run that reads at most so many items.
+async fn run(bed: &Bed, n_items_max: usize) -> Slice {
+    let bounds = Bounds { n_items_max, deadline_ms: bed.deadline_ms() };
+    let is_past = |noted_at_ms| bed.clock.now_ms() - noted_at_ms >= WAIT_MS;
+    bed.engine().sweep_slice(bounds, is_past).await.unwrap()
+}
+
+/// A run over the whole table, which writes nothing into it.
+async fn round(bed: &Bed) -> Slice {
+    let before = bed.memory().snapshot(Table::Main);
+    let slice = run(bed, usize::MAX).await;
+    assert_eq!(bed.memory().snapshot(Table::Main), before, "the sweep tells, and mends nothing");
+    assert_eq!(slice.n_items, before.len());
+    slice
+}
+
+/// What has drifted, a line each.
+fn told(slice: &Slice) -> String {
+    let mut lines: Vec<String> =
+        slice.drifts.iter().map(|drift| format!("{}: {}\n", drift.item, drift.derivations.join(", "))).collect();
+    lines.sort();
+    lines.concat()
+}
+
+fn n_notes(bed: &Bed) -> usize {
+    bed.ledger("SUSPECTS").len()
+}
+
+/// A table with something of everything that is level-triggered.
+async fn full(bed: &mut Bed) {
+    for (id, name) in [("ann", "Ann"), ("bob", "Bob"), ("cleo", "Cleo"), ("dan", "Dan")] {
+        bed.put("User", &[("UserId", id)], &[("Name", name)]).await;
+    }
+    for (follower, followee) in [("ann", "bob"), ("cleo", "bob"), ("dan", "ann"), ("bob", "dan")] {
+        bed.put("Follow", &[("FollowerId", follower), ("FolloweeId", followee)], &[]).await;
+    }
+    for post in ["p", "q", "r"] {
+        let key = [("AuthorId", "ann"), ("CreatedAt", "t"), ("PostId", post)];
+        bed.put("Post", &key, &[("Status", "published"), ("Title", "x")]).await;
+    }
+    bed.put("Comment", &COMMENT, &[("UserId", "bob")]).await;
+    bed.put("Comment", &[("PostId", "q"), ("CreatedAt", "t"), ("CommentId", "d")], &[("UserId", "bob")]).await;
+    for product in ["tea", "cup"] {
+        bed.put("Product", &[("ProductId", product)], &[("Category", "kitchen")]).await;
+        let line = [("OrderId", "o"), ("ProductId", product)];
+        bed.put("OrderItem", &line, &[("Quantity", "N:2")]).await;
+    }
+    bed.put("Folder", &[("FolderId", "top")], &[("Name", "top")]).await;
+    for folder in ["a", "b"] {
+        bed.put("Folder", &[("FolderId", folder)], &[("Name", folder), ("ParentId", "top")]).await;
+    }
+    bed.settle().await;
+    assert_eq!(bed.findings(), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_has_drifted_is_told_and_nothing_that_is_right() {
+    let mut bed = Bed::new();
+    full(&mut bed).await;
+    for _ in 0..2 {
+        assert_eq!((round(&bed).await.n_suspects, n_notes(&bed)), (0, 0), "all is right");
+        bed.clock.advance(WAIT_MS);
+    }
+    let key = |pk: &str, sk: &str| Key::new(pk, sk);
+    // A copy, a mirror that is gone, one that holds more, one whose source is gone, and two with claims.
+    bed.set(&key("POST#p", "COMMENT#t#c"), "UserName", "by hand").await;
+    bed.delete(&key("USER#bob", "FOLLOWER#ann")).await;
+    bed.set(&key("USER#bob", "FOLLOWER#cleo"), "Note", "by hand").await;
+    bed.delete(&key("USER#dan", "FOLLOWS#ann")).await;
+    bed.delete(&key("POST#q", "METADATA")).await;
+    bed.set(&key("POST#r", "METADATA"), "Claims", "by hand").await;
+    // A display, a path and a key of an index.
+    bed.set(&key("USER#bob", "PROFILE"), "FollowerCount", "N:9").await;
+    bed.set(&key("FOLDER#a", "METADATA"), "Path", "by hand").await;
+    bed.set(&key("PRODUCT#tea", "METADATA"), "GSI2SK", "by hand").await;
+    assert_eq!(bed.records().len(), 9, "nobody is given the records");
+
+    let first = round(&bed).await;
+    assert_eq!((first.n_suspects, told(&first).as_str()), (9, ""), "they may be on their way");
+    bed.clock.advance(WAIT_MS - 1);
+    let sooner = round(&bed).await;
+    assert_eq!((sooner.n_suspects, told(&sooner).as_str()), (0, ""));
+    bed.clock.advance(1);
+    let wanted = expect![[r#"
+        FOLDER#a / METADATA: folder-path
+        POST#p / COMMENT#t#c: comment-author
+        POST#q / METADATA: post-detail, comment-count-display, post-author
+        POST#r / METADATA: post-detail
+        PRODUCT#tea / METADATA: best-sellers
+        USER#ann / FOLLOWER#dan: follower-mirror
+        USER#bob / FOLLOWER#ann: follower-mirror, follower-name
+        USER#bob / FOLLOWER#cleo: follower-mirror
+        USER#bob / PROFILE: follower-count-display
+    "#]];
+    wanted.assert_eq(&told(&round(&bed).await));
+    wanted.assert_eq(&told(&round(&bed).await));
+}
+
+#[tokio::test]
+async fn one_that_comes_in_step_is_taken_off_and_one_that_differs_otherwise_waits_anew() {
+    let mut bed = Bed::new();
+    full(&mut bed).await;
+    let comments = [Key::new("POST#p", "COMMENT#t#c"), Key::new("POST#q", "COMMENT#t#d")];
+    for comment in &comments {
+        bed.set(comment, "UserName", "by hand").await;
+    }
+    assert_eq!((round(&bed).await.n_suspects, n_notes(&bed)), (2, 2));
+    bed.clock.advance(WAIT_MS);
+    bed.set(&comments[0], "UserName", "Bob").await;
+    bed.set(&comments[1], "UserName", "by another hand").await;
+    let slice = round(&bed).await;
+    assert_eq!((slice.n_suspects, told(&slice).as_str(), n_notes(&bed)), (1, "", 1));
+    // What else happens to the item says nothing of the part that differs.
+    bed.set(&comments[1], "Content", "edited").await;
+    bed.clock.advance(WAIT_MS);
+    assert_eq!(told(&round(&bed).await), "POST#q / COMMENT#t#d: comment-author\n");
+}
+
+#[tokio::test]
+async fn an_item_of_which_a_change_is_parked_has_not_drifted() {
+    let mut bed = Bed::new();
+    let (content, name) = ("x".repeat(300_000), "y".repeat(150_000));
+    let user = bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
+    let comment = bed.put("Comment", &COMMENT, &[("UserId", "bob"), ("Content", &content)]).await;
+    bed.settle().await;
+    // With the longer name the comment is larger than an item may be.
+    bed.set(&user, "Name", &name).await;
+    bed.settle().await;
+    let parked = bed.parked();
+    assert!(parked.iter().all(|key| key.starts_with("PARKED#level-triggered")) && !parked.is_empty(), "{parked:?}");
+    assert_eq!(round(&bed).await.n_suspects, 1);
+    bed.clock.advance(WAIT_MS);
+    assert_eq!((told(&round(&bed).await), n_notes(&bed)), (String::new(), 1), "it waits");
+    for key in bed.memory().snapshot(Table::Ledger).into_keys().filter(|key| key.pk.starts_with("PARKED")) {
+        let write = Write { table: Table::Ledger, key, action: Action::Delete, guard: None };
+        bed.memory().write(&write).await.unwrap();
+    }
+    assert_eq!(told(&round(&bed).await), format!("{comment}: comment-author\n"));
+}
+
+#[tokio::test]
+async fn an_item_that_is_listed_since_it_cannot_be_read_has_not_drifted() {
+    let mut bed = Bed::new();
+    full(&mut bed).await;
+    let comment = Key::new("POST#p", "COMMENT#t#c");
+    bed.set(&comment, "UserName", "by hand").await;
+    let unreadable = Unreadable { attribute: "UserId".to_owned(), why: "is not of type S".to_owned() };
+    for (listing, wanted) in [(Some(&unreadable), String::new()), (None, format!("{comment}: comment-author\n"))] {
+        let write = listed(&bed.schema.layout, "comment-author", &comment, listing, 0);
+        bed.memory().write(&write).await.unwrap();
+        round(&bed).await;
+        bed.clock.advance(WAIT_MS);
+        assert_eq!(told(&round(&bed).await), wanted);
+    }
+}
+
+/// Ann follows Bob, and does so no more: her, and the counter of how many she follows.
+async fn followed_no_more(bed: &mut Bed) -> (Key, Key) {
+    let ann = bed.put("User", &[("UserId", "ann")], &[]).await;
+    let follow = bed.put("Follow", &FOLLOW, &[]).await;
+    bed.settle().await;
+    bed.delete(&follow).await;
+    bed.settle().await;
+    let counter = CounterKey { target: ann.clone(), derivation: "following-count".to_owned(), shard: 0 };
+    let counter = counter.key().unwrap();
+    assert_eq!(bed.shown(&counter, "Value"), "0");
+    (ann, counter)
+}
+
+#[tokio::test]
+async fn a_counter_of_zero_is_collected_and_counts_again_when_something_comes() {
+    let mut bed = Bed::new();
+    let (ann, counter) = followed_no_more(&mut bed).await;
+    assert!(run(&bed, usize::MAX).await.n_zero_counters > 0);
+    bed.settle().await;
+    assert!(!bed.memory().snapshot(Table::Main).contains_key(&counter));
+    assert_eq!((run(&bed, usize::MAX).await.n_zero_counters, bed.findings()), (0, Vec::new()));
+    bed.put("Follow", &FOLLOW, &[]).await;
+    bed.settle().await;
+    assert_eq!((bed.shown(&ann, "FollowingCount").as_str(), bed.findings()), ("1", Vec::new()));
+}
+
+#[tokio::test]
+async fn a_count_that_comes_in_while_its_counter_is_collected_is_not_lost() {
+    let mut bed = Bed::new();
+    let (ann, counter) = followed_no_more(&mut bed).await;
+    let mut is_first = true;
+    bed.fails(move |call| {
+        let is_deletion = matches!(call, Call::Write(write) if write.key == counter);
+        let is_late = is_deletion && std::mem::take(&mut is_first);
+        is_late.then_some((Side::After, Fault::Late))
+    });
+    run(&bed, usize::MAX).await;
+    bed.put("Follow", &FOLLOW, &[]).await;
+    bed.settle().await;
+    assert_eq!(bed.land(), "Some(Ok(GuardFailed))");
+    bed.settle().await;
+    assert_eq!((bed.shown(&ann, "FollowingCount").as_str(), bed.findings()), ("1", Vec::new()));
+}
+
+#[tokio::test]
+async fn a_shard_of_zero_goes_while_others_stay() {
+    let bed = Bed::new();
+    let target = Key::new("POST#p", "METADATA");
+    let attributes: [&[(&str, &str)]; 6] = [
+        &[("Value", "0")],
+        &[("Value", "3")],
+        &[],
+        &[("Value", "0"), ("Sum", "0.0")],
+        &[("Value", "0"), ("Sum", "0.1")],
+        &[("Value", "-1")],
+    ];
+    for (shard, attributes) in (0..).zip(attributes) {
+        let counter = CounterKey { target: target.clone(), derivation: "like-count".to_owned(), shard };
+        let mut item = bed.schema.layout.key_item(&counter.key().unwrap());
+        item.extend(bed.schema.layout.type_of("Counter"));
+        item.extend(attributes.iter().map(|(name, number)| ((*name).to_owned(), n(number))));
+        bed.memory().put_raw(Table::Main, item).unwrap();
+    }
+    // Under the key of a counter, and none.
+    let other = Item::from([("PK", s("POST#p")), ("SK", s("METADATA#COUNT#like-count#09")), ("Value", n("0"))]);
+    bed.memory().put_raw(Table::Main, other).unwrap();
+    assert_eq!(run(&bed, usize::MAX).await.n_zero_counters, 3);
+    let left: Vec<String> = bed.memory().snapshot(Table::Main).into_keys().map(|key| key.sk).collect();
+    let left: Vec<&str> = left.iter().filter_map(|sk| sk.rsplit('#').next()).collect();
+    assert_eq!(left, ["01", "04", "05", "09"]);
+}
+
+#[tokio::test]
+async fn a_round_goes_on_where_the_last_run_stopped_and_says_how_long_it_took() {
+    let mut bed = Bed::new();
+    full(&mut bed).await;
+    bed.set(&Key::new("POST#p", "COMMENT#t#c"), "UserName", "by hand").await;
+    let n_items = bed.memory().snapshot(Table::Main).len();
+    for (n_before, took_ms) in [(0, 0), (1, 1)] {
+        let (mut n_runs, mut n_read, mut n_suspects, mut round_ms) = (0, 0, 0, None);
+        while round_ms.is_none() {
+            let slice = run(&bed, 4).await;
+            assert!(slice.n_items <= 4, "{slice:?}");
+            bed.clock.advance(1_000);
+            (n_runs, n_read, n_suspects) = (n_runs + 1, n_read + slice.n_items, n_suspects + slice.n_suspects);
+            round_ms = slice.round_ms;
+        }
+        assert_eq!((n_read, n_suspects), (n_items, 1 - n_before), "each item once, and noted once");
+        // A round begins when the one before ends.
+        assert_eq!(round_ms, Some((n_runs - 1 + took_ms) * 1_000));
+    }
+}
+
+#[tokio::test]
+async fn suspects_are_looked_at_again_a_few_a_run_and_all_in_turn() {
+    let bed = Bed::new();
+    let mut comments = Vec::new();
+    for id in ["a", "b", "c", "d", "e"] {
+        let key = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", id)];
+        comments.push(bed.put("Comment", &key, &[("UserName", "by hand")]).await);
+    }
+    assert_eq!(run(&bed, usize::MAX).await.n_suspects, 5);
+    bed.clock.advance(WAIT_MS);
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let slice = run(&bed, 2).await;
+        assert!(slice.drifts.len() <= 2, "{slice:?}");
+        seen.extend(slice.drifts.into_iter().map(|drift| drift.item));
+    }
+    assert_eq!(seen, comments);
+}
+
+#[tokio::test]
+async fn two_runs_at_once_do_no_harm() {
+    let mut bed = Bed::new();
+    full(&mut bed).await;
+    bed.set(&Key::new("POST#p", "COMMENT#t#c"), "UserName", "by hand").await;
+    let (one, other) = futures::join!(run(&bed, 7), run(&bed, 7));
+    assert_eq!(one.n_items.max(other.n_items), 7, "{one:?} {other:?}");
+    let (one, other) = futures::join!(run(&bed, usize::MAX), run(&bed, usize::MAX));
+    assert_eq!(usize::from(one.round_ms.is_some()) + usize::from(other.round_ms.is_some()), 1, "{one:?} {other:?}");
+    assert_eq!(n_notes(&bed), 1);
+    let slice = round(&bed).await;
+    assert_eq!((slice.n_suspects, slice.round_ms.is_some()), (0, true));
+}
+
+#[tokio::test]
+async fn a_run_whose_time_is_over_ends_and_the_next_goes_on() {
+    let mut bed = Bed::new();
+    full(&mut bed).await;
+    let late = Bounds { n_items_max: 100, deadline_ms: bed.clock.now_ms() };
+    assert_eq!(bed.engine().sweep_slice(late, |_| true).await.unwrap(), Slice::default());
+    bed.stay_away(true);
+    assert_eq!(run(&bed, usize::MAX).await, Slice::default());
+    bed.stay_away(false);
+    assert!(round(&bed).await.round_ms.is_some());
+}
