@@ -6,6 +6,7 @@ use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig, timeout::Timeou
 use engine::{
     batch::SETTLE_MS,
     brake::Limits,
+    fan_out,
     ledger::LedgerKind,
     sweep::{DRIFT_WAIT_MS, ITEMS_MAX},
 };
@@ -47,6 +48,14 @@ pub const SWEEP_ITEMS: &str = "SWEEP_ITEMS";
 /// seconds; 900 where it is not set. Stable.
 pub const DRIFT_WAIT_SECONDS: &str = "DRIFT_WAIT_SECONDS";
 
+/// Name of the variable that says how many write units a second a fan-out's job may consume, its parts included; as many
+/// as there are where it is not set. Stable.
+pub const FAN_OUT_UNITS_PER_SECOND: &str = "FAN_OUT_UNITS_PER_SECOND";
+
+/// Name of the variable that says how long an index may lag, in seconds, before what it was searched for is searched for
+/// again; 900 where it is not set. Stable.
+pub const INDEX_LAG_SECONDS: &str = "INDEX_LAG_SECONDS";
+
 /// Longest wait for one answer, in seconds: short against an invocation, so that there is time to send again.
 const ANSWER_S_MAX: u64 = 5;
 
@@ -70,6 +79,8 @@ pub struct Config {
     pub disabled: Vec<String>,
     /// How long after a removal a cascade begins, in milliseconds.
     pub settle_ms: u64,
+    /// How much a fan-out does at once.
+    pub fan_out: fan_out::Limits,
     /// How many items a sweep reads of the table.
     pub sweep_items: usize,
     /// How long an item must have differed before it has drifted, in milliseconds.
@@ -112,6 +123,7 @@ impl Config {
             settle_ms: SETTLE_MS,
             manifest: None,
             disabled: Vec::new(),
+            fan_out: fan_out::Limits::default(),
             sweep_items: ITEMS_MAX,
             drift_wait_ms: DRIFT_WAIT_MS,
         }
@@ -160,6 +172,10 @@ impl Config {
         }
         if let Some(seconds) = parsed::<u32>(&variable, DRIFT_WAIT_SECONDS, "a whole number of seconds")? {
             config.drift_wait_ms = u64::from(seconds) * 1_000;
+        }
+        config.fan_out.units_per_second = parsed(&variable, FAN_OUT_UNITS_PER_SECOND, "a whole number of write units")?;
+        if let Some(seconds) = parsed::<u32>(&variable, INDEX_LAG_SECONDS, "a whole number of seconds")? {
+            config.fan_out.index_lag_ms = u64::from(seconds) * 1_000;
         }
         Ok(config)
     }
@@ -256,6 +272,15 @@ mod tests {
         assert_eq!(error, "the environment variable SWEEP_ITEMS is \"all\": set it to a whole number of items");
         let error = with(DRIFT_WAIT_SECONDS, "-1").unwrap_err().to_string();
         assert_eq!(error, "the environment variable DRIFT_WAIT_SECONDS is \"-1\": set it to a whole number of seconds");
+    }
+
+    #[test]
+    fn a_fan_out_has_no_limit_and_an_index_a_quarter_of_an_hour_where_nothing_is_said() {
+        let fan_out = with(LEDGER, "").unwrap().fan_out;
+        assert_eq!((fan_out.units_per_second, fan_out.index_lag_ms), (None, 900_000));
+        assert_eq!(with(FAN_OUT_UNITS_PER_SECOND, "300").unwrap().fan_out.units_per_second, Some(300));
+        assert_eq!(with(INDEX_LAG_SECONDS, "60").unwrap().fan_out.index_lag_ms, 60_000);
+        assert!(with(FAN_OUT_UNITS_PER_SECOND, "-1").is_err());
     }
 
     #[test]

@@ -76,7 +76,8 @@ pub async fn engine<S: Store>(function: Function, config: &Config, store: S) -> 
         claim(&store, &schema.layout, config.ledger).await?;
     }
     let engine = Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock));
-    Ok(engine.with_ledger(config.ledger).with_limits(config.limits).with_settling(config.settle_ms))
+    let engine = engine.with_ledger(config.ledger).with_limits(config.limits);
+    Ok(engine.with_settling(config.settle_ms).with_fan_out(config.fan_out))
 }
 
 /// A function that cannot start.

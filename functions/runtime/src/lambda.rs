@@ -46,7 +46,8 @@ pub async fn run(function: Function) -> Result<(), Error> {
     .await
 }
 
-/// A sweep, whatever the schedule's event says: jobs first, then the next slice of the table.
+/// A sweep, whatever the schedule's event says: jobs first, then what is to be searched for again, then the next slice
+/// of the table.
 async fn sweep<S: Store>(
     engine: &Engine<S>,
     config: &Config,
@@ -54,25 +55,29 @@ async fn sweep<S: Store>(
 ) -> Result<Value, Error> {
     let deadline_ms = deadline_ms(engine, event).saturating_sub(SWEEP_MARGIN_MS);
     let jobs = engine.sweep(|_| true).await;
+    let again = engine.search_again(deadline_ms).await;
     let bounds = Bounds { n_items_max: config.sweep_items, deadline_ms };
     let is_past = |noted_at_ms: u64| engine.clock().now_ms().saturating_sub(noted_at_ms) >= config.drift_wait_ms;
     let slice = engine.sweep_slice(bounds, is_past).await;
     // What one of them did is told though the other failed.
     let metrics = Metrics {
         jobs: jobs.as_ref().copied().unwrap_or_default(),
+        again: again.as_ref().copied().unwrap_or_default(),
         slice: slice.as_ref().map(Clone::clone).unwrap_or_default(),
     };
     metrics.tell(&config.table, engine.clock().now_ms())?;
     for drift in &metrics.slice.drifts {
         tracing::warn!(item = %drift.item, derivations = drift.derivations.join(", "), "a derived part has drifted");
     }
-    let (jobs, slice) = (jobs?, slice?);
+    let (jobs, again, slice) = (jobs?, again?, slice?);
     tracing::info!(
         function = %Function::Sweep,
         request_id = event.context.request_id,
         jobs = jobs.n_jobs,
         begun = jobs.n_begun,
         rung = jobs.n_rung,
+        searched_again = again.n_done,
+        found_again = again.n_written,
         items = slice.n_items,
         suspects = slice.n_suspects,
         drift = slice.drifts.len(),
@@ -84,6 +89,8 @@ async fn sweep<S: Store>(
         "jobs": jobs.n_jobs,
         "begun": jobs.n_begun,
         "rung": jobs.n_rung,
+        "searchedAgain": again.n_done,
+        "foundAgain": again.n_written,
         "items": slice.n_items,
         "suspects": slice.n_suspects,
         "drift": slice.drifts.len(),

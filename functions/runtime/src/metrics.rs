@@ -5,7 +5,7 @@
 
 use std::io::{Write as _, stdout};
 
-use engine::{ground::sweep::Swept, sweep::Slice};
+use engine::{fan_out::again::Again, ground::sweep::Swept, sweep::Slice};
 use serde_json::{Value, json};
 
 /// Namespace of the metrics.
@@ -19,13 +19,15 @@ const TABLE: &str = "Table";
 pub struct Metrics {
     /// What became of the jobs.
     pub jobs: Swept,
+    /// What was searched for again.
+    pub again: Again,
     /// What the slice found.
     pub slice: Slice,
 }
 
 impl Metrics {
     /// The metrics by their names.
-    fn values(&self) -> [(&'static str, usize); 6] {
+    fn values(&self) -> [(&'static str, usize); 8] {
         [
             ("Drift", self.slice.drifts.len()),
             ("Suspects", self.slice.n_suspects),
@@ -33,6 +35,8 @@ impl Metrics {
             ("ZeroCountersCollected", self.slice.n_zero_counters),
             ("JobsBegun", self.jobs.n_begun),
             ("JobsRung", self.jobs.n_rung),
+            ("SearchedAgain", self.again.n_done),
+            ("FoundAgain", self.again.n_written),
         ]
     }
 
@@ -71,6 +75,7 @@ mod tests {
         let drift = |id: &str| Drift { item: Key::new(id, "PROFILE"), derivations: vec!["follower-shown".to_owned()] };
         let metrics = Metrics {
             jobs: Swept { n_jobs: 4, n_begun: 1, n_rung: 3, ..Swept::default() },
+            again: Again { n_done: 9, n_written: 8, ..Again::default() },
             slice: Slice {
                 n_items: 5_000,
                 n_zero_counters: 7,
@@ -83,8 +88,10 @@ mod tests {
         expect_test::expect![[r#"
             {
               "Drift": 2,
+              "FoundAgain": 8,
               "JobsBegun": 1,
               "JobsRung": 3,
+              "SearchedAgain": 9,
               "Suspects": 5,
               "SweptItems": 5000,
               "Table": "ripple",
@@ -120,6 +127,14 @@ mod tests {
                       },
                       {
                         "Name": "JobsRung",
+                        "Unit": "Count"
+                      },
+                      {
+                        "Name": "SearchedAgain",
+                        "Unit": "Count"
+                      },
+                      {
+                        "Name": "FoundAgain",
                         "Unit": "Count"
                       }
                     ],

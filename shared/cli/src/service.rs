@@ -11,6 +11,7 @@ use derive::{catalogue::Catalogue, derivation::Family, schema::Schema};
 use engine::{
     batch::{Engine, Handled},
     clock::{Clock as _, SystemClock},
+    fan_out::Limits,
     ledger::LedgerKind,
 };
 use futures::future::BoxFuture;
@@ -132,6 +133,7 @@ impl Service {
         // Jobs are looked for when the stream is quiet; one that ended meanwhile has made records again.
         while !self.progress.watched().is_quiet(since)
             || !self.jobs.jobs().await?.is_empty()
+            || self.jobs.has_notes().await?
             || !self.progress.watched().is_quiet(since)
         {
             tokio::select! {
@@ -202,7 +204,9 @@ fn engine(plan: &Plan<'_>, function: Function) -> Engine<Arc<DynamoStore>> {
     let (schema, catalogue) = (Arc::clone(&plan.schema), Arc::clone(&plan.catalogue));
     let store = Arc::clone(&plan.store);
     let engine = Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock));
-    engine.with_ledger(plan.ledger).with_settling(0)
+    // The emulators' indexes are part of the table, and do not lag.
+    let fan_out = Limits { index_lag_ms: 0, ..Limits::default() };
+    engine.with_ledger(plan.ledger).with_settling(0).with_fan_out(fan_out)
 }
 
 /// A function that runs in this process.

@@ -27,7 +27,7 @@ use crate::service::{Progress, Witness};
 /// Time between two sweeps.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Time between two slices, the items of one, and how long it may take.
+/// Time between two slices, the items of one, and how long it may take, or what is searched for again.
 const SLICE_PAUSE: Duration = Duration::from_secs(5);
 const SLICE_ITEMS: usize = 500;
 const SLICE_MS: u64 = 5_000;
@@ -79,7 +79,11 @@ impl Sweeper {
         if let Err(error) = self.engine.ring_due(&jobs, is_settled).await {
             self.witness.trouble(&format!("a job cannot be begun: {error}"));
         }
+        if let Err(error) = self.engine.search_again(SystemClock.now_ms() + SLICE_MS).await {
+            self.witness.trouble(&format!("what an index may have missed cannot be searched for again: {error}"));
+        }
     }
+
     /// Verifies the next slice when it is time, and tells what has drifted, once.
     async fn slice(&mut self) {
         if self.sliced.elapsed() < SLICE_PAUSE {

@@ -18,6 +18,7 @@ use crate::{
     attempts::{self, Attempt, NOTE_KEPT_S},
     batch::SETTLE_MS,
     event::Lane,
+    fan_out,
     ground::{awaited::Awaits, merge},
     heat::{self, Hot, Measured},
     job::Job,
@@ -187,6 +188,25 @@ fn ground(layout: &Layout) -> Vec<Kept> {
         [job],
     )
     .collect();
+    let (job, noted) = fan_out::samples(layout, derivation, &key);
+    kept.extend(of(
+        layout,
+        "job of a fan-out",
+        "which source changed, and how far the items that follow from it are looked at; its records in the stream drive \
+         it. `From` and `To` bound a part; `Until` is where it goes on to when the source changed meanwhile, and `Round` \
+         says that it has been to the end; `FreeAt` is when it may write again. `Paused` stands on a job of either kind \
+         that an operator holds",
+        Life::Until("it has ended"),
+        [job],
+    ));
+    kept.extend(of(
+        layout,
+        "note of a search",
+        "what an index was searched for, to be searched for again when it has had time; and, in each partition, how far \
+         a sweep is. Spread over 8 partitions, `AGAIN#00` to `AGAIN#07`",
+        Life::Until("it is searched for again, a quarter of an hour later"),
+        noted,
+    ));
     kept.extend(of(
         layout,
         "receipt of a start",
@@ -290,6 +310,9 @@ mod tests {
             note of an attempt: ATTEMPTS#{Families} / {EventId}
             measure of heat: HEAT#{Derivation} / 0000000000#{ItemPK}#{ItemSK}
             job: JOBS#05 / {Derivation}#{EventId}
+            job of a fan-out: JOBS#01 / {Derivation}#8:{ItemPK}|{ItemSK}
+            note of a search: AGAIN#05 / 000000000000001#8:{ItemPK}|{ItemSK}
+            note of a search: AGAIN#00 / ~
             receipt of a start: RECEIPT#{EventId} / {Derivation}
             note of a move: MOVED#{ItemPK}#{ItemSK} / 000000000000000-0
             note of an item that waits: AWAITED#{PK}#{Id} / {ItemSK}

@@ -24,6 +24,7 @@ mod split;
 
 use std::collections::BTreeSet;
 
+use again::Note;
 use derive::{
     effect::Find,
     guard::Guard,
@@ -34,6 +35,7 @@ use keys::{
     item::{Item, text},
     job::{JobKey, MOVES},
     key::Key,
+    layout::Layout,
 };
 use serde_dynamo::AttributeValue;
 use store::{Outcome, Store, Units};
@@ -236,6 +238,24 @@ impl<S: Store> Engine<S> {
         };
         text(item, name).map(str::to_owned)
     }
+}
+
+/// A job, a note and a mark, as they are written.
+pub(crate) fn samples(layout: &Layout, derivation: &str, source: &Key) -> (Write, [Write; 2]) {
+    let key = JobKey { derivation: derivation.to_owned(), id: id_of(source) };
+    let fan_out = FanOut {
+        from: Some("{From}".to_owned()),
+        to: Some("{To}".to_owned()),
+        until: Some("{Until}".to_owned()),
+        is_round: true,
+        free_at_ms: 1,
+        ..FanOut::of_all(source)
+    };
+    let job = Job::running(&key, Task::FanOut(fan_out), 0);
+    let put = Action::Put(job.item(layout));
+    let note = Note { item: source.clone(), derivations: BTreeSet::from([derivation.to_owned()]) };
+    let mark = again::marked_to(layout, &again::mark(), "{Last}");
+    (Write { table: Table::Main, key: job.key, action: put, guard: None }, [note.write(0, 0), mark])
 }
 
 /// Id of the job of a source. No two sources have the same: the length tells where the one key ends.

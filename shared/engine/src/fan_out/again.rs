@@ -258,7 +258,7 @@ mod tests {
         let Action::Update(update) = &write.action else { panic!("{write:?}") };
         let item: Item = update.set.iter().chain(update.add.iter()).map(|(n, v)| (n.to_owned(), v.clone())).collect();
         assert_eq!(Note::of(&item), Some(note));
-        assert_eq!(write.key, Key::new("AGAIN#07", "000000000017000#8:USER#ann|PROFILE"));
+        assert_eq!(write.key, Key::new("AGAIN#01", "000000000017000#8:USER#ann|PROFILE"));
     }
 
     #[test]
