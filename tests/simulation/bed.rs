@@ -11,9 +11,10 @@ use derive::{
     write::{Action, Table, Update, Write},
 };
 use engine::{
-    batch::{Engine, HandleError, Handled},
+    batch::{Engine, Handled},
     brake::Limits,
     clock::Clock,
+    handle_error::HandleError,
     ledger::LedgerKind,
     redrive::{Redriven, parked},
     verify::compare,

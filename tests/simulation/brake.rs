@@ -1,7 +1,7 @@
 //! The brake: a batch of which much cannot be read is held.
 
 use derive::write::Table;
-use engine::{batch::HandleError, brake::Limits};
+use engine::{brake::Limits, handle_error::HandleError};
 use serde_json::{Value, json};
 
 use super::bed::Bed;

@@ -12,6 +12,7 @@ use crate::{
     bucket::Bucket,
     change::{Change, Sight},
     effect::{BucketForm, Effect, Find},
+    flaw::Flaw,
     kinds::{cascade::Cascade, rekey::Rekey},
     outline::Outline,
     refresh::{Computed, Source, Sources, Target},
@@ -182,17 +183,6 @@ pub enum Derived {
         /// The attributes.
         attributes: Vec<Wanted>,
     },
-}
-
-/// An item of the ground of which a derivation derives nothing, though it can be read: a person should change it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flaw {
-    /// The item.
-    pub key: Key,
-    /// The attribute at fault.
-    pub attribute: String,
-    /// What is wrong with it.
-    pub why: String,
 }
 
 /// All items of a table by key, in the definition's hands.

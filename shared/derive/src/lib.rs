@@ -16,6 +16,7 @@ pub mod derivation;
 pub mod effect;
 #[cfg(test)]
 mod fixture;
+pub mod flaw;
 pub mod guard;
 pub mod kinds;
 pub mod outline;

@@ -9,7 +9,8 @@
 
 use crate::{
     catalogue::Catalogue,
-    derivation::{Counts, Derived, Flaw, Items},
+    derivation::{Counts, Derived, Items},
+    flaw::Flaw,
     kinds::cascade::Way,
     refresh::sums,
     schema::Schema,

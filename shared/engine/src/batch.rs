@@ -18,6 +18,7 @@ use crate::{
     clock::Clock,
     event::{Event, Lane},
     fan_out,
+    handle_error::HandleError,
     heat::Recent,
     ledger::{
         Ledger, LedgerKind,
@@ -27,7 +28,7 @@ use crate::{
     own_image::OwnImages,
     planning::{Asked, Planning},
     protocol::ProtocolStep,
-    record::{EventError, head},
+    record::head,
 };
 
 /// How long after a removal a cascade begins, in milliseconds: 25 hours, longer than a stream is kept, so that all that
@@ -61,33 +62,6 @@ pub struct Handled {
     pub failed_from: Option<String>,
     /// JSON of the state of the batch's tumbling window, which must be given back; `None` where there was no window.
     pub state: Option<String>,
-}
-
-/// A batch of which nothing was handled.
-#[derive(Debug, thiserror::Error)]
-pub enum HandleError {
-    /// It is no batch.
-    #[error(transparent)]
-    Event(#[from] EventError),
-    /// The checkpoint ledger cannot tell which shard it is of.
-    #[error(
-        "the event names no shard, which the checkpoint ledger needs: set TumblingWindowInSeconds on the event source \
-         mapping, with ParallelizationFactor 1 and MaximumRetryAttempts -1, or use the ledger of receipts"
-    )]
-    NoShard,
-    /// Much of it cannot be read.
-    #[error(
-        "{n_unreadable} of {n_records} records cannot be read, so nothing is applied; among them {}; mend the \
-         deployment, or raise UNREADABLE_PERCENT_MAX if this is what the data is like", items.join(", ")
-    )]
-    Unreadable {
-        /// How many cannot be read.
-        n_unreadable: usize,
-        /// Of how many.
-        n_records: usize,
-        /// Some of them, by event and item.
-        items: Vec<String>,
-    },
 }
 
 /// A batch while it is handled.

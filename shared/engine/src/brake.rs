@@ -11,7 +11,8 @@ use derive::effect::Effect;
 use store::Store;
 
 use crate::{
-    batch::{Batch, Engine, HandleError},
+    batch::{Batch, Engine},
+    handle_error::HandleError,
     planning::Planning,
 };
 

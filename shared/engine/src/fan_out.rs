@@ -195,16 +195,13 @@ impl<S: Store> Engine<S> {
             let keys = [key.clone()];
             let held = patience.call(|| self.store.get(Table::Main, &keys)).await?.into_iter().next();
             let now_ms = self.clock.now_ms();
-            let write = match held.and_then(|(_, item)| Job::of(&self.schema.layout, &item)) {
-                Some(job) => match self.circle(&job, now_ms) {
-                    Some(write) => write,
-                    None => return Ok(None),
-                },
-                None => {
-                    let job = Job::running(&job_key, Task::FanOut(FanOut::of_all(source)), now_ms);
-                    let action = Action::Put(job.item(&self.schema.layout));
-                    Write { table: Table::Main, key: key.clone(), action, guard: Some(Guard::Absent) }
-                }
+            let write = if let Some(job) = held.and_then(|(_, item)| Job::of(&self.schema.layout, &item)) {
+                let Some(write) = self.circle(&job, now_ms) else { return Ok(None) };
+                write
+            } else {
+                let job = Job::running(&job_key, Task::FanOut(FanOut::of_all(source)), now_ms);
+                let action = Action::Put(job.item(&self.schema.layout));
+                Write { table: Table::Main, key: key.clone(), action, guard: Some(Guard::Absent) }
             };
             match patience.call(|| self.store.write(&write)).await? {
                 Outcome::Done { units } => return Ok(Some((key, units))),

@@ -38,6 +38,7 @@ mod counted;
 pub mod event;
 pub mod fan_out;
 pub mod ground;
+pub mod handle_error;
 pub mod heat;
 pub mod job;
 pub mod ledger;

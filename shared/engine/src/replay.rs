@@ -18,8 +18,9 @@ use crate::{
     additive::Session,
     admission::Entry,
     backoff::Patience,
-    batch::{Batch, Engine, HandleError, Handled, Occasion},
+    batch::{Batch, Engine, Handled, Occasion},
     event::{Event, Lane},
+    handle_error::HandleError,
     ledger::LedgerKind,
     recount::refused,
 };

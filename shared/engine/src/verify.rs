@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 
 use derive::{
     catalogue::Catalogue,
-    derivation::{Derived, Flaw, Items},
+    derivation::{Derived, Items},
+    flaw::Flaw,
     refresh::owned,
     schema::{Schema, Seen, Unreadable},
     whole::{Whole, derive},

@@ -19,8 +19,9 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Family, Flaw, Items, Kind, Part, Reach, Refresh},
+    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach, Refresh},
     effect::{Bell, Effect},
+    flaw::Flaw,
     kinds::{declares, entity, knows},
     outline::Outline,
     refresh::{Computed, Source, Sources, Target},

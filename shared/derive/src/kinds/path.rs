@@ -29,8 +29,9 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Family, Flaw, Items, Kind, Part, Reach, Refresh},
+    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach, Refresh},
     effect::{Bell, Effect, Find},
+    flaw::Flaw,
     kinds::{Link, copy::Found, declares, entity, knows},
     outline::Outline,
     refresh::{Computed, Source, Sources, Target},

@@ -26,8 +26,9 @@ use standing::Standing;
 
 use crate::{
     change::{Change, Sight},
-    derivation::{Counts, Derived, Family, Flaw, Items, Kind, Part, Reach},
+    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
     effect::{Effect, Find, Ground},
+    flaw::Flaw,
     kinds::{entity, knows},
     outline::Outline,
     query::Query,
