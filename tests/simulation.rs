@@ -41,6 +41,8 @@ mod executor;
 mod expiry;
 #[path = "simulation/failure.rs"]
 mod failure;
+#[path = "simulation/fan_out.rs"]
+mod fan_out;
 #[path = "simulation/ground_records.rs"]
 mod ground_records;
 #[path = "simulation/heat.rs"]

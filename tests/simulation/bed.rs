@@ -14,6 +14,7 @@ use engine::{
     batch::{Engine, Handled},
     brake::Limits,
     clock::Clock,
+    fan_out,
     handle_error::HandleError,
     ledger::LedgerKind,
     redrive::{Redriven, parked},
@@ -24,7 +25,7 @@ use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 use store::{
     Store,
-    faulty::{Call, Database, Decider, Fault, Faulty, Side},
+    faulty::{Call, Database, Decider, Fault, Faulty, Lagging, Side},
     memory::MemoryStore,
 };
 
@@ -85,6 +86,7 @@ pub(crate) struct Bed {
     families: Vec<Family>,
     ledger: LedgerKind,
     limits: Limits,
+    fan_out: fan_out::Limits,
     database: Arc<Database>,
     faults: Faults,
     n_records: usize,
@@ -109,6 +111,7 @@ impl Bed {
             families: vec![Family::Additive, Family::LevelTriggered],
             ledger: LedgerKind::Receipts,
             limits: Limits::default(),
+            fan_out: fan_out::Limits::default(),
             database,
             faults: Faults::default(),
             n_records: 0,
@@ -130,6 +133,24 @@ impl Bed {
         Self { limits, ..self }
     }
 
+    /// The same with a function that fans out so much at once.
+    pub(crate) fn fanning(self, fan_out: fan_out::Limits) -> Self {
+        Self { fan_out, ..self }
+    }
+
+    /// The same with indexes that lag until [`index_follows`](Self::index_follows).
+    pub(crate) fn lagging(self) -> Self {
+        let database = Arc::new(Database::lagging(self.schema.layout.clone(), PAGE_BYTES, Lagging::Indexes));
+        Self { database, ..self }
+    }
+
+    /// The indexes have followed.
+    pub(crate) fn index_follows(&self) {
+        while self.database.n_behind() > 0 {
+            self.database.catch_up(0);
+        }
+    }
+
     /// An engine as an invocation has it.
     pub(crate) fn engine(&self) -> Engine<Faulty<Faults>> {
         self.engine_of(&Gone::default())
@@ -139,7 +160,7 @@ impl Bed {
         let store = Faulty::new(&self.database, Faults { gone: gone.clone(), ..self.faults.clone() });
         let (schema, catalogue, clock) = (self.schema.clone(), self.catalogue.clone(), Arc::new(self.clock.clone()));
         let engine = Engine::new(schema, catalogue, self.families.clone(), store, clock);
-        engine.with_ledger(self.ledger).with_limits(self.limits)
+        engine.with_ledger(self.ledger).with_limits(self.limits).with_fan_out(self.fan_out)
     }
 
     /// The tables, as somebody beside the function calls them.
@@ -204,7 +225,7 @@ impl Bed {
     /// The records of what was written since the last time.
     pub(crate) fn records(&mut self) -> Vec<Value> {
         let mut records = Vec::new();
-        for (key, old, new) in self.memory().take_records() {
+        for (key, old, new) in self.database.take_records() {
             self.n_records += 1;
             let (id, number) = (format!("event-{}", self.n_records), (1_000 + self.n_records).to_string());
             let json = record_of(&id, &number, (&key, old, new), self.clock.now_ms());

@@ -126,6 +126,7 @@ impl<S: Store> Engine<S> {
         let all = page.items.iter();
         let items: Vec<&Item> =
             all.take_while(|item| !is_past(item, &fan_out.to, false) && !is_past(item, &until, true)).collect();
+        // Others may have the last sort key too, so the end is known by what is past it.
         let is_cut = items.len() < page.items.len();
         let found = items.into_iter().filter_map(|item| self.leads_to(item, find)).collect();
         let mut is_end = false;

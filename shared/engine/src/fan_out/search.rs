@@ -77,7 +77,8 @@ impl<S: Store> Engine<S> {
     }
 
     async fn first_page(&self, find: &Find, patience: Patience<'_>) -> Result<Searched, GaveUp> {
-        let query = Query { limit: Some(self.fan_out.direct_max), ..find.query.clone() };
+        // One more than may be, or it could not be told that there are no more.
+        let query = Query { limit: Some(self.fan_out.direct_max.saturating_add(1)), ..find.query.clone() };
         let page = patience.call(|| self.store.query(Table::Main, &query, None)).await?;
         Ok(match page.next {
             Some(_) => Searched::Many,
