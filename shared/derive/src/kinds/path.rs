@@ -147,11 +147,6 @@ impl Path {
         let rings = old.is_none() || names.any(|name| sight.attribute_differs(old, Some(new), name));
         rings.then(|| self.bell(new.key.clone()))
     }
-
-    /// The attribute that names the parent, for a person.
-    fn link_attribute(&self) -> String {
-        self.link.from_fields().last().unwrap_or(&self.name).to_owned()
-    }
 }
 
 /// How many segments a path has.
@@ -263,7 +258,11 @@ impl Kind for Path {
             } else {
                 return None;
             };
-            Some(Flaw { key: key.clone(), attribute: self.link_attribute(), why })
+            Some(Flaw {
+                key: key.clone(),
+                attribute: self.link.from_fields().last().unwrap_or(&self.name).to_owned(),
+                why,
+            })
         };
         parents.iter().filter_map(flaw).collect()
     }
