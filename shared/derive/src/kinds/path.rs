@@ -258,11 +258,8 @@ impl Kind for Path {
             } else {
                 return None;
             };
-            Some(Flaw {
-                key: key.clone(),
-                attribute: self.link.from_fields().last().unwrap_or(&self.name).to_owned(),
-                why,
-            })
+            let attribute = self.link.from_fields().last().unwrap_or(&self.name).to_owned();
+            Some(Flaw { key: key.clone(), attribute, why })
         };
         parents.iter().filter_map(flaw).collect()
     }
