@@ -143,7 +143,6 @@ impl World {
             return false;
         }
         let is_settled = self.settled();
-        self.follow();
         let caller = self.caller("sweeper");
         let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
         let (scene, deadline_ms) = (Arc::clone(&self.scene), caller.deadline_ms);

@@ -55,11 +55,12 @@ impl World {
         self.sweep()
     }
 
-    /// An index has had time to follow when something is searched for again, and when a cascade begins.
-    pub(crate) fn follow(&self) {
+    /// No index lags for longer than half of the time that it is given.
+    pub(crate) fn follow(&mut self) {
         let now_ms = self.scene.clock.now_ms();
-        let begins = jobs(&self.scene).into_iter().filter(|job| !job.is_running).map(|job| job.due_at_ms);
-        if notes(&self.scene).into_iter().chain(begins).any(|due_ms| due_ms <= now_ms) {
+        if self.scene.database.n_behind() == 0 {
+            self.behind_since_ms = None;
+        } else if now_ms.saturating_sub(*self.behind_since_ms.get_or_insert(now_ms)) > FAN_OUT.index_lag_ms / 2 {
             while self.scene.database.n_behind() > 0 {
                 self.scene.database.catch_up(0);
             }

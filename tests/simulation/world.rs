@@ -47,6 +47,8 @@ pub(crate) struct World {
     /// Writes that the application has left to do.
     n_writes: usize,
     pub(crate) pace: Pace,
+    /// Since when an index has been behind.
+    pub(crate) behind_since_ms: Option<u64>,
     /// For each event, how many invocations died that had it, or ran where others could take them for dead.
     pub(crate) n_deaths: BTreeMap<String, usize>,
 }
@@ -73,6 +75,7 @@ impl World {
             application: Application::new(scene),
             n_writes: pace.n_writes,
             pace,
+            behind_since_ms: None,
             n_deaths: BTreeMap::new(),
             scene: Arc::clone(scene),
         }
@@ -151,6 +154,7 @@ impl World {
             self.scene.clock.advance(1);
             self.scene.count("steps");
             self.scene.chance.step();
+            self.follow();
             let step = self.pace.step(&self.scene.chance);
             if !self.happens(step)? && !self.goes_on()? {
                 return Ok(());
