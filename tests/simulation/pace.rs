@@ -43,7 +43,7 @@ pub(crate) enum Step {
 
 /// How often each step is taken, of ten thousand.
 const STEPS: [(Step, usize); 16] = [
-    (Step::Poll, 8_100),
+    (Step::Poll, 8_132),
     (Step::Deliver, 300),
     (Step::Arrive, 1_000),
     (Step::Write, 400),
@@ -58,7 +58,7 @@ const STEPS: [(Step, usize); 16] = [
     (Step::Replay, 5),
     (Step::Redrive, 5),
     (Step::Sweep, 12),
-    (Step::Slice, 40),
+    (Step::Slice, 8),
 ];
 
 /// Fewest and most writes of the application.

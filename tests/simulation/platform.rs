@@ -145,11 +145,25 @@ impl World {
         let is_settled = self.settled();
         let caller = self.caller("sweeper");
         let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
-        let (scene, deadline_ms) = (Arc::clone(&self.scene), caller.deadline_ms);
+        let scene = Arc::clone(&self.scene);
         self.start(caller, None, async move {
             let swept = engine.sweep(is_settled).await.map_err(|error| error.to_string())?;
             scene.trace.note(|| format!("the sweeper: {swept:?}"));
             tell(&scene, swept);
+            Ok(None)
+        });
+        true
+    }
+
+    /// The sweeper searches for what an index may have missed.
+    pub(crate) fn search_again(&mut self) -> bool {
+        if self.tasks.len() >= TASKS_MAX {
+            return false;
+        }
+        let caller = self.caller("sweeper");
+        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
+        let (scene, deadline_ms) = (Arc::clone(&self.scene), caller.deadline_ms);
+        self.start(caller, None, async move {
             let again = engine.search_again(deadline_ms).await.map_err(|error| error.to_string())?;
             scene.trace.note(|| format!("the sweeper: {again:?}"));
             tell_again(&scene, again);

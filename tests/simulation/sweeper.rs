@@ -48,11 +48,12 @@ impl World {
         let now_ms = self.scene.clock.now_ms();
         let (jobs, notes) = (jobs(&self.scene), notes(&self.scene));
         let due_ms = |job: &Job| if job.is_running { job.moved_at_ms + STALLED_MS + 1 } else { job.due_at_ms };
-        let due_ms = jobs.iter().map(due_ms).filter(|_| !self.is_held()).chain(notes.iter().copied());
-        let Some(next_ms) = due_ms.min() else { return false };
+        let of_jobs = jobs.iter().map(due_ms).min().filter(|_| !self.is_held());
+        let of_notes = notes.iter().copied().min();
+        let Some(next_ms) = of_jobs.into_iter().chain(of_notes).min() else { return false };
         self.scene.trace.note(|| format!("{} jobs and {} notes are left, and time passes", jobs.len(), notes.len()));
         self.scene.clock.advance(next_ms.saturating_sub(now_ms));
-        self.sweep()
+        if of_notes.is_some_and(|due_ms| due_ms <= next_ms) { self.search_again() } else { self.sweep() }
     }
 
     /// No index lags for longer than half of the time that it is given.

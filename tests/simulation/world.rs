@@ -224,7 +224,7 @@ impl World {
             Step::TimeOut => self.time_out(),
             Step::Replay => self.replay(),
             Step::Redrive => self.redrive(),
-            Step::Sweep => self.sweep(),
+            Step::Sweep => self.sweep() && self.search_again(),
             Step::Slice => self.sweep_slice(),
         })
     }

@@ -30,7 +30,7 @@ use store::{Store, StoreError};
 use super::{checksum, id_of};
 use crate::{
     account::{Account, undone},
-    backoff::{Patience, describe},
+    backoff::{GaveUp, Patience, describe},
     batch::{Batch, Engine, Occasion},
     bells::Bells,
     event::Lane,
@@ -141,22 +141,24 @@ impl<S: Store> Engine<S> {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] when the notes cannot be read or deleted.
-    pub async fn search_again(&self, deadline_ms: u64) -> Result<Again, StoreError> {
+    /// [`GaveUp`] when the notes cannot be read or deleted.
+    pub async fn search_again(&self, deadline_ms: u64) -> Result<Again, GaveUp> {
         let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
         let mut all = Again::default();
         for number in 0..PARTITIONS {
             let mark = Key::new(partition(number), MARK);
-            let marked = self.store.get(Table::Ledger, std::slice::from_ref(&mark)).await?.into_iter().next();
+            let marks = std::slice::from_ref(&mark);
+            let marked = patience.call(|| self.store.get(Table::Ledger, marks)).await?.into_iter().next();
             let deadly = marked.as_ref().and_then(|(_, item)| text(item, LAST)).map(str::to_owned);
             let due = SortKeys::Between("0".to_owned(), format!("{:0DIGITS$}~", self.clock.now_ms()));
             let due = Query { limit: Some(NOTES_AT_ONCE), ..Query::of(None, partition(number), due) };
             let mut after = None;
             while !patience.is_over() {
-                let page = self.store.query(Table::Ledger, &due, after).await?;
+                let page = patience.call(|| self.store.query(Table::Ledger, &due, after.clone())).await?;
                 let notes: Vec<Key> = page.items.iter().filter_map(|item| self.schema.layout.key(item)).collect();
                 if let Some(last) = notes.last() {
-                    self.store.write(&marked_to(&self.schema.layout, &mark, &last.sk)).await?;
+                    let begun = marked_to(&self.schema.layout, &mark, &last.sk);
+                    patience.call(|| self.store.write(&begun)).await?;
                 }
                 for (key, item) in notes.into_iter().zip(&page.items) {
                     let is_deadly = deadly.as_ref().is_some_and(|deadly| key.sk <= *deadly);
@@ -166,7 +168,7 @@ impl<S: Store> Engine<S> {
                 }
                 let unmark = Write { table: Table::Ledger, key: mark.clone(), action: Action::Delete, guard: None };
                 if !page.items.is_empty() {
-                    self.store.write(&unmark).await?;
+                    patience.call(|| self.store.write(&unmark)).await?;
                 }
                 after = page.next;
                 if after.is_none() {
@@ -200,7 +202,7 @@ impl<S: Store> Engine<S> {
         is_deadly: bool,
         patience: Patience<'_>,
         all: &mut Again,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), GaveUp> {
         let mut account = Account::default();
         if let Some(note) = Note::of(item) {
             let batch = Batch { records: Vec::new(), lane: Lane::default(), patience, occasion: Occasion::Again };
@@ -219,7 +221,7 @@ impl<S: Store> Engine<S> {
         }
         all.n_done += 1;
         let delete = Write { table: Table::Ledger, key, action: Action::Delete, guard: None };
-        self.store.write(&delete).await.map(drop)
+        patience.call(|| self.store.write(&delete)).await.map(drop)
     }
 
     async fn give_to_jobs(&self, note: &Note, batch: &Batch<'_>, account: &mut Account) {
