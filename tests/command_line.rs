@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by a panic")]
 
+#[path = "command_line/jobs.rs"]
+mod jobs;
 #[path = "command_line/observed.rs"]
 mod observed;
 
@@ -35,7 +37,7 @@ struct Ended {
 const FOREIGN_VARIABLES: [&str; 5] =
     ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL_DYNAMODB", "RUST_LOG"];
 
-const COMMANDS: [&str; 8] = ["demo", "dev", "verify", "explain", "design", "parked", "redrive", "replay"];
+const COMMANDS: [&str; 9] = ["demo", "dev", "verify", "explain", "design", "parked", "redrive", "jobs", "replay"];
 
 /// Runs a command in the workspace's folder.
 fn ripple(arguments: &[&str]) -> Ended {
@@ -299,6 +301,7 @@ fn an_endpoint_where_nothing_answers_is_one_line() {
         let line = format!("nothing answers at {endpoint}: is a DynamoDB running there?");
         fails_saying(&["verify", "--endpoint", endpoint], &line);
         fails_saying(&["parked", "--endpoint", endpoint], &line);
+        fails_saying(&["jobs", "--endpoint", endpoint], &line);
         fails_saying(&["redrive", "--all", "--endpoint", endpoint], &line);
         fails_saying(&["replay", "tests/events/insert.json", "--endpoint", endpoint], &line);
         fails_saying(&["dev", "--endpoint", endpoint], &line);
@@ -329,6 +332,7 @@ fn a_table_that_is_missing_is_one_line() {
     let line = |table| format!("there is no table {table} at {endpoint}: name another with --table, or make it first");
     fails_saying(&["verify", "--endpoint", &endpoint], &line("ripple"));
     fails_saying(&["verify", "--endpoint", &endpoint, "--table", "rippel"], &line("rippel"));
+    fails_saying(&["jobs", "--endpoint", &endpoint], &line("ripple"));
     fails_saying(&["dev", "--endpoint", &endpoint, "--table", "rippel"], &line("rippel"));
     for command in WITH_LEDGER {
         fails_saying(&[command, &["--endpoint", &endpoint]].concat(), &line("ripple"));
@@ -336,7 +340,8 @@ fn a_table_that_is_missing_is_one_line() {
 }
 
 /// Commands that need the ledger's table too.
-const WITH_LEDGER: [&[&str]; 3] = [&["parked"], &["redrive", "--all"], &["replay", "tests/events/insert.json"]];
+const WITH_LEDGER: [&[&str]; 4] =
+    [&["parked"], &["redrive", "--all"], &["replay", "tests/events/insert.json"], &["jobs", "--pause", "an-id"]];
 
 #[test]
 fn a_ledgers_table_that_is_missing_is_one_line() {
@@ -372,6 +377,10 @@ fn what_writes_on_the_real_aws_says_where_and_wants_a_yes() {
     assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "nothing is parked\n", place));
     let ended = ripple_with(&["parked", "--aws"], &variables);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "reading needs no yes");
+    let ended = ripple_with(&["jobs", "--aws"], &variables);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "reading needs no yes");
+    let ended = ripple_with(&["jobs", "--cancel", "an-id", "--aws", "--yes"], &variables);
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(1), "an-id  is no job\n", place));
 }
 
 #[test]

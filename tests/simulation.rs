@@ -51,6 +51,8 @@ mod heat;
 mod history;
 #[path = "simulation/items.rs"]
 mod items;
+#[path = "simulation/jobs.rs"]
+mod jobs;
 #[path = "simulation/listing.rs"]
 mod listing;
 #[path = "simulation/manual_clock.rs"]

@@ -64,7 +64,7 @@ impl Store for Contended {
 }
 
 /// Stands still, so that all is of one minute.
-struct Still(u64);
+pub(super) struct Still(pub(super) u64);
 
 impl Clock for Still {
     fn now_ms(&self) -> u64 {

@@ -1,10 +1,12 @@
-//! An operator, whose commands run beside the functions: replays of captured records, and redrives of what is parked.
+//! An operator, whose commands run beside the functions: replays of captured records, redrives of what is parked, and
+//! jobs that are paused and resumed.
 
 use std::sync::Arc;
 
 use engine::{
     batch::Engine,
     event::Lane,
+    jobs::{Obeyed, Order},
     ledger::LedgerKind,
     redrive::{Redriven, parked},
     replay::Origin,
@@ -14,8 +16,12 @@ use store::Store;
 use super::{
     corruption::{parked as parked_items, put_true},
     event::event,
+    platform::{BOTH, TASKS_MAX},
+    respond::engine,
     scene::Scene,
     stream::{STREAM_ARN, Stream},
+    sweeper::jobs,
+    world::World,
 };
 
 /// Most records of a replay.
@@ -76,5 +82,26 @@ pub(crate) fn mend(scene: &Scene, stream: &mut Stream) {
             scene.trace.note(|| format!("operator mends {}", parked.key));
             put_true(scene.database.memory(), &parked.key, json);
         }
+    }
+}
+
+impl World {
+    /// The operator pauses a job, or resumes one that is paused; false where there is none.
+    pub(crate) fn order(&mut self, order: Order) -> bool {
+        let mut jobs = jobs(&self.scene);
+        jobs.retain(|job| job.is_paused == (order == Order::Resume));
+        let Some(job) = self.scene.chance.one_of(&jobs).filter(|_| self.tasks.len() < TASKS_MAX) else { return false };
+        let (job, caller) = (job.clone(), self.caller("operator"));
+        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
+        let (scene, deadline_ms) = (Arc::clone(&self.scene), caller.deadline_ms);
+        self.start(caller, None, async move {
+            let obeyed = engine.order(&job, order, deadline_ms).await.map_err(|error| error.to_string())?;
+            scene.trace.note(|| format!("the operator's {order:?} of {}: {obeyed:?}", job.key));
+            if matches!(obeyed, Obeyed::Done(_)) {
+                scene.count(if order == Order::Pause { "jobs paused" } else { "jobs resumed" });
+            }
+            Ok(None)
+        });
+        true
     }
 }

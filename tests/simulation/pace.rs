@@ -35,6 +35,10 @@ pub(crate) enum Step {
     Replay,
     /// The operator redrives.
     Redrive,
+    /// The operator pauses a job.
+    Pause,
+    /// The operator lets a job go on.
+    Resume,
     /// The sweeper looks after the jobs.
     Sweep,
     /// The sweeper verifies a slice of the table, and collects counters of zero.
@@ -42,8 +46,8 @@ pub(crate) enum Step {
 }
 
 /// How often each step is taken, of ten thousand.
-const STEPS: [(Step, usize); 16] = [
-    (Step::Poll, 8_132),
+const STEPS: [(Step, usize); 18] = [
+    (Step::Poll, 8_116),
     (Step::Deliver, 300),
     (Step::Arrive, 1_000),
     (Step::Write, 400),
@@ -57,6 +61,8 @@ const STEPS: [(Step, usize); 16] = [
     (Step::TimeOut, 14),
     (Step::Replay, 5),
     (Step::Redrive, 5),
+    (Step::Pause, 8),
+    (Step::Resume, 8),
     (Step::Sweep, 12),
     (Step::Slice, 8),
 ];

@@ -8,6 +8,7 @@ use engine::{
     fan_out::{Limits, again::Again},
     ground::sweep::{STALLED_MS, Swept},
     job::Job,
+    jobs::Order,
 };
 use keys::{job::JobKey, key::Key};
 
@@ -43,8 +44,12 @@ impl World {
         move |job| settled.contains(&job.key)
     }
 
-    /// When all else is quiet and a job is left, its time comes; false when there is none that can go on.
+    /// When all else is quiet and a job is left, it goes on where it is paused, and else its time comes; false when
+    /// there is none that can go on.
     pub(crate) fn sweep_the_rest(&mut self) -> bool {
+        if self.order(Order::Resume) {
+            return true;
+        }
         let now_ms = self.scene.clock.now_ms();
         let (jobs, notes) = (jobs(&self.scene), notes(&self.scene));
         let due_ms = |job: &Job| if job.is_running { job.moved_at_ms + STALLED_MS + 1 } else { job.due_at_ms };

@@ -43,10 +43,12 @@ pub(crate) const SELDOM: [&str; 1] = ["added while it moved"];
 
 /// What happened to the application's own items; in a hundred seeds each at least once. What is seen
 /// in the table's history is counted at both looks of a run.
-pub(crate) const GROUND: [&str; 10] = [
+pub(crate) const GROUND: [&str; 12] = [
     "jobs begun",
     "owners back",
     "jobs held",
+    "jobs paused",
+    "jobs resumed",
     "deleted",
     "counters deleted",
     "archived",

@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use derive::{derivation::Family, write::Table};
-use engine::ledger::LedgerKind;
+use engine::{jobs::Order, ledger::LedgerKind};
 use keys::{item::Item, job::JobKey, key::Key};
 
 use super::{
@@ -224,6 +224,8 @@ impl World {
             Step::TimeOut => self.time_out(),
             Step::Replay => self.replay(),
             Step::Redrive => self.redrive(),
+            Step::Pause => self.order(Order::Pause),
+            Step::Resume => self.order(Order::Resume),
             Step::Sweep => self.sweep() && self.search_again(),
             Step::Slice => self.sweep_slice(),
         })

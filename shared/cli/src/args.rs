@@ -1,6 +1,7 @@
 //! The command line's arguments.
 
 pub(crate) mod demo;
+pub(crate) mod jobs;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ use engine::ledger::LedgerKind;
 
 use crate::exit::Usage;
 use demo::Demo;
+use jobs::Jobs;
 
 /// Keeps derived data in a DynamoDB table in step with the data it is derived from.
 #[derive(Debug, Parser)]
@@ -48,6 +50,9 @@ pub(crate) enum Command {
     /// Applies parked changes, once what kept them from being applied is mended.
     #[command(after_help = EXIT_CODES)]
     Redrive(Redrive),
+    /// Lists the jobs that work through many items, and where asked pauses, resumes or cancels some.
+    #[command(after_help = EXIT_CODES)]
+    Jobs(Jobs),
     /// Hands captured records to the service again; what is in already changes nothing.
     #[command(after_help = EXIT_CODES)]
     Replay(Replay),

@@ -4,6 +4,7 @@ mod demo;
 mod design;
 mod dev;
 mod explain;
+mod jobs;
 mod parked;
 mod redrive;
 mod replay;
@@ -32,6 +33,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         Some(Command::Design(args)) => Box::pin(design::run(&args)).await,
         Some(Command::Parked(args)) => parked::run(&args).await,
         Some(Command::Redrive(args)) => Box::pin(redrive::run(&args)).await,
+        Some(Command::Jobs(args)) => Box::pin(jobs::run(&args)).await,
         Some(Command::Replay(args)) => Box::pin(replay::run(&args)).await,
     }
 }

@@ -126,13 +126,13 @@ impl Service {
         Self { progress, tasks, stop, jobs: engine(plan, Function::Sweep) }
     }
 
-    /// Waits until all that was written up to now, and all that follows from it, jobs too, is handled. Fails when a
-    /// mapping ends before.
+    /// Waits until all that was written up to now, and all that follows from it, jobs too, is handled; a job that an
+    /// operator holds is not waited for. Fails when a mapping ends before.
     pub(crate) async fn quiet(&mut self) -> anyhow::Result<()> {
         let since = Instant::now();
         // Jobs are looked for when the stream is quiet; one that ended meanwhile has made records again.
         while !self.progress.watched().is_quiet(since)
-            || !self.jobs.jobs().await?.is_empty()
+            || !self.jobs.jobs().await?.iter().all(|job| job.is_paused)
             || self.jobs.has_notes().await?
             || !self.progress.watched().is_quiet(since)
         {

@@ -56,7 +56,8 @@ pub enum Guard {
     /// Every attribute that was read is as it was read, and what was not there is not there.
     ///
     /// On the old key of an item that moves, and on the item that takes up what was added to it. Without it what an
-    /// application writes between the read and the move is lost.
+    /// application writes between the read and the move is lost. On a job that an operator orders something of, too:
+    /// without it an order that lands late holds, or ends, a job that began after the one that was meant.
     SourceAsRead(BTreeMap<String, Option<AttributeValue>>),
     /// There is no item where an item is to move.
     ///

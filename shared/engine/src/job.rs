@@ -25,10 +25,10 @@ const NAMED: &str = "Named";
 const STEP: &str = "Step";
 const AFTER: &str = "After";
 const TOUCHED: &str = "Touched";
-const STARTED_AT: &str = "StartedAt";
 const DUE_AT: &str = "DueAt";
 const PK: &str = "PK";
 const SK: &str = "SK";
+pub(crate) const STARTED_AT: &str = "StartedAt";
 pub(crate) const MOVED_AT: &str = "MovedAt";
 
 /// A job.

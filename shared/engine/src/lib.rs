@@ -19,7 +19,7 @@
 //! 8. The [response](batch::Handled) names the lowest record that is not done.
 //!
 //! The named [steps](protocol::ProtocolStep) of the protocol, and the [guards](derive::guard::Guard), say which anomaly each
-//! prevents. [`bookkeeping`] shows each item that is kept of all this. For the operator there are [`lists`], [`redrive`], [`replay`] and [`verify`];
+//! prevents. [`bookkeeping`] shows each item that is kept of all this. For the operator there are [`lists`], [`jobs`], [`redrive`], [`replay`] and [`verify`];
 //! on a schedule there is the [`sweep`].
 
 pub mod account;
@@ -41,6 +41,7 @@ pub mod ground;
 pub mod handle_error;
 pub mod heat;
 pub mod job;
+pub mod jobs;
 pub mod ledger;
 pub mod listing;
 pub mod lists;

@@ -19,7 +19,7 @@ use store::Store;
 
 use super::{FanOut, split::beyond};
 use crate::{
-    batch::{Engine, Occasion},
+    batch::Engine,
     bells::Rung,
     ground::{Stop, Work},
     job::{Job, Task, number},
@@ -38,10 +38,6 @@ struct Found {
 impl<S: Store> Engine<S> {
     /// Does a page of a job and moves its cursor.
     pub(crate) async fn page_of(&self, job: &Job, fan_out: &FanOut, work: &mut Work<'_>) -> Result<(), Stop> {
-        if work.batch.occasion == Occasion::Redrive {
-            // What was refused when the record was parked is behind the cursor, so all is looked at once more.
-            return self.begin_again(work.touch.derivation, &fan_out.source, work).await;
-        }
         let derivation = self.catalogue.derivation(work.touch.derivation);
         if let Some(rekey) = derivation.and_then(|derivation| derivation.kind.rekey()) {
             self.place(&fan_out.source, rekey, work).await?;
@@ -205,7 +201,9 @@ impl<S: Store> Engine<S> {
         fan_out.free_at_ms = fan_out.free_at_ms.max(started_ms).saturating_add(ms);
     }
 
-    async fn begin_again(&self, derivation: usize, source: &Key, work: &mut Work<'_>) -> Result<(), Stop> {
+    /// Has all of a source looked at once more: what was refused when a record of its job was parked is behind the
+    /// cursor by now, and the job may have ended.
+    pub(crate) async fn begin_again(&self, derivation: usize, source: &Key, work: &mut Work<'_>) -> Result<(), Stop> {
         let begun = self.fan_out(derivation, source, work.batch.patience).await?;
         let commits = begun.map(|(key, units)| self.touched(&key, Table::Main, units, work));
         work.account.commits.extend(commits);

@@ -23,8 +23,9 @@ use store::{Outcome, Store};
 use super::{Stop, TOUCHES_AT_ONCE, Touched, Work};
 use crate::{
     account::Account,
-    batch::Engine,
+    batch::{Engine, Occasion},
     job::{Job, Task, s},
+    record::decode,
 };
 
 /// Items of a page: so few that a page is over within a second.
@@ -46,6 +47,9 @@ enum Met {
 impl<S: Store> Engine<S> {
     /// Does a page of a job and moves its cursor.
     pub(super) async fn work(&self, key: &Key, work: &mut Work<'_>) -> Result<(), Stop> {
+        if let Some(source) = self.redriven(work) {
+            return self.begin_again(work.touch.derivation, &source, work).await;
+        }
         let item = self.item_now(Table::Main, key, work).await?;
         let job = item.and_then(|item| Job::of(&self.schema.layout, &item));
         let Some(job) = job.filter(|job| job.is_running && !job.is_paused) else { return Ok(()) };
@@ -54,6 +58,17 @@ impl<S: Store> Engine<S> {
             (Task::FanOut(fan_out), _) => self.page_of(&job, fan_out, work).await,
             (Task::Cascade { removal, step }, Some(cascade)) => self.cascade(&job, removal, *step, cascade, work).await,
             (Task::Cascade { .. }, None) => Ok(()),
+        }
+    }
+
+    /// The source of a fan-out of which a record was parked and is redriven, whether its job is held or has ended.
+    fn redriven(&self, work: &Work<'_>) -> Option<Key> {
+        let record =
+            work.batch.records.get(work.touch.position).filter(|_| work.batch.occasion == Occasion::Redrive)?;
+        let layout = &self.schema.layout;
+        match Job::of(layout, decode(layout, record).ok()?.new_image()?)?.task {
+            Task::FanOut(fan_out) => Some(fan_out.source),
+            Task::Cascade { .. } => None,
         }
     }
 

@@ -1,0 +1,123 @@
+//! What an operator asks of jobs: to be held, to go on, to be given up.
+//!
+//! *Keeps true*: an order is done to the job that was meant, or not at all. A job that has ended meanwhile stays ended:
+//! nothing is written in its place, and the one that began after it is another.
+//!
+//! Holding a job and letting it go on raise its revision, as everything does that it is told. So a page that is under
+//! way moves the cursor no more once the job is held, and a job that is held stays where it is; and an order whose call
+//! lands late, when others came after it, does nothing.
+
+use std::collections::BTreeSet;
+
+use derive::{
+    guard::Guard,
+    write::{Action, Table, Update, Write},
+};
+use keys::{
+    item::Item,
+    job::{MOVES, PAUSED},
+};
+use serde_dynamo::AttributeValue;
+use store::{Outcome, Store};
+
+use crate::{
+    backoff::{GaveUp, Patience, Tries},
+    batch::Engine,
+    job::{Job, MOVED_AT, STARTED_AT, Task, n},
+};
+
+/// What is asked of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// It is held, whatever its state.
+    Pause,
+    /// It goes on from where it was held.
+    Resume,
+    /// It is given up: what it has not done stays undone.
+    Cancel,
+}
+
+/// What came of an order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Obeyed {
+    /// It is done; with the job as it was just before.
+    Done(Box<Job>),
+    /// It was so before.
+    Already,
+    /// The job has ended meanwhile.
+    Gone,
+}
+
+impl Job {
+    /// Is it a part of this job, which was cut?
+    #[must_use]
+    pub fn is_part_of(&self, whole: &Self) -> bool {
+        let is_cut = |job: &Self, is_part: bool| matches!(&job.task, Task::FanOut(of) if of.is_part() == is_part);
+        let is_same = self.derivation == whole.derivation && self.origin() == whole.origin();
+        is_same && is_cut(self, true) && is_cut(whole, false)
+    }
+
+    /// It is as it was read, and none that began after it under the same key, which has the same revisions.
+    fn is_itself(&self) -> Guard {
+        let read = [(STARTED_AT, self.started_at_ms), (MOVES, self.n_moves)];
+        Guard::SourceAsRead(read.map(|(name, number)| (name.to_owned(), Some(n(number)))).into())
+    }
+
+    /// The write that does what is asked; `None` when it is so already.
+    fn obeys(&self, order: Order, now_ms: u64) -> Option<Write> {
+        let moves = (MOVES.to_owned(), n(self.n_moves + 1));
+        let action = match order {
+            Order::Pause if self.is_paused => return None,
+            Order::Resume if !self.is_paused => return None,
+            Order::Pause => {
+                let held = (PAUSED.to_owned(), AttributeValue::Bool(true));
+                Action::Update(Update::set(Item::from([moves, held])))
+            }
+            Order::Resume => {
+                // As if it had just moved, so that no sweep takes it for one that stands still.
+                let set = Item::from([moves, (MOVED_AT.to_owned(), n(now_ms))]);
+                let remove = BTreeSet::from([PAUSED.to_owned()]);
+                Action::Update(Update { set, remove, ..Update::default() })
+            }
+            Order::Cancel => Action::Delete,
+        };
+        Some(Write { table: Table::Main, key: self.key.clone(), action, guard: Some(self.is_itself()) })
+    }
+}
+
+impl<S: Store> Engine<S> {
+    /// Does the job go by an index? Then all of it is [searched for again](crate::fan_out::again) when the index has had
+    /// time, which begins another such job, cancelled or not.
+    #[must_use]
+    pub fn is_searched_again(&self, job: &Job) -> bool {
+        let position = self.catalogue.position(&job.derivation).filter(|_| matches!(job.task, Task::FanOut(_)));
+        let find = position.and_then(|position| self.search_of(position, job.origin()));
+        find.is_some_and(|find| find.query.index.is_some())
+    }
+
+    /// Does what is asked of a job that was read before. Its [parts](Job::is_part_of) are jobs of their own; once this
+    /// is done to the whole, it makes no more of them.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when the store gives no outcome before the deadline, in milliseconds since the epoch. The order is
+    /// then done or not; giving it again is safe.
+    pub async fn order(&self, job: &Job, order: Order, deadline_ms: u64) -> Result<Obeyed, GaveUp> {
+        let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
+        let (keys, mut tries) = ([job.key.clone()], Tries::default());
+        loop {
+            let held = patience.call(|| self.store.get(Table::Main, &keys)).await?.into_iter().next();
+            let held = held.and_then(|(_, item)| Job::of(&self.schema.layout, &item));
+            let Some(held) = held.filter(|held| held.started_at_ms == job.started_at_ms) else {
+                return Ok(Obeyed::Gone);
+            };
+            let Some(write) = held.obeys(order, self.clock.now_ms()) else { return Ok(Obeyed::Already) };
+            match patience.call(|| self.store.write(&write)).await? {
+                Outcome::Done { .. } => return Ok(Obeyed::Done(Box::new(held))),
+                // It moved on, or has ended.
+                Outcome::GuardFailed if patience.wait(&mut tries).await => {}
+                Outcome::GuardFailed => return Err(GaveUp::OutOfTime { last: None }),
+            }
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! `ripple jobs`: what is listed, shown, paused, resumed and cancelled.
+
+#![expect(clippy::indexing_slicing, reason = "a test fails by a panic")]
+
+use std::sync::Arc;
+
+use derive::{
+    catalogue::Catalogue,
+    derivation::Family,
+    write::{Action, Table, Update, Write},
+};
+use engine::{batch::Engine, fan_out::Limits};
+use expect_test::expect;
+use keys::{fields::Fields, item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+use serde_json::{Value, json};
+use store::{
+    Store as _,
+    dynamo::{DynamoStore, TableNames},
+};
+
+use super::{Ended, database, fails, observed::Still, ripple, table_without_stream};
+
+/// When all of it happens, in milliseconds since the epoch.
+const NOW_MS: u64 = 1_705_315_200_000;
+
+/// A page of two items for each record of a job, which is cut into two parts after four.
+const LIMITS: Limits = Limits {
+    direct_max: 2,
+    page_items: 2,
+    page_ms: 0,
+    page_beside_ms: 0,
+    split_after: 4,
+    parts: 2,
+    units_per_second: None,
+    index_lag_ms: 0,
+};
+
+/// Id of the fan-out of a renamed user, and of the cascade of a removed one.
+const FAN_OUT: &str = "followee-name#8:USER%23ada|PROFILE";
+const CASCADE: &str = "user-cascade#removed";
+
+/// A table with a database and an engine on it, but no stream.
+struct Shop {
+    runtime: tokio::runtime::Runtime,
+    endpoint: String,
+    store: Arc<DynamoStore>,
+    engine: Engine<Arc<DynamoStore>>,
+    schema: Arc<derive::schema::Schema>,
+}
+
+fn text(value: &str) -> AttributeValue {
+    AttributeValue::S(value.to_owned())
+}
+
+impl Shop {
+    fn new() -> Self {
+        let (runtime, endpoint) = database();
+        for table in ["ripple", "ripple-ledger"] {
+            runtime.block_on(table_without_stream(&endpoint, table));
+        }
+        let config = aws_sdk_dynamodb::Config::builder()
+            .behavior_version(aws_sdk_dynamodb::config::BehaviorVersion::latest())
+            .endpoint_url(&endpoint)
+            .region(aws_sdk_dynamodb::config::Region::new("us-east-1"))
+            .credentials_provider(aws_sdk_dynamodb::config::Credentials::new("some", "body", None, None, "any"));
+        let schema = Arc::new(catalogue::schema());
+        // Those that need no index, which the table has not.
+        let derivations = catalogue::derivations().into_iter();
+        let derivations = derivations.filter(|it| ["followee-name", "user-cascade"].contains(&it.name.as_str()));
+        let catalogue = Arc::new(Catalogue::new(&schema, derivations.collect()).unwrap());
+        let names = TableNames { main: "ripple".to_owned(), ledger: "ripple-ledger".to_owned() };
+        let client = aws_sdk_dynamodb::Client::from_conf(config.build());
+        let store = Arc::new(DynamoStore::new(client, schema.layout.clone(), names));
+        let families = vec![Family::LevelTriggered];
+        let clock = Arc::new(Still(NOW_MS));
+        let engine = Engine::new(Arc::clone(&schema), catalogue, families, Arc::clone(&store), clock);
+        Self { runtime, endpoint, store, engine: engine.with_fan_out(LIMITS), schema }
+    }
+
+    /// An item, as it is put.
+    fn item(&self, entity: &str, fields: &[(&str, &str)], attributes: &[(&str, &str)]) -> (Key, Item) {
+        let key = self.schema.entity(entity).unwrap().build(&fields.iter().copied().collect::<Fields>()).unwrap();
+        let mut item = self.schema.layout.key_item(&key);
+        item.extend(self.schema.layout.type_of(entity));
+        item.extend(attributes.iter().map(|(name, value)| ((*name).to_owned(), text(value))));
+        (key, item)
+    }
+
+    fn write(&self, key: &Key, action: Action) {
+        let write = Write { table: Table::Main, key: key.clone(), action, guard: None };
+        self.runtime.block_on(self.store.write(&write)).unwrap();
+    }
+
+    fn put(&self, entity: &str, fields: &[(&str, &str)], attributes: &[(&str, &str)]) -> (Key, Item) {
+        let (key, item) = self.item(entity, fields, attributes);
+        self.write(&key, Action::Put(item.clone()));
+        (key, item)
+    }
+
+    fn held(&self, key: &Key) -> Option<Item> {
+        let held = self.runtime.block_on(self.store.get(Table::Main, std::slice::from_ref(key))).unwrap();
+        held.into_iter().next().map(|(_, item)| item)
+    }
+
+    /// Hands a record to the engine.
+    fn handle(&self, id: &str, key: &Key, images: [Option<&Item>; 2]) {
+        let name = match images {
+            [None, _] => "INSERT",
+            [_, None] => "REMOVE",
+            _ => "MODIFY",
+        };
+        let json = |item: &Item| -> Value {
+            item.iter().map(|(name, value)| (name.to_owned(), serde_json::to_value(value).unwrap())).collect()
+        };
+        let mut record = json!({
+            "eventID": id,
+            "eventName": name,
+            "dynamodb": {
+                "ApproximateCreationDateTime": NOW_MS / 1000,
+                "Keys": {"PK": {"S": key.pk}, "SK": {"S": key.sk}},
+                "SequenceNumber": "1000",
+            },
+        });
+        for (name, image) in ["OldImage", "NewImage"].into_iter().zip(images) {
+            if let Some(image) = image {
+                record["dynamodb"][name] = json(image);
+            }
+        }
+        let event = json!({ "Records": [record] }).to_string();
+        let handled = self.runtime.block_on(self.engine.handle(&event, NOW_MS + 60_000)).unwrap();
+        assert_eq!((handled.failed_from, handled.account.parked.len()), (None, 0));
+    }
+
+    /// A user with ten followers is renamed: a job begins. A record of it does a page.
+    fn renamed(&self) -> Key {
+        let (key, user) = self.put("User", &[("UserId", "ada")], &[("Name", "new name")]);
+        for number in 0..10 {
+            let follower = format!("u{number}");
+            let pair = [("FollowerId", follower.as_str()), ("FolloweeId", "ada")];
+            self.put("Follow", &pair, &[("FolloweeName", "old name")]);
+            self.put("Follower", &pair, &[]);
+        }
+        let (_, old) = self.item("User", &[("UserId", "ada")], &[("Name", "old name")]);
+        self.handle("renamed", &key, [Some(&old), Some(&user)]);
+        let jobs = self.runtime.block_on(self.engine.jobs()).unwrap();
+        jobs.into_iter().find(|job| job.key.sk == FAN_OUT).unwrap().key
+    }
+
+    fn page(&self, job: &Key) {
+        let item = self.held(job).unwrap();
+        self.handle("page", job, [Some(&item), Some(&item)]);
+    }
+
+    /// A user is removed: a job waits.
+    fn removed(&self) {
+        let (key, user) = self.item("User", &[("UserId", "bob")], &[]);
+        self.handle("removed", &key, [Some(&user), None]);
+    }
+
+    /// Follows that have the new name.
+    fn n_named(&self) -> usize {
+        let follow = |number: usize| {
+            let follower = format!("u{number}");
+            self.item("Follow", &[("FollowerId", &follower), ("FolloweeId", "ada")], &[]).0
+        };
+        let is_named = |key: &Key| self.held(key).unwrap().get("FolloweeName") == Some(&text("new name"));
+        (0..10).map(follow).filter(is_named).count()
+    }
+
+    fn jobs(&self, arguments: &[&str]) -> Ended {
+        ripple(&[&["jobs", "--endpoint", &self.endpoint], arguments].concat())
+    }
+
+    fn json(&self, arguments: &[&str]) -> (Option<i32>, Value) {
+        let ended = self.jobs(&[arguments, &["--json"]].concat());
+        assert_eq!(ended.stderr, "");
+        (ended.code, serde_json::from_str(&ended.stdout).unwrap())
+    }
+
+    /// State of each job, by id.
+    fn states(&self) -> Vec<(String, String)> {
+        let (_, listed) = self.json(&[]);
+        let text = |job: &Value, name: &str| job[name].as_str().unwrap().to_owned();
+        let jobs = listed["jobs"].as_array().unwrap().iter();
+        let mut states: Vec<_> = jobs.map(|job| (text(job, "id"), text(job, "state"))).collect();
+        states.sort_unstable();
+        states
+    }
+}
+
+#[test]
+fn jobs_are_listed_a_line_each_and_shown_whole() {
+    let shop = Shop::new();
+    let ended = shop.jobs(&[]);
+    let none = "0 jobs: 0 running, 0 waiting, 0 paused\n";
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), none, ""));
+
+    let job = shop.renamed();
+    shop.page(&job);
+    shop.removed();
+    let ended = shop.jobs(&[]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    expect![[r#"
+        user-cascade#removed  waiting  of USER#bob / PROFILE  0 dealt with  started 2024-01-15T10:40:00.000Z  moved 2024-01-15T10:40:00.000Z  due 2024-01-16T11:40:00.000Z
+        followee-name#8:USER%23ada|PROFILE  running  of USER#ada / PROFILE  2 looked at  started 2024-01-15T10:40:00.000Z  moved 2024-01-15T10:40:00.000Z
+        2 jobs: 1 running, 1 waiting, 0 paused
+    "#]].assert_eq(&ended.stdout);
+
+    // By its sort key, or by its whole key.
+    let whole = job.to_string();
+    let ended = shop.jobs(&[&whole, CASCADE]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    expect![[r#"
+        job         user-cascade#removed
+          key       JOBS#02 / user-cascade#removed
+          does      cascade: deletes what hung on an item that was removed
+          for       user-cascade
+          item      USER#bob / PROFILE
+          state     waiting
+          so far    0 dealt with
+          started   2024-01-15T10:40:00.000Z
+          due       2024-01-16T11:40:00.000Z
+          moved     2024-01-15T10:40:00.000Z
+          moves     0
+        job         followee-name#8:USER%23ada|PROFILE
+          key       JOBS#07 / followee-name#8:USER%23ada|PROFILE
+          does      fan-out: looks at what follows from an item that changed
+          for       followee-name
+          item      USER#ada / PROFILE
+          state     running
+          so far    2 looked at
+          last      USER#ada / FOLLOWER#u1
+          started   2024-01-15T10:40:00.000Z
+          due       2024-01-15T10:40:00.000Z
+          moved     2024-01-15T10:40:00.000Z
+          moves     1
+    "#]]
+    .assert_eq(&ended.stdout);
+}
+
+#[test]
+fn jobs_are_told_as_one_json_object() {
+    let shop = Shop::new();
+    let job = shop.renamed();
+    shop.page(&job);
+    // A newer change has it go round once more.
+    let (key, user) = shop.item("User", &[("UserId", "ada")], &[("Name", "new name")]);
+    let (_, newer) = shop.item("User", &[("UserId", "ada")], &[("Name", "newer name")]);
+    shop.handle("renamed-again", &key, [Some(&user), Some(&newer)]);
+    let (code, shown) = shop.json(&[FAN_OUT, "no-such-job"]);
+    assert_eq!((code, &shown["unknown"]), (Some(1), &json!(["no-such-job"])));
+    expect![[r#"
+        [
+          {
+            "derivation": "followee-name",
+            "due_at": "2024-01-15T10:40:00.000Z",
+            "has_begun": true,
+            "id": "followee-name#8:USER%23ada|PROFILE",
+            "item": {
+              "pk": "USER#ada",
+              "sk": "PROFILE"
+            },
+            "key": {
+              "pk": "JOBS#07",
+              "sk": "followee-name#8:USER%23ada|PROFILE"
+            },
+            "kind": "fan-out",
+            "last": {
+              "pk": "USER#ada",
+              "sk": "FOLLOWER#u1"
+            },
+            "moved_at": "2024-01-15T10:40:00.000Z",
+            "moves": 2,
+            "part": null,
+            "round": {
+              "has_begun": false,
+              "until": "FOLLOWER#u1"
+            },
+            "started_at": "2024-01-15T10:40:00.000Z",
+            "state": "running",
+            "touched": 2
+          }
+        ]"#]]
+    .assert_eq(&serde_json::to_string_pretty(&shown["jobs"]).unwrap());
+    let (code, listed) = shop.json(&[]);
+    assert_eq!((code, &listed["jobs"]), (Some(0), &shown["jobs"]));
+}
+
+#[test]
+fn a_job_is_paused_and_resumed() {
+    let shop = Shop::new();
+    let job = shop.renamed();
+    shop.page(&job);
+    let said = |arguments: &[&str]| {
+        let ended = shop.jobs(&[arguments, &[FAN_OUT]].concat());
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+        ended.stdout.replace(FAN_OUT, "JOB")
+    };
+    let n_before = shop.n_named();
+    assert_eq!(said(&["--resume"]), "JOB  was not paused\n");
+    assert_eq!(said(&["--pause"]), "JOB  paused\n");
+    assert_eq!(said(&["--pause"]), "JOB  was paused already\n");
+    shop.page(&job);
+    assert_eq!((shop.n_named(), shop.states()), (n_before, vec![(FAN_OUT.to_owned(), "paused".to_owned())]));
+    assert!(said(&[]).contains("\n  state     paused, it has begun\n"));
+
+    assert_eq!(said(&["--resume"]), "JOB  resumed\n");
+    shop.page(&job);
+    assert_eq!((shop.n_named() > n_before, shop.held(&job).unwrap().contains_key("Paused")), (true, false));
+}
+
+#[test]
+fn what_is_asked_of_a_job_is_asked_of_its_parts() {
+    let shop = Shop::new();
+    let job = shop.renamed();
+    shop.page(&job);
+    shop.page(&job);
+    let ids: Vec<String> = shop.states().into_iter().map(|(id, _)| id).collect();
+    let [whole, parts @ ..] = ids.as_slice() else { panic!("there is no job") };
+    assert_eq!((whole.as_str(), parts.len()), (FAN_OUT, 2));
+    let (code, told) = shop.json(&["--pause", FAN_OUT]);
+    let outcomes = |told: &Value| {
+        let mut told: Vec<_> = told["jobs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|told| ["id", "part_of", "outcome"].map(|name| told[name].as_str().unwrap_or_default().to_owned()))
+            .collect();
+        told.sort_unstable();
+        told
+    };
+    let all = |outcome: &str| {
+        let of = |id: &String| [id.clone(), FAN_OUT.to_owned(), outcome.to_owned()];
+        let whole = [whole.clone(), String::new(), outcome.to_owned()];
+        [whole].into_iter().chain(parts.iter().map(of)).collect::<Vec<_>>()
+    };
+    assert_eq!((code, outcomes(&told)), (Some(0), all("paused")));
+    assert!(shop.states().iter().all(|(_, state)| state == "paused"));
+
+    // A part that is named is resumed alone; with the whole, each once.
+    let (_, told) = shop.json(&["--resume", &parts[0]]);
+    assert_eq!(outcomes(&told), [[parts[0].clone(), String::new(), "resumed".to_owned()]]);
+    let (_, told) = shop.json(&["--resume", FAN_OUT, &parts[1]]);
+    assert_eq!(told["jobs"].as_array().unwrap().len(), 3, "{told}");
+    assert!(shop.states().iter().all(|(_, state)| state == "running"));
+
+    let ended = shop.jobs(&["--cancel", FAN_OUT]);
+    assert_eq!((ended.code, shop.states()), (Some(0), Vec::new()));
+    expect![[r#"
+        followee-name#8:USER%23ada|PROFILE  cancelled: 4 looked at; what it had not come to stays as it was, until `ripple verify` finds it or USER#ada / PROFILE changes again
+        followee-name#8:USER%23ada|PROFILE%232-1  cancelled, as a part of it: 0 looked at; what it had not come to stays as it was, until `ripple verify` finds it or USER#ada / PROFILE changes again
+        followee-name#8:USER%23ada|PROFILE%232-0  cancelled, as a part of it: 0 looked at; what it had not come to stays as it was, until `ripple verify` finds it or USER#ada / PROFILE changes again
+    "#]].assert_eq(&ended.stdout);
+}
+
+#[test]
+fn a_job_that_is_cancelled_says_what_stays_undone() {
+    let shop = Shop::new();
+    let job = shop.renamed();
+    shop.page(&job);
+    shop.removed();
+    let ended = shop.jobs(&["--cancel", FAN_OUT, CASCADE]);
+    assert_eq!((ended.code, ended.stderr.as_str(), shop.states()), (Some(0), "", Vec::new()));
+    let mut lines: Vec<&str> = ended.stdout.lines().collect();
+    lines.sort_unstable();
+    expect![[r#"
+        followee-name#8:USER%23ada|PROFILE  cancelled: 2 looked at; what it had not come to stays as it was, until `ripple verify` finds it or USER#ada / PROFILE changes again
+        user-cascade#removed  cancelled: 0 dealt with; what else hung on USER#bob / PROFILE stays, and nothing deletes it later"#]].assert_eq(&lines.join("\n"));
+}
+
+#[test]
+fn an_id_that_is_no_job_or_whose_job_has_ended_is_named_and_the_others_are_dealt_with() {
+    let shop = Shop::new();
+    let job = shop.renamed();
+    let ended = shop.jobs(&["no-such-job"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "no-such-job  is no job\n"));
+    let ended = shop.jobs(&["--pause", "no-such-job", FAN_OUT]);
+    let said = format!("{FAN_OUT}  paused\nno-such-job  is no job\n");
+    assert_eq!((ended.code, ended.stdout, ended.stderr.as_str()), (Some(1), said, ""));
+
+    shop.write(&job, Action::Delete);
+    for order in ["--pause", "--resume", "--cancel"] {
+        let ended = shop.jobs(&[order, FAN_OUT]);
+        assert_eq!((ended.code, ended.stdout), (Some(1), format!("{FAN_OUT}  is no job\n")), "{order}");
+        assert_eq!(shop.held(&job), None, "nothing is written where it was");
+    }
+    // What is no job of ours is none.
+    let torso = Update::set(Item::from([("Value".to_owned(), text("x"))]));
+    shop.write(&job, Action::Update(torso));
+    assert_eq!(shop.jobs(&["--cancel", FAN_OUT]).code, Some(1));
+    assert!(shop.held(&job).is_some());
+}
+
+#[test]
+fn one_thing_is_asked_of_jobs_that_are_named() {
+    fails(
+        &["jobs", "--pause", "--cancel", "an-id"],
+        2,
+        &expect![[r#"
+        error: the argument '--pause' cannot be used with '--cancel'
+
+        Usage: ripple jobs --pause <ID>...
+
+        For more information, try '--help'.
+    "#]],
+    );
+    fails(
+        &["jobs", "--pause"],
+        2,
+        &expect![[r#"
+        error: the following required arguments were not provided:
+          <ID>...
+
+        Usage: ripple jobs --pause <ID>...
+
+        For more information, try '--help'.
+    "#]],
+    );
+}
