@@ -114,7 +114,7 @@ use mutant::Mutant;
 use seeds::{Config, first_failure, holds, run, smallest};
 
 /// Seeds within which a mutant must be noticed.
-const MUTANT_SEEDS: u64 = 500;
+const MUTANT_SEEDS: u64 = 1_000;
 
 /// Seeds of one ledger that are tried before those of the other.
 const TURN_SEEDS: u64 = 10;

@@ -6,6 +6,8 @@
 
 #[path = "application/ground.rs"]
 mod ground;
+#[path = "application/theme.rs"]
+pub(crate) mod theme;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -58,6 +60,9 @@ impl Application {
         let table = scene.database.memory();
         if let Some((_, item)) = self.any(table, |definition| !is_authority(definition)) {
             self.read_before.push(item);
+        }
+        if self.keep_to_theme(table) {
+            return Author::Application;
         }
         let draw = self.scene.chance.below(50);
         match draw {

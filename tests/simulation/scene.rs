@@ -11,6 +11,7 @@ use keys::{counter::CounterKey, key::Key};
 use store::faulty::{Call, Database, Lagging, Side};
 
 use super::{
+    application::theme::Theme,
     chance::Chance,
     items::{USERS, is_mirror, new_item},
     manual_clock::ManualClock,
@@ -48,6 +49,8 @@ pub(crate) struct Scene {
     pub(crate) per_mille: usize,
     /// Do the functions brake, while anything may go wrong? Much of what this application writes cannot be read.
     pub(crate) is_braked: bool,
+    /// What the application does more of than everything else.
+    pub(crate) theme: Theme,
     /// Who touches this item dies, until the operator mends it.
     deadly: Mutex<Option<Key>>,
     is_healed: AtomicBool,
@@ -66,7 +69,7 @@ impl Scene {
         let lagging = if stale { Lagging::Reads } else { Lagging::Indexes };
         let database = Database::lagging(layout, PAGE_BYTES, lagging);
         let per_mille = [0, 20, 60, 150][chance.below(4)];
-        let is_braked = chance.percent(BRAKED_PERCENT);
+        let (is_braked, theme) = (chance.percent(BRAKED_PERCENT), Theme::drawn(&chance));
         let deadly = chance.percent(DEADLY_PERCENT).then(|| deadly_item(&chance, (schema, catalogue)));
         Arc::new(Self {
             schema: Arc::clone(schema),
@@ -79,6 +82,7 @@ impl Scene {
             mutant,
             per_mille,
             is_braked,
+            theme,
             deadly: Mutex::new(deadly),
             is_healed: AtomicBool::new(false),
             tally: Mutex::default(),

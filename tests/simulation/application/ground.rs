@@ -22,6 +22,25 @@ const HANGING: [&str; 10] =
     ["Subscription", "CartItem", "EmailClaim", "Follow", "Like", "Membership", "Member", "View", "Comment", "Post"];
 
 impl Application {
+    /// Somebody comes, goes elsewhere, or is written to on the way.
+    pub(super) fn move_about(&mut self, table: &MemoryStore) {
+        match self.scene.chance.below(10) {
+            0..=2 => self.hire(table),
+            3..=5 => self.report_elsewhere(table),
+            _ => self.annotate(table),
+        }
+    }
+
+    /// Somebody or something goes, and what would hang there comes.
+    pub(super) fn remove_and_hang(&mut self, table: &MemoryStore) {
+        match self.scene.chance.below(10) {
+            0 | 1 => self.remove_of(table, "User"),
+            2 => self.remove_of(table, "Post"),
+            3 => self.make_user(table),
+            _ => self.hang(table),
+        }
+    }
+
     /// Something that a cascade follows from, or a move.
     pub(super) fn touch_ground(&mut self, table: &MemoryStore) {
         match self.scene.chance.below(18) {

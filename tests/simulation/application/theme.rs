@@ -1,0 +1,77 @@
+//! What a run's application does more of than everything else, so that rare things happen often somewhere.
+
+use derive::write::{Action, Table, Update};
+use keys::item::Item;
+use store::memory::MemoryStore;
+
+use super::Application;
+use crate::{
+    chance::Chance,
+    items::{USERS, indexed, s},
+};
+
+/// Users who follow a famous one.
+const N_FANS: usize = 7;
+
+/// Of a hundred writes, how many are of the theme.
+const OF_THE_THEME_PERCENT: usize = 45;
+
+/// What an application is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Theme {
+    /// Everything.
+    Mixed,
+    /// Users whom many follow, and who are called otherwise again and again.
+    Famous,
+    /// Employees who move, and who are written to while they do.
+    Moves,
+    /// Users and posts that go, and what hangs on them and comes again.
+    Removals,
+}
+
+impl Theme {
+    /// What this run is about.
+    pub(crate) fn drawn(chance: &Chance) -> Self {
+        match chance.below(10) {
+            0 | 1 => Self::Famous,
+            2 => Self::Moves,
+            3 | 4 => Self::Removals,
+            _ => Self::Mixed,
+        }
+    }
+}
+
+impl Application {
+    /// Writes something of the run's theme; false when it is to write anything.
+    pub(super) fn keep_to_theme(&mut self, table: &MemoryStore) -> bool {
+        if self.scene.theme == Theme::Mixed || !self.scene.chance.percent(OF_THE_THEME_PERCENT) {
+            return false;
+        }
+        match self.scene.theme {
+            Theme::Mixed => {}
+            Theme::Famous => self.be_famous(table),
+            Theme::Moves => self.move_about(table),
+            Theme::Removals => self.remove_and_hang(table),
+        }
+        true
+    }
+
+    fn be_famous(&mut self, table: &MemoryStore) {
+        let schema = std::sync::Arc::clone(&self.schema);
+        let fan = format!("fan{:02}", self.scene.chance.below(N_FANS));
+        let follow = schema.entity("Follow").unwrap();
+        let of_ann =
+            follow.build(&[("FollowerId", fan.as_str()), ("FolloweeId", "ann")].into_iter().collect()).unwrap();
+        if !table.view(Table::Main, |items| items.contains_key(&of_ann)) {
+            let mut item = schema.layout.key_item(&of_ann);
+            item.extend(schema.layout.type_of(&follow.name));
+            return self.put(table, indexed(&schema, follow, &of_ann, item));
+        }
+        let user = schema.entity("User").unwrap();
+        let ann = user.build(&[("UserId", "ann")].into_iter().collect()).unwrap();
+        let name = (*self.scene.chance.one_of(&NAMES).unwrap()).to_owned();
+        let mut set = Item::from([("Name".to_owned(), s(&name))]);
+        set.extend(schema.layout.type_of(&user.name));
+        self.act(table, ann, Action::Update(Update::set(set)));
+    }
+}
