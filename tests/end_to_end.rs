@@ -19,6 +19,8 @@ mod application;
 mod database;
 #[path = "end_to_end/employees.rs"]
 mod employees;
+#[path = "end_to_end/famous.rs"]
+mod famous;
 #[path = "end_to_end/items.rs"]
 mod items;
 #[path = "end_to_end/ledgers.rs"]

@@ -175,7 +175,8 @@ impl Config {
         }
         config.fan_out.units_per_second = parsed(&variable, FAN_OUT_UNITS_PER_SECOND, "a whole number of write units")?;
         if let Some(seconds) = parsed::<u32>(&variable, INDEX_LAG_SECONDS, "a whole number of seconds")? {
-            config.fan_out.index_lag_ms = u64::from(seconds) * 1_000;
+            // A real index lags, if only for a moment.
+            config.fan_out.index_lag_ms = u64::from(seconds.max(1)) * 1_000;
         }
         Ok(config)
     }

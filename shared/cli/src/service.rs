@@ -42,6 +42,10 @@ const BATCHING_WINDOW_MS: u64 = 50;
 /// with an item rests on no order but that of the item's own records.
 const LANES: usize = 10;
 
+/// Parts that a large fan-out is cut into: few, since an emulator answers one call after another, so that everybody else
+/// waits behind the calls of all parts.
+const FAN_OUT_PARTS: u32 = 3;
+
 /// Length of a tumbling window, in seconds. The window is there for the shard's name, which no other event has; its
 /// length says nothing. A whole minute, since `DynamoDB` Local rounds the time of a record down to one.
 const TUMBLING_WINDOW_S: u64 = 60;
@@ -205,7 +209,7 @@ fn engine(plan: &Plan<'_>, function: Function) -> Engine<Arc<DynamoStore>> {
     let store = Arc::clone(&plan.store);
     let engine = Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock));
     // The emulators' indexes are part of the table, and do not lag.
-    let fan_out = Limits { index_lag_ms: 0, ..Limits::default() };
+    let fan_out = Limits { index_lag_ms: 0, parts: FAN_OUT_PARTS, ..Limits::default() };
     engine.with_ledger(plan.ledger).with_settling(0).with_fan_out(fan_out)
 }
 

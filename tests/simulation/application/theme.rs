@@ -59,19 +59,20 @@ impl Application {
     fn be_famous(&mut self, table: &MemoryStore) {
         let schema = std::sync::Arc::clone(&self.schema);
         let fan = format!("fan{:02}", self.scene.chance.below(N_FANS));
+        let star = *self.scene.chance.one_of(&USERS).unwrap();
         let follow = schema.entity("Follow").unwrap();
-        let of_ann =
-            follow.build(&[("FollowerId", fan.as_str()), ("FolloweeId", "ann")].into_iter().collect()).unwrap();
-        if !table.view(Table::Main, |items| items.contains_key(&of_ann)) {
-            let mut item = schema.layout.key_item(&of_ann);
+        let key = follow.build(&[("FollowerId", fan.as_str()), ("FolloweeId", star)].into_iter().collect()).unwrap();
+        if !table.view(Table::Main, |items| items.contains_key(&key)) {
+            let mut item = schema.layout.key_item(&key);
             item.extend(schema.layout.type_of(&follow.name));
-            return self.put(table, indexed(&schema, follow, &of_ann, item));
+            return self.put(table, indexed(&schema, follow, &key, item));
         }
         let user = schema.entity("User").unwrap();
-        let ann = user.build(&[("UserId", "ann")].into_iter().collect()).unwrap();
-        let name = (*self.scene.chance.one_of(&NAMES).unwrap()).to_owned();
+        let key = user.build(&[("UserId", star)].into_iter().collect()).unwrap();
+        // A name that nobody had before, so that an old one shows.
+        let name = format!("{star} the {}", self.scene.chance.below(1_000_000));
         let mut set = Item::from([("Name".to_owned(), s(&name))]);
         set.extend(schema.layout.type_of(&user.name));
-        self.act(table, ann, Action::Update(Update::set(set)));
+        self.act(table, key, Action::Update(Update::set(set)));
     }
 }

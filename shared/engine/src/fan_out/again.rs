@@ -132,7 +132,8 @@ impl<S: Store> Engine<S> {
     pub(crate) fn noted(&self, item: &Key, derivations: impl IntoIterator<Item = usize>) -> Option<Write> {
         let names = derivations.into_iter().map(|at| self.catalogue.name(at).to_owned());
         let note = Note { item: item.clone(), derivations: names.collect() };
-        let is_noted = self.takes(ProtocolStep::SearchAgain) && !note.derivations.is_empty();
+        let lags = self.fan_out.index_lag_ms > 0 && self.takes(ProtocolStep::SearchAgain);
+        let is_noted = lags && !note.derivations.is_empty();
         is_noted.then(|| note.write(self.clock.now_ms(), self.fan_out.index_lag_ms))
     }
 

@@ -1,0 +1,186 @@
+//! How fast a name reaches all items that carry it, and what memory that takes.
+//!
+//! `cargo bench -p cli --bench fan_out`, with `-- --items 20000 --rounds 3 --calls 16,64 --memory 1000,10000` for other
+//! sizes; `--rounds 0` leaves the rate out, and `--memory 0` the memory. Three processes besides this one: the embedded
+//! database of `ripple dev`, `ripple dev --endpoint` with the functions, and one that runs the bare loop.
+//!
+//! *Rate*: one user's comments are put over 100 posts, in two tables of the same shape and content. In each round:
+//!
+//! - *bare*: each item of the second table, whose stream nobody reads, gets a name by an `UpdateItem` on the condition
+//!   that it exists, by the same store as the functions'. The keys are known, so nothing is read.
+//! - *followed*: the same with an attribute that nothing is derived from, in the first table: its stream is read by
+//!   the functions, as that of a fan-out's writes is.
+//! - *fan-out*: the user of the first table is renamed once, from the answer to that until the name has arrived. That is
+//!   told by 200 items that lie evenly over all and by the last, a few read at a time, so that watching takes nothing
+//!   away; that all others have it is seen afterwards, and told where some had not.
+//!
+//! The loops run with each number of calls at once that is asked for, in tasks of 16, as the functions have them in each
+//! page of a job; the best of a round stands for the round. A round begins when nothing is left of the one before.
+//!
+//! On a machine whose processors the three share, it is processor time that they wait for, so that is told too.
+//!
+//! *Memory*: the functions' process, fresh for each number of items, before a rename and the most during it.
+
+#![expect(clippy::print_stdout, clippy::expect_used, reason = "it tells what it measured, and stops when it cannot")]
+
+#[path = "fan_out/bare.rs"]
+mod bare;
+#[path = "fan_out/child.rs"]
+mod child;
+#[path = "fan_out/database.rs"]
+mod database;
+#[path = "fan_out/rename.rs"]
+mod rename;
+#[path = "fan_out/table.rs"]
+mod table;
+
+use aws_sdk_dynamodb::Client;
+
+use child::{Child, Functions};
+use table::{Shape, client};
+
+/// What is asked for.
+struct Options {
+    items: usize,
+    rounds: usize,
+    calls: Vec<usize>,
+    memory: Vec<usize>,
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let runtime = tokio::runtime::Runtime::new()?;
+    match arguments.as_slice() {
+        ["database"] => runtime.block_on(database::serve()),
+        ["bare", endpoint, table, items, calls, attribute, value] => {
+            let comments = table::comments(items.parse()?);
+            runtime.block_on(bare::run(&client(endpoint), table, comments, calls.parse()?, attribute, value))
+        }
+        options => runtime.block_on(measure(&Options::of(options)?)),
+    }
+}
+
+impl Options {
+    fn of(arguments: &[&str]) -> anyhow::Result<Self> {
+        let mut options = Self { items: 20_000, rounds: 3, calls: vec![16, 64, 144], memory: vec![1_000, 10_000] };
+        // What `cargo bench` gives to all.
+        let mut arguments = arguments.iter().filter(|argument| **argument != "--bench");
+        while let Some(name) = arguments.next() {
+            let value = arguments.next().copied().unwrap_or_default();
+            let list = || value.split(',').map(str::parse).collect::<Result<Vec<usize>, _>>();
+            match *name {
+                "--items" => options.items = value.parse()?,
+                "--rounds" => options.rounds = value.parse()?,
+                "--calls" => options.calls = list()?,
+                "--memory" => options.memory = list()?.into_iter().filter(|items| *items > 0).collect(),
+                other => anyhow::bail!("{other} is none of --items, --rounds, --calls and --memory"),
+            }
+        }
+        Ok(options)
+    }
+}
+
+async fn measure(options: &Options) -> anyhow::Result<()> {
+    if options.rounds > 0 {
+        rate(options).await?;
+    }
+    for items in &options.memory {
+        memory(*items).await?;
+    }
+    Ok(())
+}
+
+/// A database with tables of so many comments.
+async fn with_tables(names: &[&str], items: usize) -> anyhow::Result<(Child, Client)> {
+    let database = Child::database()?;
+    let client = client(&database.endpoint);
+    // The service makes its table, which is the model of the others.
+    Functions::start(&database.endpoint, None)?.stop();
+    let shape = Shape::of(&client, "ripple").await?;
+    for name in names {
+        shape.make(&client, name).await?;
+        table::fill(&client, name, items).await?;
+        // From here on, so that nobody has to look at what is in step already.
+        table::stream(&client, name).await?;
+    }
+    Ok((database, client))
+}
+
+async fn rate(options: &Options) -> anyhow::Result<()> {
+    let Options { items, calls, .. } = options;
+    let (database, client) = with_tables(&["famous", "bare"], *items).await?;
+    let functions = Functions::start(&database.endpoint, Some("famous"))?;
+    println!("{items} items, items a second");
+    let (mut of_bare, mut of_followed) = (Vec::new(), Vec::new());
+    for round in 1..=options.rounds {
+        let (mut bare, mut followed) = (Vec::new(), Vec::new());
+        for calls in calls {
+            bare.push(Child::bare(&database.endpoint, "bare", *items, *calls, ["UserName", &name(round)])?);
+            rename::quiet(&client, "famous", &functions).await?;
+            followed.push(Child::bare(&database.endpoint, "famous", *items, *calls, ["Mood", &name(round)])?);
+            rename::quiet(&client, "famous", &functions).await?;
+        }
+        let processor_s = || anyhow::Ok((database.processor_s()?, functions.child.processor_s()?));
+        let before = processor_s()?;
+        let renamed = rename::rename(&client, "famous", *items, &name(round)).await?;
+        let after = processor_s()?;
+        rename::quiet(&client, "famous", &functions).await?;
+        let fan_out = a_second(*items, renamed.seconds);
+        let rates = |rates: &[f64]| rates.iter().map(|rate| format!("{rate:.0}")).collect::<Vec<_>>().join(" ");
+        println!(
+            "round {round}: bare {} followed {} at {calls:?} calls, fan-out {fan_out:.0} ({:.1} s; {} later)",
+            rates(&bare),
+            rates(&followed),
+            renamed.seconds,
+            renamed.n_later
+        );
+        println!(
+            "         processor time of the fan-out: {:.1} s the database, {:.1} s the functions",
+            after.0 - before.0,
+            after.1 - before.1
+        );
+        let best = |rates: &[f64]| rates.iter().copied().fold(0.0, f64::max);
+        of_bare.push(fan_out / best(&bare));
+        of_followed.push(fan_out / best(&followed));
+    }
+    println!("fan-out / bare     {:.2}  median of {}", median(&mut of_bare), two(&of_bare));
+    println!("fan-out / followed {:.2}  median of {}", median(&mut of_followed), two(&of_followed));
+    Ok(())
+}
+
+async fn memory(items: usize) -> anyhow::Result<()> {
+    let (database, client) = with_tables(&["famous"], items).await?;
+    let functions = Functions::start(&database.endpoint, Some("famous"))?;
+    rename::quiet(&client, "famous", &functions).await?;
+    let before = functions.memory()?;
+    let renamed = rename::rename(&client, "famous", items, &name(1)).await?;
+    rename::quiet(&client, "famous", &functions).await?;
+    let after = functions.memory()?;
+    println!(
+        "{items} items: {:.1} MB resident before, {:.1} MB at most, {:.1} MB after; {:.0} items a second",
+        before.resident_mb,
+        after.peak_mb,
+        after.resident_mb,
+        a_second(items, renamed.seconds)
+    );
+    Ok(())
+}
+
+fn name(round: usize) -> String {
+    format!("Grace the {round}.")
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below what a double holds")]
+fn a_second(items: usize, seconds: f64) -> f64 {
+    items as f64 / seconds
+}
+
+fn median(ratios: &mut [f64]) -> f64 {
+    ratios.sort_by(f64::total_cmp);
+    ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn two(ratios: &[f64]) -> String {
+    ratios.iter().map(|ratio| format!("{ratio:.2}")).collect::<Vec<_>>().join(" ")
+}
