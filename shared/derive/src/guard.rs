@@ -70,7 +70,8 @@ pub enum Guard {
     /// The checkpoint still stands where it was read; so does a job's cursor.
     ///
     /// On every move of a checkpoint. Without it an invocation that timed out and still runs, or a call of it that
-    /// lands late, applies its changes beside the one that took over.
+    /// lands late, applies its changes beside the one that took over. On every move of a job, where a page that read the
+    /// old name would otherwise move on past what a newer change told the job.
     Unmoved {
         /// The attribute that holds the position.
         attribute: String,

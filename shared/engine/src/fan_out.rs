@@ -160,7 +160,7 @@ impl FanOut {
 
 impl Job {
     /// The write that moves it to where `next` is, as long as nobody else moved it.
-    pub(crate) fn moves_to(&self, next: &Self, guard: Guard) -> Write {
+    pub(crate) fn moves_to(&self, next: &Self) -> Write {
         let set = next.progress();
         let optional = [TO, UNTIL, ROUND, FREE_AT].into_iter().filter(|name| set.get(name).is_none());
         let remove: BTreeSet<String> = match next.task {
@@ -168,7 +168,7 @@ impl Job {
             Task::Cascade { .. } => BTreeSet::new(),
         };
         let action = Action::Update(Update { set, remove, ..Update::default() });
-        Write { table: Table::Main, key: self.key.clone(), action, guard: Some(guard) }
+        Write { table: Table::Main, key: self.key.clone(), action, guard: Some(self.unmoved()) }
     }
 
     /// It is as it was read.
@@ -224,7 +224,7 @@ impl<S: Store> Engine<S> {
         let fan_out = FanOut { to: None, until, is_round: false, ..fan_out.clone() };
         let mut next = Job { n_moves: job.n_moves + 1, task: Task::FanOut(fan_out), ..job.clone() };
         next.moved_at_ms = now_ms;
-        Some(job.moves_to(&next, job.unmoved()))
+        Some(job.moves_to(&next))
     }
 
     /// Sort key of an item in the order in which a job comes to it.

@@ -46,8 +46,6 @@ steps! {
     SearchAgain: "an item that the index did not hold yet keeps the old name, or stays where it was",
     /// A change of a source tells the job that is at work on it to go round once more.
     Circle: "the items that the job was past keep the old name",
-    /// A page of a job moves its cursor only under the revision that it read.
-    Revision: "a page that read the old name moves on past what a newer change told the job",
     /// Items and their sources are read consistently before a write.
     ///
     /// The store does; in the simulation it can be told to read what was there a while ago.

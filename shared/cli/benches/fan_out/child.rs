@@ -42,9 +42,9 @@ impl Child {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let _stdin = process.stdin.take();
+        let stdin = process.stdin.take();
         let mut lines = BufReader::new(process.stdout.take().context("a pipe")?).lines();
-        let mut child = Self { endpoint: String::new(), process, _stdin };
+        let mut child = Self { endpoint: String::new(), process, _stdin: stdin };
         child.endpoint = lines.next().context("the database did not start")??;
         Ok(child)
     }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use derive::{
     effect::Find,
-    guard::Guard,
     kinds::copy::through,
     query::{Query, SortKeys},
     refresh::{Look, Sources},
@@ -24,7 +23,6 @@ use crate::{
     ground::{Stop, Work},
     job::{Job, Task, number},
     own_image::OwnImages,
-    protocol::ProtocolStep,
     record::decode,
 };
 
@@ -170,13 +168,13 @@ impl<S: Store> Engine<S> {
     /// Moves the cursor, unless somebody else moved it: then this page is done again, by their record.
     async fn move_on(&self, job: &Job, mut next: Job, work: &mut Work<'_>) -> Result<(), Stop> {
         next.moved_at_ms = self.clock.now_ms();
-        let guard = if self.takes(ProtocolStep::Revision) { job.unmoved() } else { Guard::Exists };
-        self.written(job.moves_to(&next, guard), work).await
+        self.written(job.moves_to(&next), work).await
     }
 
     async fn ended(&self, job: &Job, work: &mut Work<'_>) -> Result<(), Stop> {
-        let guard = self.takes(ProtocolStep::Revision).then(|| job.unmoved());
-        self.written(Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard }, work).await
+        let delete =
+            Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard: Some(job.unmoved()) };
+        self.written(delete, work).await
     }
 
     /// Waits until the job may write again; false when that is not yet.

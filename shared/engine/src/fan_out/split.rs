@@ -58,7 +58,7 @@ impl<S: Store> Engine<S> {
         let source = fan_out.source.clone();
         let now_ms = self.clock.now_ms();
         next.moved_at_ms = now_ms;
-        let mut writes = vec![job.moves_to(next, job.unmoved())];
+        let mut writes = vec![job.moves_to(next)];
         for (number, from) in cuts.iter().enumerate() {
             let id = format!("{}#{}-{number}", id_of(&source), next.n_moves);
             let part =

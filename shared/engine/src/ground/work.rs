@@ -111,7 +111,7 @@ impl<S: Store> Engine<S> {
             next.task = Task::Cascade { removal: removal.clone(), step };
             if n_met > 0 || next.after.is_some() {
                 next.moved_at_ms = self.clock.now_ms();
-                return self.written(job.moves_to(&next, job.unmoved()), work).await;
+                return self.written(job.moves_to(&next), work).await;
             }
         }
         self.end_job(&next, "nothing is left", work).await
