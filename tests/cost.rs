@@ -273,7 +273,8 @@ async fn a_rename_of_a_user_with_ten_comments() {
         "USER#ann / PROFILE : User Name=Anna Avatar=a.png",
         expect![[r#"
             comment-author: 10
-            in all 10, and 10 stream records of ours
+            receipt: 1
+            in all 11, and 10 stream records of ours
         "#]],
     )
     .await;
@@ -297,10 +298,11 @@ async fn a_rename_of_a_folder_with_ten_folders_that_have_a_file_each() {
         &given,
         "FOLDER#top / METADATA : Folder Name=papers Path=/top",
         expect![[r#"
-        file-path: 10
-        folder-path: 21
-        in all 31, and 21 stream records of ours
-    "#]],
+            file-path: 10
+            folder-path: 21
+            receipt: 11
+            in all 42, and 21 stream records of ours
+        "#]],
     )
     .await;
 }

@@ -87,7 +87,7 @@ fn a_rename_and_a_publication_are_changes() {
         &expect![[r#"
             2 records
             2 changes, 0 echoes, 0 ignored
-            1 writes on the ledger
+            2 writes on the ledger
             POST#p-1842 / METADATA for post-detail, post-author
             USER#ada / PROFILE#COUNT#post-count#00 for post-count
         "#]],
@@ -127,7 +127,7 @@ fn a_user_with_every_type_of_attribute_is_read() {
         &expect![[r#"
             1 records
             1 changes, 0 echoes, 0 ignored
-            0 writes on the ledger
+            1 writes on the ledger
         "#]],
     );
 }

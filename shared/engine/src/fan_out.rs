@@ -12,9 +12,9 @@
 //! items: it notes that the job shall go on to the end, then from the start to where it is now. That raises the job's
 //! revision, and a page moves the cursor only under the revision that it read; else it is done again.
 //!
-//! *Huge* searches are cut into [parts](split) that run side by side, as jobs of their own.
+//! *Huge* searches are cut into parts that run side by side, as jobs of their own.
 //!
-//! *An index that lags* may not show an item yet. So each search of an index, small or large, is made [again](again)
+//! *An index that lags* may not show an item yet. So each search of an index, small or large, is made [`again`]
 //! when it has had time.
 
 pub mod again;

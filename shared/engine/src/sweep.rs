@@ -3,16 +3,16 @@
 //! *Keeps true*: what is derived, stays out of step and is on nobody's list is told of, at the latest when the slice has
 //! come round twice. Nothing derived is written here: a difference is told, and a person mends it.
 //!
-//! A run reads on where the last one stopped ([`round`]), and takes each item as if it had just been inserted: what
+//! A run reads on where the last one stopped, and takes each item as if it had just been inserted: what
 //! that would ring is looked at, by the refresh's own step, without its writes. An item that differs may only be on its
-//! way, so it is a [suspect](suspects) first. One that differs in the very same way when the waiting time is over, though
-//! nothing that is [under way](waiting) would change it, has drifted.
+//! way, so it is a suspect first. One that differs in the very same way when the waiting time is over, though
+//! nothing that is under way would change it, has drifted.
 //!
 //! Level-triggered derivations alone: a counter is taken for what it holds, so a count that differs from the ground is
 //! seen by [`verify`](crate::verify) and not here. Neither is an item that does not stand where it belongs.
 //!
 //! Two runs at once do no harm. The place moves only from where it was read, so the second stops; a suspect is noted
-//! once; and a counter goes only while it is [zero](zero).
+//! once; and a counter goes only while it is zero.
 
 mod difference;
 pub(crate) mod round;
