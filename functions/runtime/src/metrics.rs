@@ -88,13 +88,19 @@ mod tests {
         let names = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap().iter();
         let told: Vec<String> =
             names.map(|it| format!("{} {}", it["Name"], line[it["Name"].as_str().unwrap()])).collect();
-        expect_test::expect![[r#""#]].assert_eq(&told.join("\n"));
-        let mut around = line;
-        around["_aws"]["CloudWatchMetrics"][0]["Metrics"] = json!([{ "Name": "Drift", "Unit": "Count" }]);
-        let fields =
-            around.as_object().unwrap().iter().filter(|(name, _)| ["_aws", "Table", "Drift"].contains(&name.as_str()));
-        let around: serde_json::Map<String, Value> =
-            fields.map(|(name, value)| (name.clone(), value.clone())).collect();
-        expect_test::expect![[r#""#]].assert_eq(&serde_json::to_string_pretty(&around).unwrap());
+        expect_test::expect![[r#"
+            "Drift" 2
+            "Suspects" 5
+            "SweptItems" 5000
+            "ZeroCountersCollected" 7
+            "JobsBegun" 1
+            "JobsRung" 3
+            "SearchedAgain" 9
+            "FoundAgain" 8"#]]
+        .assert_eq(&told.join("\n"));
+        let directive = &line["_aws"]["CloudWatchMetrics"][0];
+        assert_eq!((&directive["Namespace"], &directive["Dimensions"]), (&json!("Ripple"), &json!([["Table"]])));
+        assert_eq!(directive["Metrics"][0], json!({ "Name": "Drift", "Unit": "Count" }));
+        assert_eq!((&line["Table"], &line["_aws"]["Timestamp"]), (&json!("ripple"), &json!(1_705_315_200_000_u64)));
     }
 }
