@@ -6,6 +6,8 @@
 mod jobs;
 #[path = "command_line/observed.rs"]
 mod observed;
+#[path = "command_line/preflight.rs"]
+mod preflight;
 
 use std::{
     fs,
@@ -37,7 +39,8 @@ struct Ended {
 const FOREIGN_VARIABLES: [&str; 5] =
     ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL_DYNAMODB", "RUST_LOG"];
 
-const COMMANDS: [&str; 9] = ["demo", "dev", "verify", "explain", "design", "parked", "redrive", "jobs", "replay"];
+const COMMANDS: [&str; 10] =
+    ["demo", "dev", "verify", "preflight", "explain", "design", "parked", "redrive", "jobs", "replay"];
 
 /// Runs a command in the workspace's folder.
 fn ripple(arguments: &[&str]) -> Ended {
@@ -206,6 +209,24 @@ fn design_prints_the_page_that_is_kept() {
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     let kept = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/table-design.md");
     assert!(ended.stdout == std::fs::read_to_string(kept).unwrap(), "cargo run -- design > docs/table-design.md");
+}
+
+#[test]
+fn design_prints_the_event_filters_that_the_template_has() {
+    let ended = ripple(&["design", "--filters"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let template = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../infra/template.yaml");
+    let patterns = |text: &str| -> Vec<String> {
+        text.lines().map(str::trim).filter(|line| line.starts_with("- Pattern:")).map(str::to_owned).collect()
+    };
+    assert_eq!(patterns(&ended.stdout), patterns(&fs::read_to_string(template).unwrap()));
+    let json = ripple(&["design", "--filters", "--json", "--config", "examples/own-table/ripple.toml"]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert!(["aggregate", "propagate", "combined"].iter().all(|name| json[name]["Filters"].is_array()), "{json}");
+    let first = json["aggregate"]["Filters"][0]["Pattern"].as_str().unwrap();
+    expect![[r##"{"dynamodb":{"Keys":{"pk":{"S":[{"prefix":"USER#"}]},"sk":{"S":[{"prefix":"FOLLOWS#"}]}}}}"##]]
+        .assert_eq(first);
+    assert_eq!(ripple(&["design", "--filters", "--check"]).code, Some(2));
 }
 
 #[test]

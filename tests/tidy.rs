@@ -466,6 +466,16 @@ fn platform(manifest: &Source) -> Vec<String> {
     violations
 }
 
+/// The release profile says that it unwinds. cargo-lambda builds with `panic = "abort"` where nothing is said, and then
+/// one record that panics would take the environment and its whole batch along.
+fn release_unwinds(manifest: &Source) -> Vec<String> {
+    let section = manifest.text.lines().skip_while(|line| *line != "[profile.release]").skip(1);
+    if section.take_while(|line| !line.starts_with('[')).any(|line| line == "panic = \"unwind\"") {
+        return Vec::new();
+    }
+    vec![manifest.at(0, "`[profile.release]` must say `panic = \"unwind\"`, or cargo-lambda aborts")]
+}
+
 // ---- the workspace ----
 
 fn root() -> &'static Path {
@@ -551,6 +561,12 @@ fn dependencies_run_one_way() {
 #[test]
 fn the_platforms_crates_stay_at_the_edges() {
     hold(&files("/Cargo.toml"), platform);
+}
+
+#[test]
+fn what_is_deployed_unwinds() {
+    let text = fs::read_to_string(root().join("Cargo.toml")).expect("the workspace has a manifest");
+    assert_eq!(release_unwinds(&Source::new("Cargo.toml", &text)), Vec::<String>::new());
 }
 
 // ---- the rules themselves ----
@@ -729,4 +745,12 @@ fn comments_and_literals_are_blanked_and_lines_stay() {
     );
     assert_eq!(blanked(text, Literals::Blanked), wanted);
     assert_eq!(blanked("b(\"// c\") // d", Literals::Kept), "b(\"// c\")     ");
+}
+
+#[test]
+fn the_rule_on_unwinding_looks_at_the_release_profile_alone() {
+    let aborts = ["1: `[profile.release]` must say `panic = \"unwind\"`, or cargo-lambda aborts"];
+    check(release_unwinds, "Cargo.toml", "[profile.release]\nstrip = true\npanic = \"unwind\"\n", &[]);
+    check(release_unwinds, "Cargo.toml", "[profile.release]\npanic = \"abort\"\n", &aborts);
+    check(release_unwinds, "Cargo.toml", "[profile.release]\n[profile.dev]\npanic = \"unwind\"\n", &aborts);
 }

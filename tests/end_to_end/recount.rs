@@ -47,6 +47,11 @@ pub(crate) async fn right(client: &Client) {
     differing(client, &[]).await;
 }
 
+/// What differs from what it should be, as it is now.
+pub(crate) async fn differing_now(client: &Client) -> Vec<String> {
+    differences(&scan(client, TABLE).await).into_values().collect()
+}
+
 /// Waits until these differ from what they should be, and nothing else.
 pub(crate) async fn differing(client: &Client, wanted: &[&str]) {
     let deadline = Instant::now() + RIGHT_WAIT;

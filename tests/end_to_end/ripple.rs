@@ -4,11 +4,20 @@ use std::{
     io::{BufRead, BufReader, Read},
     process::{Child, Command, ExitStatus, Stdio},
     thread,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
+use aws_sdk_dynamodb::{
+    Client,
+    primitives::{DateTime, DateTimeFormat},
+};
 use serde_json::Value;
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::mpsc,
+    time::{sleep, timeout},
+};
+
+use crate::{database::put, items::item};
 
 /// Longest wait for a line of the service, which is a debug build on a busy machine.
 const LINE_WAIT: Duration = Duration::from_mins(1);
@@ -54,6 +63,23 @@ impl Ripple {
             self.seen.push(line.clone());
             if like(&line) {
                 return line;
+            }
+        }
+    }
+
+    /// Waits until it has caught up with all that was written up to now.
+    pub(crate) async fn caught_up(&mut self, client: &Client) {
+        let now = SystemTime::now();
+        // The time of the line is a whole number of milliseconds, and later only in a later one.
+        sleep(Duration::from_millis(2)).await;
+        // Nothing follows from it; but with nothing to catch up with, nothing would be told.
+        put(client, item(["PK", "SK"].map(|name| (name, "MARK".to_owned())))).await;
+        loop {
+            let line = self.line(|line| line.starts_with("caught up ")).await;
+            let moment = line.rsplit(' ').next().expect("the line ends with a time");
+            let moment = DateTime::from_str(moment, DateTimeFormat::DateTime).expect("a time");
+            if SystemTime::try_from(moment).expect("a time of today") > now {
+                return;
             }
         }
     }

@@ -1,9 +1,10 @@
 //! Keeps counters in step with the stream: the additive derivations.
 
-use lambda_runtime::Error;
+use std::process::ExitCode;
+
 use runtime::{handler::Function, lambda};
 
 #[tokio::main]
-async fn main() -> Result<(), Error> {
+async fn main() -> ExitCode {
     lambda::run(Function::Aggregate).await
 }

@@ -1,9 +1,10 @@
 //! Runs all derivations in one function, for a stream that has one reader left.
 
-use lambda_runtime::Error;
+use std::process::ExitCode;
+
 use runtime::{handler::Function, lambda};
 
 #[tokio::main]
-async fn main() -> Result<(), Error> {
+async fn main() -> ExitCode {
     lambda::run(Function::Combined).await
 }

@@ -11,7 +11,7 @@ use engine::{
     sweep::{DRIFT_WAIT_MS, ITEMS_MAX},
 };
 
-use crate::declared::Choice;
+use crate::{declared::Choice, mode::Mode};
 
 /// Name of the variable that holds the application's table. Stable.
 pub const TABLE_NAME: &str = "TABLE_NAME";
@@ -37,8 +37,8 @@ pub const CONFIG: &str = "CONFIG";
 /// where it is not set. Stable.
 pub const SETTLE_SECONDS: &str = "SETTLE_SECONDS";
 
-/// Name of the variable that names derivations that are switched off, with commas between; those that delete or move the
-/// application's own items, for one. Stable.
+/// Name of the variable that names derivations that are switched off, with commas between. `ground` stands for all that
+/// delete or move the application's own items. Stable.
 pub const DISABLED: &str = "DISABLED";
 
 /// Name of the variable that says how many items a sweep reads of the table; 5,000 where it is not set. Stable.
@@ -55,6 +55,10 @@ pub const FAN_OUT_UNITS_PER_SECOND: &str = "FAN_OUT_UNITS_PER_SECOND";
 /// Name of the variable that says how long an index may lag, in seconds, before what it was searched for is searched for
 /// again; 900 where it is not set. Stable.
 pub const INDEX_LAG_SECONDS: &str = "INDEX_LAG_SECONDS";
+
+/// Name of the variable that says whether the function writes: `apply`, also where it is not set, or `observe`, which
+/// plans, reads, logs and counts, and writes nothing. Stable.
+pub const MODE: &str = "MODE";
 
 /// Longest wait for one answer, in seconds: short against an invocation, so that there is time to send again.
 const ANSWER_S_MAX: u64 = 5;
@@ -85,6 +89,8 @@ pub struct Config {
     pub sweep_items: usize,
     /// How long an item must have differed before it has drifted, in milliseconds.
     pub drift_wait_ms: u64,
+    /// Whether it writes.
+    pub mode: Mode,
 }
 
 /// A function that cannot start.
@@ -126,6 +132,7 @@ impl Config {
             fan_out: fan_out::Limits::default(),
             sweep_items: ITEMS_MAX,
             drift_wait_ms: DRIFT_WAIT_MS,
+            mode: Mode::Apply,
         }
     }
 
@@ -177,6 +184,9 @@ impl Config {
         if let Some(seconds) = parsed::<u32>(&variable, INDEX_LAG_SECONDS, "a whole number of seconds")? {
             // A real index lags, if only for a moment.
             config.fan_out.index_lag_ms = u64::from(seconds.max(1)) * 1_000;
+        }
+        if let Some(mode) = parsed(&variable, MODE, "apply or observe")? {
+            config.mode = mode;
         }
         Ok(config)
     }
@@ -235,6 +245,15 @@ mod tests {
         assert_eq!(with(LEDGER, "checkpoint").unwrap().ledger, LedgerKind::Checkpoint);
         let error = with(LEDGER, "offsets").unwrap_err().to_string();
         assert_eq!(error, "the environment variable LEDGER is \"offsets\": set it to receipts or checkpoint");
+    }
+
+    #[test]
+    fn a_function_writes_where_nothing_is_said() {
+        assert_eq!(with(MODE, "").unwrap().mode, Mode::Apply);
+        assert_eq!(with(MODE, "apply").unwrap().mode, Mode::Apply);
+        assert_eq!(with(MODE, "observe").unwrap().mode, Mode::Observe);
+        let error = with(MODE, "Observe").unwrap_err().to_string();
+        assert_eq!(error, "the environment variable MODE is \"Observe\": set it to apply or observe");
     }
 
     #[test]

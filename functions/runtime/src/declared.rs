@@ -7,16 +7,21 @@ use std::{path::Path, sync::Arc};
 use catalogue::{catalogue, schema};
 use derive::{
     catalogue::{Catalogue, CatalogueError},
+    derivation::Derivation,
     schema::Schema,
 };
 use manifest::error::ReadError;
+
+/// The word that stands for every derivation that deletes the application's own items or moves them to other keys, where
+/// derivations are switched off: of any table, those that have none included. Stable.
+pub const GROUND: &str = "ground";
 
 /// What is declared, and what of it is switched off.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choice<'a> {
     /// The manifest; the shipped table where there is none.
     pub manifest: Option<&'a Path>,
-    /// Names of derivations that are switched off.
+    /// Names of derivations that are switched off; [`GROUND`] is several.
     pub disabled: &'a [String],
 }
 
@@ -66,13 +71,21 @@ pub fn declared(choice: Choice<'_>) -> Result<(Arc<Schema>, Arc<Catalogue>), Dec
 }
 
 fn without(schema: &Schema, catalogue: &Catalogue, disabled: &[String]) -> Result<Catalogue, DeclaredError> {
-    if let Some(name) = disabled.iter().find(|name| catalogue.position(name).is_none()) {
+    let is_known = |name: &str| name == GROUND || catalogue.position(name).is_some();
+    if let Some(name) = disabled.iter().find(|name| !is_known(name)) {
         let known = catalogue.derivations().map(|derivation| derivation.name.clone()).collect();
         return Err(DeclaredError::Unknown { name: name.clone(), known });
     }
-    let left = catalogue.derivations().filter(|derivation| !disabled.contains(&derivation.name));
+    let all_ground = disabled.iter().any(|name| name == GROUND);
+    let is_off = |it: &Derivation| disabled.contains(&it.name) || (all_ground && touches_ground(it));
+    let left = catalogue.derivations().filter(|derivation| !is_off(derivation));
     Catalogue::new(schema, left.cloned().collect())
         .map_err(|source| DeclaredError::Needed { disabled: disabled.to_vec(), source })
+}
+
+/// Does it delete the application's own items, or move them?
+fn touches_ground(derivation: &Derivation) -> bool {
+    derivation.kind.cascade().is_some() || derivation.kind.rekey().is_some()
 }
 
 #[cfg(test)]
@@ -102,6 +115,20 @@ mod tests {
         let left = disabled(&["user-cascade", "post-cascade", "employee-move"]).unwrap();
         assert_eq!(left.len() + 3, all.len());
         assert!(left.iter().all(|name| !name.ends_with("-cascade") && name != "employee-move"));
+    }
+
+    #[test]
+    fn one_word_switches_all_off_that_touches_ground_items_and_fits_a_table_that_has_none() {
+        let three = disabled(&["user-cascade", "post-cascade", "employee-move"]).unwrap();
+        assert_eq!(disabled(&[GROUND]).unwrap(), three);
+        let shown = disabled(&["follower-count-display", GROUND]).unwrap();
+        assert_eq!(shown.len() + 1, three.len());
+        let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/own-table/ripple.toml");
+        let own = |disabled: &[String]| {
+            let (_, catalogue) = declared(Choice { manifest: Some(Path::new(example)), disabled }).unwrap();
+            catalogue.derivations().count()
+        };
+        assert_eq!(own(&[GROUND.to_owned()]), own(&[]));
     }
 
     #[test]

@@ -15,8 +15,9 @@ use store::{
 };
 
 use crate::{
-    config::Config,
+    config::{Config, ConfigError},
     declared::{DeclaredError, declared},
+    start::TableError,
 };
 
 /// Which function this is. Its name is stable: it is the binary's, the package's and the mapping's.
@@ -83,12 +84,24 @@ pub async fn engine<S: Store>(function: Function, config: &Config, store: S) -> 
 /// A function that cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// A variable is missing, or says something that cannot be.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A table is not there, or does not fit.
+    #[error(transparent)]
+    Table(#[from] TableError),
     /// What is declared cannot be used.
     #[error(transparent)]
     Declared(#[from] DeclaredError),
     /// The ledger cannot be used as it is configured.
     #[error(transparent)]
     Ledger(#[from] SettingsError),
+    /// Nobody is there to invoke it.
+    #[error(
+        "the environment variable AWS_LAMBDA_RUNTIME_API is not set, so nobody invokes it: run it in Lambda, or with \
+         `cargo lambda watch`"
+    )]
+    NoLambda,
 }
 
 /// The response that Lambda is given: the lowest record that is not done, from which the batch comes again, and the

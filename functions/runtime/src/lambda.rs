@@ -1,19 +1,29 @@
 //! A function in Lambda.
 
-use std::sync::Arc;
+use std::{process::ExitCode, sync::Arc};
 
-use engine::{batch::Engine, sweep::Bounds};
+use engine::{
+    backoff::describe,
+    batch::{Engine, Handled},
+    sweep::Bounds,
+};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::{Value, json, value::RawValue};
-use store::Store;
+use store::{Store, dynamo::DynamoStore};
+use tracing::Instrument as _;
 
 use crate::{
     config::{Config, sdk_config},
     declared::declared,
-    handler::{Function, dynamo, engine, response},
+    handler::{Function, StartError, dynamo, engine, response},
     logging,
-    metrics::Metrics,
+    metrics::{self, Metrics, batch},
+    mode::{Mode, Moded},
+    start::check_tables,
 };
+
+/// Name of the variable by which Lambda says where invocations are asked for.
+const RUNTIME_API: &str = "AWS_LAMBDA_RUNTIME_API";
 
 /// How long an invocation may take where the deadline is not to be believed, in milliseconds: `cargo lambda` gives one
 /// that lies in 1970.
@@ -22,28 +32,58 @@ const INVOCATION_MS: u64 = 60_000;
 /// Time that a sweep leaves of its invocation, in milliseconds: for calls that are under way, and for its answer.
 const SWEEP_MARGIN_MS: u64 = 10_000;
 
-/// Runs a function until Lambda ends it.
-///
-/// # Errors
-///
-/// What keeps it from starting, in one line, or what the runtime ended with.
-pub async fn run(function: Function) -> Result<(), Error> {
+/// Runs a function until Lambda ends it. What keeps it from starting is logged in one line, and ends it with 1.
+pub async fn run(function: Function) -> ExitCode {
     logging::for_function();
-    let config = Config::from_env()?;
-    let client = aws_sdk_dynamodb::Client::new(&sdk_config().await);
-    let (schema, _) = declared(config.choice())?;
-    let engine = Arc::new(engine(function, &config, dynamo(client, &schema, &config)).await?);
-    let config = Arc::new(config);
-    lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| {
-        let (engine, config) = (Arc::clone(&engine), Arc::clone(&config));
-        Box::pin(async move {
+    let (config, tables, engine) = match Box::pin(start(function)).await {
+        Ok(started) => started,
+        Err(error) => {
+            tracing::error!("{function} does not start: {}", describe(&error));
+            return ExitCode::FAILURE;
+        }
+    };
+    let ended = lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| {
+        let (engine, tables, config) = (Arc::clone(&engine), Arc::clone(&tables), Arc::clone(&config));
+        let span = logging::invocation(function, &event.context, config.mode);
+        let invocation = async move {
+            tables.begin();
             match function {
                 Function::Sweep => sweep(&engine, &config, &event).await,
-                _ => handle(&engine, function, event).await,
+                _ => handle(&engine, function, &config, event).await,
             }
+        };
+        Box::pin(async move {
+            let answered = invocation.instrument(span).await;
+            #[cfg(feature = "otel")]
+            crate::telemetry::sent().await;
+            answered
         })
     }))
-    .await
+    .await;
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{function} ended: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The tables of a function.
+type Tables = Arc<Moded<DynamoStore>>;
+
+/// Its configuration, its tables, and its engine: once all of it is known to fit.
+async fn start(function: Function) -> Result<(Arc<Config>, Tables, Arc<Engine<Tables>>), StartError> {
+    let config = Config::from_env()?;
+    let (schema, catalogue) = declared(config.choice())?;
+    let client = aws_sdk_dynamodb::Client::new(&sdk_config().await);
+    check_tables(&client, &schema, &catalogue, &config).await?;
+    let tables = Arc::new(Moded::new(config.mode, dynamo(client, &schema, &config), &schema.layout));
+    let engine = engine(function, &config, Arc::clone(&tables)).await?;
+    if std::env::var_os(RUNTIME_API).is_none() {
+        return Err(StartError::NoLambda);
+    }
+    Ok((Arc::new(config), tables, Arc::new(engine)))
 }
 
 /// A sweep, whatever the schedule's event says: jobs first, then what is to be searched for again, then the next slice
@@ -59,19 +99,31 @@ async fn sweep<S: Store>(
     let bounds = Bounds { n_items_max: config.sweep_items, deadline_ms };
     let is_past = |noted_at_ms: u64| engine.clock().now_ms().saturating_sub(noted_at_ms) >= config.drift_wait_ms;
     let slice = engine.sweep_slice(bounds, is_past).await;
+    let may_have_lost = engine.may_have_lost().await;
     // What one of them did is told though the other failed.
     let metrics = Metrics {
         jobs: jobs.as_ref().copied().unwrap_or_default(),
         again: again.as_ref().copied().unwrap_or_default(),
         slice: slice.as_ref().map(Clone::clone).unwrap_or_default(),
+        may_have_lost: may_have_lost.as_ref().copied().unwrap_or_default(),
     };
-    metrics.tell(&config.table, engine.clock().now_ms())?;
+    metrics::tell(&metrics.line(&config.table, config.mode, engine.clock().now_ms()))?;
     for drift in &metrics.slice.drifts {
-        tracing::warn!(item = %drift.item, derivations = drift.derivations.join(", "), "a derived part has drifted");
+        tracing::warn!(
+            item = drift.item.for_log(),
+            derivations = drift.derivations.join(", "),
+            "a derived part has drifted"
+        );
     }
-    let (jobs, again, slice) = (jobs?, again?, slice?);
+    // As text: the runtime logs an error in full, which may quote what it is about.
+    let text = |error: &(dyn std::error::Error + 'static)| describe(error);
+    let jobs = jobs.map_err(|error| text(&error))?;
+    let again = again.map_err(|error| text(&error))?;
+    let slice = slice.map_err(|error| text(&error))?;
+    may_have_lost.map_err(|error| text(&error))?;
     tracing::info!(
         function = %Function::Sweep,
+        mode = %config.mode,
         request_id = event.context.request_id,
         jobs = jobs.n_jobs,
         begun = jobs.n_begun,
@@ -107,12 +159,27 @@ fn deadline_ms<S: Store>(engine: &Engine<S>, event: &LambdaEvent<Box<RawValue>>)
 async fn handle<S: Store>(
     engine: &Engine<S>,
     function: Function,
+    config: &Config,
     event: LambdaEvent<Box<RawValue>>,
 ) -> Result<Value, Error> {
-    let handled = engine.handle(event.payload.get(), deadline_ms(engine, &event)).await?;
+    // As text: the runtime logs an error in full, and one of an event quotes it.
+    let handled = engine.handle(event.payload.get(), deadline_ms(engine, &event)).await;
+    let handled = handled.map_err(|error| error.to_string())?;
+    metrics::tell(&batch::Metrics::of(engine, &handled.account).line(
+        &config.table,
+        function,
+        config.mode,
+        engine.clock().now_ms(),
+    ))?;
+    log(function, config.mode, &event, &handled);
+    Ok(response(&handled))
+}
+
+fn log(function: Function, mode: Mode, event: &LambdaEvent<Box<RawValue>>, handled: &Handled) {
     let account = &handled.account;
     tracing::info!(
         %function,
+        %mode,
         request_id = event.context.request_id,
         records = account.n_records,
         changes = account.n_changes,
@@ -126,11 +193,11 @@ async fn handle<S: Store>(
         conflicts = Some(account.heat.n_conflicts()).filter(|n_conflicts| *n_conflicts > 0),
         throttles = Some(account.heat.n_throttles()).filter(|n_throttles| *n_throttles > 0),
         busy = account.heat.busy(),
+        corrections = Some(account.n_corrections()).filter(|n_corrections| *n_corrections > 0),
         parked = account.parked.len(),
         refused = account.refused.len(),
         failed_from = handled.failed_from,
         cause = account.undone.values().next(),
         "handled a batch"
     );
-    Ok(response(&handled))
 }

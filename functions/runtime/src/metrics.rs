@@ -1,18 +1,28 @@
-//! What a sweep did, as metrics: a line in CloudWatch's embedded metric format, of which it makes them.
+//! What an invocation did, as metrics: a line in CloudWatch's embedded metric format, of which it makes them.
 //!
-//! Namespace, names and the dimension are stable: alarms and dashboards name them. No value of any item is in it, and no
-//! key.
+//! Namespace, names and dimensions are stable: alarms and dashboards name them. No value of any item is in a line, and no
+//! key. Here are those of a sweep; those of a batch are in [`batch`].
+
+pub mod batch;
 
 use std::io::{Write as _, stdout};
 
 use engine::{fan_out::again::Again, ground::sweep::Swept, sweep::Slice};
 use serde_json::{Value, json};
 
+use crate::mode::Mode;
+
 /// Namespace of the metrics.
 const NAMESPACE: &str = "Ripple";
 
-/// Their one dimension: the application's table.
+/// The dimension that all of them have: the application's table.
 const TABLE: &str = "Table";
+
+/// Unit of what is counted. Source: CloudWatch's `MetricDatum`.
+const COUNT: &str = "Count";
+
+/// What says whether the function writes. No dimension, so that observing makes no other metrics.
+const MODE: &str = "mode";
 
 /// What a sweep did, told at the end of it.
 #[derive(Clone, Debug, Default)]
@@ -23,11 +33,16 @@ pub struct Metrics {
     pub again: Again,
     /// What the slice found.
     pub slice: Slice,
+    /// Is there a mark that records may be lost?
+    pub may_have_lost: bool,
 }
+
+/// A metric: its name, its unit, and its value, or a list of at most 100.
+type Metric = (&'static str, &'static str, Value);
 
 impl Metrics {
     /// The metrics by their names.
-    fn values(&self) -> [(&'static str, usize); 8] {
+    fn values(&self) -> [(&'static str, usize); 9] {
         [
             ("Drift", self.slice.drifts.len()),
             ("Suspects", self.slice.n_suspects),
@@ -37,30 +52,39 @@ impl Metrics {
             ("JobsRung", self.jobs.n_rung),
             ("SearchedAgain", self.again.n_done),
             ("FoundAgain", self.again.n_written),
+            ("PossibleLoss", usize::from(self.may_have_lost)),
         ]
     }
 
     /// The metrics of this table at this moment, in milliseconds since the epoch, as CloudWatch reads them.
     #[must_use]
-    pub fn line(&self, table: &str, now_ms: u64) -> Value {
-        let values = self.values();
-        let metrics: Vec<Value> = values.iter().map(|(name, _)| json!({ "Name": name, "Unit": "Count" })).collect();
-        let directive = json!({ "Namespace": NAMESPACE, "Dimensions": [[TABLE]], "Metrics": metrics });
-        let mut line = json!({ "_aws": { "Timestamp": now_ms, "CloudWatchMetrics": [directive] }, TABLE: table });
-        if let Some(fields) = line.as_object_mut() {
-            fields.extend(values.map(|(name, value)| (name.to_owned(), json!(value))));
-        }
-        line
+    pub fn line(&self, table: &str, mode: Mode, now_ms: u64) -> Value {
+        line(&[(TABLE, table)], mode, self.values().map(|(name, value)| (name, COUNT, json!(value))), now_ms)
     }
+}
 
-    /// Writes the line to standard output, which is where Lambda collects it.
-    ///
-    /// # Errors
-    ///
-    /// When standard output is closed.
-    pub fn tell(&self, table: &str, now_ms: u64) -> std::io::Result<()> {
-        writeln!(stdout().lock(), "{}", self.line(table, now_ms))
+/// A line of these metrics, of one set of dimensions.
+fn line(dimensions: &[(&str, &str)], mode: Mode, metrics: impl IntoIterator<Item = Metric>, now_ms: u64) -> Value {
+    let (mut told, mut fields) = (Vec::new(), serde_json::Map::new());
+    for (name, unit, value) in metrics {
+        told.push(json!({ "Name": name, "Unit": unit }));
+        fields.insert(name.to_owned(), value);
     }
+    let names: Vec<&str> = dimensions.iter().map(|(name, _)| *name).collect();
+    let directive = json!({ "Namespace": NAMESPACE, "Dimensions": [names], "Metrics": told });
+    fields.insert("_aws".to_owned(), json!({ "Timestamp": now_ms, "CloudWatchMetrics": [directive] }));
+    fields.extend(dimensions.iter().map(|(name, value)| ((*name).to_owned(), json!(value))));
+    fields.insert(MODE.to_owned(), json!(mode.to_string()));
+    Value::Object(fields)
+}
+
+/// Writes a line to standard output, which is where Lambda collects it.
+///
+/// # Errors
+///
+/// When standard output is closed.
+pub fn tell(line: &Value) -> std::io::Result<()> {
+    writeln!(stdout().lock(), "{line}")
 }
 
 #[cfg(test)]
@@ -83,8 +107,9 @@ mod tests {
                 drifts: vec![drift("USER#ann"), drift("USER#bob")],
                 round_ms: None,
             },
+            may_have_lost: true,
         };
-        let line = metrics.line("ripple", 1_705_315_200_000);
+        let line = metrics.line("ripple", Mode::Observe, 1_705_315_200_000);
         let names = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap().iter();
         let told: Vec<String> =
             names.map(|it| format!("{} {}", it["Name"], line[it["Name"].as_str().unwrap()])).collect();
@@ -96,11 +121,13 @@ mod tests {
             "JobsBegun" 1
             "JobsRung" 3
             "SearchedAgain" 9
-            "FoundAgain" 8"#]]
+            "FoundAgain" 8
+            "PossibleLoss" 1"#]]
         .assert_eq(&told.join("\n"));
         let directive = &line["_aws"]["CloudWatchMetrics"][0];
         assert_eq!((&directive["Namespace"], &directive["Dimensions"]), (&json!("Ripple"), &json!([["Table"]])));
         assert_eq!(directive["Metrics"][0], json!({ "Name": "Drift", "Unit": "Count" }));
+        assert_eq!(line["mode"], json!("observe"));
         assert_eq!((&line["Table"], &line["_aws"]["Timestamp"]), (&json!("ripple"), &json!(1_705_315_200_000_u64)));
     }
 }

@@ -1,10 +1,11 @@
 //! Looks after jobs, verifies the next slice of the table again, and collects counters of zero: on a schedule, not on the
 //! stream.
 
-use lambda_runtime::Error;
+use std::process::ExitCode;
+
 use runtime::{handler::Function, lambda};
 
 #[tokio::main]
-async fn main() -> Result<(), Error> {
+async fn main() -> ExitCode {
     lambda::run(Function::Sweep).await
 }

@@ -1,7 +1,8 @@
 //! How fast a name reaches all items that carry it, and what memory that takes.
 //!
 //! `cargo bench -p cli --bench fan_out`, with `-- --items 20000 --rounds 3 --calls 16,64 --memory 1000,10000` for other
-//! sizes; `--rounds 0` leaves the rate out, and `--memory 0` the memory. Three processes besides this one: the embedded
+//! sizes; `--rounds 0` leaves the rate out, and `--memory 0` the memory. `--latency 20` has each answer of the database
+//! come 20 ms later, as if it were not on this machine. Three processes besides this one: the embedded
 //! database of `ripple dev`, `ripple dev --endpoint` with the functions, and one that runs the bare loop.
 //!
 //! *Rate*: one user's comments are put over 100 posts, in two tables of the same shape and content. In each round:
@@ -15,7 +16,8 @@
 //!   away; that all others have it is seen afterwards, and told where some had not.
 //!
 //! The loops run with each number of calls at once that is asked for, in tasks of 16, as the functions have them in each
-//! page of a job; the best of a round stands for the round. A round begins when nothing is left of the one before.
+//! page of a job: 16, and twice as many where two jobs run side by side, which `ripple dev` has beyond 2,000 items. A
+//! round begins when nothing is left of the one before.
 //!
 //! On a machine whose processors the three share, it is processor time that they wait for, so that is told too.
 //!
@@ -39,11 +41,16 @@ use aws_sdk_dynamodb::Client;
 use child::{Child, Functions};
 use table::{Shape, client};
 
+/// That of `ripple`, so that the database and the bare loop have what the functions have.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What is asked for.
 struct Options {
     items: usize,
     rounds: usize,
     calls: Vec<usize>,
+    latency_ms: u64,
     memory: Vec<usize>,
 }
 
@@ -52,7 +59,9 @@ fn main() -> anyhow::Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let runtime = tokio::runtime::Runtime::new()?;
     match arguments.as_slice() {
-        ["database"] => runtime.block_on(database::serve()),
+        ["database", latency_ms] => {
+            runtime.block_on(database::serve(std::time::Duration::from_millis(latency_ms.parse()?)))
+        }
         ["bare", endpoint, table, items, calls, attribute, value] => {
             let comments = table::comments(items.parse()?);
             runtime.block_on(bare::run(&client(endpoint), table, comments, calls.parse()?, attribute, value))
@@ -63,7 +72,8 @@ fn main() -> anyhow::Result<()> {
 
 impl Options {
     fn of(arguments: &[&str]) -> anyhow::Result<Self> {
-        let mut options = Self { items: 20_000, rounds: 3, calls: vec![16, 64, 144], memory: vec![1_000, 10_000] };
+        let mut options =
+            Self { items: 20_000, rounds: 3, calls: vec![16, 32, 64], latency_ms: 0, memory: vec![1_000, 10_000] };
         // What `cargo bench` gives to all.
         let mut arguments = arguments.iter().filter(|argument| **argument != "--bench");
         while let Some(name) = arguments.next() {
@@ -73,8 +83,9 @@ impl Options {
                 "--items" => options.items = value.parse()?,
                 "--rounds" => options.rounds = value.parse()?,
                 "--calls" => options.calls = list()?,
+                "--latency" => options.latency_ms = value.parse()?,
                 "--memory" => options.memory = list()?.into_iter().filter(|items| *items > 0).collect(),
-                other => anyhow::bail!("{other} is none of --items, --rounds, --calls and --memory"),
+                other => anyhow::bail!("{other} is none of --items, --rounds, --calls, --latency and --memory"),
             }
         }
         Ok(options)
@@ -92,8 +103,8 @@ async fn measure(options: &Options) -> anyhow::Result<()> {
 }
 
 /// A database with tables of so many comments.
-async fn with_tables(names: &[&str], items: usize) -> anyhow::Result<(Child, Client)> {
-    let database = Child::database()?;
+async fn with_tables(names: &[&str], items: usize, latency_ms: u64) -> anyhow::Result<(Child, Client)> {
+    let database = Child::database(latency_ms)?;
     let client = client(&database.endpoint);
     // The service makes its table, which is the model of the others.
     Functions::start(&database.endpoint, None)?.stop();
@@ -108,15 +119,18 @@ async fn with_tables(names: &[&str], items: usize) -> anyhow::Result<(Child, Cli
 }
 
 async fn rate(options: &Options) -> anyhow::Result<()> {
-    let Options { items, calls, .. } = options;
-    let (database, client) = with_tables(&["famous", "bare"], *items).await?;
+    let Options { items, calls, latency_ms, .. } = options;
+    let (database, client) = with_tables(&["famous", "bare"], *items, *latency_ms).await?;
     let functions = Functions::start(&database.endpoint, Some("famous"))?;
-    println!("{items} items, items a second");
-    let (mut of_bare, mut of_followed) = (Vec::new(), Vec::new());
+    println!("{items} items, items a second, {latency_ms} ms more for each answer");
+    // By the number of calls at once.
+    let mut ratios = vec![(Vec::new(), Vec::new()); calls.len()];
     for round in 1..=options.rounds {
-        let (mut bare, mut followed) = (Vec::new(), Vec::new());
+        let (mut bare, mut followed, mut of_database) = (Vec::new(), Vec::new(), Vec::new());
         for calls in calls {
+            let before = database.processor_s()?;
             bare.push(Child::bare(&database.endpoint, "bare", *items, *calls, ["UserName", &name(round)])?);
+            of_database.push(database.processor_s()? - before);
             rename::quiet(&client, "famous", &functions).await?;
             followed.push(Child::bare(&database.endpoint, "famous", *items, *calls, ["Mood", &name(round)])?);
             rename::quiet(&client, "famous", &functions).await?;
@@ -136,21 +150,26 @@ async fn rate(options: &Options) -> anyhow::Result<()> {
             renamed.n_later
         );
         println!(
-            "         processor time of the fan-out: {:.1} s the database, {:.1} s the functions",
+            "         processor time of the fan-out: {:.1} s the database, {:.1} s the functions; of the bare loop: {:.1} s the database",
             after.0 - before.0,
-            after.1 - before.1
+            after.1 - before.1,
+            of_database.iter().copied().fold(f64::INFINITY, f64::min)
         );
-        let best = |rates: &[f64]| rates.iter().copied().fold(0.0, f64::max);
-        of_bare.push(fan_out / best(&bare));
-        of_followed.push(fan_out / best(&followed));
+        for (((of_bare, of_followed), bare), followed) in ratios.iter_mut().zip(&bare).zip(&followed) {
+            of_bare.push(fan_out / bare);
+            of_followed.push(fan_out / followed);
+        }
     }
-    println!("fan-out / bare     {:.2}  median of {}", median(&mut of_bare), two(&of_bare));
-    println!("fan-out / followed {:.2}  median of {}", median(&mut of_followed), two(&of_followed));
+    for (calls, (of_bare, of_followed)) in calls.iter().zip(&mut ratios) {
+        println!("{calls} calls at once:");
+        println!("fan-out / bare     {:.2}  median of {}", median(of_bare), two(of_bare));
+        println!("fan-out / followed {:.2}  median of {}", median(of_followed), two(of_followed));
+    }
     Ok(())
 }
 
 async fn memory(items: usize) -> anyhow::Result<()> {
-    let (database, client) = with_tables(&["famous"], items).await?;
+    let (database, client) = with_tables(&["famous"], items, 0).await?;
     let functions = Functions::start(&database.endpoint, Some("famous"))?;
     rename::quiet(&client, "famous", &functions).await?;
     let before = functions.memory()?;

@@ -2,6 +2,7 @@
 
 pub(crate) mod demo;
 pub(crate) mod jobs;
+pub(crate) mod preflight;
 
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ use engine::ledger::LedgerKind;
 use crate::exit::Usage;
 use demo::Demo;
 use jobs::Jobs;
+use preflight::Preflight;
 
 /// Keeps derived data in a DynamoDB table in step with the data it is derived from.
 #[derive(Debug, Parser)]
@@ -38,6 +40,9 @@ pub(crate) enum Command {
     /// Compares every derived value with its definition. Wants a quiet stream.
     #[command(after_help = EXIT_CODES)]
     Verify(Verify),
+    /// Reads a part of a table and says whether it fits what is declared, before the service is attached to it.
+    #[command(after_help = EXIT_CODES)]
+    Preflight(Preflight),
     /// Says what the records of a captured Lambda event would do. Needs no database.
     #[command(after_help = EXIT_CODES)]
     Explain(Explain),
@@ -89,10 +94,14 @@ pub(crate) struct Dev {
     /// Which readers the stream has.
     #[arg(long, value_enum, default_value_t = Readers::Two)]
     pub(crate) readers: Readers,
+    /// SAM template of which the event source mappings have the very settings; those of the repository's, at a laptop's
+    /// pace, where it is not given.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) template: Option<PathBuf>,
     /// Manifest that declares the table, such as `ripple.toml`; the shipped table where it is not given.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Derivations that are switched off, by name, with commas between: those that delete or move items, for one.
+    /// Derivations that are switched off, by name, with commas between; `ground` is all that delete or move items.
     #[arg(long, value_name = "NAMES", env = "DISABLED", value_delimiter = ',')]
     pub(crate) disable: Vec<String>,
 }
@@ -103,6 +112,9 @@ pub(crate) struct Verify {
     /// The tables.
     #[command(flatten)]
     pub(crate) connection: Connection,
+    /// On the real AWS too, takes marks of a possible loss away when nothing is found, which writes to the ledger's table.
+    #[arg(long)]
+    pub(crate) yes: bool,
     /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
@@ -124,10 +136,15 @@ pub(crate) struct Explain {
 
 /// `ripple design`
 #[derive(Debug, Group)]
+#[command(group(ArgGroup::new("told").args(["check", "filters"])))]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Design {
     /// Prints the findings of a review instead, and ends with 3 when one is not answered.
     #[arg(long)]
     pub(crate) check: bool,
+    /// Prints the event filters of each function instead: the records that it needs, as a template takes them.
+    #[arg(long, conflicts_with = "check")]
+    pub(crate) filters: bool,
     /// Reads what the running table has recorded of conflicts, throttles and hot keys, and says what to do about them.
     #[arg(long, requires = "check")]
     pub(crate) observed: bool,
@@ -140,8 +157,8 @@ pub(crate) struct Design {
     /// Answers to findings: a JSON list of objects with `check`, `subject` and `reason`. The shipped table has its own.
     #[arg(long, value_name = "FILE", requires_all = ["check", "config"])]
     pub(crate) answers: Option<PathBuf>,
-    /// Prints the findings as one JSON object.
-    #[arg(long, requires = "check")]
+    /// Prints the findings, or the filters, as one JSON object.
+    #[arg(long, requires = "told")]
     pub(crate) json: bool,
 }
 
@@ -229,7 +246,7 @@ pub(crate) struct Connection {
     /// Manifest that declares the table, such as `ripple.toml`; the shipped table where it is not given.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Derivations that are switched off, by name, with commas between: those that delete or move items, for one.
+    /// Derivations that are switched off, by name, with commas between; `ground` is all that delete or move items.
     #[arg(long, value_name = "NAMES", env = "DISABLED", value_delimiter = ',')]
     pub(crate) disable: Vec<String>,
 }

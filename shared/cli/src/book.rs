@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet, VecDeque},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -32,8 +33,9 @@ const LEDGER: &str = "ledger";
 /// Attributes of a product that the application adds to without a new `UpdatedAt`, since that is no edit.
 const UNSTAMPED: [&str; 2] = ["Inventory", "ViewCount"];
 
-/// Ids that are kept to know a record that is delivered again, which was in one of the last batches: sixteen of them.
-const RECENT_MAX: usize = 8_000;
+/// Records that are kept to know one that is delivered again: in one of the last batches, or to the other function, which
+/// may be far behind while it reaches many items.
+const RECENT_MAX: usize = 100_000;
 
 /// Keeps the book of a run.
 pub(crate) struct Bookkeeper {
@@ -74,24 +76,27 @@ pub(crate) struct Wrote {
     pub(crate) last_ms: u64,
 }
 
-/// Ids of the records that were delivered last.
+/// Hashes of the ids of the records that were delivered last.
 #[derive(Debug, Default)]
 struct Recent {
-    ids: HashSet<String>,
-    in_order: VecDeque<String>,
+    hashes: HashSet<u64>,
+    in_order: VecDeque<u64>,
 }
 
 impl Recent {
     /// Is it delivered for the first time?
     fn is_first(&mut self, id: &str) -> bool {
-        let is_first = self.ids.insert(id.to_owned());
+        let mut hasher = DefaultHasher::new();
+        id.hash(&mut hasher);
+        let hash = hasher.finish();
+        let is_first = self.hashes.insert(hash);
         if is_first {
-            self.in_order.push_back(id.to_owned());
+            self.in_order.push_back(hash);
         }
         if self.in_order.len() > RECENT_MAX
             && let Some(oldest) = self.in_order.pop_front()
         {
-            self.ids.remove(&oldest);
+            self.hashes.remove(&oldest);
         }
         is_first
     }
@@ -157,14 +162,13 @@ impl Bookkeeper {
 }
 
 impl Witness for Bookkeeper {
-    fn handled(&self, function: Function, handled: &Handled, _elapsed: Duration) {
+    fn handled(&self, _function: Function, handled: &Handled, _elapsed: Duration) {
         let mut book = self.book();
-        // Each function is given every record: those of the one that counts stand for all.
-        if matches!(function, Function::Aggregate | Function::Combined) {
-            for change in handled.changes.iter().flatten() {
-                if book.recent.is_first(&change.id) {
-                    self.delivered(&mut book, change);
-                }
+        // Each function is given the records that its filters match. Those of an item are all matched or none, so whoever
+        // is first, they come in order.
+        for change in handled.changes.iter().flatten() {
+            if book.recent.is_first(&change.id) {
+                self.delivered(&mut book, change);
             }
         }
         for commit in &handled.account.commits {
@@ -207,7 +211,7 @@ mod tests {
             assert!(recent.is_first(&at.to_string()));
         }
         assert!(!recent.is_first("0"));
-        assert_eq!((recent.ids.len(), recent.in_order.len()), (RECENT_MAX, RECENT_MAX));
+        assert_eq!((recent.hashes.len(), recent.in_order.len()), (RECENT_MAX, RECENT_MAX));
         assert!(recent.is_first("a"));
     }
 }

@@ -6,6 +6,7 @@ mod dev;
 mod explain;
 mod jobs;
 mod parked;
+mod preflight;
 mod redrive;
 mod replay;
 mod verify;
@@ -29,6 +30,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         Some(Command::Demo(args)) => Box::pin(demo::run(&args)).await,
         Some(Command::Dev(args)) => Box::pin(dev::run(&args)).await,
         Some(Command::Verify(args)) => Box::pin(verify::run(&args)).await,
+        Some(Command::Preflight(args)) => Box::pin(preflight::run(&args)).await,
         Some(Command::Explain(args)) => explain::run(&args),
         Some(Command::Design(args)) => Box::pin(design::run(&args)).await,
         Some(Command::Parked(args)) => parked::run(&args).await,

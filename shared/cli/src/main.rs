@@ -9,6 +9,7 @@ mod connection;
 mod embedded;
 mod exit;
 mod lag;
+mod mappings;
 mod memory;
 mod opened;
 mod service;

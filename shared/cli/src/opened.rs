@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use aws_sdk_dynamodb::types::TableDescription;
 use derive::{catalogue::Catalogue, derivation::Family, schema::Schema};
 use engine::{batch::Engine, clock::SystemClock};
 use runtime::{
@@ -25,9 +26,11 @@ pub(crate) struct Opened {
     pub(crate) store: Arc<DynamoStore>,
     /// ARN of the application's table.
     pub(crate) table_arn: String,
-    client: aws_sdk_dynamodb::Client,
-    endpoint: String,
-    config: Config,
+    /// What the database says of the application's table.
+    pub(crate) table: TableDescription,
+    pub(crate) clients: Clients,
+    pub(crate) endpoint: String,
+    pub(crate) config: Config,
 }
 
 /// Opens the application's table, which must be there.
@@ -44,14 +47,14 @@ pub(crate) async fn open(connection: &Connection) -> anyhow::Result<Opened> {
     let config = Config::of(connection.table.clone(), ledger_table);
     let table = tables::existing(&clients.dynamodb, &config.table, &endpoint, "--table").await?;
     let store = Arc::new(dynamo(clients.dynamodb.clone(), &schema, &config));
-    let table_arn = table.table_arn.unwrap_or_default();
-    Ok(Opened { schema, catalogue, store, table_arn, client: clients.dynamodb, endpoint, config })
+    let table_arn = table.table_arn.clone().unwrap_or_default();
+    Ok(Opened { schema, catalogue, store, table_arn, table, clients, endpoint, config })
 }
 
 /// Opens both tables, which must be there.
 pub(crate) async fn open_with_ledger(connection: &Connection) -> anyhow::Result<Opened> {
     let opened = open(connection).await?;
-    tables::existing(&opened.client, &opened.config.ledger_table, &opened.endpoint, "--ledger-table").await?;
+    tables::existing(&opened.clients.dynamodb, &opened.config.ledger_table, &opened.endpoint, "--ledger-table").await?;
     Ok(opened)
 }
 
@@ -71,6 +74,13 @@ pub(crate) async fn open_to_write(writing: &Writing) -> anyhow::Result<Opened> {
 }
 
 impl Opened {
+    /// Is the ledger's table there?
+    pub(crate) async fn has_ledger(&self) -> bool {
+        tables::existing(&self.clients.dynamodb, &self.config.ledger_table, &self.endpoint, "--ledger-table")
+            .await
+            .is_ok()
+    }
+
     /// An engine that runs all derivations.
     pub(crate) fn engine(&self) -> Engine<Arc<DynamoStore>> {
         let families = vec![Family::Additive, Family::LevelTriggered];

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use derive::{catalogue::Catalogue, derivation::Family, schema::Schema};
+use derive::{catalogue::Catalogue, schema::Schema};
 use engine::{
     batch::{Engine, Handled},
     clock::{Clock as _, SystemClock},
@@ -18,40 +18,24 @@ use futures::future::BoxFuture;
 use runtime::handler::{Function, response};
 use store::dynamo::DynamoStore;
 use stream::{
+    counts::{Counts, EventCount},
     destination::FolderDestination,
     function::{Function as Invoked, FunctionError, HttpFunction},
-    mapping::{Mapping, StartingPosition},
+    mapping::Mapping,
     poller::{EventSourceMapping, StreamError},
     progress::{Invocation, Observer},
+    shared::Stream,
 };
 use tokio::{
     sync::watch,
     task::{JoinError, JoinSet},
 };
 
-use crate::{args::Readers, checkpoints::LedgerCheckpoints, sweeper::Sweeper};
-
-/// Most records in a batch. Lambda's own limit is 10,000; 500 keep an invocation short.
-const BATCH_SIZE: usize = 500;
-
-/// How long a batch is gathered, in milliseconds: long enough to coalesce, short against a second of lag over a chain
-/// of three records (a follow, its counter, its display).
-const BATCHING_WINDOW_MS: u64 = 50;
-
-/// Lanes of each shard for the function that counts nothing, Lambda's most. Emulators have one shard, and what it does
-/// with an item rests on no order but that of the item's own records.
-const LANES: usize = 10;
+use crate::{checkpoints::LedgerCheckpoints, sweeper::Sweeper};
 
 /// Parts that a large fan-out is cut into: few, since an emulator answers one call after another, so that everybody else
-/// waits behind the calls of all parts.
-const FAN_OUT_PARTS: u32 = 3;
-
-/// Length of a tumbling window, in seconds. The window is there for the shard's name, which no other event has; its
-/// length says nothing. A whole minute, since `DynamoDB` Local rounds the time of a record down to one.
-const TUMBLING_WINDOW_S: u64 = 60;
-
-/// Wait after an empty read, in milliseconds. Lambda polls four times a second; here a person is watching.
-const IDLE_POLL_MS: u64 = 20;
+/// waits behind the calls of all parts. Measured with `ripple demo --scenario famous --others 20`.
+const FAN_OUT_PARTS: u32 = 1;
 
 /// How long an invocation may take, in milliseconds.
 const INVOCATION_MS: u64 = 60_000;
@@ -66,7 +50,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) store: Arc<DynamoStore>,
     pub(crate) streams: aws_sdk_dynamodbstreams::Client,
     pub(crate) stream_arn: String,
-    pub(crate) readers: Readers,
+    /// The functions that read the stream, with the mapping of each.
+    pub(crate) mappings: Vec<(Function, Mapping)>,
     pub(crate) ledger: LedgerKind,
     /// Where functions are invoked that do not run in this process.
     pub(crate) functions: Option<&'a str>,
@@ -103,22 +88,20 @@ impl Service {
     /// Starts the mappings.
     pub(crate) fn start(plan: &Plan<'_>, witness: &Arc<dyn Witness>) -> Self {
         let (stop, stopped) = watch::channel(false);
-        let functions = match plan.readers {
-            Readers::One => vec![Function::Combined],
-            Readers::Two => vec![Function::Aggregate, Function::Propagate],
-        };
-        let idle = functions.iter().map(|function| (function.to_string(), None)).collect();
-        let watched = Watched { idle, past: BTreeMap::new(), last_ended: None };
-        let progress = Arc::new(Progress { watched: Mutex::new(watched), witness: Arc::clone(witness) });
+        let idle = plan.mappings.iter().map(|(_, mapping)| (mapping.name.clone(), None)).collect();
+        let watched = Watched { idle, last_found: None, last_ended: None };
+        let counts = Counts::default();
+        let progress = Arc::new(Progress { watched: Mutex::new(watched), counts, witness: Arc::clone(witness) });
         let layout = plan.schema.layout.clone();
         let checkpoints = Arc::new(LedgerCheckpoints::new(Arc::clone(&plan.store), layout, &plan.stream_arn));
         let destination = Arc::new(FolderDestination::new(plan.failures));
         let mut tasks = JoinSet::new();
-        for function in functions {
+        let stream = Stream::new(plan.streams.clone(), &plan.stream_arn);
+        for (function, mapping) in &plan.mappings {
             let mapping = EventSourceMapping::new(
-                mapping(function, plan),
-                plan.streams.clone(),
-                invoked(plan, function, witness),
+                mapping.clone(),
+                &stream,
+                invoked(plan, *function, witness),
                 Arc::clone(&checkpoints) as Arc<_>,
                 Arc::clone(&destination) as Arc<_>,
                 Arc::clone(&progress) as Arc<_>,
@@ -131,21 +114,39 @@ impl Service {
     }
 
     /// Waits until all that was written up to now, and all that follows from it, jobs too, is handled; a job that an
-    /// operator holds is not waited for. Fails when a mapping ends before.
-    pub(crate) async fn quiet(&mut self) -> anyhow::Result<()> {
+    /// operator holds is not waited for. Says up to when what was written is handled. Fails when a mapping ends before.
+    pub(crate) async fn quiet(&mut self) -> anyhow::Result<Instant> {
         let since = Instant::now();
-        // Jobs are looked for when the stream is quiet; one that ended meanwhile has made records again.
-        while !self.progress.watched().is_quiet(since)
-            || !self.jobs.jobs().await?.iter().all(|job| job.is_paused)
-            || self.jobs.has_notes().await?
-            || !self.progress.watched().is_quiet(since)
-        {
-            tokio::select! {
-                Some(ended) = self.tasks.join_next() => return Err(unexpected(ended)),
-                () = tokio::time::sleep(QUIET_POLL) => {}
+        loop {
+            if let Some(moment) = self.handled_to(since).await? {
+                return Ok(moment);
             }
+            self.pause().await?;
+        }
+    }
+
+    /// Waits until records were found in the stream after this moment, or any were.
+    pub(crate) async fn active(&mut self, since: Option<Instant>) -> anyhow::Result<()> {
+        while self.progress.watched().last_found <= since {
+            self.pause().await?;
         }
         Ok(())
+    }
+
+    /// Up to when all is handled, if that is after this moment. Jobs are looked for when the stream is quiet; one that
+    /// ended meanwhile has made records again.
+    async fn handled_to(&self, since: Instant) -> anyhow::Result<Option<Instant>> {
+        if !self.progress.is_quiet(since) || !self.jobs.jobs().await?.iter().all(|job| job.is_paused) {
+            return Ok(None);
+        }
+        Ok(self.progress.watched().quiet(since))
+    }
+
+    async fn pause(&mut self) -> anyhow::Result<()> {
+        tokio::select! {
+            Some(ended) = self.tasks.join_next() => Err(unexpected(ended)),
+            () = tokio::time::sleep(QUIET_POLL) => Ok(()),
+        }
     }
 
     /// Runs until a mapping ends, which it only does when it cannot go on.
@@ -156,13 +157,18 @@ impl Service {
         }
     }
 
-    /// Stops, after the invocations in progress.
-    pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
+    /// Stops, after the invocations in progress. What was counted of each mapping, by its name.
+    pub(crate) async fn stop(mut self) -> anyhow::Result<Vec<(String, EventCount)>> {
         let _nobody_listens = self.stop.send(true).is_err();
         while let Some(ended) = self.tasks.join_next().await {
             ended??;
         }
-        Ok(())
+        let mappings: Vec<String> = self.progress.watched().idle.keys().cloned().collect();
+        let counted = |name: String| {
+            let counts = self.progress.counts.of(&name);
+            (name, counts)
+        };
+        Ok(mappings.into_iter().map(counted).collect())
     }
 }
 
@@ -171,28 +177,6 @@ fn unexpected(ended: Result<Result<(), StreamError>, JoinError>) -> anyhow::Erro
         Ok(Ok(())) => anyhow::anyhow!("an event source mapping ended by itself"),
         Ok(Err(error)) => error.into(),
         Err(error) => error.into(),
-    }
-}
-
-fn mapping(function: Function, plan: &Plan<'_>) -> Mapping {
-    // Only the function that counts needs the shard's name, and only for the checkpoint.
-    let counts = function.families().contains(&Family::Additive);
-    let needs_shard = counts && plan.ledger == LedgerKind::Checkpoint;
-    Mapping {
-        name: function.to_string(),
-        stream_arn: plan.stream_arn.clone(),
-        batch_size: BATCH_SIZE,
-        batching_window_ms: BATCHING_WINDOW_MS,
-        tumbling_window_seconds: if needs_shard { TUMBLING_WINDOW_S } else { 0 },
-        // Counters are written once a batch, and those of one shard by one writer: lanes would cut the batches into
-        // pieces and make the pieces conflict. Under the checkpoint a lane that is ahead would hide changes behind it.
-        parallelization_factor: if counts { 1 } else { LANES },
-        // The handler parks what can never be applied, so a batch is tried until it is done.
-        retry_attempts_max: None,
-        record_age_ms_max: None,
-        report_batch_item_failures: true,
-        starting_position: StartingPosition::TrimHorizon,
-        idle_poll_ms: IDLE_POLL_MS,
     }
 }
 
@@ -236,36 +220,37 @@ impl Invoked for InProcess {
 /// How far the mappings are.
 pub(crate) struct Progress {
     watched: Mutex<Watched>,
+    counts: Counts,
     witness: Arc<dyn Witness>,
 }
 
 struct Watched {
-    /// Since when each mapping has found nothing more.
-    idle: BTreeMap<String, Option<Instant>>,
     /// When each mapping last began a read that found nothing more; what was in the stream before is handled.
-    past: BTreeMap<String, Instant>,
+    idle: BTreeMap<String, Option<Instant>>,
+    /// When a mapping last found records, whether it wants them or not.
+    last_found: Option<Instant>,
     /// When the last invocation of any mapping ended.
     last_ended: Option<Instant>,
 }
 
 impl Watched {
-    /// Every mapping found nothing in a read that began after the last write of anybody.
-    fn is_quiet(&self, since: Instant) -> bool {
+    /// When the reads began in which every mapping found nothing, if that was after the last write of anybody.
+    fn quiet(&self, since: Instant) -> Option<Instant> {
         let after = self.last_ended.map_or(since, |ended| ended.max(since));
-        self.idle.values().all(|idle| idle.is_some_and(|idle| idle > after))
+        // A mapping that has not yet found nothing has None, which is before any moment.
+        self.idle.values().copied().min().flatten().filter(|idle| *idle > after)
     }
 }
 
 impl Progress {
     /// Has every mapping handled what was in the stream at this moment?
     pub(crate) fn is_past(&self, moment: Instant) -> bool {
-        let watched = self.watched();
-        watched.idle.keys().all(|mapping| watched.past.get(mapping).is_some_and(|past| *past > moment))
+        self.watched().idle.values().all(|idle| idle.is_some_and(|idle| idle > moment))
     }
 
     /// Has nothing been in the stream since this moment, and since the last write of anybody?
     pub(crate) fn is_quiet(&self, since: Instant) -> bool {
-        self.watched().is_quiet(since)
+        self.watched().quiet(since).is_some()
     }
 
     fn watched(&self) -> MutexGuard<'_, Watched> {
@@ -279,17 +264,32 @@ impl Observer for Progress {
             let mut watched = self.watched();
             watched.last_ended = watched.last_ended.max(Some(report.ended));
         }
+        self.counts.invoked(report);
         self.witness.invoked(report);
     }
 
-    fn idle(&self, mapping: &str, since: Instant) {
-        let mut watched = self.watched();
-        watched.idle.insert(mapping.to_owned(), Some(since));
-        watched.past.insert(mapping.to_owned(), since);
+    fn polled(&self, mapping: &str, n_records: usize) {
+        if n_records > 0 {
+            self.watched().last_found = Some(Instant::now());
+        }
+        self.counts.polled(mapping, n_records);
     }
 
-    fn discarded(&self, mapping: &str, shard: &str, n_records: usize, key: &str) {
-        self.witness.trouble(&format!("{mapping} gave up on {n_records} records of {shard}; they are kept in {key}"));
+    fn filtered_out(&self, mapping: &str, n_records: usize) {
+        self.counts.filtered_out(mapping, n_records);
+    }
+
+    fn idle(&self, mapping: &str, since: Instant) {
+        self.watched().idle.insert(mapping.to_owned(), Some(since));
+    }
+
+    fn discarded(&self, mapping: &str, shard: &str, n_records: usize, key: Option<&str>) {
+        self.counts.discarded(mapping, shard, n_records, key);
+        let kept = match key {
+            Some(key) => format!("what is known of them is in {key}"),
+            None => "they are lost, since the template has no on-failure destination".to_owned(),
+        };
+        self.witness.trouble(&format!("{mapping} gave up on {n_records} records of {shard}; {kept}"));
     }
 
     fn trouble(&self, mapping: &str, message: &str) {

@@ -79,15 +79,16 @@ impl Sweeper {
         if let Err(error) = self.engine.ring_due(&jobs, is_settled).await {
             self.witness.trouble(&format!("a job cannot be begun: {error}"));
         }
-        if let Err(error) = self.engine.search_again(SystemClock.now_ms() + SLICE_MS).await {
-            self.witness.trouble(&format!("what an index may have missed cannot be searched for again: {error}"));
-        }
     }
 
-    /// Verifies the next slice when it is time, and tells what has drifted, once.
+    /// When it is time, makes the searches again that are due, which functions of another process may have noted, and
+    /// verifies the next slice; tells what has drifted, once.
     async fn slice(&mut self) {
         if self.sliced.elapsed() < SLICE_PAUSE {
             return;
+        }
+        if let Err(error) = self.engine.search_again(SystemClock.now_ms() + SLICE_MS).await {
+            self.witness.trouble(&format!("what an index may have missed cannot be searched for again: {error}"));
         }
         let (now, now_ms) = (Instant::now(), SystemClock.now_ms());
         let bounds = Bounds { n_items_max: SLICE_ITEMS, deadline_ms: now_ms + SLICE_MS };

@@ -14,10 +14,17 @@ use aws_sdk_dynamodb::{
 };
 use engine::ledger::EXPIRES_AT;
 use keys::layout::Layout;
-use runtime::config::Config;
+use runtime::{
+    config::Config,
+    fit::{self, Names},
+};
 
 /// What stands for the endpoint where the real AWS is used.
 pub(crate) const AWS: &str = "AWS";
+
+/// How the options of a command name what is to be changed.
+pub(crate) const OPTIONS: Names =
+    Names { table: "--table", ledger_table: "--ledger-table", config: "--config", disabled: "--disable" };
 
 /// A table that is not there.
 #[derive(Debug, thiserror::Error)]
@@ -55,12 +62,10 @@ pub(crate) async fn delete(client: &Client, config: &Config) -> anyhow::Result<(
 /// ARN of the application's table's stream, which must have both images.
 pub(crate) async fn stream_arn(client: &Client, table: &str, endpoint: &str) -> anyhow::Result<String> {
     let description = existing(client, table, endpoint, "--table").await?;
-    let view = description.stream_specification().and_then(StreamSpecification::stream_view_type);
-    match (description.latest_stream_arn(), view) {
-        (Some(arn), Some(StreamViewType::NewAndOldImages)) => Ok(arn.to_owned()),
-        (_, Some(view)) => bail!("the stream of {table} has the view type {view}: it must be NEW_AND_OLD_IMAGES"),
-        (_, None) => bail!("the table {table} has no stream: enable one with the view type NEW_AND_OLD_IMAGES"),
+    if let Some(misfit) = fit::of_stream(&description) {
+        return Err(misfit.into());
     }
+    description.latest_stream_arn.with_context(|| format!("the table {table} does not say what its stream is called"))
 }
 
 /// The description of a table that must be there.
@@ -74,7 +79,8 @@ pub(crate) async fn existing(
     Ok(describe(client, table, endpoint).await?.ok_or_else(missing)?)
 }
 
-async fn describe(client: &Client, table: &str, endpoint: &str) -> anyhow::Result<Option<TableDescription>> {
+/// The description of a table, where it is there.
+pub(crate) async fn describe(client: &Client, table: &str, endpoint: &str) -> anyhow::Result<Option<TableDescription>> {
     match client.describe_table().table_name(table).send().await {
         Ok(output) => Ok(output.table),
         Err(error) if error.as_service_error().is_some_and(DescribeTableError::is_resource_not_found_exception) => {

@@ -56,8 +56,10 @@ pub enum Guard {
     /// Every attribute that was read is as it was read, and what was not there is not there.
     ///
     /// On the old key of an item that moves, and on the item that takes up what was added to it. Without it what an
-    /// application writes between the read and the move is lost. On a job that an operator orders something of, too:
-    /// without it an order that lands late holds, or ends, a job that began after the one that was meant.
+    /// application writes between the read and the move is lost. On a job that moves on, ends, or is told something,
+    /// too: without it a page that read the old name moves on past what a newer change told the job, and what lands late
+    /// moves, holds or ends a job that began after the one that was meant. And on the mark of a possible loss that a
+    /// verify takes away: without it one that was seen again meanwhile goes too.
     SourceAsRead(BTreeMap<String, Option<AttributeValue>>),
     /// There is no item where an item is to move.
     ///
@@ -67,11 +69,10 @@ pub enum Guard {
     ///
     /// On the deletion of a counter that came to zero. Without it a count that comes in between is lost.
     StillZero,
-    /// The checkpoint still stands where it was read; so does a job's cursor.
+    /// The checkpoint still stands where it was read; so do the sweep's place, and a note that is taken back.
     ///
     /// On every move of a checkpoint. Without it an invocation that timed out and still runs, or a call of it that
-    /// lands late, applies its changes beside the one that took over. On every move of a job, where a page that read the
-    /// old name would otherwise move on past what a newer change told the job.
+    /// lands late, applies its changes beside the one that took over.
     Unmoved {
         /// The attribute that holds the position.
         attribute: String,

@@ -121,7 +121,7 @@ pub enum TransactionError {
         n_actions: usize,
     },
     /// Two writes are on one item.
-    #[error("a transaction with two writes on the item {key}")]
+    #[error("a transaction with two writes on the item {}", key.for_log())]
     Twice {
         /// The item.
         key: Key,

@@ -1,5 +1,5 @@
 //! A table's design, from the values that make its keys and its requests: the [`document`] that shows it, and
-//! the [`review`] that a good reviewer would do.
+//! the [`review`] that a good reviewer would do; and the [`filters`] of the records that each function needs.
 //!
 //! *Keeps true*: what the document says is what is done. Keys are those of the entities' own declarations, requests are
 //! those that the patterns really make, prices are what the store's model asks for them, and the service's own items
@@ -9,6 +9,7 @@
 
 pub mod asked;
 pub mod document;
+pub mod filters;
 pub mod followed;
 pub mod price;
 pub mod review;

@@ -4,15 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use derive::write::{Action, Table, Write};
 use keys::{item::Item, key::Key};
-use store::{Units, size::item_bytes};
+use store::{Store, Units, size::item_bytes};
 
-use crate::{heat::Heat, recount::Target};
+use crate::{batch::Engine, figures::Share, heat::Heat, recount::Target};
 
 /// What happened in one invocation.
 #[derive(Clone, Debug, Default)]
 pub struct Account {
     /// Records in the batch.
     pub n_records: usize,
+    /// When the writes of the records were made, by position, in milliseconds since the epoch; DynamoDB Streams tells
+    /// whole seconds, rounded down.
+    pub created_ms: Vec<Option<u64>>,
+    /// What was asked of derivations, and what stood in their way, by position in the catalogue.
+    pub shares: BTreeMap<usize, Share>,
     /// Records of ground items with a difference that a derivation reads.
     pub n_changes: usize,
     /// The other records of declared entities.
@@ -37,6 +42,9 @@ pub struct Account {
     pub refused: Vec<Refused>,
     /// What went in where, and whom that met: conflicts and throttles by derivation.
     pub heat: Box<Heat>,
+    /// Age of the oldest record when the batch came, in milliseconds, where it is one of which others may be lost
+    /// already: see [`loss`](crate::loss).
+    pub late_ms: Option<u64>,
     /// Positions of records that are not done, with the reason.
     pub undone: BTreeMap<usize, String>,
 }
@@ -56,6 +64,8 @@ pub struct Commit {
     pub derivations: Vec<String>,
     /// Positions of the records that it follows from.
     pub causes: BTreeSet<usize>,
+    /// Does it put right what somebody had made of the item's derived part, though none of its sources changed?
+    pub is_correction: bool,
 }
 
 /// A change that was parked.
@@ -90,11 +100,49 @@ impl Account {
         self.n_in_step += other.n_in_step;
         self.n_unreadable += other.n_unreadable;
         self.heat.add(&other.heat);
+        for (derivation, share) in &other.shares {
+            self.share(*derivation).add(share);
+        }
         self.commits.extend(other.commits);
         self.parked.extend(other.parked);
         self.refused.extend(other.refused);
         for (position, why) in other.undone {
             undone(self, [position], &why);
+        }
+    }
+
+    /// What was asked of a derivation, to add to it.
+    pub(crate) fn share(&mut self, derivation: usize) -> &mut Share {
+        self.shares.entry(derivation).or_default()
+    }
+
+    /// A record is parked on behalf of these derivations.
+    pub(crate) fn parked_for(&mut self, derivations: impl IntoIterator<Item = usize>) {
+        for derivation in derivations.into_iter().collect::<BTreeSet<usize>>() {
+            self.share(derivation).n_parked += 1;
+        }
+    }
+
+    /// Something is sent again, on behalf of these derivations.
+    pub(crate) fn sends_again(&mut self, derivations: impl IntoIterator<Item = usize>) {
+        self.n_retries += 1;
+        for derivation in derivations.into_iter().collect::<BTreeSet<usize>>() {
+            self.share(derivation).n_retries += 1;
+        }
+    }
+}
+
+impl<S: Store> Engine<S> {
+    /// A write in the ledger's table, for the account.
+    pub(crate) fn bookkeeping(&self, key: &Key, units: Units, position: usize) -> Commit {
+        Commit {
+            key: key.clone(),
+            table: Table::Ledger,
+            at_ms: self.clock.now_ms(),
+            units,
+            derivations: Vec::new(),
+            causes: BTreeSet::from([position]),
+            is_correction: false,
         }
     }
 }

@@ -81,6 +81,10 @@ impl Chunk {
     fn positions(&self) -> impl Iterator<Item = usize> {
         self.changes.iter().map(|change| change.position)
     }
+
+    fn derivations(&self) -> impl Iterator<Item = usize> {
+        self.changes.iter().flat_map(|change| &change.amounts).map(|amount| amount.derivation)
+    }
 }
 
 impl<S: Store> Engine<S> {
@@ -123,16 +127,16 @@ impl<S: Store> Engine<S> {
                     }
                 }
                 Sent::Busy(counters) => {
-                    account.n_retries += 1;
+                    account.sends_again(next.derivations());
                     self.make_way(next, &counters, session, &mut waiting);
                 }
                 Sent::Moved => {
-                    account.n_retries += 1;
+                    account.sends_again(next.derivations());
                     next.again = Some("a bucket was changed by others all the time".to_owned());
                     self.put_back(next, session, &mut waiting);
                 }
                 Sent::Unanswered(error) => {
-                    account.n_retries += 1;
+                    account.sends_again(next.derivations());
                     next.again = Some(describe(&error));
                     self.put_back(next, session, &mut waiting);
                 }

@@ -47,6 +47,7 @@ mod tests {
             units: 2.0,
             derivations: Vec::new(),
             causes: BTreeSet::from([position]),
+            is_correction: false,
         };
         let commits = vec![
             commit(Table::Ledger, receipt(&layout, "e1", 0).key, 1),

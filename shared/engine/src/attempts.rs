@@ -25,6 +25,7 @@ use store::Store;
 
 use crate::{
     account::Account,
+    attribute::{n, number, s},
     backoff::describe,
     batch::{Batch, Engine},
     ledger::{EXPIRES_AT, ledger_item},
@@ -70,15 +71,14 @@ impl Attempt {
 
     /// The write that notes it.
     pub(crate) fn note(&self, layout: &Layout, key: Key, in_progress: Option<&str>, now_ms: u64) -> Write {
-        let count = |n: u64| AttributeValue::N(n.to_string());
-        let expires_at = count(now_ms / 1000 + NOTE_KEPT_S);
-        let mut item = ledger_item(layout, &key, [(ATTEMPTS, count(self.number)), (EXPIRES_AT, expires_at)]);
+        let expires_at = n(now_ms / 1000 + NOTE_KEPT_S);
+        let mut item = ledger_item(layout, &key, [(ATTEMPTS, n(self.number)), (EXPIRES_AT, expires_at)]);
         if let Some(id) = in_progress {
-            item.insert(IN_PROGRESS.to_owned(), AttributeValue::S(id.to_owned()));
+            item.insert(IN_PROGRESS.to_owned(), s(id));
         }
         if let Some((id, n_deaths)) = &self.suspect {
-            item.insert(SUSPECT.to_owned(), AttributeValue::S(id.clone()));
-            item.insert(DEATHS.to_owned(), count(*n_deaths));
+            item.insert(SUSPECT.to_owned(), s(id));
+            item.insert(DEATHS.to_owned(), n(*n_deaths));
         }
         if !self.deadly.is_empty() {
             let ids = self.deadly.iter().cloned().map(AttributeValue::S).collect();
@@ -121,7 +121,7 @@ impl<S: Store> Engine<S> {
         let suspect = suspect(&note);
         let mut deadly = deadly(&note);
         deadly.extend(suspect.iter().filter(|(_, n_deaths)| *n_deaths >= DEATHS_MAX).map(|(id, _)| id.clone()));
-        let attempt = Attempt { note: Some(key), number: number(&note, ATTEMPTS) + 1, suspect, deadly };
+        let attempt = Attempt { note: Some(key), number: number(&note, ATTEMPTS).unwrap_or(0) + 1, suspect, deadly };
         self.note(&attempt, None, batch, account).await;
         attempt
     }
@@ -166,7 +166,7 @@ pub(crate) fn key(families: &[String], id: &str) -> Key {
 /// Who was in progress when the last attempt died, and with how many by now. An attempt that died before it began with
 /// a record adds no death.
 fn suspect(note: &Item) -> Option<(String, u64)> {
-    let before = text(note, SUSPECT).map(|id| (id.to_owned(), number(note, DEATHS)));
+    let before = text(note, SUSPECT).map(|id| (id.to_owned(), number(note, DEATHS).unwrap_or(0)));
     let Some(id) = text(note, IN_PROGRESS) else { return before };
     let n_deaths = before.filter(|(suspect, _)| suspect == id).map_or(0, |(_, n_deaths)| n_deaths);
     Some((id.to_owned(), n_deaths + 1))
@@ -176,11 +176,4 @@ fn deadly(note: &Item) -> BTreeSet<String> {
     let Some(AttributeValue::L(ids)) = note.get(DEADLY) else { return BTreeSet::new() };
     let id = |id: &AttributeValue| if let AttributeValue::S(id) = id { Some(id.clone()) } else { None };
     ids.iter().filter_map(id).collect()
-}
-
-fn number(note: &Item, name: &str) -> u64 {
-    match note.get(name) {
-        Some(AttributeValue::N(number)) => number.parse().unwrap_or(0),
-        _ => 0,
-    }
 }

@@ -3,14 +3,13 @@
 //! *Keeps true*: every record of a batch is done, parked, refused, or at or behind the record that the response names.
 //! A record that cannot be handled stops nobody.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::{Arc, atomic::AtomicU64};
 
-use derive::{catalogue::Catalogue, change::Change, derivation::Family, schema::Schema, write::Table};
-use keys::key::Key;
-use store::{Store, Units};
+use derive::{catalogue::Catalogue, change::Change, derivation::Family, schema::Schema};
+use store::Store;
 
 use crate::{
-    account::{Account, Commit},
+    account::Account,
     additive::Session,
     attempts::{Attempt, DIED},
     backoff::Patience,
@@ -25,6 +24,7 @@ use crate::{
         checkpoint::{Checkpoint, padded},
         receipts::Receipts,
     },
+    loss,
     own_image::OwnImages,
     planning::{Asked, Planning},
     protocol::ProtocolStep,
@@ -47,6 +47,9 @@ pub struct Engine<S> {
     pub(crate) settle_ms: u64,
     pub(crate) fan_out: fan_out::Limits,
     pub(crate) recent: Recent,
+    /// When this engine last did something but for jobs, in milliseconds since the epoch.
+    pub(crate) others_at_ms: AtomicU64,
+    pub(crate) loss_put: loss::Put,
     without: Option<ProtocolStep>,
 }
 
@@ -104,8 +107,22 @@ impl<S: Store> Engine<S> {
         clock: Arc<dyn Clock>,
     ) -> Self {
         let (ledger, limits) = (LedgerKind::Receipts, Limits::default());
-        let (settle_ms, fan_out, recent) = (SETTLE_MS, fan_out::Limits::default(), Recent::default());
-        Self { schema, catalogue, families, store, clock, ledger, limits, settle_ms, fan_out, recent, without: None }
+        let (settle_ms, fan_out) = (SETTLE_MS, fan_out::Limits::default());
+        Self {
+            schema,
+            catalogue,
+            families,
+            store,
+            clock,
+            ledger,
+            limits,
+            settle_ms,
+            fan_out,
+            recent: Recent::default(),
+            others_at_ms: AtomicU64::new(0),
+            loss_put: loss::Put::default(),
+            without: None,
+        }
     }
 
     /// The same with this kind of ledger.
@@ -165,10 +182,7 @@ impl<S: Store> Engine<S> {
         let mut session = Session::new(self.open(&batch)?);
         let mut planned = self.plan_all(event.records);
         self.brake(&planned, &batch)?;
-        let mut account = Account { n_records: batch.records.len(), ..Account::default() };
-        for planning in &planned {
-            planning.count(&mut account);
-        }
+        let mut account = Account::of(&planned);
         let images = self.images(&planned);
 
         let first = planned.iter().position(Planning::asks).and_then(|_| planned.first()).map(Planning::id);
@@ -176,6 +190,7 @@ impl<S: Store> Engine<S> {
             Some(id) => self.attempt(&batch, id, &mut account).await,
             None => Attempt::default(),
         };
+        self.see_loss(first.is_some(), &batch, &mut account).await;
         if attempt.is_singly() {
             for planning in one_by_one(&mut planned, session.ledger.as_ref()) {
                 self.handle_one(planning, &attempt, &mut session, &images, &batch, &mut account).await;
@@ -237,7 +252,7 @@ impl<S: Store> Engine<S> {
         // Boxed, since a caller's future would otherwise hold all of theirs in place.
         Box::pin(self.add(asked.entries, session, batch, account)).await;
         for (position, cause) in asked.failed_looks {
-            self.park(position, &cause, batch, account).await;
+            self.park(position, [], &cause, batch, account).await;
         }
         Box::pin(self.look(asked.bells, images, batch, account)).await;
         Box::pin(self.touch(asked.ground, batch, account)).await;
@@ -260,18 +275,6 @@ impl<S: Store> Engine<S> {
             let head = batch.records.get(*position).map(|record| head(record)).unwrap_or_default();
             head.sequence_number.unwrap_or_default()
         })
-    }
-
-    /// A write in the ledger's table, for the account.
-    pub(crate) fn bookkeeping(&self, key: &Key, units: Units, position: usize) -> Commit {
-        Commit {
-            key: key.clone(),
-            table: Table::Ledger,
-            at_ms: self.clock.now_ms(),
-            units,
-            derivations: Vec::new(),
-            causes: BTreeSet::from([position]),
-        }
     }
 }
 

@@ -15,6 +15,8 @@ pub(crate) struct Rung {
     pub(crate) look: Look,
     /// Positions of the records.
     pub(crate) causes: BTreeSet<usize>,
+    /// Did records of the item itself ring, and no others?
+    pub(crate) is_own: bool,
 }
 
 /// The bells of a batch, merged by item.
@@ -27,9 +29,14 @@ pub(crate) struct Bells {
 }
 
 impl Bells {
-    /// Adds a bell that a record rings on behalf of a derivation.
-    pub(crate) fn ring(&mut self, bell: Bell, derivation: usize, position: usize) {
-        self.add(bell.item, bell.entity, bell.named, &BTreeSet::from([derivation]), &BTreeSet::from([position]));
+    /// Adds a bell that the record of an item rings on behalf of a derivation.
+    pub(crate) fn ring(&mut self, bell: Bell, derivation: usize, of: &Key, position: usize) {
+        let is_own = bell.item == *of;
+        let rung = self.rung(bell.item, bell.entity);
+        rung.is_own &= is_own;
+        rung.look.named.extend(bell.named);
+        rung.look.derivations.insert(derivation);
+        rung.causes.insert(position);
     }
 
     /// Adds a search that a record of a source asks for.
@@ -38,7 +45,7 @@ impl Bells {
         causes.insert(position);
     }
 
-    /// Adds an item, on behalf of these derivations and because of these records.
+    /// Adds an item that was found, on behalf of these derivations and because of these records.
     pub(crate) fn add(
         &mut self,
         item: Key,
@@ -47,12 +54,18 @@ impl Bells {
         derivations: &BTreeSet<usize>,
         causes: &BTreeSet<usize>,
     ) {
-        let rung = self.rung.entry((item.clone(), entity.clone())).or_insert_with(|| Rung {
-            look: Look { item, entity, derivations: BTreeSet::new(), named: BTreeSet::new() },
-            causes: BTreeSet::new(),
-        });
+        let rung = self.rung(item, entity);
+        rung.is_own = false;
         rung.look.named.extend(named);
         rung.look.derivations.extend(derivations);
         rung.causes.extend(causes);
+    }
+
+    fn rung(&mut self, item: Key, entity: String) -> &mut Rung {
+        self.rung.entry((item.clone(), entity.clone())).or_insert_with(|| Rung {
+            look: Look { item, entity, derivations: BTreeSet::new(), named: BTreeSet::new() },
+            causes: BTreeSet::new(),
+            is_own: true,
+        })
     }
 }

@@ -29,6 +29,7 @@ use crate::{
         settings,
     },
     listing,
+    loss::{Mark, POSSIBLE_LOSS_MS},
     park::Parking,
     record::Head,
     recount::{self, Target},
@@ -74,6 +75,7 @@ pub fn kept(layout: &Layout) -> Vec<Kept> {
     kept.extend(lists(layout));
     kept.extend(notes(layout));
     kept.extend(heat(layout));
+    kept.extend(loss(layout));
     kept.extend(ground(layout));
     kept.extend(swept(layout));
     kept
@@ -169,6 +171,17 @@ fn heat(layout: &Layout) -> Vec<Kept> {
     let purpose = "how busy a target was within a minute, by changes, transactions, conflicts and throttles; one `ADD` \
                    without a guard, since it is a measure and no count: it may be lost, or be there twice";
     of(layout, "measure of heat", purpose, Life::Seconds(heat::KEPT_S), [heat::added(&hot, &measured, 0)]).collect()
+}
+
+fn loss(layout: &Layout) -> Vec<Kept> {
+    let stream_arn = Some("arn:aws:dynamodb:region:account:table/name/stream/{StreamLabel}".to_owned());
+    let lane = Lane { stream_arn, shard: Some("{ShardId}".to_owned()) };
+    let mut mark = Mark::new(&[], &lane, POSSIBLE_LOSS_MS, 0);
+    "{Families}".clone_into(&mut mark.families);
+    let purpose = "a batch came whose oldest record was 20 hours old or older, so that the stream may have dropped others; \
+                   put once an hour at most";
+    of(layout, "mark of a possible loss", purpose, Life::Until("a verify finds nothing"), [mark.write(layout)])
+        .collect()
 }
 
 fn ground(layout: &Layout) -> Vec<Kept> {
@@ -309,6 +322,7 @@ mod tests {
             count to be recounted: RECOUNT / {Derivation}#{ItemPK}#{ItemSK}
             note of an attempt: ATTEMPTS#{Families} / {EventId}
             measure of heat: HEAT#{Derivation} / 0000000000#{ItemPK}#{ItemSK}
+            mark of a possible loss: LOSS / {Families}#{StreamLabel}#{ShardId}
             job: JOBS#05 / {Derivation}#{EventId}
             job of a fan-out: JOBS#01 / {Derivation}#8:{ItemPK}|{ItemSK}
             note of a search: AGAIN#05 / 000000000000001#8:{ItemPK}|{ItemSK}

@@ -1,13 +1,19 @@
 //! Panics of a kind, caught where a record or an item is handled, so that one stops nobody.
+//!
+//! A message that was made while it ran may hold a value, as that of a text which is cut within a character does; what is
+//! told of a panic is logged, so only a message that stands in the code is told.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What a pure computation gives, or in one line how it panicked.
-pub(crate) fn caught<T>(what: &str, compute: impl FnOnce() -> T) -> Result<T, String> {
+///
+/// # Errors
+///
+/// The line.
+pub fn caught<T>(what: &str, compute: impl FnOnce() -> T) -> Result<T, String> {
     // Nothing is half changed: what is computed is dropped with the panic.
     catch_unwind(AssertUnwindSafe(compute)).map_err(|panic| {
-        let text = panic.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        format!("{what} panicked: {}", text.unwrap_or("without a message"))
+        let text = panic.downcast_ref::<&'static str>().copied();
+        format!("{what} panicked: {}", text.unwrap_or("its message may hold values; the log says where"))
     })
 }

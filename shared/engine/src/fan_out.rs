@@ -28,9 +28,9 @@ use again::Note;
 use derive::{
     effect::Find,
     guard::Guard,
+    query::Query,
     write::{Action, Table, Update, Write},
 };
-use flate2::Crc;
 use keys::{
     item::{Item, text},
     job::{JobKey, MOVES},
@@ -41,9 +41,11 @@ use serde_dynamo::AttributeValue;
 use store::{Outcome, Store, Units};
 
 use crate::{
+    attribute::{n, number, s},
     backoff::{GaveUp, Patience, Tries},
     batch::Engine,
-    job::{Job, Task, n, s},
+    job::{Job, STARTED_AT, Task},
+    listing::checksum,
     protocol::ProtocolStep,
 };
 
@@ -66,9 +68,9 @@ pub struct Limits {
     pub direct_max: u32,
     /// Items that are read and looked at together.
     pub page_items: u32,
-    /// How long a page goes on, in milliseconds, when its batch held nothing but jobs.
+    /// How long a page goes on, in milliseconds, when nothing but jobs was done for as long.
     pub page_ms: u64,
-    /// The same when its batch held other records, which wait behind it.
+    /// The same when something else was, since others may wait behind it.
     pub page_beside_ms: u64,
     /// Items after which a job is cut into parts.
     pub split_after: u64,
@@ -85,7 +87,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             direct_max: 100,
-            page_items: 250,
+            page_items: 500,
             page_ms: 1_000,
             page_beside_ms: 100,
             // About what a first page of a second does. Cutting costs a transaction of some 20 write units, once.
@@ -132,7 +134,7 @@ impl FanOut {
             to: given(TO),
             until: given(UNTIL),
             is_round: item.get(ROUND) == Some(&AttributeValue::Bool(true)),
-            free_at_ms: crate::job::number(item, FREE_AT).unwrap_or(0),
+            free_at_ms: number(item, FREE_AT).unwrap_or(0),
         })
     }
 
@@ -171,9 +173,10 @@ impl Job {
         Write { table: Table::Main, key: self.key.clone(), action, guard: Some(self.unmoved()) }
     }
 
-    /// It is as it was read.
+    /// It is as it was read, and none that began after it under the same key, which has the same revisions.
     pub(crate) fn unmoved(&self) -> Guard {
-        Guard::Unmoved { attribute: MOVES.to_owned(), value: Some(n(self.n_moves)) }
+        let read = [(STARTED_AT, self.started_at_ms), (MOVES, self.n_moves)];
+        Guard::SourceAsRead(read.map(|(name, number)| (name.to_owned(), Some(n(number)))).into())
     }
 }
 
@@ -220,22 +223,22 @@ impl<S: Store> Engine<S> {
             return None;
         }
         let Task::FanOut(fan_out) = &job.task else { return None };
-        let until = job.after.as_ref().and_then(|after| self.sort_key(job, &after.0));
+        let find = self.search_of(self.catalogue.position(&job.derivation)?, job.origin());
+        let sort_key = find.as_ref().and_then(|find| self.sort_key_name(&find.query));
+        let until = job.after.as_ref().zip(sort_key).and_then(|(after, name)| text(&after.0, name).map(str::to_owned));
         let fan_out = FanOut { to: None, until, is_round: false, ..fan_out.clone() };
         let mut next = Job { n_moves: job.n_moves + 1, task: Task::FanOut(fan_out), ..job.clone() };
         next.moved_at_ms = now_ms;
         Some(job.moves_to(&next))
     }
 
-    /// Sort key of an item in the order in which a job comes to it.
-    fn sort_key(&self, job: &Job, item: &Item) -> Option<String> {
+    /// Name of the sort key by which a query gives its items.
+    fn sort_key_name(&self, query: &Query) -> Option<&str> {
         let layout = &self.schema.layout;
-        let find = self.search_of(self.catalogue.position(&job.derivation)?, job.origin())?;
-        let name = match &find.query.index {
-            Some(index) => &layout.index(index)?.sk,
-            None => &layout.sk,
-        };
-        text(item, name).map(str::to_owned)
+        match &query.index {
+            Some(index) => layout.index(index).map(|index| index.sk.as_str()),
+            None => Some(&layout.sk),
+        }
     }
 }
 
@@ -265,10 +268,4 @@ fn id_of(source: &Key) -> String {
     }
     let end = id.floor_char_boundary(SPELLED_OUT_MAX);
     format!("{}~{:08x}", id.get(..end).unwrap_or_default(), checksum(&id))
-}
-
-fn checksum(text: &str) -> u32 {
-    let mut crc = Crc::new();
-    crc.update(text.as_bytes());
-    crc.sum()
 }

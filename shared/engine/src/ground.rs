@@ -11,7 +11,7 @@ mod start;
 pub mod sweep;
 mod work;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::atomic::Ordering};
 
 use derive::{
     effect::Ground,
@@ -45,7 +45,7 @@ pub(crate) struct Touch {
 pub(crate) struct Work<'a> {
     pub(crate) touch: &'a Touch,
     pub(crate) batch: &'a Batch<'a>,
-    /// Does the batch hold nothing but records of jobs?
+    /// Does nobody wait behind it? See [`Engine::is_alone`].
     pub(crate) is_alone: bool,
     pub(crate) account: Account,
 }
@@ -87,7 +87,7 @@ impl<S: Store> Engine<S> {
     pub(crate) async fn touch(&self, touches: Vec<Touch>, batch: &Batch<'_>, account: &mut Account) {
         let (jobs, others): (Vec<Touch>, Vec<Touch>) =
             touches.into_iter().partition(|touch| matches!(touch.effect, Ground::Work(_)));
-        let is_alone = jobs.len() == batch.records.len();
+        let is_alone = self.is_alone(&others, account);
         for touches in [others, jobs] {
             let touched = touches.iter().map(|touch| {
                 async move {
@@ -97,21 +97,34 @@ impl<S: Store> Engine<S> {
                     } else {
                         Box::pin(self.touch_one(&mut work)).await
                     };
-                    (touch.position, work.account, ended)
+                    (touch, work.account, ended)
                 }
                 .boxed()
             });
             let touched: Vec<BoxFuture<'_, _>> = touched.collect();
             let ended: Vec<_> = stream::iter(touched).buffered(TOUCHES_AT_ONCE).collect().await;
-            for (position, of_one, ended) in ended {
+            for (touch, of_one, ended) in ended {
                 account.add(of_one);
                 match ended {
                     Ok(()) => {}
-                    Err(Stop::NotNow(why)) => undone(account, [position], &why),
-                    Err(Stop::Refused(cause)) => self.park(position, &cause, batch, account).await,
+                    Err(Stop::NotNow(why)) => undone(account, [touch.position], &why),
+                    Err(Stop::Refused(cause)) => {
+                        self.park(touch.position, [touch.derivation], &cause, batch, account).await;
+                    }
                 }
             }
         }
+    }
+
+    /// Is nothing done but for jobs, in this batch and in those of the last second? A fan-out's own writes come back
+    /// beside its job, and nobody waits behind them; whoever writes now and then waits for a page, which is short then.
+    fn is_alone(&self, others: &[Touch], account: &Account) -> bool {
+        let now_ms = self.clock.now_ms();
+        if !others.is_empty() || account.n_changes > 0 || !account.commits.is_empty() {
+            self.others_at_ms.store(now_ms, Ordering::Relaxed);
+            return false;
+        }
+        now_ms.saturating_sub(self.others_at_ms.load(Ordering::Relaxed)) >= self.fan_out.page_ms
     }
 
     async fn touch_one(&self, work: &mut Work<'_>) -> Result<(), Stop> {
@@ -174,6 +187,7 @@ impl<S: Store> Engine<S> {
             units,
             derivations: if table == Table::Main { vec![derivation] } else { Vec::new() },
             causes: BTreeSet::from([work.touch.position]),
+            is_correction: false,
         }
     }
 

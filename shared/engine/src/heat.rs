@@ -158,6 +158,12 @@ impl Heat {
         self.all().map(|measured| measured.n_throttles).sum()
     }
 
+    /// How often each derivation met another writer, and how often it was throttled, target by target.
+    pub(crate) fn met_by_derivation(&self) -> impl Iterator<Item = (&str, u64, u64)> {
+        let met = self.targets.iter().filter(|(_, measured)| measured.n_met() > 0);
+        met.map(|(hot, measured)| (hot.derivation.as_str(), measured.n_conflicts, measured.n_throttles))
+    }
+
     /// How often each derivation met somebody, for a log: `like-count 3, view-count 1`; `None` where none did.
     #[must_use]
     pub fn busy(&self) -> Option<String> {
@@ -223,7 +229,7 @@ impl<S: Store> Engine<S> {
             match outcome {
                 Ok(Outcome::Done { units }) => account.commits.push(self.bookkeeping(&key, units, 0)),
                 Ok(Outcome::GuardFailed) => {}
-                Err(error) => tracing::debug!(%key, cause = %describe(&error), "a measure is lost"),
+                Err(error) => tracing::debug!(key = key.for_log(), cause = %describe(&error), "a measure is lost"),
             }
         }
     }

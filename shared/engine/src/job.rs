@@ -15,7 +15,10 @@ use keys::{
 use serde_dynamo::AttributeValue;
 use store::Cursor;
 
-use crate::fan_out::FanOut;
+use crate::{
+    attribute::{n, number, s},
+    fan_out::FanOut,
+};
 
 // Attributes of a job. Stored, so they are stable.
 const OWNER_PK: &str = "OwnerPK";
@@ -187,23 +190,8 @@ fn of_removal(removal: &Removal) -> [(String, AttributeValue); 4] {
     ]
 }
 
-pub(crate) fn s(text: &str) -> AttributeValue {
-    AttributeValue::S(text.to_owned())
-}
-
-pub(crate) fn n(number: u64) -> AttributeValue {
-    AttributeValue::N(number.to_string())
-}
-
 fn n_of(number: usize) -> AttributeValue {
     n(u64::try_from(number).unwrap_or(u64::MAX))
-}
-
-pub(crate) fn number(item: &Item, name: &str) -> Option<u64> {
-    match item.get(name) {
-        Some(AttributeValue::N(text)) => text.parse().ok(),
-        _ => None,
-    }
 }
 
 fn list<'a>(item: &'a Item, name: &str) -> impl Iterator<Item = &'a AttributeValue> {

@@ -9,10 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use derive::{
-    guard::Guard,
-    write::{Action, Table, Update, Write},
-};
+use derive::write::{Action, Table, Update, Write};
 use keys::{
     item::Item,
     job::{MOVES, PAUSED},
@@ -21,9 +18,10 @@ use serde_dynamo::AttributeValue;
 use store::{Outcome, Store};
 
 use crate::{
+    attribute::n,
     backoff::{GaveUp, Patience, Tries},
     batch::Engine,
-    job::{Job, MOVED_AT, STARTED_AT, Task, n},
+    job::{Job, MOVED_AT, Task},
 };
 
 /// What is asked of a job.
@@ -57,12 +55,6 @@ impl Job {
         is_same && is_cut(self, true) && is_cut(whole, false)
     }
 
-    /// It is as it was read, and none that began after it under the same key, which has the same revisions.
-    fn is_itself(&self) -> Guard {
-        let read = [(STARTED_AT, self.started_at_ms), (MOVES, self.n_moves)];
-        Guard::SourceAsRead(read.map(|(name, number)| (name.to_owned(), Some(n(number)))).into())
-    }
-
     /// The write that does what is asked; `None` when it is so already.
     fn obeys(&self, order: Order, now_ms: u64) -> Option<Write> {
         let moves = (MOVES.to_owned(), n(self.n_moves + 1));
@@ -81,7 +73,7 @@ impl Job {
             }
             Order::Cancel => Action::Delete,
         };
-        Some(Write { table: Table::Main, key: self.key.clone(), action, guard: Some(self.is_itself()) })
+        Some(Write { table: Table::Main, key: self.key.clone(), action, guard: Some(self.unmoved()) })
     }
 }
 

@@ -15,7 +15,8 @@
 //!    a [`job`] does it page by page.
 //! 6. [`park`]: what can never be applied is kept, with its cause. [`recount`]: what is refused is listed; and
 //!    [`listing`]: so are items that cannot be read.
-//! 7. [`heat`]: what was busy is measured.
+//! 7. [`heat`]: what was busy is measured; [`figures`]: so is what was done, by derivation. [`loss`]: a batch that comes
+//!    so late that others may be lost leaves a mark.
 //! 8. The [response](batch::Handled) names the lowest record that is not done.
 //!
 //! The named [steps](protocol::ProtocolStep) of the protocol, and the [guards](derive::guard::Guard), say which anomaly each
@@ -27,16 +28,19 @@ pub mod additive;
 mod admission;
 mod applied;
 mod attempts;
+mod attribute;
 pub mod backoff;
 pub mod batch;
 mod bells;
 pub mod bookkeeping;
 pub mod brake;
-mod caught;
+pub mod caught;
 pub mod clock;
+mod correction;
 mod counted;
 pub mod event;
 pub mod fan_out;
+pub mod figures;
 pub mod ground;
 pub mod handle_error;
 pub mod heat;
@@ -46,6 +50,7 @@ pub mod ledger;
 pub mod listing;
 pub mod lists;
 pub mod looking;
+pub mod loss;
 mod own_image;
 mod parcel;
 pub mod park;

@@ -12,11 +12,11 @@ use derive::{
 };
 use flate2::Crc;
 use keys::{item::Item, key::Key, layout::Layout};
-use serde_dynamo::AttributeValue;
 use store::{Outcome, Store};
 
 use crate::{
     account::{Account, undone},
+    attribute::{n, s},
     backoff::{Patience, describe},
     batch::Engine,
     ledger::ledger_item,
@@ -58,7 +58,7 @@ impl<S: Store> Engine<S> {
             let derivation = derivation.map_or(ALL_DERIVATIONS, |at| self.catalogue.name(at));
             if let Some(unreadable) = &unreadable {
                 account.n_unreadable += 1;
-                tracing::warn!(%derivation, %item, %unreadable, "the item counts as absent until it is readable");
+                tracing::warn!(%derivation, item = item.for_log(), %unreadable, "the item counts as absent until it is readable");
             }
             let write = listed(&self.schema.layout, derivation, &item, unreadable.as_ref(), self.clock.now_ms());
             match patience.call(|| self.store.write(&write)).await {
@@ -88,12 +88,12 @@ pub fn listed(layout: &Layout, derivation: &str, item: &Key, unreadable: Option<
             layout,
             &key,
             [
-                ("Derivation", AttributeValue::S(derivation.to_owned())),
-                ("ItemPK", AttributeValue::S(item.pk.clone())),
-                ("ItemSK", AttributeValue::S(item.sk.clone())),
-                ("Attribute", AttributeValue::S(unreadable.attribute.clone())),
-                ("Why", AttributeValue::S(unreadable.why.clone())),
-                ("ListedAt", AttributeValue::N(now_ms.to_string())),
+                ("Derivation", s(derivation)),
+                ("ItemPK", s(&item.pk)),
+                ("ItemSK", s(&item.sk)),
+                ("Attribute", s(&unreadable.attribute)),
+                ("Why", s(&unreadable.why)),
+                ("ListedAt", n(now_ms)),
             ],
         )),
     };
@@ -110,8 +110,13 @@ pub(crate) fn fitted(text: String) -> String {
     if text.len() <= SPELLED_OUT_MAX {
         return text;
     }
+    let end = text.floor_char_boundary(SPELLED_OUT_MAX);
+    format!("{}#{:08x}", text.get(..end).unwrap_or_default(), checksum(&text))
+}
+
+/// CRC-32 of a text.
+pub(crate) fn checksum(text: &str) -> u32 {
     let mut crc = Crc::new();
     crc.update(text.as_bytes());
-    let end = text.floor_char_boundary(SPELLED_OUT_MAX);
-    format!("{}#{:08x}", text.get(..end).unwrap_or_default(), crc.sum())
+    crc.sum()
 }

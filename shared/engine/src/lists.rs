@@ -7,10 +7,10 @@ use keys::{
     item::{Item, text},
     key::Key,
 };
-use serde_dynamo::AttributeValue;
 use store::{Store, StoreError};
 
 use crate::{
+    attribute::number,
     listing::UNREADABLE,
     recount::{ALL, RECOUNT, Target},
 };
@@ -67,10 +67,7 @@ pub(crate) async fn all_of<S: Store>(store: &S, table: Table, query: &Query) -> 
 fn listed(item: &Item) -> ToRecount {
     let field = |name: &str| text(item, name).unwrap_or_default().to_owned();
     let derivation = field("Derivation");
-    let listed_at_ms = match item.get("ListedAt") {
-        Some(AttributeValue::N(number)) => number.parse().unwrap_or(0),
-        _ => 0,
-    };
+    let listed_at_ms = number(item, "ListedAt").unwrap_or(0);
     let target = (derivation != ALL).then(|| Target { derivation, item: Key::new(field("ItemPK"), field("ItemSK")) });
     ToRecount { target, event_id: field("EventId"), why: field("Why"), listed_at_ms }
 }
@@ -83,6 +80,8 @@ mod tests {
     };
     use keys::layout::Layout;
     use store::memory::MemoryStore;
+
+    use serde_dynamo::AttributeValue;
 
     use super::*;
     use crate::{ledger::ledger_item, listing};

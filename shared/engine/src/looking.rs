@@ -146,7 +146,7 @@ impl<S: Store> Engine<S> {
                     Ok(Step::Decided(Verdict::Write { write, derivations })) => {
                         differing.push((rung, (*write, derivations)));
                     }
-                    Err(cause) => self.park_all(rung.causes, &cause, batch, account).await,
+                    Err(cause) => self.park_all(&rung, &cause, batch, account).await,
                 }
             }
             undecided = waiting;
@@ -215,6 +215,7 @@ impl<S: Store> Engine<S> {
             }
             match outcome {
                 Ok(Outcome::Done { units }) => account.commits.push(Commit {
+                    is_correction: self.is_correction(&rung, &write, batch),
                     key: write.key,
                     table: write.table,
                     at_ms,
@@ -223,23 +224,23 @@ impl<S: Store> Engine<S> {
                     causes: rung.causes,
                 }),
                 Ok(Outcome::GuardFailed) => {
-                    account.n_retries += 1;
+                    account.sends_again(derivations);
                     again.push(rung);
                 }
-                Err(GaveUp::Refused(error)) => refused.push((rung.causes, describe(&error))),
+                Err(GaveUp::Refused(error)) => refused.push((rung, describe(&error))),
                 Err(error @ GaveUp::OutOfTime { .. }) => undone(account, rung.causes, &describe(&error)),
             }
         }
         drop(done);
-        for (causes, cause) in refused {
-            self.park_all(causes, &cause, batch, account).await;
+        for (rung, cause) in refused {
+            self.park_all(&rung, &cause, batch, account).await;
         }
         again
     }
 
-    async fn park_all(&self, causes: BTreeSet<usize>, cause: &str, batch: &Batch<'_>, account: &mut Account) {
-        for position in causes {
-            self.park(position, cause, batch, account).await;
+    async fn park_all(&self, rung: &Rung, cause: &str, batch: &Batch<'_>, account: &mut Account) {
+        for position in &rung.causes {
+            self.park(*position, rung.look.derivations.iter().copied(), cause, batch, account).await;
         }
     }
 }

@@ -158,10 +158,12 @@ impl<S: Store> Engine<S> {
                 units,
                 derivations: derivation.map(|at| self.catalogue.name(*at).to_owned()).into_iter().collect(),
                 causes,
+                is_correction: false,
             });
         }
         if let (Some(cause), Some(change)) = (&chunk.failed, chunk.changes.first()) {
             tracing::error!(event_id = %change.id, family = %Family::Additive, cause, "parked a change that cannot be applied");
+            account.parked_for(change.amounts.iter().map(|amount| amount.derivation));
             account.parked.push(Parked { position: change.position, id: change.id.clone(), cause: cause.clone() });
         }
     }

@@ -20,6 +20,7 @@ use store::{Outcome, Store};
 
 use crate::{
     account::{Account, Parked, undone},
+    attribute::{n, s},
     backoff::describe,
     batch::{Batch, Engine},
     event::Lane,
@@ -59,18 +60,17 @@ impl Parking<'_> {
         let compressed = compressed(self.record);
         let parts: Vec<&[u8]> = compressed.chunks(PART_BYTES_MAX).collect();
         let cause = self.cause.get(..self.cause.floor_char_boundary(CAUSE_BYTES_MAX)).unwrap_or_default();
-        let text = |text: &str| AttributeValue::S(text.to_owned());
         let put = |(at, part): (usize, &&[u8])| {
             let key = key(self.family, &id, at);
             let attributes = [
-                (EVENT_ID, text(&id)),
-                (FAMILY, text(&self.family.to_string())),
-                (CAUSE, text(cause)),
-                (PARKED_AT, AttributeValue::N(now_ms.to_string())),
-                (SEQUENCE_NUMBER, text(self.head.sequence_number.as_deref().unwrap_or_default())),
-                (STREAM, text(self.lane.stream_arn.as_deref().unwrap_or_default())),
-                (SHARD, text(self.lane.shard.as_deref().unwrap_or_default())),
-                (PARTS, AttributeValue::N(parts.len().to_string())),
+                (EVENT_ID, s(&id)),
+                (FAMILY, s(&self.family.to_string())),
+                (CAUSE, s(cause)),
+                (PARKED_AT, n(now_ms)),
+                (SEQUENCE_NUMBER, s(self.head.sequence_number.as_deref().unwrap_or_default())),
+                (STREAM, s(self.lane.stream_arn.as_deref().unwrap_or_default())),
+                (SHARD, s(self.lane.shard.as_deref().unwrap_or_default())),
+                (PARTS, n(u64::try_from(parts.len()).unwrap_or(u64::MAX))),
                 (RECORD, AttributeValue::B(part.to_vec())),
             ];
             let item = ledger_item(layout, &key, attributes);
@@ -122,8 +122,16 @@ fn compressed(record: &str) -> Vec<u8> {
 }
 
 impl<S: Store> Engine<S> {
-    /// Parks a record on behalf of the level-triggered family, or notes that it is not done.
-    pub(crate) async fn park(&self, position: usize, cause: &str, batch: &Batch<'_>, account: &mut Account) {
+    /// Parks a record on behalf of these level-triggered derivations, as far as they are known, or notes that it is not
+    /// done.
+    pub(crate) async fn park(
+        &self,
+        position: usize,
+        derivations: impl IntoIterator<Item = usize> + Send,
+        cause: &str,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) {
         let Some(record) = batch.records.get(position) else { return };
         let head = head(record);
         let parking = Parking { head: &head, record, cause, family: Family::LevelTriggered, lane: &batch.lane };
@@ -136,6 +144,7 @@ impl<S: Store> Engine<S> {
         }
         let id = id(&head, record);
         tracing::error!(event_id = %id, family = %Family::LevelTriggered, cause, "parked a change that cannot be applied");
+        account.parked_for(derivations);
         account.parked.push(Parked { position, id, cause: cause.to_owned() });
     }
 }

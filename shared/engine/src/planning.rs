@@ -9,7 +9,6 @@ use derive::{
     plan::{Planned, Record, plan},
     tally::Tally,
 };
-use flate2::Crc;
 use keys::{counter::CounterKey, item::Item};
 use store::Store;
 
@@ -20,7 +19,7 @@ use crate::{
     bells::Bells,
     caught::caught,
     ground::Touch,
-    listing::Listing,
+    listing::{Listing, checksum},
     park,
     protocol::ProtocolStep,
     record::{Decoded, Head, decode, head},
@@ -80,9 +79,9 @@ impl Planning {
         }
     }
 
-    /// The record, for a message.
+    /// The record, for a log.
     pub(crate) fn name(&self) -> String {
-        let item = self.change.as_ref().map(|change| format!(" ({})", change.key)).unwrap_or_default();
+        let item = self.change.as_ref().map(|change| format!(" ({})", change.key.for_log())).unwrap_or_default();
         format!("{}{item}", self.id())
     }
 
@@ -99,15 +98,42 @@ impl Planning {
     }
 
     /// Counts it, by what kind of record it is.
-    pub(crate) fn count(&self, account: &mut Account) {
+    fn count(&self, account: &mut Account) {
         match self.planned.as_ref().map(|planned| planned.record) {
             Ok(Record::Change) => account.n_changes += 1,
             Ok(Record::Echo) => account.n_echoes += 1,
             Ok(Record::Untyped | Record::Unknown) => account.n_ignored += 1,
             Err(_) => {}
         }
-        let effects = self.planned.iter().flat_map(|planned| &planned.effects);
-        account.n_late_changes += usize::from(effects.into_iter().any(|(_, effect)| *effect == Effect::Late));
+        account.created_ms.push(self.created_ms());
+        let is_change = matches!(&self.planned, Ok(Planned { record: Record::Change, .. }));
+        let (mut is_late, mut last) = (false, None);
+        for (derivation, effect) in self.planned.iter().flat_map(|planned| &planned.effects) {
+            match effect {
+                Effect::Late => is_late = true,
+                Effect::List { .. } => {}
+                _ => {
+                    // Effects stand in the order of their derivations.
+                    let share = account.share(*derivation);
+                    share.n_effects += 1;
+                    share.n_changes += usize::from(is_change && last != Some(*derivation));
+                    last = Some(*derivation);
+                }
+            }
+        }
+        account.n_late_changes += usize::from(is_late);
+    }
+}
+
+impl Account {
+    /// The account of a batch that is planned, and of which nothing is applied yet.
+    pub(crate) fn of(planned: &[Planning]) -> Self {
+        let created_ms = Vec::with_capacity(planned.len());
+        let mut account = Self { n_records: planned.len(), created_ms, ..Self::default() };
+        for planning in planned {
+            planning.count(&mut account);
+        }
+        account
     }
 }
 
@@ -203,7 +229,7 @@ impl<S: Store> Engine<S> {
                     amounts.push(Amount { item: bucket, derivation, adds: Adds::Value(form, value) });
                 }
                 Effect::Late => {}
-                Effect::Look(bell) => asked.bells.ring(bell, derivation, position),
+                Effect::Look(bell) => asked.bells.ring(bell, derivation, &change.key, position),
                 Effect::Find(find) => asked.bells.find(find, derivation, &change.key, position),
                 Effect::Ground(effect) => asked.ground.push(Touch { position, derivation, effect }),
                 Effect::List { .. } => {
@@ -242,10 +268,4 @@ impl<S: Store> Engine<S> {
             asked.failed_looks.push((position, cause));
         }
     }
-}
-
-fn checksum(text: &str) -> u32 {
-    let mut crc = Crc::new();
-    crc.update(text.as_bytes());
-    crc.sum()
 }

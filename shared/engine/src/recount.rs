@@ -10,11 +10,11 @@ use derive::{
     write::{Action, Table, Write},
 };
 use keys::{counter::CounterKey, key::Key, layout::Layout};
-use serde_dynamo::AttributeValue;
 use store::{Outcome, Store};
 
 use crate::{
     account::{Account, Refused, undone},
+    attribute::{n, s},
     backoff::{Patience, describe},
     batch::Engine,
     ledger::ledger_item,
@@ -86,16 +86,15 @@ fn targets(catalogue: &Catalogue, change: &Counted) -> Vec<Target> {
 
 /// The writes that list a refused change's targets, or the change itself where it cannot be read.
 pub(crate) fn listed(layout: &Layout, change: &Counted, targets: &[Target], why: &str, now_ms: u64) -> Vec<Write> {
-    let text = |text: &str| AttributeValue::S(text.to_owned());
     let write = |sort_key: String, derivation: &str, item: Option<&Key>| {
         let key = Key::new(RECOUNT, sort_key);
         let attributes = [
-            ("Derivation", text(derivation)),
-            ("ItemPK", text(item.map_or(ALL, |item| &item.pk))),
-            ("ItemSK", text(item.map_or(ALL, |item| &item.sk))),
-            ("EventId", text(&change.id)),
-            ("Why", text(why)),
-            ("ListedAt", AttributeValue::N(now_ms.to_string())),
+            ("Derivation", s(derivation)),
+            ("ItemPK", s(item.map_or(ALL, |item| &item.pk))),
+            ("ItemSK", s(item.map_or(ALL, |item| &item.sk))),
+            ("EventId", s(&change.id)),
+            ("Why", s(why)),
+            ("ListedAt", n(now_ms)),
         ];
         let item = ledger_item(layout, &key, attributes);
         Write { table: Table::Ledger, key, action: Action::Put(item), guard: None }

@@ -13,11 +13,11 @@ use derive::{
     write::{Action, Table, Transaction, Write},
 };
 use keys::item::{Item, text};
-use serde_dynamo::AttributeValue;
 use store::{Reason, Store, StoreError, TransactOutcome};
 
 use crate::{
     account::Account,
+    attribute::number,
     backoff::{GaveUp, Patience, Tries, describe},
     batch::{Batch, Engine, Occasion},
     event::Lane,
@@ -52,7 +52,7 @@ pub struct ParkedChange {
 #[derive(Clone, Debug)]
 pub enum Redriven {
     /// It is applied, and not parked any more.
-    Applied(Account),
+    Applied(Box<Account>),
     /// It was not parked any more: somebody else redrove it, or a call of this redrive whose answer was lost did.
     Gone,
     /// It still cannot be applied, and stays parked.
@@ -76,10 +76,7 @@ impl ParkedChange {
         let first = parts.first()?;
         let field = |name: &str| text(first, name).unwrap_or_default().to_owned();
         let given = |name: &str| Some(field(name)).filter(|text| !text.is_empty());
-        let number = |name: &str| match first.get(name) {
-            Some(AttributeValue::N(number)) => number.parse().unwrap_or(0),
-            _ => 0,
-        };
+        let number = |name: &str| number(first, name).unwrap_or(0);
         Some(Self {
             id: field(EVENT_ID),
             family,
@@ -169,7 +166,7 @@ impl<S: Store> Engine<S> {
                 Err(error) => return Ok(Redriven::Still { cause: error.to_string() }),
             };
             let reasons = match patience.call(|| self.store.transact(&transaction)).await {
-                Ok(TransactOutcome::Done { .. }) => return Ok(Redriven::Applied(Account::default())),
+                Ok(TransactOutcome::Done { .. }) => return Ok(Redriven::Applied(Box::default())),
                 Ok(TransactOutcome::Cancelled { reasons }) => reasons,
                 Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
                 Err(error @ GaveUp::OutOfTime { .. }) => return Err(error),
@@ -205,6 +202,6 @@ impl<S: Store> Engine<S> {
         for write in parked.deletions(None) {
             batch.patience.call(|| self.store.write(&write)).await?;
         }
-        Ok(Redriven::Applied(Account { parked: Vec::new(), undone: [].into(), ..account }))
+        Ok(Redriven::Applied(Box::new(Account { parked: Vec::new(), undone: [].into(), ..account })))
     }
 }

@@ -55,10 +55,7 @@ impl<S: Store> Engine<S> {
         let batch = Batch { records, lane, patience, occasion: Occasion::Delivery };
         let mut session = Session::new(self.open(&batch)?);
         let mut planned = self.plan_all(event.records);
-        let mut account = Account { n_records: batch.records.len(), ..Account::default() };
-        for planning in &planned {
-            planning.count(&mut account);
-        }
+        let mut account = Account::of(&planned);
         let images = self.images(&planned);
         let changes = planned.iter().map(|planning| planning.change.clone()).collect();
         // The file may be damaged where the stream is not; parked, it would be taken for the record that is still to

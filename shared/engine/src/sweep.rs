@@ -184,7 +184,7 @@ impl<S: Store> Engine<S> {
         let planned = caught("planning it", || plan(&self.schema, &self.catalogue, &[Family::LevelTriggered], &change));
         for (derivation, effect) in planned.map(|planned| planned.effects).unwrap_or_default() {
             if let Effect::Look(bell) = effect {
-                bells.ring(bell, derivation, THE_SWEEP);
+                bells.ring(bell, derivation, &change.key, THE_SWEEP);
             }
         }
         match change.images {

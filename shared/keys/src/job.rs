@@ -35,7 +35,8 @@ pub const MOVES: &str = "Moves";
 /// Partitions that jobs are spread over. Stored in keys, so it is stable.
 pub const PARTITIONS: u32 = 8;
 
-const PARTITION: &str = "JOBS#";
+/// What the partition keys of all jobs begin with. Stored, so it is stable.
+pub const PARTITION: &str = "JOBS#";
 
 /// What a job is for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

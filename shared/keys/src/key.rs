@@ -22,11 +22,50 @@ impl Key {
     pub fn new(pk: impl Into<String>, sk: impl Into<String>) -> Self {
         Self { pk: pk.into(), sk: sk.into() }
     }
+
+    /// The key for a log, `PK / SK`, without what [`for_log`] leaves out.
+    #[must_use]
+    pub fn for_log(&self) -> String {
+        format!("{} / {}", for_log(&self.pk), for_log(&self.sk))
+    }
 }
 
+/// The text of a key for a log.
+///
+/// Keys say which item is meant, so logs have them; but a part between two `#` that is no plain id or number, such as an
+/// address or words with spaces, may be about a person, and `…` stands for it.
+#[must_use]
+pub fn for_log(text: &str) -> String {
+    let is_plain = |part: &str| part.chars().all(|c| c.is_ascii_alphanumeric() || PLAIN.contains(c));
+    let parts: Vec<&str> = text.split('#').map(|part| if is_plain(part) { part } else { "…" }).collect();
+    parts.join("#")
+}
+
+/// What a part of a key may hold, beside letters and digits of ASCII, that logs have as it is: what stands in times, in
+/// paths, in escapes, and in what the service makes of several keys.
+const PLAIN: &str = "-_.:%/~|*+";
+
 impl fmt::Display for Key {
-    /// `PK / SK`, for messages.
+    /// `PK / SK`, for messages to whoever asked; logs have [`for_log`](Key::for_log).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} / {}", self.pk, self.sk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_has_ids_times_and_paths_of_a_key_and_nothing_else() {
+        let logged = |pk: &str, sk: &str| Key::new(pk, sk).for_log();
+        assert_eq!(logged("EMAIL#ada@example.org", "CLAIM"), "EMAIL#… / CLAIM");
+        assert_eq!(
+            logged("USER#u7%23x", "POST#2024-03-01T12:00:00.000Z#p-1"),
+            "USER#u7%23x / POST#2024-03-01T12:00:00.000Z#p-1"
+        );
+        assert_eq!(logged("ORG#o", "EMP#e1/e2_3"), "ORG#o / EMP#e1/e2_3");
+        assert_eq!(logged("FOLDER#Ada Lovelace#f1", "Ångström"), "FOLDER#…#f1 / …");
+        assert_eq!(logged("AWAITED#ORG#o", "8:EMAIL|ada@example.org"), "AWAITED#ORG#o / …");
     }
 }

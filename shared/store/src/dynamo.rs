@@ -17,6 +17,7 @@
 //!   measure, which may be wrong.
 
 mod failure;
+mod message;
 mod read;
 mod transact;
 mod value;

@@ -4,6 +4,7 @@
 //! - [`memory`] is the model: the same contract in a map, held to the real thing by the contract suite.
 //! - [`faulty`] is the model with faults, for the simulation.
 //! - [`recording`] records what a store is asked for.
+//! - [`observing`] writes nothing, and says what each write would have come to.
 //!
 //! The trait speaks in outcomes: a guard that does not hold and a cancelled transaction are answers, not errors.
 //! What is left are two kinds of [error](StoreError): one to send again, since its fate is unknown or it came at a bad
@@ -14,6 +15,7 @@ pub mod dynamo;
 mod expression;
 pub mod faulty;
 pub mod memory;
+pub mod observing;
 pub mod recording;
 pub mod refusal;
 mod shared;
@@ -157,7 +159,7 @@ pub enum StoreError {
     Retry {
         /// The operation.
         operation: &'static str,
-        /// The item, or the table.
+        /// The item, as a log may name it, or the table.
         item: String,
         /// What was busy, where that is why.
         busy: Option<Busy>,
@@ -170,7 +172,7 @@ pub enum StoreError {
     Reject {
         /// The operation.
         operation: &'static str,
-        /// The item, or the table.
+        /// The item, as a log may name it, or the table.
         item: String,
         /// Why.
         #[source]

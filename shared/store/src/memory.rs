@@ -48,7 +48,11 @@ use derive::{
     value::same_item,
     write::{Table, Transaction, Write},
 };
-use keys::{item::Item, key::Key, layout::Layout};
+use keys::{
+    item::Item,
+    key::{Key, for_log},
+    layout::Layout,
+};
 
 use crate::{
     Cursor, Outcome, Page, Reason, Store, StoreError, TransactOutcome, Units, check, operation, refusal::Refusal,
@@ -219,7 +223,7 @@ impl Store for MemoryStore {
     ) -> Result<Vec<(Key, Item)>, StoreError> {
         let keys: BTreeSet<&Key> = keys.iter().collect();
         for key in &keys {
-            check::key(&self.layout, key).map_err(|refusal| refusal.of("BatchGetItem", key))?;
+            check::key(&self.layout, key).map_err(|refusal| refusal.of("BatchGetItem", &key.for_log()))?;
         }
         let tables = self.tables();
         let items = tables.of(table);
@@ -227,7 +231,7 @@ impl Store for MemoryStore {
     }
 
     async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
-        check::query(&self.layout, table, query).map_err(|refusal| refusal.of("Query", &query.pk))?;
+        check::query(&self.layout, table, query).map_err(|refusal| refusal.of("Query", &for_log(&query.pk)))?;
         let tables = self.tables();
         let indexes = self.layout.indexes.iter().zip(&tables.indexes);
         let found = indexes.into_iter().find(|(index, _)| Some(&index.name) == query.index.as_ref());
@@ -242,12 +246,12 @@ impl Store for MemoryStore {
     }
 
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {
-        self.write_now(write).map_err(|refusal| refusal.of(operation(&write.action), &write.key))
+        self.write_now(write).map_err(|refusal| refusal.of(operation(&write.action), &write.key.for_log()))
     }
 
     async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {
         check::transaction(&self.layout, transaction)
-            .map_err(|(key, refusal)| refusal.of("TransactWriteItems", key))?;
+            .map_err(|(key, refusal)| refusal.of("TransactWriteItems", &key.for_log()))?;
         Ok(self.transact_now(transaction))
     }
 }

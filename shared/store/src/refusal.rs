@@ -121,8 +121,8 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The refusal of an operation on an item.
-    pub(crate) fn of(self, operation: &'static str, item: &(impl ToString + ?Sized)) -> StoreError {
-        StoreError::Reject { operation, item: item.to_string(), source: Box::new(self) }
+    /// The refusal of an operation on an item, named as a log may.
+    pub(crate) fn of(self, operation: &'static str, item: &str) -> StoreError {
+        StoreError::Reject { operation, item: item.to_owned(), source: Box::new(self) }
     }
 }

@@ -1,5 +1,7 @@
 //! The part of the Streams API that a mapping needs, small enough that a stream in memory can stand in for it.
 
+use std::sync::Arc;
+
 use aws_sdk_dynamodbstreams::types::Record;
 use futures::future::BoxFuture;
 use thiserror::Error;
@@ -43,7 +45,7 @@ pub(crate) enum IteratorAt {
 /// One page of records.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RecordPage {
-    pub(crate) records: Vec<Record>,
+    pub(crate) records: Arc<[Record]>,
     /// `NextShardIterator`: `None` means that the shard is closed and this was all of it.
     pub(crate) next: Option<String>,
 }

@@ -42,6 +42,11 @@ impl Held {
         now.duration_since(self.age_from).is_ok_and(|age| age > Duration::from_millis(age_ms_max))
     }
 
+    /// How long ago it was made, `None` where it does not say.
+    pub(crate) fn age(&self, now: SystemTime) -> Option<Duration> {
+        self.record.created.map(|created| now.duration_since(created).unwrap_or_default())
+    }
+
     /// Its tumbling window, `None` when windows have no length.
     pub(crate) fn window(&self, length_seconds: u64) -> Option<Window> {
         Window::of(self.arrived, length_seconds)
@@ -168,6 +173,7 @@ mod tests {
         assert_eq!(sizes(&mut buffer, true), [1]);
     }
 
+    /// Source: U2.
     #[tokio::test(start_paused = true)]
     async fn a_batch_is_cut_by_the_payload_limit() {
         let mut buffer = Buffer::new(&crate::mapping::Mapping { batching_window_ms: 1, ..mapping() });

@@ -5,8 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 use futures::future::BoxFuture;
 
-/// An on-failure destination. It is told key and body as Lambda writes them to S3: the metadata and, as `payload`, the
-/// whole event as an escaped JSON string.
+/// An on-failure destination. It is told the body that Lambda would send to a destination of the mapping's sort, and the
+/// key that it would write to S3: where the destination is a queue or a topic there is no key on AWS.
 pub trait Destination: Send + Sync {
     /// Keeps one failure record.
     ///
@@ -17,7 +17,7 @@ pub trait Destination: Send + Sync {
 /// A destination that keeps a file per failure record, its path the key that S3 would have:
 /// `aws/lambda/<mapping UUID>/<shard>/YYYY/MM/DD/YYYY-MM-DDTHH.MM.SS-<random UUID>`.
 ///
-/// A file is there whole or not at all. The UUID of a mapping depends on its name only.
+/// A file is there whole or not at all. The UUID of a mapping depends on its name and its stream only.
 #[derive(Debug, Clone)]
 pub struct FolderDestination {
     folder: PathBuf,

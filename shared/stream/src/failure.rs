@@ -1,7 +1,8 @@
-//! The on-failure record: what a mapping gave up on, and why, as Lambda writes it to S3.
+//! The on-failure record: what a mapping gave up on, and why, as Lambda writes it.
 //!
 //! Shapes and names are Lambda's (reference B5): times of records without milliseconds, no `responseContext` when the
-//! records were too old, `functionError` null when the function answered and reported failures.
+//! records were too old, `functionError` null when the function answered and reported failures. Only what goes to S3 has
+//! the event; SQS and SNS get the rest of it.
 
 use std::time::SystemTime;
 
@@ -32,8 +33,8 @@ pub(crate) struct Failure<'a> {
     /// `approximateInvokeCount`.
     pub(crate) n_invocations: u32,
     pub(crate) records: &'a [Held],
-    /// `payload`: the event of these records.
-    pub(crate) payload: String,
+    /// `payload`: the event of these records, where the destination gets it.
+    pub(crate) payload: Option<String>,
     pub(crate) now: SystemTime,
 }
 
@@ -43,7 +44,7 @@ impl Failure<'_> {
         let time = seconds_text(self.now).replace(':', ".");
         let time = time.trim_end_matches('Z');
         let day = time.split('T').next().unwrap_or_default().replace('-', "/");
-        let (mapping, random) = (uuid_text(name_hash(self.mapping), 8), uuid_text(random, 4));
+        let (mapping, random) = (uuid_text(mapping_hash(self.mapping, self.stream_arn), 8), uuid_text(random, 4));
         format!("aws/lambda/{mapping}/{shard}/{day}/{time}-{random}", shard = self.shard)
     }
 
@@ -79,7 +80,7 @@ impl Failure<'_> {
                 batch_size: self.records.len(),
                 stream_arn: self.stream_arn,
             },
-            payload: &self.payload,
+            payload: self.payload.as_deref(),
         })
     }
 
@@ -101,7 +102,8 @@ struct FailureText<'a> {
     timestamp: String,
     #[serde(rename = "DDBStreamBatchInfo")]
     batch_info: BatchInfo<'a>,
-    payload: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -144,12 +146,14 @@ fn millis_text(time: SystemTime) -> String {
     format!("{}.{ms:03}Z", seconds_text(time).trim_end_matches('Z'))
 }
 
-/// A name as 128 bits (FNV-1a), so that a mapping's UUID is the same in every run. Part of the destination's keys, so it
-/// is stable.
-fn name_hash(name: &str) -> u128 {
+/// A mapping as 128 bits (FNV-1a), so that its UUID is the same in every run; a table made anew has another stream, and
+/// with it another mapping. Part of the destination's keys, so it is stable.
+fn mapping_hash(name: &str, stream_arn: &str) -> u128 {
     const OFFSET_BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    name.bytes().fold(OFFSET_BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME))
+    // Neither holds a zero byte, so no two mappings run together.
+    let bytes = name.bytes().chain([0]).chain(stream_arn.bytes());
+    bytes.fold(OFFSET_BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME))
 }
 
 /// 128 bits in the form of a UUID of a version.
@@ -186,36 +190,38 @@ mod tests {
             condition,
             n_invocations: 4,
             records: &records,
-            payload: event_text(records.iter().map(|held| &held.record)),
+            payload: Some(event_text(records.iter().map(|held| &held.record))),
             now,
         };
         expected.assert_eq(&format!("{}\n{}\n", failure.key(1), failure.body(2).unwrap()));
     }
 
+    /// Source: U5, LS.
     #[test]
     fn records_that_used_up_their_attempts_have_the_shape_that_lambda_writes_to_s3() {
         check(
             Condition::Exhausted { is_function_error: true },
             &expect![[r#"
-                aws/lambda/b5deee08-3f06-885a-83b6-2b0ae11b7350/shardId-00000001573689847184-864758bb/2019/11/14/2019-11-14T00.13.49-00000000-0000-4000-8000-000000000001
+                aws/lambda/cb9882c2-6d90-8911-b443-7765b65bb5c7/shardId-00000001573689847184-864758bb/2019/11/14/2019-11-14T00.13.49-00000000-0000-4000-8000-000000000001
                 {"requestContext":{"requestId":"00000000-0000-4000-8000-000000000002","functionArn":"arn:aws:lambda:us-east-2:123456789012:function:aggregate","condition":"RetryAttemptsExhausted","approximateInvokeCount":4},"responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"},"version":"1.0","timestamp":"2019-11-14T00:13:49.717Z","DDBStreamBatchInfo":{"shardId":"shardId-00000001573689847184-864758bb","startSequenceNumber":"800000000003126276362","endSequenceNumber":"800000000003126276363","approximateArrivalOfFirstRecord":"2019-11-14T00:13:19Z","approximateArrivalOfLastRecord":"2019-11-14T00:13:19Z","batchSize":2,"streamArn":"arn:aws:dynamodb:us-east-2:123456789012:table/app/stream/2019-11-14T00:04:06.388"},"payload":"{\"Records\":[{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276362\"}},{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276363\"}}]}"}
             "#]],
         );
         check(
             Condition::Exhausted { is_function_error: false },
             &expect![[r#"
-                aws/lambda/b5deee08-3f06-885a-83b6-2b0ae11b7350/shardId-00000001573689847184-864758bb/2019/11/14/2019-11-14T00.13.49-00000000-0000-4000-8000-000000000001
+                aws/lambda/cb9882c2-6d90-8911-b443-7765b65bb5c7/shardId-00000001573689847184-864758bb/2019/11/14/2019-11-14T00.13.49-00000000-0000-4000-8000-000000000001
                 {"requestContext":{"requestId":"00000000-0000-4000-8000-000000000002","functionArn":"arn:aws:lambda:us-east-2:123456789012:function:aggregate","condition":"RetryAttemptsExhausted","approximateInvokeCount":4},"responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":null},"version":"1.0","timestamp":"2019-11-14T00:13:49.717Z","DDBStreamBatchInfo":{"shardId":"shardId-00000001573689847184-864758bb","startSequenceNumber":"800000000003126276362","endSequenceNumber":"800000000003126276363","approximateArrivalOfFirstRecord":"2019-11-14T00:13:19Z","approximateArrivalOfLastRecord":"2019-11-14T00:13:19Z","batchSize":2,"streamArn":"arn:aws:dynamodb:us-east-2:123456789012:table/app/stream/2019-11-14T00:04:06.388"},"payload":"{\"Records\":[{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276362\"}},{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276363\"}}]}"}
             "#]],
         );
     }
 
+    /// Source: LS.
     #[test]
     fn records_that_were_too_old_have_no_response_context() {
         check(
             Condition::TooOld,
             &expect![[r#"
-                aws/lambda/b5deee08-3f06-885a-83b6-2b0ae11b7350/shardId-00000001573689847184-864758bb/2019/11/14/2019-11-14T00.13.49-00000000-0000-4000-8000-000000000001
+                aws/lambda/cb9882c2-6d90-8911-b443-7765b65bb5c7/shardId-00000001573689847184-864758bb/2019/11/14/2019-11-14T00.13.49-00000000-0000-4000-8000-000000000001
                 {"requestContext":{"requestId":"00000000-0000-4000-8000-000000000002","functionArn":"arn:aws:lambda:us-east-2:123456789012:function:aggregate","condition":"RecordAgeExceeded","approximateInvokeCount":4},"version":"1.0","timestamp":"2019-11-14T00:13:49.717Z","DDBStreamBatchInfo":{"shardId":"shardId-00000001573689847184-864758bb","startSequenceNumber":"800000000003126276362","endSequenceNumber":"800000000003126276363","approximateArrivalOfFirstRecord":"2019-11-14T00:13:19Z","approximateArrivalOfLastRecord":"2019-11-14T00:13:19Z","batchSize":2,"streamArn":"arn:aws:dynamodb:us-east-2:123456789012:table/app/stream/2019-11-14T00:04:06.388"},"payload":"{\"Records\":[{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276362\"}},{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276363\"}}]}"}
             "#]],
         );

@@ -28,9 +28,9 @@ pub(crate) struct Frontier {
 /// The records that were taken and are not done.
 #[derive(Default)]
 struct Undone {
-    /// By the order of their sequence numbers: the sequence number of the record that was taken before.
+    /// By the order of their sequence numbers: that of the record that was taken or passed over before.
     records: BTreeMap<(usize, String), Option<String>>,
-    /// The sequence number of the record that was taken last.
+    /// The sequence number of the record that was taken or passed over last.
     last: Option<String>,
 }
 
@@ -58,9 +58,13 @@ impl Frontier {
         self.save_reached(stop).await
     }
 
-    /// Nothing is left undone up to here.
-    pub(crate) async fn passed(&self, sequence_number: &str, stop: &mut Stop) -> Result<(), Stopped> {
+    /// Passes over a record, behind all that were taken or passed over before: there is nothing to do with it.
+    pub(crate) fn pass(&self, sequence_number: &str) {
         self.undone().last = Some(sequence_number.to_owned());
+    }
+
+    /// Returns when the checkpoint is behind what was passed over, as far as what was taken before it allows.
+    pub(crate) async fn passed(&self, stop: &mut Stop) -> Result<(), Stopped> {
         self.save_reached(stop).await
     }
 
@@ -200,10 +204,22 @@ mod tests {
         let stopped = watch::Sender::new(false);
         let (frontier, saves, mut stop) = frontier(&["1"], &stopped);
         frontier.done(&[held("1")], &mut stop).await.unwrap();
-        frontier.passed("2", &mut stop).await.unwrap();
+        frontier.pass("2");
+        frontier.passed(&mut stop).await.unwrap();
         frontier.take("3");
         frontier.take("4");
         frontier.done(&[held("4")], &mut stop).await.unwrap();
         assert_eq!(saves.so_far(), [r#"{"after":"1"}"#, r#"{"after":"2"}"#]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_passed_over_behind_a_record_that_is_not_done_is_passed_when_that_is_done() {
+        let stopped = watch::Sender::new(false);
+        let (frontier, saves, mut stop) = frontier(&["1"], &stopped);
+        frontier.pass("2");
+        frontier.passed(&mut stop).await.unwrap();
+        assert_eq!(saves.so_far(), [""; 0], "the first is not done");
+        frontier.done(&[held("1")], &mut stop).await.unwrap();
+        assert_eq!(saves.so_far(), [r#"{"after":"2"}"#]);
     }
 }

@@ -164,6 +164,7 @@ mod tests {
         assert_eq!(invoke(vec![cargo_lambda]).await.0, unhandled("Panic: boom"));
     }
 
+    /// Source: U5.
     #[tokio::test]
     async fn throttles_and_service_errors_are_not_attempts() {
         for status in ["429 Too Many Requests", "404 Not Found", "500 Internal Server Error", "503 Unavailable"] {
@@ -179,6 +180,17 @@ mod tests {
         assert!(matches!(outcome, Err(FunctionError::Unavailable { .. })), "{outcome:?}");
         let outcome = HttpFunction::new("not a url", "aggregate").invoke(String::new()).await;
         assert!(matches!(outcome, Err(FunctionError::Unavailable { .. })), "{outcome:?}");
+    }
+
+    /// Source: Lambda's limit on a function's timeout; U4: a timeout is a function error.
+    #[tokio::test(start_paused = true)]
+    async fn an_invocation_without_an_answer_in_900_seconds_has_failed() {
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let began = tokio::time::Instant::now();
+        let outcome = HttpFunction::new(&url, "aggregate").invoke(String::new()).await;
+        assert_eq!(outcome, unhandled("no answer in 900 s"));
+        assert_eq!(began.elapsed().as_secs(), 900);
     }
 
     #[tokio::test]

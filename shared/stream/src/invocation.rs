@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use tokio::time::Instant;
@@ -28,8 +29,12 @@ pub(crate) enum Answer {
         /// The state that the window goes on with; there is one if and only if the mapping has tumbling windows.
         state: Option<State>,
     },
-    /// Nothing is done, and an attempt is spent.
-    Failed { is_function_error: bool },
+    /// Nothing is done.
+    Failed {
+        is_function_error: bool,
+        /// Whether the response said where the batch failed: at its first record.
+        is_located: bool,
+    },
     /// The function did not run.
     Unavailable,
 }
@@ -39,8 +44,14 @@ impl Invoker {
         Self { wiring, shard, unavailable }
     }
 
-    /// Invokes once with an event of the records with these sequence numbers.
-    pub(crate) async fn invoke(&self, event: String, sequence_numbers: &[&str], attempt: u32) -> Answer {
+    /// Invokes once with an event of the records with these sequence numbers, the last of which is so old.
+    pub(crate) async fn invoke(
+        &self,
+        event: String,
+        sequence_numbers: &[&str],
+        attempt: u32,
+        iterator_age: Option<Duration>,
+    ) -> Answer {
         let started = Instant::now();
         let function = &self.wiring.function;
         let invocation = AssertUnwindSafe(async { function.invoke(event).await }).catch_unwind();
@@ -51,7 +62,7 @@ impl Invoker {
         let (outcome, answer) = match answer {
             Ok(response) => self.judge(&response, sequence_numbers),
             Err(FunctionError::Unhandled { message }) => {
-                (Outcome::Failed { message }, Answer::Failed { is_function_error: true })
+                (Outcome::Failed { message }, Answer::Failed { is_function_error: true, is_located: false })
             }
             Err(error @ FunctionError::Unavailable { .. }) => {
                 self.unavailable.tell(&self.wiring, &error.to_string());
@@ -65,6 +76,7 @@ impl Invoker {
             n_records: sequence_numbers.len(),
             outcome,
             attempt,
+            iterator_age,
             elapsed: ended - started,
             started: started.into_std(),
             ended: ended.into_std(),
@@ -74,7 +86,8 @@ impl Invoker {
 
     fn judge(&self, response: &str, sequence_numbers: &[&str]) -> (Outcome, Answer) {
         let failed = |message: &str| {
-            (Outcome::Failed { message: message.to_owned() }, Answer::Failed { is_function_error: false })
+            let answer = Answer::Failed { is_function_error: false, is_located: false };
+            (Outcome::Failed { message: message.to_owned() }, answer)
         };
         let state = State::of_response(response);
         let has_windows = self.wiring.mapping.tumbling_window_seconds > 0;
@@ -88,7 +101,7 @@ impl Invoker {
             Verdict::FailedFrom(index) => {
                 let lowest = sequence_numbers.get(index).copied().unwrap_or_default().to_owned();
                 let answer = match index {
-                    0 => Answer::Failed { is_function_error: false },
+                    0 => Answer::Failed { is_function_error: false, is_located: true },
                     n_done => Answer::DoneBefore { n_done, state },
                 };
                 (Outcome::Partial { lowest }, answer)

@@ -68,6 +68,7 @@ mod tests {
         }
     }
 
+    /// Source: U2.
     #[test]
     fn the_items_of_a_partition_spread_over_all_lanes() {
         let keys = (0..200).map(|n| record(&[("PK", text("POST#p")), ("SK", text(&format!("LIKE#{n}")))]));

@@ -1,14 +1,15 @@
 //! A local Lambda event source mapping over the DynamoDB Streams API.
 //!
 //! From the stream of a table (an emulator's or the real one) to invocations of a function, the way Lambda does it:
-//! parents before children, batches that never mix shards, tumbling windows, partial responses, retries, the on-failure
-//! record. What the emulators get wrong in a record is mended on the way ([`event`]).
+//! parents before children, filters, batches that never mix shards, tumbling windows, partial responses, retries,
+//! bisecting, the on-failure record. `docs/event-source-mapping.md` lists what is known of it, with the test of each
+//! fact, and what AWS leaves open. What the emulators get wrong in a record is mended on the way ([`event`]).
 //!
 //! # What it keeps true
 //!
-//! - **Nothing is skipped.** A checkpoint moves past a record only after the function answered for it, or after its
-//!   on-failure record was written. So a restart delivers again at most the batch in progress, and of several
-//!   lanes what they did ahead of the slowest.
+//! - **Nothing is skipped.** A checkpoint moves past a record only after the function answered for it, after its
+//!   on-failure record was written, or where no filter matches it. So a restart delivers again at most the batch in
+//!   progress, and of several lanes what they did ahead of the slowest.
 //! - **Order of an item's records.** One batch of a lane at a time, and all records of an item take one lane of their
 //!   shard; the records of a lane behind a failed one wait. With one lane, which is the default of AWS, that is the
 //!   order of the whole shard.
@@ -22,17 +23,23 @@
 //!
 //! # Parts
 //!
-//! [`mapping`] is what to do, [`poller`] does it. [`function`], [`checkpoint`], [`destination`] and [`progress`] are the
-//! traits that it meets the outside through, with the implementations that need nothing else.
+//! [`mapping`] is what to do, [`template`] reads it from a SAM template, [`poller`] does it, and reads with others over the
+//! same [`shared`] stream. [`function`], [`checkpoint`],
+//! [`destination`] and [`progress`] are the traits that it meets the outside through, with the implementations that need
+//! nothing else.
 
 pub mod checkpoint;
+pub mod counts;
 pub mod destination;
 pub mod event;
+pub mod filter;
 pub mod function;
 pub mod mapping;
 pub mod poller;
 pub mod progress;
 pub mod sequence;
+pub mod shared;
+pub mod template;
 
 mod api;
 mod backoff;

@@ -1,8 +1,11 @@
 //! The settings of one event source mapping, named as AWS names them.
 //!
-//! Settings that AWS has and that are not here (filters, bisecting) are off.
+//! All of AWS's for a `DynamoDB` stream are here; [`crate::template`] reads them from a template. Two are finer than AWS's:
+//! the batching window and the record age are in milliseconds, so that a person at a laptop need not wait.
 
 use thiserror::Error;
+
+use crate::filter::Filters;
 
 /// The most records that Lambda takes in one batch.
 ///
@@ -23,6 +26,16 @@ pub const TUMBLING_WINDOW_SECONDS_MAX: u64 = 900;
 ///
 /// Source: `CreateEventSourceMapping`, `ParallelizationFactor`.
 pub const PARALLELIZATION_FACTOR_MAX: usize = 10;
+
+/// The most retries that can be asked for.
+///
+/// Source: `CreateEventSourceMapping`, `MaximumRetryAttempts`.
+pub const RETRY_ATTEMPTS_MAX: u32 = 10_000;
+
+/// The greatest age that can be asked for, in milliseconds: a week, though a stream keeps a day.
+///
+/// Source: `CreateEventSourceMapping`, `MaximumRecordAgeInSeconds` (604,800).
+pub const RECORD_AGE_MS_MAX: u64 = 604_800_000;
 
 /// One event source mapping: which stream, which function, how.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,12 +72,34 @@ pub struct Mapping {
     ///
     /// Counted from the record's creation time, which emulators round down: see [`crate::event`].
     pub record_age_ms_max: Option<u64>,
+    /// `BisectBatchOnFunctionError`: a batch that fails is tried again in two halves, and those in theirs.
+    ///
+    /// A partial response cuts a batch where it says, with this or without, so it splits none. What AWS leaves open is
+    /// chosen so: the first half has the odd record less; the invocation that failed counts as no attempt of the halves;
+    /// and their attempts start over when the checkpoint moves.
+    pub bisect_batch_on_function_error: bool,
     /// `FunctionResponseTypes: [ReportBatchItemFailures]`. Without it the response's body is ignored.
     pub report_batch_item_failures: bool,
+    /// `FilterCriteria`: which records are delivered.
+    pub filters: Filters,
+    /// `DestinationConfig.OnFailure`: which sort of failure record is kept of what is given up on; `None` keeps none.
+    pub on_failure: Option<OnFailure>,
     /// `StartingPosition`: where a shard without a checkpoint starts.
     pub starting_position: StartingPosition,
-    /// The wait after an empty read, in milliseconds. Local only; Lambda reads a shard four times a second.
+    /// The wait after a read that found all there was, in milliseconds. Local only; Lambda reads a shard four times a
+    /// second.
     pub idle_poll_ms: u64,
+}
+
+/// What an on-failure destination is, which decides what it gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFailure {
+    /// A bucket: the failure record with the whole event as its `payload`.
+    S3,
+    /// A queue: the failure record without the event, which must be read from the stream again.
+    Sqs,
+    /// A topic: as a queue.
+    Sns,
 }
 
 /// Where a shard without a checkpoint starts.
@@ -123,6 +158,22 @@ pub enum MappingError {
         /// The factor as given.
         parallelization_factor: usize,
     },
+    /// More retries than can be asked for.
+    #[error("the {retry_attempts_max} retry attempts of {name} are more than {RETRY_ATTEMPTS_MAX}")]
+    RetryAttempts {
+        /// The mapping's name.
+        name: String,
+        /// The attempts as given.
+        retry_attempts_max: u32,
+    },
+    /// A greater age than can be asked for.
+    #[error("the record age {record_age_ms_max} ms of {name} is greater than {RECORD_AGE_MS_MAX} ms")]
+    RecordAge {
+        /// The mapping's name.
+        name: String,
+        /// The age as given, in milliseconds.
+        record_age_ms_max: u64,
+    },
     /// Several lanes and tumbling windows.
     #[error(
         "{name} has tumbling windows and a parallelization factor of {parallelization_factor}: \
@@ -156,6 +207,12 @@ impl Mapping {
         let tumbling_window_seconds = self.tumbling_window_seconds;
         if tumbling_window_seconds > TUMBLING_WINDOW_SECONDS_MAX {
             return Err(MappingError::TumblingWindow { name, tumbling_window_seconds });
+        }
+        if let Some(retry_attempts_max) = self.retry_attempts_max.filter(|retries| *retries > RETRY_ATTEMPTS_MAX) {
+            return Err(MappingError::RetryAttempts { name, retry_attempts_max });
+        }
+        if let Some(record_age_ms_max) = self.record_age_ms_max.filter(|age_ms| *age_ms > RECORD_AGE_MS_MAX) {
+            return Err(MappingError::RecordAge { name, record_age_ms_max });
         }
         let parallelization_factor = self.parallelization_factor;
         if !(1..=PARALLELIZATION_FACTOR_MAX).contains(&parallelization_factor) {

@@ -15,17 +15,18 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-use crate::api::{ApiError, ListedShard, StreamApi};
+use crate::api::{ApiError, ListedShard};
 use crate::backoff::Backoff;
 use crate::checkpoint::{CheckpointError, Checkpoints};
 use crate::destination::Destination;
+use crate::filter::FILTERS_DEFAULT_MAX;
 use crate::function::Function;
 use crate::lineage::Lineage;
 use crate::mapping::{Mapping, MappingError, StartingPosition};
 use crate::progress::Observer;
 use crate::quiet::Quiet;
 use crate::reader::{End, Reader};
-use crate::sdk::SdkStream;
+use crate::shared::Stream;
 use crate::stop::Stop;
 use crate::wiring::{Complaint, Wiring, chain};
 
@@ -69,17 +70,17 @@ pub struct EventSourceMapping {
 }
 
 impl EventSourceMapping {
-    /// A mapping over a stream of the real API or an emulator. Nothing is read before [`EventSourceMapping::run`].
+    /// A mapping over a stream, which others may read with it. Nothing is read before [`EventSourceMapping::run`].
     #[must_use]
     pub fn new(
         mapping: Mapping,
-        client: aws_sdk_dynamodbstreams::Client,
+        stream: &Stream,
         function: Arc<dyn Function>,
         checkpoints: Arc<dyn Checkpoints>,
         destination: Arc<dyn Destination>,
         observer: Arc<dyn Observer>,
     ) -> Self {
-        let api: Arc<dyn StreamApi> = Arc::new(SdkStream::new(client, mapping.stream_arn.clone()));
+        let api = Arc::clone(&stream.api);
         let clock = Arc::new(SystemTime::now);
         Self::over(Wiring { mapping, api, function, checkpoints, destination, observer, clock })
     }
@@ -99,6 +100,13 @@ impl EventSourceMapping {
     /// are delivered again.
     pub async fn run(self, stop: watch::Receiver<bool>) -> Result<(), StreamError> {
         self.wiring.mapping.check()?;
+        let n_filters = self.wiring.mapping.filters.len();
+        if n_filters > FILTERS_DEFAULT_MAX {
+            self.wiring.trouble(&format!(
+                "there are {n_filters} filters: an account has {FILTERS_DEFAULT_MAX} until its quota is raised, before this is \
+                 deployed"
+            ));
+        }
         let quiet = Arc::new(Quiet::new(Arc::clone(&self.wiring)));
         let lineage = Lineage::new(self.wiring.mapping.starting_position);
         let complaint = Complaint::default();

@@ -11,7 +11,17 @@ pub trait Observer: Send + Sync {
         let _: &Invocation = report;
     }
 
-    /// Everything that was in the stream at `since` has been delivered or discarded.
+    /// Records were read, those among them that no filter matches too; not those that AWS would not have written.
+    fn polled(&self, mapping: &str, n_records: usize) {
+        let _: (&str, usize) = (mapping, n_records);
+    }
+
+    /// Records were left out because no filter matches them.
+    fn filtered_out(&self, mapping: &str, n_records: usize) {
+        let _: (&str, usize) = (mapping, n_records);
+    }
+
+    /// Everything that was in the stream at `since` has been delivered, discarded or filtered out.
     ///
     /// Told after an empty read, when every known shard is drained or has had an empty read that began at `since` or
     /// later. A shard of which any lane retries, has a batch under way or holds records for its batching window keeps this
@@ -28,9 +38,10 @@ pub trait Observer: Send + Sync {
         let _: (&str, Instant) = (mapping, since);
     }
 
-    /// Records were given up on: their failure record is in the destination under this key.
-    fn discarded(&self, mapping: &str, shard: &str, n_records: usize, key: &str) {
-        let _: (&str, &str, usize, &str) = (mapping, shard, n_records, key);
+    /// Records were given up on: their failure record is in the destination under this key, or nowhere where the mapping
+    /// has no destination.
+    fn discarded(&self, mapping: &str, shard: &str, n_records: usize, key: Option<&str>) {
+        let _: (&str, &str, usize, Option<&str>) = (mapping, shard, n_records, key);
     }
 
     /// `MODIFY` records were left out because they change nothing (see [`crate::event`]).
@@ -57,6 +68,9 @@ pub struct Invocation {
     pub outcome: Outcome,
     /// Which try of this batch it was, from 1. It starts over when the checkpoint moved.
     pub attempt: u32,
+    /// How old the last record of the batch was, of `CloudWatch`'s `IteratorAge`; `None` without records, or where the
+    /// record does not say when it was made.
+    pub iterator_age: Option<Duration>,
     /// From `started` to `ended`.
     pub elapsed: Duration,
     /// When the function was invoked.

@@ -58,7 +58,8 @@ impl Reader {
     async fn drain(&mut self) -> Result<End, Stopped> {
         loop {
             let n_records_max = self.lanes.room();
-            let Some(Read { started, started_at, page }) = self.lanes.beside(self.source.read(n_records_max)).await??
+            let Some(Read { started, started_at, page, is_full }) =
+                self.lanes.beside(self.source.read(n_records_max)).await??
             else {
                 self.quiet.busy(&self.shard);
                 self.lanes.until_empty().await?;
@@ -77,41 +78,56 @@ impl Reader {
                 return Ok(End::Drained);
             }
             self.lanes.until_room().await?;
-            if is_empty {
-                if self.lanes.are_empty() {
-                    self.quiet.quiet(&self.shard, started);
-                    // It has no records, so the shard stays quiet meanwhile: see `Observer::idle`.
-                    self.lanes.end_window_if_over(started_at).await?;
-                }
+            if is_empty && self.lanes.are_empty() {
+                self.quiet.quiet(&self.shard, started);
+                // It has no records, so the shard stays quiet meanwhile: see `Observer::idle`.
+                self.lanes.end_window_if_over(started_at).await?;
+            }
+            // What is not full had all that there was, and reading each record as it comes would keep the database busy.
+            if !is_full {
                 let pause = self.pause();
                 self.lanes.beside(self.stop.sleep(pause)).await??;
             }
         }
     }
 
-    /// Hands a page's records to the lanes.
+    /// Hands a page's records to the lanes, and passes over those that are not for the function.
     async fn take(&mut self, page: &RecordPage) -> Result<(), Stopped> {
         let (read_at, now) = (Instant::now(), (self.wiring.clock)());
-        let mut n_equal = 0;
-        for record in &page.records {
+        let (mut n_equal, mut n_filtered_out) = (0, 0);
+        for record in page.records.iter() {
             match read(record, &self.wiring.mapping.stream_arn) {
-                Ok(Reading::Deliver(delivered)) => self.lanes.push(record, Held::new(delivered, read_at, now)),
+                Ok(Reading::Deliver(delivered)) if self.wiring.mapping.filters.matches(&delivered.json) => {
+                    self.lanes.push(record, Held::new(delivered, read_at, now));
+                    continue;
+                }
+                Ok(Reading::Deliver(_)) => n_filtered_out += 1,
                 Ok(Reading::Equal) => n_equal += 1,
                 Err(error) => self.wiring.trouble(&format!("{error}; it is left out")),
             }
+            if let Some(sequence_number) = record.dynamodb().and_then(|change| change.sequence_number()) {
+                self.frontier.pass(sequence_number);
+            }
         }
-        if n_equal == 0 {
-            return Ok(());
+        let (observer, name) = (&self.wiring.observer, &self.wiring.mapping.name);
+        let n_polled = page.records.len() - n_equal;
+        if n_polled > 0 {
+            observer.polled(name, n_polled);
         }
-        self.wiring.observer.dropped_equal(&self.wiring.mapping.name, n_equal);
-        match self.source.last() {
-            // Nothing will be delivered that could move the checkpoint behind them.
-            Some(last) if self.lanes.are_empty() => self.frontier.passed(last, &mut self.stop).await,
-            _ => Ok(()),
+        if n_filtered_out > 0 {
+            observer.filtered_out(name, n_filtered_out);
         }
+        if n_equal > 0 {
+            observer.dropped_equal(name, n_equal);
+        }
+        // Where something is held, the checkpoint moves behind what was passed over when that is done.
+        if self.lanes.are_empty() {
+            self.frontier.passed(&mut self.stop).await?;
+        }
+        Ok(())
     }
 
-    /// The wait after an empty read, at most until a batching window ends.
+    /// The wait after a read that found all there was, at most until a batching window ends.
     fn pause(&self) -> Duration {
         let poll = Duration::from_millis(self.wiring.mapping.idle_poll_ms);
         let window = self.lanes.due_at().map(|due| due.saturating_duration_since(Instant::now()));

@@ -75,6 +75,7 @@ mod tests {
         serde_json::json!({ "batchItemFailures": items }).to_string()
     }
 
+    /// Source: U4, LS.
     #[test]
     fn empty_responses_are_success() {
         for response in
@@ -85,6 +86,7 @@ mod tests {
         assert_eq!(judge(r#"{"statusCode":200}"#, &BATCH), Verdict::Success);
     }
 
+    /// Source: U4, LS.
     #[test]
     fn identifiers_that_are_not_of_the_batch_fail_all_of_it() {
         for response in [
@@ -102,6 +104,7 @@ mod tests {
         }
     }
 
+    /// Source: U4.
     #[test]
     fn the_lowest_sequence_number_counts_as_an_integer_not_as_text() {
         assert_eq!(judge(&failures(&["0257400000", "168300000"]), &BATCH), Verdict::FailedFrom(1));

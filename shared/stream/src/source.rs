@@ -30,19 +30,13 @@ pub(crate) struct Read {
     /// The same as a time of day.
     pub(crate) started_at: SystemTime,
     pub(crate) page: RecordPage,
+    /// Whether the page has as many records as were asked for, so that more may be there already.
+    pub(crate) is_full: bool,
 }
 
 impl Source {
     pub(crate) fn new(wiring: Arc<Wiring>, shard: String, at: IteratorAt, stop: Stop) -> Self {
         Self { wiring, shard, at, iterator: None, stop, complaint: Complaint::default() }
-    }
-
-    /// The sequence number of the last record that was read, or of the one to begin behind.
-    pub(crate) fn last(&self) -> Option<&str> {
-        match &self.at {
-            IteratorAt::After(last) => Some(last),
-            IteratorAt::TrimHorizon | IteratorAt::Latest => None,
-        }
     }
 
     /// One page of at most so many records, for as long as it takes; `None` when the shard is lost.
@@ -55,7 +49,8 @@ impl Source {
                 Ok(page) => {
                     self.complaint.over();
                     self.step_behind(&page);
-                    return Ok(Some(Read { started, started_at, page }));
+                    let is_full = page.records.len() >= self.limit(n_records_max);
+                    return Ok(Some(Read { started, started_at, page, is_full }));
                 }
                 Err(ApiError::NotFound { .. }) => return Ok(None),
                 Err(error) => error,
@@ -70,9 +65,12 @@ impl Source {
             Some(iterator) => iterator.clone(),
             None => self.wiring.api.iterator(&self.shard, &self.at).await?,
         };
-        let iterator = self.iterator.insert(iterator);
-        let limit = self.wiring.mapping.batch_size.min(READ_RECORDS_MAX).min(n_records_max.max(1));
-        self.wiring.api.records(iterator, limit).await
+        let limit = self.limit(n_records_max);
+        self.wiring.api.records(self.iterator.insert(iterator), limit).await
+    }
+
+    fn limit(&self, n_records_max: usize) -> usize {
+        self.wiring.mapping.batch_size.min(READ_RECORDS_MAX).min(n_records_max.max(1))
     }
 
     fn step_behind(&mut self, page: &RecordPage) {

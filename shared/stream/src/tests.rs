@@ -5,10 +5,15 @@ pub(crate) mod memory_stream;
 pub(crate) mod world;
 
 mod batches;
+mod bisecting;
+mod discarding;
+mod filtering;
 mod idle;
 mod lanes;
 mod positions;
 mod responses;
 mod retries;
 mod shards;
+mod table;
+
 mod windows;

@@ -156,6 +156,7 @@ mod tests {
     }
 
     /// The keys, their order and their values are those of `DynamodbTimeWindowEvent` in AWS's page.
+    /// Source: U6.
     #[test]
     fn an_event_in_a_window_has_the_shape_of_the_sample_of_aws() {
         let records = ["111", "222"].map(|number| LambdaRecord {

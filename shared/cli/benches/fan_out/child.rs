@@ -35,10 +35,10 @@ impl Drop for Child {
 }
 
 impl Child {
-    /// A database in a process of its own.
-    pub(crate) fn database() -> anyhow::Result<Self> {
+    /// A database in a process of its own, whose answers come so much later.
+    pub(crate) fn database(latency_ms: u64) -> anyhow::Result<Self> {
         let mut process = Command::new(std::env::current_exe()?)
-            .arg("database")
+            .args(["database", &latency_ms.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;

@@ -35,6 +35,7 @@ use crate::{
     connection::Clients,
     embedded::Embedded,
     exit::{Ended, print},
+    mappings::{Wanted, mappings},
     memory,
     service::{Plan, Service, Witness},
     tables,
@@ -83,14 +84,25 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(Shown, Veri
     let store = Arc::new(dynamo(clients.dynamodb.clone(), &schema, &config));
     claim(&store, &schema.layout, config.ledger).await?;
     let failures = tempfile::tempdir()?;
+    let (readers, ledger) = (args.readers, args.ledger);
+    let wanted = Wanted {
+        template: None,
+        readers,
+        ledger,
+        stream_arn: &stream_arn,
+        schema: &schema,
+        catalogue: &catalogue,
+        has_manifest: false,
+    };
+    let mappings = mappings(&wanted)?;
     let plan = Plan {
         schema: Arc::clone(&schema),
         catalogue: Arc::clone(&catalogue),
         store: Arc::clone(&store),
         streams: clients.streams,
         stream_arn,
-        readers: args.readers,
-        ledger: args.ledger,
+        mappings,
+        ledger,
         functions: None,
         failures: failures.path(),
     };

@@ -1,5 +1,6 @@
-//! `ripple design`: the table's design as a page, and what a reviewer would ask about it.
+//! `ripple design`: the table's design as a page, what a reviewer would ask about it, and the event filters.
 
+mod filters;
 mod observed;
 
 use std::path::Path;
@@ -28,6 +29,10 @@ pub(crate) async fn run(args: &args::Design) -> anyhow::Result<Ended> {
         None => (shipped::design().await?, shipped::WRITTEN_BY.to_owned()),
         Some(file) => (own(file, args.answers.as_deref())?, format!("ripple design --config {}", file.display())),
     };
+    if args.filters {
+        print(filters::told(&design, args.json).trim_end());
+        return Ok(Ended::InStep);
+    }
     let mut reviewed = review(&design);
     if !args.check {
         // The page ends with a line end of its own.

@@ -1,17 +1,27 @@
 //! `ripple dev`: the service on a laptop, for any AWS client, until it is stopped.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{io, path::Path, sync::Arc, time::Duration};
 
 use derive::{catalogue::Catalogue, schema::Schema};
-use engine::{batch::Handled, ledger::settings::claim};
+use engine::{
+    batch::Handled,
+    clock::{Clock as _, SystemClock},
+    ledger::settings::claim,
+};
 use runtime::{
     config::Config,
     declared::{Choice, declared},
     handler::{Function, dynamo},
     logging,
 };
-use stream::progress::{Invocation, Outcome};
-use tokio::sync::watch;
+use stream::{
+    counts::EventCount,
+    progress::{Invocation, Outcome},
+};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+};
 
 use super::LOG_FILTER;
 use crate::{
@@ -19,8 +29,9 @@ use crate::{
     connection::Clients,
     embedded::Embedded,
     exit::{Ended, print, report},
+    mappings::{Wanted, mappings},
     service::{Plan, Service, Witness},
-    tables,
+    tables, time,
 };
 
 /// Runs the service until a signal stops it.
@@ -59,6 +70,16 @@ async fn serve(
     let stream_arn = tables::stream_arn(&clients.dynamodb, &config.table, endpoint).await?;
     let store = Arc::new(dynamo(clients.dynamodb, &schema, &config));
     claim(&store, &schema.layout, config.ledger).await?;
+    let wanted = Wanted {
+        template: args.template.as_deref(),
+        readers: args.readers,
+        ledger: args.ledger,
+        stream_arn: &stream_arn,
+        schema: &schema,
+        catalogue: &catalogue,
+        has_manifest: args.config.is_some(),
+    };
+    let mappings = mappings(&wanted)?;
     let failures = args.data.as_deref().map_or_else(std::env::temp_dir, Path::to_path_buf).join("ripple-failures");
     let plan = Plan {
         schema,
@@ -66,37 +87,71 @@ async fn serve(
         store,
         streams: clients.streams,
         stream_arn,
-        readers: args.readers,
+        mappings,
         ledger: args.ledger,
         functions: args.functions.as_deref(),
         failures: &failures,
     };
     let elsewhere = args.functions.is_some();
     let mut service = Service::start(&plan, &(Arc::new(Lines { elsewhere }) as Arc<dyn Witness>));
+    // Before anybody is told that it is ready: a signal that nobody waits for ends the process where it stands.
+    let stopped = stop_signal()?;
     print(&format!("endpoint  {endpoint}\ntable     {}\nledger    {}\nready", config.table, config.ledger_table));
     tokio::select! {
-        error = service.ended() => Err(error),
-        () = signal() => {
+        error = caught_up(&mut service) => Err(error),
+        () = stopped => {
             report("stopping after the batches in progress");
-            service.stop().await?;
+            let counted = service.stop().await?;
+            for (mapping, counts) in &counted {
+                report(&told(mapping, counts));
+            }
             Ok(Ended::InStep)
         }
     }
 }
 
-/// Waits for Ctrl-C or a termination signal.
-async fn signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let interrupted = tokio::signal::ctrl_c();
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminated) => {
-            tokio::select! {
-                _interrupted = interrupted => {}
-                _terminated = terminated.recv() => {}
+/// Tells each time that all is handled, until a mapping ends, which it only does when it cannot go on.
+async fn caught_up(service: &mut Service) -> anyhow::Error {
+    let mut since = None;
+    loop {
+        let next = async {
+            service.active(since).await?;
+            service.quiet().await
+        };
+        match next.await {
+            Ok(moment) => {
+                let ms = SystemClock
+                    .now_ms()
+                    .saturating_sub(u64::try_from(moment.elapsed().as_millis()).unwrap_or(u64::MAX));
+                print(&format!("caught up with all that was written before {}", time::text(ms)));
+                since = Some(moment);
             }
+            Err(error) => return error,
         }
-        Err(_) => drop(interrupted.await),
     }
+}
+
+/// What was counted of a mapping, under the words of `CloudWatch`'s metrics.
+fn told(mapping: &str, counts: &EventCount) -> String {
+    let EventCount { polled, filtered_out, invoked, failed_invoke, on_failure_delivered, dropped, iterator_age_max } =
+        counts;
+    format!(
+        "{mapping:<9}  polled {polled}  filtered out {filtered_out}  invoked {invoked}  failed {failed_invoke}  \
+         on failure delivered {on_failure_delivered}  dropped {dropped}  iterator age {} ms",
+        iterator_age_max.as_millis(),
+    )
+}
+
+/// Waits for Ctrl-C or a termination signal, from this call on.
+fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut terminated = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _interrupted = interrupted.recv() => {}
+            _terminated = terminated.recv() => {}
+        }
+    })
 }
 
 /// Prints a line a batch.

@@ -1,5 +1,7 @@
 //! `ripple verify`: is every derived value what the definition says?
 
+mod loss;
+
 use std::io::{IsTerminal, stderr};
 
 use engine::verify::{Finding, Verified, verify};
@@ -7,6 +9,7 @@ use keys::item::Item;
 use runtime::logging;
 use serde_json::json;
 
+use self::loss::Marked;
 use super::LOG_FILTER;
 use crate::{
     args::Verify,
@@ -14,21 +17,32 @@ use crate::{
     opened::open,
 };
 
-/// Compares the whole table, and prints the findings.
+/// Compares the whole table, and prints the findings; and the marks of a possible loss, which go when there are none.
 pub(crate) async fn run(args: &Verify) -> anyhow::Result<Ended> {
     logging::readable(LOG_FILTER);
     let opened = open(&args.connection).await?;
+    let marks = loss::before(&opened).await?;
     let bar = progress(args.json);
     let verified = verify(&opened.schema, &opened.catalogue, &opened.store, |n_items| {
         bar.set_position(u64::try_from(n_items).unwrap_or(u64::MAX));
     })
     .await?;
     bar.finish_and_clear();
-    print(&if args.json { as_json(&verified)?.to_string() } else { as_text(&verified) });
-    Ok(if verified.findings.is_empty() { Ended::InStep } else { Ended::Findings })
+    let is_clean = verified.findings.is_empty();
+    let marked = loss::settled(&opened, marks, args, is_clean).await?;
+    if args.json {
+        print(&as_json(&verified, &marked)?.to_string());
+    } else {
+        print(&as_text(&verified));
+        for line in marked.iter().flat_map(|marked| marked.lines(args, is_clean)) {
+            print(&line);
+        }
+    }
+    Ok(if is_clean { Ended::InStep } else { Ended::Findings })
 }
 
-fn progress(json: bool) -> indicatif::ProgressBar {
+/// Progress for a person: a spinner on a terminal, nothing elsewhere.
+pub(super) fn progress(json: bool) -> indicatif::ProgressBar {
     if json || !stderr().is_terminal() {
         return indicatif::ProgressBar::hidden();
     }
@@ -38,12 +52,13 @@ fn progress(json: bool) -> indicatif::ProgressBar {
 }
 
 /// The findings as one JSON object. Its names are stable.
-fn as_json(verified: &Verified) -> anyhow::Result<serde_json::Value> {
+fn as_json(verified: &Verified, marked: &[Marked]) -> anyhow::Result<serde_json::Value> {
     Ok(json!({
         "items": verified.n_items,
         "ignored": verified.n_ignored,
         "findings": serde_json::to_value(&verified.findings)?,
         "unreadable": serde_json::to_value(&verified.unreadable)?,
+        "possible_loss": marked.iter().map(Marked::as_json).collect::<Vec<_>>(),
     }))
 }
 

@@ -25,17 +25,17 @@ use keys::{
     layout::Layout,
 };
 use serde_dynamo::AttributeValue;
-use store::{Store, StoreError};
+use store::Store;
 
 use super::{checksum, id_of};
 use crate::{
     account::{Account, undone},
+    attribute::s,
     backoff::{GaveUp, Patience, describe},
     batch::{Batch, Engine, Occasion},
     bells::Bells,
     event::Lane,
     ground::Touch,
-    job::s,
     ledger::ledger_item,
     own_image::OwnImages,
     protocol::ProtocolStep,
@@ -180,22 +180,6 @@ impl<S: Store> Engine<S> {
         Ok(all)
     }
 
-    /// Is there anything that is to be searched for again, due or not?
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] when the notes cannot be read.
-    pub async fn has_notes(&self) -> Result<bool, StoreError> {
-        for number in 0..PARTITIONS {
-            let all = SortKeys::Between("0".to_owned(), "9".repeat(DIGITS + 1));
-            let any = Query { limit: Some(1), ..Query::of(None, partition(number), all) };
-            if !self.store.query(Table::Ledger, &any, None).await?.items.is_empty() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
     async fn do_again(
         &self,
         key: Key,
@@ -208,7 +192,10 @@ impl<S: Store> Engine<S> {
         if let Some(note) = Note::of(item) {
             let batch = Batch { records: Vec::new(), lane: Lane::default(), patience, occasion: Occasion::Again };
             if is_deadly {
-                tracing::warn!(item = %note.item, "a sweep died on what is to be searched for again, so jobs do it");
+                tracing::warn!(
+                    item = note.item.for_log(),
+                    "a sweep died on what is to be searched for again, so jobs do it"
+                );
                 self.give_to_jobs(&note, &batch, &mut account).await;
             } else {
                 self.search_for(&note, &batch, &mut account).await;
@@ -216,7 +203,11 @@ impl<S: Store> Engine<S> {
         }
         all.n_written += account.commits.iter().filter(|commit| commit.table == Table::Main).count();
         if let Some(why) = account.undone.values().next() {
-            tracing::warn!(item = %key, why, "what an index may have missed is searched for again at the next run");
+            tracing::warn!(
+                item = key.for_log(),
+                why,
+                "what an index may have missed is searched for again at the next run"
+            );
             all.n_left += 1;
             return Ok(());
         }

@@ -11,7 +11,6 @@ use derive::{
 };
 use keys::{
     item::{Item, text},
-    job::MOVES,
     key::Key,
 };
 use store::Store;
@@ -21,7 +20,7 @@ use crate::{
     batch::Engine,
     bells::Rung,
     ground::{Stop, Work},
-    job::{Job, Task, number},
+    job::{Job, Task},
     own_image::OwnImages,
     record::decode,
 };
@@ -42,7 +41,7 @@ impl<S: Store> Engine<S> {
             return self.ended(job, work).await;
         }
         let Some(find) = self.search_of(work.touch.derivation, &fan_out.source) else {
-            tracing::warn!(derivation = %job.derivation, source = %fan_out.source, "ended a fan-out: it has no search");
+            tracing::warn!(derivation = %job.derivation, source = fan_out.source.for_log(), "ended a fan-out: it has no search");
             return self.ended(job, work).await;
         };
         if self.is_overtaken(job, work) {
@@ -95,26 +94,23 @@ impl<S: Store> Engine<S> {
     fn is_overtaken(&self, job: &Job, work: &Work<'_>) -> bool {
         let record = work.batch.records.get(work.touch.position);
         let change = record.and_then(|record| decode(&self.schema.layout, record).ok());
-        let moves = change.as_ref().and_then(|change| number(change.new_image()?, MOVES));
-        moves.is_some_and(|moves| moves < job.n_moves)
+        let shown = change.as_ref().and_then(|change| Job::of(&self.schema.layout, change.new_image()?));
+        shown.is_some_and(|shown| (shown.started_at_ms, shown.n_moves) < (job.started_at_ms, job.n_moves))
     }
 
     /// The next items of the search. Moves the job behind them.
     async fn find_more(&self, job: &mut Job, find: &Find, work: &Work<'_>) -> Result<Found, Stop> {
         let Task::FanOut(fan_out) = &mut job.task else { return Ok(Found { items: Vec::new(), is_end: true }) };
         let items_max = if work.is_alone { self.fan_out.page_items } else { self.fan_out.direct_max };
+        // An item consumes a unit at least, and what is looked at together is charged when it is done.
+        let items_max = items_max.min(self.fan_out.units_per_second.unwrap_or(u32::MAX).max(1));
         let query = Query { limit: Some(items_max), sk: range(find, fan_out), ..find.query.clone() };
         let after = job.after.clone();
         let page = work.batch.patience.call(|| self.store.query(Table::Main, &query, after.clone())).await?;
-        let layout = &self.schema.layout;
-        let sort_key = match query.index.as_ref().and_then(|name| layout.index(name)) {
-            Some(index) => &index.sk,
-            None => &layout.sk,
-        };
+        let sort_key = self.sort_key_name(&query);
         let is_past = |item: &&Item, bound: &Option<String>, is_in: bool| {
-            bound.as_ref().is_some_and(|bound| {
-                text(item, sort_key).is_some_and(|sk| sk > bound.as_str() || (!is_in && sk == bound))
-            })
+            let sort_key = sort_key.and_then(|name| text(item, name));
+            bound.as_deref().zip(sort_key).is_some_and(|(bound, sk)| sk > bound || (!is_in && sk == bound))
         };
         let until = fan_out.until.clone().filter(|_| fan_out.is_round);
         let all = page.items.iter();
@@ -155,7 +151,8 @@ impl<S: Store> Engine<S> {
             derivations: BTreeSet::from([work.touch.derivation]),
             named: BTreeSet::new(),
         };
-        let rung = found.items.iter().map(|item| Rung { look: look(item), causes: causes.clone() }).collect();
+        let rung = |item: &Key| Rung { look: look(item), causes: causes.clone(), is_own: false };
+        let rung = found.items.iter().map(rung).collect();
         let images = OwnImages::of(std::iter::empty(), false);
         let (batch, account) = (work.batch, &mut work.account);
         Box::pin(self.look_at(rung, &images, sources, batch, account)).await;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use derive::{effect::Find, query::Query, write::Table};
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use keys::key::Key;
-use store::{Outcome, Store};
+use store::{Outcome, Store, Units};
 
 use crate::{
     account::{Account, Commit, undone},
@@ -47,6 +47,7 @@ impl<S: Store> Engine<S> {
         });
         let searches: Vec<BoxFuture<'_, _>> = searches.collect();
         let mut searches = stream::iter(searches).buffer_unordered(CALLS_AT_ONCE);
+        let mut many = Vec::new();
         while let Some((derivation, source, find, causes, searched)) = searches.next().await {
             match searched {
                 Ok(Searched::All(items)) if bells.rung.len() < ITEMS_MAX => {
@@ -54,24 +55,35 @@ impl<S: Store> Engine<S> {
                         bells.add(item, find.target.clone(), Vec::new(), &BTreeSet::from([derivation]), &causes);
                     }
                 }
-                Ok(Searched::All(_) | Searched::Many) => {
-                    match self.fan_out(derivation, &source, batch.patience).await {
-                        Ok(None) => {}
-                        Ok(Some((key, units))) => {
-                            let derivations = vec![self.catalogue.name(derivation).to_owned()];
-                            let at_ms = self.clock.now_ms();
-                            account.commits.push(Commit { key, table: Table::Main, at_ms, units, derivations, causes });
-                        }
-                        Err(error) => undone(account, causes, &describe(&error)),
-                    }
-                }
+                Ok(Searched::All(_) | Searched::Many) => many.push((derivation, source, causes)),
                 Err(error) => undone(account, causes, &describe(&error)),
             }
         }
+        let begun = many.into_iter().map(|(derivation, source, causes)| {
+            async move {
+                let begun = self.fan_out(derivation, &source, batch.patience).await;
+                let derivations = vec![self.catalogue.name(derivation).to_owned()];
+                (begun, Table::Main, derivations, causes)
+            }
+            .boxed()
+        });
         // What an index may have missed is searched for again; what is searched for again is not.
-        if batch.occasion != Occasion::Again {
-            for (source, (derivations, causes)) in indexed {
-                self.note_again(&source, derivations, causes, batch, account).await;
+        let indexed = indexed.into_iter().filter(|_| batch.occasion != Occasion::Again);
+        let noted = indexed.map(|(source, (derivations, causes))| {
+            async move { (self.note_again(&source, derivations, batch).await, Table::Ledger, Vec::new(), causes) }
+                .boxed()
+        });
+        let written: Vec<BoxFuture<'_, _>> = begun.chain(noted).collect();
+        let mut written = stream::iter(written).buffer_unordered(CALLS_AT_ONCE);
+        while let Some((written, table, derivations, causes)) = written.next().await {
+            let at_ms = self.clock.now_ms();
+            match written {
+                Ok(None) => {}
+                Ok(Some((key, units))) => {
+                    let is_correction = false;
+                    account.commits.push(Commit { key, table, at_ms, units, derivations, causes, is_correction });
+                }
+                Err(error) => undone(account, causes, &describe(&error)),
             }
         }
     }
@@ -91,22 +103,12 @@ impl<S: Store> Engine<S> {
         &self,
         item: &Key,
         derivations: BTreeSet<usize>,
-        causes: BTreeSet<usize>,
         batch: &Batch<'_>,
-        account: &mut Account,
-    ) {
-        let Some(write) = self.noted(item, derivations) else { return };
-        match batch.patience.call(|| self.store.write(&write)).await {
-            Ok(Outcome::Done { units }) => account.commits.push(Commit {
-                key: write.key,
-                table: Table::Ledger,
-                at_ms: self.clock.now_ms(),
-                units,
-                derivations: Vec::new(),
-                causes,
-            }),
-            Ok(Outcome::GuardFailed) => {}
-            Err(error) => undone(account, causes, &describe(&error)),
-        }
+    ) -> Result<Option<(Key, Units)>, GaveUp> {
+        let Some(write) = self.noted(item, derivations) else { return Ok(None) };
+        Ok(match batch.patience.call(|| self.store.write(&write)).await? {
+            Outcome::Done { units } => Some((write.key, units)),
+            Outcome::GuardFailed => None,
+        })
     }
 }

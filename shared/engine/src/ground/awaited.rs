@@ -18,7 +18,7 @@ use keys::{
 use store::Store;
 
 use super::{Stop, Work};
-use crate::{batch::Engine, job::s, ledger::ledger_item, listing::fitted};
+use crate::{attribute::s, batch::Engine, ledger::ledger_item, listing::fitted};
 
 // Attributes of a note. Stored, so they are stable.
 const ITEM_PK: &str = "ItemPK";

@@ -31,8 +31,8 @@ use store::Store;
 
 use super::{Stop, Touched, Work};
 use crate::{
+    attribute::{n, number, s},
     batch::Engine,
-    job::{n, s},
     ledger::{EXPIRES_AT, expires_at, ledger_item, receipts::receipt_of},
     listing::fitted,
     protocol::ProtocolStep,
@@ -215,10 +215,7 @@ fn place_of(note: &Item) -> Option<Key> {
 
 /// When a move was made, in milliseconds since the epoch.
 fn moved_at(note: &Item) -> u64 {
-    match note.get(MOVED_AT) {
-        Some(AttributeValue::N(text)) => text.parse().unwrap_or(0),
-        _ => 0,
-    }
+    number(note, MOVED_AT).unwrap_or(0)
 }
 
 /// Names of the attributes that a move took along.

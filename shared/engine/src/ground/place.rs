@@ -53,7 +53,7 @@ impl<S: Store> Engine<S> {
                     }
                     // What it waits for may have come before the note was there; so it is looked at once more.
                     if noted == awaits {
-                        tracing::warn!(item = %key, why, "an item stays where it does not belong");
+                        tracing::warn!(item = key.for_log(), why, "an item stays where it does not belong");
                         return Ok(noted);
                     }
                     for awaits in &awaits {

@@ -32,7 +32,7 @@ impl<S: Store> Engine<S> {
         let (id, now_ms) = (park::id(&head, record), self.clock.now_ms());
         let derivation = self.catalogue.name(work.touch.derivation);
         if self.is_behind_horizon(head.created_ms) {
-            tracing::warn!(event_id = %id, derivation, owner = %removal.owner, "a removal is too old to start a cascade");
+            tracing::warn!(event_id = %id, derivation, owner = removal.owner.for_log(), "a removal is too old to start a cascade");
             return Ok(());
         }
         let key = JobKey { derivation: derivation.to_owned(), id: id.clone() };
@@ -43,7 +43,9 @@ impl<S: Store> Engine<S> {
         let receipt = receipt_of(&self.schema.layout, &Key::new(format!("RECEIPT#{id}"), derivation), now_ms);
         let writes = if self.takes(ProtocolStep::StartOnce) { vec![receipt, put] } else { vec![put] };
         match self.decided(writes, work).await? {
-            Touched::Done => tracing::info!(event_id = %id, derivation, owner = %removal.owner, "started a cascade"),
+            Touched::Done => {
+                tracing::info!(event_id = %id, derivation, owner = removal.owner.for_log(), "started a cascade");
+            }
             Touched::Unheld(_) => {}
         }
         Ok(())

@@ -13,8 +13,9 @@ use keys::{
 use store::{Store, StoreError};
 
 use crate::{
+    attribute::{n, s},
     batch::Engine,
-    job::{Job, MOVED_AT, n, s},
+    job::{Job, MOVED_AT},
     lists::all,
     record::head,
     redrive::{ParkedChange, parked},
@@ -106,7 +107,7 @@ impl<S: Store> Engine<S> {
     }
 
     async fn end_waiting(&self, job: &Job) -> Result<(), StoreError> {
-        tracing::info!(derivation = %job.derivation, owner = %job.origin(), "ended a cascade: its owner exists again");
+        tracing::info!(derivation = %job.derivation, owner = job.origin().for_log(), "ended a cascade: its owner exists again");
         let guard = Guard::Unmoved { attribute: STATE.to_owned(), value: Some(s(WAITING)) };
         let write = Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard: Some(guard) };
         self.store.write(&write).await.map(drop)

@@ -23,8 +23,9 @@ use store::{Outcome, Store};
 use super::{Stop, TOUCHES_AT_ONCE, Touched, Work};
 use crate::{
     account::Account,
+    attribute::s,
     batch::{Engine, Occasion},
-    job::{Job, Task, s},
+    job::{Job, Task},
     record::decode,
 };
 
@@ -198,7 +199,7 @@ impl<S: Store> Engine<S> {
     }
 
     async fn end_job(&self, job: &Job, why: &str, work: &mut Work<'_>) -> Result<(), Stop> {
-        tracing::info!(derivation = %job.derivation, owner = %job.origin(), touched = job.n_touched, why, "ended a cascade");
+        tracing::info!(derivation = %job.derivation, owner = job.origin().for_log(), touched = job.n_touched, why, "ended a cascade");
         self.written(Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard: None }, work)
             .await
     }

@@ -14,7 +14,12 @@ use serde_dynamo::AttributeValue;
 use store::{Store, StoreError};
 
 use super::{Hot, Measured};
-use crate::{ledger::EXPIRES_AT, listing::fitted, lists::all_of};
+use crate::{
+    attribute::{n, number, s},
+    ledger::EXPIRES_AT,
+    listing::fitted,
+    lists::all_of,
+};
 
 /// What a measure is summed up over, in milliseconds: long enough that a hot target is written a few times in it, short
 /// enough that a peak shows.
@@ -49,7 +54,6 @@ pub struct Heated {
 #[must_use]
 pub fn added(hot: &Hot, measured: &Measured, now_ms: u64) -> Write {
     let minute = now_ms / MINUTE_MS;
-    let count = |number: u64| AttributeValue::N(number.to_string());
     let counts = [
         (EFFECTS, measured.n_effects),
         (TRANSACTIONS, measured.n_transactions),
@@ -57,18 +61,14 @@ pub fn added(hot: &Hot, measured: &Measured, now_ms: u64) -> Write {
         (THROTTLES, measured.n_throttles),
     ];
     let counts = counts.into_iter().filter(|(_, number)| *number > 0);
-    let mut add: Item = counts.map(|(name, number)| (name.to_owned(), count(number))).collect();
+    let mut add: Item = counts.map(|(name, number)| (name.to_owned(), n(number))).collect();
     if !measured.shards.is_empty() {
         let shards = measured.shards.iter().map(u32::to_string).collect();
         add.insert(SHARDS.to_owned(), AttributeValue::Ns(shards));
     }
     let Key { pk, sk } = &hot.target;
-    let set = [
-        (ITEM_PK, AttributeValue::S(pk.clone())),
-        (ITEM_SK, AttributeValue::S(sk.clone())),
-        (MINUTE, count(minute * MINUTE_MS)),
-        (EXPIRES_AT, count(now_ms / 1000 + KEPT_S)),
-    ];
+    let set =
+        [(ITEM_PK, s(pk)), (ITEM_SK, s(sk)), (MINUTE, n(minute * MINUTE_MS)), (EXPIRES_AT, n(now_ms / 1000 + KEPT_S))];
     let key = Key::new(partition(&hot.derivation), fitted(format!("{}#{pk}#{sk}", padded(minute))));
     let set = set.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     Write { table: Table::Ledger, key, action: Action::Update(Update { set, add, ..Update::default() }), guard: None }
@@ -97,10 +97,7 @@ pub async fn heated<S: Store>(
 }
 
 fn read(derivation: &str, item: &Item) -> Option<Heated> {
-    let count = |name: &str| match item.get(name) {
-        Some(AttributeValue::N(number)) => number.parse().ok(),
-        _ => None,
-    };
+    let count = |name: &str| number(item, name);
     let shards = match item.get(SHARDS) {
         Some(AttributeValue::Ns(shards)) => shards.iter().filter_map(|shard| shard.parse().ok()).collect(),
         _ => BTreeSet::new(),

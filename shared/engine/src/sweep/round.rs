@@ -11,10 +11,10 @@ use keys::{
     key::Key,
     layout::Layout,
 };
-use serde_dynamo::AttributeValue;
 use store::{Cursor, Outcome, Store};
 
 use crate::{
+    attribute::{n, number, s},
     backoff::{GaveUp, Patience},
     batch::Engine,
     ledger::ledger_item,
@@ -46,17 +46,13 @@ pub(crate) struct Round {
 impl Round {
     /// The round that an item says.
     fn of(item: &Item) -> Self {
-        let number = |name: &str| match item.get(name) {
-            Some(AttributeValue::N(text)) => text.parse().ok(),
-            _ => None,
-        };
         let after = text(item, AFTER_PK).zip(text(item, AFTER_SK));
         Self {
             after: after.map(|(pk, sk)| Key::new(pk, sk)),
             after_suspect: text(item, AFTER_SUSPECT).map(str::to_owned),
-            began_at_ms: number(BEGAN_AT).unwrap_or(0),
-            last_ms: number(ROUND_MS),
-            n_moves: number(MOVES),
+            began_at_ms: number(item, BEGAN_AT).unwrap_or(0),
+            last_ms: number(item, ROUND_MS),
+            n_moves: number(item, MOVES),
         }
     }
 
@@ -74,8 +70,6 @@ impl Round {
 
     /// The write that moves the place here from where it was read.
     pub(crate) fn write(&self, layout: &Layout) -> Write {
-        let s = |text: &str| AttributeValue::S(text.to_owned());
-        let n = |number: u64| AttributeValue::N(number.to_string());
         let mut attributes = vec![(BEGAN_AT, n(self.began_at_ms)), (MOVES, n(self.n_moves.map_or(1, |n| n + 1)))];
         attributes.extend(self.last_ms.map(|last_ms| (ROUND_MS, n(last_ms))));
         attributes.extend(self.after_suspect.as_ref().map(|after| (AFTER_SUSPECT, s(after))));

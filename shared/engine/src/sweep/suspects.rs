@@ -27,6 +27,7 @@ use store::{Cursor, Outcome, Store};
 
 use super::{Differing, Drift, ITEMS_AT_ONCE, Slice, THE_SWEEP};
 use crate::{
+    attribute::{n, number, s},
     backoff::{GaveUp, Patience},
     batch::{Batch, Engine},
     bells::Bells,
@@ -89,10 +90,7 @@ impl Suspect {
             derivations: list(DERIVATIONS)?,
             named: named.collect(),
             difference: text(note, DIFFERENCE)?.to_owned(),
-            noted_at_ms: match note.get(NOTED_AT)? {
-                AttributeValue::N(text) => text.parse().ok()?,
-                _ => return None,
-            },
+            noted_at_ms: number(note, NOTED_AT)?,
         })
     }
 
@@ -107,8 +105,6 @@ impl Suspect {
 
     /// The write that notes it; in the place of another note only if that is still the one that was read.
     pub(crate) fn note(&self, layout: &Layout, instead_of: Option<&Self>) -> Write {
-        let s = |text: &str| AttributeValue::S(text.to_owned());
-        let n = |number: u64| AttributeValue::N(number.to_string());
         let named = self.named.iter().flat_map(|key| [s(&key.pk), s(&key.sk)]);
         let attributes = [
             (ITEM_PK, s(&self.item.pk)),
@@ -131,7 +127,7 @@ impl Suspect {
     }
 
     fn unmoved(&self) -> Guard {
-        let value = Some(AttributeValue::N(self.noted_at_ms.to_string()));
+        let value = Some(n(self.noted_at_ms));
         Guard::Unmoved { attribute: NOTED_AT.to_owned(), value }
     }
 }

@@ -7,6 +7,7 @@ use aws_sdk_dynamodb::{
     error::{ProvideErrorMetadata, SdkError},
 };
 
+use super::message::without_values;
 use crate::{Busy, StoreError};
 
 /// Codes of failures that lie in what was sent, so that the same will be refused whenever it comes. Source: DynamoDB
@@ -22,21 +23,34 @@ const THROTTLED_CODES: &[&str] =
     &["ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"];
 
 /// A failed call as an error that says what to do.
-pub(super) fn failed<E>(operation: &'static str, item: String, error: SdkError<E, HttpResponse>) -> StoreError
+pub(super) fn failed<E>(operation: &'static str, item: String, error: &SdkError<E, HttpResponse>) -> StoreError
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
 {
-    let (passes, busy) = (passes(&error), busy(&error));
-    // A failure of the service's own is told without the SDK's wrapping, which says nothing more.
-    let source: Box<dyn Error + Send + Sync> = match error {
-        SdkError::ServiceError(service) => Box::new(service.into_err()),
-        other => Box::new(other),
-    };
+    let (passes, busy) = (passes(error), busy(error));
+    let source = told(error).into();
     if passes {
         StoreError::Retry { operation, item, busy, source }
     } else {
         StoreError::Reject { operation, item, source }
     }
+}
+
+/// What happened, in a line without the values that a message may quote. A failure of the service's own is told without
+/// the SDK's wrapping, which says nothing more.
+fn told<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E, HttpResponse>) -> String {
+    if let Some(service) = error.as_service_error()
+        && let Some(code) = service.code()
+    {
+        let message = service.message().map(|message| format!(": {}", without_values(message)));
+        return format!("{code}{}", message.unwrap_or_default());
+    }
+    let (mut causes, mut next) = (Vec::new(), Some(error as &dyn Error));
+    while let Some(cause) = next {
+        causes.push(cause.to_string());
+        next = cause.source();
+    }
+    without_values(&causes.join(": "))
 }
 
 fn busy<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> Option<Busy> {
@@ -65,7 +79,7 @@ mod tests {
     fn answered(status: u16, code: &str) -> StoreError {
         let error = UpdateItemError::generic(ErrorMetadata::builder().code(code).build());
         let response = HttpResponse::new(status.try_into().unwrap(), "".into());
-        failed("UpdateItem", "a / b".to_owned(), SdkError::service_error(error, response))
+        failed("UpdateItem", "a / b".to_owned(), &SdkError::service_error(error, response))
     }
 
     #[test]
@@ -75,7 +89,17 @@ mod tests {
         }
         assert!(answered(503, "Whatever").is_retry());
         let timeout = SdkError::<UpdateItemError, HttpResponse>::timeout_error("late");
-        assert!(failed("UpdateItem", "a / b".to_owned(), timeout).is_retry());
+        assert!(failed("UpdateItem", "a / b".to_owned(), &timeout).is_retry());
+    }
+
+    #[test]
+    fn an_error_holds_nothing_that_a_message_quotes() {
+        let metadata = ErrorMetadata::builder().code("ValidationException").message("numeric value: Ada").build();
+        let response = HttpResponse::new(400.try_into().unwrap(), "Ada".into());
+        let error = SdkError::service_error(UpdateItemError::generic(metadata), response);
+        let error = failed("UpdateItem", "a / b".to_owned(), &error);
+        assert!(!format!("{error:?}").contains("Ada"), "{error:?}");
+        assert_eq!(error.source().unwrap().to_string(), "ValidationException: numeric value:…");
     }
 
     #[test]
@@ -104,6 +128,6 @@ mod tests {
             assert_eq!(error.to_string(), "UpdateItem on a / b: refused");
         }
         let unbuilt = SdkError::<UpdateItemError, HttpResponse>::construction_failure("no table");
-        assert!(!failed("UpdateItem", "a / b".to_owned(), unbuilt).is_retry());
+        assert!(!failed("UpdateItem", "a / b".to_owned(), &unbuilt).is_retry());
     }
 }

@@ -11,7 +11,10 @@ use derive::{
     write::Table,
 };
 use futures::{StreamExt, TryStreamExt, stream};
-use keys::{item::Item, key::Key};
+use keys::{
+    item::Item,
+    key::{Key, for_log},
+};
 use serde_dynamo::AttributeValue;
 
 use super::{
@@ -49,7 +52,7 @@ pub(super) async fn get(
     }
     let keys: Vec<Key> = keys.iter().collect::<BTreeSet<_>>().into_iter().cloned().collect();
     for key in &keys {
-        check::key(&store.layout, key).map_err(|refusal| refusal.of("BatchGetItem", key))?;
+        check::key(&store.layout, key).map_err(|refusal| refusal.of("BatchGetItem", &key.for_log()))?;
     }
     let slices: Vec<Vec<Key>> = keys.chunks(GET_KEYS_MAX).map(<[Key]>::to_vec).collect();
     let mut items: Vec<(Key, Item)> = stream::iter(slices)
@@ -68,11 +71,11 @@ async fn get_one(
     consistency: Consistency,
 ) -> Result<Option<Item>, StoreError> {
     const OPERATION: &str = "GetItem";
-    check::key(&store.layout, key).map_err(|refusal| refusal.of(OPERATION, key))?;
+    check::key(&store.layout, key).map_err(|refusal| refusal.of(OPERATION, &key.for_log()))?;
     let call = store.client.get_item().table_name(store.names.of(table));
     let call = call.set_key(Some(to_sdk(&store.layout.key_item(key))));
     let answer = call.consistent_read(consistency == Consistency::Strong).send().await;
-    let answer = answer.map_err(|error| failed(OPERATION, key.to_string(), error))?;
+    let answer = answer.map_err(|error| failed(OPERATION, key.for_log(), &error))?;
     Ok(answer.item.map(from_sdk))
 }
 
@@ -124,7 +127,7 @@ async fn get_once(
         source: Box::new(error),
     })?;
     let answer = store.client.batch_get_item().request_items(name, request).send().await;
-    let answer = answer.map_err(|error| failed("BatchGetItem", name.to_owned(), error))?;
+    let answer = answer.map_err(|error| failed("BatchGetItem", name.to_owned(), &error))?;
     let found = answer.responses.into_iter().flatten().flat_map(|(_, items)| items).collect();
     let unread = answer.unprocessed_keys.into_iter().flatten().flat_map(|(_, keys)| keys.keys).collect();
     Ok((found, unread))
@@ -136,7 +139,7 @@ pub(super) async fn query(
     query: &Query,
     after: Option<Cursor>,
 ) -> Result<Page, StoreError> {
-    check::query(&store.layout, table, query).map_err(|refusal| refusal.of("Query", &query.pk))?;
+    check::query(&store.layout, table, query).map_err(|refusal| refusal.of("Query", &for_log(&query.pk)))?;
     let index = query.index.as_deref().and_then(|name| store.layout.index(name));
     let (pk, sk) = index.map_or((&store.layout.pk, &store.layout.sk), |index| (&index.pk, &index.sk));
     let text = |text: &str| SdkValue::from(AttributeValue::S(text.to_owned()));
@@ -163,7 +166,7 @@ pub(super) async fn query(
             .expression_attribute_values(":first", text(first))
             .expression_attribute_values(":last", text(last)),
     };
-    let answer = call.send().await.map_err(|error| failed("Query", query.pk.clone(), error))?;
+    let answer = call.send().await.map_err(|error| failed("Query", for_log(&query.pk), &error))?;
     Ok(page(answer.items, answer.last_evaluated_key))
 }
 
@@ -175,7 +178,7 @@ pub(super) async fn scan(store: &DynamoStore, table: Table, after: Option<Cursor
         .table_name(name)
         .consistent_read(true)
         .set_exclusive_start_key(after.map(|Cursor(item)| to_sdk(&item)));
-    let answer = call.send().await.map_err(|error| failed("Scan", name.to_owned(), error))?;
+    let answer = call.send().await.map_err(|error| failed("Scan", name.to_owned(), &error))?;
     Ok(page(answer.items, answer.last_evaluated_key))
 }
 

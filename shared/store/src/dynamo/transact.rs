@@ -12,18 +12,18 @@ use aws_sdk_dynamodb::{
 };
 use derive::write::{Action, Table, Transaction, Write};
 
-use super::{DynamoStore, TableNames, failure::failed, value::to_sdk, write::Text};
+use super::{DynamoStore, TableNames, failure::failed, message::without_values, value::to_sdk, write::Text};
 use crate::{Busy, Reason, StoreError, TransactOutcome, Units, check};
 
 const OPERATION: &str = "TransactWriteItems";
 
 pub(super) async fn transact(store: &DynamoStore, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {
-    check::transaction(&store.layout, transaction).map_err(|(key, refusal)| refusal.of(OPERATION, key))?;
+    check::transaction(&store.layout, transaction).map_err(|(key, refusal)| refusal.of(OPERATION, &key.for_log()))?;
     let mut actions = Vec::new();
     for write in transaction.writes() {
         actions.push(action(store, write).map_err(|error| StoreError::Reject {
             operation: OPERATION,
-            item: write.key.to_string(),
+            item: write.key.for_log(),
             source: Box::new(error),
         })?);
     }
@@ -32,7 +32,7 @@ pub(super) async fn transact(store: &DynamoStore, transaction: &Transaction) -> 
         Ok(answer) => Ok(TransactOutcome::Done { units: units(&store.names, answer.consumed_capacity()) }),
         Err(error) => match reasons(&error, transaction.writes().len()) {
             Some(reasons) => Ok(TransactOutcome::Cancelled { reasons }),
-            None => Err(failed(OPERATION, items(transaction), error)),
+            None => Err(failed(OPERATION, items(transaction), &error)),
         },
     }
 }
@@ -41,8 +41,8 @@ pub(super) async fn transact(store: &DynamoStore, transaction: &Transaction) -> 
 fn items(transaction: &Transaction) -> String {
     match transaction.writes() {
         [] => String::new(),
-        [only] => only.key.to_string(),
-        [first, rest @ ..] => format!("{} and {} more", first.key, rest.len()),
+        [only] => only.key.for_log(),
+        [first, rest @ ..] => format!("{} and {} more", first.key.for_log(), rest.len()),
     }
 }
 
@@ -106,7 +106,7 @@ fn reason(reason: &CancellationReason) -> Reason {
         }
         // ValidationError, ItemCollectionSizeLimitExceeded, and what DynamoDB may add.
         Some(code) => Reason::Rejected(match reason.message() {
-            Some(message) => format!("{code}: {message}"),
+            Some(message) => format!("{code}: {}", without_values(message)),
             None => code.to_owned(),
         }),
     }

@@ -50,7 +50,8 @@ impl Text {
 }
 
 pub(super) async fn write(store: &DynamoStore, write: &Write) -> Result<Outcome, StoreError> {
-    check::single(&store.layout, write).map_err(|refusal| refusal.of(operation(&write.action), &write.key))?;
+    check::single(&store.layout, write)
+        .map_err(|refusal| refusal.of(operation(&write.action), &write.key.for_log()))?;
     let Text { update, condition, names, values } = Text::new(&store.layout, write);
     let table = store.names.of(write.table);
     let key = Some(to_sdk(&store.layout.key_item(&write.key)));
@@ -74,7 +75,7 @@ pub(super) async fn write(store: &DynamoStore, write: &Write) -> Result<Outcome,
             outcome(write, call.send().await.map(|answer| answer.consumed_capacity))
         }
         // Only a transaction has such an action; it is refused before.
-        Action::Check => Err(Refusal::CheckAlone.of(operation(&write.action), &write.key)),
+        Action::Check => Err(Refusal::CheckAlone.of(operation(&write.action), &write.key.for_log())),
     }
 }
 
@@ -89,6 +90,6 @@ where
         // The total includes the index arms.
         Ok(capacity) => Ok(Outcome::Done { units: capacity.and_then(|c| c.capacity_units).unwrap_or_default() }),
         Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(Outcome::GuardFailed),
-        Err(error) => Err(failed(operation(&write.action), write.key.to_string(), error)),
+        Err(error) => Err(failed(operation(&write.action), write.key.for_log(), &error)),
     }
 }

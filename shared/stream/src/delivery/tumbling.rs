@@ -100,7 +100,7 @@ impl Delivery {
         let mut backoff = Backoff::new();
         loop {
             self.stop.check()?;
-            match self.invoker.invoke(event.clone(), &[], n_attempts + 1).await {
+            match self.invoker.invoke(event.clone(), &[], n_attempts + 1, None).await {
                 Answer::DoneBefore { .. } => break,
                 Answer::Failed { .. } => n_attempts += 1,
                 Answer::Unavailable => {}

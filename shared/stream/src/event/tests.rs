@@ -48,6 +48,7 @@ fn check(record: &Record, expected: &Expect) {
     expected.assert_eq(&format!("{}\n", lines.join("\n")));
 }
 
+/// Source: LS.
 #[test]
 fn an_insert_becomes_the_record_that_lambda_sends() {
     let insert = record(OperationType::Insert, |change| {

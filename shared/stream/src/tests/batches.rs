@@ -7,6 +7,7 @@ fn check(world: &World, expected: &Expect) {
     expected.assert_eq(&world.told());
 }
 
+/// Source: U2.
 #[tokio::test(start_paused = true)]
 async fn without_a_window_a_batch_is_what_one_read_returned() {
     let world = World::new(mapping(), succeed);
@@ -41,6 +42,7 @@ async fn one_read_returns_a_thousand_records_at_most() {
     );
 }
 
+/// Source: U2.
 #[tokio::test(start_paused = true)]
 async fn a_window_gathers_reads_until_it_is_over() {
     let world = World::new(Mapping { batching_window_ms: 1_000, ..mapping() }, succeed);
@@ -58,6 +60,7 @@ async fn a_window_gathers_reads_until_it_is_over() {
     );
 }
 
+/// Source: U2.
 #[tokio::test(start_paused = true)]
 async fn a_full_batch_does_not_wait_for_its_window_and_the_rest_keeps_its_own() {
     let world = World::new(Mapping { batching_window_ms: 1_000, ..mapping() }, succeed);
@@ -91,4 +94,14 @@ async fn the_end_of_a_shard_ends_its_window() {
             750 ms: a, 1 records, attempt 1: done
         "#]],
     );
+}
+
+/// Source: U2: "at a base rate of 4 times per second". The wait is a setting, since it is short on a laptop.
+#[tokio::test(start_paused = true)]
+async fn a_shard_without_records_is_read_four_times_a_second() {
+    let world = World::new(Mapping { idle_poll_ms: 250, ..mapping() }, succeed);
+    let running = world.start();
+    pass_ms(10_001).await;
+    assert_eq!(world.stream.n_reads(), 41, "one at the start, and four a second");
+    running.stop().await.unwrap();
 }

@@ -56,6 +56,7 @@ fn delivered(world: &World) -> Vec<(String, String)> {
     world.sent().iter().flat_map(|sent| records(&sent.event)).collect()
 }
 
+/// Source: U2.
 #[tokio::test(start_paused = true)]
 async fn records_of_one_item_keep_their_order_and_two_are_never_under_way_at_once() {
     const TAKES_MS: u128 = 70;
@@ -83,6 +84,7 @@ async fn records_of_one_item_keep_their_order_and_two_are_never_under_way_at_onc
     assert!(n_at_once > 10, "lanes go side by side: {n_at_once}");
 }
 
+/// Source: U2.
 #[tokio::test(start_paused = true)]
 async fn a_poison_record_holds_up_the_items_of_its_lane_only() {
     let [poison, other] = two_items();
@@ -112,6 +114,7 @@ async fn a_poison_record_holds_up_the_items_of_its_lane_only() {
     );
 }
 
+/// Source: U2.
 #[tokio::test(start_paused = true)]
 async fn each_lane_has_its_own_batches_and_is_read_on_while_another_works() {
     let [slow, other] = two_items();
@@ -217,6 +220,7 @@ async fn a_lane_whose_records_get_too_old_gives_up_on_them_for_itself() {
     assert_eq!(world.destination.bodies()[0]["requestContext"]["condition"], "RecordAgeExceeded");
 }
 
+/// Source: U2.
 #[tokio::test(start_paused = true)]
 async fn after_a_crash_the_checkpoint_is_right_before_the_slowest_lane_and_nothing_is_skipped() {
     let [poison, other] = two_items();

@@ -1,7 +1,7 @@
 //! A small honest stream: shards that split, are trimmed and end, iterators that expire, pages, outages.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
 use aws_sdk_dynamodbstreams::primitives::DateTime;
@@ -28,6 +28,7 @@ struct State {
     is_deleted: bool,
     calls: Vec<String>,
     n_records_read: usize,
+    n_reads: usize,
 }
 
 struct Shard {
@@ -130,6 +131,11 @@ impl MemoryStream {
         self.state().calls.clone()
     }
 
+    /// The reads so far.
+    pub(crate) fn n_reads(&self) -> usize {
+        self.state().n_reads
+    }
+
     /// The records that were read so far.
     pub(crate) fn n_records_read(&self) -> usize {
         self.state().n_records_read
@@ -180,6 +186,7 @@ impl State {
     }
 
     fn read(&mut self, iterator: &str, limit: usize) -> Result<RecordPage, ApiError> {
+        self.n_reads += 1;
         if let Some(outage) = self.outages.pop_front() {
             return Err(outage);
         }
@@ -195,7 +202,7 @@ impl State {
         let end = (start + limit).min(shard.records.len());
         let is_end = shard.is_closed && end == shard.records.len();
         let next = (!is_end).then(|| format!("{id} {end} {generation}"));
-        let records = shard.records[start..end].to_vec();
+        let records: Arc<[Record]> = shard.records[start..end].into();
         self.n_records_read += records.len();
         Ok(RecordPage { records, next })
     }

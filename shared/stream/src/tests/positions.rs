@@ -11,6 +11,7 @@ fn check(world: &World, expected: &Expect) {
     expected.assert_eq(&world.told());
 }
 
+/// Source: U2.
 #[tokio::test(start_paused = true)]
 async fn a_restart_goes_on_behind_the_last_batch() {
     let world = World::new(mapping(), succeed);
@@ -93,6 +94,7 @@ async fn a_drained_shard_is_not_read_again_after_a_restart() {
     );
 }
 
+/// Source: U2.
 #[tokio::test(start_paused = true)]
 async fn latest_skips_what_was_there_and_reads_later_shards_from_their_start() {
     let world = World::new(Mapping { starting_position: StartingPosition::Latest, ..mapping() }, succeed);
@@ -129,8 +131,8 @@ async fn latest_does_not_skip_a_child_that_appeared_while_the_mapping_was_down()
         &world,
         &expect![[r#"
             500 ms: a, 1 records, attempt 1: done
-            500 ms: a, 1 records, attempt 1: done
-            500 ms: b, 1 records, attempt 1: done
+            750 ms: a, 1 records, attempt 1: done
+            750 ms: b, 1 records, attempt 1: done
         "#]],
     );
 }
@@ -155,6 +157,7 @@ async fn an_expired_iterator_is_replaced_behind_the_last_record_read() {
     assert!(world.stream.calls().contains(&r#"a at After("2")"#.to_owned()));
 }
 
+/// Source: U5.
 #[tokio::test(start_paused = true)]
 async fn trimmed_records_are_told_as_a_possible_loss() {
     let world = World::new(mapping(), succeed);
@@ -190,12 +193,13 @@ async fn an_outage_is_told_once_until_it_is_over() {
         &expect![[r#"
             0 ms: trouble: shard a cannot be read, trying again: connection refused
             21300 ms: a, 1 records, attempt 1: done
-            21550 ms: trouble: shard a cannot be read, trying again: connection refused
-            21650 ms: a, 1 records, attempt 1: done
+            21800 ms: trouble: shard a cannot be read, trying again: connection refused
+            21900 ms: a, 1 records, attempt 1: done
         "#]],
     );
 }
 
+/// Source: LS.
 #[tokio::test(start_paused = true)]
 async fn records_that_change_nothing_are_left_out_and_the_checkpoint_moves_behind_them() {
     let world = World::new(mapping(), succeed);

@@ -7,6 +7,7 @@ fn check(world: &World, expected: &Expect) {
     expected.assert_eq(&world.told());
 }
 
+/// Source: U4.
 #[tokio::test(start_paused = true)]
 async fn a_partial_response_is_retried_from_the_lowest_record_on() {
     let world = World::new(Mapping { batch_size: 10, ..mapping() }, |numbers| {
@@ -23,6 +24,7 @@ async fn a_partial_response_is_retried_from_the_lowest_record_on() {
     );
 }
 
+/// Source: U4.
 #[tokio::test(start_paused = true)]
 async fn without_reported_failures_the_body_is_ignored() {
     let world = World::new(Mapping { report_batch_item_failures: false, ..mapping() }, |_| Ok(report(&["1"])));
@@ -36,6 +38,7 @@ async fn without_reported_failures_the_body_is_ignored() {
     );
 }
 
+/// Source: LS.
 #[tokio::test(start_paused = true)]
 async fn a_response_that_names_no_record_of_the_batch_fails_all_of_it() {
     let world = World::new(Mapping { retry_attempts_max: Some(0), ..mapping() }, |_| Ok(report(&["123"])));
@@ -53,6 +56,7 @@ async fn a_response_that_names_no_record_of_the_batch_fails_all_of_it() {
 
 /// Recorded on AWS: the last of six records, in batches of three with three retries, was delivered five times, while its
 /// failure record counts four invocations of one record.
+/// Source: LS.
 #[tokio::test(start_paused = true)]
 async fn the_retry_budget_starts_over_when_the_checkpoint_moves() {
     let world = World::new(Mapping { retry_attempts_max: Some(3), ..mapping() }, |numbers| {
@@ -91,6 +95,7 @@ async fn a_function_that_panics_has_failed() {
     );
 }
 
+/// Source: U4, LS.
 #[tokio::test(start_paused = true)]
 async fn a_function_error_says_so_in_the_failure_record() {
     let world = World::new(Mapping { retry_attempts_max: Some(1), ..mapping() }, |_| unhandled());

@@ -20,6 +20,7 @@ fn fail_first(
     move |_| if n_calls.fetch_add(1, Ordering::Relaxed) < n_failures { Err(error()) } else { Ok(String::new()) }
 }
 
+/// Source: LS, U5.
 #[tokio::test(start_paused = true)]
 async fn three_retries_are_four_invocations_and_then_the_rest_goes_on() {
     let world = World::new(Mapping { retry_attempts_max: Some(3), ..mapping() }, |numbers| {
@@ -41,6 +42,7 @@ async fn three_retries_are_four_invocations_and_then_the_rest_goes_on() {
     assert_eq!(world.position("a").await, Some(Position::After("4".to_owned())));
 }
 
+/// Source: U5.
 #[tokio::test(start_paused = true)]
 async fn without_a_limit_a_batch_is_retried_with_waits_that_double_up_to_five_seconds() {
     let failed = || FunctionError::Unhandled { message: "boom".to_owned() };
@@ -64,6 +66,7 @@ async fn without_a_limit_a_batch_is_retried_with_waits_that_double_up_to_five_se
     );
 }
 
+/// Source: U5.
 #[tokio::test(start_paused = true)]
 async fn an_unavailable_function_is_told_once_and_counts_no_attempt() {
     let throttled = || FunctionError::Unavailable { message: "connection refused".to_owned() };
@@ -79,6 +82,7 @@ async fn an_unavailable_function_is_told_once_and_counts_no_attempt() {
     );
 }
 
+/// Source: LS.
 #[tokio::test(start_paused = true)]
 async fn a_record_that_gets_too_old_while_it_is_retried_is_given_up_on() {
     let world = World::new(Mapping { record_age_ms_max: Some(2_000), ..mapping() }, |_| unhandled());
@@ -101,6 +105,7 @@ async fn a_record_that_gets_too_old_while_it_is_retried_is_given_up_on() {
     assert!(body.get("responseContext").is_none());
 }
 
+/// Source: LS.
 #[tokio::test(start_paused = true)]
 async fn a_record_that_is_too_old_already_is_not_delivered_and_those_behind_it_are() {
     let world = World::new(Mapping { record_age_ms_max: Some(60_000), ..mapping() }, succeed);
@@ -117,6 +122,7 @@ async fn a_record_that_is_too_old_already_is_not_delivered_and_those_behind_it_a
     assert_eq!(world.destination.bodies()[0]["requestContext"]["approximateInvokeCount"], 1);
 }
 
+/// Source: U5.
 #[tokio::test(start_paused = true)]
 async fn the_checkpoint_waits_for_the_failure_record() {
     let world = World::new(Mapping { retry_attempts_max: Some(0), ..mapping() }, |_| unhandled());

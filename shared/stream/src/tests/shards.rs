@@ -11,6 +11,7 @@ fn check(told: &str, expected: &Expect) {
     expected.assert_eq(told);
 }
 
+/// Source: U2.
 #[tokio::test(start_paused = true)]
 async fn a_child_starts_only_when_its_parent_is_drained() {
     let world = World::with_slow_function(mapping(), Duration::from_millis(700), succeed);
@@ -70,6 +71,7 @@ async fn a_child_whose_parent_is_trimmed_starts() {
     );
 }
 
+/// Source: U2.
 #[tokio::test(start_paused = true)]
 async fn open_shards_are_read_side_by_side_and_a_batch_never_mixes_them() {
     let world = World::with_slow_function(mapping(), Duration::from_secs(1), succeed);
@@ -111,6 +113,7 @@ async fn the_shards_are_listed_page_by_page_and_not_more_often_than_needed() {
     );
 }
 
+/// Source: LS.
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_is_not_there_ends_the_mapping_with_one_clear_message() {
     let world = World::new(mapping(), succeed);
@@ -144,6 +147,8 @@ async fn settings_that_lambda_would_refuse_are_refused() {
             refused(Mapping { batch_size: 10_001, ..mapping() }).await,
             refused(Mapping { batching_window_ms: 300_001, ..mapping() }).await,
             refused(Mapping { tumbling_window_seconds: 901, ..mapping() }).await,
+            refused(Mapping { retry_attempts_max: Some(10_001), ..mapping() }).await,
+            refused(Mapping { record_age_ms_max: Some(604_800_001), ..mapping() }).await,
             refused(Mapping { parallelization_factor: 0, ..mapping() }).await,
             refused(Mapping { parallelization_factor: 11, ..mapping() }).await,
             refused(Mapping { parallelization_factor: 2, tumbling_window_seconds: 60, ..mapping() }).await,
@@ -155,6 +160,8 @@ async fn settings_that_lambda_would_refuse_are_refused() {
             the batch size 10001 of aggregate is not between 1 and 10000
             the batching window 300001 ms of aggregate is longer than 300000 ms
             the tumbling window 901 s of aggregate is longer than 900 s
+            the 10001 retry attempts of aggregate are more than 10000
+            the record age 604800001 ms of aggregate is greater than 604800000 ms
             the parallelization factor 0 of aggregate is not between 1 and 10
             the parallelization factor 11 of aggregate is not between 1 and 10
             aggregate has tumbling windows and a parallelization factor of 2: set one of them to its default, since whose the state of a window is then is documented nowhere"#]],

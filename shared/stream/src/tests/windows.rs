@@ -63,6 +63,7 @@ fn check(world: &World, expected: &Expect) {
     expected.assert_eq(&sent(world));
 }
 
+/// Source: LS.
 #[tokio::test(start_paused = true)]
 async fn without_tumbling_windows_an_event_has_its_records_and_nothing_else() {
     let world = world(mapping(), |_| Ok(String::new()));
@@ -72,6 +73,7 @@ async fn without_tumbling_windows_an_event_has_its_records_and_nothing_else() {
     assert_eq!(events[0].event.as_object().unwrap().keys().collect::<Vec<_>>(), ["Records"]);
 }
 
+/// Source: U6.
 #[tokio::test(start_paused = true)]
 async fn an_event_names_its_shard_and_its_stream() {
     let world = world(windowed(), count);
@@ -84,6 +86,7 @@ async fn an_event_names_its_shard_and_its_stream() {
 }
 
 /// "You can receive these records in multiple batches, each as a separate invocation. Each invocation receives a state."
+/// Source: U6.
 #[tokio::test(start_paused = true)]
 async fn the_state_goes_from_each_response_to_the_next_event_of_its_window() {
     let world = world(windowed(), count);
@@ -103,6 +106,7 @@ async fn the_state_goes_from_each_response_to_the_next_event_of_its_window() {
 /// "At the end of the window, the flag `isFinalInvokeForWindow` is set to `true` to indicate that this is the final state
 /// and that it's ready for processing. After processing, the window completes and your final invocation completes, and
 /// then the state is dropped."
+/// Source: U6.
 #[tokio::test(start_paused = true)]
 async fn a_window_whose_end_has_passed_has_one_final_invocation_without_records() {
     let world = world(windowed(), count);
@@ -122,6 +126,7 @@ async fn a_window_whose_end_has_passed_has_one_final_invocation_without_records(
 
 /// "Lambda determines tumbling window boundaries based on the time when records were inserted into the stream", and "each
 /// record in a stream belongs to a specific window".
+/// Source: U6.
 #[tokio::test(start_paused = true)]
 async fn a_batch_does_not_mix_windows_and_a_record_of_the_next_ends_the_one_before() {
     let world = world(windowed(), count);
@@ -179,6 +184,7 @@ async fn a_window_whose_records_never_reached_the_function_has_no_final_invocati
 }
 
 /// "If the response does not contain a `state` property, Lambda considers this a failed invocation."
+/// Source: U6.
 #[tokio::test(start_paused = true)]
 async fn a_response_without_a_state_is_a_failed_invocation() {
     for report_batch_item_failures in [true, false] {
@@ -235,12 +241,13 @@ async fn a_retry_has_the_window_and_the_state_of_the_first_try() {
             56300 ms: a [4] 08:00 to 08:01, state {"n":3}
             61300 ms: a [4] 08:00 to 08:01, state {"n":3}
             66300 ms: a [4] 08:00 to 08:01, state {"n":3}
-            66300 ms: a [] 08:00 to 08:01, state {"n":4}, final
+            66550 ms: a [] 08:00 to 08:01, state {"n":4}, final
         "#]],
     );
 }
 
 /// The records that were done count in the state of the response, so without it they would be lost from the window.
+/// Source: U6.
 #[tokio::test(start_paused = true)]
 async fn the_rest_of_a_partial_response_goes_on_with_its_state() {
     let world = world(windowed(), |event| {
@@ -304,6 +311,7 @@ async fn a_failed_final_invocation_is_tried_until_it_succeeds_and_holds_what_is_
 
 /// "Your state can be a maximum of 1 MB per shard. If it exceeds that size, Lambda terminates the window early." And
 /// AWS's event types: "Subsequent invoke will continue the same window with a fresh state."
+/// Source: U6.
 #[tokio::test(start_paused = true)]
 async fn a_state_over_a_megabyte_ends_its_window_early_and_the_window_goes_on_afresh() {
     let world = world(windowed(), |event| {
@@ -328,6 +336,7 @@ async fn a_state_over_a_megabyte_ends_its_window_early_and_the_window_goes_on_af
 
 /// "When the shard ends, Lambda considers the window closed, and the child shards start their own window in a fresh
 /// state."
+/// Source: U6.
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_shard_closes_its_window_and_its_children_start_afresh() {
     let world = world(windowed(), count);
@@ -392,6 +401,7 @@ async fn each_shard_has_its_own_window_and_state() {
 
 /// Lambda's keeping of the state is internal. Here it is in memory only: nothing is delivered twice, and what the window
 /// had counted before the restart is gone.
+/// Source: U6.
 #[tokio::test(start_paused = true)]
 async fn after_a_restart_the_window_that_was_open_starts_with_an_empty_state() {
     let world = world(windowed(), count);
@@ -428,7 +438,7 @@ async fn a_record_that_comes_after_its_window_ended_opens_it_again() {
             0 ms: a [1] 08:00 to 08:01, state {}
             59000 ms: a [] 08:00 to 08:01, state {"n":1}, final
             59250 ms: a [2] 08:00 to 08:01, state {}
-            59250 ms: a [] 08:00 to 08:01, state {"n":1}, final
+            59500 ms: a [] 08:00 to 08:01, state {"n":1}, final
         "#]],
     );
 }

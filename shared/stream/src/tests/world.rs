@@ -13,9 +13,11 @@ use tokio::time::Instant;
 
 use super::memory_stream::MemoryStream;
 use crate::checkpoint::{Checkpoints as _, MemoryCheckpoints, Position};
+use crate::counts::{Counts, EventCount};
 use crate::destination::Destination;
+use crate::filter::Filters;
 use crate::function::{Function, FunctionError};
-use crate::mapping::{Mapping, StartingPosition};
+use crate::mapping::{Mapping, OnFailure, StartingPosition};
 use crate::poller::{EventSourceMapping, StreamError};
 use crate::progress::{Invocation, Observer, Outcome};
 use crate::wiring::Wiring;
@@ -33,7 +35,10 @@ pub(crate) fn mapping() -> Mapping {
         parallelization_factor: 1,
         retry_attempts_max: None,
         record_age_ms_max: None,
+        bisect_batch_on_function_error: false,
         report_batch_item_failures: true,
+        filters: Filters::default(),
+        on_failure: Some(OnFailure::S3),
         starting_position: StartingPosition::TrimHorizon,
         idle_poll_ms: 250,
     }
@@ -103,7 +108,7 @@ impl World {
             checkpoints: Arc::new(MemoryCheckpoints::new()),
             destination: Arc::default(),
             mapping,
-            told: Arc::new(Told { origin, lines: Mutex::default(), idle }),
+            told: Arc::new(Told { origin, lines: Mutex::default(), idle, counts: Counts::default() }),
             sent,
             function: Arc::new(function),
         }
@@ -186,6 +191,11 @@ impl World {
     /// What the observer was told, a line each.
     pub(crate) fn told(&self) -> String {
         self.told.lines.lock().unwrap().concat()
+    }
+
+    /// What was counted of the mapping.
+    pub(crate) fn counted(&self) -> EventCount {
+        self.told.counts.of("aggregate")
     }
 
     /// The events so far.
@@ -309,6 +319,7 @@ struct Told {
     origin: Instant,
     lines: Mutex<Vec<String>>,
     idle: watch::Sender<Option<std::time::Instant>>,
+    counts: Counts,
 }
 
 impl Told {
@@ -327,6 +338,7 @@ impl Observer for Told {
             Outcome::Failed { message } => format!("failed: {message}"),
         };
         self.line(&format!("{shard}, {n_records} records, attempt {attempt}: {outcome}"));
+        self.counts.invoked(report);
     }
 
     fn idle(&self, mapping: &str, since: std::time::Instant) {
@@ -334,9 +346,20 @@ impl Observer for Told {
         self.idle.send_replace(Some(since));
     }
 
-    fn discarded(&self, _mapping: &str, shard: &str, n_records: usize, key: &str) {
-        assert!(key.starts_with("aws/lambda/"));
-        self.line(&format!("{shard}, {n_records} records discarded"));
+    fn discarded(&self, mapping: &str, shard: &str, n_records: usize, key: Option<&str>) {
+        assert!(key.is_none_or(|key| key.starts_with("aws/lambda/")));
+        let kept = if key.is_none() { " and not kept" } else { "" };
+        self.line(&format!("{shard}, {n_records} records discarded{kept}"));
+        self.counts.discarded(mapping, shard, n_records, key);
+    }
+
+    fn polled(&self, mapping: &str, n_records: usize) {
+        self.counts.polled(mapping, n_records);
+    }
+
+    fn filtered_out(&self, mapping: &str, n_records: usize) {
+        self.line(&format!("{n_records} records filtered out"));
+        self.counts.filtered_out(mapping, n_records);
     }
 
     fn dropped_equal(&self, _mapping: &str, n: usize) {

@@ -84,12 +84,12 @@ impl Running<'_> {
     pub(super) async fn set(&mut self, setting: Vec<Action>) -> anyhow::Result<()> {
         self.bar.set_message("setting the scene");
         write(&self.metered, None, setting.into_iter().map(Ok), &ProgressBar::hidden()).await?;
-        self.service.quiet().await
+        self.service.quiet().await.map(|_handled_to| ())
     }
 
     /// Waits until the stream is quiet.
     pub(super) async fn quiet(&mut self) -> anyhow::Result<()> {
         self.bar.set_message("waiting until the stream is quiet");
-        self.service.quiet().await
+        self.service.quiet().await.map(|_handled_to| ())
     }
 }

@@ -1,0 +1,219 @@
+//! Does a table fit what is declared? Its keys, the indexes that derivations need, and its stream.
+//!
+//! Pure: it compares what `DescribeTable` says with the schema and the catalogue, and gives a line for each difference,
+//! which says what to change. The functions ask it when they start, the command line when it looks at a table.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, GlobalSecondaryIndexDescription, KeySchemaElement, KeyType, ProjectionType, StreamViewType,
+    TableDescription,
+};
+use derive::{
+    catalogue::Catalogue,
+    derivation::{Derivation, PartOf},
+    effect::Find,
+    schema::Schema,
+};
+use keys::layout::{Index, Layout};
+
+/// How whoever asks names what is to be changed.
+#[derive(Clone, Copy, Debug)]
+pub struct Names {
+    /// The application's table.
+    pub table: &'static str,
+    /// The ledger's table.
+    pub ledger_table: &'static str,
+    /// The manifest that declares the table.
+    pub config: &'static str,
+    /// The derivations that are switched off.
+    pub disabled: &'static str,
+}
+
+/// What does not fit, in a line that says what to change.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{line}")]
+pub struct Misfit {
+    /// Which part of the table.
+    pub part: TablePart,
+    /// The line.
+    pub line: String,
+}
+
+/// A part of a table that must fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TablePart {
+    /// Its key.
+    Key,
+    /// The index of this name.
+    Index(String),
+    /// Its stream.
+    Stream,
+}
+
+/// What the application's table lacks: nothing, where it fits.
+#[must_use]
+pub fn of_table(schema: &Schema, catalogue: &Catalogue, table: &TableDescription, names: Names) -> Vec<Misfit> {
+    let mut misfits: Vec<Misfit> = of_key(&schema.layout, table, names.table, names.config).into_iter().collect();
+    for need in needs(schema, catalogue) {
+        let line = of_index(&need, table, names);
+        let part = TablePart::Index(need.index.name.clone());
+        misfits.extend(line.map(|line| Misfit { part, line }));
+    }
+    misfits.extend(of_stream(table));
+    misfits
+}
+
+/// What the ledger's table lacks, where it is another than the application's. It has the same key, and no index.
+#[must_use]
+pub fn of_ledger(layout: &Layout, table: &TableDescription, names: Names) -> Option<Misfit> {
+    of_key(layout, table, names.ledger_table, names.config)
+}
+
+/// Does this table, which is the ledger's alone, have a stream? Nobody has a use for its records.
+#[must_use]
+pub fn streams(table: &TableDescription) -> bool {
+    table.stream_specification().is_some_and(|stream| stream.stream_enabled)
+}
+
+/// The stream's view type, where the table has a stream.
+#[must_use]
+pub fn view(table: &TableDescription) -> Option<&StreamViewType> {
+    let stream = table.stream_specification().filter(|stream| stream.stream_enabled)?;
+    stream.stream_view_type()
+}
+
+/// The indexes that derivations need.
+#[must_use]
+pub fn needed_indexes(schema: &Schema, catalogue: &Catalogue) -> BTreeSet<String> {
+    needs(schema, catalogue).into_iter().map(|need| need.index.name.clone()).collect()
+}
+
+/// A key as it is told: its attributes with their types.
+#[must_use]
+pub fn key_text(key: &[KeySchemaElement], attributes: &[AttributeDefinition]) -> String {
+    let of = |part: &KeyType| key.iter().find(|element| element.key_type() == part);
+    let told = [KeyType::Hash, KeyType::Range].iter().filter_map(of).map(|element| {
+        let name = element.attribute_name();
+        let definition = attributes.iter().find(|attribute| attribute.attribute_name() == name);
+        format!("{name} ({})", definition.map_or("?", |definition| definition.attribute_type().as_str()))
+    });
+    told.collect::<Vec<_>>().join(" and ")
+}
+
+/// What the stream lacks, which must have both images.
+#[must_use]
+pub fn of_stream(table: &TableDescription) -> Option<Misfit> {
+    let name = table.table_name().unwrap_or_default();
+    let line = match view(table) {
+        Some(StreamViewType::NewAndOldImages) => return None,
+        Some(view) => format!("the stream of {name} has the view type {view}: it must be NEW_AND_OLD_IMAGES"),
+        None => format!("the table {name} has no stream: enable one with the view type NEW_AND_OLD_IMAGES"),
+    };
+    Some(Misfit { part: TablePart::Stream, line })
+}
+
+fn of_key(layout: &Layout, table: &TableDescription, named_by: &str, config: &str) -> Option<Misfit> {
+    let stored = key_text(table.key_schema(), table.attribute_definitions());
+    let declared = declared_key(&layout.pk, &layout.sk);
+    let name = table.table_name().unwrap_or_default();
+    let line = || {
+        let has = format!("the table {name} has the key {stored}, and {declared} is declared");
+        format!("{has}: name another table with {named_by}, or declare this one's key with {config}")
+    };
+    (stored != declared).then(|| Misfit { part: TablePart::Key, line: line() })
+}
+
+fn declared_key(pk: &str, sk: &str) -> String {
+    format!("{pk} (S) and {sk} (S)")
+}
+
+/// What derivations need of an index.
+struct Need<'a> {
+    index: &'a Index,
+    derivations: BTreeSet<String>,
+    /// Attributes that they read there, those of keys left out.
+    attributes: BTreeSet<String>,
+}
+
+/// What the derivations need, by index: those by which they find items, or whose keys they write.
+fn needs<'a>(schema: &'a Schema, catalogue: &Catalogue) -> Vec<Need<'a>> {
+    let mut needs: BTreeMap<&str, Need<'a>> = BTreeMap::new();
+    for derivation in catalogue.derivations() {
+        for (name, attributes) in asked(schema, derivation) {
+            let Some(index) = schema.layout.index(&name) else { continue };
+            let none = || Need { index, derivations: BTreeSet::new(), attributes: BTreeSet::new() };
+            let need = needs.entry(&index.name).or_insert_with(none);
+            need.derivations.insert(derivation.name.clone());
+            need.attributes.extend(attributes);
+        }
+    }
+    needs.into_values().collect()
+}
+
+/// The indexes that a derivation needs, each with the attributes that it reads there.
+fn asked(schema: &Schema, derivation: &Derivation) -> Vec<(String, BTreeSet<String>)> {
+    let kind = &derivation.kind;
+    let finds = kind.outline(schema).finds.into_iter();
+    let mut asked: Vec<(String, BTreeSet<String>)> =
+        finds.filter_map(|find| Some((find.query.index.clone()?, read_there(schema, &find)))).collect();
+    asked.extend(kind.rekey().map(|rekey| (rekey.index.clone(), BTreeSet::new())));
+    let writes = kind.reach(schema).map(|reach| reach.writes).unwrap_or_default();
+    for index in &schema.layout.indexes {
+        let is_key = |part: &PartOf| matches!(part, PartOf::Attribute(name) if *name == index.pk || *name == index.sk);
+        if writes.iter().any(|part| is_key(&part.of)) {
+            asked.push((index.name.clone(), BTreeSet::new()));
+        }
+    }
+    asked
+}
+
+/// What a search reads of the items that it finds: by what it knows their entity, and what makes the target's key. All
+/// else is read from the item itself.
+fn read_there(schema: &Schema, find: &Find) -> BTreeSet<String> {
+    let mut attributes: BTreeSet<String> = schema.layout.entity_type.iter().cloned().collect();
+    if find.via != find.target
+        && let (Some(via), Some(target)) = (schema.entity(&find.via), schema.entity(&find.target))
+    {
+        let fields = target.key.field_names().into_iter().filter(|name| !via.key.holds(name));
+        attributes.extend(fields.map(str::to_owned));
+    }
+    attributes.retain(|name| *name != schema.layout.pk && *name != schema.layout.sk);
+    attributes
+}
+
+fn of_index(need: &Need<'_>, table: &TableDescription, names: Names) -> Option<String> {
+    let (table_name, index) = (table.table_name().unwrap_or_default(), need.index);
+    let derivations = need.derivations.iter().cloned().collect::<Vec<_>>().join(", ");
+    let or = format!("or switch {derivations} off with {}", names.disabled);
+    let declared = declared_key(&index.pk, &index.sk);
+    let all = table.global_secondary_indexes();
+    let Some(stored) = all.iter().find(|stored| stored.index_name() == Some(index.name.as_str())) else {
+        let lacks = format!("the table {table_name} has no index {}, needed by {derivations}", index.name);
+        return Some(format!("{lacks}: make it with the key {declared}, {or}"));
+    };
+    let key = key_text(stored.key_schema(), table.attribute_definitions());
+    if key != declared {
+        let has = format!("the index {} of {table_name} has the key {key}, and {declared} is declared", index.name);
+        return Some(format!("{has}: make it anew, declare its key with {}, {or}", names.config));
+    }
+    let lacking: Vec<&str> =
+        need.attributes.iter().map(String::as_str).filter(|name| !holds(stored, name, index)).collect();
+    let lacks = || {
+        let lacking = lacking.join(", ");
+        let lacks = format!("the index {} of {table_name} does not project {lacking}", index.name);
+        format!("{lacks}, read there by {derivations}: make it anew with that, {or}")
+    };
+    (!lacking.is_empty()).then(lacks)
+}
+
+/// Does the index hold this attribute?
+fn holds(stored: &GlobalSecondaryIndexDescription, name: &str, index: &Index) -> bool {
+    let Some(projection) = stored.projection() else { return false };
+    let is_all = projection.projection_type() == Some(&ProjectionType::All);
+    is_all || name == index.pk || name == index.sk || projection.non_key_attributes().iter().any(|held| held == name)
+}
+
+#[cfg(test)]
+#[path = "fit/tests.rs"]
+mod tests;

@@ -1,0 +1,100 @@
+//! What is looked at when a function starts, so that a configuration that cannot work is told at once, in one line.
+//!
+//! Both tables are described, side by side. What cannot be described, since it is not allowed or not answered just then,
+//! is no reason not to start: the function says so once, and goes on.
+
+use aws_sdk_dynamodb::{Client, operation::describe_table::DescribeTableError, types::TableDescription};
+use derive::{catalogue::Catalogue, schema::Schema};
+use engine::backoff::describe as chain;
+
+use crate::{
+    config::{CONFIG, Config, DISABLED, LEDGER_TABLE_NAME, TABLE_NAME},
+    fit::{Misfit, Names, of_ledger, of_table, streams},
+};
+
+/// How a function's variables name what is to be changed.
+pub const VARIABLES: Names =
+    Names { table: TABLE_NAME, ledger_table: LEDGER_TABLE_NAME, config: CONFIG, disabled: DISABLED };
+
+/// Tables that a function cannot work on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TableError {
+    /// A table is not there.
+    #[error("there is no table {table} in {region}: set {variable} to another, or make it first")]
+    Missing {
+        /// The table.
+        table: String,
+        /// The region that was asked.
+        region: String,
+        /// The variable that names it.
+        variable: &'static str,
+    },
+    /// A table does not fit what is declared.
+    #[error(transparent)]
+    Misfit(#[from] Misfit),
+}
+
+/// A table, as far as it can be known.
+enum Described {
+    Table(Box<TableDescription>),
+    Missing,
+    /// Nobody says, and why not.
+    Unknown(String),
+}
+
+/// Looks whether both tables are there and fit what is declared.
+///
+/// # Errors
+///
+/// [`TableError`] with the first thing to change.
+pub async fn check_tables(
+    client: &Client,
+    schema: &Schema,
+    catalogue: &Catalogue,
+    config: &Config,
+) -> Result<(), TableError> {
+    let is_one = config.ledger_table == config.table;
+    let (main, ledger) = tokio::join!(describe(client, &config.table), async {
+        if is_one { None } else { Some(describe(client, &config.ledger_table).await) }
+    });
+    let known = |described: Described, table: &str, variable: &'static str| match described {
+        Described::Table(description) => Ok(Some(description)),
+        Described::Missing => {
+            let region = client.config().region().map_or("no region", |region| region.as_ref()).to_owned();
+            Err(TableError::Missing { table: table.to_owned(), region, variable })
+        }
+        Described::Unknown(why) => {
+            tracing::warn!(
+                table,
+                why,
+                "the table cannot be described, so it is not checked: allow dynamodb:DescribeTable"
+            );
+            Ok(None)
+        }
+    };
+    if let Some(main) = known(main, &config.table, TABLE_NAME)?
+        && let Some(misfit) = of_table(schema, catalogue, &main, VARIABLES).into_iter().next()
+    {
+        return Err(misfit.into());
+    }
+    let Some(ledger) = ledger else { return Ok(()) };
+    let Some(ledger) = known(ledger, &config.ledger_table, LEDGER_TABLE_NAME)? else { return Ok(()) };
+    if let Some(misfit) = of_ledger(&schema.layout, &ledger, VARIABLES) {
+        return Err(misfit.into());
+    }
+    if streams(&ledger) {
+        let table = config.ledger_table.as_str();
+        tracing::warn!(table, "the ledger's table has a stream, which nobody has a use for: disable it");
+    }
+    Ok(())
+}
+
+async fn describe(client: &Client, table: &str) -> Described {
+    match client.describe_table().table_name(table).send().await {
+        Ok(output) => output.table.map_or(Described::Missing, |table| Described::Table(Box::new(table))),
+        Err(error) if error.as_service_error().is_some_and(DescribeTableError::is_resource_not_found_exception) => {
+            Described::Missing
+        }
+        Err(error) => Described::Unknown(chain(&error)),
+    }
+}

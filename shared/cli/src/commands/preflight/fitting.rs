@@ -1,0 +1,109 @@
+//! Which items fit, which do not, and what derivations would make of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use derive::{
+    catalogue::Catalogue,
+    change::{Change, Images},
+    derivation::Family,
+    effect::{Effect, Ground},
+    plan::{Record, plan},
+    schema::Schema,
+};
+use engine::{caught::caught, listing::ALL_DERIVATIONS};
+use keys::{counter::CounterKey, item::Item, key::Key};
+
+/// Keys that are kept as examples.
+const EXAMPLES: usize = 3;
+
+/// Items that have something in common.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Group {
+    pub(super) n_items: u64,
+    /// Keys of some of them.
+    pub(super) examples: Vec<Key>,
+}
+
+impl Group {
+    fn add(&mut self, key: &Key) {
+        self.n_items += 1;
+        if self.examples.len() < EXAMPLES {
+            self.examples.push(key.clone());
+        }
+    }
+}
+
+/// What the items are that were read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fitting {
+    pub(super) n_items: u64,
+    /// Items by entity.
+    pub(super) entities: BTreeMap<String, u64>,
+    /// Items that are of no declared entity.
+    pub(super) untyped: Group,
+    /// Items whose entity, or the form of whose key, is declared nowhere.
+    pub(super) unknown: Group,
+    /// Items that cannot be interpreted, by derivation and why.
+    pub(super) unreadable: BTreeMap<(String, String), Group>,
+    /// Items that derivations would write, by derivation: what the making of the items that were read would ring or
+    /// count into.
+    pub(super) derived: BTreeMap<usize, BTreeSet<Key>>,
+    /// An item of each entity.
+    pub(super) samples: BTreeMap<String, Item>,
+}
+
+impl Fitting {
+    /// Takes up an item.
+    pub(super) fn add(&mut self, schema: &Schema, catalogue: &Catalogue, item: Item) {
+        self.n_items += 1;
+        let Some(key) = schema.layout.key(&item) else { return self.untyped.add(&Key::new("", "")) };
+        let (id, sequence_number) = (String::new(), String::new());
+        let change = Change { id, sequence_number, created_ms: None, key, images: Images::Inserted(item) };
+        let families = [Family::Additive, Family::LevelTriggered];
+        let planned = match caught("planning it", || plan(schema, catalogue, &families, &change)) {
+            Ok(planned) => planned,
+            Err(why) => return self.unreadable(ALL_DERIVATIONS, why, &change.key),
+        };
+        if let Some(why) = planned.misfit {
+            return self.unreadable(ALL_DERIVATIONS, why.to_string(), &change.key);
+        }
+        match planned.record {
+            Record::Untyped => return self.untyped.add(&change.key),
+            Record::Unknown => return self.unknown.add(&change.key),
+            Record::Change | Record::Echo => {}
+        }
+        for (at, effect) in planned.effects {
+            if let Effect::List { unreadable: Some(why) } = &effect {
+                self.unreadable(catalogue.name(at), why.to_string(), &change.key);
+            }
+            self.derived.entry(at).or_default().extend(written(catalogue.name(at), effect));
+        }
+        let Images::Inserted(item) = change.images else { return };
+        if let Some(image) = schema.image(&change.key, &item) {
+            let entity = image.definition.name.clone();
+            *self.entities.entry(entity.clone()).or_default() += 1;
+            self.samples.entry(entity).or_insert(item);
+        }
+    }
+
+    fn unreadable(&mut self, derivation: &str, why: String, key: &Key) {
+        self.unreadable.entry((derivation.to_owned(), why)).or_default().add(key);
+    }
+
+    /// Items that are of a declared entity.
+    pub(super) fn n_fitting(&self) -> u64 {
+        self.entities.values().sum()
+    }
+}
+
+/// The item that an effect would write. What a search would find is rung by its own insert.
+fn written(derivation: &str, effect: Effect) -> Option<Key> {
+    match effect {
+        // The shard is another one for each batch: a backfill needs one.
+        Effect::Add(add) => CounterKey { target: add.target, derivation: derivation.to_owned(), shard: 0 }.key().ok(),
+        Effect::Measure(measure) => Some(measure.bucket),
+        Effect::Look(bell) => Some(bell.item),
+        Effect::Ground(Ground::Place(key)) => Some(key),
+        Effect::Ground(_) | Effect::Find(_) | Effect::Late | Effect::List { .. } => None,
+    }
+}

@@ -1,0 +1,81 @@
+//! Reading a part of a table, no faster than its read units allow.
+//!
+//! Items come in the order of a hash of their partition keys, so the first of them are as good as any others.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
+use keys::item::Item;
+use tokio::time::{Instant, sleep_until};
+
+use crate::opened::Opened;
+
+/// Most items of a page: few enough that a page of large ones is not far above the rate.
+const PAGE_ITEMS: u32 = 250;
+
+/// How much is read, and how fast.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) n_items_max: u32,
+    /// Equal parts of the table, of which the first is read.
+    pub(super) segments: u32,
+    /// Most read units a second.
+    pub(super) units_per_second: u32,
+}
+
+/// What was read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sample {
+    pub(super) n_items: u32,
+    /// Equal parts of the table, of which the first was read.
+    pub(super) segments: u32,
+    /// Was all of that part read?
+    pub(super) is_whole: bool,
+    /// Read units that it consumed, as the database says.
+    pub(super) units: f64,
+}
+
+impl Sample {
+    /// Reads, and hands on each page.
+    pub(super) async fn read(opened: &Opened, bounds: Bounds, mut each: impl FnMut(Vec<Item>)) -> anyhow::Result<Self> {
+        let mut sample = Self { segments: bounds.segments, ..Self::default() };
+        let started = Instant::now();
+        let mut after = None;
+        while sample.n_items < bounds.n_items_max {
+            let n_left = bounds.n_items_max - sample.n_items;
+            let call = opened.clients.dynamodb.scan().table_name(&opened.config.table);
+            let call = call.segment(0).total_segments(i32::try_from(bounds.segments)?);
+            let call = call.limit(i32::try_from(n_left.min(PAGE_ITEMS))?).set_exclusive_start_key(after);
+            let answer = call.return_consumed_capacity(ReturnConsumedCapacity::Total).send().await;
+            let answer = answer.with_context(|| format!("cannot read the table {}", opened.config.table))?;
+            sample.units += answer.consumed_capacity.and_then(|capacity| capacity.capacity_units).unwrap_or_default();
+            let items: Vec<Item> = answer.items.into_iter().flatten().map(of_sdk).collect();
+            sample.n_items += u32::try_from(items.len())?;
+            each(items);
+            // Some emulators end with an empty key, where DynamoDB gives none.
+            after = answer.last_evaluated_key.filter(|key| !key.is_empty());
+            if after.is_none() {
+                sample.is_whole = true;
+                break;
+            }
+            sleep_until(started + Duration::from_secs_f64(sample.units / f64::from(bounds.units_per_second))).await;
+        }
+        Ok(sample)
+    }
+
+    /// Which share of the table it is, from 0 to 1; `None` where the table does not say how large it is.
+    pub(super) fn share(&self, n_table: u64) -> Option<f64> {
+        if self.is_whole {
+            return Some(1.0 / f64::from(self.segments));
+        }
+        // The table's count may be hours old.
+        #[expect(clippy::cast_precision_loss, reason = "a share needs no more than the 15 digits that stay exact")]
+        let share = f64::from(self.n_items) / n_table as f64;
+        (n_table > 0).then(|| share.min(1.0))
+    }
+}
+
+fn of_sdk(item: std::collections::HashMap<String, aws_sdk_dynamodb::types::AttributeValue>) -> Item {
+    item.into_iter().map(|(name, value)| (name, value.into())).collect()
+}

@@ -1,0 +1,187 @@
+//! What was seen, for a person and as JSON. No value of an attribute is in it, but keys.
+
+use keys::{key::Key, layout::Layout};
+use serde_json::{Value, json};
+
+use super::{Seen, cost::Part, fitting::Group, surroundings::Expiry};
+
+impl Seen {
+    /// What is to be looked at, a line each; nothing where all fits.
+    pub(super) fn to_do(&self, layout: &Layout) -> Vec<String> {
+        let mut lines = self.surroundings.to_do(layout);
+        let fitting = &self.fitting;
+        if fitting.n_items > 0 && fitting.n_fitting() == 0 && fitting.unreadable.is_empty() {
+            let none = format!("none of {} items is of a declared entity", fitting.n_items);
+            lines.push(format!("{none}: declare them with --config, or name another table with --table"));
+        }
+        if !fitting.unreadable.is_empty() {
+            lines.push("what cannot be read counts as absent until it is mended: see unreadable".to_owned());
+        }
+        lines
+    }
+
+    /// For a person.
+    pub(super) fn text(&self, to_do: &[String]) -> String {
+        let mut lines = self.table_lines();
+        lines.extend(self.sample_lines());
+        lines.extend(self.backfill_lines());
+        lines.extend(to_do.iter().map(|line| row("to do", line)));
+        lines.push(match to_do.len() {
+            0 => "it fits".to_owned(),
+            1 => "1 thing to look at".to_owned(),
+            n => format!("{n} things to look at"),
+        });
+        lines.join("\n")
+    }
+
+    fn table_lines(&self) -> Vec<String> {
+        let seen = &self.surroundings;
+        let counted = format!("{} items, {} bytes, as it last counted them", seen.n_items, seen.bytes);
+        let fit = |fits: bool| if fits { "fits" } else { "does not fit" };
+        let mut lines = vec![
+            row("table", &format!("{}: {counted}", seen.table)),
+            row("key", &format!("{}: {}", seen.key, fit(seen.has_key))),
+        ];
+        for (name, is_needed) in &seen.indexes {
+            let needed = if *is_needed { fit(seen.of_index(name).is_none()) } else { "no derivation needs it" };
+            lines.push(row("index", &format!("{name}: {needed}")));
+        }
+        lines.push(row(
+            "stream",
+            &match (&seen.view, seen.n_shards_open) {
+                (Some(view), Some(1)) => format!("{view}, 1 open shard"),
+                (Some(view), Some(n_open)) => format!("{view}, {n_open} open shards"),
+                _ => "none".to_owned(),
+            },
+        ));
+        if let Some(arn) = &seen.stream_arn {
+            let ask = format!("aws lambda list-event-source-mappings --event-source-arn {arn}");
+            lines.push(row("readers", &format!("a shard may have two, and DynamoDB does not say who they are: {ask}")));
+        }
+        lines.push(row("expiry", seen.expiry.word()));
+        let ledger = &seen.ledger;
+        lines.push(row(
+            "ledger",
+            &match (&ledger.kind, ledger.is_there) {
+                (Some(kind), _) => format!("{}: of {kind}", ledger.table),
+                (None, true) => format!("{}: not in use yet", ledger.table),
+                (None, false) => format!("{}: not there yet", ledger.table),
+            },
+        ));
+        lines
+    }
+
+    fn sample_lines(&self) -> Vec<String> {
+        let (sample, fitting) = (&self.sample, &self.fitting);
+        if !self.surroundings.has_key {
+            return vec![row("sample", "nothing is read of a table with another key")];
+        }
+        if fitting.n_items == 0 && sample.is_whole {
+            let what = if sample.segments == 1 { "the table" } else { "this part of the table" };
+            return vec![row("sample", &format!("{what} is empty, so nothing can be said of its items"))];
+        }
+        let part = if sample.is_whole { "all" } else { "the first" };
+        let of =
+            if sample.segments == 1 { "the table".to_owned() } else { format!("1/{} of the table", sample.segments) };
+        let read = format!("{} items, {part} of {of}, {:.1} read units", fitting.n_items, sample.units);
+        let mut lines = vec![row("sample", &read)];
+        lines.extend(fitting.entities.iter().map(|(entity, n)| row("fits", &format!("{n}  {entity}"))));
+        for (group, why) in [(&fitting.untyped, UNTYPED), (&fitting.unknown, UNKNOWN)] {
+            if group.n_items > 0 {
+                lines.push(row("ignored", &format!("{}  {why}, such as {}", group.n_items, examples(group))));
+            }
+        }
+        for ((derivation, why), group) in &fitting.unreadable {
+            let derivation = if derivation == "*" { "every derivation" } else { derivation };
+            let (n, such) = (group.n_items, examples(group));
+            lines.push(row("unreadable", &format!("{n}  by {derivation}: {why}, such as {such}")));
+        }
+        lines
+    }
+
+    fn backfill_lines(&self) -> Vec<String> {
+        let backfill = &self.backfill;
+        let reads = backfill.read_units;
+        let mut lines = vec![row("backfill", &format!("read units to read the table once, consistently: {reads}"))];
+        match &backfill.parts {
+            None => lines.push(row(
+                "backfill",
+                "write units are not known, since nothing says which share of the table was read",
+            )),
+            Some(parts) => {
+                for Part { derivation, n_items, units } in parts {
+                    lines.push(row("backfill", &format!("{derivation}: at most {n_items} items, {units} write units")));
+                }
+                lines.push(row("backfill", &format!("at most {} write units in all", backfill.write_units)));
+            }
+        }
+        if !backfill.history.is_empty() {
+            let names = backfill.history.join(", ");
+            lines.push(row("backfill", &format!("not {names}: the table does not hold what they count")));
+        }
+        lines
+    }
+
+    /// As one JSON object. Its names are stable.
+    pub(super) fn json(&self, to_do: &[String]) -> Value {
+        let (seen, fitting, backfill) = (&self.surroundings, &self.fitting, &self.backfill);
+        let indexes = seen.indexes.iter().map(
+            |(name, is_needed)| json!({ "name": name, "needed": is_needed, "fits": seen.of_index(name).is_none() }),
+        );
+        let unreadable = fitting.unreadable.iter().map(|((derivation, why), group)| {
+            json!({ "derivation": derivation, "why": why, "items": group.n_items, "examples": keys(group) })
+        });
+        let parts = backfill.parts.as_ref().map(|parts| {
+            let part =
+                |part: &Part| json!({ "derivation": part.derivation, "items": part.n_items, "writeUnits": part.units });
+            parts.iter().map(part).collect::<Vec<_>>()
+        });
+        let expires_by = match &seen.expiry {
+            Expiry::By(attribute) => Some(attribute),
+            Expiry::Never | Expiry::Unsaid => None,
+        };
+        json!({
+            "table": { "name": seen.table, "items": seen.n_items, "bytes": seen.bytes, "key": seen.key, "keyFits": seen.has_key },
+            "indexes": indexes.collect::<Vec<_>>(),
+            "stream": { "arn": seen.stream_arn, "viewType": seen.view, "openShards": seen.n_shards_open },
+            "expiresBy": expires_by,
+            "ledger": { "name": seen.ledger.table, "isThere": seen.ledger.is_there, "kind": seen.ledger.kind },
+            "sample": {
+                "items": fitting.n_items,
+                "segments": self.sample.segments,
+                "isWhole": self.sample.is_whole,
+                "readUnits": self.sample.units,
+            },
+            "entities": fitting.entities,
+            "ignored": { "untyped": group(&fitting.untyped), "unknown": group(&fitting.unknown) },
+            "unreadable": unreadable.collect::<Vec<_>>(),
+            "backfill": {
+                "readUnits": backfill.read_units,
+                "writeUnits": parts.as_ref().map(|_| backfill.write_units),
+                "derivations": parts,
+                "history": backfill.history,
+            },
+            "toDo": to_do,
+        })
+    }
+}
+
+/// Why an item is nobody's.
+const UNTYPED: &str = "without an entity type";
+const UNKNOWN: &str = "of an entity that is declared nowhere";
+
+fn row(word: &str, line: &str) -> String {
+    format!("{word:<12}{line}")
+}
+
+fn examples(group: &Group) -> String {
+    group.examples.iter().map(Key::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn keys(group: &Group) -> Vec<Value> {
+    group.examples.iter().map(|key| json!({ "pk": key.pk, "sk": key.sk })).collect()
+}
+
+fn group(group: &Group) -> Value {
+    json!({ "items": group.n_items, "examples": keys(group) })
+}

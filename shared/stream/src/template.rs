@@ -1,0 +1,83 @@
+//! The mappings of a SAM template, so that what is tried here is what is deployed.
+//!
+//! A function's event source mapping is its one event of type `DynamoDB`. Every property of it that SAM knows is read; one
+//! that is unknown, or has a value that cannot be known here, is an error that names it, because a setting that is passed
+//! over in silence would be tried differently from how it is deployed.
+//!
+//! Of `CloudFormation`'s functions, `Ref` of a parameter, `Fn::If` and the conditions (`Fn::Equals`, `Fn::Not`, `Fn::And`,
+//! `Fn::Or`) are computed, with the values of parameters that are given, or their defaults. Anything else has no value
+//! here, which matters only where a setting needs one: a stream's ARN, for one, is given by who runs the mapping.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use crate::mapping::Mapping;
+
+mod document;
+mod event;
+mod intrinsic;
+
+use document::Node;
+
+/// A template that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct TemplateError(String);
+
+/// A SAM template.
+#[derive(Debug, Clone)]
+pub struct Template {
+    root: Node,
+}
+
+/// Values of a template's parameters, by their names. One that is not given has its default.
+pub type Parameters = BTreeMap<String, String>;
+
+/// What a template does not say of a mapping.
+#[derive(Debug, Clone)]
+pub struct Local<'a> {
+    /// See [`Mapping::name`].
+    pub name: &'a str,
+    /// See [`Mapping::stream_arn`].
+    pub stream_arn: &'a str,
+    /// See [`Mapping::idle_poll_ms`].
+    pub idle_poll_ms: u64,
+}
+
+impl Template {
+    /// Reads the text of a template.
+    ///
+    /// # Errors
+    ///
+    /// [`TemplateError`] where it is no YAML.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        document::parse(text).map(|root| Self { root }).map_err(TemplateError)
+    }
+
+    /// The event source mapping of the function with this logical id.
+    ///
+    /// # Errors
+    ///
+    /// [`TemplateError`] where there is no such function with these parameters, or a setting of its event is unknown, has
+    /// no value here, or is one that Lambda would refuse.
+    pub fn mapping(
+        &self,
+        function: &str,
+        parameters: &Parameters,
+        local: &Local<'_>,
+    ) -> Result<Mapping, TemplateError> {
+        let scope = intrinsic::Scope::new(&self.root, parameters).map_err(TemplateError)?;
+        let mapping = event::mapping(&scope, function, local);
+        mapping.map_err(|problem| TemplateError(format!("the template's {function}: {problem}")))
+    }
+
+    /// Whether it declares a parameter.
+    #[must_use]
+    pub fn has_parameter(&self, name: &str) -> bool {
+        self.root.get("Parameters").is_some_and(|all| all.get(name).is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+//! `ripple preflight`: whether a table fits, before the service is attached to it.
+
+#[path = "../start/tables.rs"]
+mod tables;
+
+use aws_sdk_dynamodb::{
+    Client,
+    types::{AttributeValue, StreamViewType, TimeToLiveSpecification},
+};
+use expect_test::expect;
+use serde_json::Value;
+use tables::{client, indexed, make, streamed};
+
+use super::{database, fails_saying, ripple};
+
+/// A database with the shipped table, which expires as it should.
+struct Shop {
+    runtime: tokio::runtime::Runtime,
+    endpoint: String,
+    client: Client,
+}
+
+impl Shop {
+    fn new() -> Self {
+        let (runtime, endpoint) = database();
+        let client = client(&endpoint);
+        let shop = Self { runtime, endpoint, client };
+        let both = StreamViewType::NewAndOldImages;
+        shop.runtime
+            .block_on(make(&shop.client, "ripple", ["PK", "SK"], |call| streamed(indexed(call, "GSI1SK", true), both)));
+        shop.expires("ripple", "ExpiresAt");
+        shop
+    }
+
+    fn expires(&self, table: &str, attribute: &str) {
+        let specification = TimeToLiveSpecification::builder().enabled(true).attribute_name(attribute);
+        let call = self.client.update_time_to_live().table_name(table);
+        let call = call.time_to_live_specification(specification.build().unwrap());
+        self.runtime.block_on(call.send()).unwrap();
+    }
+
+    /// Puts an item, written as `PK / SK Name=Value …`; `N:` begins a number.
+    fn put(&self, text: &str) {
+        let (key, rest) = text.split_once(" : ").unwrap();
+        let (pk, sk) = key.split_once(" / ").unwrap();
+        let s = |text: &str| AttributeValue::S(text.to_owned());
+        let mut call = self.client.put_item().table_name("ripple").item("PK", s(pk)).item("SK", s(sk));
+        for word in rest.split(' ').filter(|word| !word.is_empty()) {
+            let (name, value) = word.split_once('=').unwrap();
+            let number = |number: &str| AttributeValue::N(number.to_owned());
+            call = call.item(name, value.strip_prefix("N:").map_or_else(|| s(value), number));
+        }
+        self.runtime.block_on(call.send()).unwrap();
+    }
+
+    /// People who follow each other.
+    fn people(&self) {
+        for user in ["ada", "bob", "cid"] {
+            self.put(&format!("USER#{user} / PROFILE : EntityType=User Name=secret-{user}"));
+            self.put(&format!("USER#{user} / FOLLOWS#dan : EntityType=Follow"));
+        }
+    }
+
+    fn preflight(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let ended = ripple(&[&["preflight", "--endpoint", &self.endpoint], arguments].concat());
+        assert_eq!(ended.stderr, "", "{ended:?}");
+        let masked = ended.stdout.lines().map(|line| match line.split_once(" --event-source-arn ") {
+            Some((before, _)) => format!("{before} --event-source-arn …\n"),
+            None => format!("{line}\n"),
+        });
+        (ended.code, masked.collect())
+    }
+}
+
+#[test]
+fn a_table_that_fits_is_told_with_what_a_backfill_would_cost() {
+    let shop = Shop::new();
+    shop.people();
+    let (code, said) = shop.preflight(&[]);
+    expect![[r#"
+        table       ripple: 6 items, 258 bytes, as it last counted them
+        key         PK (S) and SK (S): fits
+        index       GSI1: fits
+        index       GSI2: fits
+        stream      NEW_AND_OLD_IMAGES, 1 open shard
+        readers     a shard may have two, and DynamoDB does not say who they are: aws lambda list-event-source-mappings --event-source-arn …
+        expiry      ExpiresAt
+        ledger      ripple-ledger: not there yet
+        sample      6 items, all of the table, 0.5 read units
+        fits        3  Follow
+        fits        3  User
+        backfill    read units to read the table once, consistently: 1
+        backfill    follower-mirror: at most 3 items, 3 write units
+        backfill    follower-count: at most 1 items, 4 write units
+        backfill    follower-count-display: at most 3 items, 3 write units
+        backfill    following-count: at most 3 items, 12 write units
+        backfill    following-count-display: at most 3 items, 3 write units
+        backfill    followee-name: at most 3 items, 3 write units
+        backfill    follower-name: at most 3 items, 3 write units
+        backfill    post-count-display: at most 3 items, 3 write units
+        backfill    order-totals-count-display: at most 3 items, 3 write units
+        backfill    order-totals-sum-display: at most 3 items, 3 write units
+        backfill    at most 25 write units in all
+        it fits
+    "#]].assert_eq(&said);
+    assert_eq!(code, Some(0));
+}
+
+#[test]
+fn what_does_not_fit_is_told_with_keys_and_why_and_without_values() {
+    let shop = Shop::new();
+    shop.people();
+    shop.put("USER#eve / NOTE#1 : Text=secret");
+    shop.put("GADGET#1 / METADATA : EntityType=Gadget Text=secret");
+    shop.put("PERSON#eve / PROFILE : EntityType=User Name=secret");
+    shop.put("POST#p / COMMENT#2024-01-15T10:30:00.417Z#c-1 : EntityType=Comment UserId=N:4711");
+    let (code, said) = shop.preflight(&["--table", "ripple"]);
+    let lines: Vec<&str> = said.lines().filter(|line| !line.starts_with("backfill")).skip(8).collect();
+    expect![[r#"
+        sample      10 items, all of the table, 0.5 read units
+        fits        1  Comment
+        fits        3  Follow
+        fits        3  User
+        ignored     1  without an entity type, such as USER#eve / NOTE#1
+        ignored     1  of an entity that is declared nowhere, such as GADGET#1 / METADATA
+        unreadable  1  by every derivation: PK, SK: the key of a User has the form USER#{UserId} / PROFILE, such as PERSON#eve / PROFILE
+        unreadable  1  by comment-author: UserId: is not of type S, such as POST#p / COMMENT#2024-01-15T10:30:00.417Z#c-1
+        to do       what cannot be read counts as absent until it is mended: see unreadable
+        1 thing to look at"#]].assert_eq(&lines.join("\n"));
+    assert_eq!(code, Some(3));
+    assert!(!said.contains("secret") && !said.contains("4711") && !said.contains("Gadget"), "{said}");
+    let json: Value =
+        serde_json::from_str(&ripple(&["preflight", "--json", "--endpoint", &shop.endpoint]).stdout).unwrap();
+    assert_eq!(json["entities"], serde_json::json!({ "Comment": 1, "Follow": 3, "User": 3 }));
+    assert_eq!(json["ignored"]["unknown"]["examples"][0]["pk"], "GADGET#1");
+    assert_eq!(json["unreadable"].as_array().unwrap().len(), 2);
+    assert_eq!(json["toDo"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_table_without_what_is_needed_is_told_line_by_line() {
+    let (runtime, endpoint) = database();
+    let client = client(&endpoint);
+    runtime.block_on(make(&client, "bare", ["PK", "SK"], |call| call));
+    runtime.block_on(make(&client, "bare-ledger", ["PK", "SK"], |call| streamed(call, StreamViewType::KeysOnly)));
+    let shop = Shop { runtime, endpoint, client };
+    shop.expires("bare", "GoneAt");
+    let (code, said) = shop.preflight(&["--table", "bare", "--disable", "employee-move"]);
+    expect![[r#"
+        table       bare: 0 items, 0 bytes, as it last counted them
+        key         PK (S) and SK (S): fits
+        index       GSI1: does not fit
+        index       GSI2: does not fit
+        stream      none
+        expiry      GoneAt
+        ledger      bare-ledger: not in use yet
+        sample      the table is empty, so nothing can be said of its items
+        backfill    read units to read the table once, consistently: 0
+        backfill    at most 0 write units in all
+        to do       the table bare has no index GSI1, needed by comment-author, folder-path, member-user-name, post-cascade, review-author, user-cascade: make it with the key GSI1PK (S) and GSI1SK (S), or switch comment-author, folder-path, member-user-name, post-cascade, review-author, user-cascade off with --disable
+        to do       the table bare has no index GSI2, needed by best-sellers: make it with the key GSI2PK (S) and GSI2SK (S), or switch best-sellers off with --disable
+        to do       the table bare has no stream: enable one with the view type NEW_AND_OLD_IMAGES
+        to do       items of bare expire by GoneAt, and ExpiresAt is declared: declare it with --config
+        to do       the ledger's table bare-ledger has a stream, which nobody has a use for: disable it
+        to do       items of the ledger's table bare-ledger do not expire by ExpiresAt: enable its time to live, or receipts stay for ever
+        6 things to look at
+    "#]].assert_eq(&said);
+    assert_eq!(code, Some(3));
+}
+
+#[test]
+fn a_table_with_another_key_is_not_read() {
+    let (runtime, endpoint) = database();
+    let client = client(&endpoint);
+    runtime.block_on(make(&client, "other", ["Id", "Sort"], |call| streamed(call, StreamViewType::NewAndOldImages)));
+    let shop = Shop { runtime, endpoint, client };
+    let (code, said) = shop.preflight(&["--table", "other"]);
+    assert_eq!(code, Some(3));
+    let is_about = |line: &&str| line.starts_with("key") || line.starts_with("sample") || line.starts_with("to do");
+    let lines: Vec<&str> = said.lines().filter(is_about).take(3).collect();
+    expect![[r#"
+        key         Id (S) and Sort (S): does not fit
+        sample      nothing is read of a table with another key
+        to do       the table other has the key Id (S) and Sort (S), and PK (S) and SK (S) is declared: name another table with --table, or declare this one's key with --config"#]].assert_eq(&lines.join("\n"));
+}
+
+#[test]
+fn a_part_of_a_table_stands_for_the_whole() {
+    let shop = Shop::new();
+    for n in 0..40 {
+        shop.put(&format!("USER#u{n} / FOLLOWS#dan : EntityType=Follow"));
+    }
+    let json = |arguments: &[&str]| -> Value {
+        let ended = ripple(&[&["preflight", "--json", "--endpoint", &shop.endpoint], arguments].concat());
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+        serde_json::from_str(&ended.stdout).unwrap()
+    };
+    let mirrors = |json: &Value| {
+        let parts = json["backfill"]["derivations"].as_array().unwrap();
+        let part = parts.iter().find(|part| part["derivation"] == "follower-mirror").unwrap();
+        part["items"].as_f64().unwrap()
+    };
+    let all = json(&[]);
+    assert_eq!((all["sample"]["items"].as_u64(), mirrors(&all)), (Some(40), 40.0));
+    let first = json(&["--items", "10"]);
+    assert_eq!((first["sample"]["items"].as_u64(), mirrors(&first)), (Some(10), 40.0));
+    let segment = json(&["--segment-of", "2"]);
+    let n_items = segment["sample"]["items"].as_f64().unwrap();
+    assert!(n_items < 40.0 && (mirrors(&segment) - n_items * 2.0).abs() < 0.1, "{segment}");
+}
+
+#[test]
+fn a_table_that_is_missing_or_asked_for_nothing_is_one_line() {
+    let (_runtime, endpoint) = database();
+    let line = format!("there is no table ripple at {endpoint}: name another with --table, or make it first");
+    fails_saying(&["preflight", "--endpoint", &endpoint], &line);
+    for wrong in [["--items", "0"], ["--segment-of", "0"], ["--units-per-second", "none"]] {
+        let ended = ripple(&[&["preflight"][..], &wrong].concat());
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+    }
+    let nowhere = "nothing answers at http://127.0.0.1:1: is a DynamoDB running there?";
+    fails_saying(&["preflight", "--endpoint", "http://127.0.0.1:1"], nowhere);
+}
+
+#[test]
+fn an_empty_table_fits_and_says_that_it_is_empty() {
+    let shop = Shop::new();
+    let (code, said) = shop.preflight(&[]);
+    let lines: Vec<&str> = said.lines().skip(8).collect();
+    expect![[r#"
+        sample      the table is empty, so nothing can be said of its items
+        backfill    read units to read the table once, consistently: 0
+        backfill    at most 0 write units in all
+        it fits"#]]
+    .assert_eq(&lines.join("\n"));
+    assert_eq!(code, Some(0));
+}

@@ -1,0 +1,324 @@
+//! `MODE=observe`: a function that observes leaves the tables as they are, and counts what one that writes would write.
+//!
+//! A table is brought in step by functions that write. Before each of them handles a batch, one that observes handles the
+//! same batch on the same tables: nothing of them may be another then, and it must have counted the very writes that
+//! the other then does.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use catalogue::{catalogue, schema};
+use derive::{schema::Schema, write::Table};
+use engine::{
+    account::Account,
+    batch::{Engine, Handled},
+    clock::Clock,
+    fan_out::Limits,
+    ledger::{LedgerKind, settings::recorded},
+    sweep::Bounds,
+};
+use futures::future::BoxFuture;
+use keys::{item::Item, key::Key};
+use runtime::{
+    config::Config,
+    handler::{Function, engine},
+    mode::{Mode, Moded},
+};
+use serde_dynamo::AttributeValue;
+use serde_json::{Value, json};
+use store::memory::MemoryStore;
+
+/// When all of it begins, in milliseconds since the epoch.
+const START_MS: u64 = 1_705_315_200_000;
+
+/// Time is what the test says, and every look at it takes none.
+struct Told(AtomicU64);
+
+impl Clock for Told {
+    fn now_ms(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.0.fetch_add(u64::try_from(duration.as_millis()).unwrap(), Ordering::SeqCst);
+        Box::pin(std::future::ready(()))
+    }
+
+    fn chance(&self, _below: u64) -> u64 {
+        0
+    }
+}
+
+type Tables = Arc<Moded<Arc<MemoryStore>>>;
+
+/// A function that writes, and one that observes, on the same tables.
+struct Pair {
+    writes: Engine<Tables>,
+    observing: Tables,
+    observes: Engine<Tables>,
+}
+
+/// A record: a key with the item under it before and after a write.
+type Made = (Key, Option<Item>, Option<Item>);
+
+struct Bed {
+    schema: Schema,
+    store: Arc<MemoryStore>,
+    clock: Arc<Told>,
+    functions: Vec<Pair>,
+    sweep: Pair,
+    n_records: u64,
+    /// Records that are still to be delivered.
+    made: Vec<Made>,
+    /// Writes that were counted while observing, by table.
+    counted: BTreeMap<Table, usize>,
+}
+
+/// Pages of a few items, so that jobs are made, and an index that lags, so that notes are.
+const LIMITS: Limits = Limits {
+    direct_max: 3,
+    page_items: 3,
+    page_ms: 0,
+    page_beside_ms: 0,
+    split_after: 6,
+    parts: 2,
+    units_per_second: None,
+    index_lag_ms: 1_000,
+};
+
+impl Bed {
+    fn new(ledger: LedgerKind) -> Self {
+        let schema = schema();
+        let store = Arc::new(MemoryStore::new(schema.layout.clone()));
+        let clock = Arc::new(Told(AtomicU64::new(START_MS)));
+        let catalogue = Arc::new(catalogue(&schema).unwrap());
+        let shared = Arc::new(schema.clone());
+        let pair = |function: Function| {
+            let tables = |mode| Arc::new(Moded::new(mode, Arc::clone(&store), &schema.layout));
+            let engine = |tables: &Tables| {
+                let clock = Arc::clone(&clock) as Arc<dyn Clock>;
+                let (schema, catalogue) = (Arc::clone(&shared), Arc::clone(&catalogue));
+                let engine = Engine::new(schema, catalogue, function.families(), Arc::clone(tables), clock);
+                engine.with_ledger(ledger).with_settling(0).with_fan_out(LIMITS)
+            };
+            let (writing, observing) = (tables(Mode::Apply), tables(Mode::Observe));
+            Pair { writes: engine(&writing), observes: engine(&observing), observing }
+        };
+        let functions = vec![pair(Function::Aggregate), pair(Function::Propagate)];
+        let sweep = pair(Function::Sweep);
+        Self { schema, store, clock, functions, sweep, n_records: 0, made: Vec::new(), counted: BTreeMap::new() }
+    }
+
+    /// The application puts an item, written as `PK / SK EntityType Name=Value …`; `N:` begins a number.
+    fn put(&self, text: &str) {
+        let (key, rest) = text.split_once(" : ").unwrap();
+        let (pk, sk) = key.split_once(" / ").unwrap();
+        let mut words = rest.split(' ');
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let mut item = self.schema.layout.key_item(&Key::new(pk, sk));
+        item.insert("EntityType".to_owned(), text(words.next().unwrap()));
+        for word in words {
+            let (name, value) = word.split_once('=').unwrap();
+            let number = |number: &str| AttributeValue::N(number.to_owned());
+            item.insert(name.to_owned(), value.strip_prefix("N:").map_or_else(|| text(value), number));
+        }
+        self.store.put_raw(Table::Main, item).unwrap();
+    }
+
+    fn tables(&self) -> [BTreeMap<Key, Item>; 2] {
+        [Table::Main, Table::Ledger].map(|table| self.store.snapshot(table))
+    }
+
+    fn event(&mut self, records: &[Made]) -> String {
+        let mut told = Vec::new();
+        for (key, old, new) in records {
+            self.n_records += 1;
+            let name = match (old, new) {
+                (None, _) => "INSERT",
+                (_, None) => "REMOVE",
+                _ => "MODIFY",
+            };
+            told.push(json!({
+                "eventID": format!("{:032x}", self.n_records),
+                "eventName": name,
+                "eventSourceARN": "arn:aws:dynamodb:us-east-1:000000000000:table/t/stream/2024-01-15T10:00:00.000",
+                "dynamodb": {
+                    "Keys": self.schema.layout.key_item(key),
+                    "OldImage": old,
+                    "NewImage": new,
+                    "SequenceNumber": format!("{:021}", self.n_records),
+                    "ApproximateCreationDateTime": self.clock.now_ms() / 1000,
+                },
+            }));
+        }
+        let window = json!({ "start": "2024-01-15T10:40:00Z", "end": "2024-01-15T10:41:00Z" });
+        json!({ "Records": told, "window": window, "state": {}, "shardId": "shard-1" }).to_string()
+    }
+
+    /// Has each function observe a batch, and then handle it.
+    async fn handle(&mut self, event: &str) {
+        let before_ms = self.clock.now_ms();
+        for at in 0..self.functions.len() {
+            self.made.extend(self.store.take_records());
+            let before = self.tables();
+            let pair = &self.functions[at];
+            pair.observing.begin();
+            let observed = pair.observes.handle(event, before_ms + 60_000).await.unwrap();
+            assert_eq!(self.tables(), before, "observing wrote something");
+            let records = self.store.take_records();
+            assert!(records.is_empty(), "{records:?}");
+            self.clock.0.store(before_ms, Ordering::SeqCst);
+            let handled = pair.writes.handle(event, before_ms + 60_000).await.unwrap();
+            for commit in &observed.account.commits {
+                *self.counted.entry(commit.table).or_default() += 1;
+            }
+            assert_eq!(told(&observed), told(&handled), "{event}");
+        }
+    }
+
+    /// Delivers batches until there are no more, and sweeps between.
+    async fn settle(&mut self) {
+        loop {
+            let mut records = std::mem::take(&mut self.made);
+            records.extend(self.store.take_records());
+            if records.is_empty() {
+                return;
+            }
+            for batch in records.chunks(5) {
+                let event = self.event(batch);
+                self.handle(&event).await;
+            }
+        }
+    }
+
+    async fn sweeps(&mut self) {
+        // So late that cascades and what is to be searched for again are due.
+        self.clock.0.fetch_add(10_000, Ordering::SeqCst);
+        let now_ms = self.clock.now_ms();
+        let before = self.tables();
+        self.sweep.observing.begin();
+        let observed = swept(&self.sweep.observes, now_ms).await;
+        assert_eq!(self.tables(), before, "observing wrote something");
+        assert_eq!(observed, swept(&self.sweep.writes, now_ms).await);
+    }
+}
+
+/// What a sweep came to, in text. The moment is given back, and waiting takes none of it.
+async fn swept(engine: &Engine<Tables>, now_ms: u64) -> String {
+    let jobs = engine.sweep(|_| true).await.unwrap();
+    let again = engine.search_again(now_ms + 60_000).await.unwrap();
+    let bounds = Bounds { n_items_max: 5_000, deadline_ms: now_ms + 60_000 };
+    let slice = engine.sweep_slice(bounds, |_| false).await.unwrap();
+    // The items that it read are not compared: a run that writes reads what it made itself, such as a job.
+    format!("{jobs:?} {again:?} {} {} {:?}", slice.n_suspects, slice.n_zero_counters, slice.drifts)
+}
+
+/// What a batch came to, but for the moments at which answers came.
+fn told(handled: &Handled) -> Value {
+    let Account { commits, parked, refused, undone, .. } = &handled.account;
+    let mut written: Vec<String> = commits
+        .iter()
+        .map(|commit| {
+            let (key, table, units) = (&commit.key, commit.table, commit.units);
+            format!("{key} {table:?} {units} {:?} {:?}", commit.derivations, commit.causes)
+        })
+        .collect();
+    written.sort_unstable();
+    let account = &handled.account;
+    let counts = [
+        account.n_records,
+        account.n_changes,
+        account.n_echoes,
+        account.n_ignored,
+        account.n_duplicates,
+        account.n_retries,
+        account.n_in_step,
+        account.n_unreadable,
+    ];
+    json!({
+        "written": written, "counts": counts, "parked": format!("{parked:?}"), "refused": format!("{refused:?}"),
+        "undone": format!("{undone:?}"), "failed": handled.failed_from, "state": handled.state,
+    })
+}
+
+/// An application at work: people, posts, comments enough for a job, an order, employees, what cannot be read.
+async fn a_day(ledger: LedgerKind) -> Bed {
+    let mut bed = Bed::new(ledger);
+    for user in ["ada", "bob", "cid"] {
+        bed.put(&format!("USER#{user} / PROFILE : User Name={user}"));
+    }
+    bed.put("USER#bob / FOLLOWS#ada : Follow");
+    bed.put("USER#cid / FOLLOWS#ada : Follow");
+    bed.put("USER#ada / POST#2024-01-15T10:30:00.000Z#p1 : Post Title=t Status=published Content=c");
+    for n in 0..9 {
+        let at = format!("2024-01-15T10:30:0{n}.000Z#c{n}");
+        bed.put(&format!("POST#p1 / COMMENT#{at} : Comment UserId=ada GSI1PK=USER#ada GSI1SK=COMMENT#{at}"));
+    }
+    bed.put("USER#bob / LIKE#POST#p1 : Like");
+    bed.put("POST#p2 / COMMENT#2024-01-15T10:31:00.000Z#c : Comment UserId=N:5");
+    bed.put("SENSOR#s1#2024-01-15 / 2024-01-15T10:31:00.000Z : Reading Value=N:20.5");
+    bed.put("ORG#o1 / EMP#/e1 : Employee Name=e1 GSI1PK=EMP#e1 GSI1SK=EMP");
+    bed.put("ORG#o1 / EMP#/e2 : Employee Name=e2 ManagerId=e1 GSI1PK=EMP#e2 GSI1SK=EMP");
+    bed.put("GADGET#1 / METADATA : Gadget");
+    bed.settle().await;
+    // A rename, so that a job goes through the comments; a removal, so that a cascade does.
+    bed.put("USER#ada / PROFILE : User Name=Ada");
+    bed.settle().await;
+    bed.sweeps().await;
+    bed.settle().await;
+    let post = Key::new("USER#ada", "POST#2024-01-15T10:30:00.000Z#p1");
+    let delete =
+        derive::write::Write { table: Table::Main, key: post, action: derive::write::Action::Delete, guard: None };
+    store::Store::write(&bed.store, &delete).await.unwrap();
+    bed.settle().await;
+    bed.sweeps().await;
+    bed.settle().await;
+    bed.sweeps().await;
+    bed
+}
+
+#[tokio::test]
+async fn under_receipts_nothing_is_written_and_the_very_writes_are_counted() {
+    let mut bed = a_day(LedgerKind::Receipts).await;
+    // Some of each: counters, mirrors, copies; receipts, jobs, notes.
+    assert!(bed.counted[&Table::Main] > 30 && bed.counted[&Table::Ledger] > 15, "{:?}", bed.counted);
+    // What comes again is in already, and a record that does not decode is parked.
+    bed.put("USER#cid / LIKE#POST#p1 : Like");
+    let records = bed.store.take_records();
+    let event = bed.event(&records);
+    bed.handle(&event).await;
+    bed.handle(&event).await;
+    let mut broken: Value = serde_json::from_str(&event).unwrap();
+    broken["Records"][0]["dynamodb"]["NewImage"] = json!(7);
+    broken["Records"][0]["eventID"] = json!("broken");
+    bed.handle(&broken.to_string()).await;
+    assert!(bed.tables()[1].keys().any(|key| key.pk == "PARKED#additive"), "the one that writes parked it");
+}
+
+#[tokio::test]
+async fn under_the_checkpoint_nothing_is_written_and_the_very_writes_are_counted() {
+    let bed = a_day(LedgerKind::Checkpoint).await;
+    let ledger = &bed.tables()[1];
+    assert!(ledger.keys().any(|key| key.pk.starts_with("CHECKPOINT#")), "{:?}", ledger.keys().collect::<BTreeSet<_>>());
+    assert!(bed.counted[&Table::Main] > 30, "{:?}", bed.counted);
+}
+
+#[tokio::test]
+async fn a_ledger_is_not_claimed_by_a_function_that_observes_but_asked() {
+    let layout = schema().layout;
+    let store = Arc::new(MemoryStore::new(layout.clone()));
+    let config = |ledger| Config { ledger, ..Config::of("t".to_owned(), "l".to_owned()) };
+    let tables = |mode| Moded::new(mode, Arc::clone(&store), &layout);
+    engine(Function::Aggregate, &config(LedgerKind::Checkpoint), tables(Mode::Observe)).await.unwrap();
+    assert_eq!(recorded(&store).await.unwrap(), None);
+    engine(Function::Aggregate, &config(LedgerKind::Receipts), tables(Mode::Apply)).await.unwrap();
+    let error =
+        engine(Function::Aggregate, &config(LedgerKind::Checkpoint), tables(Mode::Observe)).await.err().unwrap();
+    assert!(error.to_string().starts_with("the ledger is one of receipts, and checkpoint is configured"), "{error}");
+}
