@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-/// A request: its first line and headers, and its body.
+/// A request: its first line and headers, and its body, as far as it is text.
 pub(crate) struct Request {
     pub(crate) head: String,
     pub(crate) body: String,
@@ -53,9 +53,9 @@ fn read(connection: &mut impl std::io::BufRead) -> Option<Request> {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<u64>().ok())?
     });
-    let mut body = String::new();
-    connection.take(length.unwrap_or(0)).read_to_string(&mut body).ok()?;
-    Some(Request { head, body })
+    let mut body = Vec::new();
+    connection.take(length.unwrap_or(0)).read_to_end(&mut body).ok()?;
+    Some(Request { head, body: String::from_utf8_lossy(&body).into_owned() })
 }
 
 /// Invokes a function once, as Lambda does, and ends it: its answer, and what it logged.
