@@ -1,10 +1,12 @@
 //! The part of the Streams API that a mapping needs, small enough that a stream in memory can stand in for it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use aws_sdk_dynamodbstreams::types::Record;
 use futures::future::BoxFuture;
 use thiserror::Error;
+
+use crate::event::{EventError, Reading, read};
 
 /// One stream.
 pub(crate) trait StreamApi: Send + Sync {
@@ -48,6 +50,20 @@ pub(crate) struct RecordPage {
     pub(crate) records: Arc<[Record]>,
     /// `NextShardIterator`: `None` means that the shard is closed and this was all of it.
     pub(crate) next: Option<String>,
+    /// The records as Lambda's, once somebody has asked: whoever shares the page has them too.
+    readings: Arc<OnceLock<Vec<Result<Reading, EventError>>>>,
+}
+
+impl RecordPage {
+    pub(crate) fn new(records: Arc<[Record]>, next: Option<String>) -> Self {
+        Self { records, next, readings: Arc::default() }
+    }
+
+    /// The records, each with what it is for Lambda. All who share the page name the same stream.
+    pub(crate) fn readings(&self, stream_arn: &str) -> impl Iterator<Item = (&Record, &Result<Reading, EventError>)> {
+        let readings = self.readings.get_or_init(|| self.records.iter().map(|one| read(one, stream_arn)).collect());
+        self.records.iter().zip(readings)
+    }
 }
 
 /// Why a call failed, by what to do about it.

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::api::{IteratorAt, RecordPage};
 use crate::batch::Held;
-use crate::event::{Reading, read};
+use crate::event::Reading;
 use crate::frontier::Frontier;
 use crate::lanes::Lanes;
 use crate::quiet::Quiet;
@@ -95,10 +95,10 @@ impl Reader {
     async fn take(&mut self, page: &RecordPage) -> Result<(), Stopped> {
         let (read_at, now) = (Instant::now(), (self.wiring.clock)());
         let (mut n_equal, mut n_filtered_out) = (0, 0);
-        for record in page.records.iter() {
-            match read(record, &self.wiring.mapping.stream_arn) {
+        for (record, reading) in page.readings(&self.wiring.mapping.stream_arn) {
+            match reading {
                 Ok(Reading::Deliver(delivered)) if self.wiring.mapping.filters.matches(&delivered.json) => {
-                    self.lanes.push(record, Held::new(delivered, read_at, now));
+                    self.lanes.push(record, Held::new(delivered.clone(), read_at, now));
                     continue;
                 }
                 Ok(Reading::Deliver(_)) => n_filtered_out += 1,

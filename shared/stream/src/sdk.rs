@@ -52,7 +52,7 @@ impl StreamApi for SdkStream {
         Box::pin(async move {
             let request = self.client.get_records().shard_iterator(iterator).set_limit(i32::try_from(limit).ok());
             let output = request.send().await.map_err(|error| classify(&error))?;
-            Ok(RecordPage { records: output.records.unwrap_or_default().into(), next: output.next_shard_iterator })
+            Ok(RecordPage::new(output.records.unwrap_or_default().into(), output.next_shard_iterator))
         })
     }
 }

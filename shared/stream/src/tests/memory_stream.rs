@@ -204,7 +204,7 @@ impl State {
         let next = (!is_end).then(|| format!("{id} {end} {generation}"));
         let records: Arc<[Record]> = shard.records[start..end].into();
         self.n_records_read += records.len();
-        Ok(RecordPage { records, next })
+        Ok(RecordPage::new(records, next))
     }
 }
 
