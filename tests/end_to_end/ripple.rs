@@ -12,10 +12,7 @@ use aws_sdk_dynamodb::{
     primitives::{DateTime, DateTimeFormat},
 };
 use serde_json::Value;
-use tokio::{
-    sync::mpsc,
-    time::{sleep, timeout},
-};
+use tokio::{sync::mpsc, time::timeout};
 
 use crate::{database::put, items::item};
 
@@ -70,11 +67,9 @@ impl Ripple {
     /// Waits until it has caught up with all that was written up to now.
     pub(crate) async fn caught_up(&mut self, client: &Client) {
         let now = SystemTime::now();
-        // The time of the line is a whole number of milliseconds, and later only in a later one.
-        sleep(Duration::from_millis(2)).await;
-        // Nothing follows from it; but with nothing to catch up with, nothing would be told.
-        put(client, item(["PK", "SK"].map(|name| (name, "MARK".to_owned())))).await;
         loop {
+            // Nothing follows from it; but with nothing to catch up with, nothing would be told.
+            put(client, item(["PK", "SK"].map(|name| (name, "MARK".to_owned())))).await;
             let line = self.line(|line| line.starts_with("caught up ")).await;
             let moment = line.rsplit(' ').next().expect("the line ends with a time");
             let moment = DateTime::from_str(moment, DateTimeFormat::DateTime).expect("a time");

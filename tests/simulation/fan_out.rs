@@ -334,6 +334,49 @@ async fn no_more_is_looked_at_together_than_a_second_has_units() {
     assert_eq!(names(&bed, &follows).iter().filter(|name| *name == "Anna").count(), 3);
 }
 
+/// Ann's comments, which a search of an index finds, each as it is.
+async fn comments(bed: &mut Bed, n_comments: usize) -> (Key, Vec<Key>) {
+    let ann = bed.put("User", &ANN, &[("Name", "Ann")]).await;
+    let mut comments = Vec::new();
+    for at in 0..n_comments {
+        let id = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", &format!("c{at}"))];
+        comments.push(bed.put("Comment", &id, &[("UserId", "ann")]).await);
+    }
+    bed.settle().await;
+    (ann, comments)
+}
+
+#[tokio::test]
+async fn a_page_of_copies_is_written_without_reading_the_items() {
+    let mut bed = Bed::new().fanning(Limits { page_items: 9, ..PAGES });
+    let (ann, comments) = comments(&mut bed, 5).await;
+    let records = renamed(&mut bed, &ann, "Anna").await;
+    bed.fails(|call| {
+        let is_read = matches!(call, Call::Get(_, keys) if keys.iter().any(|key| key.sk.starts_with("COMMENT#")));
+        is_read.then_some((Side::Before, Fault::Unanswered))
+    });
+    page(&mut bed, records).await;
+    let shown: Vec<String> = comments.iter().map(|comment| bed.shown(comment, "UserName")).collect();
+    assert_eq!(shown, vec!["Anna"; 5]);
+}
+
+#[tokio::test]
+async fn what_names_another_by_now_keeps_the_others_name_and_what_is_gone_stays_so() {
+    let mut bed = Bed::new().lagging().fanning(Limits { page_items: 9, ..PAGES });
+    let (ann, comments) = comments(&mut bed, 3).await;
+    bed.index_follows();
+    bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
+    // The index goes on to show the first as Ann's, and the second, which is gone.
+    bed.set(&comments[0], "UserId", "bob").await;
+    bed.delete(&comments[1]).await;
+    bed.settle().await;
+    let records = renamed(&mut bed, &ann, "Anna").await;
+    page(&mut bed, records).await;
+    let shown: Vec<String> = comments.iter().map(|comment| bed.shown(comment, "UserName")).collect();
+    assert_eq!(shown, ["Bob", "", "Anna"]);
+    assert!(!bed.memory().snapshot(Table::Main).contains_key(&comments[1]), "no torso is made");
+}
+
 /// A comment that its author's rename does not find, since the index does not hold it yet.
 async fn missed() -> (Bed, Key, Key) {
     let mut bed = Bed::new().lagging().fanning(PAGES);

@@ -94,6 +94,13 @@ impl Pace {
         Self { n_writes, functions_sleep, steps, weights }
     }
 
+    /// A step is taken so many times as often.
+    pub(crate) fn more_of(&mut self, step: Step, times: usize) {
+        for (_, weight) in self.steps.iter().zip(&mut self.weights).filter(|(other, _)| **other == step) {
+            *weight *= times;
+        }
+    }
+
     /// What is to happen next, if it can.
     pub(crate) fn step(&self, chance: &Chance) -> Step {
         self.steps[chance.weighted(&self.weights)]

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use derive::{
     catalogue::Catalogue,
     change::Sight,
-    derivation::{Counts, Derivation, Derived, Family, Items, Kind, Reach, Refresh},
+    derivation::{Counts, Derivation, Derived, Family, Items, Kind, Reach},
     effect::{Bell, Effect},
-    refresh::{Computed, Source, Sources, Target},
+    refresh::{Computed, Refresh, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
 };
 

@@ -10,7 +10,7 @@ use engine::{jobs::Order, ledger::LedgerKind};
 use keys::{item::Item, job::JobKey, key::Key};
 
 use super::{
-    application::Application,
+    application::{Application, theme::Theme},
     audit::{audit, parked_are},
     corruption::{self, parked},
     expiry::{expire_ground, expire_ledger},
@@ -59,6 +59,12 @@ impl World {
         let mut pace = Pace::new(&scene.chance);
         // The brake looks at large batches.
         pace.functions_sleep |= scene.is_braked;
+        // A removal that comes again starts nothing, when what hung on it is gone and other things have come.
+        if scene.theme == Theme::Removals {
+            for step in [Step::Replay, Step::SetBack] {
+                pace.more_of(step, 5);
+            }
+        }
         let is_combined = scene.chance.below(3) == 1;
         let mappings = if is_combined {
             vec![Mapping::new(scene, "combined", &BOTH, ledger)]

@@ -10,7 +10,8 @@ use keys::counter::COUNTER;
 
 use crate::{
     change::Sight,
-    derivation::{Derivation, Family, Part, PartOf, Refresh},
+    derivation::{Derivation, Family, Part, PartOf},
+    refresh::Refresh,
     schema::Schema,
 };
 
@@ -161,7 +162,8 @@ impl Catalogue {
     }
 
     /// Does the derivation at a position read one of these attributes of an entity's items?
-    pub(crate) fn reads_any<'a>(&self, at: usize, entity: &str, mut names: impl Iterator<Item = &'a str>) -> bool {
+    #[must_use]
+    pub fn reads_any<'a>(&self, at: usize, entity: &str, mut names: impl Iterator<Item = &'a str>) -> bool {
         let reads = self.entries.get(at).map_or(&[][..], |entry| entry.reads.as_slice());
         names.any(|name| reads.iter().any(|part| part.entity == entity && part.of.holds(name)))
     }

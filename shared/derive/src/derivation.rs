@@ -15,7 +15,7 @@ use crate::{
     flaw::Flaw,
     kinds::{cascade::Cascade, rekey::Rekey},
     outline::Outline,
-    refresh::{Computed, Source, Sources, Target},
+    refresh::Refresh,
     schema::{Image, Schema, Unreadable},
     tally::Tally,
     write::Wanted,
@@ -277,21 +277,4 @@ pub trait Kind: fmt::Debug + Send + Sync {
     fn refresh(&self) -> Option<&dyn Refresh> {
         None
     }
-}
-
-/// How a level-triggered kind looks at an item.
-pub trait Refresh: fmt::Debug + Send + Sync {
-    /// Entity of the items that it writes into.
-    fn target(&self) -> &str;
-
-    /// Does it make the whole item?
-    fn makes_item(&self) -> bool {
-        false
-    }
-
-    /// What must be read to compute its part of an item.
-    fn sources(&self, schema: &Schema, target: &Target<'_>) -> Vec<Source>;
-
-    /// Its part of an item, from what was read.
-    fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed;
 }

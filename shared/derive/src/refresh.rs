@@ -14,13 +14,15 @@
 
 mod difference;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use difference::Difference;
 
 use crate::{
     catalogue::Catalogue,
-    derivation::Refresh,
     schema::{Image, Schema},
     tally::{Sum, Tally},
     value::whole_number,
@@ -73,6 +75,30 @@ pub enum Source {
 pub struct Sources {
     items: BTreeMap<Key, Option<Item>>,
     counts: BTreeMap<Key, BTreeMap<String, Tally>>,
+}
+
+/// How a level-triggered kind looks at an item.
+pub trait Refresh: fmt::Debug + Send + Sync {
+    /// Entity of the items that it writes into.
+    fn target(&self) -> &str;
+
+    /// Does it make the whole item?
+    fn makes_item(&self) -> bool {
+        false
+    }
+
+    /// What must be read to compute its part of an item.
+    fn sources(&self, schema: &Schema, target: &Target<'_>) -> Vec<Source>;
+
+    /// Its part of an item that was not read, when the item names this source and has it of no other: the attributes by
+    /// which it names it, beside its key, and the part. `None` where it takes more than that to tell.
+    fn taken_from(&self, schema: &Schema, source: &Key, item: &Key, sources: &Sources) -> Option<(Item, Vec<Wanted>)> {
+        let (_, _, _, _) = (schema, source, item, sources);
+        None
+    }
+
+    /// Its part of an item, from what was read.
+    fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed;
 }
 
 /// A derivation's part of an item.

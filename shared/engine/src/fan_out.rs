@@ -14,6 +14,8 @@
 //!
 //! *Huge* searches are cut into parts that run side by side, as jobs of their own.
 //!
+//! *Copies* are written [unread], on the condition that the item names the source.
+//!
 //! *An index that lags* may not show an item yet. So each search of an index, small or large, is made [`again`]
 //! when it has had time.
 
@@ -21,6 +23,7 @@ pub mod again;
 mod page;
 mod search;
 mod split;
+mod unread;
 
 use std::collections::BTreeSet;
 
@@ -90,8 +93,8 @@ impl Default for Limits {
             page_items: 500,
             page_ms: 1_000,
             page_beside_ms: 100,
-            // About what a first page of a second does. Cutting costs a transaction of some 20 write units, once.
-            split_after: 2_000,
+            // About what a page of a second does. Cutting costs a transaction of some 20 write units, once.
+            split_after: 1_000,
             parts: 8,
             units_per_second: None,
             // An index follows within a second, but it has no bound: throttled, it falls behind. The sweeper comes

@@ -4,8 +4,9 @@
 //! is reported as not done and comes again.
 //!
 //! Cheap where nothing is to be done: sources are read once a batch, in batches, and an item's own record may show that
-//! it is in step (module `own_image`). Before a write the item itself is read, consistently. A write whose
-//! guard fails met another writer: the item is looked at once more.
+//! it is in step (module `own_image`). Before a write the item itself is read, consistently; but an item that a large
+//! fan-out finds, of which it is known what it takes from its source, is written unread, and the write asks that it does
+//! name that source. A write whose guard fails met another writer: the item is looked at once more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -164,7 +165,7 @@ impl<S: Store> Engine<S> {
         Ok(absent.chain(items.into_iter().map(|(key, item)| (key, Some(item)))).collect())
     }
 
-    async fn read(
+    pub(crate) async fn read(
         &self,
         wanted: BTreeSet<Source>,
         sources: &mut Sources,
@@ -195,7 +196,7 @@ impl<S: Store> Engine<S> {
     }
 
     /// Does the writes, and gives back those whose guard failed.
-    async fn write_all(
+    pub(crate) async fn write_all(
         &self,
         differing: Vec<(Rung, (Write, Vec<usize>))>,
         batch: &Batch<'_>,

@@ -46,7 +46,8 @@ steps! {
     SearchAgain: "an item that the index did not hold yet keeps the old name, or stays where it was",
     /// A change of a source tells the job that is at work on it to go round once more.
     Circle: "the items that the job was past keep the old name",
-    /// Items and their sources are read consistently before a write.
+    /// Items and their sources are read consistently before a write, but for an item whose write asks that it names the
+    /// source.
     ///
     /// The store does; in the simulation it can be told to read what was there a while ago.
     ConsistentRead: "what is decided on an old value is right nowhere, and no bell comes after it",

@@ -6,7 +6,8 @@
 //! a look at that item.
 //!
 //! *Level-triggered.* The source is read when the copy is written, so the newest value wins whatever the order of
-//! bells. An item that arrives before its source, or while a rename is fanned out, rings its own bell.
+//! bells. An item that arrives before its source, or while a rename is fanned out, rings its own bell. What an item
+//! takes depends on nothing of its own but the fields by which it names the source, so it can be written unread.
 //!
 //! *Example*: Ann becomes Anna. The change of `USER#ann / PROFILE` finds her comments by the index, `GSI1PK =
 //! USER#ann` and `begins_with(GSI1SK, "COMMENT#")`, and each is looked at.
@@ -14,17 +15,19 @@
 use keys::{
     entity::{Definition, KeyTemplate},
     fields::Fields,
+    item::Item,
     key::Key,
 };
+use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach, Refresh},
+    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
     effect::{Bell, Effect, Find},
     kinds::{Link, declares, entity, knows},
     outline::{Outline, placeholders},
     query::Query,
-    refresh::{Computed, Source, Sources, Target},
+    refresh::{Computed, Refresh, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
     write::Wanted,
 };
@@ -163,7 +166,7 @@ impl Copy {
         }
     }
 
-    fn wanted(&self, schema: &Schema, source: Option<&Key>, item: Option<&keys::item::Item>) -> Vec<Wanted> {
+    fn wanted(&self, schema: &Schema, source: Option<&Key>, item: Option<&Item>) -> Vec<Wanted> {
         let source =
             source.zip(item).filter(|(key, item)| schema.image(key, item).is_some_and(|image| image.is(&self.source)));
         let wanted = |(from, to): &(String, String)| Wanted {
@@ -266,6 +269,22 @@ impl Refresh for Copy {
         key.map(Source::Item).into_iter().collect()
     }
 
+    fn taken_from(&self, schema: &Schema, source: &Key, item: &Key, sources: &Sources) -> Option<(Item, Vec<Wanted>)> {
+        let (from, to) = (schema.entity(&self.source)?, schema.entity(&self.target)?);
+        let (named, held) = (from.key.parse_key(source)?, to.key.parse_key(item)?);
+        let mut names = Item::new();
+        for field in from.key.field_names() {
+            let (by, text) = (self.link.filling(field)?, named.get(field)?);
+            match held.get(by) {
+                Some(held) if held == text => {}
+                Some(_) => return None,
+                // As text; a number could stand there in many forms.
+                None => drop(names.insert(by.to_owned(), AttributeValue::S(text.to_owned()))),
+            }
+        }
+        Some((names, self.wanted(schema, Some(source), sources.item(source))))
+    }
+
     fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed {
         let key = target.image(schema).and_then(|image| self.source_key(schema, &image).ok().flatten());
         let item = key.as_ref().and_then(|key| sources.item(key));
@@ -279,11 +298,40 @@ mod tests {
 
     use crate::{
         change::Change,
-        fixture::{effects, inserted, modified, removed},
+        fixture::{catalogue, effects, inserted, item, key_of, modified, removed, schema, short},
+        refresh::Sources,
     };
 
     fn check(change: &Change, wanted: &Expect) {
         wanted.assert_eq(&effects("copy", change));
+    }
+
+    /// What an item that names Ann takes from her, and by which attributes it must name her.
+    fn taken(source: &str, name: &str, item_key: &str) -> Option<String> {
+        let (schema, source) = (schema(), item(source));
+        let catalogue = catalogue(&schema);
+        let mut sources = Sources::default();
+        sources.add_item(key_of(&source), Some(source.clone()));
+        let refresh = catalogue.refresh(catalogue.position(name).unwrap()).unwrap();
+        let (names, wanted) = refresh.taken_from(&schema, &key_of(&source), &key_of(&item(item_key)), &sources)?;
+        let names = names.iter().map(|(name, value)| format!("if {name}={} ", short(value)));
+        let wanted = wanted.iter().map(|wanted| {
+            let value = wanted.value.as_ref().map_or("nothing".to_owned(), short);
+            format!("{}={value}", wanted.name)
+        });
+        Some(names.chain(wanted).collect())
+    }
+
+    #[test]
+    fn what_an_item_takes_can_be_told_from_its_key_and_the_source() {
+        assert_eq!(taken(ANN, "comment-author", "POST#p / COMMENT#c").unwrap(), "if UserId=ann UserName=Ann");
+        assert_eq!(taken(ANN, "follower-name", "USER#bob / FOLLOWER#ann").unwrap(), "FollowerName=Ann");
+        assert_eq!(taken(ANN, "follower-name", "USER#ann / FOLLOWER#bob"), None, "it names bob");
+        assert_eq!(taken(ANN, "comment-author", "POST#p / METADATA"), None, "it is no comment's key");
+        let nameless = "USER#ann / PROFILE User";
+        assert_eq!(taken(nameless, "comment-author", "POST#p / COMMENT#c").unwrap(), "if UserId=ann UserName=nothing");
+        let other = "USER#ann / PROFILE Gadget Name=x";
+        assert_eq!(taken(other, "comment-author", "POST#p / COMMENT#c").unwrap(), "if UserId=ann UserName=nothing");
     }
 
     const ANN: &str = "USER#ann / PROFILE User Name=Ann";

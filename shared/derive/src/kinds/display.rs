@@ -19,11 +19,11 @@ use serde_dynamo::AttributeValue;
 use crate::{
     catalogue::sum_of,
     change::Sight,
-    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach, Refresh},
+    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
     effect::{Bell, Effect},
     kinds::{declares, entity},
     outline::Outline,
-    refresh::{Computed, Source, Sources, Target},
+    refresh::{Computed, Refresh, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
     tally::{Sum, Tally},
     value::whole_number,

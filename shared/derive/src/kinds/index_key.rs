@@ -19,12 +19,12 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach, Refresh},
+    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
     effect::{Bell, Effect},
     flaw::Flaw,
     kinds::{declares, entity, knows},
     outline::Outline,
-    refresh::{Computed, Source, Sources, Target},
+    refresh::{Computed, Refresh, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
     value::is_zero,
     write::Wanted,

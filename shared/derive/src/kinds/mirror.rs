@@ -23,11 +23,11 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Family, Items, Kind, Part, PartOf, Reach, Refresh},
+    derivation::{Counts, Derived, Family, Items, Kind, Part, PartOf, Reach},
     effect::{Bell, Effect},
     kinds::{Link, declares, entity, knows},
     outline::{Outline, linked},
-    refresh::{Computed, Source, Sources, Target},
+    refresh::{Computed, Refresh, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
 };
 

@@ -29,12 +29,12 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach, Refresh},
+    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
     effect::{Bell, Effect, Find},
     flaw::Flaw,
     kinds::{Link, copy::Found, declares, entity, knows},
     outline::Outline,
-    refresh::{Computed, Source, Sources, Target},
+    refresh::{Computed, Refresh, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
     write::Wanted,
 };

@@ -9,6 +9,7 @@ use derive::{
     refresh::{Look, Sources},
     write::{Action, Table, Write},
 };
+use futures::future::join;
 use keys::{
     item::{Item, text},
     key::Key,
@@ -17,6 +18,7 @@ use store::Store;
 
 use super::{FanOut, split::beyond};
 use crate::{
+    backoff::describe,
     batch::Engine,
     bells::Rung,
     ground::{Stop, Work},
@@ -57,8 +59,12 @@ impl<S: Store> Engine<S> {
         let (mut sources, units_before) = (Sources::default(), units(work));
         let is_end = loop {
             let reached = next.clone();
-            let met = match self.find_more(&mut next, &find, work).await {
-                Ok(found) => self.look_at_all(&found, &find, &mut sources, work).await.map(|()| found),
+            // Before anything is written the source is known, and is not waited for by itself.
+            let source = self.read_source(&fan_out.source, &mut sources, work.batch.patience);
+            let (found, read) = join(self.find_more(&mut next, &find, work), source).await;
+            let found = read.map_err(|error| Stop::NotNow(describe(&error))).and(found);
+            let met = match found {
+                Ok(found) => self.look_at_all(&found, &find, &fan_out.source, &mut sources, work).await.map(|()| found),
                 Err(stop) => Err(stop),
             };
             match met {
@@ -141,6 +147,7 @@ impl<S: Store> Engine<S> {
         &self,
         found: &Found,
         find: &Find,
+        source: &Key,
         sources: &mut Sources,
         work: &mut Work<'_>,
     ) -> Result<(), Stop> {
@@ -155,7 +162,8 @@ impl<S: Store> Engine<S> {
         let rung = found.items.iter().map(rung).collect();
         let images = OwnImages::of(std::iter::empty(), false);
         let (batch, account) = (work.batch, &mut work.account);
-        Box::pin(self.look_at(rung, &images, sources, batch, account)).await;
+        let rest = Box::pin(self.write_unread(rung, source, sources, batch, account)).await;
+        Box::pin(self.look_at(rest, &images, sources, batch, account)).await;
         match account.undone.remove(&work.touch.position) {
             Some(why) => Err(Stop::NotNow(why)),
             None => Ok(()),

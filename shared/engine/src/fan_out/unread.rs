@@ -1,0 +1,88 @@
+//! Writing what is copied from a source to the items that a search found, without reading them.
+//!
+//! *Keeps true*: an item that is written so names the source, since the write asks for that. What its copy holds does not
+//! depend on what it held, so it is written where it was right already, too.
+//!
+//! Nearly all items of a page hold the old value, so reading each first would mostly say what is known: a read unit for
+//! each write unit.
+
+use std::collections::BTreeSet;
+
+use derive::{
+    guard::Guard,
+    refresh::{Look, Source, Sources},
+    write::{Action, Table, Update, Write},
+};
+use keys::key::Key;
+use store::Store;
+
+use crate::{
+    account::Account,
+    backoff::{GaveUp, Patience},
+    batch::{Batch, Engine},
+    bells::Rung,
+    caught::caught,
+};
+
+impl<S: Store> Engine<S> {
+    /// Reads the source, where it is not known yet.
+    pub(crate) async fn read_source(
+        &self,
+        source: &Key,
+        sources: &mut Sources,
+        patience: Patience<'_>,
+    ) -> Result<(), GaveUp> {
+        let source = Source::Item(source.clone());
+        let unknown = if sources.knows(&source) { BTreeSet::new() } else { BTreeSet::from([source]) };
+        self.read(unknown, sources, patience).await
+    }
+
+    /// Writes, without reading them, items that a search says to name this source: on the condition that they do. Gives
+    /// back those that are to be looked at: where that takes more than the source, and where the condition failed.
+    pub(crate) async fn write_unread(
+        &self,
+        rung: Vec<Rung>,
+        source: &Key,
+        sources: &Sources,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) -> Vec<Rung> {
+        let (mut writes, mut rest) = (Vec::new(), Vec::new());
+        for rung in rung {
+            // A kind that panics here does so where the item is looked at, too, which parks what asked for it.
+            match caught("telling what it takes", || self.unread_write(&rung, source, sources)) {
+                Ok(Some(write)) => writes.push((rung, write)),
+                Ok(None) | Err(_) => rest.push(rung),
+            }
+        }
+        rest.extend(self.write_all(writes, batch, account).await);
+        rest
+    }
+
+    fn unread_write(&self, rung: &Rung, source: &Key, sources: &Sources) -> Option<(Write, Vec<usize>)> {
+        let (Look { item, entity, derivations, .. }, layout) = (&rung.look, &self.schema.layout);
+        let at = derivations.iter().copied().next().filter(|_| derivations.len() == 1)?;
+        if !sources.knows(&Source::Item(source.clone())) {
+            return None;
+        }
+        let (mut says, wanted) = self.catalogue.refresh(at)?.taken_from(&self.schema, source, item, sources)?;
+        let written = || wanted.iter().map(|wanted| wanted.name.as_str());
+        let mut others = self.catalogue.refreshing(entity).filter(|other| *other != at);
+        if others.any(|other| self.catalogue.reads_any(other, entity, written())) {
+            return None;
+        }
+        // That it has its key says that it is there.
+        says.extend(layout.key_item(item));
+        says.extend(layout.type_of(entity));
+        let mut update = Update::default();
+        for wanted in wanted {
+            match wanted.value {
+                Some(value) => drop(update.set.insert(wanted.name, value)),
+                None => drop(update.remove.insert(wanted.name)),
+            }
+        }
+        let says = says.into_iter().map(|(name, value)| (name, Some(value))).collect();
+        let (action, guard) = (Action::Update(update), Some(Guard::SourceAsRead(says)));
+        Some((Write { table: Table::Main, key: item.clone(), action, guard }, vec![at]))
+    }
+}
