@@ -14,7 +14,7 @@
 //!
 //! *Huge* searches are cut into parts that run side by side, as jobs of their own.
 //!
-//! *Copies* are written [unread], on the condition that the item names the source.
+//! *Copies* are written without reading the item (module `unread`), on the condition that the item names the source.
 //!
 //! *An index that lags* may not show an item yet. So each search of an index, small or large, is made [`again`]
 //! when it has had time.
