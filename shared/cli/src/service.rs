@@ -43,6 +43,10 @@ const INVOCATION_MS: u64 = 60_000;
 /// How often it is looked whether the stream is quiet.
 const QUIET_POLL: Duration = Duration::from_millis(10);
 
+/// How often the jobs are read while the stream is quiet and there are some: eight queries each time, and one may be
+/// there for as long as its record is parked.
+const JOBS_POLL: Duration = Duration::from_millis(200);
+
 /// What the service runs on.
 pub(crate) struct Plan<'a> {
     pub(crate) schema: Arc<Schema>,
@@ -118,34 +122,29 @@ impl Service {
     pub(crate) async fn quiet(&mut self) -> anyhow::Result<Instant> {
         let since = Instant::now();
         loop {
-            if let Some(moment) = self.handled_to(since).await? {
+            if !self.progress.is_quiet(since) {
+                self.pause(QUIET_POLL).await?;
+            } else if !self.jobs.jobs().await?.iter().all(|job| job.is_paused) {
+                self.pause(JOBS_POLL).await?;
+            } else if let Some(moment) = self.progress.watched().quiet(since) {
+                // A job that ended meanwhile has made records again.
                 return Ok(moment);
             }
-            self.pause().await?;
         }
     }
 
     /// Waits until records were found in the stream after this moment, or any were.
     pub(crate) async fn active(&mut self, since: Option<Instant>) -> anyhow::Result<()> {
         while self.progress.watched().last_found <= since {
-            self.pause().await?;
+            self.pause(QUIET_POLL).await?;
         }
         Ok(())
     }
 
-    /// Up to when all is handled, if that is after this moment. Jobs are looked for when the stream is quiet; one that
-    /// ended meanwhile has made records again.
-    async fn handled_to(&self, since: Instant) -> anyhow::Result<Option<Instant>> {
-        if !self.progress.is_quiet(since) || !self.jobs.jobs().await?.iter().all(|job| job.is_paused) {
-            return Ok(None);
-        }
-        Ok(self.progress.watched().quiet(since))
-    }
-
-    async fn pause(&mut self) -> anyhow::Result<()> {
+    async fn pause(&mut self, pause: Duration) -> anyhow::Result<()> {
         tokio::select! {
             Some(ended) = self.tasks.join_next() => Err(unexpected(ended)),
-            () = tokio::time::sleep(QUIET_POLL) => Ok(()),
+            () = tokio::time::sleep(pause) => Ok(()),
         }
     }
 
