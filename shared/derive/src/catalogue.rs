@@ -162,8 +162,7 @@ impl Catalogue {
     }
 
     /// Does the derivation at a position read one of these attributes of an entity's items?
-    #[must_use]
-    pub fn reads_any<'a>(&self, at: usize, entity: &str, mut names: impl Iterator<Item = &'a str>) -> bool {
+    pub(crate) fn reads_any<'a>(&self, at: usize, entity: &str, mut names: impl Iterator<Item = &'a str>) -> bool {
         let reads = self.entries.get(at).map_or(&[][..], |entry| entry.reads.as_slice());
         names.any(|name| reads.iter().any(|part| part.entity == entity && part.of.holds(name)))
     }

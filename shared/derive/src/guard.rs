@@ -59,8 +59,8 @@ pub enum Guard {
     /// application writes between the read and the move is lost. On a job that moves on, ends, or is told something,
     /// too: without it a page that read the old name moves on past what a newer change told the job, and what lands late
     /// moves, holds or ends a job that began after the one that was meant. On an item that a large fan-out writes
-    /// without reading it: without it one that an index still shows gets what belongs to another, or is a torso. And on the mark of a possible loss that
-    /// a verify takes away: without it one that was seen again meanwhile goes too.
+    /// without reading it: without it one that an index still shows gets what belongs to another, or is a torso. And on
+    /// the mark of a possible loss that a verify takes away: without it one that was seen again meanwhile goes too.
     SourceAsRead(BTreeMap<String, Option<AttributeValue>>),
     /// There is no item where an item is to move.
     ///

@@ -1,7 +1,8 @@
 //! Writing what is copied from a source to the items that a search found, without reading them.
 //!
 //! *Keeps true*: an item that is written so names the source, since the write asks for that. What its copy holds does not
-//! depend on what it held, so it is written where it was right already, too.
+//! depend on what it held, so it is written where it was right already, too. What builds on the copy is looked at by the
+//! write's own record.
 //!
 //! Nearly all items of a page hold the old value, so reading each first would mostly say what is known: a read unit for
 //! each write unit.
@@ -66,11 +67,6 @@ impl<S: Store> Engine<S> {
             return None;
         }
         let (mut says, wanted) = self.catalogue.refresh(at)?.taken_from(&self.schema, source, item, sources)?;
-        let written = || wanted.iter().map(|wanted| wanted.name.as_str());
-        let mut others = self.catalogue.refreshing(entity).filter(|other| *other != at);
-        if others.any(|other| self.catalogue.reads_any(other, entity, written())) {
-            return None;
-        }
         // That it has its key says that it is there.
         says.extend(layout.key_item(item));
         says.extend(layout.type_of(entity));
