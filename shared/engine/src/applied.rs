@@ -26,20 +26,15 @@ impl Account {
 
 #[cfg(test)]
 mod tests {
-    use keys::{key::Key, layout::Layout};
+    use keys::key::Key;
 
     use super::*;
+    use crate::fixture::layout;
     use crate::{account::Commit, ledger::receipts::receipt};
 
     #[test]
     fn what_has_a_receipt_is_in_unless_it_is_parked() {
-        let layout = Layout {
-            pk: "PK".into(),
-            sk: "SK".into(),
-            entity_type: Some("EntityType".into()),
-            time_to_live: None,
-            indexes: Vec::new(),
-        };
+        let layout = layout();
         let commit = |table, key: Key, position: usize| Commit {
             key,
             table,

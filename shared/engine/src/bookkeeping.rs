@@ -301,16 +301,11 @@ fn of(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::layout;
 
     #[test]
     fn every_item_has_a_key_of_its_own_form() {
-        let layout = Layout {
-            pk: "PK".into(),
-            sk: "SK".into(),
-            entity_type: Some("EntityType".into()),
-            time_to_live: None,
-            indexes: Vec::new(),
-        };
+        let layout = layout();
         let told: Vec<String> = kept(&layout).iter().map(|kept| format!("{}: {}", kept.name, kept.key)).collect();
         expect_test::expect![[r#"
             receipt: RECEIPT#{EventId} / RECEIPT

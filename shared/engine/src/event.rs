@@ -78,15 +78,10 @@ fn source(records: &[Decoded<'_>]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::layout;
 
     fn parse(text: &str) -> Result<Event<'_>, EventError> {
-        let layout = Layout {
-            pk: "PK".into(),
-            sk: "SK".into(),
-            entity_type: Some("EntityType".into()),
-            time_to_live: None,
-            indexes: Vec::new(),
-        };
+        let layout = layout();
         Event::parse(&layout, text)
     }
 

@@ -41,6 +41,8 @@ mod counted;
 pub mod event;
 pub mod fan_out;
 pub mod figures;
+#[cfg(test)]
+mod fixture;
 pub mod ground;
 pub mod handle_error;
 pub mod heat;
@@ -62,5 +64,4 @@ pub mod recount;
 pub mod redrive;
 pub mod replay;
 pub mod sweep;
-
 pub mod verify;

@@ -78,23 +78,17 @@ mod tests {
         schema::Unreadable,
         write::{Action, Write},
     };
-    use keys::layout::Layout;
     use store::memory::MemoryStore;
 
     use serde_dynamo::AttributeValue;
 
     use super::*;
+    use crate::fixture::layout;
     use crate::{ledger::ledger_item, listing};
 
     #[tokio::test]
     async fn both_lists_are_read() {
-        let layout = Layout {
-            pk: "PK".into(),
-            sk: "SK".into(),
-            entity_type: Some("EntityType".into()),
-            time_to_live: None,
-            indexes: Vec::new(),
-        };
+        let layout = layout();
         let store = MemoryStore::new(layout.clone());
         assert_eq!((to_recount(&store).await.unwrap(), n_unreadable(&store).await.unwrap()), (Vec::new(), 0));
 

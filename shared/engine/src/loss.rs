@@ -212,16 +212,7 @@ mod tests {
     use store::memory::MemoryStore;
 
     use super::*;
-
-    fn layout() -> Layout {
-        Layout {
-            pk: "PK".into(),
-            sk: "SK".into(),
-            entity_type: Some("EntityType".into()),
-            time_to_live: None,
-            indexes: Vec::new(),
-        }
-    }
+    use crate::fixture::layout;
 
     fn mark(now_ms: u64) -> Mark {
         let stream_arn = Some("arn:aws:dynamodb:r:1:table/t/stream/2024-03-01T00:00:00.000".to_owned());

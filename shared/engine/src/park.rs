@@ -164,16 +164,11 @@ pub(crate) fn record(parts: &[Item]) -> Result<String, std::io::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::layout;
 
     #[test]
     fn a_record_that_passes_an_item_is_split_and_reads_back() {
-        let layout = Layout {
-            pk: "PK".into(),
-            sk: "SK".into(),
-            entity_type: Some("EntityType".into()),
-            time_to_live: None,
-            indexes: Vec::new(),
-        };
+        let layout = layout();
         // Text that does not compress below one part.
         let mut state = 1_u64;
         let record: String = std::iter::repeat_with(|| {

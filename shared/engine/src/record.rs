@@ -280,16 +280,7 @@ fn reason(error: &serde_json::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn layout() -> Layout {
-        Layout {
-            pk: "PK".into(),
-            sk: "SK".into(),
-            entity_type: Some("EntityType".into()),
-            time_to_live: None,
-            indexes: Vec::new(),
-        }
-    }
+    use crate::fixture::layout;
 
     fn decoded(json: &str) -> Result<Change, String> {
         decode(&layout(), json).map_err(|error| error.to_string())

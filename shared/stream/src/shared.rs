@@ -1,4 +1,5 @@
-//! One stream that several mappings read: a page that one of them has read is given to the others.
+//! One stream that several mappings read: a page that one of them has read is given to the others, and what its records
+//! are for Lambda with it.
 //!
 //! On AWS each event source mapping has readers of its own. Here all share the processors with the functions and the
 //! database.
@@ -143,6 +144,9 @@ mod tests {
         assert_eq!([one.records.len(), other.records.len(), later.records.len()], [3, 3, 3]);
         assert_eq!((&one.next, &one.next), (&other.next, &later.next));
         assert_eq!(stream.inner.0.n_records_read(), 3);
+        // What the records are for Lambda is made once, too.
+        let [made, taken] = [&one, &later].map(|page| page.readings("arn").next().unwrap().1);
+        assert!(std::ptr::eq(made, taken));
     }
 
     #[tokio::test]

@@ -125,20 +125,14 @@ fn padded(minute: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use keys::layout::Layout;
     use store::memory::MemoryStore;
 
     use super::*;
+    use crate::fixture::layout;
 
     #[tokio::test]
     async fn measures_of_a_minute_add_up_and_are_read_by_time() {
-        let layout = Layout {
-            pk: "PK".into(),
-            sk: "SK".into(),
-            entity_type: Some("EntityType".into()),
-            time_to_live: None,
-            indexes: Vec::new(),
-        };
+        let layout = layout();
         let store = MemoryStore::new(layout);
         let hot = |derivation: &str| Hot { derivation: derivation.to_owned(), target: Key::new("POST#p", "METADATA") };
         let measured =

@@ -84,16 +84,11 @@ mod tests {
     use store::memory::MemoryStore;
 
     use super::*;
+    use crate::fixture::layout;
 
     #[tokio::test]
     async fn a_ledger_of_one_kind_refuses_the_other() {
-        let layout = Layout {
-            pk: "PK".into(),
-            sk: "SK".into(),
-            entity_type: Some("EntityType".into()),
-            time_to_live: None,
-            indexes: Vec::new(),
-        };
+        let layout = layout();
         let store = MemoryStore::new(layout.clone());
         assert_eq!(recorded(&store).await.unwrap(), None);
         claim(&store, &layout, LedgerKind::Checkpoint).await.unwrap();
