@@ -6,7 +6,7 @@
 
 pub(crate) mod awaited;
 pub(crate) mod merge;
-mod place;
+pub(crate) mod place;
 mod start;
 pub mod sweep;
 mod work;
@@ -18,7 +18,7 @@ use derive::{
     write::{Table, Transaction, Write},
 };
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
-use keys::{item::Item, key::Key};
+use keys::{item::Item, job::JobKey, key::Key};
 use store::{Reason, Store, TransactOutcome, Units};
 
 use crate::{
@@ -117,10 +117,14 @@ impl<S: Store> Engine<S> {
     }
 
     /// Is nothing done but for jobs, in this batch and in those of the last second? A fan-out's own writes come back
-    /// beside its job, and nobody waits behind them; whoever writes now and then waits for a page, which is short then.
+    /// beside its job, and nobody waits behind them, nor behind the change that began it; whoever writes now and then
+    /// waits for a page, which is short then.
     fn is_alone(&self, others: &[Touch], account: &Account) -> bool {
         let now_ms = self.clock.now_ms();
-        if !others.is_empty() || account.n_changes > 0 || !account.commits.is_empty() {
+        let begin = account.commits.iter().filter(|commit| JobKey::parse(&commit.key).is_some());
+        let begin: BTreeSet<usize> = begin.flat_map(|commit| &commit.causes).copied().collect();
+        let is_of_others = |commit: &Commit| !commit.causes.is_subset(&begin);
+        if !others.is_empty() || account.n_changes > begin.len() || account.commits.iter().any(is_of_others) {
             self.others_at_ms.store(now_ms, Ordering::Relaxed);
             return false;
         }

@@ -9,7 +9,7 @@ use derive::{
     refresh::{Look, Sources},
     write::{Action, Table, Write},
 };
-use futures::future::join;
+use futures::future::{OptionFuture, join};
 use keys::{
     item::{Item, text},
     key::Key,
@@ -18,7 +18,7 @@ use store::Store;
 
 use super::{FanOut, split::beyond};
 use crate::{
-    backoff::describe,
+    backoff::{Patience, describe},
     batch::Engine,
     bells::Rung,
     ground::{Stop, Work},
@@ -27,11 +27,11 @@ use crate::{
     record::decode,
 };
 
-/// What a page found.
+/// What a search found.
 struct Found {
     items: Vec<Key>,
-    /// Has the job been to all that it is for?
-    is_end: bool,
+    /// The job when it has been to them; `None` when it has then been to all that it is for.
+    behind: Option<Job>,
 }
 
 impl<S: Store> Engine<S> {
@@ -56,36 +56,8 @@ impl<S: Store> Engine<S> {
         if !self.is_free(fan_out, ends_ms).await {
             return self.move_on(job, next, work).await;
         }
-        let (mut sources, units_before) = (Sources::default(), units(work));
-        let is_end = loop {
-            let reached = next.clone();
-            // Before anything is written the source is known, and is not waited for by itself.
-            let source = self.read_source(&fan_out.source, &mut sources, work.batch.patience);
-            let (found, read) = join(self.find_more(&mut next, &find, work), source).await;
-            let found = read.map_err(|error| Stop::NotNow(describe(&error))).and(found);
-            let met = match found {
-                Ok(found) => self.look_at_all(&found, &find, &fan_out.source, &mut sources, work).await.map(|()| found),
-                Err(stop) => Err(stop),
-            };
-            match met {
-                Ok(found) => {
-                    next.n_touched += u64::try_from(found.items.len()).unwrap_or(0);
-                    if found.is_end {
-                        break true;
-                    }
-                }
-                // What was done is kept; the next record tries the rest.
-                Err(Stop::NotNow(why)) if reached.after != job.after => {
-                    tracing::debug!(derivation = %job.derivation, why, "a page of a fan-out ended early");
-                    next = reached;
-                    break false;
-                }
-                Err(stop) => return Err(stop),
-            }
-            if self.clock.now_ms() >= ends_ms || work.batch.patience.is_over() {
-                break false;
-            }
-        };
+        let units_before = units(work);
+        let is_end = self.go_through(job, &mut next, (fan_out, &find), ends_ms, work).await?;
         if is_end {
             return self.ended(job, work).await;
         }
@@ -96,6 +68,61 @@ impl<S: Store> Engine<S> {
         self.move_on(job, next, work).await
     }
 
+    /// Has the next items of a job looked at until its time is over, and moves `next` behind them; true at the end of all.
+    async fn go_through(
+        &self,
+        job: &Job,
+        next: &mut Job,
+        (fan_out, find): (&FanOut, &Find),
+        ends_ms: u64,
+        work: &mut Work<'_>,
+    ) -> Result<bool, Stop> {
+        let mut sources = Sources::default();
+        let (is_alone, patience) = (work.is_alone, work.batch.patience);
+        let search = |job| self.find_more(job, find, is_alone, patience);
+        // Before anything is written the source is known, and is not waited for by itself.
+        let source = self.read_source(&fan_out.source, &mut sources, patience);
+        let (first, read) = join(search(next.clone()), source).await;
+        let mut found = read.map_err(|error| Stop::NotNow(describe(&error))).and(first);
+        let mut last_ms = 0;
+        loop {
+            let began_ms = self.clock.now_ms();
+            let met = match found {
+                Ok(found) => {
+                    // What comes next is searched for while these are written, where there is likely to be time for it.
+                    let is_time = is_alone && began_ms + last_ms < ends_ms;
+                    let ahead = OptionFuture::from(found.behind.clone().filter(|_| is_time).map(search));
+                    let look = self.look_at_all(&found.items, find, &fan_out.source, &mut sources, work);
+                    let (met, ahead) = join(look, ahead).await;
+                    met.map(|()| (found.behind, ahead))
+                }
+                Err(stop) => Err(stop),
+            };
+            let ahead = match met {
+                Ok((Some(behind), ahead)) => {
+                    *next = behind;
+                    ahead
+                }
+                Ok((None, _)) => return Ok(true),
+                // What was done is kept; the next record tries the rest.
+                Err(Stop::NotNow(why)) if next.after != job.after => {
+                    tracing::debug!(derivation = %job.derivation, why, "a page of a fan-out ended early");
+                    return Ok(false);
+                }
+                Err(stop) => return Err(stop),
+            };
+            let now_ms = self.clock.now_ms();
+            if now_ms >= ends_ms || patience.is_over() {
+                return Ok(false);
+            }
+            last_ms = now_ms - began_ms;
+            found = match ahead {
+                Some(found) => found,
+                None => search(next.clone()).await,
+            };
+        }
+    }
+
     /// Has the job moved on since this record of it was made? Then a later record does the rest.
     fn is_overtaken(&self, job: &Job, work: &Work<'_>) -> bool {
         let record = work.batch.records.get(work.touch.position);
@@ -104,15 +131,21 @@ impl<S: Store> Engine<S> {
         shown.is_some_and(|shown| (shown.started_at_ms, shown.n_moves) < (job.started_at_ms, job.n_moves))
     }
 
-    /// The next items of the search. Moves the job behind them.
-    async fn find_more(&self, job: &mut Job, find: &Find, work: &Work<'_>) -> Result<Found, Stop> {
-        let Task::FanOut(fan_out) = &mut job.task else { return Ok(Found { items: Vec::new(), is_end: true }) };
-        let items_max = if work.is_alone { self.fan_out.page_items } else { self.fan_out.direct_max };
+    /// The next items of a job's search.
+    async fn find_more(
+        &self,
+        mut job: Job,
+        find: &Find,
+        is_alone: bool,
+        patience: Patience<'_>,
+    ) -> Result<Found, Stop> {
+        let Task::FanOut(fan_out) = &mut job.task else { return Ok(Found { items: Vec::new(), behind: None }) };
+        let items_max = if is_alone { self.fan_out.page_items } else { self.fan_out.direct_max };
         // An item consumes a unit at least, and what is looked at together is charged when it is done.
         let items_max = items_max.min(self.fan_out.units_per_second.unwrap_or(u32::MAX).max(1));
         let query = Query { limit: Some(items_max), sk: range(find, fan_out), ..find.query.clone() };
         let after = job.after.clone();
-        let page = work.batch.patience.call(|| self.store.query(Table::Main, &query, after.clone())).await?;
+        let page = patience.call(|| self.store.query(Table::Main, &query, after.clone())).await?;
         let sort_key = self.sort_key_name(&query);
         let is_past = |item: &&Item, bound: &Option<String>, is_in: bool| {
             let sort_key = sort_key.and_then(|name| text(item, name));
@@ -124,16 +157,16 @@ impl<S: Store> Engine<S> {
             all.take_while(|item| !is_past(item, &fan_out.to, false) && !is_past(item, &until, true)).collect();
         // Others may have the last sort key too, so the end is known by what is past it.
         let is_cut = items.len() < page.items.len();
-        let found = items.into_iter().filter_map(|item| self.leads_to(item, find)).collect();
-        let mut is_end = false;
+        let items: Vec<Key> = items.into_iter().filter_map(|item| self.leads_to(item, find)).collect();
+        job.n_touched += u64::try_from(items.len()).unwrap_or(0);
         if let Some(next) = page.next.filter(|_| !is_cut) {
             job.after = Some(next);
         } else if fan_out.until.is_some() && !fan_out.is_round {
             (fan_out.is_round, fan_out.to, job.after) = (true, None, None);
         } else {
-            is_end = true;
+            return Ok(Found { items, behind: None });
         }
-        Ok(Found { items: found, is_end })
+        Ok(Found { items, behind: Some(job) })
     }
 
     /// The item to which a found item leads.
@@ -145,7 +178,7 @@ impl<S: Store> Engine<S> {
 
     async fn look_at_all(
         &self,
-        found: &Found,
+        items: &[Key],
         find: &Find,
         source: &Key,
         sources: &mut Sources,
@@ -159,7 +192,7 @@ impl<S: Store> Engine<S> {
             named: BTreeSet::new(),
         };
         let rung = |item: &Key| Rung { look: look(item), causes: causes.clone(), is_own: false };
-        let rung = found.items.iter().map(rung).collect();
+        let rung = items.iter().map(rung).collect();
         let images = OwnImages::of(std::iter::empty(), false);
         let (batch, account) = (work.batch, &mut work.account);
         let rest = Box::pin(self.write_unread(rung, source, sources, batch, account)).await;
