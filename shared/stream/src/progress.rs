@@ -23,8 +23,8 @@ pub trait Observer: Send + Sync {
 
     /// Everything that was in the stream at `since` has been delivered, discarded or filtered out.
     ///
-    /// Told after an empty read, when every known shard is drained or has had an empty read that began at `since` or
-    /// later. A shard of which any lane retries, has a batch under way or holds records for its batching window keeps this
+    /// Told when every known shard is drained or has had a read that began at `since` or later, that found less than it
+    /// asked for, and all records of which are done with. A shard of which any lane retries, has a batch under way or holds records for its batching window keeps this
     /// from being told, and so does one that waits for its parent. The shards were listed at most a few seconds ago, and again since a shard ended.
     ///
     /// The final invocation of a tumbling window has no records, so it does not keep this from being told: neither while
@@ -32,8 +32,8 @@ pub trait Observer: Send + Sync {
     /// final invocations write must wait for them by [`Observer::invoked`]. Records that wait behind one, because they are
     /// of the next window, do keep this from being told, and a shard whose end waits for one is not quiet.
     ///
-    /// Sound on a stream whose empty read means that there is nothing (the emulators). On AWS an empty page may come
-    /// before the end, so there it is a hint.
+    /// Sound on a stream of which a read finds all that there is, up to what it asks for (the emulators). On AWS an empty
+    /// page may come before the end, so there it is a hint.
     fn idle(&self, mapping: &str, since: Instant) {
         let _: (&str, Instant) = (mapping, since);
     }

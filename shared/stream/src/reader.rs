@@ -56,7 +56,14 @@ impl Reader {
     }
 
     async fn drain(&mut self) -> Result<End, Stopped> {
+        // When a read began that had all that there was.
+        let mut had_all: Option<Instant> = None;
         loop {
+            if self.lanes.are_empty()
+                && let Some(since) = had_all.take()
+            {
+                self.quiet.quiet(&self.shard, since);
+            }
             let n_records_max = self.lanes.room();
             let Some(Read { started, started_at, page, is_full }) =
                 self.lanes.beside(self.source.read(n_records_max)).await??
@@ -78,6 +85,9 @@ impl Reader {
                 return Ok(End::Drained);
             }
             self.lanes.until_room().await?;
+            if !is_full {
+                had_all = Some(started);
+            }
             if is_empty && self.lanes.are_empty() {
                 self.quiet.quiet(&self.shard, started);
                 // It has no records, so the shard stays quiet meanwhile: see `Observer::idle`.
