@@ -38,7 +38,7 @@ use engine::{
 };
 use keys::{item::Item, key::Key};
 use serde_json::json;
-use store::{Busy, Cursor, Outcome, Page, Reason, Store, StoreError, TransactOutcome, memory::MemoryStore};
+use store::{Busy, Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome, memory::MemoryStore};
 
 /// Lanes that like the post, each a writer.
 const N_LANES: usize = 8;
@@ -103,8 +103,8 @@ impl Store for Meeting {
         self.memory.query(table, query, after).await
     }
 
-    async fn scan(&self, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {
-        self.memory.scan(table, after).await
+    async fn scan(&self, table: Table, segment: Segment, after: Option<Cursor>) -> Result<Page, StoreError> {
+        self.memory.scan(table, segment, after).await
     }
 
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {

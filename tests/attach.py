@@ -51,7 +51,7 @@ def main():
         assert missing, "something has derived already"
 
         for n_rounds in range(ROUNDS_MAX + 1):
-            verify = [ripple, "verify", "--endpoint", endpoint, "--json"]
+            verify = [ripple, "verify", "--endpoint", endpoint, "--at-rest", "--json"]
             ended = subprocess.run(verify, cwd=ROOT, env=environment, capture_output=True, text=True)
             assert ended.returncode in (0, 3), ended
             found = json.loads(ended.stdout)

@@ -35,6 +35,8 @@ mod own_table;
 mod parked;
 #[path = "end_to_end/recount.rs"]
 mod recount;
+#[path = "end_to_end/repaired.rs"]
+mod repaired;
 #[path = "end_to_end/replayed.rs"]
 mod replayed;
 #[path = "end_to_end/ripple.rs"]
@@ -47,7 +49,7 @@ use aws_sdk_dynamodb::Client;
 use database::{Item, Key, LEDGER, TABLE, alone, alter, client, delete, key, n, put, s, scan};
 use items::{comment, follow, group, item, like, membership, post, user};
 use recount::{RIGHT_WAIT, differing, differing_now, missing_kinds, right};
-use ripple::{Ripple, Verified, verify};
+use ripple::{Ripple, Verified, verify, verify_at_rest};
 use serde_json::json;
 use tokio::{sync::watch, time::Instant};
 
@@ -148,6 +150,8 @@ async fn what_another_client_alters_is_named_and_all_but_the_counter_mends() {
         ("follower-count-display", &display),
         ("follower-mirror", &mirror),
         ("following-count", &counter),
+        // It does not show what the counter says, which is what it is derived from.
+        ("following-count-display", &key("USER#bob", "PROFILE")),
     ];
     found(&endpoint, &altered);
 
@@ -155,7 +159,7 @@ async fn what_another_client_alters_is_named_and_all_but_the_counter_mends() {
     let service = Ripple::dev(&["--endpoint", &endpoint]).await;
     let of_the_counter = ["USER#bob / PROFILE", "USER#bob / PROFILE#COUNT#following-count"];
     differing(&client, &of_the_counter).await;
-    found(&endpoint, &[("following-count", &counter), ("following-count-display", &key("USER#bob", "PROFILE"))]);
+    found(&endpoint, &[("following-count", &counter)]);
 
     // With the service running the others mend as well, whatever is done to them.
     alter(&client, &copy, "UserName", None).await;
@@ -241,11 +245,15 @@ fn forged_mirror() -> Item {
     forged
 }
 
-/// `ripple verify` finds nothing, once what a cascade deleted has been seen.
+/// `ripple verify` finds nothing, once what a cascade deleted has been seen; but for posts of one id, which several have.
 fn in_step(endpoint: &str) {
     let deadline = Instant::now() + RIGHT_WAIT;
     let is_right = |verified: &Verified| {
-        verified.code == Some(0) && verified.json["findings"] == json!([]) && verified.json["unreadable"] == json!([])
+        let findings = verified.json["findings"].as_array().unwrap();
+        let are_claims =
+            findings.iter().all(|finding| finding["derivation"] == "post-detail" && finding["flaw"] != json!(null));
+        let is_nothing = |name: &str| verified.json[name] == json!([]);
+        are_claims && ["undecided", "waiting", "unreadable"].into_iter().all(is_nothing)
     };
     loop {
         let verified = verify(endpoint);
@@ -256,9 +264,9 @@ fn in_step(endpoint: &str) {
     }
 }
 
-/// `ripple verify` finds these, and nothing else.
+/// `ripple verify` finds these while nothing runs, and nothing else.
 fn found(endpoint: &str, wanted: &[(&str, &Key)]) {
-    let verified = verify(endpoint);
+    let verified = verify_at_rest(endpoint);
     let wanted: Vec<[&str; 3]> =
         wanted.iter().map(|(derivation, key)| [*derivation, key.0.as_str(), key.1.as_str()]).collect();
     assert_eq!((verified.named("findings"), verified.code), (wanted, Some(3)), "{:#}", verified.json);

@@ -79,6 +79,8 @@ mod platform;
 mod readings;
 #[path = "simulation/refusals.rs"]
 mod refusals;
+#[path = "simulation/repairing.rs"]
+mod repairing;
 #[path = "simulation/resharded.rs"]
 mod resharded;
 #[path = "simulation/respond.rs"]
@@ -109,6 +111,8 @@ mod tally;
 mod trace;
 #[path = "simulation/verdict.rs"]
 mod verdict;
+#[path = "simulation/verifying.rs"]
+mod verifying;
 #[path = "simulation/world.rs"]
 mod world;
 

@@ -19,7 +19,7 @@ use futures::future::BoxFuture;
 use keys::{counter::CounterKey, item::Item, key::Key};
 use serde_json::{Value, json};
 use store::{
-    Busy, Cursor, Outcome, Page, Reason, Store, StoreError, TransactOutcome,
+    Busy, Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome,
     dynamo::{DynamoStore, TableNames},
 };
 
@@ -43,8 +43,8 @@ impl Store for Contended {
         self.table.query(table, query, after).await
     }
 
-    async fn scan(&self, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {
-        self.table.scan(table, after).await
+    async fn scan(&self, table: Table, segment: Segment, after: Option<Cursor>) -> Result<Page, StoreError> {
+        self.table.scan(table, segment, after).await
     }
 
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {

@@ -165,7 +165,12 @@ impl<S: Store> Bed<S> {
 
     /// All items of a table, and on how many pages they came.
     pub(crate) async fn scan_all(&self, table: Table) -> (Vec<Item>, usize) {
-        self.pages(async |after| self.store.scan(table, after).await).await
+        self.scan_segment(table, store::Segment::WHOLE).await
+    }
+
+    /// All items of a segment, and on how many pages they came.
+    pub(crate) async fn scan_segment(&self, table: Table, segment: store::Segment) -> (Vec<Item>, usize) {
+        self.pages(async |after| self.store.scan(table, segment, after).await).await
     }
 
     async fn pages<E: std::fmt::Debug>(

@@ -5,7 +5,7 @@ use derive::{
     write::Table,
 };
 use keys::{item::Item, key::Key};
-use store::Store;
+use store::{Segment, Store};
 
 use crate::{
     bed::Bed,
@@ -62,6 +62,14 @@ pub(crate) async fn a_scan_goes_over_pages<S: Store>(bed: Bed<S>) {
         found.sort_unstable();
         bed.same(&found, &vec!["a", "b", "c", "d", "e"], table);
         assert!(n_pages > 1, "{}: {n_pages} page", bed.name);
+        // Each item is in one segment.
+        let (mut found, of) = (Vec::new(), 3);
+        for number in 0..of {
+            found.extend(bed.scan_segment(table, Segment { number, of }).await.0);
+        }
+        let mut found = sort_keys(&found);
+        found.sort_unstable();
+        bed.same(&found, &vec!["a", "b", "c", "d", "e"], table);
     }
 }
 

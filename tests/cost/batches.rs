@@ -52,7 +52,7 @@ impl Bed {
 
     /// Sum of all counters.
     async fn counted(&self) -> i64 {
-        let page = self.store.scan(Table::Main, None).await.unwrap();
+        let page = self.store.scan(Table::Main, store::Segment::WHOLE, None).await.unwrap();
         let items: Vec<_> = page.items.iter().collect();
         derive::refresh::sums(&schema(), items).values().map(|tally| tally.count).sum()
     }

@@ -8,7 +8,7 @@ use crate::{
     database::{Item, LEDGER, alone, client, delete, key, n, put, s},
     items::{follow, user},
     recount::right,
-    ripple::{Ripple, said, verify},
+    ripple::{Ripple, said, verify_at_rest},
 };
 
 async fn mark(client: &Client) {
@@ -38,15 +38,15 @@ async fn a_verify_that_finds_nothing_takes_the_mark_of_a_possible_loss_away_and_
     mark(&client).await;
 
     delete(&client, &key("USER#ada", "FOLLOWER#bob")).await;
-    let verified = verify(&endpoint);
+    let verified = verify_at_rest(&endpoint);
     assert_eq!((verified.code, &verified.json["possible_loss"][0]["cleared"]), (Some(3), &json!(false)));
 
     let service = Ripple::dev(&["--endpoint", &endpoint]).await;
     right(&client).await;
     assert_eq!(service.stop().code(), Some(0));
-    let told = said("verify", &endpoint, &[]);
+    let told = said("verify", &endpoint, &["--at-rest"]);
     let lines = "possible loss  additive 2024-03-01T00:00:00.000 shard-1  records came 22 hours late, \
                  from 2024-03-01T08:00:00.000Z to 2024-03-01T09:00:00.000Z\n  nothing is missing: the mark is taken away\n";
     assert!(told.stdout.ends_with(lines), "{told:?}");
-    assert_eq!(verify(&endpoint).json["possible_loss"], json!([]));
+    assert_eq!(verify_at_rest(&endpoint).json["possible_loss"], json!([]));
 }

@@ -130,6 +130,12 @@ pub(crate) fn verify(endpoint: &str) -> Verified {
     Verified { code, json }
 }
 
+/// The same while nothing runs and nobody writes.
+pub(crate) fn verify_at_rest(endpoint: &str) -> Verified {
+    let (code, json) = json("verify", endpoint, &["--at-rest"]);
+    Verified { code, json }
+}
+
 /// Runs a command with `--json`; its exit code and what it said.
 pub(crate) fn json(command: &str, endpoint: &str, arguments: &[&str]) -> (Option<i32>, Value) {
     let said = said(command, endpoint, &[arguments, &["--json"]].concat());

@@ -71,10 +71,15 @@ impl Store for Either {
         .await
     }
 
-    async fn scan(&self, table: Table, after: Option<store::Cursor>) -> Result<store::Page, StoreError> {
+    async fn scan(
+        &self,
+        table: Table,
+        segment: store::Segment,
+        after: Option<store::Cursor>,
+    ) -> Result<store::Page, StoreError> {
         match self {
-            Self::Memory(store) => store.scan(table, after).boxed(),
-            Self::Embedded(store) => store.scan(table, after).boxed(),
+            Self::Memory(store) => store.scan(table, segment, after).boxed(),
+            Self::Embedded(store) => store.scan(table, segment, after).boxed(),
         }
         .await
     }

@@ -8,7 +8,7 @@ use derive::{
     schema::Seen,
     write::Table,
 };
-use engine::{batch::Handled, verify::compare};
+use engine::{batch::Handled, verify::definition::compare};
 use keys::{item::Item, key::Key};
 use store::Units;
 

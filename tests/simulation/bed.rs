@@ -18,7 +18,7 @@ use engine::{
     handle_error::HandleError,
     ledger::LedgerKind,
     redrive::{Redriven, parked},
-    verify::compare,
+    verify::definition::compare,
 };
 use keys::{fields::Fields, item::Item, key::Key};
 use serde_dynamo::AttributeValue;

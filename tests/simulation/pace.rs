@@ -43,10 +43,16 @@ pub(crate) enum Step {
     Sweep,
     /// The sweeper verifies a slice of the table, and collects counters of zero.
     Slice,
+    /// The operator verifies the table.
+    Verify,
+    /// The operator repairs what is wrong.
+    Repair,
+    /// Somebody makes a count wrong.
+    Fault,
 }
 
 /// How often each step is taken, of ten thousand.
-const STEPS: [(Step, usize); 18] = [
+const STEPS: [(Step, usize); 21] = [
     (Step::Poll, 8_116),
     (Step::Deliver, 300),
     (Step::Arrive, 1_000),
@@ -65,10 +71,16 @@ const STEPS: [(Step, usize); 18] = [
     (Step::Resume, 8),
     (Step::Sweep, 12),
     (Step::Slice, 8),
+    (Step::Verify, 8),
+    (Step::Repair, 8),
+    (Step::Fault, 8),
 ];
 
 /// Fewest and most writes of the application.
 const WRITES: (usize, usize) = (200, 220);
+
+/// Of a hundred runs, in how many operators verify and repair.
+const OPERATED_PERCENT: usize = 30;
 
 /// Time that an invocation has, in milliseconds: little enough to end early now and then.
 const INVOCATION_MS: [u64; 3] = [300_000, 60_000, 560];
@@ -91,6 +103,13 @@ impl Pace {
         let (steps, mut weights): (Vec<_>, Vec<_>) = STEPS.into_iter().unzip();
         let write = STEPS.iter().position(|(step, _)| *step == Step::Write).unwrap();
         weights[write] = [400, 100, 1_500][chance.below(3)];
+        // Operators take turns from everybody else, so they are at work in some runs only, and then often.
+        let is_operated = chance.percent(OPERATED_PERCENT);
+        for (weight, (step, _)) in weights.iter_mut().zip(STEPS) {
+            if !is_operated && matches!(step, Step::Verify | Step::Repair | Step::Fault) {
+                *weight = 0;
+            }
+        }
         Self { n_writes, functions_sleep, steps, weights }
     }
 

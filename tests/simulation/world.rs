@@ -19,8 +19,10 @@ use super::{
     operator,
     pace::{Pace, Step},
     platform::{BOTH, Running},
+    repairing::Planted,
     scene::Scene,
     stream::{Author, Stream},
+    verifying::Verifying,
 };
 
 /// Shards of a run, closed ones included.
@@ -51,6 +53,8 @@ pub(crate) struct World {
     pub(crate) behind_since_ms: Option<u64>,
     /// For each event, how many invocations died that had it, or ran where others could take them for dead.
     pub(crate) n_deaths: BTreeMap<String, usize>,
+    pub(crate) verifying: Verifying,
+    pub(crate) planted: Planted,
 }
 
 impl World {
@@ -83,6 +87,8 @@ impl World {
             pace,
             behind_since_ms: None,
             n_deaths: BTreeMap::new(),
+            verifying: Verifying::default(),
+            planted: Planted::default(),
             scene: Arc::clone(scene),
         }
     }
@@ -95,8 +101,9 @@ impl World {
             operator::mend(&self.scene, &mut self.stream);
             self.redrive_all()?;
         }
-        audit(&self.scene, &self.stream, &self.application, &self.n_deaths)?;
         self.scene.heal();
+        self.faults_are_mended()?;
+        audit(&self.scene, &self.stream, &self.application, &self.n_deaths)?;
         self.scene.chance.step();
         self.nothing_has_drifted()?;
         if self.scene.chance.percent(50) {
@@ -118,7 +125,8 @@ impl World {
         if self.derived_and_ground() != before {
             return Err(Failure::new("replay", "a replay changed the table"));
         }
-        audit(&self.scene, &self.stream, &self.application, &self.n_deaths)
+        audit(&self.scene, &self.stream, &self.application, &self.n_deaths)?;
+        self.drifts_are_found()
     }
 
     /// The table without jobs.
@@ -166,6 +174,8 @@ impl World {
                 return Ok(());
             }
             self.stream.take(Author::Service);
+            self.follow_verifying()?;
+            self.follow_repairs();
             n_steps += usize::from(self.is_written());
             // Past the end of the choices nothing goes wrong.
             if n_steps == STEPS_TO_HEAL || self.scene.chance.is_exhausted() {
@@ -234,6 +244,9 @@ impl World {
             Step::Resume => self.order(Order::Resume),
             Step::Sweep => self.sweep() && self.search_again(),
             Step::Slice => self.sweep_slice(),
+            Step::Verify => self.verify(),
+            Step::Repair => self.repair(),
+            Step::Fault => self.plant_fault(),
         })
     }
 

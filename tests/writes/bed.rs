@@ -87,7 +87,7 @@ impl<S: Store> Bed<S> {
     pub(crate) async fn items(&self) -> Vec<(Key, Item)> {
         let (mut items, mut after) = (Vec::new(), None);
         loop {
-            let page = self.store.scan(Table::Main, after).await.unwrap();
+            let page = self.store.scan(Table::Main, store::Segment::WHOLE, after).await.unwrap();
             items.extend(page.items.into_iter().map(|item| (layout().key(&item).unwrap(), item)));
             after = page.next;
             if after.is_none() {

@@ -7,7 +7,7 @@ use derive::{
     write::{Table, Transaction, Write},
 };
 use keys::{item::Item, key::Key, layout::Layout};
-use store::{Cursor, Outcome, Page, Store, StoreError, TransactOutcome, observing::Observing};
+use store::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, observing::Observing};
 
 /// What becomes of a function's writes. The words are stable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,10 +86,10 @@ impl<S: Store> Store for Moded<S> {
         }
     }
 
-    async fn scan(&self, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {
+    async fn scan(&self, table: Table, segment: Segment, after: Option<Cursor>) -> Result<Page, StoreError> {
         match self {
-            Self::Applied(store) => store.scan(table, after).await,
-            Self::Observed(store) => store.scan(table, after).await,
+            Self::Applied(store) => store.scan(table, segment, after).await,
+            Self::Observed(store) => store.scan(table, segment, after).await,
         }
     }
 

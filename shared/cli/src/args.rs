@@ -3,6 +3,8 @@
 pub(crate) mod demo;
 pub(crate) mod jobs;
 pub(crate) mod preflight;
+pub(crate) mod repair;
+pub(crate) mod verify;
 
 use std::path::PathBuf;
 
@@ -16,6 +18,8 @@ use crate::exit::Usage;
 use demo::Demo;
 use jobs::Jobs;
 use preflight::Preflight;
+use repair::{Backfill, Repair};
+use verify::Verify;
 
 /// Keeps derived data in a DynamoDB table in step with the data it is derived from.
 #[derive(Debug, Parser)]
@@ -37,9 +41,15 @@ pub(crate) enum Command {
     /// Runs the service on a laptop until it is stopped, for any AWS client.
     #[command(after_help = EXIT_CODES)]
     Dev(Dev),
-    /// Compares every derived value with its definition. Wants a quiet stream.
+    /// Compares every derived value with what it is derived from, while writes go on.
     #[command(after_help = EXIT_CODES)]
     Verify(Verify),
+    /// Mends what verify finds, while writes go on; without --apply it says what it would do.
+    #[command(after_help = EXIT_CODES)]
+    Repair(Repair),
+    /// Fills a derivation that is new or was changed, while writes go on.
+    #[command(after_help = EXIT_CODES)]
+    Backfill(Backfill),
     /// Reads a part of a table and says whether it fits what is declared, before the service is attached to it.
     #[command(after_help = EXIT_CODES)]
     Preflight(Preflight),
@@ -104,20 +114,6 @@ pub(crate) struct Dev {
     /// Derivations that are switched off, by name, with commas between; `ground` is all that delete or move items.
     #[arg(long, value_name = "NAMES", env = "DISABLED", value_delimiter = ',')]
     pub(crate) disable: Vec<String>,
-}
-
-/// `ripple verify`
-#[derive(Debug, Group)]
-pub(crate) struct Verify {
-    /// The tables.
-    #[command(flatten)]
-    pub(crate) connection: Connection,
-    /// On the real AWS too, takes marks of a possible loss away when nothing is found, which writes to the ledger's table.
-    #[arg(long)]
-    pub(crate) yes: bool,
-    /// Prints one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// `ripple explain`

@@ -3,12 +3,15 @@
 
 use std::sync::Arc;
 
-use derive::write::{Action, Table, Write};
+use derive::{
+    query::Query,
+    write::{Action, Table, Write},
+};
 use engine::ledger::ledger_item;
 use futures::future::BoxFuture;
 use keys::{item::text, key::Key, layout::Layout};
 use serde_dynamo::AttributeValue;
-use store::Store;
+use store::{Store, StoreError};
 use stream::checkpoint::{CheckpointError, Checkpoints, Position};
 
 /// Attribute that holds the position, as JSON. Stored, so it is stable.
@@ -28,6 +31,21 @@ impl<S: Store> LedgerCheckpoints<S> {
     /// Checkpoints of the mappings of one stream.
     pub(crate) fn new(store: Arc<S>, layout: Layout, stream_arn: &str) -> Self {
         Self { store, layout, stream_arn: stream_arn.to_owned() }
+    }
+
+    /// Has a mapping been anywhere in this stream?
+    pub(crate) async fn has_any(&self, mapping: &str) -> Result<bool, StoreError> {
+        let (query, mut after) = (Query::prefix(None, &key(mapping, "").pk, ""), None);
+        loop {
+            let page = self.store.query(Table::Ledger, &query, after).await?;
+            if page.items.iter().any(|item| text(item, STREAM) == Some(&self.stream_arn)) {
+                return Ok(true);
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(false);
+            }
+        }
     }
 
     async fn loaded(&self, key: Key) -> Result<Option<Position>, CheckpointError> {

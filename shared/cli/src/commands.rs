@@ -8,6 +8,7 @@ mod jobs;
 mod parked;
 mod preflight;
 mod redrive;
+mod repair;
 mod replay;
 mod verify;
 
@@ -30,6 +31,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         Some(Command::Demo(args)) => Box::pin(demo::run(&args)).await,
         Some(Command::Dev(args)) => Box::pin(dev::run(&args)).await,
         Some(Command::Verify(args)) => Box::pin(verify::run(&args)).await,
+        Some(Command::Repair(args)) => Box::pin(repair::repair(&args)).await,
+        Some(Command::Backfill(args)) => Box::pin(repair::backfill(&args)).await,
         Some(Command::Preflight(args)) => Box::pin(preflight::run(&args)).await,
         Some(Command::Explain(args)) => explain::run(&args),
         Some(Command::Design(args)) => Box::pin(design::run(&args)).await,

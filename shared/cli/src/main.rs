@@ -16,6 +16,7 @@ mod service;
 mod sweeper;
 mod tables;
 mod time;
+mod verifying;
 mod workload;
 
 use std::process::ExitCode;

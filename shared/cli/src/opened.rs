@@ -74,13 +74,6 @@ pub(crate) async fn open_to_write(writing: &Writing) -> anyhow::Result<Opened> {
 }
 
 impl Opened {
-    /// Is the ledger's table there?
-    pub(crate) async fn has_ledger(&self) -> bool {
-        tables::existing(&self.clients.dynamodb, &self.config.ledger_table, &self.endpoint, "--ledger-table")
-            .await
-            .is_ok()
-    }
-
     /// An engine that runs all derivations.
     pub(crate) fn engine(&self) -> Engine<Arc<DynamoStore>> {
         let families = vec![Family::Additive, Family::LevelTriggered];

@@ -207,6 +207,11 @@ pub trait Kind: fmt::Debug + Send + Sync {
         false
     }
 
+    /// What the buckets look like that it takes values up into; `None` where it counts in counters, or not at all.
+    fn buckets(&self) -> Option<&BucketForm> {
+        None
+    }
+
     /// Do its counters hold a sum beside the count?
     fn sums(&self) -> bool {
         false
@@ -257,6 +262,11 @@ pub trait Kind: fmt::Debug + Send + Sync {
     /// Its declaration, where it moves items to the key where they belong.
     fn rekey(&self) -> Option<&Rekey> {
         None
+    }
+
+    /// May there be items that can be read, and of which it derives nothing?
+    fn has_flaws(&self) -> bool {
+        false
     }
 
     /// Where it derives nothing though every item can be read, and a person should know. `items` are those that

@@ -3,7 +3,7 @@
 //! Sums are exact. DynamoDB holds numbers of 38 digits, and each that is summed is one; what they come to on the way may
 //! have more, and is held in full until it is written. So the order in which amounts are added up changes nothing.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use bigdecimal::{BigDecimal, Zero};
 use keys::number::Decimal;
@@ -24,6 +24,15 @@ use crate::schema::Unreadable;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sum(BigDecimal);
+
+impl FromStr for Sum {
+    type Err = bigdecimal::ParseBigDecimalError;
+
+    /// Reads what its text says, of any number of digits.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
 
 /// How many, and what they come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,6 +107,12 @@ impl Tally {
     pub fn add(&mut self, other: &Self) {
         self.count = self.count.saturating_add(other.count);
         self.sum.add(&other.sum);
+    }
+
+    /// Takes another away.
+    pub fn subtract(&mut self, other: &Self) {
+        self.count = self.count.saturating_sub(other.count);
+        self.sum.subtract(&other.sum);
     }
 
     /// Is there nothing of either?

@@ -94,7 +94,8 @@ pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
 
 /// Does a cascade delete counters of this count? Then what the ground shows is no lower bound: sources that were counted
 /// before the target was removed may outlive it, and be there when it exists again.
-fn starts_anew(catalogue: &Catalogue, count: &str) -> bool {
+#[must_use]
+pub fn starts_anew(catalogue: &Catalogue, count: &str) -> bool {
     let cascades = catalogue.derivations().filter_map(|derivation| derivation.kind.cascade());
     let mut hanging = cascades.flat_map(|cascade| &cascade.hanging);
     hanging.any(|hanging| matches!(&hanging.found, Way::Counters(name) if name == count))

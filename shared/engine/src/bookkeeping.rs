@@ -3,7 +3,7 @@
 //! Each is made by the code that writes it, with placeholders such as `{EventId}` in its key, so that key and attributes
 //! cannot be told otherwise than they are.
 
-use std::collections::BTreeSet;
+mod swept;
 
 use derive::{
     coalesce::Counted,
@@ -33,10 +33,6 @@ use crate::{
     park::Parking,
     record::Head,
     recount::{self, Target},
-    sweep::{
-        round::Round,
-        suspects::{SUSPECT_KEPT_S, Suspect},
-    },
 };
 
 /// An item that the service keeps for itself.
@@ -77,7 +73,8 @@ pub fn kept(layout: &Layout) -> Vec<Kept> {
     kept.extend(heat(layout));
     kept.extend(loss(layout));
     kept.extend(ground(layout));
-    kept.extend(swept(layout));
+    kept.extend(swept::swept(layout));
+    kept.extend(swept::repairs(layout));
     kept
 }
 
@@ -244,37 +241,6 @@ fn ground(layout: &Layout) -> Vec<Kept> {
     kept
 }
 
-fn swept(layout: &Layout) -> Vec<Kept> {
-    let item = Key::new("{ItemPK}", "{ItemSK}");
-    let round =
-        Round { after: Some(item.clone()), after_suspect: Some(String::new()), last_ms: Some(0), ..Round::default() };
-    let suspect = Suspect {
-        item: item.clone(),
-        entity: "{Entity}".to_owned(),
-        derivations: vec!["{Derivation}".to_owned()],
-        named: BTreeSet::from([item]),
-        difference: "checksum".to_owned(),
-        noted_at_ms: 0,
-    };
-    let mut kept: Vec<Kept> = of(
-        layout,
-        "place of the sweep",
-        "how far the sweep's round over the table is, and how long the one before took; moved while it stands where it \
-         was read",
-        Life::Forever,
-        [round.write(layout)],
-    )
-    .collect();
-    kept.extend(of(
-        layout,
-        "suspect",
-        "an item of which a derived part differed when the sweep looked; of values a checksum alone",
-        Life::Seconds(SUSPECT_KEPT_S),
-        [suspect.note(layout, None)],
-    ));
-    kept
-}
-
 fn change() -> Counted {
     Counted { position: 0, id: EVENT.to_owned(), sequence_number: "1".to_owned(), amounts: Vec::new() }
 }
@@ -326,7 +292,9 @@ mod tests {
             note of a move: MOVED#{ItemPK}#{ItemSK} / 000000000000000-0
             note of an item that waits: AWAITED#{PK}#{Id} / {ItemSK}
             place of the sweep: SWEEP / ROUND
-            suspect: SUSPECTS / {Entity}#{ItemPK}#{ItemSK}"#]]
+            suspect: SUSPECTS / {Entity}#{ItemPK}#{ItemSK}
+            right to repair counts: REPAIR / RIGHT
+            receipt of a repair: REPAIR#{Run} / {Derivation}#{ItemPK}#{ItemSK}"#]]
         .assert_eq(&told.join("\n"));
     }
 }

@@ -83,4 +83,18 @@ steps! {
     MergeAdded: "an attribute that was added while the item moved is lost",
     /// The response names the lowest record that is not done.
     LowestUndone: "a record for which there was no time never comes again",
+    /// A verification looks a second time when the functions have handled what was written before.
+    HandledFirst: "a change that is on its way is told as a finding",
+    /// What was written since the functions were waited for, up to the end of the second look, is no finding.
+    UntouchedSince: "a newer change that is on its way is told as a finding",
+    /// After the second look a verification waits until it has seen all that was written up to there.
+    SeenToTheEnd: "a change that was made just before the second look is told as a finding",
+    /// A record says more of what an item adds than a scan, whichever comes first.
+    RecordWins: "an item that changed while the table was read counts as it was",
+    /// What a parked change or a job will still change is told apart.
+    ToldApart: "what waits for an operator or a job is told as a finding",
+    /// A repair of a count takes a receipt of its run.
+    RepairOnce: "a repair whose answer was lost adds twice",
+    /// A repair of a count checks that no other run has begun since.
+    RightToRepair: "two runs that found the same both add it",
 }

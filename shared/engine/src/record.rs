@@ -255,6 +255,14 @@ fn milliseconds(seconds: f64) -> u64 {
     (seconds * 1000.0) as u64
 }
 
+/// Key of a record's item, where that can be read, whether it decodes or not.
+#[must_use]
+pub fn key_of(layout: &Layout, record: &str) -> Option<Key> {
+    let mut value: serde_json::Value = serde_json::from_str(record).ok()?;
+    let keys = value.pointer_mut("/dynamodb/Keys").map(serde_json::Value::take)?;
+    key(layout, serde_json::from_value(keys).ok()?)
+}
+
 /// What can be told of a record, whether it decodes or not.
 #[must_use]
 pub fn head(record: &str) -> Head {

@@ -75,7 +75,7 @@ pub(crate) fn refused(catalogue: &Catalogue, change: &Counted, why: &str) -> Ref
 }
 
 /// What a change is about: the items that counters are of, and buckets.
-fn targets(catalogue: &Catalogue, change: &Counted) -> Vec<Target> {
+pub(crate) fn targets(catalogue: &Catalogue, change: &Counted) -> Vec<Target> {
     let target = |amount: &Amount| {
         let counted = CounterKey::parse(&amount.item).filter(|_| matches!(amount.adds, Adds::Tally(_)));
         let item = counted.map_or_else(|| amount.item.clone(), |counter| counter.target);

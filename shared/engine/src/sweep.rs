@@ -14,10 +14,9 @@
 //! Two runs at once do no harm. The place moves only from where it was read, so the second stops; a suspect is noted
 //! once; and a counter goes only while it is zero.
 
-mod difference;
+pub(crate) mod difference;
 pub(crate) mod round;
 pub(crate) mod suspects;
-mod waiting;
 mod zero;
 
 use derive::{
@@ -26,10 +25,10 @@ use derive::{
     effect::Effect,
     plan::plan,
     refresh::{Look, Sources},
-    write::Table,
+    write::{Table, Write},
 };
 use keys::{item::Item, key::Key};
-use store::Store;
+use store::{Segment, Store};
 
 use self::difference::difference;
 use crate::{
@@ -131,7 +130,7 @@ impl<S: Store> Engine<S> {
         }
         while slice.n_items < n_items_max {
             let after = round.cursor(&self.schema.layout);
-            let page = batch.patience.call(|| self.store.scan(Table::Main, after.clone())).await?;
+            let page = batch.patience.call(|| self.store.scan(Table::Main, Segment::WHOLE, after.clone())).await?;
             let end = page.next.as_ref().and_then(|next| self.schema.layout.key(&next.0));
             let mut rest = page.items;
             while !rest.is_empty() && slice.n_items < n_items_max && !batch.patience.is_over() {
@@ -177,7 +176,7 @@ impl<S: Store> Engine<S> {
     }
 
     /// Rings what the insert of this item would have looked at, and gives the item back.
-    fn ring_as_inserted(&self, key: Key, item: Item, bells: &mut Bells) -> Option<Item> {
+    pub(crate) fn ring_as_inserted(&self, key: Key, item: Item, bells: &mut Bells) -> Option<Item> {
         let (id, sequence_number) = (String::new(), String::new());
         let change = Change { id, sequence_number, created_ms: None, key, images: Images::Inserted(item) };
         // A kind that panics at an item does so at its records, which are parked.
@@ -193,8 +192,24 @@ impl<S: Store> Engine<S> {
         }
     }
 
-    /// Those of these items that are not in step. What is not known to be `held` is read.
-    async fn differing_now(&self, bells: Bells, mut held: Held, batch: &Batch<'_>) -> Result<Vec<Differing>, GaveUp> {
+    /// Those of these items that are not in step, with what they are decided by.
+    async fn differing_now(&self, bells: Bells, held: Held, batch: &Batch<'_>) -> Result<Vec<Differing>, GaveUp> {
+        let (differing, held) = self.differing_writes(bells, held, batch).await?;
+        let differing = differing.into_iter().map(|(look, write, derivations)| {
+            let difference = difference(&write, held.get(&write.key).and_then(Option::as_ref));
+            Differing { look, derivations, difference }
+        });
+        Ok(differing.collect())
+    }
+
+    /// Those of these items that are not in step, each with the write that would bring it there, and what they hold. What
+    /// is not known to be `held` is read.
+    pub(crate) async fn differing_writes(
+        &self,
+        bells: Bells,
+        mut held: Held,
+        batch: &Batch<'_>,
+    ) -> Result<(Vec<(Look, Write, Vec<usize>)>, Held), GaveUp> {
         let rung: Vec<Rung> = bells.rung.into_values().collect();
         let unknown = rung.iter().map(|rung| &rung.look.item).filter(|item| !held.contains_key(*item));
         let unknown: Vec<Key> = unknown.cloned().collect();
@@ -204,14 +219,11 @@ impl<S: Store> Engine<S> {
         let (mut sources, mut account) = (Sources::default(), Account::default());
         let differing = self.differing(rung, &held, &mut sources, batch, &mut account).await;
         if let Some(why) = account.undone.into_values().next() {
-            tracing::warn!(why, "the sweep cannot read what it asks for");
+            tracing::warn!(why, "what is looked at cannot be read");
             return Err(GaveUp::OutOfTime { last: None });
         }
-        let differing = differing.into_iter().map(|(rung, (write, derivations))| {
-            let difference = difference(&write, held.get(&write.key).and_then(Option::as_ref));
-            Differing { look: rung.look, derivations, difference }
-        });
-        Ok(differing.collect())
+        let differing = differing.into_iter().map(|(rung, (write, derivations))| (rung.look, write, derivations));
+        Ok((differing.collect(), held))
     }
 }
 

@@ -1,31 +1,43 @@
-//! Verify: is every derived value what the definition says?
+//! Verify: is every derived value what the definition says, while writes go on?
 //!
-//! Reads the whole table, derives everything from the ground, and compares. It never plans and never refreshes, so a
-//! fault in those cannot hide itself here. It holds the table in memory and does not wait for the stream: a finding on
-//! a table that is being written to may be a change that is still on its way.
+//! [`Verification`](run::Verification) reads the table once, in segments, and holds nothing that grows with it.
+//!
+//! *Level-triggered*: each item is taken as if it had just been inserted, and what that would ring is looked at, by the
+//! refresh's own step, without its writes. *Counts*: what each item adds is noted outside memory ([`tallies`]), and what a
+//! target's sources come to is compared with its counters.
+//!
+//! **No false finding.** What differs may be on its way. So it is looked at once more, when the functions have handled all
+//! that was written before a moment ([`following`]); and it is a finding only if nothing that it was decided by was written
+//! between that moment and the end of the second look. Both are read in the table's own stream: a change that was made
+//! before has been handled, and one that was made since is seen. What changes all the time, and what nobody can tell of,
+//! is *undecided*; what a parked change or a job will still change is *waiting*.
+//!
+//! *Example*: Bob is renamed, and a comment of his still holds the old name. The second look comes when the functions are
+//! past the first. Still the old name, and neither Bob nor the comment was written since: a finding. Bob was renamed once
+//! more: looked at again.
+//!
+//! [`definition`] compares a small table that is at rest with the definition itself.
 
-use std::collections::BTreeSet;
+pub mod definition;
+pub mod following;
+pub mod repair;
+pub mod run;
+pub mod scope;
+pub mod tallies;
+pub mod told;
 
-use derive::{
-    catalogue::Catalogue,
-    derivation::{Derived, Items},
-    flaw::Flaw,
-    refresh::owned,
-    schema::{Schema, Seen, Unreadable},
-    whole::{Whole, derive},
-    write::{Table, Wanted},
-};
+mod candidates;
+mod counted;
+mod counts;
+mod seen;
+mod single;
+mod touched;
+
 use keys::{item::Item, key::Key};
-use serde::Serialize;
-use store::{Store, StoreError};
-
-use crate::{
-    counted::{buckets_compared, counters_compared, only},
-    listing::ALL_DERIVATIONS,
-};
+use serde::{Deserialize, Serialize};
 
 /// A difference between what is stored and what the definition says.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// Name of the derivation.
     pub derivation: String,
@@ -39,12 +51,12 @@ pub struct Finding {
     pub derived: Option<Item>,
     /// Why a person should change the item; only of a flaw, which is in the ground: there `stored` is the attribute at
     /// fault, and nothing is derived.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flaw: Option<String>,
 }
 
 /// An item that a derivation cannot interpret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnreadableItem {
     /// Name of the derivation; `*` for all.
     pub derivation: String,
@@ -56,144 +68,7 @@ pub struct UnreadableItem {
     pub why: String,
 }
 
-/// What verify saw.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Verified {
-    /// Items in the table.
-    pub n_items: usize,
-    /// Items without a type, or of one that nobody declared.
-    pub n_ignored: usize,
-    /// Differences and flaws, in order of derivation and key.
-    pub findings: Vec<Finding>,
-    /// Items that cannot be interpreted. They count as absent, on both sides.
-    pub unreadable: Vec<UnreadableItem>,
-}
-
-/// Reads and compares the whole table. `progress` is told the number of items read so far.
-///
-/// # Errors
-///
-/// [`StoreError`] when the table cannot be read.
-pub async fn verify<S: Store>(
-    schema: &Schema,
-    catalogue: &Catalogue,
-    store: &S,
-    mut progress: impl FnMut(usize),
-) -> Result<Verified, StoreError> {
-    let (mut items, mut after) = (Items::new(), None);
-    loop {
-        let page = store.scan(Table::Main, after).await?;
-        items.extend(page.items.into_iter().filter_map(|item| Some((schema.layout.key(&item)?, item))));
-        progress(items.len());
-        after = page.next;
-        if after.is_none() {
-            return Ok(compare(schema, catalogue, &items));
-        }
-    }
-}
-
-/// Compares what these items hold with what the definition gives for their ground.
-#[must_use]
-pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Verified {
-    let Whole { by_derivation, flaws } = derive(schema, catalogue, items);
-    let mut findings = Vec::new();
-    for (derivation, derived) in &by_derivation {
-        let at = (0..by_derivation.len()).find(|at| catalogue.name(*at) == derivation);
-        let maker = at.and_then(|at| catalogue.refresh(at)).filter(|refresh| refresh.makes_item());
-        match maker {
-            None if derived.iter().any(|part| matches!(part, Derived::Placed { .. })) => {
-                findings.extend(derived.iter().filter_map(|part| placed_elsewhere(schema, derivation, part)));
-            }
-            Some(maker) => findings.extend(items_compared(schema, derivation, maker.target(), derived, items)),
-            None if derived.iter().any(|part| matches!(part, Derived::Attributes { .. })) => {
-                findings.extend(derived.iter().filter_map(|part| attributes_compared(derivation, part, items)));
-            }
-            None => {
-                let kind = at.and_then(|at| catalogue.derivation(at)).map(|derivation| derivation.kind.as_ref());
-                findings.extend(counters_compared(schema, kind, derivation, derived, items));
-                findings.extend(buckets_compared(derivation, derived, items));
-            }
-        }
-        let own = flaws.iter().filter(|(of, _)| of == derivation);
-        findings.extend(own.map(|(_, flaw)| flawed(derivation, flaw, items)));
-    }
-    let mut verified = Verified { n_items: items.len(), findings, ..Verified::default() };
-    for (key, item) in items {
-        let mut unreadable = |derivation: &str, why: &Unreadable| {
-            let (pk, sk) = (key.pk.clone(), key.sk.clone());
-            verified.unreadable.push(UnreadableItem {
-                derivation: derivation.to_owned(),
-                pk,
-                sk,
-                why: why.to_string(),
-            });
-        };
-        match schema.see(key, item) {
-            Seen::Untyped | Seen::Unknown => verified.n_ignored += 1,
-            Seen::Misfit(why) => unreadable(ALL_DERIVATIONS, &why),
-            Seen::Known(image) => {
-                for derivation in catalogue.derivations() {
-                    if let Some(why) = derivation.kind.unreadable(schema, &image) {
-                        unreadable(&derivation.name, &why);
-                    }
-                }
-            }
-        }
-    }
-    verified
-}
-
-/// Attributes of items that exist. An item that is missing is its own derivation's finding.
-fn attributes_compared(derivation: &str, derived: &Derived, items: &Items) -> Option<Finding> {
-    let Derived::Attributes { key, attributes } = derived else { return None };
-    let held = items.get(key)?;
-    differing(derivation, key, held, attributes)
-}
-
-/// An item that does not stand where it belongs.
-fn placed_elsewhere(schema: &Schema, derivation: &str, derived: &Derived) -> Option<Finding> {
-    let Derived::Placed { key, place } = derived else { return None };
-    let at = |key: &Key| Some(schema.layout.key_item(key));
-    (key != place).then(|| finding(derivation, key, at(key), at(place)))
-}
-
-/// Whole items, but for the attributes of other derivations.
-fn items_compared(schema: &Schema, derivation: &str, target: &str, derived: &[Derived], items: &Items) -> Vec<Finding> {
-    let Some(definition) = schema.entity(target) else { return Vec::new() };
-    let (mut findings, mut keys) = (Vec::new(), BTreeSet::new());
-    for part in derived {
-        let Derived::Item { key, item } = part else { continue };
-        keys.insert(key);
-        findings.extend(match items.get(key) {
-            None => Some(finding(derivation, key, None, Some(item.clone()))),
-            Some(held) => differing(derivation, key, held, &owned(definition, item, Some(held))),
-        });
-    }
-    for (key, item) in items {
-        if !keys.contains(key) && schema.image(key, item).is_some_and(|image| image.is(target)) {
-            findings.push(finding(derivation, key, Some(item.clone()), None));
-        }
-    }
-    findings
-}
-
-fn differing(derivation: &str, key: &Key, held: &Item, wanted: &[Wanted]) -> Option<Finding> {
-    let differing: Vec<&Wanted> = wanted.iter().filter(|wanted| !wanted.is_held_by(Some(held))).collect();
-    if differing.is_empty() {
-        return None;
-    }
-    let stored = differing.iter().filter_map(|wanted| Some((wanted.name.clone(), held.get(&wanted.name)?.clone())));
-    let derived = differing.iter().filter_map(|wanted| Some((wanted.name.clone(), wanted.value.clone()?)));
-    Some(finding(derivation, key, Some(stored.collect()), Some(derived.collect())))
-}
-
 /// A difference.
 pub(crate) fn finding(derivation: &str, key: &Key, stored: Option<Item>, derived: Option<Item>) -> Finding {
     Finding { derivation: derivation.to_owned(), pk: key.pk.clone(), sk: key.sk.clone(), stored, derived, flaw: None }
-}
-
-/// What nothing is derived of, with the attribute at fault. It may be derived itself, and then not be stored yet.
-fn flawed(derivation: &str, flaw: &Flaw, items: &Items) -> Finding {
-    let stored = items.get(&flaw.key).map(|item| only(item, &[&flaw.attribute]));
-    Finding { flaw: Some(flaw.why.clone()), ..finding(derivation, &flaw.key, stored, Some(Item::new())) }
 }

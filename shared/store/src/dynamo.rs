@@ -30,7 +30,7 @@ use derive::{
 };
 use keys::{item::Item, key::Key, layout::Layout};
 
-use crate::{Cursor, Outcome, Page, Store, StoreError, TransactOutcome};
+use crate::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome};
 
 /// The names of the service's two tables; one and the same where a deployment wants a single one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,8 +77,8 @@ impl Store for DynamoStore {
         read::query(self, table, query, after).await
     }
 
-    async fn scan(&self, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {
-        read::scan(self, table, after).await
+    async fn scan(&self, table: Table, segment: Segment, after: Option<Cursor>) -> Result<Page, StoreError> {
+        read::scan(self, table, segment, after).await
     }
 
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {

@@ -61,7 +61,7 @@ pub use self::{
     database::{Database, Lagging, Landed},
 };
 use self::{database::Late, turn::turn};
-use crate::{Busy, Cursor, Outcome, Page, Reason, Store, StoreError, TransactOutcome, Units};
+use crate::{Busy, Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome, Units};
 
 /// On which side of the call a fault is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -255,8 +255,8 @@ impl<D: Decider> Store for Faulty<D> {
         self.read(Call::Query(table, query), self.database.query(table, query, after)).await
     }
 
-    async fn scan(&self, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {
-        self.read(Call::Scan(table), self.database.memory().scan(table, after)).await
+    async fn scan(&self, table: Table, segment: Segment, after: Option<Cursor>) -> Result<Page, StoreError> {
+        self.read(Call::Scan(table), self.database.memory().scan(table, segment, after)).await
     }
 
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {

@@ -67,12 +67,17 @@ pub trait Store: Send + Sync {
         after: Option<Cursor>,
     ) -> impl Future<Output = Result<Page, StoreError>> + Send;
 
-    /// Reads one page of a whole table, consistently, in no order.
+    /// Reads one page of a segment of a table, consistently, in no order.
     ///
     /// # Errors
     ///
     /// [`StoreError`], with nothing read.
-    fn scan(&self, table: Table, after: Option<Cursor>) -> impl Future<Output = Result<Page, StoreError>> + Send;
+    fn scan(
+        &self,
+        table: Table,
+        segment: Segment,
+        after: Option<Cursor>,
+    ) -> impl Future<Output = Result<Page, StoreError>> + Send;
 
     /// Does one write.
     ///
@@ -87,6 +92,20 @@ pub trait Store: Send + Sync {
     ///
     /// [`StoreError`]; with [`StoreError::Retry`] it may have been done.
     fn transact(&self, transaction: &Transaction) -> impl Future<Output = Result<TransactOutcome, StoreError>> + Send;
+}
+
+/// A part of a table that is scanned by itself; all parts of a division are the whole table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Which part, from 0.
+    pub number: u32,
+    /// How many parts there are, 1 to 1,000,000.
+    pub of: u32,
+}
+
+impl Segment {
+    /// All of a table.
+    pub const WHOLE: Self = Self { number: 0, of: 1 };
 }
 
 /// Where the next page begins: the key attributes of the last item.

@@ -55,7 +55,8 @@ use keys::{
 };
 
 use crate::{
-    Cursor, Outcome, Page, Reason, Store, StoreError, TransactOutcome, Units, check, operation, refusal::Refusal,
+    Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome, Units, check, operation,
+    refusal::Refusal,
 };
 
 /// Bytes after which a page ends. Source: DynamoDB service quotas.
@@ -241,8 +242,8 @@ impl Store for MemoryStore {
         })
     }
 
-    async fn scan(&self, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {
-        Ok(page::scan(&self.layout, self.tables().of(table), after.as_ref(), self.page_bytes))
+    async fn scan(&self, table: Table, segment: Segment, after: Option<Cursor>) -> Result<Page, StoreError> {
+        Ok(page::scan(&self.layout, self.tables().of(table), segment, after.as_ref(), self.page_bytes))
     }
 
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {

@@ -22,7 +22,7 @@ use derive::{
 };
 use keys::{item::Item, key::Key, layout::Layout};
 
-use crate::{Cursor, Outcome, Page, Store, StoreError, TransactOutcome, memory::MemoryStore, operation};
+use crate::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, memory::MemoryStore, operation};
 
 /// Items as they would be; `None` for one that would not be there.
 type Unwritten = BTreeMap<(Table, Key), Option<Item>>;
@@ -98,8 +98,8 @@ impl<S: Store> Store for Observing<S> {
         self.store.query(table, query, after).await
     }
 
-    async fn scan(&self, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {
-        self.store.scan(table, after).await
+    async fn scan(&self, table: Table, segment: Segment, after: Option<Cursor>) -> Result<Page, StoreError> {
+        self.store.scan(table, segment, after).await
     }
 
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {

@@ -8,7 +8,7 @@ use derive::{
 };
 use keys::{item::Item, key::Key};
 
-use crate::{Cursor, Outcome, Page, Store, StoreError, TransactOutcome};
+use crate::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome};
 
 /// A store with a record of the requests that came to it.
 #[derive(Debug)]
@@ -65,9 +65,9 @@ impl<S: Store> Store for Recording<S> {
         self.store.query(table, query, after).await
     }
 
-    async fn scan(&self, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {
+    async fn scan(&self, table: Table, segment: Segment, after: Option<Cursor>) -> Result<Page, StoreError> {
         self.note(Request::Scan(table));
-        self.store.scan(table, after).await
+        self.store.scan(table, segment, after).await
     }
 
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {

@@ -8,7 +8,7 @@ use derive::{
 };
 use keys::{item::Item, key::Key};
 
-use crate::{Cursor, Outcome, Page, Store, StoreError, TransactOutcome};
+use crate::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome};
 
 impl<S: Store> Store for Arc<S> {
     async fn read(&self, table: Table, keys: &[Key], consistency: Consistency) -> Result<Vec<(Key, Item)>, StoreError> {
@@ -19,8 +19,8 @@ impl<S: Store> Store for Arc<S> {
         (**self).query(table, query, after).await
     }
 
-    async fn scan(&self, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {
-        (**self).scan(table, after).await
+    async fn scan(&self, table: Table, segment: Segment, after: Option<Cursor>) -> Result<Page, StoreError> {
+        (**self).scan(table, segment, after).await
     }
 
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {

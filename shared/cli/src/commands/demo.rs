@@ -13,7 +13,7 @@ use std::{
 
 use engine::{
     ledger::settings::claim,
-    verify::{Verified, verify},
+    verify::definition::{Verified, compare_table},
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use runtime::{
@@ -116,7 +116,7 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(Shown, Veri
     let Running { service, metered, book, bar, .. } = running;
     service.stop().await?;
     bar.set_message("verifying");
-    let verified = verify(&schema, &catalogue, store.as_ref(), |_| {}).await?;
+    let verified = compare_table(&schema, &catalogue, store.as_ref()).await?;
     bar.finish_and_clear();
     if args.endpoint.is_some() {
         tables::delete(&clients.dynamodb, &config).await?;

@@ -1,39 +1,39 @@
-//! `ripple verify`: is every derived value what the definition says?
+//! `ripple verify`: is every derived value what it should be, while writes go on?
 
 mod loss;
 
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write as _, stderr, stdout};
 
-use engine::verify::{Finding, Verified, verify};
+use engine::verify::{Finding, UnreadableItem, definition};
+use indicatif::{ProgressBar, ProgressStyle};
 use keys::item::Item;
 use runtime::logging;
-use serde_json::json;
 
 use self::loss::Marked;
 use super::LOG_FILTER;
 use crate::{
-    args::Verify,
+    args::verify::Verify,
     exit::{Ended, print},
-    opened::open,
+    opened::open_with_ledger,
+    verifying::{Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, Verified, WAITING, prepare, verify},
 };
 
-/// Compares the whole table, and prints the findings; and the marks of a possible loss, which go when there are none.
+/// Verifies, and prints what was found; and the marks of a possible loss, which go when nothing was.
 pub(crate) async fn run(args: &Verify) -> anyhow::Result<Ended> {
     logging::readable(LOG_FILTER);
-    let opened = open(&args.connection).await?;
+    let opened = open_with_ledger(&args.connection).await?;
     let marks = loss::before(&opened).await?;
     let bar = progress(args.json);
-    let verified = verify(&opened.schema, &opened.catalogue, &opened.store, |n_items| {
-        bar.set_position(u64::try_from(n_items).unwrap_or(u64::MAX));
-    })
-    .await?;
+    let verified =
+        Box::pin(verify(prepare(&opened, &args.verifying)?, &opened, &args.verifying, args.connection.aws, &bar))
+            .await?;
     bar.finish_and_clear();
-    let is_clean = verified.findings.is_empty();
-    let marked = loss::settled(&opened, marks, args, is_clean).await?;
+    let is_clean = verified.is_clean()?;
+    let marked = loss::settled(&opened, marks, args, is_clean && verified.is_whole).await?;
     if args.json {
-        print(&as_json(&verified, &marked)?.to_string());
+        print_json(&verified, &marked)?;
     } else {
-        print(&as_text(&verified));
+        print_text(&verified)?;
         for line in marked.iter().flat_map(|marked| marked.lines(args, is_clean)) {
             print(&line);
         }
@@ -41,46 +41,89 @@ pub(crate) async fn run(args: &Verify) -> anyhow::Result<Ended> {
     Ok(if is_clean { Ended::InStep } else { Ended::Findings })
 }
 
-/// Progress for a person: a spinner on a terminal, nothing elsewhere.
-pub(super) fn progress(json: bool) -> indicatif::ProgressBar {
+/// Progress for a person, with an estimate by what the table says of its size; nothing where nobody looks.
+pub(super) fn progress(json: bool) -> ProgressBar {
     if json || !stderr().is_terminal() {
-        return indicatif::ProgressBar::hidden();
+        return ProgressBar::hidden();
     }
-    indicatif::ProgressBar::new_spinner()
-        .with_style(indicatif::ProgressStyle::default_spinner())
+    let style = ProgressStyle::with_template("{msg} {bar:30} {pos} of about {len} items, {per_sec}, {eta} left");
+    ProgressBar::new(0)
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         .with_message("reading the table")
 }
 
-/// The findings as one JSON object. Its names are stable.
-fn as_json(verified: &Verified, marked: &[Marked]) -> anyhow::Result<serde_json::Value> {
-    Ok(json!({
-        "items": verified.n_items,
-        "ignored": verified.n_ignored,
-        "findings": serde_json::to_value(&verified.findings)?,
-        "unreadable": serde_json::to_value(&verified.unreadable)?,
-        "possible_loss": marked.iter().map(Marked::as_json).collect::<Vec<_>>(),
-    }))
+/// What was found as one JSON object. Its names are stable. It is written bit by bit, since there may be much.
+fn print_json(verified: &Verified, marked: &[Marked]) -> anyhow::Result<()> {
+    let mut out = stdout().lock();
+    write!(out, "{{\"items\":{},\"ignored\":{}", verified.extent.n_items, verified.extent.n_ignored)?;
+    let lists = [("findings", FINDING), ("undecided", UNDECIDED), ("waiting", WAITING), ("unreadable", UNREADABLE)];
+    for (name, kind) in lists {
+        write!(out, ",\"{name}\":[")?;
+        let mut is_first = true;
+        verified.spool.each_told(kind, |told| {
+            let comma = if std::mem::take(&mut is_first) { "" } else { "," };
+            Ok(write!(out, "{comma}{told}")?)
+        })?;
+        write!(out, "]")?;
+    }
+    write!(out, ",\"unproven\":{}", verified.spool.n_told(UNPROVEN)?)?;
+    let marked: Vec<_> = marked.iter().map(Marked::as_json).collect();
+    writeln!(out, ",\"possible_loss\":{}}}", serde_json::to_string(&marked)?)?;
+    Ok(())
 }
 
-/// The findings for a person.
-pub(crate) fn as_text(verified: &Verified) -> String {
-    let mut lines = Vec::new();
-    for Finding { derivation, pk, sk, stored, derived, flaw } in &verified.findings {
-        let flaw = flaw.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-        lines.push(format!("finding     {derivation}  {pk} / {sk}{flaw}"));
-        lines.push(format!("  stored    {}", item_text(stored.as_ref())));
-        lines.push(format!("  derived   {}", item_text(derived.as_ref())));
+/// The same for a person.
+fn print_text(verified: &Verified) -> anyhow::Result<()> {
+    for kind in [FINDING, UNDECIDED, WAITING] {
+        verified.spool.each_told(kind, |told| {
+            let Difference { finding, why } = serde_json::from_str(told)?;
+            print(&finding_text(kind, &finding, why.as_deref()));
+            Ok(())
+        })?;
     }
-    for unreadable in &verified.unreadable {
-        let derivation = if unreadable.derivation == "*" { "every derivation" } else { &unreadable.derivation };
-        lines.push(format!("unreadable  {} / {}  by {derivation}: {}", unreadable.pk, unreadable.sk, unreadable.why));
+    verified.spool.each_told(UNREADABLE, |told| {
+        print(&unreadable_text(&serde_json::from_str(told)?));
+        Ok(())
+    })?;
+    let n_told = |kind| verified.spool.n_told(kind);
+    let (n_undecided, n_waiting) = (n_told(UNDECIDED)?, n_told(WAITING)?);
+    let mut line = totals(verified.extent.n_items, verified.extent.n_ignored, n_told(UNREADABLE)?, n_told(FINDING)?);
+    let n_unproven = n_told(UNPROVEN)?;
+    let more =
+        [(n_undecided, "undecided"), (n_waiting, "waiting"), (n_unproven, "counts equal, and changing all the time")];
+    for (n_told, what) in more {
+        if n_told > 0 {
+            line = format!("{line}, {n_told} {what}");
+        }
     }
+    print(&line);
+    Ok(())
+}
+
+/// What a comparison with the definition found, for a person.
+pub(crate) fn as_text(verified: &definition::Verified) -> String {
+    let findings = verified.findings.iter().map(|finding| finding_text(FINDING, finding, None));
+    let unreadable = verified.unreadable.iter().map(unreadable_text);
     let (n_findings, n_unreadable) = (verified.findings.len(), verified.unreadable.len());
-    lines.push(format!(
-        "{} items, {} ignored, {n_unreadable} unreadable, {n_findings} findings",
-        verified.n_items, verified.n_ignored
-    ));
-    lines.join("\n")
+    let totals = totals(verified.n_items, verified.n_ignored, n_unreadable, n_findings);
+    findings.chain(unreadable).chain([totals]).collect::<Vec<_>>().join("\n")
+}
+
+pub(super) fn finding_text(kind: &str, finding: &Finding, why: Option<&str>) -> String {
+    let Finding { derivation, pk, sk, stored, derived, flaw } = finding;
+    let why = flaw.as_deref().or(why).map(|why| format!(": {why}")).unwrap_or_default();
+    let [stored, derived] = [stored, derived].map(|item| item_text(item.as_ref()));
+    format!("{kind:<11} {derivation}  {pk} / {sk}{why}\n  stored    {stored}\n  derived   {derived}")
+}
+
+fn unreadable_text(unreadable: &UnreadableItem) -> String {
+    let UnreadableItem { derivation, pk, sk, why } = unreadable;
+    let derivation = if derivation == "*" { "every derivation" } else { derivation };
+    format!("unreadable  {pk} / {sk}  by {derivation}: {why}")
+}
+
+fn totals(n_items: usize, n_ignored: usize, n_unreadable: usize, n_findings: usize) -> String {
+    format!("{n_items} items, {n_ignored} ignored, {n_unreadable} unreadable, {n_findings} findings")
 }
 
 fn item_text(item: Option<&Item>) -> String {

@@ -14,7 +14,7 @@ use keys::{
     item::{Item, text},
     key::Key,
 };
-use store::{Cursor, Outcome, Page, Store, StoreError, TransactOutcome, dynamo::DynamoStore};
+use store::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, dynamo::DynamoStore};
 
 /// What identifies a write in the stream: the item, and the time it says it was updated at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -96,8 +96,8 @@ impl Store for Metered {
         self.store.query(table, query, after).await
     }
 
-    async fn scan(&self, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {
-        self.store.scan(table, after).await
+    async fn scan(&self, table: Table, segment: Segment, after: Option<Cursor>) -> Result<Page, StoreError> {
+        self.store.scan(table, segment, after).await
     }
 
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {

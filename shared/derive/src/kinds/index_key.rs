@@ -164,6 +164,10 @@ impl Kind for IndexKey {
     }
 
     /// Items whose number is none that the key can hold.
+    fn has_flaws(&self) -> bool {
+        true
+    }
+
     fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
         let flaw = |(key, item)| {
             let image = schema.image(key, item).filter(|image| image.is(&self.target))?;

@@ -146,7 +146,8 @@ impl Mirror {
 }
 
 /// The claims that a mirror lists; what cannot be read as a key is none.
-pub(crate) fn claims(schema: &Schema, item: &Item) -> Vec<Key> {
+#[must_use]
+pub fn claims(schema: &Schema, item: &Item) -> Vec<Key> {
     let Some(AttributeValue::L(claims)) = item.get(CLAIMS) else { return Vec::new() };
     let claim = |value: &AttributeValue| {
         let AttributeValue::M(map) = value else { return None };

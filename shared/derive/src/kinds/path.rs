@@ -238,6 +238,10 @@ impl Kind for Path {
 
     /// Items in a loop, and the first on the way down that are too deep. What stands under those has no path either,
     /// and is not told of.
+    fn has_flaws(&self) -> bool {
+        true
+    }
+
     fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
         let place = |key: &Key| self.place_of(schema, items, key);
         let parents = items.keys().filter_map(|key| match place(key)? {

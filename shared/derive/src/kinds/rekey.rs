@@ -91,6 +91,12 @@ impl Rekey {
         }
     }
 
+    /// Is this reason why an item stays one that a person has to see to?
+    #[must_use]
+    pub fn is_flaw(&self, why: &str) -> bool {
+        why == BELOW_ITSELF || why == TOO_DEEP
+    }
+
     /// The query that finds an item by its id.
     #[must_use]
     pub fn by_id(&self, schema: &Schema, id: &str) -> Option<Query> {
@@ -229,10 +235,14 @@ impl Kind for Rekey {
 
     /// Items whose place is no place: below themselves, or deeper than there are any. Who waits for a parent, or for a
     /// place that is taken, is none of them.
+    fn has_flaws(&self) -> bool {
+        true
+    }
+
     fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
         let Some(standing) = Standing::of(self, schema, items) else { return Vec::new() };
         let flaw = |key: &Key| match standing.place_of(key, &mut BTreeSet::new()) {
-            Place::Stays(why) if why == BELOW_ITSELF || why == TOO_DEEP => Some(Flaw {
+            Place::Stays(why) if self.is_flaw(why) => Some(Flaw {
                 key: key.clone(),
                 attribute: self.parent.clone(),
                 why: format!("it stays where it is: {why}"),

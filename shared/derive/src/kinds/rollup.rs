@@ -147,6 +147,10 @@ impl Kind for Rollup {
         true
     }
 
+    fn buckets(&self) -> Option<&BucketForm> {
+        Some(&self.form)
+    }
+
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.form.entity)?);
         let BucketForm { count, sum, min, max, .. } = self.form.as_ref();

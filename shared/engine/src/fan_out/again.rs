@@ -180,6 +180,17 @@ impl<S: Store> Engine<S> {
         Ok(all)
     }
 
+    /// The items from which is still to be searched again.
+    pub(crate) async fn noted_items(&self, patience: Patience<'_>) -> Result<Vec<Key>, GaveUp> {
+        let mut items = Vec::new();
+        for number in 0..PARTITIONS {
+            let notes = Query::prefix(None, partition(number), "");
+            let notes = self.pages_of(Table::Ledger, &notes, patience).await?;
+            items.extend(notes.iter().filter_map(Note::of).map(|note| note.item));
+        }
+        Ok(items)
+    }
+
     async fn do_again(
         &self,
         key: Key,

@@ -23,7 +23,7 @@ const ROUNDS_MAX: usize = 8;
 const LOOKUPS_MAX: usize = 6;
 
 /// What a look at an item's place ends with.
-enum Looked {
+pub(crate) enum Looked {
     /// It is where it belongs, or is not there at all.
     InPlace,
     /// It cannot move, until an item of one of these ids comes or goes.
@@ -113,7 +113,7 @@ impl<S: Store> Engine<S> {
         ended
     }
 
-    async fn look_for_place(&self, key: &Key, rekey: &Rekey, work: &Work<'_>) -> Result<Looked, Stop> {
+    pub(crate) async fn look_for_place(&self, key: &Key, rekey: &Rekey, work: &Work<'_>) -> Result<Looked, Stop> {
         let Some(item) = self.item_now(Table::Main, key, work).await? else { return Ok(Looked::InPlace) };
         let Some(image) = self.schema.image(key, &item).filter(|image| image.is(&rekey.entity)) else {
             return Ok(Looked::InPlace);

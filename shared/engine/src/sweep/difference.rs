@@ -7,7 +7,7 @@ use serde_dynamo::AttributeValue;
 
 /// Checksum of what a write would do to an item, and of what the item holds there. What else the item holds is left
 /// out: an item may change all the time beside a part that has drifted.
-pub(super) fn difference(write: &Write, held: Option<&Item>) -> String {
+pub(crate) fn difference(write: &Write, held: Option<&Item>) -> String {
     let mut sum = Checksum(Crc::new());
     match &write.action {
         Action::Put(item) => {

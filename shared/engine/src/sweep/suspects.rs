@@ -210,7 +210,11 @@ impl<S: Store> Engine<S> {
         }
         let waiting = self.what_waits(batch.patience).await?;
         for differing in same {
-            if waiting.has(&differing) || self.is_listed_unreadable(&differing, batch.patience).await? {
+            let Differing { look: Look { item, named, .. }, derivations, .. } = &differing;
+            let items = [item].into_iter().chain(named);
+            if waiting.has(item, named, derivations)
+                || self.is_listed_unreadable(items, derivations, batch.patience).await?
+            {
                 continue;
             }
             let derivations = differing.derivations.iter().map(|at| self.catalogue.name(*at).to_owned()).collect();

@@ -22,7 +22,7 @@ use super::{
     failure::failed,
     value::{from_sdk, to_sdk},
 };
-use crate::{Busy, Cursor, Page, StoreError, check};
+use crate::{Busy, Cursor, Page, Segment, StoreError, check};
 
 /// Most keys of one call. Source: DynamoDB service quotas.
 const GET_KEYS_MAX: usize = 100;
@@ -170,13 +170,21 @@ pub(super) async fn query(
     Ok(page(answer.items, answer.last_evaluated_key))
 }
 
-pub(super) async fn scan(store: &DynamoStore, table: Table, after: Option<Cursor>) -> Result<Page, StoreError> {
+pub(super) async fn scan(
+    store: &DynamoStore,
+    table: Table,
+    segment: Segment,
+    after: Option<Cursor>,
+) -> Result<Page, StoreError> {
     let name = store.names.of(table);
+    let [number, of] = [segment.number, segment.of].map(|number| i32::try_from(number).ok());
     let call = store
         .client
         .scan()
         .table_name(name)
         .consistent_read(true)
+        .set_segment(number.filter(|_| segment != Segment::WHOLE))
+        .set_total_segments(of.filter(|_| segment != Segment::WHOLE))
         .set_exclusive_start_key(after.map(|Cursor(item)| to_sdk(&item)));
     let answer = call.send().await.map_err(|error| failed("Scan", name.to_owned(), &error))?;
     Ok(page(answer.items, answer.last_evaluated_key))

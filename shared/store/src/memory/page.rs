@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::Bound};
 use derive::query::{Order, Query};
 use keys::{item::Item, key::Key, layout::Layout};
 
-use crate::{Cursor, Page, size::item_bytes};
+use crate::{Cursor, Page, Segment, size::item_bytes};
 
 pub(super) fn query(
     layout: &Layout,
@@ -32,10 +32,22 @@ pub(super) fn query(
     }
 }
 
-pub(super) fn scan(layout: &Layout, items: &BTreeMap<Key, Item>, after: Option<&Cursor>, page_bytes: usize) -> Page {
+pub(super) fn scan(
+    layout: &Layout,
+    items: &BTreeMap<Key, Item>,
+    segment: Segment,
+    after: Option<&Cursor>,
+    page_bytes: usize,
+) -> Page {
     let from = after.and_then(|Cursor(item)| layout.key(item)).map_or(Bound::Unbounded, Bound::Excluded);
-    let found = items.range((from, Bound::Unbounded)).map(|(_, item)| item.clone());
-    paged(found, &[&layout.pk, &layout.sk], page_bytes, None)
+    let found = items.range((from, Bound::Unbounded)).filter(|(key, _)| segment_of(key, segment.of) == segment.number);
+    paged(found.map(|(_, item)| item.clone()), &[&layout.pk, &layout.sk], page_bytes, None)
+}
+
+/// The segment in which an item is, of so many: all items of a partition are in one.
+fn segment_of(key: &Key, n_segments: u32) -> u32 {
+    let sum = key.pk.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
+    sum % n_segments.max(1)
 }
 
 /// The items up to the first with which the page is full, by bytes or by the query's limit.

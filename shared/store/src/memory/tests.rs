@@ -117,7 +117,7 @@ async fn pages_of_one_item_hold_everything_in_order() {
         loop {
             let page = match &query {
                 Some(query) => store.query(Table::Main, query, after).await.unwrap(),
-                None => store.scan(Table::Main, after).await.unwrap(),
+                None => store.scan(Table::Main, Segment::WHOLE, after).await.unwrap(),
             };
             found.extend(page.items.iter().map(|item| keys::item::text(item, "SK").unwrap()));
             n_pages += 1;

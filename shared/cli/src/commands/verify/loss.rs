@@ -3,7 +3,7 @@
 use engine::loss::{Mark, clear, marks};
 use serde_json::{Value, json};
 
-use crate::{args::Verify, opened::Opened, time};
+use crate::{args::verify::Verify, opened::Opened, time};
 
 /// A mark, and whether it was taken away.
 pub(super) struct Marked {
@@ -11,9 +11,9 @@ pub(super) struct Marked {
     is_cleared: bool,
 }
 
-/// The marks that there are before the table is read; none where there is no ledger.
+/// The marks that there are before the table is read.
 pub(super) async fn before(opened: &Opened) -> anyhow::Result<Vec<Mark>> {
-    Ok(if opened.has_ledger().await { marks(&opened.store).await? } else { Vec::new() })
+    Ok(marks(&opened.store).await?)
 }
 
 /// Takes these marks away when nothing was found; on the real AWS only with `--yes`.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     derivation::{Derived, Items, Kind},
+    effect::BucketForm,
     refresh::sums,
     schema::Schema,
     tally::{Sum, Tally},
@@ -20,7 +21,8 @@ use keys::{
 };
 use serde_dynamo::AttributeValue;
 
-use crate::verify::{Finding, finding};
+use super::{Finding, finding};
+use crate::recount::Target;
 
 /// Counters that differ from what they count.
 pub(crate) fn counters_compared(
@@ -30,7 +32,6 @@ pub(crate) fn counters_compared(
     derived: &[Derived],
     items: &Items,
 ) -> Vec<Finding> {
-    let (is_history, has_sum) = (kind.is_some_and(Kind::is_history), kind.is_some_and(Kind::sums));
     let mut counters: BTreeMap<Key, Vec<(&Key, &Item)>> = BTreeMap::new();
     for (key, item) in items {
         let counter = CounterKey::parse(key).filter(|counter| counter.derivation == derivation);
@@ -47,25 +48,36 @@ pub(crate) fn counters_compared(
         .collect();
     let none = Tally::default();
     let targets: BTreeSet<&Key> = counters.keys().chain(tallies.keys().copied()).collect();
-    let compared = |target: &Key| {
-        let shards = counters.get(target).map(Vec::as_slice).unwrap_or_default();
-        let stored = added_up(schema, shards);
-        let derived = tallies.get(target).copied().unwrap_or(&none);
-        if stored == *derived || (is_history && stored.count >= derived.count) {
-            return None;
-        }
-        // A counter that cannot be read is shown as it is; otherwise what the shards add up to.
-        let (key, stored) = match (shards.iter().find(|(_, item)| is_broken(item)), shards.first()) {
-            (Some((key, item)), _) => ((*key).clone(), Some(only(item, &[VALUE, SUM]))),
-            (None, Some((key, _))) => ((*key).clone(), Some(attributes(&stored, has_sum))),
-            (None, None) => {
-                let first = CounterKey { target: target.clone(), derivation: derivation.to_owned(), shard: 0 };
-                (first.key().ok()?, None)
-            }
-        };
-        Some(finding(derivation, &key, stored, Some(attributes(derived, has_sum))))
+    let compared = |item: &Key| {
+        let shards = counters.get(item).map(Vec::as_slice).unwrap_or_default();
+        let target = Target { derivation: derivation.to_owned(), item: item.clone() };
+        counter_compared(schema, kind?, &target, shards, tallies.get(item).copied().unwrap_or(&none))
     };
     targets.into_iter().filter_map(compared).collect()
+}
+
+/// The counter of a target, in its shards, if it differs from what it counts.
+pub(super) fn counter_compared(
+    schema: &Schema,
+    kind: &dyn Kind,
+    target: &Target,
+    shards: &[(&Key, &Item)],
+    derived: &Tally,
+) -> Option<Finding> {
+    let stored = added_up(schema, shards);
+    if stored == *derived || (kind.is_history() && stored.count >= derived.count) {
+        return None;
+    }
+    // A counter that cannot be read is shown as it is; otherwise what the shards add up to.
+    let (key, stored) = match (shards.iter().find(|(_, item)| is_broken(item)), shards.first()) {
+        (Some((key, item)), _) => ((*key).clone(), Some(only(item, &[VALUE, SUM]))),
+        (None, Some((key, _))) => ((*key).clone(), Some(attributes(&stored, kind.sums()))),
+        (None, None) => {
+            let first = CounterKey { target: target.item.clone(), derivation: target.derivation.clone(), shard: 0 };
+            (first.key().ok()?, None)
+        }
+    };
+    Some(finding(&target.derivation, &key, stored, Some(attributes(derived, kind.sums()))))
 }
 
 fn added_up(schema: &Schema, shards: &[(&Key, &Item)]) -> Tally {
@@ -95,19 +107,31 @@ pub(crate) fn only(item: &Item, names: &[&str]) -> Item {
 pub(crate) fn buckets_compared(derivation: &str, derived: &[Derived], items: &Items) -> Vec<Finding> {
     let compared = |part: &Derived| {
         let Derived::Bucket { key, bucket, form } = part else { return None };
-        let wanted = bucket.attributes(form);
-        let Some(held) = items.get(key) else { return Some(finding(derivation, key, None, Some(wanted))) };
-        let is_number = |name: &String| held.get(name).and_then(Sum::of).is_some();
-        let count = held.get(&form.count).and_then(whole_number);
-        if count.is_some_and(|count| count >= bucket.tally.count)
-            && [&form.sum, &form.min, &form.max].into_iter().all(is_number)
-        {
-            return None;
-        }
-        let names = [&form.count, &form.sum, &form.min, &form.max].map(String::as_str);
-        Some(finding(derivation, key, Some(only(held, &names)), Some(wanted)))
+        let finding = bucket_compared(derivation, key, &bucket.tally, form, items.get(key))?;
+        Some(Finding { derived: Some(bucket.attributes(form)), ..finding })
     };
     derived.iter().filter_map(compared).collect()
+}
+
+/// A bucket that is below what the ground shows, of which the count is told.
+pub(super) fn bucket_compared(
+    derivation: &str,
+    key: &Key,
+    derived: &Tally,
+    form: &BucketForm,
+    held: Option<&Item>,
+) -> Option<Finding> {
+    let count = AttributeValue::N(derived.count.to_string());
+    let wanted = Some(Item::from([(form.count.clone(), count)]));
+    let Some(held) = held else { return Some(finding(derivation, key, None, wanted)) };
+    let is_number = |name: &String| held.get(name).and_then(Sum::of).is_some();
+    let count = held.get(&form.count).and_then(whole_number);
+    if count.is_some_and(|count| count >= derived.count) && [&form.sum, &form.min, &form.max].into_iter().all(is_number)
+    {
+        return None;
+    }
+    let names = [&form.count, &form.sum, &form.min, &form.max].map(String::as_str);
+    Some(finding(derivation, key, Some(only(held, &names)), wanted))
 }
 
 #[cfg(test)]

@@ -1,0 +1,119 @@
+//! What verifying a large table takes: memory, and items a second beside a bare parallel scan.
+//!
+//! `cargo bench -p cli --bench verify`, with `-- --items 100000,1000000 --segments 4` for other sizes. The embedded
+//! database of `ripple dev` is a process of its own, and so is `ripple verify`.
+//!
+//! The table holds a user and comments over 100 posts, each with the user's name, and no counters: every item is looked at
+//! with its source, each is counted twice (for its post, and for its writer where that is declared), and each count is a
+//! finding. In each size:
+//!
+//! - *scan*: all items are read, consistently, in as many segments, and nothing is done with them.
+//! - *verify*: `ripple verify --at-rest` of the same table, from its start to its end, with its greatest resident memory.
+
+#![expect(clippy::print_stdout, clippy::expect_used, reason = "it tells what it measured, and stops when it cannot")]
+
+#[expect(dead_code, reason = "shared with the other benchmark")]
+#[path = "fan_out/child.rs"]
+mod child;
+#[path = "fan_out/database.rs"]
+mod database;
+#[expect(dead_code, reason = "shared with the other benchmark")]
+#[path = "fan_out/table.rs"]
+mod table;
+
+use std::{
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::Context as _;
+use aws_sdk_dynamodb::Client;
+use child::{Child, Functions};
+use futures::future::try_join_all;
+use table::{Shape, client};
+
+/// That of `ripple`, so that the database has what it has there.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const TABLE: &str = "verified";
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let runtime = tokio::runtime::Runtime::new()?;
+    if let ["database", latency_ms] = arguments.as_slice() {
+        return runtime.block_on(database::serve(Duration::from_millis(latency_ms.parse()?)));
+    }
+    let given = |name: &str| arguments.iter().position(|it| *it == name).and_then(|at| arguments.get(at + 1).copied());
+    let sizes = given("--items").unwrap_or("100000,1000000").split(',').map(str::parse);
+    let segments: i32 = given("--segments").unwrap_or("4").parse()?;
+    for n_items in sizes.collect::<Result<Vec<usize>, _>>()? {
+        runtime.block_on(measure(n_items, segments))?;
+    }
+    Ok(())
+}
+
+async fn measure(n_items: usize, segments: i32) -> anyhow::Result<()> {
+    let database = Child::database(0)?;
+    let client = client(&database.endpoint);
+    // The service makes its table, which is the model of this.
+    Functions::start(&database.endpoint, None)?.stop();
+    Shape::of(&client, "ripple").await?.make(&client, TABLE).await?;
+    table::fill(&client, TABLE, n_items).await?;
+
+    let began = Instant::now();
+    let scanned = try_join_all((0..segments).map(|segment| scan(&client, segment, segments))).await?;
+    let scan_s = began.elapsed().as_secs_f64();
+    let n_scanned: usize = scanned.into_iter().sum();
+
+    let (segments, began) = (segments.to_string(), Instant::now());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ripple"));
+    command.args(["verify", "--at-rest", "--json", "--table", TABLE, "--ledger-table", "ripple-ledger"]);
+    command.args(["--segments", &segments]);
+    command.args(["--endpoint", &database.endpoint]).stdout(Stdio::null());
+    for foreign in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"] {
+        command.env_remove(foreign);
+    }
+    let mut process = command.spawn()?;
+    let mut peak_mb: f64 = 0.0;
+    let status = loop {
+        peak_mb = peak_mb.max(memory_mb(process.id()).unwrap_or_default());
+        if let Some(status) = process.try_wait()? {
+            break status;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    anyhow::ensure!(status.code() == Some(3), "no count is there, so there are findings: {status}");
+    let verify_s = began.elapsed().as_secs_f64();
+    println!(
+        "{n_scanned} items: scan {:.0} a second, verify {:.0} a second ({:.2} of it), {peak_mb:.1} MB at most",
+        a_second(n_scanned, scan_s),
+        a_second(n_scanned, verify_s),
+        scan_s / verify_s
+    );
+    Ok(())
+}
+
+async fn scan(client: &Client, segment: i32, segments: i32) -> anyhow::Result<usize> {
+    let scan = client.scan().table_name(TABLE).consistent_read(true).segment(segment).total_segments(segments);
+    let mut pages = scan.into_paginator().send();
+    let mut n_items = 0;
+    while let Some(page) = pages.next().await {
+        n_items += usize::try_from(page?.count)?;
+    }
+    Ok(n_items)
+}
+
+/// The most resident memory of a process, in MB of 1,048,576 bytes.
+fn memory_mb(process: u32) -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no such line")?;
+    let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse()?;
+    Ok(kilobytes / 1_024.0)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below what a double holds")]
+pub(crate) fn a_second(items: usize, seconds: f64) -> f64 {
+    items as f64 / seconds
+}

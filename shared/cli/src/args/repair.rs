@@ -1,0 +1,39 @@
+//! The arguments of `ripple repair` and `ripple backfill`.
+
+use clap::Args as Group;
+
+use super::{Writing, verify::Verifying};
+
+/// `ripple repair`
+#[derive(Debug, Group)]
+pub(crate) struct Repair {
+    /// Mends; without it nothing is written.
+    #[arg(long)]
+    pub(crate) apply: bool,
+    /// How it is verified.
+    #[command(flatten)]
+    pub(crate) verifying: Verifying,
+    /// The tables.
+    #[command(flatten)]
+    pub(crate) writing: Writing,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `ripple backfill`
+#[derive(Debug, Group)]
+pub(crate) struct Backfill {
+    /// The derivation, by name. Every instance of the functions must have it by now.
+    #[arg(value_name = "DERIVATION")]
+    pub(crate) name: String,
+    /// How the table is read.
+    #[command(flatten)]
+    pub(crate) verifying: Verifying,
+    /// The tables.
+    #[command(flatten)]
+    pub(crate) writing: Writing,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,221 @@
+//! The table's stream as a verification follows it, and how far the functions are with it.
+//!
+//! Where `ripple dev` runs the functions, their event source mappings keep their positions in the ledger's table, and the
+//! stream is read from there. On the real AWS nobody keeps a position that can be read: the stream is followed from its
+//! newest record, and the functions are taken to have handled what is older than their iterator age, twice over.
+
+mod positions;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+use engine::{
+    clock::{Clock as _, SystemClock},
+    record::records,
+    verify::following::Following,
+};
+use futures::future::BoxFuture;
+use store::dynamo::DynamoStore;
+use stream::{
+    checkpoint::Position,
+    destination::FolderDestination,
+    filter::Filters,
+    function::{Function, FunctionError},
+    mapping::{BATCH_SIZE_MAX, Mapping, StartingPosition},
+    poller::{EventSourceMapping, StreamError},
+    progress::Observer,
+    shared::Stream,
+};
+use tokio::{
+    sync::{oneshot, watch},
+    task::JoinHandle,
+};
+
+use self::positions::{Positions, present, watch_positions};
+use super::spool::Spool;
+use crate::checkpoints::LedgerCheckpoints;
+
+/// Name of the mapping. Its positions are in the verification's own file.
+const NAME: &str = "verify";
+
+/// Wait after an empty read of the stream, in milliseconds: of an emulator, and of the real one, which Lambda reads four
+/// times a second.
+const IDLE_POLL_MS: u64 = 20;
+const AWS_POLL_MS: u64 = 500;
+
+/// How much longer than twice the iterator age is waited, in milliseconds.
+const MARGIN_MS: u64 = 30_000;
+
+/// How long the real stream may give nothing though there is something, in milliseconds.
+const EMPTY_PAGES_MS: u64 = 10_000;
+
+/// Who tells how far the functions are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Handled {
+    /// The positions of their mappings, as `ripple dev` keeps them.
+    Positions,
+    /// Their iterator age, in milliseconds, as somebody read it on the real AWS; nobody where it is not given.
+    Age(Option<u64>),
+}
+
+/// What the stream is followed by, as long as this lives.
+pub(crate) struct Followed {
+    shared: Arc<Shared>,
+    handled: Handled,
+    _stop: watch::Sender<bool>,
+    watching: JoinHandle<()>,
+    /// Ends when the stream cannot be followed.
+    pub(crate) following: JoinHandle<Result<(), StreamError>>,
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.watching.abort();
+        self.following.abort();
+    }
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Records that came and were not given.
+    records: Vec<String>,
+    /// Answers for those batches, and for those that were given last.
+    came: Vec<oneshot::Sender<()>>,
+    given: Vec<oneshot::Sender<()>>,
+    /// How far each shard is.
+    seen: BTreeMap<String, Position>,
+    /// Since when nothing more was in the stream, and how far each shard was then.
+    idle: Option<(u64, BTreeMap<String, Position>)>,
+    /// Up to when all is handled.
+    handled_ms: u64,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Followed {
+    /// Follows a stream from where the file is with it, or from where the functions are.
+    pub(crate) async fn start(
+        streams: aws_sdk_dynamodbstreams::Client,
+        stream_arn: &str,
+        handled: Handled,
+        spool: &Spool,
+        ledger: LedgerCheckpoints<DynamoStore>,
+    ) -> anyhow::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let positions = handled == Handled::Positions;
+        let readers = if positions { present(&ledger).await? } else { Vec::new() };
+        let ledger = Arc::new(ledger);
+        let checkpoints = Arc::new(Positions {
+            shared: Arc::clone(&shared),
+            spool: spool.clone(),
+            ledger: Arc::clone(&ledger),
+            readers: readers.clone(),
+        });
+        let mapping = Mapping {
+            name: NAME.to_owned(),
+            stream_arn: stream_arn.to_owned(),
+            batch_size: BATCH_SIZE_MAX,
+            batching_window_ms: 0,
+            tumbling_window_seconds: 0,
+            parallelization_factor: 1,
+            retry_attempts_max: None,
+            record_age_ms_max: None,
+            bisect_batch_on_function_error: false,
+            report_batch_item_failures: false,
+            filters: Filters::default(),
+            on_failure: None,
+            starting_position: if positions { StartingPosition::TrimHorizon } else { StartingPosition::Latest },
+            idle_poll_ms: if positions { IDLE_POLL_MS } else { AWS_POLL_MS },
+        };
+        let (stop, stopped) = watch::channel(false);
+        let mapping = EventSourceMapping::new(
+            mapping,
+            &Stream::new(streams, stream_arn),
+            Arc::new(Taking(Arc::clone(&shared))),
+            checkpoints,
+            Arc::new(FolderDestination::new(std::env::temp_dir())),
+            Arc::new(Watching(Arc::clone(&shared))),
+        );
+        let following = tokio::spawn(mapping.run(stopped));
+        let watching = tokio::spawn(watch_positions(Arc::clone(&shared), ledger, readers));
+        Ok(Self { shared, handled, _stop: stop, watching, following })
+    }
+}
+
+impl Following for Followed {
+    fn records(&self) -> Vec<String> {
+        let mut state = self.shared.state();
+        for taken in std::mem::take(&mut state.given) {
+            // The batch may have been given up.
+            let _nobody_waits = taken.send(()).is_err();
+        }
+        state.given = std::mem::take(&mut state.came);
+        std::mem::take(&mut state.records)
+    }
+
+    fn has_given(&self, moment_ms: u64) -> bool {
+        let margin_ms = if self.handled == Handled::Positions { 0 } else { EMPTY_PAGES_MS };
+        let state = self.shared.state();
+        state.idle.as_ref().is_some_and(|(idle_ms, _)| *idle_ms > moment_ms.saturating_add(margin_ms))
+    }
+
+    fn is_handled(&self, moment_ms: u64) -> Option<bool> {
+        match self.handled {
+            Handled::Positions => Some(self.shared.state().handled_ms > moment_ms),
+            Handled::Age(age_ms) => {
+                let wait_ms = age_ms?.saturating_mul(2).saturating_add(MARGIN_MS);
+                Some(SystemClock.now_ms() > moment_ms.saturating_add(wait_ms))
+            }
+        }
+    }
+}
+
+/// Takes the records of the stream.
+struct Taking(Arc<Shared>);
+
+impl Function for Taking {
+    fn invoke(&self, event: String) -> BoxFuture<'_, Result<String, FunctionError>> {
+        Box::pin(async move {
+            let unhandled = |message: String| FunctionError::Unhandled { message };
+            let all = records(&event).map_err(|error| unhandled(error.to_string()))?;
+            let (taken, is_taken) = oneshot::channel();
+            {
+                let mut state = self.0.state();
+                state.records.extend(all.iter().map(|record| record.get().to_owned()));
+                state.came.push(taken);
+            }
+            // Its position is kept when what it says is.
+            is_taken.await.map_err(|_| unhandled("the verification has ended".to_owned()))?;
+            Ok("{}".to_owned())
+        })
+    }
+}
+
+/// Is told when nothing more is in the stream.
+struct Watching(Arc<Shared>);
+
+impl Observer for Watching {
+    fn idle(&self, _mapping: &str, since: Instant) {
+        let ago_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let idle_ms = SystemClock.now_ms().saturating_sub(ago_ms.saturating_add(1));
+        let mut state = self.0.state();
+        let seen = state.seen.clone();
+        state.idle = Some((idle_ms, seen));
+    }
+
+    fn trouble(&self, _mapping: &str, message: &str) {
+        tracing::warn!(message, "the table's stream cannot be followed just now");
+    }
+}

@@ -1,0 +1,121 @@
+//! A store whose reads keep to so many read units a second, so that a verification takes nothing away from anybody.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use derive::{
+    query::{Consistency, Query},
+    write::{Table, Transaction, Write},
+};
+use keys::{item::Item, key::Key};
+use store::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, size::item_bytes};
+use tokio::time::{Instant, sleep_until};
+
+/// Bytes that a strongly consistent read unit reads. Source: DynamoDB, read consistency and capacity modes.
+const UNIT_BYTES: usize = 4_096;
+
+/// A store whose reads wait for their turn.
+pub(crate) struct Paced<S> {
+    store: S,
+    /// As many as there are where nothing is said.
+    units_a_second: Option<f64>,
+    /// When the units of all reads so far will have been used up.
+    free_at: Mutex<Option<Instant>>,
+}
+
+impl<S> Paced<S> {
+    /// Reads so many units a second.
+    pub(crate) fn new(store: S, units_a_second: Option<u32>) -> Self {
+        Self { store, units_a_second: units_a_second.map(f64::from), free_at: Mutex::new(None) }
+    }
+
+    /// Waits until what was read before is paid for.
+    async fn turn(&self) {
+        let free_at = *self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(free_at) = free_at {
+            sleep_until(free_at).await;
+        }
+    }
+
+    fn charge(&self, units: f64) {
+        let Some(rate) = self.units_a_second else { return };
+        let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let from = free_at.map_or_else(Instant::now, |free_at| free_at.max(Instant::now()));
+        *free_at = Some(from + Duration::from_secs_f64(units / rate));
+    }
+
+    fn charge_page(&self, page: &Page, is_consistent: bool) {
+        self.charge(units(page.items.iter().map(item_bytes).sum(), is_consistent));
+    }
+}
+
+/// The read units of so many bytes that are read together.
+fn units(bytes: usize, is_consistent: bool) -> f64 {
+    let units = f64::from(u32::try_from(bytes.div_ceil(UNIT_BYTES).max(1)).unwrap_or(u32::MAX));
+    if is_consistent { units } else { units / 2.0 }
+}
+
+impl<S: Store> Store for Paced<S> {
+    async fn read(&self, table: Table, keys: &[Key], consistency: Consistency) -> Result<Vec<(Key, Item)>, StoreError> {
+        self.turn().await;
+        let items = self.store.read(table, keys, consistency).await?;
+        let is_consistent = consistency == Consistency::Strong;
+        // What is not there costs as much as what is small.
+        let n_absent = keys.len().saturating_sub(items.len());
+        let absent = std::iter::repeat_n(1, n_absent);
+        let all = items.iter().map(|(_, item)| item_bytes(item)).chain(absent);
+        self.charge(all.map(|bytes| units(bytes, is_consistent)).sum());
+        Ok(items)
+    }
+
+    async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
+        self.turn().await;
+        let page = self.store.query(table, query, after).await?;
+        self.charge_page(&page, query.consistency == Consistency::Strong);
+        Ok(page)
+    }
+
+    async fn scan(&self, table: Table, segment: Segment, after: Option<Cursor>) -> Result<Page, StoreError> {
+        self.turn().await;
+        let page = self.store.scan(table, segment, after).await?;
+        self.charge_page(&page, true);
+        Ok(page)
+    }
+
+    async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {
+        self.store.write(write).await
+    }
+
+    async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {
+        self.store.transact(transaction).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use keys::layout::Layout;
+    use store::memory::MemoryStore;
+
+    use super::*;
+
+    #[test]
+    fn a_unit_is_four_kilobytes_or_part_of_it() {
+        let told = [0, 1, 4_096, 4_097].map(|bytes| [true, false].map(|is_consistent| units(bytes, is_consistent)));
+        assert_eq!(format!("{told:?}"), "[[1.0, 0.5], [1.0, 0.5], [1.0, 0.5], [2.0, 1.0]]");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_read_waits_until_those_before_it_are_paid_for() {
+        let layout =
+            Layout { pk: "PK".into(), sk: "SK".into(), entity_type: None, time_to_live: None, indexes: Vec::new() };
+        let paced = Paced::new(MemoryStore::new(layout), Some(2));
+        let keys = [Key::new("a", "a"), Key::new("b", "b"), Key::new("c", "c"), Key::new("d", "d")];
+        let began = Instant::now();
+        paced.get(Table::Main, &keys).await.unwrap();
+        assert!(began.elapsed() < Duration::from_millis(50), "the first waits for nobody");
+        paced.get(Table::Main, &keys[..1]).await.unwrap();
+        assert!(began.elapsed() >= Duration::from_millis(1_900), "{:?}: four units at two a second", began.elapsed());
+    }
+}

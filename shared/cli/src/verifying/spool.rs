@@ -1,0 +1,270 @@
+//! What a verification has read and found, in a file: so that memory holds nothing that grows with the table, and a
+//! verification that was killed goes on.
+//!
+//! Everything is written in transactions that end together with what they depend on: what an item adds, how far the scan
+//! is, and how far the stream was followed. So a file is at any moment one that a verification can go on from.
+
+use std::{
+    io,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use anyhow::Context as _;
+use engine::clock::{Clock as _, SystemClock};
+use futures::future::BoxFuture;
+use rusqlite::{Connection, OptionalExtension as _, params};
+use stream::checkpoint::{CheckpointError, Checkpoints, Position};
+
+/// The form of the file. One of another is refused.
+const FORM: &str = "ripple verification 1";
+
+/// When it was last known how far the verification is, in milliseconds since the epoch.
+pub(super) const SAVED_AT: &str = "saved_at";
+
+/// For how long one can go on from it, in milliseconds: 20 hours, four less than a stream keeps its records.
+const KEPT_MS: u64 = 20 * 3_600 * 1_000;
+
+const TABLES: &str = "
+    CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS items (pk TEXT, sk TEXT, adds TEXT NOT NULL, PRIMARY KEY (pk, sk)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS targets (
+        derivation TEXT, pk TEXT, sk TEXT, count INTEGER NOT NULL, sum TEXT NOT NULL, touched_at INTEGER NOT NULL,
+        finding TEXT, is_decided INTEGER NOT NULL, PRIMARY KEY (derivation, pk, sk)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS segments (number INTEGER PRIMARY KEY, reached TEXT NOT NULL);
+    CREATE TABLE IF NOT EXISTS positions (shard TEXT PRIMARY KEY, position TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS told (
+        kind TEXT, derivation TEXT, pk TEXT, sk TEXT, value TEXT NOT NULL, PRIMARY KEY (kind, derivation, pk, sk))
+        WITHOUT ROWID;
+";
+
+/// The file.
+#[derive(Clone)]
+pub(crate) struct Spool {
+    connection: Arc<Mutex<Connection>>,
+}
+
+/// Something that was told, as it is kept.
+pub(crate) struct Kept<'a> {
+    /// `finding`, `undecided`, `waiting` or `unreadable`.
+    pub(crate) kind: &'a str,
+    pub(crate) derivation: &'a str,
+    pub(crate) pk: &'a str,
+    pub(crate) sk: &'a str,
+    /// JSON.
+    pub(crate) value: &'a str,
+}
+
+impl Spool {
+    /// Opens a file, or makes it. `about` says what is verified: a file of something else is refused.
+    pub(crate) fn open(file: &Path, about: &[(&str, &str)]) -> anyhow::Result<Self> {
+        let opened = || -> rusqlite::Result<Connection> {
+            let connection = Connection::open(file)?;
+            // A process that is killed loses nothing; a machine that is, begins again.
+            connection
+                .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA cache_size = -8192;")?;
+            connection.execute_batch(TABLES)?;
+            connection.execute_batch("BEGIN")?;
+            Ok(connection)
+        };
+        let connection = opened().with_context(|| format!("{} is no file of a verification", file.display()))?;
+        let spool = Self { connection: Arc::new(Mutex::new(connection)) };
+        for (name, value) in [("form", FORM)].iter().chain(about) {
+            let held = spool.about(name)?;
+            if let Some(held) = held.filter(|held| held != value) {
+                anyhow::bail!(
+                    "{} is of another verification: its {name} is {held}, not {value}; give another --resume file",
+                    file.display()
+                );
+            }
+            spool.set_about(name, value)?;
+        }
+        let saved_at_ms = spool.about(SAVED_AT)?.and_then(|saved| saved.parse::<u64>().ok());
+        if saved_at_ms.is_some_and(|saved_at_ms| SystemClock.now_ms().saturating_sub(saved_at_ms) > KEPT_MS) {
+            anyhow::bail!(
+                "{} was left more than 20 hours ago, and the stream may not go back so far: delete it, and begin anew",
+                file.display()
+            );
+        }
+        spool.commit()?;
+        Ok(spool)
+    }
+
+    pub(super) fn connection(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is noted under a name.
+    pub(crate) fn about(&self, name: &str) -> anyhow::Result<Option<String>> {
+        let connection = self.connection();
+        let mut query = connection.prepare_cached("SELECT value FROM about WHERE name = ?1")?;
+        Ok(query.query_row([name], |row| row.get(0)).optional()?)
+    }
+
+    /// Notes something under a name.
+    pub(crate) fn set_about(&self, name: &str, value: &str) -> anyhow::Result<()> {
+        let upsert = "INSERT INTO about VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2";
+        self.connection().prepare_cached(upsert)?.execute([name, value])?;
+        Ok(())
+    }
+
+    /// Was nothing read yet?
+    pub(crate) fn is_new(&self) -> anyhow::Result<bool> {
+        let count = "SELECT (SELECT count(*) FROM segments) + (SELECT count(*) FROM items)";
+        Ok(self.connection().query_row(count, [], |row| row.get::<_, u64>(0))? == 0)
+    }
+
+    /// Ends the transaction, and begins the next.
+    pub(crate) fn commit(&self) -> anyhow::Result<()> {
+        Ok(self.connection().execute_batch("COMMIT; BEGIN")?)
+    }
+
+    /// Keeps something that was told, in the place of what was told of the same before.
+    pub(crate) fn keep(&self, kept: &Kept<'_>) -> io::Result<()> {
+        let Kept { kind, derivation, pk, sk, value } = kept;
+        let upsert = "INSERT INTO told VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET value = ?5";
+        let connection = self.connection();
+        let mut upsert = connection.prepare_cached(upsert).map_err(io::Error::other)?;
+        upsert.execute([kind, derivation, pk, sk, value]).map(drop).map_err(io::Error::other)
+    }
+
+    /// How much was told of a kind.
+    pub(crate) fn n_told(&self, kind: &str) -> anyhow::Result<usize> {
+        let count = "SELECT count(*) FROM told WHERE kind = ?1";
+        Ok(self.connection().query_row(count, [kind], |row| row.get(0))?)
+    }
+
+    /// All that was told of a kind, as JSON, by derivation and key, one after another.
+    pub(crate) fn each_told(&self, kind: &str, mut act: impl FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let connection = self.connection();
+        let mut query = connection.prepare("SELECT value FROM told WHERE kind = ?1 ORDER BY derivation, pk, sk")?;
+        let mut rows = query.query([kind])?;
+        while let Some(row) = rows.next()? {
+            act(row.get_ref(0)?.as_str()?)?;
+        }
+        Ok(())
+    }
+
+    /// The next that was told of a kind, by derivation and key, behind one.
+    pub(crate) fn told_after(&self, kind: &str, after: Option<[&str; 3]>, n_max: usize) -> anyhow::Result<Vec<String>> {
+        let [derivation, pk, sk] = after.unwrap_or_default();
+        let connection = self.connection();
+        let mut query = connection.prepare_cached(
+            "SELECT value FROM told WHERE kind = ?1 AND (derivation, pk, sk) > (?2, ?3, ?4) \
+             ORDER BY derivation, pk, sk LIMIT ?5",
+        )?;
+        let values = query.query_map(params![kind, derivation, pk, sk, n_max], |row| row.get(0))?;
+        Ok(values.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// What a table of the file holds, in rows.
+    #[cfg(test)]
+    fn n_rows(&self, table: &str) -> usize {
+        self.connection().query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+    }
+}
+
+impl Checkpoints for Spool {
+    fn load<'a>(
+        &'a self,
+        _mapping: &'a str,
+        shard: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Position>, CheckpointError>> {
+        let query = "SELECT position FROM positions WHERE shard = ?1";
+        let held = self.connection().query_row(query, [shard], |row| row.get::<_, String>(0)).optional();
+        let held = held
+            .map_err(boxed)
+            .and_then(|held| held.map(|held| serde_json::from_str(&held)).transpose().map_err(boxed));
+        Box::pin(std::future::ready(held))
+    }
+
+    fn save<'a>(
+        &'a self,
+        _mapping: &'a str,
+        shard: &'a str,
+        position: &'a Position,
+    ) -> BoxFuture<'a, Result<(), CheckpointError>> {
+        let upsert = "INSERT INTO positions VALUES (?1, ?2) ON CONFLICT DO UPDATE SET position = ?2";
+        let saved = serde_json::to_string(position)
+            .map_err(boxed)
+            .and_then(|position| self.connection().execute(upsert, [shard, &position]).map_err(boxed));
+        Box::pin(std::future::ready(saved.map(drop)))
+    }
+}
+
+fn boxed(error: impl std::error::Error + Send + Sync + 'static) -> CheckpointError {
+    CheckpointError(Box::new(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use derive::tally::Tally;
+    use engine::{
+        recount::Target,
+        verify::tallies::{Contribution, MemoryTallies, Reached, Tallies, Undecided},
+    };
+    use keys::key::Key;
+
+    use super::*;
+
+    fn target(name: &str) -> Target {
+        Target { derivation: "like-count".to_owned(), item: Key::new(name, "METADATA") }
+    }
+
+    fn one(name: &str, sum: &str) -> Contribution {
+        Contribution { target: target(name), tally: Tally { count: 1, sum: sum.parse().unwrap() } }
+    }
+
+    /// Goes through what a verification does with an item, scanned and told of in any order.
+    fn told(tallies: &mut dyn Tallies) -> Vec<Undecided> {
+        let [a, b, c] = ["a", "b", "c"].map(|id| Key::new("USER#ann", id));
+        tallies.scanned(&a, &[one("p", "0.1")]).unwrap();
+        tallies.scanned(&a, &[one("p", "0.1")]).unwrap();
+        tallies.told(&b, &[one("q", "0.25"), one("p", "0.2")], 5).unwrap();
+        tallies.scanned(&b, &[one("r", "7")]).unwrap();
+        tallies.told(&a, &[], 6).unwrap();
+        tallies.told(&c, &[one("q", "12345678901234567890123456789012345678")], 7).unwrap();
+        tallies.told(&c, &[one("q", "12345678901234567890123456789012345678")], 9).unwrap();
+        tallies.has_counter(&target("q")).unwrap();
+        tallies.has_counter(&target("s")).unwrap();
+        tallies.decided(&target("r")).unwrap();
+        let mut all = tallies.undecided(None, 2).unwrap();
+        all.extend(tallies.undecided(Some(&all[1].target.clone()), 10).unwrap());
+        all
+    }
+
+    #[test]
+    fn a_file_keeps_what_memory_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::open(&folder.path().join("spool"), &[]).unwrap();
+        let kept = told(&mut spool);
+        assert_eq!(kept, told(&mut MemoryTallies::default()));
+        let shown: Vec<(&str, i64, String, u64)> = kept
+            .iter()
+            .map(|it| (it.target.item.pk.as_str(), it.tally.count, it.tally.sum.to_string(), it.touched_at_ms))
+            .collect();
+        let sum = "12345678901234567890123456789012345678.25".to_owned();
+        assert_eq!(shown, [("p", 1, "0.2".to_owned(), 6), ("q", 2, sum, 7), ("s", 0, "0".to_owned(), 0)]);
+    }
+
+    #[test]
+    fn what_was_not_committed_together_is_gone_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("spool");
+        let item = Key::new("USER#ann", "a");
+        let mut spool = Spool::open(&file, &[("table", "t")]).unwrap();
+        spool.scanned(&item, &[one("p", "0")]).unwrap();
+        let reached = Reached { n_items: 3, ..Reached::default() };
+        spool.reach(2, &reached).unwrap();
+        spool.scanned(&Key::new("USER#ann", "b"), &[one("p", "0")]).unwrap();
+        drop(spool);
+        let mut spool = Spool::open(&file, &[("table", "t")]).unwrap();
+        assert_eq!((spool.reached(2).unwrap(), spool.n_rows("items")), (reached, 1));
+        drop(spool);
+        let error = Spool::open(&file, &[("table", "other")]).err().unwrap().to_string();
+        assert!(error.contains("its table is t, not other"), "{error}");
+        std::fs::write(&file, "no database, and long enough to be told from one at a glance, or so it is hoped")
+            .unwrap();
+        assert!(Spool::open(&file, &[]).err().unwrap().to_string().contains("is no file of a verification"));
+    }
+}

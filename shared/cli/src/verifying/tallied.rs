@@ -1,0 +1,171 @@
+//! What each item adds, and what that comes to by target, in the file of a verification.
+
+use std::io;
+
+use derive::tally::Tally;
+use engine::{
+    clock::{Clock as _, SystemClock},
+    recount::Target,
+    verify::{
+        Finding,
+        tallies::{Contribution, Reached, Tallies, Undecided},
+    },
+};
+use keys::key::Key;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::spool::{SAVED_AT, Spool};
+
+impl Spool {
+    fn adds_of(connection: &Connection, item: &Key) -> rusqlite::Result<Option<String>> {
+        let mut query = connection.prepare_cached("SELECT adds FROM items WHERE pk = ?1 AND sk = ?2")?;
+        query.query_row([&item.pk, &item.sk], |row| row.get(0)).optional()
+    }
+
+    fn add(connection: &Connection, adds: &[Contribution], sign: i64, now_ms: u64) -> anyhow::Result<()> {
+        let mut query = connection
+            .prepare_cached("SELECT count, sum FROM targets WHERE derivation = ?1 AND pk = ?2 AND sk = ?3")?;
+        let mut upsert = connection.prepare_cached(
+            "INSERT INTO targets VALUES (?1, ?2, ?3, ?4, ?5, ?6, NULL, 0) ON CONFLICT DO UPDATE SET count = ?4, \
+             sum = ?5, touched_at = max(touched_at, ?6)",
+        )?;
+        for Contribution { target: Target { derivation, item }, tally } in adds {
+            let held =
+                query.query_row([derivation, &item.pk, &item.sk], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+            let mut sum = read_tally(held.unwrap_or((0, "0".to_owned())))?;
+            if sign < 0 {
+                sum.subtract(tally);
+            } else {
+                sum.add(tally);
+            }
+            upsert.execute(params![derivation, item.pk, item.sk, sum.count, sum.sum.to_string(), now_ms])?;
+        }
+        Ok(())
+    }
+
+    fn scanned_by(connection: &Connection, item: &Key, adds: &[Contribution]) -> anyhow::Result<()> {
+        let mut insert = connection.prepare_cached("INSERT OR IGNORE INTO items VALUES (?1, ?2, ?3)")?;
+        if insert.execute([&item.pk, &item.sk, &written(adds)?])? > 0 {
+            Self::add(connection, adds, 1, 0)?;
+        }
+        Ok(())
+    }
+
+    fn told_by(connection: &Connection, item: &Key, adds: &[Contribution], now_ms: u64) -> anyhow::Result<()> {
+        let before = Self::adds_of(connection, item)?.map(|text| read(&text)).transpose()?;
+        if before.as_deref() == Some(adds) {
+            return Ok(());
+        }
+        let upsert = "INSERT INTO items VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET adds = ?3";
+        connection.prepare_cached(upsert)?.execute([&item.pk, &item.sk, &written(adds)?])?;
+        Self::add(connection, &before.unwrap_or_default(), -1, now_ms)?;
+        Self::add(connection, adds, 1, now_ms)
+    }
+
+    fn of_target(&self, statement: &str, target: &Target, value: Option<&str>) -> io::Result<()> {
+        let Target { derivation, item } = target;
+        let connection = self.connection();
+        let mut statement = connection.prepare_cached(statement).map_err(io::Error::other)?;
+        let done = statement.execute(params![derivation, item.pk, item.sk, value]);
+        done.map(drop).map_err(io::Error::other)
+    }
+}
+
+/// What an item adds, as it is kept: derivation, key of the target, count and sum.
+type Written = (String, String, String, i64, String);
+
+fn written(adds: &[Contribution]) -> anyhow::Result<String> {
+    let all: Vec<Written> = adds
+        .iter()
+        .map(|Contribution { target: Target { derivation, item }, tally }| {
+            let (derivation, pk, sk) = (derivation.clone(), item.pk.clone(), item.sk.clone());
+            (derivation, pk, sk, tally.count, tally.sum.to_string())
+        })
+        .collect();
+    Ok(serde_json::to_string(&all)?)
+}
+
+fn read(text: &str) -> anyhow::Result<Vec<Contribution>> {
+    let all: Vec<Written> = serde_json::from_str(text)?;
+    let one = |(derivation, pk, sk, count, sum): Written| {
+        let target = Target { derivation, item: Key::new(pk, sk) };
+        Ok(Contribution { target, tally: read_tally((count, sum))? })
+    };
+    all.into_iter().map(one).collect()
+}
+
+fn read_tally((count, sum): (i64, String)) -> anyhow::Result<Tally> {
+    Ok(Tally { count, sum: sum.parse()? })
+}
+
+fn undecided(row: &Row<'_>) -> anyhow::Result<Undecided> {
+    let target = Target { derivation: row.get(0)?, item: Key::new(row.get::<_, String>(1)?, row.get::<_, String>(2)?) };
+    let finding = row.get::<_, Option<String>>(6)?;
+    Ok(Undecided {
+        target,
+        tally: read_tally((row.get(3)?, row.get(4)?))?,
+        touched_at_ms: row.get(5)?,
+        compared: finding.map(|finding| serde_json::from_str(&finding)).transpose()?,
+    })
+}
+
+impl Tallies for Spool {
+    fn scanned(&mut self, item: &Key, adds: &[Contribution]) -> io::Result<()> {
+        Self::scanned_by(&self.connection(), item, adds).map_err(io::Error::other)
+    }
+
+    fn told(&mut self, item: &Key, adds: &[Contribution], now_ms: u64) -> io::Result<()> {
+        Self::told_by(&self.connection(), item, adds, now_ms).map_err(io::Error::other)
+    }
+
+    fn has_counter(&mut self, target: &Target) -> io::Result<()> {
+        self.of_target("INSERT OR IGNORE INTO targets VALUES (?1, ?2, ?3, 0, '0', 0, ?4, 0)", target, None)
+    }
+
+    fn undecided(&mut self, after: Option<&Target>, n_max: usize) -> io::Result<Vec<Undecided>> {
+        let connection = self.connection();
+        let all = || -> anyhow::Result<Vec<Undecided>> {
+            let mut query = connection.prepare_cached(
+                "SELECT derivation, pk, sk, count, sum, touched_at, finding FROM targets \
+                 WHERE is_decided = 0 AND (derivation, pk, sk) > (?1, ?2, ?3) ORDER BY derivation, pk, sk LIMIT ?4",
+            )?;
+            let (derivation, pk, sk) = after.map_or(("", "", ""), |target| {
+                (target.derivation.as_str(), target.item.pk.as_str(), target.item.sk.as_str())
+            });
+            let mut rows = query.query(params![derivation, pk, sk, n_max])?;
+            let mut all = Vec::new();
+            while let Some(row) = rows.next()? {
+                all.push(undecided(row)?);
+            }
+            Ok(all)
+        };
+        all().map_err(io::Error::other)
+    }
+
+    fn compared(&mut self, target: &Target, finding: Option<&Finding>) -> io::Result<()> {
+        let finding = finding.map(serde_json::to_string).transpose()?;
+        let update = "UPDATE targets SET finding = ?4 WHERE derivation = ?1 AND pk = ?2 AND sk = ?3";
+        self.of_target(update, target, finding.as_deref())
+    }
+
+    fn decided(&mut self, target: &Target) -> io::Result<()> {
+        let update = "UPDATE targets SET is_decided = 1, finding = ?4 WHERE derivation = ?1 AND pk = ?2 AND sk = ?3";
+        self.of_target(update, target, None)
+    }
+
+    fn reached(&mut self, segment: u32) -> io::Result<Reached> {
+        let connection = self.connection();
+        let query = "SELECT reached FROM segments WHERE number = ?1";
+        let held: Option<String> =
+            connection.query_row(query, [segment], |row| row.get(0)).optional().map_err(io::Error::other)?;
+        Ok(held.map(|held| serde_json::from_str(&held)).transpose()?.unwrap_or_default())
+    }
+
+    fn reach(&mut self, segment: u32, reached: &Reached) -> io::Result<()> {
+        let upsert = "INSERT INTO segments VALUES (?1, ?2) ON CONFLICT DO UPDATE SET reached = ?2";
+        let text = serde_json::to_string(reached)?;
+        self.connection().execute(upsert, params![segment, text]).map_err(io::Error::other)?;
+        let now_ms = SystemClock.now_ms().to_string();
+        self.set_about(SAVED_AT, &now_ms).and_then(|()| self.commit()).map_err(io::Error::other)
+    }
+}

@@ -1,0 +1,66 @@
+//! What is kept by those who look after the table: the sweep, and operators who repair.
+
+use std::collections::BTreeSet;
+
+use keys::{key::Key, layout::Layout};
+
+use super::{Kept, Life, of};
+use crate::{
+    ledger::PROOF_KEPT_S,
+    sweep::{
+        round::Round,
+        suspects::{SUSPECT_KEPT_S, Suspect},
+    },
+    verify::repair,
+};
+
+pub(super) fn swept(layout: &Layout) -> Vec<Kept> {
+    let item = Key::new("{ItemPK}", "{ItemSK}");
+    let round =
+        Round { after: Some(item.clone()), after_suspect: Some(String::new()), last_ms: Some(0), ..Round::default() };
+    let suspect = Suspect {
+        item: item.clone(),
+        entity: "{Entity}".to_owned(),
+        derivations: vec!["{Derivation}".to_owned()],
+        named: BTreeSet::from([item]),
+        difference: "checksum".to_owned(),
+        noted_at_ms: 0,
+    };
+    let mut kept: Vec<Kept> = of(
+        layout,
+        "place of the sweep",
+        "how far the sweep's round over the table is, and how long the one before took; moved while it stands where it \
+         was read",
+        Life::Forever,
+        [round.write(layout)],
+    )
+    .collect();
+    kept.extend(of(
+        layout,
+        "suspect",
+        "an item of which a derived part differed when the sweep looked; of values a checksum alone",
+        Life::Seconds(SUSPECT_KEPT_S),
+        [suspect.note(layout, None)],
+    ));
+    kept
+}
+
+pub(super) fn repairs(layout: &Layout) -> Vec<Kept> {
+    let counter = Key::new("{ItemPK}", "{ItemSK}");
+    let mut kept: Vec<Kept> = of(
+        layout,
+        "right to repair counts",
+        "the run of `ripple repair` that began last; no other adds to a count",
+        Life::Forever,
+        [repair::right(layout, "{Run}", 0)],
+    )
+    .collect();
+    kept.extend(of(
+        layout,
+        "receipt of a repair",
+        "proof that a run has repaired a count; in the transaction of what it adds, put if absent",
+        Life::Seconds(PROOF_KEPT_S),
+        [repair::repair_receipt(layout, "{Run}", "{Derivation}", &counter, 0)],
+    ));
+    kept
+}

@@ -1,0 +1,193 @@
+//! Items that differ at a first look, and the second look that tells whether they do.
+
+use std::collections::BTreeSet;
+
+use derive::{
+    derivation::PartOf,
+    refresh::{Look, Sources, Step, Verdict, step},
+    write::{Action, Update, Write},
+};
+use futures::{StreamExt, stream};
+use keys::{item::Item, key::Key};
+use store::Store;
+
+use super::{
+    Finding,
+    counted::only,
+    finding,
+    run::Verification,
+    single::SingleFinding,
+    told::{Told, VerifyError, Why},
+    touched::Read,
+};
+use crate::{
+    backoff::Patience, batch::Engine, caught::caught, looking::CALLS_AT_ONCE, protocol::ProtocolStep, waiting::Waiting,
+};
+
+/// How often a candidate is looked at, before it is undecided.
+const LOOKS_MAX: usize = 6;
+
+/// Something that differed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Candidate {
+    /// What a look would write.
+    Look(Look),
+    /// An item by itself.
+    Single(Key),
+}
+
+/// What a second look came to.
+struct Second {
+    candidate: Candidate,
+    findings: Vec<Finding>,
+    read: BTreeSet<Read>,
+    /// Does it wait for something?
+    waits: bool,
+}
+
+impl<S: Store> Verification<'_, S> {
+    /// Looks at candidates once more, until each is decided, and tells what was found.
+    pub(super) async fn second_look(&self, mut candidates: Vec<Candidate>) -> Result<(), VerifyError> {
+        for n_looks in 1.. {
+            if candidates.is_empty() {
+                return Ok(());
+            }
+            let watch = self.watch()?;
+            let (seconds, why) = self.look_together(candidates).await?;
+            let mut again = Vec::new();
+            for second in seconds {
+                let is_known = !self.engine.takes(ProtocolStep::UntouchedSince);
+                let touched = !is_known && self.is_touched(watch, &second.read);
+                match why {
+                    _ if second.findings.is_empty() => {}
+                    Some(why) => self.tell_all(second.findings, |finding| Told::Undecided(finding, why))?,
+                    None if second.waits => self.tell_all(second.findings, Told::Waiting)?,
+                    None if !touched => self.tell_all(second.findings, Told::Finding)?,
+                    None if n_looks < LOOKS_MAX => again.push(second.candidate),
+                    None => self.tell_all(second.findings, |finding| Told::Undecided(finding, Why::Changing))?,
+                }
+            }
+            self.unwatch(watch);
+            candidates = again;
+        }
+        Ok(())
+    }
+
+    /// Looks at all of these, when the functions have handled what was written before, and waits until all is seen that
+    /// was written meanwhile. Says why nothing can be decided, where it cannot.
+    async fn look_together(&self, candidates: Vec<Candidate>) -> Result<(Vec<Second>, Option<Why>), VerifyError> {
+        let mut why = self.handled().await?;
+        let waiting = self.engine.what_waits(self.patience()).await?;
+        let looks = candidates.into_iter().map(|candidate| self.look_once(candidate, &waiting));
+        let mut looks = stream::iter(looks).buffer_unordered(CALLS_AT_ONCE);
+        let mut seconds = Vec::new();
+        while let Some(second) = looks.next().await {
+            seconds.push(second?);
+        }
+        drop(looks);
+        if self.engine.takes(ProtocolStep::SeenToTheEnd) && !self.given().await? {
+            why = why.or(Some(Why::Behind));
+        }
+        Ok((seconds, why))
+    }
+
+    async fn look_once(&self, candidate: Candidate, waiting: &Waiting) -> Result<Second, VerifyError> {
+        let patience = self.patience();
+        match &candidate {
+            Candidate::Look(look) => {
+                let (decided, read) = self.engine.look_alone(look, patience).await?;
+                let items = || read.iter().filter_map(Read::item);
+                let (mut findings, mut waits) = (Vec::new(), false);
+                if let Some((write, derivations, held)) = decided {
+                    waits = waiting.has(&look.item, items(), &derivations);
+                    findings = self.engine.findings_of(look, &write, &derivations, held.as_ref());
+                    findings.retain(|finding| self.scope.has_finding(finding));
+                }
+                Ok(Second { candidate, findings, read, waits })
+            }
+            Candidate::Single(key) => {
+                let held = self.engine.held(vec![key.clone()], patience).await?.into_iter().next();
+                let item = held.and_then(|(_, item)| item);
+                let SingleFinding { mut findings, mut read } = match &item {
+                    Some(item) => self.single(key, item).await?,
+                    None => SingleFinding::default(),
+                };
+                read.insert(Read::Item(key.clone()));
+                findings.retain(|finding| self.scope.has_finding(finding));
+                let names = findings.iter().filter_map(|finding| self.engine.catalogue.position(&finding.derivation));
+                let derivations: Vec<usize> = names.collect();
+                let waits = waiting.has(key, read.iter().filter_map(Read::item), &derivations);
+                Ok(Second { candidate, findings, read, waits })
+            }
+        }
+    }
+}
+
+impl<S: Store> Engine<S> {
+    /// Looks at one item, with sources that are read for it alone: what would be written with the item as it is held, if
+    /// it differs; and all that it was decided by.
+    async fn look_alone(
+        &self,
+        look: &Look,
+        patience: Patience<'_>,
+    ) -> Result<(Option<(Write, Vec<usize>, Option<Item>)>, BTreeSet<Read>), VerifyError> {
+        let held = self.held(vec![look.item.clone()], patience).await?.into_iter().next().and_then(|(_, item)| item);
+        let mut read = BTreeSet::from([Read::Item(look.item.clone())]);
+        let mut sources = Sources::default();
+        loop {
+            let stepping = || step(&self.schema, &self.catalogue, look, held.as_ref(), &sources);
+            match caught("looking at what it asks for", stepping) {
+                Ok(Step::Read(more)) => {
+                    read.extend(more.iter().cloned().map(Read::from));
+                    self.read(more.into_iter().collect(), &mut sources, patience).await?;
+                }
+                Ok(Step::Decided(Verdict::Write { write, derivations })) => {
+                    return Ok((Some((*write, derivations, held)), read));
+                }
+                // A kind that panics does so at the records, which are parked.
+                Ok(Step::Decided(Verdict::InStep)) | Err(_) => return Ok((None, read)),
+            }
+        }
+    }
+
+    /// What a write would change, as findings: one of a whole item, else one for each derivation whose part differs.
+    fn findings_of(&self, look: &Look, write: &Write, derivations: &[usize], held: Option<&Item>) -> Vec<Finding> {
+        let makes = |at: &&usize| self.catalogue.refresh(**at).is_some_and(derive::refresh::Refresh::makes_item);
+        let maker = derivations.iter().find(makes).or(derivations.first());
+        let maker = maker.map_or("", |at| self.catalogue.name(*at));
+        let update = match &write.action {
+            Action::Put(item) => return vec![finding(maker, &look.item, None, Some(item.clone()))],
+            Action::Delete | Action::Check => return vec![finding(maker, &look.item, held.cloned(), None)],
+            Action::Update(update) => update,
+        };
+        let mut left: BTreeSet<&str> = update.set.keys().chain(update.remove.iter().map(String::as_str)).collect();
+        let mut findings = Vec::new();
+        // Those that write single attributes first: what is left is the maker's.
+        for at in derivations {
+            let Some(derivation) = self.catalogue.derivation(*at) else { continue };
+            let reach = derivation.kind.reach(&self.schema).unwrap_or_default();
+            let writes = |name: &str| {
+                reach
+                    .writes
+                    .iter()
+                    .any(|part| part.entity == look.entity && part.of == PartOf::Attribute(name.to_owned()))
+            };
+            let own: Vec<&str> = left.iter().copied().filter(|name| writes(name)).collect();
+            left.retain(|name| !own.contains(name));
+            if !own.is_empty() {
+                findings.push(finding_in(&derivation.name, look, &own, update, held));
+            }
+        }
+        if !left.is_empty() {
+            let left: Vec<&str> = left.into_iter().collect();
+            findings.push(finding_in(maker, look, &left, update, held));
+        }
+        findings
+    }
+}
+
+/// What these attributes of an item are, and would be.
+fn finding_in(derivation: &str, look: &Look, names: &[&str], update: &Update, held: Option<&Item>) -> Finding {
+    let stored = held.map(|held| only(held, names)).unwrap_or_default();
+    finding(derivation, &look.item, Some(stored), Some(only(&update.set, names)))
+}

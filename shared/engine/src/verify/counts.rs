@@ -1,0 +1,138 @@
+//! Counts against what their sources come to, when all sources are read.
+//!
+//! Round by round: what the functions have handled is in the counters, so these are read when they have handled all that
+//! was written before the round. A target of which no source changed since then, up to the end of the reading, is decided;
+//! the others come again.
+
+use derive::{query::Query, whole::starts_anew};
+use futures::{StreamExt, stream};
+use keys::{
+    counter::{self, CounterKey},
+    item::Item,
+    key::Key,
+};
+use store::Store;
+
+use super::{
+    Finding,
+    counted::{bucket_compared, counter_compared},
+    run::Verification,
+    tallies::Undecided,
+    told::{Told, VerifyError, Why},
+};
+use crate::{looking::CALLS_AT_ONCE, protocol::ProtocolStep};
+
+/// How often a target is compared, before it is undecided.
+const ROUNDS_MAX: usize = 6;
+
+/// Targets that are compared together. Bounds memory.
+const TARGETS_AT_ONCE: usize = 1_000;
+
+impl<S: Store> Verification<'_, S> {
+    /// Compares all targets.
+    pub(super) async fn counts(&self) -> Result<(), VerifyError> {
+        let mut why = if self.given().await? { None } else { Some(Why::Behind) };
+        for n_rounds in 1..=ROUNDS_MAX {
+            let began_ms = self.engine.clock.now_ms();
+            why = why.or(self.handled().await?);
+            let waiting = self.engine.what_waits(self.patience()).await?;
+            self.each_target(async |targets: Vec<Undecided>| self.compare(targets).await).await?;
+            if self.engine.takes(ProtocolStep::SeenToTheEnd) && !self.given().await? {
+                why = why.or(Some(Why::Behind));
+            }
+            if self.state().is_blind {
+                why = why.or(Some(Why::Unreadable));
+            }
+            if self.state().tallies.undecided(None, 1)?.is_empty() {
+                return Ok(());
+            }
+            let is_last = n_rounds == ROUNDS_MAX;
+            self.each_target(async |targets: Vec<Undecided>| {
+                for Undecided { target, touched_at_ms, compared, .. } in targets {
+                    let is_changing = touched_at_ms >= began_ms && self.engine.takes(ProtocolStep::UntouchedSince);
+                    let told = match (compared, why) {
+                        (Some(finding), Some(why)) => Some(Told::Undecided(finding, why)),
+                        (Some(finding), None) if waiting.has_target(&target) => Some(Told::Waiting(finding)),
+                        (Some(finding), None) if is_changing && is_last => {
+                            Some(Told::Undecided(finding, Why::Changing))
+                        }
+                        (_, None) if is_changing && !is_last => continue,
+                        (Some(finding), None) => Some(Told::Finding(finding)),
+                        (None, Some(_)) => Some(Told::Unproven(target.clone())),
+                        (None, None) if is_changing || waiting.has_target(&target) => {
+                            Some(Told::Unproven(target.clone()))
+                        }
+                        (None, None) => None,
+                    };
+                    let mut state = self.state();
+                    if let Some(told) = told {
+                        state.tell(told)?;
+                    }
+                    state.tallies.decided(&target)?;
+                }
+                Ok(())
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Goes over all targets that are not decided, some at a time.
+    async fn each_target(
+        &self,
+        act: impl AsyncFn(Vec<Undecided>) -> Result<(), VerifyError>,
+    ) -> Result<(), VerifyError> {
+        let mut after = None;
+        loop {
+            let targets = self.state().tallies.undecided(after.as_ref(), TARGETS_AT_ONCE)?;
+            let Some(last) = targets.last() else { return Ok(()) };
+            after = Some(last.target.clone());
+            act(targets).await?;
+            self.see()?;
+        }
+    }
+
+    /// Reads the counters of these targets, and keeps how they differ.
+    async fn compare(&self, targets: Vec<Undecided>) -> Result<(), VerifyError> {
+        let compared = targets.into_iter().map(|undecided| async move {
+            let finding = self.compare_one(&undecided).await;
+            (undecided.target, finding)
+        });
+        let mut compared = stream::iter(compared).buffer_unordered(CALLS_AT_ONCE);
+        while let Some((target, finding)) = compared.next().await {
+            let finding = finding?;
+            self.state().tallies.compared(&target, finding.as_ref())?;
+        }
+        Ok(())
+    }
+
+    async fn compare_one(&self, undecided: &Undecided) -> Result<Option<Finding>, VerifyError> {
+        let Undecided { target, tally, .. } = undecided;
+        let (engine, name) = (self.engine, target.derivation.as_str());
+        let derivation = engine.catalogue.position(name).and_then(|at| engine.catalogue.derivation(at));
+        let Some(derivation) = derivation else { return Ok(None) };
+        let kind = derivation.kind.as_ref();
+        // What the platform deletes, and a cascade with the target, has no bound.
+        if kind.is_history() && starts_anew(&engine.catalogue, name) {
+            return Ok(None);
+        }
+        if let Some(form) = kind.buckets() {
+            let held = engine.held(vec![target.item.clone()], self.patience()).await?.into_iter().next();
+            let held = held.and_then(|(_, item)| item);
+            return Ok(if tally.count > 0 {
+                bucket_compared(name, &target.item, tally, form, held.as_ref())
+            } else {
+                None
+            });
+        }
+        let query = Query::prefix(None, &target.item.pk, counter::derivation_prefix(&target.item, name));
+        let shards: Vec<Item> = engine.pages(&query, self.patience()).await?;
+        let is_of = |key: &Key| {
+            CounterKey::parse(key).is_some_and(|counter| counter.derivation == name && counter.target == target.item)
+        };
+        let shards = shards.into_iter().filter_map(|item| Some((engine.schema.layout.key(&item)?, item)));
+        let shards: Vec<(Key, Item)> = shards.filter(|(key, _)| is_of(key)).collect();
+        let shards: Vec<(&Key, &Item)> = shards.iter().map(|(key, item)| (key, item)).collect();
+        Ok(counter_compared(&engine.schema, kind, target, &shards, tally))
+    }
+}

@@ -1,0 +1,160 @@
+//! A table that is at rest and fits in memory, against the definition.
+//!
+//! Derives everything from the ground, and compares. It never plans and never refreshes, so a fault in those cannot hide
+//! itself here: the tests hold the service, and [`Verification`](super::run::Verification), to it.
+
+use std::collections::BTreeSet;
+
+use derive::{
+    catalogue::Catalogue,
+    derivation::{Derived, Items},
+    flaw::Flaw,
+    refresh::owned,
+    schema::{Schema, Seen, Unreadable},
+    whole::{Whole, derive},
+    write::{Table, Wanted},
+};
+use keys::{item::Item, key::Key};
+use store::{Segment, Store, StoreError};
+
+use super::{
+    Finding, UnreadableItem,
+    counted::{buckets_compared, counters_compared, only},
+    finding,
+};
+use crate::listing::ALL_DERIVATIONS;
+
+/// What was seen.
+#[derive(Clone, Debug, Default)]
+pub struct Verified {
+    /// Items in the table.
+    pub n_items: usize,
+    /// Items without a type, or of one that nobody declared.
+    pub n_ignored: usize,
+    /// Differences and flaws, in order of derivation and key.
+    pub findings: Vec<Finding>,
+    /// Items that cannot be interpreted. They count as absent, on both sides.
+    pub unreadable: Vec<UnreadableItem>,
+}
+
+/// Reads and compares a whole table.
+///
+/// # Errors
+///
+/// [`StoreError`] when the table cannot be read.
+pub async fn compare_table<S: Store>(
+    schema: &Schema,
+    catalogue: &Catalogue,
+    store: &S,
+) -> Result<Verified, StoreError> {
+    let (mut items, mut after) = (Items::new(), None);
+    loop {
+        let page = store.scan(Table::Main, Segment::WHOLE, after).await?;
+        items.extend(page.items.into_iter().filter_map(|item| Some((schema.layout.key(&item)?, item))));
+        after = page.next;
+        if after.is_none() {
+            return Ok(compare(schema, catalogue, &items));
+        }
+    }
+}
+
+/// Compares what these items hold with what the definition gives for their ground.
+#[must_use]
+pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Verified {
+    let Whole { by_derivation, flaws } = derive(schema, catalogue, items);
+    let mut findings = Vec::new();
+    for (derivation, derived) in &by_derivation {
+        let at = (0..by_derivation.len()).find(|at| catalogue.name(*at) == derivation);
+        let maker = at.and_then(|at| catalogue.refresh(at)).filter(|refresh| refresh.makes_item());
+        match maker {
+            None if derived.iter().any(|part| matches!(part, Derived::Placed { .. })) => {
+                findings.extend(derived.iter().filter_map(|part| placed_elsewhere(schema, derivation, part)));
+            }
+            Some(maker) => findings.extend(items_compared(schema, derivation, maker.target(), derived, items)),
+            None if derived.iter().any(|part| matches!(part, Derived::Attributes { .. })) => {
+                findings.extend(derived.iter().filter_map(|part| attributes_compared(derivation, part, items)));
+            }
+            None => {
+                let kind = at.and_then(|at| catalogue.derivation(at)).map(|derivation| derivation.kind.as_ref());
+                findings.extend(counters_compared(schema, kind, derivation, derived, items));
+                findings.extend(buckets_compared(derivation, derived, items));
+            }
+        }
+        let own = flaws.iter().filter(|(of, _)| of == derivation);
+        findings.extend(own.map(|(_, flaw)| flawed(derivation, flaw, items)));
+    }
+    let mut verified = Verified { n_items: items.len(), findings, ..Verified::default() };
+    for (key, item) in items {
+        let mut unreadable = |derivation: &str, why: &Unreadable| {
+            let (pk, sk) = (key.pk.clone(), key.sk.clone());
+            verified.unreadable.push(UnreadableItem {
+                derivation: derivation.to_owned(),
+                pk,
+                sk,
+                why: why.to_string(),
+            });
+        };
+        match schema.see(key, item) {
+            Seen::Untyped | Seen::Unknown => verified.n_ignored += 1,
+            Seen::Misfit(why) => unreadable(ALL_DERIVATIONS, &why),
+            Seen::Known(image) => {
+                for derivation in catalogue.derivations() {
+                    if let Some(why) = derivation.kind.unreadable(schema, &image) {
+                        unreadable(&derivation.name, &why);
+                    }
+                }
+            }
+        }
+    }
+    verified
+}
+
+/// Attributes of items that exist. An item that is missing is its own derivation's finding.
+fn attributes_compared(derivation: &str, derived: &Derived, items: &Items) -> Option<Finding> {
+    let Derived::Attributes { key, attributes } = derived else { return None };
+    let held = items.get(key)?;
+    differing(derivation, key, held, attributes)
+}
+
+/// An item that does not stand where it belongs.
+fn placed_elsewhere(schema: &Schema, derivation: &str, derived: &Derived) -> Option<Finding> {
+    let Derived::Placed { key, place } = derived else { return None };
+    let at = |key: &Key| Some(schema.layout.key_item(key));
+    (key != place).then(|| finding(derivation, key, at(key), at(place)))
+}
+
+/// Whole items, but for the attributes of other derivations.
+fn items_compared(schema: &Schema, derivation: &str, target: &str, derived: &[Derived], items: &Items) -> Vec<Finding> {
+    let Some(definition) = schema.entity(target) else { return Vec::new() };
+    let (mut findings, mut keys) = (Vec::new(), BTreeSet::new());
+    for part in derived {
+        let Derived::Item { key, item } = part else { continue };
+        keys.insert(key);
+        findings.extend(match items.get(key) {
+            None => Some(finding(derivation, key, None, Some(item.clone()))),
+            Some(held) => differing(derivation, key, held, &owned(definition, item, Some(held))),
+        });
+    }
+    for (key, item) in items {
+        if !keys.contains(key) && schema.image(key, item).is_some_and(|image| image.is(target)) {
+            findings.push(finding(derivation, key, Some(item.clone()), None));
+        }
+    }
+    findings
+}
+
+fn differing(derivation: &str, key: &Key, held: &Item, wanted: &[Wanted]) -> Option<Finding> {
+    let differing: Vec<&Wanted> = wanted.iter().filter(|wanted| !wanted.is_held_by(Some(held))).collect();
+    if differing.is_empty() {
+        return None;
+    }
+    let stored = differing.iter().filter_map(|wanted| Some((wanted.name.clone(), held.get(&wanted.name)?.clone())));
+    let derived = differing.iter().filter_map(|wanted| Some((wanted.name.clone(), wanted.value.clone()?)));
+    Some(finding(derivation, key, Some(stored.collect()), Some(derived.collect())))
+}
+
+/// What nothing is derived of, with the attribute at fault. It may be derived itself, and then not be stored yet.
+fn flawed(derivation: &str, flaw: &Flaw, items: &Items) -> Finding {
+    let stored = items.get(&flaw.key).map(|item| only(item, &[&flaw.attribute]));
+    Finding { flaw: Some(flaw.why.clone()), ..finding(derivation, &flaw.key, stored, Some(Item::new())) }
+}

@@ -1,0 +1,150 @@
+//! What a verification sees beside its scan: the records of the stream, and how far the functions are with them.
+
+use std::time::Duration;
+
+use derive::{
+    derivation::{Counts, Derived, Family, Items},
+    tally::Tally,
+};
+use keys::{
+    counter::{COUNTER, CounterKey},
+    item::Item,
+    key::Key,
+};
+use store::Store;
+
+use super::{
+    run::Verification,
+    tallies::Contribution,
+    told::{VerifyError, Why},
+};
+use crate::{
+    caught::caught,
+    protocol::ProtocolStep,
+    record::{decode, key_of},
+    recount::Target,
+};
+
+/// How often it is looked what came, while something is waited for, in milliseconds.
+const POLL_MS: u64 = 20;
+
+impl<S: Store> Verification<'_, S> {
+    /// Notes the target of a counter: nothing may be left that it counts.
+    pub(super) fn see_counter(&self, key: &Key, item: &Item) -> Result<(), VerifyError> {
+        let is_counter = || self.engine.schema.image(key, item).is_some_and(|image| image.is(COUNTER));
+        if let Some(counter) = CounterKey::parse(key).filter(|_| is_counter()) {
+            let target = Target { derivation: counter.derivation, item: counter.target };
+            if self.is_counted(&target) {
+                self.state().tallies.has_counter(&target)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What an item adds to the counts that are verified, by the definition.
+    pub(super) fn adds(&self, key: &Key, item: Option<&Item>) -> Vec<Contribution> {
+        let Some(item) = item else { return Vec::new() };
+        let items = Items::from([(key.clone(), item.clone())]);
+        let Some(image) = self.engine.schema.image(key, item) else { return Vec::new() };
+        let mut adds = Vec::new();
+        for derivation in self.engine.catalogue.derivations() {
+            let kind = &derivation.kind;
+            let is_source = kind.family() == Family::Additive && kind.entities().iter().any(|entity| image.is(entity));
+            if !is_source || !self.scope.has_derivation(&derivation.name) {
+                continue;
+            }
+            let derived = || kind.derive(&derivation.name, &self.engine.schema, &items, &Counts::new());
+            for part in caught("telling what it adds", derived).unwrap_or_default() {
+                let (item, tally) = match part {
+                    Derived::Count { target, tally, .. } => (target, tally),
+                    Derived::Bucket { key, bucket, .. } => (key, Tally::of(bucket.tally.count)),
+                    Derived::Item { .. } | Derived::Placed { .. } | Derived::Attributes { .. } => continue,
+                };
+                let target = Target { derivation: derivation.name.clone(), item };
+                if self.is_counted(&target) {
+                    adds.push(Contribution { target, tally });
+                }
+            }
+        }
+        adds
+    }
+
+    /// Is this count verified?
+    fn is_counted(&self, target: &Target) -> bool {
+        self.counted.get(&target.derivation).is_some_and(|entity| self.scope.has_entity(entity))
+            && self.scope.has_derivation(&target.derivation)
+            && self.scope.has_item(&target.item)
+    }
+
+    /// Takes up what came in the stream.
+    pub(super) fn see(&self) -> Result<(), VerifyError> {
+        let layout = &self.engine.schema.layout;
+        for record in self.following.records() {
+            let now_ms = self.engine.clock.now_ms();
+            match decode(layout, &record) {
+                Ok(change) => {
+                    // One that was made since the scan was there.
+                    change.new_image().map_or(Ok(()), |new| self.see_counter(&change.key, new))?;
+                    let adds = self.adds(&change.key, change.new_image());
+                    let took = self.adds(&change.key, change.old_image());
+                    let mut state = self.state();
+                    let is_told = self.engine.takes(ProtocolStep::RecordWins);
+                    if is_told && (!adds.is_empty() || !took.is_empty()) {
+                        state.tallies.told(&change.key, &adds, now_ms)?;
+                    }
+                    state.touched.touch(Some(&change.key), now_ms);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a record of the stream cannot be read: no count is decided");
+                    let mut state = self.state();
+                    state.is_blind = true;
+                    state.touched.touch(key_of(layout, &record).as_ref(), now_ms);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the functions have handled all that was written before now; why that is not known, where it is not.
+    pub(super) async fn handled(&self) -> Result<Option<Why>, VerifyError> {
+        let began_ms = self.engine.clock.now_ms();
+        if !self.engine.takes(ProtocolStep::HandledFirst) {
+            return Ok(None);
+        }
+        loop {
+            match self.following.is_handled(began_ms) {
+                Some(true) => return Ok(None),
+                None => return Ok(Some(Why::Unknown)),
+                Some(false) => {}
+            }
+            if !self.pause(began_ms).await? {
+                return Ok(Some(Why::Behind));
+            }
+        }
+    }
+
+    /// Waits until all is seen that was written before now; false where that takes too long.
+    pub(super) async fn given(&self) -> Result<bool, VerifyError> {
+        let began_ms = self.engine.clock.now_ms();
+        loop {
+            let has_given = self.following.has_given(began_ms);
+            self.see()?;
+            if has_given {
+                return Ok(true);
+            }
+            if !self.pause(began_ms).await? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Waits a little; false where it was waited long enough.
+    async fn pause(&self, began_ms: u64) -> Result<bool, VerifyError> {
+        self.see()?;
+        if self.engine.clock.now_ms().saturating_sub(began_ms) >= self.limits.wait_ms {
+            return Ok(false);
+        }
+        self.engine.clock.sleep(Duration::from_millis(POLL_MS)).await;
+        Ok(true)
+    }
+}

@@ -1,0 +1,161 @@
+//! What each item adds, and what that comes to by target: kept outside memory by who verifies a large table.
+//!
+//! *Keeps true*: an item counts as what was last said of it. A record says more than a scan, whichever comes first: a scan
+//! that reads an item before its record came, or after, changes nothing of what the record said.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+};
+
+use derive::tally::Tally;
+use keys::key::Key;
+use serde::{Deserialize, Serialize};
+
+use super::Finding;
+use crate::recount::Target;
+
+/// What an item adds to a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contribution {
+    /// The target: of a roll-up the bucket.
+    pub target: Target,
+    /// What it adds; of a roll-up the count alone.
+    pub tally: Tally,
+}
+
+/// A target that is not decided yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Undecided {
+    /// The target.
+    pub target: Target,
+    /// What its sources come to.
+    pub tally: Tally,
+    /// When a record last changed that, in milliseconds since the epoch; 0 where none did.
+    pub touched_at_ms: u64,
+    /// What was found when it was last compared.
+    pub compared: Option<Finding>,
+}
+
+/// How far a segment is, and what was in it up to there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reached {
+    /// Partition and sort key of the last item; `None` at the beginning.
+    pub after: Option<(String, String)>,
+    /// Is it at its end?
+    pub is_end: bool,
+    /// Items so far.
+    pub n_items: usize,
+    /// Those of them without a type, or of one that nobody declared.
+    pub n_ignored: usize,
+}
+
+/// Keeps what a verification has read.
+///
+/// Errors are those of whatever keeps it.
+#[expect(clippy::missing_errors_doc, reason = "all are the same, and stand above")]
+pub trait Tallies: Send {
+    /// A scan read an item that adds this.
+    fn scanned(&mut self, item: &Key, adds: &[Contribution]) -> io::Result<()>;
+
+    /// A record says that an item adds this from now on, and nothing else.
+    fn told(&mut self, item: &Key, adds: &[Contribution], now_ms: u64) -> io::Result<()>;
+
+    /// A target has a counter.
+    fn has_counter(&mut self, target: &Target) -> io::Result<()>;
+
+    /// The first targets behind one that are not decided yet, in order.
+    fn undecided(&mut self, after: Option<&Target>, n_max: usize) -> io::Result<Vec<Undecided>>;
+
+    /// A target was compared, and differed so.
+    fn compared(&mut self, target: &Target, finding: Option<&Finding>) -> io::Result<()>;
+
+    /// A target is decided.
+    fn decided(&mut self, target: &Target) -> io::Result<()>;
+
+    /// How far a segment is.
+    fn reached(&mut self, segment: u32) -> io::Result<Reached>;
+
+    /// A segment is so far, and all that was found up to there is decided.
+    fn reach(&mut self, segment: u32, reached: &Reached) -> io::Result<()>;
+}
+
+/// Tallies in memory, for a small table.
+#[derive(Debug, Default)]
+pub struct MemoryTallies {
+    items: BTreeMap<Key, Vec<Contribution>>,
+    targets: BTreeMap<Target, Undecided>,
+    decided: BTreeSet<Target>,
+    reached: BTreeMap<u32, Reached>,
+}
+
+impl MemoryTallies {
+    fn target(&mut self, target: &Target) -> &mut Undecided {
+        self.targets.entry(target.clone()).or_insert_with(|| Undecided {
+            target: target.clone(),
+            tally: Tally::default(),
+            touched_at_ms: 0,
+            compared: None,
+        })
+    }
+
+    fn add(&mut self, adds: &[Contribution], is_taken_back: bool, now_ms: u64) {
+        for Contribution { target, tally } in adds {
+            let target = self.target(target);
+            if is_taken_back {
+                target.tally.subtract(tally);
+            } else {
+                target.tally.add(tally);
+            }
+            target.touched_at_ms = target.touched_at_ms.max(now_ms);
+        }
+    }
+}
+
+impl Tallies for MemoryTallies {
+    fn scanned(&mut self, item: &Key, adds: &[Contribution]) -> io::Result<()> {
+        if !self.items.contains_key(item) {
+            self.items.insert(item.clone(), adds.to_vec());
+            self.add(adds, false, 0);
+        }
+        Ok(())
+    }
+
+    fn told(&mut self, item: &Key, adds: &[Contribution], now_ms: u64) -> io::Result<()> {
+        let before = self.items.insert(item.clone(), adds.to_vec());
+        if before.as_deref() != Some(adds) {
+            self.add(&before.unwrap_or_default(), true, now_ms);
+            self.add(adds, false, now_ms);
+        }
+        Ok(())
+    }
+
+    fn has_counter(&mut self, target: &Target) -> io::Result<()> {
+        self.target(target);
+        Ok(())
+    }
+
+    fn undecided(&mut self, after: Option<&Target>, n_max: usize) -> io::Result<Vec<Undecided>> {
+        let left = self.targets.values().filter(|left| after.is_none_or(|after| left.target > *after));
+        Ok(left.filter(|left| !self.decided.contains(&left.target)).take(n_max).cloned().collect())
+    }
+
+    fn compared(&mut self, target: &Target, finding: Option<&Finding>) -> io::Result<()> {
+        self.target(target).compared = finding.cloned();
+        Ok(())
+    }
+
+    fn decided(&mut self, target: &Target) -> io::Result<()> {
+        self.decided.insert(target.clone());
+        Ok(())
+    }
+
+    fn reached(&mut self, segment: u32) -> io::Result<Reached> {
+        Ok(self.reached.get(&segment).cloned().unwrap_or_default())
+    }
+
+    fn reach(&mut self, segment: u32, reached: &Reached) -> io::Result<()> {
+        self.reached.insert(segment, reached.clone());
+        Ok(())
+    }
+}

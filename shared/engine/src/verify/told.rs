@@ -1,0 +1,78 @@
+//! What a verification tells of, and how it ends.
+
+use std::io;
+
+use super::{Finding, UnreadableItem};
+use crate::{backoff::GaveUp, recount::Target};
+
+/// Why something is undecided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It was written whenever it was looked at.
+    Changing,
+    /// The functions, or the stream that is followed, are behind.
+    Behind,
+    /// Nobody can tell how far the functions are.
+    Unknown,
+    /// A record of the stream could not be read, so that it is not known what is counted.
+    Unreadable,
+}
+
+impl std::fmt::Display for Why {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Changing => "it was written whenever it was looked at",
+            Self::Behind => "the functions were behind for as long as was waited",
+            Self::Unknown => "nobody can tell how far the functions are",
+            Self::Unreadable => "a record of the stream could not be read",
+        })
+    }
+}
+
+/// What is told while it goes on. Something may be told more than once.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    /// A difference that nothing under way explains.
+    Finding(Finding),
+    /// A difference that may be on its way.
+    Undecided(Finding, Why),
+    /// A difference that a parked change, an unreadable item or a job explains.
+    Waiting(Finding),
+    /// A count that was equal to what its sources come to, which proves nothing while changes of it are on their way.
+    Unproven(Target),
+    /// An item that cannot be interpreted.
+    Unreadable(UnreadableItem),
+}
+
+/// Is told what is found, and how many items were read so far.
+pub trait Listener: Send {
+    /// Something was found.
+    ///
+    /// # Errors
+    ///
+    /// Those of whatever keeps it; the verification then ends.
+    fn told(&mut self, told: Told) -> io::Result<()>;
+
+    /// So many items more were read.
+    fn read(&mut self, n_items: usize);
+}
+
+/// What was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Items of the table.
+    pub n_items: usize,
+    /// Those of them without a type, or of one that nobody declared.
+    pub n_ignored: usize,
+}
+
+/// Why a verification ended early. What was reached is kept.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// The database refuses a call, or does not answer.
+    #[error(transparent)]
+    Store(#[from] GaveUp),
+    /// What was read cannot be kept.
+    #[error("what was read cannot be kept")]
+    Kept(#[from] io::Error),
+}

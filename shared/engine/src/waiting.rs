@@ -1,0 +1,98 @@
+//! What is under way, so that an item that differs is none that has drifted: it waits.
+//!
+//! A change that is parked is applied when somebody redrives it, an item that cannot be read counts when somebody mends
+//! it, and a job goes on by itself. Each is told of elsewhere.
+
+use std::collections::BTreeSet;
+
+use derive::{derivation::Family, write::Table};
+use keys::key::Key;
+use store::Store;
+
+use crate::{
+    backoff::{GaveUp, Patience},
+    batch::{Batch, Engine, Occasion},
+    listing::{ALL_DERIVATIONS, UNREADABLE, sort_key},
+    protocol::ProtocolStep,
+    record::{decode, key_of},
+    recount::{Target, targets},
+    redrive::parked,
+};
+
+/// What waits for changes that are parked, and for jobs.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    /// Items that parked changes are of, or would look at; and those from which is still to be searched.
+    items: BTreeSet<Key>,
+    /// Derivations whose items are still to be found, by a parked change or by a job; by their positions.
+    derivations: BTreeSet<usize>,
+    /// Counts that parked changes would add to.
+    targets: BTreeSet<Target>,
+    /// Is a change parked that cannot be read, so that it may be of anything?
+    is_any: bool,
+}
+
+impl Waiting {
+    /// Does this item wait, whose part of these derivations differs and which was decided by these sources?
+    pub(crate) fn has<'a>(
+        &self,
+        item: &Key,
+        sources: impl IntoIterator<Item = &'a Key>,
+        derivations: impl IntoIterator<Item = &'a usize>,
+    ) -> bool {
+        self.is_any
+            || self.items.contains(item)
+            || sources.into_iter().any(|source| self.items.contains(source))
+            || derivations.into_iter().any(|at| self.derivations.contains(at))
+    }
+
+    /// Does this count wait?
+    pub(crate) fn has_target(&self, target: &Target) -> bool {
+        self.is_any || self.targets.contains(target)
+    }
+}
+
+impl<S: Store> Engine<S> {
+    /// What waits. A parked record that cannot be read says nothing of what it is of.
+    pub(crate) async fn what_waits(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
+        let mut waiting = Waiting::default();
+        if !self.takes(ProtocolStep::ToldApart) {
+            return Ok(waiting);
+        }
+        let changes = patience.call(|| parked(&self.store)).await?;
+        for parked in &changes {
+            let record = parked.record().unwrap_or_default();
+            match key_of(&self.schema.layout, &record).filter(|_| parked.family == Family::LevelTriggered) {
+                Some(key) => drop(waiting.items.insert(key)),
+                None => waiting.is_any |= decode(&self.schema.layout, &record).is_err(),
+            }
+            let batch =
+                Batch { records: vec![&record], lane: parked.lane.clone(), patience, occasion: Occasion::Redrive };
+            let Ok(asked) = self.asked_of(parked.family, &batch) else {
+                waiting.is_any |= parked.family == Family::Additive;
+                continue;
+            };
+            waiting.items.extend(asked.bells.rung.into_keys().map(|(item, _)| item));
+            waiting.derivations.extend(asked.bells.finds.into_keys().map(|(derivation, _)| derivation));
+            let counted = asked.entries.iter().flat_map(|entry| targets(&self.catalogue, &entry.change));
+            waiting.targets.extend(counted);
+        }
+        let jobs = patience.call(|| self.jobs()).await?;
+        waiting.derivations.extend(jobs.iter().filter_map(|job| self.catalogue.position(&job.derivation)));
+        waiting.items.extend(self.noted_items(patience).await?);
+        Ok(waiting)
+    }
+
+    /// Is an item, or one of the sources that were named for it, listed since it cannot be read?
+    pub(crate) async fn is_listed_unreadable<'a>(
+        &self,
+        items: impl IntoIterator<Item = &'a Key>,
+        derivations: &[usize],
+        patience: Patience<'_>,
+    ) -> Result<bool, GaveUp> {
+        let names: Vec<&str> = derivations.iter().map(|at| self.catalogue.name(*at)).chain([ALL_DERIVATIONS]).collect();
+        let listed = |item| names.iter().map(move |name| Key::new(UNREADABLE, sort_key(name, item)));
+        let keys: Vec<Key> = items.into_iter().flat_map(listed).collect();
+        Ok(!patience.call(|| self.store.get(Table::Ledger, &keys)).await?.is_empty())
+    }
+}

@@ -1,0 +1,187 @@
+//! `ripple verify`, `repair` and `backfill` while somebody writes all the time.
+
+use std::{
+    path::Path,
+    process::{Child, Stdio},
+    time::Duration,
+};
+
+use aws_sdk_dynamodb::Client;
+use serde_json::json;
+use tokio::{
+    sync::watch,
+    time::{Instant, interval_at},
+};
+
+use crate::{
+    application::Application,
+    database::{Item, Key, alter, client, delete, key, n, put, s},
+    items::{follow, item, user},
+    recount::right,
+    ripple::{Ripple, json, ripple},
+};
+
+const NOON: &str = "2024-03-01T12:00:00.000Z";
+
+/// Actions of the application meanwhile: more than it comes to.
+const N_ACTIONS: usize = 100_000;
+
+/// Users who follow each other in a ring, of whom the application knows nothing.
+const N_USERS: usize = 60;
+
+/// How the partition keys of theirs begin.
+const THEIRS: [&str; 2] = ["--pk", "USER#ring"];
+
+fn name(nth: usize) -> String {
+    format!("ring{:02}", nth % N_USERS)
+}
+
+/// Puts the ring.
+async fn ring(client: &Client) {
+    for nth in 0..N_USERS {
+        put(client, user(&name(nth), "R", NOON)).await;
+        put(client, follow(&name(nth), &name(nth + 1), NOON)).await;
+    }
+}
+
+fn counter(nth: usize, derivation: &str) -> Key {
+    key(format!("USER#{}", name(nth)), format!("PROFILE#COUNT#{derivation}#00"))
+}
+
+/// Makes a hundred values wrong that do not mend themselves, and gives derivation and key of each.
+async fn plant(client: &Client) -> Vec<[String; 3]> {
+    let mut planted = Vec::new();
+    let mut note = |derivation: &str, (pk, sk): Key| planted.push([derivation.to_owned(), pk, sk]);
+    for nth in 0..30 {
+        // Too high, negative, and not there.
+        let wrong = counter(nth, "following-count");
+        match nth % 3 {
+            0 => alter(client, &wrong, "Value", Some(n(7))).await,
+            1 => alter(client, &wrong, "Value", Some(n(-2))).await,
+            _ => delete(client, &wrong).await,
+        }
+        note("following-count", wrong);
+        // Of nobody, of a derivation that nobody declared, and a key of an index that its writer forgot.
+        let nobody = key(format!("USER#ring-nobody{nth:02}"), "PROFILE#COUNT#follower-count#00".to_owned());
+        put(client, counter_item(&nobody, 3)).await;
+        note("follower-count", nobody);
+        let dropped = counter(nth, "dropped-count");
+        put(client, counter_item(&dropped, 5)).await;
+        note("dropped-count", dropped);
+    }
+    for nth in 30..40 {
+        let forgotten = key(format!("USER#{}", name(nth)), "PROFILE".to_owned());
+        alter(client, &forgotten, "GSI2SK", Some(s("1999"))).await;
+        note("index keys", forgotten);
+    }
+    planted.sort_unstable();
+    planted
+}
+
+fn counter_item((pk, sk): &Key, value: i64) -> Item {
+    let mut counter = item([("PK", pk.clone()), ("SK", sk.clone()), ("EntityType", "Counter".to_owned())]);
+    counter.insert("Value".to_owned(), n(value));
+    counter
+}
+
+/// What `ripple verify` finds of the ring, as derivation and key.
+fn found(endpoint: &str) -> Vec<[String; 3]> {
+    let (code, json) = json("verify", endpoint, &THEIRS);
+    let nothing = ["undecided", "waiting", "unreadable"].map(|list| json[list] == json!([]));
+    assert_eq!(nothing, [true; 3], "{json:#}");
+    let entries = json["findings"].as_array().unwrap();
+    let field = |entry: &serde_json::Value, name: &str| entry[name].as_str().unwrap().to_owned();
+    let mut found: Vec<[String; 3]> =
+        entries.iter().map(|entry| ["derivation", "pk", "sk"].map(|name| field(entry, name))).collect();
+    found.sort_unstable();
+    assert_eq!(code, Some(if found.is_empty() { 0 } else { 3 }), "{json:#}");
+    found
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_does_not_mend_itself_is_found_and_repaired_while_others_write() {
+    let mut service = Ripple::embedded(&[]).await;
+    let (endpoint, client) = (service.endpoint.clone(), client(&service.endpoint));
+    ring(&client).await;
+    service.caught_up(&client).await;
+    let (_clients, here) = watch::channel(client.clone());
+    let (done, n_done) = watch::channel(0);
+    let load = tokio::spawn(Application::new(7).run(N_ACTIONS, here, done));
+
+    assert_eq!(found(&endpoint), Vec::<[String; 3]>::new());
+    let planted = plant(&client).await;
+    assert_eq!(planted.len(), 100);
+    assert_eq!(found(&endpoint), planted);
+
+    let (code, told) = json("repair", &endpoint, &THEIRS);
+    assert_eq!((code, &told["would"]), (Some(3), &json!(100)), "{told:#}");
+    let (code, told) = json("repair", &endpoint, &[&THEIRS[..], &["--apply"]].concat());
+    assert_eq!((code, &told["done"]), (Some(0), &json!(100)), "{told:#}");
+    assert_eq!(found(&endpoint), Vec::<[String; 3]>::new());
+
+    // The counters of a whole derivation are dropped, and built anew.
+    for nth in 0..N_USERS {
+        delete(&client, &counter(nth, "following-count")).await;
+    }
+    assert_eq!(found(&endpoint).len(), N_USERS);
+    let (code, told) = json("backfill", &endpoint, &[&["following-count"], &THEIRS[..]].concat());
+    assert_eq!((code, &told["done"]), (Some(0), &json!(N_USERS)), "{told:#}");
+    assert_eq!(found(&endpoint), Vec::<[String; 3]>::new());
+    assert!(!load.is_finished(), "the others have ended before, so nothing was shown");
+    assert!(*n_done.borrow() > 0, "the others have done nothing");
+    load.abort();
+    right(&client).await;
+}
+
+/// Begins a command that reads so slowly that it can be killed on the way, and kills it.
+async fn killed(command: &str, endpoint: &str, arguments: &[&str], file: &Path) {
+    let slowly = ["--read-units", "60", "--segments", "1", "--json", "--endpoint", endpoint, "--resume"];
+    let mut child: Child = ripple(command, &[arguments, &slowly, &[file.to_str().unwrap()]].concat())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let on_the_way = Duration::from_millis(1_500);
+    interval_at(Instant::now() + on_the_way, on_the_way).tick().await;
+    assert!(child.try_wait().unwrap().is_none(), "{command} has ended, so nothing is shown");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_killed_goes_on_and_ends_right() {
+    let mut service = Ripple::embedded(&[]).await;
+    let (endpoint, client) = (service.endpoint.clone(), client(&service.endpoint));
+    ring(&client).await;
+    service.caught_up(&client).await;
+    let planted = plant(&client).await;
+    let folder = tempfile::tempdir().unwrap();
+    let resumed = |command: &str, arguments: &[&str], file: &Path| {
+        let more = ["--segments", "1", "--resume", file.to_str().unwrap()];
+        json(command, &endpoint, &[arguments, &more].concat())
+    };
+
+    let file = folder.path().join("verify");
+    killed("verify", &endpoint, &[], &file).await;
+    put(&client, user("ringer", "A", NOON)).await;
+    put(&client, follow("ringer", "ring00", NOON)).await;
+    let (code, told) = resumed("verify", &[], &file);
+    assert_eq!((code, told["findings"].as_array().unwrap().len()), (Some(3), planted.len()), "{told:#}");
+
+    let file = folder.path().join("repair");
+    killed("repair", &endpoint, &["--apply"], &file).await;
+    put(&client, follow("ringer", "ring01", NOON)).await;
+    let (code, told) = resumed("repair", &["--apply"], &file);
+    assert_eq!((code, &told["done"]), (Some(0), &json!(planted.len())), "{told:#}");
+    // Once more, it adds nothing once more.
+    assert_eq!(resumed("repair", &["--apply"], &file).0, Some(0));
+    assert_eq!(found(&endpoint), Vec::<[String; 3]>::new());
+
+    for nth in 0..N_USERS {
+        delete(&client, &counter(nth, "following-count")).await;
+    }
+    let file = folder.path().join("backfill");
+    killed("backfill", &endpoint, &["following-count"], &file).await;
+    assert_eq!(resumed("backfill", &["following-count"], &file).0, Some(0));
+    assert_eq!(found(&endpoint), Vec::<[String; 3]>::new());
+    right(&client).await;
+}
