@@ -87,8 +87,6 @@ steps! {
     HandledFirst: "a change that is on its way is told as a finding",
     /// What was written since the functions were waited for, up to the end of the second look, is no finding.
     UntouchedSince: "a newer change that is on its way is told as a finding",
-    /// After the second look a verification waits until it has seen all that was written up to there.
-    SeenToTheEnd: "a change that was made just before the second look is told as a finding",
     /// A record says more of what an item adds than a scan, whichever comes first.
     RecordWins: "an item that changed while the table was read counts as it was",
     /// What a parked change or a job will still change is told apart.

@@ -85,7 +85,7 @@ impl<S: Store> Verification<'_, S> {
             seconds.push(second?);
         }
         drop(looks);
-        if self.engine.takes(ProtocolStep::SeenToTheEnd) && !self.given().await? {
+        if !self.given().await? {
             why = why.or(Some(Why::Behind));
         }
         Ok((seconds, why))

@@ -37,7 +37,7 @@ impl<S: Store> Verification<'_, S> {
             why = why.or(self.handled().await?);
             let waiting = self.engine.what_waits(self.patience()).await?;
             self.each_target(async |targets: Vec<Undecided>| self.compare(targets).await).await?;
-            if self.engine.takes(ProtocolStep::SeenToTheEnd) && !self.given().await? {
+            if !self.given().await? {
                 why = why.or(Some(Why::Behind));
             }
             if self.state().is_blind {
