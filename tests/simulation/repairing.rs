@@ -150,7 +150,9 @@ impl World {
                     continue;
                 }
                 let repaired = engine.repair(&finding, &run, deadline_ms()).await;
-                scene.trace.note(|| format!("{run} repairs {finding:?}: {repaired:?}"));
+                scene.trace.note(|| {
+                    format!("{run} repairs {} {} / {}: {repaired:?}", finding.derivation, finding.pk, finding.sk)
+                });
                 match repaired {
                     Ok(Repaired::Done) => scene.count("repaired"),
                     Ok(Repaired::NotNeeded) => {}

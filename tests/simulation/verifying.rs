@@ -131,7 +131,7 @@ impl World {
                 Verification::new(&engine, &following, &mut tallies, &mut listening, limits, Scope::default());
             let ended = verification.run().await;
             drop(verification);
-            scene.trace.note(|| format!("verify ends: {ended:?}, with {:?}", listening.0));
+            scene.trace.note(|| format!("verify ends: {ended:?}, with {} told", listening.0.len()));
             scene.count("verified");
             *told.lock().unwrap() = Some(listening.0);
             Ok(None)

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use store::dynamo::DynamoStore;
 
 use self::{
-    followed::{Followed, Handled},
+    followed::{Ended, Followed, Handled},
     paced::Paced,
     spool::{Kept, Spool},
 };
@@ -99,7 +99,7 @@ pub(crate) fn prepare(opened: &Opened, args: &Verifying) -> anyhow::Result<Prepa
     let about = [
         ("table", opened.table_arn.clone()),
         ("stream", stream_arn.clone().unwrap_or_default()),
-        ("scope", format!("{scope:?}")),
+        ("part", part(args)),
         ("segments", args.segments.to_string()),
     ];
     let about: Vec<(&str, &str)> = about.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -137,7 +137,7 @@ pub(crate) async fn verify(
 
 async fn run(
     engine: &Engine<Paced<Arc<DynamoStore>>>,
-    followed: Option<Followed>,
+    followed: Option<(Followed, Ended)>,
     spool: &Spool,
     bar: &ProgressBar,
     limits: Limits,
@@ -145,18 +145,20 @@ async fn run(
 ) -> anyhow::Result<Extent> {
     let mut tallies = spool.clone();
     let mut keeping = Keeping { spool: spool.clone(), bar: bar.clone() };
-    let Some(mut followed) = followed else {
+    let Some((followed, mut following)) = followed else {
         let verification = Verification::new(engine, &AtRest, &mut tallies, &mut keeping, limits, scope);
         return Ok(verification.run().await?);
     };
-    let mut following = std::mem::replace(&mut followed.following, tokio::spawn(std::future::pending()));
     let verification =
         Verification::new(engine, &followed as &dyn Following, &mut tallies, &mut keeping, limits, scope);
     tokio::select! {
         extent = verification.run() => Ok(extent?),
         ended = &mut following => match ended? {
             Ok(()) => anyhow::bail!("the table's stream is followed no more"),
-            Err(error) => Err(anyhow::Error::from(error).context("the table's stream cannot be followed: give --at-rest if nobody writes")),
+            Err(error) => {
+                let what = "the table's stream cannot be followed: give --at-rest if nobody writes";
+                Err(anyhow::Error::from(error).context(what))
+            }
         },
     }
 }
@@ -165,6 +167,16 @@ fn engine(opened: &Opened, args: &Verifying) -> Engine<Paced<Arc<DynamoStore>>> 
     let store = Paced::new(Arc::clone(&opened.store), args.read_units);
     let families = vec![Family::Additive, Family::LevelTriggered];
     Engine::new(Arc::clone(&opened.schema), Arc::clone(&opened.catalogue), families, store, Arc::new(SystemClock))
+}
+
+/// What is verified, in words.
+fn part(args: &Verifying) -> String {
+    let Verifying { derivation, entity, pk, sk, .. } = args;
+    let listed = [("derivation", derivation.join(",")), ("entity", entity.join(",")), ("pk", pk.clone())];
+    let given = listed.into_iter().chain([("sk", sk.clone().unwrap_or_default())]);
+    let given: Vec<String> =
+        given.filter(|(_, value)| !value.is_empty()).map(|(name, value)| format!("{name} {value}")).collect();
+    if given.is_empty() { "all".to_owned() } else { given.join(", ") }
 }
 
 fn scope(opened: &Opened, args: &Verifying) -> Result<Scope, Usage> {

@@ -79,7 +79,15 @@ impl<S: Store> Engine<S> {
         }
         let jobs = patience.call(|| self.jobs()).await?;
         waiting.derivations.extend(jobs.iter().filter_map(|job| self.catalogue.position(&job.derivation)));
-        waiting.items.extend(self.noted_items(patience).await?);
+        Ok(waiting)
+    }
+
+    /// The same, with what is still to be searched again since an index may lag.
+    pub(crate) async fn what_is_under_way(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
+        let mut waiting = self.what_waits(patience).await?;
+        if self.takes(ProtocolStep::ToldApart) {
+            waiting.items.extend(self.noted_items(patience).await?);
+        }
         Ok(waiting)
     }
 

@@ -31,7 +31,7 @@ use stream::{
 };
 use tokio::{
     sync::{oneshot, watch},
-    task::JoinHandle,
+    task::{AbortHandle, JoinHandle},
 };
 
 use self::positions::{Positions, present, watch_positions};
@@ -66,10 +66,12 @@ pub(crate) struct Followed {
     shared: Arc<Shared>,
     handled: Handled,
     _stop: watch::Sender<bool>,
-    watching: JoinHandle<()>,
-    /// Ends when the stream cannot be followed.
-    pub(crate) following: JoinHandle<Result<(), StreamError>>,
+    watching: AbortHandle,
+    following: AbortHandle,
 }
+
+/// Ends when the stream cannot be followed.
+pub(crate) type Ended = JoinHandle<Result<(), StreamError>>;
 
 impl Drop for Followed {
     fn drop(&mut self) {
@@ -112,7 +114,7 @@ impl Followed {
         handled: Handled,
         spool: &Spool,
         ledger: LedgerCheckpoints<DynamoStore>,
-    ) -> anyhow::Result<Self> {
+    ) -> anyhow::Result<(Self, Ended)> {
         let shared = Arc::new(Shared::default());
         let positions = handled == Handled::Positions;
         let readers = if positions { present(&ledger).await? } else { Vec::new() };
@@ -149,8 +151,9 @@ impl Followed {
             Arc::new(Watching(Arc::clone(&shared))),
         );
         let following = tokio::spawn(mapping.run(stopped));
-        let watching = tokio::spawn(watch_positions(Arc::clone(&shared), ledger, readers));
-        Ok(Self { shared, handled, _stop: stop, watching, following })
+        let watching = tokio::spawn(watch_positions(Arc::clone(&shared), ledger, readers)).abort_handle();
+        let followed = Self { shared, handled, _stop: stop, watching, following: following.abort_handle() };
+        Ok((followed, following))
     }
 }
 

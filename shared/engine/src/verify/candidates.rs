@@ -77,7 +77,7 @@ impl<S: Store> Verification<'_, S> {
     /// was written meanwhile. Says why nothing can be decided, where it cannot.
     async fn look_together(&self, candidates: Vec<Candidate>) -> Result<(Vec<Second>, Option<Why>), VerifyError> {
         let mut why = self.handled().await?;
-        let waiting = self.engine.what_waits(self.patience()).await?;
+        let waiting = self.engine.what_is_under_way(self.patience()).await?;
         let looks = candidates.into_iter().map(|candidate| self.look_once(candidate, &waiting));
         let mut looks = stream::iter(looks).buffer_unordered(CALLS_AT_ONCE);
         let mut seconds = Vec::new();

@@ -35,7 +35,7 @@ impl<S: Store> Verification<'_, S> {
         for n_rounds in 1..=ROUNDS_MAX {
             let began_ms = self.engine.clock.now_ms();
             why = why.or(self.handled().await?);
-            let waiting = self.engine.what_waits(self.patience()).await?;
+            let waiting = self.engine.what_is_under_way(self.patience()).await?;
             self.each_target(async |targets: Vec<Undecided>| self.compare(targets).await).await?;
             if !self.given().await? {
                 why = why.or(Some(Why::Behind));
