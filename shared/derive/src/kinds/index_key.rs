@@ -163,11 +163,11 @@ impl Kind for IndexKey {
         derived
     }
 
-    /// Items whose number is none that the key can hold.
     fn has_flaws(&self) -> bool {
         true
     }
 
+    /// Items whose number is none that the key can hold.
     fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
         let flaw = |(key, item)| {
             let image = schema.image(key, item).filter(|image| image.is(&self.target))?;

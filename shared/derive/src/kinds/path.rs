@@ -236,15 +236,13 @@ impl Kind for Path {
         derived
     }
 
-    /// Items in a loop, and the first on the way down that are too deep. What stands under those has no path either,
-    /// and is not told of.
     fn has_flaws(&self) -> bool {
         true
     }
 
+    /// Items in a loop, and the first on the way down that are too deep; what is under those is not told of.
     fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
-        let place = |key: &Key| self.place_of(schema, items, key);
-        let parents = items.keys().filter_map(|key| match place(key)? {
+        let parents = items.keys().filter_map(|key| match self.place_of(schema, items, key)? {
             Place::In(parent, _) => Some((key.clone(), parent)),
             Place::Root(_) => None,
         });

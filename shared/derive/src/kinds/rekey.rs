@@ -233,12 +233,12 @@ impl Kind for Rekey {
         standing.ours.keys().copied().map(placed).collect()
     }
 
-    /// Items whose place is no place: below themselves, or deeper than there are any. Who waits for a parent, or for a
-    /// place that is taken, is none of them.
     fn has_flaws(&self) -> bool {
         true
     }
 
+    /// Items whose place is no place: below themselves, or deeper than there are any. Who waits for a parent, or for a
+    /// place that is taken, is none of them.
     fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
         let Some(standing) = Standing::of(self, schema, items) else { return Vec::new() };
         let flaw = |key: &Key| match standing.place_of(key, &mut BTreeSet::new()) {
