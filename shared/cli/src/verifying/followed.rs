@@ -177,12 +177,15 @@ impl Following for Followed {
     fn is_handled(&self, moment_ms: u64) -> Option<bool> {
         match self.handled {
             Handled::Positions => Some(self.shared.state().handled_ms > moment_ms),
-            Handled::Age(age_ms) => {
-                let wait_ms = age_ms?.saturating_mul(2).saturating_add(MARGIN_MS);
-                Some(SystemClock.now_ms() > moment_ms.saturating_add(wait_ms))
-            }
+            Handled::Age(age_ms) => Some(is_past(age_ms?, moment_ms, SystemClock.now_ms())),
         }
     }
+}
+
+/// Is it so long after a moment that functions of this iterator age are past it?
+fn is_past(age_ms: u64, moment_ms: u64, now_ms: u64) -> bool {
+    let wait_ms = age_ms.saturating_mul(2).saturating_add(MARGIN_MS);
+    now_ms > moment_ms.saturating_add(wait_ms)
 }
 
 /// Takes the records of the stream.
@@ -220,5 +223,16 @@ impl Observer for Watching {
 
     fn trouble(&self, _mapping: &str, message: &str) {
         tracing::warn!(message, "the table's stream cannot be followed just now");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_past_what_is_older_than_twice_their_age_and_half_a_minute() {
+        assert!(!is_past(60_000, 1_000, 151_000) && is_past(60_000, 1_000, 151_001));
+        assert!(!is_past(u64::MAX, 0, 1_000_000), "it is never so long ago");
     }
 }

@@ -248,6 +248,19 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_was_left_for_longer_than_a_stream_goes_back_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("spool");
+        for (ago_ms, is_kept) in [(KEPT_MS / 2, true), (KEPT_MS + 1, false)] {
+            let spool = Spool::open(&file, &[]).unwrap();
+            spool.set_about(SAVED_AT, &(SystemClock.now_ms() - ago_ms).to_string()).unwrap();
+            spool.commit().unwrap();
+            drop(spool);
+            assert_eq!(Spool::open(&file, &[]).is_ok(), is_kept);
+        }
+    }
+
+    #[test]
     fn what_was_not_committed_together_is_gone_together() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("spool");

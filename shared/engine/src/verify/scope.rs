@@ -37,3 +37,24 @@ impl Scope {
         self.has_derivation(&finding.derivation) && self.has_item(&Key::new(&finding.pk, &finding.sk))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{super::finding, *};
+
+    #[test]
+    fn what_is_named_is_verified_and_all_where_nothing_is() {
+        let of = |derivation: &str, pk: &str, sk: &str| finding(derivation, &Key::new(pk, sk), None, None);
+        let all = Scope::default();
+        assert!(all.has_finding(&of("a", "USER#1", "PROFILE")) && all.has_entity("User"));
+        let some = Scope {
+            derivations: BTreeSet::from(["a".to_owned()]),
+            entities: BTreeSet::from(["User".to_owned()]),
+            pk_prefix: "USER#".to_owned(),
+            sk: Some("PROFILE".to_owned()),
+        };
+        assert!(some.has_finding(&of("a", "USER#1", "PROFILE")) && some.has_entity("User"));
+        let others = [of("b", "USER#1", "PROFILE"), of("a", "POST#1", "PROFILE"), of("a", "USER#1", "OTHER")];
+        assert!(!others.iter().any(|other| some.has_finding(other)) && !some.has_entity("Post"));
+    }
+}

@@ -36,7 +36,9 @@ impl<S: Store> Verification<'_, S> {
     /// What is to be told of an item.
     pub(super) async fn single(&self, key: &Key, item: &Item) -> Result<SingleFinding, VerifyError> {
         let mut found = SingleFinding::default();
-        let Some(image) = self.engine.schema.image(key, item) else { return Ok(found) };
+        let image = self.engine.schema.image(key, item);
+        let image = image.filter(|image| self.scope.has_entity(&image.definition.name));
+        let Some(image) = image else { return Ok(found) };
         found.findings.extend(self.index_keys(&image));
         found.findings.extend(self.unexplained(&image));
         found.findings.extend(self.claimed_twice(&image));
