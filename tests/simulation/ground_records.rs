@@ -291,6 +291,11 @@ async fn meanwhile(bed: &mut Bed, name: &str, text: &str) -> Key {
 async fn moves_meanwhile(bed: &mut Bed, name: &str, text: &str) -> Vec<Value> {
     hire(bed, "/vp", &[]).await;
     bed.settle().await;
+    moves_from(bed, name, text).await
+}
+
+/// An employee comes, and moves below a manager who is there, while an attribute is set.
+async fn moves_from(bed: &mut Bed, name: &str, text: &str) -> Vec<Value> {
     let dev = hire(bed, "/dev", &[("ManagerId", "vp")]).await;
     let records = bed.records();
     bed.calls();
@@ -342,6 +347,21 @@ async fn what_was_added_to_an_item_that_moved_to_and_fro_and_was_removed_goes_wi
     bed.handle(&removal).await;
     bed.settle().await;
     assert_eq!((places(&bed), bed.parked()), (vec!["EMP#/vp".to_owned()], Vec::new()));
+}
+
+#[tokio::test]
+async fn a_removal_by_hand_that_comes_after_the_move_does_not_take_what_was_added() {
+    let mut bed = Bed::new();
+    hire(&bed, "/vp", &[]).await;
+    bed.settle().await;
+    let dev = hire(&bed, "/dev", &[("ManagerId", "vp")]).await;
+    bed.delete(&dev).await;
+    let by_hand = bed.records();
+    let removal = moves_from(&mut bed, "Badge", "7").await;
+    bed.handle(&by_hand).await;
+    bed.handle(&removal).await;
+    bed.settle().await;
+    assert_eq!(bed.shown(&Key::new("ORG#o", "EMP#/vp/dev"), "Badge"), "7");
 }
 
 #[tokio::test]

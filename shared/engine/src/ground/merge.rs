@@ -8,6 +8,8 @@
 //! A removal has its own note: the oldest one of the key of which it holds all that was taken, with the same values, and
 //! that no removal had before. That a removal was looked at is a receipt, which is taken with the note in one
 //! transaction; so a removal that comes again, or one of the application's own, does not have the note of a later move.
+//! Of one of the application's own that is looked at after the move, and held the same, nobody can tell that it is not the
+//! move's; so a later removal may have a note that an earlier one had.
 //! Notes stay until they expire: they lead from key to key to where an item is that moved on meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +35,7 @@ use super::{Stop, Touched, Work};
 use crate::{
     attribute::{n, number, s},
     batch::Engine,
-    ledger::{EXPIRES_AT, expires_at, ledger_item, receipts::receipt_of},
+    ledger::{EXPIRES_AT, checkpoint::padded, expires_at, ledger_item, receipts::receipt_of},
     listing::fitted,
     protocol::ProtocolStep,
     record::decode,
@@ -46,6 +48,7 @@ const NAMES: &str = "Names";
 const TAKEN: &str = "Taken";
 const MOVED_AT: &str = "MovedAt";
 const HAD: &str = "Had";
+const HAD_BY: &str = "HadBy";
 
 /// A removal that is older than the note by more is not the note's, in milliseconds: a record's time is rounded down, at
 /// worst to the minute, and clocks differ.
@@ -119,10 +122,11 @@ impl<S: Store> Engine<S> {
         let receipt = receipt_of(&self.schema.layout, &receipt, self.clock.now_ms());
         for _ in 0..ROUNDS_MAX {
             let mut writes = vec![receipt.clone()];
-            if let Some(note) = self.note_of(old, image, change.created_ms, work).await? {
+            let sequence_number = padded(&change.sequence_number).unwrap_or_default();
+            if let Some(note) = self.note_of(old, image, change.created_ms, &sequence_number, work).await? {
                 let added = self.added(image, &note, rekey);
                 let target = self.new_place(&note, work).await?;
-                writes.extend(self.having(&note));
+                writes.extend(self.having(&note, &sequence_number));
                 writes.extend(target.and_then(|(key, item)| self.setting(key, &item, &added)));
             }
             match self.decided(writes, work).await? {
@@ -139,14 +143,23 @@ impl<S: Store> Engine<S> {
         old: &Key,
         image: &Item,
         created_ms: Option<u64>,
+        sequence_number: &str,
         work: &Work<'_>,
     ) -> Result<Option<Item>, Stop> {
-        let is_its_own = |note: &Item| {
-            note.get(HAD).is_none()
-                && created_ms.is_some_and(|created_ms| created_ms.saturating_add(OLDER_MS) >= moved_at(note))
+        let created_ms = created_ms.unwrap_or(0);
+        let is_of_it = |note: &Item| {
+            created_ms.saturating_add(OLDER_MS) >= moved_at(note)
                 && text(note, TAKEN) == Some(checksum(image, names(note)).as_str())
         };
-        Ok(self.notes(old, work).await?.into_iter().find(is_its_own))
+        let mut notes = self.notes(old, work).await?;
+        if let Some(at) = notes.iter().position(|note| note.get(HAD).is_none() && is_of_it(note)) {
+            return Ok(Some(notes.swap_remove(at)));
+        }
+        let was_taken = |note: &Item| {
+            let is_earlier = text(note, HAD_BY).is_some_and(|had_by| had_by < sequence_number);
+            is_earlier && created_ms <= moved_at(note).saturating_add(OLDER_MS) && is_of_it(note)
+        };
+        Ok(notes.into_iter().rfind(was_taken))
     }
 
     /// The notes of all moves from a key, the oldest first.
@@ -183,10 +196,14 @@ impl<S: Store> Engine<S> {
     }
 
     /// The write that says that a removal had its note.
-    fn having(&self, note: &Item) -> Option<Write> {
+    fn having(&self, note: &Item, sequence_number: &str) -> Option<Write> {
         let key = self.schema.layout.key(note)?;
-        let set = Item::from([(HAD.to_owned(), AttributeValue::Bool(true))]);
-        let read = BTreeMap::from([(MOVED_AT.to_owned(), note.get(MOVED_AT).cloned()), (HAD.to_owned(), None)]);
+        let set = Item::from([
+            (HAD.to_owned(), AttributeValue::Bool(true)),
+            (HAD_BY.to_owned(), AttributeValue::S(sequence_number.to_owned())),
+        ]);
+        let as_read = |name: &str| (name.to_owned(), note.get(name).cloned());
+        let read = BTreeMap::from([as_read(MOVED_AT), as_read(HAD), as_read(HAD_BY)]);
         let action = Action::Update(Update::set(set));
         Some(Write { table: Table::Ledger, key, action, guard: Some(Guard::SourceAsRead(read)) })
     }
