@@ -16,12 +16,16 @@ mod bed;
 mod guards;
 #[path = "contract/items.rs"]
 mod items;
+#[path = "simulation/manual_clock.rs"]
+mod manual_clock;
 #[path = "contract/protocol.rs"]
 mod protocol;
 #[path = "contract/reads.rs"]
 mod reads;
 #[path = "contract/refusals.rs"]
 mod refusals;
+#[path = "contract/registry.rs"]
+mod registry;
 #[path = "contract/script.rs"]
 mod script;
 #[path = "contract/tables.rs"]
@@ -84,6 +88,9 @@ contract! {
         a_change_is_parked_with_its_proof_and_once,
         a_parked_change_is_redriven_once,
         a_chunk_under_the_checkpoint_has_99_counters,
+    ]
+    registry: [
+        instances_tell_what_they_have_and_operators_learn_it,
     ]
     reads: [
         items_are_read_by_key_in_any_number,

@@ -17,6 +17,8 @@
 mod application;
 #[path = "end_to_end/database.rs"]
 mod database;
+#[path = "end_to_end/deployed.rs"]
+mod deployed;
 #[path = "end_to_end/employees.rs"]
 mod employees;
 #[path = "end_to_end/famous.rs"]

@@ -85,6 +85,8 @@ mod repairing;
 mod resharded;
 #[path = "simulation/respond.rs"]
 mod respond;
+#[path = "simulation/rollout.rs"]
+mod rollout;
 #[path = "simulation/rollups.rs"]
 mod rollups;
 #[path = "simulation/scene.rs"]
@@ -107,6 +109,8 @@ mod strict;
 mod sweeper;
 #[path = "simulation/tally.rs"]
 mod tally;
+#[path = "simulation/told_apart.rs"]
+mod told_apart;
 #[path = "simulation/trace.rs"]
 mod trace;
 #[path = "simulation/verdict.rs"]

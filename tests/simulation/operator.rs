@@ -64,6 +64,7 @@ pub(crate) async fn redrive<S: Store>(
     deadline_ms: u64,
 ) -> Result<(), String> {
     for change in parked(&store).await.map_err(|error| error.to_string())? {
+        engine.tell(deadline_ms).await.map_err(|error| error.to_string())?;
         let redriven = engine.redrive(&change, deadline_ms).await.map_err(|error| error.to_string())?;
         scene.trace.note(|| format!("operator redrives {} for {}: {redriven:?}", change.id, change.family));
         if matches!(redriven, Redriven::Applied(_)) {

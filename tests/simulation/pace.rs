@@ -49,11 +49,15 @@ pub(crate) enum Step {
     Repair,
     /// Somebody makes a count wrong.
     Fault,
+    /// A deployment goes on, or is taken back.
+    RollOut,
+    /// An operator waits until what is new can be filled.
+    Ready,
 }
 
 /// How often each step is taken, of ten thousand.
-const STEPS: [(Step, usize); 21] = [
-    (Step::Poll, 8_116),
+const STEPS: [(Step, usize); 23] = [
+    (Step::Poll, 8_098),
     (Step::Deliver, 300),
     (Step::Arrive, 1_000),
     (Step::Write, 400),
@@ -74,6 +78,8 @@ const STEPS: [(Step, usize); 21] = [
     (Step::Verify, 8),
     (Step::Repair, 8),
     (Step::Fault, 8),
+    (Step::RollOut, 12),
+    (Step::Ready, 6),
 ];
 
 /// Fewest and most writes of the application.
@@ -97,16 +103,16 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// Draws one.
-    pub(crate) fn new(chance: &Chance) -> Self {
+    pub(crate) fn new(chance: &Chance, is_rolled_out: bool) -> Self {
         let n_writes = chance.between(WRITES.0, WRITES.1);
         let functions_sleep = chance.percent(8);
         let (steps, mut weights): (Vec<_>, Vec<_>) = STEPS.into_iter().unzip();
         let write = STEPS.iter().position(|(step, _)| *step == Step::Write).unwrap();
         weights[write] = [400, 100, 1_500][chance.below(3)];
         // Operators take turns from everybody else, so they are at work in some runs only, and then often.
-        let is_operated = chance.percent(OPERATED_PERCENT);
+        let is_operated = is_rolled_out || chance.percent(OPERATED_PERCENT);
         for (weight, (step, _)) in weights.iter_mut().zip(STEPS) {
-            if !is_operated && matches!(step, Step::Verify | Step::Repair | Step::Fault) {
+            if !is_operated && matches!(step, Step::Verify | Step::Repair | Step::Fault | Step::RollOut | Step::Ready) {
                 *weight = 0;
             }
         }

@@ -17,7 +17,7 @@ use super::{
     failure::Failure,
     mapping::Batch,
     operator, pace,
-    respond::{engine, respond},
+    respond::{engine, function, respond},
     sweeper::{tell, tell_again},
     verdict::{Verdict, verdict},
     world::World,
@@ -38,6 +38,7 @@ pub(crate) struct Running {
     name: Arc<str>,
     store: Arc<Faulty<Caller>>,
     delivery: Option<Delivery>,
+    is_old: bool,
 }
 
 /// Somebody who is about to begin.
@@ -46,6 +47,8 @@ pub(crate) struct New {
     gone: Gone,
     pub(crate) store: Arc<Faulty<Caller>>,
     pub(crate) deadline_ms: u64,
+    /// Is it an instance of the version before?
+    is_old: bool,
 }
 
 /// What an invocation was given.
@@ -118,6 +121,7 @@ impl World {
         let engine = engine(&self.scene, &BOTH, ledger, Arc::clone(&caller.store));
         let deadline_ms = caller.deadline_ms;
         self.start(caller, None, async move {
+            engine.tell(deadline_ms).await.map_err(|error| error.to_string())?;
             let handled = engine.replay(&event, &origin, deadline_ms).await.map_err(|error| error.to_string())?;
             Ok(Some((response(&handled), handled)))
         });
@@ -186,8 +190,9 @@ impl World {
             format!("{name} #{number} on {shard} gets {}", records.join(" "))
         });
         let delivery = Some(Delivery { mapping, batch, window, is_awaited });
-        let caller = self.caller(name);
-        let engine = engine(&self.scene, &families, ledger, Arc::clone(&caller.store));
+        let mut caller = self.caller(name);
+        caller.is_old = self.scene.rollout.invokes_old(&self.scene);
+        let engine = function(&self.scene, &families, ledger, Arc::clone(&caller.store), caller.is_old);
         let deadline_ms = caller.deadline_ms;
         self.start(caller, delivery, async move { respond(&engine, &event, deadline_ms).await.map(Some) });
     }
@@ -200,16 +205,16 @@ impl World {
         let deadline_ms = pace::deadline_ms(&self.scene);
         let caller = Caller::new(&self.scene, &name, &gone, deadline_ms);
         let store = Arc::new(Faulty::new(&self.scene.database, caller));
-        New { name, gone, store, deadline_ms }
+        New { name, gone, store, deadline_ms, is_old: false }
     }
 
     pub(crate) fn start(
         &mut self,
-        New { name, gone, store, .. }: New,
+        New { name, gone, store, is_old, .. }: New,
         delivery: Option<Delivery>,
         future: impl Future<Output = Answer> + 'static,
     ) {
-        self.tasks.push(Running { task: Task::new(&gone, future), name, store, delivery });
+        self.tasks.push(Running { task: Task::new(&gone, future), name, store, delivery, is_old });
     }
 
     /// The platform gives an invocation up that runs on.
@@ -224,6 +229,16 @@ impl World {
         self.scene.trace.note(|| format!("{} timed out, and runs on", running.name));
         self.mappings[delivery.mapping].commit(&delivery.batch, Verdict::Whole);
         true
+    }
+
+    /// The platform ends what runs on of the version before.
+    pub(crate) fn end_old_instances(&mut self) {
+        while let Some(at) = self.tasks.iter().position(|running| running.is_old) {
+            let Running { name, delivery, .. } = self.tasks.remove(at);
+            if let Some(delivery) = delivery {
+                self.ended(&name, &delivery, None);
+            }
+        }
     }
 
     /// Lets one task run to its next stop.

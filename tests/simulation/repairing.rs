@@ -12,7 +12,9 @@ use derive::{
     write::{Action, Table, Update, Write},
 };
 use engine::{
+    batch::Engine,
     recount::Target,
+    registry::Standing,
     verify::{
         Finding,
         repair::Repaired,
@@ -23,7 +25,7 @@ use engine::{
     },
 };
 use keys::{counter::CounterKey, item::Item, key::Key};
-use store::Store as _;
+use store::Store;
 
 use super::{
     corruption::parked,
@@ -31,14 +33,18 @@ use super::{
     items::n,
     platform::{BOTH, TASKS_MAX},
     respond::engine,
+    rollout::unfilled,
     scene::Scene,
     stream::Author,
-    verifying::{Follower, Listening, WAIT_MS},
+    verifying::{Follower, Listening, Shared, WAIT_MS},
     world::World,
 };
 
 /// How long a repair's call is tried, in milliseconds.
 const CALL_MS: u64 = 60_000;
+
+/// How much earlier than a verification began what it proves ends, in milliseconds: records' times are rounded down.
+const MARGIN_MS: u64 = 2_000;
 
 /// How often all that is wrong is repaired at the end.
 const REPAIRS_MAX: usize = 4;
@@ -66,6 +72,8 @@ struct Mended {
     is_whole: bool,
     /// Targets that it could not decide.
     undecided: BTreeSet<Target>,
+    /// Derivations of which not all is right.
+    open: BTreeSet<String>,
 }
 
 impl World {
@@ -118,53 +126,11 @@ impl World {
         let ended = Ended::default();
         self.planted.under_way.push((self.planted.n_faults, Arc::clone(&ended)));
         let followed = self.follow_anew();
-        let (scene, told) = (Arc::clone(&self.scene), Arc::clone(&ended));
-        let was_parked = is_any_parked(&scene);
+        let scene = Arc::clone(&self.scene);
+        let told = Arc::clone(&ended);
         self.start(caller, None, async move {
-            let deadline_ms = || engine.clock().now_ms() + CALL_MS;
-            if let Err(error) = engine.begin_repair(&run, deadline_ms()).await {
-                return Err(error.to_string());
-            }
-            let (following, mut tallies, mut listening) =
-                (Follower(followed), MemoryTallies::default(), Listening::default());
-            let limits = Limits { segments: 1, wait_ms: WAIT_MS };
-            let verification =
-                Verification::new(&engine, &following, &mut tallies, &mut listening, limits, Scope::default());
-            let verified = verification.run().await;
-            drop(verification);
-            // A count of nothing, that is wrong by what is parked, is nowhere to be seen.
-            let is_whole = verified.is_ok() && !was_parked && !is_any_parked(&scene);
-            let mut mended = Mended { is_whole, undecided: BTreeSet::new() };
-            for told in listening.0 {
-                let (finding, is_decided) = match told {
-                    Told::Finding(finding) => (finding, true),
-                    Told::Undecided(finding, _) | Told::Waiting(finding) => (finding, false),
-                    Told::Unproven(target) => {
-                        mended.undecided.insert(target);
-                        continue;
-                    }
-                    Told::Unreadable(_) => continue,
-                };
-                if !is_decided {
-                    mended.undecided.extend(target(&finding));
-                    continue;
-                }
-                let repaired = engine.repair(&finding, &run, deadline_ms()).await;
-                scene.trace.note(|| {
-                    format!("{run} repairs {} {} / {}: {repaired:?}", finding.derivation, finding.pk, finding.sk)
-                });
-                match repaired {
-                    Ok(Repaired::Done) => scene.count("repaired"),
-                    Ok(Repaired::NotNeeded) => {}
-                    Ok(Repaired::Refused { .. }) => mended.undecided.extend(target(&finding)),
-                    Ok(Repaired::Overtaken) => {
-                        scene.count("overtaken");
-                        mended.is_whole = false;
-                    }
-                    Err(_) => mended.is_whole = false,
-                }
-            }
-            *told.lock().unwrap() = Some(mended);
+            let mended = repaired(&scene, &engine, &run, followed).await?;
+            *told.lock().unwrap() = mended;
             Ok(None)
         });
         ended
@@ -187,13 +153,15 @@ impl World {
     pub(crate) fn faults_are_mended(&mut self) -> Result<(), Failure> {
         self.follow_repairs();
         for n_repairs in 0..REPAIRS_MAX {
+            let unfilled = unfilled(&self.scene);
             let found = self.verified()?;
-            let counted: Vec<Target> = found.iter().filter_map(target).collect();
+            let is_new = |finding: &&Finding| unfilled.contains(&finding.derivation);
+            let counted: Vec<Target> = found.iter().filter(|it| !is_new(it)).filter_map(target).collect();
             let left = &self.planted.left;
             if let Some(wrong) = counted.iter().find(|target| !left.contains_key(target)) {
                 return Err(Failure::new("repair", format!("{wrong:?} is wrong, and nobody made it so: {found:?}")));
             }
-            if counted.is_empty() {
+            if counted.is_empty() && !found.iter().any(|finding| is_new(&finding)) {
                 return Ok(());
             }
             self.scene.count_all("repaired at the end", usize::from(n_repairs == 0));
@@ -202,6 +170,78 @@ impl World {
             self.follow_repairs();
         }
         Err(Failure::new("repair", "what was made wrong by hand is not mended"))
+    }
+}
+
+/// A repair of all that is found; `None` where not all functions have what is deployed.
+async fn repaired<S: Store>(
+    scene: &Scene,
+    engine: &Engine<S>,
+    run: &str,
+    followed: Shared,
+) -> Result<Option<Mended>, String> {
+    let was_parked = is_any_parked(scene);
+    let deadline_ms = || engine.clock().now_ms() + CALL_MS;
+    engine.begin_repair(run, deadline_ms()).await.map_err(|error| error.to_string())?;
+    let registry = engine.registry(deadline_ms()).await.map_err(|error| error.to_string())?;
+    let mut positions = 0..scene.catalogue.derivations().count();
+    if !positions.all(|at| engine.standing(&registry, at) == Standing::Ready) {
+        scene.trace.note(|| format!("{run} is not ready"));
+        return Ok(None);
+    }
+    let begun_ms = engine.clock().now_ms();
+    let (following, mut tallies, mut listening) = (Follower(followed), MemoryTallies::default(), Listening::default());
+    let limits = Limits { segments: 1, wait_ms: WAIT_MS };
+    let verification = Verification::new(engine, &following, &mut tallies, &mut listening, limits, Scope::default());
+    let verified = verification.run().await;
+    drop(verification);
+    // A count of nothing, that is wrong by what is parked, is nowhere to be seen.
+    let is_whole = verified.is_ok() && !was_parked && !is_any_parked(scene);
+    let mut mended = Mended { is_whole, ..Mended::default() };
+    for told in listening.0 {
+        mend(scene, engine, run, told, &mut mended).await;
+    }
+    if verified.is_ok_and(|extent| extent.is_proven) && mended.is_whole {
+        let names = scene.catalogue.derivations().map(|derivation| derivation.name.clone());
+        let names: BTreeSet<String> = names.filter(|name| !mended.open.contains(name)).collect();
+        let until_ms = begun_ms.saturating_sub(MARGIN_MS);
+        let filled = engine.mark_filled(&names, &registry, until_ms, deadline_ms()).await;
+        scene.trace.note(|| format!("{run} marks {filled:?} as filled, {:?} are open", mended.open));
+        scene.count("filled");
+    }
+    Ok(Some(mended))
+}
+
+/// Mends what was found, and takes note of what is left.
+async fn mend<S: Store>(scene: &Scene, engine: &Engine<S>, run: &str, told: Told, mended: &mut Mended) {
+    let finding = match told {
+        Told::Finding(finding, _) => finding,
+        Told::Undecided(finding, _) | Told::Waiting(finding) => {
+            mended.undecided.extend(target(&finding));
+            mended.open.insert(finding.derivation);
+            return;
+        }
+        Told::Unproven(target) => {
+            mended.open.insert(target.derivation.clone());
+            mended.undecided.insert(target);
+            return;
+        }
+        Told::Unreadable(_) => return,
+    };
+    let repaired = engine.repair(&finding, run, engine.clock().now_ms() + CALL_MS).await;
+    scene.trace.note(|| format!("{run} repairs {} {} / {}: {repaired:?}", finding.derivation, finding.pk, finding.sk));
+    match repaired {
+        Ok(Repaired::Done) => scene.count("repaired"),
+        Ok(Repaired::NotNeeded) => {}
+        Ok(Repaired::Refused { .. }) => {
+            mended.undecided.extend(target(&finding));
+            mended.open.insert(finding.derivation);
+        }
+        Ok(Repaired::Overtaken) => {
+            scene.count("overtaken");
+            mended.is_whole = false;
+        }
+        Err(_) => mended.is_whole = false,
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use derive::derivation::Family;
+use derive::{catalogue::Catalogue, derivation::Family};
 use engine::{
     batch::{Engine, Handled},
     ledger::LedgerKind,
+    registry::telling::Looking,
 };
 use runtime::handler::response;
 use serde_json::Value;
@@ -16,9 +17,31 @@ use super::{
     sweeper::{FAN_OUT, SETTLE_MS},
 };
 
-/// An engine as a function makes it when it starts.
+/// An engine as a function's instance makes it when it starts, one of the old version or of the new.
+pub(crate) fn function<S: Store>(
+    scene: &Scene,
+    families: &[Family],
+    ledger: LedgerKind,
+    store: S,
+    is_old: bool,
+) -> Engine<S> {
+    let (catalogue, looking) = scene.rollout.version(scene, is_old, families);
+    made(scene, catalogue, families, ledger, store).looking(looking)
+}
+
+/// An engine as an operator's command makes it, of the new version.
 pub(crate) fn engine<S: Store>(scene: &Scene, families: &[Family], ledger: LedgerKind, store: S) -> Engine<S> {
-    let (schema, catalogue) = (Arc::clone(&scene.schema), scene.deployed.catalogue(scene));
+    made(scene, scene.deployed.catalogue(scene), families, ledger, store).looking(Looking::learning(0))
+}
+
+fn made<S: Store>(
+    scene: &Scene,
+    catalogue: Arc<Catalogue>,
+    families: &[Family],
+    ledger: LedgerKind,
+    store: S,
+) -> Engine<S> {
+    let schema = Arc::clone(&scene.schema);
     let engine = Engine::new(schema, catalogue, families.to_vec(), store, Arc::new(scene.clock.clone()));
     let left_out = scene.mutant.and_then(super::mutant::Mutant::step);
     let engine = engine.with_ledger(ledger).with_limits(scene.limits());

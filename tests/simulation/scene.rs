@@ -17,6 +17,7 @@ use super::{
     manual_clock::ManualClock,
     mutant::Mutant,
     resharded::Deployed,
+    rollout::Rollout,
     tally::Tally,
     trace::Trace,
 };
@@ -40,6 +41,7 @@ pub(crate) struct Scene {
     pub(crate) schema: Arc<Schema>,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) deployed: Deployed,
+    pub(crate) rollout: Rollout,
     pub(crate) database: Arc<Database>,
     pub(crate) clock: ManualClock,
     pub(crate) chance: Chance,
@@ -75,6 +77,7 @@ impl Scene {
             schema: Arc::clone(schema),
             catalogue: Arc::clone(catalogue),
             deployed: Deployed::default(),
+            rollout: Rollout::drawn(&chance),
             database: Arc::new(database),
             clock: ManualClock::at(BEGIN_MS),
             chance,

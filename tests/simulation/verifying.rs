@@ -29,6 +29,7 @@ use super::{
     mapping::Mapping,
     platform::{BOTH, TASKS_MAX},
     respond::engine,
+    rollout::unfilled,
     scene::Scene,
     stream::Stream,
     world::World,
@@ -86,6 +87,9 @@ impl Followed {
 /// What a verification told, when it has ended.
 type Heard = Arc<Mutex<Option<Vec<Told>>>>;
 
+/// One that is under way, and what was not filled when it began.
+type UnderWay = (Heard, BTreeSet<String>);
+
 #[derive(Default)]
 pub(crate) struct Listening(pub(crate) Vec<Told>);
 
@@ -102,7 +106,7 @@ impl Listener for Listening {
 #[derive(Default)]
 pub(crate) struct Verifying {
     /// The one that is under way.
-    heard: Option<Heard>,
+    heard: Option<UnderWay>,
     /// What is followed by it, and by those who repair.
     followed: Vec<Shared>,
 }
@@ -122,7 +126,7 @@ impl World {
         let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
         let limits = Limits { segments: u32::try_from(self.scene.chance.between(1, 3)).unwrap(), wait_ms: WAIT_MS };
         let (followed, heard) = (self.follow_anew(), Heard::default());
-        self.verifying.heard = Some(Arc::clone(&heard));
+        self.verifying.heard = Some((Arc::clone(&heard), unfilled(&self.scene)));
         let (scene, told) = (Arc::clone(&self.scene), Arc::clone(&heard));
         self.start(caller, None, async move {
             let (following, mut tallies, mut listening) =
@@ -142,18 +146,25 @@ impl World {
     /// What is followed goes on, and nothing may be told that is on its way.
     pub(crate) fn follow_verifying(&mut self) -> Result<(), Failure> {
         self.follow_all();
-        let Some(heard) = &self.verifying.heard else { return Ok(()) };
+        let Some((heard, unfilled_before)) = &self.verifying.heard else { return Ok(()) };
         let ended = heard.lock().unwrap().take();
         let is_running = Arc::strong_count(heard) > 1;
+        // What was not filled when it began, or is not any more, is rightly found.
+        let mut unfilled = unfilled(&self.scene);
+        unfilled.extend(unfilled_before.iter().cloned());
         if let Some(told) = &ended {
             for told in told {
                 match told {
-                    Told::Finding(finding) if finding.flaw.is_none() && !self.is_planted(finding) => {
+                    Told::Finding(finding, _)
+                        if finding.flaw.is_none()
+                            && !self.is_planted(finding)
+                            && !unfilled.contains(&finding.derivation) =>
+                    {
                         return Err(Failure::new("verify", format!("a false finding: {finding:?}")));
                     }
                     Told::Undecided(..) => self.scene.count("undecided"),
                     Told::Waiting(_) => self.scene.count("waiting"),
-                    Told::Finding(_) | Told::Unproven(_) | Told::Unreadable(_) => {}
+                    Told::Finding(..) | Told::Unproven(_) | Told::Unreadable(_) => {}
                 }
             }
         }
@@ -224,7 +235,7 @@ impl World {
         for told in told {
             match told {
                 // Something may be parked to the end, and what waits for it is told apart.
-                Told::Finding(finding) | Told::Waiting(finding) => findings.push(finding),
+                Told::Finding(finding, _) | Told::Waiting(finding) => findings.push(finding),
                 Told::Undecided(..) => {
                     return Err(Failure::new("verify", format!("all is quiet, and this is told: {told:?}")));
                 }

@@ -60,7 +60,7 @@ pub(crate) struct World {
 impl World {
     /// Everybody, before anything happens.
     pub(crate) fn new(scene: &Arc<Scene>, ledger: LedgerKind) -> Self {
-        let mut pace = Pace::new(&scene.chance);
+        let mut pace = Pace::new(&scene.chance, scene.rollout.is_one());
         // The brake looks at large batches.
         pace.functions_sleep |= scene.is_braked;
         // A removal that comes again starts nothing, when what hung on it is gone and other things have come.
@@ -69,6 +69,7 @@ impl World {
                 pace.more_of(step, 5);
             }
         }
+        scene.rollout.begin(scene);
         let is_combined = scene.chance.below(3) == 1;
         let mappings = if is_combined {
             vec![Mapping::new(scene, "combined", &BOTH, ledger)]
@@ -99,8 +100,9 @@ impl World {
         if corruption::IS_ON {
             parked_are(&self.scene, &self.stream.corrupt(), &BOTH, &self.n_deaths)?;
             operator::mend(&self.scene, &mut self.stream);
-            self.redrive_all()?;
         }
+        self.roll_out_the_rest()?;
+        self.redrive_all()?;
         self.scene.heal();
         self.faults_are_mended()?;
         audit(&self.scene, &self.stream, &self.application, &self.n_deaths)?;
@@ -247,6 +249,8 @@ impl World {
             Step::Verify => self.verify(),
             Step::Repair => self.repair(),
             Step::Fault => self.plant_fault(),
+            Step::RollOut => self.roll_out(),
+            Step::Ready => self.wait_until_ready(),
         })
     }
 
@@ -262,7 +266,7 @@ impl World {
         true
     }
 
-    fn land(&mut self) -> bool {
+    pub(crate) fn land(&mut self) -> bool {
         let n_late = self.scene.database.n_late();
         match self.scene.database.land(self.scene.chance.below(n_late)) {
             None => false,

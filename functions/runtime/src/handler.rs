@@ -7,6 +7,7 @@ use engine::{
     batch::{Engine, Handled},
     clock::SystemClock,
     ledger::settings::{SettingsError, claim},
+    registry::{Hold, telling::Looking},
 };
 use serde_json::json;
 use store::{
@@ -19,6 +20,14 @@ use crate::{
     declared::{DeclaredError, declared},
     start::TableError,
 };
+
+/// How often an instance looks whether the registry says what it has, in milliseconds.
+const LOOK_MS: u64 = 60_000;
+
+/// How long an instance may run on without: until it looks again, and for as long as an invocation may take; and how much
+/// clocks may differ, with the time in which a call lands that was sent. Source: Lambda's quotas, "function timeout",
+/// 900 seconds.
+const HOLD: Hold = Hold { hold_ms: LOOK_MS + 900_000, margin_ms: 60_000 };
 
 /// Which function this is. Its name is stable: it is the binary's, the package's and the mapping's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +87,8 @@ pub async fn engine<S: Store>(function: Function, config: &Config, store: S) -> 
     }
     let engine = Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock));
     let engine = engine.with_ledger(config.ledger).with_limits(config.limits);
-    Ok(engine.with_settling(config.settle_ms).with_fan_out(config.fan_out))
+    let engine = engine.with_settling(config.settle_ms).with_fan_out(config.fan_out);
+    Ok(engine.looking(Looking::telling(LOOK_MS, HOLD)))
 }
 
 /// A function that cannot start.

@@ -1,5 +1,6 @@
 //! The command line's arguments.
 
+pub(crate) mod catalogue;
 pub(crate) mod demo;
 pub(crate) mod jobs;
 pub(crate) mod preflight;
@@ -15,6 +16,7 @@ use clap::{
 use engine::ledger::LedgerKind;
 
 use crate::exit::Usage;
+use catalogue::Catalogue;
 use demo::Demo;
 use jobs::Jobs;
 use preflight::Preflight;
@@ -50,6 +52,9 @@ pub(crate) enum Command {
     /// Fills a derivation that is new or was changed, while writes go on.
     #[command(after_help = EXIT_CODES)]
     Backfill(Backfill),
+    /// What is declared beside what the functions have: what has to be filled or cleared away.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Catalogue(Catalogue),
     /// Reads a part of a table and says whether it fits what is declared, before the service is attached to it.
     #[command(after_help = EXIT_CODES)]
     Preflight(Preflight),

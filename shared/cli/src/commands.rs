@@ -1,5 +1,6 @@
 //! The commands, a file each.
 
+mod catalogue;
 mod demo;
 mod design;
 mod dev;
@@ -33,6 +34,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
         Some(Command::Verify(args)) => Box::pin(verify::run(&args)).await,
         Some(Command::Repair(args)) => Box::pin(repair::repair(&args)).await,
         Some(Command::Backfill(args)) => Box::pin(repair::backfill(&args)).await,
+        Some(Command::Catalogue(args)) => Box::pin(catalogue::run(&args)).await,
         Some(Command::Preflight(args)) => Box::pin(preflight::run(&args)).await,
         Some(Command::Explain(args)) => explain::run(&args),
         Some(Command::Design(args)) => Box::pin(design::run(&args)).await,

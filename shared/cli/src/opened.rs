@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::TableDescription;
 use derive::{catalogue::Catalogue, derivation::Family, schema::Schema};
-use engine::{batch::Engine, clock::SystemClock};
+use engine::{batch::Engine, clock::SystemClock, registry::telling::Looking};
 use runtime::{
     config::Config,
     declared::{Choice, declared},
@@ -18,6 +18,9 @@ use crate::{
     exit::{Usage, report},
     tables,
 };
+
+/// How often a command that hands changes over looks at the registry, in milliseconds.
+const LEARN_MS: u64 = 1_000;
 
 /// Tables that are there, and what runs on them.
 pub(crate) struct Opened {
@@ -74,11 +77,12 @@ pub(crate) async fn open_to_write(writing: &Writing) -> anyhow::Result<Opened> {
 }
 
 impl Opened {
-    /// An engine that runs all derivations.
+    /// An engine that runs all derivations, as an operator's command has it.
     pub(crate) fn engine(&self) -> Engine<Arc<DynamoStore>> {
         let families = vec![Family::Additive, Family::LevelTriggered];
         let (schema, catalogue) = (Arc::clone(&self.schema), Arc::clone(&self.catalogue));
-        Engine::new(schema, catalogue, families, Arc::clone(&self.store), Arc::new(SystemClock))
+        let engine = Engine::new(schema, catalogue, families, Arc::clone(&self.store), Arc::new(SystemClock));
+        engine.looking(Looking::learning(LEARN_MS))
     }
 }
 

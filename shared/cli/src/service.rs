@@ -1,5 +1,7 @@
 //! The service, running: a stream, its event source mappings, and the functions they invoke.
 
+mod function;
+
 use std::{
     collections::BTreeMap,
     path::Path,
@@ -11,16 +13,13 @@ use derive::{catalogue::Catalogue, schema::Schema};
 use engine::{
     batch::{Engine, Handled},
     clock::{Clock as _, SystemClock},
-    fan_out::Limits,
     ledger::LedgerKind,
 };
-use futures::future::BoxFuture;
-use runtime::handler::{Function, response};
+use runtime::handler::Function;
 use store::dynamo::DynamoStore;
 use stream::{
     counts::{Counts, EventCount},
     destination::FolderDestination,
-    function::{Function as Invoked, FunctionError, HttpFunction},
     mapping::Mapping,
     poller::{EventSourceMapping, StreamError},
     progress::{Invocation, Observer},
@@ -31,14 +30,11 @@ use tokio::{
     task::{JoinError, JoinSet},
 };
 
+use self::function::{engine, invoked};
 use crate::{checkpoints::LedgerCheckpoints, sweeper::Sweeper};
 
-/// Parts that a large fan-out is cut into: few, since an emulator answers one call after another, so that everybody else
-/// waits behind the calls of all parts. Measured with `ripple demo --scenario famous --others 20`.
-const FAN_OUT_PARTS: u32 = 1;
-
-/// How long an invocation may take, in milliseconds.
-const INVOCATION_MS: u64 = 60_000;
+/// How long it is tried to say that nobody is at work any more, in milliseconds.
+const LEAVE_MS: u64 = 5_000;
 
 /// How often it is looked whether the stream is quiet.
 const QUIET_POLL: Duration = Duration::from_millis(10);
@@ -86,6 +82,8 @@ pub(crate) struct Service {
     stop: watch::Sender<bool>,
     /// Knows which jobs there are.
     jobs: Engine<Arc<DynamoStore>>,
+    /// Do the functions run in another process?
+    is_elsewhere: bool,
 }
 
 impl Service {
@@ -114,7 +112,7 @@ impl Service {
         }
         let sweeper = Sweeper::new(engine(plan, Function::Sweep), Arc::clone(&progress), Arc::clone(witness));
         tokio::spawn(sweeper.run(stopped));
-        Self { progress, tasks, stop, jobs: engine(plan, Function::Sweep) }
+        Self { progress, tasks, stop, jobs: engine(plan, Function::Sweep), is_elsewhere: plan.functions.is_some() }
     }
 
     /// Waits until all that was written up to now, and all that follows from it, jobs too, is handled; a job that an
@@ -162,6 +160,9 @@ impl Service {
         while let Some(ended) = self.tasks.join_next().await {
             ended??;
         }
+        if !self.is_elsewhere {
+            self.jobs.leave(SystemClock.now_ms() + LEAVE_MS).await?;
+        }
         let mappings: Vec<String> = self.progress.watched().idle.keys().cloned().collect();
         let counted = |name: String| {
             let counts = self.progress.counts.of(&name);
@@ -176,43 +177,6 @@ fn unexpected(ended: Result<Result<(), StreamError>, JoinError>) -> anyhow::Erro
         Ok(Ok(())) => anyhow::anyhow!("an event source mapping ended by itself"),
         Ok(Err(error)) => error.into(),
         Err(error) => error.into(),
-    }
-}
-
-fn invoked(plan: &Plan<'_>, function: Function, witness: &Arc<dyn Witness>) -> Arc<dyn Invoked> {
-    if let Some(url) = plan.functions {
-        return Arc::new(HttpFunction::new(url, &function.to_string()));
-    }
-    Arc::new(InProcess { engine: engine(plan, function), function, witness: Arc::clone(witness) })
-}
-
-/// A function's engine. A cascade is due at once: the sweeper knows when all that was written before has been seen.
-fn engine(plan: &Plan<'_>, function: Function) -> Engine<Arc<DynamoStore>> {
-    let (schema, catalogue) = (Arc::clone(&plan.schema), Arc::clone(&plan.catalogue));
-    let store = Arc::clone(&plan.store);
-    let engine = Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock));
-    // The emulators' indexes are part of the table, and do not lag.
-    let fan_out = Limits { index_lag_ms: 0, parts: FAN_OUT_PARTS, ..Limits::default() };
-    engine.with_ledger(plan.ledger).with_settling(0).with_fan_out(fan_out)
-}
-
-/// A function that runs in this process.
-struct InProcess {
-    engine: Engine<Arc<DynamoStore>>,
-    function: Function,
-    witness: Arc<dyn Witness>,
-}
-
-impl Invoked for InProcess {
-    fn invoke(&self, event: String) -> BoxFuture<'_, Result<String, FunctionError>> {
-        Box::pin(async move {
-            let started = Instant::now();
-            let deadline_ms = SystemClock.now_ms() + INVOCATION_MS;
-            let handled = self.engine.handle(&event, deadline_ms).await;
-            let handled = handled.map_err(|error| FunctionError::Unhandled { message: error.to_string() })?;
-            self.witness.handled(self.function, &handled, started.elapsed());
-            Ok(response(&handled).to_string())
-        })
     }
 }
 

@@ -35,15 +35,16 @@ pub(crate) struct NoTable {
     option: &'static str,
 }
 
-/// Makes the tables that are missing.
-pub(crate) async fn make(client: &Client, layout: &Layout, config: &Config, endpoint: &str) -> anyhow::Result<()> {
-    if describe(client, &config.table, endpoint).await?.is_none() {
+/// Makes the tables that are missing. Says whether the application's was.
+pub(crate) async fn make(client: &Client, layout: &Layout, config: &Config, endpoint: &str) -> anyhow::Result<bool> {
+    let is_missing = describe(client, &config.table, endpoint).await?.is_none();
+    if is_missing {
         make_main(client, layout, &config.table).await?;
     }
     if describe(client, &config.ledger_table, endpoint).await?.is_none() {
         make_ledger(client, layout, &config.ledger_table).await?;
     }
-    Ok(())
+    Ok(is_missing)
 }
 
 /// Deletes both tables.

@@ -1,5 +1,6 @@
 //! A verification from the command line: what was read and found is in a file, and the stream is followed beside it.
 
+pub(crate) mod filled;
 pub(crate) mod followed;
 pub(crate) mod paced;
 pub(crate) mod spool;
@@ -18,7 +19,7 @@ use engine::{
         following::{AtRest, Following},
         run::{Limits, Verification},
         scope::Scope,
-        told::{Extent, Listener, Told},
+        told::{Belief, Extent, Listener, Told},
     },
 };
 use indicatif::ProgressBar;
@@ -31,7 +32,7 @@ use self::{
     paced::Paced,
     spool::{Kept, Spool},
 };
-use crate::{args::verify::Verifying, checkpoints::LedgerCheckpoints, exit::Usage, opened::Opened};
+use crate::{args::verify::Verifying, checkpoints::LedgerCheckpoints, exit::Usage, opened::Opened, time};
 
 /// How much longer than twice the iterator age is waited for the functions, in seconds.
 const AGE_MARGIN_S: u64 = 60;
@@ -51,7 +52,7 @@ pub(crate) struct Verified {
 pub(crate) struct Difference {
     #[serde(flatten)]
     pub(crate) finding: Finding,
-    /// Why it is undecided.
+    /// Why it is undecided, or believed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) why: Option<String>,
 }
@@ -198,6 +199,12 @@ fn scope(opened: &Opened, args: &Verifying) -> Result<Scope, Usage> {
     })
 }
 
+/// Why a finding is believed, in words.
+fn believed(Belief { handled_ms, until_ms }: Belief) -> String {
+    let [handled, until] = [handled_ms, until_ms].map(time::text);
+    format!("all written before {handled} is handled, and nothing that it was decided by was written until {until}")
+}
+
 /// Keeps what is told in the file, and shows how far it is.
 struct Keeping {
     spool: Spool,
@@ -207,7 +214,7 @@ struct Keeping {
 impl Listener for Keeping {
     fn told(&mut self, told: Told) -> io::Result<()> {
         let (kind, finding, why) = match told {
-            Told::Finding(finding) => (FINDING, finding, None),
+            Told::Finding(finding, belief) => (FINDING, finding, Some(believed(belief))),
             Told::Undecided(finding, why) => (UNDECIDED, finding, Some(why.to_string())),
             Told::Waiting(finding) => (WAITING, finding, None),
             Told::Unproven(Target { derivation, item: Key { pk, sk } }) => {

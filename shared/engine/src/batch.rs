@@ -29,6 +29,7 @@ use crate::{
     planning::{Asked, Planning},
     protocol::ProtocolStep,
     record::head,
+    registry::telling::Looking,
 };
 
 /// How long after a removal a cascade begins, in milliseconds: 25 hours, longer than a stream is kept, so that all that
@@ -50,6 +51,8 @@ pub struct Engine<S> {
     /// When this engine last did something but for jobs, in milliseconds since the epoch.
     pub(crate) others_at_ms: AtomicU64,
     pub(crate) loss_put: loss::Put,
+    /// How it looks at the registry; `None` where it does not.
+    pub(crate) looking: Option<Looking>,
     without: Option<ProtocolStep>,
 }
 
@@ -106,21 +109,20 @@ impl<S: Store> Engine<S> {
         store: S,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let (ledger, limits) = (LedgerKind::Receipts, Limits::default());
-        let (settle_ms, fan_out) = (SETTLE_MS, fan_out::Limits::default());
         Self {
             schema,
             catalogue,
             families,
             store,
             clock,
-            ledger,
-            limits,
-            settle_ms,
-            fan_out,
+            ledger: LedgerKind::Receipts,
+            limits: Limits::default(),
+            settle_ms: SETTLE_MS,
+            fan_out: fan_out::Limits::default(),
             recent: Recent::default(),
             others_at_ms: AtomicU64::new(0),
             loss_put: loss::Put::default(),
+            looking: None,
             without: None,
         }
     }
@@ -150,6 +152,12 @@ impl<S: Store> Engine<S> {
         Self { fan_out, ..self }
     }
 
+    /// The same that looks at the registry before it handles a batch.
+    #[must_use]
+    pub fn looking(self, looking: Looking) -> Self {
+        Self { looking: Some(looking), ..self }
+    }
+
     /// The same without a step of the protocol, which breaks the promise: for the test that shows that it does.
     #[doc(hidden)]
     #[must_use]
@@ -173,8 +181,10 @@ impl<S: Store> Engine<S> {
     ///
     /// # Errors
     ///
-    /// [`HandleError`], with nothing applied: it is no event, it lacks its shard, or much of it cannot be read.
+    /// [`HandleError`], with nothing applied: it is no event, it lacks its shard, much of it cannot be read, or the
+    /// registry cannot be told which derivations there are.
     pub async fn handle(&self, event: &str, deadline_ms: u64) -> Result<Handled, HandleError> {
+        let told = self.tell(deadline_ms).await?;
         let event = Event::parse(&self.schema.layout, event)?;
         let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
         let records = event.records.iter().map(|record| record.text).collect();
@@ -183,6 +193,7 @@ impl<S: Store> Engine<S> {
         let mut planned = self.plan_all(event.records);
         self.brake(&planned, &batch)?;
         let mut account = Account::of(&planned);
+        account.commits.extend(told);
         let images = self.images(&planned);
 
         let first = planned.iter().position(Planning::asks).and_then(|_| planned.first()).map(Planning::id);

@@ -75,6 +75,7 @@ pub fn kept(layout: &Layout) -> Vec<Kept> {
     kept.extend(ground(layout));
     kept.extend(swept::swept(layout));
     kept.extend(swept::repairs(layout));
+    kept.extend(swept::registered(layout));
     kept
 }
 
@@ -294,7 +295,9 @@ mod tests {
             place of the sweep: SWEEP / ROUND
             suspect: SUSPECTS / {Entity}#{ItemPK}#{ItemSK}
             right to repair counts: REPAIR / RIGHT
-            receipt of a repair: REPAIR#{Run} / {Derivation}#{ItemPK}#{ItemSK}"#]]
+            receipt of a repair: REPAIR#{Run} / {Derivation}#{ItemPK}#{ItemSK}
+            registry: CATALOGUE / additive
+            registry: CATALOGUE / level-triggered"#]]
         .assert_eq(&told.join("\n"));
     }
 }

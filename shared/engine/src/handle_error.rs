@@ -1,6 +1,6 @@
 //! Why nothing of a batch was handled.
 
-use crate::record::EventError;
+use crate::{record::EventError, registry::telling::RegistryError};
 
 /// A batch of which nothing was handled.
 #[derive(Debug, thiserror::Error)]
@@ -8,6 +8,9 @@ pub enum HandleError {
     /// It is no batch.
     #[error(transparent)]
     Event(#[from] EventError),
+    /// The registry cannot be told which derivations this function has.
+    #[error("the ledger's table cannot be told which derivations this function has, so nothing is handled")]
+    Registry(#[from] RegistryError),
     /// The checkpoint ledger cannot tell which shard it is of.
     #[error(
         "the event names no shard, which the checkpoint ledger needs: set TumblingWindowInSeconds on the event source \

@@ -21,7 +21,7 @@
 //!
 //! The named [steps](protocol::ProtocolStep) of the protocol, and the [guards](derive::guard::Guard), say which anomaly each
 //! prevents. [`bookkeeping`] shows each item that is kept of all this. For the operator there are [`lists`], [`jobs`], [`redrive`], [`replay`] and [`verify`];
-//! on a schedule there is the [`sweep`].
+//! on a schedule there is the [`sweep`]. What the functions have, and what of it is filled, is in the [`registry`].
 
 pub mod account;
 pub mod additive;
@@ -61,6 +61,7 @@ mod quick;
 pub mod record;
 pub mod recount;
 pub mod redrive;
+pub mod registry;
 pub mod replay;
 pub mod sweep;
 pub mod verify;

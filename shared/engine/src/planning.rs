@@ -159,6 +159,7 @@ impl<S: Store> Engine<S> {
 
     fn planned(&self, change: &Change) -> Planned {
         let mut planned = plan(&self.schema, &self.catalogue, &self.families, change);
+        self.count_from_birth(&mut planned.effects, change.created_ms);
         if !self.takes(ProtocolStep::OwnBell) {
             planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Look(bell) if bell.item == change.key));
         }
@@ -212,7 +213,8 @@ impl<S: Store> Engine<S> {
     pub(crate) fn asked_of(&self, family: Family, batch: &Batch<'_>) -> Result<Asked, String> {
         let Some(record) = batch.records.first() else { return Ok(Asked::default()) };
         let change = decode(&self.schema.layout, record).map_err(|error| error.to_string())?;
-        let planned = caught("planning it", || plan(&self.schema, &self.catalogue, &[family], &change))?;
+        let mut planned = caught("planning it", || plan(&self.schema, &self.catalogue, &[family], &change))?;
+        self.count_from_birth(&mut planned.effects, change.created_ms);
         let planning = Planning { position: 0, change: Some(change), planned: Err(String::new()), unread: None };
         let mut asked = Asked::default();
         self.sort(planned, &planning, checksum(planning.id()), &mut asked)?;

@@ -95,4 +95,10 @@ steps! {
     RepairOnce: "a repair whose answer was lost adds twice",
     /// A repair of a count checks that no other run has begun since.
     RightToRepair: "two runs that found the same both add it",
+    /// An instance tells which derivations it has before it handles a batch.
+    TellFirst: "what an instance handles that lacks a derivation is missing of its counts, and nobody is told to fill it",
+    /// A change that was written before a derivation's birth mark is not counted for it by itself.
+    BirthMark: "what an instance without the derivation handled, and a backfill counted, counts again when it is replayed",
+    /// A derivation is filled when no instance runs any more that lacks it.
+    Barrier: "what such an instance handles after the counters were read is missing of them",
 }

@@ -12,7 +12,9 @@ use std::{
 };
 
 use engine::{
+    clock::{Clock as _, SystemClock},
     ledger::settings::claim,
+    registry::edit::begin,
     verify::definition::{Verified, compare_table},
 };
 use indicatif::{ProgressBar, ProgressStyle};
@@ -79,10 +81,13 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(Shown, Veri
     let table = format!("ripple-demo-{}", std::process::id());
     let ledger_table = format!("{table}-ledger");
     let config = Config { ledger: args.ledger, ..Config::of(table, ledger_table) };
-    tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
+    let is_new = tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
     let stream_arn = tables::stream_arn(&clients.dynamodb, &config.table, endpoint).await?;
     let store = Arc::new(dynamo(clients.dynamodb.clone(), &schema, &config));
     claim(&store, &schema.layout, config.ledger).await?;
+    if is_new {
+        begin(&store, &schema, &catalogue, SystemClock.now_ms()).await?;
+    }
     let failures = tempfile::tempdir()?;
     let (readers, ledger) = (args.readers, args.ledger);
     let wanted = Wanted {

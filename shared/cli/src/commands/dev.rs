@@ -7,6 +7,7 @@ use engine::{
     batch::Handled,
     clock::{Clock as _, SystemClock},
     ledger::settings::claim,
+    registry::edit::begin,
 };
 use runtime::{
     config::Config,
@@ -66,10 +67,13 @@ async fn serve(
     if args.endpoint.is_some() && args.table.is_some() {
         tables::existing(&clients.dynamodb, &config.table, endpoint, "--table").await?;
     }
-    tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
+    let is_new = tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
     let stream_arn = tables::stream_arn(&clients.dynamodb, &config.table, endpoint).await?;
     let store = Arc::new(dynamo(clients.dynamodb, &schema, &config));
     claim(&store, &schema.layout, config.ledger).await?;
+    if is_new {
+        begin(&store, &schema, &catalogue, SystemClock.now_ms()).await?;
+    }
     let wanted = Wanted {
         template: args.template.as_deref(),
         readers: args.readers,

@@ -4,9 +4,9 @@
 //! [`plan`](derive::plan::plan) says of its insert; what the table lacks is what a function would say at its start. No
 //! value of an attribute is told, but keys.
 
-mod cost;
-mod fitting;
-mod sample;
+pub(super) mod cost;
+pub(super) mod fitting;
+pub(super) mod sample;
 mod surroundings;
 mod told;
 

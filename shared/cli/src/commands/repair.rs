@@ -3,7 +3,7 @@
 //! The right to repair counts is taken before anything is read, so that what is found is to be relied on until another
 //! run takes it. The file keeps the name of the run: one that was killed goes on, and adds nothing twice.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use engine::{
     batch::Engine,
@@ -29,7 +29,9 @@ use crate::{
     },
     exit::{Ended, Usage, print},
     opened::{Opened, open_to_write, open_with_ledger},
-    verifying::{Difference, FINDING, UNDECIDED, UNPROVEN, Verified, WAITING, prepare, spool::Spool, verify},
+    verifying::{
+        Difference, FINDING, UNDECIDED, UNPROVEN, Verified, WAITING, filled::Before, prepare, spool::Spool, verify,
+    },
 };
 
 /// How long the repair of one finding may take, in milliseconds.
@@ -91,11 +93,14 @@ async fn run(
     let engine = opened.engine();
     let prepared = prepare(opened, verifying)?;
     let run = if is_applied { Some(right(&engine, &prepared.spool).await?) } else { None };
+    // With nobody at work nobody has other derivations.
+    let before = if is_applied && !verifying.at_rest { Some(Before::ready(opened, verifying).await?) } else { None };
     let bar = progress(is_json);
     let is_aws = writing.connection.aws;
     let verified = Box::pin(verify(prepared, opened, verifying, is_aws, &bar)).await?;
     bar.finish_and_clear();
     let mut sums = Sums::default();
+    let mut open = BTreeSet::new();
     if is_json {
         json_begins(&verified);
     }
@@ -107,17 +112,19 @@ async fn run(
         let Some(last) = told.last() else { break };
         let last: Difference = serde_json::from_str(last)?;
         for told in &told {
-            let Difference { finding, .. } = serde_json::from_str(told)?;
+            let Difference { finding, why } = serde_json::from_str(told)?;
             let remedy = engine.remedy(&finding);
             let repaired = match &run {
                 Some(run) => Some(engine.repair(&finding, run, SystemClock.now_ms() + REPAIR_MS_MAX).await?),
                 None => None,
             };
-            sums.add(&remedy, repaired.as_ref());
+            if !sums.add(&remedy, repaired.as_ref()) {
+                open.insert(finding.derivation.clone());
+            }
             if is_json {
                 json_of(&finding, &remedy, repaired.as_ref(), &mut is_first)?;
             } else {
-                print(&finding_text(FINDING, &finding, None));
+                print(&finding_text(FINDING, &finding, why.as_deref()));
                 print(&format!("  {}", outcome(&remedy, repaired.as_ref())));
             }
             if repaired == Some(Repaired::Overtaken) {
@@ -125,6 +132,9 @@ async fn run(
             }
         }
         after = Some(last.finding);
+    }
+    if let Some(before) = before {
+        before.mark(opened, verifying, &verified, open).await?;
     }
     let n_told = |kind| verified.spool.n_told(kind);
     let (n_undecided, n_waiting, n_unproven) = (n_told(UNDECIDED)?, n_told(WAITING)?, n_told(UNPROVEN)?);
@@ -164,13 +174,18 @@ async fn right(engine: &Engine<Arc<DynamoStore>>, spool: &Spool) -> anyhow::Resu
 }
 
 impl Sums {
-    fn add(&mut self, remedy: &Remedy, repaired: Option<&Repaired>) {
-        match (remedy, repaired) {
-            (Remedy::None { .. }, _) | (_, Some(Repaired::Refused { .. } | Repaired::Overtaken)) => self.refused += 1,
-            (_, None) => self.would += 1,
-            (_, Some(Repaired::Done)) => self.done += 1,
-            (_, Some(Repaired::NotNeeded)) => self.not_needed += 1,
-        }
+    /// Counts what became of a finding, and says whether it is none any more.
+    fn add(&mut self, remedy: &Remedy, repaired: Option<&Repaired>) -> bool {
+        let (counted, is_right) = match (remedy, repaired) {
+            (Remedy::None { .. }, _) | (_, Some(Repaired::Refused { .. } | Repaired::Overtaken)) => {
+                (&mut self.refused, false)
+            }
+            (_, None) => (&mut self.would, false),
+            (_, Some(Repaired::Done)) => (&mut self.done, true),
+            (_, Some(Repaired::NotNeeded)) => (&mut self.not_needed, true),
+        };
+        *counted += 1;
+        is_right
     }
 
     fn text(&self, is_applied: bool, [n_undecided, n_waiting, n_unproven]: [usize; 3]) -> String {

@@ -15,7 +15,9 @@ use crate::{
     args::verify::Verify,
     exit::{Ended, print},
     opened::open_with_ledger,
-    verifying::{Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, Verified, WAITING, prepare, verify},
+    verifying::{
+        Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, Verified, WAITING, filled::Before, prepare, verify,
+    },
 };
 
 /// Verifies, and prints what was found; and the marks of a possible loss, which go when nothing was.
@@ -24,11 +26,16 @@ pub(crate) async fn run(args: &Verify) -> anyhow::Result<Ended> {
     let opened = open_with_ledger(&args.connection).await?;
     let marks = loss::before(&opened).await?;
     let bar = progress(args.json);
-    let verified =
-        Box::pin(verify(prepare(&opened, &args.verifying)?, &opened, &args.verifying, args.connection.aws, &bar))
-            .await?;
+    let prepared = prepare(&opened, &args.verifying)?;
+    // What was read before, and another time, proves nothing of now.
+    let before = if prepared.spool.is_new()? { Some(Before::read(&opened).await?) } else { None };
+    let verified = Box::pin(verify(prepared, &opened, &args.verifying, args.connection.aws, &bar)).await?;
     bar.finish_and_clear();
     let is_clean = verified.is_clean()?;
+    if let Some(before) = before.filter(|_| args.yes || !args.connection.aws) {
+        let found = verified.spool.derivations_told(FINDING)?;
+        before.mark(&opened, &args.verifying, &verified, found).await?;
+    }
     let marked = loss::settled(&opened, marks, args, is_clean && verified.is_whole).await?;
     if args.json {
         print_json(&verified, &marked)?;
@@ -109,11 +116,13 @@ pub(crate) fn as_text(verified: &definition::Verified) -> String {
     findings.chain(unreadable).chain([totals]).collect::<Vec<_>>().join("\n")
 }
 
+/// A finding for a person. Why it is a flaw, or is undecided, stands behind its key, and why it is believed below it.
 pub(super) fn finding_text(kind: &str, finding: &Finding, why: Option<&str>) -> String {
     let Finding { derivation, pk, sk, stored, derived, flaw } = finding;
-    let why = flaw.as_deref().or(why).map(|why| format!(": {why}")).unwrap_or_default();
+    let behind = flaw.as_deref().or(why.filter(|_| kind != FINDING)).map(|why| format!(": {why}")).unwrap_or_default();
+    let below = why.filter(|_| kind == FINDING).map(|why| format!("\n  believed  {why}")).unwrap_or_default();
     let [stored, derived] = [stored, derived].map(|item| item_text(item.as_ref()));
-    format!("{kind:<11} {derivation}  {pk} / {sk}{why}\n  stored    {stored}\n  derived   {derived}")
+    format!("{kind:<11} {derivation}  {pk} / {sk}{behind}\n  stored    {stored}\n  derived   {derived}{below}")
 }
 
 fn unreadable_text(unreadable: &UnreadableItem) -> String {

@@ -5,6 +5,7 @@
 //! is, and how far the stream was followed. So a file is at any moment one that a verification can go on from.
 
 use std::{
+    collections::BTreeSet,
     io,
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -132,6 +133,14 @@ impl Spool {
     pub(crate) fn n_told(&self, kind: &str) -> anyhow::Result<usize> {
         let count = "SELECT count(*) FROM told WHERE kind = ?1";
         Ok(self.connection().query_row(count, [kind], |row| row.get(0))?)
+    }
+
+    /// The derivations of which something was told of a kind.
+    pub(crate) fn derivations_told(&self, kind: &str) -> anyhow::Result<BTreeSet<String>> {
+        let connection = self.connection();
+        let mut query = connection.prepare_cached("SELECT DISTINCT derivation FROM told WHERE kind = ?1")?;
+        let names = query.query_map([kind], |row| row.get(0))?;
+        Ok(names.collect::<Result<_, _>>()?)
     }
 
     /// All that was told of a kind, as JSON, by derivation and key, one after another.

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use derive::derivation::Family;
 use keys::{key::Key, layout::Layout};
 
 use super::{Kept, Life, of};
 use crate::{
     ledger::PROOF_KEPT_S,
+    registry,
     sweep::{
         round::Round,
         suspects::{SUSPECT_KEPT_S, Suspect},
@@ -63,4 +65,17 @@ pub(super) fn repairs(layout: &Layout) -> Vec<Kept> {
         [repair::repair_receipt(layout, "{Run}", "{Derivation}", &counter, 0)],
     ));
     kept
+}
+
+pub(super) fn registered(layout: &Layout) -> Vec<Kept> {
+    let families = [Family::Additive, Family::LevelTriggered];
+    of(
+        layout,
+        "registry",
+        "which derivations the functions of a family have, as what, since when, and since when they are filled; each \
+         instance looks at it, and tells when it has others. An item for each family",
+        Life::Forever,
+        families.map(|family| registry::sample(layout, family)),
+    )
+    .collect()
 }

@@ -17,7 +17,7 @@ use super::{
     finding,
     run::Verification,
     single::SingleFinding,
-    told::{Told, VerifyError, Why},
+    told::{Belief, Told, VerifyError, Why},
     touched::Read,
 };
 use crate::{
@@ -53,16 +53,17 @@ impl<S: Store> Verification<'_, S> {
                 return Ok(());
             }
             let watch = self.watch()?;
+            let handled_ms = self.engine.clock.now_ms();
             let (seconds, why) = self.look_together(candidates).await?;
+            let belief = Belief { handled_ms, until_ms: self.engine.clock.now_ms() };
             let mut again = Vec::new();
             for second in seconds {
-                let is_known = !self.engine.takes(ProtocolStep::UntouchedSince);
-                let touched = !is_known && self.is_touched(watch, &second.read);
+                let touched = self.engine.takes(ProtocolStep::UntouchedSince) && self.is_touched(watch, &second.read);
                 match why {
                     _ if second.findings.is_empty() => {}
                     Some(why) => self.tell_all(second.findings, |finding| Told::Undecided(finding, why))?,
                     None if second.waits => self.tell_all(second.findings, Told::Waiting)?,
-                    None if !touched => self.tell_all(second.findings, Told::Finding)?,
+                    None if !touched => self.tell_all(second.findings, |it| Told::Finding(it, belief))?,
                     None if n_looks < LOOKS_MAX => again.push(second.candidate),
                     None => self.tell_all(second.findings, |finding| Told::Undecided(finding, Why::Changing))?,
                 }

@@ -18,7 +18,7 @@ use super::{
     counted::{bucket_compared, counter_compared},
     run::Verification,
     tallies::Undecided,
-    told::{Told, VerifyError, Why},
+    told::{Belief, Told, VerifyError, Why},
 };
 use crate::{looking::CALLS_AT_ONCE, protocol::ProtocolStep};
 
@@ -29,8 +29,9 @@ const ROUNDS_MAX: usize = 6;
 const TARGETS_AT_ONCE: usize = 1_000;
 
 impl<S: Store> Verification<'_, S> {
-    /// Compares all targets.
-    pub(super) async fn counts(&self) -> Result<(), VerifyError> {
+    /// Compares all targets. Says whether all that was written before is handled, so that what is equal is right, and so is
+    /// what is nowhere to be seen.
+    pub(super) async fn counts(&self) -> Result<bool, VerifyError> {
         let mut why = if self.given().await? { None } else { Some(Why::Behind) };
         for n_rounds in 1..=ROUNDS_MAX {
             let began_ms = self.engine.clock.now_ms();
@@ -44,8 +45,9 @@ impl<S: Store> Verification<'_, S> {
                 why = why.or(Some(Why::Unreadable));
             }
             if self.state().tallies.undecided(None, 1)?.is_empty() {
-                return Ok(());
+                break;
             }
+            let belief = Belief { handled_ms: began_ms, until_ms: self.engine.clock.now_ms() };
             let is_last = n_rounds == ROUNDS_MAX;
             self.each_target(async |targets: Vec<Undecided>| {
                 for Undecided { target, touched_at_ms, compared, .. } in targets {
@@ -57,7 +59,7 @@ impl<S: Store> Verification<'_, S> {
                             Some(Told::Undecided(finding, Why::Changing))
                         }
                         (_, None) if is_changing && !is_last => continue,
-                        (Some(finding), None) => Some(Told::Finding(finding)),
+                        (Some(finding), None) => Some(Told::Finding(finding, belief)),
                         (None, Some(_)) => Some(Told::Unproven(target.clone())),
                         (None, None) if is_changing || waiting.has_target(&target) => {
                             Some(Told::Unproven(target.clone()))
@@ -74,7 +76,7 @@ impl<S: Store> Verification<'_, S> {
             })
             .await?;
         }
-        Ok(())
+        Ok(why.is_none())
     }
 
     /// Goes over all targets that are not decided, some at a time.

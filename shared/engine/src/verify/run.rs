@@ -102,12 +102,13 @@ impl<'a, S: Store> Verification<'a, S> {
         }
         let segments = (0..self.limits.segments.max(1)).map(|number| Box::pin(self.segment(number)));
         let reached = try_join_all(segments).await?;
-        self.counts().await?;
+        let is_proven = self.counts().await?;
         let sum = |extent: Extent, reached: Reached| Extent {
             n_items: extent.n_items + reached.n_items,
             n_ignored: extent.n_ignored + reached.n_ignored,
+            ..extent
         };
-        Ok(reached.into_iter().fold(Extent::default(), sum))
+        Ok(reached.into_iter().fold(Extent { is_proven, ..Extent::default() }, sum))
     }
 
     async fn segment(&self, number: u32) -> Result<Reached, VerifyError> {

@@ -29,11 +29,20 @@ impl std::fmt::Display for Why {
     }
 }
 
+/// Why a finding is believed: it was the same when it was looked at again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Belief {
+    /// The functions had handled all that was written before, in milliseconds since the epoch.
+    pub handled_ms: u64,
+    /// Nothing that it was decided by was written since, until then, in milliseconds since the epoch.
+    pub until_ms: u64,
+}
+
 /// What is told while it goes on. Something may be told more than once.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Told {
     /// A difference that nothing under way explains.
-    Finding(Finding),
+    Finding(Finding, Belief),
     /// A difference that may be on its way.
     Undecided(Finding, Why),
     /// A difference that a parked change, an unreadable item or a job explains.
@@ -64,6 +73,8 @@ pub struct Extent {
     pub n_items: usize,
     /// Those of them without a type, or of one that nobody declared.
     pub n_ignored: usize,
+    /// Had the functions handled all that was written before it began? Then what is not told of is right.
+    pub is_proven: bool,
 }
 
 /// Why a verification ended early. What was reached is kept.

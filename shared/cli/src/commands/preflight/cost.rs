@@ -16,32 +16,35 @@ use crate::opened::Opened;
 /// Bytes of a consistent read unit. Source: `DynamoDB`, "Read and write operations".
 const READ_UNIT_BYTES: u64 = 4_096;
 
+/// Write units of adding to a count once: the counter, the receipt and the right to repair, in one transaction.
+const REPAIR_UNITS: f64 = 6.0;
+
 /// What a derivation would write.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Part {
-    pub(super) derivation: String,
+pub(in crate::commands) struct Part {
+    pub(in crate::commands) derivation: String,
     /// Items, of the whole table.
-    pub(super) n_items: f64,
+    pub(in crate::commands) n_items: f64,
     /// Write units, of the whole table.
-    pub(super) units: f64,
+    pub(in crate::commands) units: f64,
 }
 
 /// What a backfill would cost.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Backfill {
+pub(in crate::commands) struct Backfill {
     /// Read units of all of the table once, read consistently; half of them otherwise.
-    pub(super) read_units: u64,
+    pub(in crate::commands) read_units: u64,
     /// By derivation; `None` where nobody knows which share of the table was read.
-    pub(super) parts: Option<Vec<Part>>,
+    pub(in crate::commands) parts: Option<Vec<Part>>,
     /// Write units of all of them: an item that several write is written once.
-    pub(super) write_units: f64,
+    pub(in crate::commands) write_units: f64,
     /// Derivations that cannot be filled in.
-    pub(super) history: Vec<String>,
+    pub(in crate::commands) history: Vec<String>,
 }
 
 impl Backfill {
     /// Estimates from what was read, which is this share of the table.
-    pub(super) fn estimate(opened: &Opened, fitting: &Fitting, share: Option<f64>, bytes: u64) -> Self {
+    pub(in crate::commands) fn estimate(opened: &Opened, fitting: &Fitting, share: Option<f64>, bytes: u64) -> Self {
         let (schema, catalogue) = ((*opened.schema).clone(), (*opened.catalogue).clone());
         let samples = Samples::of(&schema, fitting.samples.values().cloned().collect());
         let design = Design { samples, ..Design::declared(schema, catalogue) };
@@ -53,10 +56,11 @@ impl Backfill {
                 estimated.history.push(derivation.name.clone());
                 continue;
             }
-            let units = price(&design, derivation).map_or(0.0, |price| price.total());
+            let is_counted = derivation.kind.family() == Family::Additive;
+            let units = if is_counted { REPAIR_UNITS } else { price(&design, derivation).map_or(0.0, |it| it.total()) };
             let n_items = items.iter().fold(0.0, |sum, _| sum + 1.0);
             parts.push(Part { derivation: derivation.name.clone(), n_items, units: n_items * units });
-            if derivation.kind.family() == Family::Additive {
+            if is_counted {
                 counted += n_items * units;
                 continue;
             }

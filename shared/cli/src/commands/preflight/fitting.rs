@@ -18,10 +18,10 @@ const EXAMPLES: usize = 3;
 
 /// Items that have something in common.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Group {
-    pub(super) n_items: u64,
+pub(in crate::commands) struct Group {
+    pub(in crate::commands) n_items: u64,
     /// Keys of some of them.
-    pub(super) examples: Vec<Key>,
+    pub(in crate::commands) examples: Vec<Key>,
 }
 
 impl Group {
@@ -35,26 +35,26 @@ impl Group {
 
 /// What the items are that were read.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Fitting {
-    pub(super) n_items: u64,
+pub(in crate::commands) struct Fitting {
+    pub(in crate::commands) n_items: u64,
     /// Items by entity.
-    pub(super) entities: BTreeMap<String, u64>,
+    pub(in crate::commands) entities: BTreeMap<String, u64>,
     /// Items that are of no declared entity.
-    pub(super) untyped: Group,
+    pub(in crate::commands) untyped: Group,
     /// Items whose entity, or the form of whose key, is declared nowhere.
-    pub(super) unknown: Group,
+    pub(in crate::commands) unknown: Group,
     /// Items that cannot be interpreted, by derivation and why.
-    pub(super) unreadable: BTreeMap<(String, String), Group>,
+    pub(in crate::commands) unreadable: BTreeMap<(String, String), Group>,
     /// Items that derivations would write, by derivation: what the making of the items that were read would ring or
     /// count into.
-    pub(super) derived: BTreeMap<usize, BTreeSet<Key>>,
+    pub(in crate::commands) derived: BTreeMap<usize, BTreeSet<Key>>,
     /// An item of each entity.
-    pub(super) samples: BTreeMap<String, Item>,
+    pub(in crate::commands) samples: BTreeMap<String, Item>,
 }
 
 impl Fitting {
     /// Takes up an item.
-    pub(super) fn add(&mut self, schema: &Schema, catalogue: &Catalogue, item: Item) {
+    pub(in crate::commands) fn add(&mut self, schema: &Schema, catalogue: &Catalogue, item: Item) {
         self.n_items += 1;
         let Some(key) = schema.layout.key(&item) else { return self.untyped.add(&Key::new("", "")) };
         let (id, sequence_number) = (String::new(), String::new());
@@ -91,7 +91,7 @@ impl Fitting {
     }
 
     /// Items that are of a declared entity.
-    pub(super) fn n_fitting(&self) -> u64 {
+    pub(in crate::commands) fn n_fitting(&self) -> u64 {
         self.entities.values().sum()
     }
 }

@@ -16,29 +16,33 @@ const PAGE_ITEMS: u32 = 250;
 
 /// How much is read, and how fast.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
-    pub(super) n_items_max: u32,
+pub(in crate::commands) struct Bounds {
+    pub(in crate::commands) n_items_max: u32,
     /// Equal parts of the table, of which the first is read.
-    pub(super) segments: u32,
+    pub(in crate::commands) segments: u32,
     /// Most read units a second.
-    pub(super) units_per_second: u32,
+    pub(in crate::commands) units_per_second: u32,
 }
 
 /// What was read.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sample {
-    pub(super) n_items: u32,
+pub(in crate::commands) struct Sample {
+    pub(in crate::commands) n_items: u32,
     /// Equal parts of the table, of which the first was read.
-    pub(super) segments: u32,
+    pub(in crate::commands) segments: u32,
     /// Was all of that part read?
-    pub(super) is_whole: bool,
+    pub(in crate::commands) is_whole: bool,
     /// Read units that it consumed, as the database says.
-    pub(super) units: f64,
+    pub(in crate::commands) units: f64,
 }
 
 impl Sample {
     /// Reads, and hands on each page.
-    pub(super) async fn read(opened: &Opened, bounds: Bounds, mut each: impl FnMut(Vec<Item>)) -> anyhow::Result<Self> {
+    pub(in crate::commands) async fn read(
+        opened: &Opened,
+        bounds: Bounds,
+        mut each: impl FnMut(Vec<Item>),
+    ) -> anyhow::Result<Self> {
         let mut sample = Self { segments: bounds.segments, ..Self::default() };
         let started = Instant::now();
         let mut after = None;
@@ -65,7 +69,7 @@ impl Sample {
     }
 
     /// Which share of the table it is, from 0 to 1; `None` where the table does not say how large it is.
-    pub(super) fn share(&self, n_table: u64) -> Option<f64> {
+    pub(in crate::commands) fn share(&self, n_table: u64) -> Option<f64> {
         if self.is_whole {
             return Some(1.0 / f64::from(self.segments));
         }

@@ -1,0 +1,328 @@
+//! The registry: which derivations the functions have that work on a table, in which version, since when, and which of
+//! them are filled. It is the table's record of its own catalogue.
+//!
+//! *Keeps true*: when a derivation is [ready](Standing::Ready), no instance handles a change without it, or has first told
+//! so here. So what is missing of a count is measured while all who count go by one definition, or the mark that it is
+//! filled cannot be set.
+//!
+//! Nobody sets it. An instance looks here before it handles a batch, once in a while, and [tells](telling) what it has
+//! when that is something else; a deployment, and one that is taken back, are seen by that alone. An instance that is
+//! told nothing may run on for as long as it said it may *hold*: until its next look, and its longest invocation. So long
+//! after the last change of a derivation nobody is ready for it.
+//!
+//! *Example*: the functions have `like-count`. A deployment adds `share-count`; its first instance tells so at 12:00, and
+//! one of the old may handle a batch until 12:16. Its mark is 12:17, and from 12:18 on `share-count` is ready: a backfill
+//! measures and adds what is missing, and marks it as filled. At 13:00 the deployment is taken back: the first old
+//! instance tells that it has no `share-count`, before it handles a batch. The mark is gone, and a backfill that runs just
+//! then sets none.
+
+pub mod difference;
+pub mod edit;
+pub mod telling;
+
+use std::collections::BTreeMap;
+
+use derive::{
+    catalogue::Catalogue,
+    derivation::{Derivation, Family},
+    guard::Guard,
+    outline::definition,
+    schema::Schema,
+    write::{Action, Table, Write},
+};
+use keys::{item::Item, key::Key, layout::Layout};
+use serde::{Deserialize, Serialize};
+use serde_dynamo::{from_attribute_value, to_attribute_value};
+
+use crate::{
+    attribute::{n, number},
+    ledger::ledger_item,
+};
+
+/// Partition key of the registry. Stored, so it is stable.
+const CATALOGUE: &str = "CATALOGUE";
+
+/// Attributes of its items. Stored, so they are stable.
+const REVISION: &str = "Revision";
+const HOLD_MS: &str = "HoldMs";
+const FREE_MS: &str = "FreeMs";
+const DERIVATIONS: &str = "Derivations";
+
+/// What is registered of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Registry {
+    additive: Registered,
+    level_triggered: Registered,
+}
+
+/// What is registered of one family.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Registered {
+    /// How often it was written; 0 where nothing is registered.
+    revision: u64,
+    /// How long an instance that told this may run on without looking here, in milliseconds.
+    hold_ms: u64,
+    /// Until when one that told something else may run on, in milliseconds since the epoch.
+    free_ms: u64,
+    derivations: BTreeMap<String, Entry>,
+}
+
+/// What is registered of a derivation. Its names are stored, so they are stable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Entry {
+    /// What it derives, in words.
+    pub definition: String,
+    /// How many definitions it has had under its name, from 1.
+    pub version: u32,
+    /// Since when the functions have it like that, in milliseconds since the epoch.
+    pub since_ms: u64,
+    /// Changes of before are never counted one by one any more, in milliseconds since the epoch: an instance without it
+    /// may have handled them, and it left no receipt. A backfill counts them.
+    pub birth_ms: u64,
+    /// From when on no instance may run any more that has it otherwise, in milliseconds since the epoch.
+    pub ready_ms: u64,
+    /// When it was filled, or found to be right all over the table, in milliseconds since the epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filled_ms: Option<u64>,
+    /// Since when the functions do not have it any more, in milliseconds since the epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped_ms: Option<u64>,
+}
+
+/// How long an instance may run on without looking here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hold {
+    /// Until its next look, and for its longest invocation, in milliseconds.
+    pub hold_ms: u64,
+    /// How much the clocks of instances, operators and the database may differ, records' times rounded down, and how late
+    /// a call may land, in milliseconds.
+    pub margin_ms: u64,
+}
+
+/// How a derivation that is declared stands to what the functions have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// All functions have it.
+    Ready,
+    /// The functions have it, and until then an instance may run that does not.
+    Young {
+        /// In milliseconds since the epoch.
+        ready_ms: u64,
+    },
+    /// The functions have it otherwise.
+    Otherwise {
+        /// What theirs derives.
+        theirs: String,
+    },
+    /// No function has it.
+    Missing,
+}
+
+impl Registry {
+    /// Is nothing registered?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.additive.revision == 0 && self.level_triggered.revision == 0
+    }
+
+    /// What is registered of a derivation.
+    #[must_use]
+    pub fn entry(&self, family: Family, name: &str) -> Option<&Entry> {
+        self.of(family).derivations.get(name)
+    }
+
+    /// How a derivation that is declared stands to what the functions have.
+    pub(crate) fn standing(&self, derivation: &Derivation, schema: &Schema, now_ms: u64) -> Standing {
+        let entry = self.entry(derivation.kind.family(), &derivation.name);
+        let Some(entry) = entry.filter(|entry| entry.dropped_ms.is_none()) else { return Standing::Missing };
+        if entry.definition != definition(derivation, schema) {
+            return Standing::Otherwise { theirs: entry.definition.clone() };
+        }
+        if now_ms < entry.ready_ms {
+            return Standing::Young { ready_ms: entry.ready_ms };
+        }
+        Standing::Ready
+    }
+
+    /// What the functions have of a family, by name.
+    pub(crate) fn of(&self, family: Family) -> &Registered {
+        match family {
+            Family::Additive => &self.additive,
+            Family::LevelTriggered => &self.level_triggered,
+        }
+    }
+}
+
+impl Registered {
+    /// What it becomes when an instance tells that it has derivations of these definitions; `None` when it says so.
+    fn told(&self, family: Family, ours: &BTreeMap<String, String>, hold: Hold, now_ms: u64) -> Option<Self> {
+        let Hold { hold_ms, margin_ms } = hold;
+        // Whoever was here before this was kept told nothing of itself; what it counted it goes on to count.
+        let is_first = self.revision == 0;
+        let others_ms = if is_first { hold_ms } else { self.hold_ms };
+        let free_ms = self.free_ms.max(now_ms.saturating_add(others_ms));
+        let birth_ms = free_ms.saturating_add(margin_ms);
+        let mut derivations = self.derivations.clone();
+        for (name, definition) in ours {
+            let before = self.derivations.get(name);
+            if before.is_some_and(|entry| entry.definition == *definition && entry.dropped_ms.is_none()) {
+                continue;
+            }
+            let renamed = self.renamed(definition, ours).filter(|_| family == Family::LevelTriggered);
+            let entry = renamed.cloned().unwrap_or_else(|| Entry {
+                definition: definition.clone(),
+                version: before.map_or(1, |entry| entry.version + u32::from(entry.definition != *definition)),
+                since_ms: now_ms,
+                birth_ms: if is_first { 0 } else { birth_ms },
+                ready_ms: birth_ms.saturating_add(margin_ms),
+                filled_ms: None,
+                dropped_ms: None,
+            });
+            derivations.insert(name.clone(), entry);
+        }
+        for (name, entry) in &mut derivations {
+            if !ours.contains_key(name) && entry.dropped_ms.is_none() {
+                (entry.dropped_ms, entry.filled_ms) = (Some(now_ms), None);
+            }
+        }
+        let is_same = derivations == self.derivations && !is_first;
+        if is_same && hold_ms <= self.hold_ms {
+            return None;
+        }
+        let free_ms = if is_same { self.free_ms } else { free_ms };
+        Some(Self { revision: self.revision + 1, hold_ms, free_ms, derivations })
+    }
+
+    /// One that derived just this under a name that is ours no more. What it wrote is what the new name writes, where no
+    /// name is stored: in a counter it is.
+    fn renamed(&self, definition: &str, ours: &BTreeMap<String, String>) -> Option<&Entry> {
+        let is_it = |(name, entry): &(&String, &Entry)| {
+            entry.definition == definition && entry.dropped_ms.is_none() && !ours.contains_key(*name)
+        };
+        self.derivations.iter().find(is_it).map(|(_, entry)| entry)
+    }
+
+    fn read(item: Option<&Item>) -> Self {
+        let Some(item) = item else { return Self::default() };
+        let read = |name| number(item, name).unwrap_or_default();
+        let derivations = item.get(DERIVATIONS).cloned().and_then(|value| from_attribute_value(value).ok());
+        Self {
+            revision: read(REVISION),
+            hold_ms: read(HOLD_MS),
+            free_ms: read(FREE_MS),
+            derivations: derivations.unwrap_or_default(),
+        }
+    }
+
+    /// The write that puts it in the place of the revision before.
+    fn write(&self, layout: &Layout, family: Family) -> Write {
+        let key = key(family);
+        let mut item = ledger_item(
+            layout,
+            &key,
+            [(REVISION, n(self.revision)), (HOLD_MS, n(self.hold_ms)), (FREE_MS, n(self.free_ms))],
+        );
+        if let Ok(derivations) = to_attribute_value(&self.derivations) {
+            item.insert(DERIVATIONS.to_owned(), derivations);
+        }
+        let before = self.revision.checked_sub(1).filter(|before| *before > 0);
+        let guard = Guard::Unmoved { attribute: REVISION.to_owned(), value: before.map(n) };
+        Write { table: Table::Ledger, key, action: Action::Put(item), guard: Some(guard) }
+    }
+}
+
+fn key(family: Family) -> Key {
+    Key::new(CATALOGUE, family.to_string())
+}
+
+/// The definitions of a catalogue's derivations of a family, by name.
+fn definitions(catalogue: &Catalogue, schema: &Schema, family: Family) -> BTreeMap<String, String> {
+    let ours = catalogue.derivations().filter(|derivation| derivation.kind.family() == family);
+    ours.map(|derivation| (derivation.name.clone(), definition(derivation, schema))).collect()
+}
+
+/// A sample of the write, for the table's design.
+pub(crate) fn sample(layout: &Layout, family: Family) -> Write {
+    let ours = BTreeMap::from([("{Derivation}".to_owned(), "{Definition}".to_owned())]);
+    Registered::default().told(family, &ours, Hold::default(), 0).unwrap_or_default().write(layout, family)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOLD: Hold = Hold { hold_ms: 1_000, margin_ms: 10 };
+
+    fn ours(declared: &[(&str, &str)]) -> BTreeMap<String, String> {
+        declared.iter().map(|(name, definition)| ((*name).to_owned(), (*definition).to_owned())).collect()
+    }
+
+    fn told(before: &Registered, declared: &[(&str, &str)], now_ms: u64) -> Registered {
+        before.told(Family::Additive, &ours(declared), HOLD, now_ms).unwrap()
+    }
+
+    #[test]
+    fn one_that_is_added_is_ready_when_those_without_it_have_ended() {
+        let first = told(&Registered::default(), &[("likes", "a")], 10_000);
+        let second = told(&first, &[("likes", "a"), ("shares", "b")], 20_000);
+        assert_eq!(second.derivations["likes"], first.derivations["likes"]);
+        let shares = &second.derivations["shares"];
+        assert_eq!((shares.birth_ms, shares.ready_ms), (21_010, 21_020));
+        assert_eq!(second.told(Family::Additive, &ours(&[("likes", "a"), ("shares", "b")]), HOLD, 30_000), None);
+    }
+
+    #[test]
+    fn whoever_was_there_before_the_first_held_as_long_as_the_first_does() {
+        let likes = &told(&Registered::default(), &[("likes", "a")], 10_000).derivations["likes"];
+        assert_eq!((likes.birth_ms, likes.ready_ms), (0, 11_020), "and it counted what it counted");
+    }
+
+    #[test]
+    fn one_that_is_changed_has_another_version_and_is_not_filled() {
+        let mut first = told(&Registered::default(), &[("likes", "a")], 10_000);
+        first.derivations.get_mut("likes").unwrap().filled_ms = Some(15_000);
+        let changed = told(&first, &[("likes", "b")], 20_000).derivations["likes"].clone();
+        assert_eq!((changed.version, changed.since_ms, changed.filled_ms), (2, 20_000, None));
+        assert_eq!(changed.definition, "b");
+    }
+
+    #[test]
+    fn one_that_goes_and_comes_back_has_to_be_filled_again() {
+        let mut first = told(&Registered::default(), &[("likes", "a"), ("shares", "b")], 10_000);
+        first.derivations.get_mut("shares").unwrap().filled_ms = Some(15_000);
+        let without = told(&first, &[("likes", "a")], 20_000);
+        assert_eq!(without.derivations["shares"].dropped_ms, Some(20_000));
+        assert_eq!(without.derivations["shares"].filled_ms, None);
+        let back = told(&without, &[("likes", "a"), ("shares", "b")], 30_000).derivations["shares"].clone();
+        assert_eq!((back.version, back.since_ms, back.ready_ms, back.filled_ms), (1, 30_000, 31_020, None));
+    }
+
+    #[test]
+    fn an_instance_that_holds_long_is_waited_for_though_others_told_since() {
+        let hold = Hold { hold_ms: 60_000, margin_ms: 10 };
+        let first = Registered::default().told(Family::Additive, &ours(&[("a", "a")]), hold, 10_000).unwrap();
+        let second = told(&first, &[("b", "b")], 20_000);
+        assert_eq!(second.derivations["b"].birth_ms, 80_010);
+        assert_eq!(told(&second, &[("c", "c")], 21_000).derivations["c"].birth_ms, 80_010);
+    }
+
+    #[test]
+    fn a_new_name_of_what_is_named_nowhere_is_filled_as_the_old_was() {
+        let first = |family| {
+            let mut first = Registered::default().told(family, &ours(&[("old", "a")]), HOLD, 10_000).unwrap();
+            first.derivations.get_mut("old").unwrap().filled_ms = Some(15_000);
+            first.told(family, &ours(&[("new", "a")]), HOLD, 20_000).unwrap()
+        };
+        assert_eq!(first(Family::LevelTriggered).derivations["new"].filled_ms, Some(15_000));
+        assert_eq!(first(Family::Additive).derivations["new"].filled_ms, None);
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let layout = crate::fixture::layout();
+        let registered = told(&Registered::default(), &[("likes", "a")], 10_000);
+        let Action::Put(item) = registered.write(&layout, Family::Additive).action else { panic!("no put") };
+        assert_eq!(Registered::read(Some(&item)), registered);
+    }
+}

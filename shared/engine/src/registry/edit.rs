@@ -1,0 +1,134 @@
+//! Editing the registry: what those do who fill a derivation, or clear away what is left of one.
+
+use std::collections::BTreeSet;
+
+use derive::{catalogue::Catalogue, derivation::Family, schema::Schema, write::Write};
+use store::{Outcome, Store, StoreError};
+
+use super::{Hold, Registered, Registry, definitions, telling::FAMILIES};
+use crate::{
+    backoff::{GaveUp, Patience, Tries},
+    batch::Engine,
+    redrive::parked,
+};
+
+impl<S: Store> Engine<S> {
+    /// Marks derivations as filled that were ready when this was read, and have not been told otherwise since: all that was
+    /// written before `until_ms` is in. Of what is parked nobody knows that, so counts are not marked while a change is.
+    /// Says how many are.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when it is not answered, or refused.
+    pub async fn mark_filled(
+        &self,
+        names: &BTreeSet<String>,
+        read: &Registry,
+        until_ms: u64,
+        deadline_ms: u64,
+    ) -> Result<usize, GaveUp> {
+        let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
+        let is_parked = patience.call(|| parked(&self.store)).await?.iter().any(|it| it.family == Family::Additive);
+        let mut n_filled = 0;
+        for family in FAMILIES.into_iter().filter(|family| *family != Family::Additive || !is_parked) {
+            let since = |registered: &Registered, name: &String| registered.derivations.get(name).map(|it| it.since_ms);
+            let fill = |registered: &mut Registered, now_ms| {
+                let asked: Vec<&String> = names.iter().filter(|name| since(read.of(family), name).is_some()).collect();
+                let mut n_filled = 0;
+                for name in asked {
+                    let is_same = since(registered, name) == since(read.of(family), name);
+                    let entry =
+                        registered.derivations.get_mut(name).filter(|entry| is_same && entry.dropped_ms.is_none());
+                    if let Some(entry) = entry {
+                        entry.filled_ms = Some(now_ms);
+                        entry.birth_ms = entry.birth_ms.max(until_ms);
+                        n_filled += 1;
+                    }
+                }
+                n_filled
+            };
+            n_filled += self.edit(family, deadline_ms, fill).await?;
+        }
+        Ok(n_filled)
+    }
+
+    /// Forgets derivations that the functions do not have any more. Says how many.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when it is not answered, or refused.
+    pub async fn forget(&self, names: &BTreeSet<String>, deadline_ms: u64) -> Result<usize, GaveUp> {
+        let mut n_forgotten = 0;
+        for family in FAMILIES {
+            let forget = |registered: &mut Registered, _| {
+                let n_before = registered.derivations.len();
+                registered.derivations.retain(|name, entry| entry.dropped_ms.is_none() || !names.contains(name));
+                n_before - registered.derivations.len()
+            };
+            n_forgotten += self.edit(family, deadline_ms, forget).await?;
+        }
+        Ok(n_forgotten)
+    }
+
+    /// Nobody runs any more who told something: they have all ended.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when it is not answered, or refused.
+    pub async fn leave(&self, deadline_ms: u64) -> Result<(), GaveUp> {
+        for family in FAMILIES {
+            let leave = |registered: &mut Registered, now_ms: u64| {
+                registered.hold_ms = 0;
+                registered.free_ms = registered.free_ms.min(now_ms);
+                1
+            };
+            self.edit(family, deadline_ms, leave).await?;
+        }
+        Ok(())
+    }
+
+    /// Edits what is registered of a family, if something is, until nobody else does in between. Says how much was edited.
+    async fn edit(
+        &self,
+        family: Family,
+        deadline_ms: u64,
+        edit: impl Fn(&mut Registered, u64) -> usize,
+    ) -> Result<usize, GaveUp> {
+        let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
+        let mut tries = Tries::default();
+        loop {
+            let mut registered = self.registered(family, patience).await?;
+            let n_edited = if registered.revision == 0 { 0 } else { edit(&mut registered, self.clock.now_ms()) };
+            if n_edited == 0 {
+                return Ok(0);
+            }
+            registered.revision += 1;
+            let write = registered.write(&self.schema.layout, family);
+            if let Outcome::Done { .. } = patience.call(|| self.store.write(&write)).await? {
+                return Ok(n_edited);
+            }
+            if !patience.wait(&mut tries).await {
+                return Err(GaveUp::OutOfTime { last: None });
+            }
+        }
+    }
+}
+
+/// Registers a catalogue for a table that was just made: nothing is in it, so all is filled, and nobody has other
+/// derivations. Does nothing where something is registered.
+///
+/// # Errors
+///
+/// [`StoreError`] when it cannot be written.
+pub async fn begin<S: Store>(store: &S, schema: &Schema, catalogue: &Catalogue, now_ms: u64) -> Result<(), StoreError> {
+    for family in FAMILIES {
+        let ours = definitions(catalogue, schema, family);
+        let Some(mut registered) = Registered::default().told(family, &ours, Hold::default(), now_ms) else { continue };
+        for entry in registered.derivations.values_mut() {
+            entry.filled_ms = Some(now_ms);
+        }
+        let write: Write = registered.write(&schema.layout, family);
+        store.write(&write).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! Derivations that are added, changed, renamed and dropped on a table that is written to all the time.
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use aws_sdk_dynamodb::Client;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{task::JoinHandle, time::interval};
+
+use crate::{
+    database::{alone, client, put},
+    items::item,
+    ripple::{Ripple, json, ripple, said},
+};
+
+const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/own-table/ripple.toml");
+
+/// Users who follow each other before anything counts whom they follow.
+const N_USERS: usize = 40;
+
+/// How often one of the others begins to follow.
+const WRITE_EVERY: Duration = Duration::from_millis(20);
+
+/// A count that the example does not have.
+const FOLLOWING: &str = r#"
+[derivation.following-count]
+kind = "count"
+from = "Follow"
+into = "User.followingCount"
+link = { userId = "followerId" }
+"#;
+
+/// What the table is declared as, one version after the other.
+struct Manifests {
+    folder: TempDir,
+    shipped: String,
+}
+
+impl Manifests {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), shipped: fs::read_to_string(MANIFEST).unwrap() }
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let file = self.folder.path().join(name);
+        fs::write(&file, text).unwrap();
+        file
+    }
+
+    /// With whom a user follows counted.
+    fn counting(&self) -> String {
+        let displayed = self.shipped.replace(r#"["followerCount"]"#, r#"["followerCount", "followingCount"]"#);
+        assert_ne!(displayed, self.shipped);
+        displayed + FOLLOWING
+    }
+}
+
+/// `ripple dev` with a manifest.
+async fn deployed(endpoint: &str, manifest: &str) -> Ripple {
+    Ripple::dev(&["--endpoint", endpoint, "--config", manifest]).await
+}
+
+/// `ripple catalogue diff`: its exit code, and by state the derivations, those in step left out.
+fn diff(endpoint: &str, manifest: &str) -> (Option<i32>, Vec<[String; 2]>, Value) {
+    let arguments = ["diff", "--endpoint", endpoint, "--config", manifest, "--json"];
+    let output = ripple("catalogue", &arguments).output().unwrap();
+    let told: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    let text = |entry: &Value, name: &str| entry[name].as_str().unwrap().to_owned();
+    let all = told["derivations"].as_array().unwrap().iter();
+    let stands = all.map(|entry| [text(entry, "state"), text(entry, "derivation")]);
+    (output.status.code(), stands.filter(|[state, _]| state != "in step").collect(), told)
+}
+
+fn stands(states: &[[&str; 2]]) -> Vec<[String; 2]> {
+    states.iter().map(|state| state.map(str::to_owned)).collect()
+}
+
+fn follow(follower: usize, followed: usize, since: &str) -> crate::database::Item {
+    item([
+        ("pk", format!("USER#u{follower}")),
+        ("sk", format!("FOLLOWS#u{followed}")),
+        ("Type", "Follow".to_owned()),
+        ("since", since.to_owned()),
+    ])
+}
+
+async fn people(client: &Client) {
+    for nth in 0..N_USERS {
+        let user = [("pk", format!("USER#u{nth}")), ("sk", format!("USER#u{nth}")), ("Type", "User".to_owned())];
+        put(client, item(user)).await;
+        put(client, follow(nth, (nth + 1) % N_USERS, if nth % 2 == 0 { "2023" } else { "2024" })).await;
+    }
+}
+
+/// Others who begin to follow, one after the other, all the time.
+fn busy(client: &Client) -> (JoinHandle<()>, Arc<AtomicUsize>) {
+    let (client, n_done) = (client.clone(), Arc::new(AtomicUsize::new(0)));
+    let told = Arc::clone(&n_done);
+    let task = tokio::spawn(async move {
+        let mut again = interval(WRITE_EVERY);
+        for nth in N_USERS.. {
+            again.tick().await;
+            put(&client, follow(nth, nth % N_USERS, "2023")).await;
+            told.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    (task, n_done)
+}
+
+/// The database, and whoever asks it.
+struct Table {
+    endpoint: String,
+    client: Client,
+    manifests: Manifests,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn derivations_are_added_changed_renamed_and_dropped_while_somebody_writes() {
+    let endpoint = alone().await;
+    let table = Table { client: client(&endpoint), endpoint, manifests: Manifests::new() };
+    let first = table.manifests.file("first.toml", &table.manifests.shipped);
+    let first = first.to_str().unwrap();
+    let mut service = deployed(&table.endpoint, first).await;
+    people(&table.client).await;
+    service.caught_up(&table.client).await;
+    assert_eq!(diff(&table.endpoint, first).1, stands(&[]), "the table was made with it");
+    let service = table.is_added(service).await;
+    let (service, changed) = table.is_changed(service).await;
+    let service = table.is_renamed(service, &changed).await;
+    table.is_dropped(service, first).await;
+}
+
+impl Table {
+    /// What was there before is missing, and counted by a backfill.
+    async fn is_added(&self, service: Ripple) -> Ripple {
+        let Self { endpoint, client, manifests } = self;
+        let counting = manifests.file("counting.toml", &manifests.counting());
+        let counting = counting.to_str().unwrap();
+        let (code, stood, told) = diff(endpoint, counting);
+        let new = [["added", "following-count"], ["added", "following-count-display"]];
+        assert_eq!((code, stood), (Some(3), stands(&new)), "{told:#}");
+        let cost = told["derivations"].as_array().unwrap().iter().find(|it| it["derivation"] == "following-count");
+        assert_eq!(cost.unwrap()["write_units_max"], json!(6.0 * 40.0), "{told:#}");
+        let refused = said("backfill", endpoint, &["following-count", "--config", counting]);
+        assert_eq!(refused.code, Some(2));
+        assert!(refused.stderr.contains("no function has following-count"), "{refused:?}");
+
+        assert_eq!(service.stop().code(), Some(0));
+        let mut service = deployed(endpoint, counting).await;
+        let (writer, n_done) = busy(client);
+        service.line(|line| line.starts_with("aggregate")).await;
+        let before = n_done.load(Ordering::Relaxed);
+        let (code, told) = json("backfill", endpoint, &["following-count", "--config", counting]);
+        assert_eq!((code, &told["undecided"]), (Some(0), &json!(0)), "{told:#}");
+        assert!(told["done"].as_u64().unwrap() >= 40, "{told:#}");
+        assert!(n_done.load(Ordering::Relaxed) > before, "nobody has written meanwhile, so nothing was shown");
+        assert_eq!(json("verify", endpoint, &["--config", counting]).1["findings"], json!([]));
+        writer.abort();
+        service
+    }
+
+    /// The same name counts something else.
+    async fn is_changed(&self, service: Ripple) -> (Ripple, String) {
+        let Self { endpoint, client, manifests } = self;
+        assert_eq!(service.stop().code(), Some(0));
+        let text = manifests.counting() + "where = { since = \"2023\" }\n";
+        let changed = manifests.file("changed.toml", &text);
+        let changed = changed.to_str().unwrap();
+        let (_, stood, told) = diff(endpoint, changed);
+        assert!(stood.contains(&["changed", "following-count"].map(str::to_owned)), "{told:#}");
+        let mut service = deployed(endpoint, changed).await;
+        let (writer, _) = busy(client);
+        service.line(|line| line.starts_with("aggregate")).await;
+        let (code, told) = json("backfill", endpoint, &["following-count", "--config", changed]);
+        assert_eq!((code, &told["refused"]), (Some(0), &json!(0)), "{told:#}");
+        writer.abort();
+        service.caught_up(client).await;
+        let (code, told) = json("verify", endpoint, &["--config", changed]);
+        assert_eq!((code, &told["unproven"]), (Some(0), &json!(0)), "{told:#}");
+        let (code, stood, told) = diff(endpoint, changed);
+        assert_eq!((code, stood), (Some(0), stands(&[])), "{told:#}");
+        let all = told["derivations"].as_array().unwrap().iter();
+        assert_eq!(all.filter(|it| it["version"] == json!(2)).count(), 1, "{told:#}");
+        (service, text)
+    }
+
+    /// Of a copy nobody stores the name.
+    async fn is_renamed(&self, service: Ripple, text: &str) -> Ripple {
+        let Self { endpoint, client, manifests } = self;
+        assert_eq!(service.stop().code(), Some(0));
+        let text = text.replace("[derivation.follower-name]", "[derivation.name-copy]");
+        let renamed = manifests.file("renamed.toml", &text);
+        let renamed = renamed.to_str().unwrap();
+        let (_, stood, told) = diff(endpoint, renamed);
+        assert_eq!(stood, stands(&[["renamed", "name-copy"], ["undeclared", "follower-name"]]), "{told:#}");
+        let mut service = deployed(endpoint, renamed).await;
+        put(client, follow(1, 2, "2024")).await;
+        service.caught_up(client).await;
+        assert_eq!(diff(endpoint, renamed).1, stands(&[["dropped", "follower-name"]]));
+        service
+    }
+
+    /// Its counters are what nothing explains.
+    async fn is_dropped(&self, service: Ripple, first: &str) {
+        let Self { endpoint, client, .. } = self;
+        assert_eq!(service.stop().code(), Some(0));
+        let mut service = deployed(endpoint, first).await;
+        put(client, follow(1, 3, "2024")).await;
+        service.caught_up(client).await;
+        let (code, told) = json("repair", endpoint, &["--config", first, "--apply"]);
+        assert_eq!((code, &told["refused"]), (Some(0), &json!(0)), "{told:#}");
+        assert!(told["done"].as_u64().unwrap() >= 20, "{told:#}");
+        let names = ["following-count", "following-count-display", "name-copy"];
+        let forget = [&["forget", "--endpoint", endpoint, "--config", first], &names[..]].concat();
+        assert_eq!(ripple("catalogue", &forget).output().unwrap().status.code(), Some(0));
+        let (code, stood, told) = diff(endpoint, first);
+        assert_eq!((code, stood), (Some(0), stands(&[])), "the copy has its first name again: {told:#}");
+        assert_eq!(service.stop().code(), Some(0));
+    }
+}
