@@ -18,6 +18,7 @@ use store::{
 use crate::{
     config::{Config, ConfigError},
     declared::{DeclaredError, declared},
+    mode::Mode,
     start::TableError,
 };
 
@@ -88,7 +89,8 @@ pub async fn engine<S: Store>(function: Function, config: &Config, store: S) -> 
     let engine = Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock));
     let engine = engine.with_ledger(config.ledger).with_limits(config.limits);
     let engine = engine.with_settling(config.settle_ms).with_fan_out(config.fan_out);
-    Ok(engine.looking(Looking::telling(LOOK_MS, HOLD)))
+    // One that writes nothing tells nothing.
+    Ok(if config.mode == Mode::Apply { engine.looking(Looking::telling(LOOK_MS, HOLD)) } else { engine })
 }
 
 /// A function that cannot start.

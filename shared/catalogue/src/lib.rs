@@ -247,4 +247,67 @@ mod tests {
         let catalogue = catalogue(&schema).unwrap();
         assert_eq!(catalogue.derivations().count(), 52);
     }
+
+    /// They are stored in each table's registry: where one changes, all tables have to be filled again.
+    #[test]
+    fn what_each_derives_is_written_out() {
+        let schema = schema();
+        let told: Vec<String> = derivations()
+            .iter()
+            .map(|derivation| format!("{} = {}", derivation.name, derive::outline::definition(derivation, &schema)))
+            .collect();
+        expect_test::expect![[r#"
+            follower-mirror = mirror: Follow into USER#{FolloweeId} / FOLLOWER#{FollowerId}; writes Follower
+            follower-count = count: Follow into USER#{FolloweeId} / PROFILE; reads Follow.FolloweeId
+            follower-count-display = display: Counter (Value of follower-count) into USER#{UserId} / PROFILE; writes FollowerCount; reads Counter.follower-count
+            following-count = count: Follow into USER#{FollowerId} / PROFILE; reads Follow.FollowerId
+            following-count-display = display: Counter (Value of following-count) into USER#{UserId} / PROFILE; writes FollowingCount; reads Counter.following-count
+            followee-name = copy: User (Name as FolloweeName) into USER#{FollowerId} / FOLLOWS#{FolloweeId}; writes FolloweeName; reads Follow.FolloweeId, User.Name
+            follower-name = copy: User (Name as FollowerName) into USER#{FolloweeId} / FOLLOWER#{FollowerId}; writes FollowerName; reads Follower.FollowerId, User.Name
+            post-detail = mirror: Post (except Content) into POST#{PostId} / METADATA; writes PostDetail
+            post-count = count: Post (where Status is published) into USER#{AuthorId} / PROFILE; reads Post.AuthorId, Post.Status
+            post-count-display = display: Counter (Value of post-count) into USER#{UserId} / PROFILE; writes PostCount; reads Counter.post-count
+            comment-count = count: Comment into POST#{PostId} / METADATA; reads Comment.PostId
+            comment-count-display = display: Counter (Value of comment-count) into POST#{PostId} / METADATA; writes CommentCount; reads Counter.comment-count
+            like-count = count: Like into POST#{PostId} / METADATA; reads Like.PostId
+            like-count-display = display: Counter (Value of like-count) into POST#{PostId} / METADATA; writes LikeCount; reads Counter.like-count
+            view-count = history count: View (inserts only) into POST#{PostId} / METADATA; reads View.PostId
+            view-count-display = display: Counter (Value of view-count) into POST#{PostId} / METADATA; writes ViewCount; reads Counter.view-count
+            comment-author = copy: User (Name as UserName, Avatar as UserAvatar) into POST#{PostId} / COMMENT#{CreatedAt}#{CommentId}; writes UserAvatar, UserName; reads Comment.UserId, User.Avatar, User.Name
+            post-author = copy: User (Name as AuthorName, Avatar as AuthorAvatar) into POST#{PostId} / METADATA; writes AuthorAvatar, AuthorName; reads PostDetail.AuthorId, User.Avatar, User.Name
+            group-member = mirror: Membership into GROUP#{GroupId} / USER#{UserId}; writes GroupMember
+            member-count = count: Membership into GROUP#{GroupId} / METADATA; reads Membership.GroupId
+            member-count-display = display: Counter (Value of member-count) into GROUP#{GroupId} / METADATA; writes MemberCount; reads Counter.member-count
+            group-name = copy: Group (Name as GroupName) into USER#{UserId} / GROUP#{GroupId}; writes GroupName; reads Group.Name, Membership.GroupId
+            group-user-name = copy: User (Name as UserName) into GROUP#{GroupId} / USER#{UserId}; writes UserName; reads GroupMember.UserId, User.Name
+            team-count = count: Team into ORG#{OrgId} / METADATA; reads Team.OrgId
+            team-count-display = display: Counter (Value of team-count) into ORG#{OrgId} / METADATA; writes TeamCount; reads Counter.team-count
+            org-member-count = count: Member into ORG#{OrgId} / METADATA; reads Member.OrgId
+            org-member-count-display = display: Counter (Value of org-member-count) into ORG#{OrgId} / METADATA; writes MemberCount; reads Counter.org-member-count
+            employee-count = count: Employee into ORG#{OrgId} / METADATA; reads Employee.OrgId
+            employee-count-display = display: Counter (Value of employee-count) into ORG#{OrgId} / METADATA; writes EmployeeCount; reads Counter.employee-count
+            member-user-name = copy: User (Name as UserName) into ORG#{OrgId} / MEMBER#{UserId}; writes UserName; reads Member.UserId, User.Name
+            member-org-name = copy: Organization (Name as OrgName) into ORG#{OrgId} / MEMBER#{UserId}; writes OrgName; reads Member.OrgId, Organization.Name
+            file-detail = mirror: File into FILE#{FileId} / METADATA; writes FileDetail
+            folder-path = path: Folder (Name below the Path of its Folder) into FOLDER#{FolderId} / METADATA, at most 64 deep; writes Path; reads Folder.Name, Folder.ParentId, Folder.Path
+            file-path = path: FileDetail (Name below the Path of its Folder) into FILE#{FileId} / METADATA, at most 65 deep; writes Path; reads FileDetail.FolderId, FileDetail.Name, Folder.Path
+            best-sellers = index key: Product (UnitsSold above zero) into BESTSELLERS#{Category} / {MAX-UnitsSold:12}#{ProductId} of GSI2; writes GSI2PK, GSI2SK; reads Product.Category, Product.ProductId, Product.UnitsSold
+            review-author = copy: User (Name as UserName) into PRODUCT#{ProductId} / REVIEW#{CreatedAt}#{ReviewId}; writes UserName; reads Review.UserId, User.Name
+            order-detail = mirror: Order into ORDER#{OrderId} / METADATA; writes OrderDetail
+            folder-totals = count and sum: File (sum of SizeBytes) into FOLDER#{FolderId} / METADATA; reads File.FolderId, File.SizeBytes
+            folder-totals-count-display = display: Counter (Value of folder-totals) into FOLDER#{FolderId} / METADATA; writes FileCount; reads Counter.folder-totals
+            folder-totals-sum-display = display: Counter (Sum of folder-totals) into FOLDER#{FolderId} / METADATA; writes TotalBytes; reads Counter.sum of folder-totals
+            product-rating = count and sum: Review (sum of Rating) into PRODUCT#{ProductId} / METADATA; reads Review.ProductId, Review.Rating
+            product-rating-count-display = display: Counter (Value of product-rating) into PRODUCT#{ProductId} / METADATA; writes ReviewCount; reads Counter.product-rating
+            product-rating-sum-display = display: Counter (Sum of product-rating) into PRODUCT#{ProductId} / METADATA; writes RatingSum; reads Counter.sum of product-rating
+            order-totals = count and sum: Order (where Status is not cancelled; sum of Total) into USER#{UserId} / PROFILE; reads Order.Status, Order.Total, Order.UserId
+            order-totals-count-display = display: Counter (Value of order-totals) into USER#{UserId} / PROFILE; writes OrderCount; reads Counter.order-totals
+            order-totals-sum-display = display: Counter (Sum of order-totals) into USER#{UserId} / PROFILE; writes LifetimeValue; reads Counter.sum of order-totals
+            units-sold = count and sum: OrderItem (where not Cancelled; sum of Quantity) into PRODUCT#{ProductId} / METADATA; reads OrderItem.Cancelled, OrderItem.ProductId, OrderItem.Quantity
+            units-sold-display = display: Counter (Sum of units-sold) into PRODUCT#{ProductId} / METADATA; writes UnitsSold; reads Counter.sum of units-sold
+            readings-rollup = roll-up: Reading (Value by HOUR and DAY of At; inserts only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value
+            employee-move = rekey: Employee (Path below that of the Employee that ManagerId names) into ORG#{OrgId} / EMP#{Path/}, at most 27 deep; writes Employee deleted under the old key and put under the new one; reads Employee.ManagerId
+            post-cascade = cascade: Post, PostDetail (removed, and no PostDetail there) into POST#{PostId} / METADATA; writes Comment deleted, Counter of view-count deleted, Like deleted
+            user-cascade = cascade: User (removed, and no User there) into USER#{UserId} / PROFILE; writes CartItem deleted, EmailClaim, named by what was removed, deleted while its UserId is the owner's, Follow deleted, Like deleted, Member deleted, Membership deleted, Post Status set to archived, Subscription deleted, View deleted"#]].assert_eq(&told.join("\n"));
+    }
 }
