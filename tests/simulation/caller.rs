@@ -87,6 +87,9 @@ impl Decider for Caller {
 
     fn ended(&self, call: &Call<'_>, how: &str) {
         self.scene.trace.note(|| format!("{} {call} : {how}", self.name));
+        if matches!(call, Call::Write(write) if write.key.pk.starts_with("ATTEMPTS#")) {
+            self.gone.noted(!how.starts_with("not done"));
+        }
     }
 
     fn sends(&self, guard: &Guard) -> bool {

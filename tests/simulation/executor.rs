@@ -21,7 +21,10 @@ pub(crate) struct Task<T> {
 
 /// Is a caller gone? Whoever knows sets it, and its task is dropped at its next stop.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Gone(Arc<AtomicBool>);
+pub(crate) struct Gone {
+    is_gone: Arc<AtomicBool>,
+    is_unnoted: Arc<AtomicBool>,
+}
 
 /// How a task stands after it ran for a turn.
 pub(crate) enum Turn<T> {
@@ -34,7 +37,17 @@ pub(crate) enum Turn<T> {
 impl Gone {
     /// It is gone.
     pub(crate) fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.is_gone.store(true, Ordering::Relaxed);
+    }
+
+    /// Its last word about its attempt was written, or was not: then the next attempt takes it for dead.
+    pub(crate) fn noted(&self, is_noted: bool) {
+        self.is_unnoted.store(!is_noted, Ordering::Relaxed);
+    }
+
+    #[allow(dead_code, reason = "the events' tests share this file and have no use for it")]
+    pub(crate) fn is_unnoted(&self) -> bool {
+        self.is_unnoted.load(Ordering::Relaxed)
     }
 }
 
@@ -48,7 +61,7 @@ impl<T> Task<T> {
     pub(crate) fn turn(&mut self) -> Turn<T> {
         let polled = self.future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         match polled {
-            _ if self.gone.0.load(Ordering::Relaxed) => Turn::Gone,
+            _ if self.gone.is_gone.load(Ordering::Relaxed) => Turn::Gone,
             Poll::Ready(value) => Turn::Ended(value),
             Poll::Pending => Turn::Runs,
         }

@@ -38,6 +38,7 @@ pub(crate) struct Running {
     name: Arc<str>,
     store: Arc<Faulty<Caller>>,
     delivery: Option<Delivery>,
+    gone: Gone,
     is_old: bool,
 }
 
@@ -214,7 +215,7 @@ impl World {
         delivery: Option<Delivery>,
         future: impl Future<Output = Answer> + 'static,
     ) {
-        self.tasks.push(Running { task: Task::new(&gone, future), name, store, delivery, is_old });
+        self.tasks.push(Running { task: Task::new(&gone, future), name, store, delivery, gone, is_old });
     }
 
     /// The platform gives an invocation up that runs on.
@@ -234,9 +235,9 @@ impl World {
     /// The platform ends what runs on of the version before.
     pub(crate) fn end_old_instances(&mut self) {
         while let Some(at) = self.tasks.iter().position(|running| running.is_old) {
-            let Running { name, delivery, .. } = self.tasks.remove(at);
+            let Running { name, delivery, gone, .. } = self.tasks.remove(at);
             if let Some(delivery) = delivery {
-                self.ended(&name, &delivery, None);
+                self.ended(&name, &delivery, &gone, None);
             }
         }
     }
@@ -257,12 +258,12 @@ impl World {
             account_matches(&running.name, handled, running.store.answered())?;
         }
         if let Some(delivery) = running.delivery {
-            self.ended(&running.name, &delivery, answer.as_ref());
+            self.ended(&running.name, &delivery, &running.gone, answer.as_ref());
         }
         Ok(true)
     }
 
-    fn ended(&mut self, name: &str, delivery: &Delivery, answer: Option<&Answer>) {
+    fn ended(&mut self, name: &str, delivery: &Delivery, gone: &Gone, answer: Option<&Answer>) {
         let numbers: Vec<&str> =
             delivery.batch.records.iter().map(|(at, _)| self.stream.records[*at].sequence_number.as_str()).collect();
         let mapping = &mut self.mappings[delivery.mapping];
@@ -283,7 +284,7 @@ impl World {
         if matches!(answer, Some(Err(error)) if error.contains("cannot be read")) {
             self.scene.count("braked");
         }
-        if answer.is_none() || !delivery.is_awaited {
+        if answer.is_none() || !delivery.is_awaited || gone.is_unnoted() {
             // It died, or others may take it for dead.
             for (at, _) in &delivery.batch.records {
                 *self.n_deaths.entry(self.stream.records[*at].id.clone()).or_default() += 1;

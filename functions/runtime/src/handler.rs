@@ -26,9 +26,9 @@ use crate::{
 const LOOK_MS: u64 = 60_000;
 
 /// How long an instance may run on without: until it looks again, and for as long as an invocation may take; and how much
-/// clocks may differ, with the time in which a call lands that was sent. Source: Lambda's quotas, "function timeout",
-/// 900 seconds.
-const HOLD: Hold = Hold { hold_ms: LOOK_MS + 900_000, margin_ms: 60_000 };
+/// clocks may differ, with the time in which a call lands that was sent, and that by which an emulator may round the time
+/// of a record down. Source: Lambda's quotas, "function timeout", 900 seconds; DynamoDB Local rounds to the minute.
+const HOLD: Hold = Hold { hold_ms: LOOK_MS + 900_000, margin_ms: 120_000 };
 
 /// Which function this is. Its name is stable: it is the binary's, the package's and the mapping's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

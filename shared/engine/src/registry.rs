@@ -11,7 +11,7 @@
 //! after the last change of a derivation nobody is ready for it.
 //!
 //! *Example*: the functions have `like-count`. A deployment adds `share-count`; its first instance tells so at 12:00, and
-//! one of the old may handle a batch until 12:16. Its mark is 12:17, and from 12:18 on `share-count` is ready: a backfill
+//! one of the old may handle a batch until 12:16. Its mark is 12:18, and from 12:20 on `share-count` is ready: a backfill
 //! measures and adds what is missing, and marks it as filled. At 13:00 the deployment is taken back: the first old
 //! instance tells that it has no `share-count`, before it handles a batch. The mark is gone, and a backfill that runs just
 //! then sets none.

@@ -195,7 +195,7 @@ async fn forget(args: &Forget) -> anyhow::Result<Ended> {
         let is_dropped = |it: &Difference| it.name == *name && matches!(it.state, State::Dropped { .. });
         if !differences.iter().any(is_dropped) {
             return Err(Usage(format!(
-                "{name} is none that the functions do not have any more; `ripple catalogue diff` lists them"
+                "{name} was not dropped: the functions have it, or never had it; `ripple catalogue diff` lists those that were"
             ))
             .into());
         }

@@ -22,10 +22,16 @@ const FAN_OUT_PARTS: u32 = 1;
 /// How long an invocation may take, in milliseconds.
 const INVOCATION_MS: u64 = 60_000;
 
-/// How often a function in this process looks at the registry, in milliseconds, and how much its clock and the times of
-/// an emulator's records, in whole seconds, may differ.
+/// How often a function in this process looks at the registry, in milliseconds.
 const LOOK_MS: u64 = 1_000;
+
+/// How much clocks and the times of records may differ, in milliseconds: of the embedded database, which tells whole
+/// seconds, and of DynamoDB Local, which tells whole minutes.
 const MARGIN_MS: u64 = 1_500;
+const MARGIN_LOCAL_MS: u64 = 61_500;
+
+/// What stands in the ARNs of DynamoDB Local.
+const LOCAL: &str = ":ddblocal:";
 
 pub(super) fn invoked(plan: &Plan<'_>, function: Function, witness: &Arc<dyn Witness>) -> Arc<dyn Invoked> {
     if let Some(url) = plan.functions {
@@ -41,7 +47,8 @@ pub(super) fn engine(plan: &Plan<'_>, function: Function) -> Engine<Arc<DynamoSt
     let engine = Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock));
     // The emulators' indexes are part of the table, and do not lag.
     let fan_out = Limits { index_lag_ms: 0, parts: FAN_OUT_PARTS, ..Limits::default() };
-    let hold = Hold { hold_ms: LOOK_MS + INVOCATION_MS, margin_ms: MARGIN_MS };
+    let margin_ms = if plan.stream_arn.contains(LOCAL) { MARGIN_LOCAL_MS } else { MARGIN_MS };
+    let hold = Hold { hold_ms: LOOK_MS + INVOCATION_MS, margin_ms };
     let engine = engine.with_ledger(plan.ledger).with_settling(0).with_fan_out(fan_out);
     engine.looking(Looking::telling(LOOK_MS, hold))
 }

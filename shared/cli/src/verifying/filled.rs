@@ -21,7 +21,7 @@ const ASK_MS_MAX: u64 = 30_000;
 
 /// How much earlier than it began what a verification proves ends, in milliseconds: clocks differ, and the times of
 /// records are rounded down.
-const MARGIN_MS: u64 = 60_000;
+const MARGIN_MS: u64 = 120_000;
 
 /// The registry as it was before a table was read.
 pub(crate) struct Before {
