@@ -47,9 +47,9 @@ const NOTICED: &[(&str, LedgerKind, u64)] = &[
     ("Without(RecordWins)", Receipts, 19),
     ("Without(ToldApart)", Receipts, 11),
     ("Without(RepairOnce)", Checkpoint, 41),
-    ("Without(RightToRepair)", Checkpoint, 61),
+    ("Without(RightToRepair)", Checkpoint, 142),
     ("Without(TellFirst)", Receipts, 10),
-    ("Without(BirthMark)", Receipts, 10),
+    ("Without(BirthMark)", Receipts, 11),
 ];
 
 /// The ledger and the seed that showed it.

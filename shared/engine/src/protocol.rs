@@ -99,6 +99,4 @@ steps! {
     TellFirst: "what an instance handles that lacks a derivation is missing of its counts, and nobody is told to fill it",
     /// A change that was written before a derivation's birth mark is not counted for it by itself.
     BirthMark: "what an instance without the derivation handled, and a backfill counted, counts again when it is replayed",
-    /// A derivation is filled when no instance runs any more that lacks it.
-    Barrier: "what such an instance handles after the counters were read is missing of them",
 }

@@ -169,10 +169,7 @@ impl<S: Store> Engine<S> {
     #[must_use]
     pub fn standing(&self, registry: &Registry, at: usize) -> Standing {
         let Some(derivation) = self.catalogue.derivation(at) else { return Standing::Missing };
-        match registry.standing(derivation, &self.schema, self.clock.now_ms()) {
-            Standing::Young { .. } if !self.takes(ProtocolStep::Barrier) => Standing::Ready,
-            standing => standing,
-        }
+        registry.standing(derivation, &self.schema, self.clock.now_ms())
     }
 
     pub(super) async fn registered(&self, family: Family, patience: Patience<'_>) -> Result<Registered, GaveUp> {
