@@ -27,7 +27,7 @@ use crate::{
         repair::{Backfill, Repair},
         verify::Verifying,
     },
-    exit::{Ended, Usage, print},
+    exit::{Ended, Usage, print, report},
     opened::{Opened, open_to_write, open_with_ledger},
     verifying::{
         Difference, FINDING, UNDECIDED, UNPROVEN, Verified, WAITING, filled::Before, prepare, spool::Spool, verify,
@@ -92,6 +92,8 @@ async fn run(
 ) -> anyhow::Result<Ended> {
     let engine = opened.engine();
     let prepared = prepare(opened, verifying)?;
+    // What was read and found another time proves nothing of now.
+    let is_new = prepared.spool.is_new()?;
     let run = if is_applied { Some(right(&engine, &prepared.spool).await?) } else { None };
     // With nobody at work nobody has other derivations.
     let before = if is_applied && !verifying.at_rest { Some(Before::ready(opened, verifying).await?) } else { None };
@@ -133,8 +135,10 @@ async fn run(
         }
         after = Some(last.finding);
     }
-    if let Some(before) = before {
-        before.mark(opened, verifying, &verified, open).await?;
+    match before {
+        Some(before) if is_new => before.mark(opened, verifying, &verified, open).await?,
+        Some(_) => report("a repair that went on marks nothing as filled: a `ripple verify` that finds nothing does"),
+        None => {}
     }
     let n_told = |kind| verified.spool.n_told(kind);
     let (n_undecided, n_waiting, n_unproven) = (n_told(UNDECIDED)?, n_told(WAITING)?, n_told(UNPROVEN)?);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use derive::{catalogue::Catalogue, derivation::Family, schema::Schema, write::Write};
 use store::{Outcome, Store, StoreError};
 
-use super::{Hold, Registered, Registry, definitions, telling::FAMILIES};
+use super::{Entry, Hold, Registered, Registry, definitions, telling::FAMILIES};
 use crate::{
     backoff::{GaveUp, Patience, Tries},
     batch::Engine,
@@ -31,15 +31,12 @@ impl<S: Store> Engine<S> {
         let is_parked = patience.call(|| parked(&self.store)).await?.iter().any(|it| it.family == Family::Additive);
         let mut n_filled = 0;
         for family in FAMILIES.into_iter().filter(|family| *family != Family::Additive || !is_parked) {
-            let since = |registered: &Registered, name: &String| registered.derivations.get(name).map(|it| it.since_ms);
             let fill = |registered: &mut Registered, now_ms| {
-                let asked: Vec<&String> = names.iter().filter(|name| since(read.of(family), name).is_some()).collect();
                 let mut n_filled = 0;
-                for name in asked {
-                    let is_same = since(registered, name) == since(read.of(family), name);
-                    let entry =
-                        registered.derivations.get_mut(name).filter(|entry| is_same && entry.dropped_ms.is_none());
-                    if let Some(entry) = entry {
+                for name in names {
+                    let Some(before) = read.of(family).derivations.get(name) else { continue };
+                    let is_same = |entry: &&mut Entry| entry.since_ms == before.since_ms && entry.dropped_ms.is_none();
+                    if let Some(entry) = registered.derivations.get_mut(name).filter(is_same) {
                         entry.filled_ms = Some(now_ms);
                         entry.birth_ms = entry.birth_ms.max(until_ms);
                         n_filled += 1;
