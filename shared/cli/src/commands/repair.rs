@@ -27,7 +27,7 @@ use crate::{
         repair::{Backfill, Repair},
         verify::Verifying,
     },
-    exit::{Ended, Usage, print, report},
+    exit::{Ended, Usage, print},
     opened::{Opened, open_to_write, open_with_ledger},
     verifying::{
         Difference, FINDING, UNDECIDED, UNPROVEN, Verified, WAITING, filled::Before, prepare, spool::Spool, verify,
@@ -96,7 +96,8 @@ async fn run(
     let is_new = prepared.spool.is_new()?;
     let run = if is_applied { Some(right(&engine, &prepared.spool).await?) } else { None };
     // With nobody at work nobody has other derivations.
-    let before = if is_applied && !verifying.at_rest { Some(Before::ready(opened, verifying).await?) } else { None };
+    let is_waited_for = is_applied && !verifying.at_rest;
+    let before = if is_waited_for { Some(Before::ready(opened, verifying, is_new).await?) } else { None };
     let bar = progress(is_json);
     let is_aws = writing.connection.aws;
     let verified = Box::pin(verify(prepared, opened, verifying, is_aws, &bar)).await?;
@@ -135,10 +136,8 @@ async fn run(
         }
         after = Some(last.finding);
     }
-    match before {
-        Some(before) if is_new => before.mark(opened, verifying, &verified, open).await?,
-        Some(_) => report("a repair that went on marks nothing as filled: a `ripple verify` that finds nothing does"),
-        None => {}
+    if let Some(before) = before {
+        before.mark(opened, verifying, &verified, open).await?;
     }
     let n_told = |kind| verified.spool.n_told(kind);
     let (n_undecided, n_waiting, n_unproven) = (n_told(UNDECIDED)?, n_told(WAITING)?, n_told(UNPROVEN)?);

@@ -27,21 +27,23 @@ const MARGIN_MS: u64 = 120_000;
 pub(crate) struct Before {
     registry: Registry,
     at_ms: u64,
+    /// Was anything read before it? That was found with the functions of then.
+    is_new: bool,
 }
 
 impl Before {
     /// As it is now.
     pub(crate) async fn read(opened: &Opened) -> anyhow::Result<Self> {
         let at_ms = SystemClock.now_ms();
-        Ok(Self { registry: opened.engine().registry(at_ms + ASK_MS_MAX).await?, at_ms })
+        Ok(Self { registry: opened.engine().registry(at_ms + ASK_MS_MAX).await?, at_ms, is_new: true })
     }
 
     /// As it is when all functions have what is to be repaired, and no instance runs any more that lacks it. Waits for
     /// that.
-    pub(crate) async fn ready(opened: &Opened, args: &Verifying) -> anyhow::Result<Self> {
+    pub(crate) async fn ready(opened: &Opened, args: &Verifying, is_new: bool) -> anyhow::Result<Self> {
         let engine = opened.engine();
         loop {
-            let before = Self::read(opened).await?;
+            let before = Self { is_new, ..Self::read(opened).await? };
             if before.registry.is_empty() {
                 let why = "no function has told yet which derivations it has: let one of this version handle a batch, or \
                            give --at-rest if none will";
@@ -81,6 +83,10 @@ impl Before {
         verified: &Verified,
         mut open: BTreeSet<String>,
     ) -> anyhow::Result<()> {
+        if !self.is_new {
+            report("a repair that went on marks nothing as filled: a `ripple verify` that finds nothing does");
+            return Ok(());
+        }
         let is_all = args.entity.is_empty() && args.pk.is_empty() && args.sk.is_none();
         if !is_all || self.registry.is_empty() || !verified.extent.is_proven {
             return Ok(());
