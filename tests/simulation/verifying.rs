@@ -149,10 +149,10 @@ impl World {
         let Some((heard, unfilled_before)) = &self.verifying.heard else { return Ok(()) };
         let ended = heard.lock().unwrap().take();
         let is_running = Arc::strong_count(heard) > 1;
-        // What was not filled when it began, or is not any more, is rightly found.
-        let mut unfilled = unfilled(&self.scene);
-        unfilled.extend(unfilled_before.iter().cloned());
         if let Some(told) = &ended {
+            // What was not filled when it began, or is not any more, is rightly found.
+            let mut unfilled = unfilled(&self.scene);
+            unfilled.extend(unfilled_before.iter().cloned());
             for told in told {
                 match told {
                     Told::Finding(finding, _)
