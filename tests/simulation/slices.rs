@@ -2,16 +2,20 @@
 //!
 //! They write notes and delete counters of zero, and never fail. When all is quiet, none finds anything that differs.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
 
-use derive::{value::whole_number, write::Table};
+use derive::{collection::CollectionCount, value::whole_number, write::Table};
 use engine::{
     clock::Clock as _,
     sweep::{Bounds, Slice},
 };
-use keys::{counter::CounterKey, item::Item};
+use keys::{counter::CounterKey, item::Item, key::Key};
 
 use super::{
+    corruption::parked,
     failure::Failure,
     platform::{BOTH, TASKS_MAX},
     respond::engine,
@@ -64,6 +68,35 @@ impl World {
             Some(key) => Err(Failure::new("drift", format!("nothing differs, and {key} is noted"))),
             None => Ok(()),
         }
+    }
+
+    /// What is wrong by the definition is told, as far as a slice compares it: the second round knows.
+    pub(crate) fn drifts_are_told(&mut self, wanted: &BTreeSet<(String, Key)>) -> Result<(), Failure> {
+        let mut told = BTreeSet::new();
+        for _ in 0..2 {
+            let found = self.slice(usize::MAX, 0);
+            self.settle()?;
+            let slice = found.lock().unwrap().take().unwrap_or_default();
+            told.extend(slice.drifts.into_iter().map(|drift| drift.item));
+        }
+        let catalogue = self.scene.deployed.catalogue(&self.scene);
+        let counts = CollectionCount::all(&self.scene.schema, &catalogue);
+        let items = self.scene.database.memory().snapshot(Table::Main);
+        let is_parked = parked(&self.scene).iter().any(|parked| parked.key.pk == "PARKED#level-triggered");
+        let is_missed = |(derivation, key): &&(String, Key)| {
+            let count = counts.iter().find(|it| catalogue.name(it.count) == derivation);
+            let (Some(count), Some(counter)) = (count, CounterKey::parse(key)) else { return false };
+            // What is parked to the end may be a mirror, for which its count waits.
+            if is_parked && count.mirror.is_some() {
+                return false;
+            }
+            let mut collection = items.keys().filter(|key| key.pk == counter.target.pk);
+            let is_sure = count.is_sure(&counter.target) && collection.all(|key| count.is_sure(key));
+            is_sure && !told.contains(&CounterKey { shard: 0, ..counter }.key().unwrap())
+        };
+        let missed = wanted.iter().find(is_missed);
+        self.scene.count_all("drifts told", told.len());
+        missed.map_or(Ok(()), |missed| Err(Failure::new("drift", format!("the sweep does not tell {missed:?}"))))
     }
 
     /// Begins a slice; what it found stands in the answer when it has ended.

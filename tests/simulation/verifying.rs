@@ -215,7 +215,7 @@ impl World {
             return Err(Failure::new("verify", format!("not found: {missed:?}, of {planted:?}")));
         }
         self.scene.count_all("drifts", wanted.len());
-        Ok(())
+        self.drifts_are_told(&wanted)
     }
 
     /// Verifies alone, to the end.

@@ -13,7 +13,7 @@ use crate::{
     change::{Change, Sight},
     effect::{BucketForm, Effect, Find},
     flaw::Flaw,
-    kinds::{cascade::Cascade, rekey::Rekey},
+    kinds::{cascade::Cascade, count::Count, mirror::Mirror, rekey::Rekey},
     outline::Outline,
     refresh::Refresh,
     schema::{Image, Schema, Unreadable},
@@ -253,6 +253,16 @@ pub trait Kind: fmt::Debug + Send + Sync {
 
     /// What all of its derived data should be. `items` holds the ground, and what derivations before it derived.
     fn derive(&self, name: &str, schema: &Schema, items: &Items, counts: &Counts) -> Vec<Derived>;
+
+    /// Its declaration, where it counts.
+    fn count(&self) -> Option<&Count> {
+        None
+    }
+
+    /// Its declaration, where it mirrors items.
+    fn mirror(&self) -> Option<&Mirror> {
+        None
+    }
 
     /// Its declaration, where it deletes what hangs on a removed item.
     fn cascade(&self) -> Option<&Cascade> {

@@ -12,6 +12,7 @@ pub mod bucket;
 pub mod catalogue;
 pub mod change;
 pub mod coalesce;
+pub mod collection;
 pub mod derivation;
 pub mod effect;
 #[cfg(test)]

@@ -83,7 +83,7 @@ pub fn linked(to: &Definition, link: &Link) -> String {
     [&to.key.pk, &to.key.sk].map(|template| renamed(&template.to_string(), link)).join(" / ")
 }
 
-fn renamed(template: &str, link: &Link) -> String {
+pub(crate) fn renamed(template: &str, link: &Link) -> String {
     let mut parts = template.split('{');
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {

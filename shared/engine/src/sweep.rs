@@ -8,12 +8,13 @@
 //! way, so it is a suspect first. One that differs in the very same way when the waiting time is over, though
 //! nothing that is under way would change it, has drifted.
 //!
-//! Level-triggered derivations alone: a counter is taken for what it holds, so a count that differs from the ground is
-//! seen by [`verify`](crate::verify) and not here. Neither is an item that does not stand where it belongs.
+//! A count is compared where its sources stand in the collection of its target ([`counts`]): any other takes the whole
+//! table, and is seen by [`verify`](crate::verify) and not here. Neither is an item that does not stand where it belongs.
 //!
 //! Two runs at once do no harm. The place moves only from where it was read, so the second stops; a suspect is noted
 //! once; and a counter goes only while it is zero.
 
+mod counts;
 pub(crate) mod difference;
 pub(crate) mod round;
 pub(crate) mod suspects;
@@ -30,7 +31,7 @@ use derive::{
 use keys::{item::Item, key::Key};
 use store::{Segment, Store};
 
-use self::difference::difference;
+use self::{counts::Collections, difference::difference, round::Round};
 use crate::{
     account::Account,
     backoff::{GaveUp, Patience},
@@ -128,6 +129,22 @@ impl<S: Store> Engine<S> {
         if round.after_suspect != after && !self.move_round(&mut round, batch.patience).await? {
             return Ok(());
         }
+        let mut collections = self.collections();
+        let outcome = self.sweep_from(&mut round, &mut collections, n_items_max, batch, slice).await;
+        let differing = self.counts_now(collections.end(), batch.patience).await?;
+        self.note_differing(differing, batch.patience, slice).await?;
+        outcome
+    }
+
+    /// Verifies on from where the round is.
+    async fn sweep_from(
+        &self,
+        round: &mut Round,
+        collections: &mut Collections,
+        n_items_max: usize,
+        batch: &Batch<'_>,
+        slice: &mut Slice,
+    ) -> Result<(), GaveUp> {
         while slice.n_items < n_items_max {
             let after = round.cursor(&self.schema.layout);
             let page = batch.patience.call(|| self.store.scan(Table::Main, Segment::WHOLE, after.clone())).await?;
@@ -137,17 +154,17 @@ impl<S: Store> Engine<S> {
                 let n_now = rest.len().min(ITEMS_AT_ONCE).min(n_items_max - slice.n_items);
                 let later = rest.split_off(n_now);
                 let last = rest.last().and_then(|item| self.schema.layout.key(item));
-                self.verify_again(rest, batch, slice).await?;
+                self.verify_again(rest, collections, batch, slice).await?;
                 slice.n_items += n_now;
-                round.after = last.or(round.after);
+                round.after = last.or(round.after.take());
                 rest = later;
             }
             let ends = rest.is_empty() && page.next.is_none();
             if rest.is_empty() {
-                round.after = end.or(round.after);
+                round.after = end.or(round.after.take());
             }
             let round_ms = ends.then(|| round.ends(self.clock.now_ms()));
-            if !self.move_round(&mut round, batch.patience).await? {
+            if !self.move_round(round, batch.patience).await? {
                 return Ok(());
             }
             slice.round_ms = round_ms;
@@ -159,17 +176,25 @@ impl<S: Store> Engine<S> {
     }
 
     /// Verifies these items of the table again, and collects the counters of zero among them.
-    async fn verify_again(&self, items: Vec<Item>, batch: &Batch<'_>, slice: &mut Slice) -> Result<(), GaveUp> {
-        let (mut bells, mut held, mut zeros) = (Bells::default(), Held::new(), Vec::new());
+    async fn verify_again(
+        &self,
+        items: Vec<Item>,
+        collections: &mut Collections,
+        batch: &Batch<'_>,
+        slice: &mut Slice,
+    ) -> Result<(), GaveUp> {
+        let (mut bells, mut held, mut zeros, mut counted) = (Bells::default(), Held::new(), Vec::new(), Vec::new());
         for item in items {
             let Some(key) = self.schema.layout.key(&item) else { continue };
+            counted.extend(self.add_up(collections, &key, &item));
             if zero::is_zero_counter(&self.schema, &key, &item) {
                 zeros.push(key.clone());
             }
             let item = self.ring_as_inserted(key.clone(), item, &mut bells);
             held.insert(key, item);
         }
-        let differing = self.differing_now(bells, held, batch).await?;
+        let mut differing = self.differing_now(bells, held, batch).await?;
+        differing.extend(self.counts_now(counted, batch.patience).await?);
         self.note_differing(differing, batch.patience, slice).await?;
         slice.n_zero_counters += self.collect_counters(zeros, batch.patience).await?;
         Ok(())

@@ -27,7 +27,7 @@ pub mod tallies;
 pub mod told;
 
 mod candidates;
-mod counted;
+pub(crate) mod counted;
 mod counts;
 mod seen;
 mod single;

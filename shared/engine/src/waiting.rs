@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use derive::{derivation::Family, write::Table};
+use derive::{derivation::Family, query::Query, write::Table};
 use keys::key::Key;
 use store::Store;
 
@@ -44,6 +44,11 @@ impl Waiting {
             || self.items.contains(item)
             || sources.into_iter().any(|source| self.items.contains(source))
             || derivations.into_iter().any(|at| self.derivations.contains(at))
+    }
+
+    /// Does any of the items wait that a query of the table would give?
+    pub(crate) fn has_any_of(&self, query: &Query) -> bool {
+        self.items.iter().any(|item| item.pk == query.pk && query.sk.holds(&item.sk))
     }
 
     /// Does this count wait?

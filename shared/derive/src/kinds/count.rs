@@ -56,7 +56,7 @@ pub struct Count {
 
 impl Count {
     /// The target that an item counts for, and what it adds to the sum; `None` when it does not count.
-    fn counted(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<(Key, Sum)>, Unreadable> {
+    pub(crate) fn counted(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<(Key, Sum)>, Unreadable> {
         if !self.predicate.holds(image)? {
             return Ok(None);
         }
@@ -108,6 +108,10 @@ impl Kind for Count {
 
     fn sums(&self) -> bool {
         self.sum.is_some()
+    }
+
+    fn count(&self) -> Option<&Count> {
+        Some(self)
     }
 
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {

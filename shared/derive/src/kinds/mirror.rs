@@ -60,8 +60,8 @@ impl Mirror {
         }
     }
 
-    /// Does a mirror's key give its source's key? Otherwise the mirror lists its claims.
-    fn lists_claims(&self, source: &Definition) -> bool {
+    /// Does a mirror's key not give its source's key? Then the mirror lists its claims.
+    pub(crate) fn lists_claims(&self, source: &Definition) -> bool {
         source.key.field_names().iter().any(|name| !self.link.0.iter().any(|(_, from)| from == name))
     }
 
@@ -232,6 +232,10 @@ impl Kind for Mirror {
             }
         }
         derived
+    }
+
+    fn mirror(&self) -> Option<&Mirror> {
+        Some(self)
     }
 
     fn refresh(&self) -> Option<&dyn Refresh> {

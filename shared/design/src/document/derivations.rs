@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use derive::{
+    collection::CollectionCount,
     derivation::{Derivation, Family, Part, PartOf},
     effect::Find,
     query::SortKeys,
@@ -22,7 +23,8 @@ const HEAD: [&str; 9] =
 pub(super) fn section(design: &Design) -> String {
     let mut all: Vec<&Derivation> = design.catalogue.derivations().collect();
     all.sort_by_key(|derivation| &derivation.id);
-    let rows: Vec<Vec<String>> = all.iter().map(|derivation| row(design, derivation)).collect();
+    let counts = CollectionCount::all(&design.schema, &design.catalogue);
+    let rows: Vec<Vec<String>> = all.iter().map(|derivation| row(design, &counts, derivation)).collect();
     format!(
         "## Derivations\n\n\
          An *additive* kind adds the difference of a record's two images, in one transaction with the proof of the \
@@ -34,6 +36,8 @@ pub(super) fn section(design: &Design) -> String {
          Changes of one batch on one counter are one write, so K of them cost 2/K each beside their receipts; with the \
          checkpoint ledger the 2 of the ledger are those of a whole transaction.\n\
          An item that is in step already costs a read and no write.\n\
+         A count that is *compared beside it* is one of items in the same collection, so the sweep compares it; any other \
+         is compared by `ripple verify` alone, which reads the whole table.\n\
          A cascade's price is that of the costliest item that it deletes, its checks included.\n\n{}",
         table(&HEAD, &rows)
     ) + &set_going(design)
@@ -66,7 +70,7 @@ fn set_going(design: &Design) -> String {
     )
 }
 
-fn row(design: &Design, derivation: &Derivation) -> Vec<String> {
+fn row(design: &Design, counts: &[CollectionCount], derivation: &Derivation) -> Vec<String> {
     let (schema, kind) = (&design.schema, &derivation.kind);
     let (outline, reach) = (kind.outline(schema), kind.reach(schema).unwrap_or_default());
     let from = outline.from.iter().map(String::as_str).chain(outline.terms.iter().map(String::as_str));
@@ -89,7 +93,7 @@ fn row(design: &Design, derivation: &Derivation) -> Vec<String> {
         format!("{}{shards}{depth} ({family})", kind.kind()),
         from,
         outline.into.as_deref().map(code).unwrap_or_default(),
-        found(&schema.layout, &outline.finds),
+        found(&schema.layout, &outline.finds) + &compared(design, counts, derivation),
         parts(&reach.reads),
         writes,
         price(design, derivation).map(price_text).unwrap_or_default(),
@@ -121,6 +125,15 @@ fn found(layout: &Layout, finds: &[Find]) -> String {
         format!("{} by query{place}: `{pk} = {}{range}`{via}", find.target, query.pk)
     };
     finds.iter().map(find).collect::<Vec<_>>().join("; ")
+}
+
+/// How a count is compared with what it counts, without the rest of the table; empty where it is not.
+fn compared(design: &Design, counts: &[CollectionCount], derivation: &Derivation) -> String {
+    let count = counts.iter().find(|count| design.catalogue.name(count.count) == derivation.name);
+    let Some(count) = count else { return String::new() };
+    let mirror =
+        count.mirror.map(|at| format!(", which {} keeps", code(design.catalogue.name(at)))).unwrap_or_default();
+    format!("; compared beside it with each {}{mirror}", count.entity)
 }
 
 /// Parts of items, each entity once.

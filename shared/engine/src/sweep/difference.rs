@@ -1,8 +1,11 @@
 //! How an item differs, as a checksum: two looks that give the same saw the same difference.
 
-use derive::write::{Action, Write};
+use derive::{
+    tally::Tally,
+    write::{Action, Write},
+};
 use flate2::Crc;
-use keys::item::Item;
+use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 
 /// Checksum of what a write would do to an item, and of what the item holds there. What else the item holds is left
@@ -26,6 +29,17 @@ pub(crate) fn difference(write: &Write, held: Option<&Item>) -> String {
             }
         }
         Action::Delete | Action::Check => sum.text("delete"),
+    }
+    format!("{:08x}", sum.0.sum())
+}
+
+/// Checksum of items and of a number for each.
+pub(super) fn of_numbers(numbers: impl IntoIterator<Item = (Key, Tally)>) -> String {
+    let mut sum = Checksum(Crc::new());
+    for (key, tally) in numbers {
+        for text in [&key.pk, &key.sk, &tally.count.to_string(), &tally.sum.to_string()] {
+            sum.text(text);
+        }
     }
     format!("{:08x}", sum.0.sum())
 }

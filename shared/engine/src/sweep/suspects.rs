@@ -25,7 +25,7 @@ use keys::{
 use serde_dynamo::AttributeValue;
 use store::{Cursor, Outcome, Store};
 
-use super::{Differing, Drift, ITEMS_AT_ONCE, Slice, THE_SWEEP};
+use super::{Differing, Drift, ITEMS_AT_ONCE, Slice, THE_SWEEP, counts::target_of};
 use crate::{
     attribute::{n, number, s},
     backoff::{GaveUp, Patience},
@@ -184,12 +184,18 @@ impl<S: Store> Engine<S> {
 
     /// Looks at suspects whose waiting time is over: those that differ as they did have drifted, unless they wait.
     async fn judge_suspects(&self, due: Vec<Suspect>, batch: &Batch<'_>, slice: &mut Slice) -> Result<(), GaveUp> {
-        let mut bells = Bells::default();
+        let (mut bells, mut counts) = (Bells::default(), Vec::new());
         for suspect in &due {
-            let Look { item, entity, derivations, named } = suspect.look(&self.catalogue);
+            let look = suspect.look(&self.catalogue);
+            if let Some(target) = target_of(&look) {
+                counts.push(target);
+                continue;
+            }
+            let Look { item, entity, derivations, named } = look;
             bells.add(item, entity, named.into_iter().collect(), &derivations, &BTreeSet::from([THE_SWEEP]));
         }
-        let differing = self.differing_now(bells, Held::new(), batch).await?;
+        let mut differing = self.differing_now(bells, Held::new(), batch).await?;
+        differing.extend(self.counts_now(counts, batch.patience).await?);
         let of = |differing: Differing| ((differing.look.item.clone(), differing.look.entity.clone()), differing);
         let mut differing: BTreeMap<(Key, String), Differing> = differing.into_iter().map(of).collect();
         let (layout, now_ms) = (&self.schema.layout, self.clock.now_ms());
@@ -210,11 +216,14 @@ impl<S: Store> Engine<S> {
         }
         let waiting = self.what_waits(batch.patience).await?;
         for differing in same {
-            let Differing { look: Look { item, named, .. }, derivations, .. } = &differing;
+            let Differing { look, derivations, .. } = &differing;
+            let Look { item, named, .. } = look;
             let items = [item].into_iter().chain(named);
-            if waiting.has(item, named, derivations)
-                || self.is_listed_unreadable(items, derivations, batch.patience).await?
-            {
+            let is_waiting = match target_of(look) {
+                Some(target) => self.count_waits(&target, &waiting),
+                None => waiting.has(item, named, derivations),
+            };
+            if is_waiting || self.is_listed_unreadable(items, derivations, batch.patience).await? {
                 continue;
             }
             let derivations = differing.derivations.iter().map(|at| self.catalogue.name(*at).to_owned()).collect();

@@ -32,11 +32,11 @@ pub(crate) fn counters_compared(
     derived: &[Derived],
     items: &Items,
 ) -> Vec<Finding> {
-    let mut counters: BTreeMap<Key, Vec<(&Key, &Item)>> = BTreeMap::new();
+    let mut counters: BTreeMap<Key, Items> = BTreeMap::new();
     for (key, item) in items {
         let counter = CounterKey::parse(key).filter(|counter| counter.derivation == derivation);
         if let Some(counter) = counter.filter(|_| schema.image(key, item).is_some_and(|image| image.is(COUNTER))) {
-            counters.entry(counter.target).or_default().push((key, item));
+            counters.entry(counter.target).or_default().insert(key.clone(), item.clone());
         }
     }
     let tallies: BTreeMap<&Key, &Tally> = derived
@@ -46,10 +46,10 @@ pub(crate) fn counters_compared(
             _ => None,
         })
         .collect();
-    let none = Tally::default();
+    let (none, no_shards) = (Tally::default(), Items::new());
     let targets: BTreeSet<&Key> = counters.keys().chain(tallies.keys().copied()).collect();
     let compared = |item: &Key| {
-        let shards = counters.get(item).map(Vec::as_slice).unwrap_or_default();
+        let shards = counters.get(item).unwrap_or(&no_shards);
         let target = Target { derivation: derivation.to_owned(), item: item.clone() };
         counter_compared(schema, kind?, &target, shards, tallies.get(item).copied().unwrap_or(&none))
     };
@@ -57,11 +57,11 @@ pub(crate) fn counters_compared(
 }
 
 /// The counter of a target, in its shards, if it differs from what it counts.
-pub(super) fn counter_compared(
+pub(crate) fn counter_compared(
     schema: &Schema,
     kind: &dyn Kind,
     target: &Target,
-    shards: &[(&Key, &Item)],
+    shards: &Items,
     derived: &Tally,
 ) -> Option<Finding> {
     let stored = added_up(schema, shards);
@@ -69,9 +69,9 @@ pub(super) fn counter_compared(
         return None;
     }
     // A counter that cannot be read is shown as it is; otherwise what the shards add up to.
-    let (key, stored) = match (shards.iter().find(|(_, item)| is_broken(item)), shards.first()) {
-        (Some((key, item)), _) => ((*key).clone(), Some(only(item, &[VALUE, SUM]))),
-        (None, Some((key, _))) => ((*key).clone(), Some(attributes(&stored, kind.sums()))),
+    let (key, stored) = match (shards.iter().find(|(_, item)| is_broken(item)), shards.first_key_value()) {
+        (Some((key, item)), _) => (key.clone(), Some(only(item, &[VALUE, SUM]))),
+        (None, Some((key, _))) => (key.clone(), Some(attributes(&stored, kind.sums()))),
         (None, None) => {
             let first = CounterKey { target: target.item.clone(), derivation: target.derivation.clone(), shard: 0 };
             (first.key().ok()?, None)
@@ -80,9 +80,10 @@ pub(super) fn counter_compared(
     Some(finding(&target.derivation, &key, stored, Some(attributes(derived, kind.sums()))))
 }
 
-fn added_up(schema: &Schema, shards: &[(&Key, &Item)]) -> Tally {
+/// What the shards of one counter come to.
+pub(crate) fn added_up(schema: &Schema, shards: &Items) -> Tally {
     let mut all = Tally::default();
-    for tally in sums(schema, shards.iter().map(|(_, item)| *item)).values() {
+    for tally in sums(schema, shards.values()).values() {
         all.add(tally);
     }
     all

@@ -4,12 +4,11 @@
 //! was written before the round. A target of which no source changed since then, up to the end of the reading, is decided;
 //! the others come again.
 
-use derive::{query::Query, whole::starts_anew};
+use derive::{derivation::Items, query::Query, whole::starts_anew};
 use futures::{StreamExt, stream};
 use keys::{
     counter::{self, CounterKey},
     item::Item,
-    key::Key,
 };
 use store::Store;
 
@@ -20,7 +19,13 @@ use super::{
     tallies::Undecided,
     told::{Belief, Told, VerifyError, Why},
 };
-use crate::{looking::CALLS_AT_ONCE, protocol::ProtocolStep};
+use crate::{
+    backoff::{GaveUp, Patience},
+    batch::Engine,
+    looking::CALLS_AT_ONCE,
+    protocol::ProtocolStep,
+    recount::Target,
+};
 
 /// How often a target is compared, before it is undecided.
 const ROUNDS_MAX: usize = 6;
@@ -127,14 +132,22 @@ impl<S: Store> Verification<'_, S> {
                 None
             });
         }
-        let query = Query::prefix(None, &target.item.pk, counter::derivation_prefix(&target.item, name));
-        let shards: Vec<Item> = engine.pages(&query, self.patience()).await?;
-        let is_of = |key: &Key| {
-            CounterKey::parse(key).is_some_and(|counter| counter.derivation == name && counter.target == target.item)
-        };
-        let shards = shards.into_iter().filter_map(|item| Some((engine.schema.layout.key(&item)?, item)));
-        let shards: Vec<(Key, Item)> = shards.filter(|(key, _)| is_of(key)).collect();
-        let shards: Vec<(&Key, &Item)> = shards.iter().map(|(key, item)| (key, item)).collect();
+        let shards = engine.counters_of(target, self.patience()).await?;
         Ok(counter_compared(&engine.schema, kind, target, &shards, tally))
+    }
+}
+
+impl<S: Store> Engine<S> {
+    /// The counters of a target: all shards that there are.
+    pub(crate) async fn counters_of(&self, target: &Target, patience: Patience<'_>) -> Result<Items, GaveUp> {
+        let Target { derivation, item } = target;
+        let query = Query::prefix(None, &item.pk, counter::derivation_prefix(item, derivation));
+        let shards = self.pages(&query, patience).await?;
+        let is_of = |it: &CounterKey| it.target == *item && it.derivation == *derivation;
+        let of = |shard: Item| {
+            let key = self.schema.layout.key(&shard)?;
+            CounterKey::parse(&key).filter(is_of).map(|_| (key, shard))
+        };
+        Ok(shards.into_iter().filter_map(of).collect())
     }
 }

@@ -1,0 +1,180 @@
+//! Counts whose sources stand in the item collection of their target, themselves or mirrored: there a count can be
+//! compared with what it counts, without reading the rest of the table.
+//!
+//! *Example*: the posts of `USER#ann / PROFILE` are `USER#ann / POST#…`, and those who follow her are mirrored as
+//! `USER#ann / FOLLOWER#…`. The likes of a post stand with the users, so of a like count nothing is said here.
+//!
+//! By a mirror a count alone is told, and of all items: what else decides may be left out of the mirror. Of a history
+//! the sources may be gone, so it is told from nothing.
+
+use keys::{entity::Definition, key::Key};
+
+use crate::{
+    catalogue::Catalogue,
+    derivation::Derivation,
+    kinds::{Link, Predicate, count::Count, mirror::Mirror},
+    outline::renamed,
+    query::Query,
+    schema::{Image, Schema},
+    tally::Tally,
+};
+
+/// What stands in a key for a percent sign, and a slash: each can be written otherwise too, so that an item that is
+/// counted may stand in another collection.
+const IN_TWO_WAYS: [&str; 2] = ["%25", "/"];
+
+/// A count that can be told from the collection of its target.
+#[derive(Clone, Debug)]
+pub struct CollectionCount {
+    /// Position of the count.
+    pub count: usize,
+    /// Position of the mirror whose items stand for the sources; `None` where they stand there themselves.
+    pub mirror: Option<usize>,
+    /// Entity of the items that are counted.
+    pub entity: String,
+    /// How the target's key is made from their fields.
+    link: Link,
+    /// How their sort keys begin.
+    prefix: String,
+}
+
+impl CollectionCount {
+    /// All that can be told so, in the order of the catalogue.
+    #[must_use]
+    pub fn all(schema: &Schema, catalogue: &Catalogue) -> Vec<Self> {
+        let of = |(at, derivation): (usize, &Derivation)| {
+            let count = derivation.kind.count().filter(|count| !count.history)?;
+            let themselves = Self::of(schema, at, None, (&count.source, &count.target), count.link.clone());
+            themselves.or_else(|| Self::mirrored(schema, catalogue, at, count))
+        };
+        catalogue.derivations().enumerate().filter_map(of).collect()
+    }
+
+    fn mirrored(schema: &Schema, catalogue: &Catalogue, at: usize, count: &Count) -> Option<Self> {
+        if count.predicate != Predicate::Always || count.sum.is_some() {
+            return None;
+        }
+        let source = schema.entity(&count.source)?;
+        let is_of_each = |mirror: &&Mirror| mirror.source == count.source && !mirror.lists_claims(source);
+        let mirrors = catalogue.derivations().map(|derivation| derivation.kind.mirror().filter(is_of_each));
+        let of = |(position, mirror): (usize, Option<&Mirror>)| {
+            let mirror = mirror?;
+            // What the mirror's key has of the source's gives the target's.
+            let pairs = count.link.0.iter().map(|(to, from)| {
+                let (held, _) = mirror.link.0.iter().find(|(_, by)| by == from)?;
+                Some((to.clone(), held.clone()))
+            });
+            let link = Link(pairs.collect::<Option<_>>()?);
+            Self::of(schema, at, Some(position), (&mirror.target, &count.target), link)
+        };
+        mirrors.enumerate().find_map(of)
+    }
+
+    fn of(
+        schema: &Schema,
+        count: usize,
+        mirror: Option<usize>,
+        (entity, target): (&str, &str),
+        link: Link,
+    ) -> Option<Self> {
+        let (held, target) = (schema.entity(entity)?, schema.entity(target)?);
+        if renamed(&target.key.pk.to_string(), &link) != held.key.pk.to_string() || !is_one_text(held) {
+            return None;
+        }
+        let prefix = held.key.sk.prefix_of(|_| None).ok()?;
+        Some(Self { count, mirror, entity: entity.to_owned(), link, prefix })
+    }
+
+    /// All that may be counted for a target.
+    #[must_use]
+    pub fn query(&self, target: &Key) -> Query {
+        Query::prefix(None, &target.pk, &self.prefix)
+    }
+
+    /// The target that an item counts for, with what it adds; `None` where it adds nothing, or to none in its
+    /// collection.
+    #[must_use]
+    pub fn adds(&self, schema: &Schema, catalogue: &Catalogue, image: &Image<'_>) -> Option<(Key, Tally)> {
+        let count = catalogue.derivation(self.count)?.kind.count().filter(|_| image.is(&self.entity))?;
+        let (target, tally) = if self.mirror.is_some() {
+            (self.link.key(schema.entity(&count.target)?, image).ok()??, Tally::of(1))
+        } else {
+            let (target, sum) = count.counted(schema, image).ok()??;
+            (target, Tally { count: 1, sum })
+        };
+        (target.pk == image.key.pk).then_some((target, tally))
+    }
+
+    /// Is it sure that no other key has the same text: that of the target, or of an item that is counted for it?
+    #[must_use]
+    pub fn is_sure(&self, key: &Key) -> bool {
+        let is_one = |text: &str| !IN_TWO_WAYS.iter().any(|two| text.contains(two));
+        is_one(&key.pk) && (self.mirror.is_none() || is_one(&key.sk))
+    }
+}
+
+/// Is the partition key of such items the one text that their fields make? Numbers have several, and so has a spread.
+fn is_one_text(definition: &Definition) -> bool {
+    let pk = &definition.key.pk;
+    pk.suffixes().len() == 1 && !pk.field_names().iter().any(|name| pk.holds_number(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::fixture::{derivations, item, key_of, schema};
+
+    fn told() -> (Schema, Catalogue, Vec<CollectionCount>) {
+        let schema = schema();
+        let catalogue = Catalogue::new(&schema, derivations()).unwrap();
+        let all = CollectionCount::all(&schema, &catalogue);
+        (schema, catalogue, all)
+    }
+
+    #[test]
+    fn a_count_is_told_from_the_sources_or_the_mirrors_beside_its_target_and_from_nothing_else() {
+        let (_, catalogue, all) = told();
+        let line = |it: &CollectionCount| {
+            let through = it.mirror.map(|at| format!(" of {}", catalogue.name(at))).unwrap_or_default();
+            let query = it.query(&Key::new("PK", "SK"));
+            format!("{}: {}{through}, {:?}\n", catalogue.name(it.count), it.entity, query.sk)
+        };
+        expect![[r#"
+            follower-count: Follower of follower-mirror, Prefix("FOLLOWER#")
+            post-count: Post, Prefix("POST#")
+            comment-count: Comment, Prefix("COMMENT#")
+        "#]]
+        .assert_eq(&all.iter().map(line).collect::<String>());
+    }
+
+    #[test]
+    fn an_item_adds_to_the_target_beside_it() {
+        let (schema, catalogue, all) = told();
+        let adds = |text: &str| {
+            let item = item(text);
+            let key = key_of(&item);
+            let image = schema.image(&key, &item).unwrap();
+            let adds = all.iter().filter_map(|it| {
+                let (target, tally) = it.adds(&schema, &catalogue, &image)?;
+                Some(format!("{} {target} {}", catalogue.name(it.count), tally.count))
+            });
+            adds.collect::<Vec<_>>().join("; ")
+        };
+        assert_eq!(adds("USER#ann / POST#2024#p Post Status=published"), "post-count USER#ann / PROFILE 1");
+        assert_eq!(adds("USER#ann / POST#2024#p Post Status=draft"), "");
+        assert_eq!(adds("USER#bob / FOLLOWER#ann Follower"), "follower-count USER#bob / PROFILE 1");
+        assert_eq!(adds("USER#ann / FOLLOWS#bob Follow"), "");
+    }
+
+    #[test]
+    fn what_can_be_written_in_two_ways_is_not_sure() {
+        let (_, catalogue, all) = told();
+        let of = |name: &str| all.iter().find(|it| catalogue.name(it.count) == name).unwrap();
+        let is_sure = |name: &str, pk: &str, sk: &str| of(name).is_sure(&Key::new(pk, sk));
+        assert!(is_sure("post-count", "USER#a%23", "POST#2024#a%25") && !is_sure("post-count", "USER#a%25", "PROFILE"));
+        assert!(is_sure("follower-count", "USER#ann", "FOLLOWER#b"));
+        assert!(!is_sure("follower-count", "USER#ann", "FOLLOWER#b/c"));
+    }
+}

@@ -1,0 +1,207 @@
+//! Counts, as far as the collection of their target tells them.
+//!
+//! The items of a collection stand behind one another in the table, so a slice sees what a count counts and the counter
+//! as it goes by, and reads nothing for it. Only a target that does not add up is read: all of its counters, then all of
+//! its sources. Where a slice ends in the middle of a collection, its targets do not add up in the slice, and do when
+//! they are read.
+//!
+//! *Keeps true*: a suspect differs in what was read of it alone, not in what a slice happened to see.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use derive::{
+    collection::CollectionCount,
+    refresh::{Look, sums},
+    tally::Tally,
+    write::Table,
+};
+use futures::{StreamExt, stream};
+use keys::{
+    counter::{COUNTER, CounterKey},
+    item::Item,
+    key::Key,
+};
+use store::Store;
+
+use super::{Differing, difference::of_numbers};
+use crate::{
+    backoff::{GaveUp, Patience},
+    batch::Engine,
+    looking::CALLS_AT_ONCE,
+    recount::Target,
+    verify::counted::{added_up, counter_compared},
+    waiting::Waiting,
+};
+
+/// Most items of a target's that are read to count them; one with more is left to `verify`. Bounds time.
+const SOURCES_MAX: usize = 10_000;
+
+/// Most targets of a collection that are added up; with more it is left to `verify`. Bounds memory.
+const TARGETS_MAX: usize = 10_000;
+
+/// The collection that is being read, and what its targets come to so far.
+pub(super) struct Collections {
+    counts: Vec<CollectionCount>,
+    pk: String,
+    targets: BTreeMap<Target, Told>,
+}
+
+/// What the items that were seen of a target come to.
+#[derive(Default)]
+struct Told {
+    sources: Tally,
+    counters: Tally,
+}
+
+impl Collections {
+    pub(super) fn new(counts: Vec<CollectionCount>) -> Self {
+        Self { counts, pk: String::new(), targets: BTreeMap::new() }
+    }
+
+    /// What does not add up in the collection that was read, with which it ends.
+    pub(super) fn end(&mut self) -> Vec<Target> {
+        let targets = std::mem::take(&mut self.targets);
+        if targets.len() >= TARGETS_MAX {
+            return Vec::new();
+        }
+        targets.into_iter().filter(|(_, told)| told.sources != told.counters).map(|(target, _)| target).collect()
+    }
+
+    fn of(&mut self, derivation: &str, item: Key) -> &mut Told {
+        self.targets.entry(Target { derivation: derivation.to_owned(), item }).or_default()
+    }
+}
+
+impl<S: Store> Engine<S> {
+    /// The counts that a slice compares.
+    pub(super) fn collections(&self) -> Collections {
+        Collections::new(CollectionCount::all(&self.schema, &self.catalogue))
+    }
+
+    /// Adds up an item, and gives what did not add up in the collection before, where another begins with it.
+    pub(super) fn add_up(&self, collections: &mut Collections, key: &Key, item: &Item) -> Vec<Target> {
+        let ended = if collections.pk == key.pk { Vec::new() } else { collections.end() };
+        collections.pk.clone_from(&key.pk);
+        if collections.targets.len() >= TARGETS_MAX {
+            return ended;
+        }
+        let Some(image) = self.schema.image(key, item) else { return ended };
+        if image.is(COUNTER) {
+            let counter = CounterKey::parse(key);
+            let counter = counter.filter(|it| self.named(&collections.counts, &it.derivation).is_some());
+            if let Some(CounterKey { target, derivation, .. }) = counter {
+                let told = collections.of(&derivation, target);
+                for tally in sums(&self.schema, [item]).values() {
+                    told.counters.add(tally);
+                }
+            }
+            return ended;
+        }
+        let adds = |it: &CollectionCount| Some((it.count, it.adds(&self.schema, &self.catalogue, &image)?));
+        let all: Vec<_> = collections.counts.iter().filter_map(adds).collect();
+        for (at, (target, tally)) in all {
+            collections.of(self.catalogue.name(at), target).sources.add(&tally);
+        }
+        ended
+    }
+
+    fn named<'a>(&self, counts: &'a [CollectionCount], name: &str) -> Option<&'a CollectionCount> {
+        counts.iter().find(|it| self.catalogue.name(it.count) == name)
+    }
+
+    /// Does a count wait for what is parked: for one of its changes, or for a mirror by which it is told?
+    pub(super) fn count_waits(&self, target: &Target, waiting: &Waiting) -> bool {
+        let counts = CollectionCount::all(&self.schema, &self.catalogue);
+        let count = self.named(&counts, &target.derivation).filter(|count| count.mirror.is_some());
+        waiting.has_target(target) || count.is_some_and(|count| waiting.has_any_of(&count.query(&target.item)))
+    }
+
+    /// Those of these targets whose counters differ from their sources, as both are now.
+    pub(super) async fn counts_now(
+        &self,
+        targets: Vec<Target>,
+        patience: Patience<'_>,
+    ) -> Result<Vec<Differing>, GaveUp> {
+        let counts = CollectionCount::all(&self.schema, &self.catalogue);
+        let counts = &counts;
+        let compared = targets.into_iter().map(|target| async move {
+            match self.named(counts, &target.derivation) {
+                Some(count) => self.count_now(count, &target, patience).await,
+                None => Ok(None),
+            }
+        });
+        let mut compared = stream::iter(compared).buffer_unordered(CALLS_AT_ONCE);
+        let mut differing = Vec::new();
+        while let Some(one) = compared.next().await {
+            differing.extend(one?);
+        }
+        Ok(differing)
+    }
+
+    async fn count_now(
+        &self,
+        count: &CollectionCount,
+        target: &Target,
+        patience: Patience<'_>,
+    ) -> Result<Option<Differing>, GaveUp> {
+        let Some(derivation) = self.catalogue.derivation(count.count) else { return Ok(None) };
+        let counters = self.counters_of(target, patience).await?;
+        let Some(sources) = self.sources_now(count, &target.item, patience).await? else { return Ok(None) };
+        let mut counted = Tally::default();
+        for (_, adds) in &sources {
+            counted.add(adds);
+        }
+        let first = CounterKey { target: target.item.clone(), derivation: target.derivation.clone(), shard: 0 };
+        let finding = counter_compared(&self.schema, derivation.kind.as_ref(), target, &counters, &counted);
+        let (Some(_), Ok(key)) = (finding, first.key()) else { return Ok(None) };
+        let difference = of_numbers([(key.clone(), added_up(&self.schema, &counters))].into_iter().chain(sources));
+        let derivations: Vec<usize> = [Some(count.count), count.mirror].into_iter().flatten().collect();
+        let look = Look {
+            item: key,
+            entity: COUNTER.to_owned(),
+            derivations: derivations.iter().copied().collect(),
+            named: BTreeSet::new(),
+        };
+        Ok(Some(Differing { look, derivations, difference }))
+    }
+
+    /// What is counted for a target; `None` where that is too much, or not sure.
+    async fn sources_now(
+        &self,
+        count: &CollectionCount,
+        target: &Key,
+        patience: Patience<'_>,
+    ) -> Result<Option<Vec<(Key, Tally)>>, GaveUp> {
+        let (query, mut sources, mut n_read, mut after) = (count.query(target), Vec::new(), 0, None);
+        if !count.is_sure(target) {
+            return Ok(None);
+        }
+        loop {
+            let page = patience.call(|| self.store.query(Table::Main, &query, after.clone())).await?;
+            n_read += page.items.len();
+            for item in &page.items {
+                let Some(key) = self.schema.layout.key(item) else { continue };
+                let adds = self.schema.image(&key, item);
+                let adds = adds.and_then(|image| count.adds(&self.schema, &self.catalogue, &image));
+                let Some((_, tally)) = adds.filter(|(of, _)| of == target) else { continue };
+                if !count.is_sure(&key) {
+                    return Ok(None);
+                }
+                sources.push((key, tally));
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(Some(sources));
+            }
+            if n_read > SOURCES_MAX {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// The target of a suspect that is a count.
+pub(super) fn target_of(look: &Look) -> Option<Target> {
+    let counter = CounterKey::parse(&look.item).filter(|_| look.entity == COUNTER)?;
+    Some(Target { derivation: counter.derivation, item: counter.target })
+}
