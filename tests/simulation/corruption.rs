@@ -25,7 +25,7 @@ const PER_MILLE_BRAKED: usize = 50;
 /// The record as it stands in the stream, if it is a corrupt one: it does not decode, whatever is done to it.
 pub(crate) fn corrupted(scene: &Scene, json: &str) -> Option<String> {
     let per_mille = if scene.is_braked { PER_MILLE_BRAKED } else { PER_MILLE };
-    if !IS_ON || scene.is_healed() || scene.chance.below(1_000) < 1_000 - per_mille {
+    if !IS_ON || scene.is_healed() || scene.rollout.is_calm() || scene.chance.below(1_000) < 1_000 - per_mille {
         return None;
     }
     let mut record: Value = serde_json::from_str(json).unwrap();

@@ -34,9 +34,16 @@ use super::{
 /// Of a hundred runs, in how many there is such a deployment.
 const ROLLOUT_PERCENT: usize = 15;
 
-/// How often an instance looks at the registry, and how long it may run on without, in milliseconds.
-const LOOK_MS: u64 = 60_000;
-const HOLD: Hold = Hold { hold_ms: LOOK_MS + 300_000, margin_ms: 60_000 };
+/// How often an instance looks at the registry, in milliseconds, in one run or another.
+const LOOKS_MS: [u64; 2] = [60_000, 600_000];
+
+/// How long an instance runs on at most when its time to look has come, and how far its clock may be off, in milliseconds.
+const RUNS_ON_MS: u64 = 300_000;
+const MARGIN_MS: u64 = 60_000;
+
+/// Of a hundred deployments, how many are in calm runs: there nothing fails and nothing is corrupt, so nothing is parked,
+/// and what was filled is marked so.
+const CALM_PERCENT: usize = 50;
 
 /// Stages: instances of the old version alone, of both, and of the new alone.
 const OLD: usize = 0;
@@ -86,6 +93,8 @@ pub(crate) struct Rollout {
     /// What the version before had; `None` where there was none.
     old: Option<Arc<Catalogue>>,
     stage: AtomicUsize,
+    is_calm: bool,
+    look_ms: u64,
     /// How the instances of a version and a function look.
     looking: [[Looking; 2]; 2],
 }
@@ -94,8 +103,16 @@ impl Rollout {
     pub(crate) fn drawn(chance: &Chance) -> Self {
         let old = chance.percent(ROLLOUT_PERCENT).then(|| Arc::clone(chance.one_of(&VERSIONS).unwrap()));
         let stage = if old.is_some() { OLD } else { NEW };
-        let instance = |_| Looking::telling(LOOK_MS, HOLD);
-        Self { old, stage: AtomicUsize::new(stage), looking: [[0, 0].map(instance), [0, 0].map(instance)] }
+        let (is_calm, look_ms) = (old.is_some() && chance.percent(CALM_PERCENT), *chance.one_of(&LOOKS_MS).unwrap());
+        let hold = Hold { hold_ms: look_ms + RUNS_ON_MS, margin_ms: MARGIN_MS };
+        let instance = |_| Looking::telling(look_ms, hold);
+        let looking = [[0, 0].map(instance), [0, 0].map(instance)];
+        Self { old, stage: AtomicUsize::new(stage), is_calm, look_ms, looking }
+    }
+
+    /// Does nothing fail in this run?
+    pub(crate) fn is_calm(&self) -> bool {
+        self.is_calm
     }
 
     /// Is there a version before?
@@ -179,7 +196,7 @@ impl World {
             let caller = self.caller(name);
             let engine = function(&scene, &families, ledger, Arc::clone(&caller.store), false);
             let deadline_ms = caller.deadline_ms;
-            scene.clock.advance(LOOK_MS);
+            scene.clock.advance(scene.rollout.look_ms);
             self.start(caller, None, async move {
                 let told: Answer = engine.tell(deadline_ms).await.map(|_| None).map_err(|error| describe(&error));
                 told

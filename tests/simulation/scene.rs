@@ -72,12 +72,15 @@ impl Scene {
         let database = Database::lagging(layout, PAGE_BYTES, lagging);
         let per_mille = [0, 20, 60, 150][chance.below(4)];
         let (is_braked, theme) = (chance.percent(BRAKED_PERCENT), Theme::drawn(&chance));
-        let deadly = chance.percent(DEADLY_PERCENT).then(|| deadly_item(&chance, (schema, catalogue)));
+        let rollout = Rollout::drawn(&chance);
+        let per_mille = if rollout.is_calm() { 0 } else { per_mille };
+        let is_deadly = chance.percent(DEADLY_PERCENT) && !rollout.is_calm();
+        let deadly = is_deadly.then(|| deadly_item(&chance, (schema, catalogue)));
         Arc::new(Self {
             schema: Arc::clone(schema),
             catalogue: Arc::clone(catalogue),
             deployed: Deployed::default(),
-            rollout: Rollout::drawn(&chance),
+            rollout,
             database: Arc::new(database),
             clock: ManualClock::at(BEGIN_MS),
             chance,

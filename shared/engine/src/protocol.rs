@@ -97,6 +97,8 @@ steps! {
     RightToRepair: "two runs that found the same both add it",
     /// An instance tells which derivations it has before it handles a batch.
     TellFirst: "what an instance handles that lacks a derivation is missing of its counts, and nobody is told to fill it",
+    /// What is new is filled when no instance that lacks it can be at work any more.
+    ReadyFirst: "what such an instance handles when the backfill is over is missing, though all is marked as filled",
     /// A change that was written before a derivation's birth mark is not counted for it by itself.
     BirthMark: "what an instance without the derivation handled, and a backfill counted, counts again when it is replayed",
 }

@@ -169,7 +169,10 @@ impl<S: Store> Engine<S> {
     #[must_use]
     pub fn standing(&self, registry: &Registry, at: usize) -> Standing {
         let Some(derivation) = self.catalogue.derivation(at) else { return Standing::Missing };
-        registry.standing(derivation, &self.schema, self.clock.now_ms())
+        match registry.standing(derivation, &self.schema, self.clock.now_ms()) {
+            Standing::Young { .. } if !self.takes(ProtocolStep::ReadyFirst) => Standing::Ready,
+            standing => standing,
+        }
     }
 
     pub(super) async fn registered(&self, family: Family, patience: Patience<'_>) -> Result<Registered, GaveUp> {
