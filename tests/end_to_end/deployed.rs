@@ -152,10 +152,12 @@ impl Table {
         assert_eq!(cost.unwrap()["write_units_max"], json!(6.0 * 40.0), "{told:#}");
         let refused = said("backfill", endpoint, &["following-count", "--config", counting]);
         assert_eq!(refused.code, Some(2));
-        assert!(refused.stderr.contains("no function has following-count"), "{refused:?}");
+        assert!(refused.stderr.contains("no function has told that it has following-count"), "{refused:?}");
 
         assert_eq!(service.stop().code(), Some(0));
         let mut service = deployed(endpoint, counting).await;
+        let young = [["young", "following-count"], ["young", "following-count-display"]];
+        assert_eq!(diff(endpoint, counting).1, stands(&young), "nobody has written since it was deployed");
         let (writer, n_done) = busy(client);
         service.line(|line| line.starts_with("aggregate")).await;
         let before = n_done.load(Ordering::Relaxed);

@@ -195,13 +195,14 @@ async fn repaired<S: Store>(
     let verification = Verification::new(engine, &following, &mut tallies, &mut listening, limits, Scope::default());
     let verified = verification.run().await;
     drop(verification);
-    // A count of nothing, that is wrong by what is parked, is nowhere to be seen.
-    let is_whole = verified.is_ok() && !was_parked && !is_any_parked(scene);
+    // A count of nothing, that is wrong by what is parked or on its way, is nowhere to be seen.
+    let is_proven = verified.is_ok_and(|extent| extent.is_proven);
+    let is_whole = is_proven && !was_parked && !is_any_parked(scene);
     let mut mended = Mended { is_whole, ..Mended::default() };
     for told in listening.0 {
         mend(scene, engine, run, told, &mut mended).await;
     }
-    if verified.is_ok_and(|extent| extent.is_proven) && mended.is_whole {
+    if mended.is_whole {
         let names = scene.catalogue.derivations().map(|derivation| derivation.name.clone());
         let names: BTreeSet<String> = names.filter(|name| !mended.open.contains(name)).collect();
         let until_ms = begun_ms.saturating_sub(MARGIN_MS);

@@ -129,6 +129,12 @@ impl Rollout {
         }
     }
 
+    /// Is an instance at work that has this derivation? A job that the new version left waits while there is none.
+    pub(crate) fn has(&self, derivation: &str) -> bool {
+        let old = self.old.as_ref().filter(|_| self.stage.load(Ordering::Relaxed) == OLD);
+        old.is_none_or(|old| old.position(derivation).is_some())
+    }
+
     /// What an instance of a version has, and how it looks.
     pub(crate) fn version(&self, scene: &Scene, is_old: bool, families: &[Family]) -> (Arc<Catalogue>, Looking) {
         let old = self.old.as_ref().filter(|_| is_old);

@@ -51,7 +51,8 @@ impl World {
             return true;
         }
         let now_ms = self.scene.clock.now_ms();
-        let (jobs, notes) = (jobs(&self.scene), notes(&self.scene));
+        let (mut jobs, notes) = (jobs(&self.scene), notes(&self.scene));
+        jobs.retain(|job| self.scene.rollout.has(&job.derivation));
         let due_ms = |job: &Job| if job.is_running { job.moved_at_ms + STALLED_MS + 1 } else { job.due_at_ms };
         let of_jobs = jobs.iter().map(due_ms).min().filter(|_| !self.is_held());
         let of_notes = notes.iter().copied().min();

@@ -33,6 +33,9 @@ use tokio::{
 use self::function::{engine, invoked};
 use crate::{checkpoints::LedgerCheckpoints, sweeper::Sweeper};
 
+/// How long it is tried to say what the functions have, in milliseconds.
+const TELL_MS: u64 = 5_000;
+
 /// How long it is tried to say that nobody is at work any more, in milliseconds.
 const LEAVE_MS: u64 = 5_000;
 
@@ -87,8 +90,13 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Starts the mappings.
-    pub(crate) fn start(plan: &Plan<'_>, witness: &Arc<dyn Witness>) -> Self {
+    /// Starts the mappings. What the functions have is told at once, so that it can be filled before anybody writes.
+    pub(crate) async fn start(plan: &Plan<'_>, witness: &Arc<dyn Witness>) -> anyhow::Result<Self> {
+        if plan.functions.is_none() {
+            for (function, _) in &plan.mappings {
+                engine(plan, *function).tell(SystemClock.now_ms() + TELL_MS).await?;
+            }
+        }
         let (stop, stopped) = watch::channel(false);
         let idle = plan.mappings.iter().map(|(_, mapping)| (mapping.name.clone(), None)).collect();
         let watched = Watched { idle, last_found: None, last_ended: None };
@@ -112,7 +120,8 @@ impl Service {
         }
         let sweeper = Sweeper::new(engine(plan, Function::Sweep), Arc::clone(&progress), Arc::clone(witness));
         tokio::spawn(sweeper.run(stopped));
-        Self { progress, tasks, stop, jobs: engine(plan, Function::Sweep), is_elsewhere: plan.functions.is_some() }
+        let is_elsewhere = plan.functions.is_some();
+        Ok(Self { progress, tasks, stop, jobs: engine(plan, Function::Sweep), is_elsewhere })
     }
 
     /// Waits until all that was written up to now, and all that follows from it, jobs too, is handled; a job that an

@@ -113,7 +113,7 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(Shown, Veri
     };
     let book = Arc::new(Bookkeeper::new(Arc::clone(&schema), Arc::clone(&catalogue), is_told(args)));
     let started = Instant::now();
-    let service = Service::start(&plan, &(Arc::clone(&book) as Arc<dyn Witness>));
+    let service = Service::start(&plan, &(Arc::clone(&book) as Arc<dyn Witness>)).await?;
     let metered = Arc::new(Metered::new(Arc::clone(&store), is_told(args)));
     let mut running = Running { args, service, metered, book, bar: progress(args) };
     let told = scenario::run(&mut running).await?;

@@ -97,7 +97,7 @@ async fn serve(
         failures: &failures,
     };
     let elsewhere = args.functions.is_some();
-    let mut service = Service::start(&plan, &(Arc::new(Lines { elsewhere }) as Arc<dyn Witness>));
+    let mut service = Service::start(&plan, &(Arc::new(Lines { elsewhere }) as Arc<dyn Witness>)).await?;
     // Before anybody is told that it is ready: a signal that nobody waits for ends the process where it stands.
     let stopped = stop_signal()?;
     print(&format!("endpoint  {endpoint}\ntable     {}\nledger    {}\nready", config.table, config.ledger_table));

@@ -114,5 +114,8 @@ impl Before {
 }
 
 fn lacking(name: &str) -> String {
-    format!("no function has {name}: deploy them with it, or leave it out with --disable {name}")
+    format!(
+        "no function has told that it has {name}: deploy them with it, and write an item, since one tells with its first \
+         batch; or leave it out with --disable {name}"
+    )
 }
