@@ -79,6 +79,7 @@ impl<S: Store> Engine<S> {
             };
             waiting.items.extend(asked.bells.rung.into_keys().map(|(item, _)| item));
             waiting.derivations.extend(asked.bells.finds.into_keys().map(|(derivation, _)| derivation));
+            waiting.derivations.extend(asked.ground.into_iter().map(|touch| touch.derivation));
             let counted = asked.entries.iter().flat_map(|entry| targets(&self.catalogue, &entry.change));
             waiting.targets.extend(counted);
         }
