@@ -365,6 +365,25 @@ async fn a_removal_by_hand_that_comes_after_the_move_does_not_take_what_was_adde
 }
 
 #[tokio::test]
+async fn a_later_removal_by_hand_that_is_looked_at_first_does_not_take_what_was_added() {
+    // One that held what was declared and did not move, and one that nobody can tell from the move's.
+    for attributes in [&[("ManagerId", "vp"), ("Name", "Dee")][..], &[("ManagerId", "vp")]] {
+        let mut bed = Bed::new();
+        hire(&bed, "/vp", &[]).await;
+        bed.settle().await;
+        let removal = moves_from(&mut bed, "Badge", "7").await;
+        let dev = hire(&bed, "/dev", attributes).await;
+        bed.delete(&dev).await;
+        let by_hand = bed.records();
+        bed.handle(&by_hand).await;
+        bed.handle(&removal).await;
+        bed.settle().await;
+        let moved = Key::new("ORG#o", "EMP#/vp/dev");
+        assert_eq!([bed.shown(&moved, "Badge"), bed.shown(&moved, "Name")], ["7", ""], "{attributes:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_removal_of_long_ago_does_not_take_the_note_of_a_later_move() {
     let mut bed = Bed::new();
     hire(&bed, "/vp", &[]).await;

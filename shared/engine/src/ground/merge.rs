@@ -6,10 +6,11 @@
 //! new item lacks it.
 //!
 //! A removal has its own note: the oldest one of the key of which it holds all that was taken, with the same values, and
-//! that no removal had before. That a removal was looked at is a receipt, which is taken with the note in one
-//! transaction; so a removal that comes again, or one of the application's own, does not have the note of a later move.
-//! Of one of the application's own that is looked at after the move, and held the same, nobody can tell that it is not the
-//! move's; so a later removal may have a note that an earlier one had.
+//! of what a move asks for nothing else, and that no removal had before. That a removal was looked at is a receipt, which
+//! is taken with the note in one transaction; so a removal that comes again, or one of the application's own, does not
+//! have the note of a later move.
+//! Of one of the application's own that held the same nobody can tell that it is not the move's; so another may have a
+//! note that one had: what was added is rather given to an item that somebody removed it from than lost.
 //! Notes stay until they expire: they lead from key to key to where an item is that moved on meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +36,7 @@ use super::{Stop, Touched, Work};
 use crate::{
     attribute::{n, number, s},
     batch::Engine,
-    ledger::{EXPIRES_AT, checkpoint::padded, expires_at, ledger_item, receipts::receipt_of},
+    ledger::{EXPIRES_AT, expires_at, ledger_item, receipts::receipt_of},
     listing::fitted,
     protocol::ProtocolStep,
     record::decode,
@@ -48,7 +49,6 @@ const NAMES: &str = "Names";
 const TAKEN: &str = "Taken";
 const MOVED_AT: &str = "MovedAt";
 const HAD: &str = "Had";
-const HAD_BY: &str = "HadBy";
 
 /// A removal that is older than the note by more is not the note's, in milliseconds: a record's time is rounded down, at
 /// worst to the minute, and clocks differ.
@@ -122,11 +122,10 @@ impl<S: Store> Engine<S> {
         let receipt = receipt_of(&self.schema.layout, &receipt, self.clock.now_ms());
         for _ in 0..ROUNDS_MAX {
             let mut writes = vec![receipt.clone()];
-            let sequence_number = padded(&change.sequence_number).unwrap_or_default();
-            if let Some(note) = self.note_of(old, image, change.created_ms, &sequence_number, work).await? {
+            if let Some(note) = self.note_of(old, image, change.created_ms, rekey, work).await? {
                 let added = self.added(image, &note, rekey);
                 let target = self.new_place(&note, work).await?;
-                writes.extend(self.having(&note, &sequence_number));
+                writes.extend(self.having(&note));
                 writes.extend(target.and_then(|(key, item)| self.setting(key, &item, &added)));
             }
             match self.decided(writes, work).await? {
@@ -143,22 +142,24 @@ impl<S: Store> Engine<S> {
         old: &Key,
         image: &Item,
         created_ms: Option<u64>,
-        sequence_number: &str,
+        rekey: &Rekey,
         work: &Work<'_>,
     ) -> Result<Option<Item>, Stop> {
         let created_ms = created_ms.unwrap_or(0);
+        let Some(definition) = self.schema.entity(&rekey.entity) else { return Ok(None) };
+        let held: BTreeSet<&str> =
+            self.known(definition).map(String::as_str).filter(|name| image.get(name).is_some()).collect();
         let is_of_it = |note: &Item| {
+            let taken: BTreeSet<&str> = names(note).collect();
             created_ms.saturating_add(OLDER_MS) >= moved_at(note)
+                && held.is_subset(&taken)
                 && text(note, TAKEN) == Some(checksum(image, names(note)).as_str())
         };
         let mut notes = self.notes(old, work).await?;
         if let Some(at) = notes.iter().position(|note| note.get(HAD).is_none() && is_of_it(note)) {
             return Ok(Some(notes.swap_remove(at)));
         }
-        let was_taken = |note: &Item| {
-            let is_earlier = text(note, HAD_BY).is_some_and(|had_by| had_by < sequence_number);
-            is_earlier && created_ms <= moved_at(note).saturating_add(OLDER_MS) && is_of_it(note)
-        };
+        let was_taken = |note: &Item| created_ms <= moved_at(note).saturating_add(OLDER_MS) && is_of_it(note);
         Ok(notes.into_iter().rfind(was_taken))
     }
 
@@ -196,14 +197,11 @@ impl<S: Store> Engine<S> {
     }
 
     /// The write that says that a removal had its note.
-    fn having(&self, note: &Item, sequence_number: &str) -> Option<Write> {
+    fn having(&self, note: &Item) -> Option<Write> {
         let key = self.schema.layout.key(note)?;
-        let set = Item::from([
-            (HAD.to_owned(), AttributeValue::Bool(true)),
-            (HAD_BY.to_owned(), AttributeValue::S(sequence_number.to_owned())),
-        ]);
+        let set = Item::from([(HAD.to_owned(), AttributeValue::Bool(true))]);
         let as_read = |name: &str| (name.to_owned(), note.get(name).cloned());
-        let read = BTreeMap::from([as_read(MOVED_AT), as_read(HAD), as_read(HAD_BY)]);
+        let read = BTreeMap::from([as_read(MOVED_AT), as_read(HAD)]);
         let action = Action::Update(Update::set(set));
         Some(Write { table: Table::Ledger, key, action, guard: Some(Guard::SourceAsRead(read)) })
     }

@@ -173,11 +173,16 @@ impl<S: Store> Engine<S> {
         Err(Stop::NotNow("the index shows its parent where it is no more".to_owned()))
     }
 
+    /// The attributes of which a move asks that none was added.
+    pub(super) fn known<'a>(&'a self, definition: &'a Definition) -> impl Iterator<Item = &'a String> {
+        let indexes = self.schema.layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]);
+        definition.attributes.iter().chain(&definition.derived_attributes).chain(indexes)
+    }
+
     /// Moves an item; false when another writer was at it.
     async fn moved(&self, key: &Key, item: Item, place: &Key, work: &mut Work<'_>) -> Result<bool, Stop> {
         let Some(definition) = self.schema.image(key, &item).map(|image| image.definition) else { return Ok(false) };
-        let indexes = self.schema.layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]);
-        let known = definition.attributes.iter().chain(&definition.derived_attributes).chain(indexes);
+        let known = self.known(definition);
         let mut read: BTreeMap<String, Option<AttributeValue>> = known.map(|name| (name.clone(), None)).collect();
         read.extend(item.iter().map(|(name, value)| (name.to_owned(), Some(value.clone()))));
         let at_place = self.at_place(definition, item.clone(), place);
