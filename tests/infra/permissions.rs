@@ -296,13 +296,13 @@ async fn functions_may_do_what_they_do() {
             }
         }
     }
-    // What only happens when something went wrong: a batch that was tried before (`attempts`), an item that is listed as
-    // unreadable (`sweep::waiting`), and a move that an index showed late, or a search that ended a sweep (`fan_out::again`).
+    // What only happens when something went wrong: a batch that was tried before (`attempts`), a move that an index showed
+    // late, or a search that ended a sweep (`fan_out::again`).
     expect![[r#"
         aggregate:
         propagate: ledger:GetItem
         combined:
-        sweep: ledger:BatchGetItem ledger:UpdateItem table:PutItem
+        sweep: ledger:UpdateItem table:PutItem
     "#]]
     .assert_eq(&unused);
 }
