@@ -291,6 +291,30 @@ async fn a_key_that_can_be_written_in_two_ways_makes_no_count_drift() {
 }
 
 #[tokio::test]
+async fn a_target_with_very_many_items_is_left_to_verify() {
+    let bed = Bed::new();
+    let comment = |id: usize| Key::new("POST#p", format!("COMMENT#t#c{id:05}"));
+    for id in 0..10_200 {
+        let mut item = bed.schema.layout.key_item(&comment(id));
+        item.extend(bed.schema.layout.type_of("Comment"));
+        bed.memory().put_raw(Table::Main, item).unwrap();
+    }
+    let n_counts = || n_notes_of(&bed, "Counter#POST#p");
+    run(&bed, usize::MAX).await;
+    assert_eq!(n_counts(), 0);
+    for id in 9_900..10_200 {
+        bed.delete(&comment(id)).await;
+    }
+    run(&bed, usize::MAX).await;
+    assert_eq!(n_counts(), 1);
+}
+
+fn n_notes_of(bed: &Bed, prefix: &str) -> usize {
+    let notes = bed.memory().snapshot(Table::Ledger).into_keys();
+    notes.filter(|key| key.pk == "SUSPECTS" && key.sk.starts_with(prefix)).count()
+}
+
+#[tokio::test]
 async fn a_collection_that_two_runs_read_is_compared_as_a_whole() {
     let mut bed = Bed::new();
     full(&mut bed).await;

@@ -57,7 +57,7 @@ pub(crate) fn counters_compared(
 }
 
 /// The counter of a target, in its shards, if it differs from what it counts.
-pub(crate) fn counter_compared(
+pub(super) fn counter_compared(
     schema: &Schema,
     kind: &dyn Kind,
     target: &Target,
