@@ -23,13 +23,13 @@ use engine::{
     ledger::{LedgerKind, settings::recorded},
     sweep::Bounds,
 };
-use futures::future::BoxFuture;
-use keys::{item::Item, key::Key};
-use runtime::{
+use functions::{
     config::Config,
     handler::{Function, engine},
     mode::{Mode, Moded},
 };
+use futures::future::BoxFuture;
+use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 use store::memory::MemoryStore;

@@ -8,14 +8,14 @@ use std::{
 use derive::{catalogue::Catalogue, schema::Schema, write::Table};
 use engine::batch::Handled;
 use expect_test::expect;
+use functions::{
+    config::Config,
+    handler::{Function, engine},
+};
 use keys::{
     entity::{Definition, Entity},
     item::Item,
     key::Key,
-};
-use runtime::{
-    config::Config,
-    handler::{Function, engine},
 };
 use serde_json::{Value, json};
 use store::{Store as _, memory::MemoryStore};

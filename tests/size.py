@@ -210,7 +210,7 @@ def sizes(function):
 
 def build():
     """The zips for Lambda; and for this machine the functions, and the command line for its database."""
-    packages = [argument for function in FUNCTIONS for argument in ("--package", function)]
+    packages = ["--package", "functions"]
     zips = ["cargo", "lambda", "build", "--locked", "--release", "--arm64", "--output-format", "zip"]
     subprocess.run([*zips, *packages], cwd=ROOT, check=True, stdout=sys.stderr)
     native = ["cargo", "build", "--locked", "--release", "--package", "cli", *packages]

@@ -6,7 +6,7 @@ use std::{
 };
 
 use engine::{account::Account, batch::Engine, clock::SystemClock};
-use runtime::{
+use functions::{
     declared::{Choice, declared},
     handler::Function,
     metrics::{self, batch::LAG},

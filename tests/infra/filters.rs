@@ -18,6 +18,7 @@ use design::{
 };
 use engine::bookkeeping::kept;
 use expect_test::expect;
+use functions::handler::Function;
 use keys::{
     counter::{COUNTER, CounterKey},
     fields::Fields,
@@ -26,7 +27,6 @@ use keys::{
     key::Key,
     layout::Layout,
 };
-use runtime::handler::Function;
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 

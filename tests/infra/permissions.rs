@@ -21,9 +21,9 @@ use engine::{
     sweep::Bounds,
 };
 use expect_test::expect;
+use functions::handler::Function;
 use futures::future::BoxFuture;
 use keys::{item::Item, key::Key};
-use runtime::handler::Function;
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 use store::{

@@ -4,7 +4,7 @@ use std::{env, fs};
 
 use derive::{catalogue::Catalogue, schema::Schema};
 use design::filters::{Needed, needed};
-use runtime::handler::Function;
+use functions::handler::Function;
 
 use crate::template::{BOTH, READERS, at, parsed, path, read, text};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use engine::ledger::EXPIRES_AT;
 use entities::table::layout;
-use runtime::config;
+use functions::config;
 use serde_json::{Value, json};
 
 use crate::template::{BOTH, READERS, at, read};
@@ -97,13 +97,13 @@ fn a_functions_logical_id_is_its_name() {
     for (id, function) in READERS {
         assert_eq!(id.to_lowercase(), function.to_string());
         let template = read("template.yaml");
-        let code = at(&template, &["Resources", id, "Properties", "CodeUri"]);
-        assert_eq!(code, &json!(format!("../functions/{function}")));
+        let binary = at(&template, &["Resources", id, "Metadata", "BuildProperties", "Binary"]);
+        assert_eq!(binary, &json!(function.to_string()));
     }
 }
 
 #[test]
 fn what_is_switched_off_by_default_is_a_word_that_the_functions_know() {
     let attach = read("attach.yaml");
-    assert_eq!(at(&attach, &["Parameters", "Disabled", "Default"]), runtime::declared::GROUND);
+    assert_eq!(at(&attach, &["Parameters", "Disabled", "Default"]), functions::declared::GROUND);
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use runtime::handler::Function;
+use functions::handler::Function;
 use saphyr::{LoadableYamlNode as _, Scalar, Yaml};
 use serde_json::{Map, Value, json};
 

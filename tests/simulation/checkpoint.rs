@@ -45,7 +45,7 @@ async fn the_state_of_a_window_is_given_back_as_it_came() {
     for state in [r#"{"b": 1.50, "a": [null, "\u00e9"]}"#, "{}"] {
         let handled = bed.try_handle(&in_window(&records, state, false)).await.unwrap();
         assert_eq!(handled.state.as_deref(), Some(state));
-        assert_eq!(runtime::handler::response(&handled)["state"], serde_json::from_str::<Value>(state).unwrap());
+        assert_eq!(functions::handler::response(&handled)["state"], serde_json::from_str::<Value>(state).unwrap());
     }
 }
 

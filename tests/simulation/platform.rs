@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use derive::derivation::Family;
 use engine::batch::Handled;
-use runtime::handler::response;
+use functions::handler::response;
 use serde_json::Value;
 use store::faulty::Faulty;
 

@@ -8,7 +8,7 @@ use engine::{
     ledger::LedgerKind,
     registry::telling::Looking,
 };
-use runtime::handler::response;
+use functions::handler::response;
 use serde_json::Value;
 use store::Store;
 

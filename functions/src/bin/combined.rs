@@ -1,0 +1,10 @@
+//! Runs all derivations in one function, for a stream that has one reader left.
+
+use std::process::ExitCode;
+
+use functions::{handler::Function, lambda};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    lambda::run(Function::Combined).await
+}

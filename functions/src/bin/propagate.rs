@@ -1,0 +1,10 @@
+//! Keeps copies, mirrors and displays in step with the stream: the level-triggered derivations.
+
+use std::process::ExitCode;
+
+use functions::{handler::Function, lambda};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    lambda::run(Function::Propagate).await
+}

@@ -1,0 +1,177 @@
+//! Structured logs: JSON in Lambda, readable on a terminal. No attribute value of any item is ever logged.
+//!
+//! *Keeps true*: every line of an invocation has the ids by which it is found, in its span. What other crates say below
+//! `info` may hold whole requests and events, so it is left out, whatever `RUST_LOG` says; and of a panic in a function
+//! its place is told, and its message only if that stands in the code.
+
+use std::{
+    io::{IsTerminal, stderr, stdout},
+    panic::{PanicHookInfo, set_hook},
+};
+
+use lambda_runtime::Context;
+use tracing::{Level, Metadata, Span};
+use tracing_subscriber::{
+    EnvFilter, Layer, Registry,
+    filter::{FilterExt as _, filter_fn},
+    fmt::MakeWriter,
+    layer::{Filter, SubscriberExt as _},
+    util::SubscriberInitExt as _,
+};
+
+use crate::{handler::Function, mode::Mode};
+
+/// How much is logged where `RUST_LOG` does not say.
+const DEFAULT_FILTER: &str = "info,aws_config=warn,aws_smithy_runtime=warn,hyper=warn,lambda_runtime=warn";
+
+/// The crates whose every line is ours, so that it holds no value.
+const OURS: [&str; 11] = [
+    "catalogue",
+    "derive",
+    "engine",
+    "entities",
+    "keys",
+    "manifest",
+    "queries",
+    "ripple",
+    "functions",
+    "store",
+    "stream",
+];
+
+/// Logs as JSON to standard output, as Lambda collects it. The first call in a process counts.
+pub fn json() {
+    let _already_set = registry(as_json(stdout, asked(DEFAULT_FILTER)));
+}
+
+/// Logs for a person to standard error, by `default` where `RUST_LOG` does not say. The first call in a process counts.
+pub fn readable(default: &str) {
+    let layer =
+        tracing_subscriber::fmt::layer().with_writer(stderr).with_ansi(stderr().is_terminal()).with_target(false);
+    let _already_set = registry(layer.with_filter(filter(asked(default))));
+}
+
+/// As [`json`] inside Lambda, else as [`readable`].
+pub fn for_function() {
+    set_hook(Box::new(tell_panic));
+    if std::env::var_os("AWS_EXECUTION_ENV").is_some() || std::env::var_os("LAMBDA_TASK_ROOT").is_some() {
+        json();
+    } else {
+        readable(DEFAULT_FILTER);
+    }
+}
+
+/// The span of an invocation, which its lines have: of the highest level, so that no filter takes the ids away.
+/// Where nothing is written it says so, that nobody takes it for one that does.
+pub(crate) fn invocation(function: Function, context: &Context, mode: Mode) -> Span {
+    let mode = (mode == Mode::Observe).then(|| mode.to_string());
+    let (request_id, xray_trace_id) = (&context.request_id, context.xray_trace_id.as_deref());
+    let span = tracing::error_span!("invocation", %function, request_id, xray_trace_id, mode);
+    #[cfg(feature = "otel")]
+    crate::telemetry::begun(&span, context);
+    span
+}
+
+fn registry(layer: impl Layer<Registry> + Send + Sync) -> bool {
+    let registry = tracing_subscriber::registry().with(layer);
+    #[cfg(feature = "otel")]
+    let registry = registry.with(crate::telemetry::layer());
+    registry.try_init().is_ok()
+}
+
+fn as_json<W>(writer: W, asked: EnvFilter) -> impl Layer<Registry> + Send + Sync
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let layer = tracing_subscriber::fmt::layer().json().flatten_event(true).with_span_list(false).with_target(false);
+    layer.with_writer(writer).with_filter(filter(asked))
+}
+
+/// What `RUST_LOG` asks for.
+fn asked(default: &str) -> EnvFilter {
+    EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default))
+}
+
+/// What is asked for, as far as it holds no value.
+fn filter<S>(asked: EnvFilter) -> impl Filter<S> + Send + Sync {
+    asked.and(filter_fn(holds_no_value))
+}
+
+fn holds_no_value(metadata: &Metadata<'_>) -> bool {
+    *metadata.level() <= Level::INFO || is_ours(metadata)
+}
+
+/// Does this service say it?
+pub(crate) fn is_ours(metadata: &Metadata<'_>) -> bool {
+    OURS.contains(&metadata.target().split("::").next().unwrap_or_default())
+}
+
+/// Tells where it panicked. A message that was made while it ran may hold a value.
+fn tell_panic(panic: &PanicHookInfo<'_>) {
+    let at = panic.location().map(ToString::to_string);
+    tracing::error!(at, message_in_code = panic.payload().downcast_ref::<&'static str>(), "panicked");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::Write,
+        sync::{Arc, Mutex},
+    };
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Lines that are kept.
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What is logged of this, where so much is asked for.
+    fn logged(asked: &str, say: impl FnOnce()) -> Vec<Value> {
+        let kept = Kept::default();
+        let writer = kept.clone();
+        let layer = as_json(move || writer.clone(), EnvFilter::new(asked));
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), say);
+        let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    #[test]
+    fn every_line_of_an_invocation_has_its_ids_however_little_is_asked_for() {
+        let mut context = Context::default();
+        context.request_id = "8476a536".to_owned();
+        context.xray_trace_id = Some("Root=1-5759e988".to_owned());
+        let lines = logged("error", || {
+            let _entered = invocation(Function::Aggregate, &context, Mode::Apply).entered();
+            tracing::error!(target: "engine::park", event_id = "e1", "parked");
+            tracing::info!(target: "engine::park", "is not asked for");
+        });
+        let [line] = lines.as_slice() else { panic!("{lines:?}") };
+        assert_eq!((&line["message"], &line["event_id"]), (&json!("parked"), &json!("e1")));
+        let ids = ["function", "request_id", "xray_trace_id"].map(|name| line["span"][name].clone());
+        assert_eq!(ids, ["aggregate", "8476a536", "Root=1-5759e988"]);
+    }
+
+    #[test]
+    fn what_other_crates_say_below_info_is_left_out_though_it_is_asked_for() {
+        let lines = logged("trace", || {
+            tracing::trace!(target: "lambda_runtime::layers", body = "Ada", "raw JSON event received from Lambda");
+            tracing::debug!(target: "engines", "Ada");
+            tracing::info!(target: "aws_config", "theirs");
+            tracing::trace!(target: "engine::looking", "ours");
+        });
+        let told: Vec<&str> = lines.iter().map(|line| line["message"].as_str().unwrap()).collect();
+        assert_eq!(told, ["theirs", "ours"]);
+    }
+}

@@ -1,0 +1,207 @@
+//! `ripple catalogue`: what is declared beside what the functions have, as the table's registry says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::{
+    clock::{Clock as _, SystemClock},
+    registry::difference::{Difference, State, differences},
+};
+use functions::logging;
+use serde_json::{Value, json};
+
+use super::{
+    LOG_FILTER,
+    preflight::{
+        cost::{Backfill, Part},
+        fitting::Fitting,
+        sample::{Bounds, Sample},
+    },
+};
+use crate::{
+    args::catalogue::{Catalogue, Diff, Forget},
+    exit::{Ended, Usage, print},
+    opened::{Opened, open_to_write, open_with_ledger},
+    time,
+};
+
+/// How long the registry is asked, in milliseconds.
+const ASK_MS_MAX: u64 = 30_000;
+
+pub(crate) async fn run(args: &Catalogue) -> anyhow::Result<Ended> {
+    logging::readable(LOG_FILTER);
+    match args {
+        Catalogue::Diff(args) => diff(args).await,
+        Catalogue::Forget(args) => forget(args).await,
+    }
+}
+
+async fn diff(args: &Diff) -> anyhow::Result<Ended> {
+    let opened = open_with_ledger(&args.connection).await?;
+    let now_ms = SystemClock.now_ms();
+    let registry = opened.engine().registry(now_ms + ASK_MS_MAX).await?;
+    let differences = differences(&opened.schema, &opened.catalogue, &registry, now_ms);
+    let cost = cost(&opened, args, &differences).await?;
+    let is_in_step = differences.iter().all(|it| matches!(it.state, State::InStep { .. }));
+    if args.json {
+        let told: Vec<Value> = differences.iter().map(|it| as_json(it, cost.as_ref())).collect();
+        let read_units = cost.as_ref().map(|cost| cost.read_units);
+        print(&json!({ "derivations": told, "read_units": read_units }).to_string());
+    } else {
+        differences.iter().flat_map(|it| as_text(it, cost.as_ref())).for_each(|line| print(&line));
+        print(&totals(&differences));
+    }
+    Ok(if is_in_step { Ended::InStep } else { Ended::Findings })
+}
+
+/// What it costs to fill what is not filled, from a part of the table.
+async fn cost(opened: &Opened, args: &Diff, differences: &[Difference]) -> anyhow::Result<Option<Backfill>> {
+    if args.items == 0 || !differences.iter().any(is_to_fill) {
+        return Ok(None);
+    }
+    let mut fitting = Fitting::default();
+    let bounds = Bounds { n_items_max: args.items, segments: 1, units_per_second: args.units_per_second };
+    let sample = Sample::read(opened, bounds, |items| {
+        for item in items {
+            fitting.add(&opened.schema, &opened.catalogue, item);
+        }
+    })
+    .await?;
+    let told = |number: Option<i64>| u64::try_from(number.unwrap_or_default()).unwrap_or_default();
+    let (n_items, bytes) = (told(opened.table.item_count), told(opened.table.table_size_bytes));
+    Ok(Some(Backfill::estimate(opened, &fitting, sample.share(n_items), bytes)))
+}
+
+/// Is this one to be filled, now or when it is deployed?
+fn is_to_fill(difference: &Difference) -> bool {
+    use State::{Added, Changed, Dropped, InStep, Undeclared, Unfilled, Young};
+    match difference.state {
+        Added { .. } | Changed { .. } | Young { .. } | Unfilled { .. } => true,
+        InStep { .. } | Undeclared | Dropped { .. } => false,
+    }
+}
+
+/// What it would write of a derivation; `None` where that is not told.
+fn part<'a>(difference: &Difference, cost: Option<&'a Backfill>) -> Option<&'a Part> {
+    let parts = cost?.parts.as_ref()?;
+    parts.iter().find(|part| part.derivation == difference.name)
+}
+
+fn word(state: &State) -> &'static str {
+    match state {
+        State::Added { renamed_from: None } => "added",
+        State::Added { renamed_from: Some(_) } => "renamed",
+        State::Changed { .. } => "changed",
+        State::Young { .. } => "young",
+        State::Unfilled { .. } => "to fill",
+        State::InStep { .. } => "in step",
+        State::Undeclared => "undeclared",
+        State::Dropped { .. } => "dropped",
+    }
+}
+
+/// What there is to say and to do about a derivation; nothing where it is in step.
+fn as_text(difference: &Difference, cost: Option<&Backfill>) -> Vec<String> {
+    let Difference { name, definition, state, version, .. } = difference;
+    let backfill = || format!("`ripple backfill {name}`");
+    let mut lines = vec![format!("{:<11} {name}  {definition}", word(state))];
+    let to_do = match state {
+        State::InStep { .. } => return Vec::new(),
+        State::Added { renamed_from: None } => format!("no function has it: deploy them, then {}", backfill()),
+        State::Added { renamed_from: Some(from) } => {
+            format!("the functions have the same as {from}: docs/operations.md says how a derivation is renamed")
+        }
+        State::Changed { was } => {
+            lines.push(format!("  was       {was}"));
+            format!("deploy the functions, then {}", backfill())
+        }
+        State::Young { ready_ms } => {
+            let ready = time::text(*ready_ms);
+            format!("an instance without it may be at work until {ready}: {} waits for that", backfill())
+        }
+        State::Unfilled { since_ms } => {
+            let (since, backfill) = (time::text(*since_ms), backfill());
+            format!("what was there before {since} may be missing: {backfill}, or a `ripple verify` that finds nothing")
+        }
+        State::Undeclared => "the functions have it: declare it, or deploy them without it".to_owned(),
+        State::Dropped { dropped_ms } => {
+            let since = time::text(*dropped_ms);
+            format!(
+                "the functions do not have it since {since}: clear away what is left, then `ripple catalogue forget {name}`"
+            )
+        }
+    };
+    lines.push(format!("  to do     {to_do}"));
+    if let Some(version) = version.filter(|version| *version > 1) {
+        lines.push(format!("  version   {version}"));
+    }
+    if let (true, Some(cost)) = (is_to_fill(difference), cost) {
+        let writes = part(difference, Some(cost)).map_or_else(
+            || "no item that it would write was seen".to_owned(),
+            |part| format!("at most {:.0} items and {:.0} write units", part.n_items, part.units),
+        );
+        lines.push(format!("  costs     {} read units; {writes}", cost.read_units));
+    }
+    lines
+}
+
+/// The same as JSON. Its names are stable.
+fn as_json(difference: &Difference, cost: Option<&Backfill>) -> Value {
+    let Difference { name, family, definition, version, state } = difference;
+    let mut told = json!({
+        "derivation": name,
+        "family": family.to_string(),
+        "state": word(state),
+        "definition": definition,
+        "version": version,
+    });
+    let mut more = match state {
+        State::Added { renamed_from } => json!({ "renamed_from": renamed_from }),
+        State::Changed { was } => json!({ "was": was }),
+        State::Young { ready_ms } => json!({ "ready_ms": ready_ms }),
+        State::Unfilled { since_ms } => json!({ "since_ms": since_ms }),
+        State::InStep { filled_ms } => json!({ "filled_ms": filled_ms }),
+        State::Dropped { dropped_ms } => json!({ "dropped_ms": dropped_ms }),
+        State::Undeclared => json!({}),
+    };
+    let mut costs = match part(difference, cost).filter(|_| is_to_fill(difference)) {
+        Some(part) => json!({ "items_max": part.n_items, "write_units_max": part.units }),
+        None => json!({}),
+    };
+    for more in [&mut more, &mut costs] {
+        if let (Some(told), Some(more)) = (told.as_object_mut(), more.as_object_mut()) {
+            told.append(more);
+        }
+    }
+    told
+}
+
+fn totals(differences: &[Difference]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for difference in differences {
+        *counts.entry(word(&difference.state)).or_default() += 1;
+    }
+    let n_in_step = counts.remove("in step").unwrap_or_default();
+    let others = counts.into_iter().map(|(word, n)| format!(", {n} {word}"));
+    format!("{n_in_step} derivations in step{}", others.collect::<String>())
+}
+
+async fn forget(args: &Forget) -> anyhow::Result<Ended> {
+    let opened = open_to_write(&args.writing).await?;
+    let engine = opened.engine();
+    let deadline_ms = SystemClock.now_ms() + ASK_MS_MAX;
+    let registry = engine.registry(deadline_ms).await?;
+    let differences = differences(&opened.schema, &opened.catalogue, &registry, SystemClock.now_ms());
+    for name in &args.names {
+        let is_dropped = |it: &Difference| it.name == *name && matches!(it.state, State::Dropped { .. });
+        if !differences.iter().any(is_dropped) {
+            return Err(Usage(format!(
+                "{name} was not dropped: the functions have it, or never had it; `ripple catalogue diff` lists those that were"
+            ))
+            .into());
+        }
+    }
+    let names: BTreeSet<String> = args.names.iter().cloned().collect();
+    let n_forgotten = engine.forget(&names, deadline_ms).await?;
+    print(&format!("{n_forgotten} forgotten"));
+    Ok(Ended::InStep)
+}

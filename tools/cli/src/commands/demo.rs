@@ -1,0 +1,143 @@
+//! `ripple demo`: a workload against the running service, verified at the end.
+
+mod famous;
+mod hot;
+mod scenario;
+mod shown;
+
+use std::{
+    io::{IsTerminal, stderr},
+    sync::Arc,
+    time::Instant,
+};
+
+use engine::{
+    clock::{Clock as _, SystemClock},
+    ledger::settings::claim,
+    registry::edit::begin,
+    verify::definition::{Verified, compare_table},
+};
+use functions::{
+    config::Config,
+    declared::{Choice, declared},
+    handler::dynamo,
+    logging,
+};
+use indicatif::{ProgressBar, ProgressStyle};
+use tokio::sync::watch;
+
+use self::{
+    scenario::{Running, is_told},
+    shown::{Measured, Shown},
+};
+use super::{LOG_FILTER, verify::as_text};
+use crate::{
+    args::demo::{Demo, Scenario},
+    book::Bookkeeper,
+    connection::Clients,
+    embedded::Embedded,
+    exit::{Ended, print},
+    mappings::{Wanted, mappings},
+    memory,
+    service::{Plan, Service, Witness},
+    tables,
+    workload::metered::Metered,
+};
+
+/// Employees are moved faster than their keys follow here, so one who waits for their manager's key is no news.
+const AWAITS_FILTER: &str = "engine::ground::place=error";
+
+/// Runs the demonstration.
+pub(crate) async fn run(args: &Demo) -> anyhow::Result<Ended> {
+    args.check()?;
+    logging::readable(&format!("{LOG_FILTER},{AWAITS_FILTER}"));
+    let (stop, stopped) = watch::channel(false);
+    let embedded = match args.endpoint {
+        None => Some(Embedded::start(0, None, stopped).await?),
+        Some(_) => None,
+    };
+    let endpoint = embedded.as_ref().map(|embedded| embedded.endpoint.clone()).or_else(|| args.endpoint.clone());
+    let shown = demonstrate(args, &endpoint.unwrap_or_default()).await;
+    let _nobody_listens = stop.send(true).is_err();
+    if let Some(embedded) = embedded {
+        embedded.stopped().await;
+    }
+    let (shown, verified) = shown?;
+    if args.json {
+        print(&serde_json::to_string(&shown)?);
+    } else {
+        print(&shown.text(args.rate));
+        if shown.findings > 0 {
+            print(&as_text(&verified));
+        }
+    }
+    Ok(if shown.findings == 0 && shown.parked == 0 { Ended::InStep } else { Ended::Findings })
+}
+
+async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(Shown, Verified)> {
+    let clients = Clients::at(endpoint, "us-east-1").await;
+    let (schema, catalogue) = declared(Choice::default())?;
+    // Tables of its own, so that nothing of anybody's is touched.
+    let table = format!("ripple-demo-{}", std::process::id());
+    let ledger_table = format!("{table}-ledger");
+    let config = Config { ledger: args.ledger, ..Config::of(table, ledger_table) };
+    let is_new = tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
+    let stream_arn = tables::stream_arn(&clients.dynamodb, &config.table, endpoint).await?;
+    let store = Arc::new(dynamo(clients.dynamodb.clone(), &schema, &config));
+    claim(&store, &schema.layout, config.ledger).await?;
+    if is_new {
+        begin(&store, &schema, &catalogue, SystemClock.now_ms()).await?;
+    }
+    let failures = tempfile::tempdir()?;
+    let (readers, ledger) = (args.readers, args.ledger);
+    let wanted = Wanted {
+        template: None,
+        readers,
+        ledger,
+        stream_arn: &stream_arn,
+        schema: &schema,
+        catalogue: &catalogue,
+        has_manifest: false,
+    };
+    let mappings = mappings(&wanted)?;
+    let plan = Plan {
+        schema: Arc::clone(&schema),
+        catalogue: Arc::clone(&catalogue),
+        store: Arc::clone(&store),
+        streams: clients.streams,
+        stream_arn,
+        mappings,
+        ledger,
+        functions: None,
+        failures: failures.path(),
+    };
+    let book = Arc::new(Bookkeeper::new(Arc::clone(&schema), Arc::clone(&catalogue), is_told(args)));
+    let started = Instant::now();
+    let service = Service::start(&plan, &(Arc::clone(&book) as Arc<dyn Witness>)).await?;
+    let metered = Arc::new(Metered::new(Arc::clone(&store), is_told(args)));
+    let mut running = Running { args, service, metered, book, bar: progress(args) };
+    let told = scenario::run(&mut running).await?;
+    let (memory_mb, elapsed) = (memory::peak_mb(), started.elapsed());
+    let Running { service, metered, book, bar, .. } = running;
+    service.stop().await?;
+    bar.set_message("verifying");
+    let verified = compare_table(&schema, &catalogue, store.as_ref()).await?;
+    bar.finish_and_clear();
+    if args.endpoint.is_some() {
+        tables::delete(&clients.dynamodb, &config).await?;
+    }
+    let (mut book, written) = (book.book(), std::mem::take(&mut *metered.written()));
+    let is_mixed = args.scenario == Scenario::Mixed;
+    let lags = is_mixed.then(|| book.trace.followed(&written.answered_ms).into_iter().collect());
+    let measured = Measured { told, written, lags, memory_mb, elapsed };
+    let shown = Shown::of(args, &book, measured, &verified);
+    Ok((shown, verified))
+}
+
+fn progress(args: &Demo) -> ProgressBar {
+    if args.json || !stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} writes  {msg}");
+    ProgressBar::new(u64::from(args.writes)).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

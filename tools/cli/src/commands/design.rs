@@ -1,0 +1,125 @@
+//! `ripple design`: the table's design as a page, what a reviewer would ask about it, and the event filters.
+
+mod filters;
+mod observed;
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use design::{
+    Design, document,
+    review::{Reviewed, answer::Answer, finding::Finding, review},
+    shipped,
+};
+use functions::declared::{Choice, declared};
+use functions::logging;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use self::observed::Observed;
+use super::LOG_FILTER;
+use crate::{
+    args,
+    exit::{Ended, print},
+};
+
+/// Prints the page, or the findings.
+pub(crate) async fn run(args: &args::Design) -> anyhow::Result<Ended> {
+    let (design, written_by) = match &args.connection.config {
+        None => (shipped::design().await?, shipped::WRITTEN_BY.to_owned()),
+        Some(file) => (own(file, args.answers.as_deref())?, format!("ripple design --config {}", file.display())),
+    };
+    if args.filters {
+        print(filters::told(&design, args.json).trim_end());
+        return Ok(Ended::InStep);
+    }
+    let mut reviewed = review(&design);
+    if !args.check {
+        // The page ends with a line end of its own.
+        print(document::page(&design, &written_by, &reviewed).trim_end());
+        return Ok(Ended::InStep);
+    }
+    let observed = if args.observed {
+        logging::readable(LOG_FILTER);
+        let observed = Observed::read(&args.connection, args.hours).await?;
+        reviewed.findings.extend(observed.findings(&design).into_iter().map(|finding| (finding, None)));
+        Some(observed)
+    } else {
+        None
+    };
+    print(&if args.json {
+        as_json(&reviewed, observed.as_ref()).to_string()
+    } else {
+        let observed = observed.as_ref().map(Observed::text).into_iter();
+        observed.chain([as_text(&reviewed)]).collect::<Vec<_>>().join("\n")
+    });
+    Ok(if reviewed.unanswered().next().is_none() { Ended::InStep } else { Ended::Findings })
+}
+
+/// The design of a table of somebody's own.
+fn own(manifest: &Path, answers: Option<&Path>) -> anyhow::Result<Design> {
+    let (schema, catalogue) = declared(Choice { manifest: Some(manifest), ..Choice::default() })?;
+    let answers = answers.map(read).transpose()?.unwrap_or_default();
+    Ok(Design { answers, ..Design::declared((*schema).clone(), (*catalogue).clone()) })
+}
+
+/// An answer as a file gives it. Its names are stable.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Given {
+    check: String,
+    subject: String,
+    reason: String,
+}
+
+fn read(file: &Path) -> anyhow::Result<Vec<Answer>> {
+    let name = file.display();
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
+    let given: Vec<Given> = serde_json::from_str(&text).with_context(|| format!("{name} is no list of answers"))?;
+    let answer =
+        |given: Given| Ok(Answer { check: given.check.parse()?, subject: given.subject, reason: given.reason });
+    given.into_iter().map(answer).collect::<anyhow::Result<_>>().with_context(|| name.to_string())
+}
+
+/// The review as one JSON object. Its names are stable.
+fn as_json(reviewed: &Reviewed, observed: Option<&Observed>) -> Value {
+    let finding = |(finding, answer): &(Finding, Option<Answer>)| {
+        json!({
+            "check": finding.check.name(),
+            "subject": finding.subject,
+            "what": finding.what,
+            "why": finding.why,
+            "advice": finding.advice,
+            "answer": answer.as_ref().map(|answer| &answer.reason),
+        })
+    };
+    let mut review = json!({
+        "findings": reviewed.findings.iter().map(finding).collect::<Vec<_>>(),
+        "unanswered": reviewed.unanswered().count(),
+        "unchecked": reviewed.unchecked.iter().map(|check| check.name()).collect::<Vec<_>>(),
+    });
+    if let (Some(observed), Some(fields)) = (observed, review.as_object_mut()) {
+        fields.insert("observed".to_owned(), observed.json());
+    }
+    review
+}
+
+/// The review for a person.
+fn as_text(reviewed: &Reviewed) -> String {
+    let mut lines = Vec::new();
+    for (finding, answer) in &reviewed.findings {
+        lines.push(format!("{}  {}", finding.check, finding.subject));
+        lines.push(format!("  found     {}", finding.what));
+        lines.push(format!("  matters   {}", finding.why));
+        lines.push(match answer {
+            Some(answer) => format!("  answered  {}", answer.reason),
+            None => format!("  to do     {}", finding.advice),
+        });
+    }
+    if !reviewed.unchecked.is_empty() {
+        let names: Vec<&str> = reviewed.unchecked.iter().map(|check| check.name()).collect();
+        lines.push(format!("not checked, since it is not known what is asked of the table: {}", names.join(", ")));
+    }
+    lines.push(format!("{} findings, {} not answered", reviewed.findings.len(), reviewed.unanswered().count()));
+    lines.join("\n")
+}

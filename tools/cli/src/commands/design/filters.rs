@@ -1,0 +1,23 @@
+//! `ripple design --filters`: which records of the stream each function needs.
+
+use design::{
+    Design,
+    filters::{criteria, needed, yaml},
+};
+use functions::handler::Function;
+use serde_json::{Map, Value};
+
+/// The functions that read the stream.
+const READERS: [Function; 3] = [Function::Aggregate, Function::Propagate, Function::Combined];
+
+/// The filters by function: as a template takes them, or as one JSON object as the API does.
+pub(super) fn told(design: &Design, json: bool) -> String {
+    let each =
+        READERS.map(|function| (function.to_string(), needed(&design.schema, &design.catalogue, &function.families())));
+    if json {
+        let all: Map<String, Value> = each.iter().map(|(name, needed)| (name.clone(), criteria(needed))).collect();
+        return Value::Object(all).to_string();
+    }
+    let text = each.iter().map(|(name, needed)| format!("# {name}\n{}", yaml(needed)));
+    text.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,216 @@
+//! `ripple dev`: the service on a laptop, for any AWS client, until it is stopped.
+
+use std::{io, path::Path, sync::Arc, time::Duration};
+
+use derive::{catalogue::Catalogue, schema::Schema};
+use engine::{
+    batch::Handled,
+    clock::{Clock as _, SystemClock},
+    ledger::settings::claim,
+    registry::edit::begin,
+};
+use functions::{
+    config::Config,
+    declared::{Choice, declared},
+    handler::{Function, dynamo},
+    logging,
+};
+use stream::{
+    counts::EventCount,
+    progress::{Invocation, Outcome},
+};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+};
+
+use super::LOG_FILTER;
+use crate::{
+    args::{DEFAULT_TABLE, Dev, ledger_table},
+    connection::Clients,
+    embedded::Embedded,
+    exit::{Ended, print, report},
+    mappings::{Wanted, mappings},
+    service::{Plan, Service, Witness},
+    tables, time,
+};
+
+/// Runs the service until a signal stops it.
+pub(crate) async fn run(args: &Dev) -> anyhow::Result<Ended> {
+    logging::readable(LOG_FILTER);
+    let declared = declared(Choice { manifest: args.config.as_deref(), disabled: &args.disable })?;
+    let (stop, stopped) = watch::channel(false);
+    let embedded = match args.endpoint {
+        None => Some(Embedded::start(args.port, args.data.as_deref(), stopped).await?),
+        Some(_) => None,
+    };
+    let endpoint = embedded.as_ref().map(|embedded| embedded.endpoint.clone()).or_else(|| args.endpoint.clone());
+    let endpoint = endpoint.unwrap_or_default();
+    let ended = serve(args, declared, &endpoint).await;
+    let _nobody_listens = stop.send(true).is_err();
+    if let Some(embedded) = embedded {
+        embedded.stopped().await;
+    }
+    ended
+}
+
+async fn serve(
+    args: &Dev,
+    (schema, catalogue): (Arc<Schema>, Arc<Catalogue>),
+    endpoint: &str,
+) -> anyhow::Result<Ended> {
+    let clients = Clients::at(endpoint, &args.region).await;
+    let table = args.table.clone().unwrap_or_else(|| DEFAULT_TABLE.to_owned());
+    let ledger_table = ledger_table(args.ledger_table.as_ref(), &table)?;
+    let config = Config { ledger: args.ledger, ..Config::of(table, ledger_table) };
+    // A name that somebody typed is a table that exists; a typing error must not make another one.
+    if args.endpoint.is_some() && args.table.is_some() {
+        tables::existing(&clients.dynamodb, &config.table, endpoint, "--table").await?;
+    }
+    let is_new = tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
+    let stream_arn = tables::stream_arn(&clients.dynamodb, &config.table, endpoint).await?;
+    let store = Arc::new(dynamo(clients.dynamodb, &schema, &config));
+    claim(&store, &schema.layout, config.ledger).await?;
+    if is_new {
+        begin(&store, &schema, &catalogue, SystemClock.now_ms()).await?;
+    }
+    let wanted = Wanted {
+        template: args.template.as_deref(),
+        readers: args.readers,
+        ledger: args.ledger,
+        stream_arn: &stream_arn,
+        schema: &schema,
+        catalogue: &catalogue,
+        has_manifest: args.config.is_some(),
+    };
+    let mappings = mappings(&wanted)?;
+    let failures = args.data.as_deref().map_or_else(std::env::temp_dir, Path::to_path_buf).join("ripple-failures");
+    let plan = Plan {
+        schema,
+        catalogue,
+        store,
+        streams: clients.streams,
+        stream_arn,
+        mappings,
+        ledger: args.ledger,
+        functions: args.functions.as_deref(),
+        failures: &failures,
+    };
+    let elsewhere = args.functions.is_some();
+    let mut service = Service::start(&plan, &(Arc::new(Lines { elsewhere }) as Arc<dyn Witness>)).await?;
+    // Before anybody is told that it is ready: a signal that nobody waits for ends the process where it stands.
+    let stopped = stop_signal()?;
+    print(&format!("endpoint  {endpoint}\ntable     {}\nledger    {}\nready", config.table, config.ledger_table));
+    tokio::select! {
+        error = caught_up(&mut service) => Err(error),
+        () = stopped => {
+            report("stopping after the batches in progress");
+            let counted = service.stop().await?;
+            for (mapping, counts) in &counted {
+                report(&told(mapping, counts));
+            }
+            Ok(Ended::InStep)
+        }
+    }
+}
+
+/// Tells each time that all is handled, until a mapping ends, which it only does when it cannot go on.
+async fn caught_up(service: &mut Service) -> anyhow::Error {
+    let mut since = None;
+    loop {
+        let next = async {
+            service.active(since).await?;
+            service.quiet().await
+        };
+        match next.await {
+            Ok(moment) => {
+                let ms = SystemClock
+                    .now_ms()
+                    .saturating_sub(u64::try_from(moment.elapsed().as_millis()).unwrap_or(u64::MAX));
+                print(&format!("caught up with all that was written before {}", time::text(ms)));
+                since = Some(moment);
+            }
+            Err(error) => return error,
+        }
+    }
+}
+
+/// What was counted of a mapping, under the words of `CloudWatch`'s metrics.
+fn told(mapping: &str, counts: &EventCount) -> String {
+    let EventCount { polled, filtered_out, invoked, failed_invoke, on_failure_delivered, dropped, iterator_age_max } =
+        counts;
+    format!(
+        "{mapping:<9}  polled {polled}  filtered out {filtered_out}  invoked {invoked}  failed {failed_invoke}  \
+         on failure delivered {on_failure_delivered}  dropped {dropped}  iterator age {} ms",
+        iterator_age_max.as_millis(),
+    )
+}
+
+/// Waits for Ctrl-C or a termination signal, from this call on.
+fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut terminated = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _interrupted = interrupted.recv() => {}
+            _terminated = terminated.recv() => {}
+        }
+    })
+}
+
+/// Prints a line a batch.
+struct Lines {
+    /// Do the functions run in another process?
+    elsewhere: bool,
+}
+
+impl Witness for Lines {
+    fn handled(&self, function: Function, handled: &Handled, elapsed: Duration) {
+        let account = &handled.account;
+        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let units = account.commits.iter().fold(0.0, |sum, commit| sum + commit.units);
+        let mut line = format!(
+            "{function:<9}  {:>4} records  {:>4} changes  {:>4} echoes  {:>4} writes  {units:>6.1} write units  {:>5} ms",
+            account.n_records,
+            account.n_changes,
+            account.n_echoes,
+            account.commits.len(),
+            elapsed.as_millis(),
+        );
+        let notes = [
+            (account.n_ignored, "ignored"),
+            (account.n_late_changes, "late"),
+            (account.n_duplicates, "in already"),
+            (account.n_unreadable, "unreadable"),
+            (count(account.heat.n_conflicts()), "conflicts"),
+            (count(account.heat.n_throttles()), "throttles"),
+            (account.parked.len(), "parked"),
+            (account.refused.len(), "refused"),
+            (account.undone.len(), "to be tried again"),
+        ];
+        for (n, note) in notes.into_iter().filter(|(n, _)| *n > 0) {
+            line.extend(["  ".to_owned(), n.to_string(), format!(" {note}")]);
+        }
+        if let Some(why) = account.undone.values().next() {
+            line.extend([": ", why]);
+        }
+        print(&line);
+    }
+
+    fn invoked(&self, invocation: &Invocation) {
+        let line = |outcome: &str| {
+            let Invocation { mapping, n_records, elapsed, .. } = invocation;
+            format!("{mapping:<9}  {n_records:>4} records  {:>5} ms  {outcome}", elapsed.as_millis())
+        };
+        match &invocation.outcome {
+            Outcome::Failed { message } => print(&line(&format!("failed: {message}"))),
+            Outcome::Partial { lowest } if self.elsewhere => print(&line(&format!("to be tried again from {lowest}"))),
+            Outcome::Success if self.elsewhere => print(&line("done")),
+            Outcome::Partial { .. } | Outcome::Success => {}
+        }
+    }
+
+    fn trouble(&self, line: &str) {
+        report(line);
+    }
+}

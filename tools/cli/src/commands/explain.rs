@@ -1,0 +1,107 @@
+//! `ripple explain`: what the records of a captured event would do.
+
+use anyhow::Context as _;
+use derive::{
+    derivation::Family,
+    effect::{Effect, Ground},
+    plan::{Planned, Record, plan},
+};
+use engine::record::{decode, head, records};
+use functions::declared::{Choice, declared};
+use serde_json::{Value, json};
+
+use crate::{
+    args::Explain,
+    exit::{Ended, print},
+};
+
+/// Explains the records of a file.
+pub(crate) fn run(args: &Explain) -> anyhow::Result<Ended> {
+    let file = args.file.display();
+    let event = std::fs::read_to_string(&args.file).with_context(|| format!("cannot read {file}"))?;
+    let raw = records(&event).with_context(|| file.to_string())?;
+    let (schema, catalogue) = declared(Choice { manifest: args.config.as_deref(), ..Choice::default() })?;
+    let mut explained = Vec::new();
+    for record in raw {
+        let head = head(record.get());
+        let id = head.id.unwrap_or_else(|| "without an eventID".to_owned());
+        explained.push(match decode(&schema.layout, record.get()) {
+            Err(error) => json!({ "event": id, "record": "parked", "cause": error.to_string() }),
+            Ok(change) => {
+                let planned = plan(&schema, &catalogue, &[Family::Additive, Family::LevelTriggered], &change);
+                let effects: Vec<Value> = planned
+                    .effects
+                    .iter()
+                    .map(|(at, effect)| json!({ "derivation": catalogue.name(*at), "effect": effect_text(effect) }))
+                    .collect();
+                json!({
+                    "event": id,
+                    "key": change.key.to_string(),
+                    "record": record_text(&planned),
+                    "effects": effects,
+                })
+            }
+        });
+    }
+    if args.json {
+        print(&json!({ "records": explained }).to_string());
+    } else if explained.is_empty() {
+        print("the event has no records");
+    } else {
+        print(&explained.iter().map(as_text).collect::<Vec<_>>().join("\n"));
+    }
+    Ok(Ended::InStep)
+}
+
+fn record_text(planned: &Planned) -> String {
+    match (planned.record, &planned.misfit) {
+        (_, Some(misfit)) => format!("unreadable: {misfit}"),
+        (Record::Change, None) => "change".to_owned(),
+        (Record::Echo, None) => "echo".to_owned(),
+        (Record::Untyped, None) => "ignored: the item has no entity type".to_owned(),
+        (Record::Unknown, None) => "ignored: the item's entity type is declared nowhere".to_owned(),
+    }
+}
+
+fn effect_text(effect: &Effect) -> String {
+    match effect {
+        Effect::Add(add) if add.sum.is_zero() => format!("adds {:+} to the count of {}", add.count, add.target),
+        Effect::Add(add) => {
+            format!("adds {:+} to the count and {} to the sum of {}", add.count, add.sum, add.target)
+        }
+        Effect::Measure(measure) => format!("takes {} up into {}", measure.value, measure.bucket),
+        Effect::Late => "nothing: a late change, of an item of which only the insert counts".to_owned(),
+        Effect::Look(bell) => format!("looks at the {} {}", bell.entity, bell.item),
+        Effect::Find(find) => {
+            let place = find.query.index.as_deref().unwrap_or("the table");
+            let (pk, prefix) = (&find.query.pk, find.query.sk.first());
+            let via = if find.via == find.target { String::new() } else { format!(" through each {}", find.via) };
+            format!("looks at every {} in {place} under {pk}, {prefix}…{via}", find.target)
+        }
+        Effect::Ground(Ground::Cascade(removal)) => format!("starts a job for what hangs on {}", removal.owner),
+        Effect::Ground(Ground::Place(key)) => format!("looks whether {key} stands where it belongs"),
+        Effect::Ground(Ground::PlaceBelow { above, .. }) => {
+            format!("looks whether what is below {above} belongs there")
+        }
+        Effect::Ground(Ground::Awaited(key)) => format!("looks at items that wait for one of the id of {key}"),
+        Effect::Ground(Ground::Merge(key)) => format!("takes along what was added to {key} while it moved"),
+        Effect::Ground(Ground::Work(key)) => format!("goes on with the job {key}"),
+        Effect::List { unreadable: Some(unreadable) } => format!("lists the item as unreadable: {unreadable}"),
+        Effect::List { unreadable: None } => "takes the item off the list of the unreadable".to_owned(),
+    }
+}
+
+fn as_text(record: &Value) -> String {
+    let text = |name: &str| record.get(name).and_then(Value::as_str).unwrap_or_default();
+    // A record that does not decode has no key.
+    let head = format!("{}  {}  {}", text("event"), text("record"), text("key"));
+    let mut lines = vec![head.trim_end().to_owned()];
+    if let Some(cause) = record.get("cause").and_then(Value::as_str) {
+        lines.push(format!("  {cause}"));
+    }
+    for effect in record.get("effects").and_then(Value::as_array).into_iter().flatten() {
+        let text = |name: &str| effect.get(name).and_then(Value::as_str).unwrap_or_default();
+        lines.push(format!("  {:<24} {}", text("derivation"), text("effect")));
+    }
+    lines.join("\n")
+}

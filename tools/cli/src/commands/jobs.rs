@@ -1,0 +1,190 @@
+//! `ripple jobs`: the jobs that work through many items, and what an operator asks of them.
+
+mod ordered;
+
+use engine::{
+    ground::sweep::jobs,
+    job::{Job, Task},
+};
+use functions::logging;
+use keys::{key::Key, layout::Layout};
+use serde_json::{Value, json};
+
+use super::QUIET_LOG_FILTER;
+use crate::{
+    args::jobs::Jobs,
+    exit::{Ended, print},
+    opened::{open, open_to_write},
+    time,
+};
+
+/// Lists the jobs, shows some whole, or does what is asked of them.
+pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Ended> {
+    logging::readable(QUIET_LOG_FILTER);
+    if let Some(order) = args.order() {
+        let opened = open_to_write(&args.writing).await?;
+        return ordered::run(&opened.engine(), order, args).await;
+    }
+    let opened = open(&args.writing.connection).await?;
+    let layout = &opened.schema.layout;
+    let jobs = jobs(&opened.store, layout).await?;
+    Ok(if args.ids.is_empty() { list(&jobs, layout, args.json) } else { show(&jobs, layout, args) })
+}
+
+fn list(jobs: &[Job], layout: &Layout, as_json: bool) -> Ended {
+    if as_json {
+        let jobs: Vec<Value> = jobs.iter().map(|job| as_object(job, layout)).collect();
+        print(&json!({ "jobs": jobs }).to_string());
+    } else {
+        let n_in = |state: &str| jobs.iter().filter(|job| state_of(job) == state).count();
+        let (n_jobs, [running, waiting, paused]) = (jobs.len(), ["running", "waiting", "paused"].map(n_in));
+        let last = format!("{n_jobs} jobs: {running} running, {waiting} waiting, {paused} paused");
+        print(&jobs.iter().map(line).chain([last]).collect::<Vec<_>>().join("\n"));
+    }
+    Ended::InStep
+}
+
+fn show(jobs: &[Job], layout: &Layout, args: &Jobs) -> Ended {
+    let (chosen, unknown) = chosen(jobs, &args.ids);
+    if args.json {
+        let jobs: Vec<Value> = chosen.iter().map(|job| as_object(job, layout)).collect();
+        print(&json!({ "jobs": jobs, "unknown": unknown }).to_string());
+    } else {
+        let unknown = unknown.iter().map(|id| no_job(id));
+        print(&chosen.iter().map(|job| whole(job, layout)).chain(unknown).collect::<Vec<_>>().join("\n"));
+    }
+    if unknown.is_empty() { Ended::InStep } else { Ended::Unfinished }
+}
+
+/// The jobs of these ids, and the ids of which there are none. An id is a job's sort key, or its whole key.
+fn chosen<'a>(jobs: &'a [Job], ids: &'a [String]) -> (Vec<&'a Job>, Vec<&'a str>) {
+    let is_meant = |job: &Job, id: &str| job.key.sk == id || job.key.to_string() == id;
+    let is_asked = |job: &&Job| ids.iter().any(|id| is_meant(job, id));
+    let is_unknown = |id: &&str| !jobs.iter().any(|job| is_meant(job, id));
+    (jobs.iter().filter(is_asked).collect(), ids.iter().map(String::as_str).filter(is_unknown).collect())
+}
+
+/// Says that there is no job of this id.
+fn no_job(id: &str) -> String {
+    format!("{id}  is no job")
+}
+
+/// How it stands, in a word. The words are stable.
+fn state_of(job: &Job) -> &'static str {
+    match (job.is_paused, job.is_running) {
+        (true, _) => "paused",
+        (false, true) => "running",
+        (false, false) => "waiting",
+    }
+}
+
+/// What has been done so far.
+fn so_far(job: &Job) -> String {
+    let what = match job.task {
+        Task::Cascade { .. } => "dealt with",
+        Task::FanOut(_) => "looked at",
+    };
+    format!("{} {what}", job.n_touched)
+}
+
+/// The sort keys that a job is for, where it was cut or is a part.
+fn part(job: &Job) -> Option<(Option<&str>, Option<&str>)> {
+    let Task::FanOut(fan_out) = &job.task else { return None };
+    let part = (fan_out.from.as_deref(), fan_out.to.as_deref());
+    (part != (None, None)).then_some(part)
+}
+
+fn part_text(job: &Job) -> Option<String> {
+    let (from, to) = part(job)?;
+    let from = from.map(|from| format!("from {from}"));
+    let to = to.map(|to| format!("before {to}"));
+    Some(from.into_iter().chain(to).collect::<Vec<_>>().join(" "))
+}
+
+/// Where its second round ends, and whether that has begun; `None` where there is none.
+fn round(job: &Job) -> Option<(&str, bool)> {
+    let Task::FanOut(fan_out) = &job.task else { return None };
+    Some((fan_out.until.as_deref()?, fan_out.is_round))
+}
+
+fn round_text(job: &Job) -> Option<&'static str> {
+    let (_, has_begun) = round(job)?;
+    Some(if has_begun { "is in its second round" } else { "goes round once more" })
+}
+
+/// A job in a line.
+fn line(job: &Job) -> String {
+    let mut words = vec![job.key.sk.clone(), state_of(job).to_owned(), format!("of {}", job.origin()), so_far(job)];
+    words.extend(part_text(job).map(|part| format!("part {part}")));
+    words.extend(round_text(job).map(str::to_owned));
+    words.push(format!("started {}", time::text(job.started_at_ms)));
+    words.push(format!("moved {}", time::text(job.moved_at_ms)));
+    if !job.is_running {
+        words.push(format!("due {}", time::text(job.due_at_ms)));
+    }
+    words.join("  ")
+}
+
+/// A job with all that is known of it.
+fn whole(job: &Job, layout: &Layout) -> String {
+    let does = match job.task {
+        Task::Cascade { .. } => "cascade: deletes what hung on an item that was removed",
+        Task::FanOut(_) => "fan-out: looks at what follows from an item that changed",
+    };
+    let round = round(job).zip(round_text(job)).map(|((until, _), text)| format!("{text}, up to {until}"));
+    let mut lines = vec![format!("job         {}", job.key.sk)];
+    let known = [
+        ("key", Some(job.key.to_string())),
+        ("does", Some(does.to_owned())),
+        ("for", Some(job.derivation.clone())),
+        ("item", Some(job.origin().to_string())),
+        ("state", Some(state_text(job))),
+        ("so far", Some(so_far(job))),
+        ("last", at(job, layout).map(|key| key.to_string())),
+        ("part", part_text(job)),
+        ("round", round),
+        ("started", Some(time::text(job.started_at_ms))),
+        ("due", Some(time::text(job.due_at_ms))),
+        ("moved", Some(time::text(job.moved_at_ms))),
+        ("moves", Some(job.n_moves.to_string())),
+    ];
+    lines.extend(known.into_iter().filter_map(|(name, value)| Some(format!("  {name:<10}{}", value?))));
+    lines.join("\n")
+}
+
+fn state_text(job: &Job) -> String {
+    let begun = if job.is_running { "it has begun" } else { "it has not begun" };
+    let state = state_of(job);
+    if job.is_paused { format!("{state}, {begun}") } else { state.to_owned() }
+}
+
+/// The last item that it has come to; it goes on behind it.
+fn at(job: &Job, layout: &Layout) -> Option<Key> {
+    layout.key(&job.after.as_ref()?.0)
+}
+
+/// A job as JSON. Its names are stable.
+fn as_object(job: &Job, layout: &Layout) -> Value {
+    let kind = match job.task {
+        Task::Cascade { .. } => "cascade",
+        Task::FanOut(_) => "fan-out",
+    };
+    let key = |key: &Key| json!({ "pk": key.pk, "sk": key.sk });
+    json!({
+        "id": job.key.sk,
+        "key": key(&job.key),
+        "kind": kind,
+        "derivation": job.derivation,
+        "item": key(job.origin()),
+        "state": state_of(job),
+        "has_begun": job.is_running,
+        "touched": job.n_touched,
+        "moves": job.n_moves,
+        "last": at(job, layout).as_ref().map(key),
+        "part": part(job).map(|(from, to)| json!({ "from": from, "to": to })),
+        "round": round(job).map(|(until, has_begun)| json!({ "until": until, "has_begun": has_begun })),
+        "started_at": time::text(job.started_at_ms),
+        "due_at": time::text(job.due_at_ms),
+        "moved_at": time::text(job.moved_at_ms),
+    })
+}

@@ -1,0 +1,141 @@
+//! `ripple parked`: what cannot be applied, and which counts need a recount.
+
+use engine::{
+    event::Lane,
+    lists::{ToRecount, n_unreadable, to_recount},
+    record::decode,
+    redrive::{ParkedChange, parked},
+};
+use functions::logging;
+use keys::{key::Key, layout::Layout};
+use serde_json::{Value, json};
+
+use super::LOG_FILTER;
+use crate::{
+    args::Parked,
+    exit::{Ended, print},
+    opened::{Opened, open_with_ledger},
+    time,
+};
+
+/// Lists what is parked, or shows some of it whole.
+pub(crate) async fn run(args: &Parked) -> anyhow::Result<Ended> {
+    logging::readable(LOG_FILTER);
+    let opened = open_with_ledger(&args.connection).await?;
+    let parked = parked(&opened.store).await?;
+    let layout = &opened.schema.layout;
+    if args.ids.is_empty() { list(&parked, &opened, args.json).await } else { Ok(show(&parked, layout, args)) }
+}
+
+async fn list(parked: &[ParkedChange], opened: &Opened, as_json: bool) -> anyhow::Result<Ended> {
+    let layout = &opened.schema.layout;
+    let recount = to_recount(&opened.store).await?;
+    let n_unreadable = n_unreadable(&opened.store).await?;
+    if as_json {
+        let parked: Vec<Value> = parked.iter().map(|change| change_json(change, layout)).collect();
+        let recount: Vec<Value> = recount.iter().map(recount_json).collect();
+        print(&json!({ "parked": parked, "recount": recount, "unreadable": n_unreadable }).to_string());
+    } else {
+        let changes = parked.iter().map(|change| change_text(change, layout));
+        let mut lines: Vec<String> = changes.chain(recount.iter().map(recount_text)).collect();
+        let (n_parked, n_recount) = (parked.len(), recount.len());
+        lines.push(format!("{n_parked} parked, {n_recount} counts to recount, {n_unreadable} items unreadable"));
+        print(&lines.join("\n"));
+    }
+    Ok(if parked.is_empty() && recount.is_empty() { Ended::InStep } else { Ended::Findings })
+}
+
+fn show(parked: &[ParkedChange], layout: &Layout, args: &Parked) -> Ended {
+    let (chosen, unknown) = chosen(parked, &args.ids);
+    if args.json {
+        let whole = |change: &&ParkedChange| {
+            let mut shown = change_json(change, layout);
+            if let Some(fields) = shown.as_object_mut() {
+                fields.insert("record".to_owned(), record(change));
+            }
+            shown
+        };
+        let chosen: Vec<Value> = chosen.iter().map(whole).collect();
+        print(&json!({ "parked": chosen, "unknown": unknown }).to_string());
+    } else {
+        let whole = |change: &&ParkedChange| format!("{}\n{:#}", change_text(change, layout), record(change));
+        let unknown = unknown.iter().map(|id| not_parked(id));
+        print(&chosen.iter().map(whole).chain(unknown).collect::<Vec<_>>().join("\n"));
+    }
+    if unknown.is_empty() { Ended::Findings } else { Ended::Unfinished }
+}
+
+/// The parked changes of these ids, and the ids of which there are none. A change may be parked by both families.
+pub(super) fn chosen<'a>(parked: &'a [ParkedChange], ids: &'a [String]) -> (Vec<&'a ParkedChange>, Vec<&'a str>) {
+    let is_asked = |change: &&ParkedChange| ids.contains(&change.id);
+    let is_unknown = |id: &&str| parked.iter().all(|change| change.id != *id);
+    (parked.iter().filter(is_asked).collect(), ids.iter().map(String::as_str).filter(is_unknown).collect())
+}
+
+/// Says that nothing of this id is parked.
+pub(super) fn not_parked(id: &str) -> String {
+    format!("{id}  is not parked")
+}
+
+/// The record; text that is no JSON stays text.
+fn record(change: &ParkedChange) -> Value {
+    match change.record() {
+        Ok(record) => serde_json::from_str(&record).unwrap_or(Value::String(record)),
+        Err(error) => Value::String(format!("it cannot be unpacked: {error}")),
+    }
+}
+
+fn item(change: &ParkedChange, layout: &Layout) -> Option<Key> {
+    decode(layout, &change.record().ok()?).ok().map(|change| change.key)
+}
+
+/// A parked change as JSON. Its names are stable.
+fn change_json(change: &ParkedChange, layout: &Layout) -> Value {
+    let Lane { stream_arn, shard } = &change.lane;
+    let sequence_number = Some(&change.sequence_number).filter(|number| !number.is_empty());
+    json!({
+        "id": change.id,
+        "family": change.family.to_string(),
+        "parked_at": time::text(change.parked_at_ms),
+        "stream": stream_arn,
+        "shard": shard,
+        "sequence_number": sequence_number,
+        "item": item(change, layout).map(|key| json!({ "pk": key.pk, "sk": key.sk })),
+        "cause": change.cause,
+    })
+}
+
+fn change_text(change: &ParkedChange, layout: &Layout) -> String {
+    let mut lines = vec![format!("parked      {}  {}  {}", change.id, change.family, time::text(change.parked_at_ms))];
+    let known = [
+        ("item", item(change, layout).map(|key| key.to_string())),
+        ("stream", change.lane.stream_arn.clone()),
+        ("shard", change.lane.shard.clone()),
+        ("sequence", Some(change.sequence_number.clone()).filter(|number| !number.is_empty())),
+        ("cause", Some(change.cause.clone())),
+    ];
+    lines.extend(known.into_iter().filter_map(|(name, value)| Some(format!("  {name:<10}{}", value?))));
+    lines.join("\n")
+}
+
+/// A count that needs a recount, as JSON. Its names are stable.
+fn recount_json(listed: &ToRecount) -> Value {
+    let target = listed.target.as_ref();
+    json!({
+        "derivation": target.map(|target| &target.derivation),
+        "pk": target.map(|target| &target.item.pk),
+        "sk": target.map(|target| &target.item.sk),
+        "event": listed.event_id,
+        "why": listed.why,
+        "listed_at": time::text(listed.listed_at_ms),
+    })
+}
+
+fn recount_text(listed: &ToRecount) -> String {
+    let target = match &listed.target {
+        Some(target) => format!("{}  {}", target.derivation, target.item),
+        None => "any count, since the change cannot be read".to_owned(),
+    };
+    let ToRecount { event_id, why, listed_at_ms, .. } = listed;
+    format!("recount     {target}\n  refused   {event_id}  {}\n  why       {why}", time::text(*listed_at_ms))
+}

@@ -1,0 +1,175 @@
+//! A table without its items: keys, indexes, stream, expiry, and the ledger's table.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+use aws_sdk_dynamodb::types::{TableDescription, TimeToLiveStatus};
+use engine::ledger::{EXPIRES_AT, settings::recorded};
+use functions::fit::{Misfit, TablePart, key_text, needed_indexes, of_ledger, of_table, streams, view};
+use keys::layout::Layout;
+
+use crate::{opened::Opened, tables};
+
+/// What the database says of a table, and what of that does not fit.
+pub(super) struct Surroundings {
+    pub(super) table: String,
+    pub(super) stream_arn: Option<String>,
+    /// Items, as the table counted them some hours ago.
+    pub(super) n_items: u64,
+    /// Their bytes.
+    pub(super) bytes: u64,
+    pub(super) key: String,
+    /// Does it have the declared key, so that its items can be looked at?
+    pub(super) has_key: bool,
+    /// Declared indexes: does a derivation need it?
+    pub(super) indexes: BTreeMap<String, bool>,
+    pub(super) view: Option<String>,
+    pub(super) n_shards_open: Option<usize>,
+    pub(super) expiry: Expiry,
+    pub(super) ledger: Ledger,
+    pub(super) misfits: Vec<Misfit>,
+}
+
+/// When items of a table expire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Expiry {
+    /// At the time in this attribute.
+    By(String),
+    Never,
+    /// The database does not say.
+    Unsaid,
+}
+
+/// The ledger's table.
+pub(super) struct Ledger {
+    pub(super) table: String,
+    pub(super) is_there: bool,
+    /// Of which kind it is, where it says so.
+    pub(super) kind: Option<String>,
+    /// What is to be changed about it.
+    pub(super) to_do: Vec<String>,
+}
+
+impl Surroundings {
+    /// Asks for all of it.
+    pub(super) async fn look(opened: &Opened) -> anyhow::Result<Self> {
+        let (schema, table) = (&opened.schema, &opened.table);
+        let misfits = of_table(schema, &opened.catalogue, table, tables::OPTIONS);
+        let needed = needed_indexes(schema, &opened.catalogue);
+        let declared = schema.layout.indexes.iter().map(|index| index.name.clone());
+        let stream_arn = table.latest_stream_arn.clone().filter(|_| streams(table));
+        let n_shards_open = match &stream_arn {
+            Some(arn) => Some(n_shards_open(opened, arn).await?),
+            None => None,
+        };
+        Ok(Self {
+            table: opened.config.table.clone(),
+            stream_arn,
+            n_items: unsigned(table.item_count),
+            bytes: unsigned(table.table_size_bytes),
+            key: key_text(table.key_schema(), table.attribute_definitions()),
+            has_key: !misfits.iter().any(|misfit| misfit.part == TablePart::Key),
+            indexes: declared.map(|name| (name.clone(), needed.contains(&name))).collect(),
+            view: view(table).map(|view| view.as_str().to_owned()),
+            n_shards_open,
+            expiry: Expiry::of(opened, &opened.config.table).await,
+            ledger: Ledger::look(opened).await?,
+            misfits,
+        })
+    }
+
+    /// What does not fit of an index.
+    pub(super) fn of_index(&self, name: &str) -> Option<&Misfit> {
+        self.misfits.iter().find(|misfit| matches!(&misfit.part, TablePart::Index(index) if index == name))
+    }
+
+    /// What is to be changed, a line each.
+    pub(super) fn to_do(&self, layout: &Layout) -> Vec<String> {
+        let mut lines: Vec<String> = self.misfits.iter().map(|misfit| misfit.line.clone()).collect();
+        if let Expiry::By(held) = &self.expiry
+            && layout.time_to_live.as_ref() != Some(held)
+        {
+            let declared = layout.time_to_live.as_deref().unwrap_or("no attribute");
+            let line = format!("items of {} expire by {held}, and {declared} is declared", self.table);
+            lines.push(format!("{line}: declare it with {}", tables::OPTIONS.config));
+        }
+        lines.extend(self.ledger.to_do.iter().cloned());
+        lines
+    }
+}
+
+impl Ledger {
+    async fn look(opened: &Opened) -> anyhow::Result<Self> {
+        let table = opened.config.ledger_table.clone();
+        let described = tables::describe(&opened.clients.dynamodb, &table, &opened.endpoint).await?;
+        let Some(described) = described else {
+            return Ok(Self { table, is_there: false, kind: None, to_do: Vec::new() });
+        };
+        let to_do = Self::to_do(opened, &table, &described).await;
+        let has_key = of_ledger(&opened.schema.layout, &described, tables::OPTIONS).is_none();
+        let kind = if has_key { recorded(&opened.store).await?.map(|kind| kind.to_string()) } else { None };
+        Ok(Self { table, is_there: true, kind, to_do })
+    }
+
+    async fn to_do(opened: &Opened, table: &str, described: &TableDescription) -> Vec<String> {
+        let misfit = of_ledger(&opened.schema.layout, described, tables::OPTIONS);
+        let mut lines: Vec<String> = misfit.into_iter().map(|misfit| misfit.line).collect();
+        if streams(described) {
+            lines.push(format!("the ledger's table {table} has a stream, which nobody has a use for: disable it"));
+        }
+        let is_right = match Expiry::of(opened, table).await {
+            Expiry::By(attribute) => attribute == EXPIRES_AT,
+            Expiry::Never => false,
+            Expiry::Unsaid => true,
+        };
+        if !is_right {
+            let line = format!("items of the ledger's table {table} do not expire by {EXPIRES_AT}");
+            lines.push(format!("{line}: enable its time to live, or receipts stay for ever"));
+        }
+        lines
+    }
+}
+
+fn unsigned(number: Option<i64>) -> u64 {
+    number.and_then(|number| u64::try_from(number).ok()).unwrap_or(0)
+}
+
+/// Shards that take records: no other shard came after them. An emulator's open shard has an ending sequence number too.
+async fn n_shards_open(opened: &Opened, arn: &str) -> anyhow::Result<usize> {
+    let (mut shards, mut after) = (Vec::new(), None);
+    loop {
+        let call = opened.clients.streams.describe_stream().stream_arn(arn);
+        let answer = call.set_exclusive_start_shard_id(after).send().await;
+        let answer = answer.with_context(|| format!("cannot describe the stream {arn}"))?;
+        let Some(description) = answer.stream_description else { break };
+        shards.extend(description.shards.unwrap_or_default());
+        after = description.last_evaluated_shard_id.filter(|id| !id.is_empty());
+        if after.is_none() {
+            break;
+        }
+    }
+    let is_parent = |id: Option<&str>| shards.iter().any(|shard| shard.parent_shard_id() == id);
+    Ok(shards.iter().filter(|shard| !is_parent(shard.shard_id())).count())
+}
+
+impl Expiry {
+    async fn of(opened: &Opened, table: &str) -> Self {
+        let answer = opened.clients.dynamodb.describe_time_to_live().table_name(table).send().await;
+        let Some(description) = answer.ok().and_then(|answer| answer.time_to_live_description) else {
+            return Self::Unsaid;
+        };
+        match (description.attribute_name, description.time_to_live_status) {
+            (Some(name), Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling)) => Self::By(name),
+            _ => Self::Never,
+        }
+    }
+
+    /// In a word, for a person.
+    pub(super) fn word(&self) -> &str {
+        match self {
+            Self::By(attribute) => attribute,
+            Self::Never => "never",
+            Self::Unsaid => "not said: it may not be asked",
+        }
+    }
+}

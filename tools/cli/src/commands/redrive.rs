@@ -1,0 +1,110 @@
+//! `ripple redrive`: parked changes are applied, once what kept them from being applied is mended.
+
+use engine::{
+    backoff::describe,
+    clock::{Clock as _, SystemClock},
+    redrive::{ParkedChange, Redriven, parked},
+};
+use functions::logging;
+use serde_json::{Value, json};
+
+use super::{
+    QUIET_LOG_FILTER,
+    parked::{chosen, not_parked},
+};
+use crate::{
+    args::Redrive,
+    exit::{Ended, print},
+    opened::open_to_write,
+};
+
+/// How long one change may take, in milliseconds: that of a famous user looks at thousands of items.
+const CHANGE_MS_MAX: u64 = 300_000;
+
+/// How the redrive of a change ended.
+enum Outcome {
+    Applied,
+    Gone,
+    Still {
+        cause: String,
+    },
+    /// The database gave no answer: it is applied or parked, and may be redriven again.
+    Failed {
+        why: String,
+    },
+    /// One before it failed.
+    NotTried,
+}
+
+/// Redrives what is asked for, one after the other.
+pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Ended> {
+    logging::readable(QUIET_LOG_FILTER);
+    let opened = open_to_write(&args.writing).await?;
+    let parked = parked(&opened.store).await?;
+    let (chosen, unknown) = if args.all { (parked.iter().collect(), Vec::new()) } else { chosen(&parked, &args.ids) };
+    let engine = opened.engine();
+    let mut redriven: Vec<(&ParkedChange, Outcome)> = Vec::new();
+    for change in chosen {
+        let failed = redriven.iter().any(|(_, outcome)| matches!(outcome, Outcome::Failed { .. }));
+        let outcome = if failed {
+            Outcome::NotTried
+        } else {
+            engine.tell(SystemClock.now_ms() + CHANGE_MS_MAX).await?;
+            match engine.redrive(change, SystemClock.now_ms() + CHANGE_MS_MAX).await {
+                Ok(Redriven::Applied(_)) => Outcome::Applied,
+                Ok(Redriven::Gone) => Outcome::Gone,
+                Ok(Redriven::Still { cause }) => Outcome::Still { cause },
+                Err(error) => Outcome::Failed { why: describe(&error) },
+            }
+        };
+        if !args.json {
+            print(&as_text(change, &outcome));
+        }
+        redriven.push((change, outcome));
+    }
+    if args.json {
+        let redriven: Vec<Value> = redriven.iter().map(|(change, outcome)| as_json(change, outcome)).collect();
+        print(&json!({ "redriven": redriven, "unknown": unknown }).to_string());
+    } else {
+        for id in &unknown {
+            print(&not_parked(id));
+        }
+        if redriven.is_empty() && unknown.is_empty() {
+            print("nothing is parked");
+        }
+    }
+    Ok(ended(redriven.iter().map(|(_, outcome)| outcome), &unknown))
+}
+
+fn ended<'a>(outcomes: impl Iterator<Item = &'a Outcome> + Clone, unknown: &[&str]) -> Ended {
+    let mut each = outcomes.clone();
+    if !unknown.is_empty() || each.any(|outcome| matches!(outcome, Outcome::Failed { .. })) {
+        return Ended::Unfinished;
+    }
+    let mut each = outcomes;
+    if each.any(|outcome| matches!(outcome, Outcome::Still { .. })) { Ended::Findings } else { Ended::InStep }
+}
+
+impl Outcome {
+    /// Its name, which is stable, and why.
+    fn told(&self) -> (&'static str, Option<&str>) {
+        match self {
+            Self::Applied => ("applied", None),
+            Self::Gone => ("was not parked any more", None),
+            Self::Still { cause } => ("still parked", Some(cause)),
+            Self::Failed { why } => ("failed", Some(why)),
+            Self::NotTried => ("not tried", None),
+        }
+    }
+}
+
+fn as_text(change: &ParkedChange, outcome: &Outcome) -> String {
+    let (name, why) = outcome.told();
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    format!("{}  {}  {name}{why}", change.id, change.family)
+}
+
+fn as_json(change: &ParkedChange, outcome: &Outcome) -> Value {
+    let (name, why) = outcome.told();
+    json!({ "id": change.id, "family": change.family.to_string(), "outcome": name, "why": why })
+}

@@ -1,0 +1,152 @@
+//! `ripple replay`: captured records are handed to the service again.
+//!
+//! All files are read before anything is applied. Their records go in in slices, each with its own deadline; after a
+//! slice that is not done nothing more is tried, since the database is then away.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::Context as _;
+use engine::{
+    batch::Engine,
+    clock::{Clock as _, SystemClock},
+    event::Lane,
+    ledger::{LedgerKind, settings::recorded},
+};
+use functions::{
+    declared::{Choice, declared},
+    logging,
+};
+use keys::layout::Layout;
+use serde_json::{json, value::RawValue};
+use store::dynamo::DynamoStore;
+
+use super::QUIET_LOG_FILTER;
+use crate::{
+    args::Replay,
+    capture::Capture,
+    exit::{Ended, Usage, print},
+    opened::{Opened, open_to_write},
+};
+
+mod told;
+
+use told::Told;
+
+/// Most records in a slice.
+const SLICE_RECORDS_MAX: usize = 500;
+
+/// How long a slice may take, in milliseconds: the rename of a famous user looks at thousands of items.
+const SLICE_MS_MAX: u64 = 300_000;
+
+/// Replays the files.
+pub(crate) async fn run(args: &Replay) -> anyhow::Result<Ended> {
+    logging::readable(QUIET_LOG_FILTER);
+    let given = Lane { stream_arn: args.stream.clone(), shard: args.shard.clone() };
+    let layout =
+        declared(Choice { manifest: args.writing.connection.config.as_deref(), ..Choice::default() })?.0.layout.clone();
+    let captures = args.files.iter().map(|file| read(file, &given, &layout)).collect::<anyhow::Result<Vec<_>>>()?;
+    let opened = open_to_write(&args.writing).await?;
+    let ledger = recorded(&opened.store).await?.context(
+        "no service has run with this ledger: its table does not say of which kind it is, so nothing can be replayed",
+    )?;
+    let captures: Vec<(&PathBuf, Capture)> = args.files.iter().zip(captures).collect();
+    for (file, capture) in &captures {
+        fits(file, capture, ledger, &opened, args)?;
+    }
+    let engine = opened.engine().with_ledger(ledger);
+    let mut files: Vec<Told> = Vec::new();
+    for (file, capture) in &captures {
+        let is_away = files.iter().any(Told::is_unfinished);
+        let told = replay(&engine, file, capture, is_away).await?;
+        if !args.json {
+            print(&told.as_text());
+        }
+        files.push(told);
+    }
+    if args.json {
+        let files: Vec<_> = files.iter().map(Told::as_json).collect();
+        print(&json!({ "ledger": ledger.to_string(), "files": files }).to_string());
+    }
+    Ok(if files.iter().any(Told::is_unfinished) {
+        Ended::Unfinished
+    } else if files.iter().any(Told::has_findings) {
+        Ended::Findings
+    } else {
+        Ended::InStep
+    })
+}
+
+fn read(file: &Path, given: &Lane, layout: &Layout) -> anyhow::Result<Capture> {
+    let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = String::from_utf8(text).with_context(|| format!("{} is no text", file.display()))?;
+    Capture::read(&text, given, layout).with_context(|| file.display().to_string())
+}
+
+/// Is enough known of a file's records?
+fn fits(file: &Path, capture: &Capture, ledger: LedgerKind, opened: &Opened, args: &Replay) -> anyhow::Result<()> {
+    let lane = &capture.origin.lane;
+    let file = file.display();
+    // What is tried on an emulator may come from anywhere; the real tables take their own records alone.
+    if args.writing.connection.aws
+        && let Some(stream) = lane.stream_arn.as_deref().filter(|stream| !is_of(stream, &opened.table_arn))
+    {
+        let table = &opened.table_arn;
+        return Err(Usage(format!("the records in {file} are of {stream}, which is no stream of {table}")).into());
+    }
+    if ledger == LedgerKind::Receipts || capture.records.is_empty() {
+        return Ok(());
+    }
+    let missing = match lane {
+        Lane { stream_arn: None, .. } => "of which stream its records are: give it with --stream",
+        Lane { shard: None, .. } => "of which shard its records are: give it with --shard",
+        _ => return Ok(()),
+    };
+    Err(Usage(format!("the ledger is one of checkpoints, and {file} does not say {missing}")).into())
+}
+
+fn is_of(stream_arn: &str, table_arn: &str) -> bool {
+    stream_arn.strip_prefix(table_arn).is_some_and(|rest| rest.starts_with("/stream/"))
+}
+
+async fn replay(
+    engine: &Engine<Arc<DynamoStore>>,
+    file: &Path,
+    capture: &Capture,
+    is_away: bool,
+) -> anyhow::Result<Told> {
+    let mut told = Told::new(file);
+    for slice in capture.records.chunks(SLICE_RECORDS_MAX) {
+        if is_away || told.is_unfinished() {
+            told.not_tried(slice.len());
+            continue;
+        }
+        let deadline_ms = SystemClock.now_ms() + SLICE_MS_MAX;
+        engine.tell(deadline_ms).await?;
+        let handled = engine.replay(&event(slice), &capture.origin, deadline_ms).await;
+        let handled = handled.with_context(|| file.display().to_string())?;
+        told.add(slice, &handled.account);
+    }
+    Ok(told)
+}
+
+fn event(slice: &[Box<RawValue>]) -> String {
+    let records: Vec<&str> = slice.iter().map(|record| record.get()).collect();
+    format!("{{\"Records\":[{}]}}", records.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_of;
+
+    #[test]
+    fn a_stream_is_of_its_table_alone() {
+        let table = "arn:aws:dynamodb:eu-west-1:123456789012:table/app";
+        assert!(is_of(&format!("{table}/stream/2024-01-15T09:00:00.000"), table));
+        assert!(!is_of(&format!("{table}-test/stream/2024-01-15T09:00:00.000"), table));
+        assert!(!is_of("arn:aws:dynamodb:eu-west-1:999999999999:table/app/stream/2024-01-15T09:00:00.000", table));
+    }
+}

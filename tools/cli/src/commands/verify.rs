@@ -1,0 +1,144 @@
+//! `ripple verify`: is every derived value what it should be, while writes go on?
+
+mod loss;
+
+use std::io::{IsTerminal, Write as _, stderr, stdout};
+
+use engine::verify::{Finding, UnreadableItem, definition};
+use functions::logging;
+use indicatif::{ProgressBar, ProgressStyle};
+use keys::item::Item;
+
+use self::loss::Marked;
+use super::LOG_FILTER;
+use crate::{
+    args::verify::Verify,
+    exit::{Ended, print},
+    opened::open_with_ledger,
+    verifying::{
+        Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, Verified, WAITING, filled::Before, prepare, verify,
+    },
+};
+
+/// Verifies, and prints what was found; and the marks of a possible loss, which go when nothing was.
+pub(crate) async fn run(args: &Verify) -> anyhow::Result<Ended> {
+    logging::readable(LOG_FILTER);
+    let opened = open_with_ledger(&args.connection).await?;
+    let marks = loss::before(&opened).await?;
+    let bar = progress(args.json);
+    let prepared = prepare(&opened, &args.verifying)?;
+    // What was read before, and another time, proves nothing of now.
+    let before = if prepared.spool.is_new()? { Some(Before::read(&opened).await?) } else { None };
+    let verified = Box::pin(verify(prepared, &opened, &args.verifying, args.connection.aws, &bar)).await?;
+    bar.finish_and_clear();
+    let is_clean = verified.is_clean()?;
+    if let Some(before) = before.filter(|_| args.yes || !args.connection.aws) {
+        let found = verified.spool.derivations_told(FINDING)?;
+        before.mark(&opened, &args.verifying, &verified, found).await?;
+    }
+    let marked = loss::settled(&opened, marks, args, is_clean && verified.is_whole).await?;
+    if args.json {
+        print_json(&verified, &marked)?;
+    } else {
+        print_text(&verified)?;
+        for line in marked.iter().flat_map(|marked| marked.lines(args, is_clean)) {
+            print(&line);
+        }
+    }
+    Ok(if is_clean { Ended::InStep } else { Ended::Findings })
+}
+
+/// Progress for a person, with an estimate by what the table says of its size; nothing where nobody looks.
+pub(super) fn progress(json: bool) -> ProgressBar {
+    if json || !stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{msg} {bar:30} {pos} of about {len} items, {per_sec}, {eta} left");
+    ProgressBar::new(0)
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        .with_message("reading the table")
+}
+
+/// What was found as one JSON object. Its names are stable. It is written bit by bit, since there may be much.
+fn print_json(verified: &Verified, marked: &[Marked]) -> anyhow::Result<()> {
+    let mut out = stdout().lock();
+    write!(out, "{{\"items\":{},\"ignored\":{}", verified.extent.n_items, verified.extent.n_ignored)?;
+    let lists = [("findings", FINDING), ("undecided", UNDECIDED), ("waiting", WAITING), ("unreadable", UNREADABLE)];
+    for (name, kind) in lists {
+        write!(out, ",\"{name}\":[")?;
+        let mut is_first = true;
+        verified.spool.each_told(kind, |told| {
+            let comma = if std::mem::take(&mut is_first) { "" } else { "," };
+            Ok(write!(out, "{comma}{told}")?)
+        })?;
+        write!(out, "]")?;
+    }
+    write!(out, ",\"unproven\":{}", verified.spool.n_told(UNPROVEN)?)?;
+    let marked: Vec<_> = marked.iter().map(Marked::as_json).collect();
+    writeln!(out, ",\"possible_loss\":{}}}", serde_json::to_string(&marked)?)?;
+    Ok(())
+}
+
+/// The same for a person.
+fn print_text(verified: &Verified) -> anyhow::Result<()> {
+    for kind in [FINDING, UNDECIDED, WAITING] {
+        verified.spool.each_told(kind, |told| {
+            let Difference { finding, why } = serde_json::from_str(told)?;
+            print(&finding_text(kind, &finding, why.as_deref()));
+            Ok(())
+        })?;
+    }
+    verified.spool.each_told(UNREADABLE, |told| {
+        print(&unreadable_text(&serde_json::from_str(told)?));
+        Ok(())
+    })?;
+    let n_told = |kind| verified.spool.n_told(kind);
+    let (n_undecided, n_waiting) = (n_told(UNDECIDED)?, n_told(WAITING)?);
+    let mut line = totals(verified.extent.n_items, verified.extent.n_ignored, n_told(UNREADABLE)?, n_told(FINDING)?);
+    let n_unproven = n_told(UNPROVEN)?;
+    let more =
+        [(n_undecided, "undecided"), (n_waiting, "waiting"), (n_unproven, "counts equal, and changing all the time")];
+    for (n_told, what) in more {
+        if n_told > 0 {
+            line = format!("{line}, {n_told} {what}");
+        }
+    }
+    print(&line);
+    Ok(())
+}
+
+/// What a comparison with the definition found, for a person.
+pub(crate) fn as_text(verified: &definition::Verified) -> String {
+    let findings = verified.findings.iter().map(|finding| finding_text(FINDING, finding, None));
+    let unreadable = verified.unreadable.iter().map(unreadable_text);
+    let (n_findings, n_unreadable) = (verified.findings.len(), verified.unreadable.len());
+    let totals = totals(verified.n_items, verified.n_ignored, n_unreadable, n_findings);
+    findings.chain(unreadable).chain([totals]).collect::<Vec<_>>().join("\n")
+}
+
+/// A finding for a person. Why it is a flaw, or is undecided, stands behind its key, and why it is believed below it.
+pub(super) fn finding_text(kind: &str, finding: &Finding, why: Option<&str>) -> String {
+    let Finding { derivation, pk, sk, stored, derived, flaw } = finding;
+    let behind = flaw.as_deref().or(why.filter(|_| kind != FINDING)).map(|why| format!(": {why}")).unwrap_or_default();
+    let below = why.filter(|_| kind == FINDING).map(|why| format!("\n  believed  {why}")).unwrap_or_default();
+    let [stored, derived] = [stored, derived].map(|item| item_text(item.as_ref()));
+    format!("{kind:<11} {derivation}  {pk} / {sk}{behind}\n  stored    {stored}\n  derived   {derived}{below}")
+}
+
+fn unreadable_text(unreadable: &UnreadableItem) -> String {
+    let UnreadableItem { derivation, pk, sk, why } = unreadable;
+    let derivation = if derivation == "*" { "every derivation" } else { derivation };
+    format!("unreadable  {pk} / {sk}  by {derivation}: {why}")
+}
+
+fn totals(n_items: usize, n_ignored: usize, n_unreadable: usize, n_findings: usize) -> String {
+    format!("{n_items} items, {n_ignored} ignored, {n_unreadable} unreadable, {n_findings} findings")
+}
+
+fn item_text(item: Option<&Item>) -> String {
+    match item {
+        None => "no item".to_owned(),
+        Some(item) if item.is_empty() => "no attribute".to_owned(),
+        Some(item) => serde_json::to_string(item).unwrap_or_else(|error| error.to_string()),
+    }
+}

@@ -1,0 +1,277 @@
+//! The event source mappings of the functions that run, from the template that they are deployed with.
+//!
+//! With `--template` they have that template's very settings, and Lambda's pace. Without, they have those of the
+//! repository's template, as it was when this was built, but for what a person at a laptop would wait for:
+//!
+//! | here | instead of | because |
+//! |---|---|---|
+//! | [`BATCHING_WINDOW_MS`] | `MaximumBatchingWindowInSeconds` | its second would be most of the lag |
+//! | [`IDLE_POLL_MS`] | four reads a second | the same |
+//! | [`LANES`], where there are several | `ParallelizationFactor` | they share one process |
+//!
+//! Its parameters `Readers`, `Ledger` and, with `--config`, the one that names a manifest are told, all others have their
+//! defaults. A mapping is refused under which a change would be lost: by the checkpoint ledger, or by its own filters.
+
+use std::{fs, path::Path};
+
+use anyhow::Context as _;
+use derive::{catalogue::Catalogue, derivation::Family, schema::Schema};
+use design::filters;
+use engine::ledger::LedgerKind;
+use functions::handler::Function;
+use stream::{
+    mapping::Mapping,
+    template::{Local, Parameters, Template, TemplateError},
+};
+
+use crate::{args::Readers, exit::Usage};
+
+/// The repository's template.
+const SHIPPED: &str = include_str!("../../../infra/template.yaml");
+
+/// How long a batch is gathered where no template is given, in milliseconds: long enough to coalesce, short against a
+/// second of lag over a chain of three records (a follow, its counter, its display).
+const BATCHING_WINDOW_MS: u64 = 50;
+
+/// Lanes of each shard for the function that counts nothing, where no template is given: fewer than Lambda's ten, since all
+/// of them have one process. Measured with `ripple demo --scenario famous --others 20`: with ten, whose batches are
+/// smaller, a rename reaches a third fewer items a second, and others wait longer.
+const LANES: usize = 4;
+
+/// Wait after an empty read where no template is given, in milliseconds: a person is watching.
+const IDLE_POLL_MS: u64 = 20;
+
+/// Wait after an empty read where a template is given, in milliseconds: Lambda reads a shard four times a second.
+const LAMBDA_POLL_MS: u64 = 250;
+
+/// Names of the template's parameters that decide which mappings there are. Stable.
+const READERS: &str = "Readers";
+const LEDGER: &str = "Ledger";
+
+/// Names of the parameter that says where a manifest is, with a value that it may have: of `infra/template.yaml` and of
+/// `infra/attach.yaml`. Stable.
+const MANIFEST: [(&str, &str); 2] = [("Config", "ripple.toml"), ("ConfigUri", "s3://manifests/ripple.zip")];
+
+/// Which mappings.
+pub(crate) struct Wanted<'a> {
+    pub(crate) template: Option<&'a Path>,
+    pub(crate) readers: Readers,
+    pub(crate) ledger: LedgerKind,
+    pub(crate) stream_arn: &'a str,
+    pub(crate) schema: &'a Schema,
+    pub(crate) catalogue: &'a Catalogue,
+    /// Is the table another than the shipped one?
+    pub(crate) has_manifest: bool,
+}
+
+/// The functions that read the stream, with the mapping of each.
+pub(crate) fn mappings(wanted: &Wanted<'_>) -> anyhow::Result<Vec<(Function, Mapping)>> {
+    let given = wanted.template.map(|file| fs::read_to_string(file).with_context(|| file.display().to_string()));
+    let given = given.transpose()?;
+    let template = Template::parse(given.as_deref().unwrap_or(SHIPPED)).map_err(|error| refused(&error))?;
+    let functions = match wanted.readers {
+        Readers::One => vec![Function::Combined],
+        Readers::Two => vec![Function::Aggregate, Function::Propagate],
+    };
+    functions.into_iter().map(|function| Ok((function, mapping(&template, function, wanted)?))).collect()
+}
+
+fn mapping(template: &Template, function: Function, wanted: &Wanted<'_>) -> anyhow::Result<Mapping> {
+    let readers = match wanted.readers {
+        Readers::One => "one",
+        Readers::Two => "two",
+    };
+    let mut parameters =
+        Parameters::from([(READERS.to_owned(), readers.to_owned()), (LEDGER.to_owned(), wanted.ledger.to_string())]);
+    let manifest = MANIFEST.into_iter().filter(|(name, _)| wanted.has_manifest && template.has_parameter(name));
+    parameters.extend(manifest.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let is_given = wanted.template.is_some();
+    let idle_poll_ms = if is_given { LAMBDA_POLL_MS } else { IDLE_POLL_MS };
+    let name = function.to_string();
+    let local = Local { name: &name, stream_arn: wanted.stream_arn, idle_poll_ms };
+    let mut mapping = template.mapping(logical_id(function), &parameters, &local).map_err(|error| refused(&error))?;
+    if !is_given {
+        mapping.batching_window_ms = BATCHING_WINDOW_MS;
+        mapping.parallelization_factor = mapping.parallelization_factor.min(LANES);
+    }
+    lets_through(function, &mapping, wanted)?;
+    if function.families().contains(&Family::Additive) && wanted.ledger == LedgerKind::Checkpoint {
+        suits_checkpoint(function, &mapping)?;
+    }
+    Ok(mapping)
+}
+
+/// The function's name in a template. Stable.
+fn logical_id(function: Function) -> &'static str {
+    match function {
+        Function::Aggregate => "Aggregate",
+        Function::Propagate => "Propagate",
+        Function::Combined => "Combined",
+        Function::Sweep => "Sweep",
+    }
+}
+
+/// Refuses a mapping under which the checkpoint would lose changes, or could not be kept at all.
+fn suits_checkpoint(function: Function, mapping: &Mapping) -> Result<(), Usage> {
+    let function = logical_id(function);
+    let why = if mapping.tumbling_window_seconds == 0 {
+        "only events of a tumbling window name their shard: set TumblingWindowInSeconds, to 60 for one"
+    } else if mapping.parallelization_factor > 1 {
+        "a lane that is ahead would hide the changes of one that is behind: set ParallelizationFactor to 1"
+    } else if mapping.retry_attempts_max.is_some() {
+        "a change that is given up on is passed by the next and lost: set MaximumRetryAttempts to -1"
+    } else if mapping.record_age_ms_max.is_some() {
+        "a change that is given up on is passed by the next and lost: set MaximumRecordAgeInSeconds to -1"
+    } else {
+        return Ok(());
+    };
+    Err(Usage(format!("the template's {function} cannot keep the checkpoint ledger, {why}, or use --ledger receipts")))
+}
+
+/// Refuses filters that drop what a derivation of the function needs.
+fn lets_through(function: Function, mapping: &Mapping, wanted: &Wanted<'_>) -> Result<(), Usage> {
+    let samples = filters::samples(wanted.schema, wanted.catalogue, &function.families());
+    let Some(dropped) = samples.iter().find(|sample| !mapping.filters.matches(&sample.record)) else { return Ok(()) };
+    let function_id = logical_id(function);
+    Err(Usage(format!(
+        "the filters of the template's {function_id} drop what {function} needs: {}; put those in their place that \
+         `ripple design --filters` prints{}, or none",
+        dropped.what,
+        if wanted.has_manifest { " with --config" } else { "" }
+    )))
+}
+
+fn refused(error: &TemplateError) -> Usage {
+    Usage(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        path::PathBuf,
+        sync::{Arc, LazyLock},
+    };
+
+    use functions::declared::{Choice, declared};
+    use stream::mapping::OnFailure;
+
+    use super::*;
+
+    const HOUR_MS: u64 = 60 * 60 * 1_000;
+
+    const ARN: &str = "arn:aws:dynamodb:eu-west-1:000000000000:table/app/stream/2026-11-21T10:00:00.000";
+
+    fn wanted(readers: Readers, ledger: LedgerKind) -> Wanted<'static> {
+        static SHIPPED: LazyLock<(Arc<Schema>, Arc<Catalogue>)> =
+            LazyLock::new(|| declared(Choice::default()).unwrap());
+        let (schema, catalogue) = &*SHIPPED;
+        Wanted { template: None, readers, ledger, stream_arn: ARN, schema, catalogue, has_manifest: false }
+    }
+
+    /// The shipped template with a line of it replaced wherever it is, in a file.
+    fn changed(from: &str, to: &str) -> (tempfile::TempDir, PathBuf) {
+        assert!(SHIPPED.contains(from), "the template has no {from}");
+        written(&SHIPPED.replace(from, to))
+    }
+
+    fn written(template: &str) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("template.yaml");
+        fs::write(&file, template).unwrap();
+        (folder, file)
+    }
+
+    #[test]
+    fn the_repository_s_template_has_a_mapping_for_every_function_and_ledger() {
+        for ledger in [LedgerKind::Receipts, LedgerKind::Checkpoint] {
+            let [(_, aggregate), (_, propagate)] = mappings(&wanted(Readers::Two, ledger)).unwrap().try_into().unwrap();
+            let [(_, combined)] = mappings(&wanted(Readers::One, ledger)).unwrap().try_into().unwrap();
+            assert_eq!([&*aggregate.name, &propagate.name, &combined.name], ["aggregate", "propagate", "combined"]);
+            for counting in [&aggregate, &combined] {
+                assert_eq!(counting.tumbling_window_seconds > 0, ledger == LedgerKind::Checkpoint);
+                assert_eq!(counting.parallelization_factor, 1);
+                let gives_up = counting.record_age_ms_max.is_some();
+                assert_eq!(gives_up, ledger == LedgerKind::Receipts, "the checkpoint gives up on nothing");
+            }
+            assert_eq!((propagate.parallelization_factor, propagate.record_age_ms_max), (LANES, Some(23 * HOUR_MS)));
+            for mapping in [aggregate, propagate, combined] {
+                assert!(mapping.report_batch_item_failures && mapping.retry_attempts_max.is_none());
+                assert!(!mapping.filters.is_empty());
+                assert_eq!(mapping.on_failure, Some(OnFailure::S3));
+            }
+        }
+    }
+
+    #[test]
+    fn a_template_that_is_given_is_taken_at_its_word_and_the_repository_s_at_a_laptop_s_pace() {
+        let shipped = mappings(&wanted(Readers::Two, LedgerKind::Receipts)).unwrap().remove(0).1;
+        assert_eq!((shipped.batching_window_ms, shipped.idle_poll_ms), (BATCHING_WINDOW_MS, IDLE_POLL_MS));
+        let (_folder, file) = changed("Transform: AWS", "Transform: AWS");
+        let wanted = Wanted { template: Some(&file), ..wanted(Readers::Two, LedgerKind::Receipts) };
+        let given = mappings(&wanted).unwrap().remove(0).1;
+        assert_eq!(given.idle_poll_ms, LAMBDA_POLL_MS);
+        assert!(given.batching_window_ms.is_multiple_of(1_000), "{} ms", given.batching_window_ms);
+        assert_eq!(given, Mapping { idle_poll_ms: 250, batching_window_ms: given.batching_window_ms, ..shipped });
+        let lanes = |wanted: &Wanted<'_>| mappings(wanted).unwrap().remove(1).1.parallelization_factor;
+        assert_eq!(lanes(&wanted), 10);
+        assert_eq!(lanes(&Wanted { template: None, ..wanted }), LANES);
+    }
+
+    #[test]
+    fn a_mapping_under_which_the_checkpoint_would_lose_changes_is_refused() {
+        let said = |from: &str, to: &str| {
+            let (_folder, file) = changed(from, to);
+            let wanted = Wanted { template: Some(&file), ..wanted(Readers::Two, LedgerKind::Checkpoint) };
+            mappings(&wanted).unwrap_err().to_string()
+        };
+        assert!(said("TumblingWindowInSeconds: !If", "TumblingWindowInSeconds: 0 # ").contains("set TumblingWindowIn"));
+        assert!(said("MaximumRetryAttempts: -1", "MaximumRetryAttempts: 5").contains("set MaximumRetryAttempts to -1"));
+        let said = said("MaximumRecordAgeInSeconds: !If [Checkpoint, -1, 82800]", "MaximumRecordAgeInSeconds: 3600");
+        assert_eq!(
+            said,
+            "the template's Aggregate cannot keep the checkpoint ledger, a change that is given up on is passed by the \
+             next and lost: set MaximumRecordAgeInSeconds to -1, or use --ledger receipts"
+        );
+    }
+
+    #[test]
+    fn the_template_for_a_table_that_exists_already_has_the_mappings_of_the_repository_s() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../infra/attach.yaml");
+        let (_folder, shipped) = changed("Transform: AWS", "Transform: AWS");
+        for (readers, ledger) in [(Readers::Two, LedgerKind::Receipts), (Readers::One, LedgerKind::Checkpoint)] {
+            for has_manifest in [false, true] {
+                let of = |template| mappings(&Wanted { template, has_manifest, ..wanted(readers, ledger) }).unwrap();
+                assert_eq!(of(Some(&file)), of(Some(&shipped)));
+                assert_eq!(of(Some(&file))[0].1.filters.is_empty(), has_manifest, "they are the shipped table's");
+            }
+        }
+    }
+
+    #[test]
+    fn filters_that_drop_what_a_derivation_needs_are_refused_with_what_they_drop() {
+        let said = |from: &str, to: &str| {
+            // Filters by what an item says of itself are for items under a wrong key: those by key are enough.
+            let (_folder, file) = written(&SHIPPED.replace("EntityType", "Kind").replace(from, to));
+            let wanted = Wanted { template: Some(&file), ..wanted(Readers::Two, LedgerKind::Receipts) };
+            mappings(&wanted).map(|all| all.len()).map_err(|refused| refused.to_string())
+        };
+        assert_eq!(said("", ""), Ok(2));
+        assert_eq!(
+            said(r#"{"prefix":"LIKE#POST#"},"#, "").unwrap_err(),
+            "the filters of the template's Aggregate drop what aggregate needs: a new Like, USER#1 / LIKE#POST#1; put \
+             those in their place that `ripple design --filters` prints, or none"
+        );
+        let only_new = said(r#"{"dynamodb":{"#, r#"{"eventName":["INSERT"],"dynamodb":{"#).unwrap_err();
+        assert!(only_new.contains("a change of"), "{only_new}");
+    }
+
+    #[test]
+    fn a_template_with_a_setting_that_is_unknown_is_refused_by_its_name() {
+        let (_folder, file) = changed("StartingPosition: TRIM_HORIZON", "StartAt: TRIM_HORIZON");
+        let wanted = Wanted { template: Some(&file), ..wanted(Readers::Two, LedgerKind::Receipts) };
+        let error = mappings(&wanted).unwrap_err();
+        assert!(error.is::<Usage>());
+        let text = "the template's Aggregate: StartingPosition is missing: give TRIM_HORIZON or LATEST";
+        assert_eq!(error.to_string(), text);
+    }
+}

@@ -1,0 +1,94 @@
+//! The tables that a command works on, opened: an emulator's, or with `--aws` the real ones.
+
+use std::sync::Arc;
+
+use aws_sdk_dynamodb::types::TableDescription;
+use derive::{catalogue::Catalogue, derivation::Family, schema::Schema};
+use engine::{batch::Engine, clock::SystemClock, registry::telling::Looking};
+use functions::{
+    config::Config,
+    declared::{Choice, declared},
+    handler::dynamo,
+};
+use store::dynamo::DynamoStore;
+
+use crate::{
+    args::{Connection, Writing, ledger_table},
+    connection::Clients,
+    exit::{Usage, report},
+    tables,
+};
+
+/// How often a command that hands changes over looks at the registry, in milliseconds.
+const LEARN_MS: u64 = 1_000;
+
+/// Tables that are there, and what runs on them.
+pub(crate) struct Opened {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) store: Arc<DynamoStore>,
+    /// ARN of the application's table.
+    pub(crate) table_arn: String,
+    /// What the database says of the application's table.
+    pub(crate) table: TableDescription,
+    pub(crate) clients: Clients,
+    pub(crate) endpoint: String,
+    pub(crate) config: Config,
+}
+
+/// Opens the application's table, which must be there.
+pub(crate) async fn open(connection: &Connection) -> anyhow::Result<Opened> {
+    let (schema, catalogue) =
+        declared(Choice { manifest: connection.config.as_deref(), disabled: &connection.disable })?;
+    let (clients, endpoint) = if connection.aws {
+        (Clients::aws(connection.region.as_deref()).await, tables::AWS.to_owned())
+    } else {
+        let region = connection.region.as_deref().unwrap_or("us-east-1");
+        (Clients::at(&connection.endpoint, region).await, connection.endpoint.clone())
+    };
+    let ledger_table = ledger_table(connection.ledger_table.as_ref(), &connection.table)?;
+    let config = Config::of(connection.table.clone(), ledger_table);
+    let table = tables::existing(&clients.dynamodb, &config.table, &endpoint, "--table").await?;
+    let store = Arc::new(dynamo(clients.dynamodb.clone(), &schema, &config));
+    let table_arn = table.table_arn.clone().unwrap_or_default();
+    Ok(Opened { schema, catalogue, store, table_arn, table, clients, endpoint, config })
+}
+
+/// Opens both tables, which must be there.
+pub(crate) async fn open_with_ledger(connection: &Connection) -> anyhow::Result<Opened> {
+    let opened = open(connection).await?;
+    tables::existing(&opened.clients.dynamodb, &opened.config.ledger_table, &opened.endpoint, "--ledger-table").await?;
+    Ok(opened)
+}
+
+/// Opens both tables for a command that writes. On the real AWS it says where that is, and wants `--yes`.
+pub(crate) async fn open_to_write(writing: &Writing) -> anyhow::Result<Opened> {
+    let opened = open_with_ledger(&writing.connection).await?;
+    if writing.connection.aws {
+        let Config { table, ledger_table, .. } = &opened.config;
+        let (account, region) = place(&opened.table_arn);
+        report(&format!("account {account}, region {region}, table {table}, ledger's table {ledger_table}"));
+        if !writing.yes {
+            let what = "this writes to the tables named above, on the real AWS: give --yes if that is meant";
+            return Err(Usage(what.to_owned()).into());
+        }
+    }
+    Ok(opened)
+}
+
+impl Opened {
+    /// An engine that runs all derivations, as an operator's command has it.
+    pub(crate) fn engine(&self) -> Engine<Arc<DynamoStore>> {
+        let families = vec![Family::Additive, Family::LevelTriggered];
+        let (schema, catalogue) = (Arc::clone(&self.schema), Arc::clone(&self.catalogue));
+        let engine = Engine::new(schema, catalogue, families, Arc::clone(&self.store), Arc::new(SystemClock));
+        engine.looking(Looking::learning(LEARN_MS))
+    }
+}
+
+/// Account and region of a table's ARN.
+fn place(table_arn: &str) -> (&str, &str) {
+    let mut parts = table_arn.split(':').skip(3);
+    let (region, account) = (parts.next().unwrap_or("unknown"), parts.next().unwrap_or("unknown"));
+    (account, region)
+}

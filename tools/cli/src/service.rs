@@ -1,0 +1,270 @@
+//! The service, running: a stream, its event source mappings, and the functions they invoke.
+
+mod function;
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use derive::{catalogue::Catalogue, schema::Schema};
+use engine::{
+    batch::{Engine, Handled},
+    clock::{Clock as _, SystemClock},
+    ledger::LedgerKind,
+};
+use functions::handler::Function;
+use store::dynamo::DynamoStore;
+use stream::{
+    counts::{Counts, EventCount},
+    destination::FolderDestination,
+    mapping::Mapping,
+    poller::{EventSourceMapping, StreamError},
+    progress::{Invocation, Observer},
+    shared::Stream,
+};
+use tokio::{
+    sync::watch,
+    task::{JoinError, JoinSet},
+};
+
+use self::function::{engine, invoked};
+use crate::{checkpoints::LedgerCheckpoints, sweeper::Sweeper};
+
+/// How long it is tried to say what the functions have, in milliseconds.
+const TELL_MS: u64 = 5_000;
+
+/// How long it is tried to say that nobody is at work any more, in milliseconds.
+const LEAVE_MS: u64 = 5_000;
+
+/// How often it is looked whether the stream is quiet.
+const QUIET_POLL: Duration = Duration::from_millis(10);
+
+/// How often the jobs are read while the stream is quiet and there are some: eight queries each time, and one may be
+/// there for as long as its record is parked.
+const JOBS_POLL: Duration = Duration::from_millis(200);
+
+/// What the service runs on.
+pub(crate) struct Plan<'a> {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) store: Arc<DynamoStore>,
+    pub(crate) streams: aws_sdk_dynamodbstreams::Client,
+    pub(crate) stream_arn: String,
+    /// The functions that read the stream, with the mapping of each.
+    pub(crate) mappings: Vec<(Function, Mapping)>,
+    pub(crate) ledger: LedgerKind,
+    /// Where functions are invoked that do not run in this process.
+    pub(crate) functions: Option<&'a str>,
+    /// Where failure records are kept.
+    pub(crate) failures: &'a Path,
+}
+
+/// Is told what the functions do.
+pub(crate) trait Witness: Send + Sync {
+    /// A function in this process handled a batch.
+    fn handled(&self, function: Function, handled: &Handled, elapsed: Duration) {
+        let _: (Function, &Handled, Duration) = (function, handled, elapsed);
+    }
+
+    /// A function elsewhere was invoked, or one anywhere failed.
+    fn invoked(&self, invocation: &Invocation) {
+        let _: &Invocation = invocation;
+    }
+
+    /// Something stands in the way.
+    fn trouble(&self, line: &str);
+}
+
+/// The running service.
+pub(crate) struct Service {
+    progress: Arc<Progress>,
+    tasks: JoinSet<Result<(), StreamError>>,
+    stop: watch::Sender<bool>,
+    /// Knows which jobs there are.
+    jobs: Engine<Arc<DynamoStore>>,
+    /// Do the functions run in another process?
+    is_elsewhere: bool,
+}
+
+impl Service {
+    /// Starts the mappings. What the functions have is told at once, so that it can be filled before anybody writes.
+    pub(crate) async fn start(plan: &Plan<'_>, witness: &Arc<dyn Witness>) -> anyhow::Result<Self> {
+        if plan.functions.is_none() {
+            for (function, _) in &plan.mappings {
+                engine(plan, *function).tell(SystemClock.now_ms() + TELL_MS).await?;
+            }
+        }
+        let (stop, stopped) = watch::channel(false);
+        let idle = plan.mappings.iter().map(|(_, mapping)| (mapping.name.clone(), None)).collect();
+        let watched = Watched { idle, last_found: None, last_ended: None };
+        let counts = Counts::default();
+        let progress = Arc::new(Progress { watched: Mutex::new(watched), counts, witness: Arc::clone(witness) });
+        let layout = plan.schema.layout.clone();
+        let checkpoints = Arc::new(LedgerCheckpoints::new(Arc::clone(&plan.store), layout, &plan.stream_arn));
+        let destination = Arc::new(FolderDestination::new(plan.failures));
+        let mut tasks = JoinSet::new();
+        let stream = Stream::new(plan.streams.clone(), &plan.stream_arn);
+        for (function, mapping) in &plan.mappings {
+            let mapping = EventSourceMapping::new(
+                mapping.clone(),
+                &stream,
+                invoked(plan, *function, witness),
+                Arc::clone(&checkpoints) as Arc<_>,
+                Arc::clone(&destination) as Arc<_>,
+                Arc::clone(&progress) as Arc<_>,
+            );
+            tasks.spawn(mapping.run(stopped.clone()));
+        }
+        let sweeper = Sweeper::new(engine(plan, Function::Sweep), Arc::clone(&progress), Arc::clone(witness));
+        tokio::spawn(sweeper.run(stopped));
+        let is_elsewhere = plan.functions.is_some();
+        Ok(Self { progress, tasks, stop, jobs: engine(plan, Function::Sweep), is_elsewhere })
+    }
+
+    /// Waits until all that was written up to now, and all that follows from it, jobs too, is handled; a job that an
+    /// operator holds is not waited for. Says up to when what was written is handled. Fails when a mapping ends before.
+    pub(crate) async fn quiet(&mut self) -> anyhow::Result<Instant> {
+        let since = Instant::now();
+        loop {
+            if !self.progress.is_quiet(since) {
+                self.pause(QUIET_POLL).await?;
+            } else if !self.jobs.jobs().await?.iter().all(|job| job.is_paused) {
+                self.pause(JOBS_POLL).await?;
+            } else if let Some(moment) = self.progress.watched().quiet(since) {
+                // A job that ended meanwhile has made records again.
+                return Ok(moment);
+            }
+        }
+    }
+
+    /// Waits until records were found in the stream after this moment, or any were.
+    pub(crate) async fn active(&mut self, since: Option<Instant>) -> anyhow::Result<()> {
+        while self.progress.watched().last_found <= since {
+            self.pause(QUIET_POLL).await?;
+        }
+        Ok(())
+    }
+
+    async fn pause(&mut self, pause: Duration) -> anyhow::Result<()> {
+        tokio::select! {
+            Some(ended) = self.tasks.join_next() => Err(unexpected(ended)),
+            () = tokio::time::sleep(pause) => Ok(()),
+        }
+    }
+
+    /// Runs until a mapping ends, which it only does when it cannot go on.
+    pub(crate) async fn ended(&mut self) -> anyhow::Error {
+        match self.tasks.join_next().await {
+            Some(ended) => unexpected(ended),
+            None => anyhow::anyhow!("no event source mapping is running"),
+        }
+    }
+
+    /// Stops, after the invocations in progress. What was counted of each mapping, by its name.
+    pub(crate) async fn stop(mut self) -> anyhow::Result<Vec<(String, EventCount)>> {
+        let _nobody_listens = self.stop.send(true).is_err();
+        while let Some(ended) = self.tasks.join_next().await {
+            ended??;
+        }
+        if !self.is_elsewhere {
+            self.jobs.leave(SystemClock.now_ms() + LEAVE_MS).await?;
+        }
+        let mappings: Vec<String> = self.progress.watched().idle.keys().cloned().collect();
+        let counted = |name: String| {
+            let counts = self.progress.counts.of(&name);
+            (name, counts)
+        };
+        Ok(mappings.into_iter().map(counted).collect())
+    }
+}
+
+fn unexpected(ended: Result<Result<(), StreamError>, JoinError>) -> anyhow::Error {
+    match ended {
+        Ok(Ok(())) => anyhow::anyhow!("an event source mapping ended by itself"),
+        Ok(Err(error)) => error.into(),
+        Err(error) => error.into(),
+    }
+}
+
+/// How far the mappings are.
+pub(crate) struct Progress {
+    watched: Mutex<Watched>,
+    counts: Counts,
+    witness: Arc<dyn Witness>,
+}
+
+struct Watched {
+    /// When each mapping last began a read that found nothing more; what was in the stream before is handled.
+    idle: BTreeMap<String, Option<Instant>>,
+    /// When a mapping last found records, whether it wants them or not.
+    last_found: Option<Instant>,
+    /// When the last invocation of any mapping ended.
+    last_ended: Option<Instant>,
+}
+
+impl Watched {
+    /// When the reads began in which every mapping found nothing, if that was after the last write of anybody.
+    fn quiet(&self, since: Instant) -> Option<Instant> {
+        let after = self.last_ended.map_or(since, |ended| ended.max(since));
+        // A mapping that has not yet found nothing has None, which is before any moment.
+        self.idle.values().copied().min().flatten().filter(|idle| *idle > after)
+    }
+}
+
+impl Progress {
+    /// Has every mapping handled what was in the stream at this moment?
+    pub(crate) fn is_past(&self, moment: Instant) -> bool {
+        self.watched().idle.values().all(|idle| idle.is_some_and(|idle| idle > moment))
+    }
+
+    /// Has nothing been in the stream since this moment, and since the last write of anybody?
+    pub(crate) fn is_quiet(&self, since: Instant) -> bool {
+        self.watched().quiet(since).is_some()
+    }
+
+    fn watched(&self) -> MutexGuard<'_, Watched> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for Progress {
+    fn invoked(&self, report: &Invocation) {
+        {
+            let mut watched = self.watched();
+            watched.last_ended = watched.last_ended.max(Some(report.ended));
+        }
+        self.counts.invoked(report);
+        self.witness.invoked(report);
+    }
+
+    fn polled(&self, mapping: &str, n_records: usize) {
+        if n_records > 0 {
+            self.watched().last_found = Some(Instant::now());
+        }
+        self.counts.polled(mapping, n_records);
+    }
+
+    fn filtered_out(&self, mapping: &str, n_records: usize) {
+        self.counts.filtered_out(mapping, n_records);
+    }
+
+    fn idle(&self, mapping: &str, since: Instant) {
+        self.watched().idle.insert(mapping.to_owned(), Some(since));
+    }
+
+    fn discarded(&self, mapping: &str, shard: &str, n_records: usize, key: Option<&str>) {
+        self.counts.discarded(mapping, shard, n_records, key);
+        let kept = match key {
+            Some(key) => format!("what is known of them is in {key}"),
+            None => "they are lost, since the template has no on-failure destination".to_owned(),
+        };
+        self.witness.trouble(&format!("{mapping} gave up on {n_records} records of {shard}; {kept}"));
+    }
+
+    fn trouble(&self, mapping: &str, message: &str) {
+        self.witness.trouble(&format!("{mapping}: {message}"));
+    }
+}

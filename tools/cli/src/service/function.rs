@@ -1,0 +1,74 @@
+//! The functions that the mappings invoke: in this process, or elsewhere.
+
+use std::{sync::Arc, time::Instant};
+
+use engine::{
+    batch::Engine,
+    clock::{Clock as _, SystemClock},
+    fan_out::Limits,
+    registry::{Hold, telling::Looking},
+};
+use functions::handler::{Function, response};
+use futures::future::BoxFuture;
+use store::dynamo::DynamoStore;
+use stream::function::{Function as Invoked, FunctionError, HttpFunction};
+
+use super::{Plan, Witness};
+
+/// Parts that a large fan-out is cut into: few, since an emulator answers one call after another, so that everybody else
+/// waits behind the calls of all parts. Measured with `ripple demo --scenario famous --others 20`.
+const FAN_OUT_PARTS: u32 = 1;
+
+/// How long an invocation may take, in milliseconds.
+const INVOCATION_MS: u64 = 60_000;
+
+/// How often a function in this process looks at the registry, in milliseconds.
+const LOOK_MS: u64 = 1_000;
+
+/// How much clocks and the times of records may differ, in milliseconds: of the embedded database, which tells whole
+/// seconds, and of DynamoDB Local, which tells whole minutes.
+const MARGIN_MS: u64 = 1_500;
+const MARGIN_LOCAL_MS: u64 = 61_500;
+
+/// What stands in the ARNs of DynamoDB Local.
+const LOCAL: &str = ":ddblocal:";
+
+pub(super) fn invoked(plan: &Plan<'_>, function: Function, witness: &Arc<dyn Witness>) -> Arc<dyn Invoked> {
+    if let Some(url) = plan.functions {
+        return Arc::new(HttpFunction::new(url, &function.to_string()));
+    }
+    Arc::new(InProcess { engine: engine(plan, function), function, witness: Arc::clone(witness) })
+}
+
+/// A function's engine. A cascade is due at once: the sweeper knows when all that was written before has been seen.
+pub(super) fn engine(plan: &Plan<'_>, function: Function) -> Engine<Arc<DynamoStore>> {
+    let (schema, catalogue) = (Arc::clone(&plan.schema), Arc::clone(&plan.catalogue));
+    let store = Arc::clone(&plan.store);
+    let engine = Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock));
+    // The emulators' indexes are part of the table, and do not lag.
+    let fan_out = Limits { index_lag_ms: 0, parts: FAN_OUT_PARTS, ..Limits::default() };
+    let margin_ms = if plan.stream_arn.contains(LOCAL) { MARGIN_LOCAL_MS } else { MARGIN_MS };
+    let hold = Hold { hold_ms: LOOK_MS + INVOCATION_MS, margin_ms };
+    let engine = engine.with_ledger(plan.ledger).with_settling(0).with_fan_out(fan_out);
+    engine.looking(Looking::telling(LOOK_MS, hold))
+}
+
+/// A function that runs in this process.
+struct InProcess {
+    engine: Engine<Arc<DynamoStore>>,
+    function: Function,
+    witness: Arc<dyn Witness>,
+}
+
+impl Invoked for InProcess {
+    fn invoke(&self, event: String) -> BoxFuture<'_, Result<String, FunctionError>> {
+        Box::pin(async move {
+            let started = Instant::now();
+            let deadline_ms = SystemClock.now_ms() + INVOCATION_MS;
+            let handled = self.engine.handle(&event, deadline_ms).await;
+            let handled = handled.map_err(|error| FunctionError::Unhandled { message: error.to_string() })?;
+            self.witness.handled(self.function, &handled, started.elapsed());
+            Ok(response(&handled).to_string())
+        })
+    }
+}

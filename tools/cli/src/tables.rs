@@ -1,0 +1,172 @@
+//! The service's tables: made from the schema, or found.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, bail};
+use aws_sdk_dynamodb::{
+    Client,
+    error::{DisplayErrorContext, ProvideErrorMetadata as _, SdkError},
+    operation::describe_table::DescribeTableError,
+    types::{
+        AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
+        ScalarAttributeType, StreamSpecification, StreamViewType, TableDescription, TimeToLiveSpecification,
+    },
+};
+use engine::ledger::EXPIRES_AT;
+use functions::{
+    config::Config,
+    fit::{self, Names},
+};
+use keys::layout::Layout;
+
+/// What stands for the endpoint where the real AWS is used.
+pub(crate) const AWS: &str = "AWS";
+
+/// How the options of a command name what is to be changed.
+pub(crate) const OPTIONS: Names =
+    Names { table: "--table", ledger_table: "--ledger-table", config: "--config", disabled: "--disable" };
+
+/// A table that is not there.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no table {table} at {endpoint}: name another with {option}, or make it first")]
+pub(crate) struct NoTable {
+    table: String,
+    endpoint: String,
+    option: &'static str,
+}
+
+/// Makes the tables that are missing. Says whether the application's was.
+pub(crate) async fn make(client: &Client, layout: &Layout, config: &Config, endpoint: &str) -> anyhow::Result<bool> {
+    let is_missing = describe(client, &config.table, endpoint).await?.is_none();
+    if is_missing {
+        make_main(client, layout, &config.table).await?;
+    }
+    if describe(client, &config.ledger_table, endpoint).await?.is_none() {
+        make_ledger(client, layout, &config.ledger_table).await?;
+    }
+    Ok(is_missing)
+}
+
+/// Deletes both tables.
+pub(crate) async fn delete(client: &Client, config: &Config) -> anyhow::Result<()> {
+    for table in [&config.table, &config.ledger_table] {
+        client
+            .delete_table()
+            .table_name(table)
+            .send()
+            .await
+            .with_context(|| format!("cannot delete the table {table}"))?;
+    }
+    Ok(())
+}
+
+/// ARN of the application's table's stream, which must have both images.
+pub(crate) async fn stream_arn(client: &Client, table: &str, endpoint: &str) -> anyhow::Result<String> {
+    let description = existing(client, table, endpoint, "--table").await?;
+    if let Some(misfit) = fit::of_stream(&description) {
+        return Err(misfit.into());
+    }
+    description.latest_stream_arn.with_context(|| format!("the table {table} does not say what its stream is called"))
+}
+
+/// The description of a table that must be there.
+pub(crate) async fn existing(
+    client: &Client,
+    table: &str,
+    endpoint: &str,
+    option: &'static str,
+) -> anyhow::Result<TableDescription> {
+    let missing = || NoTable { table: table.to_owned(), endpoint: endpoint.to_owned(), option };
+    Ok(describe(client, table, endpoint).await?.ok_or_else(missing)?)
+}
+
+/// The description of a table, where it is there.
+pub(crate) async fn describe(client: &Client, table: &str, endpoint: &str) -> anyhow::Result<Option<TableDescription>> {
+    match client.describe_table().table_name(table).send().await {
+        Ok(output) => Ok(output.table),
+        Err(error) if error.as_service_error().is_some_and(DescribeTableError::is_resource_not_found_exception) => {
+            Ok(None)
+        }
+        Err(error) if matches!(error, SdkError::DispatchFailure(_) | SdkError::TimeoutError(_)) => {
+            tracing::debug!(cause = %DisplayErrorContext(&error), "no answer");
+            if endpoint == AWS {
+                bail!("AWS cannot be asked: give credentials and a region, by the AWS environment or its files")
+            }
+            bail!("nothing answers at {endpoint}: is a DynamoDB running there?")
+        }
+        Err(error) => {
+            tracing::debug!(cause = %DisplayErrorContext(&error), "no description");
+            let message = error.message();
+            let message = message.map(|message| format!("{endpoint} does not describe the table {table}: {message}"));
+            Err(anyhow::Error::msg(message.unwrap_or_else(|| format!("what answers at {endpoint} is no DynamoDB"))))
+        }
+    }
+}
+
+async fn make_main(client: &Client, layout: &Layout, table: &str) -> anyhow::Result<()> {
+    let stream = StreamSpecification::builder()
+        .stream_enabled(true)
+        .stream_view_type(StreamViewType::NewAndOldImages)
+        .build()?;
+    let mut request = client
+        .create_table()
+        .table_name(table)
+        .billing_mode(BillingMode::PayPerRequest)
+        .stream_specification(stream)
+        .set_key_schema(Some(key_schema(&layout.pk, &layout.sk)?))
+        .set_attribute_definitions(Some(key_attributes(layout)?));
+    for index in &layout.indexes {
+        // An empty list is refused: then the index has the keys only.
+        let projection = match index.projection.as_slice() {
+            [] => Projection::builder().projection_type(ProjectionType::KeysOnly),
+            names => Projection::builder()
+                .projection_type(ProjectionType::Include)
+                .set_non_key_attributes(Some(names.to_vec())),
+        };
+        let secondary = GlobalSecondaryIndex::builder()
+            .index_name(&index.name)
+            .set_key_schema(Some(key_schema(&index.pk, &index.sk)?))
+            .projection(projection.build())
+            .build()?;
+        request = request.global_secondary_indexes(secondary);
+    }
+    request.send().await.with_context(|| format!("cannot make the table {table}"))?;
+    expire(client, table, layout.time_to_live.as_deref()).await
+}
+
+async fn make_ledger(client: &Client, layout: &Layout, table: &str) -> anyhow::Result<()> {
+    client
+        .create_table()
+        .table_name(table)
+        .billing_mode(BillingMode::PayPerRequest)
+        .set_key_schema(Some(key_schema(&layout.pk, &layout.sk)?))
+        .set_attribute_definitions(Some(vec![text(&layout.pk)?, text(&layout.sk)?]))
+        .send()
+        .await
+        .with_context(|| format!("cannot make the table {table}"))?;
+    expire(client, table, Some(EXPIRES_AT)).await
+}
+
+async fn expire(client: &Client, table: &str, attribute: Option<&str>) -> anyhow::Result<()> {
+    let Some(attribute) = attribute else { return Ok(()) };
+    let specification = TimeToLiveSpecification::builder().enabled(true).attribute_name(attribute).build()?;
+    let request = client.update_time_to_live().table_name(table).time_to_live_specification(specification);
+    request.send().await.with_context(|| format!("cannot set the time to live of the table {table}"))?;
+    Ok(())
+}
+
+fn key_schema(pk: &str, sk: &str) -> anyhow::Result<Vec<KeySchemaElement>> {
+    let element = |name: &str, part| KeySchemaElement::builder().attribute_name(name).key_type(part).build();
+    Ok(vec![element(pk, KeyType::Hash)?, element(sk, KeyType::Range)?])
+}
+
+/// The attributes of all keys, each once: an index may have those of the table, changed about.
+fn key_attributes(layout: &Layout) -> anyhow::Result<Vec<AttributeDefinition>> {
+    let of_indexes = layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]);
+    let names: BTreeSet<&String> = [&layout.pk, &layout.sk].into_iter().chain(of_indexes).collect();
+    names.into_iter().map(|name| text(name)).collect()
+}
+
+fn text(name: &str) -> anyhow::Result<AttributeDefinition> {
+    Ok(AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build()?)
+}
