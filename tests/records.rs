@@ -50,7 +50,7 @@ fn check(record: &str, before: Index, after: Index) {
     }
     let together = together.unwrap();
     assert_eq!(together.iter().map(|record| record.text).collect::<Vec<_>>(), [before, record.trim(), after]);
-    for Decoded { text, change } in together {
+    for Decoded { text, change, .. } in together {
         assert_eq!(change.as_ref().ok(), generally(text).as_ref(), "{text}");
         let raw = serde_json::from_str::<&RawValue>(text).unwrap();
         assert_eq!(decode(&LAYOUT, raw.get()), change, "{text}");

@@ -27,8 +27,8 @@ use crate::{
     loss,
     own_image::OwnImages,
     planning::{Asked, Planning},
-    protocol::ProtocolStep,
-    record::head,
+    protocol::{LeftOut, ProtocolStep},
+    record::Decoded,
     registry::telling::Looking,
 };
 
@@ -53,7 +53,7 @@ pub struct Engine<S> {
     pub(crate) loss_put: loss::Put,
     /// How it looks at the registry; `None` where it does not.
     pub(crate) looking: Option<Looking>,
-    without: Option<ProtocolStep>,
+    pub(crate) left_out: LeftOut,
 }
 
 /// A batch that was handled.
@@ -72,8 +72,8 @@ pub struct Handled {
 
 /// A batch while it is handled.
 pub(crate) struct Batch<'a> {
-    /// Its records as they came.
-    pub(crate) records: Vec<&'a str>,
+    /// Its records, each decoded once.
+    pub(crate) records: Vec<Decoded<'a>>,
     /// Where they come from.
     pub(crate) lane: Lane,
     /// The time that there is.
@@ -93,10 +93,20 @@ pub(crate) enum Occasion {
     Again,
 }
 
-impl Batch<'_> {
+impl<'a> Batch<'a> {
+    /// One without records: something is looked at that no record asks for.
+    pub(crate) fn without_records(patience: Patience<'a>) -> Self {
+        Self { records: Vec::new(), lane: Lane::default(), patience, occasion: Occasion::Again }
+    }
+
+    /// A parked record, which is redriven.
+    pub(crate) fn parked(record: Decoded<'a>, lane: &Lane, patience: Patience<'a>) -> Self {
+        Self { records: vec![record], lane: lane.clone(), patience, occasion: Occasion::Redrive }
+    }
+
     /// When its first record's write was made, in milliseconds since the epoch.
     pub(crate) fn created_ms(&self) -> Option<u64> {
-        self.records.first().and_then(|record| head(record).created_ms)
+        self.records.first().and_then(|record| record.head.created_ms)
     }
 }
 
@@ -123,7 +133,7 @@ impl<S: Store> Engine<S> {
             others_at_ms: AtomicU64::new(0),
             loss_put: loss::Put::default(),
             looking: None,
-            without: None,
+            left_out: LeftOut::default(),
         }
     }
 
@@ -158,16 +168,9 @@ impl<S: Store> Engine<S> {
         Self { looking: Some(looking), ..self }
     }
 
-    /// The same without a step of the protocol, which breaks the promise: for the test that shows that it does.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn without(self, step: Option<ProtocolStep>) -> Self {
-        Self { without: step, ..self }
-    }
-
-    /// Is this step taken?
+    /// Is this step taken? It is, except in a test that leaves it out.
     pub(crate) fn takes(&self, step: ProtocolStep) -> bool {
-        self.without != Some(step)
+        self.left_out.takes(step)
     }
 
     /// The clock that the engine goes by.
@@ -187,17 +190,17 @@ impl<S: Store> Engine<S> {
         let told = self.tell(deadline_ms).await?;
         let event = Event::parse(&self.schema.layout, event)?;
         let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
-        let records = event.records.iter().map(|record| record.text).collect();
-        let batch = Batch { records, lane: event.lane, patience, occasion: Occasion::Delivery };
+        let batch = Batch { records: event.records, lane: event.lane, patience, occasion: Occasion::Delivery };
         let mut session = Session::new(self.open(&batch)?);
-        let mut planned = self.plan_all(event.records);
+        let mut planned = self.plan_all(&batch);
         self.brake(&planned, &batch)?;
         let mut account = Account::of(&planned);
         account.commits.extend(told);
-        let images = self.images(&planned);
+        let images = self.images(&batch);
 
-        let first = planned.iter().position(Planning::asks).and_then(|_| planned.first()).map(Planning::id);
-        let attempt = match first {
+        let asks = planned.iter().any(Planning::asks);
+        let first = planned.first().filter(|_| asks).map(|first| first.id().into_owned());
+        let attempt = match &first {
             Some(id) => self.attempt(&batch, id, &mut account).await,
             None => Attempt::default(),
         };
@@ -214,8 +217,9 @@ impl<S: Store> Engine<S> {
         self.record_heat(&batch, &mut account).await;
 
         let state = event.state.map(str::to_owned);
-        let changes = planned.into_iter().map(|planning| planning.change).collect();
-        Ok(Handled { changes, failed_from: self.failed_from(&account, &batch), account, state })
+        let failed_from = self.failed_from(&account, &batch);
+        let changes = batch.records.into_iter().map(|record| record.change.ok()).collect();
+        Ok(Handled { changes, account, failed_from, state })
     }
 
     /// The ledger, as a batch sees it.
@@ -232,7 +236,7 @@ impl<S: Store> Engine<S> {
     /// Handles one record of a batch that died before.
     async fn handle_one(
         &self,
-        planning: &mut Planning,
+        planning: &mut Planning<'_>,
         attempt: &Attempt,
         session: &mut Session<'_>,
         images: &OwnImages,
@@ -242,7 +246,7 @@ impl<S: Store> Engine<S> {
         if !planning.asks() {
             return;
         }
-        let id = planning.id().to_owned();
+        let id = planning.id().into_owned();
         if attempt.is_deadly(&id) {
             planning.planned = Err(DIED.to_owned());
         }
@@ -271,8 +275,8 @@ impl<S: Store> Engine<S> {
     }
 
     /// What the records of a batch show of their own items.
-    pub(crate) fn images(&self, planned: &[Planning]) -> OwnImages {
-        let changes = planned.iter().map(|planning| planning.change.as_ref());
+    pub(crate) fn images(&self, batch: &Batch<'_>) -> OwnImages {
+        let changes = batch.records.iter().map(|record| record.change.as_ref().ok());
         OwnImages::of(changes, !self.takes(ProtocolStep::ImageOfItsOwn))
     }
 
@@ -283,16 +287,16 @@ impl<S: Store> Engine<S> {
             account.undone.last_key_value()
         };
         lowest.map(|(position, _)| {
-            let head = batch.records.get(*position).map(|record| head(record)).unwrap_or_default();
-            head.sequence_number.unwrap_or_default()
+            let record = batch.records.get(*position);
+            record.and_then(|record| record.head.sequence_number.clone()).unwrap_or_default()
         })
     }
 }
 
 /// The records in the order in which they go one by one: as they came, or in the order of the stream where one that is
 /// passed is taken for in.
-fn one_by_one<'a>(planned: &'a mut [Planning], ledger: &dyn Ledger) -> Vec<&'a mut Planning> {
-    let mut ordered: Vec<&mut Planning> = planned.iter_mut().collect();
+fn one_by_one<'a, 'b>(planned: &'a mut [Planning<'b>], ledger: &dyn Ledger) -> Vec<&'a mut Planning<'b>> {
+    let mut ordered: Vec<&mut Planning<'b>> = planned.iter_mut().collect();
     if ledger.is_ordered() {
         ordered.sort_by_cached_key(|planning| padded(planning.sequence_number()));
     }

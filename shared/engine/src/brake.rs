@@ -39,9 +39,9 @@ impl Default for Limits {
 
 impl<S: Store> Engine<S> {
     /// Fails when too much of a batch cannot be read.
-    pub(crate) fn brake(&self, planned: &[Planning], batch: &Batch<'_>) -> Result<(), HandleError> {
+    pub(crate) fn brake(&self, planned: &[Planning<'_>], batch: &Batch<'_>) -> Result<(), HandleError> {
         let n_records = planned.len();
-        let unreadable: Vec<&Planning> = planned.iter().filter(|planning| is_unreadable(planning)).collect();
+        let unreadable: Vec<&Planning<'_>> = planned.iter().filter(|planning| is_unreadable(planning)).collect();
         let percent_max = usize::try_from(self.limits.unreadable_percent_max).unwrap_or(usize::MAX);
         let is_much = unreadable.len().saturating_mul(100) > n_records.saturating_mul(percent_max);
         if n_records < BATCH_RECORDS_MIN || !is_much {
@@ -57,7 +57,7 @@ impl<S: Store> Engine<S> {
     }
 }
 
-fn is_unreadable(planning: &Planning) -> bool {
+fn is_unreadable(planning: &Planning<'_>) -> bool {
     let is_listed = |(_, effect): &(usize, Effect)| matches!(effect, Effect::List { unreadable: Some(_) });
     match &planning.planned {
         Err(_) => true,

@@ -13,22 +13,14 @@ use derive::{
     write::{Action, Write},
 };
 use keys::item::Item;
-use store::Store;
 
-use crate::{
-    batch::{Batch, Engine},
-    bells::Rung,
-    record::decode,
-};
+use crate::{batch::Batch, bells::Rung};
 
-impl<S: Store> Engine<S> {
-    /// Is this write a correction? Records are decoded for it again: it is asked of writes alone, of which the item's
-    /// own bell makes few.
-    pub(crate) fn is_correction(&self, rung: &Rung, write: &Write, batch: &Batch<'_>) -> bool {
-        let records = rung.causes.iter().filter_map(|position| batch.records.get(*position));
-        let mut changes = records.filter_map(|record| decode(&self.schema.layout, record).ok());
-        rung.is_own && changes.any(|change| has_touched(&change, write))
-    }
+/// Is this write a correction?
+pub(crate) fn is_correction(rung: &Rung, write: &Write, batch: &Batch<'_>) -> bool {
+    let records = rung.causes.iter().filter_map(|position| batch.records.get(*position));
+    let mut changes = records.filter_map(|record| record.change.as_ref().ok());
+    rung.is_own && changes.any(|change| has_touched(change, write))
 }
 
 /// Did the change touch what the write writes?

@@ -52,6 +52,8 @@ pub mod listing;
 pub mod lists;
 pub mod looking;
 pub mod loss;
+#[cfg(feature = "mutants")]
+mod mutants;
 mod own_image;
 mod parcel;
 pub mod park;

@@ -25,6 +25,7 @@ use crate::{
     batch::{Batch, Engine},
     bells::{Bells, Rung},
     caught::caught,
+    correction::is_correction,
     own_image::OwnImages,
 };
 
@@ -216,7 +217,7 @@ impl<S: Store> Engine<S> {
             }
             match outcome {
                 Ok(Outcome::Done { units }) => account.commits.push(Commit {
-                    is_correction: self.is_correction(&rung, &write, batch),
+                    is_correction: is_correction(&rung, &write, batch),
                     key: write.key,
                     table: write.table,
                     at_ms,

@@ -19,7 +19,6 @@ use crate::{
     ledger::Ledger,
     park::Parking,
     protocol::ProtocolStep,
-    record::head,
 };
 
 /// A transaction: first the proofs, then what they prove.
@@ -131,8 +130,8 @@ impl<S: Store> Engine<S> {
     fn parking(&self, chunk: &Chunk, cause: &str, batch: &Batch<'_>) -> Vec<Write> {
         let record = chunk.changes.first().and_then(|change| batch.records.get(change.position));
         let Some(record) = record else { return Vec::new() };
-        let head = head(record);
-        let parking = Parking { head: &head, record, cause, family: Family::Additive, lane: &batch.lane };
+        let parking =
+            Parking { head: &record.head, record: record.text, cause, family: Family::Additive, lane: &batch.lane };
         parking.writes(&self.schema.layout, self.clock.now_ms())
     }
 

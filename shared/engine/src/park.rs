@@ -25,7 +25,7 @@ use crate::{
     batch::{Batch, Engine},
     event::Lane,
     ledger::ledger_item,
-    record::{Head, head},
+    record::Head,
 };
 
 /// Largest part of a record in one item, in bytes: below the 400 KB of an item, names and cause included.
@@ -133,8 +133,13 @@ impl<S: Store> Engine<S> {
         account: &mut Account,
     ) {
         let Some(record) = batch.records.get(position) else { return };
-        let head = head(record);
-        let parking = Parking { head: &head, record, cause, family: Family::LevelTriggered, lane: &batch.lane };
+        let parking = Parking {
+            head: &record.head,
+            record: record.text,
+            cause,
+            family: Family::LevelTriggered,
+            lane: &batch.lane,
+        };
         for write in parking.writes(&self.schema.layout, self.clock.now_ms()) {
             match batch.patience.call(|| self.store.write(&write)).await {
                 Ok(Outcome::Done { units }) => account.commits.push(self.bookkeeping(&write.key, units, position)),
@@ -142,7 +147,7 @@ impl<S: Store> Engine<S> {
                 Err(error) => return undone(account, [position], &describe(&error)),
             }
         }
-        let id = id(&head, record);
+        let id = id(&record.head, record.text);
         tracing::error!(event_id = %id, family = %Family::LevelTriggered, cause, "parked a change that cannot be applied");
         account.parked_for(derivations);
         account.parked.push(Parked { position, id, cause: cause.to_owned() });

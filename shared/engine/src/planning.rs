@@ -1,15 +1,17 @@
 //! Planning a batch: each record decoded and planned by itself, and what all of them ask for, sorted by how it is
 //! applied.
 
+use std::borrow::Cow;
+
 use derive::{
-    change::{Change, Images},
+    change::Change,
     coalesce::{Adds, Amount, Counted},
     derivation::Family,
     effect::{Add, Effect, Measure},
     plan::{Planned, Record, plan},
     tally::Tally,
 };
-use keys::{counter::CounterKey, item::Item};
+use keys::counter::CounterKey;
 use store::Store;
 
 use crate::{
@@ -21,21 +23,17 @@ use crate::{
     ground::Touch,
     listing::{Listing, checksum},
     park,
-    protocol::ProtocolStep,
-    record::{Decoded, Head, decode, head},
+    record::Decoded,
 };
 
 /// A record with what it asks for.
 #[derive(Debug)]
-pub(crate) struct Planning {
+pub(crate) struct Planning<'a> {
     /// Its position in the batch.
     position: usize,
-    /// The record, where it decoded.
-    pub(crate) change: Option<Change>,
-    /// What it asks for, or why that cannot be told.
+    pub(crate) record: &'a Decoded<'a>,
+    /// What it asks for, or why the plan is not known.
     pub(crate) planned: Result<Planned, String>,
-    /// What could be read of it, and its id in the ledger, where it did not decode.
-    unread: Option<(Head, String)>,
 }
 
 /// What records ask for, sorted by how it is applied.
@@ -53,42 +51,35 @@ pub(crate) struct Asked {
     pub(crate) listings: Vec<Listing>,
 }
 
-impl Planning {
-    /// Id of the event, or what stands for it.
-    pub(crate) fn id(&self) -> &str {
-        match (&self.change, &self.unread) {
-            (Some(change), _) => &change.id,
-            (None, Some((_, id))) => id,
-            (None, None) => "",
+impl Planning<'_> {
+    /// Id of the event, or what stands for it where the record does not decode.
+    pub(crate) fn id(&self) -> Cow<'_, str> {
+        match &self.record.change {
+            Ok(change) => Cow::Borrowed(&change.id),
+            Err(_) => Cow::Owned(park::id(&self.record.head, self.record.text)),
         }
     }
 
-    /// Its sequence number; empty where that could not be read.
+    /// Its sequence number; empty if the record has none.
     pub(crate) fn sequence_number(&self) -> &str {
-        match (&self.change, &self.unread) {
-            (Some(change), _) => &change.sequence_number,
-            (None, Some((head, _))) => head.sequence_number.as_deref().unwrap_or_default(),
-            (None, None) => "",
-        }
+        self.record.head.sequence_number.as_deref().unwrap_or_default()
     }
 
     fn created_ms(&self) -> Option<u64> {
-        match (&self.change, &self.unread) {
-            (Some(change), _) => change.created_ms,
-            (None, unread) => unread.as_ref().and_then(|(head, _)| head.created_ms),
-        }
+        self.record.head.created_ms
     }
 
     /// The record, for a log.
     pub(crate) fn name(&self) -> String {
-        let item = self.change.as_ref().map(|change| format!(" ({})", change.key.for_log())).unwrap_or_default();
+        let change = self.record.change.as_ref();
+        let item = change.map(|change| format!(" ({})", change.key.for_log())).unwrap_or_default();
         format!("{}{item}", self.id())
     }
 
     /// The refusal of a record that does not decode.
     pub(crate) fn unreadable(&self) -> Option<Refused> {
         let why = self.planned.as_ref().err()?.clone();
-        Some(Refused { position: self.position, id: self.id().to_owned(), why, targets: Vec::new() })
+        Some(Refused { position: self.position, id: self.id().into_owned(), why, targets: Vec::new() })
     }
 
     /// Does it ask for anything? What comes too late does not.
@@ -127,7 +118,7 @@ impl Planning {
 
 impl Account {
     /// The account of a batch that is planned, and of which nothing is applied yet.
-    pub(crate) fn of(planned: &[Planning]) -> Self {
+    pub(crate) fn of(planned: &[Planning<'_>]) -> Self {
         let created_ms = Vec::with_capacity(planned.len());
         let mut account = Self { n_records: planned.len(), created_ms, ..Self::default() };
         for planning in planned {
@@ -139,66 +130,31 @@ impl Account {
 
 impl<S: Store> Engine<S> {
     /// Plans all records of a batch.
-    pub(crate) fn plan_all(&self, records: Vec<Decoded<'_>>) -> Vec<Planning> {
-        records.into_iter().enumerate().map(|(position, record)| self.plan_one(position, record)).collect()
-    }
-
-    fn plan_one(&self, position: usize, record: Decoded<'_>) -> Planning {
-        match record.change {
-            Ok(change) => {
-                let planned = caught("planning it", || self.planned(&change));
-                Planning { position, change: Some(change), planned, unread: None }
-            }
-            Err(error) => {
-                let head = head(record.text);
-                let id = park::id(&head, record.text);
-                Planning { position, change: None, planned: Err(error.to_string()), unread: Some((head, id)) }
-            }
-        }
+    pub(crate) fn plan_all<'a>(&self, batch: &'a Batch<'_>) -> Vec<Planning<'a>> {
+        let plan = |(position, record): (usize, &'a Decoded<'_>)| {
+            let planned = match &record.change {
+                Ok(change) => caught("planning it", || self.planned(change)),
+                Err(error) => Err(error.to_string()),
+            };
+            Planning { position, record, planned }
+        };
+        batch.records.iter().enumerate().map(plan).collect()
     }
 
     fn planned(&self, change: &Change) -> Planned {
         let mut planned = plan(&self.schema, &self.catalogue, &self.families, change);
         self.count_from_birth(&mut planned.effects, change.created_ms);
-        if !self.takes(ProtocolStep::OwnBell) {
-            planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Look(bell) if bell.item == change.key));
-        }
-        if !self.takes(ProtocolStep::WayThere) && matches!(change.images, Images::Inserted(_)) {
-            planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Look(bell) if bell.item != change.key));
-        }
-        if let (false, Images::Modified { old, new }) = (self.takes(ProtocolStep::LookupKey), &change.images) {
-            let images = Images::Modified { old: self.with_index_keys_of(old, new), new: new.clone() };
-            let blind =
-                plan(&self.schema, &self.catalogue, &self.families, &Change { images, ..change.clone() }).effects;
-            planned.effects.retain(|effect| blind.contains(effect) || !matches!(effect.1, Effect::Look(_)));
-        }
-        if let (false, Some(new)) = (self.takes(ProtocolStep::BothImages), change.new_image()) {
-            let blind = Change { images: Images::Inserted(new.clone()), ..change.clone() };
-            let new = plan(&self.schema, &self.catalogue, &self.families, &blind).effects;
-            let of_new = |effect: &(usize, Effect)| new.contains(effect) || !matches!(effect.1, Effect::Look(_));
-            planned.effects.retain(of_new);
-        }
+        #[cfg(feature = "mutants")]
+        self.leave_out(&mut planned, change);
         planned
     }
 
-    /// An image as if it had always been found where another is.
-    fn with_index_keys_of(&self, image: &Item, other: &Item) -> Item {
-        let mut image = image.clone();
-        for name in self.schema.layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]) {
-            match other.get(name) {
-                Some(value) => drop(image.insert(name.clone(), value.clone())),
-                None => drop(image.remove(name)),
-            }
-        }
-        image
-    }
-
     /// What these records ask for. Their plans are taken out of them.
-    pub(crate) fn sorted(&self, planned: &mut [Planning], batch: &Batch<'_>) -> Asked {
+    pub(crate) fn sorted(&self, planned: &mut [Planning<'_>], batch: &Batch<'_>) -> Asked {
         // The shard of a sharded counter is the lane's, else the batch's: one batch lands in one shard, and lanes seldom
         // meet.
         let first = planned.first().map(Planning::id).unwrap_or_default();
-        let seed = checksum(batch.lane.shard.as_deref().unwrap_or(first));
+        let seed = checksum(batch.lane.shard.as_deref().unwrap_or(&first));
         let mut asked = Asked::default();
         for planning in planned {
             let plan = std::mem::replace(&mut planning.planned, Err(String::new()));
@@ -212,17 +168,17 @@ impl<S: Store> Engine<S> {
     /// What one record asks of one family, or why that cannot be told.
     pub(crate) fn asked_of(&self, family: Family, batch: &Batch<'_>) -> Result<Asked, String> {
         let Some(record) = batch.records.first() else { return Ok(Asked::default()) };
-        let change = decode(&self.schema.layout, record).map_err(|error| error.to_string())?;
-        let mut planned = caught("planning it", || plan(&self.schema, &self.catalogue, &[family], &change))?;
+        let change = record.change.as_ref().map_err(ToString::to_string)?;
+        let mut planned = caught("planning it", || plan(&self.schema, &self.catalogue, &[family], change))?;
         self.count_from_birth(&mut planned.effects, change.created_ms);
-        let planning = Planning { position: 0, change: Some(change), planned: Err(String::new()), unread: None };
+        let planning = Planning { position: 0, record, planned: Err(String::new()) };
         let mut asked = Asked::default();
-        self.sort(planned, &planning, checksum(planning.id()), &mut asked)?;
+        self.sort(planned, &planning, checksum(&change.id), &mut asked)?;
         Ok(asked)
     }
 
-    fn sort(&self, planned: Planned, planning: &Planning, seed: u32, asked: &mut Asked) -> Result<(), String> {
-        let (Some(change), position) = (&planning.change, planning.position) else { return Ok(()) };
+    fn sort(&self, planned: Planned, planning: &Planning<'_>, seed: u32, asked: &mut Asked) -> Result<(), String> {
+        let (Ok(change), position) = (&planning.record.change, planning.position) else { return Ok(()) };
         let mut amounts = Vec::new();
         for (derivation, effect) in planned.effects {
             match effect {
@@ -259,11 +215,11 @@ impl<S: Store> Engine<S> {
     }
 
     /// A record that cannot be applied fails for each family by itself.
-    fn fail(&self, planning: &Planning, cause: String, asked: &mut Asked) {
+    fn fail(&self, planning: &Planning<'_>, cause: String, asked: &mut Asked) {
         let position = planning.position;
         if self.families.contains(&Family::Additive) {
             let sequence_number = planning.sequence_number().to_owned();
-            let change = Counted { position, id: planning.id().to_owned(), sequence_number, amounts: Vec::new() };
+            let change = Counted { position, id: planning.id().into_owned(), sequence_number, amounts: Vec::new() };
             asked.entries.push(Entry { change, created_ms: planning.created_ms(), failed: Some(cause.clone()) });
         }
         if self.families.contains(&Family::LevelTriggered) {

@@ -4,6 +4,23 @@
 //! A reader can see here why each is there. The simulation takes out one after the other, and must fail each time: a
 //! step that nothing needs does not belong here.
 
+#[cfg(feature = "mutants")]
+pub(crate) use crate::mutants::LeftOut;
+
+/// No step is left out: only a build for the tests can.
+#[cfg(not(feature = "mutants"))]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LeftOut(());
+
+#[cfg(not(feature = "mutants"))]
+impl LeftOut {
+    /// Is this step taken?
+    #[expect(clippy::unused_self, reason = "with the feature `mutants` it answers by what it holds")]
+    pub(crate) const fn takes(self, _step: ProtocolStep) -> bool {
+        true
+    }
+}
+
 /// Declares the steps, each with what goes wrong without it.
 macro_rules! steps {
     ($($(#[doc = $what:literal])+ $name:ident: $without:literal,)+) => {

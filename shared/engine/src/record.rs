@@ -40,13 +40,41 @@ pub struct Head {
     pub created_ms: Option<u64>,
 }
 
-/// A record of an event.
+/// A record of an event, decoded once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded<'a> {
     /// Its text as it came, for parking.
     pub text: &'a str,
-    /// What it says.
+    /// What every record says, whether it decodes or not.
+    pub head: Head,
+    /// The change that it records.
     pub change: Result<Change, RecordError>,
+}
+
+impl<'a> Decoded<'a> {
+    /// Decodes a raw record.
+    #[must_use]
+    pub fn of(layout: &Layout, text: &'a str) -> Self {
+        Self::new(text, decode(layout, text))
+    }
+
+    fn new(text: &'a str, change: Result<Change, RecordError>) -> Self {
+        let head = change.as_ref().map_or_else(|_| head(text), Head::of);
+        Self { text, head, change }
+    }
+
+    /// Key of its item, where that can be read, whether the record decodes or not.
+    #[must_use]
+    pub fn key(&self, layout: &Layout) -> Option<Key> {
+        self.change.as_ref().map_or_else(|_| key_of(layout, self.text), |change| Some(change.key.clone()))
+    }
+}
+
+impl Head {
+    fn of(change: &Change) -> Self {
+        let (id, sequence_number) = (Some(change.id.clone()), Some(change.sequence_number.clone()));
+        Self { id, sequence_number, created_ms: change.created_ms }
+    }
 }
 
 #[derive(Deserialize)]
@@ -200,12 +228,12 @@ pub fn decoded<'a>(layout: &Layout, event: &'a str) -> Result<Vec<Decoded<'a>>, 
 /// The records of a plain event, and whether they are all that is in it.
 pub(crate) fn quickly<'a>(layout: &Layout, event: &'a str) -> Option<(Vec<Decoded<'a>>, bool)> {
     let (read, is_all) = quick::event(event)?;
-    Some((read.into_iter().map(|(text, record)| Decoded { text, change: change(layout, record) }).collect(), is_all))
+    Some((read.into_iter().map(|(text, record)| Decoded::new(text, change(layout, record))).collect(), is_all))
 }
 
 /// Raw records, decoded one by one.
 pub(crate) fn one_by_one<'a>(layout: &Layout, records: &[&'a RawValue]) -> Vec<Decoded<'a>> {
-    records.iter().map(|record| Decoded { text: record.get(), change: decode(layout, record.get()) }).collect()
+    records.iter().map(|record| Decoded::of(layout, record.get())).collect()
 }
 
 /// Decodes a record.

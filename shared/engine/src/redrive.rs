@@ -10,21 +10,23 @@
 use derive::{
     coalesce::{amount_writes, buckets},
     derivation::Family,
+    guard::Guard,
     write::{Action, Table, Transaction, Write},
 };
 use keys::item::{Item, text};
-use store::{Reason, Store, StoreError, TransactOutcome};
+use store::{Reason, Store, StoreError, TransactOutcome, unheld};
 
 use crate::{
     account::Account,
     attribute::number,
     backoff::{GaveUp, Patience, Tries, describe},
-    batch::{Batch, Engine, Occasion},
+    batch::{Batch, Engine},
     event::Lane,
     lists::all,
     own_image::OwnImages,
     park::{self, CAUSE, EVENT_ID, PARKED_AT, PARTS, SEQUENCE_NUMBER, SHARD, STREAM},
     planning::Asked,
+    record::Decoded,
 };
 
 /// A change that is parked on behalf of a family.
@@ -89,7 +91,7 @@ impl ParkedChange {
         })
     }
 
-    fn deletions(&self, guard: Option<derive::guard::Guard>) -> impl Iterator<Item = Write> {
+    fn deletions(&self, guard: Option<Guard>) -> impl Iterator<Item = Write> {
         (0..self.parts.len()).map(move |part| Write {
             table: Table::Ledger,
             key: park::key(self.family, &self.id, part),
@@ -133,7 +135,7 @@ impl<S: Store> Engine<S> {
             Ok(record) => record,
             Err(why) => return Ok(Redriven::Still { cause: format!("what is parked is no record: {why}") }),
         };
-        let batch = Batch { records: vec![&record], lane: parked.lane.clone(), patience, occasion: Occasion::Redrive };
+        let batch = Batch::parked(Decoded::of(&self.schema.layout, &record), &parked.lane, patience);
         let asked = match self.asked_of(parked.family, &batch) {
             Ok(asked) => asked,
             Err(cause) => return Ok(Redriven::Still { cause }),
@@ -160,7 +162,7 @@ impl<S: Store> Engine<S> {
                 Err(error @ GaveUp::OutOfTime { .. }) => return Err(error),
             };
             let amounts = amount_writes(&self.schema, &changes, &held).into_iter().map(|(write, _)| write);
-            let deletions = parked.deletions(Some(derive::guard::Guard::StillParked));
+            let deletions = parked.deletions(Some(Guard::StillParked));
             let transaction = match Transaction::new(deletions.chain(amounts).collect()) {
                 Ok(transaction) => transaction,
                 Err(error) => return Ok(Redriven::Still { cause: error.to_string() }),
@@ -171,9 +173,8 @@ impl<S: Store> Engine<S> {
                 Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
                 Err(error @ GaveUp::OutOfTime { .. }) => return Err(error),
             };
-            // By position: first the parts of the parked change, then what it adds to, a bucket of which may be another
-            // by now.
-            if reasons.iter().take(parked.parts.len()).any(|reason| *reason == Reason::GuardFailed) {
+            // The guard of a bucket fails when somebody else has written to it since it was read: then it is read again.
+            if unheld(&transaction, &reasons).any(|write| write.guard == Some(Guard::StillParked)) {
                 return Ok(Redriven::Gone);
             }
             for reason in reasons {

@@ -51,16 +51,14 @@ impl<S: Store> Engine<S> {
             shard: event.lane.shard.or_else(|| origin.lane.shard.clone()),
         };
         let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
-        let records = event.records.iter().map(|record| record.text).collect();
-        let batch = Batch { records, lane, patience, occasion: Occasion::Delivery };
+        let batch = Batch { records: event.records, lane, patience, occasion: Occasion::Delivery };
         let mut session = Session::new(self.open(&batch)?);
-        let mut planned = self.plan_all(event.records);
+        let mut planned = self.plan_all(&batch);
         let mut account = Account::of(&planned);
-        let images = self.images(&planned);
-        let changes = planned.iter().map(|planning| planning.change.clone()).collect();
+        let images = self.images(&batch);
         // The file may be damaged where the stream is not; parked, it would be taken for the record that is still to
         // come.
-        for planning in planned.extract_if(.., |planning| planning.change.is_none()) {
+        for planning in planned.extract_if(.., |planning| planning.record.change.is_err()) {
             account.refused.extend(planning.unreadable());
         }
         let mut asked = self.sorted(&mut planned, &batch);
@@ -70,6 +68,7 @@ impl<S: Store> Engine<S> {
         }
         self.apply(asked, &mut session, &images, &batch, &mut account).await;
         let failed_from = self.failed_from(&account, &batch);
+        let changes = batch.records.into_iter().map(|record| record.change.ok()).collect();
         Ok(Handled { changes, account, failed_from, state: None })
     }
 

@@ -35,10 +35,9 @@ use self::{counts::Collections, difference::difference, round::Round};
 use crate::{
     account::Account,
     backoff::{GaveUp, Patience},
-    batch::{Batch, Engine, Occasion},
+    batch::{Batch, Engine},
     bells::{Bells, Rung},
     caught::caught,
-    event::Lane,
     looking::Held,
 };
 
@@ -106,7 +105,7 @@ impl<S: Store> Engine<S> {
     /// [`GaveUp::Refused`] when a call is refused, whenever it comes; what was not reached is for the next run.
     pub async fn sweep_slice(&self, bounds: Bounds, is_past: impl Fn(u64) -> bool) -> Result<Slice, GaveUp> {
         let patience = Patience { clock: self.clock.as_ref(), deadline_ms: bounds.deadline_ms };
-        let batch = Batch { records: Vec::new(), lane: Lane::default(), patience, occasion: Occasion::Again };
+        let batch = Batch::without_records(patience);
         let mut slice = Slice::default();
         match Box::pin(self.sweep_on(bounds.n_items_max, is_past, &batch, &mut slice)).await {
             Ok(()) => {}

@@ -11,10 +11,10 @@ use store::Store;
 
 use crate::{
     backoff::{GaveUp, Patience},
-    batch::{Batch, Engine, Occasion},
+    batch::{Batch, Engine},
     listing::{ALL_DERIVATIONS, UNREADABLE, sort_key},
     protocol::ProtocolStep,
-    record::{decode, key_of},
+    record::Decoded,
     recount::{Target, targets},
     redrive::parked,
 };
@@ -66,13 +66,13 @@ impl<S: Store> Engine<S> {
         }
         let changes = patience.call(|| parked(&self.store)).await?;
         for parked in &changes {
-            let record = parked.record().unwrap_or_default();
-            match key_of(&self.schema.layout, &record).filter(|_| parked.family == Family::LevelTriggered) {
+            let text = parked.record().unwrap_or_default();
+            let record = Decoded::of(&self.schema.layout, &text);
+            match record.key(&self.schema.layout).filter(|_| parked.family == Family::LevelTriggered) {
                 Some(key) => drop(waiting.items.insert(key)),
-                None => waiting.is_any |= decode(&self.schema.layout, &record).is_err(),
+                None => waiting.is_any |= record.change.is_err(),
             }
-            let batch =
-                Batch { records: vec![&record], lane: parked.lane.clone(), patience, occasion: Occasion::Redrive };
+            let batch = Batch::parked(record, &parked.lane, patience);
             let Ok(asked) = self.asked_of(parked.family, &batch) else {
                 waiting.is_any |= parked.family == Family::Additive;
                 continue;

@@ -161,6 +161,12 @@ pub enum Reason {
     Rejected(String),
 }
 
+/// The writes of a cancelled transaction whose guard did not hold.
+pub fn unheld<'a>(transaction: &'a Transaction, reasons: &'a [Reason]) -> impl Iterator<Item = &'a Write> {
+    let with_reason = transaction.writes().iter().zip(reasons);
+    with_reason.filter(|(_, reason)| **reason == Reason::GuardFailed).map(|(write, _)| write)
+}
+
 /// Why an item could not be written just then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Busy {

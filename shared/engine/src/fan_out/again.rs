@@ -32,9 +32,8 @@ use crate::{
     account::{Account, undone},
     attribute::s,
     backoff::{GaveUp, Patience, describe},
-    batch::{Batch, Engine, Occasion},
+    batch::{Batch, Engine},
     bells::Bells,
-    event::Lane,
     ground::Touch,
     ledger::ledger_item,
     own_image::OwnImages,
@@ -201,7 +200,7 @@ impl<S: Store> Engine<S> {
     ) -> Result<(), GaveUp> {
         let mut account = Account::default();
         if let Some(note) = Note::of(item) {
-            let batch = Batch { records: Vec::new(), lane: Lane::default(), patience, occasion: Occasion::Again };
+            let batch = Batch::without_records(patience);
             if is_deadly {
                 tracing::warn!(
                     item = note.item.for_log(),

@@ -24,7 +24,6 @@ use crate::{
     ground::{Stop, Work},
     job::{Job, Task},
     own_image::OwnImages,
-    record::decode,
 };
 
 /// What a search found.
@@ -126,8 +125,8 @@ impl<S: Store> Engine<S> {
     /// Has the job moved on since this record of it was made? Then a later record does the rest.
     fn is_overtaken(&self, job: &Job, work: &Work<'_>) -> bool {
         let record = work.batch.records.get(work.touch.position);
-        let change = record.and_then(|record| decode(&self.schema.layout, record).ok());
-        let shown = change.as_ref().and_then(|change| Job::of(&self.schema.layout, change.new_image()?));
+        let change = record.and_then(|record| record.change.as_ref().ok());
+        let shown = change.and_then(|change| Job::of(&self.schema.layout, change.new_image()?));
         shown.is_some_and(|shown| (shown.started_at_ms, shown.n_moves) < (job.started_at_ms, job.n_moves))
     }
 

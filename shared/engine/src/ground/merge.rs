@@ -39,7 +39,6 @@ use crate::{
     ledger::{EXPIRES_AT, expires_at, ledger_item, receipts::receipt_of},
     listing::fitted,
     protocol::ProtocolStep,
-    record::decode,
 };
 
 // Attributes of a note. Stored, so they are stable.
@@ -112,8 +111,8 @@ fn plain(value: &AttributeValue) -> String {
 impl<S: Store> Engine<S> {
     /// Sets on an item that moved what was added to it before it did.
     pub(super) async fn merge(&self, old: &Key, rekey: &Rekey, work: &mut Work<'_>) -> Result<(), Stop> {
-        let Some(record) = work.batch.records.get(work.touch.position).copied() else { return Ok(()) };
-        let change = match decode(&self.schema.layout, record) {
+        let Some(record) = work.batch.records.get(work.touch.position) else { return Ok(()) };
+        let change = match &record.change {
             Ok(change) if !self.is_behind_horizon(change.created_ms) => change,
             _ => return Ok(()),
         };

@@ -14,7 +14,6 @@ use crate::{
     ledger::{HORIZON_MS, receipts::receipt_of},
     park,
     protocol::ProtocolStep,
-    record::head,
 };
 
 impl<S: Store> Engine<S> {
@@ -28,10 +27,9 @@ impl<S: Store> Engine<S> {
     /// Starts the job of a removal, under a receipt; a removal from behind the ledger's horizon starts none.
     pub(super) async fn start(&self, removal: &Removal, work: &mut Work<'_>) -> Result<(), Stop> {
         let Some(record) = work.batch.records.get(work.touch.position) else { return Ok(()) };
-        let head = head(record);
-        let (id, now_ms) = (park::id(&head, record), self.clock.now_ms());
+        let (id, now_ms) = (park::id(&record.head, record.text), self.clock.now_ms());
         let derivation = self.catalogue.name(work.touch.derivation);
-        if self.is_behind_horizon(head.created_ms) {
+        if self.is_behind_horizon(record.head.created_ms) {
             tracing::warn!(event_id = %id, derivation, owner = removal.owner.for_log(), "a removal is too old to start a cascade");
             return Ok(());
         }

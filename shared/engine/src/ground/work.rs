@@ -26,7 +26,6 @@ use crate::{
     attribute::s,
     batch::{Engine, Occasion},
     job::{Job, Task},
-    record::decode,
 };
 
 /// Items of a page: so few that a page is over within a second.
@@ -67,7 +66,7 @@ impl<S: Store> Engine<S> {
         let record =
             work.batch.records.get(work.touch.position).filter(|_| work.batch.occasion == Occasion::Redrive)?;
         let layout = &self.schema.layout;
-        match Job::of(layout, decode(layout, record).ok()?.new_image()?)?.task {
+        match Job::of(layout, record.change.as_ref().ok()?.new_image()?)?.task {
             Task::FanOut(fan_out) => Some(fan_out.source),
             Task::Cascade { .. } => None,
         }

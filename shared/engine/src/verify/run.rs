@@ -26,9 +26,8 @@ use super::{
 };
 use crate::{
     backoff::Patience,
-    batch::{Batch, Engine, Occasion},
+    batch::{Batch, Engine},
     bells::Bells,
-    event::Lane,
     listing::ALL_DERIVATIONS,
     looking::Held,
 };
@@ -170,8 +169,7 @@ impl<'a, S: Store> Verification<'a, S> {
             rung.look.derivations.retain(named);
             !rung.look.derivations.is_empty() && self.scope.has_item(item) && self.scope.has_entity(entity)
         });
-        let lane = Lane::default();
-        let batch = Batch { records: Vec::new(), lane, patience: self.patience(), occasion: Occasion::Again };
+        let batch = Batch::without_records(self.patience());
         let (differing, _) = self.engine.differing_writes(bells, held, &batch).await?;
         candidates.extend(differing.into_iter().map(|(look, ..)| Candidate::Look(look)));
         Ok(())

@@ -16,9 +16,8 @@ use store::Store;
 use super::{Finding, counted::only, finding, run::Verification, told::VerifyError, touched::Read};
 use crate::{
     account::Account,
-    batch::{Batch, Occasion},
+    batch::Batch,
     caught::caught,
-    event::Lane,
     ground::{Stop, Touch, Work, place::Looked},
 };
 
@@ -153,8 +152,8 @@ impl<S: Store> Verification<'_, S> {
     ) -> Result<(), VerifyError> {
         let effect = derive::effect::Ground::Place(key.clone());
         let touch = Touch { position: 0, derivation, effect };
-        let (lane, patience) = (Lane::default(), self.patience());
-        let batch = Batch { records: Vec::new(), lane, patience, occasion: Occasion::Again };
+        let patience = self.patience();
+        let batch = Batch::without_records(patience);
         let work = Work { touch: &touch, batch: &batch, is_alone: false, account: Account::default() };
         found.read.insert(Read::Partition(key.pk.clone()));
         let looked = match self.engine.look_for_place(key, rekey, &work).await {

@@ -15,16 +15,15 @@ use keys::{
     key::Key,
 };
 use serde_dynamo::AttributeValue;
-use store::{Outcome, Reason, Store, TransactOutcome};
+use store::{Outcome, Reason, Store, TransactOutcome, unheld};
 
 use super::{REPAIR, RIGHT, RUN, Repaired, repair_receipt};
 use crate::{
     account::Account,
     attribute::s,
     backoff::{GaveUp, Patience, Tries},
-    batch::{Batch, Engine, Occasion},
+    batch::{Batch, Engine},
     bells::Bells,
-    event::Lane,
     ground::{Stop, Touch, Work},
     own_image::OwnImages,
     protocol::ProtocolStep,
@@ -35,7 +34,7 @@ use crate::{
 const NO_RECORD: usize = 0;
 
 fn no_records(patience: Patience<'_>) -> Batch<'_> {
-    Batch { records: Vec::new(), lane: Lane::default(), patience, occasion: Occasion::Again }
+    Batch::without_records(patience)
 }
 
 impl<S: Store> Engine<S> {
@@ -75,8 +74,9 @@ impl<S: Store> Engine<S> {
         let layout = &self.schema.layout;
         let has_right = Guard::Unmoved { attribute: RUN.to_owned(), value: Some(s(run)) };
         let right = Key::new(REPAIR, RIGHT);
-        let check = Write { table: Table::Ledger, key: right, action: Action::Check, guard: Some(has_right) };
+        let check = Write { table: Table::Ledger, key: right.clone(), action: Action::Check, guard: Some(has_right) };
         let receipt = repair_receipt(layout, run, &finding.derivation, counter, self.clock.now_ms());
+        let receipt_key = receipt.key.clone();
         let mut add = Item::from([(VALUE.to_owned(), AttributeValue::N(missing.count.to_string()))]);
         if !missing.sum.is_zero() {
             add.insert(SUM.to_owned(), missing.sum.to_value());
@@ -102,11 +102,13 @@ impl<S: Store> Engine<S> {
                 TransactOutcome::Done { .. } => return Ok(Repaired::Done),
                 TransactOutcome::Cancelled { reasons } => reasons,
             };
-            match (reasons.get(1), reasons.get(2)) {
-                (Some(Reason::GuardFailed), _) => return Ok(Repaired::Overtaken),
-                // This run has done it before.
-                (_, Some(Reason::GuardFailed)) => return Ok(Repaired::Done),
-                _ => {}
+            let failed = |key: &Key| unheld(&transaction, &reasons).any(|write| write.key == *key);
+            if failed(&right) {
+                return Ok(Repaired::Overtaken);
+            }
+            // This run has done it before.
+            if failed(&receipt_key) {
+                return Ok(Repaired::Done);
             }
             if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
                 return refused(why.clone());

@@ -1,0 +1,69 @@
+//! Breaking the engine on purpose, for the tests that show what each protocol step is for.
+//!
+//! Only the feature `mutants` compiles this file, and only tests ask for that feature: no deployed function and no
+//! `ripple` that a user builds can leave a step out.
+
+use derive::{
+    change::{Change, Images},
+    effect::Effect,
+    plan::{Planned, plan},
+};
+use keys::item::Item;
+use store::Store;
+
+use crate::{batch::Engine, protocol::ProtocolStep};
+
+/// The step that is left out, if any.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LeftOut(Option<ProtocolStep>);
+
+impl LeftOut {
+    /// Is this step taken?
+    pub(crate) fn takes(self, step: ProtocolStep) -> bool {
+        self.0 != Some(step)
+    }
+}
+
+impl<S> Engine<S> {
+    /// The same engine without a step of the protocol, which breaks the promise.
+    #[must_use]
+    pub fn without(self, step: Option<ProtocolStep>) -> Self {
+        Self { left_out: LeftOut(step), ..self }
+    }
+}
+
+impl<S: Store> Engine<S> {
+    /// Takes out of a plan what a left-out step would have planned.
+    pub(crate) fn leave_out(&self, planned: &mut Planned, change: &Change) {
+        let plan_of = |images: Images| {
+            plan(&self.schema, &self.catalogue, &self.families, &Change { images, ..change.clone() }).effects
+        };
+        let is_look = |effect: &Effect| matches!(effect, Effect::Look(_));
+        if !self.takes(ProtocolStep::OwnBell) {
+            planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Look(bell) if bell.item == change.key));
+        }
+        if !self.takes(ProtocolStep::WayThere) && matches!(change.images, Images::Inserted(_)) {
+            planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Look(bell) if bell.item != change.key));
+        }
+        if let (false, Images::Modified { old, new }) = (self.takes(ProtocolStep::LookupKey), &change.images) {
+            let blind = plan_of(Images::Modified { old: self.with_index_keys_of(old, new), new: new.clone() });
+            planned.effects.retain(|effect| blind.contains(effect) || !is_look(&effect.1));
+        }
+        if let (false, Some(new)) = (self.takes(ProtocolStep::BothImages), change.new_image()) {
+            let blind = plan_of(Images::Inserted(new.clone()));
+            planned.effects.retain(|effect| blind.contains(effect) || !is_look(&effect.1));
+        }
+    }
+
+    /// An image as if it had always been found where another is.
+    fn with_index_keys_of(&self, image: &Item, other: &Item) -> Item {
+        let mut image = image.clone();
+        for name in self.schema.layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]) {
+            match other.get(name) {
+                Some(value) => drop(image.insert(name.clone(), value.clone())),
+                None => drop(image.remove(name)),
+            }
+        }
+        image
+    }
+}
