@@ -42,8 +42,7 @@ async fn no_row_of_the_tables_design_is_missing() {
 async fn what_the_guide_to_reviews_shows_of_the_page_is_on_it() {
     let page = shipped::page().await.unwrap();
     let guide = fs::read_to_string(kept().with_file_name("review-the-design.md")).unwrap();
-    let rows: Vec<&str> =
-        guide.lines().filter(|line| line.starts_with("| AP-") || line.starts_with("| WP-")).collect();
+    let rows: Vec<&str> = guide.lines().filter(|line| line.starts_with("| AP-") || line.starts_with("| WP-")).collect();
     assert!(!rows.is_empty(), "it shows a row");
     for row in rows {
         assert!(page.lines().any(|line| line == row), "the page has no row {row}");
