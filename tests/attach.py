@@ -1,4 +1,4 @@
-"""A table whose items were there before Ripple was: `docs/attach.md`, "Items that are there already".
+"""A table whose items were there before Ripple was: `docs/attach.md`, "Fill existing items".
 
 Has an application write (`application.py`) while no function runs, lets `ripple verify` say what is missing, has
 `examples/set-findings.py` write it, and compares the table with what the application expects.

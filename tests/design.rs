@@ -39,11 +39,10 @@ async fn no_row_of_the_tables_design_is_missing() {
 }
 
 #[tokio::test]
-async fn what_the_readme_shows_of_the_page_is_on_it() {
+async fn what_the_guide_to_reviews_shows_of_the_page_is_on_it() {
     let page = shipped::page().await.unwrap();
-    let readme = fs::read_to_string(kept().with_file_name("../README.md")).unwrap();
-    let rows: Vec<&str> =
-        readme.lines().filter(|line| line.starts_with("| AP-") || line.starts_with("| WP-")).collect();
+    let guide = fs::read_to_string(kept().with_file_name("review-the-design.md")).unwrap();
+    let rows: Vec<&str> = guide.lines().filter(|line| line.starts_with("| AP-") || line.starts_with("| WP-")).collect();
     assert!(!rows.is_empty(), "it shows a row");
     for row in rows {
         assert!(page.lines().any(|line| line == row), "the page has no row {row}");

@@ -1,5 +1,5 @@
-"""The tours of the README and of the own table, run as they stand there: every block under `<!-- test: … -->`, on a
-free port instead of 8000.
+"""The tours of the README, docs/run.md and the own table, run as they stand there: every block under
+`<!-- test: … -->`, on a free port instead of 8000.
 
 Compares what a tour prints with what the page says that it prints. Ends every process that it starts.
 Needs: the aws command line and boto3.
@@ -41,7 +41,8 @@ def tour(page, tested, arguments):
 
 
 def main():
-    tour("README.md", ["tour-aws", "tour-boto3", "tour-verify"], [])
+    tour("README.md", ["tour-aws", "tour-verify"], [])
+    tour("docs/run.md", ["tour-boto3"], [])
     own = "examples/own-table"
     tour(f"{own}/README.md", ["own-aws", "own-boto3", "own-verify"], ["--config", f"{own}/ripple.toml"])
 

@@ -222,7 +222,7 @@ fn a_ledger_of_another_kind_is_refused() {
     assert_eq!(database.starts(&[]).refusal(), FITS);
     database.refuses(
         &[("LEDGER", "checkpoint")],
-        &expect!["aggregate does not start: the ledger is one of receipts, and checkpoint is configured: what is in would be applied again; configure receipts, or see docs/operations.md for the way to switch"],
+        &expect!["aggregate does not start: the ledger is one of receipts, and checkpoint is configured: what is in would be applied again; configure receipts, or see docs/ledgers.md for the way to switch"],
     );
 }
 

@@ -21,7 +21,7 @@ pub enum SettingsError {
     /// It is of the other kind.
     #[error(
         "the ledger is one of {recorded}, and {configured} is configured: what is in would be applied again; \
-         configure {recorded}, or see docs/operations.md for the way to switch"
+         configure {recorded}, or see docs/ledgers.md for the way to switch"
     )]
     Mismatch {
         /// What it is.
