@@ -204,7 +204,7 @@ fn ground(layout: &Layout) -> Vec<Kept> {
         layout,
         "job of a fan-out",
         "which source changed, and how far the items that follow from it are looked at; its records in the stream drive \
-         it. `From` and `To` bound a part; `Until` is where it goes on to when the source changed meanwhile, and `Round` \
+         it. `Until` is where it goes on to when the source changed meanwhile, and `Round` \
          says that it has been to the end; `FreeAt` is when it may write again. `Paused` stands on a job of either kind \
          that an operator holds",
         Life::Until("it has ended"),
