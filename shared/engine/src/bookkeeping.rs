@@ -20,7 +20,6 @@ use crate::{
     event::Lane,
     fan_out,
     ground::{awaited::Awaits, merge},
-    heat::{self, Hot, Measured},
     job::Job,
     ledger::{
         Ledger as _, LedgerKind, PROOF_KEPT_S,
@@ -70,7 +69,6 @@ pub fn kept(layout: &Layout) -> Vec<Kept> {
     kept.extend(parked(layout));
     kept.extend(lists(layout));
     kept.extend(notes(layout));
-    kept.extend(heat(layout));
     kept.extend(loss(layout));
     kept.extend(ground(layout));
     kept.extend(swept::swept(layout));
@@ -160,15 +158,6 @@ fn notes(layout: &Layout) -> Vec<Kept> {
         [Attempt::whole(EVENT).note(layout, note, Some(EVENT), 0)],
     )
     .collect()
-}
-
-fn heat(layout: &Layout) -> Vec<Kept> {
-    let hot = Hot { derivation: "{Derivation}".to_owned(), target: Key::new("{ItemPK}", "{ItemSK}") };
-    let (n_effects, n_transactions, shards) = (heat::EFFECTS_MIN, 1, [0].into());
-    let measured = Measured { n_effects, n_transactions, n_conflicts: 1, n_throttles: 1, shards };
-    let purpose = "how busy a target was within a minute, by changes, transactions, conflicts and throttles; one `ADD` \
-                   without a guard, since it is a measure and no count: it may be lost, or be there twice";
-    of(layout, "measure of heat", purpose, Life::Seconds(heat::KEPT_S), [heat::added(&hot, &measured, 0)]).collect()
 }
 
 fn loss(layout: &Layout) -> Vec<Kept> {
@@ -283,7 +272,6 @@ mod tests {
             unreadable item: UNREADABLE / {Derivation}#{ItemPK}#{ItemSK}
             count to be recounted: RECOUNT / {Derivation}#{ItemPK}#{ItemSK}
             note of an attempt: ATTEMPTS#{Families} / {EventId}
-            measure of heat: HEAT#{Derivation} / 0000000000#{ItemPK}#{ItemSK}
             mark of a possible loss: LOSS / {Families}#{StreamLabel}#{ShardId}
             job: JOBS#05 / {Derivation}#{EventId}
             job of a fan-out: JOBS#01 / {Derivation}#8:{ItemPK}|{ItemSK}
