@@ -4,8 +4,6 @@
 
 #[path = "command_line/jobs.rs"]
 mod jobs;
-#[path = "command_line/observed.rs"]
-mod observed;
 #[path = "command_line/preflight.rs"]
 mod preflight;
 

@@ -81,16 +81,8 @@ struct Bed {
 }
 
 /// Pages of a few items, so that jobs are made, and an index that lags, so that notes are.
-const LIMITS: Limits = Limits {
-    direct_max: 3,
-    page_items: 3,
-    page_ms: 0,
-    page_beside_ms: 0,
-    split_after: 6,
-    parts: 2,
-    units_per_second: None,
-    index_lag_ms: 1_000,
-};
+const LIMITS: Limits =
+    Limits { direct_max: 3, page_items: 3, page_ms: 0, page_beside_ms: 0, units_per_second: None, index_lag_ms: 1_000 };
 
 impl Bed {
     fn new(ledger: LedgerKind) -> Self {

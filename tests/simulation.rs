@@ -29,6 +29,8 @@ mod caller;
 mod chance;
 #[path = "simulation/checkpoint.rs"]
 mod checkpoint;
+#[path = "simulation/contention.rs"]
+mod contention;
 #[path = "simulation/corruption.rs"]
 mod corruption;
 #[path = "simulation/drift.rs"]
@@ -47,8 +49,6 @@ mod fan_out;
 mod figures;
 #[path = "simulation/ground_records.rs"]
 mod ground_records;
-#[path = "simulation/heat.rs"]
-mod heat;
 #[path = "simulation/history.rs"]
 mod history;
 #[path = "simulation/items.rs"]

@@ -48,8 +48,8 @@ pub const SWEEP_ITEMS: &str = "SWEEP_ITEMS";
 /// seconds; 900 where it is not set. Stable.
 pub const DRIFT_WAIT_SECONDS: &str = "DRIFT_WAIT_SECONDS";
 
-/// Name of the variable that says how many write units a second a fan-out's job may consume, its parts included; as many
-/// as there are where it is not set. Stable.
+/// Name of the variable that says how many write units a second a fan-out's job may consume; as many as there are where it
+/// is not set. Stable.
 pub const FAN_OUT_UNITS_PER_SECOND: &str = "FAN_OUT_UNITS_PER_SECOND";
 
 /// Name of the variable that says how long an index may lag, in seconds, before what it was searched for is searched for

@@ -9,8 +9,9 @@ use derive::{
     derivation::Family,
     write::{Action, Table, Update, Write},
 };
-use engine::{batch::Engine, fan_out::Limits};
+use engine::{batch::Engine, clock::Clock, fan_out::Limits};
 use expect_test::expect;
+use futures::future::BoxFuture;
 use keys::{fields::Fields, item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
@@ -19,26 +20,35 @@ use store::{
     dynamo::{DynamoStore, TableNames},
 };
 
-use super::{Ended, database, fails, observed::Still, ripple, table_without_stream};
+use super::{Ended, database, fails, ripple, table_without_stream};
 
 /// When all of it happens, in milliseconds since the epoch.
 const NOW_MS: u64 = 1_705_315_200_000;
 
-/// A page of two items for each record of a job, which is cut into two parts after four.
-const LIMITS: Limits = Limits {
-    direct_max: 2,
-    page_items: 2,
-    page_ms: 0,
-    page_beside_ms: 0,
-    split_after: 4,
-    parts: 2,
-    units_per_second: None,
-    index_lag_ms: 0,
-};
+/// A page of two items for each record of a job.
+const LIMITS: Limits =
+    Limits { direct_max: 2, page_items: 2, page_ms: 0, page_beside_ms: 0, units_per_second: None, index_lag_ms: 0 };
 
 /// Id of the fan-out of a renamed user, and of the cascade of a removed one.
 const FAN_OUT: &str = "followee-name#8:USER%23ada|PROFILE";
 const CASCADE: &str = "user-cascade#removed";
+
+/// A clock that stands still.
+struct Still(u64);
+
+impl Clock for Still {
+    fn now_ms(&self) -> u64 {
+        self.0
+    }
+
+    fn sleep(&self, _duration: std::time::Duration) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn chance(&self, _below: u64) -> u64 {
+        0
+    }
+}
 
 /// A table with a database and an engine on it, but no stream.
 struct Shop {
@@ -272,7 +282,6 @@ fn jobs_are_told_as_one_json_object() {
             },
             "moved_at": "2024-01-15T10:40:00.000Z",
             "moves": 2,
-            "part": null,
             "round": {
               "has_begun": false,
               "until": "FOLLOWER#u1"
@@ -308,50 +317,6 @@ fn a_job_is_paused_and_resumed() {
     assert_eq!(said(&["--resume"]), "JOB  resumed\n");
     shop.page(&job);
     assert_eq!((shop.n_named() > n_before, shop.held(&job).unwrap().contains_key("Paused")), (true, false));
-}
-
-#[test]
-fn what_is_asked_of_a_job_is_asked_of_its_parts() {
-    let shop = Shop::new();
-    let job = shop.renamed();
-    shop.page(&job);
-    shop.page(&job);
-    let ids: Vec<String> = shop.states().into_iter().map(|(id, _)| id).collect();
-    let [whole, parts @ ..] = ids.as_slice() else { panic!("there is no job") };
-    assert_eq!((whole.as_str(), parts.len()), (FAN_OUT, 2));
-    let (code, told) = shop.json(&["--pause", FAN_OUT]);
-    let outcomes = |told: &Value| {
-        let mut told: Vec<_> = told["jobs"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|told| ["id", "part_of", "outcome"].map(|name| told[name].as_str().unwrap_or_default().to_owned()))
-            .collect();
-        told.sort_unstable();
-        told
-    };
-    let all = |outcome: &str| {
-        let of = |id: &String| [id.clone(), FAN_OUT.to_owned(), outcome.to_owned()];
-        let whole = [whole.clone(), String::new(), outcome.to_owned()];
-        [whole].into_iter().chain(parts.iter().map(of)).collect::<Vec<_>>()
-    };
-    assert_eq!((code, outcomes(&told)), (Some(0), all("paused")));
-    assert!(shop.states().iter().all(|(_, state)| state == "paused"));
-
-    // A part that is named is resumed alone; with the whole, each once.
-    let (_, told) = shop.json(&["--resume", &parts[0]]);
-    assert_eq!(outcomes(&told), [[parts[0].clone(), String::new(), "resumed".to_owned()]]);
-    let (_, told) = shop.json(&["--resume", FAN_OUT, &parts[1]]);
-    assert_eq!(told["jobs"].as_array().unwrap().len(), 3, "{told}");
-    assert!(shop.states().iter().all(|(_, state)| state == "running"));
-
-    let ended = shop.jobs(&["--cancel", FAN_OUT]);
-    assert_eq!((ended.code, shop.states()), (Some(0), Vec::new()));
-    expect![[r#"
-        followee-name#8:USER%23ada|PROFILE  cancelled: 4 looked at; what it had not come to stays as it was, until `ripple verify` finds it or USER#ada / PROFILE changes again
-        followee-name#8:USER%23ada|PROFILE%232-1  cancelled, as a part of it: 0 looked at; what it had not come to stays as it was, until `ripple verify` finds it or USER#ada / PROFILE changes again
-        followee-name#8:USER%23ada|PROFILE%232-0  cancelled, as a part of it: 0 looked at; what it had not come to stays as it was, until `ripple verify` finds it or USER#ada / PROFILE changes again
-    "#]].assert_eq(&ended.stdout);
 }
 
 #[test]

@@ -150,9 +150,8 @@ impl World {
         let clock: Arc<dyn Clock> = self.clock.clone();
         let engine =
             Engine::new(Arc::new(schema), Arc::new(catalogue), function.families(), Arc::clone(&self.store), clock);
-        // As little at once as can be, so that jobs are made, and cut into parts.
-        let limits =
-            Limits { direct_max: 0, page_items: 1, split_after: 1, parts: 2, index_lag_ms: 1, ..Limits::default() };
+        // As little at once as can be, so that jobs are made.
+        let limits = Limits { direct_max: 0, page_items: 1, index_lag_ms: 1, ..Limits::default() };
         engine.with_ledger(self.ledger).with_settling(0).with_fan_out(limits)
     }
 

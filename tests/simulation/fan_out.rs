@@ -1,16 +1,22 @@
 //! Fan-out by jobs, record by record.
 
-use derive::write::Table;
+use std::collections::HashMap;
+
+use derive::write::{Action, Table, Write};
 use engine::{
     fan_out::Limits,
     ground::sweep::STALLED_MS,
     job::{Job, Task},
 };
-use keys::{job::JobKey, key::Key};
+use keys::{item::Item, job::JobKey, key::Key};
+use serde_dynamo::AttributeValue;
 use serde_json::Value;
-use store::faulty::{Call, Fault, Side};
+use store::{
+    Store as _,
+    faulty::{Call, Fault, Side},
+};
 
-use super::{bed::Bed, executor::Turn};
+use super::{bed::Bed, executor::Turn, items::s};
 
 /// A page looks at two items, since the clock stands still and a page is over at once.
 const PAGES: Limits = Limits {
@@ -18,8 +24,6 @@ const PAGES: Limits = Limits {
     page_items: 2,
     page_ms: 0,
     page_beside_ms: 0,
-    split_after: 1_000,
-    parts: 3,
     units_per_second: None,
     index_lag_ms: 15_000,
 };
@@ -212,44 +216,65 @@ async fn a_job_that_stands_still_is_rung_by_the_sweep() {
     assert_eq!((names(&bed, &follows), jobs(&bed).len()), (vec!["Anna".to_owned(); 5], 0));
 }
 
+/// Nobody rings a job but its own records. The sort keys lie unevenly: few followers first, and then many.
 #[tokio::test]
-async fn a_huge_job_is_cut_into_parts_that_come_to_all_items_each_once() {
-    let limits = Limits { split_after: 4, ..PAGES };
-    let (mut bed, ann, follows) = famous(limits, 40).await;
-    let mut records = renamed(&mut bed, &ann, "Anna").await;
-    for _ in 0..2 {
-        records = page(&mut bed, records).await;
+async fn two_renames_of_a_famous_user_both_end_however_far_the_first_one_is() {
+    const N_FEW: usize = 6;
+    const N_MANY: usize = 30;
+    // A page of two items is a ring: once through all, and round to where the first rename was.
+    const RINGS_MAX: usize = N_FEW + N_MANY + 2;
+    for n_pages_before in 0..=RINGS_MAX / 2 {
+        let (mut bed, ann, mut follows) = famous(PAGES, N_FEW).await;
+        for at in 0..N_MANY {
+            let follower = format!("z{at:02}");
+            follows.push(bed.put("Follow", &[("FollowerId", &follower), ("FolloweeId", "ann")], &[]).await);
+        }
+        bed.settle().await;
+        let mut records = renamed(&mut bed, &ann, "Anna").await;
+        for _ in 0..n_pages_before {
+            records = page(&mut bed, records).await;
+        }
+        records.extend(renamed(&mut bed, &ann, "Anne").await);
+        let mut n_rings = 0;
+        while !jobs(&bed).is_empty() && n_rings < RINGS_MAX {
+            records = page(&mut bed, records).await;
+            n_rings += 1;
+        }
+        assert_eq!(jobs(&bed), [], "after {n_pages_before} pages");
+        assert_eq!(names(&bed, &follows), vec!["Anne"; N_FEW + N_MANY], "after {n_pages_before} pages");
     }
-    let parts: Vec<_> =
-        jobs(&bed).into_iter().filter(|job| matches!(&job.task, Task::FanOut(it) if it.is_part())).collect();
-    assert_eq!((parts.len(), jobs(&bed).len()), (3, 4));
-    let mut n_writes = 4;
-    while !jobs(&bed).is_empty() {
-        records = page(&mut bed, records).await;
-        n_writes += records.iter().filter(|record| record["eventName"] == "MODIFY").count();
-        n_writes -= records
-            .iter()
-            .filter(|record| {
-                record["dynamodb"]["Keys"]["PK"]["S"].as_str().unwrap().starts_with("JOBS#")
-                    && record["eventName"] == "MODIFY"
-            })
-            .count();
-    }
-    assert_eq!((names(&bed, &follows), n_writes), (vec!["Anna".to_owned(); 40], 40));
 }
 
+/// Older versions cut a large job: it ended before the sort key `To`, and parts of it, jobs of their own, began at `From`.
+/// Neither bounds a job any more: what is left of them goes on to the end of the search.
 #[tokio::test]
-async fn a_newer_change_of_a_job_that_was_cut_goes_through_all() {
-    let limits = Limits { split_after: 4, ..PAGES };
-    let (mut bed, ann, follows) = famous(limits, 40).await;
-    let mut records = renamed(&mut bed, &ann, "Anna").await;
-    for _ in 0..4 {
+async fn what_an_older_version_left_of_a_job_that_was_cut_goes_on_to_the_end() {
+    for is_whole_left in [true, false] {
+        let (mut bed, ann, follows) = famous(PAGES, 9).await;
+        let mut records = renamed(&mut bed, &ann, "Anna").await;
         records = page(&mut bed, records).await;
+        let whole = jobs(&bed).remove(0);
+        let layout = &bed.schema.layout;
+        let mut item = bed.memory().snapshot(Table::Main).remove(&whole.key).unwrap();
+        item.insert("To".to_owned(), s("FOLLOWER#f03"));
+        let mut part = item.clone();
+        let key = JobKey::parse(&whole.key).map(|key| JobKey { id: format!("{}#2-0", key.id), ..key }).unwrap().key();
+        part.extend(layout.key_item(&key));
+        part.extend([("From".to_owned(), s("FOLLOWER#f03")), ("To".to_owned(), s("FOLLOWER#f06"))]);
+        part.insert("After".to_owned(), AttributeValue::M(HashMap::new()));
+        let put =
+            |key: &Key, item| Write { table: Table::Main, key: key.clone(), action: Action::Put(item), guard: None };
+        let write = if is_whole_left { put(&whole.key, item) } else { put(&key, part) };
+        if !is_whole_left {
+            let delete = Write { action: Action::Delete, ..put(&whole.key, Item::new()) };
+            bed.memory().write(&delete).await.unwrap();
+        }
+        bed.memory().write(&write).await.unwrap();
+        records.extend(bed.records());
+        bed.handle(&records).await;
+        bed.settle().await;
+        assert_eq!((names(&bed, &follows), jobs(&bed)), (vec!["Anna".to_owned(); 9], Vec::new()), "{is_whole_left}");
     }
-    records.extend(renamed(&mut bed, &ann, "Anne").await);
-    bed.handle(&records).await;
-    bed.settle().await;
-    assert_eq!((names(&bed, &follows), jobs(&bed).len()), (vec!["Anne".to_owned(); 40], 0));
 }
 
 #[tokio::test]

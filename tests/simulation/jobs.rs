@@ -4,7 +4,7 @@ use derive::write::{Action, Table, Write};
 use engine::{
     fan_out::Limits,
     ground::sweep::STALLED_MS,
-    job::{Job, Task},
+    job::Job,
     jobs::{Obeyed, Order},
 };
 use keys::key::Key;
@@ -16,20 +16,17 @@ use store::{
 
 use super::bed::Bed;
 
-/// A page of two items for each record of a job; cut into two parts after so many.
-fn limits(split_after: u64) -> Limits {
-    Limits { direct_max: 2, page_items: 2, page_ms: 0, page_beside_ms: 0, split_after, parts: 2, ..Limits::default() }
+/// A page of two items for each record of a job.
+fn limits() -> Limits {
+    Limits { direct_max: 2, page_items: 2, page_ms: 0, page_beside_ms: 0, ..Limits::default() }
 }
-
-/// No job is cut.
-const WHOLE: u64 = u64::MAX;
 
 /// Longer than a cascade waits, in milliseconds.
 const SETTLED_MS: u64 = 26 * 3_600 * 1_000;
 
 /// A table in which a user has written so many comments, each with the user's first name.
-async fn commented(split_after: u64, n_comments: usize) -> (Bed, Key) {
-    let mut bed = Bed::new().fanning(limits(split_after));
+async fn commented(n_comments: usize) -> (Bed, Key) {
+    let mut bed = Bed::new().fanning(limits());
     let user = bed.put("User", &[("UserId", "ann")], &[("Name", "first")]).await;
     for number in 0..n_comments {
         let fields = [("PostId", "p"), ("CreatedAt", &format!("t{number:02}")), ("CommentId", "c")];
@@ -74,7 +71,7 @@ async fn goes_on(bed: &mut Bed) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_fan_out_that_is_paused_stays_at_its_cursor_and_ends_right_when_it_is_resumed() {
-    let (mut bed, user) = commented(WHOLE, 11).await;
+    let (mut bed, user) = commented(11).await;
     bed.set(&user, "Name", "second").await;
     for _ in 0..3 {
         goes_on(&mut bed).await;
@@ -108,7 +105,7 @@ async fn a_fan_out_that_is_paused_stays_at_its_cursor_and_ends_right_when_it_is_
 
 #[tokio::test]
 async fn a_page_that_is_under_way_moves_a_paused_job_no_more() {
-    let (mut bed, user) = commented(WHOLE, 11).await;
+    let (mut bed, user) = commented(11).await;
     bed.set(&user, "Name", "second").await;
     goes_on(&mut bed).await;
     let begun = job(&bed).await;
@@ -129,7 +126,7 @@ async fn a_page_that_is_under_way_moves_a_paused_job_no_more() {
 
 #[tokio::test]
 async fn a_fan_out_that_is_cancelled_stops_and_the_next_change_begins_anew() {
-    let (mut bed, user) = commented(WHOLE, 11).await;
+    let (mut bed, user) = commented(11).await;
     bed.set(&user, "Name", "second").await;
     for _ in 0..3 {
         goes_on(&mut bed).await;
@@ -152,7 +149,7 @@ async fn a_fan_out_that_is_cancelled_stops_and_the_next_change_begins_anew() {
 
 #[tokio::test]
 async fn a_fan_out_by_an_index_that_is_cancelled_begins_once_more_when_the_index_has_had_time() {
-    let (mut bed, user) = commented(WHOLE, 11).await;
+    let (mut bed, user) = commented(11).await;
     bed.set(&user, "Name", "second").await;
     goes_on(&mut bed).await;
     let begun = job(&bed).await;
@@ -173,59 +170,6 @@ async fn a_fan_out_by_an_index_that_is_cancelled_begins_once_more_when_the_index
     bed.set(&user, "Name", "second").await;
     goes_on(&mut bed).await;
     assert!(!bed.engine().is_searched_again(&job(&bed).await));
-}
-
-#[tokio::test]
-async fn the_parts_of_a_job_are_told_from_those_of_others() {
-    let (mut bed, user) = commented(2, 11).await;
-    let other = bed.put("User", &[("UserId", "bob")], &[("Name", "first")]).await;
-    for number in 0..11 {
-        let fields = [("PostId", "q"), ("CreatedAt", &format!("t{number:02}")), ("CommentId", "c")];
-        bed.put("Comment", &fields, &[("UserId", "bob")]).await;
-    }
-    bed.settle().await;
-    for key in [&user, &other] {
-        bed.set(key, "Name", "second").await;
-    }
-    for _ in 0..2 {
-        goes_on(&mut bed).await;
-    }
-    let all = jobs(&bed).await;
-    let is_whole = |job: &&Job| matches!(&job.task, Task::FanOut(fan_out) if !fan_out.is_part());
-    let whole = all.iter().find(|job| *job.origin() == user && is_whole(job)).unwrap();
-    let parts: Vec<&Job> = all.iter().filter(|job| job.is_part_of(whole)).collect();
-    assert!(!parts.is_empty() && parts.iter().all(|part| *part.origin() == user), "{all:?}");
-    let of_ann = all.iter().filter(|job| *job.origin() == user).count();
-    assert_eq!((parts.len() + 1, of_ann < all.len()), (of_ann, true), "{all:?}");
-
-    // Held one by one, they stay; what is resumed ends right.
-    for job in [whole].into_iter().chain(parts.iter().copied()) {
-        assert!(is_done(&bed, job, Order::Pause).await);
-    }
-    bed.settle().await;
-    let held = jobs(&bed).await;
-    assert_eq!((held.len(), held.iter().all(|job| job.is_paused)), (of_ann, true), "{held:?}");
-    for job in &held {
-        assert!(is_done(&bed, job, Order::Resume).await);
-    }
-    bed.settle().await;
-    assert_eq!((n_named(&bed, "second"), jobs(&bed).await), (22, Vec::new()));
-}
-
-#[tokio::test]
-async fn a_whole_that_is_paused_while_it_is_cut_makes_no_parts() {
-    let (mut bed, user) = commented(2, 11).await;
-    bed.set(&user, "Name", "second").await;
-    goes_on(&mut bed).await;
-    let whole = job(&bed).await;
-    let records = bed.records();
-    let mut page = bed.start(&bed.event(&records));
-    while n_named(&bed, "second") == 0 {
-        assert!(!page.ends(), "it writes names");
-    }
-    assert!(is_done(&bed, &whole, Order::Pause).await);
-    assert!(page.finish().is_some());
-    assert_eq!(job(&bed).await.n_moves, whole.n_moves + 1, "it was not cut");
 }
 
 #[tokio::test]
@@ -276,7 +220,7 @@ async fn a_cascade_that_is_cancelled_leaves_what_hangs_there() {
 #[tokio::test]
 async fn an_order_that_lands_when_the_job_has_ended_writes_nothing() {
     for asked in [Order::Pause, Order::Cancel] {
-        let (mut bed, user) = commented(WHOLE, 11).await;
+        let (mut bed, user) = commented(11).await;
         bed.set(&user, "Name", "second").await;
         goes_on(&mut bed).await;
         let begun = job(&bed).await;
@@ -310,7 +254,7 @@ async fn refusing(bed: &mut Bed) -> Key {
 #[tokio::test]
 async fn what_was_refused_is_looked_at_once_more_when_it_is_redriven_and_its_job_is_held_or_has_ended() {
     for is_held in [true, false] {
-        let (mut bed, user) = commented(WHOLE, 7).await;
+        let (mut bed, user) = commented(7).await;
         let comment = refusing(&mut bed).await;
         bed.set(&user, "Name", &"long".repeat(300)).await;
         while bed.parked().is_empty() {
@@ -335,7 +279,7 @@ async fn what_was_refused_is_looked_at_once_more_when_it_is_redriven_and_its_job
 
 #[tokio::test]
 async fn what_is_no_job_any_more_is_not_taken_for_one() {
-    let (mut bed, user) = commented(WHOLE, 11).await;
+    let (mut bed, user) = commented(11).await;
     bed.set(&user, "Name", "second").await;
     goes_on(&mut bed).await;
     let begun = job(&bed).await;

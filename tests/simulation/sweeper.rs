@@ -20,14 +20,12 @@ pub(crate) const SETTLE_MS: u64 = 30_000;
 /// Partition keys of the notes of what is to be searched for again.
 const NOTES: &str = "AGAIN#";
 
-/// So little at once that there are jobs, pages and parts.
+/// So little at once that there are jobs and pages.
 pub(crate) const FAN_OUT: Limits = Limits {
     direct_max: 2,
     page_items: 2,
     page_ms: 30,
     page_beside_ms: 5,
-    split_after: 3,
-    parts: 2,
     units_per_second: None,
     index_lag_ms: 15_000,
 };

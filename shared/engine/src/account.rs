@@ -6,7 +6,7 @@ use derive::write::{Action, Table, Write};
 use keys::{item::Item, key::Key};
 use store::{Store, Units, size::item_bytes};
 
-use crate::{batch::Engine, figures::Share, heat::Heat, recount::Target};
+use crate::{batch::Engine, contention::Contention, figures::Share, recount::Target};
 
 /// What happened in one invocation.
 #[derive(Clone, Debug, Default)]
@@ -40,8 +40,8 @@ pub struct Account {
     pub parked: Vec<Parked>,
     /// Changes that were refused, since the ledger cannot tell whether they are in.
     pub refused: Vec<Refused>,
-    /// What went in where, and whom that met: conflicts and throttles by derivation.
-    pub heat: Box<Heat>,
+    /// Conflicts and throttles, by derivation.
+    pub contention: Box<Contention>,
     /// Age of the oldest record when the batch came, in milliseconds, where it is one of which others may be lost
     /// already: see [`loss`](crate::loss).
     pub late_ms: Option<u64>,
@@ -99,7 +99,7 @@ impl Account {
         self.n_retries += other.n_retries;
         self.n_in_step += other.n_in_step;
         self.n_unreadable += other.n_unreadable;
-        self.heat.add(&other.heat);
+        self.contention.add(&other.contention);
         for (derivation, share) in &other.shares {
             self.share(*derivation).add(share);
         }

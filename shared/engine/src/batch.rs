@@ -18,7 +18,6 @@ use crate::{
     event::{Event, Lane},
     fan_out,
     handle_error::HandleError,
-    heat::Recent,
     ledger::{
         Ledger, LedgerKind,
         checkpoint::{Checkpoint, padded},
@@ -47,7 +46,6 @@ pub struct Engine<S> {
     pub(crate) limits: Limits,
     pub(crate) settle_ms: u64,
     pub(crate) fan_out: fan_out::Limits,
-    pub(crate) recent: Recent,
     /// When this engine last did something but for jobs, in milliseconds since the epoch.
     pub(crate) others_at_ms: AtomicU64,
     pub(crate) loss_put: loss::Put,
@@ -129,7 +127,6 @@ impl<S: Store> Engine<S> {
             limits: Limits::default(),
             settle_ms: SETTLE_MS,
             fan_out: fan_out::Limits::default(),
-            recent: Recent::default(),
             others_at_ms: AtomicU64::new(0),
             loss_put: loss::Put::default(),
             looking: None,
@@ -214,7 +211,6 @@ impl<S: Store> Engine<S> {
             self.apply(asked, &mut session, &images, &batch, &mut account).await;
         }
         self.end(&attempt, &batch, &mut account).await;
-        self.record_heat(&batch, &mut account).await;
 
         let state = event.state.map(str::to_owned);
         let failed_from = self.failed_from(&account, &batch);

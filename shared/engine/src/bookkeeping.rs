@@ -20,7 +20,6 @@ use crate::{
     event::Lane,
     fan_out,
     ground::{awaited::Awaits, merge},
-    heat::{self, Hot, Measured},
     job::Job,
     ledger::{
         Ledger as _, LedgerKind, PROOF_KEPT_S,
@@ -70,7 +69,6 @@ pub fn kept(layout: &Layout) -> Vec<Kept> {
     kept.extend(parked(layout));
     kept.extend(lists(layout));
     kept.extend(notes(layout));
-    kept.extend(heat(layout));
     kept.extend(loss(layout));
     kept.extend(ground(layout));
     kept.extend(swept::swept(layout));
@@ -162,15 +160,6 @@ fn notes(layout: &Layout) -> Vec<Kept> {
     .collect()
 }
 
-fn heat(layout: &Layout) -> Vec<Kept> {
-    let hot = Hot { derivation: "{Derivation}".to_owned(), target: Key::new("{ItemPK}", "{ItemSK}") };
-    let (n_effects, n_transactions, shards) = (heat::EFFECTS_MIN, 1, [0].into());
-    let measured = Measured { n_effects, n_transactions, n_conflicts: 1, n_throttles: 1, shards };
-    let purpose = "how busy a target was within a minute, by changes, transactions, conflicts and throttles; one `ADD` \
-                   without a guard, since it is a measure and no count: it may be lost, or be there twice";
-    of(layout, "measure of heat", purpose, Life::Seconds(heat::KEPT_S), [heat::added(&hot, &measured, 0)]).collect()
-}
-
 fn loss(layout: &Layout) -> Vec<Kept> {
     let stream_arn = Some("arn:aws:dynamodb:region:account:table/name/stream/{StreamLabel}".to_owned());
     let lane = Lane { stream_arn, shard: Some("{ShardId}".to_owned()) };
@@ -204,7 +193,7 @@ fn ground(layout: &Layout) -> Vec<Kept> {
         layout,
         "job of a fan-out",
         "which source changed, and how far the items that follow from it are looked at; its records in the stream drive \
-         it. `From` and `To` bound a part; `Until` is where it goes on to when the source changed meanwhile, and `Round` \
+         it. `Until` is where it goes on to when the source changed meanwhile, and `Round` \
          says that it has been to the end; `FreeAt` is when it may write again. `Paused` stands on a job of either kind \
          that an operator holds",
         Life::Until("it has ended"),
@@ -283,7 +272,6 @@ mod tests {
             unreadable item: UNREADABLE / {Derivation}#{ItemPK}#{ItemSK}
             count to be recounted: RECOUNT / {Derivation}#{ItemPK}#{ItemSK}
             note of an attempt: ATTEMPTS#{Families} / {EventId}
-            measure of heat: HEAT#{Derivation} / 0000000000#{ItemPK}#{ItemSK}
             mark of a possible loss: LOSS / {Families}#{StreamLabel}#{ShardId}
             job: JOBS#05 / {Derivation}#{EventId}
             job of a fan-out: JOBS#01 / {Derivation}#8:{ItemPK}|{ItemSK}

@@ -12,8 +12,6 @@
 //! items: it notes that the job shall go on to the end, then from the start to where it is now. That raises the job's
 //! revision, and a page moves the cursor only under the revision that it read; else it is done again.
 //!
-//! *Huge* searches are cut into parts that run side by side, as jobs of their own.
-//!
 //! *Copies* are written without reading the item (module `unread`), on the condition that the item names the source.
 //!
 //! *An index that lags* may not show an item yet. So each search of an index, small or large, is made [`again`]
@@ -22,7 +20,6 @@
 pub mod again;
 mod page;
 mod search;
-mod split;
 mod unread;
 
 use std::collections::BTreeSet;
@@ -55,8 +52,6 @@ use crate::{
 // Attributes of a job that fans out. Stored, so they are stable.
 const SOURCE_PK: &str = "SourcePK";
 const SOURCE_SK: &str = "SourceSK";
-const FROM: &str = "From";
-const TO: &str = "To";
 const UNTIL: &str = "Until";
 const ROUND: &str = "Round";
 const FREE_AT: &str = "FreeAt";
@@ -75,11 +70,7 @@ pub struct Limits {
     pub page_ms: u64,
     /// The same when something else was, since others may wait behind it.
     pub page_beside_ms: u64,
-    /// Items after which a job is cut into parts.
-    pub split_after: u64,
-    /// Parts that the rest is cut into.
-    pub parts: u32,
-    /// Write units a second that a job and its parts may consume; as many as there are where nothing is said.
+    /// Write units a second that a job may consume; as many as there are where nothing is said.
     pub units_per_second: Option<u32>,
     /// How long an index may lag, in milliseconds: a search of it is made again after that. 0 where an index is part of
     /// its table, as an emulator's is: then no search is made again, which would send a job around once more.
@@ -93,9 +84,6 @@ impl Default for Limits {
             page_items: 500,
             page_ms: 1_000,
             page_beside_ms: 100,
-            // About what a page of a second does. Cutting costs a transaction of some 20 write units, once.
-            split_after: 1_000,
-            parts: 8,
             units_per_second: None,
             // An index follows within a second, but it has no bound: throttled, it falls behind. The sweeper comes
             // every 15 minutes.
@@ -109,10 +97,6 @@ impl Default for Limits {
 pub struct FanOut {
     /// The source that changed.
     pub source: Key,
-    /// Sort key where the part begins; the first of the search where there is none.
-    pub from: Option<String>,
-    /// Sort key before which the part ends; the end of the search where there is none.
-    pub to: Option<String>,
     /// Sort key up to which the job goes on when it has been to the end, since the source changed meanwhile.
     pub until: Option<String>,
     /// Has it been to the end?
@@ -125,17 +109,14 @@ impl FanOut {
     /// All of a source's search.
     fn of_all(source: &Key) -> Self {
         let source = source.clone();
-        Self { source, from: None, to: None, until: None, is_round: false, free_at_ms: 0 }
+        Self { source, until: None, is_round: false, free_at_ms: 0 }
     }
 
     /// What an item of a job says; `None` when it is no job of this kind.
     pub(crate) fn of(item: &Item) -> Option<Self> {
-        let given = |name: &str| text(item, name).map(str::to_owned);
         Some(Self {
             source: Key::new(text(item, SOURCE_PK)?, text(item, SOURCE_SK)?),
-            from: given(FROM),
-            to: given(TO),
-            until: given(UNTIL),
+            until: text(item, UNTIL).map(str::to_owned),
             is_round: item.get(ROUND) == Some(&AttributeValue::Bool(true)),
             free_at_ms: number(item, FREE_AT).unwrap_or(0),
         })
@@ -143,23 +124,15 @@ impl FanOut {
 
     /// The attributes that stay as they are.
     pub(crate) fn origin(&self) -> Item {
-        let from = self.from.as_ref().map(|from| (FROM.to_owned(), s(from)));
-        let source = [(SOURCE_PK.to_owned(), s(&self.source.pk)), (SOURCE_SK.to_owned(), s(&self.source.sk))];
-        source.into_iter().chain(from).collect()
+        Item::from([(SOURCE_PK.to_owned(), s(&self.source.pk)), (SOURCE_SK.to_owned(), s(&self.source.sk))])
     }
 
     /// The attributes that say how far it is, as far as there is something to say.
     pub(crate) fn progress(&self) -> Item {
-        let given = |name: &str, value: &Option<String>| value.as_ref().map(|text| (name.to_owned(), s(text)));
+        let until = self.until.as_ref().map(|until| (UNTIL.to_owned(), s(until)));
         let free_at = (self.free_at_ms > 0).then(|| (FREE_AT.to_owned(), n(self.free_at_ms)));
         let round = self.is_round.then(|| (ROUND.to_owned(), AttributeValue::Bool(true)));
-        [given(TO, &self.to), given(UNTIL, &self.until), round, free_at].into_iter().flatten().collect()
-    }
-
-    /// Is it a part of another job's?
-    #[must_use]
-    pub fn is_part(&self) -> bool {
-        self.from.is_some()
+        [until, round, free_at].into_iter().flatten().collect()
     }
 }
 
@@ -167,7 +140,7 @@ impl Job {
     /// The write that moves it to where `next` is, as long as nobody else moved it.
     pub(crate) fn moves_to(&self, next: &Self) -> Write {
         let set = next.progress();
-        let optional = [TO, UNTIL, ROUND, FREE_AT].into_iter().filter(|name| set.get(name).is_none());
+        let optional = [UNTIL, ROUND, FREE_AT].into_iter().filter(|name| set.get(name).is_none());
         let remove: BTreeSet<String> = match next.task {
             Task::FanOut(_) => optional.map(str::to_owned).collect(),
             Task::Cascade { .. } => BTreeSet::new(),
@@ -229,7 +202,7 @@ impl<S: Store> Engine<S> {
         let find = self.search_of(self.catalogue.position(&job.derivation)?, job.origin());
         let sort_key = find.as_ref().and_then(|find| self.sort_key_name(&find.query));
         let until = job.after.as_ref().zip(sort_key).and_then(|(after, name)| text(&after.0, name).map(str::to_owned));
-        let fan_out = FanOut { to: None, until, is_round: false, ..fan_out.clone() };
+        let fan_out = FanOut { until, is_round: false, ..fan_out.clone() };
         let mut next = Job { n_moves: job.n_moves + 1, task: Task::FanOut(fan_out), ..job.clone() };
         next.moved_at_ms = now_ms;
         Some(job.moves_to(&next))
@@ -248,14 +221,7 @@ impl<S: Store> Engine<S> {
 /// A job, a note and a mark, as they are written.
 pub(crate) fn samples(layout: &Layout, derivation: &str, source: &Key) -> (Write, [Write; 2]) {
     let key = JobKey { derivation: derivation.to_owned(), id: id_of(source) };
-    let fan_out = FanOut {
-        from: Some("{From}".to_owned()),
-        to: Some("{To}".to_owned()),
-        until: Some("{Until}".to_owned()),
-        is_round: true,
-        free_at_ms: 1,
-        ..FanOut::of_all(source)
-    };
+    let fan_out = FanOut { until: Some("{Until}".to_owned()), is_round: true, free_at_ms: 1, ..FanOut::of_all(source) };
     let job = Job::running(&key, Task::FanOut(fan_out), 0);
     let put = Action::Put(job.item(layout));
     let note = Note { item: source.clone(), derivations: BTreeSet::from([derivation.to_owned()]) };

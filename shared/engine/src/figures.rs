@@ -103,7 +103,7 @@ impl<S: Store> Engine<S> {
                 figures.lag_ms_max = figures.lag_ms_max.max(lag_ms);
             }
         }
-        for (name, n_conflicts, n_throttles) in account.heat.met_by_derivation() {
+        for (name, n_conflicts, n_throttles) in account.contention.by_derivation() {
             let figures = figures.entry(name.to_owned()).or_default();
             figures.n_conflicts += n_conflicts;
             figures.n_throttles += n_throttles;

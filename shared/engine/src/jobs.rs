@@ -47,14 +47,6 @@ pub enum Obeyed {
 }
 
 impl Job {
-    /// Is it a part of this job, which was cut?
-    #[must_use]
-    pub fn is_part_of(&self, whole: &Self) -> bool {
-        let is_cut = |job: &Self, is_part: bool| matches!(&job.task, Task::FanOut(of) if of.is_part() == is_part);
-        let is_same = self.derivation == whole.derivation && self.origin() == whole.origin();
-        is_same && is_cut(self, true) && is_cut(whole, false)
-    }
-
     /// The write that does what is asked; `None` when it is so already.
     fn obeys(&self, order: Order, now_ms: u64) -> Option<Write> {
         let moves = (MOVES.to_owned(), n(self.n_moves + 1));
@@ -87,8 +79,7 @@ impl<S: Store> Engine<S> {
         find.is_some_and(|find| find.query.index.is_some())
     }
 
-    /// Does what is asked of a job that was read before. Its [parts](Job::is_part_of) are jobs of their own; once this
-    /// is done to the whole, it makes no more of them.
+    /// Does what is asked of a job that was read before.
     ///
     /// # Errors
     ///

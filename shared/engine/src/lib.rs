@@ -15,8 +15,8 @@
 //!    a [`job`] does it page by page.
 //! 6. [`park`]: what can never be applied is kept, with its cause. [`recount`]: what is refused is listed; and
 //!    [`listing`]: so are items that cannot be read.
-//! 7. [`heat`]: what was busy is measured; [`figures`]: so is what was done, by derivation. [`loss`]: a batch that comes
-//!    so late that others may be lost leaves a mark.
+//! 7. [`contention`]: conflicts and throttles are counted; [`figures`]: so is what was done, by derivation. [`loss`]: a
+//!    batch that comes so late that others may be lost leaves a mark.
 //! 8. The [response](batch::Handled) names the lowest record that is not done.
 //!
 //! The named [steps](protocol::ProtocolStep) of the protocol, and the [guards](derive::guard::Guard), say which anomaly each
@@ -36,6 +36,7 @@ pub mod bookkeeping;
 pub mod brake;
 pub mod caught;
 pub mod clock;
+pub mod contention;
 mod correction;
 pub mod event;
 pub mod fan_out;
@@ -44,7 +45,6 @@ pub mod figures;
 mod fixture;
 pub mod ground;
 pub mod handle_error;
-pub mod heat;
 pub mod job;
 pub mod jobs;
 pub mod ledger;

@@ -48,14 +48,10 @@ pub async fn n_unreadable<S: Store>(store: &S) -> Result<usize, StoreError> {
 
 /// All items of a partition, page by page.
 pub(crate) async fn all<S: Store>(store: &S, table: Table, pk: &str) -> Result<Vec<Item>, StoreError> {
-    all_of(store, table, &Query::prefix(None, pk, "")).await
-}
-
-/// All items of a query, page by page.
-pub(crate) async fn all_of<S: Store>(store: &S, table: Table, query: &Query) -> Result<Vec<Item>, StoreError> {
+    let query = Query::prefix(None, pk, "");
     let (mut items, mut after) = (Vec::new(), None);
     loop {
-        let page = store.query(table, query, after).await?;
+        let page = store.query(table, &query, after).await?;
         items.extend(page.items);
         after = page.next;
         if after.is_none() {

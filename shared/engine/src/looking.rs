@@ -213,7 +213,7 @@ impl<S: Store> Engine<S> {
         let mut refused = Vec::new();
         while let Some((rung, write, derivations, outcome, met, at_ms)) = done.next().await {
             for busy in met {
-                account.heat.met(derivations.first().map(|at| self.catalogue.name(*at)), &write.key, busy);
+                account.contention.met(derivations.first().map(|at| self.catalogue.name(*at)), busy);
             }
             match outcome {
                 Ok(Outcome::Done { units }) => account.commits.push(Commit {

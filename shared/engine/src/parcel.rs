@@ -60,19 +60,19 @@ impl<S: Store> Engine<S> {
                 cancelled(&parcel, &reasons, session.ledger.as_mut())
             }
             Err(error) if error.is_retry() => {
-                error.busy().into_iter().for_each(|busy| account.heat.met_somewhere(busy));
+                error.busy().into_iter().for_each(|busy| account.contention.met(None, busy));
                 Sent::Unanswered(error)
             }
             Err(error) => Sent::Refused(describe(&error)),
         }
     }
 
-    /// Measures whom a parcel met.
+    /// Counts the conflicts and throttles that a parcel met.
     fn met(&self, parcel: &Parcel, reasons: &[Reason], account: &mut Account) {
         for (write, reason) in parcel.transaction.writes().iter().zip(reasons) {
             if let Reason::Busy(busy) = reason {
                 let derivation = parcel.derivations.get(&write.key).map(|at| self.catalogue.name(*at));
-                account.heat.met(derivation, &write.key, *busy);
+                account.contention.met(derivation, *busy);
             }
         }
     }
@@ -147,9 +147,6 @@ impl<S: Store> Engine<S> {
                 (_, Some(_)) => chunk.changes.iter().filter(touches).map(|change| change.position).collect(),
                 _ => all(),
             };
-            if let Some(derivation) = derivation {
-                account.heat.went_in(self.catalogue.name(*derivation), &write.key, causes.len());
-            }
             account.commits.push(Commit {
                 key: write.key.clone(),
                 table: write.table,

@@ -16,8 +16,7 @@
 //!   away; that all others have it is seen afterwards, and told where some had not.
 //!
 //! The loops run with each number of calls at once that is asked for, in tasks of 16, as the functions have them in each
-//! page of a job: 16, and twice as many where two jobs run side by side, which `ripple dev` has beyond 1,000 items. A
-//! round begins when nothing is left of the one before.
+//! page of a job. A round begins when nothing is left of the one before.
 //!
 //! On a machine whose processors the three share, it is processor time that they wait for, so that is told too.
 //!

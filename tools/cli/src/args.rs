@@ -146,15 +146,9 @@ pub(crate) struct Design {
     /// Prints the event filters of each function instead: the records that it needs, as a template takes them.
     #[arg(long, conflicts_with = "check")]
     pub(crate) filters: bool,
-    /// Reads what the running table has recorded of conflicts, throttles and hot keys, and says what to do about them.
-    #[arg(long, requires = "check")]
-    pub(crate) observed: bool,
-    /// How many of the last hours are looked at; a week is kept.
-    #[arg(long, value_name = "N", default_value_t = 24, requires = "observed", value_parser = clap::value_parser!(u16).range(1..=168))]
-    pub(crate) hours: u16,
-    /// The tables, which only --observed reads; but of a --config all that is declared is reviewed.
-    #[command(flatten)]
-    pub(crate) connection: Connection,
+    /// Manifest that declares the table, such as `ripple.toml`; the shipped table where it is not given.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// Answers to findings: a JSON list of objects with `check`, `subject` and `reason`. The shipped table has its own.
     #[arg(long, value_name = "FILE", requires_all = ["check", "config"])]
     pub(crate) answers: Option<PathBuf>,

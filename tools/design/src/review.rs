@@ -4,9 +4,6 @@
 //! it is, why it matters, what to do. A finding may be right for the table at hand; then it is [answered](Answer) with a
 //! written reason. An answer that answers nothing is a finding itself, so that none outlives what it was for.
 //!
-//! What a running table shows of itself is reviewed apart ([`observed`]), and cannot be answered: it passes, or the
-//! declaration is changed.
-//!
 //! Checks on what is asked of a table are left out where that is not known, and the review says which.
 
 pub mod answer;
@@ -15,7 +12,6 @@ pub mod finding;
 #[cfg(test)]
 mod fixture;
 mod keys;
-pub mod observed;
 pub(crate) mod patterns;
 
 use std::collections::BTreeSet;

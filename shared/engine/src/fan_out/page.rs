@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use derive::{
     effect::Find,
     kinds::copy::through,
-    query::{Query, SortKeys},
+    query::Query,
     refresh::{Look, Sources},
     write::{Action, Table, Write},
 };
@@ -16,7 +16,7 @@ use keys::{
 };
 use store::Store;
 
-use super::{FanOut, split::beyond};
+use super::FanOut;
 use crate::{
     backoff::{Patience, describe},
     batch::Engine,
@@ -61,9 +61,6 @@ impl<S: Store> Engine<S> {
             return self.ended(job, work).await;
         }
         self.charge(&mut next, started_ms, units(work) - units_before);
-        if self.is_due_for_split(&next) && self.split(job, &mut next, &find, work).await? {
-            return Ok(());
-        }
         self.move_on(job, next, work).await
     }
 
@@ -142,18 +139,16 @@ impl<S: Store> Engine<S> {
         let items_max = if is_alone { self.fan_out.page_items } else { self.fan_out.direct_max };
         // An item consumes a unit at least, and what is looked at together is charged when it is done.
         let items_max = items_max.min(self.fan_out.units_per_second.unwrap_or(u32::MAX).max(1));
-        let query = Query { limit: Some(items_max), sk: range(find, fan_out), ..find.query.clone() };
+        let query = Query { limit: Some(items_max), ..find.query.clone() };
         let after = job.after.clone();
         let page = patience.call(|| self.store.query(Table::Main, &query, after.clone())).await?;
         let sort_key = self.sort_key_name(&query);
-        let is_past = |item: &&Item, bound: &Option<String>, is_in: bool| {
+        let until = fan_out.until.as_deref().filter(|_| fan_out.is_round);
+        let is_past = |item: &Item| {
             let sort_key = sort_key.and_then(|name| text(item, name));
-            bound.as_deref().zip(sort_key).is_some_and(|(bound, sk)| sk > bound || (!is_in && sk == bound))
+            until.zip(sort_key).is_some_and(|(until, sort_key)| sort_key > until)
         };
-        let until = fan_out.until.clone().filter(|_| fan_out.is_round);
-        let all = page.items.iter();
-        let items: Vec<&Item> =
-            all.take_while(|item| !is_past(item, &fan_out.to, false) && !is_past(item, &until, true)).collect();
+        let items: Vec<&Item> = page.items.iter().take_while(|item| !is_past(item)).collect();
         // Others may have the last sort key too, so the end is known by what is past it.
         let is_cut = items.len() < page.items.len();
         let items: Vec<Key> = items.into_iter().filter_map(|item| self.leads_to(item, find)).collect();
@@ -161,7 +156,7 @@ impl<S: Store> Engine<S> {
         if let Some(next) = page.next.filter(|_| !is_cut) {
             job.after = Some(next);
         } else if fan_out.until.is_some() && !fan_out.is_round {
-            (fan_out.is_round, fan_out.to, job.after) = (true, None, None);
+            (fan_out.is_round, job.after) = (true, None);
         } else {
             return Ok(Found { items, behind: None });
         }
@@ -227,9 +222,7 @@ impl<S: Store> Engine<S> {
     /// Sets when the job may write again, having consumed so many units.
     fn charge(&self, next: &mut Job, started_ms: u64, units: f64) {
         let (Some(rate), Task::FanOut(fan_out)) = (self.fan_out.units_per_second, &mut next.task) else { return };
-        let is_one_of_several = fan_out.is_part() || fan_out.to.is_some();
-        let n_sharing = if is_one_of_several { self.fan_out.parts.saturating_add(1) } else { 1 };
-        let ms = (units * 1_000.0 * f64::from(n_sharing) / f64::from(rate.max(1))).ceil();
+        let ms = (units * 1_000.0 / f64::from(rate.max(1))).ceil();
         // A page's units are few, so this is exact.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative, and far below 2^53")]
         let ms = ms as u64;
@@ -249,12 +242,4 @@ impl<S: Store> Engine<S> {
 /// Write units so far.
 fn units(work: &Work<'_>) -> f64 {
     work.account.commits.iter().map(|commit| commit.units).sum()
-}
-
-/// The sort keys of a job's part of a search.
-fn range(find: &Find, fan_out: &FanOut) -> SortKeys {
-    match (&fan_out.from, beyond(&find.query.sk)) {
-        (Some(from), Some(beyond)) => SortKeys::Between(from.clone(), fan_out.to.clone().unwrap_or(beyond)),
-        _ => find.query.sk.clone(),
-    }
 }

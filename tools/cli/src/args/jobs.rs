@@ -13,13 +13,13 @@ pub(crate) struct Jobs {
     /// Jobs, as they are listed: these alone, each shown whole.
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
-    /// Holds these jobs where they are, and the parts that they were cut into.
+    /// Holds these jobs where they are.
     #[arg(long)]
     pub(crate) pause: bool,
-    /// Lets these jobs go on that are held, and their parts.
+    /// Lets these jobs go on that are held.
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Gives these jobs up, and their parts: what they have not done stays undone.
+    /// Gives these jobs up: what they have not done stays undone.
     #[arg(long)]
     pub(crate) cancel: bool,
     /// The tables.

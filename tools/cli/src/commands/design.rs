@@ -1,7 +1,6 @@
 //! `ripple design`: the table's design as a page, what a reviewer would ask about it, and the event filters.
 
 mod filters;
-mod observed;
 
 use std::path::Path;
 
@@ -12,12 +11,9 @@ use design::{
     shipped,
 };
 use functions::declared::{Choice, declared};
-use functions::logging;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use self::observed::Observed;
-use super::LOG_FILTER;
 use crate::{
     args,
     exit::{Ended, print},
@@ -25,7 +21,7 @@ use crate::{
 
 /// Prints the page, or the findings.
 pub(crate) async fn run(args: &args::Design) -> anyhow::Result<Ended> {
-    let (design, written_by) = match &args.connection.config {
+    let (design, written_by) = match &args.config {
         None => (shipped::design().await?, shipped::WRITTEN_BY.to_owned()),
         Some(file) => (own(file, args.answers.as_deref())?, format!("ripple design --config {}", file.display())),
     };
@@ -33,26 +29,13 @@ pub(crate) async fn run(args: &args::Design) -> anyhow::Result<Ended> {
         print(filters::told(&design, args.json).trim_end());
         return Ok(Ended::InStep);
     }
-    let mut reviewed = review(&design);
+    let reviewed = review(&design);
     if !args.check {
         // The page ends with a line end of its own.
         print(document::page(&design, &written_by, &reviewed).trim_end());
         return Ok(Ended::InStep);
     }
-    let observed = if args.observed {
-        logging::readable(LOG_FILTER);
-        let observed = Observed::read(&args.connection, args.hours).await?;
-        reviewed.findings.extend(observed.findings(&design).into_iter().map(|finding| (finding, None)));
-        Some(observed)
-    } else {
-        None
-    };
-    print(&if args.json {
-        as_json(&reviewed, observed.as_ref()).to_string()
-    } else {
-        let observed = observed.as_ref().map(Observed::text).into_iter();
-        observed.chain([as_text(&reviewed)]).collect::<Vec<_>>().join("\n")
-    });
+    print(&if args.json { as_json(&reviewed).to_string() } else { as_text(&reviewed) });
     Ok(if reviewed.unanswered().next().is_none() { Ended::InStep } else { Ended::Findings })
 }
 
@@ -82,7 +65,7 @@ fn read(file: &Path) -> anyhow::Result<Vec<Answer>> {
 }
 
 /// The review as one JSON object. Its names are stable.
-fn as_json(reviewed: &Reviewed, observed: Option<&Observed>) -> Value {
+fn as_json(reviewed: &Reviewed) -> Value {
     let finding = |(finding, answer): &(Finding, Option<Answer>)| {
         json!({
             "check": finding.check.name(),
@@ -93,15 +76,11 @@ fn as_json(reviewed: &Reviewed, observed: Option<&Observed>) -> Value {
             "answer": answer.as_ref().map(|answer| &answer.reason),
         })
     };
-    let mut review = json!({
+    json!({
         "findings": reviewed.findings.iter().map(finding).collect::<Vec<_>>(),
         "unanswered": reviewed.unanswered().count(),
         "unchecked": reviewed.unchecked.iter().map(|check| check.name()).collect::<Vec<_>>(),
-    });
-    if let (Some(observed), Some(fields)) = (observed, review.as_object_mut()) {
-        fields.insert("observed".to_owned(), observed.json());
-    }
-    review
+    })
 }
 
 /// The review for a person.

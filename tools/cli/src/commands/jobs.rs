@@ -87,20 +87,6 @@ fn so_far(job: &Job) -> String {
     format!("{} {what}", job.n_touched)
 }
 
-/// The sort keys that a job is for, where it was cut or is a part.
-fn part(job: &Job) -> Option<(Option<&str>, Option<&str>)> {
-    let Task::FanOut(fan_out) = &job.task else { return None };
-    let part = (fan_out.from.as_deref(), fan_out.to.as_deref());
-    (part != (None, None)).then_some(part)
-}
-
-fn part_text(job: &Job) -> Option<String> {
-    let (from, to) = part(job)?;
-    let from = from.map(|from| format!("from {from}"));
-    let to = to.map(|to| format!("before {to}"));
-    Some(from.into_iter().chain(to).collect::<Vec<_>>().join(" "))
-}
-
 /// Where its second round ends, and whether that has begun; `None` where there is none.
 fn round(job: &Job) -> Option<(&str, bool)> {
     let Task::FanOut(fan_out) = &job.task else { return None };
@@ -115,7 +101,6 @@ fn round_text(job: &Job) -> Option<&'static str> {
 /// A job in a line.
 fn line(job: &Job) -> String {
     let mut words = vec![job.key.sk.clone(), state_of(job).to_owned(), format!("of {}", job.origin()), so_far(job)];
-    words.extend(part_text(job).map(|part| format!("part {part}")));
     words.extend(round_text(job).map(str::to_owned));
     words.push(format!("started {}", time::text(job.started_at_ms)));
     words.push(format!("moved {}", time::text(job.moved_at_ms)));
@@ -141,7 +126,6 @@ fn whole(job: &Job, layout: &Layout) -> String {
         ("state", Some(state_text(job))),
         ("so far", Some(so_far(job))),
         ("last", at(job, layout).map(|key| key.to_string())),
-        ("part", part_text(job)),
         ("round", round),
         ("started", Some(time::text(job.started_at_ms))),
         ("due", Some(time::text(job.due_at_ms))),
@@ -181,7 +165,6 @@ fn as_object(job: &Job, layout: &Layout) -> Value {
         "touched": job.n_touched,
         "moves": job.n_moves,
         "last": at(job, layout).as_ref().map(key),
-        "part": part(job).map(|(from, to)| json!({ "from": from, "to": to })),
         "round": round(job).map(|(until, has_begun)| json!({ "until": until, "has_begun": has_begun })),
         "started_at": time::text(job.started_at_ms),
         "due_at": time::text(job.due_at_ms),

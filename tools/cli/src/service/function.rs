@@ -15,10 +15,6 @@ use stream::function::{Function as Invoked, FunctionError, HttpFunction};
 
 use super::{Plan, Witness};
 
-/// Parts that a large fan-out is cut into: few, since an emulator answers one call after another, so that everybody else
-/// waits behind the calls of all parts. Measured with `ripple demo --scenario famous --others 20`.
-const FAN_OUT_PARTS: u32 = 1;
-
 /// How long an invocation may take, in milliseconds.
 const INVOCATION_MS: u64 = 60_000;
 
@@ -46,7 +42,7 @@ pub(super) fn engine(plan: &Plan<'_>, function: Function) -> Engine<Arc<DynamoSt
     let store = Arc::clone(&plan.store);
     let engine = Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock));
     // The emulators' indexes are part of the table, and do not lag.
-    let fan_out = Limits { index_lag_ms: 0, parts: FAN_OUT_PARTS, ..Limits::default() };
+    let fan_out = Limits { index_lag_ms: 0, ..Limits::default() };
     let margin_ms = if plan.stream_arn.contains(LOCAL) { MARGIN_LOCAL_MS } else { MARGIN_MS };
     let hold = Hold { hold_ms: LOOK_MS + INVOCATION_MS, margin_ms };
     let engine = engine.with_ledger(plan.ledger).with_settling(0).with_fan_out(fan_out);

@@ -6,10 +6,10 @@ use super::markdown::{code, table};
 use crate::{Design, review::Reviewed};
 
 /// Write units a second of one partition. Source: DynamoDB, "Designing partition keys".
-pub(crate) const PARTITION_WRITE_UNITS: u32 = 1_000;
+const PARTITION_WRITE_UNITS: u32 = 1_000;
 
 /// Write units of one KB in a transaction. Source: DynamoDB, "Read and write operations".
-pub(crate) const TRANSACT_UNITS: u32 = 2;
+const TRANSACT_UNITS: u32 = 2;
 
 pub(super) fn section(design: &Design, reviewed: &Reviewed) -> String {
     let parts = [hot_keys(design), ledger(), indexes(design), findings(reviewed)];

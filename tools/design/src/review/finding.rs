@@ -31,15 +31,11 @@ pub enum Check {
     LargeTransaction,
     /// An answer to nothing.
     StaleAnswer,
-    /// A counter whose writers meet too often for its shards; seen in a running table alone.
-    MoreShards,
-    /// A partition that takes more writes than one can for long; seen in a running table alone.
-    OutgrownPartition,
 }
 
 impl Check {
     /// All checks.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 13] = [
         Self::Scan,
         Self::StaticPartition,
         Self::UnreadIndex,
@@ -53,8 +49,6 @@ impl Check {
         Self::TwoWriters,
         Self::LargeTransaction,
         Self::StaleAnswer,
-        Self::MoreShards,
-        Self::OutgrownPartition,
     ];
 
     /// Its name.
@@ -74,8 +68,6 @@ impl Check {
             Self::TwoWriters => "two-writers",
             Self::LargeTransaction => "large-transaction",
             Self::StaleAnswer => "stale-answer",
-            Self::MoreShards => "more-shards",
-            Self::OutgrownPartition => "outgrown-partition",
         }
     }
 

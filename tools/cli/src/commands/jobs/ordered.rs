@@ -1,7 +1,4 @@
 //! What is asked of jobs, and what came of it.
-//!
-//! A fan-out that was cut has parts, which are jobs of their own: what is asked of the whole is asked of them too. They
-//! are looked for when the whole has been dealt with, since then it makes no more of them.
 
 use std::sync::Arc;
 
@@ -27,8 +24,6 @@ const ORDER_MS_MAX: u64 = 30_000;
 /// A job, and how what was asked of it ended.
 struct Told {
     job: Job,
-    /// Sort key of the job that it is a part of, where that was asked.
-    part_of: Option<String>,
     outcome: Outcome,
 }
 
@@ -56,7 +51,7 @@ pub(super) async fn run(engine: &Engine<Arc<DynamoStore>>, order: Order, args: &
     let (chosen, unknown) = chosen(&jobs, &args.ids);
     let mut orders = Orders { engine, order, is_json: args.json, told: Vec::new() };
     for job in chosen {
-        orders.whole(job).await;
+        orders.one(job).await;
     }
     if args.json {
         let told: Vec<Value> = orders.told.iter().map(|told| told.as_object(order, engine)).collect();
@@ -70,29 +65,7 @@ pub(super) async fn run(engine: &Engine<Arc<DynamoStore>>, order: Order, args: &
 }
 
 impl Orders<'_> {
-    /// A job with its parts.
-    async fn whole(&mut self, job: &Job) {
-        self.one(job, None).await;
-        if self.has_failed() || !matches!(job.task, Task::FanOut(_)) {
-            return;
-        }
-        match self.engine.jobs().await {
-            Ok(jobs) => {
-                for part in jobs.iter().filter(|part| part.is_part_of(job)) {
-                    self.one(part, Some(job)).await;
-                }
-            }
-            Err(error) => {
-                let why = format!("its parts cannot be read: {}", describe(&error));
-                self.tell(Told { job: job.clone(), part_of: None, outcome: Outcome::Failed { why } });
-            }
-        }
-    }
-
-    async fn one(&mut self, job: &Job, whole: Option<&Job>) {
-        if self.told.iter().any(|told| told.job.key == job.key) {
-            return;
-        }
+    async fn one(&mut self, job: &Job) {
         let outcome = if self.has_failed() {
             Outcome::NotTried
         } else {
@@ -101,7 +74,7 @@ impl Orders<'_> {
                 Err(error) => Outcome::Failed { why: describe(&error) },
             }
         };
-        self.tell(Told { job: job.clone(), part_of: whole.map(|whole| whole.key.sk.clone()), outcome });
+        self.tell(Told { job: job.clone(), outcome });
     }
 
     fn tell(&mut self, told: Told) {
@@ -133,14 +106,13 @@ impl Told {
 
     fn as_text(&self, order: Order, engine: &Engine<Arc<DynamoStore>>) -> String {
         let (name, why) = self.outcome(order, engine);
-        let with = self.part_of.as_ref().map(|_| ", as a part of it").unwrap_or_default();
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-        format!("{}  {name}{with}{why}", self.job.key.sk)
+        format!("{}  {name}{why}", self.job.key.sk)
     }
 
     fn as_object(&self, order: Order, engine: &Engine<Arc<DynamoStore>>) -> Value {
         let (name, why) = self.outcome(order, engine);
-        json!({ "id": self.job.key.sk, "part_of": self.part_of, "outcome": name, "why": why })
+        json!({ "id": self.job.key.sk, "outcome": name, "why": why })
     }
 }
 
