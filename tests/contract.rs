@@ -79,7 +79,6 @@ contract! {
         a_cancelled_transaction_does_nothing,
         a_transaction_spans_both_tables,
         an_item_is_deleted_while_its_owner_is_absent_and_it_is_still_theirs,
-        an_item_moves_while_it_is_as_read_and_its_place_is_free,
         a_transaction_has_a_hundred_actions,
     ]
     protocol: [

@@ -8,7 +8,7 @@ use design::{
 };
 
 /// Rows of the table's design: letters, the first and the last number, and how many digits it is written with.
-const IDS: [(&str, u32, u32, usize); 4] = [("E", 1, 30, 2), ("AP", 1, 44, 3), ("WP", 1, 19, 2), ("D", 1, 30, 2)];
+const IDS: [(&str, u32, u32, usize); 4] = [("E", 1, 31, 2), ("AP", 1, 44, 3), ("WP", 1, 19, 2), ("D", 1, 30, 2)];
 
 fn kept() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(PATH)

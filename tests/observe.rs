@@ -255,8 +255,9 @@ async fn a_day(ledger: LedgerKind) -> Bed {
     bed.put("USER#bob / LIKE#POST#p1 : Like");
     bed.put("POST#p2 / COMMENT#2024-01-15T10:31:00.000Z#c : Comment UserId=N:5");
     bed.put("SENSOR#s1#2024-01-15 / 2024-01-15T10:31:00.000Z : Reading Value=N:20.5");
-    bed.put("ORG#o1 / EMP#/e1 : Employee Name=e1 GSI1PK=EMP#e1 GSI1SK=EMP");
-    bed.put("ORG#o1 / EMP#/e2 : Employee Name=e2 ManagerId=e1 GSI1PK=EMP#e2 GSI1SK=EMP");
+    bed.put("ORG#o1 / EMPLOYEE#e1 : Employee Name=e1 GSI1PK=EMP#e1 GSI1SK=EMP");
+    let manager = "ManagerId=e1 GSI2PK=MANAGER#e1 GSI2SK=EMP#e2";
+    bed.put(&format!("ORG#o1 / EMPLOYEE#e2 : Employee Name=e2 {manager} GSI1PK=EMP#e2 GSI1SK=EMP"));
     bed.put("GADGET#1 / METADATA : Gadget");
     bed.settle().await;
     // A rename, so that a job goes through the comments; a removal, so that a cascade does.

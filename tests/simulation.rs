@@ -61,8 +61,6 @@ mod listing;
 mod manual_clock;
 #[path = "simulation/mapping.rs"]
 mod mapping;
-#[path = "simulation/moves.rs"]
-mod moves;
 #[path = "simulation/mutant.rs"]
 mod mutant;
 #[path = "simulation/noticed.rs"]

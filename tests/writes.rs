@@ -117,12 +117,13 @@ writes! {
     employees: [
         wp_11_an_employee_is_hired_below_a_manager,
         wp_11_an_employee_that_is_there_or_a_manager_who_is_not_is_refused,
-        wp_11_a_move_changes_the_manager_alone,
+        wp_11_a_move_changes_the_manager_and_its_index_key_alone,
         wp_11_a_move_under_a_report_is_refused,
-        wp_11_a_report_is_known_by_the_manager_and_not_by_the_key,
+        wp_11_a_report_is_known_by_the_manager_and_not_by_the_chart,
         wp_11_who_has_reports_is_not_dismissed,
         wp_11_nobody_is_hired_or_moved_too_deep,
         wp_11_an_employee_of_another_organization_is_not_found,
+        wp_11_nobody_is_hired_below_somebody_who_names_them,
     ]
     readings: [
         wp_12_a_reading_stands_in_its_day,

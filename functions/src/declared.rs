@@ -12,8 +12,8 @@ use derive::{
 };
 use manifest::error::ReadError;
 
-/// The word that stands for every derivation that deletes the application's own items or moves them to other keys, where
-/// derivations are switched off: of any table, those that have none included. Stable.
+/// The word that stands for every derivation that deletes the application's own items, where derivations are switched
+/// off: of any table, those that have none included. Stable.
 pub const GROUND: &str = "ground";
 
 /// What is declared, and what of it is switched off.
@@ -83,9 +83,9 @@ fn without(schema: &Schema, catalogue: &Catalogue, disabled: &[String]) -> Resul
         .map_err(|source| DeclaredError::Needed { disabled: disabled.to_vec(), source })
 }
 
-/// Does it delete the application's own items, or move them?
+/// Does it delete the application's own items?
 fn touches_ground(derivation: &Derivation) -> bool {
-    derivation.kind.cascade().is_some() || derivation.kind.rekey().is_some()
+    derivation.kind.cascade().is_some()
 }
 
 #[cfg(test)]
@@ -110,19 +110,19 @@ mod tests {
     }
 
     #[test]
-    fn what_deletes_and_what_moves_can_be_switched_off() {
+    fn what_deletes_can_be_switched_off() {
         let all = disabled(&[]).unwrap();
-        let left = disabled(&["user-cascade", "post-cascade", "employee-move"]).unwrap();
-        assert_eq!(left.len() + 3, all.len());
-        assert!(left.iter().all(|name| !name.ends_with("-cascade") && name != "employee-move"));
+        let left = disabled(&["user-cascade", "post-cascade"]).unwrap();
+        assert_eq!(left.len() + 2, all.len());
+        assert!(left.iter().all(|name| !name.ends_with("-cascade")));
     }
 
     #[test]
     fn one_word_switches_all_off_that_touches_ground_items_and_fits_a_table_that_has_none() {
-        let three = disabled(&["user-cascade", "post-cascade", "employee-move"]).unwrap();
-        assert_eq!(disabled(&[GROUND]).unwrap(), three);
+        let both = disabled(&["user-cascade", "post-cascade"]).unwrap();
+        assert_eq!(disabled(&[GROUND]).unwrap(), both);
         let shown = disabled(&["follower-count-display", GROUND]).unwrap();
-        assert_eq!(shown.len() + 1, three.len());
+        assert_eq!(shown.len() + 1, both.len());
         let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/own-table/ripple.toml");
         let own = |disabled: &[String]| {
             let (_, catalogue) = declared(Choice { manifest: Some(Path::new(example)), disabled }).unwrap();

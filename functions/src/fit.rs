@@ -157,7 +157,6 @@ fn asked(schema: &Schema, derivation: &Derivation) -> Vec<(String, BTreeSet<Stri
     let finds = kind.outline(schema).finds.into_iter();
     let mut asked: Vec<(String, BTreeSet<String>)> =
         finds.filter_map(|find| Some((find.query.index.clone()?, read_there(schema, &find)))).collect();
-    asked.extend(kind.rekey().map(|rekey| (rekey.index.clone(), BTreeSet::new())));
     let writes = kind.reach(schema).map(|reach| reach.writes).unwrap_or_default();
     for index in &schema.layout.indexes {
         let is_key = |part: &PartOf| matches!(part, PartOf::Attribute(name) if *name == index.pk || *name == index.sk);

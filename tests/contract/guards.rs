@@ -31,8 +31,6 @@ fn guards() -> Vec<(Guard, Option<AttributeValue>, bool, bool)> {
         (Guard::StillParked, None, false, false),
         (Guard::OwnerAbsent, None, false, true),
         (Guard::OwnerAbsent, None, true, false),
-        (Guard::PlaceFree, None, false, true),
-        (Guard::PlaceFree, None, true, false),
         (theirs("1"), Some(s("1")), true, true),
         (theirs("1"), Some(s("2")), true, false),
         (theirs("1"), one.clone(), true, false),

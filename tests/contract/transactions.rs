@@ -94,24 +94,6 @@ pub(crate) async fn an_item_is_deleted_while_its_owner_is_absent_and_it_is_still
     bed.same(&bed.item(&hanging).await, &None, "it is gone");
 }
 
-pub(crate) async fn an_item_moves_while_it_is_as_read_and_its_place_is_free<S: Store>(bed: Bed<S>) {
-    let (old, new) = (key("old"), key("new"));
-    let read = || Guard::SourceAsRead([("Name".to_owned(), Some(s("a"))), ("Note".to_owned(), None)].into());
-    let place = || guarded(put(&new, item(&new, [("Name", s("a"))])), Guard::PlaceFree);
-    let moving = || vec![guarded(delete(&old), read()), place()];
-    bed.done(&put(&old, item(&old, [("Name", s("a")), ("Note", n("1"))]))).await;
-    let reasons = vec![Reason::GuardFailed, Reason::None];
-    bed.same(&bed.transact(moving()).await, &TransactOutcome::Cancelled { reasons }, "something was added");
-    bed.done(&put(&old, item(&old, [("Name", s("a"))]))).await;
-    bed.done(&put(&new, item(&new, []))).await;
-    let reasons = vec![Reason::None, Reason::GuardFailed];
-    bed.same(&bed.transact(moving()).await, &TransactOutcome::Cancelled { reasons }, "its place is taken");
-    bed.done(&delete(&new)).await;
-    bed.all_done(moving()).await;
-    bed.same(&bed.item(&new).await, &Some(item(&new, [("Name", s("a"))])), "it is there");
-    bed.same(&bed.item(&old).await, &None, "and nowhere else");
-}
-
 pub(crate) async fn a_transaction_has_a_hundred_actions<S: Store>(bed: Bed<S>) {
     let keys: Vec<_> = (0..100).map(|position| key(&format!("{position:03}"))).collect();
     let units = bed.all_done(keys.iter().map(|key| add(key, "Value", 1)).collect()).await;

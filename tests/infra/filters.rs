@@ -277,7 +277,7 @@ fn what_nobody_reads_is_kept_out() {
         told.extend([format!("{function}: {}\n", names.into_iter().collect::<Vec<_>>().join(" "))]);
     }
     expect![[r#"
-        aggregate: Counter EmailClaim FileDetail Folder Follower Group GroupMember Job OrderDetail Organization PostDetail Product Subscription User
+        aggregate: Counter EmailClaim FileDetail Folder Follower Group GroupMember Job OrderDetail OrgChart Organization PostDetail Product Subscription User
         propagate: CartItem EmailClaim Like OrderItem Reading Rollup Subscription Team View
         combined: EmailClaim Subscription
     "#]].assert_eq(&told);

@@ -7,10 +7,11 @@ use entities::{
     emails::{EmailClaim, EmailClaimKey},
     files::{File, FileDetail, FileDetailKey, FileKey, Folder, FolderKey},
     groups::{Group, GroupKey, GroupMember, GroupMemberKey, Membership, MembershipKey},
-    ids::EmployeeId,
+    ids::{EmployeeId, OrgId},
     orders::{Order, OrderDetail, OrderDetailKey, OrderItem, OrderItemKey, OrderKey, status},
     organizations::{
-        Employee, EmployeeKey, EmployeePath, Member, MemberKey, Organization, OrganizationKey, Team, TeamKey,
+        Employee, EmployeeKey, EmployeePath, Member, MemberKey, OrgChart, OrgChartKey, Organization, OrganizationKey,
+        Team, TeamKey,
     },
     people::{Follow, FollowKey, Follower, FollowerKey, User, UserKey},
     posts::{Comment, CommentKey, Like, LikeKey, Post, PostDetail, PostDetailKey, PostKey, View, ViewKey},
@@ -19,7 +20,7 @@ use entities::{
     subscriptions::{Subscription, SubscriptionKey},
     table::layout,
 };
-use keys::{counter::CounterKey, entity::Entity, item::Item, key::Key, number::Decimal};
+use keys::{counter::CounterKey, entity::Entity, item::Item, key::Key, key_field::KeyField, number::Decimal};
 use serde_dynamo::AttributeValue;
 
 /// Times in their order; the last is another client's.
@@ -223,9 +224,19 @@ fn groups_and_organizations(items: &mut Vec<Item>) {
         for place in PLACES {
             let ids: Vec<EmployeeId> = place.iter().map(|id| format!("{id}@{org}").into()).collect();
             let manager_id = ids.iter().rev().nth(1).cloned();
-            let key = EmployeeKey { org_id: org.clone().into(), path: EmployeePath::new(ids) };
-            let name = Some(place.join(" of "));
-            put(items, &Employee { key, name, manager_id, ..Employee::default() });
+            let (org_id, employee_id) = (OrgId::from(org.clone()), ids.last().cloned().unwrap());
+            let path = EmployeePath::new(ids);
+            let (name, text) = (Some(place.join(" of ")), Some(path.to_text()));
+            let chart = OrgChart {
+                key: OrgChartKey { org_id: org_id.clone(), path },
+                employee_id: Some(employee_id.clone()),
+                name: name.clone(),
+                manager_id: manager_id.clone(),
+                ..OrgChart::default()
+            };
+            put(items, &chart);
+            let key = EmployeeKey { org_id, employee_id };
+            put(items, &Employee { key, name, manager_id, path: text, ..Employee::default() });
         }
     }
 }

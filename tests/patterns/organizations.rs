@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use entities::{
     ids::UserId,
-    organizations::{Employee, Member, Organization, Team},
+    organizations::{Employee, Member, OrgChart, Organization, Team},
 };
 use keys::key_field::KeyField;
 use queries::page::{Page, PageRequest};
@@ -57,10 +57,10 @@ pub(crate) async fn ap_023_a_team_by_id(bed: Held) {
 }
 
 pub(crate) async fn ap_024_all_reports_of_a_manager_in_path_order(bed: Held) {
-    let managers: Vec<Employee> = bed.crowd.sorted(|_| true, |_| ());
+    let managers: Vec<OrgChart> = bed.crowd.sorted(|_| true, |_| ());
     let mut n_listed = 0;
     for manager in &managers {
-        let is_below = |it: &Employee| {
+        let is_below = |it: &OrgChart| {
             let (ids, above) = (it.key.path.ids(), manager.key.path.ids());
             it.key.org_id == manager.key.org_id && ids.len() > above.len() && ids.starts_with(above)
         };
@@ -78,9 +78,10 @@ pub(crate) async fn ap_024_all_reports_of_a_manager_in_path_order(bed: Held) {
 
 pub(crate) async fn ap_025_an_employee_by_id(bed: Held) {
     for employee in bed.crowd.sorted(|_: &Employee| true, |_| ()) {
-        let id = employee.key.path.employee().unwrap();
+        let id = &employee.key.employee_id;
         let found = bed.queries.employee(id).await.unwrap().unwrap();
-        bed.same(&(found.key, found.name), &(employee.key.clone(), employee.name.clone()), id);
+        let wanted = (employee.key.clone(), employee.name.clone(), employee.path.clone());
+        bed.same(&(found.key, found.name, found.path), &wanted, id);
     }
     assert!(bed.queries.employee(&"e@o2".into()).await.unwrap().is_none());
 }

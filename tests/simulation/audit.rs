@@ -16,7 +16,6 @@ use super::{
     application::Application,
     corruption::parked,
     failure::Failure,
-    moves::moves_are_whole,
     readings::buckets_are_exact,
     scene::Scene,
     stream::{Author, Stream},
@@ -55,7 +54,6 @@ pub(crate) fn audit(
         buckets_are_exact(stream, items)
     })?;
     cascades_are_strict(scene, stream, application)?;
-    moves_are_whole(scene, stream)?;
     parked_are(scene, &BTreeSet::new(), &[], n_deaths)
 }
 

@@ -1,4 +1,4 @@
-//! Cascades and moves, record by record.
+//! Cascades, and who works for whom, record by record.
 
 use std::collections::HashMap;
 
@@ -37,16 +37,6 @@ fn n_jobs(bed: &Bed) -> usize {
 async fn a_day_passes(bed: &Bed) -> Swept {
     bed.clock.advance(SETTLED_MS);
     bed.engine().sweep(|_| true).await.unwrap()
-}
-
-/// Keys of all employees.
-fn places(bed: &Bed) -> Vec<String> {
-    let items = bed.memory().snapshot(Table::Main);
-    items.keys().filter(|key| key.sk.starts_with("EMP#")).map(|key| key.sk.clone()).collect()
-}
-
-async fn hire(bed: &Bed, path: &str, attributes: &[(&str, &str)]) -> Key {
-    bed.put("Employee", &[("OrgId", "o"), ("Path", path)], attributes).await
 }
 
 /// A post with a comment is removed: the records of that, and the comment.
@@ -216,242 +206,76 @@ async fn a_deletion_that_is_refused_parks_the_record_of_its_job() {
     assert!(parked.len() == 1 && parked[0].starts_with("PARKED#level-triggered"), "{parked:?}");
 }
 
+/// Somebody works here, for this manager.
+async fn hire(bed: &Bed, id: &str, manager: Option<&str>) -> Key {
+    let manager: Vec<(&str, &str)> = manager.map(|manager| ("ManagerId", manager)).into_iter().collect();
+    bed.put("Employee", &[("OrgId", "o"), ("EmployeeId", id)], &manager).await
+}
+
+/// The paths under which employees stand in the chart.
+fn chart(bed: &Bed) -> Vec<String> {
+    let items = bed.memory().snapshot(Table::Main);
+    items.keys().filter_map(|key| key.sk.strip_prefix("EMP#")).map(str::to_owned).collect()
+}
+
 #[tokio::test]
-async fn a_subtree_moves_level_by_level() {
+async fn a_team_follows_its_manager_in_the_chart() {
     let mut bed = Bed::new();
-    for (path, manager) in [("/ceo", None), ("/ceo/vp", Some("ceo")), ("/ceo/cto", Some("ceo"))] {
-        hire(&bed, path, &manager.map(|manager| ("ManagerId", manager)).into_iter().collect::<Vec<_>>()).await;
+    for (id, manager) in [("ceo", None), ("vp", Some("ceo")), ("cto", Some("ceo")), ("dev", Some("vp"))] {
+        hire(&bed, id, manager).await;
     }
-    hire(&bed, "/ceo/vp/dev", &[("ManagerId", "vp"), ("Name", "Dee")]).await;
-    hire(&bed, "/ceo/vp/dev/junior", &[("ManagerId", "dev")]).await;
+    hire(&bed, "junior", Some("dev")).await;
     bed.settle().await;
-    bed.set(&Key::new("ORG#o", "EMP#/ceo/vp"), "ManagerId", "cto").await;
-    let moved = bed.records();
-    bed.handle(&moved).await;
-    assert_eq!(places(&bed)[1..4], ["EMP#/ceo/cto", "EMP#/ceo/cto/vp", "EMP#/ceo/vp/dev"], "the others follow");
+    assert_eq!(chart(&bed), ["/ceo", "/ceo/cto", "/ceo/vp", "/ceo/vp/dev", "/ceo/vp/dev/junior"]);
+    let vp = hire(&bed, "vp", Some("cto")).await;
     bed.settle().await;
-    let wanted = ["/ceo", "/ceo/cto", "/ceo/cto/vp", "/ceo/cto/vp/dev", "/ceo/cto/vp/dev/junior"];
-    assert_eq!(places(&bed), wanted.map(|path| format!("EMP#{path}")));
-    assert_eq!(bed.shown(&Key::new("ORG#o", "EMP#/ceo/cto/vp/dev"), "Name"), "Dee");
-    assert_eq!(bed.findings(), [""; 0]);
+    assert_eq!(chart(&bed), ["/ceo", "/ceo/cto", "/ceo/cto/vp", "/ceo/cto/vp/dev", "/ceo/cto/vp/dev/junior"]);
+    assert_eq!((bed.shown(&vp, "Path"), bed.findings()), ("/ceo/cto/vp".to_owned(), Vec::new()));
 }
 
 #[tokio::test]
-async fn an_employee_whose_manager_comes_later_moves_then() {
+async fn an_employee_whose_manager_comes_later_is_in_the_chart_then() {
     let mut bed = Bed::new();
-    hire(&bed, "/dev", &[("ManagerId", "vp")]).await;
+    hire(&bed, "dev", Some("vp")).await;
     bed.settle().await;
-    assert_eq!((places(&bed), bed.ledger("AWAITED").len()), (vec!["EMP#/dev".to_owned()], 1));
-    hire(&bed, "/vp", &[]).await;
+    assert_eq!((chart(&bed), bed.findings()), (Vec::new(), Vec::new()));
+    let vp = hire(&bed, "vp", None).await;
     bed.settle().await;
-    assert_eq!(places(&bed), ["EMP#/vp", "EMP#/vp/dev"]);
-    assert_eq!(bed.ledger("AWAITED").len(), 0, "nobody waits any more");
+    assert_eq!(chart(&bed), ["/vp", "/vp/dev"]);
+    bed.delete(&vp).await;
+    bed.settle().await;
+    assert_eq!((chart(&bed), bed.findings()), (Vec::new(), Vec::new()));
 }
 
 #[tokio::test]
-async fn an_employee_whose_place_is_taken_moves_when_the_manager_is_elsewhere() {
+async fn employees_in_a_loop_are_in_no_chart_and_are_findings_until_it_is_broken() {
     let mut bed = Bed::new();
-    let manager = hire(&bed, "/a/m", &[("ManagerId", "a")]).await;
-    hire(&bed, "/a", &[]).await;
-    // Somebody of the same id stands there, whose own manager is nobody.
-    hire(&bed, "/a/m/x", &[("ManagerId", "nobody")]).await;
-    hire(&bed, "/old/x", &[("ManagerId", "m")]).await;
+    let boss = hire(&bed, "a", None).await;
+    hire(&bed, "b", Some("a")).await;
+    hire(&bed, "c", Some("b")).await;
     bed.settle().await;
-    assert_eq!(places(&bed), ["EMP#/a", "EMP#/a/m", "EMP#/a/m/x", "EMP#/old/x"]);
-    bed.delete(&manager).await;
-    hire(&bed, "/m", &[]).await;
+    assert_eq!((chart(&bed).len(), bed.findings()), (3, Vec::new()));
+    hire(&bed, "a", Some("b")).await;
     bed.settle().await;
-    assert_eq!(places(&bed), ["EMP#/a", "EMP#/a/m/x", "EMP#/m", "EMP#/m/x"]);
+    assert_eq!((chart(&bed), bed.shown(&boss, "Path")), (Vec::new(), String::new()));
+    assert_eq!(
+        bed.findings(),
+        ["employee-path: ORG#o / EMPLOYEE#a", "employee-path: ORG#o / EMPLOYEE#b"],
+        "and not those below the loop"
+    );
+    hire(&bed, "a", None).await;
+    bed.settle().await;
+    assert_eq!((chart(&bed).len(), bed.findings()), (3, Vec::new()));
 }
 
 #[tokio::test]
-async fn an_employee_whose_place_is_taken_by_something_else_moves_when_that_goes() {
+async fn a_chart_item_that_a_hand_made_goes_and_one_that_a_hand_deleted_comes_back() {
     let mut bed = Bed::new();
-    hire(&bed, "/vp", &[]).await;
-    let gadget = hire(&bed, "/vp/dev", &[]).await;
-    bed.set(&gadget, "EntityType", "Gadget").await;
-    hire(&bed, "/dev", &[("ManagerId", "vp")]).await;
+    hire(&bed, "a", None).await;
+    bed.put("OrgChart", &[("OrgId", "o"), ("Path", "/gone/b")], &[("EmployeeId", "b")]).await;
     bed.settle().await;
-    assert_eq!((places(&bed).len(), bed.findings()), (3, Vec::new()), "it stays, and that is as it should be");
-    bed.delete(&gadget).await;
+    assert_eq!(chart(&bed), ["/a"]);
+    bed.delete(&Key::new("ORG#o", "EMP#/a")).await;
     bed.settle().await;
-    assert_eq!((places(&bed), bed.findings()), (vec!["EMP#/vp".to_owned(), "EMP#/vp/dev".to_owned()], Vec::new()));
-}
-
-/// Lets an employee begin to move, up to where it was read; then this is written, and the move goes on.
-async fn meanwhile(bed: &mut Bed, name: &str, text: &str) -> Key {
-    let removal = moves_meanwhile(bed, name, text).await;
-    bed.handle(&removal).await;
-    bed.settle().await;
-    assert_eq!(places(bed), ["EMP#/vp", "EMP#/vp/dev"]);
-    Key::new("ORG#o", "EMP#/vp/dev")
-}
-
-/// The same, with the records of it, which nobody has handled.
-async fn moves_meanwhile(bed: &mut Bed, name: &str, text: &str) -> Vec<Value> {
-    hire(bed, "/vp", &[]).await;
-    bed.settle().await;
-    moves_from(bed, name, text).await
-}
-
-/// An employee comes, and moves below a manager who is there, while an attribute is set.
-async fn moves_from(bed: &mut Bed, name: &str, text: &str) -> Vec<Value> {
-    let dev = hire(bed, "/dev", &[("ManagerId", "vp")]).await;
-    let records = bed.records();
-    bed.calls();
-    let mut task = bed.start(&bed.event(&records));
-    let read = "gets Main [ORG#o / EMP#/vp/dev]";
-    while !bed.calls().iter().any(|call| call.starts_with(read)) {
-        assert!(matches!(task.turn(), Turn::Runs), "it has not read yet");
-    }
-    bed.set(&dev, name, text).await;
-    assert!(task.finish().is_some());
-    bed.records()
-}
-
-#[tokio::test]
-async fn what_is_added_between_read_and_move_goes_along() {
-    let mut bed = Bed::new();
-    let dev = meanwhile(&mut bed, "Badge", "7").await;
-    assert_eq!(bed.shown(&dev, "Badge"), "7", "nobody declared it, so it came by the record of the removal");
-    let mut bed = Bed::new();
-    let dev = meanwhile(&mut bed, "Name", "Dee").await;
-    assert_eq!(bed.shown(&dev, "Name"), "Dee");
-}
-
-/// Once the id was looked up, which tells nothing when somebody else has it too.
-#[tokio::test]
-async fn what_is_added_goes_along_to_where_an_item_moved_on_to() {
-    let mut bed = Bed::new();
-    hire(&bed, "/cto", &[]).await;
-    let removal = moves_meanwhile(&mut bed, "Badge", "7").await;
-    bed.set(&Key::new("ORG#o", "EMP#/vp/dev"), "ManagerId", "cto").await;
-    let records = bed.records();
-    bed.handle(&records).await;
-    hire(&bed, "/ceo/dev", &[("ManagerId", "nobody")]).await;
-    let later = bed.records();
-    bed.handle(&later).await;
-    bed.handle(&removal).await;
-    bed.settle().await;
-    assert_eq!(bed.shown(&Key::new("ORG#o", "EMP#/cto/dev"), "Badge"), "7");
-}
-
-#[tokio::test]
-async fn what_was_added_to_an_item_that_moved_to_and_fro_and_was_removed_goes_with_it() {
-    let mut bed = Bed::new();
-    let removal = moves_meanwhile(&mut bed, "Badge", "7").await;
-    hire(&bed, "/vp/dev", &[]).await;
-    let records = bed.records();
-    bed.handle(&records).await;
-    bed.delete(&Key::new("ORG#o", "EMP#/dev")).await;
-    bed.handle(&removal).await;
-    bed.settle().await;
-    assert_eq!((places(&bed), bed.parked()), (vec!["EMP#/vp".to_owned()], Vec::new()));
-}
-
-#[tokio::test]
-async fn a_removal_by_hand_that_comes_after_the_move_does_not_take_what_was_added() {
-    let mut bed = Bed::new();
-    hire(&bed, "/vp", &[]).await;
-    bed.settle().await;
-    let dev = hire(&bed, "/dev", &[("ManagerId", "vp")]).await;
-    bed.delete(&dev).await;
-    let by_hand = bed.records();
-    let removal = moves_from(&mut bed, "Badge", "7").await;
-    bed.handle(&by_hand).await;
-    bed.handle(&removal).await;
-    bed.settle().await;
-    assert_eq!(bed.shown(&Key::new("ORG#o", "EMP#/vp/dev"), "Badge"), "7");
-}
-
-#[tokio::test]
-async fn a_later_removal_by_hand_that_is_looked_at_first_does_not_take_what_was_added() {
-    // One that held what was declared and did not move, and one that nobody can tell from the move's.
-    for attributes in [&[("ManagerId", "vp"), ("Name", "Dee")][..], &[("ManagerId", "vp")]] {
-        let mut bed = Bed::new();
-        hire(&bed, "/vp", &[]).await;
-        bed.settle().await;
-        let removal = moves_from(&mut bed, "Badge", "7").await;
-        let dev = hire(&bed, "/dev", attributes).await;
-        bed.delete(&dev).await;
-        let by_hand = bed.records();
-        bed.handle(&by_hand).await;
-        bed.handle(&removal).await;
-        bed.settle().await;
-        let moved = Key::new("ORG#o", "EMP#/vp/dev");
-        assert_eq!([bed.shown(&moved, "Badge"), bed.shown(&moved, "Name")], ["7", ""], "{attributes:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_removal_of_long_ago_does_not_take_the_note_of_a_later_move() {
-    let mut bed = Bed::new();
-    hire(&bed, "/vp", &[]).await;
-    bed.settle().await;
-    hire(&bed, "/dev", &[("ManagerId", "vp")]).await;
-    bed.settle().await;
-    let moved = Key::new("ORG#o", "EMP#/vp/dev");
-    bed.delete(&moved).await;
-    let dev = hire(&bed, "/dev", &[("ManagerId", "vp")]).await;
-    bed.delete(&dev).await;
-    bed.settle().await;
-    // The removal by hand comes again while the move's own removal is on its way.
-    hire(&bed, "/dev", &[("ManagerId", "vp"), ("Badge", "old")]).await;
-    bed.delete(&dev).await;
-    let old = bed.records();
-    bed.handle(&old).await;
-    hire(&bed, "/dev", &[("ManagerId", "vp")]).await;
-    let records = bed.records();
-    bed.handle(&records).await;
-    let own = bed.records();
-    bed.handle(&old).await;
-    bed.handle(&own).await;
-    bed.settle().await;
-    assert_eq!((is_there(&bed, &moved), bed.shown(&moved, "Badge")), (true, String::new()));
-}
-
-#[tokio::test]
-async fn a_move_whose_answer_is_lost_is_done_once() {
-    let mut bed = Bed::new();
-    hire(&bed, "/vp", &[]).await;
-    hire(&bed, "/dev", &[("ManagerId", "vp"), ("Name", "Dee")]).await;
-    let mut n_lost = 0;
-    bed.fails(move |call| {
-        let is_move = matches!(call, Call::Transact(it) if it.writes().iter().any(|w| w.key.sk == "EMP#/vp/dev"));
-        n_lost += usize::from(is_move);
-        (is_move && n_lost == 1).then_some((Side::After, Fault::Unanswered))
-    });
-    bed.settle().await;
-    assert_eq!(places(&bed), ["EMP#/vp", "EMP#/vp/dev"]);
-    assert_eq!(bed.shown(&Key::new("ORG#o", "EMP#/vp/dev"), "Name"), "Dee");
-    assert_eq!((bed.ledger("MOVED").len(), bed.findings()), (1, Vec::new()));
-}
-
-#[tokio::test]
-async fn employees_in_a_loop_stay_and_are_findings_until_it_is_broken() {
-    let mut bed = Bed::new();
-    let boss = hire(&bed, "/a", &[]).await;
-    hire(&bed, "/a/b", &[("ManagerId", "a")]).await;
-    bed.settle().await;
-    assert_eq!(bed.findings(), [""; 0]);
-    bed.set(&boss, "ManagerId", "b").await;
-    bed.settle().await;
-    assert_eq!(places(&bed), ["EMP#/a", "EMP#/a/b"]);
-    // The other is where they belong, below somebody who cannot be.
-    assert_eq!(bed.findings(), ["employee-move: ORG#o / EMP#/a"]);
-    hire(&bed, "/a", &[]).await;
-    bed.settle().await;
-    assert_eq!((places(&bed).len(), bed.findings()), (2, Vec::new()));
-}
-
-/// The index still shows an item whose type is another now; it was once taken for an index that lags, for ever.
-#[tokio::test]
-async fn a_manager_who_is_something_else_now_holds_nobody_up() {
-    let mut bed = Bed::new();
-    let vp = hire(&bed, "/vp", &[]).await;
-    bed.set(&vp, "EntityType", "Gadget").await;
-    hire(&bed, "/dev", &[("ManagerId", "vp")]).await;
-    let all = bed.settle().await;
-    assert!(all.iter().all(|handled| handled.failed_from.is_none()));
-    assert_eq!((places(&bed).len(), bed.findings()), (2, Vec::new()));
+    assert_eq!((chart(&bed), bed.findings()), (vec!["/a".to_owned()], Vec::new()));
 }

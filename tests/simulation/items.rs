@@ -16,6 +16,8 @@ use super::{chance::Chance, readings::amount};
 pub(crate) const USERS: [&str; 4] = ["ann", "b#b", "50%", "d/%23"];
 pub(crate) const POSTS: [&str; 3] = ["p1", "p#2", "%"];
 pub(crate) const PAIR: [&str; 2] = ["x", "y#%"];
+/// Ids of those who work somewhere, few enough that they often report to themselves.
+pub(crate) const EMPLOYEES: [&str; 5] = ["ceo", "vp", "v/p", "x#", "dev"];
 /// Few enough that folders often stand in themselves.
 pub(crate) const FOLDERS: [&str; 4] = ["top", "f#1", "f/2", "%"];
 pub(crate) const TIMES: [&str; 2] = ["2024-01-15T10:30:00.000Z", "2024-01-16"];
@@ -68,6 +70,7 @@ fn field(chance: &Chance, name: &str) -> String {
         "PostId" => &POSTS,
         "FolderId" => &FOLDERS,
         "CreatedAt" | "ViewedAt" | "UploadedAt" | "PlacedAt" => &TIMES,
+        "EmployeeId" => &EMPLOYEES,
         "Path" => &PATHS,
         _ => &PAIR,
     };
@@ -87,6 +90,7 @@ pub(crate) fn value(chance: &Chance, name: &str) -> AttributeValue {
     let texts: &[&str] = match name {
         "UserId" | "AuthorId" => &USERS,
         "ParentId" | "FolderId" => &FOLDERS,
+        "EmployeeId" | "ManagerId" => &EMPLOYEES,
         "Status" => &["draft", "published", "published", "archived", "cancelled"],
         "Cancelled" => return AttributeValue::Bool(chance.percent(50)),
         _ if is_number => return amount(chance),

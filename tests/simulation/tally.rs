@@ -37,10 +37,6 @@ pub(crate) const OTHERS: [&str; 26] = [
     "suspects",
 ];
 
-/// What happens between two calls of one move: too seldom to be asked of a hundred seeds. Its mutant is noticed, and
-/// `ground_records.rs` makes it happen.
-pub(crate) const SELDOM: [&str; 1] = ["added while it moved"];
-
 /// What happened to the application's own items; in a hundred seeds each at least once. What is seen
 /// in the table's history is counted at both looks of a run.
 pub(crate) const GROUND: [&str; 12] = [
@@ -52,7 +48,7 @@ pub(crate) const GROUND: [&str; 12] = [
     "deleted",
     "counters deleted",
     "archived",
-    "moved",
+    "left the chart",
     "zeros collected",
     "searched again",
     "found again",
@@ -125,7 +121,7 @@ impl fmt::Display for Tally {
             let [before, after] = [Side::Before, Side::After].map(|side| self.count((fault, Some(side))));
             writeln!(f, "{fault:<16}{before:>10}{after:>10}")?;
         }
-        for what in OTHERS.into_iter().chain(GROUND).chain(OPERATED).chain(SELDOM).chain(SIZES) {
+        for what in OTHERS.into_iter().chain(GROUND).chain(OPERATED).chain(SIZES) {
             writeln!(f, "{what:<20}{:>6}", self.count((what, None)))?;
         }
         Ok(())

@@ -207,7 +207,7 @@ fn wp_11_two_moves_that_would_make_a_loop_are_not_both_done() {
         let other = model.queries.move_employee(&acme, &b, Some(&a));
         let answers = join(one, other).await;
         assert!(matches!(answers, (Ok(()), Err(WriteError::EmployeeUnderItself { .. }))), "{answers:?}");
-        assert_eq!(model.item("ORG#acme", "EMP#/b").unwrap().get("ManagerId"), None);
+        assert_eq!(model.item("ORG#acme", "EMPLOYEE#b").unwrap().get("ManagerId"), None);
     });
 }
 

@@ -93,8 +93,8 @@ fn an_index_is_needed_by_those_who_find_by_it_or_write_its_keys() {
     .assert_eq(&lines(&none, author));
     let sellers = |name: &str| ["sold", "units-sold", "best-sellers"].contains(&name);
     assert!(lines(&none, sellers).starts_with("the table shop has no index GSI2, needed by best-sellers: "));
-    let moves = |name: &str| name == "employee-move";
-    assert!(lines(&none, moves).contains(", needed by employee-move: "), "{}", lines(&none, moves));
+    let path = |name: &str| name == "employee-path";
+    assert!(lines(&none, path).contains(", needed by employee-path: "), "{}", lines(&none, path));
     assert_eq!(lines(&none, |name| name == "like-count"), "", "nobody needs one");
 }
 

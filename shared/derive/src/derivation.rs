@@ -10,10 +10,10 @@ use keys::{item::Item, key::Key};
 
 use crate::{
     bucket::Bucket,
-    change::{Change, Sight},
+    change::Sight,
     effect::{BucketForm, Effect, Find},
     flaw::Flaw,
-    kinds::{cascade::Cascade, count::Count, mirror::Mirror, rekey::Rekey},
+    kinds::{cascade::Cascade, count::Count, mirror::Mirror},
     outline::Outline,
     refresh::Refresh,
     schema::{Image, Schema, Unreadable},
@@ -169,13 +169,6 @@ pub enum Derived {
         /// Its attributes, those of other derivations left out.
         item: Item,
     },
-    /// Where an item belongs.
-    Placed {
-        /// Where it is.
-        key: Key,
-        /// Where it should be.
-        place: Key,
-    },
     /// Attributes of an item that exists.
     Attributes {
         /// The item's key.
@@ -243,11 +236,6 @@ pub trait Kind: fmt::Debug + Send + Sync {
     /// What a change asks for.
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect>;
 
-    /// What asks the removal of an item that is of no entity of its own, from a key where one of its own could stand?
-    fn freed(&self, _schema: &Schema, _change: &Change) -> Option<Effect> {
-        None
-    }
-
     /// Can the item, as it is now, not be interpreted?
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable>;
 
@@ -266,11 +254,6 @@ pub trait Kind: fmt::Debug + Send + Sync {
 
     /// Its declaration, where it deletes what hangs on a removed item.
     fn cascade(&self) -> Option<&Cascade> {
-        None
-    }
-
-    /// Its declaration, where it moves items to the key where they belong.
-    fn rekey(&self) -> Option<&Rekey> {
         None
     }
 

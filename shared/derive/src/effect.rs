@@ -33,19 +33,6 @@ pub enum Effect {
 pub enum Ground {
     /// Something was removed: a job deletes what hangs on it.
     Cascade(Removal),
-    /// Look whether this item stands where it belongs.
-    Place(Key),
-    /// Look whether the items one level below this key stand where they belong.
-    PlaceBelow {
-        /// The key.
-        above: Key,
-        /// What finds the items of all levels below.
-        query: Query,
-    },
-    /// An item came to this key or left it: look at those that wait for an item of its id.
-    Awaited(Key),
-    /// An item left this key: what was added to it before it did goes with it.
-    Merge(Key),
     /// A job goes on.
     Work(Key),
 }

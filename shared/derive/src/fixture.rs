@@ -2,13 +2,13 @@
 //!
 //! An item is written `USER#ann / PROFILE User Name=Ann Age=N:7 Tags=SS:a,b`: its key, its type, its attributes.
 
+pub(crate) mod employees;
 pub(crate) mod files;
 pub(crate) mod products;
 mod strict;
 pub(crate) mod table;
 pub(crate) mod totals;
 
-pub(crate) use self::strict::employee_move;
 use self::strict::{ground_line, post_cascade, user_cascade};
 use keys::{
     counter,
@@ -67,9 +67,6 @@ pub(crate) fn schema() -> Schema {
     detail.derived_attributes = ["Claims", "AuthorName", "CommentCount", "ViewCount"].map(str::to_owned).to_vec();
     let mut follower = derived("Follower", ("USER#{FolloweeId}", "FOLLOWER#{FollowerId}"), &["CreatedAt"]);
     follower.derived_attributes.push("FollowerName".into());
-    let mut employee = ground("Employee", ("ORG#{OrgId}", "EMP#{Path/}"), &["Name", "ManagerId"], &[]);
-    let by_id = key("EMP#{Path/last}", "EMP");
-    employee.indexes.push(IndexKey { index: "GSI1".into(), key: by_id, only_if: None, derived: false });
     let counter = (counter::PARTITION_KEY, counter::SORT_KEY);
     let entities = [
         ground("User", ("USER#{UserId}", "PROFILE"), &["Name", "Avatar", "Email"], &["FollowerCount", "PostCount"]),
@@ -78,14 +75,18 @@ pub(crate) fn schema() -> Schema {
         ground("Post", ("USER#{AuthorId}", "POST#{CreatedAt}#{PostId}"), &["Title", "Content", "Status"], &[]),
         detail,
         comment,
-        employee,
         ground("EmailClaim", ("EMAIL#{Email}", "CLAIM"), &["UserId"], &[]),
         ground("View", ("USER#{UserId}", "VIEW#{PostId}"), &[], &[]),
         derived("Counter", counter, &[]),
     ];
     Schema::new(
         layout,
-        entities.into_iter().chain(files::entities()).chain(products::entities()).chain(totals::entities()),
+        entities
+            .into_iter()
+            .chain(employees::entities())
+            .chain(files::entities())
+            .chain(products::entities())
+            .chain(totals::entities()),
     )
 }
 
@@ -135,8 +136,8 @@ pub(crate) fn derivations() -> Vec<Derivation> {
         named("follower-name", copy("Follower", ("FollowerId", "FollowerName"), None, ("Follow", "FollowerId"))),
         named("user-cascade", user_cascade()),
         named("post-cascade", post_cascade()),
-        named("employee-move", employee_move()),
     ];
+    all.extend(employees::derivations());
     all.extend(files::derivations());
     all.extend(products::derivations());
     all.extend(totals::derivations());

@@ -55,22 +55,18 @@ pub enum Guard {
     StillTheirs(BTreeMap<String, AttributeValue>),
     /// Every attribute that was read is as it was read, and what was not there is not there.
     ///
-    /// On the old key of an item that moves, and on the item that takes up what was added to it. Without it what an
-    /// application writes between the read and the move is lost. On a job that moves on, ends, or is told something,
-    /// too: without it a page that read the old name moves on past what a newer change told the job, and what lands late
-    /// moves, holds or ends a job that began after the one that was meant. On an item that a large fan-out writes
-    /// without reading it: without it one that an index still shows gets what belongs to another, or is a torso. And on
-    /// the mark of a possible loss that a verify takes away: without it one that was seen again meanwhile goes too.
+    /// On a job that moves on, ends, or is told something: without it a page that read the old name moves on past what a
+    /// newer change told the job, and what lands late moves, holds or ends a job that began after the one that was meant.
+    /// On an item that a large fan-out writes without reading it: without it one that an index still shows gets what
+    /// belongs to another, or is a torso. On an item of which a repair sets index keys: without it they are made of what
+    /// was written over meanwhile. And on the mark of a possible loss that a verify takes away: without it one that was
+    /// seen again meanwhile goes too.
     SourceAsRead(BTreeMap<String, Option<AttributeValue>>),
-    /// There is no item where an item is to move.
-    ///
-    /// Without it an item that stands there is overwritten.
-    PlaceFree,
     /// The counter still counts nothing: its count and its sum are zero, or not there.
     ///
     /// On the deletion of a counter that came to zero. Without it a count that comes in between is lost.
     StillZero,
-    /// The checkpoint still stands where it was read; so do the sweep's place, and a note that is taken back.
+    /// The checkpoint still stands where it was read; so does the sweep's place.
     ///
     /// On every move of a checkpoint. Without it an invocation that timed out and still runs, or a call of it that
     /// lands late, applies its changes beside the one that took over.
@@ -153,15 +149,14 @@ pub struct Condition {
 impl Guard {
     /// Names of all variants that the service sends, as [`name`](Self::name) gives them, each with the anomaly that it
     /// prevents, in a line.
-    pub const ALL: [(&'static str, &'static str); 10] = [
+    pub const ALL: [(&'static str, &'static str); 9] = [
         ("Absent", "a change that is delivered again is counted again"),
         ("Exists", "an update that lands after the item's removal makes a torso"),
         ("BucketAsRead", "of two writers of a bucket, the second undoes what the first set as its least or greatest"),
         ("StillParked", "two redrives of a change apply it twice"),
         ("OwnerAbsent", "a cascade deletes what hangs on an item that exists again"),
         ("StillTheirs", "a cascade deletes what was given to somebody else meanwhile"),
-        ("SourceAsRead", "what is written to an item while it moves is lost"),
-        ("PlaceFree", "an item that moves overwrites another"),
+        ("SourceAsRead", "a page of a job that read an old value moves on past what a newer change told the job"),
         ("StillZero", "a count that comes in while its counter of zero is deleted is lost"),
         ("Unmoved", "an invocation that timed out and still runs applies its changes beside the one that took over"),
     ];
@@ -178,7 +173,6 @@ impl Guard {
             Self::OwnerAbsent => "OwnerAbsent",
             Self::StillTheirs(_) => "StillTheirs",
             Self::SourceAsRead(_) => "SourceAsRead",
-            Self::PlaceFree => "PlaceFree",
             Self::BucketAsRead { .. } => "BucketAsRead",
             Self::Application(_) => "Application",
         }
@@ -188,7 +182,7 @@ impl Guard {
     #[must_use]
     pub fn asks(&self) -> Vec<Ask> {
         match self {
-            Self::Absent | Self::OwnerAbsent | Self::PlaceFree => vec![Ask::Absent],
+            Self::Absent | Self::OwnerAbsent => vec![Ask::Absent],
             Self::Exists | Self::StillParked => vec![Ask::Present],
             Self::StillZero => {
                 let zero = || AttributeValue::N("0".to_owned());

@@ -131,7 +131,8 @@ mod tests {
             follower-name = copy: User (Name as FollowerName) into USER#{FolloweeId} / FOLLOWER#{FollowerId}; writes FollowerName; reads Follower.FollowerId, User.Name
             user-cascade = cascade: User (removed, and no User there) into USER#{UserId} / PROFILE; writes EmailClaim, named by what was removed, deleted while its UserId is the owner's
             post-cascade = cascade: Post, PostDetail (removed, and no PostDetail there) into POST#{PostId} / METADATA; writes Comment deleted
-            employee-move = rekey: Employee (Path below that of the Employee that ManagerId names) into ORG#{OrgId} / EMP#{Path/}, at most 4 deep; writes Employee deleted under the old key and put under the new one; reads Employee.ManagerId
+            employee-path = path: Employee (EmployeeId below the Path of its Employee) into ORG#{OrgId} / EMPLOYEE#{EmployeeId}, at most 4 deep; writes Path; reads Employee.EmployeeId, Employee.ManagerId, Employee.OrgId, Employee.Path
+            org-chart = mirror: Employee into ORG#{OrgId} / EMP#{Path/}; writes OrgChart; reads Employee.Path
             folder-path = path: Folder (Name below the Path of its Folder) into FOLDER#{FolderId} / METADATA, at most 5 deep; writes Path; reads Folder.Name, Folder.ParentId, Folder.Path
             file-detail = mirror: File into FILE#{FileId} / METADATA; writes FileDetail
             file-path = path: FileDetail (Name below the Path of its Folder) into FILE#{FileId} / METADATA, at most 6 deep; writes Path; reads FileDetail.FolderId, FileDetail.Name, Folder.Path
@@ -176,7 +177,8 @@ mod tests {
             follower-name: User (Name as FollowerName) into Some("USER#{FolloweeId} / FOLLOWER#{FollowerId}") by the table USER#{UserId} FOLLOWS#
             user-cascade: User (removed, and no User there) into Some("USER#{UserId} / PROFILE")
             post-cascade: Post+PostDetail (removed, and no PostDetail there) into Some("POST#{PostId} / METADATA") by the table POST#{PostId} COMMENT#
-            employee-move: Employee (Path below that of the Employee that ManagerId names) into Some("ORG#{OrgId} / EMP#{Path/}") by the table ORG#{OrgId} EMP#{Path/}/
+            employee-path: Employee (EmployeeId below the Path of its Employee) into Some("ORG#{OrgId} / EMPLOYEE#{EmployeeId}") by GSI2 MANAGER#{EmployeeId} EMP#
+            org-chart: Employee () into Some("ORG#{OrgId} / EMP#{Path/}")
             folder-path: Folder (Name below the Path of its Folder) into Some("FOLDER#{FolderId} / METADATA") by GSI1 FOLDER#{FolderId} FOLDER#
             file-detail: File () into Some("FILE#{FileId} / METADATA")
             file-path: FileDetail (Name below the Path of its Folder) into Some("FILE#{FileId} / METADATA") by the table FOLDER#{FolderId} FILE#

@@ -9,7 +9,7 @@ use keys::{
 use crate::{
     catalogue::Catalogue,
     change::{Change, Sight},
-    derivation::{Derivation, Family},
+    derivation::Family,
     effect::{Effect, Ground},
     schema::{Schema, Unreadable},
 };
@@ -55,10 +55,6 @@ pub fn plan(schema: &Schema, catalogue: &Catalogue, families: &[Family], change:
                 effects.push((at, Effect::List { unreadable: is }));
             }
         }
-    }
-    if sight.old.is_none() && families.contains(&Family::LevelTriggered) {
-        let freed = |(at, derivation): (usize, &Derivation)| Some((at, derivation.kind.freed(schema, change)?));
-        effects.extend(catalogue.derivations().enumerate().filter_map(freed));
     }
     effects.extend(working(schema, catalogue, families, change));
     let mended = sight.was_misfit && sight.misfit.is_none();

@@ -78,7 +78,6 @@ pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
                     items.insert(key.clone(), item.clone());
                 }
                 // Nothing that is derived depends on where the item stands.
-                Derived::Placed { .. } => {}
                 Derived::Attributes { key, attributes } => {
                     let Some(item) = items.get_mut(key) else { continue };
                     for wanted in attributes {

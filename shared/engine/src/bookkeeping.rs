@@ -19,7 +19,6 @@ use crate::{
     batch::SETTLE_MS,
     event::Lane,
     fan_out,
-    ground::{awaited::Awaits, merge},
     job::Job,
     ledger::{
         Ledger as _, LedgerKind, PROOF_KEPT_S,
@@ -75,12 +74,6 @@ pub fn kept(layout: &Layout) -> Vec<Kept> {
     kept.extend(swept::repairs(layout));
     kept.extend(swept::registered(layout));
     kept
-}
-
-/// The write that notes what a move takes along.
-#[must_use]
-pub fn moved_note(layout: &Layout, old: &Key, new: &Key, item: &Item, now_ms: u64) -> Write {
-    merge::moved_note(layout, (old, new), item, (now_ms, 0))
 }
 
 const EVENT: &str = "{EventId}";
@@ -178,7 +171,6 @@ fn ground(layout: &Layout) -> Vec<Kept> {
     let item = Job::waiting(&job, removal, 0, SETTLE_MS).item(layout);
     let job = Write { table: Table::Main, key: job.key(), action: Action::Put(item), guard: None };
     let started = receipt_of(layout, &Key::new(format!("RECEIPT#{EVENT}"), derivation), 0);
-    let (waiting, awaits) = (key.clone(), Awaits { pk: "{PK}".to_owned(), id: "{Id}".to_owned() });
     let mut kept: Vec<Kept> = of(
         layout,
         "job",
@@ -213,20 +205,6 @@ fn ground(layout: &Layout) -> Vec<Kept> {
         "proof that a removal has started its cascade, under either ledger",
         Life::Seconds(PROOF_KEPT_S),
         [started],
-    ));
-    kept.extend(of(
-        layout,
-        "note of a move",
-        "what an item had when it moved to another key, so that what was added in between is told apart, and where it went; `Had` once the removal was looked at",
-        Life::Seconds(PROOF_KEPT_S),
-        [moved_note(layout, &key, &key, &Item::default(), 0)],
-    ));
-    kept.extend(of(
-        layout,
-        "note of an item that waits",
-        "an item that cannot be where it belongs, for want of an item of this id",
-        Life::Until("an item of the id comes or goes"),
-        [awaits.note(layout, &waiting, "written")],
     ));
     kept
 }
@@ -278,8 +256,6 @@ mod tests {
             note of a search: AGAIN#05 / 000000000000001#8:{ItemPK}|{ItemSK}
             note of a search: AGAIN#00 / ~
             receipt of a start: RECEIPT#{EventId} / {Derivation}
-            note of a move: MOVED#{ItemPK}#{ItemSK} / 000000000000000-0
-            note of an item that waits: AWAITED#{PK}#{Id} / {ItemSK}
             place of the sweep: SWEEP / ROUND
             suspect: SUSPECTS / {Entity}#{ItemPK}#{ItemSK}
             right to repair counts: REPAIR / RIGHT

@@ -1,12 +1,9 @@
-//! What touches items of the application itself: cascades, and items that move to another key.
+//! What touches items of the application itself: cascades. Fan-outs are jobs as well, and are worked here.
 //!
 //! It cannot be corrected later, so it is strict: each touch is a transaction with the condition that makes it right,
 //! and what starts a job starts it once. An item that cannot be touched now is reported as not done, and its record
 //! comes again; nothing that was done is done twice.
 
-pub(crate) mod awaited;
-pub(crate) mod merge;
-pub(crate) mod place;
 mod start;
 pub mod sweep;
 mod work;
@@ -24,7 +21,7 @@ use store::{Reason, Store, TransactOutcome, Units};
 use crate::{
     account::{Account, Commit, apportioned, undone},
     backoff::{GaveUp, Tries, describe},
-    batch::{Batch, Engine, Occasion},
+    batch::{Batch, Engine},
 };
 
 /// Items that are touched at once.
@@ -48,13 +45,6 @@ pub(crate) struct Work<'a> {
     /// Does nobody wait behind it? See [`Engine::is_alone`].
     pub(crate) is_alone: bool,
     pub(crate) account: Account,
-}
-
-impl Work<'_> {
-    /// Is it done once more, since an index may have lagged?
-    pub(super) fn is_again(&self) -> bool {
-        self.batch.occasion == Occasion::Again
-    }
 }
 
 /// Why something could not be touched.
@@ -135,14 +125,10 @@ impl<S: Store> Engine<S> {
         let Some(kind) = self.catalogue.derivation(work.touch.derivation).map(|derivation| &derivation.kind) else {
             return Ok(());
         };
-        match (&work.touch.effect, kind.cascade(), kind.rekey()) {
-            (Ground::Cascade(removal), Some(_), _) => self.start(removal, work).await,
-            (Ground::Work(key), ..) => self.work(key, work).await,
-            (Ground::Place(key), _, Some(rekey)) => self.place(key, rekey, work).await.map(drop),
-            (Ground::PlaceBelow { above, query }, _, Some(rekey)) => self.place_below(above, query, rekey, work).await,
-            (Ground::Awaited(key), _, Some(rekey)) => self.awaited(key, rekey, work).await,
-            (Ground::Merge(key), _, Some(rekey)) => self.merge(key, rekey, work).await,
-            _ => Ok(()),
+        match (&work.touch.effect, kind.cascade()) {
+            (Ground::Cascade(removal), Some(_)) => self.start(removal, work).await,
+            (Ground::Cascade(_), None) => Ok(()),
+            (Ground::Work(key), _) => self.work(key, work).await,
         }
     }
 

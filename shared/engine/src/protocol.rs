@@ -60,7 +60,7 @@ steps! {
     /// An item that comes into an index, or to another place in it, is looked at.
     LookupKey: "a target that no rename could find, since it was not in the index, keeps the old name",
     /// What an index was searched for is searched for again when it has had time to follow.
-    SearchAgain: "an item that the index did not hold yet keeps the old name, or stays where it was",
+    SearchAgain: "an item that the index did not hold yet keeps the old name",
     /// A change of a source tells the job that is at work on it to go round once more.
     Circle: "the items that the job was past keep the old name",
     /// Items and their sources are read consistently before a write, but for an item whose write asks that it names the
@@ -92,12 +92,6 @@ steps! {
     StartOnce: "a removal that is delivered again deletes what came later without its owner",
     /// A cascade begins when all that was written before the removal has been seen.
     Settle: "what hangs on an item that was moved by a removal and a put is deleted in between",
-    /// The record of a key that was left looks at the items one level below it.
-    LookBelow: "the items below one that moved stay behind",
-    /// An item that cannot move yet is noted under the id that is in its way.
-    Await: "an item whose parent comes later stays where it was",
-    /// What was added to an item while it moved goes with it.
-    MergeAdded: "an attribute that was added while the item moved is lost",
     /// The response names the lowest record that is not done.
     LowestUndone: "a record for which there was no time never comes again",
     /// A verification looks a second time when the functions have handled what was written before.

@@ -66,6 +66,6 @@ mod tests {
         );
         assert_eq!(logged("ORG#o", "EMP#e1/e2_3"), "ORG#o / EMP#e1/e2_3");
         assert_eq!(logged("FOLDER#Ada Lovelace#f1", "Ångström"), "FOLDER#…#f1 / …");
-        assert_eq!(logged("AWAITED#ORG#o", "8:EMAIL|ada@example.org"), "AWAITED#ORG#o / …");
+        assert_eq!(logged("AGAIN#05", "8:EMAIL|ada@example.org"), "AGAIN#05 / …");
     }
 }

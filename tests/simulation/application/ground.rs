@@ -2,31 +2,29 @@
 
 use std::collections::BTreeSet;
 
-use derive::write::{Action, Update};
+use derive::write::{Action, Table, Update};
 use keys::{
     fields::Fields,
     item::{Item, text},
     key::Key,
-    path::Path,
 };
 use store::memory::MemoryStore;
 
 use super::Application;
-use crate::items::{NAMES, PAIR, USERS, fields, indexed, n, s, value};
-
-/// Ids of those who work somewhere.
-const EMPLOYEES: [&str; 5] = ["ceo", "vp", "v/p", "x#", "dev"];
+use crate::items::{EMPLOYEES, NAMES, PAIR, USERS, fields, indexed, n, s, value};
 
 /// What hangs on a user or a post.
 const HANGING: [&str; 10] =
     ["Subscription", "CartItem", "EmailClaim", "Follow", "Like", "Membership", "Member", "View", "Comment", "Post"];
 
 impl Application {
-    /// Somebody comes, goes elsewhere, or is written to on the way.
+    /// Somebody comes, reports to another, goes, or their item is written otherwise.
     pub(super) fn move_about(&mut self, table: &MemoryStore) {
         match self.scene.chance.below(10) {
             0..=2 => self.hire(table),
-            3..=5 => self.report_elsewhere(table),
+            3..=6 => self.report_elsewhere(table),
+            7 => self.remove_of(table, "Employee"),
+            8 => self.put_back_employee(table),
             _ => self.annotate(table),
         }
     }
@@ -41,7 +39,7 @@ impl Application {
         }
     }
 
-    /// Something that a cascade follows from, or a move.
+    /// Something that a cascade follows from, or a change of who works for whom.
     pub(super) fn touch_ground(&mut self, table: &MemoryStore) {
         match self.scene.chance.below(18) {
             0 | 1 => self.remove_of(table, "User"),
@@ -53,7 +51,6 @@ impl Application {
             10 | 11 => self.report_elsewhere(table),
             12 => self.remove_of(table, "Employee"),
             13..=15 => self.annotate(table),
-            16 => self.copy_employee(table),
             _ => self.put_back_employee(table),
         }
     }
@@ -112,78 +109,55 @@ impl Application {
         self.put(table, indexed(&schema, definition, &key, item));
     }
 
-    /// Somebody works here: below their manager, as a right client writes it, or anywhere.
+    /// Somebody works here, for anybody, themselves included.
     fn hire(&mut self, table: &MemoryStore) {
         let chance = self.scene.chance.clone();
-        let (id, manager) = (*chance.one_of(&EMPLOYEES).unwrap(), *chance.one_of(&EMPLOYEES).unwrap());
-        let above = self.any(table, |definition| definition.name == "Employee").filter(|_| chance.percent(50));
-        let (org, mut segments) = if let Some((key, _)) = above {
-            self.place(&key)
+        let [id, manager] = [(); 2].map(|()| *chance.one_of(&EMPLOYEES).unwrap());
+        let org = *chance.one_of(&PAIR).unwrap();
+        let own =
+            Fields::from_iter([("OrgId", org), ("EmployeeId", id)].map(|(name, id)| (name.to_owned(), id.to_owned())));
+        let name = value(&chance, "Name");
+        if chance.percent(25) {
+            self.put_of(table, "Employee", &own, [("Name", name)]);
         } else {
-            let ids = (0..chance.below(3)).map(|_| (*chance.one_of(&EMPLOYEES).unwrap()).to_owned());
-            let wrong: Vec<String> = ids.collect();
-            ((*chance.one_of(&PAIR).unwrap()).to_owned(), wrong)
-        };
-        let above = segments.last().cloned();
-        segments.push(id.to_owned());
-        let manager = if chance.percent(60) { above } else { Some(manager.to_owned()) };
-        let mut attributes = vec![("Name", value(&chance, "Name"))];
-        attributes.extend(manager.map(|manager| ("ManagerId", s(&manager))));
-        attributes.extend(chance.percent(30).then(|| ("Note0", n("1"))));
-        self.put_employee(table, &org, segments, attributes);
-    }
-
-    fn put_employee(
-        &mut self,
-        table: &MemoryStore,
-        org: &str,
-        segments: Vec<String>,
-        attributes: Vec<(&str, serde_dynamo::AttributeValue)>,
-    ) {
-        let path = Path::new(segments).unwrap().to_string();
-        let fields = Fields::from_iter([("OrgId".to_owned(), org.to_owned()), ("Path".to_owned(), path)]);
-        let schema = std::sync::Arc::clone(&self.schema);
-        let definition = schema.entity("Employee").unwrap();
-        let key = definition.build(&fields).unwrap();
-        let mut item = schema.layout.key_item(&key);
-        item.extend(schema.layout.type_of("Employee"));
-        item.extend(attributes.into_iter().map(|(name, value)| (name.to_owned(), value)));
-        self.newest = Some(key.clone());
-        self.put(table, indexed(&schema, definition, &key, item));
-    }
-
-    /// Organization and path of an employee.
-    fn place(&self, key: &Key) -> (String, Vec<String>) {
-        let fields = self.schema.entity("Employee").unwrap().key.parse_key(key).unwrap();
-        let path: Path = fields.get("Path").unwrap().parse().unwrap();
-        (fields.get("OrgId").unwrap().to_owned(), path.segments().to_vec())
+            self.put_of(table, "Employee", &own, [("Name", name), ("ManagerId", s(manager))]);
+        }
     }
 
     /// An employee, often the one that was written last.
     fn employee(&mut self, table: &MemoryStore) -> Option<(Key, Item)> {
         let newest = self.newest.clone().filter(|_| self.scene.chance.percent(60));
-        let is_newest = |(key, _): &(Key, Item)| newest.as_ref().is_none_or(|newest| newest == key);
         let all = self.any(table, |definition| definition.name == "Employee");
         let layout = &self.schema.layout;
-        let held = newest.as_ref().and_then(|newest| {
-            table.view(derive::write::Table::Main, |items| {
-                let item = items.get(newest)?;
+        let held = newest.and_then(|newest| {
+            table.view(Table::Main, |items| {
+                let item = items.get(&newest)?;
                 (text(item, layout.entity_type.as_ref().unwrap()) == Some("Employee"))
                     .then(|| (newest.clone(), item.clone()))
             })
         });
-        held.filter(is_newest).or(all)
+        held.or(all)
     }
 
-    /// An employee reports to somebody else, to nobody, or to themselves.
+    /// An employee reports to somebody else, to nobody, or to themselves, with the index keys that follow.
     fn report_elsewhere(&mut self, table: &MemoryStore) {
-        let Some((key, _)) = self.any(table, |definition| definition.name == "Employee") else { return };
-        let manager = "ManagerId".to_owned();
-        let update = if self.scene.chance.percent(20) {
-            Update { remove: BTreeSet::from([manager]), ..Update::default() }
-        } else {
-            Update::set(Item::from([(manager, s(self.scene.chance.one_of(&EMPLOYEES).unwrap()))]))
-        };
+        let Some((key, mut item)) = self.employee(table) else { return };
+        let schema = std::sync::Arc::clone(&self.schema);
+        let manager = (!self.scene.chance.percent(20)).then(|| s(self.scene.chance.one_of(&EMPLOYEES).unwrap()));
+        match &manager {
+            Some(manager) => drop(item.insert("ManagerId".to_owned(), manager.clone())),
+            None => drop(item.remove("ManagerId")),
+        }
+        let definition = schema.entity("Employee").unwrap();
+        let mut written = definition.index_attributes(&schema.layout, &definition.fields(&key, &item).unwrap());
+        written.push(("ManagerId".to_owned(), manager));
+        let mut update = Update::default();
+        for (name, value) in written {
+            match value {
+                Some(value) => drop(update.set.insert(name, value)),
+                None => drop(update.remove.insert(name)),
+            }
+        }
         self.newest = Some(key.clone());
         self.act(table, key, Action::Update(update));
     }
@@ -192,7 +166,7 @@ impl Application {
     fn annotate(&mut self, table: &MemoryStore) {
         let Some((key, _)) = self.employee(table) else { return };
         let chance = &self.scene.chance;
-        let name = (*chance.one_of(&["Note0", "Note1", "Note2", "Note3", "Name", "CreatedAt"]).unwrap()).to_owned();
+        let name = (*chance.one_of(&["Note0", "Note1", "Name", "CreatedAt"]).unwrap()).to_owned();
         let update = if chance.percent(25) {
             Update { remove: BTreeSet::from([name]), ..Update::default() }
         } else {
@@ -202,19 +176,7 @@ impl Application {
         self.act(table, key, Action::Update(update));
     }
 
-    /// An employee stands under a second key as well.
-    fn copy_employee(&mut self, table: &MemoryStore) {
-        let Some((key, item)) = self.any(table, |definition| definition.name == "Employee") else { return };
-        let (org, mut segments) = self.place(&key);
-        let id = segments.pop().unwrap();
-        let above = *self.scene.chance.one_of(&EMPLOYEES).unwrap();
-        let segments = if segments.is_empty() { vec![above.to_owned(), id] } else { vec![id] };
-        let kept = ["Name", "ManagerId", "Note0"];
-        let kept = kept.into_iter().filter_map(|name| Some((name, item.get(name)?.clone()))).collect();
-        self.put_employee(table, &org, segments, kept);
-    }
-
-    /// An employee that was read long before is put back, where they may have moved meanwhile.
+    /// An employee that was read long before is put back, with the manager and the path of then.
     fn put_back_employee(&mut self, table: &MemoryStore) {
         let is_employee =
             |item: &&Item| text(item, self.schema.layout.entity_type.as_ref().unwrap()) == Some("Employee");

@@ -23,7 +23,7 @@ pub(crate) enum Theme {
     Mixed,
     /// Users whom many follow, and who are called otherwise again and again.
     Famous,
-    /// Employees who move, and who are written to while they do.
+    /// Employees who go to other managers, and whose items are written otherwise meanwhile.
     Moves,
     /// Users and posts that go, and what hangs on them and comes again.
     Removals,

@@ -116,7 +116,7 @@ pub(crate) struct Dev {
     /// Manifest that declares the table, such as `ripple.toml`; the shipped table where it is not given.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Derivations that are switched off, by name, with commas between; `ground` is all that delete or move items.
+    /// Derivations that are switched off, by name, with commas between; `ground` is all that delete items.
     #[arg(long, value_name = "NAMES", env = "DISABLED", value_delimiter = ',')]
     pub(crate) disable: Vec<String>,
 }
@@ -241,7 +241,7 @@ pub(crate) struct Connection {
     /// Manifest that declares the table, such as `ripple.toml`; the shipped table where it is not given.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Derivations that are switched off, by name, with commas between; `ground` is all that delete or move items.
+    /// Derivations that are switched off, by name, with commas between; `ground` is all that delete items.
     #[arg(long, value_name = "NAMES", env = "DISABLED", value_delimiter = ',')]
     pub(crate) disable: Vec<String>,
 }

@@ -19,8 +19,6 @@ mod readings;
 mod shop;
 pub(crate) mod writer;
 
-use std::collections::BTreeSet;
-
 use entities::{
     files::FileKey,
     ids::{EmployeeId, GroupId, OrgId, PostId, ProductId, TeamId, UserId},
@@ -55,10 +53,6 @@ pub(crate) struct Application {
     teams: Vec<(OrgId, TeamId)>,
     members: Vec<(OrgId, UserId)>,
     employees: Vec<(OrgId, EmployeeId)>,
-    /// To whom somebody was to report.
-    managers: BTreeSet<EmployeeId>,
-    /// Where somebody was moved.
-    reorganized: BTreeSet<OrgId>,
     folders: Vec<Place>,
     files: Vec<(u64, FileKey)>,
     products: Vec<ProductId>,
@@ -86,8 +80,6 @@ impl Application {
             teams: Vec::new(),
             members: Vec::new(),
             employees: Vec::new(),
-            managers: BTreeSet::new(),
-            reorganized: BTreeSet::new(),
             folders: Vec::new(),
             files: Vec::new(),
             products: Vec::new(),

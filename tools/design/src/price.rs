@@ -10,14 +10,10 @@ use derive::{
     derivation::{Derivation, Family, PartOf},
     effect::Effect,
     guard::Guard,
-    kinds::{
-        cascade::{Cascade, Hanging},
-        rekey::Rekey,
-    },
+    kinds::cascade::{Cascade, Hanging},
     plan::plan,
     write::{Action, Table, Transaction, Update, Write},
 };
-use engine::bookkeeping::moved_note;
 use futures::FutureExt as _;
 use keys::{
     counter::{COUNTER, CounterKey},
@@ -63,9 +59,6 @@ pub fn price(design: &Design, derivation: &Derivation) -> Option<Price> {
     }
     if let Some(declared) = kind.cascade() {
         return cascade(design, declared);
-    }
-    if let Some(declared) = kind.rekey() {
-        return rekey(design, declared);
     }
     let refresh = kind.refresh()?;
     let new = design.samples.item(refresh.target())?;
@@ -224,18 +217,4 @@ fn cascade(design: &Design, cascade: &Cascade) -> Option<Price> {
     };
     let prices = cascade.hanging.iter().filter_map(deleted);
     prices.max_by(|a, b| a.total().total_cmp(&b.total()))
-}
-
-/// A move: the old key deleted, the new one put, and a note of what was taken along.
-fn rekey(design: &Design, rekey: &Rekey) -> Option<Price> {
-    let layout = &design.schema.layout;
-    let item = design.samples.item(&rekey.entity)?.clone();
-    let old = layout.key(&item)?;
-    let new = Key::new(&old.pk, format!("{}0", old.sk));
-    let mut moved = item.clone();
-    moved.extend(layout.key_item(&new));
-    let note = moved_note(layout, &old, &new, &item, 0);
-    let delete = Write { table: Table::Main, key: old, action: Action::Delete, guard: None };
-    let put = Write { table: Table::Main, key: new, action: Action::Put(moved), guard: None };
-    transacted(layout, &[item], &[delete, put, note])
 }

@@ -1,4 +1,4 @@
-//! What touches the application's own items: the employees' move, and the cascades.
+//! What touches the application's own items: the cascades.
 
 use derive::{
     derivation::Derivation,
@@ -6,7 +6,6 @@ use derive::{
         Link,
         cascade::{Cascade, Fate, Hanging, Way},
         copy::Found,
-        rekey::Rekey,
     },
 };
 
@@ -14,24 +13,9 @@ use entities::posts::status;
 
 use crate::found;
 
-/// Most people above and below each other, the topmost included. 27 ids of 36 characters and their slashes fit in the
-/// 1,024 bytes of a sort key.
-const EMPLOYEE_DEPTH_MAX: usize = 27;
-
-/// D-21, D-28 and D-29.
+/// D-28 and D-29.
 pub(crate) fn derivations() -> Vec<Derivation> {
-    vec![employee_move(), post_cascade(), user_cascade()]
-}
-
-fn employee_move() -> Derivation {
-    let rekey = Rekey {
-        entity: "Employee".to_owned(),
-        path: "Path".to_owned(),
-        parent: "ManagerId".to_owned(),
-        index: "GSI1".to_owned(),
-        depth_max: EMPLOYEE_DEPTH_MAX,
-    };
-    Derivation::new("D-21", "employee-move", rekey)
+    vec![post_cascade(), user_cascade()]
 }
 
 fn post_cascade() -> Derivation {

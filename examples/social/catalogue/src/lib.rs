@@ -7,6 +7,7 @@ mod totals;
 
 mod ground;
 
+mod employees;
 mod files;
 mod shop;
 
@@ -47,6 +48,7 @@ pub fn derivations() -> Vec<Derivation> {
         groups(),
         organizations(),
         files::files(),
+        employees::employees(),
         shop::shop(),
         totals::totals(),
         ground::derivations(),
@@ -245,7 +247,7 @@ mod tests {
     fn the_shipped_derivations_fit_the_shipped_table() {
         let schema = schema();
         let catalogue = catalogue(&schema).unwrap();
-        assert_eq!(catalogue.derivations().count(), 52);
+        assert_eq!(catalogue.derivations().count(), 53);
     }
 
     /// They are stored in each table's registry: where one changes, all tables have to be filled again.
@@ -291,6 +293,8 @@ mod tests {
             file-detail = mirror: File into FILE#{FileId} / METADATA; writes FileDetail
             folder-path = path: Folder (Name below the Path of its Folder) into FOLDER#{FolderId} / METADATA, at most 64 deep; writes Path; reads Folder.Name, Folder.ParentId, Folder.Path
             file-path = path: FileDetail (Name below the Path of its Folder) into FILE#{FileId} / METADATA, at most 65 deep; writes Path; reads FileDetail.FolderId, FileDetail.Name, Folder.Path
+            employee-path = path: Employee (EmployeeId below the Path of its Employee) into ORG#{OrgId} / EMPLOYEE#{EmployeeId}, at most 27 deep; writes Path; reads Employee.EmployeeId, Employee.ManagerId, Employee.OrgId, Employee.Path
+            org-chart = mirror: Employee into ORG#{OrgId} / EMP#{Path}; writes OrgChart; reads Employee.Path
             best-sellers = index key: Product (UnitsSold above zero) into BESTSELLERS#{Category} / {MAX-UnitsSold:12}#{ProductId} of GSI2; writes GSI2PK, GSI2SK; reads Product.Category, Product.ProductId, Product.UnitsSold
             review-author = copy: User (Name as UserName) into PRODUCT#{ProductId} / REVIEW#{CreatedAt}#{ReviewId}; writes UserName; reads Review.UserId, User.Name
             order-detail = mirror: Order into ORDER#{OrderId} / METADATA; writes OrderDetail
@@ -306,7 +310,6 @@ mod tests {
             units-sold = count and sum: OrderItem (where not Cancelled; sum of Quantity) into PRODUCT#{ProductId} / METADATA; reads OrderItem.Cancelled, OrderItem.ProductId, OrderItem.Quantity
             units-sold-display = display: Counter (Sum of units-sold) into PRODUCT#{ProductId} / METADATA; writes UnitsSold; reads Counter.sum of units-sold
             readings-rollup = roll-up: Reading (Value by HOUR and DAY of At; inserts only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value
-            employee-move = rekey: Employee (Path below that of the Employee that ManagerId names) into ORG#{OrgId} / EMP#{Path/}, at most 27 deep; writes Employee deleted under the old key and put under the new one; reads Employee.ManagerId
             post-cascade = cascade: Post, PostDetail (removed, and no PostDetail there) into POST#{PostId} / METADATA; writes Comment deleted, Counter of view-count deleted, Like deleted
             user-cascade = cascade: User (removed, and no User there) into USER#{UserId} / PROFILE; writes CartItem deleted, EmailClaim, named by what was removed, deleted while its UserId is the owner's, Follow deleted, Like deleted, Member deleted, Membership deleted, Post Status set to archived, Subscription deleted, View deleted"#]].assert_eq(&told.join("\n"));
     }

@@ -2,7 +2,10 @@
 
 use keys::{escape, key_field::KeyField, path::Path};
 
-use crate::ids::{EmployeeId, OrgId, TeamId, UserId};
+use crate::{
+    claim::Claim,
+    ids::{EmployeeId, OrgId, TeamId, UserId},
+};
 
 keys::entity! {
     /// An organization.
@@ -80,26 +83,58 @@ keys::entity! {
 }
 
 keys::entity! {
-    /// Somebody who works for an organization, below everybody they report to.
+    /// Somebody who works for an organization.
     ground Employee "E-15" {
-        key EmployeeKey("ORG#{OrgId}", "EMP#{Path/}") {
+        key EmployeeKey("ORG#{OrgId}", "EMPLOYEE#{EmployeeId}") {
             /// The organization.
             org_id: OrgId = "OrgId",
-            /// Their place, which ends in their own id.
-            path: EmployeePath = "Path",
+            /// The employee.
+            employee_id: EmployeeId = "EmployeeId",
         }
-        index "GSI1" ("EMP#{Path/last}", "EMP");
+        index "GSI1" ("EMP#{EmployeeId}", "EMP");
+        index "GSI2" ("MANAGER#{ManagerId}", "EMP#{EmployeeId}") only with "ManagerId";
         attributes {
             /// Name as shown.
             name: Option<String> = "Name",
-            /// Whom they report to; absent at the root.
+            /// Their manager, who works for the same organization; absent at the root.
             manager_id: Option<EmployeeId> = "ManagerId",
             /// When they were hired, ISO 8601 UTC in milliseconds.
             created_at: Option<String> = "CreatedAt",
             /// When the item was last written, ISO 8601 UTC in milliseconds.
             updated_at: Option<String> = "UpdatedAt",
         }
-        derived {}
+        derived {
+            /// Ids from the root down to their own, each behind a `/`; absent where no root is above them.
+            path: Option<String> = "Path",
+        }
+    }
+}
+
+keys::entity! {
+    /// The mirror of an [`Employee`] under their path, so that everybody below somebody is one query.
+    derived OrgChart "E-31" {
+        key OrgChartKey("ORG#{OrgId}", "EMP#{Path/}") {
+            /// The organization.
+            org_id: OrgId = "OrgId",
+            /// The employee's place, which ends in their own id.
+            path: EmployeePath = "Path",
+        }
+        attributes {
+            /// The employee, from their key.
+            employee_id: Option<EmployeeId> = "EmployeeId",
+            /// The employee's.
+            name: Option<String> = "Name",
+            /// The employee's.
+            manager_id: Option<EmployeeId> = "ManagerId",
+            /// The employee's.
+            created_at: Option<String> = "CreatedAt",
+            /// The employee's.
+            updated_at: Option<String> = "UpdatedAt",
+        }
+        derived {
+            /// Keys of the employees whose path this is; the greatest of the living wins.
+            claims: Option<Vec<Claim>> = "Claims",
+        }
     }
 }
 
@@ -128,7 +163,7 @@ impl EmployeePath {
         self.0.last()
     }
 
-    /// Whom they report to by their place; `None` at the root.
+    /// Their manager by their place; `None` at the root.
     #[must_use]
     pub fn manager(&self) -> Option<&EmployeeId> {
         self.0.iter().rev().nth(1)
@@ -163,8 +198,8 @@ mod tests {
     }
 
     fn refusal(ids: &[&str]) -> String {
-        let key = EmployeeKey { org_id: OrgId::from("acme"), path: place(ids) };
-        Employee::primary_key(&key).unwrap_err().to_string()
+        let key = OrgChartKey { org_id: OrgId::from("acme"), path: place(ids) };
+        OrgChart::primary_key(&key).unwrap_err().to_string()
     }
 
     #[test]
@@ -179,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_place_without_ids_or_with_an_empty_one_is_refused() {
-        assert_eq!(refusal(&[]), "Employee.Path is empty; a key value must not be");
-        assert!(refusal(&["ceo", ""]).starts_with("Employee.Path is not a path"));
+        assert_eq!(refusal(&[]), "OrgChart.Path is empty; a key value must not be");
+        assert!(refusal(&["ceo", ""]).starts_with("OrgChart.Path is not a path"));
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     files::{File, FileDetail, Folder},
     groups::{Group, GroupMember, Membership},
     orders::{Order, OrderDetail, OrderItem},
-    organizations::{Employee, Member, Organization, Team},
+    organizations::{Employee, Member, OrgChart, Organization, Team},
     people::{Follow, Follower, User},
     posts::{Comment, Like, Post, PostDetail, View},
     products::{Product, Review},
@@ -95,6 +95,7 @@ pub fn definitions() -> Vec<&'static Definition> {
         OrderDetail::definition(),
         Subscription::definition(),
         CartItem::definition(),
+        OrgChart::definition(),
     ]
 }
 
@@ -109,7 +110,7 @@ mod tests {
     #[test]
     fn every_entity_is_listed_once_in_order_of_its_id() {
         let ids: Vec<&str> = definitions().iter().map(|definition| definition.id.as_str()).collect();
-        let wanted: Vec<String> = (1..=29).map(|number| format!("E-{number:02}")).collect();
+        let wanted: Vec<String> = (1..=29).chain([31]).map(|number| format!("E-{number:02}")).collect();
         assert_eq!(ids, wanted);
         let names: BTreeSet<&str> = definitions().iter().map(|definition| definition.name.as_str()).collect();
         assert_eq!(names.len(), ids.len());
@@ -121,7 +122,7 @@ mod tests {
             definitions().iter().filter(|definition| definition.derived).map(|d| d.name.as_str()).collect();
         assert_eq!(
             derived,
-            ["PostDetail", "Follower", "GroupMember", "FileDetail", "Rollup", "Counter", "OrderDetail"]
+            ["PostDetail", "Follower", "GroupMember", "FileDetail", "Rollup", "Counter", "OrderDetail", "OrgChart"]
         );
     }
 

@@ -10,6 +10,9 @@
 //! mirror keeps the list of the sources that claim it: looking reads all of those and all that the records named, the
 //! greatest key among the living wins, and with none living the mirror goes.
 //!
+//! The mirror's key may hold an attribute that is derived itself. A source without it has no mirror. When it changes, the
+//! mirror under the old key and the one under the new key are both looked at: the old one is claimed by nobody, and goes.
+//!
 //! Never mirrored: table and index keys, the type, derived attributes of either side, the time to live, and what the
 //! declaration leaves out. A mirror's own index keys are made from what it holds.
 //!
@@ -123,7 +126,8 @@ impl Mirror {
     fn source_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         let (old, new) = sight.entity(&self.source);
         let Some((source, target)) = self.definitions(schema) else { return Vec::new() };
-        let mirrored = |name: &&str| !self.leaves_out(schema, source, target, name);
+        let in_key = |name: &str| self.link.from_fields().any(|field| field == name);
+        let mirrored = |name: &&str| in_key(name) || !self.leaves_out(schema, source, target, name);
         if old.is_some() == new.is_some() && !sight.differing().iter().any(mirrored) {
             return Vec::new();
         }
@@ -185,7 +189,9 @@ impl Kind for Mirror {
             declares(target, [CLAIMS])?;
         }
         let all = PartOf::AllBut(self.left_out(schema, source, target));
-        let reads = vec![Part::existence(&self.source), Part { entity: self.source.clone(), of: all }];
+        let mut reads = vec![Part::existence(&self.source), Part { entity: self.source.clone(), of: all }];
+        let derived = |name: &&str| source.derived_attributes.iter().any(|derived| derived == name);
+        reads.extend(self.link.from_fields().filter(derived).map(|name| Part::attribute(&self.source, name)));
         let others = target.derived_attributes.iter().filter(|name| *name != CLAIMS).cloned().collect();
         let rest = Part { entity: self.target.clone(), of: PartOf::AllBut(others) };
         Ok(Reach { reads, writes: vec![Part::existence(&self.target), rest] })
@@ -408,6 +414,37 @@ mod tests {
             &expect![[r#"
             post-detail: look POST#p / METADATA (PostDetail) named USER#bob / POST#2025#p
         "#]],
+        );
+    }
+
+    #[test]
+    fn a_derived_attribute_that_stands_in_the_mirrors_key_rings_both_keys() {
+        let vp = "ORG#o / EMPLOYEE#vp Employee Name=Vi ManagerId=ceo Path=/ceo/vp";
+        check(
+            &modified(vp, &vp.replace("/ceo/vp", "/cto/vp")),
+            &expect![[r#"
+                org-chart: look ORG#o / EMP#/ceo/vp (OrgChart) named ORG#o / EMPLOYEE#vp
+                org-chart: look ORG#o / EMP#/cto/vp (OrgChart) named ORG#o / EMPLOYEE#vp
+            "#]],
+        );
+        check(
+            &modified(vp, &vp.replace(" Path=/ceo/vp", "")),
+            &expect![[r#"
+                org-chart: look ORG#o / EMP#/ceo/vp (OrgChart) named ORG#o / EMPLOYEE#vp
+            "#]],
+        );
+        check(
+            &inserted("ORG#o / EMPLOYEE#vp Employee Name=Vi ManagerId=ceo"),
+            &expect![[r#"
+                nothing
+            "#]],
+        );
+        check(
+            &modified(vp, &vp.replace("/ceo/vp", "vp")),
+            &expect![[r#"
+                org-chart: look ORG#o / EMP#/ceo/vp (OrgChart) named ORG#o / EMPLOYEE#vp
+                org-chart: list Path: is not a path: it starts with `/`, and no segment is empty or holds `#`
+            "#]],
         );
     }
 

@@ -12,7 +12,6 @@ pub mod display;
 pub mod index_key;
 pub mod mirror;
 pub mod path;
-pub mod rekey;
 pub mod rollup;
 
 /// How the key of another item is made from an item's fields: pairs of (field of that key, field of the item).
@@ -75,7 +74,8 @@ impl Link {
             }
         }
         for name in self.from_fields() {
-            if !from.key.field_names().contains(&name) && !from.attributes.iter().any(|attribute| attribute == name) {
+            let mut known = from.attributes.iter().chain(&from.derived_attributes);
+            if !from.key.field_names().contains(&name) && !known.any(|attribute| attribute == name) {
                 return Err(format!("{} has no field or attribute {name}", from.name));
             }
         }

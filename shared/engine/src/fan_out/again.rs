@@ -15,7 +15,6 @@
 use std::collections::BTreeSet;
 
 use derive::{
-    effect::Ground,
     query::{Query, SortKeys},
     write::{Action, Table, Update, Write},
 };
@@ -34,7 +33,6 @@ use crate::{
     backoff::{GaveUp, Patience, describe},
     batch::{Batch, Engine},
     bells::Bells,
-    ground::Touch,
     ledger::ledger_item,
     own_image::OwnImages,
     protocol::ProtocolStep,
@@ -77,7 +75,7 @@ pub struct Again {
 /// A note that something is to be searched for again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// The source, or the item that looked for another.
+    /// The source.
     pub(crate) item: Key,
     /// Names of the derivations.
     pub(crate) derivations: BTreeSet<String>,
@@ -235,18 +233,14 @@ impl<S: Store> Engine<S> {
     }
 
     async fn search_for(&self, note: &Note, batch: &Batch<'_>, account: &mut Account) {
-        let (mut bells, mut touches) = (Bells::default(), Vec::new());
+        let mut bells = Bells::default();
         for derivation in note.derivations.iter().filter_map(|name| self.catalogue.position(name)) {
             if let Some(find) = self.search_of(derivation, &note.item) {
                 bells.find(find, derivation, &note.item, 0);
             }
-            if self.catalogue.derivation(derivation).is_some_and(|derivation| derivation.kind.rekey().is_some()) {
-                touches.push(Touch { position: 0, derivation, effect: Ground::Place(note.item.clone()) });
-            }
         }
         self.search(&mut bells, batch, account).await;
         Box::pin(self.look_at_rung(bells, &OwnImages::of(std::iter::empty(), false), batch, account)).await;
-        Box::pin(self.touch(touches, batch, account)).await;
     }
 }
 

@@ -36,11 +36,6 @@ struct Found {
 impl<S: Store> Engine<S> {
     /// Does a page of a job and moves its cursor.
     pub(crate) async fn page_of(&self, job: &Job, fan_out: &FanOut, work: &mut Work<'_>) -> Result<(), Stop> {
-        let derivation = self.catalogue.derivation(work.touch.derivation);
-        if let Some(rekey) = derivation.and_then(|derivation| derivation.kind.rekey()) {
-            self.place(&fan_out.source, rekey, work).await?;
-            return self.ended(job, work).await;
-        }
         let Some(find) = self.search_of(work.touch.derivation, &fan_out.source) else {
             tracing::warn!(derivation = %job.derivation, source = fan_out.source.for_log(), "ended a fan-out: it has no search");
             return self.ended(job, work).await;

@@ -67,9 +67,6 @@ pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Verifie
         let at = (0..by_derivation.len()).find(|at| catalogue.name(*at) == derivation);
         let maker = at.and_then(|at| catalogue.refresh(at)).filter(|refresh| refresh.makes_item());
         match maker {
-            None if derived.iter().any(|part| matches!(part, Derived::Placed { .. })) => {
-                findings.extend(derived.iter().filter_map(|part| placed_elsewhere(schema, derivation, part)));
-            }
             Some(maker) => findings.extend(items_compared(schema, derivation, maker.target(), derived, items)),
             None if derived.iter().any(|part| matches!(part, Derived::Attributes { .. })) => {
                 findings.extend(derived.iter().filter_map(|part| attributes_compared(derivation, part, items)));
@@ -114,13 +111,6 @@ fn attributes_compared(derivation: &str, derived: &Derived, items: &Items) -> Op
     let Derived::Attributes { key, attributes } = derived else { return None };
     let held = items.get(key)?;
     differing(derivation, key, held, attributes)
-}
-
-/// An item that does not stand where it belongs.
-fn placed_elsewhere(schema: &Schema, derivation: &str, derived: &Derived) -> Option<Finding> {
-    let Derived::Placed { key, place } = derived else { return None };
-    let at = |key: &Key| Some(schema.layout.key_item(key));
-    (key != place).then(|| finding(derivation, key, at(key), at(place)))
 }
 
 /// Whole items, but for the attributes of other derivations.

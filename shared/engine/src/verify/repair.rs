@@ -80,8 +80,6 @@ pub enum Remedy {
     SetIndexKeys,
     /// A counter that nothing explains is deleted.
     Delete,
-    /// The item is moved to where it belongs.
-    Move,
     /// Nothing: a person has to see to it.
     None {
         /// Why.
@@ -130,9 +128,6 @@ impl<S: Store> Engine<S> {
             let why = "what it counts is not all in the table any more, so nobody can tell what it should be";
             return Remedy::None { why: why.to_owned() };
         }
-        if kind.rekey().is_some() {
-            return Remedy::Move;
-        }
         if CounterKey::parse(&key).is_none_or(|counter| counter.derivation != finding.derivation) {
             return Remedy::Refresh;
         }
@@ -163,7 +158,6 @@ impl<S: Store> Engine<S> {
             Remedy::Add { count, sum } => self.add_once(&key, finding, &Tally { count, sum }, run, patience).await,
             Remedy::SetIndexKeys => self.set_index_keys(&key, patience).await,
             Remedy::Delete => self.delete_unexplained(&key, patience).await,
-            Remedy::Move => self.move_there(&key, finding, patience).await,
         }
     }
 }

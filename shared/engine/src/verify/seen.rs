@@ -58,7 +58,7 @@ impl<S: Store> Verification<'_, S> {
                 let (item, tally) = match part {
                     Derived::Count { target, tally, .. } => (target, tally),
                     Derived::Bucket { key, bucket, .. } => (key, Tally::of(bucket.tally.count)),
-                    Derived::Item { .. } | Derived::Placed { .. } | Derived::Attributes { .. } => continue,
+                    Derived::Item { .. } | Derived::Attributes { .. } => continue,
                 };
                 let target = Target { derivation: derivation.name.clone(), item };
                 if self.is_counted(&target) {

@@ -1,11 +1,11 @@
-//! What is told of an item by itself, and of those above it: keys of indexes that its writer makes, places, flaws, items
-//! that several claim, and counters that nothing explains.
+//! What is told of an item by itself, and of those above it: keys of indexes that its writer makes, flaws, items that
+//! several claim, and counters that nothing explains.
 
 use std::collections::BTreeSet;
 
 use derive::{
     derivation::{Items, PartOf},
-    kinds::{mirror::claims, rekey::Rekey},
+    kinds::mirror::claims,
     refresh::{Refresh, Source, Target},
     schema::Image,
     value::same,
@@ -14,12 +14,7 @@ use keys::{counter::COUNTER, counter::CounterKey, item::Item, key::Key};
 use store::Store;
 
 use super::{Finding, counted::only, finding, run::Verification, told::VerifyError, touched::Read};
-use crate::{
-    account::Account,
-    batch::Batch,
-    caught::caught,
-    ground::{Stop, Touch, Work, place::Looked},
-};
+use crate::caught::caught;
 
 /// Name under which a key of an index is told of that the item's writer makes.
 pub(super) const INDEX_KEYS: &str = "index keys";
@@ -43,9 +38,6 @@ impl<S: Store> Verification<'_, S> {
         found.findings.extend(self.claimed_twice(&image));
         for at in 0..self.engine.catalogue.derivations().count() {
             let Some(derivation) = self.engine.catalogue.derivation(at) else { continue };
-            if let Some(rekey) = derivation.kind.rekey().filter(|rekey| image.is(&rekey.entity)) {
-                self.placed(key, at, rekey, &mut found).await?;
-            }
             let target = derivation.kind.refresh().filter(|refresh| image.is(refresh.target()));
             if let Some(refresh) = target.filter(|_| derivation.kind.has_flaws() && self.lacks_part(&image, at)) {
                 let items = self.above(&image, refresh, &mut found.read).await?;
@@ -140,42 +132,5 @@ impl<S: Store> Verification<'_, S> {
             }
         }
         Ok(items)
-    }
-
-    /// Does the item stand where it belongs?
-    async fn placed(
-        &self,
-        key: &Key,
-        derivation: usize,
-        rekey: &Rekey,
-        found: &mut SingleFinding,
-    ) -> Result<(), VerifyError> {
-        let effect = derive::effect::Ground::Place(key.clone());
-        let touch = Touch { position: 0, derivation, effect };
-        let patience = self.patience();
-        let batch = Batch::without_records(patience);
-        let work = Work { touch: &touch, batch: &batch, is_alone: false, account: Account::default() };
-        found.read.insert(Read::Partition(key.pk.clone()));
-        let looked = match self.engine.look_for_place(key, rekey, &work).await {
-            Ok(looked) => looked,
-            // Its index lags; what is looked at again is decided then.
-            Err(Stop::NotNow(why) | Stop::Refused(why)) => {
-                tracing::debug!(item = key.for_log(), why, "where an item belongs cannot be told");
-                return Ok(());
-            }
-        };
-        let name = self.engine.catalogue.name(derivation);
-        let at = |key: &Key| Some(self.engine.schema.layout.key_item(key));
-        match looked {
-            Looked::Moves { place, .. } => found.findings.push(finding(name, key, at(key), at(&place))),
-            Looked::Stays { why, .. } if rekey.is_flaw(why) => {
-                let held = self.engine.held(vec![key.clone()], patience).await?.into_iter().next();
-                let stored = held.and_then(|(_, item)| item).map(|item| only(&item, &[&rekey.parent]));
-                let flaw = Some(format!("it stays where it is: {why}"));
-                found.findings.push(Finding { flaw, ..finding(name, key, stored, Some(Item::new())) });
-            }
-            Looked::InPlace | Looked::Stays { .. } => {}
-        }
-        Ok(())
     }
 }

@@ -12,8 +12,6 @@ pub(super) enum Read {
     Item(Key),
     /// All counters of a target.
     Counters(Key),
-    /// All items of a partition.
-    Partition(String),
 }
 
 impl Read {
@@ -21,7 +19,7 @@ impl Read {
     pub(super) fn item(&self) -> Option<&Key> {
         match self {
             Self::Item(key) => Some(key),
-            Self::Counters(_) | Self::Partition(_) => None,
+            Self::Counters(_) => None,
         }
     }
 }
@@ -72,7 +70,6 @@ impl Touched {
             return;
         }
         self.at_ms.insert(Read::Item(key.clone()), now_ms);
-        self.at_ms.insert(Read::Partition(key.pk.clone()), now_ms);
         if let Some(counter) = CounterKey::parse(key) {
             self.at_ms.insert(Read::Counters(counter.target), now_ms);
         }
@@ -92,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_seen_while_somebody_watches_is_known_by_item_target_and_partition() {
+    fn what_is_seen_while_somebody_watches_is_known_by_item_and_target() {
         let mut touched = Touched::default();
         let (item, other) = (Key::new("USER#ann", "PROFILE"), Key::new("USER#bob", "PROFILE"));
         touched.touch(Some(&item), 5);
@@ -101,7 +98,6 @@ mod tests {
         let counter = CounterKey { target: item.clone(), derivation: "n".to_owned(), shard: 0 }.key().unwrap();
         touched.touch(Some(&counter), 6);
         assert!(touched.has(watch, &[Read::Counters(item.clone())]));
-        assert!(touched.has(watch, &[Read::Partition("USER#ann".to_owned())]));
         assert!(!touched.has(watch, &[Read::Item(item.clone()), Read::Counters(other.clone())]));
         let later = touched.watch(7);
         assert!(!touched.has(later, &[Read::Counters(item.clone())]));

@@ -44,13 +44,10 @@ use crate::{
     workload::metered::Metered,
 };
 
-/// Employees are moved faster than their keys follow here, so one who waits for their manager's key is no news.
-const AWAITS_FILTER: &str = "engine::ground::place=error";
-
 /// Runs the demonstration.
 pub(crate) async fn run(args: &Demo) -> anyhow::Result<Ended> {
     args.check()?;
-    logging::readable(&format!("{LOG_FILTER},{AWAITS_FILTER}"));
+    logging::readable(LOG_FILTER);
     let (stop, stopped) = watch::channel(false);
     let embedded = match args.endpoint {
         None => Some(Embedded::start(0, None, stopped).await?),

@@ -79,12 +79,6 @@ fn effect_text(effect: &Effect) -> String {
             format!("looks at every {} in {place} under {pk}, {prefix}…{via}", find.target)
         }
         Effect::Ground(Ground::Cascade(removal)) => format!("starts a job for what hangs on {}", removal.owner),
-        Effect::Ground(Ground::Place(key)) => format!("looks whether {key} stands where it belongs"),
-        Effect::Ground(Ground::PlaceBelow { above, .. }) => {
-            format!("looks whether what is below {above} belongs there")
-        }
-        Effect::Ground(Ground::Awaited(key)) => format!("looks at items that wait for one of the id of {key}"),
-        Effect::Ground(Ground::Merge(key)) => format!("takes along what was added to {key} while it moved"),
         Effect::Ground(Ground::Work(key)) => format!("goes on with the job {key}"),
         Effect::List { unreadable: Some(unreadable) } => format!("lists the item as unreadable: {unreadable}"),
         Effect::List { unreadable: None } => "takes the item off the list of the unreadable".to_owned(),

@@ -228,7 +228,6 @@ fn outcome(remedy: &Remedy, repaired: Option<&Repaired>) -> String {
         Remedy::Add { count, sum } => format!("add {count} and {sum}"),
         Remedy::SetIndexKeys => "set the keys of its indexes".to_owned(),
         Remedy::Delete => "delete it".to_owned(),
-        Remedy::Move => "move it to where it belongs".to_owned(),
         Remedy::None { why } => return format!("left to a person: {why}"),
     };
     match repaired {

@@ -3,12 +3,18 @@
 use crate::review::{answer::Answer, finding::Check};
 
 /// The answers, by check.
-const ANSWERS: [(Check, &str, &str); 9] = [
+const ANSWERS: [(Check, &str, &str); 10] = [
     (
         Check::ProjectedRewrite,
         "best-sellers in GSI2",
         "The index is ordered by what is derived: that is what it is for. A product is rewritten once a batch in which it \
          is sold, not once a sale.",
+    ),
+    (
+        Check::ProjectedRewrite,
+        "employee-path in GSI1",
+        "An employee who is looked up by ID (AP-025) comes with the path, by which all below them are one query (AP-024). \
+         Teams move seldom, and one unit for each employee below is less than another read at every look-up.",
     ),
     (
         Check::ProjectedRewrite,

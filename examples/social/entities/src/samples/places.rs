@@ -4,9 +4,11 @@ use keys::{entity::Entity, error::EntityError, item::Item, number::Decimal};
 
 use super::AT;
 use crate::{
+    claim::Claim,
     groups::{Group, GroupKey, GroupMember, GroupMemberKey, Membership, MembershipKey},
     organizations::{
-        Employee, EmployeeKey, EmployeePath, Member, MemberKey, Organization, OrganizationKey, Team, TeamKey,
+        Employee, EmployeeKey, EmployeePath, Member, MemberKey, OrgChart, OrgChartKey, Organization, OrganizationKey,
+        Team, TeamKey,
     },
     sensors::{Grain, Reading, ReadingKey, Rollup, RollupKey},
     table::layout,
@@ -82,14 +84,25 @@ fn organizations() -> Result<Vec<Item>, EntityError> {
         }
         .to_item(&layout)?,
         Employee {
-            key: EmployeeKey {
-                org_id: "o-3".into(),
-                path: EmployeePath::new(vec!["ceo".into(), "vp-east".into(), "e-12".into()]),
-            },
+            key: EmployeeKey { org_id: "o-3".into(), employee_id: "e-12".into() },
             name: Some("Charles Babbage".into()),
             manager_id: Some("vp-east".into()),
             created_at: Some(AT.into()),
             updated_at: Some(AT.into()),
+            path: Some("/ceo/vp-east/e-12".into()),
+        }
+        .to_item(&layout)?,
+        OrgChart {
+            key: OrgChartKey {
+                org_id: "o-3".into(),
+                path: EmployeePath::new(vec!["ceo".into(), "vp-east".into(), "e-12".into()]),
+            },
+            employee_id: Some("e-12".into()),
+            name: Some("Charles Babbage".into()),
+            manager_id: Some("vp-east".into()),
+            created_at: Some(AT.into()),
+            updated_at: Some(AT.into()),
+            claims: Some(vec![Claim { pk: "ORG#o-3".into(), sk: "EMPLOYEE#e-12".into() }]),
         }
         .to_item(&layout)?,
     ])

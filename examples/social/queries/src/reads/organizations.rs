@@ -4,10 +4,11 @@ use derive::query::{Consistency, Query, SortKeys};
 use entities::{
     ids::{EmployeeId, OrgId, TeamId, UserId},
     organizations::{
-        Employee, EmployeeKey, EmployeePath, Member, MemberKey, Organization, OrganizationKey, Team, TeamKey,
+        Employee, EmployeeKey, EmployeePath, Member, MemberKey, OrgChart, OrgChartKey, Organization, OrganizationKey,
+        Team, TeamKey,
     },
 };
-use keys::{entity::Entity, fields::Fields, key_field::KeyField};
+use keys::{entity::Entity, fields::Fields};
 use store::Store;
 
 use super::{
@@ -43,10 +44,12 @@ projection! {
 }
 
 projection! {
-    /// What GSI1 holds of an [`Employee`]: whom they report to is in the key's path.
+    /// What GSI1 holds of an [`Employee`]: their manager is in the path.
     EmployeeById of Employee by EmployeeKey, "GSI1" {
         /// Name as shown.
         name: String = "Name",
+        /// Their place; absent where no root is above them.
+        path: String = "Path",
         /// When they were hired.
         created_at: String = "CreatedAt",
     }
@@ -139,13 +142,14 @@ impl<S: Store> Queries<S> {
         users::first_of(self.list(&listing, &PageRequest::first(1)).await?)
     }
 
-    /// AP-024: all direct and indirect reports of a manager, whose place AP-025 tells, in order of their paths.
+    /// AP-024: all direct and indirect reports of a manager, whose place AP-025 tells, in order of their paths. The chart
+    /// is derived, so it is of a while ago.
     ///
     /// # Errors
     ///
     /// [`ReadError`], with nothing read.
-    pub async fn reports_of(&self, manager: &EmployeeKey, page: &PageRequest) -> Result<Page<Employee>, ReadError> {
-        let key = Employee::primary_key(manager)?;
+    pub async fn reports_of(&self, manager: &OrgChartKey, page: &PageRequest) -> Result<Page<OrgChart>, ReadError> {
+        let key = OrgChart::primary_key(manager)?;
         // What is below a path begins with the path and the mark that begins the next segment.
         let query = ranges::eventual(Query::prefix(None, key.pk, format!("{}/", key.sk)));
         self.list(&Listing::all("AP-024", &self.layout, query), page).await
@@ -157,9 +161,7 @@ impl<S: Store> Queries<S> {
     ///
     /// [`ReadError`], with nothing read.
     pub async fn employee(&self, employee: &EmployeeId) -> Result<Option<EmployeeById>, ReadError> {
-        // The index's key is made of the last segment of a path.
-        let path = EmployeePath::new(vec![employee.clone()]).to_text();
-        let queries = EmployeeById::entries(&Fields::from([("Path", path)]))?;
+        let queries = EmployeeById::entries(&Fields::from([("EmployeeId", employee.as_str())]))?;
         let listing = EmployeeById::listing("AP-025", &self.layout, queries);
         users::first_of(self.list(&listing, &PageRequest::first(1)).await?)
     }
@@ -215,12 +217,12 @@ pub(crate) fn patterns() -> Vec<Pattern> {
         Pattern {
             id: "AP-024",
             title: "all direct and indirect reports of a manager",
-            input: "EmployeeKey of the manager, PageRequest",
-            result: "Page<Employee>",
+            input: "OrgChartKey of the manager, PageRequest",
+            result: "Page<OrgChart>",
             order: "Path",
             sample: sample!(|queries| {
                 let path = EmployeePath::new(vec!["{Manager}".into()]);
-                let manager = EmployeeKey { org_id: "{OrgId}".into(), path };
+                let manager = OrgChartKey { org_id: "{OrgId}".into(), path };
                 let _page = queries.reports_of(&manager, &sample_page()).await?;
             }),
         },

@@ -18,7 +18,7 @@ use derive::{
     value::same,
     write::{Action, Table, Transaction, Write},
 };
-use keys::{item::Item, key::Key, layout::Layout};
+use keys::{item::Item, key::Key};
 use store::{Outcome, Page, Reason, Store, StoreError, TransactOutcome};
 
 use super::pause::TRIES_MAX;
@@ -59,10 +59,6 @@ impl<S: Store> Queries<S> {
 }
 
 impl<S: Store> Attempts<'_, S> {
-    pub(super) fn layout(&self) -> &Layout {
-        &self.queries.layout
-    }
-
     /// Sends writes, together or not at all, until their outcome is known.
     pub(super) async fn send(&mut self, writes: &[Write]) -> Result<Sent, WriteError> {
         loop {

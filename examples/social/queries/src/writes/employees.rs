@@ -1,24 +1,18 @@
-//! Employees: who works for an organization, and below whom.
+//! Employees: who works for an organization, and for whom.
 //!
-//! An employee's key is their place, so it changes when somebody above them moves. They are found by their id through
-//! the index, which is late, and then read consistently by the key that it gives; when they are not there any more,
-//! they moved in between, and are looked for again.
-//!
-//! A move changes `ManagerId` alone; the keys of the whole team follow by D-21. Until they have, the place in the key is
-//! the old one, so whoever asks who is above somebody asks for `ManagerId`, one after the other. The transaction of a
-//! move asks that all of these are still as they were read: of two moves that would make a loop together, one is refused.
+//! An employee is stored under their id, and names their manager; where they stand in the chart follows by D-21. So
+//! whoever asks who is above somebody reads `ManagerId`, one after the other, consistently. The transaction of a hire or
+//! a move asks that all of these are still as they were read: of two moves that would make a loop together, one is
+//! refused.
 
-use derive::{
-    guard::Ask,
-    query::Query,
-    write::{Action, Write},
-};
+use derive::{guard::Ask, query::Query, write::Write};
 use entities::{
     ids::{EmployeeId, OrgId},
-    organizations::{Employee, EmployeeKey, EmployeePath},
+    organizations::{Employee, EmployeeKey},
 };
 use keys::{
-    entity::{Entity, EntityKey},
+    entity::Entity,
+    fields::Fields,
     item::{self, Item},
     key::Key,
 };
@@ -26,42 +20,22 @@ use store::Store;
 
 use super::{
     attempts::{Attempts, Sent},
-    draft::{Draft, as_read, check, text, write},
+    draft::{Draft, as_read, check, deletion, text},
 };
 use crate::{Queries, write_error::WriteError};
 
 /// How deep an employee may be, the root and themselves included. Source: the table's design.
 pub const EMPLOYEE_DEPTH_MAX: usize = 27;
 
-/// An employee, read consistently.
-struct Found {
-    key: EmployeeKey,
-    item: Item,
-}
-
-impl Found {
-    fn manager_id(&self) -> Option<EmployeeId> {
-        item::text(&self.item, "ManagerId").map(EmployeeId::from)
-    }
-
-    /// Where their manager is when nobody's move is under way.
-    fn manager_key(&self) -> Option<EmployeeKey> {
-        let (_, above) = self.key.path.ids().split_last()?;
-        let path = EmployeePath::new(above.to_vec());
-        (path.employee().is_some() && path.employee() == self.manager_id().as_ref())
-            .then(|| EmployeeKey { org_id: self.key.org_id.clone(), path })
-    }
-}
-
 impl<S: Store> Queries<S> {
-    /// WP-11: hires an employee below a manager, or as a root. Gives their key, which holds their place.
+    /// WP-11: hires an employee below a manager, or as a root. Gives their key.
     ///
-    /// The transaction asks that the manager is where they were found. Somebody of the same id is looked for in the
-    /// index, which is late: two who are hired under one id at the same moment, in different places, are both hired.
+    /// The transaction asks that there is nobody of their id, and that everybody above them is as they were read.
     ///
     /// # Errors
     ///
-    /// [`WriteError::AlreadyExists`]; [`WriteError::NotFound`] for the manager; [`WriteError::TooDeep`].
+    /// [`WriteError::AlreadyExists`]; [`WriteError::NotFound`] for the manager; [`WriteError::EmployeeUnderItself`] when
+    /// the manager names them already, by way of others; [`WriteError::TooDeep`].
     pub async fn hire(
         &self,
         org_id: &OrgId,
@@ -70,32 +44,20 @@ impl<S: Store> Queries<S> {
         manager_id: Option<&EmployeeId>,
     ) -> Result<EmployeeKey, WriteError> {
         let (now, mut attempts) = (self.now()?, self.attempts());
+        let employee = Employee {
+            key: EmployeeKey { org_id: org_id.clone(), employee_id: employee_id.clone() },
+            name: Some(name.to_owned()),
+            manager_id: manager_id.cloned(),
+            created_at: Some(now.clone()),
+            updated_at: Some(now),
+            path: None,
+        };
+        let creation = self.creation(&employee)?;
+        let key = creation.key.clone();
         loop {
-            let manager = match manager_id {
-                Some(manager_id) => Some(attempts.employee(org_id, manager_id).await?),
-                None => None,
-            };
-            let above = manager.as_ref().map(|found| found.key.path.ids()).unwrap_or_default();
-            let path = EmployeePath::new(above.iter().chain([employee_id]).cloned().collect());
-            let employee = Employee {
-                key: EmployeeKey { org_id: org_id.clone(), path },
-                name: Some(name.to_owned()),
-                manager_id: manager_id.cloned(),
-                created_at: Some(now.clone()),
-                updated_at: Some(now.clone()),
-            };
-            let creation = self.creation(&employee)?;
-            let key = creation.key.clone();
-            if employee.key.path.depth() > EMPLOYEE_DEPTH_MAX {
-                return Err(WriteError::TooDeep { item: key, depth_max: EMPLOYEE_DEPTH_MAX });
-            }
-            let others = attempts.places(org_id, employee_id).await?.into_iter().filter(|place| *place != key);
-            if let Some((item, _)) = attempts.items(&others.collect::<Vec<_>>()).await?.pop() {
-                return Err(WriteError::AlreadyExists { item });
-            }
-            let mut writes = vec![creation];
-            if let Some(manager) = &manager {
-                writes.push(check(Employee::primary_key(&manager.key)?, vec![Ask::Present]));
+            let mut writes = vec![creation.clone()];
+            if let Some(manager_id) = manager_id {
+                writes.extend(attempts.managers_above(&employee.key, manager_id).await?);
             }
             match attempts.send(&writes).await? {
                 Sent::Done => return Ok(employee.key),
@@ -120,20 +82,22 @@ impl<S: Store> Queries<S> {
         manager_id: Option<&EmployeeId>,
     ) -> Result<(), WriteError> {
         let (now, mut attempts) = (self.now()?, self.attempts());
+        let of = EmployeeKey { org_id: org_id.clone(), employee_id: employee_id.clone() };
+        let key = Employee::primary_key(&of)?;
         loop {
-            let employee = attempts.employee(org_id, employee_id).await?;
-            let key = Employee::primary_key(&employee.key)?;
-            if employee.manager_id().as_ref() == manager_id {
+            let employee = attempts.employee(&key).await?;
+            if manager_of(&employee).as_ref() == manager_id {
                 return Err(WriteError::Unchanged { item: key, attribute: "ManagerId" });
             }
-            let draft = Draft::of::<Employee>(&employee.key)?.asking(as_read("ManagerId", &employee.item));
-            let draft = match manager_id {
-                Some(manager_id) => draft.set("ManagerId", text(manager_id.as_str())),
-                None => draft.clear("ManagerId"),
+            let draft = Draft::of::<Employee>(&of)?.asking(as_read("ManagerId", &employee));
+            let (draft, fields) = match manager_id {
+                Some(id) => (draft.set("ManagerId", text(id.as_str())), vec![("ManagerId", id.as_str())]),
+                None => (draft.clear("ManagerId"), Vec::new()),
             };
+            let draft = draft.indexed::<Employee>(&self.layout, "GSI2", &of, &fields)?;
             let mut writes = vec![draft.set("UpdatedAt", text(now.as_str())).write()];
             if let Some(manager_id) = manager_id {
-                writes.extend(attempts.managers_above(&employee, employee_id, manager_id).await?);
+                writes.extend(attempts.managers_above(&of, manager_id).await?);
             }
             if attempts.send(&writes).await? == Sent::Done {
                 return Ok(());
@@ -144,103 +108,68 @@ impl<S: Store> Queries<S> {
 
     /// WP-11: dismisses an employee whom nobody reports to.
     ///
-    /// Whoever is below them is looked for consistently. Somebody who is hired between that look and the deletion, and
-    /// somebody who was moved below them and whose key has not followed yet, is missed: they keep a `ManagerId` of
-    /// nobody, and can be moved. Somebody who was moved away and whose key has not followed yet still counts.
+    /// Those who report to them are looked for in the index, which is late: somebody who was hired or moved below them a
+    /// moment ago may be missed, and keeps a `ManagerId` of nobody; somebody who was moved away a moment ago may still
+    /// count.
     ///
     /// # Errors
     ///
     /// [`WriteError::NotFound`]; [`WriteError::HasReports`].
     pub async fn dismiss(&self, org_id: &OrgId, employee_id: &EmployeeId) -> Result<(), WriteError> {
         let mut attempts = self.attempts();
-        loop {
-            let employee = attempts.employee(org_id, employee_id).await?;
-            let key = Employee::primary_key(&employee.key)?;
-            let below = Query::prefix(None, key.pk.as_str(), format!("{}/", key.sk));
-            if !attempts.page(&Query { limit: Some(1), ..below }).await?.items.is_empty() {
+        let key = Employee::primary_key(&EmployeeKey { org_id: org_id.clone(), employee_id: employee_id.clone() })?;
+        attempts.employee(&key).await?;
+        let manager = Fields::from([("ManagerId", employee_id.as_str())]);
+        for index in Employee::definition().indexes.iter().filter(|index| index.index == "GSI2") {
+            let (pk, prefix) = (index.key.pk.build(&manager)?, index.key.sk.prefix(&manager)?);
+            let reports = attempts.page(&Query::prefix(Some(&index.index), pk, prefix)).await?.items;
+            let mut keys = reports.iter().filter_map(|item| self.layout.key(item));
+            // Another organization may have a manager of the same id.
+            if keys.any(|report| report.pk == key.pk) {
                 return Err(WriteError::HasReports { employee_id: employee_id.clone() });
             }
-            let asks = vec![Ask::Present, as_read("ManagerId", &employee.item)];
-            if attempts.send(&[write(key.clone(), Action::Delete, asks)]).await? == Sent::Done {
-                return Ok(());
-            }
-            attempts.again(&key).await?;
+        }
+        match attempts.send(&[deletion(key.clone())]).await? {
+            Sent::Done => Ok(()),
+            Sent::Refused(_) => Err(WriteError::NotFound { item: key }),
         }
     }
 }
 
 impl<S: Store> Attempts<'_, S> {
-    /// Finds an employee by their id.
-    async fn employee(&mut self, org_id: &OrgId, employee_id: &EmployeeId) -> Result<Found, WriteError> {
-        loop {
-            let places = self.places(org_id, employee_id).await?;
-            let Some(first) = places.first().cloned() else {
-                let key = alone(org_id, employee_id);
-                return Err(WriteError::NotFound { item: Employee::primary_key(&key)? });
-            };
-            for (place, item) in self.items(&places).await? {
-                if let Some(key) = Employee::parse_key(&place) {
-                    return Ok(Found { key, item });
-                }
-            }
-            self.again(&first).await?;
-        }
-    }
-
-    /// Where the index has employees of this organization under this id.
-    async fn places(&mut self, org_id: &OrgId, employee_id: &EmployeeId) -> Result<Vec<Key>, WriteError> {
-        let key = alone(org_id, employee_id);
-        let mut places = Vec::new();
-        for index in &Employee::definition().indexes {
-            let at = index.key.build(&key.fields())?;
-            let found = self.page(&Query::prefix(Some(&index.index), at.pk, at.sk)).await?.items;
-            places.extend(found.iter().filter_map(|item| self.layout().key(item)));
-        }
-        let partition = Employee::primary_key(&key)?.pk;
-        places.retain(|place| place.pk == partition);
-        Ok(places)
+    async fn employee(&mut self, key: &Key) -> Result<Item, WriteError> {
+        self.item(key).await?.ok_or_else(|| WriteError::NotFound { item: key.clone() })
     }
 
     /// Asks of the new manager, and of everybody above them, that they are as they were read, so that nobody reports to
-    /// themselves; refused when the one who is moved is among them.
+    /// themselves; refused when the one who is hired or moved is among them.
     async fn managers_above(
         &mut self,
-        employee: &Found,
-        employee_id: &EmployeeId,
+        employee: &EmployeeKey,
         manager_id: &EmployeeId,
     ) -> Result<Vec<Write>, WriteError> {
-        let org_id = &employee.key.org_id;
-        let (mut checks, mut next, mut guess) = (Vec::new(), Some(manager_id.clone()), None::<EmployeeKey>);
+        let (mut checks, mut next) = (Vec::new(), Some(manager_id.clone()));
         while let Some(id) = next {
-            if id == *employee_id {
-                return Err(WriteError::EmployeeUnderItself { employee_id: employee_id.clone() });
+            if id == employee.employee_id {
+                return Err(WriteError::EmployeeUnderItself { employee_id: id });
             }
             if checks.len() + 1 >= EMPLOYEE_DEPTH_MAX {
-                let item = Employee::primary_key(&employee.key)?;
+                let item = Employee::primary_key(employee)?;
                 return Err(WriteError::TooDeep { item, depth_max: EMPLOYEE_DEPTH_MAX });
             }
-            let above = match self.guessed(guess).await? {
-                Some(above) => above,
-                None => match self.employee(org_id, &id).await {
-                    // Somebody further up is gone; nobody is above them.
-                    Err(WriteError::NotFound { .. }) if !checks.is_empty() => break,
-                    found => found?,
-                },
+            let key = Employee::primary_key(&EmployeeKey { org_id: employee.org_id.clone(), employee_id: id })?;
+            let above = match self.employee(&key).await {
+                // Somebody further up is gone; nobody is above them.
+                Err(WriteError::NotFound { .. }) if !checks.is_empty() => break,
+                found => found?,
             };
-            let key = Employee::primary_key(&above.key)?;
-            checks.push(check(key, vec![Ask::Present, as_read("ManagerId", &above.item)]));
-            (next, guess) = (above.manager_id(), above.manager_key());
+            checks.push(check(key, vec![Ask::Present, as_read("ManagerId", &above)]));
+            next = manager_of(&above);
         }
         Ok(checks)
     }
-
-    async fn guessed(&mut self, guess: Option<EmployeeKey>) -> Result<Option<Found>, WriteError> {
-        let Some(key) = guess else { return Ok(None) };
-        Ok(self.item(&Employee::primary_key(&key)?).await?.map(|item| Found { key, item }))
-    }
 }
 
-/// The key of an employee as if they were a root: its index key is that of their id, whatever their place.
-fn alone(org_id: &OrgId, employee_id: &EmployeeId) -> EmployeeKey {
-    EmployeeKey { org_id: org_id.clone(), path: EmployeePath::new(vec![employee_id.clone()]) }
+fn manager_of(employee: &Item) -> Option<EmployeeId> {
+    item::text(employee, "ManagerId").map(EmployeeId::from)
 }

@@ -24,7 +24,6 @@ use crate::{
     backoff::{GaveUp, Patience, Tries},
     batch::{Batch, Engine},
     bells::Bells,
-    ground::{Stop, Touch, Work},
     own_image::OwnImages,
     protocol::ProtocolStep,
     verify::Finding,
@@ -166,27 +165,6 @@ impl<S: Store> Engine<S> {
                 why: "it is written to: an instance that still has its derivation runs, or somebody else counts in it"
                     .to_owned(),
             },
-        })
-    }
-
-    /// Moves an item to where it belongs.
-    pub(super) async fn move_there(
-        &self,
-        key: &Key,
-        finding: &Finding,
-        patience: Patience<'_>,
-    ) -> Result<Repaired, GaveUp> {
-        let position = self.catalogue.position(&finding.derivation);
-        let rekey = position.and_then(|at| Some((at, self.catalogue.derivation(at)?.kind.rekey()?)));
-        let Some((derivation, rekey)) = rekey else { return Ok(Repaired::NotNeeded) };
-        let touch = Touch { position: NO_RECORD, derivation, effect: derive::effect::Ground::Place(key.clone()) };
-        let batch = no_records(patience);
-        let mut work = Work { touch: &touch, batch: &batch, is_alone: false, account: Account::default() };
-        Ok(match self.place(key, rekey, &mut work).await {
-            Ok(awaits) if awaits.is_empty() && work.account.commits.is_empty() => Repaired::NotNeeded,
-            Ok(awaits) if awaits.is_empty() => Repaired::Done,
-            Ok(_) => Repaired::Refused { why: "its place is taken, or its parent is not there".to_owned() },
-            Err(Stop::NotNow(why) | Stop::Refused(why)) => Repaired::Refused { why },
         })
     }
 }

@@ -6,7 +6,7 @@ use derive::{
     catalogue::Catalogue,
     change::{Change, Images},
     derivation::Family,
-    effect::{Effect, Ground},
+    effect::Effect,
     plan::{Record, plan},
     schema::Schema,
 };
@@ -103,7 +103,6 @@ fn written(derivation: &str, effect: Effect) -> Option<Key> {
         Effect::Add(add) => CounterKey { target: add.target, derivation: derivation.to_owned(), shard: 0 }.key().ok(),
         Effect::Measure(measure) => Some(measure.bucket),
         Effect::Look(bell) => Some(bell.item),
-        Effect::Ground(Ground::Place(key)) => Some(key),
         Effect::Ground(_) | Effect::Find(_) | Effect::Late | Effect::List { .. } => None,
     }
 }

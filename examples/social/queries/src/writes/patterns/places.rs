@@ -107,7 +107,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
         "WP-11",
         "hire an employee",
         "OrgId, EmployeeId, name, the EmployeeId of the manager, or none",
-        "EmployeeKey; refused: an existing ID, no such manager, too deep",
+        "EmployeeKey; refused: an existing ID, no such manager, under themselves, too deep",
         sample!(|queries| {
             employee(queries, "{ManagerId}", None).await?;
             employee(queries, "{EmployeeId}", Some("{ManagerId}")).await?;

@@ -1,0 +1,31 @@
+//! D-21: where employees stand, and the chart in which each is found under their path.
+
+use derive::{
+    derivation::Derivation,
+    kinds::{Link, mirror::Mirror, path::Path},
+};
+
+use crate::found;
+
+/// Most people above and below each other, the topmost included. 27 ids of 36 characters and their slashes fit in the
+/// 1,024 bytes of a sort key.
+const EMPLOYEE_DEPTH_MAX: usize = 27;
+
+pub(crate) fn employees() -> Vec<Derivation> {
+    let path = Path {
+        target: "Employee".to_owned(),
+        parent: "Employee".to_owned(),
+        link: Link::of(&[("OrgId", "OrgId"), ("EmployeeId", "ManagerId")]),
+        name: "EmployeeId".to_owned(),
+        attribute: "Path".to_owned(),
+        depth_max: EMPLOYEE_DEPTH_MAX,
+        found: found("Employee", Some("GSI2"), &[("ManagerId", "EmployeeId")]),
+    };
+    let chart = Mirror {
+        source: "Employee".to_owned(),
+        target: "OrgChart".to_owned(),
+        link: Link::of(&[("OrgId", "OrgId"), ("Path", "Path")]),
+        except: Vec::new(),
+    };
+    vec![Derivation::new("D-21", "employee-path", path), Derivation::new("D-21", "org-chart", chart)]
+}
