@@ -166,7 +166,9 @@ impl<S: Store> Engine<S> {
     }
 
     /// Is this step taken?
-    pub(crate) fn takes(&self, step: ProtocolStep) -> bool {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn takes(&self, step: ProtocolStep) -> bool {
         self.without != Some(step)
     }
 

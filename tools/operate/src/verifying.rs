@@ -1,74 +1,152 @@
-//! A verification from the command line: what was read and found is in a file, and the stream is followed beside it.
+//! A whole verification: what was read and found is in a file, and the stream is followed beside it.
 
-pub(crate) mod filled;
-pub(crate) mod followed;
-pub(crate) mod paced;
+pub mod filled;
+mod followed;
+mod paced;
 pub(crate) mod spool;
 mod tallied;
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, io, sync::Arc};
 
-use anyhow::Context as _;
 use derive::derivation::Family;
-use engine::{
-    batch::Engine,
-    clock::SystemClock,
-    recount::Target,
+use engine::{batch::Engine, clock::SystemClock, recount::Target};
+use keys::key::Key;
+use serde::{Deserialize, Serialize};
+use store::Store;
+
+use self::{
+    filled::{Before, Marking},
+    followed::{Ended, Followed, Handled},
+    paced::Paced,
+    spool::{Kept, Spool},
+};
+use crate::{
+    checkpoints::LedgerCheckpoints,
+    failure::Failure,
+    loss::{self, Marked},
+    progress::Progress,
+    tables::{Request, Tables},
     verify::{
         Finding, UnreadableItem,
         following::{AtRest, Following},
         run::{Limits, Verification},
         scope::Scope,
-        told::{Belief, Extent, Listener, Told},
+        told::{Extent, Listener, Told},
     },
 };
-use indicatif::ProgressBar;
-use keys::key::Key;
-use serde::{Deserialize, Serialize};
-use store::dynamo::DynamoStore;
-
-use self::{
-    followed::{Ended, Followed, Handled},
-    paced::Paced,
-    spool::{Kept, Spool},
-};
-use crate::{args::verify::Verifying, checkpoints::LedgerCheckpoints, exit::Usage, opened::Opened, time};
 
 /// How much longer than twice the iterator age is waited for the functions, in seconds.
 const AGE_MARGIN_S: u64 = 60;
 
 /// What a verification came to: its file, and how much it read.
-pub(crate) struct Verified {
-    pub(crate) spool: Spool,
-    pub(crate) extent: Extent,
+pub struct Verified {
+    spool: Spool,
+    /// How much was read.
+    pub extent: Extent,
     /// Was all of the table verified?
-    pub(crate) is_whole: bool,
+    pub is_whole: bool,
     /// The file that goes when nobody needs it any more.
     _temporary: Option<tempfile::TempDir>,
 }
 
 /// A difference, as it is kept and printed. Its names are stable.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Difference {
+pub struct Difference {
+    /// The difference.
     #[serde(flatten)]
-    pub(crate) finding: Finding,
+    pub finding: Finding,
     /// Why it is undecided, or believed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) why: Option<String>,
+    pub why: Option<String>,
 }
 
-/// The kinds of what is told, by which they are kept.
-pub(crate) const FINDING: &str = "finding";
-pub(crate) const UNDECIDED: &str = "undecided";
-pub(crate) const WAITING: &str = "waiting";
-pub(crate) const UNREADABLE: &str = "unreadable";
-pub(crate) const UNPROVEN: &str = "unproven";
+/// Kind under which a [`Difference`] is kept that nothing under way explains.
+pub const FINDING: &str = "finding";
+/// Kind under which a [`Difference`] is kept that may be on its way.
+pub const UNDECIDED: &str = "undecided";
+/// Kind under which a [`Difference`] is kept that a parked change or a job explains.
+pub const WAITING: &str = "waiting";
+/// Kind under which an [`UnreadableItem`] is kept.
+pub const UNREADABLE: &str = "unreadable";
+/// Kind under which a count is kept that was equal while it was changing; it has no value.
+pub const UNPROVEN: &str = "unproven";
+
+/// What a verification came to that was asked for by itself.
+pub struct Checked {
+    /// What was found.
+    pub verified: Verified,
+    /// Is nothing found, undecided or waiting?
+    pub is_clean: bool,
+    /// Marks of a possible loss that there were.
+    pub marked: Vec<Marked>,
+    /// What was marked as filled.
+    pub marking: Marking,
+}
+
+/// Verifies. Where it `may_write`, what is right all over the table is marked as filled, and marks of a possible loss are
+/// taken away when nothing is found.
+///
+/// # Errors
+///
+/// [`Failure`], with what was read kept in the file.
+pub async fn check<S: Store + 'static>(
+    opened: &Tables<S>,
+    args: &Request,
+    may_write: bool,
+    progress: &Arc<dyn Progress>,
+) -> Result<Checked, Failure> {
+    let marks = loss::before(opened).await?;
+    let prepared = prepare(opened, args)?;
+    // What was read before, and another time, proves nothing of now.
+    let before = if prepared.spool.is_new()? { Some(Before::read(opened).await?) } else { None };
+    let verified = Box::pin(verify(prepared, opened, args, progress)).await?;
+    let is_clean = verified.is_clean()?;
+    let mut marking = Marking::Done;
+    if let Some(before) = before.filter(|_| may_write) {
+        let found = verified.spool.derivations_told(FINDING)?;
+        marking = before.mark(opened, args, &verified, found).await?;
+    }
+    let marked = loss::settled(opened, marks, may_write && is_clean && verified.is_whole).await?;
+    Ok(Checked { verified, is_clean, marked, marking })
+}
 
 impl Verified {
     /// Is nothing found, undecided or waiting?
-    pub(crate) fn is_clean(&self) -> anyhow::Result<bool> {
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] when the file cannot be read.
+    pub fn is_clean(&self) -> Result<bool, Failure> {
         let n_told = [FINDING, UNDECIDED, WAITING].map(|kind| self.spool.n_told(kind));
-        Ok(n_told.into_iter().collect::<anyhow::Result<Vec<_>>>()?.iter().all(|n_told| *n_told == 0))
+        Ok(n_told.into_iter().collect::<Result<Vec<_>, Failure>>()?.iter().all(|n_told| *n_told == 0))
+    }
+
+    /// How much was found of a kind.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] when the file cannot be read.
+    pub fn n_told(&self, kind: &str) -> Result<usize, Failure> {
+        self.spool.n_told(kind)
+    }
+
+    /// All that was found of a kind, as JSON, by derivation and key, one after another.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] when the file cannot be read, and those of `act`.
+    pub fn each_told(&self, kind: &str, act: impl FnMut(&str) -> Result<(), Failure>) -> Result<(), Failure> {
+        self.spool.each_told(kind, act)
+    }
+
+    /// The derivations of which something was found of a kind.
+    pub(crate) fn derivations_told(&self, kind: &str) -> Result<BTreeSet<String>, Failure> {
+        self.spool.derivations_told(kind)
+    }
+
+    /// The next that was found of a kind, as JSON, behind one.
+    pub(crate) fn told_after(&self, kind: &str, after: Option<[&str; 3]>, n: usize) -> Result<Vec<String>, Failure> {
+        self.spool.told_after(kind, after, n)
     }
 }
 
@@ -81,24 +159,28 @@ pub(crate) struct Prepared {
 }
 
 /// Prepares what is asked for.
-pub(crate) fn prepare(opened: &Opened, args: &Verifying) -> anyhow::Result<Prepared> {
+pub(crate) fn prepare<S: Store>(opened: &Tables<S>, args: &Request) -> Result<Prepared, Failure> {
     let scope = scope(opened, args)?;
-    let temporary = if args.resume.is_none() { Some(tempfile::tempdir()?) } else { None };
-    let in_temporary = || temporary.as_ref().map(|folder| folder.path().join("verification"));
-    let file: PathBuf = args.resume.clone().or_else(in_temporary).context("a file")?;
-    let stream_arn = match (args.at_rest, &opened.table.latest_stream_arn) {
+    let (file, temporary) = match &args.resume {
+        Some(file) => (file.clone(), None),
+        None => {
+            let folder = tempfile::tempdir()?;
+            (folder.path().join("verification"), Some(folder))
+        }
+    };
+    let stream_arn = match (args.at_rest, &opened.stream) {
         (true, _) => None,
-        (false, Some(arn)) => Some(arn.clone()),
+        (false, Some(stream)) => Some(stream.arn.clone()),
         (false, None) => {
             let why = format!(
                 "the table {} has no stream, so it cannot be told what is on its way: give --at-rest if nobody writes",
-                opened.config.table
+                opened.name
             );
-            return Err(Usage(why).into());
+            return Err(Failure::Usage(why));
         }
     };
     let about = [
-        ("table", opened.table_arn.clone()),
+        ("table", opened.arn.clone()),
         ("stream", stream_arn.clone().unwrap_or_default()),
         ("part", part(args)),
         ("segments", args.segments.to_string()),
@@ -109,43 +191,42 @@ pub(crate) fn prepare(opened: &Opened, args: &Verifying) -> anyhow::Result<Prepa
 }
 
 /// Verifies what was prepared.
-pub(crate) async fn verify(
+pub(crate) async fn verify<S: Store + 'static>(
     prepared: Prepared,
-    opened: &Opened,
-    args: &Verifying,
-    is_aws: bool,
-    bar: &ProgressBar,
-) -> anyhow::Result<Verified> {
+    opened: &Tables<S>,
+    args: &Request,
+    progress: &Arc<dyn Progress>,
+) -> Result<Verified, Failure> {
     let Prepared { spool, scope, stream_arn, temporary } = prepared;
     let is_whole = scope == Scope::default();
-    let followed = match &stream_arn {
+    let followed = match opened.stream.as_ref().filter(|_| stream_arn.is_some()) {
         None => None,
-        Some(arn) => {
+        Some(stream) => {
             let age_ms = args.iterator_age.map(|seconds| seconds.saturating_mul(1_000));
-            let handled = if is_aws { Handled::Age(age_ms) } else { Handled::Positions };
-            let ledger = LedgerCheckpoints::new(Arc::clone(&opened.store), opened.schema.layout.clone(), arn);
-            Some(Followed::start(opened.clients.streams.clone(), arn, handled, &spool, ledger).await?)
+            let handled = if opened.is_aws { Handled::Age(age_ms) } else { Handled::Positions };
+            let ledger = LedgerCheckpoints::new(Arc::clone(&opened.store), opened.schema.layout.clone(), &stream.arn);
+            Some(Followed::start(stream, handled, &spool, ledger).await?)
         }
     };
     let age_s = args.iterator_age.map_or(0, |age| age.saturating_mul(2).saturating_add(AGE_MARGIN_S));
     let limits = Limits { segments: args.segments, wait_ms: args.wait.max(age_s).saturating_mul(1_000) };
     let engine = engine(opened, args);
-    bar.set_length(u64::try_from(opened.table.item_count.unwrap_or_default()).unwrap_or_default());
-    let extent = run(&engine, followed, &spool, bar, limits, scope).await?;
+    progress.begins(opened.n_items);
+    let extent = run(&engine, followed, &spool, progress, limits, scope).await?;
     spool.commit()?;
     Ok(Verified { spool, extent, is_whole, _temporary: temporary })
 }
 
-async fn run(
-    engine: &Engine<Paced<Arc<DynamoStore>>>,
+async fn run<S: Store>(
+    engine: &Engine<Paced<Arc<S>>>,
     followed: Option<(Followed, Ended)>,
     spool: &Spool,
-    bar: &ProgressBar,
+    progress: &Arc<dyn Progress>,
     limits: Limits,
     scope: Scope,
-) -> anyhow::Result<Extent> {
+) -> Result<Extent, Failure> {
     let mut tallies = spool.clone();
-    let mut keeping = Keeping { spool: spool.clone(), bar: bar.clone() };
+    let mut keeping = Keeping { spool: spool.clone(), progress: Arc::clone(progress) };
     let Some((followed, mut following)) = followed else {
         let verification = Verification::new(engine, &AtRest, &mut tallies, &mut keeping, limits, scope);
         return Ok(verification.run().await?);
@@ -155,24 +236,21 @@ async fn run(
     tokio::select! {
         extent = verification.run() => Ok(extent?),
         ended = &mut following => match ended? {
-            Ok(()) => anyhow::bail!("the table's stream is followed no more"),
-            Err(error) => {
-                let what = "the table's stream cannot be followed: give --at-rest if nobody writes";
-                Err(anyhow::Error::from(error).context(what))
-            }
+            Ok(()) => Err(Failure::Refused("the table's stream is followed no more".to_owned())),
+            Err(error) => Err(Failure::Stream(error)),
         },
     }
 }
 
-fn engine(opened: &Opened, args: &Verifying) -> Engine<Paced<Arc<DynamoStore>>> {
+fn engine<S: Store>(opened: &Tables<S>, args: &Request) -> Engine<Paced<Arc<S>>> {
     let store = Paced::new(Arc::clone(&opened.store), args.read_units);
     let families = vec![Family::Additive, Family::LevelTriggered];
     Engine::new(Arc::clone(&opened.schema), Arc::clone(&opened.catalogue), families, store, Arc::new(SystemClock))
 }
 
 /// What is verified, in words.
-fn part(args: &Verifying) -> String {
-    let Verifying { derivation, entity, pk, sk, .. } = args;
+fn part(args: &Request) -> String {
+    let Request { derivation, entity, pk, sk, .. } = args;
     let listed = [("derivation", derivation.join(",")), ("entity", entity.join(",")), ("pk", pk.clone())];
     let given = listed.into_iter().chain([("sk", sk.clone().unwrap_or_default())]);
     let given: Vec<String> =
@@ -180,15 +258,15 @@ fn part(args: &Verifying) -> String {
     if given.is_empty() { "all".to_owned() } else { given.join(", ") }
 }
 
-fn scope(opened: &Opened, args: &Verifying) -> Result<Scope, Usage> {
+fn scope<S>(opened: &Tables<S>, args: &Request) -> Result<Scope, Failure> {
     for name in &args.derivation {
         if opened.catalogue.position(name).is_none() {
-            return Err(Usage(format!("there is no derivation {name}; `ripple design` lists them")));
+            return Err(Failure::Usage(format!("there is no derivation {name}; `ripple design` lists them")));
         }
     }
     for name in &args.entity {
         if opened.schema.entity(name).is_none() {
-            return Err(Usage(format!("there is no entity {name}; `ripple design` lists them")));
+            return Err(Failure::Usage(format!("there is no entity {name}; `ripple design` lists them")));
         }
     }
     Ok(Scope {
@@ -199,22 +277,16 @@ fn scope(opened: &Opened, args: &Verifying) -> Result<Scope, Usage> {
     })
 }
 
-/// Why a finding is believed, in words.
-fn believed(Belief { handled_ms, until_ms }: Belief) -> String {
-    let [handled, until] = [handled_ms, until_ms].map(time::text);
-    format!("all written before {handled} is handled, and nothing that it was decided by was written until {until}")
-}
-
 /// Keeps what is told in the file, and shows how far it is.
 struct Keeping {
     spool: Spool,
-    bar: ProgressBar,
+    progress: Arc<dyn Progress>,
 }
 
 impl Listener for Keeping {
     fn told(&mut self, told: Told) -> io::Result<()> {
         let (kind, finding, why) = match told {
-            Told::Finding(finding, belief) => (FINDING, finding, Some(believed(belief))),
+            Told::Finding(finding, belief) => (FINDING, finding, Some(self.progress.believed(belief))),
             Told::Undecided(finding, why) => (UNDECIDED, finding, Some(why.to_string())),
             Told::Waiting(finding) => (WAITING, finding, None),
             Told::Unproven(Target { derivation, item: Key { pk, sk } }) => {
@@ -232,6 +304,6 @@ impl Listener for Keeping {
     }
 
     fn read(&mut self, n_items: usize) {
-        self.bar.inc(u64::try_from(n_items).unwrap_or_default());
+        self.progress.read(n_items);
     }
 }
