@@ -15,7 +15,6 @@ use engine::{
     clock::{Clock as _, SystemClock},
     ledger::settings::claim,
     registry::edit::begin,
-    verify::definition::{Verified, compare_table},
 };
 use functions::{
     config::Config,
@@ -25,6 +24,7 @@ use functions::{
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::sync::watch;
+use operate::verify::definition::{Verified, compare_table};
 
 use self::{
     scenario::{Running, is_told},
