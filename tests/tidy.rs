@@ -357,7 +357,7 @@ const DIRECTION: [(&str, &[&str]); 13] = [
     ("queries", &["entities", "store", "derive", "keys"]),
     ("design", &["engine", "catalogue", "queries", "store", "derive", "entities", "keys"]),
     ("stream", &["engine", "catalogue", "queries", "store", "derive", "entities", "keys"]),
-    ("operate", &["stream", "manifest", "engine", "store", "derive", "keys"]),
+    ("operate", &["stream", "engine", "store", "derive", "keys"]),
     ("functions", &["manifest", "engine", "catalogue", "queries", "store", "derive", "entities", "keys"]),
     (
         "cli",

@@ -85,10 +85,11 @@ impl Opened {
 
     /// The same tables, for what an operator does to them.
     pub(crate) fn tables(&self) -> Tables<DynamoStore> {
-        let stream = self.table.latest_stream_arn.as_ref().map(|arn| TableStream {
-            arn: arn.clone(),
-            stream: Stream::new(self.clients.streams.clone(), arn),
-        });
+        let stream = self
+            .table
+            .latest_stream_arn
+            .as_ref()
+            .map(|arn| TableStream { arn: arn.clone(), stream: Stream::new(self.clients.streams.clone(), arn) });
         Tables {
             schema: Arc::clone(&self.schema),
             catalogue: Arc::clone(&self.catalogue),

@@ -118,7 +118,9 @@ impl<'a, S: Store> Repairing<'a, S> {
             return Remedy::SetIndexKeys;
         }
         let position = self.engine.catalogue().position(&finding.derivation);
-        let Some(derivation) = position.and_then(|at| self.engine.catalogue().derivation(at)) else { return Remedy::Delete };
+        let Some(derivation) = position.and_then(|at| self.engine.catalogue().derivation(at)) else {
+            return Remedy::Delete;
+        };
         let kind = &derivation.kind;
         if kind.is_history() {
             let why = "what it counts is not all in the table any more, so nobody can tell what it should be";

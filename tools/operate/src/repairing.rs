@@ -125,8 +125,7 @@ pub async fn begin<S: Store + 'static>(
     let run = if is_applied { Some(right(&engine, &prepared.spool).await?) } else { None };
     // With nobody at work nobody has other derivations.
     let is_waited_for = is_applied && !args.at_rest;
-    let before =
-        if is_waited_for { Some(Before::ready(opened, args, is_new, progress.as_ref()).await?) } else { None };
+    let before = if is_waited_for { Some(Before::ready(opened, args, is_new, progress.as_ref()).await?) } else { None };
     let verified = Box::pin(verify(prepared, opened, args, progress)).await?;
     Ok(Found { run, before, verified })
 }

@@ -7,6 +7,8 @@ use engine::{batch::Engine, clock::SystemClock, registry::telling::Looking};
 use store::Store;
 use stream::shared::Stream;
 
+use crate::{failure::Failure, verify::scope::Scope};
+
 /// How often an operator's engine looks at the registry, in milliseconds.
 const LEARN_MS: u64 = 1_000;
 
@@ -90,4 +92,34 @@ impl Default for Request {
             resume: None,
         }
     }
+}
+
+/// What is verified, in words.
+pub(crate) fn part(args: &Request) -> String {
+    let Request { derivation, entity, pk, sk, .. } = args;
+    let listed = [("derivation", derivation.join(",")), ("entity", entity.join(",")), ("pk", pk.clone())];
+    let given = listed.into_iter().chain([("sk", sk.clone().unwrap_or_default())]);
+    let given: Vec<String> =
+        given.filter(|(_, value)| !value.is_empty()).map(|(name, value)| format!("{name} {value}")).collect();
+    if given.is_empty() { "all".to_owned() } else { given.join(", ") }
+}
+
+/// What is asked for, as far as it is declared.
+pub(crate) fn scope<S>(opened: &Tables<S>, args: &Request) -> Result<Scope, Failure> {
+    for name in &args.derivation {
+        if opened.catalogue.position(name).is_none() {
+            return Err(Failure::Usage(format!("there is no derivation {name}; `ripple design` lists them")));
+        }
+    }
+    for name in &args.entity {
+        if opened.schema.entity(name).is_none() {
+            return Err(Failure::Usage(format!("there is no entity {name}; `ripple design` lists them")));
+        }
+    }
+    Ok(Scope {
+        derivations: args.derivation.iter().cloned().collect(),
+        entities: args.entity.iter().cloned().collect(),
+        pk_prefix: args.pk.clone(),
+        sk: args.sk.clone(),
+    })
 }

@@ -25,7 +25,7 @@ use crate::{
     failure::Failure,
     loss::{self, Marked},
     progress::Progress,
-    tables::{Request, Tables},
+    tables::{Request, Tables, part, scope},
     verify::{
         Finding, UnreadableItem,
         following::{AtRest, Following},
@@ -246,35 +246,6 @@ fn engine<S: Store>(opened: &Tables<S>, args: &Request) -> Engine<Paced<Arc<S>>>
     let store = Paced::new(Arc::clone(&opened.store), args.read_units);
     let families = vec![Family::Additive, Family::LevelTriggered];
     Engine::new(Arc::clone(&opened.schema), Arc::clone(&opened.catalogue), families, store, Arc::new(SystemClock))
-}
-
-/// What is verified, in words.
-fn part(args: &Request) -> String {
-    let Request { derivation, entity, pk, sk, .. } = args;
-    let listed = [("derivation", derivation.join(",")), ("entity", entity.join(",")), ("pk", pk.clone())];
-    let given = listed.into_iter().chain([("sk", sk.clone().unwrap_or_default())]);
-    let given: Vec<String> =
-        given.filter(|(_, value)| !value.is_empty()).map(|(name, value)| format!("{name} {value}")).collect();
-    if given.is_empty() { "all".to_owned() } else { given.join(", ") }
-}
-
-fn scope<S>(opened: &Tables<S>, args: &Request) -> Result<Scope, Failure> {
-    for name in &args.derivation {
-        if opened.catalogue.position(name).is_none() {
-            return Err(Failure::Usage(format!("there is no derivation {name}; `ripple design` lists them")));
-        }
-    }
-    for name in &args.entity {
-        if opened.schema.entity(name).is_none() {
-            return Err(Failure::Usage(format!("there is no entity {name}; `ripple design` lists them")));
-        }
-    }
-    Ok(Scope {
-        derivations: args.derivation.iter().cloned().collect(),
-        entities: args.entity.iter().cloned().collect(),
-        pk_prefix: args.pk.clone(),
-        sk: args.sk.clone(),
-    })
 }
 
 /// Keeps what is told in the file, and shows how far it is.

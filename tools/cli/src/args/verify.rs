@@ -63,7 +63,8 @@ pub(crate) struct Verifying {
 impl Verifying {
     /// As it is asked for.
     pub(crate) fn request(&self) -> Request {
-        let Self { derivation, entity, pk, sk, segments, read_units, at_rest, iterator_age, wait, resume } = self.clone();
+        let Self { derivation, entity, pk, sk, segments, read_units, at_rest, iterator_age, wait, resume } =
+            self.clone();
         Request { derivation, entity, pk, sk, segments, read_units, at_rest, iterator_age, wait, resume }
     }
 }

@@ -23,8 +23,8 @@ use functions::{
     logging,
 };
 use indicatif::{ProgressBar, ProgressStyle};
-use tokio::sync::watch;
 use operate::verify::definition::{Verified, compare_table};
+use tokio::sync::watch;
 
 use self::{
     scenario::{Running, is_told},

@@ -92,7 +92,12 @@ fn json_begins(verified: &Verified) {
     print(&format!("{{\"items\":{},\"repairs\":[", verified.extent.n_items));
 }
 
-fn json_of(finding: &Finding, remedy: &Remedy, repaired: Option<&Repaired>, is_first: &mut bool) -> Result<(), Failure> {
+fn json_of(
+    finding: &Finding,
+    remedy: &Remedy,
+    repaired: Option<&Repaired>,
+    is_first: &mut bool,
+) -> Result<(), Failure> {
     let told = json!({ "finding": serde_json::to_value(finding)?, "outcome": outcome(remedy, repaired) });
     let comma = if std::mem::take(is_first) { "" } else { "," };
     print(&format!("{comma}{told}"));

@@ -127,7 +127,8 @@ impl<S: Store> Verification<'_, S> {
         look: &Look,
     ) -> Result<(Option<(Write, Vec<usize>, Option<Item>)>, BTreeSet<Read>), VerifyError> {
         let patience = self.patience();
-        let held = self.engine.held(vec![look.item.clone()], patience).await?.into_iter().next().and_then(|(_, item)| item);
+        let held =
+            self.engine.held(vec![look.item.clone()], patience).await?.into_iter().next().and_then(|(_, item)| item);
         let mut read = BTreeSet::from([Read::Item(look.item.clone())]);
         let mut sources = Sources::default();
         loop {
@@ -148,7 +149,8 @@ impl<S: Store> Verification<'_, S> {
 
     /// What a write would change, as findings: one of a whole item, else one for each derivation whose part differs.
     fn findings_of(&self, look: &Look, write: &Write, derivations: &[usize], held: Option<&Item>) -> Vec<Finding> {
-        let makes = |at: &&usize| self.engine.catalogue().refresh(**at).is_some_and(derive::refresh::Refresh::makes_item);
+        let makes =
+            |at: &&usize| self.engine.catalogue().refresh(**at).is_some_and(derive::refresh::Refresh::makes_item);
         let maker = derivations.iter().find(makes).or(derivations.first());
         let maker = maker.map_or("", |at| self.engine.catalogue().name(*at));
         let update = match &write.action {

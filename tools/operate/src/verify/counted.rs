@@ -13,12 +13,12 @@ use derive::{
     tally::{Sum, Tally},
     value::whole_number,
 };
+use engine::{counters::added_up, recount::Target};
 use keys::{
     counter::{COUNTER, CounterKey, SUM, VALUE},
     item::Item,
     key::Key,
 };
-use engine::{counters::added_up, recount::Target};
 use serde_dynamo::AttributeValue;
 
 use super::{Finding, finding};

@@ -145,7 +145,11 @@ impl Spool {
     }
 
     /// All that was told of a kind, as JSON, by derivation and key, one after another.
-    pub(crate) fn each_told(&self, kind: &str, mut act: impl FnMut(&str) -> Result<(), Failure>) -> Result<(), Failure> {
+    pub(crate) fn each_told(
+        &self,
+        kind: &str,
+        mut act: impl FnMut(&str) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let connection = self.connection();
         let mut query = connection.prepare("SELECT value FROM told WHERE kind = ?1 ORDER BY derivation, pk, sk")?;
         let mut rows = query.query([kind])?;
@@ -156,7 +160,12 @@ impl Spool {
     }
 
     /// The next that was told of a kind, by derivation and key, behind one.
-    pub(crate) fn told_after(&self, kind: &str, after: Option<[&str; 3]>, n_max: usize) -> Result<Vec<String>, Failure> {
+    pub(crate) fn told_after(
+        &self,
+        kind: &str,
+        after: Option<[&str; 3]>,
+        n_max: usize,
+    ) -> Result<Vec<String>, Failure> {
         let [derivation, pk, sk] = after.unwrap_or_default();
         let connection = self.connection();
         let mut query = connection.prepare_cached(

@@ -56,9 +56,7 @@ impl<S: Store> Checkpoints for Positions<S> {
 }
 
 /// The readers that have been at the stream.
-pub(super) async fn present<S: Store>(
-    ledger: &LedgerCheckpoints<S>,
-) -> Result<Vec<&'static [&'static str]>, Failure> {
+pub(super) async fn present<S: Store>(ledger: &LedgerCheckpoints<S>) -> Result<Vec<&'static [&'static str]>, Failure> {
     let mut present = Vec::new();
     for readers in READERS {
         for name in readers {
