@@ -346,7 +346,7 @@ fn sdk_in_the_store(source: &Source) -> Vec<String> {
 // ---- rules on one manifest ----
 
 /// Crates of the workspace, and which of them each may depend on. `functions` is every crate in that folder.
-const DIRECTION: [(&str, &[&str]); 12] = [
+const DIRECTION: [(&str, &[&str]); 13] = [
     ("keys", &[]),
     ("derive", &["keys"]),
     ("store", &["derive", "keys"]),
@@ -357,10 +357,12 @@ const DIRECTION: [(&str, &[&str]); 12] = [
     ("queries", &["entities", "store", "derive", "keys"]),
     ("design", &["engine", "catalogue", "queries", "store", "derive", "entities", "keys"]),
     ("stream", &["engine", "catalogue", "queries", "store", "derive", "entities", "keys"]),
+    ("operate", &["stream", "engine", "store", "derive", "keys"]),
     ("functions", &["manifest", "engine", "catalogue", "queries", "store", "derive", "entities", "keys"]),
     (
         "cli",
         &[
+            "operate",
             "stream",
             "functions",
             "design",

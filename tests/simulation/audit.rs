@@ -8,8 +8,9 @@ use derive::{
     schema::Seen,
     write::Table,
 };
-use engine::{batch::Handled, verify::definition::compare};
+use engine::batch::Handled;
 use keys::{item::Item, key::Key};
+use operate::verify::definition::compare;
 use store::Units;
 
 use super::{

@@ -18,9 +18,9 @@ use engine::{
     handle_error::HandleError,
     ledger::LedgerKind,
     redrive::{Redriven, parked},
-    verify::definition::compare,
 };
 use keys::{fields::Fields, item::Item, key::Key};
+use operate::verify::definition::compare;
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 use store::{

@@ -11,20 +11,18 @@ use derive::{
     value::whole_number,
     write::{Action, Table, Update, Write},
 };
-use engine::{
-    batch::Engine,
-    recount::Target,
-    registry::Standing,
+use engine::{batch::Engine, recount::Target, registry::Standing};
+use keys::{counter::CounterKey, item::Item, key::Key};
+use operate::{
+    repair::{Repaired, Repairing},
     verify::{
         Finding,
-        repair::Repaired,
         run::{Limits, Verification},
         scope::Scope,
         tallies::MemoryTallies,
         told::Told,
     },
 };
-use keys::{counter::CounterKey, item::Item, key::Key};
 use store::Store;
 
 use super::{
@@ -182,7 +180,7 @@ async fn repaired<S: Store>(
 ) -> Result<Option<Mended>, String> {
     let was_parked = is_any_parked(scene);
     let deadline_ms = || engine.clock().now_ms() + CALL_MS;
-    engine.begin_repair(run, deadline_ms()).await.map_err(|error| error.to_string())?;
+    Repairing::new(engine).begin_repair(run, deadline_ms()).await.map_err(|error| error.to_string())?;
     let registry = engine.registry(deadline_ms()).await.map_err(|error| error.to_string())?;
     let mut positions = 0..scene.catalogue.derivations().count();
     if !positions.all(|at| engine.standing(&registry, at) == Standing::Ready) {
@@ -229,7 +227,7 @@ async fn mend<S: Store>(scene: &Scene, engine: &Engine<S>, run: &str, told: Told
         }
         Told::Unreadable(_) => return,
     };
-    let repaired = engine.repair(&finding, run, engine.clock().now_ms() + CALL_MS).await;
+    let repaired = Repairing::new(engine).repair(&finding, run, engine.clock().now_ms() + CALL_MS).await;
     scene.trace.note(|| format!("{run} repairs {} {} / {}: {repaired:?}", finding.derivation, finding.pk, finding.sk));
     match repaired {
         Ok(Repaired::Done) => scene.count("repaired"),

@@ -1,6 +1,6 @@
 //! What a verification tells apart from what it found, and what it finds beside differences: single cases.
 
-use engine::verify::{
+use operate::verify::{
     following::{AtRest, Following},
     run::{Limits, Verification},
     scope::Scope,

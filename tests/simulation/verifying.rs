@@ -8,20 +8,17 @@ use std::{
 };
 
 use derive::write::Table;
-use engine::{
-    clock::Clock as _,
-    recount::Target,
-    verify::{
-        Finding,
-        definition::compare,
-        following::Following,
-        run::{Limits, Verification},
-        scope::Scope,
-        tallies::MemoryTallies,
-        told::{Listener, Told},
-    },
-};
+use engine::{clock::Clock as _, recount::Target};
 use keys::{counter::CounterKey, item::Item, key::Key};
+use operate::verify::{
+    Finding,
+    definition::compare,
+    following::Following,
+    run::{Limits, Verification},
+    scope::Scope,
+    tallies::MemoryTallies,
+    told::{Listener, Told},
+};
 
 use super::{
     failure::Failure,

@@ -166,7 +166,9 @@ impl<S: Store> Engine<S> {
     }
 
     /// Is this step taken? It is, except in a test that leaves it out.
-    pub(crate) fn takes(&self, step: ProtocolStep) -> bool {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn takes(&self, step: ProtocolStep) -> bool {
         self.left_out.takes(step)
     }
 

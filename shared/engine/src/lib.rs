@@ -20,7 +20,7 @@
 //! 8. The [response](batch::Handled) names the lowest record that is not done.
 //!
 //! The named [steps](protocol::ProtocolStep) of the protocol, and the [guards](derive::guard::Guard), say which anomaly each
-//! prevents. [`bookkeeping`] shows each item that is kept of all this. For the operator there are [`lists`], [`jobs`], [`redrive`], [`replay`] and [`verify`];
+//! prevents. [`bookkeeping`] shows each item that is kept of all this. For the operator there are [`lists`], [`jobs`], [`redrive`], [`replay`] and [`inspect`];
 //! on a schedule there is the [`sweep`]. What the functions have, and what of it is filled, is in the [`registry`].
 
 pub mod account;
@@ -38,6 +38,7 @@ pub mod caught;
 pub mod clock;
 pub mod contention;
 mod correction;
+pub mod counters;
 pub mod event;
 pub mod fan_out;
 pub mod figures;
@@ -45,6 +46,7 @@ pub mod figures;
 mod fixture;
 pub mod ground;
 pub mod handle_error;
+pub mod inspect;
 pub mod job;
 pub mod jobs;
 pub mod ledger;
@@ -66,5 +68,4 @@ pub mod redrive;
 pub mod registry;
 pub mod replay;
 pub mod sweep;
-pub mod verify;
-mod waiting;
+pub mod waiting;

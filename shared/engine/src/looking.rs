@@ -33,13 +33,13 @@ use crate::{
 const LOOKS_AT_ONCE: usize = 1_000;
 
 /// Calls under way at once. Source: measured against the embedded database, where more gain nothing.
-pub(crate) const CALLS_AT_ONCE: usize = 16;
+pub const CALLS_AT_ONCE: usize = 16;
 
 /// How often an item is looked at anew after its guard failed, before its record is reported as not done.
 const ROUNDS_MAX: usize = 8;
 
 /// Items as they are held; `None` for one that does not exist.
-pub(crate) type Held = BTreeMap<Key, Option<Item>>;
+pub type Held = BTreeMap<Key, Option<Item>>;
 
 impl<S: Store> Engine<S> {
     /// Looks at all items whose bells a batch rang.
@@ -160,13 +160,23 @@ impl<S: Store> Engine<S> {
         differing
     }
 
-    pub(crate) async fn held(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<Held, GaveUp> {
+    /// These items, as they are held.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when they cannot be read.
+    pub async fn held(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<Held, GaveUp> {
         let items = patience.call(|| self.store.get(Table::Main, &keys)).await?;
         let absent = keys.into_iter().map(|key| (key, None));
         Ok(absent.chain(items.into_iter().map(|(key, item)| (key, Some(item)))).collect())
     }
 
-    pub(crate) async fn read(
+    /// Reads these sources, to the others.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when they cannot be read.
+    pub async fn read(
         &self,
         wanted: BTreeSet<Source>,
         sources: &mut Sources,

@@ -9,7 +9,7 @@
 //! nothing that is under way would change it, has drifted.
 //!
 //! A count is compared where its sources stand in the collection of its target (`counts`): any other takes the whole
-//! table, and is seen by [`verify`](crate::verify) and not here. Neither is an item that does not stand where it belongs.
+//! table, and is seen by `verify` and not here. Neither is an item that does not stand where it belongs.
 //!
 //! Two runs at once do no harm. The place moves only from where it was read, so the second stops; a suspect is noted
 //! once; and a counter goes only while it is zero.

@@ -21,7 +21,7 @@ use crate::{
 
 /// What waits for changes that are parked, and for jobs.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub struct Waiting {
     /// Items that parked changes are of, or would look at; and those from which is still to be searched.
     items: BTreeSet<Key>,
     /// Derivations whose items are still to be found, by a parked change or by a job; by their positions.
@@ -34,7 +34,8 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// Does this item wait, whose part of these derivations differs and which was decided by these sources?
-    pub(crate) fn has<'a>(
+    #[must_use]
+    pub fn has<'a>(
         &self,
         item: &Key,
         sources: impl IntoIterator<Item = &'a Key>,
@@ -52,7 +53,8 @@ impl Waiting {
     }
 
     /// Does this count wait?
-    pub(crate) fn has_target(&self, target: &Target) -> bool {
+    #[must_use]
+    pub fn has_target(&self, target: &Target) -> bool {
         self.is_any || self.targets.contains(target)
     }
 }
@@ -89,7 +91,11 @@ impl<S: Store> Engine<S> {
     }
 
     /// The same, with what is still to be searched again since an index may lag.
-    pub(crate) async fn what_is_under_way(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when that cannot be read.
+    pub async fn what_is_under_way(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
         let mut waiting = self.what_waits(patience).await?;
         if self.takes(ProtocolStep::ToldApart) {
             waiting.items.extend(self.noted_items(patience).await?);

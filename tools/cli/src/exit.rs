@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use operate::failure::Failure;
+
 /// How a command ended that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
@@ -26,9 +28,14 @@ pub(crate) fn code(result: anyhow::Result<Ended>) -> ExitCode {
         Ok(Ended::Unfinished) => ExitCode::FAILURE,
         Err(error) => {
             report(&format!("ripple: {}", engine::backoff::describe(error.as_ref())));
-            ExitCode::from(if error.is::<Usage>() { 2 } else { 1 })
+            ExitCode::from(if is_usage(&error) { 2 } else { 1 })
         }
     }
+}
+
+/// Was something asked for wrongly?
+fn is_usage(error: &anyhow::Error) -> bool {
+    error.is::<Usage>() || matches!(error.downcast_ref(), Some(Failure::Usage(_)))
 }
 
 /// Says something to the person at the terminal: progress and failures, on standard error.

@@ -1,9 +1,9 @@
 //! `ripple`: the service on a laptop, and the operator's tools.
 
 mod args;
+mod bar;
 mod book;
 mod capture;
-mod checkpoints;
 mod commands;
 mod connection;
 mod embedded;
@@ -16,7 +16,6 @@ mod service;
 mod sweeper;
 mod tables;
 mod time;
-mod verifying;
 mod workload;
 
 use std::process::ExitCode;

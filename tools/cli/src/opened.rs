@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::TableDescription;
-use derive::{catalogue::Catalogue, derivation::Family, schema::Schema};
-use engine::{batch::Engine, clock::SystemClock, registry::telling::Looking};
+use derive::{catalogue::Catalogue, schema::Schema};
+use engine::batch::Engine;
 use functions::{
     config::Config,
     declared::{Choice, declared},
     handler::dynamo,
 };
+use operate::tables::{TableStream, Tables};
 use store::dynamo::DynamoStore;
+use stream::shared::Stream;
 
 use crate::{
     args::{Connection, Writing, ledger_table},
@@ -18,9 +20,6 @@ use crate::{
     exit::{Usage, report},
     tables,
 };
-
-/// How often a command that hands changes over looks at the registry, in milliseconds.
-const LEARN_MS: u64 = 1_000;
 
 /// Tables that are there, and what runs on them.
 pub(crate) struct Opened {
@@ -34,6 +33,8 @@ pub(crate) struct Opened {
     pub(crate) clients: Clients,
     pub(crate) endpoint: String,
     pub(crate) config: Config,
+    /// Is it the real AWS?
+    pub(crate) is_aws: bool,
 }
 
 /// Opens the application's table, which must be there.
@@ -51,7 +52,7 @@ pub(crate) async fn open(connection: &Connection) -> anyhow::Result<Opened> {
     let table = tables::existing(&clients.dynamodb, &config.table, &endpoint, "--table").await?;
     let store = Arc::new(dynamo(clients.dynamodb.clone(), &schema, &config));
     let table_arn = table.table_arn.clone().unwrap_or_default();
-    Ok(Opened { schema, catalogue, store, table_arn, table, clients, endpoint, config })
+    Ok(Opened { schema, catalogue, store, table_arn, table, clients, endpoint, config, is_aws: connection.aws })
 }
 
 /// Opens both tables, which must be there.
@@ -79,10 +80,26 @@ pub(crate) async fn open_to_write(writing: &Writing) -> anyhow::Result<Opened> {
 impl Opened {
     /// An engine that runs all derivations, as an operator's command has it.
     pub(crate) fn engine(&self) -> Engine<Arc<DynamoStore>> {
-        let families = vec![Family::Additive, Family::LevelTriggered];
-        let (schema, catalogue) = (Arc::clone(&self.schema), Arc::clone(&self.catalogue));
-        let engine = Engine::new(schema, catalogue, families, Arc::clone(&self.store), Arc::new(SystemClock));
-        engine.looking(Looking::learning(LEARN_MS))
+        self.tables().engine()
+    }
+
+    /// The same tables, for what an operator does to them.
+    pub(crate) fn tables(&self) -> Tables<DynamoStore> {
+        let stream = self
+            .table
+            .latest_stream_arn
+            .as_ref()
+            .map(|arn| TableStream { arn: arn.clone(), stream: Stream::new(self.clients.streams.clone(), arn) });
+        Tables {
+            schema: Arc::clone(&self.schema),
+            catalogue: Arc::clone(&self.catalogue),
+            store: Arc::clone(&self.store),
+            name: self.config.table.clone(),
+            arn: self.table_arn.clone(),
+            stream,
+            n_items: u64::try_from(self.table.item_count.unwrap_or_default()).unwrap_or_default(),
+            is_aws: self.is_aws,
+        }
     }
 }
 

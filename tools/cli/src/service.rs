@@ -16,6 +16,7 @@ use engine::{
     ledger::LedgerKind,
 };
 use functions::handler::Function;
+use operate::checkpoints::LedgerCheckpoints;
 use store::dynamo::DynamoStore;
 use stream::{
     counts::{Counts, EventCount},
@@ -31,7 +32,7 @@ use tokio::{
 };
 
 use self::function::{engine, invoked};
-use crate::{checkpoints::LedgerCheckpoints, sweeper::Sweeper};
+use crate::sweeper::Sweeper;
 
 /// How long it is tried to say what the functions have, in milliseconds.
 const TELL_MS: u64 = 5_000;

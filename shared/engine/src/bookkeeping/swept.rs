@@ -7,13 +7,12 @@ use keys::{key::Key, layout::Layout};
 
 use super::{Kept, Life, of};
 use crate::{
-    ledger::PROOF_KEPT_S,
+    ledger::{PROOF_KEPT_S, repairs},
     registry,
     sweep::{
         round::Round,
         suspects::{SUSPECT_KEPT_S, Suspect},
     },
-    verify::repair,
 };
 
 pub(super) fn swept(layout: &Layout) -> Vec<Kept> {
@@ -54,7 +53,7 @@ pub(super) fn repairs(layout: &Layout) -> Vec<Kept> {
         "right to repair counts",
         "the run of `ripple repair` that began last; no other adds to a count",
         Life::Forever,
-        [repair::right(layout, "{Run}", 0)],
+        [repairs::right(layout, "{Run}", 0)],
     )
     .collect();
     kept.extend(of(
@@ -62,7 +61,7 @@ pub(super) fn repairs(layout: &Layout) -> Vec<Kept> {
         "receipt of a repair",
         "proof that a run has repaired a count; in the transaction of what it adds, put if absent",
         Life::Seconds(PROOF_KEPT_S),
-        [repair::repair_receipt(layout, "{Run}", "{Derivation}", &counter, 0)],
+        [repairs::repair_receipt(layout, "{Run}", "{Derivation}", &counter, 0)],
     ));
     kept
 }

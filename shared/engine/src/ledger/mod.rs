@@ -15,6 +15,7 @@
 
 pub mod checkpoint;
 pub mod receipts;
+pub mod repairs;
 pub mod settings;
 
 use std::{fmt, str::FromStr};

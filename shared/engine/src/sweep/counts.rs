@@ -27,9 +27,9 @@ use super::{Differing, difference::of_numbers};
 use crate::{
     backoff::{GaveUp, Patience},
     batch::Engine,
+    counters::added_up,
     looking::CALLS_AT_ONCE,
     recount::Target,
-    verify::counted::added_up,
     waiting::Waiting,
 };
 

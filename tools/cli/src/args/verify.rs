@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args as Group;
+use operate::tables::Request;
 
 use super::Connection;
 
@@ -57,4 +58,13 @@ pub(crate) struct Verifying {
     /// Keeps what was read in this file, and goes on from it where a verification was stopped.
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
+}
+
+impl Verifying {
+    /// As it is asked for.
+    pub(crate) fn request(&self) -> Request {
+        let Self { derivation, entity, pk, sk, segments, read_units, at_rest, iterator_age, wait, resume } =
+            self.clone();
+        Request { derivation, entity, pk, sk, segments, read_units, at_rest, iterator_age, wait, resume }
+    }
 }

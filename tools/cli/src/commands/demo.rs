@@ -15,7 +15,6 @@ use engine::{
     clock::{Clock as _, SystemClock},
     ledger::settings::claim,
     registry::edit::begin,
-    verify::definition::{Verified, compare_table},
 };
 use functions::{
     config::Config,
@@ -24,6 +23,7 @@ use functions::{
     logging,
 };
 use indicatif::{ProgressBar, ProgressStyle};
+use operate::verify::definition::{Verified, compare_table};
 use tokio::sync::watch;
 
 use self::{

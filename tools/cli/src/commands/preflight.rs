@@ -21,6 +21,7 @@ use self::{
 use super::LOG_FILTER;
 use crate::{
     args::preflight::Preflight,
+    bar::progress,
     exit::{Ended, print},
     opened::{Opened, open},
 };
@@ -43,7 +44,7 @@ pub(crate) async fn run(args: &Preflight) -> anyhow::Result<Ended> {
     if surroundings.has_key {
         let bounds =
             Bounds { n_items_max: args.items, segments: args.segment_of, units_per_second: args.units_per_second };
-        let bar = super::verify::progress(args.json);
+        let bar = progress(args.json);
         sample = Sample::read(&opened, bounds, |items| {
             for item in items {
                 fitting.add(&opened.schema, &opened.catalogue, item);

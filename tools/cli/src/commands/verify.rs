@@ -2,61 +2,43 @@
 
 mod loss;
 
-use std::io::{IsTerminal, Write as _, stderr, stdout};
+use std::io::{Write as _, stdout};
 
-use engine::verify::{Finding, UnreadableItem, definition};
 use functions::logging;
-use indicatif::{ProgressBar, ProgressStyle};
 use keys::item::Item;
+use operate::{
+    loss::Marked,
+    verify::{Finding, UnreadableItem, definition},
+    verifying::{Checked, Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, Verified, WAITING, check},
+};
 
-use self::loss::Marked;
 use super::LOG_FILTER;
 use crate::{
     args::verify::Verify,
+    bar::{on, progress, report_marking},
     exit::{Ended, print},
     opened::open_with_ledger,
-    verifying::{
-        Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, Verified, WAITING, filled::Before, prepare, verify,
-    },
 };
 
 /// Verifies, and prints what was found; and the marks of a possible loss, which go when nothing was.
 pub(crate) async fn run(args: &Verify) -> anyhow::Result<Ended> {
     logging::readable(LOG_FILTER);
     let opened = open_with_ledger(&args.connection).await?;
-    let marks = loss::before(&opened).await?;
     let bar = progress(args.json);
-    let prepared = prepare(&opened, &args.verifying)?;
-    // What was read before, and another time, proves nothing of now.
-    let before = if prepared.spool.is_new()? { Some(Before::read(&opened).await?) } else { None };
-    let verified = Box::pin(verify(prepared, &opened, &args.verifying, args.connection.aws, &bar)).await?;
+    let may_write = args.yes || !args.connection.aws;
+    let checked = Box::pin(check(&opened.tables(), &args.verifying.request(), may_write, &on(&bar))).await?;
     bar.finish_and_clear();
-    let is_clean = verified.is_clean()?;
-    if let Some(before) = before.filter(|_| args.yes || !args.connection.aws) {
-        let found = verified.spool.derivations_told(FINDING)?;
-        before.mark(&opened, &args.verifying, &verified, found).await?;
-    }
-    let marked = loss::settled(&opened, marks, args, is_clean && verified.is_whole).await?;
+    let Checked { verified, is_clean, marked, marking } = checked;
+    report_marking(marking);
     if args.json {
         print_json(&verified, &marked)?;
     } else {
         print_text(&verified)?;
-        for line in marked.iter().flat_map(|marked| marked.lines(args, is_clean)) {
+        for line in marked.iter().flat_map(|marked| loss::lines(marked, args, is_clean)) {
             print(&line);
         }
     }
     Ok(if is_clean { Ended::InStep } else { Ended::Findings })
-}
-
-/// Progress for a person, with an estimate by what the table says of its size; nothing where nobody looks.
-pub(super) fn progress(json: bool) -> ProgressBar {
-    if json || !stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{msg} {bar:30} {pos} of about {len} items, {per_sec}, {eta} left");
-    ProgressBar::new(0)
-        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        .with_message("reading the table")
 }
 
 /// What was found as one JSON object. Its names are stable. It is written bit by bit, since there may be much.
@@ -67,14 +49,14 @@ fn print_json(verified: &Verified, marked: &[Marked]) -> anyhow::Result<()> {
     for (name, kind) in lists {
         write!(out, ",\"{name}\":[")?;
         let mut is_first = true;
-        verified.spool.each_told(kind, |told| {
+        verified.each_told(kind, |told| {
             let comma = if std::mem::take(&mut is_first) { "" } else { "," };
             Ok(write!(out, "{comma}{told}")?)
         })?;
         write!(out, "]")?;
     }
-    write!(out, ",\"unproven\":{}", verified.spool.n_told(UNPROVEN)?)?;
-    let marked: Vec<_> = marked.iter().map(Marked::as_json).collect();
+    write!(out, ",\"unproven\":{}", verified.n_told(UNPROVEN)?)?;
+    let marked: Vec<_> = marked.iter().map(loss::as_json).collect();
     writeln!(out, ",\"possible_loss\":{}}}", serde_json::to_string(&marked)?)?;
     Ok(())
 }
@@ -82,17 +64,17 @@ fn print_json(verified: &Verified, marked: &[Marked]) -> anyhow::Result<()> {
 /// The same for a person.
 fn print_text(verified: &Verified) -> anyhow::Result<()> {
     for kind in [FINDING, UNDECIDED, WAITING] {
-        verified.spool.each_told(kind, |told| {
+        verified.each_told(kind, |told| {
             let Difference { finding, why } = serde_json::from_str(told)?;
             print(&finding_text(kind, &finding, why.as_deref()));
             Ok(())
         })?;
     }
-    verified.spool.each_told(UNREADABLE, |told| {
+    verified.each_told(UNREADABLE, |told| {
         print(&unreadable_text(&serde_json::from_str(told)?));
         Ok(())
     })?;
-    let n_told = |kind| verified.spool.n_told(kind);
+    let n_told = |kind| verified.n_told(kind);
     let (n_undecided, n_waiting) = (n_told(UNDECIDED)?, n_told(WAITING)?);
     let mut line = totals(verified.extent.n_items, verified.extent.n_ignored, n_told(UNREADABLE)?, n_told(FINDING)?);
     let n_unproven = n_told(UNPROVEN)?;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use engine::verify::definition::Verified;
+use operate::verify::definition::Verified;
 use serde::Serialize;
 
 use super::scenario::Told;

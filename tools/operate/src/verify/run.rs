@@ -8,9 +8,11 @@ use std::{
 
 use derive::{
     derivation::Derivation,
+    refresh::Look,
     schema::{Seen, Unreadable},
     write::Table,
 };
+use engine::{backoff::Patience, batch::Engine, listing::ALL_DERIVATIONS};
 use futures::future::try_join_all;
 use keys::{item::Item, key::Key};
 use store::{Cursor, Segment, Store};
@@ -23,13 +25,6 @@ use super::{
     tallies::{Reached, Tallies},
     told::{Extent, Listener, Told, VerifyError},
     touched::{Read, Touched},
-};
-use crate::{
-    backoff::Patience,
-    batch::{Batch, Engine},
-    bells::Bells,
-    listing::ALL_DERIVATIONS,
-    looking::Held,
 };
 
 /// Items that are looked at together. Bounds memory.
@@ -82,10 +77,10 @@ impl<'a, S: Store> Verification<'a, S> {
         let state = State { tallies, listener, touched: Touched::default(), is_blind: false };
         let entity = |derivation: &Derivation| {
             let buckets = derivation.kind.buckets().map(|form| form.entity.clone());
-            let entity = buckets.or_else(|| Some(derivation.kind.outline(&engine.schema).counts?.0))?;
+            let entity = buckets.or_else(|| Some(derivation.kind.outline(engine.schema()).counts?.0))?;
             Some((derivation.name.clone(), entity))
         };
-        let counted = engine.catalogue.derivations().filter_map(entity).collect();
+        let counted = engine.catalogue().derivations().filter_map(entity).collect();
         Self { engine, following, scope, limits, counted, state: Mutex::new(state) }
     }
 
@@ -112,12 +107,12 @@ impl<'a, S: Store> Verification<'a, S> {
 
     async fn segment(&self, number: u32) -> Result<Reached, VerifyError> {
         let segment = Segment { number, of: self.limits.segments.max(1) };
-        let layout = &self.engine.schema.layout;
+        let layout = &self.engine.schema().layout;
         let mut reached = self.state().tallies.reached(number)?;
         let mut candidates: Vec<Candidate> = Vec::new();
         while !reached.is_end {
             let after = reached.after.as_ref().map(|(pk, sk)| Cursor(layout.key_item(&Key::new(pk, sk))));
-            let page = self.patience().call(|| self.engine.store.scan(Table::Main, segment, after.clone())).await?;
+            let page = self.patience().call(|| self.engine.store().scan(Table::Main, segment, after.clone())).await?;
             let next = page.next.as_ref().and_then(|next| layout.key(&next.0));
             let mut rest = page.items;
             while !rest.is_empty() {
@@ -148,9 +143,9 @@ impl<'a, S: Store> Verification<'a, S> {
         candidates: &mut Vec<Candidate>,
         reached: &mut Reached,
     ) -> Result<(), VerifyError> {
-        let (mut bells, mut held) = (Bells::default(), Held::new());
+        let mut all = Vec::new();
         for item in items {
-            let Some(key) = self.engine.schema.layout.key(&item) else { continue };
+            let Some(key) = self.engine.schema().layout.key(&item) else { continue };
             reached.n_ignored += usize::from(self.tell_unreadable(&key, &item)?);
             let adds = self.adds(&key, Some(&item));
             if !adds.is_empty() {
@@ -161,29 +156,27 @@ impl<'a, S: Store> Verification<'a, S> {
             if single.iter().any(|finding| self.scope.has_finding(finding)) {
                 candidates.push(Candidate::Single(key.clone()));
             }
-            let item = self.engine.ring_as_inserted(key.clone(), item, &mut bells);
-            held.insert(key, item);
+            all.push((key, item));
         }
-        bells.rung.retain(|(item, entity), rung| {
-            let named = |at: &usize| self.scope.has_derivation(self.engine.catalogue.name(*at));
-            rung.look.derivations.retain(named);
-            !rung.look.derivations.is_empty() && self.scope.has_item(item) && self.scope.has_entity(entity)
-        });
-        let batch = Batch::without_records(self.patience());
-        let (differing, _) = self.engine.differing_writes(bells, held, &batch).await?;
-        candidates.extend(differing.into_iter().map(|(look, ..)| Candidate::Look(look)));
+        let is_asked = |look: &mut Look| {
+            let named = |at: &usize| self.scope.has_derivation(self.engine.catalogue().name(*at));
+            look.derivations.retain(named);
+            !look.derivations.is_empty() && self.scope.has_item(&look.item) && self.scope.has_entity(&look.entity)
+        };
+        let differing = self.engine.looks_that_differ(all, is_asked, self.patience()).await?;
+        candidates.extend(differing.into_iter().map(Candidate::Look));
         Ok(())
     }
 
     /// Tells of an item that cannot be read; true where nothing is derived of it since nobody declared it.
     fn tell_unreadable(&self, key: &Key, item: &Item) -> Result<bool, VerifyError> {
         let mut all: Vec<(String, Unreadable)> = Vec::new();
-        match self.engine.schema.see(key, item) {
+        match self.engine.schema().see(key, item) {
             Seen::Untyped | Seen::Unknown => return Ok(true),
             Seen::Misfit(why) => all.push((ALL_DERIVATIONS.to_owned(), why)),
             Seen::Known(image) => {
-                for derivation in self.engine.catalogue.derivations() {
-                    let why = derivation.kind.unreadable(&self.engine.schema, &image);
+                for derivation in self.engine.catalogue().derivations() {
+                    let why = derivation.kind.unreadable(self.engine.schema(), &image);
                     all.extend(why.map(|why| (derivation.name.clone(), why)));
                 }
             }
@@ -203,7 +196,7 @@ impl<'a, S: Store> Verification<'a, S> {
     /// Begins to watch what is written from now on.
     pub(super) fn watch(&self) -> Result<u64, VerifyError> {
         self.see()?;
-        Ok(self.state().touched.watch(self.engine.clock.now_ms()))
+        Ok(self.state().touched.watch(self.engine.clock().now_ms()))
     }
 
     pub(super) fn unwatch(&self, watch: u64) {
@@ -220,8 +213,8 @@ impl<'a, S: Store> Verification<'a, S> {
 
     /// The time that a call has.
     pub(super) fn patience(&self) -> Patience<'_> {
-        let deadline_ms = self.engine.clock.now_ms().saturating_add(CALL_MS_MAX);
-        Patience { clock: self.engine.clock.as_ref(), deadline_ms }
+        let deadline_ms = self.engine.clock().now_ms().saturating_add(CALL_MS_MAX);
+        Patience { clock: self.engine.clock(), deadline_ms }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State<'a>> {

@@ -3,14 +3,14 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
-use store::dynamo::DynamoStore;
+use store::Store;
 use stream::{
     checkpoint::{CheckpointError, Checkpoints, Position},
     sequence::order,
 };
 
 use super::{super::spool::Spool, Shared};
-use crate::checkpoints::LedgerCheckpoints;
+use crate::{checkpoints::LedgerCheckpoints, failure::Failure};
 
 /// The functions that handle all derivations together: one of these does.
 const READERS: [&[&str]; 2] = [&["combined"], &["aggregate", "propagate"]];
@@ -19,14 +19,14 @@ const READERS: [&[&str]; 2] = [&["combined"], &["aggregate", "propagate"]];
 const POSITIONS_POLL: Duration = Duration::from_millis(50);
 
 /// Positions: of the file, else of the functions; kept in the file.
-pub(super) struct Positions {
+pub(super) struct Positions<S> {
     pub(super) shared: Arc<Shared>,
     pub(super) spool: Spool,
-    pub(super) ledger: Arc<LedgerCheckpoints<DynamoStore>>,
+    pub(super) ledger: Arc<LedgerCheckpoints<S>>,
     pub(super) readers: Vec<&'static [&'static str]>,
 }
 
-impl Checkpoints for Positions {
+impl<S: Store> Checkpoints for Positions<S> {
     fn load<'a>(
         &'a self,
         mapping: &'a str,
@@ -56,7 +56,7 @@ impl Checkpoints for Positions {
 }
 
 /// The readers that have been at the stream.
-pub(super) async fn present(ledger: &LedgerCheckpoints<DynamoStore>) -> anyhow::Result<Vec<&'static [&'static str]>> {
+pub(super) async fn present<S: Store>(ledger: &LedgerCheckpoints<S>) -> Result<Vec<&'static [&'static str]>, Failure> {
     let mut present = Vec::new();
     for readers in READERS {
         for name in readers {
@@ -70,8 +70,8 @@ pub(super) async fn present(ledger: &LedgerCheckpoints<DynamoStore>) -> anyhow::
 }
 
 /// The least of the positions of these functions in a shard; none where one of them has none.
-async fn first(
-    ledger: &LedgerCheckpoints<DynamoStore>,
+async fn first<S: Store>(
+    ledger: &LedgerCheckpoints<S>,
     readers: &[&'static [&'static str]],
     shard: &str,
 ) -> Result<Option<Position>, CheckpointError> {
@@ -96,9 +96,9 @@ fn covers(position: &Position, other: &Position) -> bool {
 }
 
 /// Sees when the functions have come as far as the stream was seen.
-pub(super) async fn watch_positions(
+pub(super) async fn watch_positions<S: Store>(
     shared: Arc<Shared>,
-    ledger: Arc<LedgerCheckpoints<DynamoStore>>,
+    ledger: Arc<LedgerCheckpoints<S>>,
     readers: Vec<&'static [&'static str]>,
 ) {
     loop {
@@ -120,8 +120,8 @@ pub(super) async fn watch_positions(
 }
 
 /// Are all these functions past these positions?
-async fn are_past(
-    ledger: &LedgerCheckpoints<DynamoStore>,
+async fn are_past<S: Store>(
+    ledger: &LedgerCheckpoints<S>,
     names: &[&str],
     seen: &BTreeMap<String, Position>,
 ) -> Result<bool, CheckpointError> {

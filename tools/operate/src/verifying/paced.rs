@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 const UNIT_BYTES: usize = 4_096;
 
 /// A store whose reads wait for their turn.
-pub(crate) struct Paced<S> {
+pub(super) struct Paced<S> {
     store: S,
     /// As many as there are where nothing is said.
     units_a_second: Option<f64>,
@@ -27,7 +27,7 @@ pub(crate) struct Paced<S> {
 
 impl<S> Paced<S> {
     /// Reads so many units a second.
-    pub(crate) fn new(store: S, units_a_second: Option<u32>) -> Self {
+    pub(super) fn new(store: S, units_a_second: Option<u32>) -> Self {
         Self { store, units_a_second: units_a_second.map(f64::from), free_at: Mutex::new(None) }
     }
 

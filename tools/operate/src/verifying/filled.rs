@@ -8,12 +8,13 @@ use engine::{
     registry::{Registry, Standing},
 };
 
+use store::Store;
+
 use super::{UNDECIDED, UNPROVEN, Verified, WAITING};
 use crate::{
-    args::verify::Verifying,
-    exit::{Usage, report},
-    opened::Opened,
-    time,
+    failure::Failure,
+    progress::Progress,
+    tables::{Request, Tables},
 };
 
 /// How long the registry is asked, in milliseconds.
@@ -22,6 +23,17 @@ const ASK_MS_MAX: u64 = 30_000;
 /// How much earlier than it began what a verification proves ends, in milliseconds: clocks differ, and the times of
 /// records are rounded down.
 const MARGIN_MS: u64 = 120_000;
+
+/// What was marked as filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marking {
+    /// All that is right; or nothing was to be marked.
+    Done,
+    /// Nothing: what a repair that went on has found was read with the functions of another time.
+    WentOn,
+    /// Not all that is right: a change is parked, or functions with other derivations were at work meanwhile.
+    NotAll,
+}
 
 /// The registry as it was before a table was read.
 pub(crate) struct Before {
@@ -33,21 +45,26 @@ pub(crate) struct Before {
 
 impl Before {
     /// As it is now.
-    pub(crate) async fn read(opened: &Opened) -> anyhow::Result<Self> {
+    pub(crate) async fn read<S: Store>(opened: &Tables<S>) -> Result<Self, Failure> {
         let at_ms = SystemClock.now_ms();
         Ok(Self { registry: opened.engine().registry(at_ms + ASK_MS_MAX).await?, at_ms, is_new: true })
     }
 
     /// As it is when all functions have what is to be repaired, and no instance runs any more that lacks it. Waits for
     /// that.
-    pub(crate) async fn ready(opened: &Opened, args: &Verifying, is_new: bool) -> anyhow::Result<Self> {
+    pub(crate) async fn ready<S: Store>(
+        opened: &Tables<S>,
+        args: &Request,
+        is_new: bool,
+        progress: &dyn Progress,
+    ) -> Result<Self, Failure> {
         let engine = opened.engine();
         loop {
             let before = Self { is_new, ..Self::read(opened).await? };
             if before.registry.is_empty() {
                 let why = "no function has told yet which derivations it has: let one of this version handle a batch, or \
                            give --at-rest if none will";
-                return Err(Usage(why.to_owned()).into());
+                return Err(Failure::Usage(why.to_owned()));
             }
             let mut until_ms = None;
             for (at, derivation) in opened.catalogue.derivations().enumerate() {
@@ -58,41 +75,37 @@ impl Before {
                 match engine.standing(&before.registry, at) {
                     Standing::Ready => {}
                     Standing::Young { ready_ms } => until_ms = until_ms.max(Some(ready_ms)),
-                    Standing::Missing => return Err(Usage(lacking(name)).into()),
+                    Standing::Missing => return Err(Failure::Usage(lacking(name))),
                     Standing::Otherwise { theirs } => {
                         let why =
                             format!("the functions have {name} as {theirs}: deploy them as it is declared here first");
-                        return Err(Usage(why).into());
+                        return Err(Failure::Usage(why));
                     }
                 }
             }
             let Some(until_ms) = until_ms else { return Ok(before) };
-            report(&format!(
-                "waiting until {}: before, an instance of a function may be at work that lacks what is to be repaired",
-                time::text(until_ms)
-            ));
+            progress.waits(until_ms);
             tokio::time::sleep(Duration::from_millis(until_ms.saturating_sub(SystemClock.now_ms()) + 1)).await;
         }
     }
 
     /// Marks as filled what was found to be right all over the table, but for these.
-    pub(crate) async fn mark(
+    pub(crate) async fn mark<S: Store>(
         &self,
-        opened: &Opened,
-        args: &Verifying,
+        opened: &Tables<S>,
+        args: &Request,
         verified: &Verified,
         mut open: BTreeSet<String>,
-    ) -> anyhow::Result<()> {
+    ) -> Result<Marking, Failure> {
         if !self.is_new {
-            report("a repair that went on marks nothing as filled: a `ripple verify` that finds nothing does");
-            return Ok(());
+            return Ok(Marking::WentOn);
         }
         let is_all = args.entity.is_empty() && args.pk.is_empty() && args.sk.is_none();
         if !is_all || self.registry.is_empty() || !verified.extent.is_proven {
-            return Ok(());
+            return Ok(Marking::Done);
         }
         for kind in [UNDECIDED, WAITING, UNPROVEN] {
-            open.extend(verified.spool.derivations_told(kind)?);
+            open.extend(verified.derivations_told(kind)?);
         }
         let engine = opened.engine();
         let is_right = |(at, name): &(usize, &String)| {
@@ -103,13 +116,7 @@ impl Before {
         let names: BTreeSet<String> = names.filter(is_right).map(|(_, name)| name.clone()).collect();
         let until_ms = self.at_ms.saturating_sub(MARGIN_MS);
         let n_marked = engine.mark_filled(&names, &self.registry, until_ms, SystemClock.now_ms() + ASK_MS_MAX).await?;
-        if n_marked < names.len() {
-            report(
-                "not all that is right is marked as filled: a change is parked, or functions with other derivations were at \
-                 work meanwhile; `ripple catalogue diff` says which",
-            );
-        }
-        Ok(())
+        Ok(if n_marked < names.len() { Marking::NotAll } else { Marking::Done })
     }
 }
 

@@ -15,10 +15,9 @@ use std::{
 use engine::{
     clock::{Clock as _, SystemClock},
     record::records,
-    verify::following::Following,
 };
 use futures::future::BoxFuture;
-use store::dynamo::DynamoStore;
+use store::Store;
 use stream::{
     checkpoint::Position,
     destination::FolderDestination,
@@ -27,7 +26,6 @@ use stream::{
     mapping::{BATCH_SIZE_MAX, Mapping, StartingPosition},
     poller::{EventSourceMapping, StreamError},
     progress::Observer,
-    shared::Stream,
 };
 use tokio::{
     sync::{oneshot, watch},
@@ -36,7 +34,7 @@ use tokio::{
 
 use self::positions::{Positions, present, watch_positions};
 use super::spool::Spool;
-use crate::checkpoints::LedgerCheckpoints;
+use crate::{checkpoints::LedgerCheckpoints, failure::Failure, tables::TableStream, verify::following::Following};
 
 /// Name of the mapping. Its positions are in the verification's own file.
 const NAME: &str = "verify";
@@ -54,7 +52,7 @@ const EMPTY_PAGES_MS: u64 = 10_000;
 
 /// Who tells how far the functions are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Handled {
+pub(super) enum Handled {
     /// The positions of their mappings, as `ripple dev` keeps them.
     Positions,
     /// Their iterator age, in milliseconds, as somebody read it on the real AWS; nobody where it is not given.
@@ -62,7 +60,7 @@ pub(crate) enum Handled {
 }
 
 /// What the stream is followed by, as long as this lives.
-pub(crate) struct Followed {
+pub(super) struct Followed {
     shared: Arc<Shared>,
     handled: Handled,
     _stop: watch::Sender<bool>,
@@ -71,7 +69,7 @@ pub(crate) struct Followed {
 }
 
 /// Ends when the stream cannot be followed.
-pub(crate) type Ended = JoinHandle<Result<(), StreamError>>;
+pub(super) type Ended = JoinHandle<Result<(), StreamError>>;
 
 impl Drop for Followed {
     fn drop(&mut self) {
@@ -108,13 +106,12 @@ impl Shared {
 
 impl Followed {
     /// Follows a stream from where the file is with it, or from where the functions are.
-    pub(crate) async fn start(
-        streams: aws_sdk_dynamodbstreams::Client,
-        stream_arn: &str,
+    pub(super) async fn start<S: Store + 'static>(
+        table_stream: &TableStream,
         handled: Handled,
         spool: &Spool,
-        ledger: LedgerCheckpoints<DynamoStore>,
-    ) -> anyhow::Result<(Self, Ended)> {
+        ledger: LedgerCheckpoints<S>,
+    ) -> Result<(Self, Ended), Failure> {
         let shared = Arc::new(Shared::default());
         let positions = handled == Handled::Positions;
         let readers = if positions { present(&ledger).await? } else { Vec::new() };
@@ -127,7 +124,7 @@ impl Followed {
         });
         let mapping = Mapping {
             name: NAME.to_owned(),
-            stream_arn: stream_arn.to_owned(),
+            stream_arn: table_stream.arn.clone(),
             batch_size: BATCH_SIZE_MAX,
             batching_window_ms: 0,
             tumbling_window_seconds: 0,
@@ -144,7 +141,7 @@ impl Followed {
         let (stop, stopped) = watch::channel(false);
         let mapping = EventSourceMapping::new(
             mapping,
-            &Stream::new(streams, stream_arn),
+            &table_stream.stream,
             Arc::new(Taking(Arc::clone(&shared))),
             checkpoints,
             Arc::new(FolderDestination::new(std::env::temp_dir())),

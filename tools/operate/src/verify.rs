@@ -20,17 +20,16 @@
 
 pub mod definition;
 pub mod following;
-pub mod repair;
 pub mod run;
 pub mod scope;
 pub mod tallies;
 pub mod told;
 
 mod candidates;
-pub(crate) mod counted;
+mod counted;
 mod counts;
 mod seen;
-mod single;
+pub(crate) mod single;
 mod touched;
 
 use keys::{item::Item, key::Key};

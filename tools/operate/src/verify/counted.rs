@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use derive::{
     derivation::{Derived, Items, Kind},
     effect::BucketForm,
-    refresh::sums,
     schema::Schema,
     tally::{Sum, Tally},
     value::whole_number,
 };
+use engine::{counters::added_up, recount::Target};
 use keys::{
     counter::{COUNTER, CounterKey, SUM, VALUE},
     item::Item,
@@ -22,10 +22,9 @@ use keys::{
 use serde_dynamo::AttributeValue;
 
 use super::{Finding, finding};
-use crate::recount::Target;
 
 /// Counters that differ from what they count.
-pub(crate) fn counters_compared(
+pub(super) fn counters_compared(
     schema: &Schema,
     kind: Option<&dyn Kind>,
     derivation: &str,
@@ -80,15 +79,6 @@ pub(super) fn counter_compared(
     Some(finding(&target.derivation, &key, stored, Some(attributes(derived, kind.sums()))))
 }
 
-/// What the shards of one counter come to.
-pub(crate) fn added_up(schema: &Schema, shards: &Items) -> Tally {
-    let mut all = Tally::default();
-    for tally in sums(schema, shards.values()).values() {
-        all.add(tally);
-    }
-    all
-}
-
 fn is_broken(counter: &Item) -> bool {
     counter.get(VALUE).and_then(whole_number).is_none() || counter.get(SUM).is_some_and(|sum| Sum::of(sum).is_none())
 }
@@ -100,12 +90,12 @@ fn attributes(tally: &Tally, has_sum: bool) -> Item {
 }
 
 /// These attributes of an item, as far as it has them.
-pub(crate) fn only(item: &Item, names: &[&str]) -> Item {
+pub(super) fn only(item: &Item, names: &[&str]) -> Item {
     names.iter().filter_map(|name| Some(((*name).to_owned(), item.get(name)?.clone()))).collect()
 }
 
 /// Buckets that are below what the ground shows: in count, or without a sum or bounds.
-pub(crate) fn buckets_compared(derivation: &str, derived: &[Derived], items: &Items) -> Vec<Finding> {
+pub(super) fn buckets_compared(derivation: &str, derived: &[Derived], items: &Items) -> Vec<Finding> {
     let compared = |part: &Derived| {
         let Derived::Bucket { key, bucket, form } = part else { return None };
         let finding = bucket_compared(derivation, key, &bucket.tally, form, items.get(key))?;

@@ -9,11 +9,11 @@ use std::{
 };
 
 use derive::tally::Tally;
+use engine::recount::Target;
 use keys::key::Key;
 use serde::{Deserialize, Serialize};
 
 use super::Finding;
-use crate::recount::Target;
 
 /// What an item adds to a target.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,6 +6,12 @@ use derive::{
     derivation::{Counts, Derived, Family, Items},
     tally::Tally,
 };
+use engine::{
+    caught::caught,
+    protocol::ProtocolStep,
+    record::{decode, key_of},
+    recount::Target,
+};
 use keys::{
     counter::{COUNTER, CounterKey},
     item::Item,
@@ -18,12 +24,6 @@ use super::{
     tallies::Contribution,
     told::{VerifyError, Why},
 };
-use crate::{
-    caught::caught,
-    protocol::ProtocolStep,
-    record::{decode, key_of},
-    recount::Target,
-};
 
 /// How often it is looked what came, while something is waited for, in milliseconds.
 const POLL_MS: u64 = 20;
@@ -31,7 +31,7 @@ const POLL_MS: u64 = 20;
 impl<S: Store> Verification<'_, S> {
     /// Notes the target of a counter: nothing may be left that it counts.
     pub(super) fn see_counter(&self, key: &Key, item: &Item) -> Result<(), VerifyError> {
-        let is_counter = || self.engine.schema.image(key, item).is_some_and(|image| image.is(COUNTER));
+        let is_counter = || self.engine.schema().image(key, item).is_some_and(|image| image.is(COUNTER));
         if let Some(counter) = CounterKey::parse(key).filter(|_| is_counter()) {
             let target = Target { derivation: counter.derivation, item: counter.target };
             if self.is_counted(&target) {
@@ -45,15 +45,15 @@ impl<S: Store> Verification<'_, S> {
     pub(super) fn adds(&self, key: &Key, item: Option<&Item>) -> Vec<Contribution> {
         let Some(item) = item else { return Vec::new() };
         let items = Items::from([(key.clone(), item.clone())]);
-        let Some(image) = self.engine.schema.image(key, item) else { return Vec::new() };
+        let Some(image) = self.engine.schema().image(key, item) else { return Vec::new() };
         let mut adds = Vec::new();
-        for derivation in self.engine.catalogue.derivations() {
+        for derivation in self.engine.catalogue().derivations() {
             let kind = &derivation.kind;
             let is_source = kind.family() == Family::Additive && kind.entities().iter().any(|entity| image.is(entity));
             if !is_source || !self.scope.has_derivation(&derivation.name) {
                 continue;
             }
-            let derived = || kind.derive(&derivation.name, &self.engine.schema, &items, &Counts::new());
+            let derived = || kind.derive(&derivation.name, self.engine.schema(), &items, &Counts::new());
             for part in caught("telling what it adds", derived).unwrap_or_default() {
                 let (item, tally) = match part {
                     Derived::Count { target, tally, .. } => (target, tally),
@@ -78,9 +78,9 @@ impl<S: Store> Verification<'_, S> {
 
     /// Takes up what came in the stream.
     pub(super) fn see(&self) -> Result<(), VerifyError> {
-        let layout = &self.engine.schema.layout;
+        let layout = &self.engine.schema().layout;
         for record in self.following.records() {
-            let now_ms = self.engine.clock.now_ms();
+            let now_ms = self.engine.clock().now_ms();
             match decode(layout, &record) {
                 Ok(change) => {
                     // One that was made since the scan was there.
@@ -107,7 +107,7 @@ impl<S: Store> Verification<'_, S> {
 
     /// Waits until the functions have handled all that was written before now; why that is not known, where it is not.
     pub(super) async fn handled(&self) -> Result<Option<Why>, VerifyError> {
-        let began_ms = self.engine.clock.now_ms();
+        let began_ms = self.engine.clock().now_ms();
         if !self.engine.takes(ProtocolStep::HandledFirst) {
             return Ok(None);
         }
@@ -125,7 +125,7 @@ impl<S: Store> Verification<'_, S> {
 
     /// Waits until all is seen that was written before now; false where that takes too long.
     pub(super) async fn given(&self) -> Result<bool, VerifyError> {
-        let began_ms = self.engine.clock.now_ms();
+        let began_ms = self.engine.clock().now_ms();
         loop {
             let has_given = self.following.has_given(began_ms);
             self.see()?;
@@ -141,10 +141,10 @@ impl<S: Store> Verification<'_, S> {
     /// Waits a little; false where it was waited long enough.
     async fn pause(&self, began_ms: u64) -> Result<bool, VerifyError> {
         self.see()?;
-        if self.engine.clock.now_ms().saturating_sub(began_ms) >= self.limits.wait_ms {
+        if self.engine.clock().now_ms().saturating_sub(began_ms) >= self.limits.wait_ms {
             return Ok(false);
         }
-        self.engine.clock.sleep(Duration::from_millis(POLL_MS)).await;
+        self.engine.clock().sleep(Duration::from_millis(POLL_MS)).await;
         Ok(true)
     }
 }

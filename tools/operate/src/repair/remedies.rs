@@ -5,9 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use derive::{
     guard::Guard,
     kinds::mirror::claims,
+    refresh::Look,
     tally::Tally,
     value::same,
     write::{Action, Table, Transaction, Update, Write},
+};
+use engine::{
+    backoff::{GaveUp, Patience, Tries},
+    ground::asked::Moved,
+    ledger::repairs,
+    protocol::ProtocolStep,
 };
 use keys::{
     counter::{COUNTER, SUM, VALUE},
@@ -17,47 +24,28 @@ use keys::{
 use serde_dynamo::AttributeValue;
 use store::{Outcome, Reason, Store, TransactOutcome, unheld};
 
-use super::{REPAIR, RIGHT, RUN, Repaired, repair_receipt};
-use crate::{
-    account::Account,
-    attribute::s,
-    backoff::{GaveUp, Patience, Tries},
-    batch::{Batch, Engine},
-    bells::Bells,
-    own_image::OwnImages,
-    protocol::ProtocolStep,
-    verify::Finding,
-};
+use super::{Repaired, Repairing};
+use crate::verify::Finding;
 
-/// What stands where looking names the record that rang: no record did.
-const NO_RECORD: usize = 0;
-
-fn no_records(patience: Patience<'_>) -> Batch<'_> {
-    Batch::without_records(patience)
-}
-
-impl<S: Store> Engine<S> {
+impl<S: Store> Repairing<'_, S> {
     pub(super) async fn refresh(
         &self,
         key: &Key,
         finding: &Finding,
         patience: Patience<'_>,
     ) -> Result<Repaired, GaveUp> {
-        let held = self.held(vec![key.clone()], patience).await?.into_iter().next().and_then(|(_, item)| item);
+        let held = self.engine.held(vec![key.clone()], patience).await?.into_iter().next().and_then(|(_, item)| item);
         let derived = finding.derived.as_ref();
         let mut known = [held.as_ref(), derived].into_iter().flatten();
-        let entity = known.find_map(|item| self.schema.image(key, item));
+        let entity = known.find_map(|item| self.engine.schema().image(key, item));
         let Some(entity) = entity.map(|image| image.definition.name.clone()) else { return Ok(Repaired::NotNeeded) };
-        let named = derived.map(|item| claims(&self.schema, item)).unwrap_or_default();
-        let derivations: BTreeSet<usize> = self.catalogue.refreshing(&entity).collect();
-        let (mut bells, mut account) = (Bells::default(), Account::default());
-        bells.add(key.clone(), entity, named, &derivations, &BTreeSet::from([NO_RECORD]));
-        let batch = no_records(patience);
-        Box::pin(self.look_at_rung(bells, &OwnImages::of(std::iter::empty(), false), &batch, &mut account)).await;
-        Ok(match account.undone.into_values().next() {
-            Some(why) => Repaired::Refused { why },
-            None if account.commits.is_empty() => Repaired::NotNeeded,
-            None => Repaired::Done,
+        let named = derived.map(|item| claims(self.engine.schema(), item)).unwrap_or_default();
+        let derivations: BTreeSet<usize> = self.engine.catalogue().refreshing(&entity).collect();
+        let look = Look { item: key.clone(), entity, derivations, named: named.into_iter().collect() };
+        Ok(match self.engine.bring_in_step(look, patience).await {
+            Err(why) => Repaired::Refused { why },
+            Ok(false) => Repaired::NotNeeded,
+            Ok(true) => Repaired::Done,
         })
     }
 
@@ -70,11 +58,10 @@ impl<S: Store> Engine<S> {
         run: &str,
         patience: Patience<'_>,
     ) -> Result<Repaired, GaveUp> {
-        let layout = &self.schema.layout;
-        let has_right = Guard::Unmoved { attribute: RUN.to_owned(), value: Some(s(run)) };
-        let right = Key::new(REPAIR, RIGHT);
-        let check = Write { table: Table::Ledger, key: right.clone(), action: Action::Check, guard: Some(has_right) };
-        let receipt = repair_receipt(layout, run, &finding.derivation, counter, self.clock.now_ms());
+        let layout = &self.engine.schema().layout;
+        let check = repairs::has_right(run);
+        let right = check.key.clone();
+        let receipt = repairs::repair_receipt(layout, run, &finding.derivation, counter, self.engine.clock().now_ms());
         let receipt_key = receipt.key.clone();
         let mut add = Item::from([(VALUE.to_owned(), AttributeValue::N(missing.count.to_string()))]);
         if !missing.sum.is_zero() {
@@ -84,10 +71,10 @@ impl<S: Store> Engine<S> {
         let action = Action::Update(Update { set, add, ..Update::default() });
         let update = Write { table: Table::Main, key: counter.clone(), action, guard: None };
         let mut writes = vec![update];
-        if self.takes(ProtocolStep::RightToRepair) {
+        if self.engine.takes(ProtocolStep::RightToRepair) {
             writes.push(check);
         }
-        if self.takes(ProtocolStep::RepairOnce) {
+        if self.engine.takes(ProtocolStep::RepairOnce) {
             writes.push(receipt);
         }
         let refused = |why: String| Ok(Repaired::Refused { why });
@@ -97,7 +84,7 @@ impl<S: Store> Engine<S> {
         };
         let mut tries = Tries::default();
         loop {
-            let reasons = match patience.call(|| self.store.transact(&transaction)).await? {
+            let reasons = match patience.call(|| self.engine.store().transact(&transaction)).await? {
                 TransactOutcome::Done { .. } => return Ok(Repaired::Done),
                 TransactOutcome::Cancelled { reasons } => reasons,
             };
@@ -122,11 +109,11 @@ impl<S: Store> Engine<S> {
     pub(super) async fn set_index_keys(&self, key: &Key, patience: Patience<'_>) -> Result<Repaired, GaveUp> {
         let mut tries = Tries::default();
         loop {
-            let held = self.held(vec![key.clone()], patience).await?.into_iter().next();
+            let held = self.engine.held(vec![key.clone()], patience).await?.into_iter().next();
             let Some((_, Some(item))) = held else { return Ok(Repaired::NotNeeded) };
-            let Some(image) = self.schema.image(key, &item) else { return Ok(Repaired::NotNeeded) };
+            let Some(image) = self.engine.schema().image(key, &item) else { return Ok(Repaired::NotNeeded) };
             let Some(fields) = image.definition.fields(key, &item) else { return Ok(Repaired::NotNeeded) };
-            let wanted = image.definition.index_attributes(&self.schema.layout, &fields);
+            let wanted = image.definition.index_attributes(&self.engine.schema().layout, &fields);
             let as_read = item.iter().map(|(name, value)| (name.to_owned(), Some(value.clone())));
             let (mut update, mut read): (Update, BTreeMap<String, _>) = (Update::default(), as_read.collect());
             for (name, value) in wanted {
@@ -144,7 +131,7 @@ impl<S: Store> Engine<S> {
             }
             let guard = Some(Guard::SourceAsRead(read));
             let write = Write { table: Table::Main, key: key.clone(), action: Action::Update(update), guard };
-            match patience.call(|| self.store.write(&write)).await? {
+            match patience.call(|| self.engine.store().write(&write)).await? {
                 Outcome::Done { .. } => return Ok(Repaired::Done),
                 Outcome::GuardFailed if patience.wait(&mut tries).await => {}
                 Outcome::GuardFailed => return Err(GaveUp::OutOfTime { last: None }),
@@ -154,12 +141,12 @@ impl<S: Store> Engine<S> {
 
     /// Deletes a counter of a derivation that is not declared, if it is as it was read.
     pub(super) async fn delete_unexplained(&self, key: &Key, patience: Patience<'_>) -> Result<Repaired, GaveUp> {
-        let held = self.held(vec![key.clone()], patience).await?.into_iter().next();
+        let held = self.engine.held(vec![key.clone()], patience).await?.into_iter().next();
         let Some((_, Some(item))) = held else { return Ok(Repaired::NotNeeded) };
         let read = [VALUE, SUM].map(|name| (name.to_owned(), item.get(name).cloned())).into();
         let guard = Some(Guard::SourceAsRead(read));
         let write = Write { table: Table::Main, key: key.clone(), action: Action::Delete, guard };
-        Ok(match patience.call(|| self.store.write(&write)).await? {
+        Ok(match patience.call(|| self.engine.store().write(&write)).await? {
             Outcome::Done { .. } => Repaired::Done,
             Outcome::GuardFailed => Repaired::Refused {
                 why: "it is written to: an instance that still has its derivation runs, or somebody else counts in it"

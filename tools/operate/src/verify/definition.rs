@@ -14,6 +14,7 @@ use derive::{
     whole::{Whole, derive},
     write::{Table, Wanted},
 };
+use engine::listing::ALL_DERIVATIONS;
 use keys::{item::Item, key::Key};
 use store::{Segment, Store, StoreError};
 
@@ -22,7 +23,6 @@ use super::{
     counted::{buckets_compared, counters_compared, only},
     finding,
 };
-use crate::listing::ALL_DERIVATIONS;
 
 /// What was seen.
 #[derive(Clone, Debug, Default)]

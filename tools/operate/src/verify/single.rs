@@ -10,14 +10,14 @@ use derive::{
     schema::Image,
     value::same,
 };
+use engine::{caught::caught, ground::asked::Place};
 use keys::{counter::COUNTER, counter::CounterKey, item::Item, key::Key};
 use store::Store;
 
 use super::{Finding, counted::only, finding, run::Verification, told::VerifyError, touched::Read};
-use crate::caught::caught;
 
 /// Name under which a key of an index is told of that the item's writer makes.
-pub(super) const INDEX_KEYS: &str = "index keys";
+pub(crate) const INDEX_KEYS: &str = "index keys";
 
 /// What was found of an item, and what it was decided by, beside the item.
 #[derive(Debug, Default)]
@@ -30,18 +30,18 @@ impl<S: Store> Verification<'_, S> {
     /// What is to be told of an item.
     pub(super) async fn single(&self, key: &Key, item: &Item) -> Result<SingleFinding, VerifyError> {
         let mut found = SingleFinding::default();
-        let image = self.engine.schema.image(key, item);
+        let image = self.engine.schema().image(key, item);
         let image = image.filter(|image| self.scope.has_entity(&image.definition.name));
         let Some(image) = image else { return Ok(found) };
         found.findings.extend(self.index_keys(&image));
         found.findings.extend(self.unexplained(&image));
         found.findings.extend(self.claimed_twice(&image));
-        for at in 0..self.engine.catalogue.derivations().count() {
-            let Some(derivation) = self.engine.catalogue.derivation(at) else { continue };
+        for at in 0..self.engine.catalogue().derivations().count() {
+            let Some(derivation) = self.engine.catalogue().derivation(at) else { continue };
             let target = derivation.kind.refresh().filter(|refresh| image.is(refresh.target()));
             if let Some(refresh) = target.filter(|_| derivation.kind.has_flaws() && self.lacks_part(&image, at)) {
                 let items = self.above(&image, refresh, &mut found.read).await?;
-                let flaws = caught("looking for flaws", || derivation.kind.flaws(&self.engine.schema, &items));
+                let flaws = caught("looking for flaws", || derivation.kind.flaws(self.engine.schema(), &items));
                 let own = flaws.unwrap_or_default().into_iter().filter(|flaw| flaw.key == *key);
                 found.findings.extend(own.map(|flaw| {
                     let stored = Some(only(item, &[&flaw.attribute]));
@@ -54,14 +54,14 @@ impl<S: Store> Verification<'_, S> {
 
     /// Keys of indexes that the item's writer makes, and that are not what its other attributes give.
     fn index_keys(&self, image: &Image<'_>) -> Option<Finding> {
-        let schema = &self.engine.schema;
-        let mut kinds = self.engine.catalogue.derivations().map(|derivation| &derivation.kind);
+        let schema = self.engine.schema();
+        let mut kinds = self.engine.catalogue().derivations().map(|derivation| &derivation.kind);
         // What cannot be read is told apart.
         if image.definition.derived || kinds.any(|kind| kind.unreadable(schema, image).is_some()) {
             return None;
         }
         let fields = image.definition.fields(image.key, image.item)?;
-        let wanted = image.definition.index_attributes(&self.engine.schema.layout, &fields);
+        let wanted = image.definition.index_attributes(&self.engine.schema().layout, &fields);
         let differing: Vec<_> =
             wanted.into_iter().filter(|(name, value)| !same(image.item.get(name), value.as_ref())).collect();
         if differing.is_empty() {
@@ -76,29 +76,29 @@ impl<S: Store> Verification<'_, S> {
     /// A counter of a derivation that is not declared.
     fn unexplained(&self, image: &Image<'_>) -> Option<Finding> {
         let counter = CounterKey::parse(image.key).filter(|_| image.is(COUNTER))?;
-        let is_known = self.engine.catalogue.position(&counter.derivation).is_some();
+        let is_known = self.engine.catalogue().position(&counter.derivation).is_some();
         (!is_known).then(|| finding(&counter.derivation, image.key, Some(image.item.clone()), None))
     }
 
     /// A mirror that several living items claim.
     fn claimed_twice(&self, image: &Image<'_>) -> Option<Finding> {
-        let claims = claims(&self.engine.schema, image.item);
-        let mut parts = self.engine.catalogue.refreshing(&image.definition.name);
-        let maker = parts.find(|at| self.engine.catalogue.refresh(*at).is_some_and(Refresh::makes_item))?;
+        let claims = claims(self.engine.schema(), image.item);
+        let mut parts = self.engine.catalogue().refreshing(&image.definition.name);
+        let maker = parts.find(|at| self.engine.catalogue().refresh(*at).is_some_and(Refresh::makes_item))?;
         if claims.len() < 2 {
             return None;
         }
         let all: Vec<String> = claims.iter().map(ToString::to_string).collect();
         let why = format!("several items claim it, and the last of them has it: {}", all.join(", "));
         let stored = Some(only(image.item, &[derive::kinds::mirror::CLAIMS]));
-        let name = self.engine.catalogue.name(maker);
+        let name = self.engine.catalogue().name(maker);
         Some(Finding { flaw: Some(why), ..finding(name, image.key, stored, Some(Item::new())) })
     }
 
     /// Does an item lack something that a derivation writes? Nothing is derived of one with a flaw.
     fn lacks_part(&self, image: &Image<'_>, derivation: usize) -> bool {
-        let kind = self.engine.catalogue.derivation(derivation).map(|derivation| &derivation.kind);
-        let reach = kind.and_then(|kind| kind.reach(&self.engine.schema).ok()).unwrap_or_default();
+        let kind = self.engine.catalogue().derivation(derivation).map(|derivation| &derivation.kind);
+        let reach = kind.and_then(|kind| kind.reach(self.engine.schema()).ok()).unwrap_or_default();
         reach.writes.iter().any(|part| match &part.of {
             PartOf::Attribute(name) => image.is(&part.entity) && image.item.get(name).is_none(),
             PartOf::Existence | PartOf::AllBut(_) => false,
@@ -115,10 +115,10 @@ impl<S: Store> Verification<'_, S> {
         let mut items = Items::from([(image.key.clone(), image.item.clone())]);
         let mut next = vec![image.key.clone()];
         while let Some(key) = next.pop() {
-            let Some(definition) = self.engine.schema.entity(refresh.target()) else { break };
+            let Some(definition) = self.engine.schema().entity(refresh.target()) else { break };
             let item = items.get(&key);
             let target = Target { key: &key, definition, item, named: &BTreeSet::new() };
-            for source in refresh.sources(&self.engine.schema, &target) {
+            for source in refresh.sources(self.engine.schema(), &target) {
                 read.insert(Read::from(source.clone()));
                 let Source::Item(above) = source else { continue };
                 if items.contains_key(&above) {

@@ -4,12 +4,9 @@
 //! was written before the round. A target of which no source changed since then, up to the end of the reading, is decided;
 //! the others come again.
 
-use derive::{derivation::Items, query::Query, whole::starts_anew};
+use derive::whole::starts_anew;
+use engine::{looking::CALLS_AT_ONCE, protocol::ProtocolStep};
 use futures::{StreamExt, stream};
-use keys::{
-    counter::{self, CounterKey},
-    item::Item,
-};
 use store::Store;
 
 use super::{
@@ -18,13 +15,6 @@ use super::{
     run::Verification,
     tallies::Undecided,
     told::{Belief, Told, VerifyError, Why},
-};
-use crate::{
-    backoff::{GaveUp, Patience},
-    batch::Engine,
-    looking::CALLS_AT_ONCE,
-    protocol::ProtocolStep,
-    recount::Target,
 };
 
 /// How often a target is compared, before it is undecided.
@@ -39,7 +29,7 @@ impl<S: Store> Verification<'_, S> {
     pub(super) async fn counts(&self) -> Result<bool, VerifyError> {
         let mut why = if self.given().await? { None } else { Some(Why::Behind) };
         for n_rounds in 1..=ROUNDS_MAX {
-            let began_ms = self.engine.clock.now_ms();
+            let began_ms = self.engine.clock().now_ms();
             why = why.or(self.handled().await?);
             let waiting = self.engine.what_is_under_way(self.patience()).await?;
             self.each_target(async |targets: Vec<Undecided>| self.compare(targets).await).await?;
@@ -52,7 +42,7 @@ impl<S: Store> Verification<'_, S> {
             if self.state().tallies.undecided(None, 1)?.is_empty() {
                 break;
             }
-            let belief = Belief { handled_ms: began_ms, until_ms: self.engine.clock.now_ms() };
+            let belief = Belief { handled_ms: began_ms, until_ms: self.engine.clock().now_ms() };
             let is_last = n_rounds == ROUNDS_MAX;
             self.each_target(async |targets: Vec<Undecided>| {
                 for Undecided { target, touched_at_ms, compared, .. } in targets {
@@ -116,11 +106,11 @@ impl<S: Store> Verification<'_, S> {
     async fn compare_one(&self, undecided: &Undecided) -> Result<Option<Finding>, VerifyError> {
         let Undecided { target, tally, .. } = undecided;
         let (engine, name) = (self.engine, target.derivation.as_str());
-        let derivation = engine.catalogue.position(name).and_then(|at| engine.catalogue.derivation(at));
+        let derivation = engine.catalogue().position(name).and_then(|at| engine.catalogue().derivation(at));
         let Some(derivation) = derivation else { return Ok(None) };
         let kind = derivation.kind.as_ref();
         // What the platform deletes, and a cascade with the target, has no bound.
-        if kind.is_history() && starts_anew(&engine.catalogue, name) {
+        if kind.is_history() && starts_anew(engine.catalogue(), name) {
             return Ok(None);
         }
         if let Some(form) = kind.buckets() {
@@ -133,21 +123,6 @@ impl<S: Store> Verification<'_, S> {
             });
         }
         let shards = engine.counters_of(target, self.patience()).await?;
-        Ok(counter_compared(&engine.schema, kind, target, &shards, tally))
-    }
-}
-
-impl<S: Store> Engine<S> {
-    /// The counters of a target: all shards that there are.
-    pub(crate) async fn counters_of(&self, target: &Target, patience: Patience<'_>) -> Result<Items, GaveUp> {
-        let Target { derivation, item } = target;
-        let query = Query::prefix(None, &item.pk, counter::derivation_prefix(item, derivation));
-        let shards = self.pages(&query, patience).await?;
-        let is_of = |it: &CounterKey| it.target == *item && it.derivation == *derivation;
-        let of = |shard: Item| {
-            let key = self.schema.layout.key(&shard)?;
-            CounterKey::parse(&key).filter(is_of).map(|_| (key, shard))
-        };
-        Ok(shards.into_iter().filter_map(of).collect())
+        Ok(counter_compared(engine.schema(), kind, target, &shards, tally))
     }
 }

@@ -2,8 +2,9 @@
 
 use std::io;
 
+use engine::{backoff::GaveUp, recount::Target};
+
 use super::{Finding, UnreadableItem};
-use crate::{backoff::GaveUp, recount::Target};
 
 /// Why something is undecided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

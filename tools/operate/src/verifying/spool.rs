@@ -11,17 +11,18 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use anyhow::Context as _;
 use engine::clock::{Clock as _, SystemClock};
 use futures::future::BoxFuture;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use stream::checkpoint::{CheckpointError, Checkpoints, Position};
 
+use crate::failure::Failure;
+
 /// The form of the file. One of another is refused.
 const FORM: &str = "ripple verification 1";
 
 /// When it was last known how far the verification is, in milliseconds since the epoch.
-pub(super) const SAVED_AT: &str = "saved_at";
+pub(crate) const SAVED_AT: &str = "saved_at";
 
 /// For how long one can go on from it, in milliseconds: 20 hours, four less than a stream keeps its records.
 const KEPT_MS: u64 = 20 * 3_600 * 1_000;
@@ -58,7 +59,7 @@ pub(crate) struct Kept<'a> {
 
 impl Spool {
     /// Opens a file, or makes it. `about` says what is verified: a file of something else is refused.
-    pub(crate) fn open(file: &Path, about: &[(&str, &str)]) -> anyhow::Result<Self> {
+    pub(crate) fn open(file: &Path, about: &[(&str, &str)]) -> Result<Self, Failure> {
         let opened = || -> rusqlite::Result<Connection> {
             let connection = Connection::open(file)?;
             // A process that is killed loses nothing; a machine that is, begins again.
@@ -68,55 +69,55 @@ impl Spool {
             connection.execute_batch("BEGIN")?;
             Ok(connection)
         };
-        let connection = opened().with_context(|| format!("{} is no file of a verification", file.display()))?;
+        let connection = opened().map_err(|cause| Failure::NoSpool { file: file.display().to_string(), cause })?;
         let spool = Self { connection: Arc::new(Mutex::new(connection)) };
         for (name, value) in [("form", FORM)].iter().chain(about) {
             let held = spool.about(name)?;
             if let Some(held) = held.filter(|held| held != value) {
-                anyhow::bail!(
+                return Err(Failure::Refused(format!(
                     "{} is of another verification: its {name} is {held}, not {value}; give another --resume file",
                     file.display()
-                );
+                )));
             }
             spool.set_about(name, value)?;
         }
         let saved_at_ms = spool.about(SAVED_AT)?.and_then(|saved| saved.parse::<u64>().ok());
         if saved_at_ms.is_some_and(|saved_at_ms| SystemClock.now_ms().saturating_sub(saved_at_ms) > KEPT_MS) {
-            anyhow::bail!(
+            return Err(Failure::Refused(format!(
                 "{} was left more than 20 hours ago, and the stream may not go back so far: delete it, and begin anew",
                 file.display()
-            );
+            )));
         }
         spool.commit()?;
         Ok(spool)
     }
 
-    pub(super) fn connection(&self) -> MutexGuard<'_, Connection> {
+    pub(crate) fn connection(&self) -> MutexGuard<'_, Connection> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is noted under a name.
-    pub(crate) fn about(&self, name: &str) -> anyhow::Result<Option<String>> {
+    pub(crate) fn about(&self, name: &str) -> Result<Option<String>, Failure> {
         let connection = self.connection();
         let mut query = connection.prepare_cached("SELECT value FROM about WHERE name = ?1")?;
         Ok(query.query_row([name], |row| row.get(0)).optional()?)
     }
 
     /// Notes something under a name.
-    pub(crate) fn set_about(&self, name: &str, value: &str) -> anyhow::Result<()> {
+    pub(crate) fn set_about(&self, name: &str, value: &str) -> Result<(), Failure> {
         let upsert = "INSERT INTO about VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2";
         self.connection().prepare_cached(upsert)?.execute([name, value])?;
         Ok(())
     }
 
     /// Was nothing read yet?
-    pub(crate) fn is_new(&self) -> anyhow::Result<bool> {
+    pub(crate) fn is_new(&self) -> Result<bool, Failure> {
         let count = "SELECT (SELECT count(*) FROM segments) + (SELECT count(*) FROM items)";
         Ok(self.connection().query_row(count, [], |row| row.get::<_, u64>(0))? == 0)
     }
 
     /// Ends the transaction, and begins the next.
-    pub(crate) fn commit(&self) -> anyhow::Result<()> {
+    pub(crate) fn commit(&self) -> Result<(), Failure> {
         Ok(self.connection().execute_batch("COMMIT; BEGIN")?)
     }
 
@@ -130,13 +131,13 @@ impl Spool {
     }
 
     /// How much was told of a kind.
-    pub(crate) fn n_told(&self, kind: &str) -> anyhow::Result<usize> {
+    pub(crate) fn n_told(&self, kind: &str) -> Result<usize, Failure> {
         let count = "SELECT count(*) FROM told WHERE kind = ?1";
         Ok(self.connection().query_row(count, [kind], |row| row.get(0))?)
     }
 
     /// The derivations of which something was told of a kind.
-    pub(crate) fn derivations_told(&self, kind: &str) -> anyhow::Result<BTreeSet<String>> {
+    pub(crate) fn derivations_told(&self, kind: &str) -> Result<BTreeSet<String>, Failure> {
         let connection = self.connection();
         let mut query = connection.prepare_cached("SELECT DISTINCT derivation FROM told WHERE kind = ?1")?;
         let names = query.query_map([kind], |row| row.get(0))?;
@@ -144,18 +145,27 @@ impl Spool {
     }
 
     /// All that was told of a kind, as JSON, by derivation and key, one after another.
-    pub(crate) fn each_told(&self, kind: &str, mut act: impl FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    pub(crate) fn each_told(
+        &self,
+        kind: &str,
+        mut act: impl FnMut(&str) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let connection = self.connection();
         let mut query = connection.prepare("SELECT value FROM told WHERE kind = ?1 ORDER BY derivation, pk, sk")?;
         let mut rows = query.query([kind])?;
         while let Some(row) = rows.next()? {
-            act(row.get_ref(0)?.as_str()?)?;
+            act(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?)?;
         }
         Ok(())
     }
 
     /// The next that was told of a kind, by derivation and key, behind one.
-    pub(crate) fn told_after(&self, kind: &str, after: Option<[&str; 3]>, n_max: usize) -> anyhow::Result<Vec<String>> {
+    pub(crate) fn told_after(
+        &self,
+        kind: &str,
+        after: Option<[&str; 3]>,
+        n_max: usize,
+    ) -> Result<Vec<String>, Failure> {
         let [derivation, pk, sk] = after.unwrap_or_default();
         let connection = self.connection();
         let mut query = connection.prepare_cached(
@@ -208,13 +218,11 @@ fn boxed(error: impl std::error::Error + Send + Sync + 'static) -> CheckpointErr
 #[cfg(test)]
 mod tests {
     use derive::tally::Tally;
-    use engine::{
-        recount::Target,
-        verify::tallies::{Contribution, MemoryTallies, Reached, Tallies, Undecided},
-    };
+    use engine::recount::Target;
     use keys::key::Key;
 
     use super::*;
+    use crate::verify::tallies::{Contribution, MemoryTallies, Reached, Tallies, Undecided};
 
     fn target(name: &str) -> Target {
         Target { derivation: "like-count".to_owned(), item: Key::new(name, "METADATA") }

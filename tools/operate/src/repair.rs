@@ -8,7 +8,7 @@
 //! *Counts*: what a target's sources come to, less what its counters hold, stays the same while every change is counted
 //! once, whatever goes on. So that difference, once it is known, is added, and the count is right from then on. It must be
 //! added once: each repair of a target takes a receipt of its run, in the same transaction. And nobody else may mend it in
-//! between: a run that begins takes the [right to repair](Engine::begin_repair) *before* it verifies, each transaction
+//! between: a run that begins takes the [right to repair](Repairing::begin_repair) *before* it verifies, each transaction
 //! checks that it still has it, and what an earlier run found can be added no more.
 //!
 //! *Example*: a post has 12 likes, and its counter says 9. Three are added. Had two more likes come in meanwhile, the
@@ -19,34 +19,20 @@ mod remedies;
 use derive::{
     tally::{Sum, Tally},
     value::whole_number,
-    write::{Action, Table, Write},
+};
+use engine::{
+    backoff::{GaveUp, Patience},
+    batch::Engine,
+    ledger::repairs,
 };
 use keys::{
     counter::{CounterKey, SUM, VALUE},
-    item::{Item, text},
+    item::Item,
     key::Key,
-    layout::Layout,
 };
 use store::Store;
 
-use super::{Finding, single::INDEX_KEYS};
-use crate::{
-    attribute::{n, s},
-    backoff::{GaveUp, Patience},
-    batch::Engine,
-    ledger::{ledger_item, receipts::receipt_of},
-    listing::sort_key,
-};
-
-/// Partition key of the right to repair counts, and of its receipts. Stored, so they are stable.
-const REPAIR: &str = "REPAIR";
-
-/// Sort key of the right. Stored, so it is stable.
-const RIGHT: &str = "RIGHT";
-
-/// Attributes of the right. Stored, so they are stable.
-const RUN: &str = "Run";
-const TAKEN_AT: &str = "TakenAt";
+use crate::verify::{Finding, single::INDEX_KEYS};
 
 /// How a repair ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,16 +73,26 @@ pub enum Remedy {
     },
 }
 
-impl<S: Store> Engine<S> {
+/// Repairs by an engine, which finds what an item should be.
+pub struct Repairing<'a, S> {
+    engine: &'a Engine<S>,
+}
+
+impl<'a, S: Store> Repairing<'a, S> {
+    /// Repairs by this engine.
+    pub fn new(engine: &'a Engine<S>) -> Self {
+        Self { engine }
+    }
+
     /// Takes the right to repair counts for a run, by a name that no other run has. From now on no other adds to a count.
     ///
     /// # Errors
     ///
     /// [`GaveUp`] when it cannot be taken.
     pub async fn begin_repair(&self, run: &str, deadline_ms: u64) -> Result<(), GaveUp> {
-        let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
-        let write = right(&self.schema.layout, run, self.clock.now_ms());
-        patience.call(|| self.store.write(&write)).await.map(drop)
+        let patience = Patience { clock: self.engine.clock(), deadline_ms };
+        let write = repairs::right(&self.engine.schema().layout, run, self.engine.clock().now_ms());
+        patience.call(|| self.engine.store().write(&write)).await.map(drop)
     }
 
     /// Has this run the right to repair counts?
@@ -105,10 +101,8 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when that cannot be read.
     pub async fn may_repair(&self, run: &str, deadline_ms: u64) -> Result<bool, GaveUp> {
-        let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
-        let keys = [Key::new(REPAIR, RIGHT)];
-        let held = patience.call(|| self.store.get(Table::Ledger, &keys)).await?;
-        Ok(held.first().is_some_and(|(_, item)| text(item, RUN) == Some(run)))
+        let patience = Patience { clock: self.engine.clock(), deadline_ms };
+        repairs::may_repair(self.engine.store(), run, patience).await
     }
 
     /// What would be done about a finding.
@@ -121,8 +115,10 @@ impl<S: Store> Engine<S> {
         if finding.derivation == INDEX_KEYS {
             return Remedy::SetIndexKeys;
         }
-        let position = self.catalogue.position(&finding.derivation);
-        let Some(derivation) = position.and_then(|at| self.catalogue.derivation(at)) else { return Remedy::Delete };
+        let position = self.engine.catalogue().position(&finding.derivation);
+        let Some(derivation) = position.and_then(|at| self.engine.catalogue().derivation(at)) else {
+            return Remedy::Delete;
+        };
         let kind = &derivation.kind;
         if kind.is_history() {
             let why = "what it counts is not all in the table any more, so nobody can tell what it should be";
@@ -150,7 +146,7 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when the database does not answer, or refuses it. It may be done then, and can be tried again.
     pub async fn repair(&self, finding: &Finding, run: &str, deadline_ms: u64) -> Result<Repaired, GaveUp> {
-        let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
+        let patience = Patience { clock: self.engine.clock(), deadline_ms };
         let key = Key::new(&finding.pk, &finding.sk);
         match self.remedy(finding) {
             Remedy::None { why } => Ok(Repaired::Refused { why }),
@@ -170,18 +166,6 @@ fn tally(item: Option<&Item>) -> Option<Tally> {
     Some(Tally { count, sum })
 }
 
-/// The write by which a run takes the right to repair counts.
-pub(crate) fn right(layout: &Layout, run: &str, now_ms: u64) -> Write {
-    let key = Key::new(REPAIR, RIGHT);
-    let item = ledger_item(layout, &key, [(RUN, s(run)), (TAKEN_AT, n(now_ms))]);
-    Write { table: Table::Ledger, key, action: Action::Put(item), guard: None }
-}
-
-/// The receipt of the repair of a count by a run.
-pub(crate) fn repair_receipt(layout: &Layout, run: &str, derivation: &str, counter: &Key, now_ms: u64) -> Write {
-    receipt_of(layout, &Key::new(format!("{REPAIR}#{run}"), sort_key(derivation, counter)), now_ms)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_dynamo::AttributeValue;
@@ -193,7 +177,7 @@ mod tests {
         let item = |value: &str| Item::from([(VALUE.to_owned(), AttributeValue::N(value.to_owned()))]);
         assert_eq!(tally(Some(&item("-3"))), Some(Tally::of(-3)));
         assert_eq!(tally(None), Some(Tally::default()));
-        let broken = Item::from([(VALUE.to_owned(), s("three"))]);
+        let broken = Item::from([(VALUE.to_owned(), AttributeValue::S("three".to_owned()))]);
         assert_eq!(tally(Some(&broken)), None);
     }
 }

@@ -21,7 +21,7 @@ const POSITION: &str = "Position";
 const STREAM: &str = "Stream";
 
 /// Checkpoints in the ledger's table.
-pub(crate) struct LedgerCheckpoints<S> {
+pub struct LedgerCheckpoints<S> {
     store: Arc<S>,
     layout: Layout,
     stream_arn: String,
@@ -29,12 +29,17 @@ pub(crate) struct LedgerCheckpoints<S> {
 
 impl<S: Store> LedgerCheckpoints<S> {
     /// Checkpoints of the mappings of one stream.
-    pub(crate) fn new(store: Arc<S>, layout: Layout, stream_arn: &str) -> Self {
+    #[must_use]
+    pub fn new(store: Arc<S>, layout: Layout, stream_arn: &str) -> Self {
         Self { store, layout, stream_arn: stream_arn.to_owned() }
     }
 
     /// Has a mapping been anywhere in this stream?
-    pub(crate) async fn has_any(&self, mapping: &str) -> Result<bool, StoreError> {
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when that cannot be read.
+    pub async fn has_any(&self, mapping: &str) -> Result<bool, StoreError> {
         let (query, mut after) = (Query::prefix(None, &key(mapping, "").pk, ""), None);
         loop {
             let page = self.store.query(Table::Ledger, &query, after).await?;

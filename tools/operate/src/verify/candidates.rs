@@ -20,9 +20,7 @@ use super::{
     told::{Belief, Told, VerifyError, Why},
     touched::Read,
 };
-use crate::{
-    backoff::Patience, batch::Engine, caught::caught, looking::CALLS_AT_ONCE, protocol::ProtocolStep, waiting::Waiting,
-};
+use engine::{caught::caught, looking::CALLS_AT_ONCE, protocol::ProtocolStep, waiting::Waiting};
 
 /// How often a candidate is looked at, before it is undecided.
 const LOOKS_MAX: usize = 6;
@@ -53,9 +51,9 @@ impl<S: Store> Verification<'_, S> {
                 return Ok(());
             }
             let watch = self.watch()?;
-            let handled_ms = self.engine.clock.now_ms();
+            let handled_ms = self.engine.clock().now_ms();
             let (seconds, why) = self.look_together(candidates).await?;
-            let belief = Belief { handled_ms, until_ms: self.engine.clock.now_ms() };
+            let belief = Belief { handled_ms, until_ms: self.engine.clock().now_ms() };
             let mut again = Vec::new();
             for second in seconds {
                 let touched = self.engine.takes(ProtocolStep::UntouchedSince) && self.is_touched(watch, &second.read);
@@ -93,21 +91,20 @@ impl<S: Store> Verification<'_, S> {
     }
 
     async fn look_once(&self, candidate: Candidate, waiting: &Waiting) -> Result<Second, VerifyError> {
-        let patience = self.patience();
         match &candidate {
             Candidate::Look(look) => {
-                let (decided, read) = self.engine.look_alone(look, patience).await?;
+                let (decided, read) = self.look_alone(look).await?;
                 let items = || read.iter().filter_map(Read::item);
                 let (mut findings, mut waits) = (Vec::new(), false);
                 if let Some((write, derivations, held)) = decided {
                     waits = waiting.has(&look.item, items(), &derivations);
-                    findings = self.engine.findings_of(look, &write, &derivations, held.as_ref());
+                    findings = self.findings_of(look, &write, &derivations, held.as_ref());
                     findings.retain(|finding| self.scope.has_finding(finding));
                 }
                 Ok(Second { candidate, findings, read, waits })
             }
             Candidate::Single(key) => {
-                let held = self.engine.held(vec![key.clone()], patience).await?.into_iter().next();
+                let held = self.engine.held(vec![key.clone()], self.patience()).await?.into_iter().next();
                 let item = held.and_then(|(_, item)| item);
                 let SingleFinding { mut findings, mut read } = match &item {
                     Some(item) => self.single(key, item).await?,
@@ -115,32 +112,31 @@ impl<S: Store> Verification<'_, S> {
                 };
                 read.insert(Read::Item(key.clone()));
                 findings.retain(|finding| self.scope.has_finding(finding));
-                let names = findings.iter().filter_map(|finding| self.engine.catalogue.position(&finding.derivation));
+                let names = findings.iter().filter_map(|finding| self.engine.catalogue().position(&finding.derivation));
                 let derivations: Vec<usize> = names.collect();
                 let waits = waiting.has(key, read.iter().filter_map(Read::item), &derivations);
                 Ok(Second { candidate, findings, read, waits })
             }
         }
     }
-}
 
-impl<S: Store> Engine<S> {
     /// Looks at one item, with sources that are read for it alone: what would be written with the item as it is held, if
     /// it differs; and all that it was decided by.
     async fn look_alone(
         &self,
         look: &Look,
-        patience: Patience<'_>,
     ) -> Result<(Option<(Write, Vec<usize>, Option<Item>)>, BTreeSet<Read>), VerifyError> {
-        let held = self.held(vec![look.item.clone()], patience).await?.into_iter().next().and_then(|(_, item)| item);
+        let patience = self.patience();
+        let held =
+            self.engine.held(vec![look.item.clone()], patience).await?.into_iter().next().and_then(|(_, item)| item);
         let mut read = BTreeSet::from([Read::Item(look.item.clone())]);
         let mut sources = Sources::default();
         loop {
-            let stepping = || step(&self.schema, &self.catalogue, look, held.as_ref(), &sources);
+            let stepping = || step(self.engine.schema(), self.engine.catalogue(), look, held.as_ref(), &sources);
             match caught("looking at what it asks for", stepping) {
                 Ok(Step::Read(more)) => {
                     read.extend(more.iter().cloned().map(Read::from));
-                    self.read(more.into_iter().collect(), &mut sources, patience).await?;
+                    self.engine.read(more.into_iter().collect(), &mut sources, patience).await?;
                 }
                 Ok(Step::Decided(Verdict::Write { write, derivations })) => {
                     return Ok((Some((*write, derivations, held)), read));
@@ -153,9 +149,10 @@ impl<S: Store> Engine<S> {
 
     /// What a write would change, as findings: one of a whole item, else one for each derivation whose part differs.
     fn findings_of(&self, look: &Look, write: &Write, derivations: &[usize], held: Option<&Item>) -> Vec<Finding> {
-        let makes = |at: &&usize| self.catalogue.refresh(**at).is_some_and(derive::refresh::Refresh::makes_item);
+        let makes =
+            |at: &&usize| self.engine.catalogue().refresh(**at).is_some_and(derive::refresh::Refresh::makes_item);
         let maker = derivations.iter().find(makes).or(derivations.first());
-        let maker = maker.map_or("", |at| self.catalogue.name(*at));
+        let maker = maker.map_or("", |at| self.engine.catalogue().name(*at));
         let update = match &write.action {
             Action::Put(item) => return vec![finding(maker, &look.item, None, Some(item.clone()))],
             Action::Delete | Action::Check => return vec![finding(maker, &look.item, held.cloned(), None)],
@@ -165,8 +162,8 @@ impl<S: Store> Engine<S> {
         let mut findings = Vec::new();
         // Those that write single attributes first: what is left is the maker's.
         for at in derivations {
-            let Some(derivation) = self.catalogue.derivation(*at) else { continue };
-            let reach = derivation.kind.reach(&self.schema).unwrap_or_default();
+            let Some(derivation) = self.engine.catalogue().derivation(*at) else { continue };
+            let reach = derivation.kind.reach(self.engine.schema()).unwrap_or_default();
             let writes = |name: &str| {
                 reach
                     .writes

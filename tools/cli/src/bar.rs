@@ -1,0 +1,65 @@
+//! How far a command is, for a person at the terminal.
+
+use std::{
+    io::{IsTerminal as _, stderr},
+    sync::Arc,
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use operate::{progress::Progress, verify::told::Belief, verifying::filled::Marking};
+
+use crate::{exit::report, time};
+
+/// Progress for a person, with an estimate by what the table says of its size; nothing where nobody looks.
+pub(crate) fn progress(json: bool) -> ProgressBar {
+    if json || !stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{msg} {bar:30} {pos} of about {len} items, {per_sec}, {eta} left");
+    ProgressBar::new(0)
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        .with_message("reading the table")
+}
+
+/// A verification's progress, on this bar.
+pub(crate) fn on(bar: &ProgressBar) -> Arc<dyn Progress> {
+    Arc::new(OnBar(bar.clone()))
+}
+
+struct OnBar(ProgressBar);
+
+impl Progress for OnBar {
+    fn begins(&self, n_items: u64) {
+        self.0.set_length(n_items);
+    }
+
+    fn read(&self, n_items: usize) {
+        self.0.inc(u64::try_from(n_items).unwrap_or_default());
+    }
+
+    fn waits(&self, until_ms: u64) {
+        report(&format!(
+            "waiting until {}: before, an instance of a function may be at work that lacks what is to be repaired",
+            time::text(until_ms)
+        ));
+    }
+
+    fn believed(&self, Belief { handled_ms, until_ms }: Belief) -> String {
+        let [handled, until] = [handled_ms, until_ms].map(time::text);
+        format!("all written before {handled} is handled, and nothing that it was decided by was written until {until}")
+    }
+}
+
+/// Says why not all that is right is marked as filled.
+pub(crate) fn report_marking(marking: Marking) {
+    match marking {
+        Marking::Done => {}
+        Marking::WentOn => {
+            report("a repair that went on marks nothing as filled: a `ripple verify` that finds nothing does");
+        }
+        Marking::NotAll => report(
+            "not all that is right is marked as filled: a change is parked, or functions with other derivations were at \
+             work meanwhile; `ripple catalogue diff` says which",
+        ),
+    }
+}

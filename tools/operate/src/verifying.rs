@@ -1,0 +1,280 @@
+//! A whole verification: what was read and found is in a file, and the stream is followed beside it.
+
+pub mod filled;
+mod followed;
+mod paced;
+pub(crate) mod spool;
+mod tallied;
+
+use std::{collections::BTreeSet, io, sync::Arc};
+
+use derive::derivation::Family;
+use engine::{batch::Engine, clock::SystemClock, recount::Target};
+use keys::key::Key;
+use serde::{Deserialize, Serialize};
+use store::Store;
+
+use self::{
+    filled::{Before, Marking},
+    followed::{Ended, Followed, Handled},
+    paced::Paced,
+    spool::{Kept, Spool},
+};
+use crate::{
+    checkpoints::LedgerCheckpoints,
+    failure::Failure,
+    loss::{self, Marked},
+    progress::Progress,
+    tables::{Request, Tables, part, scope},
+    verify::{
+        Finding, UnreadableItem,
+        following::{AtRest, Following},
+        run::{Limits, Verification},
+        scope::Scope,
+        told::{Extent, Listener, Told},
+    },
+};
+
+/// How much longer than twice the iterator age is waited for the functions, in seconds.
+const AGE_MARGIN_S: u64 = 60;
+
+/// What a verification came to: its file, and how much it read.
+pub struct Verified {
+    spool: Spool,
+    /// How much was read.
+    pub extent: Extent,
+    /// Was all of the table verified?
+    pub is_whole: bool,
+    /// The file that goes when nobody needs it any more.
+    _temporary: Option<tempfile::TempDir>,
+}
+
+/// A difference, as it is kept and printed. Its names are stable.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Difference {
+    /// The difference.
+    #[serde(flatten)]
+    pub finding: Finding,
+    /// Why it is undecided, or believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// Kind under which a [`Difference`] is kept that nothing under way explains.
+pub const FINDING: &str = "finding";
+/// Kind under which a [`Difference`] is kept that may be on its way.
+pub const UNDECIDED: &str = "undecided";
+/// Kind under which a [`Difference`] is kept that a parked change or a job explains.
+pub const WAITING: &str = "waiting";
+/// Kind under which an [`UnreadableItem`] is kept.
+pub const UNREADABLE: &str = "unreadable";
+/// Kind under which a count is kept that was equal while it was changing; it has no value.
+pub const UNPROVEN: &str = "unproven";
+
+/// What a verification came to that was asked for by itself.
+pub struct Checked {
+    /// What was found.
+    pub verified: Verified,
+    /// Is nothing found, undecided or waiting?
+    pub is_clean: bool,
+    /// Marks of a possible loss that there were.
+    pub marked: Vec<Marked>,
+    /// What was marked as filled.
+    pub marking: Marking,
+}
+
+/// Verifies. Where it `may_write`, what is right all over the table is marked as filled, and marks of a possible loss are
+/// taken away when nothing is found.
+///
+/// # Errors
+///
+/// [`Failure`], with what was read kept in the file.
+pub async fn check<S: Store + 'static>(
+    opened: &Tables<S>,
+    args: &Request,
+    may_write: bool,
+    progress: &Arc<dyn Progress>,
+) -> Result<Checked, Failure> {
+    let marks = loss::before(opened).await?;
+    let prepared = prepare(opened, args)?;
+    // What was read before, and another time, proves nothing of now.
+    let before = if prepared.spool.is_new()? { Some(Before::read(opened).await?) } else { None };
+    let verified = Box::pin(verify(prepared, opened, args, progress)).await?;
+    let is_clean = verified.is_clean()?;
+    let mut marking = Marking::Done;
+    if let Some(before) = before.filter(|_| may_write) {
+        let found = verified.spool.derivations_told(FINDING)?;
+        marking = before.mark(opened, args, &verified, found).await?;
+    }
+    let marked = loss::settled(opened, marks, may_write && is_clean && verified.is_whole).await?;
+    Ok(Checked { verified, is_clean, marked, marking })
+}
+
+impl Verified {
+    /// Is nothing found, undecided or waiting?
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] when the file cannot be read.
+    pub fn is_clean(&self) -> Result<bool, Failure> {
+        let n_told = [FINDING, UNDECIDED, WAITING].map(|kind| self.spool.n_told(kind));
+        Ok(n_told.into_iter().collect::<Result<Vec<_>, Failure>>()?.iter().all(|n_told| *n_told == 0))
+    }
+
+    /// How much was found of a kind.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] when the file cannot be read.
+    pub fn n_told(&self, kind: &str) -> Result<usize, Failure> {
+        self.spool.n_told(kind)
+    }
+
+    /// All that was found of a kind, as JSON, by derivation and key, one after another.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure`] when the file cannot be read, and those of `act`.
+    pub fn each_told(&self, kind: &str, act: impl FnMut(&str) -> Result<(), Failure>) -> Result<(), Failure> {
+        self.spool.each_told(kind, act)
+    }
+
+    /// The derivations of which something was found of a kind.
+    pub(crate) fn derivations_told(&self, kind: &str) -> Result<BTreeSet<String>, Failure> {
+        self.spool.derivations_told(kind)
+    }
+
+    /// The next that was found of a kind, as JSON, behind one.
+    pub(crate) fn told_after(&self, kind: &str, after: Option<[&str; 3]>, n: usize) -> Result<Vec<String>, Failure> {
+        self.spool.told_after(kind, after, n)
+    }
+}
+
+/// A verification that is about to begin, or to go on.
+pub(crate) struct Prepared {
+    pub(crate) spool: Spool,
+    scope: Scope,
+    stream_arn: Option<String>,
+    temporary: Option<tempfile::TempDir>,
+}
+
+/// Prepares what is asked for.
+pub(crate) fn prepare<S: Store>(opened: &Tables<S>, args: &Request) -> Result<Prepared, Failure> {
+    let scope = scope(opened, args)?;
+    let (file, temporary) = match &args.resume {
+        Some(file) => (file.clone(), None),
+        None => {
+            let folder = tempfile::tempdir()?;
+            (folder.path().join("verification"), Some(folder))
+        }
+    };
+    let stream_arn = match (args.at_rest, &opened.stream) {
+        (true, _) => None,
+        (false, Some(stream)) => Some(stream.arn.clone()),
+        (false, None) => {
+            let why = format!(
+                "the table {} has no stream, so it cannot be told what is on its way: give --at-rest if nobody writes",
+                opened.name
+            );
+            return Err(Failure::Usage(why));
+        }
+    };
+    let about = [
+        ("table", opened.arn.clone()),
+        ("stream", stream_arn.clone().unwrap_or_default()),
+        ("part", part(args)),
+        ("segments", args.segments.to_string()),
+    ];
+    let about: Vec<(&str, &str)> = about.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let spool = Spool::open(&file, &about)?;
+    Ok(Prepared { spool, scope, stream_arn, temporary })
+}
+
+/// Verifies what was prepared.
+pub(crate) async fn verify<S: Store + 'static>(
+    prepared: Prepared,
+    opened: &Tables<S>,
+    args: &Request,
+    progress: &Arc<dyn Progress>,
+) -> Result<Verified, Failure> {
+    let Prepared { spool, scope, stream_arn, temporary } = prepared;
+    let is_whole = scope == Scope::default();
+    let followed = match opened.stream.as_ref().filter(|_| stream_arn.is_some()) {
+        None => None,
+        Some(stream) => {
+            let age_ms = args.iterator_age.map(|seconds| seconds.saturating_mul(1_000));
+            let handled = if opened.is_aws { Handled::Age(age_ms) } else { Handled::Positions };
+            let ledger = LedgerCheckpoints::new(Arc::clone(&opened.store), opened.schema.layout.clone(), &stream.arn);
+            Some(Followed::start(stream, handled, &spool, ledger).await?)
+        }
+    };
+    let age_s = args.iterator_age.map_or(0, |age| age.saturating_mul(2).saturating_add(AGE_MARGIN_S));
+    let limits = Limits { segments: args.segments, wait_ms: args.wait.max(age_s).saturating_mul(1_000) };
+    let engine = engine(opened, args);
+    progress.begins(opened.n_items);
+    let extent = run(&engine, followed, &spool, progress, limits, scope).await?;
+    spool.commit()?;
+    Ok(Verified { spool, extent, is_whole, _temporary: temporary })
+}
+
+async fn run<S: Store>(
+    engine: &Engine<Paced<Arc<S>>>,
+    followed: Option<(Followed, Ended)>,
+    spool: &Spool,
+    progress: &Arc<dyn Progress>,
+    limits: Limits,
+    scope: Scope,
+) -> Result<Extent, Failure> {
+    let mut tallies = spool.clone();
+    let mut keeping = Keeping { spool: spool.clone(), progress: Arc::clone(progress) };
+    let Some((followed, mut following)) = followed else {
+        let verification = Verification::new(engine, &AtRest, &mut tallies, &mut keeping, limits, scope);
+        return Ok(verification.run().await?);
+    };
+    let verification =
+        Verification::new(engine, &followed as &dyn Following, &mut tallies, &mut keeping, limits, scope);
+    tokio::select! {
+        extent = verification.run() => Ok(extent?),
+        ended = &mut following => match ended? {
+            Ok(()) => Err(Failure::Refused("the table's stream is followed no more".to_owned())),
+            Err(error) => Err(Failure::Stream(error)),
+        },
+    }
+}
+
+fn engine<S: Store>(opened: &Tables<S>, args: &Request) -> Engine<Paced<Arc<S>>> {
+    let store = Paced::new(Arc::clone(&opened.store), args.read_units);
+    let families = vec![Family::Additive, Family::LevelTriggered];
+    Engine::new(Arc::clone(&opened.schema), Arc::clone(&opened.catalogue), families, store, Arc::new(SystemClock))
+}
+
+/// Keeps what is told in the file, and shows how far it is.
+struct Keeping {
+    spool: Spool,
+    progress: Arc<dyn Progress>,
+}
+
+impl Listener for Keeping {
+    fn told(&mut self, told: Told) -> io::Result<()> {
+        let (kind, finding, why) = match told {
+            Told::Finding(finding, belief) => (FINDING, finding, Some(self.progress.believed(belief))),
+            Told::Undecided(finding, why) => (UNDECIDED, finding, Some(why.to_string())),
+            Told::Waiting(finding) => (WAITING, finding, None),
+            Told::Unproven(Target { derivation, item: Key { pk, sk } }) => {
+                return self.spool.keep(&Kept { kind: UNPROVEN, derivation: &derivation, pk: &pk, sk: &sk, value: "" });
+            }
+            Told::Unreadable(unreadable) => {
+                let UnreadableItem { derivation, pk, sk, .. } = &unreadable;
+                let value = serde_json::to_string(&unreadable)?;
+                return self.spool.keep(&Kept { kind: UNREADABLE, derivation, pk, sk, value: &value });
+            }
+        };
+        let difference = Difference { finding, why };
+        let Finding { derivation, pk, sk, .. } = &difference.finding;
+        self.spool.keep(&Kept { kind, derivation, pk, sk, value: &serde_json::to_string(&difference)? })
+    }
+
+    fn read(&mut self, n_items: usize) {
+        self.progress.read(n_items);
+    }
+}

@@ -1,0 +1,238 @@
+//! Verify and repair over a table in memory: what is found, what is mended, and what a repair that was killed does.
+
+use std::{path::Path, sync::Arc};
+
+use derive::write::{Action, Table, Write};
+use engine::clock::Clock as _;
+use keys::{
+    counter::{CounterKey, VALUE},
+    item::Item,
+    key::Key,
+};
+use operate::{
+    failure::Failure,
+    progress::Progress,
+    repair::{Remedy, Repaired},
+    repairing::{self, Found, Mended, Summary},
+    tables::{Request, Tables},
+    verify::told::Belief,
+    verifying::{self, Checked, Difference, FINDING},
+};
+use serde_dynamo::AttributeValue;
+use store::{Store, memory::MemoryStore};
+
+const MANIFEST: &str = r##"
+    [table]
+    partition-key = "pk"
+    sort-key = "sk"
+    type = "Type"
+
+    [entity.User]
+    partition-key = "USER#{userId}"
+    sort-key = "USER#{userId}"
+    derived-attributes = ["orderCount"]
+
+    [entity.Order]
+    partition-key = "USER#{userId}"
+    sort-key = "ORDER#{orderId}"
+
+    [derivation.order-count]
+    kind = "count"
+    from = "Order"
+    into = "User.orderCount"
+"##;
+
+/// Nobody looks.
+struct Unseen;
+
+impl Progress for Unseen {
+    fn begins(&self, _n_items: u64) {}
+
+    fn read(&self, _n_items: usize) {}
+
+    fn waits(&self, _until_ms: u64) {}
+
+    fn believed(&self, _belief: Belief) -> String {
+        "nobody writes".to_owned()
+    }
+}
+
+fn unseen() -> Arc<dyn Progress> {
+    Arc::new(Unseen)
+}
+
+/// A table with these users, each with so many orders, and nothing derived.
+async fn table(users: &[(&str, usize)]) -> Tables<MemoryStore> {
+    let (schema, catalogue) = manifest::load(MANIFEST).unwrap();
+    let store = Arc::new(MemoryStore::new(schema.layout.clone()));
+    for (user, n_orders) in users {
+        let pk = format!("USER#{user}");
+        put(&store, &pk, &pk, "User").await;
+        for order in 0..*n_orders {
+            put(&store, &pk, &format!("ORDER#{order}"), "Order").await;
+        }
+    }
+    Tables {
+        schema: Arc::new(schema),
+        catalogue: Arc::new(catalogue),
+        store,
+        name: "shop".to_owned(),
+        arn: "arn:aws:dynamodb:eu-west-1:1:table/shop".to_owned(),
+        stream: None,
+        n_items: 0,
+        is_aws: false,
+    }
+}
+
+async fn put(store: &MemoryStore, pk: &str, sk: &str, entity: &str) {
+    let pairs = [("pk", pk), ("sk", sk), ("Type", entity)];
+    let item: Item = pairs.map(|(name, text)| (name.to_owned(), AttributeValue::S(text.to_owned()))).into();
+    let write = Write { table: Table::Main, key: Key::new(pk, sk), action: Action::Put(item), guard: None };
+    store.write(&write).await.unwrap();
+}
+
+/// What the counter of a user says.
+async fn count(tables: &Tables<MemoryStore>, user: &str) -> Option<String> {
+    let target = Key::new(format!("USER#{user}"), format!("USER#{user}"));
+    let counter = CounterKey { target, derivation: "order-count".to_owned(), shard: 0 }.key().unwrap();
+    let held = tables.store.get(Table::Main, &[counter]).await.unwrap();
+    match held.first()?.1.get(VALUE)? {
+        AttributeValue::N(count) => Some(count.clone()),
+        other => panic!("{other:?} is no count"),
+    }
+}
+
+fn at_rest(file: Option<&Path>) -> Request {
+    Request { at_rest: true, resume: file.map(Path::to_owned), ..Request::default() }
+}
+
+async fn check(tables: &Tables<MemoryStore>) -> Checked {
+    verifying::check(tables, &at_rest(None), true, &unseen()).await.unwrap()
+}
+
+async fn begin(tables: &Tables<MemoryStore>, file: &Path) -> Result<Found, Failure> {
+    repairing::begin(tables, &at_rest(Some(file)), true, &unseen()).await
+}
+
+async fn mend(found: Found, tables: &Tables<MemoryStore>) -> Result<(Summary, Vec<Mended>), Failure> {
+    let mut all = Vec::new();
+    let summary = found.mend(tables, &at_rest(None), |mended| {
+        all.push(mended.clone());
+        Ok(())
+    });
+    Ok((summary.await?, all))
+}
+
+#[tokio::test]
+async fn what_differs_is_found_and_mended_and_then_nothing_is_found() {
+    let tables = table(&[("ann", 3)]).await;
+    let checked = check(&tables).await;
+    let mut found: Vec<Difference> = Vec::new();
+    checked
+        .verified
+        .each_told(FINDING, |told| {
+            found.push(serde_json::from_str(told)?);
+            Ok(())
+        })
+        .unwrap();
+    assert!(!checked.is_clean && checked.verified.is_whole);
+    assert_eq!(checked.verified.extent.n_items, 4);
+    let counted = found.iter().find(|it| it.finding.derivation == "order-count").unwrap();
+    assert_eq!(counted.finding.derived.as_ref().unwrap()[VALUE], AttributeValue::N("3".to_owned()));
+    assert_eq!(counted.why.as_deref(), Some("nobody writes"));
+
+    let folder = tempfile::tempdir().unwrap();
+    // The count first, and then what is shown of it.
+    for file in ["first", "second"] {
+        let found = begin(&tables, &folder.path().join(file)).await.unwrap();
+        let (summary, mended) = mend(found, &tables).await.unwrap();
+        assert_eq!((summary.sums.done, summary.is_left()), (mended.len(), false), "{mended:?}");
+    }
+    assert_eq!(count(&tables, "ann").await.as_deref(), Some("3"));
+    assert!(check(&tables).await.is_clean);
+}
+
+#[tokio::test]
+async fn without_the_right_to_it_nothing_is_written_and_the_remedy_is_named() {
+    let tables = table(&[("ann", 2)]).await;
+    let found = repairing::begin(&tables, &at_rest(None), false, &unseen()).await.unwrap();
+    let (summary, mended) = mend(found, &tables).await.unwrap();
+    let counted = mended.iter().find(|it| it.difference.finding.derivation == "order-count").unwrap();
+    assert!(matches!(counted.remedy, Remedy::Add { count: 2, .. }) && counted.repaired.is_none(), "{counted:?}");
+    assert_eq!((summary.sums.would, summary.is_left()), (mended.len(), true));
+    assert_eq!(count(&tables, "ann").await, None);
+}
+
+#[tokio::test]
+async fn a_repair_that_was_killed_goes_on_and_adds_nothing_twice() {
+    let tables = table(&[("ann", 1), ("bob", 2), ("cid", 3)]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("repair");
+    let found = begin(&tables, &file).await.unwrap();
+    let mut n_mended = 0;
+    let killed = found.mend(&tables, &at_rest(None), |_| {
+        n_mended += 1;
+        if n_mended < 2 { Ok(()) } else { Err(Failure::Refused("killed".to_owned())) }
+    });
+    assert_eq!(killed.await.unwrap_err().to_string(), "killed");
+    let counted = [count(&tables, "ann").await, count(&tables, "bob").await, count(&tables, "cid").await];
+    assert_eq!(counted.iter().flatten().count(), 2, "{counted:?}");
+
+    let (summary, mended) = mend(begin(&tables, &file).await.unwrap(), &tables).await.unwrap();
+    let done = mended.iter().filter(|mended| mended.difference.finding.derivation == "order-count");
+    assert!(done.clone().all(|mended| mended.repaired == Some(Repaired::Done)), "{mended:?}");
+    assert_eq!((done.count(), summary.sums.refused), (3, 0));
+    for (user, n_orders) in [("ann", "1"), ("bob", "2"), ("cid", "3")] {
+        assert_eq!(count(&tables, user).await.as_deref(), Some(n_orders), "{user}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_run_found_is_added_no_more_once_another_has_begun() {
+    let tables = table(&[("ann", 2)]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
+    let overtaken = begin(&tables, &first).await.unwrap();
+    let overtaking = begin(&tables, &second).await.unwrap();
+    let error = mend(overtaken, &tables).await.unwrap_err();
+    assert!(error.to_string().starts_with("another repair has begun since this one did"), "{error}");
+    assert_eq!(count(&tables, "ann").await, None);
+    let error = begin(&tables, &first).await.err().unwrap();
+    assert!(matches!(error, Failure::Refused(_)), "{error}");
+    mend(overtaking, &tables).await.unwrap();
+    assert_eq!(count(&tables, "ann").await.as_deref(), Some("2"));
+}
+
+#[tokio::test]
+async fn a_file_of_a_verification_is_no_file_of_a_repair() {
+    let tables = table(&[("ann", 2)]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("verification");
+    verifying::check(&tables, &at_rest(Some(&file)), true, &unseen()).await.unwrap();
+    let error = begin(&tables, &file).await.err().unwrap();
+    let why = "the --resume file is of a verification that began without the right to repair: give another file";
+    assert_eq!(error.to_string(), why);
+}
+
+#[tokio::test]
+async fn what_is_asked_for_wrongly_is_said_before_anything_is_read() {
+    let tables = table(&[]).await;
+    let named = |derivation: &str| Request { derivation: vec![derivation.to_owned()], ..at_rest(None) };
+    let wrong = [
+        (Request::default(), "the table shop has no stream, so it cannot be told what is on its way"),
+        (named("likes"), "there is no derivation likes"),
+        (Request { entity: vec!["Likes".to_owned()], ..at_rest(None) }, "there is no entity Likes"),
+    ];
+    for (request, why) in wrong {
+        let error = verifying::check(&tables, &request, true, &unseen()).await.err().unwrap();
+        assert!(matches!(&error, Failure::Usage(text) if text.starts_with(why)), "{error}");
+    }
+    let error = repairing::backfill(&tables, "likes", Request::default()).err().unwrap();
+    assert!(matches!(&error, Failure::Usage(text) if text.starts_with("there is no derivation likes")), "{error}");
+    let one = repairing::backfill(&tables, "order-count", Request::default()).unwrap();
+    assert_eq!(one.derivation, ["order-count"]);
+    // Nobody has told which derivations the functions have.
+    let tables = Tables { stream: None, ..tables };
+    let at_ms = engine::clock::SystemClock.now_ms();
+    assert!(tables.engine().registry(at_ms + 1_000).await.unwrap().is_empty());
+}
