@@ -207,7 +207,7 @@ fn an_event_with_damaged_characters_is_an_answer() {
 #[test]
 fn a_record_with_a_damaged_character_takes_no_neighbour_along() {
     let strategy = (record(), vec((any::<Index>(), damage()), 1..4), any::<Index>(), any::<Index>());
-    decoding(25, &strategy, |(record, damages, before, after)| check(&damaged_at(record, &damages), before, after));
+    decoding(20, &strategy, |(record, damages, before, after)| check(&damaged_at(record, &damages), before, after));
 }
 
 #[test]
