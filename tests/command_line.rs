@@ -37,9 +37,6 @@ struct Ended {
 const FOREIGN_VARIABLES: [&str; 5] =
     ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL_DYNAMODB", "RUST_LOG"];
 
-const COMMANDS: [&str; 10] =
-    ["demo", "dev", "verify", "preflight", "explain", "design", "parked", "redrive", "jobs", "replay"];
-
 /// Runs a command in the workspace's folder.
 fn ripple(arguments: &[&str]) -> Ended {
     ripple_with(arguments, &[])
@@ -88,18 +85,89 @@ fn file(text: &str) -> tempfile::NamedTempFile {
     file
 }
 
+/// A command, its own commands' names behind its own.
+struct Listed {
+    words: Vec<String>,
+    help: String,
+}
+
+/// Every command that the help lists, as clap makes it, and theirs.
+fn commands() -> Vec<Listed> {
+    let mut all = vec![Listed { words: Vec::new(), help: ripple(&["--help"]).stdout }];
+    let mut at = 0;
+    while let Some(Listed { words, help }) = all.get(at) {
+        let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+        // What stands further to the right goes on with what is above.
+        let names =
+            listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty()));
+        let names = names.filter(|name| *name != "help").map(|name| [words.as_slice(), &[name.to_owned()]].concat());
+        for words in names.collect::<Vec<_>>() {
+            let arguments: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
+            let help = ripple(&arguments);
+            assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""), "{words:?}");
+            all.push(Listed { words, help: help.stdout });
+        }
+        at += 1;
+    }
+    all.split_off(1)
+}
+
+impl Listed {
+    fn usage(&self) -> &str {
+        self.help.lines().find(|line| line.starts_with("Usage: ")).expect("help says how a command is used")
+    }
+
+    /// Is it run itself, and not one of its own commands?
+    fn runs(&self) -> bool {
+        !self.usage().ends_with(" <COMMAND>")
+    }
+
+    fn takes(&self, option: &str) -> bool {
+        self.help.lines().any(|line| line.trim_start().starts_with(&format!("{option} ")))
+    }
+
+    /// The command with what it cannot do without.
+    fn arguments(&self) -> Vec<&str> {
+        let mut arguments: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        arguments.extend(self.usage().split(' ').filter(|word| word.starts_with('<')).map(|word| match word {
+            "<FILE>" | "<FILE>..." => "tests/events/insert.json",
+            "<DERIVATION>" | "<DERIVATION>..." => "follower-count",
+            "<ID|--all>" => "--all",
+            other => panic!("{}: what is {other}?", self.usage()),
+        }));
+        arguments
+    }
+}
+
 #[test]
 fn every_command_has_help() {
-    let help = ripple(&["--help"]);
-    assert_eq!(help.code, Some(0));
-    for command in COMMANDS {
-        assert!(help.stdout.contains(&format!("\n  {command} ")), "{}", help.stdout);
-        let help = ripple(&[command, "--help"]);
-        assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""), "{command}");
-        assert!(help.stdout.contains(&format!("Usage: ripple {command}")), "{}", help.stdout);
-        assert!(help.stdout.ends_with("Exit codes: 0 in step, 1 failed, 2 usage, 3 findings.\n"), "{}", help.stdout);
+    let commands = commands();
+    assert!(commands.len() > 10 && commands.iter().any(|command| command.words == ["catalogue", "diff"]));
+    for command in commands {
+        let help = &command.help;
+        assert!(command.usage().starts_with(&format!("Usage: ripple {}", command.words.join(" "))), "{help}");
+        assert!(help.ends_with("Exit codes: 0 in step, 1 failed, 2 usage, 3 findings.\n"), "{help}");
     }
     assert_eq!(ripple(&["--version"]).stdout, concat!("ripple ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn every_command_is_in_the_documentation() {
+    let mut folders = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"))];
+    let mut pages = String::new();
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages += &fs::read_to_string(path).unwrap();
+            }
+        }
+    }
+    for command in commands().iter().filter(|command| command.runs()) {
+        let run = format!("ripple {}", command.words.join(" "));
+        assert!(pages.contains(&run), "no page of docs/ says what `{run}` does");
+    }
 }
 
 #[test]
@@ -182,12 +250,16 @@ fn a_manifest_that_cannot_be_used_is_one_line() {
     let missing = "cannot read no/ripple.toml: No such file or directory (os error 2)";
     for (config, line) in [(wrong, format!("{wrong}:33: {what}")), ("no/ripple.toml", missing.to_owned())] {
         // It is refused before anything is asked, so that nothing need answer there.
-        let endpoint = ["--endpoint", "http://127.0.0.1:1", "--config", config];
-        for command in [&["verify"][..], &["dev"], &["parked"], &["redrive", "--all"]] {
-            fails_saying(&[command, &endpoint].concat(), &line);
-        }
-        for command in ["explain", "replay"] {
-            fails_saying(&[command, "tests/events/insert.json", "--config", config], &line);
+        let configured: Vec<Listed> =
+            commands().into_iter().filter(|command| command.runs() && command.takes("--config")).collect();
+        assert!(configured.len() > 10);
+        for command in &configured {
+            let mut arguments = command.arguments();
+            arguments.extend(["--config", config]);
+            if command.takes("--endpoint") {
+                arguments.extend(["--endpoint", "http://127.0.0.1:1"]);
+            }
+            fails_saying(&arguments, &line);
         }
     }
 }

@@ -2,15 +2,14 @@
 
 use std::{future::Future, time::Duration};
 
+use keys::backoff::Backoff;
 use store::{Busy, StoreError};
 
 use crate::clock::Clock;
 
-/// First wait, in milliseconds. Source: the SDKs' own first backoff is of this order.
-const BACKOFF_MS_MIN: u64 = 20;
-
-/// Longest wait, in milliseconds: short against an invocation, long against a conflict.
-const BACKOFF_MS_MAX: u64 = 2_000;
+/// Bounds of the waits: the SDKs' own first backoff is of the order of the first; the longest is short against an
+/// invocation, and long against a conflict.
+const BACKOFF: Backoff = Backoff { ms_min: 20, ms_max: 2_000 };
 
 /// Time that an invocation keeps for its answer, in milliseconds.
 const ANSWER_MS: u64 = 500;
@@ -54,8 +53,7 @@ impl Patience<'_> {
 
     /// Waits before the next try; false, without waiting, when there is no time for it.
     pub async fn wait(&self, tries: &mut Tries) -> bool {
-        let bound = BACKOFF_MS_MIN.saturating_mul(1 << tries.n_done.min(16)).min(BACKOFF_MS_MAX);
-        let wait_ms = BACKOFF_MS_MIN / 2 + self.clock.chance(bound);
+        let wait_ms = BACKOFF.ms_min / 2 + self.clock.chance(BACKOFF.ms(tries.n_done));
         tries.n_done += 1;
         if self.clock.now_ms().saturating_add(wait_ms + ANSWER_MS) >= self.deadline_ms {
             return false;

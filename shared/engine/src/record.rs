@@ -315,6 +315,15 @@ fn reason(error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
+    use proptest::{
+        collection::{hash_map, vec},
+        prelude::{Strategy as _, any},
+        sample::Index,
+        test_runner::TestRunner,
+    };
+
     use super::*;
     use crate::fixture::layout;
 
@@ -355,14 +364,39 @@ mod tests {
         assert_eq!(head(text), Head { id: Some("7".into()), sequence_number: Some("42".into()), created_ms: None });
     }
 
-    proptest::proptest! {
-        #[test]
-        fn no_text_makes_the_decoder_panic(text in ".*") {
-            if let Ok(records) = records(&text) {
-                for record in records {
-                    let _decoded = decode(&layout(), record.get());
-                }
+    #[test]
+    fn no_damage_of_a_record_makes_the_decoder_panic() {
+        let leaf = proptest::prop_oneof![
+            "(?s).{0,4}".prop_map(AttributeValue::S),
+            any::<i64>().prop_map(|number| AttributeValue::N(number.to_string())),
+            any::<bool>().prop_map(AttributeValue::Bool),
+            vec(any::<u8>(), 0..4).prop_map(AttributeValue::B),
+            vec("[a-z]{0,3}", 0..3).prop_map(AttributeValue::Ss),
+        ];
+        let value = leaf.prop_recursive(2, 8, 3, |inner| {
+            let list = vec(inner.clone(), 0..3).prop_map(AttributeValue::L);
+            let map = hash_map("[A-Z]{0,3}", inner, 0..3).prop_map(AttributeValue::M);
+            proptest::prop_oneof![list, map]
+        });
+        let image = vec(("[A-Z]{1,4}", value), 0..4).prop_map(|pairs| Item::from_iter(pairs));
+        let cut = proptest::option::of((any::<Index>(), any::<char>()));
+        let (n_cases, n_decoded) = (Cell::new(0), Cell::new(0));
+        let check = |(name, old, new, damage): (&str, Item, Item, Option<(Index, char)>)| {
+            let images = [("OldImage", old), ("NewImage", new)]
+                .map(|(name, image)| format!(r#""{name}": {}"#, serde_json::to_string(&image).unwrap()));
+            let mut text: Vec<char> = record(name, &images.join(", ")).chars().collect();
+            if let Some((at, character)) = damage {
+                let at = at.index(text.len());
+                text[at] = character;
             }
-        }
+            let read = decode(&layout(), &text.into_iter().collect::<String>());
+            n_cases.set(n_cases.get() + 1);
+            n_decoded.set(n_decoded.get() + u32::from(read.is_ok()));
+            Ok(())
+        };
+        let name = proptest::sample::select(vec!["INSERT", "MODIFY", "REMOVE"]);
+        TestRunner::default().run(&(name, image.clone(), image, cut), check).unwrap();
+        let (n_cases, n_decoded): (u32, u32) = (n_cases.get(), n_decoded.get());
+        assert!(n_decoded * 2 > n_cases && n_decoded < n_cases, "{n_decoded} of {n_cases} decoded");
     }
 }

@@ -22,6 +22,7 @@
 //! This crate is machinery: it knows no entity of any table.
 
 pub mod attribute;
+pub mod backoff;
 pub mod change;
 pub mod counter;
 pub mod entity;

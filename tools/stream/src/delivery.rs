@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use crate::backoff::Backoff;
+use crate::backoff::Waits;
 use crate::batch::Held;
 use crate::failure::{Condition, Failure};
 use crate::frontier::Frontier;
@@ -50,7 +50,7 @@ impl Delivery {
     ///
     /// Stopping is looked for between invocations only, and never before what an invocation did is saved.
     pub(crate) async fn deliver(&mut self, batch: Vec<Held>) -> Result<(), Stopped> {
-        let mut backoff = Backoff::new();
+        let mut backoff = Waits::default();
         // The last is the next.
         let mut pieces = vec![Piece { records: batch, n_attempts: 0 }];
         while let Some(piece) = pieces.pop() {

@@ -7,8 +7,8 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use aws_sdk_dynamodbstreams::types::{AttributeValue, Record};
+use keys::number::Decimal;
 
-use crate::number::Number;
 use crate::value::{Item, Wire};
 
 /// The lane of a record, below `n_lanes`. Records without a key, which no stream has, share the first.
@@ -26,7 +26,7 @@ fn hash(keys: &Item) -> u64 {
     for (name, value) in parts {
         name.hash(&mut hasher);
         match value {
-            AttributeValue::N(text) if let Some(number) = Number::parse(text) => number.hash(&mut hasher),
+            AttributeValue::N(text) if let Some(number) = Decimal::parse(text) => number.hash(&mut hasher),
             // Writing a value as JSON cannot fail; were it to, such keys would share a lane.
             value => serde_json::to_string(&Wire(value)).unwrap_or_default().hash(&mut hasher),
         }

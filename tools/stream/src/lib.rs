@@ -51,7 +51,6 @@ mod invocation;
 mod lane;
 mod lanes;
 mod lineage;
-mod number;
 mod persist;
 mod quiet;
 mod reader;

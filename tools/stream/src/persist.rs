@@ -2,7 +2,7 @@
 
 use futures::future::BoxFuture;
 
-use crate::backoff::Backoff;
+use crate::backoff::Waits;
 use crate::stop::{Stop, Stopped};
 use crate::wiring::{Complaint, Wiring};
 
@@ -14,7 +14,7 @@ pub(crate) async fn persist<'a>(
     attempt: impl Fn() -> BoxFuture<'a, Result<(), String>>,
 ) -> Result<(), Stopped> {
     let complaint = Complaint::default();
-    let mut backoff = Backoff::new();
+    let mut backoff = Waits::default();
     while let Err(error) = attempt().await {
         complaint.tell(wiring, &format!("{what}: {error}"));
         stop.sleep(backoff.wait()).await?;

@@ -16,7 +16,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use crate::api::{ApiError, ListedShard};
-use crate::backoff::Backoff;
+use crate::backoff::Waits;
 use crate::checkpoint::{CheckpointError, Checkpoints};
 use crate::destination::Destination;
 use crate::filter::FILTERS_DEFAULT_MAX;
@@ -128,7 +128,7 @@ struct Shards {
 
 impl Shards {
     async fn run(mut self, stop: Stop) -> Result<(), StreamError> {
-        let mut backoff = Backoff::new();
+        let mut backoff = Waits::default();
         let mut next_listing = Instant::now();
         loop {
             let mut until = stop.clone();

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use tokio::time::Instant;
 
 use crate::api::{ApiError, IteratorAt, RecordPage};
-use crate::backoff::Backoff;
+use crate::backoff::Waits;
 use crate::stop::{Stop, Stopped};
 use crate::wiring::{Complaint, Wiring};
 
@@ -41,7 +41,7 @@ impl Source {
 
     /// One page of at most so many records, for as long as it takes; `None` when the shard is lost.
     pub(crate) async fn read(&mut self, n_records_max: usize) -> Result<Option<Read>, Stopped> {
-        let mut backoff = Backoff::new();
+        let mut backoff = Waits::default();
         loop {
             let (started, started_at) = (Instant::now(), (self.wiring.clock)());
             let mut stop = self.stop.clone();

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use aws_sdk_dynamodbstreams::types::AttributeValue;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use keys::number::{self, Decimal};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::number::Number;
 
 /// An item or its key: attribute values by attribute name.
 pub(crate) type Item = HashMap<String, AttributeValue>;
@@ -57,20 +57,16 @@ pub(crate) fn item_size_bytes(item: &Item) -> usize {
 fn size_bytes(value: &AttributeValue) -> usize {
     match value {
         AttributeValue::S(text) => text.len(),
-        AttributeValue::N(number) => number_size_bytes(number),
+        AttributeValue::N(number) => number::bytes(number),
         AttributeValue::B(blob) => blob.as_ref().len(),
         AttributeValue::Bool(_) | AttributeValue::Null(_) => 1,
         AttributeValue::Ss(texts) => texts.iter().map(String::len).sum(),
-        AttributeValue::Ns(numbers) => numbers.iter().map(|number| number_size_bytes(number)).sum(),
+        AttributeValue::Ns(numbers) => numbers.iter().map(|number| number::bytes(number)).sum(),
         AttributeValue::Bs(blobs) => blobs.iter().map(|blob| blob.as_ref().len()).sum(),
         AttributeValue::L(values) => CONTAINER_SIZE_BYTES + values.len() + values.iter().map(size_bytes).sum::<usize>(),
         AttributeValue::M(item) => CONTAINER_SIZE_BYTES + item.len() + item_size_bytes(item),
         _ => 0,
     }
-}
-
-fn number_size_bytes(text: &str) -> usize {
-    Number::parse(text).map_or(text.len(), |number| number.size_bytes())
 }
 
 /// Whether two items are equal by value, as AWS compares them before it writes a stream record: numbers by value, sets
@@ -81,7 +77,7 @@ pub(crate) fn items_equal(a: &Item, b: &Item) -> bool {
 
 fn values_equal(a: &AttributeValue, b: &AttributeValue) -> bool {
     match (a, b) {
-        (AttributeValue::N(a), AttributeValue::N(b)) => numbers_equal(a, b),
+        (AttributeValue::N(a), AttributeValue::N(b)) => number::same(a, b),
         (AttributeValue::Ss(a), AttributeValue::Ss(b)) => sorted(a, String::clone) == sorted(b, String::clone),
         (AttributeValue::Ns(a), AttributeValue::Ns(b)) => {
             sorted(a, |text| number_key(text)) == sorted(b, |text| number_key(text))
@@ -97,13 +93,9 @@ fn values_equal(a: &AttributeValue, b: &AttributeValue) -> bool {
     }
 }
 
-fn numbers_equal(a: &str, b: &str) -> bool {
-    number_key(a) == number_key(b)
-}
-
 /// A number by value, or its text when it is none.
-fn number_key(text: &str) -> (Option<Number>, Option<String>) {
-    match Number::parse(text) {
+fn number_key(text: &str) -> (Option<Decimal>, Option<String>) {
+    match Decimal::parse(text) {
         Some(number) => (Some(number), None),
         None => (None, Some(text.to_owned())),
     }

@@ -2,15 +2,17 @@
 
 use clap::{Args as Group, Subcommand, value_parser};
 
-use super::{Connection, Writing};
+use super::{Connection, EXIT_CODES, Writing};
 
 /// `ripple catalogue`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Catalogue {
     /// Compares what is declared with what the functions have: what has to be deployed, filled or cleared away, and what
     /// that costs.
+    #[command(after_help = EXIT_CODES)]
     Diff(Diff),
     /// Forgets derivations that the functions do not have any more, once what they derived is cleared away.
+    #[command(after_help = EXIT_CODES)]
     Forget(Forget),
 }
 

@@ -31,7 +31,7 @@
 use std::time::SystemTime;
 
 use super::Delivery;
-use crate::backoff::Backoff;
+use crate::backoff::Waits;
 use crate::batch::Held;
 use crate::event::event_text;
 use crate::invocation::Answer;
@@ -97,7 +97,7 @@ impl Delivery {
         let Some(Open { window, state }) = &self.open else { return Ok(()) };
         let event = self.attributes(*window, state, phase).event_text([]);
         let mut n_attempts: u32 = 0;
-        let mut backoff = Backoff::new();
+        let mut backoff = Waits::default();
         loop {
             self.stop.check()?;
             match self.invoker.invoke(event.clone(), &[], n_attempts + 1, None).await {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds as _};
 
+use keys::number;
 use serde_json::value::RawValue;
 
 use super::pattern::shortened;
-use crate::number::Number;
 
 const ANYTHING_BUT: &str = "anything-but";
 const EQUALS_IGNORE_CASE: &str = "equals-ignore-case";
@@ -54,7 +54,7 @@ impl Scalar {
     /// The same, numbers by value.
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Number(one), Self::Number(other)) => Number::parse(one) == Number::parse(other),
+            (Self::Number(one), Self::Number(other)) => number::same(one, other),
             _ => self == other,
         }
     }

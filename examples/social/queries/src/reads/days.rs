@@ -2,9 +2,11 @@
 //!
 //! Only the day that a time begins with is looked at; what is behind it is compared as text, as the keys are.
 
-/// A day, counted from 1970-01-01.
+use jiff::{ToSpan as _, civil::Date};
+
+/// A day of the years 0000 to 9999.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Day(i64);
+pub(super) struct Day(Date);
 
 impl Day {
     /// The day that a time begins with, such as `2024-01-15T10:30:00.000Z`; `None` when it begins with none.
@@ -13,53 +15,26 @@ impl Day {
         if !(rest.is_empty() || rest.starts_with('T')) {
             return None;
         }
-        let mut parts = day.split('-').map(|part| part.parse::<i64>().ok().filter(|number| *number >= 0));
-        let day_number = Self(days_from_civil(parts.next()??, parts.next()??, parts.next()??));
-        // A day that there is not, such as the 30th of February, comes out as another.
-        (day_number.to_string() == day).then_some(day_number)
+        let date: Date = day.parse().ok()?;
+        // A day has one text, and other forms of ISO 8601 are none that a key holds.
+        (date.to_string() == day).then_some(Self(date))
     }
 
     /// How many days from this one to another, both counted.
     pub(super) fn n_to(self, last: Self) -> u32 {
-        u32::try_from(last.0 - self.0 + 1).unwrap_or(0)
+        u32::try_from(self.0.duration_until(last.0).as_hours() / 24 + 1).unwrap_or(0)
     }
 
     /// The days from this one to another.
     pub(super) fn to(self, last: Self) -> impl DoubleEndedIterator<Item = Self> {
-        (self.0..=last.0).map(Self)
+        (0..self.n_to(last)).map(move |n_days| Self(self.0.saturating_add(i64::from(n_days).days())))
     }
 }
 
 impl std::fmt::Display for Day {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (year, month, day) = civil_from_days(self.0);
-        write!(f, "{year:04}-{month:02}-{day:02}")
+        self.0.fmt(f)
     }
-}
-
-/// Days since 1970-01-01 of the Gregorian calendar. Source: Howard Hinnant, "chrono-Compatible Low-Level Date
-/// Algorithms", `days_from_civil`; years are counted from March, so that the leap day is the last.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
-}
-
-/// The other way round: `civil_from_days` of the same source.
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
 }
 
 #[cfg(test)]
@@ -76,21 +51,44 @@ mod tests {
         assert_eq!(days("2023-02-28", "2023-03-01"), ["2023-02-28", "2023-03-01"]);
         assert_eq!(days("1999-12-31", "2000-01-01"), ["1999-12-31", "2000-01-01"]);
         assert_eq!(Day::of("2024-01-01").unwrap().n_to(Day::of("2024-12-31").unwrap()), 366);
-        assert_eq!(Day::of("1970-01-01"), Some(Day(0)));
+        assert_eq!(days("2024-01-02", "2024-01-01"), [""; 0]);
+        assert_eq!(Day::of("0000-01-01").unwrap().n_to(Day::of("9999-12-31").unwrap()), 3_652_425);
     }
 
     #[test]
     fn what_begins_with_no_day_is_none() {
-        for text in ["", "2024", "2024-1-15", "2023-02-29", "2024-13-01", "2024-00-10", "2024-01-15 10", "yesterday!!"]
-        {
+        for text in [
+            "", "2024", "2024-1-15", "2023-02-29", "2024-13-01", "2024-00-10", "2024-01-15 10", "yesterday!!", "20240115",
+            "20240115T1", "2024-W03-1", "-001-01-01", "+2024-01-0",
+        ] {
             assert_eq!(Day::of(text), None, "{text}");
         }
     }
 
+    /// Days since 1970-01-01 of the Gregorian calendar. Source: Howard Hinnant, "chrono-Compatible Low-Level Date
+    /// Algorithms", `days_from_civil`.
+    fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+        let year = if month <= 2 { year - 1 } else { year };
+        let year_of_era = year.rem_euclid(400);
+        let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+        let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+        year.div_euclid(400) * 146_097 + day_of_era - 719_468
+    }
+
     proptest::proptest! {
         #[test]
-        fn a_day_reads_back_as_it_was_written(days in -700_000i64..2_900_000) {
-            proptest::prop_assert_eq!(Day::of(&Day(days).to_string()), Some(Day(days)));
+        fn days_are_those_of_the_gregorian_calendar(year in 0i64..=9999, month in 1i64..=12, day in 1i64..=31) {
+            let text = format!("{year:04}-{month:02}-{day:02}");
+            let (epoch, number) = (Day::of("1970-01-01").unwrap(), days_from_civil(year, month, day));
+            match Day::of(&text) {
+                Some(found) => {
+                    proptest::prop_assert_eq!(found.to_string(), text);
+                    let since = epoch.0.duration_until(found.0).as_hours() / 24;
+                    proptest::prop_assert_eq!(since, number);
+                }
+                // It is past the month's last day. No December lacks one.
+                None => proptest::prop_assert!(days_from_civil(year, month + 1, 1) <= number),
+            }
         }
     }
 }

@@ -3,14 +3,13 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
+use keys::backoff::Backoff;
 
 use crate::Queries;
 
-/// Bound of the first wait, in milliseconds. Source: the SDKs' own first backoff is of this order.
-const BOUND_MS_MIN: u64 = 20;
-
-/// Bound of the longest wait, in milliseconds: short against somebody who waits, long against a conflict.
-const BOUND_MS_MAX: u64 = 1_000;
+/// Bounds of the waits: the SDKs' own first backoff is of the order of the first; the longest is short against somebody
+/// who waits, and long against a conflict.
+const BACKOFF: Backoff = Backoff { ms_min: 20, ms_max: 1_000 };
 
 /// Most tries of a write, its reads included: with these bounds, some seven seconds on average.
 pub const TRIES_MAX: u32 = 20;
@@ -23,8 +22,7 @@ pub(crate) struct Pause(Arc<dyn Fn(u64) -> BoxFuture<'static, ()> + Send + Sync>
 impl Pause {
     /// Waits after so many tries in vain.
     pub(super) async fn after(&self, n_tries: u32) {
-        let doubled = BOUND_MS_MIN.saturating_mul(1 << n_tries.saturating_sub(1).min(16));
-        (self.0)(doubled.min(BOUND_MS_MAX)).await;
+        (self.0)(BACKOFF.ms(n_tries.saturating_sub(1))).await;
     }
 }
 

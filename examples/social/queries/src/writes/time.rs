@@ -1,40 +1,21 @@
 //! Times of items: ISO 8601 UTC in milliseconds, so that the order of the texts is the order of time.
 
+use jiff::{SignedDuration, civil::DateTime};
+
 use crate::{Queries, write_error::WriteError};
 
-/// Milliseconds of a day.
-const DAY_MS: u64 = 86_400_000;
-
-/// The last millisecond of the year 9999: a year of five digits would not be in order.
-const TIME_MS_MAX: u64 = 253_402_300_799_999;
+/// What times are counted from.
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 /// The text of a time, such as `2024-01-15T10:30:00.000Z`.
 ///
 /// # Errors
 ///
-/// [`WriteError::Time`] past the year 9999.
+/// [`WriteError::Time`] past the year 9999: a year of five digits would not be in order.
 pub(super) fn text(ms: u64) -> Result<String, WriteError> {
-    if ms > TIME_MS_MAX {
-        return Err(WriteError::Time { at_ms: ms });
-    }
-    let (year, month, day) = date(ms / DAY_MS);
-    let (seconds, millis) = (ms % DAY_MS / 1_000, ms % 1_000);
-    let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-    Ok(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z"))
-}
-
-/// Year, month and day of a day since the epoch, in the Gregorian calendar.
-///
-/// Years are counted from March, so that the leap day is a year's last; 400 of them are 146,097 days.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+    let since = i64::try_from(ms).ok().map(SignedDuration::from_millis);
+    let time = since.and_then(|since| EPOCH.checked_add(since).ok());
+    time.map(|time| format!("{time:.3}Z")).ok_or(WriteError::Time { at_ms: ms })
 }
 
 impl<S> Queries<S> {
@@ -53,6 +34,9 @@ impl<S> Queries<S> {
 mod tests {
     use super::*;
 
+    /// The last millisecond of the year 9999.
+    const TIME_MS_MAX: u64 = 253_402_300_799_999;
+
     #[test]
     fn times_are_told_in_utc_to_the_millisecond() {
         for (ms, told) in [
@@ -66,6 +50,8 @@ mod tests {
         ] {
             assert_eq!(text(ms).unwrap(), told);
         }
-        assert!(matches!(text(TIME_MS_MAX + 1), Err(WriteError::Time { .. })));
+        for ms in [TIME_MS_MAX + 1, u64::MAX] {
+            assert!(matches!(text(ms), Err(WriteError::Time { at_ms }) if at_ms == ms));
+        }
     }
 }
