@@ -66,17 +66,11 @@ pub fn for_function() {
 pub(crate) fn invocation(function: Function, context: &Context, mode: Mode) -> Span {
     let mode = (mode == Mode::Observe).then(|| mode.to_string());
     let (request_id, xray_trace_id) = (&context.request_id, context.xray_trace_id.as_deref());
-    let span = tracing::error_span!("invocation", %function, request_id, xray_trace_id, mode);
-    #[cfg(feature = "otel")]
-    crate::telemetry::begun(&span, context);
-    span
+    tracing::error_span!("invocation", %function, request_id, xray_trace_id, mode)
 }
 
 fn registry(layer: impl Layer<Registry> + Send + Sync) -> bool {
-    let registry = tracing_subscriber::registry().with(layer);
-    #[cfg(feature = "otel")]
-    let registry = registry.with(crate::telemetry::layer());
-    registry.try_init().is_ok()
+    tracing_subscriber::registry().with(layer).try_init().is_ok()
 }
 
 fn as_json<W>(writer: W, asked: EnvFilter) -> impl Layer<Registry> + Send + Sync
@@ -102,7 +96,7 @@ fn holds_no_value(metadata: &Metadata<'_>) -> bool {
 }
 
 /// Does this service say it?
-pub(crate) fn is_ours(metadata: &Metadata<'_>) -> bool {
+fn is_ours(metadata: &Metadata<'_>) -> bool {
     OURS.contains(&metadata.target().split("::").next().unwrap_or_default())
 }
 
