@@ -184,7 +184,11 @@ mod tests {
         let enabled = |text: &str| {
             let targets = targets(text).unwrap();
             let is_enabled = |target: &str, level| targets.would_enable(target, &level);
-            [is_enabled("engine::park", Level::DEBUG), is_enabled("hyper", Level::INFO), is_enabled("hyper", Level::ERROR)]
+            [
+                is_enabled("engine::park", Level::DEBUG),
+                is_enabled("hyper", Level::INFO),
+                is_enabled("hyper", Level::ERROR),
+            ]
         };
         assert_eq!(enabled("warn,engine=debug"), [true, false, true]);
         assert_eq!(enabled(" warn , engine=DEBUG,"), [true, false, true]);
