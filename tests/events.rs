@@ -5,13 +5,15 @@
 #[path = "simulation/manual_clock.rs"]
 mod manual_clock;
 
-use std::{fs, path::Path, sync::Arc};
+use std::{collections::HashMap, fs, path::Path, sync::Arc};
 
-use derive::{derivation::Family, write::Table};
+use aws_lambda_events::event::dynamodb;
+use derive::{change::Images, derivation::Family, write::Table};
 use engine::batch::{Engine, Handled};
 use expect_test::{Expect, expect};
 use keys::item::Item;
 use manual_clock::ManualClock;
+use serde_dynamo::AttributeValue;
 use serde_json::Value;
 use store::memory::MemoryStore;
 
@@ -209,4 +211,38 @@ fn every_event_is_handled_by_a_test() {
         let is_event = Path::new(&name).extension().is_some_and(|extension| extension == "json");
         assert!(!is_event || this.contains(&format!("\"{name}\",")), "no test handles {name}");
     }
+}
+
+/// What the types of `aws_lambda_events` make of an event, and what the engine does, is the same as far as both read it.
+#[test]
+fn the_typed_events_of_lambda_and_the_raw_reading_agree() {
+    let layout = catalogue::schema().layout.clone();
+    for file in ["insert.json", "modify.json", "remove.json", "tumbling-window.json", "ttl-removal.json"] {
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("events").join(file)).unwrap();
+        let typed: dynamodb::Event = serde_json::from_str(&text).unwrap();
+        let decoded = engine::record::decoded(&layout, &text).unwrap();
+        assert_eq!(typed.records.len(), decoded.len(), "{file}");
+        for (record, decoded) in typed.records.into_iter().zip(decoded) {
+            let change = decoded.change.unwrap();
+            assert_eq!((record.event_id, record.change.sequence_number), (change.id, Some(change.sequence_number)));
+            let created_ms = record.change.approximate_creation_date_time.timestamp_millis();
+            assert_eq!(Some(u64::try_from(created_ms).unwrap()), change.created_ms, "{file}");
+            let [old, new] = [record.change.old_image, record.change.new_image].map(|image| {
+                let attributes: HashMap<String, AttributeValue> = image.into();
+                (!attributes.is_empty()).then(|| attributes.into_iter().collect::<Item>())
+            });
+            let images = match (record.event_name.as_str(), old, new) {
+                ("INSERT", None, Some(new)) => Images::Inserted(new),
+                ("MODIFY", Some(old), Some(new)) => Images::Modified { old, new },
+                ("REMOVE", Some(old), None) => Images::Removed(old),
+                other => panic!("{file}: {other:?}"),
+            };
+            assert_eq!(images, change.images, "{file}");
+        }
+    }
+    let text = include_str!("events/tumbling-window.json");
+    let window: dynamodb::TimeWindowEvent = serde_json::from_str(text).unwrap();
+    let event = engine::event::Event::parse(&layout, text).unwrap();
+    assert_eq!(window.time_window_properties.shard_id, event.lane.shard);
+    assert_eq!(window.time_window_properties.event_source_arn, event.lane.stream_arn);
 }

@@ -12,7 +12,6 @@ mod tables;
 use std::{
     collections::BTreeMap,
     process::{Command, Stdio},
-    sync::mpsc,
 };
 
 use aws_sdk_dynamodb::{Client, operation::create_table::builders::CreateTableFluentBuilder, types::StreamViewType};
@@ -277,31 +276,4 @@ fn a_function_that_observes_answers_as_one_that_writes_and_writes_nothing() {
     }
     let handled = log.iter().find(|line| line.contains("handled a batch")).expect("a line a batch");
     assert!(handled.contains("mode=observe") && !handled.contains("writes=0 "), "{handled}");
-}
-
-#[test]
-fn the_span_of_an_invocation_is_sent_before_its_answer_and_a_missing_collector_is_a_warning() {
-    let database = Database::with_tables();
-    let event = include_str!("events/insert.json");
-    let traced = |collector: &str| {
-        let names = [("TABLE_NAME", "ripple"), ("LEDGER_TABLE_NAME", "ripple-ledger")];
-        let names = names.into_iter().chain([("OTEL_EXPORTER_OTLP_ENDPOINT", collector)]).collect();
-        let (answer, log) = lambda::invoked(function(&names, &database.endpoint), event.to_owned());
-        assert_eq!(answer, r#"{"batchItemFailures":[]}"#, "{log:?}");
-        log.into_iter().filter(|line| line.contains("a trace was not sent")).collect::<Vec<_>>()
-    };
-    let (sender, sent) = mpsc::channel();
-    let collector = lambda::Server::start(move |request| {
-        sender.send(request).unwrap();
-        (200, String::new())
-    });
-    assert_eq!(traced(&collector.url), [""; 0]);
-    let request = sent.try_recv().expect("it was sent before the answer");
-    assert!(request.head.starts_with("POST /v1/traces "), "{}", request.head);
-    for told in ["invocation", "request-1", "handled a batch"] {
-        assert!(request.body.contains(told), "{told} is not in {}", request.body);
-    }
-
-    let warnings = traced("http://127.0.0.1:1");
-    assert!(warnings.len() == 1 && warnings.iter().all(|line| line.contains(" WARN ")), "{warnings:?}");
 }

@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 use derive::{derivation::Family, schema::Schema};
 use engine::{
     batch::{Engine, Handled},
@@ -116,15 +117,46 @@ pub enum StartError {
     NoLambda,
 }
 
-/// The response that Lambda is given: the lowest record that is not done, from which the batch comes again, and the
-/// state of the tumbling window where there is one, without which the invocation would count as failed.
+/// The answer to Lambda: the lowest record that is not done, from which Lambda sends the batch again, and the state of
+/// the tumbling window if there is one. Without the state the invocation would count as failed.
 #[must_use]
 pub fn response(handled: &Handled) -> serde_json::Value {
-    let failures: Vec<_> = handled.failed_from.iter().map(|number| json!({ "itemIdentifier": number })).collect();
-    let mut response = json!({ "batchItemFailures": failures });
-    if let (Some(state), Some(fields)) = (&handled.state, response.as_object_mut()) {
+    let mut failures = DynamoDbEventResponse::default();
+    failures.batch_item_failures.extend(handled.failed_from.iter().map(|number| {
+        let mut failure = DynamoDbBatchItemFailure::default();
+        failure.item_identifier = Some(number.clone());
+        failure
+    }));
+    let mut answer = json!(failures);
+    if let (Some(state), Some(fields)) = (&handled.state, answer.as_object_mut()) {
+        // Any JSON object: the type of `aws_lambda_events` holds texts only, and another function may have counted in it.
         let state = serde_json::from_str(state).unwrap_or_else(|_| json!({}));
         fields.insert("state".to_owned(), state);
     }
-    response
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::account::Account;
+
+    use super::*;
+
+    fn answer(failed_from: Option<&str>, state: Option<&str>) -> String {
+        let (failed_from, state) = (failed_from.map(str::to_owned), state.map(str::to_owned));
+        response(&Handled { changes: Vec::new(), account: Account::default(), failed_from, state }).to_string()
+    }
+
+    /// Source: AWS Lambda developer guide, "Configuring partial batch response with DynamoDB and Lambda", and "Tumbling
+    /// windows".
+    #[test]
+    fn an_answer_is_the_text_that_lambda_reads() {
+        assert_eq!(answer(None, None), r#"{"batchItemFailures":[]}"#);
+        assert_eq!(answer(Some("42"), None), r#"{"batchItemFailures":[{"itemIdentifier":"42"}]}"#);
+        assert_eq!(answer(Some(""), None), r#"{"batchItemFailures":[{"itemIdentifier":""}]}"#, "the whole batch");
+        assert_eq!(answer(None, Some("{}")), r#"{"batchItemFailures":[],"state":{}}"#);
+        let state = r#"{"likes":{"a":5},"n":[1,null]}"#;
+        let text = format!(r#"{{"batchItemFailures":[{{"itemIdentifier":"42"}}],"state":{state}}}"#);
+        assert_eq!(answer(Some("42"), Some(state)), text);
+    }
 }

@@ -52,12 +52,7 @@ pub async fn run(function: Function) -> ExitCode {
                 _ => handle(&engine, function, &config, event).await,
             }
         };
-        Box::pin(async move {
-            let answered = invocation.instrument(span).await;
-            #[cfg(feature = "otel")]
-            crate::telemetry::sent().await;
-            answered
-        })
+        Box::pin(invocation.instrument(span))
     }))
     .await;
     match ended {

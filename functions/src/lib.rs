@@ -12,5 +12,3 @@ pub mod logging;
 pub mod metrics;
 pub mod mode;
 pub mod start;
-#[cfg(feature = "otel")]
-pub mod telemetry;

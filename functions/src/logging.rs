@@ -12,8 +12,8 @@ use std::{
 use lambda_runtime::Context;
 use tracing::{Level, Metadata, Span};
 use tracing_subscriber::{
-    EnvFilter, Layer, Registry,
-    filter::{FilterExt as _, filter_fn},
+    Layer, Registry,
+    filter::{FilterExt as _, ParseError, Targets, filter_fn},
     fmt::MakeWriter,
     layer::{Filter, SubscriberExt as _},
     util::SubscriberInitExt as _,
@@ -66,20 +66,14 @@ pub fn for_function() {
 pub(crate) fn invocation(function: Function, context: &Context, mode: Mode) -> Span {
     let mode = (mode == Mode::Observe).then(|| mode.to_string());
     let (request_id, xray_trace_id) = (&context.request_id, context.xray_trace_id.as_deref());
-    let span = tracing::error_span!("invocation", %function, request_id, xray_trace_id, mode);
-    #[cfg(feature = "otel")]
-    crate::telemetry::begun(&span, context);
-    span
+    tracing::error_span!("invocation", %function, request_id, xray_trace_id, mode)
 }
 
 fn registry(layer: impl Layer<Registry> + Send + Sync) -> bool {
-    let registry = tracing_subscriber::registry().with(layer);
-    #[cfg(feature = "otel")]
-    let registry = registry.with(crate::telemetry::layer());
-    registry.try_init().is_ok()
+    tracing_subscriber::registry().with(layer).try_init().is_ok()
 }
 
-fn as_json<W>(writer: W, asked: EnvFilter) -> impl Layer<Registry> + Send + Sync
+fn as_json<W>(writer: W, asked: Targets) -> impl Layer<Registry> + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
@@ -87,13 +81,23 @@ where
     layer.with_writer(writer).with_filter(filter(asked))
 }
 
-/// What `RUST_LOG` asks for.
-fn asked(default: &str) -> EnvFilter {
-    EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default))
+/// What `RUST_LOG` asks for, or `default` if it is not set or not a list of levels by target.
+fn asked(default: &str) -> Targets {
+    let variable = std::env::var("RUST_LOG").ok();
+    variable.and_then(|text| targets(&text).ok()).or_else(|| targets(default).ok()).unwrap_or_default()
+}
+
+/// Levels by target, as in `warn,engine=debug`. An empty entry would mean every level of every target, so it is skipped.
+///
+/// The filter of `tracing-subscriber` that also reads spans and fields brings a regular expression engine into every
+/// build.
+fn targets(text: &str) -> Result<Targets, ParseError> {
+    let entries: Vec<&str> = text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
+    if entries.is_empty() { "error".parse() } else { entries.join(",").parse() }
 }
 
 /// What is asked for, as far as it holds no value.
-fn filter<S>(asked: EnvFilter) -> impl Filter<S> + Send + Sync {
+fn filter<S>(asked: Targets) -> impl Filter<S> + Send + Sync {
     asked.and(filter_fn(holds_no_value))
 }
 
@@ -102,7 +106,7 @@ fn holds_no_value(metadata: &Metadata<'_>) -> bool {
 }
 
 /// Does this service say it?
-pub(crate) fn is_ours(metadata: &Metadata<'_>) -> bool {
+fn is_ours(metadata: &Metadata<'_>) -> bool {
     OURS.contains(&metadata.target().split("::").next().unwrap_or_default())
 }
 
@@ -141,7 +145,7 @@ mod tests {
     fn logged(asked: &str, say: impl FnOnce()) -> Vec<Value> {
         let kept = Kept::default();
         let writer = kept.clone();
-        let layer = as_json(move || writer.clone(), EnvFilter::new(asked));
+        let layer = as_json(move || writer.clone(), targets(asked).unwrap());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), say);
         let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -173,5 +177,23 @@ mod tests {
         });
         let told: Vec<&str> = lines.iter().map(|line| line["message"].as_str().unwrap()).collect();
         assert_eq!(told, ["theirs", "ours"]);
+    }
+
+    #[test]
+    fn a_list_of_levels_may_have_spaces_and_empty_entries_which_mean_nothing() {
+        let enabled = |text: &str| {
+            let targets = targets(text).unwrap();
+            let is_enabled = |target: &str, level| targets.would_enable(target, &level);
+            [
+                is_enabled("engine::park", Level::DEBUG),
+                is_enabled("hyper", Level::INFO),
+                is_enabled("hyper", Level::ERROR),
+            ]
+        };
+        assert_eq!(enabled("warn,engine=debug"), [true, false, true]);
+        assert_eq!(enabled(" warn , engine=DEBUG,"), [true, false, true]);
+        assert_eq!(enabled("engine=off,info"), [false, true, true]);
+        assert_eq!(enabled(""), [false, false, true]);
+        assert!(targets("engine=loud").is_err());
     }
 }

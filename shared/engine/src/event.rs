@@ -1,4 +1,6 @@
 //! The event: a batch of raw records, and what it says of where they come from.
+//!
+//! It is read raw, and not into the types of `aws_lambda_events`; [`record`](crate::record) says why.
 
 use keys::layout::Layout;
 use serde::Deserialize;

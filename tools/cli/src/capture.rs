@@ -81,6 +81,8 @@ struct BatchInfo {
 }
 
 /// What tells the sort of a record.
+///
+/// The record of `aws_lambda_events` asks for more than a foreign or damaged record has, which must still be named here.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Sort {

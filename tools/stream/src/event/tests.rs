@@ -1,6 +1,8 @@
+use aws_lambda_events::event::dynamodb;
 use aws_sdk_dynamodbstreams::primitives::DateTime;
 use aws_sdk_dynamodbstreams::types::{AttributeValue, Identity, OperationType, Record, StreamRecord, StreamViewType};
 use expect_test::{Expect, expect};
+use serde_json::json;
 
 use super::{LambdaRecord, Reading, event_text, read};
 
@@ -67,6 +69,24 @@ fn an_insert_becomes_the_record_that_lambda_sends() {
             r#""eventSourceARN":"arn:aws:dynamodb:eu-west-1:000000000000:table/app/stream/2026-11-21T10:00:00.000"}"#,
         )
     );
+}
+
+/// Functions written with `aws_lambda_events` read the events of this crate too.
+#[test]
+fn an_event_is_one_to_the_types_of_aws_lambda_events() {
+    let modify = record(OperationType::Modify, |change| {
+        change.old_image = Some([("id".into(), text("id_value")), ("n".into(), number("1"))].into());
+        change.new_image = Some([("id".into(), text("id_value")), ("n".into(), number("2"))].into());
+    });
+    let typed: dynamodb::Event = serde_json::from_str(&event_text(&[delivered(&modify)])).unwrap();
+    let [typed] = typed.records.as_slice() else { panic!("{typed:?}") };
+    assert_eq!((typed.event_name.as_str(), typed.aws_region.as_str()), ("MODIFY", "ddblocal"));
+    assert_eq!(typed.event_source_arn.as_deref(), Some(ARN));
+    let change = &typed.change;
+    assert_eq!(change.approximate_creation_date_time.timestamp(), 1_480_642_020);
+    assert_eq!(change.stream_view_type, Some(dynamodb::StreamViewType::NewAndOldImages));
+    let item = |n: &str| json!({ "id": { "S": "id_value" }, "n": { "N": n } });
+    assert_eq!((json!(change.old_image), json!(change.new_image)), (item("1"), item("2")));
 }
 
 #[test]
