@@ -2,11 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by a panic")]
 
-#[path = "command_line/jobs.rs"]
 mod jobs;
-#[path = "command_line/observed.rs"]
 mod observed;
-#[path = "command_line/preflight.rs"]
 mod preflight;
 
 use std::{
@@ -23,21 +20,12 @@ use aws_sdk_dynamodb::{
     config::{BehaviorVersion, Config, Credentials, Region},
     types::{AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType},
 };
-use dynoxide::{Database, server::serve_on};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
-
-/// How a command ended.
-#[derive(Debug)]
-struct Ended {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-/// Variables that would have a command look elsewhere.
-const FOREIGN_VARIABLES: [&str; 5] =
-    ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL_DYNAMODB", "RUST_LOG"];
+use support::{
+    command::{Ended, command},
+    database::embedded as database,
+};
 
 const COMMANDS: [&str; 10] =
     ["demo", "dev", "verify", "preflight", "explain", "design", "parked", "redrive", "jobs", "replay"];
@@ -50,15 +38,8 @@ fn ripple(arguments: &[&str]) -> Ended {
 /// Runs a command with these variables.
 fn ripple_with(arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
     let workspace = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut ripple = Command::new(env!("CARGO_BIN_EXE_ripple"));
-    ripple.args(arguments).current_dir(workspace).stdin(Stdio::null());
-    for variable in FOREIGN_VARIABLES {
-        ripple.env_remove(variable);
-    }
-    ripple.envs(variables.iter().copied());
-    let output = ripple.output().expect("ripple starts");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    let mut ripple = command(env!("CARGO_BIN_EXE_ripple"));
+    Ended::of(ripple.args(arguments).current_dir(workspace).envs(variables.iter().copied()))
 }
 
 /// A command that fails: its exit code, nothing on standard output, and this on standard error.
@@ -73,15 +54,6 @@ fn fails_saying(arguments: &[&str], line: &str) {
     let ended = ripple(arguments);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
     assert_eq!(ended.stderr, format!("ripple: {line}\n"));
-}
-
-/// A database without tables, as long as the runtime lives.
-fn database() -> (tokio::runtime::Runtime, String) {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
-    let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    runtime.spawn(serve_on(listener, Database::memory().unwrap()));
-    (runtime, endpoint)
 }
 
 fn file(text: &str) -> tempfile::NamedTempFile {

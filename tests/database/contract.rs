@@ -10,46 +10,30 @@
 //!
 //! Tables at an endpoint have names of their own and are deleted afterwards.
 
-#[path = "contract/bed.rs"]
 mod bed;
-#[path = "contract/guards.rs"]
 mod guards;
-#[path = "contract/items.rs"]
 mod items;
-#[path = "simulation/manual_clock.rs"]
-mod manual_clock;
-#[path = "contract/protocol.rs"]
 mod protocol;
-#[path = "contract/reads.rs"]
 mod reads;
-#[path = "contract/refusals.rs"]
 mod refusals;
-#[path = "contract/registry.rs"]
 mod registry;
-#[path = "contract/script.rs"]
 mod script;
-#[path = "contract/tables.rs"]
-mod tables;
-#[path = "contract/transactions.rs"]
 mod transactions;
-#[path = "contract/units.rs"]
 mod units;
-#[path = "contract/updates.rs"]
 mod updates;
-#[path = "contract/values.rs"]
 mod values;
 
 /// Makes a test of every case for every store.
 macro_rules! contract {
     ($($file:ident: [$($case:ident),* $(,)?])*) => {
         mod memory {
-            $(mod $file { $(#[test] fn $case() { crate::bed::on_memory(crate::$file::$case); })* })*
+            $(mod $file { $(#[test] fn $case() { crate::contract::bed::on_memory(crate::contract::$file::$case); })* })*
         }
         mod embedded {
-            $(mod $file { $(#[test] fn $case() { crate::bed::on_embedded(crate::$file::$case); })* })*
+            $(mod $file { $(#[test] fn $case() { crate::contract::bed::on_embedded(crate::contract::$file::$case); })* })*
         }
         mod endpoint {
-            $(mod $file { $(#[test] fn $case() { crate::bed::on_endpoint(crate::$file::$case); })* })*
+            $(mod $file { $(#[test] fn $case() { crate::contract::bed::on_endpoint(crate::contract::$file::$case); })* })*
         }
     };
 }

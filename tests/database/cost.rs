@@ -3,12 +3,8 @@
 //! Units are the model's, which the contract suite holds to what the embedded DynamoDB reports. An account that changes
 //! is seen here, and is the README's table.
 
-#[path = "cost/batches.rs"]
 mod batches;
-#[path = "cost/ground.rs"]
 mod ground;
-#[path = "contract/tables.rs"]
-mod tables;
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -4,41 +4,27 @@
 //! collection, counters, and items of nobody. What is read is compared with what a plain loop over all items finds, in
 //! its exact order, in one page and in several.
 
-#[path = "patterns/bed.rs"]
 mod bed;
-#[path = "patterns/coverage.rs"]
 mod coverage;
-#[path = "patterns/crowd.rs"]
 mod crowd;
-#[path = "patterns/cursors.rs"]
 mod cursors;
-#[path = "patterns/files.rs"]
 mod files;
-#[path = "patterns/orders.rs"]
 mod orders;
-#[path = "patterns/organizations.rs"]
 mod organizations;
-#[path = "patterns/posts.rs"]
 mod posts;
-#[path = "patterns/products.rs"]
 mod products;
-#[path = "patterns/requests.rs"]
 mod requests;
-#[path = "patterns/sensors.rs"]
 mod sensors;
-#[path = "contract/tables.rs"]
-mod tables;
-#[path = "patterns/users.rs"]
 mod users;
 
 /// Makes a test of every case for every store, and keeps the cases' names.
 macro_rules! patterns {
     ($($file:ident: [$($case:ident),* $(,)?])*) => {
         mod memory {
-            $(mod $file { $(#[test] fn $case() { crate::bed::on_memory(crate::$file::$case); })* })*
+            $(mod $file { $(#[test] fn $case() { crate::patterns::bed::on_memory(crate::patterns::$file::$case); })* })*
         }
         mod embedded {
-            $(mod $file { $(#[test] fn $case() { crate::bed::on_embedded(crate::$file::$case); })* })*
+            $(mod $file { $(#[test] fn $case() { crate::patterns::bed::on_embedded(crate::patterns::$file::$case); })* })*
         }
         /// Names of all cases.
         const CASES: &[&str] = &[$($(stringify!($case)),*),*];

@@ -3,37 +3,20 @@
 //!
 //! Races and lost answers are on the model with faults (`store::faulty`), which lets others run in every call.
 
-#[path = "writes/answers.rs"]
 mod answers;
-#[path = "writes/bed.rs"]
 mod bed;
-#[path = "writes/carts.rs"]
 mod carts;
-#[path = "writes/employees.rs"]
 mod employees;
-#[path = "writes/faults.rs"]
 mod faults;
-#[path = "writes/files.rs"]
 mod files;
-#[path = "writes/folders.rs"]
 mod folders;
-#[path = "writes/groups.rs"]
 mod groups;
-#[path = "writes/orders.rs"]
 mod orders;
-#[path = "writes/posts.rs"]
 mod posts;
-#[path = "writes/products.rs"]
 mod products;
-#[path = "writes/races.rs"]
 mod races;
-#[path = "writes/readings.rs"]
 mod readings;
-#[path = "writes/requests.rs"]
 mod requests;
-#[path = "contract/tables.rs"]
-mod tables;
-#[path = "writes/users.rs"]
 mod users;
 
 use std::collections::BTreeSet;
@@ -42,10 +25,10 @@ use std::collections::BTreeSet;
 macro_rules! writes {
     ($($file:ident: [$($case:ident),* $(,)?])*) => {
         mod memory {
-            $(mod $file { $(#[test] fn $case() { crate::bed::on_memory(crate::$file::$case); })* })*
+            $(mod $file { $(#[test] fn $case() { crate::writes::bed::on_memory(crate::writes::$file::$case); })* })*
         }
         mod embedded {
-            $(mod $file { $(#[test] fn $case() { crate::bed::on_embedded(crate::$file::$case); })* })*
+            $(mod $file { $(#[test] fn $case() { crate::writes::bed::on_embedded(crate::writes::$file::$case); })* })*
         }
         const CASES: &[&str] = &[$($(stringify!($case)),*),*];
     };

@@ -12,11 +12,12 @@ use std::{
 
 use aws_sdk_dynamodb::Client;
 use serde_json::{Value, json};
+use support::database::embedded_endpoint;
 use tempfile::TempDir;
 use tokio::{task::JoinHandle, time::interval};
 
 use crate::{
-    database::{alone, client, put},
+    database::{client, put},
     items::item,
     ripple::{Ripple, json, ripple, said},
 };
@@ -125,7 +126,7 @@ struct Table {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn derivations_are_added_changed_renamed_and_dropped_while_somebody_writes() {
-    let endpoint = alone().await;
+    let endpoint = embedded_endpoint().await;
     let table = Table { client: client(&endpoint), endpoint, manifests: Manifests::new() };
     let first = table.manifests.file("first.toml", &table.manifests.shipped);
     let first = first.to_str().unwrap();

@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use aws_sdk_dynamodb::Client;
+use support::database::embedded_endpoint;
 use tokio::time::{Instant, interval};
 
 use crate::{
-    database::{Item, TABLE, alone, alter, client, key, put, s, scan},
+    database::{Item, TABLE, alter, client, key, put, s, scan},
     items::item,
     ripple::{Ripple, verify},
 };
@@ -27,7 +28,7 @@ const NEW: &str = "EMP#/ceo/cto/vp";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subtree_of_employees_moves_through_kills() {
-    let endpoint = alone().await;
+    let endpoint = embedded_endpoint().await;
     let client = client(&endpoint);
     let mut service = Ripple::dev(&["--endpoint", &endpoint]).await;
     let mut people = vec![employee("/ceo", None), employee("/ceo/cto", Some("ceo")), employee("/ceo/vp", Some("ceo"))];

@@ -13,46 +13,31 @@
     reason = "a test fails by a panic, and prints what the service said"
 )]
 
-#[path = "end_to_end/application.rs"]
 mod application;
-#[path = "end_to_end/database.rs"]
 mod database;
-#[path = "end_to_end/deployed.rs"]
 mod deployed;
-#[path = "end_to_end/employees.rs"]
 mod employees;
-#[path = "end_to_end/famous.rs"]
 mod famous;
-#[path = "end_to_end/items.rs"]
 mod items;
-#[path = "end_to_end/ledgers.rs"]
 mod ledgers;
-#[path = "end_to_end/logs.rs"]
 mod logs;
-#[path = "end_to_end/loss.rs"]
 mod loss;
-#[path = "end_to_end/own_table.rs"]
 mod own_table;
-#[path = "end_to_end/parked.rs"]
 mod parked;
-#[path = "end_to_end/recount.rs"]
 mod recount;
-#[path = "end_to_end/repaired.rs"]
 mod repaired;
-#[path = "end_to_end/replayed.rs"]
 mod replayed;
-#[path = "end_to_end/ripple.rs"]
 mod ripple;
-#[path = "end_to_end/subtree.rs"]
 mod subtree;
 
 use application::Application;
 use aws_sdk_dynamodb::Client;
-use database::{Item, Key, LEDGER, TABLE, alone, alter, client, delete, key, n, put, s, scan};
+use database::{Item, Key, LEDGER, TABLE, alter, client, delete, key, n, put, s, scan};
 use items::{comment, follow, group, item, like, membership, post, user};
 use recount::{RIGHT_WAIT, differing, differing_now, missing_kinds, right};
 use ripple::{Ripple, Verified, verify, verify_at_rest};
 use serde_json::json;
+use support::database::embedded_endpoint;
 use tokio::{sync::watch, time::Instant};
 
 /// Actions of the application in one test.
@@ -109,7 +94,7 @@ async fn goes_on_in_its_folder(ledger: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_service_goes_on_at_an_endpoint_that_lives_on() {
-    let endpoint = alone().await;
+    let endpoint = embedded_endpoint().await;
     let mut service = Ripple::dev(&["--endpoint", &endpoint]).await;
     let client = client(&endpoint);
     let (_clients, here) = watch::channel(client.clone());
@@ -129,7 +114,7 @@ async fn a_killed_service_goes_on_at_an_endpoint_that_lives_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_another_client_alters_is_named_and_all_but_the_counter_mends() {
-    let endpoint = alone().await;
+    let endpoint = embedded_endpoint().await;
     let service = Ripple::dev(&["--endpoint", &endpoint]).await;
     let client = client(&endpoint);
     for item in small_town() {

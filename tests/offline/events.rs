@@ -2,18 +2,15 @@
 //!
 //! An event is handed over as Lambda would, as text; what is not of the shipped table is as much part of it as what is.
 
-#[path = "simulation/manual_clock.rs"]
-mod manual_clock;
-
 use std::{fs, path::Path, sync::Arc};
 
 use derive::{derivation::Family, write::Table};
 use engine::batch::{Engine, Handled};
 use expect_test::{Expect, expect};
 use keys::item::Item;
-use manual_clock::ManualClock;
 use serde_json::Value;
 use store::memory::MemoryStore;
+use support::clock::ManualClock;
 
 /// When the events are handled: some time after their records were made.
 const NOW_MS: u64 = 1_705_315_300_000;

@@ -13,112 +13,36 @@
 //!
 //! A seed that fails is made smaller, and what happens in it is printed; all that happens in it with `SIM_WHOLE=1`.
 
-#[path = "simulation/application.rs"]
-mod application;
-#[path = "simulation/attempts.rs"]
-mod attempts;
-#[path = "simulation/audit.rs"]
-mod audit;
-#[path = "simulation/bed.rs"]
-mod bed;
-#[path = "simulation/brake.rs"]
-mod brake;
-#[path = "simulation/caller.rs"]
+// What happens in a run.
+mod actors; // everybody who acts, one a file
 mod caller;
-#[path = "simulation/chance.rs"]
-mod chance;
-#[path = "simulation/checkpoint.rs"]
-mod checkpoint;
-#[path = "simulation/corruption.rs"]
-mod corruption;
-#[path = "simulation/drift.rs"]
-mod drift;
-#[path = "simulation/event.rs"]
-mod event;
-#[path = "simulation/executor.rs"]
-mod executor;
-#[path = "simulation/expiry.rs"]
-mod expiry;
-#[path = "simulation/failure.rs"]
-mod failure;
-#[path = "simulation/fan_out.rs"]
-mod fan_out;
-#[path = "simulation/figures.rs"]
-mod figures;
-#[path = "simulation/ground_records.rs"]
-mod ground_records;
-#[path = "simulation/heat.rs"]
-mod heat;
-#[path = "simulation/history.rs"]
-mod history;
-#[path = "simulation/items.rs"]
-mod items;
-#[path = "simulation/jobs.rs"]
-mod jobs;
-#[path = "simulation/listing.rs"]
-mod listing;
-#[path = "simulation/manual_clock.rs"]
-mod manual_clock;
-#[path = "simulation/mapping.rs"]
-mod mapping;
-#[path = "simulation/moves.rs"]
-mod moves;
-#[path = "simulation/mutant.rs"]
-mod mutant;
-#[path = "simulation/noticed.rs"]
-mod noticed;
-#[path = "simulation/operator.rs"]
-mod operator;
-#[path = "simulation/pace.rs"]
-mod pace;
-#[path = "simulation/panicking_look.rs"]
-mod panicking_look;
-#[path = "simulation/platform.rs"]
-mod platform;
-#[path = "simulation/readings.rs"]
-mod readings;
-#[path = "simulation/refusals.rs"]
-mod refusals;
-#[path = "simulation/repairing.rs"]
-mod repairing;
-#[path = "simulation/resharded.rs"]
-mod resharded;
-#[path = "simulation/respond.rs"]
-mod respond;
-#[path = "simulation/rollout.rs"]
-mod rollout;
-#[path = "simulation/rollups.rs"]
-mod rollups;
-#[path = "simulation/scene.rs"]
-mod scene;
-#[path = "simulation/seeds.rs"]
-mod seeds;
-#[path = "simulation/sharded_counters.rs"]
-mod sharded_counters;
-#[path = "simulation/shrink.rs"]
-mod shrink;
-#[path = "simulation/single_records.rs"]
-mod single_records;
-#[path = "simulation/slices.rs"]
-mod slices;
-#[path = "simulation/stream.rs"]
-mod stream;
-#[path = "simulation/strict.rs"]
-mod strict;
-#[path = "simulation/sweeper.rs"]
-mod sweeper;
-#[path = "simulation/tally.rs"]
-mod tally;
-#[path = "simulation/told_apart.rs"]
-mod told_apart;
-#[path = "simulation/trace.rs"]
-mod trace;
-#[path = "simulation/verdict.rs"]
-mod verdict;
-#[path = "simulation/verifying.rs"]
-mod verifying;
-#[path = "simulation/world.rs"]
-mod world;
+mod chance; // the one source of choices
+mod executor; // futures that are polled by hand
+mod pace; // how often each step is taken
+mod scene; // what all of them share: the tables, the clock, the choices
+mod world; // one run: the actors, and the scheduler that says who is next // what goes wrong with a call of the store
+
+// The platform between the table and the functions.
+mod corruption; // records that do not decode
+mod event; // the text of an event
+mod items; // what the application writes
+mod mapping; // event source mappings: lanes, batches, retries
+mod respond; // the handler
+mod stream; // shards that split, and their records
+mod verdict; // what a response means
+
+// What must be true.
+mod cases;
+mod checks; // of every run // of single records
+
+// Many runs.
+mod failure; // how one fails
+mod mutant; // what is left out of the service
+mod noticed; // the seed that showed each mutant
+mod seeds; // run on all cores
+mod shrink; // made small
+mod tally; // how often each fault occurred
+mod trace; // what happened, line by line
 
 use chance::Chance;
 use engine::ledger::LedgerKind;

@@ -4,10 +4,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by a panic")]
 
-#[path = "start/lambda.rs"]
 mod lambda;
-#[path = "start/tables.rs"]
-mod tables;
 
 use std::{
     collections::BTreeMap,
@@ -17,8 +14,10 @@ use std::{
 
 use aws_sdk_dynamodb::{Client, operation::create_table::builders::CreateTableFluentBuilder, types::StreamViewType};
 use expect_test::{Expect, expect};
-use tables::{client, indexed, make, streamed};
-use tokio::net::TcpListener;
+use support::{
+    database::{client, embedded},
+    tables::{indexed, make, streamed},
+};
 
 /// The variables of a function, on top of those that the SDK wants.
 type Variables<'a> = BTreeMap<&'a str, &'a str>;
@@ -32,10 +31,7 @@ struct Database {
 
 impl Database {
     fn new() -> Self {
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
-        runtime.spawn(dynoxide::server::serve_on(listener, dynoxide::Database::memory().unwrap()));
+        let (runtime, endpoint) = embedded();
         let client = client(&endpoint);
         Self { runtime, endpoint, client }
     }

@@ -24,7 +24,7 @@ use store::{
 };
 use tokio::runtime::Runtime;
 
-use crate::tables::{client, create_table, embedded_endpoint, unique_names};
+use support::database::{client, create_table, embedded_endpoint, unique_names};
 
 /// A store under test.
 pub(crate) struct Bed<S> {

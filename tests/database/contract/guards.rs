@@ -10,7 +10,7 @@ use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use store::{Outcome, Reason, Store, TransactOutcome};
 
-use crate::{
+use crate::contract::{
     bed::Bed,
     items::{delete, guarded, item, key, n, put, s, set, unchanged},
 };

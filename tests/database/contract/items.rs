@@ -9,7 +9,7 @@ use derive::{
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 
-use crate::bed::layout;
+use crate::contract::bed::layout;
 
 pub(crate) fn key(sk: &str) -> Key {
     Key::new("P#1", sk)

@@ -7,7 +7,7 @@ use derive::{
 use keys::key::Key;
 use store::{Reason, Store, TransactOutcome};
 
-use crate::{
+use crate::contract::{
     bed::Bed,
     items::{add, delete, guarded, in_ledger, item, item_of_bytes, key, n, put, s, set},
 };

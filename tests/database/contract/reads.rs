@@ -7,7 +7,7 @@ use derive::{
 use keys::{item::Item, key::Key};
 use store::{Segment, Store};
 
-use crate::{
+use crate::contract::{
     bed::Bed,
     items::{in_ledger, item, item_of_bytes, key, n, put, s, set, update},
 };

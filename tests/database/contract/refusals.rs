@@ -8,7 +8,7 @@ use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use store::{Store, StoreError};
 
-use crate::{
+use crate::contract::{
     bed::Bed,
     items::{add, guarded, item, item_of_bytes, key, n, put, s, set, unchanged, update},
 };

@@ -14,7 +14,9 @@ use engine::{
 };
 use store::Store;
 
-use crate::{bed::Bed, manual_clock::ManualClock};
+use support::clock::ManualClock;
+
+use crate::contract::bed::Bed;
 
 const LOOK_MS: u64 = 1_000;
 const HOLD: Hold = Hold { hold_ms: 60_000, margin_ms: 500 };

@@ -14,7 +14,7 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use serde_dynamo::AttributeValue;
 use store::{Outcome, Reason, Store, TransactOutcome};
 
-use crate::{
+use crate::contract::{
     bed::{Bed, embedded, memory, runtime},
     items::{add, delete, guarded, in_ledger, item, map, n, put, s, unchanged, update},
 };

@@ -5,7 +5,7 @@ use keys::item::Item;
 use serde_dynamo::AttributeValue;
 use store::{Store, size::item_bytes};
 
-use crate::{
+use crate::contract::{
     bed::Bed,
     items::{add, delete, guarded, in_ledger, item, item_of_bytes, key, n, put, s, set, update},
 };

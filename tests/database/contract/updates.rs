@@ -8,7 +8,7 @@ use keys::item::Item;
 use serde_dynamo::AttributeValue;
 use store::{Outcome, Reason, Store, TransactOutcome};
 
-use crate::{
+use crate::contract::{
     bed::Bed,
     items::{add, guarded, item, item_of_bytes, key, n, put, s, set, update, write},
 };
@@ -126,7 +126,7 @@ pub(crate) async fn an_attribute_may_have_any_name<S: Store>(bed: Bed<S>) {
     for (position, name) in names.into_iter().enumerate() {
         let key = key(&position.to_string());
         bed.done(&set(&key, [(name, s("x"))])).await;
-        let guard = crate::items::unchanged(name, Some(s("x")));
+        let guard = crate::contract::items::unchanged(name, Some(s("x")));
         bed.done(&guarded(update(&key, Item::new(), &[name], &[("n", 1)]), guard)).await;
         bed.done(&add(&key, name, 3)).await;
         bed.all_done(vec![add(&key, name, 4)]).await;

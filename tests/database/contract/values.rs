@@ -7,7 +7,7 @@ use entities::{samples::samples, table::definitions};
 use serde_dynamo::AttributeValue;
 use store::Store;
 
-use crate::{
+use crate::contract::{
     bed::{self, Bed},
     items::{item, key, n, put, s, set},
 };

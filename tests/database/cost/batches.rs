@@ -14,7 +14,7 @@ use engine::{
 use serde_json::{Value, json};
 use store::{Store, dynamo::DynamoStore};
 
-use crate::tables::{client, create_table, embedded_endpoint, unique_names};
+use support::database::{client, create_table, embedded_endpoint, unique_names};
 
 /// Changes of a batch.
 const N_CHANGES: u8 = 100;

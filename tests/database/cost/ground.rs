@@ -5,7 +5,7 @@ use expect_test::{Expect, expect};
 use keys::key::Key;
 use store::Store as _;
 
-use crate::{ANN, BOB, Bed, POST};
+use crate::cost::{ANN, BOB, Bed, POST};
 
 /// Units of what follows from a removal or a put, up to the end of the jobs that it starts.
 async fn check(given: &[&str], act: impl AsyncFnOnce(&Bed), wanted: Expect) {

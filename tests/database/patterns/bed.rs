@@ -24,12 +24,10 @@ use store::{
     memory::MemoryStore,
     recording::{Recording, Request},
 };
+use support::database::{client, create_table, embedded_endpoint, unique_names};
 use tokio::runtime::Runtime;
 
-use crate::{
-    crowd::{Crowd, crowd},
-    tables::{client, create_table, embedded_endpoint, unique_names},
-};
+use crate::patterns::crowd::{Crowd, crowd};
 
 pub(crate) type Recorded = Arc<Recording<Either>>;
 

@@ -8,6 +8,6 @@ fn every_read_pattern_has_a_method_and_a_case() {
     let patterns: Vec<&str> = queries::pattern::reads().iter().map(|pattern| pattern.id).collect();
     assert_eq!(patterns, ids, "the patterns, in order");
     let id_of = |case: &str| case.starts_with("ap_").then(|| format!("AP-{}", &case[3..6]));
-    let tested: BTreeSet<String> = crate::CASES.iter().filter_map(|case| id_of(case)).collect();
+    let tested: BTreeSet<String> = crate::patterns::CASES.iter().filter_map(|case| id_of(case)).collect();
     assert_eq!(tested, ids.into_iter().collect(), "the cases");
 }

@@ -11,7 +11,7 @@ use queries::{
     reads::times::Times,
 };
 
-use crate::bed::Bed;
+use crate::patterns::bed::Bed;
 
 type Held = Arc<Bed>;
 

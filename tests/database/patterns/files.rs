@@ -5,7 +5,7 @@ use std::sync::Arc;
 use entities::files::{File, FileDetail, Folder};
 use queries::page::{Page, PageRequest};
 
-use crate::{
+use crate::patterns::{
     bed::{Bed, mapped},
     crowd::ids,
 };

@@ -8,7 +8,7 @@ use entities::{
 };
 use queries::{page::PageRequest, read_error::ReadError, reads::times::Times};
 
-use crate::{
+use crate::patterns::{
     bed::{Bed, mapped},
     crowd::{ORDER_STATUSES, TIMES, ids},
 };

@@ -9,7 +9,7 @@ use entities::{
 use keys::key_field::KeyField;
 use queries::page::{Page, PageRequest};
 
-use crate::{bed::Bed, crowd::ids};
+use crate::patterns::{bed::Bed, crowd::ids};
 
 type Held = Arc<Bed>;
 

@@ -20,7 +20,7 @@ use queries::{
     },
 };
 
-use crate::{
+use crate::patterns::{
     bed::{Bed, mapped},
     crowd::{TIMES, ids, in_order, whole},
 };

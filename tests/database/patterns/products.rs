@@ -6,7 +6,7 @@ use entities::products::{Product, Review};
 use keys::number::Decimal;
 use queries::page::PageRequest;
 
-use crate::{
+use crate::patterns::{
     bed::{Bed, mapped},
     crowd::{CATEGORIES, ids},
 };

@@ -26,7 +26,7 @@ fn line(id: &str, row: &Row) -> String {
 }
 
 fn check(patterns: &[Pattern], wanted: &Expect) {
-    let runtime = crate::bed::runtime();
+    let runtime = crate::patterns::bed::runtime();
     let mut text = String::new();
     for pattern in patterns {
         let requests = runtime.block_on(pattern.requests()).unwrap();

@@ -10,7 +10,7 @@ use queries::{
     reads::{sensors::DAYS_MAX, times::Times},
 };
 
-use crate::{
+use crate::patterns::{
     bed::Bed,
     crowd::{ids, in_order},
 };

@@ -16,7 +16,7 @@ use entities::{
 use keys::{entity::Entity, item::text};
 use queries::reads::collection::{Collected, Kind};
 
-use crate::{bed::Bed, crowd::ids};
+use crate::patterns::{bed::Bed, crowd::ids};
 
 type Held = Arc<Bed>;
 
@@ -69,7 +69,7 @@ pub(crate) async fn ap_003_all_users_newest_first(bed: Held) {
     assert!(wanted.len() > 20);
     bed.lists("all users", &wanted, async |page| {
         let page = bed.queries.users_newest_first(&page).await?;
-        Ok(crate::bed::mapped(page, |user| (user.key, user.name, user.created_at)))
+        Ok(crate::patterns::bed::mapped(page, |user| (user.key, user.name, user.created_at)))
     })
     .await;
 }

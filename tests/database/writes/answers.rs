@@ -21,7 +21,7 @@ use queries::{
 use std::sync::Arc;
 use store::faulty::{Fault, Faulty, Side};
 
-use crate::{
+use crate::writes::{
     bed::{START_MS, runtime, shown},
     faults::{Chance, Faults, Model},
     orders::line,
@@ -168,7 +168,7 @@ fn wp_15_a_view_that_was_not_answered_is_not_counted_twice() {
             "PRODUCT#pen / METADATA: not done in 1 tries, as far as it was answered; send it again later"
         );
         let pen = model.item("PRODUCT#pen", "METADATA").unwrap();
-        assert_eq!(pen.get("ViewCount"), Some(&crate::bed::n(1)));
+        assert_eq!(pen.get("ViewCount"), Some(&crate::writes::bed::n(1)));
     });
 }
 

@@ -16,7 +16,7 @@ use queries::{Queries, write_error::WriteError};
 use serde_dynamo::AttributeValue;
 use store::{Store, dynamo::DynamoStore, memory::MemoryStore};
 
-use crate::tables::{client, create_table, embedded_endpoint, unique_names};
+use support::database::{client, create_table, embedded_endpoint, unique_names};
 
 /// 2024-01-15T10:30:00.000Z.
 pub(crate) const START_MS: u64 = 1_705_314_600_000;

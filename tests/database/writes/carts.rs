@@ -4,7 +4,7 @@ use expect_test::expect;
 use keys::key::Key;
 use store::Store;
 
-use crate::bed::{Bed, s};
+use crate::writes::bed::{Bed, s};
 
 pub(crate) async fn wp_19_a_user_subscribes_and_unsubscribes<S: Store>(bed: Bed<S>) {
     let (ada, subscription) = ("ada".into(), "s1".into());

@@ -6,7 +6,7 @@ use keys::key::Key;
 use queries::writes::employees::EMPLOYEE_DEPTH_MAX;
 use store::Store;
 
-use crate::bed::{Bed, s};
+use crate::writes::bed::{Bed, s};
 
 /// `ceo`, below them `vp`, below them `eng`.
 pub(crate) async fn three_employees<S: Store>(bed: &Bed<S>) {
@@ -99,7 +99,7 @@ pub(crate) async fn wp_11_a_move_changes_the_manager_alone<S: Store>(bed: Bed<S>
             Note = another client's
             UpdatedAt = 2024-01-15T10:30:02.000Z
     "#]]
-    .assert_eq(&crate::bed::shown(&seen));
+    .assert_eq(&crate::writes::bed::shown(&seen));
     bed.refuses(
         bed.queries.move_employee(&acme, &eng, None).await,
         "ORG#acme / EMP#/ceo/vp/eng: ManagerId is that already; nothing is to be changed",

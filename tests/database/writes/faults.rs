@@ -14,7 +14,7 @@ use store::{
     memory::PAGE_BYTES,
 };
 
-use crate::bed::START_MS;
+use crate::writes::bed::START_MS;
 
 /// What goes wrong with the calls.
 pub(crate) enum Faults {

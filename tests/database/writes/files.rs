@@ -6,7 +6,7 @@ use keys::key::Key;
 use queries::writes::files::NewFile;
 use store::Store;
 
-use crate::bed::{Bed, s};
+use crate::writes::bed::{Bed, s};
 
 pub(crate) fn file(name: &str) -> NewFile {
     NewFile { name: name.to_owned(), size_bytes: 1_024 }

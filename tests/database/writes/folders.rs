@@ -5,7 +5,7 @@ use keys::key::Key;
 use queries::writes::folders::FOLDER_DEPTH_MAX;
 use store::Store;
 
-use crate::{
+use crate::writes::{
     bed::{Bed, n, s},
     files::file,
 };

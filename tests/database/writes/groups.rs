@@ -4,7 +4,7 @@ use expect_test::expect;
 use keys::key::Key;
 use store::Store;
 
-use crate::bed::{Bed, n, s};
+use crate::writes::bed::{Bed, n, s};
 
 pub(crate) async fn wp_07_a_user_joins_changes_role_and_leaves<S: Store>(bed: Bed<S>) {
     let (ada, group) = ("ada".into(), "g1".into());

@@ -12,7 +12,7 @@ use queries::writes::{
 };
 use store::Store;
 
-use crate::{
+use crate::writes::{
     bed::{Bed, n, s},
     products::product,
 };
@@ -242,7 +242,7 @@ pub(crate) async fn wp_09_an_order_leaves_the_work_queue_when_it_is_shipped<S: S
             Total = 1.5
             UpdatedAt = 2024-01-15T10:30:04.000Z
     "#]]
-    .assert_eq(&crate::bed::shown(&seen));
+    .assert_eq(&crate::writes::bed::shown(&seen));
 }
 
 pub(crate) async fn wp_09_an_unchanged_status_is_refused<S: Store>(bed: Bed<S>) {

@@ -9,7 +9,7 @@ use queries::writes::{
 };
 use store::Store;
 
-use crate::bed::{Bed, s};
+use crate::writes::bed::{Bed, s};
 
 fn post() -> NewPost {
     NewPost { title: "Engines".to_owned(), content: Some("Of numbers.".to_owned()), is_published: false }

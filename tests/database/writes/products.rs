@@ -10,7 +10,7 @@ use queries::writes::{
 };
 use store::Store;
 
-use crate::bed::{Bed, n, s};
+use crate::writes::bed::{Bed, n, s};
 
 /// A product of this price and stock.
 pub(crate) fn product(price: &str, inventory: i64) -> NewProduct {

@@ -10,7 +10,7 @@ use queries::{
 };
 use store::faulty::{Fault, Side};
 
-use crate::{
+use crate::writes::{
     bed::{n, runtime, s},
     faults::{Faults, Model},
     orders::line,
@@ -98,7 +98,7 @@ fn wp_08_one_order_that_is_sent_twice_at_once_is_placed_once() {
     runtime().block_on(async {
         let model = Model::new(Faults::None);
         model.queries.create_product(&"pen".into(), product("1.5", 10)).await.unwrap();
-        let later = Model::at(&model.database, Faults::None, crate::bed::START_MS + 1);
+        let later = Model::at(&model.database, Faults::None, crate::writes::bed::START_MS + 1);
         let (ada, order, lines) = ("ada".into(), "o1".into(), [line("pen", 1)]);
         let answers =
             join(model.queries.place_order(&ada, &order, &lines), later.queries.place_order(&ada, &order, &lines));
@@ -133,7 +133,7 @@ fn wp_09_two_who_cancel_restock_once() {
         let model = Model::new(Faults::None);
         model.queries.create_product(&"pen".into(), product("1.5", 10)).await.unwrap();
         let order = model.queries.place_order(&"ada".into(), &"o1".into(), &[line("pen", 4)]).await.unwrap().key;
-        let later = Model::at(&model.database, Faults::None, crate::bed::START_MS + 1);
+        let later = Model::at(&model.database, Faults::None, crate::writes::bed::START_MS + 1);
         let cancel = OrderStatus::Cancelled;
         let answers =
             join(model.queries.change_order_status(&order, cancel), later.queries.change_order_status(&order, cancel));

@@ -5,7 +5,7 @@ use keys::number::Decimal;
 use queries::writes::readings::{NewReading, READINGS_MAX};
 use store::Store;
 
-use crate::bed::{Bed, START_MS};
+use crate::writes::bed::{Bed, START_MS};
 
 fn reading(after_ms: u64, value: &str) -> NewReading {
     NewReading { sensor_id: "s1".into(), at_ms: START_MS + after_ms, value: Decimal::parse(value).unwrap() }

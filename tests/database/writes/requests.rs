@@ -11,7 +11,7 @@ use expect_test::expect_file;
 use queries::writes;
 use store::recording::Request;
 
-use crate::bed::runtime;
+use crate::writes::bed::runtime;
 
 #[test]
 fn every_write_pattern_asks_for_what_its_design_shows() {

@@ -15,7 +15,7 @@ use queries::{
 };
 use store::Store;
 
-use crate::bed::{Bed, n, s};
+use crate::writes::bed::{Bed, n, s};
 
 pub(crate) fn user(name: &str, email: &str) -> NewUser {
     NewUser { name: name.to_owned(), email: email.to_owned(), avatar: None }

@@ -15,7 +15,7 @@ use functions::{
 use serde_json::{Value, json};
 use store::memory::MemoryStore;
 
-use crate::template::{BOTH, READERS, at, read, resources};
+use crate::infra::template::{BOTH, READERS, at, read, resources};
 
 /// Metrics of the functions that read the stream, by table and function.
 static OF_READERS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {

@@ -30,7 +30,7 @@ use keys::{
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 
-use crate::{
+use crate::infra::{
     matching::{passes, read},
     shared::shipped,
     template::READERS,

@@ -32,7 +32,7 @@ use store::{
     recording::{Recording, Request},
 };
 
-use crate::{
+use crate::infra::{
     shared::shipped,
     template::{BOTH, READERS, at, read},
 };

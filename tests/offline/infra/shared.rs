@@ -6,7 +6,7 @@ use derive::{catalogue::Catalogue, schema::Schema};
 use design::filters::{Needed, needed};
 use functions::handler::Function;
 
-use crate::template::{BOTH, READERS, at, parsed, path, read, text};
+use crate::infra::template::{BOTH, READERS, at, parsed, path, read, text};
 
 /// The shipped table.
 pub(crate) fn shipped() -> (Schema, Catalogue) {

@@ -7,7 +7,7 @@ use entities::table::layout;
 use functions::config;
 use serde_json::{Value, json};
 
-use crate::template::{BOTH, READERS, at, read};
+use crate::infra::template::{BOTH, READERS, at, read};
 
 /// Variables that the templates set. `MODE` is the functions' too.
 const VARIABLES: [&str; 6] =

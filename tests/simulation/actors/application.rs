@@ -4,9 +4,7 @@
 //! cannot be read, items without a type and items of a type that nobody knows; and its people alter, delete and forge
 //! derived items by hand. It never touches a counter: those are the authority.
 
-#[path = "application/ground.rs"]
 mod ground;
-#[path = "application/theme.rs"]
 pub(crate) mod theme;
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -24,10 +22,10 @@ use keys::{
 };
 use store::{Store as _, faulty::Call, memory::MemoryStore};
 
-use super::{
+use crate::{
+    checks::readings::reading,
     executor::now,
     items::{PAIR, TIMES, USERS, definition, indexed, is_authority, is_mirror, n, new_item, s, value},
-    readings::reading,
     scene::Scene,
     stream::Author,
 };

@@ -6,7 +6,7 @@ use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use store::Store as _;
 
-use super::{executor::now, scene::Scene};
+use crate::{executor::now, scene::Scene};
 
 /// Removes one item of the application's that is past its time; false when there is none.
 pub(crate) fn expire_ground(scene: &Scene) -> bool {

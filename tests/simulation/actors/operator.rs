@@ -11,16 +11,20 @@ use engine::{
     redrive::{Redriven, parked},
     replay::Origin,
 };
+use functions::handler::response;
 use store::Store;
+use support::record::STREAM_ARN;
 
-use super::{
+use crate::{
+    actors::{
+        platform::{BOTH, TASKS_MAX},
+        sweeper::jobs,
+    },
     corruption::{parked as parked_items, put_true},
     event::event,
-    platform::{BOTH, TASKS_MAX},
     respond::engine,
     scene::Scene,
-    stream::{STREAM_ARN, Stream},
-    sweeper::jobs,
+    stream::Stream,
     world::World,
 };
 
@@ -49,7 +53,7 @@ pub(crate) fn captured(scene: &Arc<Scene>, stream: &Stream, ledger: LedgerKind) 
         let names: Vec<String> = records[start..end].iter().map(|at| format!("e{:x}", at + 1)).collect();
         format!("operator replays {}", names.join(" "))
     });
-    let event = event(scene, stream, records[start..end].iter().copied(), None);
+    let event = event(stream, records[start..end].iter().copied(), None);
     // What was given up may be in or not: a checkpoint does not tell, and applies nothing of it.
     let was_given_up = scene.chance.percent(30);
     scene.count_all("given up", usize::from(was_given_up));
@@ -87,6 +91,37 @@ pub(crate) fn mend(scene: &Scene, stream: &mut Stream) {
 }
 
 impl World {
+    /// The operator replays a captured window.
+    pub(crate) fn replay(&mut self) -> bool {
+        let ledger = self.mappings[0].ledger;
+        if self.tasks.len() >= TASKS_MAX {
+            return false;
+        }
+        let Some((event, origin)) = captured(&self.scene, &self.stream, ledger) else { return false };
+        let caller = self.caller("operator");
+        let engine = engine(&self.scene, &BOTH, ledger, Arc::clone(&caller.store));
+        let deadline_ms = caller.deadline_ms;
+        self.start(caller, None, async move {
+            engine.tell(deadline_ms).await.map_err(|error| error.to_string())?;
+            let handled = engine.replay(&event, &origin, deadline_ms).await.map_err(|error| error.to_string())?;
+            Ok(Some((response(&handled), handled)))
+        });
+        true
+    }
+
+    /// The operator redrives all that is parked.
+    pub(crate) fn redrive(&mut self) -> bool {
+        if self.tasks.len() >= TASKS_MAX || parked_items(&self.scene).is_empty() {
+            return false;
+        }
+        let caller = self.caller("operator");
+        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
+        let deadline_ms = caller.deadline_ms;
+        let redrive = redrive(Arc::clone(&self.scene), engine, Arc::clone(&caller.store), deadline_ms);
+        self.start(caller, None, async move { redrive.await.map(|()| None) });
+        true
+    }
+
     /// The operator pauses a job, or resumes one that is paused; false where there is none.
     pub(crate) fn order(&mut self, order: Order) -> bool {
         let mut jobs = jobs(&self.scene);

@@ -4,21 +4,19 @@ use std::sync::Arc;
 
 use derive::derivation::Family;
 use engine::batch::Handled;
-use functions::handler::response;
 use serde_json::Value;
 use store::faulty::Faulty;
+use support::record::Window;
 
-use super::{
-    audit::account_matches,
+use crate::{
     caller::Caller,
-    corruption::parked,
-    event::{Window, event},
+    checks::audit::account_matches,
+    event::event,
     executor::{Gone, Task, Turn},
     failure::Failure,
     mapping::Batch,
-    operator, pace,
-    respond::{engine, function, respond},
-    sweeper::{tell, tell_again},
+    pace,
+    respond::{function, respond},
     verdict::{Verdict, verdict},
     world::World,
 };
@@ -112,76 +110,11 @@ impl World {
         is_set_back
     }
 
-    pub(crate) fn replay(&mut self) -> bool {
-        let ledger = self.mappings[0].ledger;
-        if self.tasks.len() >= TASKS_MAX {
-            return false;
-        }
-        let Some((event, origin)) = operator::captured(&self.scene, &self.stream, ledger) else { return false };
-        let caller = self.caller("operator");
-        let engine = engine(&self.scene, &BOTH, ledger, Arc::clone(&caller.store));
-        let deadline_ms = caller.deadline_ms;
-        self.start(caller, None, async move {
-            engine.tell(deadline_ms).await.map_err(|error| error.to_string())?;
-            let handled = engine.replay(&event, &origin, deadline_ms).await.map_err(|error| error.to_string())?;
-            Ok(Some((response(&handled), handled)))
-        });
-        true
-    }
-
-    /// The operator redrives all that is parked.
-    pub(crate) fn redrive(&mut self) -> bool {
-        if self.tasks.len() >= TASKS_MAX || parked(&self.scene).is_empty() {
-            return false;
-        }
-        let caller = self.caller("operator");
-        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
-        let deadline_ms = caller.deadline_ms;
-        let redrive = operator::redrive(Arc::clone(&self.scene), engine, Arc::clone(&caller.store), deadline_ms);
-        self.start(caller, None, async move { redrive.await.map(|()| None) });
-        true
-    }
-
-    /// The sweeper lets jobs begin, and rings those that stand still.
-    pub(crate) fn sweep(&mut self) -> bool {
-        if self.tasks.len() >= TASKS_MAX {
-            return false;
-        }
-        let is_settled = self.settled();
-        let caller = self.caller("sweeper");
-        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
-        let scene = Arc::clone(&self.scene);
-        self.start(caller, None, async move {
-            let swept = engine.sweep(is_settled).await.map_err(|error| error.to_string())?;
-            scene.trace.note(|| format!("the sweeper: {swept:?}"));
-            tell(&scene, swept);
-            Ok(None)
-        });
-        true
-    }
-
-    /// The sweeper searches for what an index may have missed.
-    pub(crate) fn search_again(&mut self) -> bool {
-        if self.tasks.len() >= TASKS_MAX {
-            return false;
-        }
-        let caller = self.caller("sweeper");
-        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
-        let (scene, deadline_ms) = (Arc::clone(&self.scene), caller.deadline_ms);
-        self.start(caller, None, async move {
-            let again = engine.search_again(deadline_ms).await.map_err(|error| error.to_string())?;
-            scene.trace.note(|| format!("the sweeper: {again:?}"));
-            tell_again(&scene, again);
-            Ok(None)
-        });
-        true
-    }
-
     fn invoke(&mut self, mapping: usize, batch: Batch, is_awaited: bool, is_final: bool) {
         let at = &self.mappings[mapping];
         let window = at.window(&self.stream, &batch, is_final);
         let records = batch.records.iter().map(|(at, _)| *at);
-        let event = event(&self.scene, &self.stream, records, window.as_ref());
+        let event = event(&self.stream, records, window.as_ref());
         self.scene.count("invocations");
         self.scene.count_all("delivered", batch.records.len());
         let (name, families, ledger) = (at.name, at.families.clone(), at.ledger);

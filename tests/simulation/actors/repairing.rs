@@ -27,16 +27,18 @@ use engine::{
 use keys::{counter::CounterKey, item::Item, key::Key};
 use store::Store;
 
-use super::{
+use crate::{
+    actors::{
+        platform::{BOTH, TASKS_MAX},
+        rollout::unfilled,
+        verifying::{Follower, Listening, Shared, WAIT_MS},
+    },
     corruption::parked,
     failure::Failure,
     items::n,
-    platform::{BOTH, TASKS_MAX},
     respond::engine,
-    rollout::unfilled,
     scene::Scene,
     stream::Author,
-    verifying::{Follower, Listening, Shared, WAIT_MS},
     world::World,
 };
 

@@ -14,7 +14,7 @@ use derive::{
     kinds::{Link, Predicate, count::Count},
 };
 
-use super::scene::Scene;
+use crate::scene::Scene;
 
 /// What the sharded counters may come to have instead of the shipped numbers: fewer, more, and one.
 const NUMBERS: [u32; 3] = [3, 40, 1];

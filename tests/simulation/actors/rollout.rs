@@ -27,8 +27,9 @@ use engine::{
     },
 };
 
-use super::{
-    chance::Chance, executor::now, failure::Failure, platform::Answer, respond::function, scene::Scene, world::World,
+use crate::{
+    actors::platform::Answer, chance::Chance, executor::now, failure::Failure, respond::function, scene::Scene,
+    world::World,
 };
 
 /// Of a hundred runs, in how many there is such a deployment.

@@ -14,10 +14,10 @@ use engine::{
 };
 use keys::{counter::CounterKey, item::Item, key::Key};
 
-use super::{
+use crate::{
+    actors::platform::{BOTH, TASKS_MAX},
     corruption::parked,
     failure::Failure,
-    platform::{BOTH, TASKS_MAX},
     respond::engine,
     world::World,
 };

@@ -1,6 +1,6 @@
 //! The sweeper, which lets jobs begin: when their time has come, and all that was written before them has been seen.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use derive::write::Table;
 use engine::{
@@ -12,7 +12,13 @@ use engine::{
 };
 use keys::{job::JobKey, key::Key};
 
-use super::{corruption::parked, scene::Scene, world::World};
+use crate::{
+    actors::platform::{BOTH, TASKS_MAX},
+    corruption::parked,
+    respond::engine,
+    scene::Scene,
+    world::World,
+};
 
 /// How long after a removal a cascade begins, in milliseconds.
 pub(crate) const SETTLE_MS: u64 = 30_000;
@@ -42,6 +48,41 @@ impl World {
         let jobs = made.filter(|made| JobKey::parse(&made.key).is_some());
         let settled: BTreeSet<Key> = jobs.map(|made| made.key.clone()).collect();
         move |job| settled.contains(&job.key)
+    }
+
+    /// The sweeper lets jobs begin, and rings those that stand still.
+    pub(crate) fn sweep(&mut self) -> bool {
+        if self.tasks.len() >= TASKS_MAX {
+            return false;
+        }
+        let is_settled = self.settled();
+        let caller = self.caller("sweeper");
+        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
+        let scene = Arc::clone(&self.scene);
+        self.start(caller, None, async move {
+            let swept = engine.sweep(is_settled).await.map_err(|error| error.to_string())?;
+            scene.trace.note(|| format!("the sweeper: {swept:?}"));
+            tell(&scene, swept);
+            Ok(None)
+        });
+        true
+    }
+
+    /// The sweeper searches for what an index may have missed.
+    pub(crate) fn search_again(&mut self) -> bool {
+        if self.tasks.len() >= TASKS_MAX {
+            return false;
+        }
+        let caller = self.caller("sweeper");
+        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
+        let (scene, deadline_ms) = (Arc::clone(&self.scene), caller.deadline_ms);
+        self.start(caller, None, async move {
+            let again = engine.search_again(deadline_ms).await.map_err(|error| error.to_string())?;
+            scene.trace.note(|| format!("the sweeper: {again:?}"));
+            tell_again(&scene, again);
+            Ok(None)
+        });
+        true
     }
 
     /// When all else is quiet and a job is left, it goes on where it is paused, and else its time comes; false when

@@ -23,13 +23,15 @@ use engine::{
 };
 use keys::{counter::CounterKey, item::Item, key::Key};
 
-use super::{
+use crate::{
+    actors::{
+        platform::{BOTH, TASKS_MAX},
+        rollout::unfilled,
+    },
     failure::Failure,
     items::{n, s},
     mapping::Mapping,
-    platform::{BOTH, TASKS_MAX},
     respond::engine,
-    rollout::unfilled,
     scene::Scene,
     stream::Stream,
     world::World,
@@ -223,7 +225,7 @@ impl World {
         let heard = self.begin_verifying();
         while heard.lock().unwrap().is_none() {
             self.scene.clock.advance(1);
-            self.stream.take(super::stream::Author::Service);
+            self.stream.take(crate::stream::Author::Service);
             self.follow_all();
             if !self.poll()? {
                 return Err(Failure::new("verify", "it did not end"));

@@ -8,7 +8,7 @@ use keys::{item::text, key::Key};
 use serde_json::Value;
 use store::faulty::{Call, Fault, Side};
 
-use super::bed::{Bed, INVOCATION_MS};
+use crate::cases::bed::{Bed, INVOCATION_MS};
 
 const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Checkpoint];
 

@@ -28,13 +28,16 @@ use store::{
     faulty::{Call, Database, Decider, Fault, Faulty, Lagging, Side},
     memory::MemoryStore,
 };
+use support::{
+    clock::ManualClock,
+    record::{Record, Window},
+};
 
-use super::{
+use crate::{
     corruption::put_true,
     executor::{Gone, Task},
     items::{n, s},
-    manual_clock::ManualClock,
-    stream::{STREAM_ARN, record_of},
+    stream::key_item,
 };
 
 /// When a test begins, in milliseconds since the epoch.
@@ -228,8 +231,10 @@ impl Bed {
         for (key, old, new) in self.database.take_records() {
             self.n_records += 1;
             let (id, number) = (format!("event-{}", self.n_records), (1_000 + self.n_records).to_string());
-            let json = record_of(&id, &number, (&key, old, new), self.clock.now_ms());
-            records.push(serde_json::from_str(&json).unwrap());
+            let (keys, at_ms) = (key_item(&key), self.clock.now_ms());
+            let (old, new) = (old.as_ref(), new.as_ref());
+            let record = Record { id: &id, sequence_number: &number, keys: &keys, old, new, at_ms, is_expiry: false };
+            records.push(serde_json::from_str(&record.json()).unwrap());
         }
         records
     }
@@ -346,12 +351,5 @@ fn written(text: &str) -> AttributeValue {
 
 /// An event with what a tumbling window adds to it.
 pub(crate) fn in_window(event: &str, state: &str, is_final: bool) -> String {
-    let event = event.strip_suffix('}').unwrap();
-    format!(
-        concat!(
-            r#"{},"window":{{"start":"2024-01-15T10:40:00Z","end":"2024-01-15T10:40:30Z"}},"state":{},"#,
-            r#""shardId":"{}","eventSourceARN":"{}","isFinalInvokeForWindow":{},"isWindowTerminatedEarly":false}}"#
-        ),
-        event, state, SHARD, STREAM_ARN, is_final
-    )
+    Window { state: state.to_owned(), is_final, ..Window::of_shard(SHARD) }.around(event)
 }

@@ -4,7 +4,7 @@ use derive::write::Table;
 use engine::{brake::Limits, handle_error::HandleError};
 use serde_json::{Value, json};
 
-use super::bed::Bed;
+use crate::cases::bed::Bed;
 
 const HOLD_MS: u64 = 4 * 3_600_000;
 

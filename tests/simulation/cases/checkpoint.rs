@@ -6,7 +6,7 @@ use keys::{item::text, key::Key};
 use serde_json::{Value, json};
 use store::faulty::{Call, Fault, Side};
 
-use super::bed::{Bed, SHARD, in_window};
+use crate::cases::bed::{Bed, SHARD, in_window};
 
 /// Members of one batch, each in a group of its own: counters for two transactions.
 const N_OF_TWO_CHUNKS: usize = 120;

@@ -16,8 +16,8 @@ use store::{
     faulty::{Call, Fault, Side},
 };
 
-use super::{
-    bed::Bed,
+use crate::{
+    cases::bed::Bed,
     items::{n, s},
 };
 

@@ -10,7 +10,7 @@ use keys::{job::JobKey, key::Key};
 use serde_json::Value;
 use store::faulty::{Call, Fault, Side};
 
-use super::{bed::Bed, executor::Turn};
+use crate::{cases::bed::Bed, executor::Turn};
 
 /// A page looks at two items, since the clock stands still and a page is over at once.
 const PAGES: Limits = Limits {

@@ -10,7 +10,7 @@ use keys::key::Key;
 use serde_json::{Value, json};
 use store::faulty::{Call, Fault, Side};
 
-use super::bed::Bed;
+use crate::cases::bed::Bed;
 
 const FOLLOW: [(&str, &str); 2] = [("FollowerId", "ann"), ("FolloweeId", "bob")];
 const COMMENT: [(&str, &str); 3] = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];

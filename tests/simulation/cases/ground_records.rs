@@ -8,12 +8,12 @@ use keys::{job::JobKey, key::Key};
 use serde_dynamo::AttributeValue;
 use serde_json::Value;
 use store::faulty::{Call, Fault, Side};
+use support::record::STREAM_ARN;
 
-use super::{
-    bed::{Bed, SHARD},
+use crate::{
+    cases::bed::{Bed, SHARD},
     executor::Turn,
     items::s,
-    stream::STREAM_ARN,
 };
 
 /// Longer than a cascade waits, in milliseconds.

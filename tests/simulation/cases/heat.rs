@@ -8,7 +8,7 @@ use keys::counter::CounterKey;
 use serde_json::Value;
 use store::faulty::{Call, Fault, Side};
 
-use super::bed::Bed;
+use crate::cases::bed::Bed;
 
 /// The record of the members of groups, as `group: effects in transactions, conflicts, throttles`.
 async fn recorded(bed: &Bed) -> Vec<String> {

@@ -14,7 +14,7 @@ use store::{
     faulty::{Call, Fault, Side},
 };
 
-use super::bed::Bed;
+use crate::cases::bed::Bed;
 
 /// A page of two items for each record of a job; cut into two parts after so many.
 fn limits(split_after: u64) -> Limits {

@@ -3,7 +3,7 @@
 use derive::write::Table;
 use keys::key::Key;
 
-use crate::{bed::Bed, items::n};
+use crate::{cases::bed::Bed, items::n};
 
 const COMMENT: [(&str, &str); 3] = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
 

@@ -11,7 +11,7 @@ use derive::{
     schema::{Image, Schema, Unreadable},
 };
 
-use crate::{bed::Bed, items::s};
+use crate::{cases::bed::Bed, items::s};
 
 /// Looks at every user, and panics when it is Bob.
 #[derive(Debug)]

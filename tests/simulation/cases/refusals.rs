@@ -11,11 +11,9 @@ use engine::{
 };
 use serde_json::{Value, json};
 use store::faulty::{Call, Fault, Side};
+use support::record::STREAM_ARN;
 
-use super::{
-    bed::{Bed, SHARD},
-    stream::STREAM_ARN,
-};
+use crate::cases::bed::{Bed, SHARD};
 
 const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Checkpoint];
 const DAY_MS: u64 = 24 * 3_600_000;

@@ -10,7 +10,7 @@ use keys::key::Key;
 use serde_json::json;
 use store::faulty::Call;
 
-use super::bed::{Bed, SHARD};
+use crate::cases::bed::{Bed, SHARD};
 
 const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Checkpoint];
 
@@ -133,7 +133,7 @@ async fn a_parked_reading_is_redriven_once_into_buckets_as_they_are_by_then() {
 
         // While it is redriven, another writes the same buckets.
         let (engine, deadline_ms) = (bed.engine(), bed.deadline_ms());
-        let mut redrive = super::executor::Task::new(&super::executor::Gone::default(), async move {
+        let mut redrive = crate::executor::Task::new(&crate::executor::Gone::default(), async move {
             engine.redrive(&change, deadline_ms).await
         });
         bed.calls();

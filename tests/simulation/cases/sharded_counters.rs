@@ -20,9 +20,9 @@ use store::{
     recording::{Recording, Request},
 };
 
-use super::{
-    bed::{Bed, SHARD},
-    resharded::with_shards,
+use crate::{
+    actors::resharded::with_shards,
+    cases::bed::{Bed, SHARD},
 };
 
 const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Checkpoint];

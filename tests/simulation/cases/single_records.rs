@@ -12,7 +12,7 @@ use derive::{
 use keys::key::Key;
 use serde_json::json;
 
-use super::{bed::Bed, items::s};
+use crate::{cases::bed::Bed, items::s};
 
 const FOLLOW: [(&str, &str); 2] = [("FollowerId", "ann"), ("FolloweeId", "bob")];
 const COMMENT: [(&str, &str); 3] = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];

@@ -10,7 +10,7 @@ use engine::verify::{
 
 use keys::key::Key;
 
-use super::{bed::Bed, verifying::Listening};
+use crate::{actors::verifying::Listening, cases::bed::Bed};
 
 /// Functions that are so far, and a record that comes again and again.
 struct Beside {

@@ -12,15 +12,13 @@ use engine::{batch::Handled, verify::definition::compare};
 use keys::{item::Item, key::Key};
 use store::Units;
 
-use super::{
-    application::Application,
+use crate::{
+    actors::application::Application,
+    checks::{moves::moves_are_whole, readings::buckets_are_exact, strict::cascades_are_strict},
     corruption::parked,
     failure::Failure,
-    moves::moves_are_whole,
-    readings::buckets_are_exact,
     scene::Scene,
     stream::{Author, Stream},
-    strict::cascades_are_strict,
 };
 
 /// How the cause begins of a record that is parked since two invocations died at it.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use derive::derivation::Items;
 use keys::key::Key;
 
-use super::stream::{Made, Stream};
+use crate::stream::{Made, Stream};
 
 /// The table as it was, and when its items were made.
 #[derive(Debug, Default)]

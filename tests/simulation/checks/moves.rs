@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use derive::value::same;
 use keys::{item::Item, key::Key, path::Path};
 
-use super::{
+use crate::{
     failure::Failure,
     scene::Scene,
     stream::{Author, Made, Stream},

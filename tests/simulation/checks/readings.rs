@@ -12,7 +12,7 @@ use keys::{
 };
 use serde_dynamo::AttributeValue;
 
-use super::{chance::Chance, failure::Failure, items::n, stream::Stream};
+use crate::{chance::Chance, failure::Failure, items::n, stream::Stream};
 
 /// The sensors, as they stand in a key, and the day of all readings.
 const SENSORS: [&str; 2] = ["s", "s%23"];

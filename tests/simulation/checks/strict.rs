@@ -11,15 +11,13 @@ use keys::{
 };
 use serde_dynamo::AttributeValue;
 
-use super::{
-    application::Application,
+use crate::{
+    actors::{application::Application, slices::is_zero, sweeper::SETTLE_MS},
+    checks::history::{Past, told},
     failure::Failure,
-    history::{Past, told},
     items::is_mirror,
     scene::Scene,
-    slices::is_zero,
     stream::{Author, Made, Stream},
-    sweeper::SETTLE_MS,
 };
 
 /// On what an item hangs.

@@ -15,17 +15,22 @@ use engine::clock::Clock;
 
 /// The time of a run, in milliseconds since the epoch; clones show the same.
 #[derive(Clone, Debug)]
-pub(crate) struct ManualClock(Arc<AtomicU64>);
+pub struct ManualClock(Arc<AtomicU64>);
 
 impl ManualClock {
     /// A clock that shows this time, in milliseconds since the epoch.
-    pub(crate) fn at(now_ms: u64) -> Self {
+    #[must_use]
+    pub fn at(now_ms: u64) -> Self {
         Self(Arc::new(AtomicU64::new(now_ms)))
     }
 
+    /// Shows this time from now on, in milliseconds since the epoch.
+    pub fn set(&self, now_ms: u64) {
+        self.0.store(now_ms, Ordering::Relaxed);
+    }
+
     /// Moves it on, by milliseconds.
-    #[allow(dead_code, reason = "the events' tests share this file and have no use for it")]
-    pub(crate) fn advance(&self, by_ms: u64) {
+    pub fn advance(&self, by_ms: u64) {
         self.0.fetch_add(by_ms, Ordering::Relaxed);
     }
 }

@@ -1,4 +1,4 @@
-//! Tables of a DynamoDB under test, and the embedded one.
+//! The embedded DynamoDB, clients, and tables of a layout.
 
 use std::{
     env, process,
@@ -17,29 +17,51 @@ use aws_sdk_dynamodb::{
 };
 use keys::layout::Layout;
 use store::dynamo::TableNames;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, runtime::Runtime};
 
 /// How long a table may take to be made, on AWS. A local one is there at once.
 const TABLE_WAIT: Duration = Duration::from_mins(2);
 
 /// URL of an embedded DynamoDB of its own, which ends with the runtime.
-pub(crate) async fn embedded_endpoint() -> String {
+///
+/// # Panics
+///
+/// When no port is free.
+pub async fn embedded_endpoint() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(dynoxide::server::serve_on(listener, dynoxide::Database::memory().unwrap()));
     endpoint
 }
 
+/// An embedded DynamoDB without tables, which ends with the runtime, and its URL.
+///
+/// # Panics
+///
+/// When no port is free.
+#[must_use]
+pub fn embedded() -> (Runtime, String) {
+    let runtime = Runtime::new().unwrap();
+    let endpoint = runtime.block_on(embedded_endpoint());
+    (runtime, endpoint)
+}
+
 /// Names that no other table has.
-pub(crate) fn unique_names() -> TableNames {
+///
+/// # Panics
+///
+/// When the clock stands before the epoch.
+#[must_use]
+pub fn unique_names() -> TableNames {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
     let name = format!("contract-{}-{now}-{}", process::id(), MADE.fetch_add(1, Ordering::Relaxed));
     TableNames { main: format!("{name}-main"), ledger: format!("{name}-ledger") }
 }
 
-/// A client of the DynamoDB at a URL.
-pub(crate) fn client(endpoint: &str) -> Client {
+/// A client of the DynamoDB at a URL, with the credentials of the environment, or any.
+#[must_use]
+pub fn client(endpoint: &str) -> Client {
     let of = |name: &str| env::var(name).ok();
     let key = of("AWS_ACCESS_KEY_ID").unwrap_or_else(|| "test".to_owned());
     let secret = of("AWS_SECRET_ACCESS_KEY").unwrap_or_else(|| "test".to_owned());
@@ -53,7 +75,11 @@ pub(crate) fn client(endpoint: &str) -> Client {
 }
 
 /// Makes a table; its ARN.
-pub(crate) async fn create_table(client: &Client, name: &str, layout: &Layout) -> String {
+///
+/// # Panics
+///
+/// When it cannot be made.
+pub async fn create_table(client: &Client, name: &str, layout: &Layout) -> String {
     let key =
         |name: &str, key_type| KeySchemaElement::builder().attribute_name(name).key_type(key_type).build().unwrap();
     let text = |name: &str| {

@@ -2,7 +2,6 @@
 
 use aws_sdk_dynamodb::{
     Client,
-    config::{BehaviorVersion, Config, Credentials, Region},
     operation::create_table::builders::CreateTableFluentBuilder,
     types::{
         AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
@@ -10,18 +9,12 @@ use aws_sdk_dynamodb::{
     },
 };
 
-/// A client of the database at a URL.
-pub(crate) fn client(endpoint: &str) -> Client {
-    let config = Config::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .endpoint_url(endpoint)
-        .region(Region::new("us-east-1"))
-        .credentials_provider(Credentials::new("some", "body", None, None, "an emulator takes any"));
-    Client::from_conf(config.build())
-}
-
 /// Makes a table with this key, of type S, and what else is asked.
-pub(crate) async fn make(
+///
+/// # Panics
+///
+/// When it cannot be made.
+pub async fn make(
     client: &Client,
     name: &str,
     [pk, sk]: [&str; 2],
@@ -49,7 +42,8 @@ fn index(name: &str, pk: &str, sk: &str, projects: bool) -> GlobalSecondaryIndex
 }
 
 /// The shipped table's indexes, the first with this sort key, and with all attributes or with keys alone.
-pub(crate) fn indexed(call: CreateTableFluentBuilder, sk: &str, projects: bool) -> CreateTableFluentBuilder {
+#[must_use]
+pub fn indexed(call: CreateTableFluentBuilder, sk: &str, projects: bool) -> CreateTableFluentBuilder {
     let call =
         ["GSI1PK", "GSI2PK", "GSI2SK"].into_iter().fold(call, |call, name| call.attribute_definitions(text(name)));
     let call = if sk == "SK" { call } else { call.attribute_definitions(text(sk)) };
@@ -57,7 +51,9 @@ pub(crate) fn indexed(call: CreateTableFluentBuilder, sk: &str, projects: bool) 
     call.global_secondary_indexes(index("GSI2", "GSI2PK", "GSI2SK", true))
 }
 
-pub(crate) fn streamed(call: CreateTableFluentBuilder, view: StreamViewType) -> CreateTableFluentBuilder {
+/// With a stream of this view.
+#[must_use]
+pub fn streamed(call: CreateTableFluentBuilder, view: StreamViewType) -> CreateTableFluentBuilder {
     let stream = StreamSpecification::builder().stream_enabled(true).stream_view_type(view);
     call.stream_specification(stream.build().unwrap())
 }

@@ -1,0 +1,7 @@
+//! What must be true of every run: at its end, and of all that was written in it.
+
+pub(crate) mod audit;
+pub(crate) mod history;
+pub(crate) mod moves;
+pub(crate) mod readings;
+pub(crate) mod strict;
