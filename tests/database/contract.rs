@@ -5,7 +5,7 @@
 //! credentials in the environment):
 //!
 //! ```text
-//! CONTRACT_ENDPOINT=http://localhost:8000 cargo nextest run -p tests --test contract
+//! CONTRACT_ENDPOINT=http://localhost:8000 cargo nextest run -p tests --test database contract::
 //! ```
 //!
 //! Tables at an endpoint have names of their own and are deleted afterwards.

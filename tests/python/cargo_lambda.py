@@ -22,7 +22,7 @@ import boto3
 import botocore.config
 from application import N_THREADS, differing, expected, written
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DEADLINE_S = 600
 N_WRITES = 5_000
 SEED = 1

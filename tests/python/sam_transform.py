@@ -19,7 +19,7 @@ from samtranslator.yaml_helper import yaml_parse
 # The library warns of metrics of its own that nobody collects.
 logging.disable(logging.WARNING)
 
-INFRA = pathlib.Path(__file__).resolve().parent.parent / "infra"
+INFRA = pathlib.Path(__file__).resolve().parent.parent.parent / "infra"
 
 # What the attaching template must be told.
 ATTACHED = {

@@ -1,4 +1,4 @@
-"""Size and start of the functions, measured: `python tests/size.py [--json] [--no-build]`.
+"""Size and start of the functions, measured: `python tests/python/size.py [--json] [--no-build]`.
 
 Builds the zips that are deployed (arm64), and the functions for this machine, which it runs: a runtime API of its own on
 the loopback address hands out events, and an embedded DynamoDB takes the writes. Prints for each function the size of its

@@ -12,37 +12,37 @@
 //! ```
 //!
 //! A seed that fails is made smaller, and what happens in it is printed; all that happens in it with `SIM_WHOLE=1`.
+//!
+//! | what | modules |
+//! |---|---|
+//! | a run | `world`, the scheduler; `actors`, everybody who acts, one a file; `pace`, how often; `scene`, what they share; `chance`, `executor`, `caller` |
+//! | the platform between table and functions | `stream`, `mapping`, `event`, `corruption`, `respond`, `verdict`; `items`, what is written |
+//! | what must be true | `checks`, of every run; `cases`, of single records |
+//! | many runs | `seeds`, `tally`, `mutant`, `noticed`; of one that fails `failure`, `shrink`, `trace` |
 
-// What happens in a run.
-mod actors; // everybody who acts, one a file
+mod actors;
 mod caller;
-mod chance; // the one source of choices
-mod executor; // futures that are polled by hand
-mod pace; // how often each step is taken
-mod scene; // what all of them share: the tables, the clock, the choices
-mod world; // one run: the actors, and the scheduler that says who is next // what goes wrong with a call of the store
-
-// The platform between the table and the functions.
-mod corruption; // records that do not decode
-mod event; // the text of an event
-mod items; // what the application writes
-mod mapping; // event source mappings: lanes, batches, retries
-mod respond; // the handler
-mod stream; // shards that split, and their records
-mod verdict; // what a response means
-
-// What must be true.
 mod cases;
-mod checks; // of every run // of single records
-
-// Many runs.
-mod failure; // how one fails
-mod mutant; // what is left out of the service
-mod noticed; // the seed that showed each mutant
-mod seeds; // run on all cores
-mod shrink; // made small
-mod tally; // how often each fault occurred
-mod trace; // what happened, line by line
+mod chance;
+mod checks;
+mod corruption;
+mod event;
+mod executor;
+mod failure;
+mod items;
+mod mapping;
+mod mutant;
+mod noticed;
+mod pace;
+mod respond;
+mod scene;
+mod seeds;
+mod shrink;
+mod stream;
+mod tally;
+mod trace;
+mod verdict;
+mod world;
 
 use chance::Chance;
 use engine::ledger::LedgerKind;

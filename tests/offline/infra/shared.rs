@@ -100,7 +100,7 @@ fn filters_are_those_of_the_catalogue_and_the_attaching_template_shares_the_rest
         let line = differs.map_or_else(String::new, |line| format!(" from line {} on", line + 1));
         assert!(
             text(name) == wanted,
-            "infra/{name} is stale{line}: run UPDATE_EXPECT=1 cargo test -p tests --test infra"
+            "infra/{name} is stale{line}: run UPDATE_EXPECT=1 cargo test -p tests --test offline infra::"
         );
     }
 }
