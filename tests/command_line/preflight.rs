@@ -1,15 +1,15 @@
 //! `ripple preflight`: whether a table fits, before the service is attached to it.
 
-#[path = "../start/tables.rs"]
-mod tables;
-
 use aws_sdk_dynamodb::{
     Client,
     types::{AttributeValue, StreamViewType, TimeToLiveSpecification},
 };
 use expect_test::expect;
 use serde_json::Value;
-use tables::{client, indexed, make, streamed};
+use support::{
+    database::client,
+    tables::{indexed, make, streamed},
+};
 
 use super::{database, fails_saying, ripple};
 

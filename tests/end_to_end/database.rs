@@ -7,8 +7,6 @@ use aws_sdk_dynamodb::{
     config::{BehaviorVersion, Config, Credentials, Region, retry::RetryConfig},
     types::AttributeValue,
 };
-use dynoxide::{Database, server::serve_on};
-use tokio::net::TcpListener;
 
 /// The application's table.
 pub(crate) const TABLE: &str = "ripple";
@@ -32,14 +30,6 @@ pub(crate) fn client(endpoint: &str) -> Client {
         .retry_config(RetryConfig::disabled())
         .build();
     Client::from_conf(config)
-}
-
-/// Serves a database without the service, as long as the test runs; gives its URL.
-pub(crate) async fn alone() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(serve_on(listener, Database::memory().unwrap()));
-    endpoint
 }
 
 /// A key of these two texts.

@@ -12,11 +12,15 @@ use std::{
 
 use aws_sdk_dynamodb::Client;
 use serde_json::{Value, json};
+use support::database::embedded_endpoint;
 use tempfile::TempDir;
-use tokio::{task::JoinHandle, time::interval};
+use tokio::{
+    task::JoinHandle,
+    time::{MissedTickBehavior, interval},
+};
 
 use crate::{
-    database::{alone, client, put},
+    database::{TABLE, client, put},
     items::item,
     ripple::{Ripple, json, ripple, said},
 };
@@ -26,8 +30,12 @@ const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/own-
 /// Users who follow each other before anything counts whom they follow.
 const N_USERS: usize = 40;
 
-/// How often one of the others begins to follow.
+/// How often one of the others begins to follow, at most.
 const WRITE_EVERY: Duration = Duration::from_millis(20);
+
+/// Follows that the service has not mirrored yet, at most: the others are as fast as it is on this machine, or the table
+/// would grow for as long as anything takes, and everything would take longer for that.
+const UNMIRRORED_MAX: usize = 10;
 
 /// A count that the example does not have.
 const FOLLOWING: &str = r#"
@@ -101,19 +109,30 @@ async fn people(client: &Client) {
     }
 }
 
-/// Others who begin to follow, one after the other, all the time.
-fn busy(client: &Client) -> (JoinHandle<()>, Arc<AtomicUsize>) {
+/// Others who begin to follow, one after the other, all the time; the first of them is this one.
+fn busy(client: &Client, first: usize) -> (JoinHandle<()>, Arc<AtomicUsize>) {
     let (client, n_done) = (client.clone(), Arc::new(AtomicUsize::new(0)));
     let told = Arc::clone(&n_done);
     let task = tokio::spawn(async move {
         let mut again = interval(WRITE_EVERY);
-        for nth in N_USERS.. {
+        again.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        for nth in first.. {
             again.tick().await;
             put(&client, follow(nth, nth % N_USERS, "2023")).await;
             told.fetch_add(1, Ordering::Relaxed);
+            let Some(before) = nth.checked_sub(UNMIRRORED_MAX).filter(|before| *before >= first) else { continue };
+            while !is_mirrored(&client, before).await {
+                again.tick().await;
+            }
         }
     });
     (task, n_done)
+}
+
+/// Has the service mirrored the follow of one of the others?
+async fn is_mirrored(client: &Client, nth: usize) -> bool {
+    let mirror = item([("pk", format!("USER#u{}", nth % N_USERS)), ("sk", format!("FOLLOWEDBY#u{nth}"))]);
+    client.get_item().table_name(TABLE).set_key(Some(mirror)).send().await.unwrap().item.is_some()
 }
 
 /// The database, and whoever asks it.
@@ -125,7 +144,7 @@ struct Table {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn derivations_are_added_changed_renamed_and_dropped_while_somebody_writes() {
-    let endpoint = alone().await;
+    let endpoint = embedded_endpoint().await;
     let table = Table { client: client(&endpoint), endpoint, manifests: Manifests::new() };
     let first = table.manifests.file("first.toml", &table.manifests.shipped);
     let first = first.to_str().unwrap();
@@ -133,15 +152,15 @@ async fn derivations_are_added_changed_renamed_and_dropped_while_somebody_writes
     people(&table.client).await;
     service.caught_up(&table.client).await;
     assert_eq!(diff(&table.endpoint, first).1, stands(&[]), "the table was made with it");
-    let service = table.is_added(service).await;
-    let (service, changed) = table.is_changed(service).await;
+    let (service, n_others) = table.is_added(service).await;
+    let (service, changed) = table.is_changed(service, n_others).await;
     let service = table.is_renamed(service, &changed).await;
     table.is_dropped(service, first).await;
 }
 
 impl Table {
-    /// What was there before is missing, and counted by a backfill.
-    async fn is_added(&self, service: Ripple) -> Ripple {
+    /// What was there before is missing, and counted by a backfill. Gives how many others follow by then.
+    async fn is_added(&self, service: Ripple) -> (Ripple, usize) {
         let Self { endpoint, client, manifests } = self;
         let counting = manifests.file("counting.toml", &manifests.counting());
         let counting = counting.to_str().unwrap();
@@ -160,7 +179,7 @@ impl Table {
         let (_, stood, told) = diff(endpoint, counting);
         let has_told = |[state, _]: &[String; 2]| ["young", "to fill"].contains(&state.as_str());
         assert!(stood.len() == 2 && stood.iter().all(has_told), "{told:#}");
-        let (writer, n_done) = busy(client);
+        let (writer, n_done) = busy(client, N_USERS);
         service.line(|line| line.starts_with("aggregate")).await;
         let before = n_done.load(Ordering::Relaxed);
         let (code, told) = json("backfill", endpoint, &["following-count", "--config", counting]);
@@ -169,11 +188,11 @@ impl Table {
         assert!(n_done.load(Ordering::Relaxed) > before, "nobody has written meanwhile, so nothing was shown");
         assert_eq!(json("verify", endpoint, &["--config", counting]).1["findings"], json!([]));
         writer.abort();
-        service
+        (service, n_done.load(Ordering::Relaxed))
     }
 
     /// The same name counts something else.
-    async fn is_changed(&self, service: Ripple) -> (Ripple, String) {
+    async fn is_changed(&self, service: Ripple, n_others: usize) -> (Ripple, String) {
         let Self { endpoint, client, manifests } = self;
         assert_eq!(service.stop().code(), Some(0));
         let text = manifests.counting() + "where = { since = \"2023\" }\n";
@@ -182,7 +201,7 @@ impl Table {
         let (_, stood, told) = diff(endpoint, changed);
         assert!(stood.contains(&["changed", "following-count"].map(str::to_owned)), "{told:#}");
         let mut service = deployed(endpoint, changed).await;
-        let (writer, _) = busy(client);
+        let (writer, _) = busy(client, N_USERS + n_others);
         service.line(|line| line.starts_with("aggregate")).await;
         let (code, told) = json("backfill", endpoint, &["following-count", "--config", changed]);
         assert_eq!((code, &told["refused"]), (Some(0), &json!(0)), "{told:#}");

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
+use support::database::embedded_endpoint;
 use tokio::time::{Instant, interval};
 
 use crate::{
-    database::{Item, TABLE, alone, client, put, s, scan},
+    database::{Item, TABLE, client, put, s, scan},
     items::item,
     ripple::{Ripple, verify},
 };
@@ -27,7 +28,7 @@ const NEW: &str = "EMP#/ceo/cto/vp";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_chart_of_a_team_that_moves_follows_through_kills() {
-    let endpoint = alone().await;
+    let endpoint = embedded_endpoint().await;
     let client = client(&endpoint);
     let mut service = Ripple::dev(&["--endpoint", &endpoint]).await;
     let mut people = vec![employee("ceo", None), employee("cto", Some("ceo")), employee("vp", Some("ceo"))];

@@ -6,10 +6,11 @@ use aws_sdk_dynamodb::{
     Client,
     types::{PutRequest, WriteRequest},
 };
+use support::database::embedded_endpoint;
 use tokio::time::{Instant, interval};
 
 use crate::{
-    database::{Item, Key, TABLE, alone, alter, client, key, put, s, scan},
+    database::{Item, Key, TABLE, alter, client, key, put, s, scan},
     in_step,
     items::{comment, user},
     ripple::Ripple,
@@ -34,7 +35,7 @@ const LAST: &str = "Ada the third";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn three_renames_end_at_the_last_name_though_the_functions_are_killed_five_times() {
-    let endpoint = alone().await;
+    let endpoint = embedded_endpoint().await;
     let mut service = Ripple::dev(&["--endpoint", &endpoint]).await;
     let client = client(&endpoint);
     put(&client, user("ada", FIRST, &at(0))).await;

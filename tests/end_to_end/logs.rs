@@ -3,9 +3,10 @@
 use std::{collections::BTreeSet, process::Output, time::Duration};
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
+use support::database::embedded_endpoint;
 
 use crate::{
-    database::{alone, client, scan},
+    database::{client, scan},
     ripple::ripple,
 };
 
@@ -59,7 +60,7 @@ fn a_leak_is_found() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_in_the_logs_of_a_demonstration_is_a_name_an_email_or_a_text_of_an_item() {
-    let endpoint = alone().await;
+    let endpoint = embedded_endpoint().await;
     let client = client(&endpoint);
     let arguments = ["--writes", "500", "--seed", "7", "--endpoint", &endpoint];
     let mut demo = ripple("demo", &arguments);

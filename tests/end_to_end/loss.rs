@@ -2,10 +2,11 @@
 
 use aws_sdk_dynamodb::Client;
 use serde_json::json;
+use support::database::embedded_endpoint;
 
 use crate::{
     NOON,
-    database::{Item, LEDGER, alone, client, delete, key, n, put, s},
+    database::{Item, LEDGER, client, delete, key, n, put, s},
     items::{follow, user},
     recount::right,
     ripple::{Ripple, said, verify_at_rest},
@@ -27,7 +28,7 @@ async fn mark(client: &Client) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_verify_that_finds_nothing_takes_the_mark_of_a_possible_loss_away_and_no_other_does() {
-    let endpoint = alone().await;
+    let endpoint = embedded_endpoint().await;
     let service = Ripple::dev(&["--endpoint", &endpoint]).await;
     let client = client(&endpoint);
     for item in [user("ada", "Ada", NOON), user("bob", "Bob", NOON), follow("bob", "ada", NOON)] {

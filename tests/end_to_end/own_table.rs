@@ -5,10 +5,11 @@ use std::{collections::BTreeMap, fs, time::Duration};
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use serde_json::json;
+use support::database::embedded_endpoint;
 use tokio::time::{Instant, interval};
 
 use crate::{
-    database::{Item, TABLE, alone, client, n, put, s},
+    database::{Item, TABLE, client, n, put, s},
     items::item,
     ripple::{Ripple, Verified, json},
 };
@@ -61,7 +62,7 @@ impl Typed {
 }
 
 async fn is_kept_right(manifest: &str, typed: Typed) {
-    let endpoint = alone().await;
+    let endpoint = embedded_endpoint().await;
     let arguments = ["--endpoint", endpoint.as_str(), "--config", manifest];
     let service = Ripple::dev(&arguments).await;
     let client = client(&endpoint);

@@ -9,10 +9,11 @@ use std::{
 
 use aws_sdk_dynamodb::Client;
 use serde_json::{Value, json};
+use support::database::embedded_endpoint;
 
 use crate::{
     NOON,
-    database::{LEDGER, TABLE, alone, client, key, key_item, put, scan},
+    database::{LEDGER, TABLE, client, key, key_item, put, scan},
     in_step,
     items::follow,
     recount::right,
@@ -186,7 +187,7 @@ async fn records_behind_the_horizon_are_refused_and_listed_for_a_recount() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_lambda_gave_up_is_applied_under_receipts_and_refused_under_the_checkpoint() {
     for ledger in LEDGERS {
-        let endpoint = alone().await;
+        let endpoint = embedded_endpoint().await;
         let at = ["--endpoint", &endpoint, "--ledger", ledger];
         let service = Ripple::dev(&at).await;
         let client = client(&endpoint);

@@ -12,16 +12,13 @@ use aws_sdk_dynamodb::{
     primitives::{DateTime, DateTimeFormat},
 };
 use serde_json::Value;
+use support::command::{Ended, command};
 use tokio::{sync::mpsc, time::timeout};
 
 use crate::{database::put, items::item};
 
 /// Longest wait for a line of the service, which is a debug build on a busy machine.
 const LINE_WAIT: Duration = Duration::from_mins(1);
-
-/// Variables that would have the child look elsewhere.
-const FOREIGN_VARIABLES: [&str; 5] =
-    ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL_DYNAMODB", "RUST_LOG"];
 
 /// A running `ripple dev`.
 pub(crate) struct Ripple {
@@ -144,28 +141,15 @@ pub(crate) fn json(command: &str, endpoint: &str, arguments: &[&str]) -> (Option
     (said.code, json)
 }
 
-/// What a command said.
-#[derive(Debug)]
-pub(crate) struct Said {
-    pub(crate) code: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
-
 /// Runs a command at an endpoint.
-pub(crate) fn said(command: &str, endpoint: &str, arguments: &[&str]) -> Said {
-    let output = ripple(command, &[&["--endpoint", endpoint], arguments].concat()).output().expect("ripple starts");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-    Said { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+pub(crate) fn said(command: &str, endpoint: &str, arguments: &[&str]) -> Ended {
+    Ended::of(&mut ripple(command, &[&["--endpoint", endpoint], arguments].concat()))
 }
 
 /// A command of `ripple`, about to run.
-pub(crate) fn ripple(command: &str, arguments: &[&str]) -> Command {
-    let mut ripple = Command::new(env!("CARGO_BIN_EXE_ripple"));
-    ripple.arg(command).args(arguments).stdin(Stdio::null());
-    for variable in FOREIGN_VARIABLES {
-        ripple.env_remove(variable);
-    }
+pub(crate) fn ripple(name: &str, arguments: &[&str]) -> Command {
+    let mut ripple = command(env!("CARGO_BIN_EXE_ripple"));
+    ripple.arg(name).args(arguments);
     ripple
 }
 

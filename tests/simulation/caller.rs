@@ -6,7 +6,7 @@ use derive::guard::Guard;
 use engine::clock::Clock as _;
 use store::faulty::{Call, Decider, Fault, Side};
 
-use super::{executor::Gone, scene::Scene};
+use crate::{executor::Gone, scene::Scene};
 
 /// Faults of a read, a single write and a transaction, with how often each is drawn among them.
 const OF_A_READ: [(Kind, usize); 3] = [(Kind::Unanswered, 4), (Kind::Throttle, 2), (Kind::Killed, 1)];

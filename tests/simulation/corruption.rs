@@ -13,7 +13,7 @@ use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 use store::memory::MemoryStore;
 
-use super::scene::Scene;
+use crate::scene::Scene;
 
 /// Are records corrupted?
 pub(crate) const IS_ON: bool = true;

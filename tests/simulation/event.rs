@@ -1,46 +1,24 @@
 //! The text of an event, as Lambda is given it.
 
 use engine::clock::Clock as _;
-use serde_json::{Value, json};
+use support::record::{self, Window};
 
-use super::{
-    scene::Scene,
-    stream::{STREAM_ARN, Stream},
-};
+use crate::{scene::Scene, stream::Stream};
 
 /// Length of a tumbling window, in milliseconds.
 const WINDOW_MS: u64 = 30_000;
 
-/// A batch in a tumbling window.
-#[derive(Clone, Debug)]
-pub(crate) struct Window {
-    pub(crate) shard_id: String,
-    pub(crate) state: Value,
-    pub(crate) is_final: bool,
-    pub(crate) is_ended_early: bool,
+/// An event of these records of the stream; with what a tumbling window adds, where there is one.
+pub(crate) fn event(stream: &Stream, records: impl Iterator<Item = usize>, window: Option<&Window>) -> String {
+    let records: Vec<&str> = records.map(|at| stream.records[at].json.as_str()).collect();
+    let event = record::event(&records);
+    window.map_or_else(|| event.clone(), |window| window.around(&event))
 }
 
-/// An event of these records of the stream; with what a tumbling window adds, where there is one.
-pub(crate) fn event(
-    scene: &Scene,
-    stream: &Stream,
-    records: impl Iterator<Item = usize>,
-    window: Option<&Window>,
-) -> String {
-    let records: Vec<&str> = records.map(|at| stream.records[at].json.as_str()).collect();
-    let records = records.join(",");
-    let Some(window) = window else { return format!(r#"{{"Records":[{records}]}}"#) };
+/// When the window that is open now begins and ends.
+pub(crate) fn bounds(scene: &Scene) -> [String; 2] {
     let start_ms = scene.clock.now_ms() / WINDOW_MS * WINDOW_MS;
-    let more = json!({
-        "window": {"start": time(start_ms), "end": time(start_ms + WINDOW_MS)},
-        "state": window.state,
-        "shardId": window.shard_id,
-        "eventSourceARN": STREAM_ARN,
-        "isFinalInvokeForWindow": window.is_final,
-        "isWindowTerminatedEarly": window.is_ended_early,
-    });
-    let more = more.to_string();
-    format!(r#"{{"Records":[{records}],{}"#, &more[1..])
+    [start_ms, start_ms + WINDOW_MS].map(time)
 }
 
 /// A time as the platform writes it. The day is always the same: nobody reads it.

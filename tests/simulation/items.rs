@@ -11,7 +11,7 @@ use keys::{
 };
 use serde_dynamo::AttributeValue;
 
-use super::{chance::Chance, readings::amount};
+use crate::{chance::Chance, checks::readings::amount};
 
 pub(crate) const USERS: [&str; 4] = ["ann", "b#b", "50%", "d/%23"];
 pub(crate) const POSTS: [&str; 3] = ["p1", "p#2", "%"];

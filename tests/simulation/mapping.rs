@@ -10,8 +10,10 @@ use engine::ledger::LedgerKind;
 
 use serde_json::{Value, json};
 
-use super::{
-    event::Window,
+use support::record::Window;
+
+use crate::{
+    event::bounds,
     scene::Scene,
     stream::{Stream, hash},
     verdict::Verdict,
@@ -161,9 +163,11 @@ impl Mapping {
     /// A tumbling window around a batch, where the ledger wants one.
     pub(crate) fn window(&self, stream: &Stream, batch: &Batch, is_final: bool) -> Option<Window> {
         let shard_id = stream.shards[batch.shard].id.clone();
-        let state = self.shards[batch.shard].state.clone();
+        let state = &self.shards[batch.shard].state;
         let is_ended_early = is_final && self.scene.chance.percent(20);
-        (self.ledger == LedgerKind::Checkpoint).then_some(Window { shard_id, state, is_final, is_ended_early })
+        let ([start, end], state) = (bounds(&self.scene), state.to_string());
+        let window = Window { start, end, state, shard_id, is_final, is_ended_early };
+        (self.ledger == LedgerKind::Checkpoint).then_some(window)
     }
 
     /// Keeps the state that a response gives for the next batch of its window; after the window's end there is none.

@@ -2,7 +2,7 @@
 
 use engine::clock::Clock as _;
 
-use super::{chance::Chance, scene::Scene};
+use crate::{chance::Chance, scene::Scene};
 
 /// What the scheduler may let happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

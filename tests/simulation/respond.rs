@@ -12,9 +12,9 @@ use functions::handler::response;
 use serde_json::Value;
 use store::Store;
 
-use super::{
+use crate::{
+    actors::sweeper::{FAN_OUT, SETTLE_MS},
     scene::Scene,
-    sweeper::{FAN_OUT, SETTLE_MS},
 };
 
 /// An engine as a function's instance makes it when it starts, one of the old version or of the new.

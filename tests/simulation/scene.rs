@@ -9,15 +9,13 @@ use derive::{catalogue::Catalogue, schema::Schema, write::Table};
 use engine::{brake::Limits, protocol::ProtocolStep};
 use keys::{counter::CounterKey, key::Key};
 use store::faulty::{Call, Database, Lagging, Side};
+use support::clock::ManualClock;
 
-use super::{
-    application::theme::Theme,
+use crate::{
+    actors::{application::theme::Theme, resharded::Deployed, rollout::Rollout},
     chance::Chance,
     items::{USERS, is_mirror, new_item},
-    manual_clock::ManualClock,
     mutant::Mutant,
-    resharded::Deployed,
-    rollout::Rollout,
     tally::Tally,
     trace::Trace,
 };

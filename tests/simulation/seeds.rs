@@ -15,7 +15,7 @@ use std::{
 use derive::{catalogue::Catalogue, schema::Schema};
 use engine::ledger::LedgerKind;
 
-use super::{
+use crate::{
     chance::{Chance, Choices},
     failure::Failure,
     mutant::Mutant,

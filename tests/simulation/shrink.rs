@@ -1,6 +1,6 @@
 //! Making a failing run smaller: fewer steps, and plainer ones, that fail in the same way.
 
-use super::chance::Choices;
+use crate::chance::Choices;
 
 /// Runs that may be spent on it.
 const RUNS_MAX: usize = 1_500;

@@ -14,18 +14,15 @@ use keys::{
     item::{Item, text},
     key::Key,
 };
-use store::size::item_bytes;
+use support::record;
 
-use super::{chance::mixed, corruption::corrupted, readings::came, scene::Scene};
+use crate::{chance::mixed, checks::readings::came, corruption::corrupted, items::s, scene::Scene};
 
 /// The first sequence numbers are below this by chance, and soon have a digit more.
 const NUMBERS_BEGIN: u128 = 1_000_000_000_000_000_000_000;
 
 /// Step between sequence numbers, times a draw.
 const NUMBER_STEP: u128 = 10_000_000_000_000;
-
-/// The stream's name, as it stands in every record.
-pub(crate) const STREAM_ARN: &str = "arn:aws:dynamodb:eu-west-1:123456789012:table/Main/stream/2024-01-15T10:00:00.000";
 
 /// A record as it stands in the stream.
 #[derive(Debug)]
@@ -186,7 +183,18 @@ impl Stream {
         let number = self.records.len() + 1;
         let id = format!("{number:032x}");
         let sequence_number = self.shards[shard].last_number.to_string();
-        let json = record(&id, &sequence_number, change);
+        let Change { key, old, new, at_ms, is_expiry, .. } = change;
+        let (keys, old, new) = (key_item(key), old.as_ref(), new.as_ref());
+        let record = record::Record {
+            id: &id,
+            sequence_number: &sequence_number,
+            keys: &keys,
+            old,
+            new,
+            at_ms: *at_ms,
+            is_expiry: *is_expiry,
+        };
+        let json = record.json();
         let inserted = change.new.as_ref().filter(|_| change.old.is_none());
         let inserted = inserted.and_then(|new| text(new, "EntityType")).map(str::to_owned);
         let corrupt = if self.is_mended { None } else { corrupted(&self.scene, &json) };
@@ -266,51 +274,7 @@ pub(crate) fn hash(key: &Key) -> u64 {
     mixed(bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
 }
 
-/// A record as Lambda delivers it.
-fn record(id: &str, sequence_number: &str, change: &Change) -> String {
-    let Change { key, old, new, at_ms, is_expiry, .. } = change;
-    let name = match (old, new) {
-        (None, _) => "INSERT",
-        (Some(_), Some(_)) => "MODIFY",
-        (Some(_), None) => "REMOVE",
-    };
-    let image = |name: &str, item: &Option<Item>| {
-        let json = |item: &Item| format!(r#""{name}":{},"#, serde_json::to_string(item).unwrap());
-        item.as_ref().map(json).unwrap_or_default()
-    };
-    let keys = Item::from(
-        [("PK", &key.pk), ("SK", &key.sk)]
-            .map(|(name, text)| (name.to_owned(), serde_dynamo::AttributeValue::S(text.clone()))),
-    );
-    let size = [Some(&keys), old.as_ref(), new.as_ref()].into_iter().flatten().map(item_bytes).sum::<usize>();
-    let identity =
-        if *is_expiry { r#""userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"# } else { "" };
-    format!(
-        concat!(
-            r#"{{"eventID":"{id}","eventName":"{name}","eventVersion":"1.1","eventSource":"aws:dynamodb","#,
-            r#""awsRegion":"eu-west-1",{identity}"dynamodb":{{"ApproximateCreationDateTime":{seconds}.0,"#,
-            r#""Keys":{keys},{old}{new}"SequenceNumber":"{sequence_number}","SizeBytes":{size},"#,
-            r#""StreamViewType":"NEW_AND_OLD_IMAGES"}},"eventSourceARN":"{arn}"}}"#
-        ),
-        id = id,
-        name = name,
-        identity = identity,
-        seconds = at_ms / 1000,
-        keys = serde_json::to_string(&keys).unwrap(),
-        old = image("OldImage", old),
-        new = image("NewImage", new),
-        sequence_number = sequence_number,
-        size = size,
-        arn = STREAM_ARN,
-    )
-}
-
-/// The same of single items, for tests of single records.
-pub(crate) fn record_of(
-    id: &str,
-    sequence_number: &str,
-    (key, old, new): (&Key, Option<Item>, Option<Item>),
-    at_ms: u64,
-) -> String {
-    record(id, sequence_number, &Change { key: key.clone(), old, new, at_ms, is_expiry: false, made: 0 })
+/// The item of a key alone.
+pub(crate) fn key_item(key: &Key) -> Item {
+    [("PK", &key.pk), ("SK", &key.sk)].into_iter().map(|(name, text)| (name.to_owned(), s(text))).collect()
 }

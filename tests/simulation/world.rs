@@ -6,27 +6,26 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use derive::{derivation::Family, write::Table};
-use engine::{jobs::Order, ledger::LedgerKind};
+use engine::ledger::LedgerKind;
 use keys::{item::Item, job::JobKey, key::Key};
 
-use super::{
-    application::{Application, theme::Theme},
-    audit::{audit, parked_are},
+use crate::{
+    actors::{
+        application::{Application, theme::Theme},
+        expiry::expire_ledger,
+        operator,
+        platform::{BOTH, Running},
+        repairing::Planted,
+        verifying::Verifying,
+    },
+    checks::audit::{audit, parked_are},
     corruption::{self, parked},
-    expiry::{expire_ground, expire_ledger},
     failure::Failure,
     mapping::Mapping,
-    operator,
     pace::{Pace, Step},
-    platform::{BOTH, Running},
-    repairing::Planted,
     scene::Scene,
     stream::{Author, Stream},
-    verifying::Verifying,
 };
-
-/// Shards of a run, closed ones included.
-const SHARDS_MAX: usize = 12;
 
 /// Steps after the application's last write until nothing goes wrong any more, and until the run is taken for endless.
 const STEPS_TO_HEAL: usize = 20_000;
@@ -208,53 +207,7 @@ impl World {
         Err(Failure::new("stuck", "records wait, and no lane takes them"))
     }
 
-    /// Lets this happen; false when it cannot.
-    fn happens(&mut self, step: Step) -> Result<bool, Failure> {
-        let scene = Arc::clone(&self.scene);
-        Ok(match step {
-            Step::Poll => return self.poll(),
-            Step::Deliver => self.deliver(),
-            Step::Arrive => (0..=scene.chance.below(6)).filter(|_| self.stream.arrive()).count() > 0,
-            Step::Write => self.write(),
-            Step::Land => self.land(),
-            Step::CatchUp => {
-                let n_behind = scene.database.n_behind();
-                scene.database.catch_up(scene.chance.below(n_behind));
-                scene.count_all("index lag", n_behind.min(1));
-                n_behind > 0
-            }
-            _ if scene.is_healed() => false,
-            Step::Split => self.stream.split(SHARDS_MAX),
-            Step::Wait => {
-                let seconds = scene.chance.between(1, 90);
-                scene.trace.note(|| format!("{seconds} seconds pass"));
-                scene.clock.advance(seconds as u64 * 1000);
-                true
-            }
-            Step::Expire => {
-                self.stream.take(Author::Service);
-                let is_expired = expire_ground(&scene);
-                self.stream.take(Author::Expiry);
-                is_expired
-            }
-            Step::Redeliver => self.redeliver(),
-            Step::SetBack => self.set_back(),
-            Step::TimeOut => self.time_out(),
-            Step::Replay => self.replay(),
-            Step::Redrive => self.redrive(),
-            Step::Pause => self.order(Order::Pause),
-            Step::Resume => self.order(Order::Resume),
-            Step::Sweep => self.sweep() && self.search_again(),
-            Step::Slice => self.sweep_slice(),
-            Step::Verify => self.verify(),
-            Step::Repair => self.repair(),
-            Step::Fault => self.plant_fault(),
-            Step::RollOut => self.roll_out(),
-            Step::Ready => self.wait_until_ready(),
-        })
-    }
-
-    fn write(&mut self) -> bool {
+    pub(crate) fn write(&mut self) -> bool {
         if self.is_written() {
             return false;
         }

@@ -2,7 +2,7 @@
 //!
 //! *Keeps true*: what is read here is what the general reading in [`record`](crate::record) makes of the same text.
 //! Whatever is not plain (an escape, a `null`, a field twice, a text that is no JSON) is `None` here, never an error,
-//! and the general reading has the say. A property in `tests/records.rs` holds the two to each other.
+//! and the general reading has the say. A property in `tests/offline/records.rs` holds the two to each other.
 //!
 //! *Why*: decoding is most of the work of a batch that asks for little. `serde_json` looks at every byte twice, once to
 //! cut the event and once to decode, and at every value through an interface for any format.

@@ -1,9 +1,9 @@
 //! The model: the contract of [`Store`] in a map.
 //!
 //! It does what DynamoDB does, as far as the service can see it: guards, updates, indexes, pages, transactions, refusals
-//! and units. The contract suite (`tests/contract.rs`) runs one set of tests, and random writes, against it and against
-//! the embedded DynamoDB, so that it cannot drift. What it leaves to a store around it: lagging indexes, conflicts,
-//! throttling and lost answers.
+//! and units. The contract suite (`tests/database/contract.rs`) runs one set of tests, and random writes, against it and
+//! against the embedded DynamoDB, so that it cannot drift. What it leaves to a store around it: lagging indexes,
+//! conflicts, throttling and lost answers.
 //!
 //! It also keeps the stream of the main table: [`MemoryStore::take_records`]. A write that changes nothing makes no
 //! record, as on AWS. It is the table under the simulation, so it is quick: indexes are kept and not calculated, and

@@ -132,7 +132,7 @@ mod tests {
     async fn what_follows_costs_what_is_measured_on_the_embedded_database() {
         let design = crate::shipped::design().await.unwrap();
         let total = |entity: &str| followed(&design, design.schema.entity(entity).unwrap()).unwrap().price.total();
-        // Those of `tests/cost.rs`, for items that were there before.
+        // Those of `tests/database/cost.rs`, for items that were there before.
         for (entity, units) in [("Follow", 10.0), ("Like", 5.0), ("Comment", 6.0)] {
             assert!((total(entity) - units).abs() < f64::EPSILON, "{entity}: {}", total(entity));
         }

@@ -8,7 +8,6 @@ use base64::engine::general_purpose::STANDARD;
 use keys::number::{self, Decimal};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-
 /// An item or its key: attribute values by attribute name.
 pub(crate) type Item = HashMap<String, AttributeValue>;
 

@@ -19,7 +19,7 @@
 //! ```
 //!
 //! Keys are stored: a changed template is a migration of data.
-//! `tests/keys.rs` holds the key of every entity as it stands in the table.
+//! `tests/offline/keys.rs` holds the key of every entity as it stands in the table.
 
 pub mod carts;
 pub mod claim;

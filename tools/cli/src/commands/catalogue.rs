@@ -108,7 +108,9 @@ fn as_text(difference: &Difference, cost: Option<&Backfill>) -> Vec<String> {
         State::InStep { .. } => return Vec::new(),
         State::Added { renamed_from: None } => format!("no function has it: deploy them, then {}", backfill()),
         State::Added { renamed_from: Some(from) } => {
-            format!("the functions have the same as {from}: docs/change-the-catalogue.md says how a derivation is renamed")
+            format!(
+                "the functions have the same as {from}: docs/change-the-catalogue.md says how a derivation is renamed"
+            )
         }
         State::Changed { was } => {
             lines.push(format!("  was       {was}"));

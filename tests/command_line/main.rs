@@ -1,0 +1,833 @@
+//! The command line: what it says, and with which exit code it ends.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by a panic")]
+
+mod jobs;
+mod preflight;
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    net::TcpListener,
+    path::PathBuf,
+    process::{Command, Stdio},
+    thread,
+};
+
+use aws_sdk_dynamodb::{
+    Client,
+    config::{BehaviorVersion, Config, Credentials, Region},
+    types::{AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType},
+};
+use expect_test::{Expect, expect};
+use serde_json::{Value, json};
+use support::{
+    command::{Ended, command},
+    database::embedded as database,
+};
+
+/// Runs a command in the workspace's folder.
+fn ripple(arguments: &[&str]) -> Ended {
+    ripple_with(arguments, &[])
+}
+
+/// Runs a command with these variables.
+fn ripple_with(arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
+    let workspace = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut ripple = command(env!("CARGO_BIN_EXE_ripple"));
+    Ended::of(ripple.args(arguments).current_dir(workspace).envs(variables.iter().copied()))
+}
+
+/// A command that fails: its exit code, nothing on standard output, and this on standard error.
+fn fails(arguments: &[&str], code: i32, stderr: &Expect) {
+    let ended = ripple(arguments);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(code), ""), "{ended:?}");
+    stderr.assert_eq(&ended.stderr);
+}
+
+/// A command that fails with exit code 1 and this one line.
+fn fails_saying(arguments: &[&str], line: &str) {
+    let ended = ripple(arguments);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
+    assert_eq!(ended.stderr, format!("ripple: {line}\n"));
+}
+
+fn file(text: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+/// A command, its own commands' names behind its own.
+struct Listed {
+    words: Vec<String>,
+    help: String,
+}
+
+/// Every command that the help lists, as clap makes it, and theirs.
+fn commands() -> Vec<Listed> {
+    let mut all = vec![Listed { words: Vec::new(), help: ripple(&["--help"]).stdout }];
+    let mut at = 0;
+    while let Some(Listed { words, help }) = all.get(at) {
+        let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+        // What stands further to the right goes on with what is above.
+        let names =
+            listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty()));
+        let names = names.filter(|name| *name != "help").map(|name| [words.as_slice(), &[name.to_owned()]].concat());
+        for words in names.collect::<Vec<_>>() {
+            let arguments: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
+            let help = ripple(&arguments);
+            assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""), "{words:?}");
+            all.push(Listed { words, help: help.stdout });
+        }
+        at += 1;
+    }
+    all.split_off(1)
+}
+
+impl Listed {
+    fn usage(&self) -> &str {
+        self.help.lines().find(|line| line.starts_with("Usage: ")).expect("help says how a command is used")
+    }
+
+    /// Is it run itself, and not one of its own commands?
+    fn runs(&self) -> bool {
+        !self.usage().ends_with(" <COMMAND>")
+    }
+
+    fn takes(&self, option: &str) -> bool {
+        self.help.lines().any(|line| line.trim_start().starts_with(&format!("{option} ")))
+    }
+
+    /// The command with what it cannot do without.
+    fn arguments(&self) -> Vec<&str> {
+        let mut arguments: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        arguments.extend(self.usage().split(' ').filter(|word| word.starts_with('<')).map(|word| match word {
+            "<FILE>" | "<FILE>..." => "tests/events/insert.json",
+            "<DERIVATION>" | "<DERIVATION>..." => "follower-count",
+            "<ID|--all>" => "--all",
+            other => panic!("{}: what is {other}?", self.usage()),
+        }));
+        arguments
+    }
+}
+
+#[test]
+fn every_command_has_help() {
+    let commands = commands();
+    assert!(commands.len() > 10 && commands.iter().any(|command| command.words == ["catalogue", "diff"]));
+    for command in commands {
+        let help = &command.help;
+        assert!(command.usage().starts_with(&format!("Usage: ripple {}", command.words.join(" "))), "{help}");
+        assert!(help.ends_with("Exit codes: 0 in step, 1 failed, 2 usage, 3 findings.\n"), "{help}");
+    }
+    assert_eq!(ripple(&["--version"]).stdout, concat!("ripple ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn every_command_is_in_the_documentation() {
+    let mut folders = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"))];
+    let mut pages = String::new();
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages += &fs::read_to_string(path).unwrap();
+            }
+        }
+    }
+    for command in commands().iter().filter(|command| command.runs()) {
+        let run = format!("ripple {}", command.words.join(" "));
+        assert!(pages.contains(&run), "no page of docs/ says what `{run}` does");
+    }
+}
+
+#[test]
+fn explain_says_what_each_record_would_do() {
+    let ended = ripple(&["explain", "tests/events/insert.json"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    expect![[r#"
+        34d30e10884303047e842a3b67bd5624  change  USER#grace / FOLLOWS#ada
+          follower-mirror          looks at the Follower USER#ada / FOLLOWER#grace
+          follower-count           adds +1 to the count of USER#ada / PROFILE
+          following-count          adds +1 to the count of USER#grace / PROFILE
+          followee-name            looks at the Follow USER#grace / FOLLOWS#ada
+          follower-name            looks at the Follower USER#ada / FOLLOWER#grace
+        8ddb2e6d751d9524bfc9f8196f8fc095  change  USER#grace / LIKE#POST#p-1842
+          like-count               adds +1 to the count of POST#p-1842 / METADATA
+        50a4d805e187dd604291aa9e099d2e2f  change  POST#p-1842 / COMMENT#2024-01-15T10:30:00.417Z#c-77
+          comment-count            adds +1 to the count of POST#p-1842 / METADATA
+          comment-author           looks at the Comment POST#p-1842 / COMMENT#2024-01-15T10:30:00.417Z#c-77
+    "#]]
+    .assert_eq(&ended.stdout);
+}
+
+#[test]
+fn explain_tells_what_is_ignored_and_what_does_not_decode() {
+    let ended = ripple(&["explain", "tests/events/unknown-entities.json"]);
+    assert_eq!(ended.code, Some(0));
+    let ignored: Vec<&str> = ended.stdout.lines().filter(|line| line.contains("ignored")).collect();
+    expect![[r#"
+        709e7340bf3f6b642cd94bb581236aec  ignored: the item has no entity type  USER#ada / SETTINGS
+        da63f5f501a8dbd9108ce398bc65e011  ignored: the item's entity type is declared nowhere  GADGET#7 / METADATA"#]]
+    .assert_eq(&ignored.join("\n"));
+    let ended = ripple(&["explain", "tests/events/undecodable.json"]);
+    assert_eq!(ended.code, Some(0));
+    expect![[r#"
+        ad06b151e8833b3f4d933068c0082e04  change  USER#ada / LIKE#POST#p-7
+          like-count               adds +1 to the count of POST#p-7 / METADATA
+        d2c530e61cf1e9fd7ce7725806121264  parked
+          the record does not decode: a value is missing or not of the form of a stream record, at column 15
+        138d77cec11d62b1889bc4d36b24847c  change  USER#linus / LIKE#POST#p-7
+          like-count               adds +1 to the count of POST#p-7 / METADATA
+    "#]]
+    .assert_eq(&ended.stdout);
+}
+
+#[test]
+fn explain_prints_one_json_object() {
+    let ended = ripple(&["explain", "tests/events/modify.json", "--json"]);
+    assert_eq!(ended.code, Some(0));
+    let explained: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let records = explained.get("records").and_then(Value::as_array).unwrap();
+    assert!(records.iter().all(|record| record.get("record") == Some(&Value::from("change"))), "{records:?}");
+}
+
+#[test]
+fn explain_knows_the_table_of_a_manifest() {
+    let event = r#"{"Records": [{"eventID": "e1", "eventName": "INSERT", "dynamodb": {
+        "Keys": {"pk": {"S": "USER#grace"}, "sk": {"S": "FOLLOWS#ada"}}, "SequenceNumber": "1",
+        "NewImage": {"pk": {"S": "USER#grace"}, "sk": {"S": "FOLLOWS#ada"}, "Type": {"S": "Follow"}}}}]}"#;
+    let event = file(event);
+    let manifest = "examples/own-table/ripple.toml";
+    let ended = ripple(&["explain", event.path().to_str().unwrap(), "--config", manifest]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    expect![[r#"
+        e1  change  USER#grace / FOLLOWS#ada
+          follower-count           adds +1 to the count of USER#ada / USER#ada
+          followed-by              looks at the FollowedBy USER#ada / FOLLOWEDBY#grace
+          followed-name            looks at the Follow USER#grace / FOLLOWS#ada
+          follower-name            looks at the FollowedBy USER#ada / FOLLOWEDBY#grace
+    "#]]
+    .assert_eq(&ended.stdout);
+}
+
+#[test]
+fn a_manifest_that_cannot_be_used_is_one_line() {
+    let text =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/own-table/ripple.toml")).unwrap();
+    let wrong = file(&text.replacen("from = \"Follow\"", "from = \"Folow\"", 1));
+    let wrong = wrong.path().to_str().unwrap();
+    let what = "derivation.follower-count.from: there is no entity \"Folow\": did you mean \"Follow\"?";
+    let missing = "cannot read no/ripple.toml: No such file or directory (os error 2)";
+    for (config, line) in [(wrong, format!("{wrong}:33: {what}")), ("no/ripple.toml", missing.to_owned())] {
+        // It is refused before anything is asked, so that nothing need answer there.
+        let configured: Vec<Listed> =
+            commands().into_iter().filter(|command| command.runs() && command.takes("--config")).collect();
+        assert!(configured.len() > 10);
+        for command in &configured {
+            let mut arguments = command.arguments();
+            arguments.extend(["--config", config]);
+            if command.takes("--endpoint") {
+                arguments.extend(["--endpoint", "http://127.0.0.1:1"]);
+            }
+            fails_saying(&arguments, &line);
+        }
+    }
+}
+
+#[test]
+fn a_derivation_that_cannot_be_switched_off_is_one_line() {
+    for command in ["dev", "verify"] {
+        let ended = ripple(&[command, "--endpoint", "http://127.0.0.1:1", "--disable", "user-cascades"]);
+        assert_eq!((ended.code, ended.stderr.lines().count()), (Some(1), 1), "{}", ended.stderr);
+        assert!(ended.stderr.contains("there is no derivation user-cascades to switch off; there are "));
+    }
+}
+
+#[test]
+fn design_prints_the_page_that_is_kept() {
+    let ended = ripple(&["design"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let kept = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/table-design.md");
+    assert!(ended.stdout == std::fs::read_to_string(kept).unwrap(), "cargo run -- design > docs/table-design.md");
+}
+
+#[test]
+fn design_prints_the_event_filters_that_the_template_has() {
+    let ended = ripple(&["design", "--filters"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let template = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../infra/template.yaml");
+    let patterns = |text: &str| -> Vec<String> {
+        text.lines().map(str::trim).filter(|line| line.starts_with("- Pattern:")).map(str::to_owned).collect()
+    };
+    assert_eq!(patterns(&ended.stdout), patterns(&fs::read_to_string(template).unwrap()));
+    let json = ripple(&["design", "--filters", "--json", "--config", "examples/own-table/ripple.toml"]);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert!(["aggregate", "propagate", "combined"].iter().all(|name| json[name]["Filters"].is_array()), "{json}");
+    let first = json["aggregate"]["Filters"][0]["Pattern"].as_str().unwrap();
+    expect![[r##"{"dynamodb":{"Keys":{"pk":{"S":[{"prefix":"USER#"}]},"sk":{"S":[{"prefix":"FOLLOWS#"}]}}}}"##]]
+        .assert_eq(first);
+    assert_eq!(ripple(&["design", "--filters", "--check"]).code, Some(2));
+}
+
+#[test]
+fn the_shipped_design_has_no_finding_without_an_answer() {
+    let ended = ripple(&["design", "--check"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{}", ended.stdout);
+    assert!(ended.stdout.ends_with(" findings, 0 not answered\n"), "{}", ended.stdout);
+    let ended = ripple(&["design", "--check", "--json"]);
+    let reviewed: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((ended.code, &reviewed["unanswered"], &reviewed["unchecked"]), (Some(0), &json!(0), &json!([])));
+    let findings = reviewed["findings"].as_array().unwrap();
+    assert!(!findings.is_empty() && findings.iter().all(|finding| finding["answer"].is_string()), "{findings:?}");
+}
+
+const NOTES: &str = r#"
+[table]
+partition-key = "pk"
+sort-key = "sk"
+type = "Type"
+[index.all]
+partition-key = "gpk"
+sort-key = "gsk"
+[entity.Note]
+partition-key = "NOTE#{id}"
+sort-key = "NOTE"
+[entity.Note.index.all]
+partition-key = "NOTES"
+sort-key = "{id}"
+"#;
+
+#[test]
+fn the_design_of_a_table_of_ones_own_is_checked_as_far_as_it_is_known() {
+    let ended = ripple(&["design", "--check", "--config", "examples/own-table/ripple.toml"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    expect![[r#"
+        not checked, since it is not known what is asked of the table: scan, unread-index, counter-in-listing, unread-target, large-transaction
+        0 findings, 0 not answered
+    "#]].assert_eq(&ended.stdout);
+    let notes = file(NOTES);
+    let ended = ripple(&["design", "--check", "--config", notes.path().to_str().unwrap()]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(3), ""));
+    expect![[r#"
+        static-partition  Note in all
+          found     the partition key `NOTES` is the same for all items, or nearly so
+          matters   a partition takes 1,000 write units and gives 3,000 read units a second, whatever the table has; every item is written to and read from this one
+          to do     spread the key over suffixes, such as `{Id%8}`, and merge the suffixes when reading; or put a field into it that differs
+        not checked, since it is not known what is asked of the table: scan, unread-index, counter-in-listing, unread-target, large-transaction
+        1 findings, 1 not answered
+    "#]].assert_eq(&ended.stdout);
+}
+
+#[test]
+fn a_finding_is_answered_from_a_file() {
+    let notes = file(NOTES);
+    let notes = notes.path().to_str().unwrap();
+    let answered = |text: &str| {
+        let answers = file(text);
+        let answers = answers.path().to_str().unwrap();
+        let ended = ripple(&["design", "--check", "--config", notes, "--answers", answers]);
+        (ended.code, ended.stdout.lines().last().unwrap_or_default().to_owned(), ended.stderr.replace(answers, "FILE"))
+    };
+    let (code, last, _) =
+        answered(r#"[{"check": "static-partition", "subject": "Note in all", "reason": "there are ten"}]"#);
+    assert_eq!((code, last.as_str()), (Some(0), "1 findings, 0 not answered"));
+    let (code, last, _) = answered(r#"[{"check": "keys-meet", "subject": "Note in all", "reason": "there are ten"}]"#);
+    assert_eq!((code, last.as_str()), (Some(3), "2 findings, 2 not answered"));
+    let (code, _, stderr) = answered(r#"[{"check": "skan", "subject": "x", "reason": "y"}]"#);
+    assert_eq!((code, stderr.as_str()), (Some(1), "ripple: FILE: there is no check \"skan\"\n"));
+    let ended = ripple(&["design", "--json"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+}
+
+#[test]
+fn an_event_file_that_is_none_is_one_line() {
+    fails_saying(&["explain", "no/such/file"], "cannot read no/such/file: No such file or directory (os error 2)");
+    for (text, why) in [
+        ("", "EOF while parsing a value at line 1 column 0"),
+        ("{\"Records\": [", "EOF while parsing a list at line 1 column 13"),
+        ("[1, 2]", "invalid type: integer `1`, expected a sequence at line 1 column 2"),
+        ("{\"records\": []}", "missing field `Records` at line 1 column 15"),
+    ] {
+        let file = file(text);
+        let path = file.path().to_str().unwrap();
+        let what = "the event is no batch of DynamoDB stream records: it wants an object with a list `Records`";
+        fails_saying(&["explain", path], &format!("{path}: {what}: {why}"));
+    }
+}
+
+#[test]
+fn an_endpoint_where_nothing_answers_is_one_line() {
+    // Nobody listens on port 1, and a free port could be another test's by now.
+    for endpoint in ["http://127.0.0.1:1", "nonsense"] {
+        let line = format!("nothing answers at {endpoint}: is a DynamoDB running there?");
+        fails_saying(&["verify", "--endpoint", endpoint], &line);
+        fails_saying(&["parked", "--endpoint", endpoint], &line);
+        fails_saying(&["jobs", "--endpoint", endpoint], &line);
+        fails_saying(&["redrive", "--all", "--endpoint", endpoint], &line);
+        fails_saying(&["replay", "tests/events/insert.json", "--endpoint", endpoint], &line);
+        fails_saying(&["dev", "--endpoint", endpoint], &line);
+        fails_saying(&["demo", "--endpoint", endpoint, "--writes", "1"], &line);
+    }
+}
+
+#[test]
+fn an_endpoint_that_is_something_else_is_one_line() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.unwrap();
+            // To the end of the request, which is a JSON object: what is left unread would reset the connection.
+            BufReader::new(&connection).read_until(b'}', &mut Vec::new()).unwrap();
+            connection.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello").unwrap();
+        }
+    });
+    let line = format!("what answers at {endpoint} is no DynamoDB");
+    fails_saying(&["verify", "--endpoint", &endpoint], &line);
+    fails_saying(&["dev", "--endpoint", &endpoint], &line);
+}
+
+#[test]
+fn a_table_that_is_missing_is_one_line() {
+    let (_runtime, endpoint) = database();
+    let line = |table| format!("there is no table {table} at {endpoint}: name another with --table, or make it first");
+    fails_saying(&["verify", "--endpoint", &endpoint], &line("ripple"));
+    fails_saying(&["verify", "--endpoint", &endpoint, "--table", "rippel"], &line("rippel"));
+    fails_saying(&["jobs", "--endpoint", &endpoint], &line("ripple"));
+    fails_saying(&["dev", "--endpoint", &endpoint, "--table", "rippel"], &line("rippel"));
+    for command in WITH_LEDGER {
+        fails_saying(&[command, &["--endpoint", &endpoint]].concat(), &line("ripple"));
+    }
+}
+
+/// Commands that need the ledger's table too.
+const WITH_LEDGER: [&[&str]; 4] =
+    [&["parked"], &["redrive", "--all"], &["replay", "tests/events/insert.json"], &["jobs", "--pause", "an-id"]];
+
+#[test]
+fn a_ledgers_table_that_is_missing_is_one_line() {
+    let (runtime, endpoint) = database();
+    runtime.block_on(table_without_stream(&endpoint, "ripple"));
+    let line = format!("there is no table ledger at {endpoint}: name another with --ledger-table, or make it first");
+    for command in WITH_LEDGER {
+        fails_saying(&[command, &["--endpoint", &endpoint, "--ledger-table", "ledger"]].concat(), &line);
+    }
+}
+
+#[test]
+fn what_writes_on_the_real_aws_says_where_and_wants_a_yes() {
+    // An emulator that the standard AWS environment names stands for the real one.
+    let (runtime, endpoint) = database();
+    for table in ["ripple", "ripple-ledger"] {
+        runtime.block_on(table_without_stream(&endpoint, table));
+    }
+    let variables = [
+        ("AWS_ENDPOINT_URL_DYNAMODB", endpoint.as_str()),
+        ("AWS_ACCESS_KEY_ID", "somebody"),
+        ("AWS_SECRET_ACCESS_KEY", "else"),
+        ("AWS_REGION", "us-east-1"),
+    ];
+    // The embedded database has a region of its own in its ARNs.
+    let place = "account 000000000000, region dynoxide, table ripple, ledger's table ripple-ledger\n";
+    let refused = "ripple: this writes to the tables named above, on the real AWS: give --yes if that is meant\n";
+    for command in &WITH_LEDGER[1..] {
+        let ended = ripple_with(&[command, &["--aws"][..]].concat(), &variables);
+        assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr), (Some(2), "", format!("{place}{refused}")));
+    }
+    let ended = ripple_with(&["redrive", "--all", "--aws", "--yes"], &variables);
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "nothing is parked\n", place));
+    let ended = ripple_with(&["parked", "--aws"], &variables);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "reading needs no yes");
+    let ended = ripple_with(&["jobs", "--aws"], &variables);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "reading needs no yes");
+    let ended = ripple_with(&["jobs", "--cancel", "an-id", "--aws", "--yes"], &variables);
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(1), "an-id  is no job\n", place));
+}
+
+#[test]
+fn a_file_that_cannot_be_replayed_is_one_line_and_nothing_is_applied() {
+    let gone = "cannot read no/such/file: No such file or directory (os error 2)";
+    fails_saying(&["replay", "no/such/file"], gone);
+    fails_saying(&["replay", "tests/events/insert.json", "no/such/file"], gone);
+    let none = "it is none of a Lambda event, a page of GetRecords and an on-failure record of a DynamoDB stream as \
+                Lambda writes it to S3";
+    let queued = r#"{"requestContext": {}, "version": "1.0", "DDBStreamBatchInfo":
+        {"shardId": "s", "startSequenceNumber": "1", "endSequenceNumber": "2", "batchSize": 2, "streamArn": "arn"}}"#;
+    let no_payload = "it is an on-failure record in the form that Lambda sends to SQS and SNS: only the form that it \
+                      writes to S3 holds the records, in `payload`; while the stream holds them (24 hours), \
+                      GetRecords gives them, 1 to 2 of the shard s";
+    for (text, why) in [
+        ("hello", "it is no JSON: expected value at line 1 column 1"),
+        ("{}", none),
+        (r#"{"Records": [{"eventSource": "aws:sqs"}]}"#, "its record 1 is of aws:sqs, not of aws:dynamodb"),
+        (queued, no_payload),
+    ] {
+        let file = file(text);
+        let path = file.path().to_str().unwrap();
+        fails_saying(&["replay", path], &format!("{path}: {why}"));
+    }
+}
+
+#[test]
+fn a_table_name_that_the_database_refuses_is_one_line() {
+    let (_runtime, endpoint) = database();
+    let what = "TableName must be at least 3 characters long and at most 255 characters long";
+    let line = format!("{endpoint} does not describe the table t: {what}");
+    fails_saying(&["verify", "--endpoint", &endpoint, "--table", "t"], &line);
+    fails_saying(&["dev", "--endpoint", &endpoint, "--table", "t"], &line);
+}
+
+#[test]
+fn a_table_without_a_stream_is_one_line() {
+    let (runtime, endpoint) = database();
+    runtime.block_on(table_without_stream(&endpoint, "quiet"));
+    let line = "the table quiet has no stream: enable one with the view type NEW_AND_OLD_IMAGES";
+    fails_saying(&["dev", "--endpoint", &endpoint, "--table", "quiet"], line);
+}
+
+async fn table_without_stream(endpoint: &str, table: &str) {
+    let config = Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .endpoint_url(endpoint)
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("somebody", "else", None, None, "an emulator takes any"));
+    let mut create = Client::from_conf(config.build()).create_table().table_name(table);
+    for (name, part) in [("PK", KeyType::Hash), ("SK", KeyType::Range)] {
+        let text = AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S);
+        let key = KeySchemaElement::builder().attribute_name(name).key_type(part);
+        create = create.attribute_definitions(text.build().unwrap()).key_schema(key.build().unwrap());
+    }
+    create.billing_mode(BillingMode::PayPerRequest).send().await.unwrap();
+}
+
+#[test]
+fn a_folder_that_cannot_keep_the_database_is_one_line() {
+    let file = file("no database");
+    let path = file.path().to_str().unwrap();
+    let line = format!("cannot make the folder {path}: File exists (os error 17)");
+    fails_saying(&["dev", "--port", "0", "--data", path], &line);
+}
+
+#[test]
+fn a_port_in_use_is_one_line() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let line = format!("port {port} is in use: stop what uses it, or give another --port");
+    fails_saying(&["dev", "--port", &port.to_string()], &line);
+}
+
+#[test]
+fn a_command_that_is_none_or_wants_more_is_usage() {
+    fails(
+        &["frobnicate"],
+        2,
+        &expect![[r#"
+        error: unrecognized subcommand 'frobnicate'
+
+        Usage: ripple [COMMAND]
+
+        For more information, try '--help'.
+    "#]],
+    );
+    fails(
+        &["explain"],
+        2,
+        &expect![[r#"
+        error: the following required arguments were not provided:
+          <FILE>
+
+        Usage: ripple explain <FILE>
+
+        For more information, try '--help'.
+    "#]],
+    );
+    fails(
+        &["redrive"],
+        2,
+        &expect![[r#"
+            error: the following required arguments were not provided:
+              <ID|--all>
+
+            Usage: ripple redrive <ID|--all>
+
+            For more information, try '--help'.
+        "#]],
+    );
+    fails(
+        &["redrive", "an-id", "--all"],
+        2,
+        &expect![[r#"
+            error: the argument '[ID]...' cannot be used with '--all'
+
+            Usage: ripple redrive <ID|--all>
+
+            For more information, try '--help'.
+        "#]],
+    );
+    fails(
+        &["replay"],
+        2,
+        &expect![[r#"
+            error: the following required arguments were not provided:
+              <FILE>...
+
+            Usage: ripple replay <FILE>...
+
+            For more information, try '--help'.
+        "#]],
+    );
+}
+
+#[test]
+fn a_bad_value_of_an_option_is_usage() {
+    fails(
+        &["demo", "--writes", "0"],
+        2,
+        &expect![[r#"
+        error: invalid value '0' for '--writes <N>': 0 is not in 1..=10000000
+
+        For more information, try '--help'.
+    "#]],
+    );
+    fails(
+        &["demo", "--readers", "three"],
+        2,
+        &expect![[r#"
+        error: invalid value 'three' for '--readers <READERS>'
+          [possible values: one, two]
+
+        For more information, try '--help'.
+    "#]],
+    );
+    fails(
+        &["demo", "--scenario", "nonsense"],
+        2,
+        &expect![[r#"
+        error: invalid value 'nonsense' for '--scenario <SCENARIO>'
+          [possible values: mixed, hot, famous]
+
+        For more information, try '--help'.
+    "#]],
+    );
+    fails(
+        &["dev", "--port", "99999"],
+        2,
+        &expect![[r#"
+        error: invalid value '99999' for '--port <PORT>': 99999 is not in 0..=65535
+
+        For more information, try '--help'.
+    "#]],
+    );
+    fails(
+        &["dev", "--port", "1", "--endpoint", "http://127.0.0.1:1"],
+        2,
+        &expect![[r#"
+        error: the argument '--port <PORT>' cannot be used with '--endpoint <URL>'
+
+        Usage: ripple dev --port <PORT>
+
+        For more information, try '--help'.
+    "#]],
+    );
+    fails(
+        &["verify", "--tabel", "x"],
+        2,
+        &expect![[r#"
+        error: unexpected argument '--tabel' found
+
+          tip: a similar argument exists: '--table'
+
+        Usage: ripple verify --table <NAME>
+
+        For more information, try '--help'.
+    "#]],
+    );
+}
+
+#[test]
+fn a_table_that_would_be_its_own_ledger_is_usage() {
+    let same = ["--table", "ripple", "--ledger-table", "ripple"];
+    let others = [&["verify"][..], &["dev", "--port", "0"]];
+    for command in others.into_iter().chain(WITH_LEDGER) {
+        let ended = ripple(&[command, &same].concat());
+        let line = "ripple: ripple cannot be its own ledger: give another --ledger-table\n";
+        assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(2), "", line));
+    }
+}
+
+#[test]
+fn other_people_go_with_a_famous_user_alone() {
+    for scenario in ["mixed", "hot"] {
+        fails(
+            &["demo", "--scenario", scenario, "--others", "1"],
+            2,
+            &expect![[r#"
+                ripple: --others goes with --scenario famous: it is the lag of other people while a user is renamed
+            "#]],
+        );
+    }
+}
+
+#[test]
+fn the_demonstration_ends_in_step() {
+    demonstrates("two");
+}
+
+#[test]
+fn the_demonstration_with_one_reader_ends_in_step() {
+    demonstrates("one");
+}
+
+fn demonstrates(readers: &str) {
+    let ended = ripple(&["demo", "--writes", "200", "--seed", "3", "--json", "--readers", readers]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    let shown: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(ended.stdout.lines().count(), 1);
+    let keys = |pointer: &str| {
+        let object = shown.pointer(pointer).and_then(Value::as_object).unwrap();
+        let mut keys: Vec<&str> = object.keys().map(String::as_str).collect();
+        keys.sort_unstable();
+        keys.join(" ")
+    };
+    assert_eq!(
+        keys(""),
+        "changes derived_writes echoes elapsed_ms findings lag_ms late_changes memory_mb parked refused scenario seed \
+         wcu writes"
+    );
+    assert_eq!(shown.pointer("/scenario").and_then(Value::as_str), Some("mixed"));
+    assert_eq!(shown.pointer("/memory_mb").is_some_and(Value::is_f64), cfg!(target_os = "linux"), "{shown}");
+    assert_eq!(keys("/wcu"), "by_derivation derived ground per_change total");
+    assert_eq!(keys("/lag_ms"), "max p50 p99");
+    let number = |pointer: &str| shown.pointer(pointer).and_then(Value::as_f64).unwrap();
+    let whole = ["/seed", "/writes", "/findings", "/parked"].map(|name| shown.pointer(name).and_then(Value::as_u64));
+    assert_eq!(whole, [Some(3), Some(200), Some(0), Some(0)], "{shown}");
+    assert!(number("/changes") > 100.0 && number("/derived_writes") > 100.0, "{shown}");
+    let by_derivation = shown.pointer("/wcu/by_derivation").and_then(Value::as_object).unwrap();
+    let sum: f64 = by_derivation.values().filter_map(Value::as_f64).sum();
+    assert!((sum - number("/wcu/derived")).abs() < 0.1, "{shown}");
+}
+
+#[test]
+fn every_derivation_takes_part_in_the_demonstration_with_receipts() {
+    takes_part("receipts");
+}
+
+#[test]
+fn every_derivation_takes_part_in_the_demonstration_with_a_checkpoint() {
+    takes_part("checkpoint");
+}
+
+/// A workload that is large enough for all of the table.
+fn takes_part(ledger: &str) {
+    let ended = ripple(&["demo", "--writes", "1000", "--seed", "11", "--json", "--ledger", ledger]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let shown: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let count = |name: &str| shown.get(name).and_then(Value::as_u64).unwrap();
+    assert_eq!((count("findings"), count("parked")), (0, 0), "{shown}");
+    assert!(count("refused") > 0 && count("late_changes") > 0, "{shown}");
+    let by_derivation = shown.pointer("/wcu/by_derivation").and_then(Value::as_object).unwrap();
+    let units = |name: &str| by_derivation.get(name).and_then(Value::as_f64).unwrap_or(0.0);
+    let derivations = catalogue::derivations();
+    let absent: Vec<&str> = derivations.iter().map(|d| d.name.as_str()).filter(|name| units(name) <= 0.0).collect();
+    assert_eq!(absent, [""; 0], "{shown}");
+}
+
+/// What a scenario shows that ends in step: as JSON.
+fn scenario(arguments: &[&str]) -> Value {
+    let ended = ripple(&[&["demo", "--json", "--scenario"], arguments].concat());
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    assert_eq!(ended.stdout.lines().count(), 1);
+    let shown: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(shown.pointer("/scenario").and_then(Value::as_str), arguments.first().copied());
+    let none = ["/refused", "/parked", "/findings"].map(|name| shown.pointer(name).and_then(Value::as_u64));
+    assert_eq!(none, [Some(0); 3], "{shown}");
+    assert_eq!(shown.pointer("/lag_ms"), Some(&Value::Null));
+    assert_eq!(shown.pointer("/memory_mb").is_some_and(Value::is_f64), cfg!(target_os = "linux"), "{shown}");
+    shown
+}
+
+fn number(shown: &Value, pointer: &str) -> f64 {
+    shown.pointer(pointer).and_then(Value::as_f64).expect(pointer)
+}
+
+fn whole(shown: &Value, pointer: &str) -> u64 {
+    shown.pointer(pointer).and_then(Value::as_u64).expect(pointer)
+}
+
+#[test]
+fn a_post_that_everybody_likes_has_its_exact_count_with_receipts() {
+    // A receipt is 2 units, and the counter and its display are shared.
+    is_liked("receipts", "one", 2.0..4.5);
+}
+
+#[test]
+fn a_post_that_everybody_likes_has_its_exact_count_with_a_checkpoint() {
+    is_liked("checkpoint", "two", 0.0..2.0);
+}
+
+fn is_liked(ledger: &str, readers: &str, wcu_per_like: std::ops::Range<f64>) {
+    let shown = scenario(&["hot", "--writes", "203", "--seed", "5", "--ledger", ledger, "--readers", readers]);
+    assert_eq!(["/writes", "/hot/likes", "/hot/exact"].map(|name| whole(&shown, name)), [203; 3], "{shown}");
+    // Beside the likes, the author and the post.
+    assert_eq!(whole(&shown, "/changes"), 205, "{shown}");
+    assert!(wcu_per_like.contains(&number(&shown, "/hot/wcu_per_like")), "{shown}");
+    assert_eq!(shown.pointer("/famous"), None);
+}
+
+#[test]
+fn a_famous_users_items_have_the_last_name_with_receipts() {
+    is_renamed("receipts");
+}
+
+#[test]
+fn a_famous_users_items_have_the_last_name_with_a_checkpoint() {
+    is_renamed("checkpoint");
+}
+
+/// Verifying says that every name is the last.
+fn is_renamed(ledger: &str) {
+    let shown = scenario(&["famous", "--writes", "150", "--seed", "5", "--ledger", ledger]);
+    assert_eq!(["/writes", "/famous/items"].map(|name| whole(&shown, name)), [150; 2], "{shown}");
+    // The user and the authors of a hundred posts, each with a name, their posts, the comments, the renames.
+    assert_eq!(whole(&shown, "/changes"), 101 + 100 + 150 + 3, "{shown}");
+    assert_eq!(whole(&shown, "/famous/renames"), 3);
+    assert!(number(&shown, "/famous/items_per_second") > 0.0, "{shown}");
+    // Each has a name, the first, and gets each later name once at most.
+    let names = number(&shown, "/wcu/by_derivation/comment-author");
+    assert!((300.0..=600.0).contains(&names), "{shown}");
+    let a_second = number(&shown, "/famous/items_per_second") * number(&shown, "/famous/fan_out_ms") / 1_000.0;
+    assert!((a_second - (names - 150.0)).abs() < 1.0, "{shown}");
+    assert_eq!((shown.pointer("/famous/others"), shown.pointer("/hot")), (Some(&Value::Null), None), "{shown}");
+}
+
+#[test]
+fn the_lag_of_other_people_is_told_before_and_while_a_user_is_renamed() {
+    let shown = scenario(&["famous", "--writes", "150", "--others", "40", "--rate", "2000"]);
+    // Forty a second for three seconds, each a change of its own.
+    assert_eq!(whole(&shown, "/famous/others/quiet/changes"), 120, "{shown}");
+    for phase in ["quiet", "during"] {
+        let [changes, p50, p99, max] =
+            ["changes", "p50", "p99", "max"].map(|name| whole(&shown, &format!("/famous/others/{phase}/{name}")));
+        assert!(p50 <= p99 && p99 <= max && (max > 0 || changes == 0), "{shown}");
+    }
+    assert_eq!(whole(&shown, "/famous/items"), 150);
+}
+
+#[test]
+fn a_scenario_is_told_to_a_person_in_lines() {
+    let ended = ripple(&["demo", "--scenario", "hot", "--writes", "8", "--rate", "100"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    let first = lines.first().unwrap();
+    assert!(
+        first.starts_with("8 likes of one post, each by another user (seed 1), 0 of them refused, in "),
+        "{ended:?}"
+    );
+    let exact = "  exact count 8, right each time the stream was quiet: at 2, 4, 6, 8";
+    assert_eq!(lines.get(1), Some(&exact), "{ended:?}");
+    let verdict = "0 parked, 0 findings: every derived value is what its definition says";
+    assert_eq!(lines.last(), Some(&verdict), "{ended:?}");
+}

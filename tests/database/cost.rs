@@ -1,0 +1,328 @@
+//! What an action costs: derived write units by part, nothing coalesced, items under 1 KB.
+//!
+//! Units are the model's, which the contract suite holds to what the embedded DynamoDB reports. An account that changes
+//! is seen here, and is the README's table.
+
+mod batches;
+mod ground;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use catalogue::{catalogue, schema};
+use derive::{derivation::Family, schema::Schema, write::Table};
+use engine::{
+    batch::Engine,
+    clock::{Clock, SystemClock},
+};
+use expect_test::{Expect, expect};
+use keys::{item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+use serde_json::json;
+use store::memory::MemoryStore;
+
+/// The service over the model.
+struct Bed {
+    schema: Schema,
+    store: Arc<MemoryStore>,
+    functions: [Engine<Arc<MemoryStore>>; 2],
+    n_records: usize,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let schema = schema();
+        let store = Arc::new(MemoryStore::new(schema.layout.clone()));
+        let shared = Arc::new(schema.clone());
+        let catalogue = Arc::new(catalogue(&schema).unwrap());
+        let function = |family| {
+            let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+            Engine::new(Arc::clone(&shared), Arc::clone(&catalogue), vec![family], Arc::clone(&store), clock)
+                .with_settling(0)
+        };
+        let functions = [function(Family::Additive), function(Family::LevelTriggered)];
+        Self { schema, store, functions, n_records: 0 }
+    }
+
+    /// An application puts an item, written as `PK / SK EntityType Name=Value …`.
+    fn put(&self, text: &str) {
+        let (key, rest) = text.split_once(" : ").unwrap();
+        let (pk, sk) = key.split_once(" / ").unwrap();
+        let mut words = rest.split(' ');
+        let key = Key::new(pk, sk);
+        let mut item = self.schema.layout.key_item(&key);
+        item.insert("EntityType".to_owned(), AttributeValue::S(words.next().unwrap().to_owned()));
+        for word in words {
+            let (name, value) = word.split_once('=').unwrap();
+            let text = || AttributeValue::S(value.to_owned());
+            let value = value.strip_prefix("N:").map_or_else(text, |number| AttributeValue::N(number.to_owned()));
+            item.insert(name.to_owned(), value);
+        }
+        self.store.put_raw(Table::Main, item).unwrap();
+    }
+
+    /// Delivers batches of so many records, until there are no more: write units by part, and how many records we made.
+    async fn settle(&mut self, batch_size: usize) -> (BTreeMap<String, f64>, usize) {
+        let mut units = BTreeMap::new();
+        let n_before = self.n_records;
+        loop {
+            let records = self.store.take_records();
+            if records.is_empty() {
+                return (units, self.n_records - n_before);
+            }
+            for batch in records.chunks(batch_size) {
+                let mut batch_records = Vec::new();
+                for (key, old, new) in batch {
+                    self.n_records += 1;
+                    batch_records.push(self.record(key, old.as_ref(), new.as_ref()));
+                }
+                let event = json!({ "Records": batch_records }).to_string();
+                for function in &self.functions {
+                    let handled = function.handle(&event, SystemClock.now_ms() + 60_000).await.unwrap();
+                    assert!(handled.failed_from.is_none() && handled.account.parked.is_empty());
+                    for commit in handled.account.commits {
+                        let part = match commit.table {
+                            Table::Ledger => "receipt".to_owned(),
+                            Table::Main => commit.derivations.join(" + "),
+                        };
+                        *units.entry(part).or_default() += commit.units;
+                    }
+                }
+            }
+        }
+    }
+
+    fn record(&self, key: &Key, old: Option<&Item>, new: Option<&Item>) -> serde_json::Value {
+        let name = match (old, new) {
+            (None, _) => "INSERT",
+            (_, None) => "REMOVE",
+            _ => "MODIFY",
+        };
+        json!({
+            "eventID": format!("{:032x}", self.n_records),
+            "eventName": name,
+            "dynamodb": {
+                "Keys": self.schema.layout.key_item(key),
+                "OldImage": old,
+                "NewImage": new,
+                "SequenceNumber": format!("{:021}", self.n_records),
+                "ApproximateCreationDateTime": SystemClock.now_ms() / 1000,
+            },
+        })
+    }
+}
+
+async fn check(given: &[&str], action: &str, wanted: Expect) {
+    let mut bed = Bed::new();
+    for item in given {
+        bed.put(item);
+    }
+    bed.settle(1).await;
+    bed.put(action);
+    let (units, n_records) = bed.settle(1).await;
+    let mut lines: Vec<String> = units.iter().map(|(part, units)| format!("{part}: {units}\n")).collect();
+    lines.push(format!(
+        "in all {}, and {} stream records of ours\n",
+        units.values().fold(0.0, |sum, units| sum + units),
+        n_records - 1
+    ));
+    wanted.assert_eq(&lines.concat());
+}
+
+const ANN: &str = "USER#ann / PROFILE : User Name=Ann Avatar=a.png";
+const BOB: &str = "USER#bob / PROFILE : User Name=Bob Avatar=b.png";
+const POST: &str = "USER#bob / POST#2024#p : Post Status=published Title=Hello";
+
+#[tokio::test]
+async fn a_follow() {
+    check(
+        &[ANN, BOB],
+        "USER#ann / FOLLOWS#bob : Follow",
+        expect![[r#"
+            followee-name: 1
+            follower-count: 2
+            follower-count-display: 1
+            follower-mirror + follower-name: 1
+            following-count: 2
+            following-count-display: 1
+            receipt: 2
+            in all 10, and 6 stream records of ours
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_like() {
+    check(
+        &[ANN, BOB, POST],
+        "USER#ann / LIKE#POST#p : Like GSI1PK=POST#p GSI1SK=LIKE#USER#ann",
+        expect![[r#"
+            like-count: 2
+            like-count-display: 1
+            receipt: 2
+            in all 5, and 2 stream records of ours
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_comment() {
+    let comment = "POST#p / COMMENT#2024#c : Comment UserId=ann Text=Yes GSI1PK=USER#ann GSI1SK=COMMENT#2024#c";
+    check(
+        &[ANN, BOB, POST],
+        comment,
+        expect![[r#"
+            comment-author: 1
+            comment-count: 2
+            comment-count-display: 1
+            receipt: 2
+            in all 6, and 3 stream records of ours
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_reading() {
+    let reading = |minute: u8, value: u8| {
+        format!("SENSOR#s#2024-01-15 / 2024-01-15T10:{minute}:00.000Z : Reading Value=N:{value}")
+    };
+    check(
+        &[],
+        &reading(30, 21),
+        expect![[r#"
+        readings-rollup: 4
+        receipt: 2
+        in all 6, and 2 stream records of ours
+    "#]],
+    )
+    .await;
+    check(
+        &[&reading(30, 21)],
+        &reading(31, 20),
+        expect![[r#"
+        readings-rollup: 4
+        receipt: 2
+        in all 6, and 2 stream records of ours
+    "#]],
+    )
+    .await;
+    // What is late costs nothing.
+    check(
+        &[&reading(30, 21)],
+        &reading(30, 22),
+        expect![[r#"
+            in all 0, and 0 stream records of ours
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_order_and_its_cancellation() {
+    let order = |status: &str| format!("USER#ann / ORDER#2024#o : Order Status={status} Total=N:19.90");
+    check(
+        &[ANN],
+        &order("paid"),
+        expect![[r#"
+            order-detail: 1
+            order-totals: 2
+            order-totals-count-display + order-totals-sum-display: 1
+            receipt: 2
+            in all 6, and 3 stream records of ours
+        "#]],
+    )
+    .await;
+    check(
+        &[ANN, &order("paid")],
+        &order("packed"),
+        expect![[r#"
+            order-detail: 1
+            in all 1, and 1 stream records of ours
+        "#]],
+    )
+    .await;
+    check(
+        &[ANN, &order("paid")],
+        &order("cancelled"),
+        expect![[r#"
+            order-detail: 1
+            order-totals: 2
+            order-totals-count-display + order-totals-sum-display: 1
+            receipt: 2
+            in all 6, and 3 stream records of ours
+        "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_rename_of_a_user_with_ten_comments() {
+    let comment =
+        |n: usize| format!("POST#p / COMMENT#2024#c{n} : Comment UserId=ann GSI1PK=USER#ann GSI1SK=COMMENT#2024#c{n}");
+    let comments: Vec<String> = (0..10).map(comment).collect();
+    let mut given = vec![ANN, BOB, POST];
+    given.extend(comments.iter().map(String::as_str));
+    check(
+        &given,
+        "USER#ann / PROFILE : User Name=Anna Avatar=a.png",
+        expect![[r#"
+            comment-author: 10
+            receipt: 1
+            in all 11, and 10 stream records of ours
+        "#]],
+    )
+    .await;
+}
+
+const TOP: &str = "FOLDER#top / METADATA : Folder Name=top";
+
+/// A folder below another, with its index key.
+fn folder(id: &str, parent: &str) -> String {
+    let index = format!("GSI1PK=FOLDER#{parent} GSI1SK=FOLDER#{id}#{id}");
+    format!("FOLDER#{id} / METADATA : Folder Name={id} ParentId={parent} {index}")
+}
+
+#[tokio::test]
+async fn a_rename_of_a_folder_with_ten_folders_that_have_a_file_each() {
+    let folders: Vec<String> = (0..10).map(|n| folder(&format!("f{n}"), "top")).collect();
+    let files: Vec<String> = (0..10).map(|n| format!("FOLDER#f{n} / FILE#2024#a{n} : File Name=a{n}")).collect();
+    let given: Vec<&str> = [TOP].into_iter().chain(folders.iter().chain(&files).map(String::as_str)).collect();
+    // As an update leaves it: with the path of before.
+    check(
+        &given,
+        "FOLDER#top / METADATA : Folder Name=papers Path=/top",
+        expect![[r#"
+            file-path: 10
+            folder-path: 21
+            receipt: 11
+            in all 42, and 21 stream records of ours
+        "#]],
+    )
+    .await;
+}
+
+/// The derived write units of 25 actions in one batch, each one's part.
+async fn each_of_25(given: &[&str], action: impl Fn(usize) -> String) -> f64 {
+    let mut bed = Bed::new();
+    for item in given {
+        bed.put(item);
+    }
+    for n in 0..25 {
+        bed.put(&format!("USER#u{n} / PROFILE : User Name=U{n}"));
+    }
+    bed.settle(100).await;
+    for n in 0..25 {
+        bed.put(&action(n));
+    }
+    bed.settle(100).await.0.values().sum::<f64>() / 25.0
+}
+
+#[tokio::test]
+async fn actions_that_come_together_share_counter_and_display() {
+    let follow = each_of_25(&[BOB], |n| format!("USER#u{n} / FOLLOWS#bob : Follow")).await;
+    let like = each_of_25(&[BOB, POST], |n| format!("USER#u{n} / LIKE#POST#p : Like")).await;
+    let comment = each_of_25(&[BOB, POST], |n| format!("POST#p / COMMENT#2024#c{n} : Comment UserId=u{n}")).await;
+    assert_eq!(format!("{follow} {like} {comment}"), "7.12 2.12 3.12");
+}

@@ -1,0 +1,115 @@
+//! What counting costs, by ledger: write units a change of a batch of 100, by `ReturnConsumedCapacity` of the embedded
+//! DynamoDB; items under 1 KB.
+
+use std::sync::Arc;
+
+use catalogue::{catalogue, schema};
+use derive::{derivation::Family, write::Table};
+use engine::{
+    account::Account,
+    batch::Engine,
+    clock::{Clock, SystemClock},
+    ledger::LedgerKind,
+};
+use serde_json::{Value, json};
+use store::{Store, dynamo::DynamoStore};
+
+use support::database::{client, create_table, embedded_endpoint, unique_names};
+
+/// Changes of a batch.
+const N_CHANGES: u8 = 100;
+
+/// The counting function over the embedded DynamoDB.
+struct Bed {
+    aggregate: Engine<Arc<DynamoStore>>,
+    store: Arc<DynamoStore>,
+}
+
+impl Bed {
+    async fn new(ledger: LedgerKind) -> Self {
+        let (schema, names) = (schema(), unique_names());
+        let client = client(&embedded_endpoint().await);
+        create_table(&client, &names.main, &schema.layout).await;
+        create_table(&client, &names.ledger, &schema.layout).await;
+        let store = Arc::new(DynamoStore::new(client, schema.layout.clone(), names));
+        let catalogue = Arc::new(catalogue(&schema).unwrap());
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let aggregate = Engine::new(Arc::new(schema), catalogue, vec![Family::Additive], Arc::clone(&store), clock);
+        Self { aggregate: aggregate.with_ledger(ledger), store }
+    }
+
+    async fn handle(&self, records: &[Value]) -> Account {
+        let event = json!({
+            "Records": records,
+            "window": {"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T00:01:00Z"},
+            "state": {},
+            "shardId": "shardId-00000001573689847184-864758bb",
+        });
+        let handled = self.aggregate.handle(&event.to_string(), SystemClock.now_ms() + 60_000).await.unwrap();
+        assert!(handled.failed_from.is_none() && handled.account.parked.is_empty());
+        handled.account
+    }
+
+    /// Sum of all counters.
+    async fn counted(&self) -> i64 {
+        let page = self.store.scan(Table::Main, store::Segment::WHOLE, None).await.unwrap();
+        let items: Vec<_> = page.items.iter().collect();
+        derive::refresh::sums(&schema(), items).values().map(|tally| tally.count).sum()
+    }
+}
+
+/// Records of comments, each an insert that counts for one post.
+fn comments(post_of: impl Fn(usize) -> usize) -> Vec<Value> {
+    let record = |n: usize| {
+        let keys = json!({"PK": {"S": format!("POST#p{}", post_of(n))}, "SK": {"S": format!("COMMENT#2024#c{n}")}});
+        let mut image = keys.clone();
+        image["EntityType"] = json!({"S": "Comment"});
+        json!({
+            "eventID": format!("{n:032x}"),
+            "eventName": "INSERT",
+            "dynamodb": {
+                "ApproximateCreationDateTime": SystemClock.now_ms() / 1000,
+                "Keys": keys,
+                "NewImage": image,
+                "SequenceNumber": format!("{}", 100_000_000_000_000_000_000_u128 + n as u128),
+            },
+        })
+    };
+    (0..usize::from(N_CHANGES)).map(record).collect()
+}
+
+fn units(account: &Account) -> f64 {
+    account.commits.iter().map(|commit| commit.units).sum()
+}
+
+/// Units a change of the batch, and of the same batch delivered again.
+async fn check(ledger: LedgerKind, post_of: impl Fn(usize) -> usize, units_max: f64) {
+    let bed = Bed::new(ledger).await;
+    let records = comments(post_of);
+    let each = units(&bed.handle(&records).await) / f64::from(N_CHANGES);
+    let again = bed.handle(&records).await;
+    println!("{ledger}: {each} write units a change; delivered again {} in all", units(&again));
+    assert!(each <= units_max, "{each}");
+    assert_eq!(bed.counted().await, i64::from(N_CHANGES), "each counted once");
+    assert_eq!((again.n_duplicates, again.commits.len()), (usize::from(N_CHANGES), 0), "nothing is written again");
+}
+
+#[tokio::test]
+async fn receipts_of_one_target_cost_2_units_a_change() {
+    check(LedgerKind::Receipts, |_| 0, 2.1).await;
+}
+
+#[tokio::test]
+async fn receipts_of_as_many_targets_cost_4_units_a_change() {
+    check(LedgerKind::Receipts, |n| n, 4.1).await;
+}
+
+#[tokio::test]
+async fn a_checkpoint_costs_next_to_nothing_where_changes_meet() {
+    check(LedgerKind::Checkpoint, |_| 0, 0.05).await;
+}
+
+#[tokio::test]
+async fn a_checkpoint_of_as_many_targets_costs_2_units_a_change() {
+    check(LedgerKind::Checkpoint, |n| n, 2.1).await;
+}

@@ -1,0 +1,76 @@
+//! What it costs to touch the application's own items: a deletion by a cascade, and a move.
+
+use derive::write::{Action, Table, Write};
+use expect_test::{Expect, expect};
+use keys::key::Key;
+use store::Store as _;
+
+use crate::cost::{ANN, BOB, Bed, POST};
+
+/// Units of what follows from a removal or a put, up to the end of the jobs that it starts.
+async fn check(given: &[&str], act: impl AsyncFnOnce(&Bed), wanted: Expect) {
+    let mut bed = Bed::new();
+    for item in given {
+        bed.put(item);
+    }
+    bed.settle(1).await;
+    act(&bed).await;
+    let mut units = std::collections::BTreeMap::<String, f64>::new();
+    loop {
+        let (more, n_records) = bed.settle(1).await;
+        for (part, more) in more {
+            *units.entry(part).or_default() += more;
+        }
+        if n_records == 0 {
+            break;
+        }
+        bed.functions[1].sweep(|_| true).await.unwrap();
+    }
+    let lines: Vec<String> = units.iter().map(|(part, units)| format!("{part}: {units}\n")).collect();
+    wanted.assert_eq(&lines.concat());
+}
+
+async fn delete(bed: &Bed, pk: &str, sk: &str) {
+    let write = Write { table: Table::Main, key: Key::new(pk, sk), action: Action::Delete, guard: None };
+    bed.store.write(&write).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_post_with_ten_comments_is_removed() {
+    let comment = |n: usize| format!("POST#p / COMMENT#2024#c{n} : Comment Text=Yes");
+    let comments: Vec<String> = (0..10).map(comment).collect();
+    let mut given = vec![ANN, BOB, POST];
+    given.extend(comments.iter().map(String::as_str));
+    check(
+        &given,
+        async |bed| delete(bed, "USER#bob", "POST#2024#p").await,
+        expect![[r#"
+        comment-count: 20
+        post-cascade: 67
+        post-count: 2
+        post-count-display: 1
+        post-detail: 2
+        receipt: 26
+    "#]],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_employee_moves_with_one_below_them() {
+    let employee = |id: &str, manager: Option<&str>, path: &str| {
+        let below = manager.map(|it| format!("ManagerId={it} GSI2PK=MANAGER#{it} GSI2SK=EMP#{id} "));
+        let below = below.unwrap_or_default();
+        format!("ORG#o / EMPLOYEE#{id} : Employee {below}GSI1PK=EMP#{id} GSI1SK=EMP{path}")
+    };
+    let given =
+        [employee("a", None, ""), employee("b", None, ""), employee("c", Some("a"), ""), employee("d", Some("c"), "")];
+    let moved = employee("c", Some("b"), " Path=/a/c");
+    check(
+        &given.each_ref().map(String::as_str),
+        async |bed| bed.put(&moved),
+        expect![[r#"
+        "#]],
+    )
+    .await;
+}

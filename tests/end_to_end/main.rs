@@ -1,0 +1,285 @@
+//! End to end: the built `ripple dev`, a client that is not ours, and a recount by hand.
+//!
+//! Nothing waits for a time: each test waits until what it reads is right, and fails with the differences when that
+//! takes too long. The recount reads items as the access patterns describe them, and asks none of our own crates;
+//! `ripple verify` is asked too, and must say the same.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "a test fails by a panic, and prints what the service said"
+)]
+
+mod application;
+mod database;
+mod deployed;
+mod employees;
+mod famous;
+mod items;
+mod ledgers;
+mod logs;
+mod loss;
+mod own_table;
+mod parked;
+mod recount;
+mod repaired;
+mod replayed;
+mod ripple;
+mod subtree;
+
+use application::Application;
+use aws_sdk_dynamodb::Client;
+use database::{Item, Key, LEDGER, TABLE, alter, client, delete, key, n, put, s, scan};
+use items::{comment, follow, group, item, like, membership, post, user};
+use recount::{RIGHT_WAIT, differing, differing_now, missing_kinds, right};
+use ripple::{Ripple, Verified, verify, verify_at_rest};
+use serde_json::json;
+use support::database::embedded_endpoint;
+use tokio::{sync::watch, time::Instant};
+
+/// Actions of the application in one test.
+const N_ACTIONS: usize = 500;
+
+/// How often a service is killed meanwhile.
+const N_KILLS: usize = 3;
+
+const NOON: &str = "2024-03-01T12:00:00.000Z";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_another_client_writes_everything_derived_ends_right() {
+    let mut service = Ripple::embedded(&[]).await;
+    let client = client(&service.endpoint);
+    let (_clients, here) = watch::channel(client.clone());
+    Application::new(1).run(N_ACTIONS, here, watch::Sender::default()).await;
+    service.caught_up(&client).await;
+    assert_eq!(differing_now(&client).await, [""; 0]);
+    in_step(&service.endpoint);
+    // The load was one that shows something.
+    assert_eq!(missing_kinds(&scan(&client, TABLE).await), [""; 0]);
+    assert_eq!(service.stop().code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_service_goes_on_in_its_folder() {
+    goes_on_in_its_folder("receipts").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_service_with_a_checkpoint_goes_on_in_its_folder() {
+    goes_on_in_its_folder("checkpoint").await;
+}
+
+async fn goes_on_in_its_folder(ledger: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let data = ["--data", folder.path().to_str().unwrap(), "--ledger", ledger];
+    let mut service = Ripple::embedded(&data).await;
+    let (clients, here) = watch::channel(client(&service.endpoint));
+    let (done, mut n_done) = watch::channel(0);
+    let load = tokio::spawn(Application::new(2).run(N_ACTIONS, here, done));
+    for kill in 1..=N_KILLS {
+        n_done.wait_for(|n_done| *n_done >= kill * N_ACTIONS / (N_KILLS + 1)).await.unwrap();
+        service.line(|line| line.starts_with("aggregate")).await;
+        assert!(*n_done.borrow() < N_ACTIONS, "the load is over");
+        service.kill();
+        service = Ripple::embedded(&data).await;
+        clients.send_replace(client(&service.endpoint));
+    }
+    load.await.unwrap();
+    right(&client(&service.endpoint)).await;
+    in_step(&service.endpoint);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_service_goes_on_at_an_endpoint_that_lives_on() {
+    let endpoint = embedded_endpoint().await;
+    let mut service = Ripple::dev(&["--endpoint", &endpoint]).await;
+    let client = client(&endpoint);
+    let (_clients, here) = watch::channel(client.clone());
+    let (done, mut n_done) = watch::channel(0);
+    let load = tokio::spawn(Application::new(3).run(N_ACTIONS, here, done));
+    for kill in 1..=N_KILLS {
+        n_done.wait_for(|n_done| *n_done >= kill * N_ACTIONS / (N_KILLS + 1)).await.unwrap();
+        service.line(|line| line.starts_with("aggregate")).await;
+        assert!(*n_done.borrow() < N_ACTIONS, "the load is over");
+        service.kill();
+        service = Ripple::dev(&["--endpoint", &endpoint]).await;
+    }
+    load.await.unwrap();
+    right(&client).await;
+    in_step(&endpoint);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_another_client_alters_is_named_and_all_but_the_counter_mends() {
+    let endpoint = embedded_endpoint().await;
+    let service = Ripple::dev(&["--endpoint", &endpoint]).await;
+    let client = client(&endpoint);
+    for item in small_town() {
+        put(&client, item).await;
+    }
+    right(&client).await;
+    in_step(&endpoint);
+    assert_eq!(service.stop().code(), Some(0));
+
+    let counter = key("USER#bob", "PROFILE#COUNT#following-count#00");
+    let copy = key("POST#p1", format!("COMMENT#{NOON}#c1"));
+    let mirror = key("USER#ada", "FOLLOWER#cy");
+    let display = key("USER#ada", "PROFILE");
+    alter(&client, &counter, "Value", Some(n(7))).await;
+    alter(&client, &copy, "UserName", Some(s("Mallory"))).await;
+    alter(&client, &mirror, "CreatedAt", Some(s("2000-01-01T00:00:00.000Z"))).await;
+    alter(&client, &display, "FollowerCount", Some(n(99))).await;
+    let altered = [
+        ("comment-author", &copy),
+        ("follower-count-display", &display),
+        ("follower-mirror", &mirror),
+        ("following-count", &counter),
+        // It does not show what the counter says, which is what it is derived from.
+        ("following-count-display", &key("USER#bob", "PROFILE")),
+    ];
+    found(&endpoint, &altered);
+
+    // The records of the alterations are in the stream still. A counter is the authority, so its display follows it.
+    let service = Ripple::dev(&["--endpoint", &endpoint]).await;
+    let of_the_counter = ["USER#bob / PROFILE", "USER#bob / PROFILE#COUNT#following-count"];
+    differing(&client, &of_the_counter).await;
+    found(&endpoint, &[("following-count", &counter)]);
+
+    // With the service running the others mend as well, whatever is done to them.
+    alter(&client, &copy, "UserName", None).await;
+    delete(&client, &mirror).await;
+    alter(&client, &display, "FollowerCount", None).await;
+    put(&client, forged_mirror()).await;
+    differing(&client, &of_the_counter).await;
+    alter(&client, &counter, "Value", Some(n(1))).await;
+    right(&client).await;
+    in_step(&endpoint);
+    assert_eq!(service.stop().code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_items_are_ignored_or_listed_and_their_neighbours_are_applied() {
+    // The shipped filters would keep what is ignored from the function.
+    let folder = tempfile::tempdir().unwrap();
+    let template = folder.path().join("template.yaml");
+    std::fs::write(&template, without_filters(include_str!("../infra/template.yaml"))).unwrap();
+    let mut service = Ripple::embedded(&["--readers", "one", "--template", template.to_str().unwrap()]).await;
+    let client = client(&service.endpoint);
+    put(&client, item([("PK", "USER#ada".to_owned()), ("SK", "SETTINGS".to_owned())])).await;
+    put(&client, item([("PK", "GADGET#7".to_owned()), ("SK", "X".to_owned()), ("EntityType", "Gadget".to_owned())]))
+        .await;
+    let mut untold = post("ada", "p9", NOON, "", "Status is a number");
+    untold.insert("Status".to_owned(), n(1));
+    put(&client, untold).await;
+    let mut unsigned = comment("p1", "c9", NOON, "bob", "UserId is a number");
+    unsigned.insert("UserId".to_owned(), n(1));
+    put(&client, unsigned).await;
+    let mut misfit = follow("bob", "cy", NOON);
+    misfit.insert("SK".to_owned(), s("FOLLOWING"));
+    put(&client, misfit).await;
+    for item in small_town() {
+        put(&client, item).await;
+    }
+    right(&client).await;
+    assert_eq!(n_ignored(&mut service, 2).await, 2);
+
+    let verified = verify(&service.endpoint);
+    assert_eq!(verified.code, Some(0), "{}", verified.json);
+    assert_eq!(verified.json["ignored"], json!(2));
+    let listed = [
+        ["*", "USER#bob", "FOLLOWING"],
+        ["comment-author", "POST#p1", "COMMENT#2024-03-01T12:00:00.000Z#c9"],
+        ["post-count", "USER#ada", "POST#2024-03-01T12:00:00.000Z#p9"],
+    ];
+    assert_eq!(verified.named("unreadable"), listed);
+    let told = listed.map(|[derivation, pk, sk]| format!("{derivation}#{pk}#{sk}"));
+    assert_eq!(unreadable(&client).await, told);
+
+    // Mended, they are applied and come off the list.
+    put(&client, post("ada", "p9", NOON, "published", "Status is text")).await;
+    put(&client, comment("p1", "c9", NOON, "bob", "UserId is text")).await;
+    delete(&client, &key("USER#bob", "FOLLOWING")).await;
+    right(&client).await;
+    in_step(&service.endpoint);
+    assert_eq!(unreadable(&client).await, [""; 0]);
+}
+
+/// A few people, a post and what they do with it.
+fn small_town() -> Vec<Item> {
+    vec![
+        comment("p1", "c1", NOON, "bob", "Well put"),
+        follow("bob", "ada", NOON),
+        follow("cy", "ada", NOON),
+        follow("ada", "bob", NOON),
+        like("cy", "p1", NOON),
+        post("ada", "p1", NOON, "published", "Notes"),
+        group("g1", "Engines"),
+        membership("bob", "g1", "reader"),
+        user("ada", "Ada", NOON),
+        user("bob", "Bob", NOON),
+        user("cy", "Cy", NOON),
+    ]
+}
+
+/// A mirror of a follow that nobody made.
+fn forged_mirror() -> Item {
+    let mut forged = follow("ada", "x", NOON);
+    forged.insert("SK".to_owned(), s("FOLLOWER#bob's cat"));
+    forged.insert("EntityType".to_owned(), s("Follower"));
+    forged
+}
+
+/// `ripple verify` finds nothing, once what a cascade deleted has been seen; but for posts of one id, which several have.
+fn in_step(endpoint: &str) {
+    let deadline = Instant::now() + RIGHT_WAIT;
+    let is_right = |verified: &Verified| {
+        let findings = verified.json["findings"].as_array().unwrap();
+        let are_claims =
+            findings.iter().all(|finding| finding["derivation"] == "post-detail" && finding["flaw"] != json!(null));
+        let is_nothing = |name: &str| verified.json[name] == json!([]);
+        are_claims && ["undecided", "waiting", "unreadable"].into_iter().all(is_nothing)
+    };
+    loop {
+        let verified = verify(endpoint);
+        if is_right(&verified) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{:#}", verified.json);
+    }
+}
+
+/// `ripple verify` finds these while nothing runs, and nothing else.
+fn found(endpoint: &str, wanted: &[(&str, &Key)]) {
+    let verified = verify_at_rest(endpoint);
+    let wanted: Vec<[&str; 3]> =
+        wanted.iter().map(|(derivation, key)| [*derivation, key.0.as_str(), key.1.as_str()]).collect();
+    assert_eq!((verified.named("findings"), verified.code), (wanted, Some(3)), "{:#}", verified.json);
+}
+
+/// How many records the service said that it ignored, once it has said so of this many.
+async fn n_ignored(service: &mut Ripple, n_wanted: u32) -> u32 {
+    let mut n_ignored = 0;
+    while n_ignored < n_wanted {
+        let line = service.line(|line| line.ends_with(" ignored") || line.contains(" ignored  ")).await;
+        let (before, _) = line.split_once(" ignored").unwrap();
+        n_ignored += before.rsplit(' ').next().unwrap().parse::<u32>().unwrap();
+    }
+    n_ignored
+}
+
+/// A template whose functions are given every record.
+fn without_filters(template: &str) -> String {
+    // The shipped filters are there unless the table is declared to be another.
+    let [shipped, own] = ["OwnConfig: !Not [!Equals [!Ref Config, \"\"]]", "OwnConfig: !Equals [own, own]"];
+    assert!(template.contains(shipped));
+    template.replace(shipped, own)
+}
+
+/// Sort keys of the service's list of the unreadable.
+async fn unreadable(client: &Client) -> Vec<String> {
+    let ledger = scan(client, LEDGER).await;
+    ledger.into_keys().filter(|(pk, _)| pk == "UNREADABLE").map(|(_, sk)| sk).collect()
+}

@@ -1,0 +1,323 @@
+//! Permissions: each function may do what it does, and no more.
+//!
+//! The functions' engines run over a store that records what it is asked, on samples of the whole table that are made,
+//! changed and removed, under either ledger; what they asked is held against the policies.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use derive::write::{Action, Table, Write};
+use engine::{
+    batch::Engine,
+    clock::Clock,
+    fan_out::Limits,
+    ledger::{LedgerKind, settings::claim},
+    sweep::Bounds,
+};
+use expect_test::expect;
+use functions::handler::Function;
+use futures::future::BoxFuture;
+use keys::{item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+use serde_json::{Value, json};
+use store::{
+    Store as _,
+    memory::MemoryStore,
+    recording::{Recording, Request},
+};
+
+use crate::infra::{
+    shared::shipped,
+    template::{BOTH, READERS, at, read},
+};
+
+/// An action on a table, or on its indexes.
+type Permission = (&'static str, String);
+
+const MAIN: &str = "table";
+const INDEXES: &str = "indexes";
+const LEDGER: &str = "ledger";
+
+/// Statements for what Lambda does with a function's role: reading the stream, giving up batches, and keeping logs.
+const OF_THE_PLATFORM: [&str; 4] = ["Stream", "Streams", "FailedBatches", "Logs"];
+
+/// What a function asks when it starts, which goes past the store.
+const AT_START: &str = "DescribeTable";
+
+/// Rounds of records after which nothing new comes of them.
+const ROUNDS_MAX: usize = 60;
+
+/// A clock that goes on by a second whenever it is read.
+#[derive(Default)]
+struct Ticking(AtomicU64);
+
+impl Clock for Ticking {
+    fn now_ms(&self) -> u64 {
+        self.0.fetch_add(1_000, Ordering::Relaxed)
+    }
+
+    fn sleep(&self, _duration: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn chance(&self, _below: u64) -> u64 {
+        0
+    }
+}
+
+fn named(action: &Action) -> &'static str {
+    match action {
+        Action::Put(_) => "PutItem",
+        Action::Update(_) => "UpdateItem",
+        Action::Delete => "DeleteItem",
+        Action::Check => "ConditionCheckItem",
+    }
+}
+
+fn place(table: Table) -> &'static str {
+    match table {
+        Table::Main => MAIN,
+        Table::Ledger => LEDGER,
+    }
+}
+
+fn needed(request: &Request) -> Vec<Permission> {
+    let of = |table: Table, action: &str| (place(table), action.to_owned());
+    match request {
+        Request::Read(table, keys, _) if keys.len() == 1 => vec![of(*table, "GetItem")],
+        Request::Read(table, ..) => vec![of(*table, "BatchGetItem")],
+        Request::Query(_, query, _) if query.index.is_some() => vec![(INDEXES, "Query".to_owned())],
+        Request::Query(table, ..) => vec![of(*table, "Query")],
+        Request::Scan(table) => vec![of(*table, "Scan")],
+        Request::Write(write) => vec![of(write.table, named(&write.action))],
+        Request::Transact(all) => all.writes().iter().map(|it| of(it.table, named(&it.action))).collect(),
+    }
+}
+
+/// What a function may do, of either template.
+fn allowed(template: &Value, id: &str) -> BTreeSet<Permission> {
+    let mut allowed = BTreeSet::new();
+    let policies = at(template, &["Resources", &format!("{id}Role"), "Properties", "Policies"]).as_array().unwrap();
+    for statement in policies.iter().flat_map(|policy| policy["PolicyDocument"]["Statement"].as_array().unwrap()) {
+        let Some(sid) = statement["Sid"].as_str() else {
+            assert_eq!(statement["Fn::If"][0], "CustomerKey", "{statement}");
+            continue;
+        };
+        // What Lambda does for the function, not the function itself.
+        if OF_THE_PLATFORM.contains(&sid) {
+            continue;
+        }
+        let resource = statement["Resource"].to_string();
+        let on = match &resource {
+            it if it.contains("LedgerTable") => LEDGER,
+            it if it.contains("/index/") => INDEXES,
+            _ => MAIN,
+        };
+        for action in statement["Action"].as_array().unwrap() {
+            let action = action.as_str().unwrap().strip_prefix("dynamodb:").expect("an action on a table");
+            assert!(!action.contains('*'), "{id}: {action}");
+            if action == AT_START {
+                continue;
+            }
+            allowed.insert((on, action.to_owned()));
+        }
+    }
+    allowed
+}
+
+struct World {
+    store: Arc<Recording<MemoryStore>>,
+    clock: Arc<Ticking>,
+    ledger: LedgerKind,
+    n_records: u64,
+}
+
+impl World {
+    fn new(ledger: LedgerKind) -> Self {
+        let store = Recording::new(MemoryStore::new(shipped().0.layout));
+        let clock = Ticking(AtomicU64::new(1_700_000_000_000));
+        Self { store: Arc::new(store), clock: Arc::new(clock), ledger, n_records: 0 }
+    }
+
+    fn engine(&self, function: Function) -> Engine<Arc<Recording<MemoryStore>>> {
+        let (schema, catalogue) = shipped();
+        let clock: Arc<dyn Clock> = self.clock.clone();
+        let engine =
+            Engine::new(Arc::new(schema), Arc::new(catalogue), function.families(), Arc::clone(&self.store), clock);
+        // As little at once as can be, so that jobs are made.
+        let limits = Limits { direct_max: 0, page_items: 1, index_lag_ms: 1, ..Limits::default() };
+        engine.with_ledger(self.ledger).with_settling(0).with_fan_out(limits)
+    }
+
+    /// The next event, of all records there are.
+    fn event(&mut self) -> Option<String> {
+        let layout = &shipped().0.layout;
+        let records: Vec<Value> = self
+            .store
+            .inner()
+            .take_records()
+            .into_iter()
+            .map(|(key, old, new)| {
+                self.n_records += 1;
+                let name = match (&old, &new) {
+                    (None, _) => "INSERT",
+                    (_, None) => "REMOVE",
+                    _ => "MODIFY",
+                };
+                let number = format!("{:021}", self.n_records);
+                let mut change = json!({ "Keys": layout.key_item(&key), "SequenceNumber": number });
+                for (image, item) in [("OldImage", old), ("NewImage", new)] {
+                    if let Some(item) = item {
+                        change[image] = json!(item);
+                    }
+                }
+                change["ApproximateCreationDateTime"] = json!(self.clock.now_ms() / 1_000);
+                json!({ "eventID": format!("e{number}"), "eventName": name, "dynamodb": change })
+            })
+            .collect();
+        let shard = json!({
+            "Records": records, "shardId": "shardId-1", "eventSourceARN": "arn:aws:dynamodb:r:a:table/t/stream/s",
+            "state": {}, "window": { "start": "s", "end": "e" },
+            "isFinalInvokeForWindow": false, "isWindowTerminatedEarly": false,
+        });
+        (!records.is_empty()).then(|| shard.to_string())
+    }
+
+    /// Lets these functions handle what there is until nothing comes of it any more, and adds what each asked.
+    async fn settle(&mut self, asked: &mut [(Function, BTreeSet<Permission>)]) {
+        for _ in 0..ROUNDS_MAX {
+            let event = self.event();
+            for (function, asked) in asked.iter_mut() {
+                let engine = self.engine(*function);
+                if *function == Function::Sweep {
+                    let bounds = Bounds { n_items_max: 10_000, deadline_ms: u64::MAX };
+                    engine.sweep(|_| true).await.unwrap();
+                    engine.search_again(u64::MAX).await.unwrap();
+                    engine.sweep_slice(bounds, |_| true).await.unwrap();
+                } else if let Some(event) = &event {
+                    engine.handle(event, u64::MAX).await.unwrap();
+                }
+                asked.extend(self.store.take().iter().flat_map(needed));
+            }
+            if event.is_none() {
+                return;
+            }
+        }
+    }
+
+    fn put(&self, item: Item) {
+        self.store.inner().put_raw(Table::Main, item).unwrap();
+    }
+
+    async fn delete(&self, key: &Key) {
+        let write = Write { table: Table::Main, key: key.clone(), action: Action::Delete, guard: None };
+        self.store.inner().write(&write).await.unwrap();
+    }
+}
+
+/// The item with one of the application's attributes changed, for each of them.
+fn changed(item: &Item, names: &[String]) -> Vec<Item> {
+    let other = |value: &AttributeValue| match value {
+        AttributeValue::S(text) => AttributeValue::S(format!("{text}x")),
+        AttributeValue::N(_) => AttributeValue::N("4".to_owned()),
+        AttributeValue::Bool(truth) => AttributeValue::Bool(!truth),
+        other => other.clone(),
+    };
+    let mut variants = Vec::new();
+    for name in names {
+        if let Some(value) = item.get(name.as_str()) {
+            let mut variant = item.clone();
+            variant.insert(name.clone(), other(value));
+            let mut unreadable = item.clone();
+            unreadable.insert(name.clone(), AttributeValue::L(Vec::new()));
+            variants.extend([variant, unreadable, item.clone()]);
+        }
+    }
+    variants
+}
+
+/// What each function asks for in the life of all samples.
+async fn asked(functions: &[Function], ledger: LedgerKind) -> Vec<(Function, BTreeSet<Permission>)> {
+    let mut world = World::new(ledger);
+    let mut asked: Vec<_> = functions.iter().map(|function| (*function, BTreeSet::new())).collect();
+    let (schema, _) = shipped();
+    for (function, asked) in &mut asked {
+        if *function != Function::Sweep && *function != Function::Propagate {
+            claim(&world.store, &schema.layout, ledger).await.unwrap();
+            asked.extend(world.store.take().iter().flat_map(needed));
+        }
+    }
+    let samples = entities::samples::samples().unwrap();
+    for item in &samples {
+        world.put(item.clone());
+    }
+    world.settle(&mut asked).await;
+    for item in &samples {
+        let key = schema.layout.key(item).unwrap();
+        let Some(image) = schema.image(&key, item) else { continue };
+        for variant in changed(item, &image.definition.attributes) {
+            world.put(variant);
+            world.settle(&mut asked).await;
+        }
+    }
+    for item in &samples {
+        world.delete(&schema.layout.key(item).unwrap()).await;
+        world.settle(&mut asked).await;
+    }
+    asked
+}
+
+#[tokio::test]
+async fn functions_may_do_what_they_do() {
+    let mut unused = String::new();
+    let mut used: Vec<(Function, BTreeSet<Permission>)> = Vec::new();
+    for ledger in [LedgerKind::Receipts, LedgerKind::Checkpoint] {
+        used.extend(asked(&[Function::Aggregate, Function::Propagate, Function::Sweep], ledger).await);
+        used.extend(asked(&[Function::Combined, Function::Sweep], ledger).await);
+    }
+    let ids = READERS.into_iter().chain([("Sweep", Function::Sweep)]);
+    for (id, function) in ids {
+        let ours: BTreeSet<Permission> =
+            used.iter().filter(|(other, _)| *other == function).flat_map(|(_, asked)| asked.clone()).collect();
+        for name in BOTH {
+            let allowed = allowed(&read(name), id);
+            let missing: Vec<_> = ours.difference(&allowed).collect();
+            assert!(missing.is_empty(), "{name}: {id} may not {missing:?}");
+            if name == "template.yaml" {
+                let told = allowed.difference(&ours).map(|(place, action)| format!(" {place}:{action}"));
+                unused.extend([format!("{function}:{}\n", told.collect::<String>())]);
+            }
+        }
+    }
+    // What only happens when something went wrong: a batch that was tried before (`attempts`), a move that an index showed
+    // late, or a search that ended a sweep (`fan_out::again`).
+    expect![[r#"
+        aggregate:
+        propagate: ledger:GetItem
+        combined:
+        sweep: ledger:UpdateItem table:PutItem
+    "#]]
+    .assert_eq(&unused);
+}
+
+#[test]
+fn only_the_sweep_reads_whole_tables_and_what_counts_puts_and_deletes_nothing_of_the_applications() {
+    for name in BOTH {
+        let template = read(name);
+        let may =
+            |id: &str, place: &'static str, action: &str| allowed(&template, id).contains(&(place, action.to_owned()));
+        for (id, _) in READERS {
+            assert!(!may(id, MAIN, "Scan") && !may(id, LEDGER, "Scan"), "{id}");
+        }
+        assert!(may("Sweep", MAIN, "Scan") && !may("Sweep", LEDGER, "Scan"));
+        for action in ["PutItem", "DeleteItem", "ConditionCheckItem", "Query"] {
+            assert!(!may("Aggregate", MAIN, action), "{action}");
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! An application that writes whatever an application may write, right and wrong, over a few ids.
+//!
+//! It makes, edits, moves and removes ground items; puts back whole items that it read long before; puts values that
+//! cannot be read, items without a type and items of a type that nobody knows; and its people alter, delete and forge
+//! derived items by hand. It never touches a counter: those are the authority.
+
+mod ground;
+pub(crate) mod theme;
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use derive::{
+    derivation::PartOf,
+    kinds::mirror::CLAIMS,
+    schema::Schema,
+    write::{Action, Table, Update, Write},
+};
+use keys::{
+    entity::Definition,
+    item::{Item, text},
+    key::Key,
+};
+use store::{Store as _, faulty::Call, memory::MemoryStore};
+
+use crate::{
+    checks::readings::reading,
+    executor::now,
+    items::{PAIR, TIMES, USERS, definition, indexed, is_authority, is_mirror, n, new_item, s, value},
+    scene::Scene,
+    stream::Author,
+};
+
+/// An application with its memory of items that it read.
+pub(crate) struct Application {
+    scene: Arc<Scene>,
+    schema: Arc<Schema>,
+    read_before: Vec<Item>,
+    untyped: BTreeSet<Key>,
+    /// The item that it made last.
+    newest: Option<Key>,
+}
+
+impl Application {
+    /// An application on a table.
+    pub(crate) fn new(scene: &Arc<Scene>) -> Self {
+        let (scene, schema) = (Arc::clone(scene), Arc::clone(&scene.schema));
+        Self { scene, schema, read_before: Vec::new(), untyped: BTreeSet::new(), newest: None }
+    }
+
+    /// Keys of items that it left without a type that is known, at some time.
+    pub(crate) fn untyped(&self) -> &BTreeSet<Key> {
+        &self.untyped
+    }
+
+    /// Writes once, or twice where something moves; says whether as itself or by somebody's hand.
+    pub(crate) fn write(&mut self) -> Author {
+        let scene = Arc::clone(&self.scene);
+        let table = scene.database.memory();
+        if let Some((_, item)) = self.any(table, |definition| !is_authority(definition)) {
+            self.read_before.push(item);
+        }
+        if self.keep_to_theme(table) {
+            return Author::Application;
+        }
+        let draw = self.scene.chance.below(50);
+        match draw {
+            0..=6 => self.make(table),
+            7..=9 => self.edit(table),
+            10..=12 => self.rename(table),
+            13..=15 => self.remove(table),
+            16 => self.move_post(table),
+            17 | 18 => self.put_back(table),
+            19 => self.alter_derived(table),
+            20 | 21 => self.alter_mirror(table),
+            22 => self.forge(table),
+            23 => self.junk(table),
+            24 => self.trade(table),
+            25 => self.move_file(table),
+            26 | 27 => self.measure(table),
+            28 | 29 => self.move_folder(table),
+            30..=33 => self.follow_or_not(table),
+            _ => self.touch_ground(table),
+        }
+        if (19..=22).contains(&draw) { Author::Hand } else { Author::Application }
+    }
+
+    /// Puts a new item, over whatever is there.
+    fn make(&mut self, table: &MemoryStore) {
+        let shipped = (&*self.schema, &*self.scene.catalogue);
+        let item = new_item(&self.scene.chance, shipped, |definition| !definition.derived);
+        self.newest = self.schema.layout.key(&item);
+        self.put(table, item);
+    }
+
+    /// Sets or removes one attribute of an item, with the index keys that follow.
+    fn edit(&mut self, table: &MemoryStore) {
+        let Some((key, mut item)) = self.any(table, |definition| !definition.derived) else { return };
+        let schema = Arc::clone(&self.schema);
+        let definition = definition(&schema, &item);
+        let Some(name) = self.scene.chance.one_of(&definition.attributes).cloned() else { return };
+        if self.scene.chance.percent(75) {
+            item.insert(name.clone(), value(&self.scene.chance, &name));
+        } else {
+            item.remove(&name);
+        }
+        self.put(table, indexed(&schema, definition, &key, item));
+    }
+
+    /// A user, a group, an organization or a folder is called otherwise.
+    fn rename(&mut self, table: &MemoryStore) {
+        let names = ["User", "Group", "Organization", "Folder"];
+        let named = |definition: &Definition| names.contains(&definition.name.as_str());
+        let Some((key, mut item)) = self.any(table, named) else { return };
+        let schema = Arc::clone(&self.schema);
+        item.insert("Name".to_owned(), value(&self.scene.chance, "Name"));
+        let definition = definition(&schema, &item);
+        let mut written = definition.index_attributes(&schema.layout, &definition.fields(&key, &item).unwrap());
+        // The index keys are the writer's: without them a folder is not found from above.
+        written.retain(|(name, _)| item.contains_key(name) || definition.name == "Folder");
+        let mut update = Update::set(Item::from([("Name".to_owned(), item.get("Name").cloned().unwrap())]));
+        for (name, value) in written {
+            match value {
+                Some(value) => drop(update.set.insert(name, value)),
+                None => drop(update.remove.insert(name)),
+            }
+        }
+        self.act(table, key, Action::Update(update));
+    }
+
+    /// Deletes an item, often one that is looked at just now since it is new.
+    fn remove(&mut self, table: &MemoryStore) {
+        let newest = self.newest.take().filter(|_| self.scene.chance.percent(50));
+        if let Some(newest) = newest {
+            self.act(table, newest, Action::Delete);
+        } else if let Some((key, _)) = self.any(table, |definition| !definition.derived) {
+            self.act(table, key, Action::Delete);
+        }
+    }
+
+    /// Somebody follows, or does so no more: what is counted comes to nothing and goes up again.
+    fn follow_or_not(&mut self, table: &MemoryStore) {
+        let schema = Arc::clone(&self.schema);
+        let follow = schema.entity("Follow").unwrap();
+        let [follower, followee] = [(); 2].map(|()| *self.scene.chance.one_of(&USERS[..2]).unwrap());
+        let key = follow.build(&[("FollowerId", follower), ("FolloweeId", followee)].into_iter().collect()).unwrap();
+        if table.view(Table::Main, |items| items.contains_key(&key)) {
+            return self.act(table, key, Action::Delete);
+        }
+        let mut item = schema.layout.key_item(&key);
+        item.extend(schema.layout.type_of(&follow.name));
+        self.put(table, indexed(&schema, follow, &key, item));
+    }
+
+    /// A post is dated anew, or given to somebody else: its key changes.
+    fn move_post(&mut self, table: &MemoryStore) {
+        let Some((key, old)) = self.any(table, |definition| definition.name == "Post") else { return };
+        let schema = Arc::clone(&self.schema);
+        let definition = schema.entity("Post").unwrap();
+        let mut fields = definition.key.parse_key(&key).unwrap();
+        fields.insert("AuthorId", *self.scene.chance.one_of(&USERS).unwrap());
+        fields.insert("CreatedAt", *self.scene.chance.one_of(&TIMES).unwrap());
+        let mut item = old;
+        item.extend(schema.layout.key_item(&definition.build(&fields).unwrap()));
+        if self.scene.chance.percent(50) {
+            self.put(table, item);
+            self.act(table, key, Action::Delete);
+        } else {
+            self.act(table, key, Action::Delete);
+            self.put(table, item);
+        }
+    }
+
+    /// A file goes to another folder: its key changes.
+    fn move_file(&mut self, table: &MemoryStore) {
+        let Some((key, old)) = self.any(table, |definition| definition.name == "File") else { return };
+        let schema = Arc::clone(&self.schema);
+        let definition = schema.entity("File").unwrap();
+        let mut fields = definition.key.parse_key(&key).unwrap();
+        fields.insert("FolderId", *self.scene.chance.one_of(&PAIR).unwrap());
+        let mut item = old;
+        item.extend(schema.layout.key_item(&definition.build(&fields).unwrap()));
+        self.act(table, key, Action::Delete);
+        self.put(table, item);
+    }
+
+    /// What is counted and summed changes: a status, an amount.
+    fn trade(&mut self, table: &MemoryStore) {
+        let traded =
+            |definition: &Definition| ["Order", "OrderItem", "Review", "File"].contains(&definition.name.as_str());
+        let Some((key, mut item)) = self.any(table, traded) else { return };
+        let names: &[&str] = match text(&item, self.schema.layout.entity_type.as_ref().unwrap()) {
+            Some("Order") => &["Status", "Total"],
+            Some("OrderItem") => &["Cancelled", "Quantity"],
+            Some("Review") => &["Rating"],
+            _ => &["SizeBytes"],
+        };
+        let name = *self.scene.chance.one_of(names).unwrap();
+        item.insert(name.to_owned(), value(&self.scene.chance, name));
+        let schema = Arc::clone(&self.schema);
+        self.put(table, indexed(&schema, definition(&schema, &item), &key, item));
+    }
+
+    /// A sensor reads several times, over what it read before too.
+    fn measure(&mut self, table: &MemoryStore) {
+        for _ in 0..self.scene.chance.between(2, 6) {
+            self.put(table, reading(&self.scene.chance));
+        }
+    }
+
+    /// A folder is put into any other, into none, or into itself by way of others.
+    fn move_folder(&mut self, table: &MemoryStore) {
+        let Some((key, mut item)) = self.any(table, |definition| definition.name == "Folder") else { return };
+        let schema = Arc::clone(&self.schema);
+        item.remove("ParentId");
+        if self.scene.chance.percent(80) {
+            item.insert("ParentId", value(&self.scene.chance, "ParentId"));
+        }
+        self.put(table, indexed(&schema, definition(&schema, &item), &key, item));
+    }
+
+    /// Puts back an item that was read long before, whole.
+    fn put_back(&mut self, table: &MemoryStore) {
+        if let Some(item) = self.scene.chance.one_of(&self.read_before).cloned() {
+            self.scene.count("put back");
+            self.put(table, item);
+        }
+    }
+
+    /// Somebody's hand changes a copy, a display or a list of claims.
+    fn alter_derived(&mut self, table: &MemoryStore) {
+        let derived = |definition: &Definition| !definition.derived_attributes.is_empty() && !is_authority(definition);
+        let Some((key, item)) = self.any(table, derived) else { return };
+        let written = self.written(definition(&self.schema, &item));
+        if let Some(name) = self.scene.chance.one_of(&written).cloned() {
+            self.alter(table, key, name);
+        }
+    }
+
+    /// The derived attributes that a derivation writes: nobody corrects any other.
+    fn written(&self, definition: &Definition) -> Vec<String> {
+        let derivations = self.scene.catalogue.derivations();
+        let parts = derivations.flat_map(|derivation| derivation.kind.reach(&self.schema).unwrap().writes);
+        let is_written: BTreeSet<String> = parts
+            .filter(|part| part.entity == definition.name)
+            .filter_map(|part| match part.of {
+                PartOf::Attribute(name) => Some(name),
+                PartOf::Existence | PartOf::AllBut(_) => None,
+            })
+            .chain([CLAIMS.to_owned()])
+            .collect();
+        definition.derived_attributes.iter().filter(|name| is_written.contains(*name)).cloned().collect()
+    }
+
+    /// Somebody's hand changes any attribute of a mirror, its type too, or deletes it.
+    fn alter_mirror(&mut self, table: &MemoryStore) {
+        let Some((key, item)) = self.any(table, is_mirror) else { return };
+        let layout = &self.schema.layout;
+        let names: Vec<String> =
+            item.keys().filter(|name| **name != layout.pk && **name != layout.sk).map(str::to_owned).collect();
+        match self.scene.chance.one_of(&names).cloned() {
+            Some(name) if self.scene.chance.percent(60) => self.alter(table, key, name),
+            _ => self.act(table, key, Action::Delete),
+        }
+    }
+
+    fn alter(&mut self, table: &MemoryStore, key: Key, name: String) {
+        let is_type = self.schema.layout.entity_type.as_ref() == Some(&name);
+        let is_text = self.schema.layout.is_key(&name) || is_type;
+        self.untyped.extend(is_type.then(|| key.clone()));
+        let action = if self.scene.chance.percent(30) {
+            Action::Update(Update { remove: BTreeSet::from([name]), ..Update::default() })
+        } else {
+            let value = match self.scene.chance.below(3) {
+                0 if !is_text => n("7"),
+                1 if !is_text => n("0"),
+                _ => s("by hand"),
+            };
+            Action::Update(Update::set(Item::from([(name, value)])))
+        };
+        self.act(table, key, action);
+    }
+
+    /// Somebody's hand makes a mirror, of something that may not be there.
+    fn forge(&mut self, table: &MemoryStore) {
+        let shipped = (&*self.schema, &*self.scene.catalogue);
+        let item = new_item(&self.scene.chance, shipped, is_mirror);
+        self.put(table, item);
+    }
+
+    /// Items that are none of ours, and types that change.
+    fn junk(&mut self, table: &MemoryStore) {
+        let type_name = self.schema.layout.entity_type.clone().unwrap();
+        let text = |name: &str, text: &str| (name.to_owned(), s(text));
+        if self.scene.chance.percent(50) {
+            // A misfit says that it is a user, and is not where users are.
+            let mut item = Item::from([text("PK", "JUNK"), text("SK", self.scene.chance.one_of(&PAIR).unwrap())]);
+            let types = ["Gadget", "User", "Follower"];
+            if let Some(name) = self.scene.chance.one_of(&types).filter(|_| self.scene.chance.percent(70)) {
+                item.insert(type_name, s(name));
+            }
+            self.untyped.extend(self.schema.layout.key(&item));
+            self.put(table, item);
+        } else if let Some((key, _)) = self.any(table, |definition| !definition.derived && definition.name != "View") {
+            self.untyped.insert(key.clone());
+            let (mut set, mut remove) = (Item::new(), BTreeSet::new());
+            match self.scene.chance.below(3) {
+                0 => drop(remove.insert(type_name)),
+                1 => drop(set.insert(type_name, s("Gadget"))),
+                _ => drop(set.insert(type_name, n("1"))),
+            }
+            self.act(table, key, Action::Update(Update { set, remove, ..Update::default() }));
+        }
+    }
+
+    /// Any item of the entities that are meant: the first of them behind a place in the table.
+    fn any(&mut self, table: &MemoryStore, meant: impl Fn(&Definition) -> bool) -> Option<(Key, Item)> {
+        let schema = &self.schema;
+        let is_meant = |(key, item): &(&Key, &Item)| {
+            let name = schema.layout.entity_type.as_ref().and_then(|attribute| text(item, attribute));
+            let definition = name.and_then(|name| schema.entity(name));
+            definition.is_some_and(&meant) && schema.image(key, item).is_some()
+        };
+        table.view(Table::Main, |items| {
+            let place = self.scene.chance.below(items.len());
+            let found = items.iter().skip(place).chain(items.iter().take(place)).find(is_meant);
+            found.map(|(key, item)| (key.clone(), item.clone()))
+        })
+    }
+
+    fn put(&self, table: &MemoryStore, item: Item) {
+        let key = self.schema.layout.key(&item).unwrap();
+        self.act(table, key, Action::Put(item));
+    }
+
+    fn act(&self, table: &MemoryStore, key: Key, action: Action) {
+        let write = Write { table: Table::Main, key, action, guard: None };
+        self.scene.trace.note(|| format!("app {}", Call::Write(&write)));
+        now(table.write(&write)).unwrap();
+    }
+}

@@ -1,0 +1,143 @@
+//! An operator, whose commands run beside the functions: replays of captured records, redrives of what is parked, and
+//! jobs that are paused and resumed.
+
+use std::sync::Arc;
+
+use engine::{
+    batch::Engine,
+    event::Lane,
+    jobs::{Obeyed, Order},
+    ledger::LedgerKind,
+    redrive::{Redriven, parked},
+    replay::Origin,
+};
+use functions::handler::response;
+use store::Store;
+use support::record::STREAM_ARN;
+
+use crate::{
+    actors::{
+        platform::{BOTH, TASKS_MAX},
+        sweeper::jobs,
+    },
+    corruption::{parked as parked_items, put_true},
+    event::event,
+    respond::engine,
+    scene::Scene,
+    stream::Stream,
+    world::World,
+};
+
+/// Most records of a replay.
+const RECORDS_MAX: usize = 60;
+
+/// A captured window of the stream, as it arrived, and where it came from; `None` while there is nothing.
+///
+/// Under receipts it is of any shards. Under the checkpoint it is of one, whose name the operator knows.
+pub(crate) fn captured(scene: &Arc<Scene>, stream: &Stream, ledger: LedgerKind) -> Option<(String, Origin)> {
+    let all: Vec<usize> = (0..stream.records.len()).collect();
+    let (records, lane) = match ledger {
+        LedgerKind::Receipts => (&all, Lane::default()),
+        LedgerKind::Checkpoint => {
+            let shard = scene.chance.one_of(&stream.shards)?;
+            (&shard.records, Lane { stream_arn: Some(STREAM_ARN.to_owned()), shard: Some(shard.id.clone()) })
+        }
+    };
+    if records.is_empty() {
+        return None;
+    }
+    let start = scene.chance.below(records.len());
+    let end = (start + scene.chance.between(1, RECORDS_MAX)).min(records.len());
+    scene.count("replayed");
+    scene.trace.note(|| {
+        let names: Vec<String> = records[start..end].iter().map(|at| format!("e{:x}", at + 1)).collect();
+        format!("operator replays {}", names.join(" "))
+    });
+    let event = event(stream, records[start..end].iter().copied(), None);
+    // What was given up may be in or not: a checkpoint does not tell, and applies nothing of it.
+    let was_given_up = scene.chance.percent(30);
+    scene.count_all("given up", usize::from(was_given_up));
+    Some((event, Origin { lane, was_given_up }))
+}
+
+/// Redrives all that is parked.
+pub(crate) async fn redrive<S: Store>(
+    scene: Arc<Scene>,
+    engine: Engine<S>,
+    store: S,
+    deadline_ms: u64,
+) -> Result<(), String> {
+    for change in parked(&store).await.map_err(|error| error.to_string())? {
+        engine.tell(deadline_ms).await.map_err(|error| error.to_string())?;
+        let redriven = engine.redrive(&change, deadline_ms).await.map_err(|error| error.to_string())?;
+        scene.trace.note(|| format!("operator redrives {} for {}: {redriven:?}", change.id, change.family));
+        if matches!(redriven, Redriven::Applied(_)) {
+            scene.count("redriven");
+        }
+    }
+    Ok(())
+}
+
+/// No item is deadly any more, and the decoder is mended: in the place of what is parked and corrupt stands what it should have been.
+pub(crate) fn mend(scene: &Scene, stream: &mut Stream) {
+    scene.mend();
+    let mended = stream.mend();
+    for parked in parked_items(scene) {
+        if let Some(json) = mended.get(&parked.id) {
+            scene.trace.note(|| format!("operator mends {}", parked.key));
+            put_true(scene.database.memory(), &parked.key, json);
+        }
+    }
+}
+
+impl World {
+    /// The operator replays a captured window.
+    pub(crate) fn replay(&mut self) -> bool {
+        let ledger = self.mappings[0].ledger;
+        if self.tasks.len() >= TASKS_MAX {
+            return false;
+        }
+        let Some((event, origin)) = captured(&self.scene, &self.stream, ledger) else { return false };
+        let caller = self.caller("operator");
+        let engine = engine(&self.scene, &BOTH, ledger, Arc::clone(&caller.store));
+        let deadline_ms = caller.deadline_ms;
+        self.start(caller, None, async move {
+            engine.tell(deadline_ms).await.map_err(|error| error.to_string())?;
+            let handled = engine.replay(&event, &origin, deadline_ms).await.map_err(|error| error.to_string())?;
+            Ok(Some((response(&handled), handled)))
+        });
+        true
+    }
+
+    /// The operator redrives all that is parked.
+    pub(crate) fn redrive(&mut self) -> bool {
+        if self.tasks.len() >= TASKS_MAX || parked_items(&self.scene).is_empty() {
+            return false;
+        }
+        let caller = self.caller("operator");
+        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
+        let deadline_ms = caller.deadline_ms;
+        let redrive = redrive(Arc::clone(&self.scene), engine, Arc::clone(&caller.store), deadline_ms);
+        self.start(caller, None, async move { redrive.await.map(|()| None) });
+        true
+    }
+
+    /// The operator pauses a job, or resumes one that is paused; false where there is none.
+    pub(crate) fn order(&mut self, order: Order) -> bool {
+        let mut jobs = jobs(&self.scene);
+        jobs.retain(|job| job.is_paused == (order == Order::Resume));
+        let Some(job) = self.scene.chance.one_of(&jobs).filter(|_| self.tasks.len() < TASKS_MAX) else { return false };
+        let (job, caller) = (job.clone(), self.caller("operator"));
+        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
+        let (scene, deadline_ms) = (Arc::clone(&self.scene), caller.deadline_ms);
+        self.start(caller, None, async move {
+            let obeyed = engine.order(&job, order, deadline_ms).await.map_err(|error| error.to_string())?;
+            scene.trace.note(|| format!("the operator's {order:?} of {}: {obeyed:?}", job.key));
+            if matches!(obeyed, Obeyed::Done(_)) {
+                scene.count(if order == Order::Pause { "jobs paused" } else { "jobs resumed" });
+            }
+            Ok(None)
+        });
+        true
+    }
+}

@@ -1,0 +1,236 @@
+//! The platform's part of the scheduler: invocations begin, run on, are given up, and end.
+
+use std::sync::Arc;
+
+use derive::derivation::Family;
+use engine::batch::Handled;
+use serde_json::Value;
+use store::faulty::Faulty;
+use support::record::Window;
+
+use crate::{
+    caller::Caller,
+    checks::audit::account_matches,
+    event::event,
+    executor::{Gone, Task, Turn},
+    failure::Failure,
+    mapping::Batch,
+    pace,
+    respond::{function, respond},
+    verdict::{Verdict, verdict},
+    world::World,
+};
+
+/// Tasks at once.
+pub(crate) const TASKS_MAX: usize = 8;
+
+/// What a function runs that runs everything, and so does the operator.
+pub(crate) const BOTH: [Family; 2] = [Family::Additive, Family::LevelTriggered];
+
+/// What a task ends with: what the platform is told, and the engine's account.
+pub(crate) type Answer = Result<Option<(Value, Handled)>, String>;
+
+/// A task that runs.
+pub(crate) struct Running {
+    task: Task<Answer>,
+    name: Arc<str>,
+    store: Arc<Faulty<Caller>>,
+    delivery: Option<Delivery>,
+    gone: Gone,
+    is_old: bool,
+}
+
+/// Somebody who is about to begin.
+pub(crate) struct New {
+    name: Arc<str>,
+    gone: Gone,
+    pub(crate) store: Arc<Faulty<Caller>>,
+    pub(crate) deadline_ms: u64,
+    /// Is it an instance of the version before?
+    is_old: bool,
+}
+
+/// What an invocation was given.
+pub(crate) struct Delivery {
+    mapping: usize,
+    batch: Batch,
+    window: Option<Window>,
+    /// Does the platform wait for the answer?
+    is_awaited: bool,
+}
+
+impl World {
+    /// A mapping hands its function a batch, sometimes to two at once.
+    pub(crate) fn deliver(&mut self) -> bool {
+        if self.tasks.len() >= TASKS_MAX || (self.pace.functions_sleep && !self.is_written()) {
+            return false;
+        }
+        let n_mappings = self.mappings.len();
+        let first = self.scene.chance.below(n_mappings);
+        for at in (0..n_mappings).map(|at| (first + at) % n_mappings) {
+            let mapping = &mut self.mappings[at];
+            mapping.take(&self.stream);
+            if let Some(batch) = mapping.next_batch(&self.stream) {
+                let is_final = !self.scene.is_healed() && self.scene.chance.percent(5);
+                if !self.scene.is_healed() && self.scene.chance.percent(4) {
+                    self.scene.count("two at once");
+                    self.invoke(at, batch.clone(), false, is_final);
+                }
+                self.invoke(at, batch, true, is_final);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A window of what is done comes again, or the end of a tumbling window with no record.
+    pub(crate) fn redeliver(&mut self) -> bool {
+        let at = self.scene.chance.below(self.mappings.len());
+        if self.tasks.len() >= TASKS_MAX {
+            return false;
+        }
+        if self.scene.chance.percent(20)
+            && let Some(empty) = self.mappings[at].empty_batch()
+        {
+            self.invoke(at, empty, true, true);
+            return true;
+        }
+        let Some(batch) = self.mappings[at].old_batch() else { return false };
+        self.scene.count("redelivered");
+        self.invoke(at, batch, false, false);
+        true
+    }
+
+    pub(crate) fn set_back(&mut self) -> bool {
+        let at = self.scene.chance.below(self.mappings.len());
+        let is_set_back = self.mappings[at].set_back();
+        if is_set_back {
+            self.scene.count("set back");
+        }
+        is_set_back
+    }
+
+    fn invoke(&mut self, mapping: usize, batch: Batch, is_awaited: bool, is_final: bool) {
+        let at = &self.mappings[mapping];
+        let window = at.window(&self.stream, &batch, is_final);
+        let records = batch.records.iter().map(|(at, _)| *at);
+        let event = event(&self.stream, records, window.as_ref());
+        self.scene.count("invocations");
+        self.scene.count_all("delivered", batch.records.len());
+        let (name, families, ledger) = (at.name, at.families.clone(), at.ledger);
+        self.scene.trace.note(|| {
+            let records: Vec<String> = batch.records.iter().map(|(at, _)| format!("e{:x}", at + 1)).collect();
+            let (number, shard) = (self.n_tasks + 1, &self.stream.shards[batch.shard].id);
+            format!("{name} #{number} on {shard} gets {}", records.join(" "))
+        });
+        let delivery = Some(Delivery { mapping, batch, window, is_awaited });
+        let mut caller = self.caller(name);
+        caller.is_old = self.scene.rollout.invokes_old(&self.scene);
+        let engine = function(&self.scene, &families, ledger, Arc::clone(&caller.store), caller.is_old);
+        let deadline_ms = caller.deadline_ms;
+        self.start(caller, delivery, async move { respond(&engine, &event, deadline_ms).await.map(Some) });
+    }
+
+    /// Somebody new who calls the store.
+    pub(crate) fn caller(&mut self, name: &str) -> New {
+        self.n_tasks += 1;
+        let name: Arc<str> = format!("{name} #{}", self.n_tasks).into();
+        let gone = Gone::default();
+        let deadline_ms = pace::deadline_ms(&self.scene);
+        let caller = Caller::new(&self.scene, &name, &gone, deadline_ms);
+        let store = Arc::new(Faulty::new(&self.scene.database, caller));
+        New { name, gone, store, deadline_ms, is_old: false }
+    }
+
+    pub(crate) fn start(
+        &mut self,
+        New { name, gone, store, is_old, .. }: New,
+        delivery: Option<Delivery>,
+        future: impl Future<Output = Answer> + 'static,
+    ) {
+        self.tasks.push(Running { task: Task::new(&gone, future), name, store, delivery, gone, is_old });
+    }
+
+    /// The platform gives an invocation up that runs on.
+    pub(crate) fn time_out(&mut self) -> bool {
+        let is_awaited = |running: &Running| running.delivery.as_ref().is_some_and(|delivery| delivery.is_awaited);
+        let awaited: Vec<usize> = (0..self.tasks.len()).filter(|at| is_awaited(&self.tasks[*at])).collect();
+        let Some(at) = self.scene.chance.one_of(&awaited) else { return false };
+        let running = &mut self.tasks[*at];
+        let delivery = running.delivery.as_mut().unwrap();
+        delivery.is_awaited = false;
+        self.scene.count("zombie");
+        self.scene.trace.note(|| format!("{} timed out, and runs on", running.name));
+        self.mappings[delivery.mapping].commit(&delivery.batch, Verdict::Whole);
+        true
+    }
+
+    /// The platform ends what runs on of the version before.
+    pub(crate) fn end_old_instances(&mut self) {
+        while let Some(at) = self.tasks.iter().position(|running| running.is_old) {
+            let Running { name, delivery, gone, .. } = self.tasks.remove(at);
+            if let Some(delivery) = delivery {
+                self.ended(&name, &delivery, &gone, None);
+            }
+        }
+    }
+
+    /// Lets one task run to its next stop.
+    pub(crate) fn poll(&mut self) -> Result<bool, Failure> {
+        if self.tasks.is_empty() {
+            return Ok(false);
+        }
+        let at = self.scene.chance.below(self.tasks.len());
+        let answer = match self.tasks[at].task.turn() {
+            Turn::Runs => return Ok(true),
+            Turn::Gone => None,
+            Turn::Ended(answer) => Some(answer),
+        };
+        let running = self.tasks.remove(at);
+        if let Some(Ok(Some((_, handled)))) = &answer {
+            account_matches(&running.name, handled, running.store.answered())?;
+        }
+        if let Some(delivery) = running.delivery {
+            self.ended(&running.name, &delivery, &running.gone, answer.as_ref());
+        }
+        Ok(true)
+    }
+
+    fn ended(&mut self, name: &str, delivery: &Delivery, gone: &Gone, answer: Option<&Answer>) {
+        let numbers: Vec<&str> =
+            delivery.batch.records.iter().map(|(at, _)| self.stream.records[*at].sequence_number.as_str()).collect();
+        let mapping = &mut self.mappings[delivery.mapping];
+        let verdict = match answer {
+            Some(Ok(Some((response, _)))) => {
+                let verdict = verdict(response, &numbers, delivery.window.is_some());
+                // The platform may not hear it, or the function may fail on the way out.
+                let is_heard = self.scene.is_healed() || !self.scene.chance.percent(2);
+                if is_heard { verdict } else { Verdict::Whole }
+            }
+            Some(Ok(None) | Err(_)) | None => Verdict::Whole,
+        };
+        self.scene.trace.note(|| match answer {
+            Some(Ok(Some((response, _)))) => format!("{name} ends: {response}, taken as {verdict:?}"),
+            Some(Err(error)) => format!("{name} fails: {error}"),
+            Some(Ok(None)) | None => format!("{name} is no more"),
+        });
+        if matches!(answer, Some(Err(error)) if error.contains("cannot be read")) {
+            self.scene.count("braked");
+        }
+        if answer.is_none() || !delivery.is_awaited || gone.is_unnoted() {
+            // It died, or others may take it for dead.
+            for (at, _) in &delivery.batch.records {
+                *self.n_deaths.entry(self.stream.records[*at].id.clone()).or_default() += 1;
+            }
+        }
+        if !delivery.is_awaited {
+            return;
+        }
+        if let (Some(window), Some(Ok(Some((response, _)))), Verdict::Done | Verdict::From(_)) =
+            (&delivery.window, answer, verdict)
+        {
+            mapping.keep_state(&delivery.batch, response, window.is_final);
+        }
+        mapping.commit(&delivery.batch, verdict);
+    }
+}

@@ -1,0 +1,152 @@
+//! The sweeper, which lets jobs begin: when their time has come, and all that was written before them has been seen.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use derive::write::Table;
+use engine::{
+    clock::Clock as _,
+    fan_out::{Limits, again::Again},
+    ground::sweep::{STALLED_MS, Swept},
+    job::Job,
+    jobs::Order,
+};
+use keys::{job::JobKey, key::Key};
+
+use crate::{
+    actors::platform::{BOTH, TASKS_MAX},
+    corruption::parked,
+    respond::engine,
+    scene::Scene,
+    world::World,
+};
+
+/// How long after a removal a cascade begins, in milliseconds.
+pub(crate) const SETTLE_MS: u64 = 30_000;
+
+/// Partition keys of the notes of what is to be searched for again.
+const NOTES: &str = "AGAIN#";
+
+/// So little at once that there are jobs and pages.
+pub(crate) const FAN_OUT: Limits = Limits {
+    direct_max: 2,
+    page_items: 2,
+    page_ms: 30,
+    page_beside_ms: 5,
+    units_per_second: None,
+    index_lag_ms: 15_000,
+};
+
+impl World {
+    /// Of which jobs all is done that was written before them, as the sweeper knows it when it begins.
+    pub(crate) fn settled(&self) -> impl Fn(&Job) -> bool + use<> {
+        let undone = self.mappings.iter().map(|mapping| mapping.first_undone(&self.stream)).min();
+        let first = undone.unwrap_or(0).min(self.stream.first_on_its_way());
+        // A job is settled when everything before its own first record is done.
+        let made = self.stream.made.iter().take(first + 1).filter(|made| made.old.is_none());
+        let jobs = made.filter(|made| JobKey::parse(&made.key).is_some());
+        let settled: BTreeSet<Key> = jobs.map(|made| made.key.clone()).collect();
+        move |job| settled.contains(&job.key)
+    }
+
+    /// The sweeper lets jobs begin, and rings those that stand still.
+    pub(crate) fn sweep(&mut self) -> bool {
+        if self.tasks.len() >= TASKS_MAX {
+            return false;
+        }
+        let is_settled = self.settled();
+        let caller = self.caller("sweeper");
+        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
+        let scene = Arc::clone(&self.scene);
+        self.start(caller, None, async move {
+            let swept = engine.sweep(is_settled).await.map_err(|error| error.to_string())?;
+            scene.trace.note(|| format!("the sweeper: {swept:?}"));
+            tell(&scene, swept);
+            Ok(None)
+        });
+        true
+    }
+
+    /// The sweeper searches for what an index may have missed.
+    pub(crate) fn search_again(&mut self) -> bool {
+        if self.tasks.len() >= TASKS_MAX {
+            return false;
+        }
+        let caller = self.caller("sweeper");
+        let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
+        let (scene, deadline_ms) = (Arc::clone(&self.scene), caller.deadline_ms);
+        self.start(caller, None, async move {
+            let again = engine.search_again(deadline_ms).await.map_err(|error| error.to_string())?;
+            scene.trace.note(|| format!("the sweeper: {again:?}"));
+            tell_again(&scene, again);
+            Ok(None)
+        });
+        true
+    }
+
+    /// When all else is quiet and a job is left, it goes on where it is paused, and else its time comes; false when
+    /// there is none that can go on.
+    pub(crate) fn sweep_the_rest(&mut self) -> bool {
+        if self.order(Order::Resume) {
+            return true;
+        }
+        let now_ms = self.scene.clock.now_ms();
+        let (mut jobs, notes) = (jobs(&self.scene), notes(&self.scene));
+        jobs.retain(|job| self.scene.rollout.has(&job.derivation));
+        let due_ms = |job: &Job| if job.is_running { job.moved_at_ms + STALLED_MS + 1 } else { job.due_at_ms };
+        let of_jobs = jobs.iter().map(due_ms).min().filter(|_| !self.is_held());
+        let of_notes = notes.iter().copied().min();
+        let Some(next_ms) = of_jobs.into_iter().chain(of_notes).min() else { return false };
+        self.scene.trace.note(|| format!("{} jobs and {} notes are left, and time passes", jobs.len(), notes.len()));
+        self.scene.clock.advance(next_ms.saturating_sub(now_ms));
+        if of_notes.is_some_and(|due_ms| due_ms <= next_ms) { self.search_again() } else { self.sweep() }
+    }
+
+    /// No index lags for longer than half of the time that it is given.
+    pub(crate) fn follow(&mut self) {
+        let now_ms = self.scene.clock.now_ms();
+        if self.scene.database.n_behind() == 0 {
+            self.behind_since_ms = None;
+        } else if now_ms.saturating_sub(*self.behind_since_ms.get_or_insert(now_ms)) > FAN_OUT.index_lag_ms / 2 {
+            while self.scene.database.n_behind() > 0 {
+                self.scene.database.catch_up(0);
+            }
+        }
+    }
+
+    /// Do jobs wait for the operator, since something is parked? It may be a job's own record.
+    fn is_held(&self) -> bool {
+        parked(&self.scene).iter().any(|parked| parked.key.pk == "PARKED#level-triggered")
+    }
+}
+
+/// All jobs that there are.
+pub(crate) fn jobs(scene: &Scene) -> Vec<Job> {
+    let layout = &scene.schema.layout;
+    let is_job = |(key, _): &(&Key, &keys::item::Item)| JobKey::parse(key).is_some();
+    scene
+        .database
+        .memory()
+        .view(Table::Main, |items| items.iter().filter(is_job).filter_map(|(_, item)| Job::of(layout, item)).collect())
+}
+
+/// When what is noted is to be searched for again.
+fn notes(scene: &Scene) -> Vec<u64> {
+    let due_ms = |key: &Key| {
+        let (due_ms, _) = key.sk.split_once('#').filter(|_| key.pk.starts_with(NOTES))?;
+        due_ms.parse().ok()
+    };
+    scene.database.memory().view(Table::Ledger, |items| items.keys().filter_map(due_ms).collect())
+}
+
+/// Counts what was searched for again.
+pub(crate) fn tell_again(scene: &Scene, again: Again) {
+    scene.count_all("searched again", again.n_done);
+    scene.count_all("found again", again.n_written);
+}
+
+/// Counts what a sweep did.
+pub(crate) fn tell(scene: &Scene, swept: Swept) {
+    scene.count_all("jobs begun", swept.n_begun);
+    scene.count_all("jobs held", swept.n_held);
+    scene.count_all("owners back", swept.n_ended);
+}

@@ -1,0 +1,19 @@
+//! Single records and batches, on a table of a few items: what the runs rarely meet, or cannot say exactly.
+
+mod attempts;
+mod bed;
+mod brake;
+mod checkpoint;
+mod contention;
+mod drift;
+mod fan_out;
+mod figures;
+mod ground_records;
+mod jobs;
+mod listing;
+mod panicking_look;
+mod refusals;
+mod rollups;
+mod sharded_counters;
+mod single_records;
+mod told_apart;

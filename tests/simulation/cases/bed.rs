@@ -1,0 +1,355 @@
+//! A table of a few items and an engine on it, for tests of single records.
+
+use std::sync::{Arc, Mutex};
+
+use derive::{
+    catalogue::Catalogue,
+    derivation::Family,
+    guard::Guard,
+    refresh::sums,
+    schema::Schema,
+    write::{Action, Table, Update, Write},
+};
+use engine::{
+    batch::{Engine, Handled},
+    brake::Limits,
+    clock::Clock,
+    fan_out,
+    handle_error::HandleError,
+    ledger::LedgerKind,
+    redrive::{Redriven, parked},
+};
+use keys::{fields::Fields, item::Item, key::Key};
+use operate::verify::definition::compare;
+use serde_dynamo::AttributeValue;
+use serde_json::{Value, json};
+use store::{
+    Store,
+    faulty::{Call, Database, Decider, Fault, Faulty, Lagging, Side},
+    memory::MemoryStore,
+};
+use support::{
+    clock::ManualClock,
+    record::{Record, Window},
+};
+
+use crate::{
+    corruption::put_true,
+    executor::{Gone, Task},
+    items::{n, s},
+    stream::key_item,
+};
+
+/// When a test begins, in milliseconds since the epoch.
+const BEGIN_MS: u64 = 1_705_315_200_000;
+
+/// Time that an invocation has, in milliseconds.
+pub(crate) const INVOCATION_MS: u64 = 5_000;
+
+/// The shard of every record.
+pub(crate) const SHARD: &str = "shardId-00000001573689847184-a1b2c3d4";
+
+/// Bytes of a page: small, so that a search has several.
+const PAGE_BYTES: usize = 400;
+
+/// What goes wrong with a call.
+type Hook = Box<dyn FnMut(&Call<'_>) -> Option<(Side, Fault)> + Send>;
+
+/// What goes wrong with the calls of an invocation, and how they ended.
+#[derive(Clone, Default)]
+pub(crate) struct Faults {
+    hook: Arc<Mutex<Option<Hook>>>,
+    calls: Arc<Mutex<Vec<String>>>,
+    gone: Gone,
+}
+
+impl Decider for Faults {
+    fn fault(&self, call: &Call<'_>) -> Option<(Side, Fault)> {
+        let fault = self.hook.lock().unwrap().as_mut().and_then(|hook| hook(call));
+        if matches!(fault, Some((_, Fault::Killed) | (Side::Before, Fault::Late))) {
+            self.gone.set();
+        }
+        fault
+    }
+
+    fn ended(&self, call: &Call<'_>, how: &str) {
+        self.calls.lock().unwrap().push(format!("{call} : {how}"));
+    }
+
+    fn sends(&self, _guard: &Guard) -> bool {
+        true
+    }
+}
+
+/// The table, how the function is configured, and the records so far.
+pub(crate) struct Bed {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) clock: ManualClock,
+    families: Vec<Family>,
+    ledger: LedgerKind,
+    limits: Limits,
+    fan_out: fan_out::Limits,
+    database: Arc<Database>,
+    faults: Faults,
+    n_records: usize,
+}
+
+impl Bed {
+    /// An empty table of the shipped form, with a function that runs everything, and a ledger of receipts.
+    pub(crate) fn new() -> Self {
+        let schema = catalogue::schema();
+        let catalogue = catalogue::catalogue(&schema).unwrap();
+        Self::with(schema, catalogue)
+    }
+
+    /// A table with these derivations.
+    pub(crate) fn with(schema: Schema, catalogue: Catalogue) -> Self {
+        let (schema, catalogue) = (Arc::new(schema), Arc::new(catalogue));
+        let database = Arc::new(Database::new(schema.layout.clone(), PAGE_BYTES));
+        Self {
+            schema,
+            catalogue,
+            clock: ManualClock::at(BEGIN_MS),
+            families: vec![Family::Additive, Family::LevelTriggered],
+            ledger: LedgerKind::Receipts,
+            limits: Limits::default(),
+            fan_out: fan_out::Limits::default(),
+            database,
+            faults: Faults::default(),
+            n_records: 0,
+        }
+    }
+
+    /// The same with this kind of ledger.
+    pub(crate) fn under(self, ledger: LedgerKind) -> Self {
+        Self { ledger, ..self }
+    }
+
+    /// The same with a function that runs one family.
+    pub(crate) fn running(self, family: Family) -> Self {
+        Self { families: vec![family], ..self }
+    }
+
+    /// The same with these limits.
+    pub(crate) fn limited(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// The same with a function that fans out so much at once.
+    pub(crate) fn fanning(self, fan_out: fan_out::Limits) -> Self {
+        Self { fan_out, ..self }
+    }
+
+    /// The same with indexes that lag until [`index_follows`](Self::index_follows).
+    pub(crate) fn lagging(self) -> Self {
+        let database = Arc::new(Database::lagging(self.schema.layout.clone(), PAGE_BYTES, Lagging::Indexes));
+        Self { database, ..self }
+    }
+
+    /// The indexes have followed.
+    pub(crate) fn index_follows(&self) {
+        while self.database.n_behind() > 0 {
+            self.database.catch_up(0);
+        }
+    }
+
+    /// An engine as an invocation has it.
+    pub(crate) fn engine(&self) -> Engine<Faulty<Faults>> {
+        self.engine_of(&Gone::default())
+    }
+
+    fn engine_of(&self, gone: &Gone) -> Engine<Faulty<Faults>> {
+        let store = Faulty::new(&self.database, Faults { gone: gone.clone(), ..self.faults.clone() });
+        let (schema, catalogue, clock) = (self.schema.clone(), self.catalogue.clone(), Arc::new(self.clock.clone()));
+        let engine = Engine::new(schema, catalogue, self.families.clone(), store, clock);
+        engine.with_ledger(self.ledger).with_limits(self.limits).with_fan_out(self.fan_out)
+    }
+
+    /// The tables, as somebody beside the function calls them.
+    pub(crate) fn store(&self) -> Faulty<Faults> {
+        Faulty::new(&self.database, self.faults.clone())
+    }
+
+    /// The tables as they are.
+    pub(crate) fn memory(&self) -> &MemoryStore {
+        self.database.memory()
+    }
+
+    /// From now on the store stays away, so that no call is done, or is there again.
+    pub(crate) fn stay_away(&self, is_away: bool) {
+        self.fails(move |_| is_away.then_some((Side::Before, Fault::Unanswered)));
+    }
+
+    /// From now on this goes wrong with calls, and nothing else.
+    pub(crate) fn fails(&self, hook: impl FnMut(&Call<'_>) -> Option<(Side, Fault)> + Send + 'static) {
+        *self.faults.hook.lock().unwrap() = Some(Box::new(hook));
+    }
+
+    /// The calls that ended since the last time, with how they did.
+    pub(crate) fn calls(&self) -> Vec<String> {
+        std::mem::take(&mut *self.faults.calls.lock().unwrap())
+    }
+
+    /// A call that is late lands, with how it ends.
+    pub(crate) fn land(&self) -> String {
+        self.database.land(0).unwrap().how
+    }
+
+    /// Puts an item of an entity, over whatever is there, and gives its key. A number is written `N:1`.
+    pub(crate) async fn put(&self, entity: &str, fields: &[(&str, &str)], attributes: &[(&str, &str)]) -> Key {
+        let definition = self.schema.entity(entity).unwrap();
+        let key = definition.build(&fields.iter().copied().collect::<Fields>()).unwrap();
+        let mut item = self.schema.layout.key_item(&key);
+        item.extend(self.schema.layout.type_of(entity));
+        item.extend(attributes.iter().map(|(name, text)| ((*name).to_owned(), written(text))));
+        let index = definition.index_attributes(&self.schema.layout, &definition.fields(&key, &item).unwrap());
+        item.extend(index.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        self.write(&key, Action::Put(item)).await;
+        key
+    }
+
+    /// Sets an attribute of an item.
+    pub(crate) async fn set(&self, key: &Key, name: &str, text: &str) {
+        let set = Item::from([(name.to_owned(), written(text))]);
+        self.write(key, Action::Update(Update::set(set))).await;
+    }
+
+    /// Deletes an item.
+    pub(crate) async fn delete(&self, key: &Key) {
+        self.write(key, Action::Delete).await;
+    }
+
+    async fn write(&self, key: &Key, action: Action) {
+        let write = Write { table: Table::Main, key: key.clone(), action, guard: None };
+        self.memory().write(&write).await.unwrap();
+    }
+
+    /// The records of what was written since the last time.
+    pub(crate) fn records(&mut self) -> Vec<Value> {
+        let mut records = Vec::new();
+        for (key, old, new) in self.database.take_records() {
+            self.n_records += 1;
+            let (id, number) = (format!("event-{}", self.n_records), (1_000 + self.n_records).to_string());
+            let (keys, at_ms) = (key_item(&key), self.clock.now_ms());
+            let (old, new) = (old.as_ref(), new.as_ref());
+            let record = Record { id: &id, sequence_number: &number, keys: &keys, old, new, at_ms, is_expiry: false };
+            records.push(serde_json::from_str(&record.json()).unwrap());
+        }
+        records
+    }
+
+    /// The text of an event of these records; under the checkpoint in a tumbling window.
+    pub(crate) fn event(&self, records: &[Value]) -> String {
+        let records = json!({ "Records": records }).to_string();
+        match self.ledger {
+            LedgerKind::Receipts => records,
+            LedgerKind::Checkpoint => in_window(&records, r#"{"seen": 1.50, "by": null}"#, false),
+        }
+    }
+
+    /// When an invocation has to end that begins now.
+    pub(crate) fn deadline_ms(&self) -> u64 {
+        self.clock.now_ms() + INVOCATION_MS
+    }
+
+    /// An invocation that begins.
+    pub(crate) fn start(&self, event: &str) -> Task<Result<Handled, HandleError>> {
+        let gone = Gone::default();
+        let (engine, event, deadline_ms) = (self.engine_of(&gone), event.to_owned(), self.deadline_ms());
+        Task::new(&gone, async move { engine.handle(&event, deadline_ms).await })
+    }
+
+    /// Hands an event to the engine.
+    pub(crate) async fn try_handle(&self, event: &str) -> Result<Handled, HandleError> {
+        self.engine().handle(event, self.deadline_ms()).await
+    }
+
+    /// Hands these records to the engine, as one batch.
+    pub(crate) async fn handle(&self, records: &[Value]) -> Handled {
+        self.try_handle(&self.event(records)).await.unwrap()
+    }
+
+    /// Delivers what was written, and what follows from it, a batch at a time, until the stream is quiet.
+    pub(crate) async fn settle(&mut self) -> Vec<Handled> {
+        let mut all = Vec::new();
+        loop {
+            let records = self.records();
+            if records.is_empty() {
+                return all;
+            }
+            all.push(self.handle(&records).await);
+        }
+    }
+
+    /// An attribute of an item, as text; empty where it is not there.
+    pub(crate) fn shown(&self, key: &Key, name: &str) -> String {
+        let items = self.memory().snapshot(Table::Main);
+        let value = items.get(key).and_then(|item| item.get(name)).map(|value| serde_json::to_value(value).unwrap());
+        let shown = |value: Value| value.as_object().unwrap().values().map(ToString::to_string).collect::<String>();
+        value.map(shown).unwrap_or_default().replace('"', "")
+    }
+
+    /// What `verify` finds, as `derivation: key`.
+    pub(crate) fn findings(&self) -> Vec<String> {
+        let verified = compare(&self.schema, &self.catalogue, &self.memory().snapshot(Table::Main));
+        verified.findings.iter().map(|f| format!("{}: {} / {}", f.derivation, f.pk, f.sk)).collect()
+    }
+
+    /// What a derivation counted, all targets together.
+    pub(crate) fn counted(&self, derivation: &str) -> i64 {
+        let items = self.memory().snapshot(Table::Main);
+        let sums = sums(&self.schema, items.values()).into_iter();
+        sums.filter(|((_, name), _)| name == derivation).map(|(_, tally)| tally.count).sum()
+    }
+
+    /// Puts memberships of these users in these groups, and gives their records.
+    pub(crate) async fn memberships(&mut self, pairs: impl IntoIterator<Item = (String, String)>) -> Vec<Value> {
+        for (user, group) in pairs {
+            self.put("Membership", &[("UserId", &user), ("GroupId", &group)], &[]).await;
+        }
+        self.records()
+    }
+
+    /// A user joins so many groups.
+    pub(crate) async fn joins(&mut self, n_groups: usize) -> Vec<Value> {
+        self.memberships((0..n_groups).map(|group| ("ann".to_owned(), format!("g{group}")))).await
+    }
+
+    /// The ledger's items under partition keys that begin so.
+    pub(crate) fn ledger(&self, prefix: &str) -> Vec<Item> {
+        let ledger = self.memory().snapshot(Table::Ledger).into_iter();
+        ledger.filter(|(key, _)| key.pk.starts_with(prefix)).map(|(_, item)| item).collect()
+    }
+
+    /// Redrives all that is parked.
+    pub(crate) async fn redrive_all(&self) {
+        for change in parked(self.memory()).await.unwrap() {
+            let redriven = self.engine().redrive(&change, self.deadline_ms()).await.unwrap();
+            assert!(matches!(redriven, Redriven::Applied(_)), "{redriven:?}");
+        }
+    }
+
+    /// Puts a record in the place of the corrupt ones that are parked.
+    pub(crate) fn put_true(&self, json: &str) {
+        for key in self.memory().snapshot(Table::Ledger).into_keys().filter(|key| key.pk.starts_with("PARKED")) {
+            put_true(self.memory(), &key, json);
+        }
+    }
+
+    /// Keys of what is parked, by family.
+    pub(crate) fn parked(&self) -> Vec<String> {
+        let ledger = self.memory().snapshot(Table::Ledger);
+        ledger.keys().filter(|key| key.pk.starts_with("PARKED")).map(ToString::to_string).collect()
+    }
+}
+
+/// A value from its text.
+fn written(text: &str) -> AttributeValue {
+    text.strip_prefix("N:").map_or_else(|| s(text), n)
+}
+
+/// An event with what a tumbling window adds to it.
+pub(crate) fn in_window(event: &str, state: &str, is_final: bool) -> String {
+    Window { state: state.to_owned(), is_final, ..Window::of_shard(SHARD) }.around(event)
+}

@@ -1,0 +1,472 @@
+//! The sweep, slice by slice: what has drifted is told, what is on its way is not, and counters of zero are collected.
+
+use derive::{
+    schema::Unreadable,
+    write::{Action, Table, Write},
+};
+use engine::{
+    clock::Clock as _,
+    listing::listed,
+    sweep::{Bounds, Slice},
+};
+use expect_test::expect;
+use keys::{counter::CounterKey, item::Item, key::Key};
+use store::{
+    Store as _,
+    faulty::{Call, Fault, Side},
+};
+
+use crate::{
+    cases::bed::Bed,
+    items::{n, s},
+};
+
+/// How long an item differs before it has drifted, in milliseconds.
+const WAIT_MS: u64 = 900_000;
+
+const COMMENT: [(&str, &str); 3] = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
+const COMMENT_TOO: [(&str, &str); 3] = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "d")];
+const FOLLOW: [(&str, &str); 2] = [("FollowerId", "ann"), ("FolloweeId", "bob")];
+
+/// A run that reads at most so many items.
+async fn run(bed: &Bed, n_items_max: usize) -> Slice {
+    let bounds = Bounds { n_items_max, deadline_ms: bed.deadline_ms() };
+    let is_past = |noted_at_ms| bed.clock.now_ms() - noted_at_ms >= WAIT_MS;
+    bed.engine().sweep_slice(bounds, is_past).await.unwrap()
+}
+
+/// A run over the whole table, which writes nothing into it.
+async fn round(bed: &Bed) -> Slice {
+    let before = bed.memory().snapshot(Table::Main);
+    let slice = run(bed, usize::MAX).await;
+    assert_eq!(bed.memory().snapshot(Table::Main), before, "the sweep tells, and mends nothing");
+    assert_eq!(slice.n_items, before.len());
+    slice
+}
+
+/// What has drifted, a line each.
+fn told(slice: &Slice) -> String {
+    let mut lines: Vec<String> =
+        slice.drifts.iter().map(|drift| format!("{}: {}\n", drift.item, drift.derivations.join(", "))).collect();
+    lines.sort();
+    lines.concat()
+}
+
+fn n_notes(bed: &Bed) -> usize {
+    bed.ledger("SUSPECTS").len()
+}
+
+/// A table with something of everything that is level-triggered.
+async fn full(bed: &mut Bed) {
+    for (id, name) in [("ann", "Ann"), ("bob", "Bob"), ("cleo", "Cleo"), ("dan", "Dan")] {
+        bed.put("User", &[("UserId", id)], &[("Name", name)]).await;
+    }
+    for (follower, followee) in [("ann", "bob"), ("cleo", "bob"), ("dan", "ann"), ("bob", "dan")] {
+        bed.put("Follow", &[("FollowerId", follower), ("FolloweeId", followee)], &[]).await;
+    }
+    for post in ["p", "q", "r"] {
+        let key = [("AuthorId", "ann"), ("CreatedAt", "t"), ("PostId", post)];
+        bed.put("Post", &key, &[("Status", "published"), ("Title", "x")]).await;
+    }
+    bed.put("Comment", &COMMENT, &[("UserId", "bob")]).await;
+    bed.put("Comment", &[("PostId", "q"), ("CreatedAt", "t"), ("CommentId", "d")], &[("UserId", "bob")]).await;
+    for product in ["tea", "cup"] {
+        bed.put("Product", &[("ProductId", product)], &[("Category", "kitchen")]).await;
+        let line = [("OrderId", "o"), ("ProductId", product)];
+        bed.put("OrderItem", &line, &[("Quantity", "N:2")]).await;
+    }
+    bed.put("Folder", &[("FolderId", "top")], &[("Name", "top")]).await;
+    for folder in ["a", "b"] {
+        bed.put("Folder", &[("FolderId", folder)], &[("Name", folder), ("ParentId", "top")]).await;
+    }
+    bed.settle().await;
+    assert_eq!(bed.findings(), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_has_drifted_is_told_and_nothing_that_is_right() {
+    let mut bed = Bed::new();
+    full(&mut bed).await;
+    for _ in 0..2 {
+        assert_eq!((round(&bed).await.n_suspects, n_notes(&bed)), (0, 0), "all is right");
+        bed.clock.advance(WAIT_MS);
+    }
+    let key = |pk: &str, sk: &str| Key::new(pk, sk);
+    // A copy, a mirror that is gone, one that holds more, one whose source is gone, and two with claims.
+    bed.set(&key("POST#p", "COMMENT#t#c"), "UserName", "by hand").await;
+    bed.delete(&key("USER#bob", "FOLLOWER#ann")).await;
+    bed.set(&key("USER#bob", "FOLLOWER#cleo"), "Note", "by hand").await;
+    bed.delete(&key("USER#dan", "FOLLOWS#ann")).await;
+    bed.delete(&key("POST#q", "METADATA")).await;
+    bed.set(&key("POST#r", "METADATA"), "Claims", "by hand").await;
+    // A display, a path and a key of an index.
+    bed.set(&key("USER#bob", "PROFILE"), "FollowerCount", "N:9").await;
+    bed.set(&key("FOLDER#a", "METADATA"), "Path", "by hand").await;
+    bed.set(&key("PRODUCT#tea", "METADATA"), "GSI2SK", "by hand").await;
+    assert_eq!(bed.records().len(), 9, "nobody is given the records");
+
+    let first = round(&bed).await;
+    assert_eq!((first.n_suspects, told(&first).as_str()), (11, ""), "they may be on their way");
+    bed.clock.advance(WAIT_MS - 1);
+    let sooner = round(&bed).await;
+    assert_eq!((sooner.n_suspects, told(&sooner).as_str()), (0, ""));
+    bed.clock.advance(1);
+    let wanted = expect![[r#"
+        FOLDER#a / METADATA: folder-path
+        POST#p / COMMENT#t#c: comment-author
+        POST#q / METADATA: post-detail, comment-count-display, post-author
+        POST#r / METADATA: post-detail
+        PRODUCT#tea / METADATA: best-sellers
+        USER#ann / FOLLOWER#dan: follower-mirror
+        USER#bob / FOLLOWER#ann: follower-mirror, follower-name
+        USER#bob / FOLLOWER#cleo: follower-mirror
+        USER#bob / PROFILE#COUNT#follower-count#00: follower-count, follower-mirror
+        USER#bob / PROFILE: follower-count-display
+        USER#dan / PROFILE#COUNT#following-count#00: following-count
+    "#]];
+    wanted.assert_eq(&told(&round(&bed).await));
+    wanted.assert_eq(&told(&round(&bed).await));
+}
+
+#[tokio::test]
+async fn one_that_comes_in_step_is_taken_off_and_one_that_differs_otherwise_waits_anew() {
+    let mut bed = Bed::new();
+    full(&mut bed).await;
+    let comments = [Key::new("POST#p", "COMMENT#t#c"), Key::new("POST#q", "COMMENT#t#d")];
+    for comment in &comments {
+        bed.set(comment, "UserName", "by hand").await;
+    }
+    assert_eq!((round(&bed).await.n_suspects, n_notes(&bed)), (2, 2));
+    bed.clock.advance(WAIT_MS);
+    bed.set(&comments[0], "UserName", "Bob").await;
+    bed.set(&comments[1], "UserName", "by another hand").await;
+    let slice = round(&bed).await;
+    assert_eq!((slice.n_suspects, told(&slice).as_str(), n_notes(&bed)), (1, "", 1));
+    // What else happens to the item says nothing of the part that differs.
+    bed.set(&comments[1], "Content", "edited").await;
+    bed.clock.advance(WAIT_MS);
+    assert_eq!(told(&round(&bed).await), "POST#q / COMMENT#t#d: comment-author\n");
+}
+
+#[tokio::test]
+async fn an_item_of_which_a_change_is_parked_has_not_drifted() {
+    let mut bed = Bed::new();
+    let (content, name) = ("x".repeat(300_000), "y".repeat(150_000));
+    let user = bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
+    let comment = bed.put("Comment", &COMMENT, &[("UserId", "bob"), ("Content", &content)]).await;
+    bed.settle().await;
+    // With the longer name the comment is larger than an item may be.
+    bed.set(&user, "Name", &name).await;
+    bed.settle().await;
+    let parked = bed.parked();
+    assert!(parked.iter().all(|key| key.starts_with("PARKED#level-triggered")) && !parked.is_empty(), "{parked:?}");
+    assert_eq!(round(&bed).await.n_suspects, 1);
+    bed.clock.advance(WAIT_MS);
+    assert_eq!((told(&round(&bed).await), n_notes(&bed)), (String::new(), 1), "it waits");
+    for key in bed.memory().snapshot(Table::Ledger).into_keys().filter(|key| key.pk.starts_with("PARKED")) {
+        let write = Write { table: Table::Ledger, key, action: Action::Delete, guard: None };
+        bed.memory().write(&write).await.unwrap();
+    }
+    assert_eq!(told(&round(&bed).await), format!("{comment}: comment-author\n"));
+}
+
+#[tokio::test]
+async fn an_item_that_is_listed_since_it_cannot_be_read_has_not_drifted() {
+    let mut bed = Bed::new();
+    full(&mut bed).await;
+    let comment = Key::new("POST#p", "COMMENT#t#c");
+    bed.set(&comment, "UserName", "by hand").await;
+    let unreadable = Unreadable { attribute: "UserId".to_owned(), why: "is not of type S".to_owned() };
+    for (listing, wanted) in [(Some(&unreadable), String::new()), (None, format!("{comment}: comment-author\n"))] {
+        let write = listed(&bed.schema.layout, "comment-author", &comment, listing, 0);
+        bed.memory().write(&write).await.unwrap();
+        round(&bed).await;
+        bed.clock.advance(WAIT_MS);
+        assert_eq!(told(&round(&bed).await), wanted);
+    }
+}
+
+fn counter(pk: &str, sk: &str, derivation: &str) -> Key {
+    CounterKey { target: Key::new(pk, sk), derivation: derivation.to_owned(), shard: 0 }.key().unwrap()
+}
+
+#[tokio::test]
+async fn a_count_has_drifted_where_its_sources_or_their_mirrors_beside_it_say_otherwise() {
+    let mut bed = Bed::new();
+    full(&mut bed).await;
+    bed.put("File", &[("FolderId", "a"), ("UploadedAt", "t"), ("FileId", "f")], &[("SizeBytes", "N:7")]).await;
+    bed.put("Like", &[("UserId", "bob"), ("PostId", "p")], &[]).await;
+    bed.settle().await;
+    assert_eq!(round(&bed).await.n_suspects, 0);
+    // Too high, without the counter, with another sum, in two shards, of nobody, and one that cannot be read.
+    bed.set(&counter("USER#ann", "PROFILE", "post-count"), "Value", "N:4").await;
+    bed.delete(&counter("POST#p", "METADATA", "comment-count")).await;
+    bed.set(&counter("FOLDER#a", "METADATA", "folder-totals"), "Sum", "N:8").await;
+    let shards = bed.memory().snapshot(Table::Main).into_keys().filter_map(|key| CounterKey::parse(&key));
+    let shards: Vec<u32> = shards.filter(|it| it.derivation == "follower-count").map(|it| it.shard).collect();
+    let free = (0..8).find(|shard| !shards.contains(shard)).unwrap();
+    for key in [
+        CounterKey { shard: free, ..CounterKey::parse(&counter("USER#bob", "PROFILE", "follower-count")).unwrap() },
+        CounterKey::parse(&counter("ORG#none", "METADATA", "team-count")).unwrap(),
+    ] {
+        let mut item = bed.schema.layout.key_item(&key.key().unwrap());
+        item.extend(bed.schema.layout.type_of("Counter"));
+        item.insert("Value".to_owned(), n("2"));
+        bed.memory().put_raw(Table::Main, item).unwrap();
+    }
+    bed.set(&counter("USER#dan", "PROFILE", "following-count"), "Value", "by hand").await;
+    // The likes of a post stand with the users: nothing is told of them.
+    let likes = bed.memory().snapshot(Table::Main).into_keys().find(|key| key.sk.contains("#COUNT#like-count#"));
+    bed.set(&likes.unwrap(), "Value", "N:9").await;
+    drop(bed.records());
+
+    let wanted = expect![[r#"
+        FOLDER#a / METADATA#COUNT#folder-totals#00: folder-totals
+        ORG#none / METADATA#COUNT#team-count#00: team-count
+        POST#p / METADATA#COUNT#comment-count#00: comment-count
+        USER#ann / PROFILE#COUNT#post-count#00: post-count
+        USER#bob / PROFILE#COUNT#follower-count#00: follower-count, follower-mirror
+        USER#dan / PROFILE#COUNT#following-count#00: following-count
+    "#]];
+    let first = round(&bed).await;
+    assert_eq!(told(&first), "", "they may be on their way");
+    bed.clock.advance(WAIT_MS);
+    let counts = |slice: &Slice| -> String {
+        let told = told(slice);
+        told.split_inclusive('\n').filter(|line| line.contains("#COUNT#")).collect()
+    };
+    wanted.assert_eq(&counts(&round(&bed).await));
+    // One that is counted again, and one of which something else was counted since.
+    bed.set(&counter("USER#ann", "PROFILE", "post-count"), "Value", "N:3").await;
+    bed.put("Comment", &COMMENT_TOO, &[("UserId", "bob")]).await;
+    bed.settle().await;
+    let n_told = counts(&round(&bed).await).lines().count();
+    assert_eq!(n_told, 4);
+    bed.clock.advance(WAIT_MS);
+    assert!(counts(&round(&bed).await).contains("POST#p / METADATA#COUNT#comment-count#00: comment-count\n"));
+}
+
+#[tokio::test]
+async fn a_count_of_which_a_change_is_parked_or_a_mirror_has_not_drifted() {
+    let mut bed = Bed::new();
+    // With the name of the follower the mirror is larger than an item may be.
+    bed.put("User", &[("UserId", "ann")], &[("Name", &"y".repeat(150_000))]).await;
+    bed.put("Follow", &FOLLOW, &[("Note", &"x".repeat(300_000))]).await;
+    bed.settle().await;
+    // To what is no number nothing can be added.
+    bed.set(&counter("USER#ann", "PROFILE", "following-count"), "Value", "by hand").await;
+    bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "cleo")], &[]).await;
+    bed.settle().await;
+    let parked = bed.parked();
+    assert!(
+        ["PARKED#additive", "PARKED#level-triggered"].iter().all(|of| parked.iter().any(|key| key.starts_with(of)))
+    );
+    round(&bed).await;
+    bed.clock.advance(WAIT_MS);
+    assert_eq!(told(&round(&bed).await), "", "they wait");
+    for key in bed.memory().snapshot(Table::Ledger).into_keys().filter(|key| key.pk.starts_with("PARKED")) {
+        let write = Write { table: Table::Ledger, key, action: Action::Delete, guard: None };
+        bed.memory().write(&write).await.unwrap();
+    }
+    let slice = round(&bed).await;
+    let told = told(&slice);
+    let counts: Vec<&str> = told.lines().filter(|line| line.contains("#COUNT#")).collect();
+    assert_eq!(counts.len(), 3, "{told}");
+    for (line, wanted) in counts.iter().zip(["ann / PROFILE#COUNT#following", "bob / PROFILE#COUNT#follower", "cleo"]) {
+        assert!(line.starts_with(&format!("USER#{wanted}")), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_can_be_written_in_two_ways_makes_no_count_drift() {
+    let mut bed = Bed::new();
+    bed.put("User", &[("UserId", "a%zz")], &[]).await;
+    let key = bed.put("Follow", &[("FollowerId", "a%zz"), ("FolloweeId", "b%zz")], &[]).await;
+    let mut other = bed.memory().snapshot(Table::Main)[&key].clone();
+    other.insert("PK".to_owned(), s("USER#a%zz"));
+    bed.memory().put_raw(Table::Main, other).unwrap();
+    bed.settle().await;
+    assert_eq!(bed.shown(&counter(&key.pk, "PROFILE", "following-count"), "Value"), "2");
+    assert_eq!((bed.findings(), round(&bed).await.n_suspects), (Vec::new(), 0));
+}
+
+#[tokio::test]
+async fn a_target_with_very_many_items_is_left_to_verify() {
+    let bed = Bed::new();
+    let comment = |id: usize| Key::new("POST#p", format!("COMMENT#t#c{id:05}"));
+    for id in 0..10_200 {
+        let mut item = bed.schema.layout.key_item(&comment(id));
+        item.extend(bed.schema.layout.type_of("Comment"));
+        bed.memory().put_raw(Table::Main, item).unwrap();
+    }
+    let n_counts = || n_notes_of(&bed, "Counter#POST#p");
+    run(&bed, usize::MAX).await;
+    assert_eq!(n_counts(), 0);
+    for id in 9_900..10_200 {
+        bed.delete(&comment(id)).await;
+    }
+    run(&bed, usize::MAX).await;
+    assert_eq!(n_counts(), 1);
+}
+
+fn n_notes_of(bed: &Bed, prefix: &str) -> usize {
+    let notes = bed.memory().snapshot(Table::Ledger).into_keys();
+    notes.filter(|key| key.pk == "SUSPECTS" && key.sk.starts_with(prefix)).count()
+}
+
+#[tokio::test]
+async fn a_collection_that_two_runs_read_is_compared_as_a_whole() {
+    let mut bed = Bed::new();
+    full(&mut bed).await;
+    bed.set(&counter("USER#ann", "PROFILE", "post-count"), "Value", "N:4").await;
+    drop(bed.records());
+    for n_items in 1..12 {
+        let mut n_suspects = 0;
+        while {
+            let slice = run(&bed, n_items).await;
+            n_suspects += slice.n_suspects;
+            slice.round_ms.is_none()
+        } {}
+        // The count, and the display of it.
+        assert_eq!(n_suspects, if n_items == 1 { 2 } else { 0 }, "{n_items}");
+    }
+}
+
+/// Ann follows Bob, and does so no more: her, and the counter of how many she follows.
+async fn followed_no_more(bed: &mut Bed) -> (Key, Key) {
+    let ann = bed.put("User", &[("UserId", "ann")], &[]).await;
+    let follow = bed.put("Follow", &FOLLOW, &[]).await;
+    bed.settle().await;
+    bed.delete(&follow).await;
+    bed.settle().await;
+    let counter = CounterKey { target: ann.clone(), derivation: "following-count".to_owned(), shard: 0 };
+    let counter = counter.key().unwrap();
+    assert_eq!(bed.shown(&counter, "Value"), "0");
+    (ann, counter)
+}
+
+#[tokio::test]
+async fn a_counter_of_zero_is_collected_and_counts_again_when_something_comes() {
+    let mut bed = Bed::new();
+    let (ann, counter) = followed_no_more(&mut bed).await;
+    assert!(run(&bed, usize::MAX).await.n_zero_counters > 0);
+    bed.settle().await;
+    assert!(!bed.memory().snapshot(Table::Main).contains_key(&counter));
+    assert_eq!((run(&bed, usize::MAX).await.n_zero_counters, bed.findings()), (0, Vec::new()));
+    bed.put("Follow", &FOLLOW, &[]).await;
+    bed.settle().await;
+    assert_eq!((bed.shown(&ann, "FollowingCount").as_str(), bed.findings()), ("1", Vec::new()));
+}
+
+#[tokio::test]
+async fn a_count_that_comes_in_while_its_counter_is_collected_is_not_lost() {
+    let mut bed = Bed::new();
+    let (ann, counter) = followed_no_more(&mut bed).await;
+    let mut is_first = true;
+    bed.fails(move |call| {
+        let is_deletion = matches!(call, Call::Write(write) if write.key == counter);
+        let is_late = is_deletion && std::mem::take(&mut is_first);
+        is_late.then_some((Side::After, Fault::Late))
+    });
+    run(&bed, usize::MAX).await;
+    bed.put("Follow", &FOLLOW, &[]).await;
+    bed.settle().await;
+    assert_eq!(bed.land(), "Some(Ok(GuardFailed))");
+    bed.settle().await;
+    assert_eq!((bed.shown(&ann, "FollowingCount").as_str(), bed.findings()), ("1", Vec::new()));
+}
+
+#[tokio::test]
+async fn a_shard_of_zero_goes_while_others_stay() {
+    let bed = Bed::new();
+    let target = Key::new("POST#p", "METADATA");
+    let attributes: [&[(&str, &str)]; 6] = [
+        &[("Value", "0")],
+        &[("Value", "3")],
+        &[],
+        &[("Value", "0"), ("Sum", "0.0")],
+        &[("Value", "0"), ("Sum", "0.1")],
+        &[("Value", "-1")],
+    ];
+    for (shard, attributes) in (0..).zip(attributes) {
+        let counter = CounterKey { target: target.clone(), derivation: "like-count".to_owned(), shard };
+        let mut item = bed.schema.layout.key_item(&counter.key().unwrap());
+        item.extend(bed.schema.layout.type_of("Counter"));
+        item.extend(attributes.iter().map(|(name, number)| ((*name).to_owned(), n(number))));
+        bed.memory().put_raw(Table::Main, item).unwrap();
+    }
+    // Under the key of a counter, and none.
+    let other = Item::from([("PK", s("POST#p")), ("SK", s("METADATA#COUNT#like-count#09")), ("Value", n("0"))]);
+    bed.memory().put_raw(Table::Main, other).unwrap();
+    assert_eq!(run(&bed, usize::MAX).await.n_zero_counters, 3);
+    let left: Vec<String> = bed.memory().snapshot(Table::Main).into_keys().map(|key| key.sk).collect();
+    let left: Vec<&str> = left.iter().filter_map(|sk| sk.rsplit('#').next()).collect();
+    assert_eq!(left, ["01", "04", "05", "09"]);
+}
+
+#[tokio::test]
+async fn a_round_goes_on_where_the_last_run_stopped_and_says_how_long_it_took() {
+    let mut bed = Bed::new();
+    full(&mut bed).await;
+    bed.set(&Key::new("POST#p", "COMMENT#t#c"), "UserName", "by hand").await;
+    let n_items = bed.memory().snapshot(Table::Main).len();
+    for (n_before, took_ms) in [(0, 0), (1, 1)] {
+        let (mut n_runs, mut n_read, mut n_suspects, mut round_ms) = (0, 0, 0, None);
+        while round_ms.is_none() {
+            let slice = run(&bed, 4).await;
+            assert!(slice.n_items <= 4, "{slice:?}");
+            bed.clock.advance(1_000);
+            (n_runs, n_read, n_suspects) = (n_runs + 1, n_read + slice.n_items, n_suspects + slice.n_suspects);
+            round_ms = slice.round_ms;
+        }
+        assert_eq!((n_read, n_suspects), (n_items, 1 - n_before), "each item once, and noted once");
+        // A round begins when the one before ends.
+        assert_eq!(round_ms, Some((n_runs - 1 + took_ms) * 1_000));
+    }
+}
+
+#[tokio::test]
+async fn suspects_are_looked_at_again_a_few_a_run_and_all_in_turn() {
+    let bed = Bed::new();
+    let mut comments = Vec::new();
+    for id in ["a", "b", "c", "d", "e"] {
+        let key = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", id)];
+        comments.push(bed.put("Comment", &key, &[("UserName", "by hand")]).await);
+    }
+    assert_eq!(run(&bed, usize::MAX).await.n_suspects, 6);
+    comments.push(counter("POST#p", "METADATA", "comment-count"));
+    bed.clock.advance(WAIT_MS);
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let slice = run(&bed, 2).await;
+        assert!(slice.drifts.len() <= 2, "{slice:?}");
+        seen.extend(slice.drifts.into_iter().map(|drift| drift.item));
+    }
+    assert_eq!(seen, comments);
+}
+
+#[tokio::test]
+async fn two_runs_at_once_do_no_harm() {
+    let mut bed = Bed::new();
+    full(&mut bed).await;
+    bed.set(&Key::new("POST#p", "COMMENT#t#c"), "UserName", "by hand").await;
+    let (one, other) = futures::join!(run(&bed, 7), run(&bed, 7));
+    assert_eq!(one.n_items.max(other.n_items), 7, "{one:?} {other:?}");
+    let (one, other) = futures::join!(run(&bed, usize::MAX), run(&bed, usize::MAX));
+    assert_eq!(usize::from(one.round_ms.is_some()) + usize::from(other.round_ms.is_some()), 1, "{one:?} {other:?}");
+    assert_eq!(n_notes(&bed), 1);
+    let slice = round(&bed).await;
+    assert_eq!((slice.n_suspects, slice.round_ms.is_some()), (0, true));
+}
+
+#[tokio::test]
+async fn a_run_whose_time_is_over_ends_and_the_next_goes_on() {
+    let mut bed = Bed::new();
+    full(&mut bed).await;
+    let late = Bounds { n_items_max: 100, deadline_ms: bed.clock.now_ms() };
+    assert_eq!(bed.engine().sweep_slice(late, |_| true).await.unwrap(), Slice::default());
+    bed.stay_away(true);
+    assert_eq!(run(&bed, usize::MAX).await, Slice::default());
+    bed.stay_away(false);
+    assert!(round(&bed).await.round_ms.is_some());
+}

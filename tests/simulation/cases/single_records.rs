@@ -1,0 +1,181 @@
+//! Single records and batches: what once went wrong, and what cannot be applied.
+
+use std::collections::BTreeSet;
+
+use derive::{
+    catalogue::Catalogue,
+    change::Sight,
+    derivation::{Counts, Derivation, Derived, Family, Items, Kind, Reach},
+    effect::Effect,
+    schema::{Image, Schema, Unreadable},
+};
+use keys::key::Key;
+use serde_json::json;
+
+use crate::{cases::bed::Bed, items::s};
+
+const FOLLOW: [(&str, &str); 2] = [("FollowerId", "ann"), ("FolloweeId", "bob")];
+const COMMENT: [(&str, &str); 3] = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
+
+#[tokio::test]
+async fn an_old_record_in_the_batch_does_not_speak_for_the_item_as_it_is() {
+    let mut bed = Bed::new();
+    let user = bed.put("User", &[("UserId", "ann")], &[("Name", "Ann")]).await;
+    let comment = bed.put("Comment", &COMMENT, &[("UserId", "ann")]).await;
+    let records = bed.records();
+    bed.handle(&records).await;
+    let old = bed.records(); // The comment, with the name.
+    bed.delete(&user).await;
+    bed.settle().await;
+    assert_eq!(bed.shown(&comment, "UserName"), "");
+
+    bed.put("User", &[("UserId", "ann")], &[("Name", "Ann")]).await;
+    let batch = [old, bed.records()].concat();
+    bed.handle(&batch).await;
+    assert_eq!(bed.shown(&comment, "UserName"), "Ann");
+}
+
+#[tokio::test]
+async fn a_rename_that_misses_an_item_reaches_it_when_the_way_there_is_made_again() {
+    let mut bed = Bed::new();
+    let user = bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
+    let follow = bed.put("Follow", &FOLLOW, &[]).await;
+    bed.settle().await;
+    bed.delete(&Key::new("USER#bob", "FOLLOWER#ann")).await;
+    let deleted = bed.records();
+    bed.set(&user, "Name", "Robert").await;
+    bed.settle().await;
+    assert_eq!(bed.shown(&follow, "FolloweeName"), "Bob", "the rename finds it through the Follower");
+    bed.handle(&deleted).await;
+    bed.settle().await;
+    assert_eq!(bed.shown(&follow, "FolloweeName"), "Robert");
+}
+
+#[tokio::test]
+async fn a_record_that_does_not_decode_is_parked_and_its_neighbours_are_applied() {
+    let mut bed = Bed::new();
+    for id in ["ann", "bob", "cleo"] {
+        bed.put("Like", &[("UserId", id), ("PostId", "p")], &[]).await;
+    }
+    let mut records = bed.records();
+    records[1]["dynamodb"]["NewImage"] = json!({"PK": {"Q": 1}});
+    let handled = bed.handle(&records).await;
+    assert_eq!(handled.failed_from, None);
+    let cause = "the record does not decode: a value is missing or not of the form of a stream record, at column";
+    assert!(handled.account.parked.iter().all(|parked| parked.position == 1 && parked.cause.starts_with(cause)));
+    assert_eq!(bed.parked(), ["PARKED#additive / event-2#00", "PARKED#level-triggered / event-2#00"]);
+    let findings = bed.findings();
+    assert!(findings.len() == 1 && findings[0].starts_with("like-count: POST#p"), "{findings:?}");
+
+    bed.handle(&records).await;
+    bed.settle().await;
+    assert_eq!(bed.parked().len(), 2, "what is parked is parked once");
+}
+
+/// A kind that cannot stand users of one name.
+#[derive(Debug)]
+struct Panics;
+
+impl Kind for Panics {
+    fn kind(&self) -> &'static str {
+        "panics"
+    }
+
+    fn family(&self) -> Family {
+        Family::LevelTriggered
+    }
+
+    fn reach(&self, _schema: &Schema) -> Result<Reach, String> {
+        Ok(Reach::default())
+    }
+
+    fn entities(&self) -> Vec<&str> {
+        vec!["User"]
+    }
+
+    fn plan(&self, _schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
+        let name = sight.entity("User").1.and_then(|image| image.attribute("Name").cloned());
+        assert_ne!(name, Some(s("Bob")), "not him");
+        Vec::new()
+    }
+
+    fn unreadable(&self, _schema: &Schema, _image: &Image<'_>) -> Option<Unreadable> {
+        None
+    }
+
+    fn derive(&self, _name: &str, _schema: &Schema, _items: &Items, _counts: &Counts) -> Vec<Derived> {
+        Vec::new()
+    }
+}
+
+#[tokio::test]
+async fn a_record_on_which_a_kind_panics_is_parked_and_its_neighbours_are_applied() {
+    let schema = catalogue::schema();
+    let derivations = [catalogue::derivations(), vec![Derivation::new("D-00", "panics", Panics)]].concat();
+    let mut bed = Bed::with(schema.clone(), Catalogue::new(&schema, derivations).unwrap());
+    let follow = bed.put("Follow", &FOLLOW, &[]).await;
+    bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
+    let user = bed.put("User", &[("UserId", "ann")], &[("Name", "Ann")]).await;
+    let records = bed.records();
+    let handled = bed.handle(&records).await;
+    assert_eq!(handled.failed_from, None);
+    // The assertion quotes the name, which must not come into a log.
+    let cause = "planning it panicked: its message may hold values; the log says where";
+    assert!(handled.account.parked.iter().all(|parked| parked.position == 1 && parked.cause == cause));
+    assert_eq!(bed.parked(), ["PARKED#additive / event-2#00", "PARKED#level-triggered / event-2#00"]);
+    bed.settle().await;
+    assert_eq!(bed.shown(&user, "FollowingCount"), "1");
+    assert_eq!(bed.shown(&follow, "FolloweeName"), "Bob", "the follow rings for itself");
+}
+
+#[tokio::test]
+async fn a_counter_that_cannot_be_added_to_parks_the_changes_that_count_there_and_no_others() {
+    let mut bed = Bed::new();
+    let counter = Key::new("USER#ann", "PROFILE#COUNT#following-count#00");
+    bed.set(&counter, "EntityType", "Counter").await;
+    bed.set(&counter, "Value", "many").await;
+    bed.settle().await;
+
+    bed.put("Follow", &FOLLOW, &[]).await;
+    bed.put("Follow", &[("FollowerId", "bob"), ("FolloweeId", "ann")], &[]).await;
+    bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "cleo")], &[]).await;
+    let all = bed.settle().await;
+    let parked: BTreeSet<usize> = all.iter().flat_map(|handled| &handled.account.parked).map(|p| p.position).collect();
+    assert_eq!(parked, BTreeSet::from([0, 2]));
+    assert_eq!(bed.shown(&counter, "Value"), "many");
+    let parked = bed.parked();
+    assert!(parked.iter().all(|key| key.starts_with("PARKED#additive")), "{parked:?}");
+    // Both changes are parked whole: what they would have added elsewhere is parked with them.
+    assert_eq!(bed.findings().len(), 3, "{:?}", bed.findings());
+}
+
+#[tokio::test]
+async fn while_the_store_stays_away_the_response_names_the_lowest_record_that_is_not_done() {
+    let mut bed = Bed::new();
+    bed.stay_away(true);
+    bed.set(&Key::new("JUNK", "1"), "Colour", "red").await;
+    bed.put("Team", &[("OrgId", "o"), ("TeamId", "t")], &[]).await;
+    bed.put("Follow", &FOLLOW, &[]).await;
+    let records = bed.records();
+    let handled = bed.handle(&records).await;
+    assert_eq!(handled.failed_from.as_deref(), Some("1002"), "nothing is to be done for the first");
+    assert_eq!(handled.account.undone.keys().copied().collect::<Vec<_>>(), [1, 2]);
+
+    bed.stay_away(false);
+    let handled = bed.handle(&records[1..]).await;
+    assert_eq!(handled.failed_from, None);
+    bed.settle().await;
+    assert_eq!(bed.findings(), [""; 0]);
+}
+
+#[tokio::test]
+async fn an_item_that_is_none_of_ours_is_not_deleted_from_a_mirrors_key() {
+    let mut bed = Bed::new();
+    let follow = bed.put("Follow", &FOLLOW, &[]).await;
+    bed.settle().await;
+    let mirror = Key::new("USER#bob", "FOLLOWER#ann");
+    bed.set(&mirror, "EntityType", "Gadget").await;
+    bed.delete(&follow).await;
+    bed.settle().await;
+    assert_eq!(bed.shown(&mirror, "EntityType"), "Gadget");
+}

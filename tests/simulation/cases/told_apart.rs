@@ -1,0 +1,128 @@
+//! What a verification tells apart from what it found, and what it finds beside differences: single cases.
+
+use operate::verify::{
+    following::{AtRest, Following},
+    run::{Limits, Verification},
+    scope::Scope,
+    tallies::MemoryTallies,
+    told::{Extent, Told, Why},
+};
+
+use keys::key::Key;
+
+use crate::{actors::verifying::Listening, cases::bed::Bed};
+
+/// Functions that are so far, and a record that comes again and again.
+struct Beside {
+    is_handled: Option<bool>,
+    record: Option<String>,
+}
+
+impl Following for Beside {
+    fn records(&self) -> Vec<String> {
+        self.record.iter().cloned().collect()
+    }
+
+    fn has_given(&self, _moment_ms: u64) -> bool {
+        true
+    }
+
+    fn is_handled(&self, _moment_ms: u64) -> Option<bool> {
+        self.is_handled
+    }
+}
+
+async fn verified(bed: &Bed, following: &dyn Following) -> (Vec<Told>, Extent) {
+    let (engine, mut tallies, mut listening) = (bed.engine(), MemoryTallies::default(), Listening::default());
+    let limits = Limits { segments: 1, wait_ms: 100 };
+    let verification = Verification::new(&engine, following, &mut tallies, &mut listening, limits, Scope::default());
+    let extent = verification.run().await.unwrap();
+    drop(verification);
+    (listening.0, extent)
+}
+
+/// Somebody follows another, and the count of it is wrong or right.
+async fn followed(counted: &str) -> (Bed, String) {
+    let mut bed = Bed::new();
+    for id in ["ann", "bob"] {
+        bed.put("User", &[("UserId", id)], &[("Name", id)]).await;
+    }
+    bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
+    let records = bed.records();
+    let record = records.last().unwrap().to_string();
+    bed.handle(&records).await;
+    bed.settle().await;
+    bed.set(&Key::new("USER#ann", "PROFILE#COUNT#following-count#00"), "Value", counted).await;
+    (bed, record)
+}
+
+#[tokio::test]
+async fn a_mirror_that_two_living_items_claim_is_a_flaw() {
+    let mut bed = Bed::new();
+    for author in ["ann", "bob"] {
+        let key = [("AuthorId", author), ("CreatedAt", "2024-01-15T10:30:00.000Z"), ("PostId", "p")];
+        bed.put("Post", &key, &[("Status", "published")]).await;
+    }
+    bed.settle().await;
+    let (told, extent) = verified(&bed, &AtRest).await;
+    let flaws: Vec<&str> = told
+        .iter()
+        .filter_map(|told| match told {
+            Told::Finding(finding, _) if finding.pk == "POST#p" => finding.flaw.as_deref(),
+            _ => None,
+        })
+        .collect();
+    assert!(extent.is_proven);
+    assert_eq!(flaws.len(), 1, "{told:?}");
+    assert!(flaws[0].starts_with("several items claim it, and the last of them has it: USER#ann"), "{flaws:?}");
+}
+
+#[tokio::test]
+async fn an_item_whose_path_a_parked_removal_above_it_would_change_waits() {
+    let mut bed = Bed::new();
+    let above = bed.put("Employee", &[("OrgId", "o"), ("EmployeeId", "m")], &[]).await;
+    bed.put("Employee", &[("OrgId", "o"), ("EmployeeId", "c")], &[("ManagerId", "m")]).await;
+    bed.settle().await;
+    bed.delete(&above).await;
+    let mut records = bed.records();
+    let whole = records[0].clone();
+    records[0]["dynamodb"]["OldImage"] = serde_json::json!({"PK": {"Q": 1}});
+    bed.handle(&records).await;
+    bed.settle().await;
+    // Since then it can be read again, and waits for somebody to redrive it.
+    bed.put_true(&whole.to_string());
+    let (told, _) = verified(&bed, &AtRest).await;
+    for sk in ["EMPLOYEE#c", "EMP#/m"] {
+        let of_it = |told: &&Told| matches!(told, Told::Waiting(it) | Told::Finding(it, _) if it.sk == sk);
+        let of_it: Vec<&Told> = told.iter().filter(of_it).collect();
+        assert!(matches!(of_it[..], [Told::Waiting(_)]), "{sk}: {told:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_count_that_is_equal_while_its_sources_change_all_the_time_is_unproven() {
+    let (bed, record) = followed("N:1").await;
+    let (told, _) = verified(&bed, &Beside { is_handled: Some(true), record: Some(record) }).await;
+    let unproven = told.iter().filter(|told| matches!(told, Told::Unproven(it) if it.derivation == "following-count"));
+    assert_eq!(unproven.count(), 1, "{told:?}");
+    assert!(!told.iter().any(|told| matches!(told, Told::Finding(..))), "{told:?}");
+}
+
+#[tokio::test]
+async fn nothing_is_decided_and_nothing_proven_while_the_functions_are_behind_or_nobody_can_tell() {
+    let (bed, _) = followed("N:7").await;
+    for (is_handled, wanted) in [(Some(false), Why::Behind), (None, Why::Unknown)] {
+        let (told, extent) = verified(&bed, &Beside { is_handled, record: None }).await;
+        let whys: Vec<Why> = told
+            .iter()
+            .filter_map(|told| match told {
+                Told::Undecided(finding, why) if finding.derivation == "following-count" => Some(*why),
+                _ => None,
+            })
+            .collect();
+        assert_eq!((whys, extent.is_proven), (vec![wanted], false), "{told:?}");
+    }
+    let (told, extent) = verified(&bed, &Beside { is_handled: Some(true), record: None }).await;
+    let found = told.iter().any(|told| matches!(told, Told::Finding(it, _) if it.derivation == "following-count"));
+    assert_eq!((found, extent.is_proven), (true, true), "{told:?}");
+}

@@ -1,0 +1,6 @@
+//! What must be true of every run: at its end, and of all that was written in it.
+
+pub(crate) mod audit;
+pub(crate) mod history;
+pub(crate) mod readings;
+pub(crate) mod strict;

@@ -1,0 +1,272 @@
+//! What must be true of every deletion: its owner was gone, and long enough; and of the end: nothing is left over.
+
+use std::collections::BTreeMap;
+
+use derive::{derivation::Items, schema::Seen, value::differing};
+use keys::{
+    counter::CounterKey,
+    item::{Item, text},
+    job::JobKey,
+    key::Key,
+};
+use serde_dynamo::AttributeValue;
+
+use crate::{
+    actors::{application::Application, slices::is_zero, sweeper::SETTLE_MS},
+    checks::history::{Past, told},
+    failure::Failure,
+    items::is_mirror,
+    scene::Scene,
+    stream::{Author, Made, Stream},
+};
+
+/// On what an item hangs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Owner {
+    User(String),
+    Post(String),
+}
+
+/// A removal of an owner.
+#[derive(Debug)]
+struct Removal {
+    at: usize,
+    at_ms: u64,
+    /// Was the item of its type?
+    is_typed: bool,
+    /// All keys that it was known under.
+    keys: Vec<Key>,
+    /// The removed item.
+    item: Item,
+}
+
+/// What is known of owners so far.
+#[derive(Default)]
+struct Owners {
+    removals: BTreeMap<Owner, Vec<Removal>>,
+    /// Claims of a post's mirror, as it said last; none after a hand was at it, nor those that were gone when it went.
+    claims: BTreeMap<String, Vec<Key>>,
+}
+
+/// Looks at all that the service did to the application's items, and at what is left.
+pub(crate) fn cascades_are_strict(scene: &Scene, stream: &Stream, application: &Application) -> Result<(), Failure> {
+    let mut owners = Owners::default();
+    let past = told(stream, |past, at, made| {
+        if made.author == Author::Service {
+            allowed(scene, &owners, past, made)?;
+        }
+        owners.note(scene, past, at, made);
+        Ok(())
+    })?;
+    let touched = |key: &Key| {
+        application.untyped().contains(key)
+            || stream.made.iter().any(|made| made.key == *key && made.author != Author::Service)
+    };
+    nothing_is_left(scene, &owners, &past, application, touched)
+}
+
+impl Owners {
+    fn note(&mut self, scene: &Scene, past: &Past, at: usize, made: &Made) {
+        let (Some(owner), schema) = (owner_at(scene, &made.key), &scene.schema) else { return };
+        let image = |item: &Item| schema.image(&made.key, item).is_some();
+        let is_detail = made.key.sk == "METADATA";
+        if let (Some(old), None) = (&made.old, &made.new) {
+            let mut keys = vec![home(scene, &owner), made.key.clone()];
+            keys.extend(claims(old));
+            let (at_ms, is_typed, item) = (made.at_ms, image(old), old.clone());
+            self.removals.entry(owner.clone()).or_default().push(Removal { at, at_ms, is_typed, keys, item });
+        }
+        if let (Owner::Post(post), true) = (&owner, is_detail) {
+            match (&made.new, made.author) {
+                (Some(new), Author::Service) => drop(self.claims.insert(post.clone(), claims(new))),
+                // It is right to go when nothing claims it; what does all the same, does.
+                (_, Author::Service) => {
+                    let is_post = |claim: &Key| {
+                        let image = past.items.get(claim).and_then(|item| schema.image(claim, item));
+                        image.is_some_and(|image| image.is("Post"))
+                    };
+                    self.claims.entry(post.clone()).or_default().retain(is_post);
+                }
+                _ => drop(self.claims.remove(post)),
+            }
+        }
+    }
+
+    /// Was the owner gone, and long enough?
+    fn is_gone(&self, past: &Past, owner: &Owner, at_ms: u64) -> Result<(), String> {
+        let removals = self.removals.get(owner).map(Vec::as_slice).unwrap_or_default();
+        let is_absent = |key: &Key| !past.items.contains_key(key);
+        let suffices = |removal: &&Removal| {
+            removal.is_typed && removal.at_ms + SETTLE_MS <= at_ms && removal.keys.iter().all(is_absent)
+        };
+        if !removals.iter().any(|removal| suffices(&removal)) {
+            return Err(format!("{owner:?} was there, or not gone long enough"));
+        }
+        if let Owner::Post(post) = owner
+            && let Some(claim) = self.claims.get(post).into_iter().flatten().find(|key| !is_absent(key))
+        {
+            return Err(format!("{claim} claims {owner:?}"));
+        }
+        Ok(())
+    }
+}
+
+/// The owner that stands under a key, or a post's own item.
+fn owner_at(scene: &Scene, key: &Key) -> Option<Owner> {
+    let field =
+        |entity: &str, name: &str| Some(scene.schema.entity(entity).unwrap().key.parse_key(key)?.get(name)?.to_owned());
+    field("User", "UserId")
+        .map(Owner::User)
+        .or_else(|| field("PostDetail", "PostId").map(Owner::Post))
+        .or_else(|| field("Post", "PostId").map(Owner::Post))
+}
+
+/// The key by which an owner is known.
+fn home(scene: &Scene, owner: &Owner) -> Key {
+    let (entity, name, id) = match owner {
+        Owner::User(id) => ("User", "UserId", id),
+        Owner::Post(id) => ("PostDetail", "PostId", id),
+    };
+    scene.schema.entity(entity).unwrap().build(&[(name, id.as_str())].into_iter().collect()).unwrap()
+}
+
+fn claims(item: &Item) -> Vec<Key> {
+    let Some(AttributeValue::L(claims)) = item.get("Claims") else { return Vec::new() };
+    let part = |map: &std::collections::HashMap<String, AttributeValue>, name: &str| match map.get(name) {
+        Some(AttributeValue::S(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let claim = |value: &AttributeValue| match value {
+        AttributeValue::M(map) => Some(Key { pk: part(map, "PK")?, sk: part(map, "SK")? }),
+        _ => None,
+    };
+    claims.iter().filter_map(claim).collect()
+}
+
+/// On what an item of the application hangs; a counter on its target.
+fn owners(scene: &Scene, key: &Key, item: &Item) -> Vec<Owner> {
+    if let Some(counter) = CounterKey::parse(key) {
+        let is_history = counter.derivation == "view-count";
+        return owner_at(scene, &counter.target).filter(|_| is_history).into_iter().collect();
+    }
+    let Some(image) = scene.schema.image(key, item) else { return Vec::new() };
+    let field = |name: &str| image.key_fields().get(name).map(str::to_owned);
+    let (users, posts): (&[&str], &[&str]) = match image.definition.name.as_str() {
+        "Comment" => (&[], &["PostId"]),
+        "Like" => (&["UserId"], &["PostId"]),
+        "Follow" => (&["FollowerId", "FolloweeId"], &[]),
+        "View" | "Membership" | "Member" | "Subscription" | "CartItem" => (&["UserId"], &[]),
+        "EmailClaim" => return text(item, "UserId").map(|id| Owner::User(id.to_owned())).into_iter().collect(),
+        _ => (&[], &[]),
+    };
+    let users = users.iter().filter_map(|name| field(name)).map(Owner::User);
+    users.chain(posts.iter().filter_map(|name| field(name)).map(Owner::Post)).collect()
+}
+
+/// May the service do this?
+fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &Made) -> Result<(), Failure> {
+    let of = |item: &Item| match scene.schema.see(&made.key, item) {
+        Seen::Known(image) => Some((image.definition.name.clone(), image.definition.derived)),
+        _ => None,
+    };
+    let refused = |what: String| Failure::new("strict", format!("the service {what} {}", made.key));
+    if JobKey::parse(&made.key).is_some() {
+        return Ok(());
+    }
+    match (&made.old, &made.new) {
+        (Some(old), None) if CounterKey::parse(&made.key).is_some() && is_zero(old) => {
+            scene.count("zeros collected");
+            Ok(())
+        }
+        (Some(old), None) => match of(old) {
+            Some((name, true)) if CounterKey::parse(&made.key).is_none() => {
+                scene.count_all("left the chart", usize::from(name == "OrgChart"));
+                Ok(())
+            }
+            Some((name, _)) => {
+                let owners = owners(scene, &made.key, old);
+                let gone: Vec<_> = owners.iter().map(|o| owners_so_far.is_gone(past, o, made.at_ms)).collect();
+                if gone.iter().any(Result::is_ok) {
+                    scene.count(if name == "Counter" { "counters deleted" } else { "deleted" });
+                    return Ok(());
+                }
+                Err(refused(format!("deleted the {name}, though {gone:?}:")))
+            }
+            // A mirror whose type a hand changed just before.
+            None if scene.schema.entities().any(|d| is_mirror(d) && d.key.parse_key(&made.key).is_some()) => Ok(()),
+            None => Err(refused("deleted what is none of ours,".to_owned())),
+        },
+        (Some(old), Some(new)) => match of(old) {
+            Some((name, false)) => {
+                let derived = &scene.schema.entity(&name).unwrap().derived_attributes;
+                let changed: Vec<&str> =
+                    differing(old, new).into_iter().filter(|n| !derived.iter().any(|d| d == n)).collect();
+                let is_archived = name == "Post" && changed == ["Status"] && text(new, "Status") == Some("archived");
+                let author = scene.schema.entity("Post").unwrap().key.parse_key(&made.key);
+                let author = author.and_then(|fields| Some(Owner::User(fields.get("AuthorId")?.to_owned())));
+                match (changed.is_empty(), author.filter(|_| is_archived)) {
+                    (true, _) => Ok(()),
+                    (false, Some(author)) => owners_so_far
+                        .is_gone(past, &author, made.at_ms)
+                        .map(|()| scene.count("archived"))
+                        .map_err(|why| refused(format!("archived, though {why}:"))),
+                    (false, None) => Err(refused(format!("changed {changed:?} of"))),
+                }
+            }
+            _ => Ok(()),
+        },
+        (None, Some(new)) => match of(new) {
+            Some((name, false)) => Err(refused(format!("made the {name}"))),
+            _ => Ok(()),
+        },
+        (None, None) => Ok(()),
+    }
+}
+
+/// Is an owner not there, under any key and type?
+fn is_absent(scene: &Scene, items: &Items, owner: &Owner) -> bool {
+    !items.contains_key(&home(scene, owner)) && !items.keys().any(|key| owner_at(scene, key).as_ref() == Some(owner))
+}
+
+/// What hung on what was removed, and is not there any more, is gone.
+fn nothing_is_left(
+    scene: &Scene,
+    known: &Owners,
+    past: &Past,
+    application: &Application,
+    touched: impl Fn(&Key) -> bool,
+) -> Result<(), Failure> {
+    let gone = |owner: &Owner| {
+        let removal = known.removals.get(owner)?.last().filter(|removal| removal.is_typed)?;
+        is_absent(scene, &past.items, owner).then_some(removal)
+    };
+    for (key, item) in past.items.iter().filter(|(key, _)| !application.untyped().contains(*key)) {
+        let left = |why: String| Err(Failure::new("left", format!("{key} is left, though {why}")));
+        for owner in owners(scene, key, item) {
+            let Some(removal) = gone(&owner).filter(|removal| past.inserted[key] < removal.at) else { continue };
+            let is_found = match (scene.schema.image(key, item).map(|image| image.definition.name.clone()), &owner) {
+                (Some(name), Owner::User(id)) if name == "EmailClaim" => {
+                    let email = text(&removal.item, "Email").unwrap_or_default().trim().to_lowercase();
+                    let _: &String = id;
+                    key.pk == format!("EMAIL#{email}") && past.written[key] < removal.at
+                }
+                (Some(name), Owner::User(id)) if name == "Follow" => {
+                    let fields = scene.schema.entity("Follow").unwrap().key.parse_key(key).unwrap();
+                    let mirror = scene.schema.entity("Follower").unwrap().build(&fields).unwrap();
+                    fields.get("FollowerId") == Some(id) || !touched(&mirror)
+                }
+                _ => true,
+            };
+            if is_found {
+                return left(format!("{owner:?} is gone since record {}", removal.at));
+            }
+        }
+        let post = scene.schema.image(key, item).filter(|image| image.is("Post"));
+        let author = post.and_then(|image| Some(Owner::User(image.key_fields().get("AuthorId")?.to_owned())));
+        let removal = author.as_ref().and_then(gone).filter(|removal| past.written[key] < removal.at);
+        if removal.is_some() && text(item, "Status") != Some("archived") {
+            return left(format!("not archived, though {author:?} is gone"));
+        }
+    }
+    Ok(())
+}

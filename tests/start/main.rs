@@ -1,0 +1,275 @@
+//! The compiled function: what keeps it from starting is one line that says what to change, and exit code 1.
+//!
+//! All four functions start by the same code; this is `aggregate`.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by a panic")]
+
+mod lambda;
+
+use std::{
+    collections::BTreeMap,
+    process::{Command, Stdio},
+};
+
+use aws_sdk_dynamodb::{Client, operation::create_table::builders::CreateTableFluentBuilder, types::StreamViewType};
+use expect_test::{Expect, expect};
+use support::{
+    database::{client, embedded},
+    tables::{indexed, make, streamed},
+};
+
+/// The variables of a function, on top of those that the SDK wants.
+type Variables<'a> = BTreeMap<&'a str, &'a str>;
+
+/// A database without tables, as long as the runtime lives.
+struct Database {
+    runtime: tokio::runtime::Runtime,
+    endpoint: String,
+    client: Client,
+}
+
+impl Database {
+    fn new() -> Self {
+        let (runtime, endpoint) = embedded();
+        let client = client(&endpoint);
+        Self { runtime, endpoint, client }
+    }
+
+    /// Makes a table with this key, and what else is asked.
+    fn make(
+        &self,
+        name: &str,
+        key: [&str; 2],
+        more: impl FnOnce(CreateTableFluentBuilder) -> CreateTableFluentBuilder,
+    ) {
+        self.runtime.block_on(make(&self.client, name, key, more));
+    }
+
+    /// The shipped table and its ledger, as they should be.
+    fn with_tables() -> Self {
+        let database = Self::new();
+        database.make("ripple", ["PK", "SK"], |call| {
+            streamed(indexed(call, "GSI1SK", true), StreamViewType::NewAndOldImages)
+        });
+        database.make("ripple-ledger", ["PK", "SK"], |call| call);
+        database
+    }
+
+    /// Starts the function with the two tables and these variables, and waits until it has ended.
+    fn starts(&self, variables: &[(&str, &str)]) -> Ended {
+        let names = [("TABLE_NAME", "ripple"), ("LEDGER_TABLE_NAME", "ripple-ledger")];
+        started(&names.into_iter().chain(variables.iter().copied()).collect(), &self.endpoint)
+    }
+
+    /// It ends with 1 and this one line.
+    fn refuses(&self, variables: &[(&str, &str)], line: &Expect) {
+        line.assert_eq(&self.starts(variables).refusal());
+    }
+}
+
+/// A command of the function, with nothing of this process's environment that it would look at.
+fn function(variables: &Variables<'_>, endpoint: &str) -> Command {
+    let mut function = Command::new(env!("CARGO_BIN_EXE_aggregate"));
+    function.env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    function.env("AWS_ENDPOINT_URL_DYNAMODB", endpoint).env("AWS_REGION", "us-east-1");
+    function.env("AWS_ACCESS_KEY_ID", "some").env("AWS_SECRET_ACCESS_KEY", "body");
+    function.envs(variables);
+    function
+}
+
+/// How a function ended, and what it logged: to standard error, since this is not Lambda.
+#[derive(Debug)]
+struct Ended {
+    code: Option<i32>,
+    stdout: String,
+    lines: Vec<String>,
+}
+
+impl Ended {
+    /// The one line that it refuses to start with, without the moment.
+    fn refusal(&self) -> String {
+        assert_eq!((self.code, self.stdout.as_str(), self.lines.len()), (Some(1), "", 1), "{self:?}");
+        let line = self.lines.first().unwrap();
+        line.split_once("ERROR ").expect("it is an error").1.to_owned()
+    }
+}
+
+fn started(variables: &Variables<'_>, endpoint: &str) -> Ended {
+    let output = function(variables, endpoint).output().expect("the function starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    let lines = text(output.stderr).lines().map(str::to_owned).collect();
+    Ended { code: output.status.code(), stdout: text(output.stdout), lines }
+}
+
+#[test]
+fn a_missing_variable_is_named_with_what_it_is_for() {
+    let nowhere = "http://127.0.0.1:1";
+    expect!["aggregate does not start: the environment variable TABLE_NAME is not set: set it to the name of the application's table"]
+        .assert_eq(&started(&Variables::new(), nowhere).refusal());
+    expect!["aggregate does not start: the environment variable LEDGER_TABLE_NAME is not set: set it to the name of the ledger's table"]
+        .assert_eq(&started(&Variables::from([("TABLE_NAME", "ripple")]), nowhere).refusal());
+}
+
+#[test]
+fn a_value_that_means_nothing_is_named_with_what_it_may_be() {
+    let database = Database::new();
+    database.refuses(
+        &[("MODE", "dry-run")],
+        &expect![[
+            r#"aggregate does not start: the environment variable MODE is "dry-run": set it to apply or observe"#
+        ]],
+    );
+    database.refuses(
+        &[("LEDGER", "offsets")],
+        &expect![[r#"aggregate does not start: the environment variable LEDGER is "offsets": set it to receipts or checkpoint"#]],
+    );
+    database.refuses(
+        &[("CONFIG", "no/ripple.toml")],
+        &expect!["aggregate does not start: cannot read no/ripple.toml: No such file or directory (os error 2)"],
+    );
+    let line = database.starts(&[("DISABLED", "user-cascades")]).refusal();
+    assert!(
+        line.starts_with("aggregate does not start: there is no derivation user-cascades to switch off; "),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_table_that_is_not_there_is_named_with_its_variable() {
+    let database = Database::new();
+    database.refuses(
+        &[],
+        &expect!["aggregate does not start: there is no table ripple in us-east-1: set TABLE_NAME to another, or make it first"],
+    );
+    let database = Database::with_tables();
+    database.refuses(
+        &[("LEDGER_TABLE_NAME", "ledger")],
+        &expect!["aggregate does not start: there is no table ledger in us-east-1: set LEDGER_TABLE_NAME to another, or make it first"],
+    );
+}
+
+#[test]
+fn a_table_with_another_key_is_refused() {
+    let database = Database::with_tables();
+    database.make("other", ["Id", "SK"], |call| call);
+    database.refuses(
+        &[("TABLE_NAME", "other")],
+        &expect!["aggregate does not start: the table other has the key Id (S) and SK (S), and PK (S) and SK (S) is declared: name another table with TABLE_NAME, or declare this one's key with CONFIG"],
+    );
+    database.refuses(
+        &[("LEDGER_TABLE_NAME", "other")],
+        &expect!["aggregate does not start: the table other has the key Id (S) and SK (S), and PK (S) and SK (S) is declared: name another table with LEDGER_TABLE_NAME, or declare this one's key with CONFIG"],
+    );
+}
+
+#[test]
+fn a_table_without_an_index_that_is_needed_is_refused() {
+    let database = Database::with_tables();
+    let both = StreamViewType::NewAndOldImages;
+    database.make("none", ["PK", "SK"], |call| streamed(call, both.clone()));
+    database.make("keys", ["PK", "SK"], |call| streamed(indexed(call, "SK", true), both.clone()));
+    database.make("thin", ["PK", "SK"], |call| streamed(indexed(call, "GSI1SK", false), both.clone()));
+    let refusal = |table: &str| database.starts(&[("TABLE_NAME", table)]).refusal();
+    let starts =
+        |line: String, start: &str| assert!(line.starts_with(&format!("aggregate does not start: {start}")), "{line}");
+    starts(refusal("none"), "the table none has no index GSI1, needed by ");
+    starts(
+        refusal("keys"),
+        "the index GSI1 of keys has the key GSI1PK (S) and SK (S), and GSI1PK (S) and GSI1SK (S) is ",
+    );
+    starts(refusal("thin"), "the index GSI1 of thin does not project EntityType, read there by ");
+}
+
+#[test]
+fn a_table_whose_stream_lacks_an_image_is_refused() {
+    let database = Database::with_tables();
+    database.make("quiet", ["PK", "SK"], |call| indexed(call, "GSI1SK", true));
+    database.make("new", ["PK", "SK"], |call| streamed(indexed(call, "GSI1SK", true), StreamViewType::NewImage));
+    database.refuses(
+        &[("TABLE_NAME", "quiet")],
+        &expect![
+            "aggregate does not start: the table quiet has no stream: enable one with the view type NEW_AND_OLD_IMAGES"
+        ],
+    );
+    database.refuses(
+        &[("TABLE_NAME", "new")],
+        &expect![
+            "aggregate does not start: the stream of new has the view type NEW_IMAGE: it must be NEW_AND_OLD_IMAGES"
+        ],
+    );
+}
+
+/// What a function says that has found nothing to refuse, and is not in Lambda.
+const FITS: &str = "aggregate does not start: the environment variable AWS_LAMBDA_RUNTIME_API is not set, so nobody invokes \
+                    it: run it in Lambda, or with `cargo lambda watch`";
+
+#[test]
+fn tables_that_fit_are_taken_and_one_may_be_both() {
+    let database = Database::with_tables();
+    assert_eq!(database.starts(&[]).refusal(), FITS);
+    let database = Database::with_tables();
+    assert_eq!(database.starts(&[("LEDGER_TABLE_NAME", "ripple")]).refusal(), FITS, "a single table");
+}
+
+#[test]
+fn a_ledger_of_another_kind_is_refused() {
+    let database = Database::with_tables();
+    assert_eq!(database.starts(&[]).refusal(), FITS);
+    database.refuses(
+        &[("LEDGER", "checkpoint")],
+        &expect!["aggregate does not start: the ledger is one of receipts, and checkpoint is configured: what is in would be applied again; configure receipts, or see docs/ledgers.md for the way to switch"],
+    );
+}
+
+#[test]
+fn a_ledger_with_a_stream_is_told_once_and_taken() {
+    let database = Database::with_tables();
+    database.make("loud", ["PK", "SK"], |call| streamed(call, StreamViewType::KeysOnly));
+    let ended = database.starts(&[("LEDGER_TABLE_NAME", "loud")]);
+    let [warning, refusal] = ended.lines.as_slice() else { panic!("{ended:?}") };
+    assert!(
+        warning
+            .ends_with("WARN the ledger's table has a stream, which nobody has a use for: disable it table=\"loud\""),
+        "{ended:?}"
+    );
+    assert!(refusal.ends_with(FITS), "{ended:?}");
+}
+
+#[test]
+fn a_function_that_may_not_describe_a_table_says_so_once_for_each_and_starts() {
+    let refused = r#"{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"not authorized to perform: dynamodb:DescribeTable"}"#;
+    // It may read the ledger, in which nothing is yet, and write to it.
+    let said = lambda::Server::start(move |request| {
+        if request.head.contains("DynamoDB_20120810.DescribeTable") {
+            (400, refused.to_owned())
+        } else {
+            (200, "{}".to_owned())
+        }
+    });
+    let names = Variables::from([("TABLE_NAME", "ripple"), ("LEDGER_TABLE_NAME", "ripple-ledger")]);
+    let ended = started(&names, &said.url);
+    let [main, ledger, refusal] = ended.lines.as_slice() else { panic!("{ended:?}") };
+    for (line, table) in [(main, "ripple"), (ledger, "ripple-ledger")] {
+        let warning = format!(
+            "WARN the table cannot be described, so it is not checked: allow dynamodb:DescribeTable table=\"{table}\" "
+        );
+        assert!(line.contains(&warning) && line.contains("AccessDeniedException"), "{ended:?}");
+    }
+    assert!(refusal.ends_with(FITS), "{ended:?}");
+}
+
+#[test]
+fn a_function_that_observes_answers_as_one_that_writes_and_writes_nothing() {
+    let database = Database::with_tables();
+    let event = include_str!("events/insert.json").to_owned();
+    let names =
+        Variables::from([("TABLE_NAME", "ripple"), ("LEDGER_TABLE_NAME", "ripple-ledger"), ("MODE", "observe")]);
+    let (answer, log) = lambda::invoked(function(&names, &database.endpoint), event);
+    assert_eq!(answer, r#"{"batchItemFailures":[]}"#);
+    for table in ["ripple", "ripple-ledger"] {
+        let scan = database.runtime.block_on(database.client.scan().table_name(table).send()).unwrap();
+        assert_eq!(scan.items().len(), 0, "{table}");
+    }
+    let handled = log.iter().find(|line| line.contains("handled a batch")).expect("a line a batch");
+    assert!(handled.contains("mode=observe") && !handled.contains("writes=0 "), "{handled}");
+}

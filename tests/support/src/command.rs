@@ -1,0 +1,43 @@
+//! Built programs, run as child processes.
+
+use std::process::{Command, Stdio};
+
+/// Variables that would have a program look elsewhere.
+const FOREIGN_VARIABLES: [&str; 5] =
+    ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL_DYNAMODB", "RUST_LOG"];
+
+/// A command of the program at a path, about to run: without input, and without what is set for somebody else.
+#[must_use]
+pub fn command(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null());
+    for variable in FOREIGN_VARIABLES {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// How a program ended, and what it said.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit code; none when it was killed.
+    pub code: Option<i32>,
+    /// What it wrote to standard output.
+    pub stdout: String,
+    /// What it wrote to standard error.
+    pub stderr: String,
+}
+
+impl Ended {
+    /// Runs a command to its end.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start, or writes what is no text.
+    #[must_use]
+    pub fn of(command: &mut Command) -> Self {
+        let output = command.output().expect("the program starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
