@@ -138,7 +138,6 @@ pub(crate) struct Explain {
 /// `ripple design`
 #[derive(Debug, Group)]
 #[command(group(ArgGroup::new("told").args(["check", "filters"])))]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Design {
     /// Prints the findings of a review instead, and ends with 3 when one is not answered.
     #[arg(long)]
