@@ -61,8 +61,7 @@ impl Bed {
 /// Records of comments, each an insert that counts for one post.
 fn comments(post_of: impl Fn(usize) -> usize) -> Vec<String> {
     let record = |n: usize| {
-        let text = |value: String| AttributeValue::S(value);
-        let pair = |name: &str, value| (name.to_owned(), text(value));
+        let pair = |name: &str, value: String| (name.to_owned(), AttributeValue::S(value));
         let keys = [pair("PK", format!("POST#p{}", post_of(n))), pair("SK", format!("COMMENT#2024#c{n}"))];
         let keys: Item = keys.into_iter().collect();
         let new = keys.clone().into_iter().chain([pair("EntityType", "Comment".to_owned())]).collect();
