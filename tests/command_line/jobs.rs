@@ -19,6 +19,10 @@ use store::{
     Store as _,
     dynamo::{DynamoStore, TableNames},
 };
+use support::{
+    clock::ManualClock,
+    record::{Record, event},
+};
 
 use super::{Ended, database, fails, ripple, table_without_stream};
 
@@ -83,7 +87,7 @@ impl Shop {
         let client = aws_sdk_dynamodb::Client::from_conf(config.build());
         let store = Arc::new(DynamoStore::new(client, schema.layout.clone(), names));
         let families = vec![Family::LevelTriggered];
-        let clock = Arc::new(Still(NOW_MS));
+        let clock = Arc::new(ManualClock::at(NOW_MS));
         let engine = Engine::new(Arc::clone(&schema), catalogue, families, Arc::clone(&store), clock);
         Self { runtime, endpoint, store, engine: engine.with_fan_out(LIMITS), schema }
     }
@@ -115,29 +119,10 @@ impl Shop {
 
     /// Hands a record to the engine.
     fn handle(&self, id: &str, key: &Key, images: [Option<&Item>; 2]) {
-        let name = match images {
-            [None, _] => "INSERT",
-            [_, None] => "REMOVE",
-            _ => "MODIFY",
-        };
-        let json = |item: &Item| -> Value {
-            item.iter().map(|(name, value)| (name.to_owned(), serde_json::to_value(value).unwrap())).collect()
-        };
-        let mut record = json!({
-            "eventID": id,
-            "eventName": name,
-            "dynamodb": {
-                "ApproximateCreationDateTime": NOW_MS / 1000,
-                "Keys": {"PK": {"S": key.pk}, "SK": {"S": key.sk}},
-                "SequenceNumber": "1000",
-            },
-        });
-        for (name, image) in ["OldImage", "NewImage"].into_iter().zip(images) {
-            if let Some(image) = image {
-                record["dynamodb"][name] = json(image);
-            }
-        }
-        let event = json!({ "Records": [record] }).to_string();
+        let keys = Item::from([("PK".to_owned(), text(&key.pk)), ("SK".to_owned(), text(&key.sk))]);
+        let ([old, new], at_ms) = (images, NOW_MS);
+        let record = Record { id, sequence_number: "1000", keys: &keys, old, new, at_ms, is_expiry: false };
+        let event = event(&[record.json()]);
         let handled = self.runtime.block_on(self.engine.handle(&event, NOW_MS + 60_000)).unwrap();
         assert_eq!((handled.failed_from, handled.account.parked.len()), (None, 0));
     }

@@ -10,7 +10,6 @@ use std::{
     io::{BufRead as _, BufReader, Write as _},
     net::TcpListener,
     path::PathBuf,
-    process::{Command, Stdio},
     thread,
 };
 

@@ -17,8 +17,8 @@ use engine::{
 use expect_test::{Expect, expect};
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
-use serde_json::json;
 use store::memory::MemoryStore;
+use support::record::{Record, event};
 
 /// The service over the model.
 struct Bed {
@@ -75,7 +75,7 @@ impl Bed {
                     self.n_records += 1;
                     batch_records.push(self.record(key, old.as_ref(), new.as_ref()));
                 }
-                let event = json!({ "Records": batch_records }).to_string();
+                let event = event(&batch_records);
                 for function in &self.functions {
                     let handled = function.handle(&event, SystemClock.now_ms() + 60_000).await.unwrap();
                     assert!(handled.failed_from.is_none() && handled.account.parked.is_empty());
@@ -91,23 +91,10 @@ impl Bed {
         }
     }
 
-    fn record(&self, key: &Key, old: Option<&Item>, new: Option<&Item>) -> serde_json::Value {
-        let name = match (old, new) {
-            (None, _) => "INSERT",
-            (_, None) => "REMOVE",
-            _ => "MODIFY",
-        };
-        json!({
-            "eventID": format!("{:032x}", self.n_records),
-            "eventName": name,
-            "dynamodb": {
-                "Keys": self.schema.layout.key_item(key),
-                "OldImage": old,
-                "NewImage": new,
-                "SequenceNumber": format!("{:021}", self.n_records),
-                "ApproximateCreationDateTime": SystemClock.now_ms() / 1000,
-            },
-        })
+    fn record(&self, key: &Key, old: Option<&Item>, new: Option<&Item>) -> String {
+        let (id, sequence_number) = (format!("{:032x}", self.n_records), format!("{:021}", self.n_records));
+        let (keys, at_ms) = (self.schema.layout.key_item(key), SystemClock.now_ms());
+        Record { id: &id, sequence_number: &sequence_number, keys: &keys, old, new, at_ms, is_expiry: false }.json()
     }
 }
 

@@ -165,7 +165,7 @@ async fn bad_items_are_ignored_or_listed_and_their_neighbours_are_applied() {
     // The shipped filters would keep what is ignored from the function.
     let folder = tempfile::tempdir().unwrap();
     let template = folder.path().join("template.yaml");
-    std::fs::write(&template, without_filters(include_str!("../infra/template.yaml"))).unwrap();
+    std::fs::write(&template, without_filters(include_str!("../../infra/template.yaml"))).unwrap();
     let mut service = Ripple::embedded(&["--readers", "one", "--template", template.to_str().unwrap()]).await;
     let client = client(&service.endpoint);
     put(&client, item([("PK", "USER#ada".to_owned()), ("SK", "SETTINGS".to_owned())])).await;

@@ -6,11 +6,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+    sync::Arc,
 };
 
 use catalogue::{catalogue, schema};
@@ -28,32 +24,17 @@ use functions::{
     handler::{Function, engine},
     mode::{Mode, Moded},
 };
-use futures::future::BoxFuture;
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 use store::memory::MemoryStore;
+use support::{
+    clock::ManualClock,
+    record::{Record, Window, event},
+};
 
 /// When all of it begins, in milliseconds since the epoch.
 const START_MS: u64 = 1_705_315_200_000;
-
-/// Time is what the test says, and every look at it takes none.
-struct Told(AtomicU64);
-
-impl Clock for Told {
-    fn now_ms(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
-    }
-
-    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        self.0.fetch_add(u64::try_from(duration.as_millis()).unwrap(), Ordering::SeqCst);
-        Box::pin(std::future::ready(()))
-    }
-
-    fn chance(&self, _below: u64) -> u64 {
-        0
-    }
-}
 
 type Tables = Arc<Moded<Arc<MemoryStore>>>;
 
@@ -70,7 +51,7 @@ type Made = (Key, Option<Item>, Option<Item>);
 struct Bed {
     schema: Schema,
     store: Arc<MemoryStore>,
-    clock: Arc<Told>,
+    clock: Arc<ManualClock>,
     functions: Vec<Pair>,
     sweep: Pair,
     n_records: u64,
@@ -88,7 +69,7 @@ impl Bed {
     fn new(ledger: LedgerKind) -> Self {
         let schema = schema();
         let store = Arc::new(MemoryStore::new(schema.layout.clone()));
-        let clock = Arc::new(Told(AtomicU64::new(START_MS)));
+        let clock = Arc::new(ManualClock::at(START_MS));
         let catalogue = Arc::new(catalogue(&schema).unwrap());
         let shared = Arc::new(schema.clone());
         let pair = |function: Function| {
@@ -131,26 +112,14 @@ impl Bed {
         let mut told = Vec::new();
         for (key, old, new) in records {
             self.n_records += 1;
-            let name = match (old, new) {
-                (None, _) => "INSERT",
-                (_, None) => "REMOVE",
-                _ => "MODIFY",
-            };
-            told.push(json!({
-                "eventID": format!("{:032x}", self.n_records),
-                "eventName": name,
-                "eventSourceARN": "arn:aws:dynamodb:us-east-1:000000000000:table/t/stream/2024-01-15T10:00:00.000",
-                "dynamodb": {
-                    "Keys": self.schema.layout.key_item(key),
-                    "OldImage": old,
-                    "NewImage": new,
-                    "SequenceNumber": format!("{:021}", self.n_records),
-                    "ApproximateCreationDateTime": self.clock.now_ms() / 1000,
-                },
-            }));
+            let (id, sequence_number) = (format!("{:032x}", self.n_records), format!("{:021}", self.n_records));
+            let (keys, at_ms) = (self.schema.layout.key_item(key), self.clock.now_ms());
+            let (old, new) = (old.as_ref(), new.as_ref());
+            let record =
+                Record { id: &id, sequence_number: &sequence_number, keys: &keys, old, new, at_ms, is_expiry: false };
+            told.push(record.json());
         }
-        let window = json!({ "start": "2024-01-15T10:40:00Z", "end": "2024-01-15T10:41:00Z" });
-        json!({ "Records": told, "window": window, "state": {}, "shardId": "shard-1" }).to_string()
+        Window::of_shard("shard-1").around(&event(&told))
     }
 
     /// Has each function observe a batch, and then handle it.
@@ -165,7 +134,7 @@ impl Bed {
             assert_eq!(self.tables(), before, "observing wrote something");
             let records = self.store.take_records();
             assert!(records.is_empty(), "{records:?}");
-            self.clock.0.store(before_ms, Ordering::SeqCst);
+            self.clock.set(before_ms);
             let handled = pair.writes.handle(event, before_ms + 60_000).await.unwrap();
             for commit in &observed.account.commits {
                 *self.counted.entry(commit.table).or_default() += 1;
@@ -191,7 +160,7 @@ impl Bed {
 
     async fn sweeps(&mut self) {
         // So late that cascades and what is to be searched for again are due.
-        self.clock.0.fetch_add(10_000, Ordering::SeqCst);
+        self.clock.advance(10_000);
         let now_ms = self.clock.now_ms();
         let before = self.tables();
         self.sweep.observing.begin();

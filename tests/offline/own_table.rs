@@ -19,6 +19,7 @@ use keys::{
 };
 use serde_json::{Value, json};
 use store::{Store as _, memory::MemoryStore};
+use support::record::{self, Record};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/own-table/ripple.toml");
 
@@ -144,12 +145,11 @@ fn follow() -> Value {
 
 /// The event of a follow that was put.
 fn event() -> String {
-    let image = follow();
-    let key = json!({ "pk": image["pk"], "sk": image["sk"] });
-    let change =
-        json!({ "Keys": key, "NewImage": image, "SequenceNumber": "100", "StreamViewType": "NEW_AND_OLD_IMAGES" });
-    json!({ "Records": [{ "eventID": "1", "eventName": "INSERT", "eventSource": "aws:dynamodb", "dynamodb": change }] })
-        .to_string()
+    let new = item(&follow());
+    let keys = ["pk", "sk"].into_iter().map(|name| (name.to_owned(), new.get(name).unwrap().clone())).collect();
+    let (keys, new) = (&keys, Some(&new));
+    let record = Record { id: "1", sequence_number: "100", keys, old: None, new, at_ms: 0, is_expiry: false };
+    record::event(&[record.json()])
 }
 
 fn item(value: &Value) -> Item {

@@ -261,7 +261,7 @@ fn a_function_that_may_not_describe_a_table_says_so_once_for_each_and_starts() {
 #[test]
 fn a_function_that_observes_answers_as_one_that_writes_and_writes_nothing() {
     let database = Database::with_tables();
-    let event = include_str!("events/insert.json").to_owned();
+    let event = include_str!("../events/insert.json").to_owned();
     let names =
         Variables::from([("TABLE_NAME", "ripple"), ("LEDGER_TABLE_NAME", "ripple-ledger"), ("MODE", "observe")]);
     let (answer, log) = lambda::invoked(function(&names, &database.endpoint), event);

@@ -11,10 +11,14 @@ use engine::{
     clock::{Clock, SystemClock},
     ledger::LedgerKind,
 };
-use serde_json::{Value, json};
+use keys::item::Item;
+use serde_dynamo::AttributeValue;
 use store::{Store, dynamo::DynamoStore};
 
-use support::database::{client, create_table, embedded_endpoint, unique_names};
+use support::{
+    database::{client, create_table, embedded_endpoint, unique_names},
+    record::{Record, Window, event},
+};
 
 /// Changes of a batch.
 const N_CHANGES: u8 = 100;
@@ -38,14 +42,10 @@ impl Bed {
         Self { aggregate: aggregate.with_ledger(ledger), store }
     }
 
-    async fn handle(&self, records: &[Value]) -> Account {
-        let event = json!({
-            "Records": records,
-            "window": {"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T00:01:00Z"},
-            "state": {},
-            "shardId": "shardId-00000001573689847184-864758bb",
-        });
-        let handled = self.aggregate.handle(&event.to_string(), SystemClock.now_ms() + 60_000).await.unwrap();
+    async fn handle(&self, records: &[String]) -> Account {
+        let window = Window::of_shard("shardId-00000001573689847184-864758bb");
+        let event = window.around(&event(records));
+        let handled = self.aggregate.handle(&event, SystemClock.now_ms() + 60_000).await.unwrap();
         assert!(handled.failed_from.is_none() && handled.account.parked.is_empty());
         handled.account
     }
@@ -59,21 +59,16 @@ impl Bed {
 }
 
 /// Records of comments, each an insert that counts for one post.
-fn comments(post_of: impl Fn(usize) -> usize) -> Vec<Value> {
+fn comments(post_of: impl Fn(usize) -> usize) -> Vec<String> {
     let record = |n: usize| {
-        let keys = json!({"PK": {"S": format!("POST#p{}", post_of(n))}, "SK": {"S": format!("COMMENT#2024#c{n}")}});
-        let mut image = keys.clone();
-        image["EntityType"] = json!({"S": "Comment"});
-        json!({
-            "eventID": format!("{n:032x}"),
-            "eventName": "INSERT",
-            "dynamodb": {
-                "ApproximateCreationDateTime": SystemClock.now_ms() / 1000,
-                "Keys": keys,
-                "NewImage": image,
-                "SequenceNumber": format!("{}", 100_000_000_000_000_000_000_u128 + n as u128),
-            },
-        })
+        let pair = |name: &str, value: String| (name.to_owned(), AttributeValue::S(value));
+        let keys = [pair("PK", format!("POST#p{}", post_of(n))), pair("SK", format!("COMMENT#2024#c{n}"))];
+        let keys: Item = keys.into_iter().collect();
+        let new = keys.clone().into_iter().chain([pair("EntityType", "Comment".to_owned())]).collect();
+        let number = (100_000_000_000_000_000_000_u128 + n as u128).to_string();
+        let (id, at_ms) = (format!("{n:032x}"), SystemClock.now_ms());
+        let (id, new) = (id.as_str(), Some(&new));
+        Record { id, sequence_number: &number, keys: &keys, old: None, new, at_ms, is_expiry: false }.json()
     };
     (0..usize::from(N_CHANGES)).map(record).collect()
 }

@@ -25,12 +25,13 @@ use functions::handler::Function;
 use futures::future::BoxFuture;
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
-use serde_json::{Value, json};
+use serde_json::Value;
 use store::{
     Store as _,
     memory::MemoryStore,
     recording::{Recording, Request},
 };
+use support::record::{Record, Window, event};
 
 use crate::infra::{
     shared::shipped,
@@ -158,35 +159,20 @@ impl World {
     /// The next event, of all records there are.
     fn event(&mut self) -> Option<String> {
         let layout = &shipped().0.layout;
-        let records: Vec<Value> = self
+        let records: Vec<String> = self
             .store
             .inner()
             .take_records()
             .into_iter()
             .map(|(key, old, new)| {
                 self.n_records += 1;
-                let name = match (&old, &new) {
-                    (None, _) => "INSERT",
-                    (_, None) => "REMOVE",
-                    _ => "MODIFY",
-                };
                 let number = format!("{:021}", self.n_records);
-                let mut change = json!({ "Keys": layout.key_item(&key), "SequenceNumber": number });
-                for (image, item) in [("OldImage", old), ("NewImage", new)] {
-                    if let Some(item) = item {
-                        change[image] = json!(item);
-                    }
-                }
-                change["ApproximateCreationDateTime"] = json!(self.clock.now_ms() / 1_000);
-                json!({ "eventID": format!("e{number}"), "eventName": name, "dynamodb": change })
+                let (id, keys, at_ms) = (format!("e{number}"), layout.key_item(&key), self.clock.now_ms());
+                let (old, new) = (old.as_ref(), new.as_ref());
+                Record { id: &id, sequence_number: &number, keys: &keys, old, new, at_ms, is_expiry: false }.json()
             })
             .collect();
-        let shard = json!({
-            "Records": records, "shardId": "shardId-1", "eventSourceARN": "arn:aws:dynamodb:r:a:table/t/stream/s",
-            "state": {}, "window": { "start": "s", "end": "e" },
-            "isFinalInvokeForWindow": false, "isWindowTerminatedEarly": false,
-        });
-        (!records.is_empty()).then(|| shard.to_string())
+        (!records.is_empty()).then(|| Window::of_shard("shardId-1").around(&event(&records)))
     }
 
     /// Lets these functions handle what there is until nothing comes of it any more, and adds what each asked.

@@ -52,6 +52,10 @@ pub fn indexed(call: CreateTableFluentBuilder, sk: &str, projects: bool) -> Crea
 }
 
 /// With a stream of this view.
+///
+/// # Panics
+///
+/// Never: the specification is whole.
 #[must_use]
 pub fn streamed(call: CreateTableFluentBuilder, view: StreamViewType) -> CreateTableFluentBuilder {
     let stream = StreamSpecification::builder().stream_enabled(true).stream_view_type(view);
