@@ -105,7 +105,7 @@ impl Listed {
             "<FILE>" | "<FILE>..." => "tests/events/insert.json",
             "<DERIVATION>" | "<DERIVATION>..." => "follower-count",
             "<ID|--all>" => "--all",
-            other => panic!("{}: what is {other}?", self.usage()),
+            other => unreachable!("{}: what is {other}?", self.usage()),
         }));
         arguments
     }

@@ -382,7 +382,7 @@ mod tests {
             let map = hash_map("[A-Z]{0,3}", inner, 0..3).prop_map(AttributeValue::M);
             proptest::prop_oneof![list, map]
         });
-        let image = vec(("[A-Z]{1,4}", value), 0..4).prop_map(|pairs| Item::from_iter(pairs));
+        let image = vec(("[A-Z]{1,4}", value), 0..4).prop_map(|pairs| pairs.into_iter().collect::<Item>());
         let cut = proptest::option::of((any::<Index>(), any::<char>()));
         let (n_cases, n_decoded) = (Cell::new(0), Cell::new(0));
         let check = |(name, old, new, damage): (&str, Item, Item, Option<(Index, char)>)| {
