@@ -5,7 +5,10 @@
 //! and the general reading has the say. A property in `tests/offline/records.rs` holds the two to each other.
 //!
 //! *Why*: decoding is most of the work of a batch that asks for little. `serde_json` looks at every byte twice, once to
-//! cut the event and once to decode, and at every value through an interface for any format.
+//! cut the event and once to decode, and at every value through an interface for any format. Of a batch of 100 records
+//! from `benches::event`, decoding and planning takes 2.8 million instructions for the counting family instead of 4.9
+//! (43 % less), and 3.9 instead of 6.0 for the other (35 % less): release build, `valgrind --tool=callgrind` around the
+//! steps of `d_aggregate` and `e_propagate` in `benches/plan.rs`, with and without this module.
 
 use keys::item::Item;
 use serde_dynamo::AttributeValue;
