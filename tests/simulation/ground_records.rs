@@ -7,11 +7,9 @@ use engine::{event::Lane, ground::sweep::Swept, ledger::LedgerKind, replay::Orig
 use keys::{job::JobKey, key::Key};
 use serde_dynamo::AttributeValue;
 use serde_json::Value;
-use store::faulty::{Call, Fault, Side};
 
 use super::{
     bed::{Bed, SHARD},
-    executor::Turn,
     items::s,
     stream::STREAM_ARN,
 };
