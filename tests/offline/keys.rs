@@ -114,11 +114,17 @@ fn what_would_join_or_escape_is_escaped_in_every_key() {
     check(
         &employee("100%", Some("c/e#o")),
         &expect![[r#"
+            E-15 Employee
+            base ORG#acme / EMPLOYEE#100%25
+            GSI1 EMP#100%25 / EMP
+            GSI2 MANAGER#c/e%23o / EMP#100%25
         "#]],
     );
     check(
         &chart(&["c/e#o", "100%"]),
         &expect![[r#"
+            E-31 OrgChart
+            base ORG#acme / EMP#/c%2Fe%23o/100%25
         "#]],
     );
 }
@@ -395,16 +401,25 @@ fn keys_of_an_employee() {
     check(
         &employee("ada", Some("vp")),
         &expect![[r#"
+            E-15 Employee
+            base ORG#acme / EMPLOYEE#ada
+            GSI1 EMP#ada / EMP
+            GSI2 MANAGER#vp / EMP#ada
         "#]],
     );
     check(
         &employee("ceo", None),
         &expect![[r#"
+            E-15 Employee
+            base ORG#acme / EMPLOYEE#ceo
+            GSI1 EMP#ceo / EMP
         "#]],
     );
     check(
         &chart(&["ceo", "vp", "ada"]),
         &expect![[r#"
+            E-31 OrgChart
+            base ORG#acme / EMP#/ceo/vp/ada
         "#]],
     );
 }

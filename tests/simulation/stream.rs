@@ -62,8 +62,6 @@ pub(crate) struct Made {
     pub(crate) new: Option<Item>,
     pub(crate) at_ms: u64,
     pub(crate) author: Author,
-    /// Those of one number were made in one step of the scheduler.
-    pub(crate) step: usize,
 }
 
 /// A shard, open or closed.
@@ -100,7 +98,6 @@ pub(crate) struct Stream {
     on_their_way: Vec<Change>,
     /// All writes so far, arrived or not.
     pub(crate) made: Vec<Made>,
-    n_steps: usize,
     /// Is every record read now, whatever it looks like in the stream?
     is_mended: bool,
 }
@@ -114,7 +111,6 @@ impl Stream {
             shards: Vec::new(),
             on_their_way: Vec::new(),
             made: Vec::new(),
-            n_steps: 0,
             is_mended: false,
         };
         let slices: &[(u64, u32)] = match scene.chance.between(2, 4) {
@@ -139,10 +135,9 @@ impl Stream {
     pub(crate) fn take(&mut self, author: Author) {
         use engine::clock::Clock as _;
         let at_ms = self.scene.clock.now_ms();
-        self.n_steps += 1;
         for (key, old, new) in self.scene.database.take_records() {
             let (made, is_expiry) = (self.made.len(), author == Author::Expiry);
-            let written = Made { key, old, new, at_ms, author, step: self.n_steps };
+            let written = Made { key, old, new, at_ms, author };
             let (key, old, new) = (written.key.clone(), written.old.clone(), written.new.clone());
             self.on_their_way.push(Change { key, old, new, at_ms, is_expiry, made });
             self.made.push(written);

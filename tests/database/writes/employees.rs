@@ -20,36 +20,42 @@ pub(crate) async fn wp_11_an_employee_is_hired_below_a_manager<S: Store>(bed: Be
     three_employees(&bed).await;
     bed.queries.hire(&"acme".into(), &"a/b #1".into(), "Odd", Some(&"vp".into())).await.unwrap();
     bed.holds(expect![[r#"
-        ORG#acme / EMP#/ceo
+        ORG#acme / EMPLOYEE#a/b %231
+            CreatedAt = 2024-01-15T10:30:00.000Z
+            EntityType = Employee
+            GSI1PK = EMP#a/b %231
+            GSI1SK = EMP
+            GSI2PK = MANAGER#vp
+            GSI2SK = EMP#a/b %231
+            ManagerId = vp
+            Name = Odd
+            UpdatedAt = 2024-01-15T10:30:00.000Z
+        ORG#acme / EMPLOYEE#ceo
             CreatedAt = 2024-01-15T10:30:00.000Z
             EntityType = Employee
             GSI1PK = EMP#ceo
             GSI1SK = EMP
             Name = Ada
             UpdatedAt = 2024-01-15T10:30:00.000Z
-        ORG#acme / EMP#/ceo/vp
-            CreatedAt = 2024-01-15T10:30:00.000Z
-            EntityType = Employee
-            GSI1PK = EMP#vp
-            GSI1SK = EMP
-            ManagerId = ceo
-            Name = Bob
-            UpdatedAt = 2024-01-15T10:30:00.000Z
-        ORG#acme / EMP#/ceo/vp/a%2Fb %231
-            CreatedAt = 2024-01-15T10:30:00.000Z
-            EntityType = Employee
-            GSI1PK = EMP#a/b %231
-            GSI1SK = EMP
-            ManagerId = vp
-            Name = Odd
-            UpdatedAt = 2024-01-15T10:30:00.000Z
-        ORG#acme / EMP#/ceo/vp/eng
+        ORG#acme / EMPLOYEE#eng
             CreatedAt = 2024-01-15T10:30:00.000Z
             EntityType = Employee
             GSI1PK = EMP#eng
             GSI1SK = EMP
+            GSI2PK = MANAGER#vp
+            GSI2SK = EMP#eng
             ManagerId = vp
             Name = Eve
+            UpdatedAt = 2024-01-15T10:30:00.000Z
+        ORG#acme / EMPLOYEE#vp
+            CreatedAt = 2024-01-15T10:30:00.000Z
+            EntityType = Employee
+            GSI1PK = EMP#vp
+            GSI1SK = EMP
+            GSI2PK = MANAGER#ceo
+            GSI2SK = EMP#vp
+            ManagerId = ceo
+            Name = Bob
             UpdatedAt = 2024-01-15T10:30:00.000Z
     "#]])
         .await;
@@ -81,16 +87,18 @@ pub(crate) async fn wp_11_a_move_changes_the_manager_and_its_index_key_alone<S: 
         seen.push((key.clone(), bed.item(&key).await.unwrap()));
     }
     expect![[r#"
-        ORG#acme / EMP#/ceo/vp/eng
+        ORG#acme / EMPLOYEE#eng
             CreatedAt = 2024-01-15T10:30:00.000Z
             EntityType = Employee
             GSI1PK = EMP#eng
             GSI1SK = EMP
+            GSI2PK = MANAGER#ceo
+            GSI2SK = EMP#eng
             ManagerId = ceo
             Name = Eve
             Note = another client's
             UpdatedAt = 2024-01-15T10:30:01.000Z
-        ORG#acme / EMP#/ceo/vp/eng
+        ORG#acme / EMPLOYEE#eng
             CreatedAt = 2024-01-15T10:30:00.000Z
             EntityType = Employee
             GSI1PK = EMP#eng

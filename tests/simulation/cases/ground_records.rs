@@ -7,12 +7,10 @@ use engine::{event::Lane, ground::sweep::Swept, ledger::LedgerKind, replay::Orig
 use keys::{job::JobKey, key::Key};
 use serde_dynamo::AttributeValue;
 use serde_json::Value;
-use store::faulty::{Call, Fault, Side};
 use support::record::STREAM_ARN;
 
 use crate::{
     cases::bed::{Bed, SHARD},
-    executor::Turn,
     items::s,
 };
 
