@@ -146,7 +146,7 @@ fn file_lengths(source: &Source) -> Vec<String> {
     let over = |limit: usize, n: usize, what: &str| {
         (n > limit).then(|| source.at(limit + 1, &format!("{n} lines{what}; the limit is {limit}")))
     };
-    let is_main = source.path.ends_with("/main.rs") || source.path.contains("/src/bin/");
+    let is_main = source.path.ends_with("/src/main.rs") || source.path.contains("/src/bin/");
     let n_test_lines: usize = source.test_items.iter().map(|(first, last)| last + 1 - first).sum();
     [
         over(SOURCE_LINES_MAX, source.n_lines, " in all"),

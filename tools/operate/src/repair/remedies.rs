@@ -12,7 +12,6 @@ use derive::{
 };
 use engine::{
     backoff::{GaveUp, Patience, Tries},
-    ground::asked::Moved,
     ledger::repairs,
     protocol::ProtocolStep,
 };

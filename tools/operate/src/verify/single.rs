@@ -10,7 +10,7 @@ use derive::{
     schema::Image,
     value::same,
 };
-use engine::{caught::caught, ground::asked::Place};
+use engine::caught::caught;
 use keys::{counter::COUNTER, counter::CounterKey, item::Item, key::Key};
 use store::Store;
 
