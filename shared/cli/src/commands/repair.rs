@@ -91,6 +91,8 @@ async fn run(
     is_json: bool,
 ) -> anyhow::Result<Ended> {
     let engine = opened.engine();
+    // With or without --apply, and though nobody is at work: they will be.
+    Before::read(opened).await?.knows_all(opened)?;
     let prepared = prepare(opened, verifying)?;
     // What was read and found another time proves nothing of now.
     let is_new = prepared.spool.is_new()?;

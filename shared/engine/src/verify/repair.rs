@@ -78,7 +78,7 @@ pub enum Remedy {
     },
     /// Keys of indexes are set to what the item's other attributes give.
     SetIndexKeys,
-    /// A counter that nothing explains is deleted.
+    /// A counter that nothing explains is deleted, unless the functions have its derivation.
     Delete,
     /// The item is moved to where it belongs.
     Move,
@@ -162,7 +162,7 @@ impl<S: Store> Engine<S> {
             Remedy::Refresh => self.refresh(&key, finding, patience).await,
             Remedy::Add { count, sum } => self.add_once(&key, finding, &Tally { count, sum }, run, patience).await,
             Remedy::SetIndexKeys => self.set_index_keys(&key, patience).await,
-            Remedy::Delete => self.delete_unexplained(&key, patience).await,
+            Remedy::Delete => self.delete_unexplained(&key, &finding.derivation, patience).await,
             Remedy::Move => self.move_there(&key, finding, patience).await,
         }
     }
