@@ -15,10 +15,10 @@ use tokio::{
 
 use crate::{
     application::Application,
-    database::{Item, Key, alter, client, delete, key, n, put, s},
+    database::{Item, Key, TABLE, alter, client, delete, key, n, put, s, scan},
     items::{follow, item, user},
     recount::right,
-    ripple::{Ripple, json, ripple},
+    ripple::{Ripple, json, ripple, said},
 };
 
 const NOON: &str = "2024-03-01T12:00:00.000Z";
@@ -184,4 +184,39 @@ async fn what_is_killed_goes_on_and_ends_right() {
     assert_eq!(resumed("backfill", &["following-count"], &file).0, Some(0));
     assert_eq!(found(&endpoint), Vec::<[String; 3]>::new());
     right(&client).await;
+}
+
+/// A counter of a derivation that the command lacks is right as long as the functions have it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_lacks_derivations_of_the_functions_repairs_nothing() {
+    let mut service = Ripple::embedded(&[]).await;
+    let (endpoint, client) = (service.endpoint.clone(), client(&service.endpoint));
+    ring(&client).await;
+    service.caught_up(&client).await;
+    let before = scan(&client, TABLE).await;
+    let lacking = ["--disable", "follower-count,follower-count-display"];
+    let repairs: [(&str, &[&str]); 7] = [
+        ("repair", &["--apply"]),
+        ("repair", &["--apply", "--at-rest"]),
+        ("repair", &["--apply", "--derivation", "like-count"]),
+        ("repair", &["--apply", "--derivation", "like-count", "--at-rest"]),
+        ("repair", &[]),
+        ("backfill", &["like-count"]),
+        ("backfill", &["like-count", "--at-rest"]),
+    ];
+    for (command, arguments) in repairs {
+        let said = said(command, &endpoint, &[&lacking[..], arguments].concat());
+        assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""), "{command} {arguments:?}: {}", said.stderr);
+        let names = "the functions have follower-count, follower-count-display, which this catalogue lacks";
+        assert!(said.stderr.contains(names), "{}", said.stderr);
+        assert!(
+            said.stderr.contains("without --disable, with their --config, and in their version"),
+            "{}",
+            said.stderr
+        );
+    }
+    assert_eq!(scan(&client, TABLE).await, before);
+    assert_eq!(found(&endpoint), Vec::<[String; 3]>::new());
+    let (code, told) = json("repair", &endpoint, &["--apply"]);
+    assert_eq!((code, &told["done"]), (Some(0), &json!(0)), "{told:#}");
 }

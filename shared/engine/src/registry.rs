@@ -37,6 +37,7 @@ use serde_dynamo::{from_attribute_value, to_attribute_value};
 use crate::{
     attribute::{n, number},
     ledger::ledger_item,
+    registry::telling::FAMILIES,
 };
 
 /// Partition key of the registry. Stored, so it is stable.
@@ -130,6 +131,35 @@ impl Registry {
     #[must_use]
     pub fn entry(&self, family: Family, name: &str) -> Option<&Entry> {
         self.of(family).derivations.get(name)
+    }
+
+    /// Names of the derivations that the functions have and this catalogue lacks. Their counters are right, though nothing
+    /// that is declared explains them.
+    #[must_use]
+    pub fn live_beside(&self, catalogue: &Catalogue) -> Vec<&str> {
+        let registered = [&self.additive, &self.level_triggered].into_iter().flat_map(|it| &it.derivations);
+        let live = registered.filter(|(_, entry)| entry.dropped_ms.is_none()).map(|(name, _)| name.as_str());
+        let mut names: Vec<&str> = live.filter(|name| catalogue.position(name).is_none()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Is this a derivation that the functions have?
+    #[must_use]
+    pub fn is_live(&self, name: &str) -> bool {
+        let registered = [&self.additive, &self.level_triggered].into_iter();
+        let mut entries = registered.filter_map(|it| it.derivations.get(name));
+        entries.any(|entry| entry.dropped_ms.is_none())
+    }
+
+    /// The checks that the registry is still as it was read here.
+    #[must_use]
+    pub fn unchanged(&self) -> [Write; 2] {
+        FAMILIES.map(|family| {
+            let revision = Some(self.of(family).revision).filter(|revision| *revision > 0);
+            let guard = Guard::Unmoved { attribute: REVISION.to_owned(), value: revision.map(n) };
+            Write { table: Table::Ledger, key: key(family), action: Action::Check, guard: Some(guard) }
+        })
     }
 
     /// How a derivation that is declared stands to what the functions have.

@@ -64,7 +64,7 @@ pub enum Remedy {
     },
     /// Keys of indexes are set to what the item's other attributes give.
     SetIndexKeys,
-    /// A counter that nothing explains is deleted.
+    /// A counter that nothing explains is deleted, unless the functions have its derivation.
     Delete,
     /// Nothing: a person has to see to it.
     None {
@@ -153,7 +153,7 @@ impl<'a, S: Store> Repairing<'a, S> {
             Remedy::Refresh => self.refresh(&key, finding, patience).await,
             Remedy::Add { count, sum } => self.add_once(&key, finding, &Tally { count, sum }, run, patience).await,
             Remedy::SetIndexKeys => self.set_index_keys(&key, patience).await,
-            Remedy::Delete => self.delete_unexplained(&key, patience).await,
+            Remedy::Delete => self.delete_unexplained(&key, &finding.derivation, patience).await,
         }
     }
 }

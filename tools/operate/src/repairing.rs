@@ -119,6 +119,8 @@ pub async fn begin<S: Store + 'static>(
     progress: &Arc<dyn Progress>,
 ) -> Result<Found, Failure> {
     let engine = opened.engine();
+    // With or without --apply, and even while no function runs: they will run again.
+    Before::read(opened).await?.knows_all(opened)?;
     let prepared = prepare(opened, args)?;
     // What was read and found another time proves nothing of now.
     let is_new = prepared.spool.is_new()?;

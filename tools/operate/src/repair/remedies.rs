@@ -14,6 +14,7 @@ use engine::{
     backoff::{GaveUp, Patience, Tries},
     ledger::repairs,
     protocol::ProtocolStep,
+    registry::telling::read,
 };
 use keys::{
     counter::{COUNTER, SUM, VALUE},
@@ -138,19 +139,50 @@ impl<S: Store> Repairing<'_, S> {
         }
     }
 
-    /// Deletes a counter of a derivation that is not declared, if it is as it was read.
-    pub(super) async fn delete_unexplained(&self, key: &Key, patience: Patience<'_>) -> Result<Repaired, GaveUp> {
+    /// Deletes a counter of a derivation that is not declared, if it is as it was read, and no function has the
+    /// derivation: the registry says so, and the transaction checks that it still does.
+    pub(super) async fn delete_unexplained(
+        &self,
+        key: &Key,
+        derivation: &str,
+        patience: Patience<'_>,
+    ) -> Result<Repaired, GaveUp> {
+        let refused = |why: &str| Ok(Repaired::Refused { why: why.to_owned() });
+        let store = self.engine.store();
+        let registry = patience.call(|| read(store)).await?;
+        if registry.is_live(derivation) {
+            return refused(&format!("the functions have {derivation}, which this catalogue lacks: it may be right"));
+        }
         let held = self.engine.held(vec![key.clone()], patience).await?.into_iter().next();
         let Some((_, Some(item))) = held else { return Ok(Repaired::NotNeeded) };
-        let read = [VALUE, SUM].map(|name| (name.to_owned(), item.get(name).cloned())).into();
-        let guard = Some(Guard::SourceAsRead(read));
-        let write = Write { table: Table::Main, key: key.clone(), action: Action::Delete, guard };
-        Ok(match patience.call(|| self.engine.store().write(&write)).await? {
-            Outcome::Done { .. } => Repaired::Done,
-            Outcome::GuardFailed => Repaired::Refused {
-                why: "it is written to: an instance that still has its derivation runs, or somebody else counts in it"
-                    .to_owned(),
-            },
-        })
+        let as_read = [VALUE, SUM].map(|name| (name.to_owned(), item.get(name).cloned())).into();
+        let guard = Some(Guard::SourceAsRead(as_read));
+        let delete = Write { table: Table::Main, key: key.clone(), action: Action::Delete, guard };
+        let transaction = match Transaction::new([delete].into_iter().chain(registry.unchanged()).collect()) {
+            Ok(transaction) => transaction,
+            Err(error) => return refused(&error.to_string()),
+        };
+        let mut tries = Tries::default();
+        loop {
+            let reasons = match patience.call(|| store.transact(&transaction)).await? {
+                TransactOutcome::Done { .. } => return Ok(Repaired::Done),
+                TransactOutcome::Cancelled { reasons } => reasons,
+            };
+            match unheld(&transaction, &reasons).next().map(|write| write.table) {
+                Some(Table::Main) => {
+                    return refused(
+                        "it is written to: an instance that still has its derivation runs, or somebody else counts in it",
+                    );
+                }
+                Some(Table::Ledger) => return refused("the functions have another catalogue since: repair once more"),
+                None => {}
+            }
+            if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
+                return refused(why);
+            }
+            if !patience.wait(&mut tries).await {
+                return Err(GaveUp::OutOfTime { last: None });
+            }
+        }
     }
 }

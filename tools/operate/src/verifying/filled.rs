@@ -61,6 +61,7 @@ impl Before {
         let engine = opened.engine();
         loop {
             let before = Self { is_new, ..Self::read(opened).await? };
+            before.knows_all(opened)?;
             if before.registry.is_empty() {
                 let why = "no function has told yet which derivations it has: let one of this version handle a batch, or \
                            give --at-rest if none will";
@@ -87,6 +88,20 @@ impl Before {
             progress.waits(until_ms);
             tokio::time::sleep(Duration::from_millis(until_ms.saturating_sub(SystemClock.now_ms()) + 1)).await;
         }
+    }
+
+    /// Refuses when the functions have a derivation that this catalogue lacks: what they count would be taken for
+    /// something that nothing explains.
+    pub(crate) fn knows_all<S: Store>(&self, opened: &Tables<S>) -> Result<(), Failure> {
+        let names = self.registry.live_beside(&opened.catalogue);
+        if names.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::Usage(format!(
+            "the functions have {}, which this catalogue lacks, and a repair would take their counters for wrong: run it \
+             with the catalogue of the functions, that is without --disable, with their --config, and in their version",
+            names.join(", ")
+        )))
     }
 
     /// Marks as filled what was found to be right all over the table, but for these.
