@@ -9,9 +9,8 @@ use derive::{
     derivation::Family,
     write::{Action, Table, Update, Write},
 };
-use engine::{batch::Engine, clock::Clock, fan_out::Limits};
+use engine::{batch::Engine, fan_out::Limits};
 use expect_test::expect;
-use futures::future::BoxFuture;
 use keys::{fields::Fields, item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
@@ -36,23 +35,6 @@ const LIMITS: Limits =
 /// Id of the fan-out of a renamed user, and of the cascade of a removed one.
 const FAN_OUT: &str = "followee-name#8:USER%23ada|PROFILE";
 const CASCADE: &str = "user-cascade#removed";
-
-/// A clock that stands still.
-struct Still(u64);
-
-impl Clock for Still {
-    fn now_ms(&self) -> u64 {
-        self.0
-    }
-
-    fn sleep(&self, _duration: std::time::Duration) -> BoxFuture<'static, ()> {
-        Box::pin(std::future::ready(()))
-    }
-
-    fn chance(&self, _below: u64) -> u64 {
-        0
-    }
-}
 
 /// A table with a database and an engine on it, but no stream.
 struct Shop {

@@ -237,7 +237,7 @@ fn the_typed_events_of_lambda_and_the_raw_reading_agree() {
             assert_eq!(images, change.images, "{file}");
         }
     }
-    let text = include_str!("events/tumbling-window.json");
+    let text = include_str!("../events/tumbling-window.json");
     let window: dynamodb::TimeWindowEvent = serde_json::from_str(text).unwrap();
     let event = engine::event::Event::parse(&layout, text).unwrap();
     assert_eq!(window.time_window_properties.shard_id, event.lane.shard);
