@@ -161,12 +161,11 @@ pub(crate) struct Prepared {
 /// Prepares what is asked for.
 pub(crate) fn prepare<S: Store>(opened: &Tables<S>, args: &Request) -> Result<Prepared, Failure> {
     let scope = scope(opened, args)?;
-    let (file, temporary) = match &args.resume {
-        Some(file) => (file.clone(), None),
-        None => {
-            let folder = tempfile::tempdir()?;
-            (folder.path().join("verification"), Some(folder))
-        }
+    let (file, temporary) = if let Some(file) = &args.resume {
+        (file.clone(), None)
+    } else {
+        let folder = tempfile::tempdir()?;
+        (folder.path().join("verification"), Some(folder))
     };
     let stream_arn = match (args.at_rest, &opened.stream) {
         (true, _) => None,

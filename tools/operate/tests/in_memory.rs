@@ -1,5 +1,7 @@
 //! Verify and repair over a table in memory: what is found, what is mended, and what a repair that was killed does.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
+
 use std::{path::Path, sync::Arc};
 
 use derive::write::{Action, Table, Write};

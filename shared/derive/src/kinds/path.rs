@@ -723,7 +723,9 @@ mod tests {
             }
             7 => {
                 let charted = table.items.keys().filter(|key| key.sk.starts_with("EMP#")).nth(other % 3).cloned();
-                charted.into_iter().for_each(|key| table.replace(key, None));
+                for key in charted {
+                    table.replace(key, None);
+                }
             }
             8 => table.land(other),
             9 => table.take_again(other),
