@@ -24,6 +24,8 @@ mod quick;
 /// build of a benchmark that calls neither.
 #[path = "../../shared/engine/src/record.rs"]
 pub mod record;
+#[path = "../../shared/engine/src/wire.rs"]
+mod wire;
 
 /// How many users there are: few enough that some of a batch's changes meet in one counter.
 const N_USERS: usize = 200;

@@ -96,7 +96,7 @@ mod tests {
     fn a_manifest_takes_the_place_of_the_shipped_table() {
         let (shipped, _) = declared(Choice::default()).unwrap();
         assert_eq!(shipped.layout.entity_type.as_deref(), Some("EntityType"));
-        let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/own-table/ripple.toml");
+        let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/own-table/ripple.toml");
         let (schema, catalogue) = declared(Choice { manifest: Some(Path::new(example)), ..Choice::default() }).unwrap();
         assert_eq!(schema.layout.entity_type.as_deref(), Some("Type"));
         assert!(catalogue.derivations().all(|derivation| derivation.id == derivation.name));
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(disabled(&[GROUND]).unwrap(), both);
         let shown = disabled(&["follower-count-display", GROUND]).unwrap();
         assert_eq!(shown.len() + 1, both.len());
-        let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/own-table/ripple.toml");
+        let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/own-table/ripple.toml");
         let own = |disabled: &[String]| {
             let (_, catalogue) = declared(Choice { manifest: Some(Path::new(example)), disabled }).unwrap();
             catalogue.derivations().count()

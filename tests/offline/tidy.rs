@@ -24,9 +24,8 @@ const SOURCE_LINES_MAX: usize = 1_200;
 const SHARED_NAMES: &str = "\
     Action Answer=3 Asked Attributes Backfill BatchInfo Bounds Catalogue Change=3 Clock Condition=3 Count Counted \
     Counts=3 Cursor Design Difference=3 Ended Entry=4 Event EventError Famous Fields Finding Followed=3 Form=3 \
-    Found=5 Function Grain Handled Held=3 Hot=3 IndexKey Item Kept Kind Lag Lane=3 Ledger Limits=3 Listing Measured \
-    Metrics Order Outcome=4 Page=3 Parked Part=6 Path Pattern Piece Place=6 Position Put Read ReadError Reader \
-    Recent Record=3 Sample=3 Scope=3 Seen=3 Sent Shared Shown Source=3 Standing State=5 Step=3 Stop Table Tables \
+    Found=4 Function Grain Handled Held=3 Hot=2 IndexKey Item Kept Kind Lag Lane=3 Ledger Limits=3 Listing Metrics Order Outcome=4 Page=3 Parked Part=6 Path Pattern Piece Place=4 Position Put Read ReadError Reader \
+    Record=3 Sample=3 Scope=3 Seen=3 Sent Shared Shown Source=3 State=5 Step=3 Stop Table Tables \
     Target Template TemplateError Told=5 Touched Undone Unreadable Value Verdict Verified Wanted=5 Wire Written";
 
 /// A source file of the workspace.

@@ -146,8 +146,7 @@ impl<S: Store> Engine<S> {
         Self { limits, ..self }
     }
 
-    /// The same with a cascade that begins so long after a removal, in milliseconds: where somebody knows better when all
-    /// that was written before it has been seen.
+    /// The same with another settling time than [`SETTLE_MS`], in milliseconds.
     #[must_use]
     pub fn with_settling(self, settle_ms: u64) -> Self {
         Self { settle_ms, ..self }
@@ -166,7 +165,6 @@ impl<S: Store> Engine<S> {
     }
 
     /// Is this step taken? It is, except in a test that leaves it out.
-    #[doc(hidden)]
     #[must_use]
     pub fn takes(&self, step: ProtocolStep) -> bool {
         self.left_out.takes(step)

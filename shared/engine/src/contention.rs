@@ -13,19 +13,19 @@ use store::Busy;
 /// What the sendings of an invocation met.
 #[derive(Clone, Debug, Default)]
 pub struct Contention {
-    derivations: BTreeMap<String, Met>,
+    derivations: BTreeMap<String, Conflicts>,
     /// Where no item of a derivation's own was busy: the ledger's items, and calls that were refused as a whole.
-    elsewhere: Met,
+    elsewhere: Conflicts,
 }
 
 /// How often something was met.
 #[derive(Clone, Copy, Debug, Default)]
-struct Met {
+struct Conflicts {
     n_conflicts: u64,
     n_throttles: u64,
 }
 
-impl Met {
+impl Conflicts {
     fn count(&mut self, busy: Busy) {
         match busy {
             Busy::Conflict => self.n_conflicts += 1,
@@ -83,7 +83,7 @@ impl Contention {
         (!met.is_empty()).then(|| met.join(", "))
     }
 
-    fn all(&self) -> impl Iterator<Item = &Met> {
+    fn all(&self) -> impl Iterator<Item = &Conflicts> {
         self.derivations.values().chain([&self.elsewhere])
     }
 }

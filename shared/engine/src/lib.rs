@@ -69,3 +69,4 @@ pub mod registry;
 pub mod replay;
 pub mod sweep;
 pub mod waiting;
+mod wire;

@@ -11,18 +11,10 @@ use derive::{
 use keys::item::Item;
 use store::Store;
 
-use crate::{batch::Engine, protocol::ProtocolStep};
-
-/// The step that is left out, if any.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LeftOut(Option<ProtocolStep>);
-
-impl LeftOut {
-    /// Is this step taken?
-    pub(crate) fn takes(self, step: ProtocolStep) -> bool {
-        self.0 != Some(step)
-    }
-}
+use crate::{
+    batch::Engine,
+    protocol::{LeftOut, ProtocolStep},
+};
 
 impl<S> Engine<S> {
     /// The same engine without a step of the protocol, which breaks the promise.

@@ -4,18 +4,20 @@
 //! A reader can see here why each is there. The simulation takes out one after the other, and must fail each time: a
 //! step that nothing needs does not belong here.
 
-#[cfg(feature = "mutants")]
-pub(crate) use crate::mutants::LeftOut;
-
-/// No step is left out: only a build for the tests can.
-#[cfg(not(feature = "mutants"))]
+/// The step that is left out: only a build for the tests has one.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LeftOut(());
+pub(crate) struct LeftOut(#[cfg(feature = "mutants")] pub(crate) Option<ProtocolStep>);
 
-#[cfg(not(feature = "mutants"))]
 impl LeftOut {
     /// Is this step taken?
-    #[expect(clippy::unused_self, reason = "with the feature `mutants` it answers by what it holds")]
+    #[cfg(feature = "mutants")]
+    pub(crate) fn takes(self, step: ProtocolStep) -> bool {
+        self.0 != Some(step)
+    }
+
+    /// Is this step taken?
+    #[cfg(not(feature = "mutants"))]
+    #[expect(clippy::unused_self, reason = "with the feature it answers by what it holds")]
     pub(crate) const fn takes(self, _step: ProtocolStep) -> bool {
         true
     }

@@ -70,6 +70,9 @@ async fn an_employee_moves_with_one_below_them() {
         &given.each_ref().map(String::as_str),
         async |bed| bed.put(&moved),
         expect![[r#"
+            employee-path: 4
+            org-chart: 5
+            receipt: 2
         "#]],
     )
     .await;

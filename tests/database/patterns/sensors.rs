@@ -1,6 +1,6 @@
 //! Readings and roll-ups.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use derive::query::Order;
 use entities::sensors::{Grain, Reading, Rollup};
@@ -9,6 +9,7 @@ use queries::{
     read_error::ReadError,
     reads::{sensors::DAYS_MAX, times::Times},
 };
+use store::recording::Request;
 
 use crate::patterns::{
     bed::Bed,
@@ -45,7 +46,11 @@ pub(crate) async fn ap_038_readings_across_days(bed: Held) {
     assert!(year.items.len() == 9 && year.next.is_none());
     let times = ("2024-01-01", "2024-12-31T23:59:59.999Z");
     let page = bed.queries.readings_of(&id, times, Order::Ascending, &PageRequest::first(6)).await.unwrap();
-    assert_eq!(bed.asked().len(), 60, "the days until the page is full");
+    let asked = bed.asked();
+    // A day with an item that is no reading may be asked twice.
+    let day = |request: &Request| if let Request::Query(_, query, _) = request { Some(query.pk.clone()) } else { None };
+    let days: BTreeSet<String> = asked.iter().filter_map(day).collect();
+    assert_eq!(days.len(), 60, "the days until the page is full");
     assert!(page.items.len() == 6 && page.next.is_some());
     let too_many = ask("2024-01-01", "2025-01-01").await.unwrap_err();
     assert_eq!(too_many.to_string(), "the times span 367 days; ask for at most 366 at once");

@@ -38,11 +38,11 @@ use crate::infra::{
     template::{BOTH, READERS, at, read},
 };
 
-/// An action on a table, or on its indexes.
+/// An action on a table, or on one of its indexes.
 type Permission = (&'static str, String);
 
 const MAIN: &str = "table";
-const INDEXES: &str = "indexes";
+const INDEXES: [&str; 2] = ["GSI1", "GSI2"];
 const LEDGER: &str = "ledger";
 
 /// Statements for what Lambda does with a function's role: reading the stream, giving up batches, and keeping logs.
@@ -93,7 +93,10 @@ fn needed(request: &Request) -> Vec<Permission> {
     match request {
         Request::Read(table, keys, _) if keys.len() == 1 => vec![of(*table, "GetItem")],
         Request::Read(table, ..) => vec![of(*table, "BatchGetItem")],
-        Request::Query(_, query, _) if query.index.is_some() => vec![(INDEXES, "Query".to_owned())],
+        Request::Query(_, query, _) if query.index.is_some() => {
+            let index = INDEXES.into_iter().find(|index| query.index.as_deref() == Some(index));
+            vec![(index.expect("an index of the table"), "Query".to_owned())]
+        }
         Request::Query(table, ..) => vec![of(*table, "Query")],
         Request::Scan(table) => vec![of(*table, "Scan")],
         Request::Write(write) => vec![of(write.table, named(&write.action))],
@@ -115,10 +118,13 @@ fn allowed(template: &Value, id: &str) -> BTreeSet<Permission> {
             continue;
         }
         let resource = statement["Resource"].to_string();
-        let on = match &resource {
-            it if it.contains("LedgerTable") => LEDGER,
-            it if it.contains("/index/") => INDEXES,
-            _ => MAIN,
+        let on: Vec<&str> = match &resource {
+            it if it.contains("LedgerTable") => vec![LEDGER],
+            it if it.contains("/index/*") => INDEXES.to_vec(),
+            it if it.contains("/index/") => {
+                INDEXES.into_iter().filter(|index| it.contains(&format!("/index/{index}"))).collect()
+            }
+            _ => vec![MAIN],
         };
         for action in statement["Action"].as_array().unwrap() {
             let action = action.as_str().unwrap().strip_prefix("dynamodb:").expect("an action on a table");
@@ -126,7 +132,7 @@ fn allowed(template: &Value, id: &str) -> BTreeSet<Permission> {
             if action == AT_START {
                 continue;
             }
-            allowed.insert((on, action.to_owned()));
+            allowed.extend(on.iter().map(|on| (*on, action.to_owned())));
         }
     }
     allowed
@@ -281,8 +287,8 @@ async fn functions_may_do_what_they_do() {
             }
         }
     }
-    // What only happens when something went wrong: a batch that was tried before (`attempts`), a move that an index showed
-    // late, or a search that ended a sweep (`fan_out::again`).
+    // What only happens when something went wrong: a batch that was tried before (`attempts`), or a search that ended a
+    // sweep (`fan_out::again`).
     expect![[r#"
         aggregate:
         propagate: ledger:GetItem

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use operate::failure::Failure;
+use operate::failure::OperateError;
 
 /// How a command ended that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(crate) fn code(result: anyhow::Result<Ended>) -> ExitCode {
 
 /// Was something asked for wrongly?
 fn is_usage(error: &anyhow::Error) -> bool {
-    error.is::<Usage>() || matches!(error.downcast_ref(), Some(Failure::Usage(_)))
+    error.is::<Usage>() || matches!(error.downcast_ref(), Some(OperateError::Usage(_)))
 }
 
 /// Says something to the person at the terminal: progress and failures, on standard error.

@@ -10,7 +10,7 @@ use functions::{
     declared::{Choice, declared},
     handler::dynamo,
 };
-use operate::tables::{TableStream, Tables};
+use operate::tables::{Deployment, TableStream};
 use store::dynamo::DynamoStore;
 use stream::shared::Stream;
 
@@ -84,13 +84,13 @@ impl Opened {
     }
 
     /// The same tables, for what an operator does to them.
-    pub(crate) fn tables(&self) -> Tables<DynamoStore> {
+    pub(crate) fn tables(&self) -> Deployment<DynamoStore> {
         let stream = self
             .table
             .latest_stream_arn
             .as_ref()
             .map(|arn| TableStream { arn: arn.clone(), stream: Stream::new(self.clients.streams.clone(), arn) });
-        Tables {
+        Deployment {
             schema: Arc::clone(&self.schema),
             catalogue: Arc::clone(&self.catalogue),
             store: Arc::clone(&self.store),

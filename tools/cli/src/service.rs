@@ -81,7 +81,7 @@ pub(crate) trait Witness: Send + Sync {
 
 /// The running service.
 pub(crate) struct Service {
-    progress: Arc<Progress>,
+    progress: Arc<Watch>,
     tasks: JoinSet<Result<(), StreamError>>,
     stop: watch::Sender<bool>,
     /// Knows which jobs there are.
@@ -102,7 +102,7 @@ impl Service {
         let idle = plan.mappings.iter().map(|(_, mapping)| (mapping.name.clone(), None)).collect();
         let watched = Watched { idle, last_found: None, last_ended: None };
         let counts = Counts::default();
-        let progress = Arc::new(Progress { watched: Mutex::new(watched), counts, witness: Arc::clone(witness) });
+        let progress = Arc::new(Watch { watched: Mutex::new(watched), counts, witness: Arc::clone(witness) });
         let layout = plan.schema.layout.clone();
         let checkpoints = Arc::new(LedgerCheckpoints::new(Arc::clone(&plan.store), layout, &plan.stream_arn));
         let destination = Arc::new(FolderDestination::new(plan.failures));
@@ -191,7 +191,7 @@ fn unexpected(ended: Result<Result<(), StreamError>, JoinError>) -> anyhow::Erro
 }
 
 /// How far the mappings are.
-pub(crate) struct Progress {
+pub(crate) struct Watch {
     watched: Mutex<Watched>,
     counts: Counts,
     witness: Arc<dyn Witness>,
@@ -215,7 +215,7 @@ impl Watched {
     }
 }
 
-impl Progress {
+impl Watch {
     /// Has every mapping handled what was in the stream at this moment?
     pub(crate) fn is_past(&self, moment: Instant) -> bool {
         self.watched().idle.values().all(|idle| idle.is_some_and(|idle| idle > moment))
@@ -231,7 +231,7 @@ impl Progress {
     }
 }
 
-impl Observer for Progress {
+impl Observer for Watch {
     fn invoked(&self, report: &Invocation) {
         {
             let mut watched = self.watched();

@@ -22,7 +22,7 @@ use keys::key::Key;
 use store::dynamo::DynamoStore;
 use tokio::sync::watch;
 
-use crate::service::{Progress, Witness};
+use crate::service::{Watch, Witness};
 
 /// Time between two sweeps.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -35,7 +35,7 @@ const SLICE_MS: u64 = 5_000;
 /// Sweeps until it is stopped.
 pub(crate) struct Sweeper {
     engine: Engine<Arc<DynamoStore>>,
-    progress: Arc<Progress>,
+    progress: Arc<Watch>,
     witness: Arc<dyn Witness>,
     /// When each job that there is was first seen.
     seen: BTreeMap<Key, Instant>,
@@ -47,7 +47,7 @@ pub(crate) struct Sweeper {
 
 impl Sweeper {
     /// A sweeper that begins jobs when the mappings of this progress are past them.
-    pub(crate) fn new(engine: Engine<Arc<DynamoStore>>, progress: Arc<Progress>, witness: Arc<dyn Witness>) -> Self {
+    pub(crate) fn new(engine: Engine<Arc<DynamoStore>>, progress: Arc<Watch>, witness: Arc<dyn Witness>) -> Self {
         let (seen, drifted) = (BTreeMap::new(), BTreeSet::new());
         Self { engine, progress, witness, seen, sliced: Instant::now(), drifted }
     }

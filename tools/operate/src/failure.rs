@@ -10,7 +10,7 @@ use crate::verify::told::VerifyError;
 
 /// Why a verification or a repair ended early. What a file holds up to there is kept.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum OperateError {
     /// It was asked for wrongly; the text says what to ask for instead.
     #[error("{0}")]
     Usage(String),

@@ -3,7 +3,7 @@
 use engine::loss::{Mark, clear, marks};
 use store::Store;
 
-use crate::{failure::Failure, tables::Tables};
+use crate::{failure::OperateError, tables::Deployment};
 
 /// A mark, and whether it was taken away.
 #[derive(Clone, Debug)]
@@ -18,8 +18,8 @@ pub struct Marked {
 ///
 /// # Errors
 ///
-/// [`Failure::Store`] when they cannot be read.
-pub async fn before<S: Store>(opened: &Tables<S>) -> Result<Vec<Mark>, Failure> {
+/// [`OperateError::Store`] when they cannot be read.
+pub async fn before<S: Store>(opened: &Deployment<S>) -> Result<Vec<Mark>, OperateError> {
     Ok(marks(&opened.store).await?)
 }
 
@@ -27,8 +27,12 @@ pub async fn before<S: Store>(opened: &Tables<S>) -> Result<Vec<Mark>, Failure> 
 ///
 /// # Errors
 ///
-/// [`Failure::Store`] when one cannot be taken away.
-pub async fn settled<S: Store>(opened: &Tables<S>, marks: Vec<Mark>, may_clear: bool) -> Result<Vec<Marked>, Failure> {
+/// [`OperateError::Store`] when one cannot be taken away.
+pub async fn settled<S: Store>(
+    opened: &Deployment<S>,
+    marks: Vec<Mark>,
+    may_clear: bool,
+) -> Result<Vec<Marked>, OperateError> {
     let mut marked = Vec::new();
     for mark in marks {
         let is_cleared = may_clear && clear(&opened.store, &mark).await?;

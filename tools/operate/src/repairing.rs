@@ -15,10 +15,10 @@ use engine::{
 use store::Store;
 
 use crate::{
-    failure::Failure,
+    failure::OperateError,
     progress::Progress,
     repair::{Remedy, Repaired, Repairing},
-    tables::{Request, Tables},
+    tables::{Deployment, VerifyOptions},
     verify::Finding,
     verifying::{
         Difference, FINDING, UNDECIDED, UNPROVEN, Verified, WAITING,
@@ -90,34 +90,38 @@ pub struct Sums {
 ///
 /// # Errors
 ///
-/// [`Failure::Usage`], which says why not.
-pub fn backfill<S: Store>(opened: &Tables<S>, name: &str, args: Request) -> Result<Request, Failure> {
+/// [`OperateError::Usage`], which says why not.
+pub fn backfill<S: Store>(
+    opened: &Deployment<S>,
+    name: &str,
+    args: VerifyOptions,
+) -> Result<VerifyOptions, OperateError> {
     let position = opened.catalogue.position(name);
     let Some(derivation) = position.and_then(|at| opened.catalogue.derivation(at)) else {
-        return Err(Failure::Usage(format!("there is no derivation {name}; `ripple design` lists them")));
+        return Err(OperateError::Usage(format!("there is no derivation {name}; `ripple design` lists them")));
     };
     if derivation.kind.is_history() {
         let why = "it counts what the platform deletes, so what came before it was declared is not all in the table";
-        return Err(Failure::Usage(format!("{name} cannot be filled: {why}")));
+        return Err(OperateError::Usage(format!("{name} cannot be filled: {why}")));
     }
     if derivation.kind.cascade().is_some() {
         let why = "it deletes when something is removed, and there is nothing to fill";
-        return Err(Failure::Usage(format!("{name} cannot be filled: {why}")));
+        return Err(OperateError::Usage(format!("{name} cannot be filled: {why}")));
     }
-    Ok(Request { derivation: vec![name.to_owned()], ..args })
+    Ok(VerifyOptions { derivation: vec![name.to_owned()], ..args })
 }
 
 /// Verifies, with the right to repair where what is found is to be mended.
 ///
 /// # Errors
 ///
-/// [`Failure`], with what was read kept in the file.
+/// [`OperateError`], with what was read kept in the file.
 pub async fn begin<S: Store + 'static>(
-    opened: &Tables<S>,
-    args: &Request,
+    opened: &Deployment<S>,
+    args: &VerifyOptions,
     is_applied: bool,
     progress: &Arc<dyn Progress>,
-) -> Result<Found, Failure> {
+) -> Result<Found, OperateError> {
     let engine = opened.engine();
     // With or without --apply, and even while no function runs: they will run again.
     Before::read(opened).await?.knows_all(opened)?;
@@ -137,13 +141,13 @@ impl Found {
     ///
     /// # Errors
     ///
-    /// [`Failure`], and those of `act`. What is mended by then is mended once, whoever goes on.
+    /// [`OperateError`], and those of `act`. What is mended by then is mended once, whoever goes on.
     pub async fn mend<S: Store>(
         self,
-        opened: &Tables<S>,
-        args: &Request,
-        mut act: impl FnMut(&Mended) -> Result<(), Failure>,
-    ) -> Result<Summary, Failure> {
+        opened: &Deployment<S>,
+        args: &VerifyOptions,
+        mut act: impl FnMut(&Mended) -> Result<(), OperateError>,
+    ) -> Result<Summary, OperateError> {
         let Self { run, before, verified } = self;
         let engine = opened.engine();
         let repairing = Repairing::new(&engine);
@@ -170,7 +174,7 @@ impl Found {
                 act(&mended)?;
                 if mended.repaired == Some(Repaired::Overtaken) {
                     let why = "another repair has begun since this one did: let that end, and repair once more";
-                    return Err(Failure::Refused(why.to_owned()));
+                    return Err(OperateError::Refused(why.to_owned()));
                 }
             }
             after = Some(last.finding);
@@ -186,20 +190,20 @@ impl Found {
 }
 
 /// The run that has the right to repair: that of the file, or a new one.
-async fn right<S: Store>(engine: &Engine<Arc<S>>, spool: &Spool) -> Result<String, Failure> {
+async fn right<S: Store>(engine: &Engine<Arc<S>>, spool: &Spool) -> Result<String, OperateError> {
     let deadline_ms = SystemClock.now_ms() + REPAIR_MS_MAX;
     let repairing = Repairing::new(engine);
     if let Some(run) = spool.about(RUN)? {
         if !repairing.may_repair(&run, deadline_ms).await? {
             let why = "another repair has begun since this one was stopped, so what it found is not to be relied on: \
                        delete the --resume file, and begin anew";
-            return Err(Failure::Refused(why.to_owned()));
+            return Err(OperateError::Refused(why.to_owned()));
         }
         return Ok(run);
     }
     if !spool.is_new()? {
         let why = "the --resume file is of a verification that began without the right to repair: give another file";
-        return Err(Failure::Refused(why.to_owned()));
+        return Err(OperateError::Refused(why.to_owned()));
     }
     let run = format!("{:016x}", rand::random::<u64>());
     repairing.begin_repair(&run, deadline_ms).await?;

@@ -7,13 +7,13 @@ use engine::{batch::Engine, clock::SystemClock, registry::telling::Looking};
 use store::Store;
 use stream::shared::Stream;
 
-use crate::{failure::Failure, verify::scope::Scope};
+use crate::{failure::OperateError, verify::scope::Scope};
 
 /// How often an operator's engine looks at the registry, in milliseconds.
 const LEARN_MS: u64 = 1_000;
 
 /// The application's table and the ledger's, with what is declared of them.
-pub struct Tables<S> {
+pub struct Deployment<S> {
     /// The schema.
     pub schema: Arc<Schema>,
     /// The catalogue.
@@ -40,7 +40,7 @@ pub struct TableStream {
     pub stream: Stream,
 }
 
-impl<S: Store> Tables<S> {
+impl<S: Store> Deployment<S> {
     /// An engine that runs all derivations, as an operator's command has it.
     #[must_use]
     pub fn engine(&self) -> Engine<Arc<S>> {
@@ -53,7 +53,7 @@ impl<S: Store> Tables<S> {
 
 /// What is verified, and how.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct VerifyOptions {
     /// Only these derivations; all where none is named.
     pub derivation: Vec<String>,
     /// Only items of these entities, and counts about them; all where none is named.
@@ -76,7 +76,7 @@ pub struct Request {
     pub resume: Option<PathBuf>,
 }
 
-impl Default for Request {
+impl Default for VerifyOptions {
     /// All of a table, while writes go on.
     fn default() -> Self {
         Self {
@@ -95,8 +95,8 @@ impl Default for Request {
 }
 
 /// What is verified, in words.
-pub(crate) fn part(args: &Request) -> String {
-    let Request { derivation, entity, pk, sk, .. } = args;
+pub(crate) fn part(args: &VerifyOptions) -> String {
+    let VerifyOptions { derivation, entity, pk, sk, .. } = args;
     let listed = [("derivation", derivation.join(",")), ("entity", entity.join(",")), ("pk", pk.clone())];
     let given = listed.into_iter().chain([("sk", sk.clone().unwrap_or_default())]);
     let given: Vec<String> =
@@ -105,15 +105,15 @@ pub(crate) fn part(args: &Request) -> String {
 }
 
 /// What is asked for, as far as it is declared.
-pub(crate) fn scope<S>(opened: &Tables<S>, args: &Request) -> Result<Scope, Failure> {
+pub(crate) fn scope<S>(opened: &Deployment<S>, args: &VerifyOptions) -> Result<Scope, OperateError> {
     for name in &args.derivation {
         if opened.catalogue.position(name).is_none() {
-            return Err(Failure::Usage(format!("there is no derivation {name}; `ripple design` lists them")));
+            return Err(OperateError::Usage(format!("there is no derivation {name}; `ripple design` lists them")));
         }
     }
     for name in &args.entity {
         if opened.schema.entity(name).is_none() {
-            return Err(Failure::Usage(format!("there is no entity {name}; `ripple design` lists them")));
+            return Err(OperateError::Usage(format!("there is no entity {name}; `ripple design` lists them")));
         }
     }
     Ok(Scope {

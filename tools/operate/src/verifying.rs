@@ -22,10 +22,10 @@ use self::{
 };
 use crate::{
     checkpoints::LedgerCheckpoints,
-    failure::Failure,
+    failure::OperateError,
     loss::{self, Marked},
     progress::Progress,
-    tables::{Request, Tables, part, scope},
+    tables::{Deployment, VerifyOptions, part, scope},
     verify::{
         Finding, UnreadableItem,
         following::{AtRest, Following},
@@ -88,13 +88,13 @@ pub struct Checked {
 ///
 /// # Errors
 ///
-/// [`Failure`], with what was read kept in the file.
+/// [`OperateError`], with what was read kept in the file.
 pub async fn check<S: Store + 'static>(
-    opened: &Tables<S>,
-    args: &Request,
+    opened: &Deployment<S>,
+    args: &VerifyOptions,
     may_write: bool,
     progress: &Arc<dyn Progress>,
-) -> Result<Checked, Failure> {
+) -> Result<Checked, OperateError> {
     let marks = loss::before(opened).await?;
     let prepared = prepare(opened, args)?;
     // What was read before, and another time, proves nothing of now.
@@ -115,18 +115,18 @@ impl Verified {
     ///
     /// # Errors
     ///
-    /// [`Failure`] when the file cannot be read.
-    pub fn is_clean(&self) -> Result<bool, Failure> {
+    /// [`OperateError`] when the file cannot be read.
+    pub fn is_clean(&self) -> Result<bool, OperateError> {
         let n_told = [FINDING, UNDECIDED, WAITING].map(|kind| self.spool.n_told(kind));
-        Ok(n_told.into_iter().collect::<Result<Vec<_>, Failure>>()?.iter().all(|n_told| *n_told == 0))
+        Ok(n_told.into_iter().collect::<Result<Vec<_>, OperateError>>()?.iter().all(|n_told| *n_told == 0))
     }
 
     /// How much was found of a kind.
     ///
     /// # Errors
     ///
-    /// [`Failure`] when the file cannot be read.
-    pub fn n_told(&self, kind: &str) -> Result<usize, Failure> {
+    /// [`OperateError`] when the file cannot be read.
+    pub fn n_told(&self, kind: &str) -> Result<usize, OperateError> {
         self.spool.n_told(kind)
     }
 
@@ -134,18 +134,23 @@ impl Verified {
     ///
     /// # Errors
     ///
-    /// [`Failure`] when the file cannot be read, and those of `act`.
-    pub fn each_told(&self, kind: &str, act: impl FnMut(&str) -> Result<(), Failure>) -> Result<(), Failure> {
+    /// [`OperateError`] when the file cannot be read, and those of `act`.
+    pub fn each_told(&self, kind: &str, act: impl FnMut(&str) -> Result<(), OperateError>) -> Result<(), OperateError> {
         self.spool.each_told(kind, act)
     }
 
     /// The derivations of which something was found of a kind.
-    pub(crate) fn derivations_told(&self, kind: &str) -> Result<BTreeSet<String>, Failure> {
+    pub(crate) fn derivations_told(&self, kind: &str) -> Result<BTreeSet<String>, OperateError> {
         self.spool.derivations_told(kind)
     }
 
     /// The next that was found of a kind, as JSON, behind one.
-    pub(crate) fn told_after(&self, kind: &str, after: Option<[&str; 3]>, n: usize) -> Result<Vec<String>, Failure> {
+    pub(crate) fn told_after(
+        &self,
+        kind: &str,
+        after: Option<[&str; 3]>,
+        n: usize,
+    ) -> Result<Vec<String>, OperateError> {
         self.spool.told_after(kind, after, n)
     }
 }
@@ -159,7 +164,7 @@ pub(crate) struct Prepared {
 }
 
 /// Prepares what is asked for.
-pub(crate) fn prepare<S: Store>(opened: &Tables<S>, args: &Request) -> Result<Prepared, Failure> {
+pub(crate) fn prepare<S: Store>(opened: &Deployment<S>, args: &VerifyOptions) -> Result<Prepared, OperateError> {
     let scope = scope(opened, args)?;
     let (file, temporary) = if let Some(file) = &args.resume {
         (file.clone(), None)
@@ -175,7 +180,7 @@ pub(crate) fn prepare<S: Store>(opened: &Tables<S>, args: &Request) -> Result<Pr
                 "the table {} has no stream, so it cannot be told what is on its way: give --at-rest if nobody writes",
                 opened.name
             );
-            return Err(Failure::Usage(why));
+            return Err(OperateError::Usage(why));
         }
     };
     let about = [
@@ -192,10 +197,10 @@ pub(crate) fn prepare<S: Store>(opened: &Tables<S>, args: &Request) -> Result<Pr
 /// Verifies what was prepared.
 pub(crate) async fn verify<S: Store + 'static>(
     prepared: Prepared,
-    opened: &Tables<S>,
-    args: &Request,
+    opened: &Deployment<S>,
+    args: &VerifyOptions,
     progress: &Arc<dyn Progress>,
-) -> Result<Verified, Failure> {
+) -> Result<Verified, OperateError> {
     let Prepared { spool, scope, stream_arn, temporary } = prepared;
     let is_whole = scope == Scope::default();
     let followed = match opened.stream.as_ref().filter(|_| stream_arn.is_some()) {
@@ -223,7 +228,7 @@ async fn run<S: Store>(
     progress: &Arc<dyn Progress>,
     limits: Limits,
     scope: Scope,
-) -> Result<Extent, Failure> {
+) -> Result<Extent, OperateError> {
     let mut tallies = spool.clone();
     let mut keeping = Keeping { spool: spool.clone(), progress: Arc::clone(progress) };
     let Some((followed, mut following)) = followed else {
@@ -235,13 +240,13 @@ async fn run<S: Store>(
     tokio::select! {
         extent = verification.run() => Ok(extent?),
         ended = &mut following => match ended? {
-            Ok(()) => Err(Failure::Refused("the table's stream is followed no more".to_owned())),
-            Err(error) => Err(Failure::Stream(error)),
+            Ok(()) => Err(OperateError::Refused("the table's stream is followed no more".to_owned())),
+            Err(error) => Err(OperateError::Stream(error)),
         },
     }
 }
 
-fn engine<S: Store>(opened: &Tables<S>, args: &Request) -> Engine<Paced<Arc<S>>> {
+fn engine<S: Store>(opened: &Deployment<S>, args: &VerifyOptions) -> Engine<Paced<Arc<S>>> {
     let store = Paced::new(Arc::clone(&opened.store), args.read_units);
     let families = vec![Family::Additive, Family::LevelTriggered];
     Engine::new(Arc::clone(&opened.schema), Arc::clone(&opened.catalogue), families, store, Arc::new(SystemClock))

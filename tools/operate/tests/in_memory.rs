@@ -12,11 +12,11 @@ use keys::{
     key::Key,
 };
 use operate::{
-    failure::Failure,
+    failure::OperateError,
     progress::Progress,
     repair::{Remedy, Repaired},
     repairing::{self, Found, Mended, Summary},
-    tables::{Request, Tables},
+    tables::{Deployment, VerifyOptions},
     verify::told::Belief,
     verifying::{self, Checked, Difference, FINDING},
 };
@@ -64,7 +64,7 @@ fn unseen() -> Arc<dyn Progress> {
 }
 
 /// A table with these users, each with so many orders, and nothing derived.
-async fn table(users: &[(&str, usize)]) -> Tables<MemoryStore> {
+async fn table(users: &[(&str, usize)]) -> Deployment<MemoryStore> {
     let (schema, catalogue) = manifest::load(MANIFEST).unwrap();
     let store = Arc::new(MemoryStore::new(schema.layout.clone()));
     for (user, n_orders) in users {
@@ -74,7 +74,7 @@ async fn table(users: &[(&str, usize)]) -> Tables<MemoryStore> {
             put(&store, &pk, &format!("ORDER#{order}"), "Order").await;
         }
     }
-    Tables {
+    Deployment {
         schema: Arc::new(schema),
         catalogue: Arc::new(catalogue),
         store,
@@ -94,7 +94,7 @@ async fn put(store: &MemoryStore, pk: &str, sk: &str, entity: &str) {
 }
 
 /// What the counter of a user says.
-async fn count(tables: &Tables<MemoryStore>, user: &str) -> Option<String> {
+async fn count(tables: &Deployment<MemoryStore>, user: &str) -> Option<String> {
     let target = Key::new(format!("USER#{user}"), format!("USER#{user}"));
     let counter = CounterKey { target, derivation: "order-count".to_owned(), shard: 0 }.key().unwrap();
     let held = tables.store.get(Table::Main, &[counter]).await.unwrap();
@@ -104,19 +104,19 @@ async fn count(tables: &Tables<MemoryStore>, user: &str) -> Option<String> {
     }
 }
 
-fn at_rest(file: Option<&Path>) -> Request {
-    Request { at_rest: true, resume: file.map(Path::to_owned), ..Request::default() }
+fn at_rest(file: Option<&Path>) -> VerifyOptions {
+    VerifyOptions { at_rest: true, resume: file.map(Path::to_owned), ..VerifyOptions::default() }
 }
 
-async fn check(tables: &Tables<MemoryStore>) -> Checked {
+async fn check(tables: &Deployment<MemoryStore>) -> Checked {
     verifying::check(tables, &at_rest(None), true, &unseen()).await.unwrap()
 }
 
-async fn begin(tables: &Tables<MemoryStore>, file: &Path) -> Result<Found, Failure> {
+async fn begin(tables: &Deployment<MemoryStore>, file: &Path) -> Result<Found, OperateError> {
     repairing::begin(tables, &at_rest(Some(file)), true, &unseen()).await
 }
 
-async fn mend(found: Found, tables: &Tables<MemoryStore>) -> Result<(Summary, Vec<Mended>), Failure> {
+async fn mend(found: Found, tables: &Deployment<MemoryStore>) -> Result<(Summary, Vec<Mended>), OperateError> {
     let mut all = Vec::new();
     let request = at_rest(None);
     let summary = found.mend(tables, &request, |mended| {
@@ -177,7 +177,7 @@ async fn a_repair_that_was_killed_goes_on_and_adds_nothing_twice() {
     let request = at_rest(None);
     let killed = found.mend(&tables, &request, |_| {
         n_mended += 1;
-        if n_mended < 2 { Ok(()) } else { Err(Failure::Refused("killed".to_owned())) }
+        if n_mended < 2 { Ok(()) } else { Err(OperateError::Refused("killed".to_owned())) }
     });
     assert_eq!(killed.await.unwrap_err().to_string(), "killed");
     let counted = [count(&tables, "ann").await, count(&tables, "bob").await, count(&tables, "cid").await];
@@ -203,7 +203,7 @@ async fn what_a_run_found_is_added_no_more_once_another_has_begun() {
     assert!(error.to_string().starts_with("another repair has begun since this one did"), "{error}");
     assert_eq!(count(&tables, "ann").await, None);
     let error = begin(&tables, &first).await.err().unwrap();
-    assert!(matches!(error, Failure::Refused(_)), "{error}");
+    assert!(matches!(error, OperateError::Refused(_)), "{error}");
     mend(overtaking, &tables).await.unwrap();
     assert_eq!(count(&tables, "ann").await.as_deref(), Some("2"));
 }
@@ -222,22 +222,22 @@ async fn a_file_of_a_verification_is_no_file_of_a_repair() {
 #[tokio::test]
 async fn what_is_asked_for_wrongly_is_said_before_anything_is_read() {
     let tables = table(&[]).await;
-    let named = |derivation: &str| Request { derivation: vec![derivation.to_owned()], ..at_rest(None) };
+    let named = |derivation: &str| VerifyOptions { derivation: vec![derivation.to_owned()], ..at_rest(None) };
     let wrong = [
-        (Request::default(), "the table shop has no stream, so it cannot be told what is on its way"),
+        (VerifyOptions::default(), "the table shop has no stream, so it cannot be told what is on its way"),
         (named("likes"), "there is no derivation likes"),
-        (Request { entity: vec!["Likes".to_owned()], ..at_rest(None) }, "there is no entity Likes"),
+        (VerifyOptions { entity: vec!["Likes".to_owned()], ..at_rest(None) }, "there is no entity Likes"),
     ];
     for (request, why) in wrong {
         let error = verifying::check(&tables, &request, true, &unseen()).await.err().unwrap();
-        assert!(matches!(&error, Failure::Usage(text) if text.starts_with(why)), "{error}");
+        assert!(matches!(&error, OperateError::Usage(text) if text.starts_with(why)), "{error}");
     }
-    let error = repairing::backfill(&tables, "likes", Request::default()).err().unwrap();
-    assert!(matches!(&error, Failure::Usage(text) if text.starts_with("there is no derivation likes")), "{error}");
-    let one = repairing::backfill(&tables, "order-count", Request::default()).unwrap();
+    let error = repairing::backfill(&tables, "likes", VerifyOptions::default()).err().unwrap();
+    assert!(matches!(&error, OperateError::Usage(text) if text.starts_with("there is no derivation likes")), "{error}");
+    let one = repairing::backfill(&tables, "order-count", VerifyOptions::default()).unwrap();
     assert_eq!(one.derivation, ["order-count"]);
     // Nobody has told which derivations the functions have.
-    let tables = Tables { stream: None, ..tables };
+    let tables = Deployment { stream: None, ..tables };
     let at_ms = engine::clock::SystemClock.now_ms();
     assert!(tables.engine().registry(at_ms + 1_000).await.unwrap().is_empty());
 }

@@ -294,7 +294,7 @@ mod tests {
             folder-path = path: Folder (Name below the Path of its Folder) into FOLDER#{FolderId} / METADATA, at most 64 deep; writes Path; reads Folder.Name, Folder.ParentId, Folder.Path
             file-path = path: FileDetail (Name below the Path of its Folder) into FILE#{FileId} / METADATA, at most 65 deep; writes Path; reads FileDetail.FolderId, FileDetail.Name, Folder.Path
             employee-path = path: Employee (EmployeeId below the Path of its Employee) into ORG#{OrgId} / EMPLOYEE#{EmployeeId}, at most 27 deep; writes Path; reads Employee.EmployeeId, Employee.ManagerId, Employee.OrgId, Employee.Path
-            org-chart = mirror: Employee into ORG#{OrgId} / EMP#{Path}; writes OrgChart; reads Employee.Path
+            org-chart = mirror: Employee into ORG#{OrgId} / EMP#{Path/}; writes OrgChart; reads Employee.Path
             best-sellers = index key: Product (UnitsSold above zero) into BESTSELLERS#{Category} / {MAX-UnitsSold:12}#{ProductId} of GSI2; writes GSI2PK, GSI2SK; reads Product.Category, Product.ProductId, Product.UnitsSold
             review-author = copy: User (Name as UserName) into PRODUCT#{ProductId} / REVIEW#{CreatedAt}#{ReviewId}; writes UserName; reads Review.UserId, User.Name
             order-detail = mirror: Order into ORDER#{OrderId} / METADATA; writes OrderDetail

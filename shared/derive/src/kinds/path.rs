@@ -10,13 +10,11 @@
 //! *Level-triggered.* The parent is read when the path is written, so the newest path wins whatever the order of bells.
 //! A change at the top goes down level by level: each written item's record finds what stands in it.
 //!
-//! *Why it ends*, though it reads of one item what it writes into another: each write makes a path one segment longer
-//! than the parent's, and none is longer than the bound. In a loop a path that is left over from before goes round,
-//! longer by a segment at each item, until it is too long; nothing makes another, so in the end nothing in or under the
-//! loop has a path. That is what the definition says too, which walks up from every item, and gives up at the bound.
+//! *Why it ends*: each write makes a path one segment longer than the parent's, and no path is longer than the bound. In
+//! a loop an old path goes round, one segment longer at each item, until it is too long; then nothing in or under the loop
+//! has a path. The definition agrees: it walks up from every item, and gives up at the bound.
 //!
-//! *Example*: `/docs` is renamed to `/papers`. The change of `FOLDER#d / METADATA` looks at that folder, which gets its
-//! new path; that write's record finds its folders by the index, `GSI1PK = FOLDER#d`, and each is looked at.
+//! *Example*: `/docs` is renamed to `/papers`. The folder gets its new path; that write's record finds the folders in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -723,7 +721,7 @@ mod tests {
             }
             7 => {
                 let charted = table.items.keys().filter(|key| key.sk.starts_with("EMP#")).nth(other % 3).cloned();
-                for key in charted {
+                if let Some(key) = charted {
                     table.replace(key, None);
                 }
             }

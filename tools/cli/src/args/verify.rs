@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args as Group;
-use operate::tables::Request;
+use operate::tables::VerifyOptions;
 
 use super::Connection;
 
@@ -62,9 +62,9 @@ pub(crate) struct Verifying {
 
 impl Verifying {
     /// As it is asked for.
-    pub(crate) fn request(&self) -> Request {
+    pub(crate) fn request(&self) -> VerifyOptions {
         let Self { derivation, entity, pk, sk, segments, read_units, at_rest, iterator_age, wait, resume } =
             self.clone();
-        Request { derivation, entity, pk, sk, segments, read_units, at_rest, iterator_age, wait, resume }
+        VerifyOptions { derivation, entity, pk, sk, segments, read_units, at_rest, iterator_age, wait, resume }
     }
 }

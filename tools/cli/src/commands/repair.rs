@@ -2,10 +2,10 @@
 
 use functions::logging;
 use operate::{
-    failure::Failure,
+    failure::OperateError,
     repair::{Remedy, Repaired},
     repairing::{self, Mended, Summary, Sums},
-    tables::Request,
+    tables::VerifyOptions,
     verify::Finding,
     verifying::{Difference, FINDING, Verified},
 };
@@ -38,7 +38,7 @@ pub(crate) async fn backfill(args: &Backfill) -> anyhow::Result<Ended> {
     run(&opened, &request, true, args.json).await
 }
 
-async fn run(opened: &Opened, request: &Request, is_applied: bool, is_json: bool) -> anyhow::Result<Ended> {
+async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json: bool) -> anyhow::Result<Ended> {
     let tables = opened.tables();
     let bar = progress(is_json);
     let found = Box::pin(repairing::begin(&tables, request, is_applied, &on(&bar))).await?;
@@ -97,7 +97,7 @@ fn json_of(
     remedy: &Remedy,
     repaired: Option<&Repaired>,
     is_first: &mut bool,
-) -> Result<(), Failure> {
+) -> Result<(), OperateError> {
     let told = json!({ "finding": serde_json::to_value(finding)?, "outcome": outcome(remedy, repaired) });
     let comma = if std::mem::take(is_first) { "" } else { "," };
     print(&format!("{comma}{told}"));

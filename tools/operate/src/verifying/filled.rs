@@ -12,9 +12,9 @@ use store::Store;
 
 use super::{UNDECIDED, UNPROVEN, Verified, WAITING};
 use crate::{
-    failure::Failure,
+    failure::OperateError,
     progress::Progress,
-    tables::{Request, Tables},
+    tables::{Deployment, VerifyOptions},
 };
 
 /// How long the registry is asked, in milliseconds.
@@ -45,7 +45,7 @@ pub(crate) struct Before {
 
 impl Before {
     /// As it is now.
-    pub(crate) async fn read<S: Store>(opened: &Tables<S>) -> Result<Self, Failure> {
+    pub(crate) async fn read<S: Store>(opened: &Deployment<S>) -> Result<Self, OperateError> {
         let at_ms = SystemClock.now_ms();
         Ok(Self { registry: opened.engine().registry(at_ms + ASK_MS_MAX).await?, at_ms, is_new: true })
     }
@@ -53,11 +53,11 @@ impl Before {
     /// As it is when all functions have what is to be repaired, and no instance runs any more that lacks it. Waits for
     /// that.
     pub(crate) async fn ready<S: Store>(
-        opened: &Tables<S>,
-        args: &Request,
+        opened: &Deployment<S>,
+        args: &VerifyOptions,
         is_new: bool,
         progress: &dyn Progress,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, OperateError> {
         let engine = opened.engine();
         loop {
             let before = Self { is_new, ..Self::read(opened).await? };
@@ -65,7 +65,7 @@ impl Before {
             if before.registry.is_empty() {
                 let why = "no function has told yet which derivations it has: let one of this version handle a batch, or \
                            give --at-rest if none will";
-                return Err(Failure::Usage(why.to_owned()));
+                return Err(OperateError::Usage(why.to_owned()));
             }
             let mut until_ms = None;
             for (at, derivation) in opened.catalogue.derivations().enumerate() {
@@ -76,11 +76,11 @@ impl Before {
                 match engine.standing(&before.registry, at) {
                     Standing::Ready => {}
                     Standing::Young { ready_ms } => until_ms = until_ms.max(Some(ready_ms)),
-                    Standing::Missing => return Err(Failure::Usage(lacking(name))),
+                    Standing::Missing => return Err(OperateError::Usage(lacking(name))),
                     Standing::Otherwise { theirs } => {
                         let why =
                             format!("the functions have {name} as {theirs}: deploy them as it is declared here first");
-                        return Err(Failure::Usage(why));
+                        return Err(OperateError::Usage(why));
                     }
                 }
             }
@@ -92,12 +92,12 @@ impl Before {
 
     /// Refuses when the functions have a derivation that this catalogue lacks: what they count would be taken for
     /// something that nothing explains.
-    pub(crate) fn knows_all<S: Store>(&self, opened: &Tables<S>) -> Result<(), Failure> {
+    pub(crate) fn knows_all<S: Store>(&self, opened: &Deployment<S>) -> Result<(), OperateError> {
         let names = self.registry.live_beside(&opened.catalogue);
         if names.is_empty() {
             return Ok(());
         }
-        Err(Failure::Usage(format!(
+        Err(OperateError::Usage(format!(
             "the functions have {}, which this catalogue lacks, and a repair would take their counters for wrong: run it \
              with the catalogue of the functions, that is without --disable, with their --config, and in their version",
             names.join(", ")
@@ -107,11 +107,11 @@ impl Before {
     /// Marks as filled what was found to be right all over the table, but for these.
     pub(crate) async fn mark<S: Store>(
         &self,
-        opened: &Tables<S>,
-        args: &Request,
+        opened: &Deployment<S>,
+        args: &VerifyOptions,
         verified: &Verified,
         mut open: BTreeSet<String>,
-    ) -> Result<Marking, Failure> {
+    ) -> Result<Marking, OperateError> {
         if !self.is_new {
             return Ok(Marking::WentOn);
         }

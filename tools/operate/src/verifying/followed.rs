@@ -34,7 +34,7 @@ use tokio::{
 
 use self::positions::{Positions, present, watch_positions};
 use super::spool::Spool;
-use crate::{checkpoints::LedgerCheckpoints, failure::Failure, tables::TableStream, verify::following::Following};
+use crate::{checkpoints::LedgerCheckpoints, failure::OperateError, tables::TableStream, verify::following::Following};
 
 /// Name of the mapping. Its positions are in the verification's own file.
 const NAME: &str = "verify";
@@ -111,7 +111,7 @@ impl Followed {
         handled: Handled,
         spool: &Spool,
         ledger: LedgerCheckpoints<S>,
-    ) -> Result<(Self, Ended), Failure> {
+    ) -> Result<(Self, Ended), OperateError> {
         let shared = Arc::new(Shared::default());
         let positions = handled == Handled::Positions;
         let readers = if positions { present(&ledger).await? } else { Vec::new() };

@@ -16,7 +16,7 @@ use futures::future::BoxFuture;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use stream::checkpoint::{CheckpointError, Checkpoints, Position};
 
-use crate::failure::Failure;
+use crate::failure::OperateError;
 
 /// The form of the file. One of another is refused.
 const FORM: &str = "ripple verification 1";
@@ -59,7 +59,7 @@ pub(crate) struct Kept<'a> {
 
 impl Spool {
     /// Opens a file, or makes it. `about` says what is verified: a file of something else is refused.
-    pub(crate) fn open(file: &Path, about: &[(&str, &str)]) -> Result<Self, Failure> {
+    pub(crate) fn open(file: &Path, about: &[(&str, &str)]) -> Result<Self, OperateError> {
         let opened = || -> rusqlite::Result<Connection> {
             let connection = Connection::open(file)?;
             // A process that is killed loses nothing; a machine that is, begins again.
@@ -69,12 +69,12 @@ impl Spool {
             connection.execute_batch("BEGIN")?;
             Ok(connection)
         };
-        let connection = opened().map_err(|cause| Failure::NoSpool { file: file.display().to_string(), cause })?;
+        let connection = opened().map_err(|cause| OperateError::NoSpool { file: file.display().to_string(), cause })?;
         let spool = Self { connection: Arc::new(Mutex::new(connection)) };
         for (name, value) in [("form", FORM)].iter().chain(about) {
             let held = spool.about(name)?;
             if let Some(held) = held.filter(|held| held != value) {
-                return Err(Failure::Refused(format!(
+                return Err(OperateError::Refused(format!(
                     "{} is of another verification: its {name} is {held}, not {value}; give another --resume file",
                     file.display()
                 )));
@@ -83,7 +83,7 @@ impl Spool {
         }
         let saved_at_ms = spool.about(SAVED_AT)?.and_then(|saved| saved.parse::<u64>().ok());
         if saved_at_ms.is_some_and(|saved_at_ms| SystemClock.now_ms().saturating_sub(saved_at_ms) > KEPT_MS) {
-            return Err(Failure::Refused(format!(
+            return Err(OperateError::Refused(format!(
                 "{} was left more than 20 hours ago, and the stream may not go back so far: delete it, and begin anew",
                 file.display()
             )));
@@ -97,27 +97,27 @@ impl Spool {
     }
 
     /// What is noted under a name.
-    pub(crate) fn about(&self, name: &str) -> Result<Option<String>, Failure> {
+    pub(crate) fn about(&self, name: &str) -> Result<Option<String>, OperateError> {
         let connection = self.connection();
         let mut query = connection.prepare_cached("SELECT value FROM about WHERE name = ?1")?;
         Ok(query.query_row([name], |row| row.get(0)).optional()?)
     }
 
     /// Notes something under a name.
-    pub(crate) fn set_about(&self, name: &str, value: &str) -> Result<(), Failure> {
+    pub(crate) fn set_about(&self, name: &str, value: &str) -> Result<(), OperateError> {
         let upsert = "INSERT INTO about VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2";
         self.connection().prepare_cached(upsert)?.execute([name, value])?;
         Ok(())
     }
 
     /// Was nothing read yet?
-    pub(crate) fn is_new(&self) -> Result<bool, Failure> {
+    pub(crate) fn is_new(&self) -> Result<bool, OperateError> {
         let count = "SELECT (SELECT count(*) FROM segments) + (SELECT count(*) FROM items)";
         Ok(self.connection().query_row(count, [], |row| row.get::<_, u64>(0))? == 0)
     }
 
     /// Ends the transaction, and begins the next.
-    pub(crate) fn commit(&self) -> Result<(), Failure> {
+    pub(crate) fn commit(&self) -> Result<(), OperateError> {
         Ok(self.connection().execute_batch("COMMIT; BEGIN")?)
     }
 
@@ -131,13 +131,13 @@ impl Spool {
     }
 
     /// How much was told of a kind.
-    pub(crate) fn n_told(&self, kind: &str) -> Result<usize, Failure> {
+    pub(crate) fn n_told(&self, kind: &str) -> Result<usize, OperateError> {
         let count = "SELECT count(*) FROM told WHERE kind = ?1";
         Ok(self.connection().query_row(count, [kind], |row| row.get(0))?)
     }
 
     /// The derivations of which something was told of a kind.
-    pub(crate) fn derivations_told(&self, kind: &str) -> Result<BTreeSet<String>, Failure> {
+    pub(crate) fn derivations_told(&self, kind: &str) -> Result<BTreeSet<String>, OperateError> {
         let connection = self.connection();
         let mut query = connection.prepare_cached("SELECT DISTINCT derivation FROM told WHERE kind = ?1")?;
         let names = query.query_map([kind], |row| row.get(0))?;
@@ -148,8 +148,8 @@ impl Spool {
     pub(crate) fn each_told(
         &self,
         kind: &str,
-        mut act: impl FnMut(&str) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        mut act: impl FnMut(&str) -> Result<(), OperateError>,
+    ) -> Result<(), OperateError> {
         let connection = self.connection();
         let mut query = connection.prepare("SELECT value FROM told WHERE kind = ?1 ORDER BY derivation, pk, sk")?;
         let mut rows = query.query([kind])?;
@@ -165,7 +165,7 @@ impl Spool {
         kind: &str,
         after: Option<[&str; 3]>,
         n_max: usize,
-    ) -> Result<Vec<String>, Failure> {
+    ) -> Result<Vec<String>, OperateError> {
         let [derivation, pk, sk] = after.unwrap_or_default();
         let connection = self.connection();
         let mut query = connection.prepare_cached(

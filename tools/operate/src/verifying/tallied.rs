@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::spool::{SAVED_AT, Spool};
 use crate::{
-    failure::Failure,
+    failure::OperateError,
     verify::{
         Finding,
         tallies::{Contribution, Reached, Tallies, Undecided},
@@ -25,7 +25,7 @@ impl Spool {
         query.query_row([&item.pk, &item.sk], |row| row.get(0)).optional()
     }
 
-    fn add(connection: &Connection, adds: &[Contribution], sign: i64, now_ms: u64) -> Result<(), Failure> {
+    fn add(connection: &Connection, adds: &[Contribution], sign: i64, now_ms: u64) -> Result<(), OperateError> {
         let mut query = connection
             .prepare_cached("SELECT count, sum FROM targets WHERE derivation = ?1 AND pk = ?2 AND sk = ?3")?;
         let mut upsert = connection.prepare_cached(
@@ -46,7 +46,7 @@ impl Spool {
         Ok(())
     }
 
-    fn scanned_by(connection: &Connection, item: &Key, adds: &[Contribution]) -> Result<(), Failure> {
+    fn scanned_by(connection: &Connection, item: &Key, adds: &[Contribution]) -> Result<(), OperateError> {
         let mut insert = connection.prepare_cached("INSERT OR IGNORE INTO items VALUES (?1, ?2, ?3)")?;
         if insert.execute([&item.pk, &item.sk, &written(adds)?])? > 0 {
             Self::add(connection, adds, 1, 0)?;
@@ -54,7 +54,7 @@ impl Spool {
         Ok(())
     }
 
-    fn told_by(connection: &Connection, item: &Key, adds: &[Contribution], now_ms: u64) -> Result<(), Failure> {
+    fn told_by(connection: &Connection, item: &Key, adds: &[Contribution], now_ms: u64) -> Result<(), OperateError> {
         let before = Self::adds_of(connection, item)?.map(|text| read(&text)).transpose()?;
         if before.as_deref() == Some(adds) {
             return Ok(());
@@ -77,7 +77,7 @@ impl Spool {
 /// What an item adds, as it is kept: derivation, key of the target, count and sum.
 type Written = (String, String, String, i64, String);
 
-fn written(adds: &[Contribution]) -> Result<String, Failure> {
+fn written(adds: &[Contribution]) -> Result<String, OperateError> {
     let all: Vec<Written> = adds
         .iter()
         .map(|Contribution { target: Target { derivation, item }, tally }| {
@@ -88,7 +88,7 @@ fn written(adds: &[Contribution]) -> Result<String, Failure> {
     Ok(serde_json::to_string(&all)?)
 }
 
-fn read(text: &str) -> Result<Vec<Contribution>, Failure> {
+fn read(text: &str) -> Result<Vec<Contribution>, OperateError> {
     let all: Vec<Written> = serde_json::from_str(text)?;
     let one = |(derivation, pk, sk, count, sum): Written| {
         let target = Target { derivation, item: Key::new(pk, sk) };
@@ -97,12 +97,12 @@ fn read(text: &str) -> Result<Vec<Contribution>, Failure> {
     all.into_iter().map(one).collect()
 }
 
-fn read_tally((count, sum): (i64, String)) -> Result<Tally, Failure> {
-    let sum = sum.parse().map_err(|_| Failure::NoNumber { text: sum })?;
+fn read_tally((count, sum): (i64, String)) -> Result<Tally, OperateError> {
+    let sum = sum.parse().map_err(|_| OperateError::NoNumber { text: sum })?;
     Ok(Tally { count, sum })
 }
 
-fn undecided(row: &Row<'_>) -> Result<Undecided, Failure> {
+fn undecided(row: &Row<'_>) -> Result<Undecided, OperateError> {
     let target = Target { derivation: row.get(0)?, item: Key::new(row.get::<_, String>(1)?, row.get::<_, String>(2)?) };
     let finding = row.get::<_, Option<String>>(6)?;
     Ok(Undecided {
@@ -128,7 +128,7 @@ impl Tallies for Spool {
 
     fn undecided(&mut self, after: Option<&Target>, n_max: usize) -> io::Result<Vec<Undecided>> {
         let connection = self.connection();
-        let all = || -> Result<Vec<Undecided>, Failure> {
+        let all = || -> Result<Vec<Undecided>, OperateError> {
             let mut query = connection.prepare_cached(
                 "SELECT derivation, pk, sk, count, sum, touched_at, finding FROM targets \
                  WHERE is_decided = 0 AND (derivation, pk, sk) > (?1, ?2, ?3) ORDER BY derivation, pk, sk LIMIT ?4",

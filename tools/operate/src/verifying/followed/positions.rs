@@ -10,7 +10,7 @@ use stream::{
 };
 
 use super::{super::spool::Spool, Shared};
-use crate::{checkpoints::LedgerCheckpoints, failure::Failure};
+use crate::{checkpoints::LedgerCheckpoints, failure::OperateError};
 
 /// The functions that handle all derivations together: one of these does.
 const READERS: [&[&str]; 2] = [&["combined"], &["aggregate", "propagate"]];
@@ -56,7 +56,9 @@ impl<S: Store> Checkpoints for Positions<S> {
 }
 
 /// The readers that have been at the stream.
-pub(super) async fn present<S: Store>(ledger: &LedgerCheckpoints<S>) -> Result<Vec<&'static [&'static str]>, Failure> {
+pub(super) async fn present<S: Store>(
+    ledger: &LedgerCheckpoints<S>,
+) -> Result<Vec<&'static [&'static str]>, OperateError> {
     let mut present = Vec::new();
     for readers in READERS {
         for name in readers {
