@@ -53,11 +53,16 @@ impl Application {
     /// Takes so many actions, at whichever database is there, and one more that tells that all are in. Counts them.
     pub(crate) async fn run(mut self, n_actions: usize, clients: watch::Receiver<Client>, done: watch::Sender<usize>) {
         for at in 0..n_actions {
-            let action = self.next();
-            self.take(action, &clients).await;
+            self.act(&clients).await;
             done.send_replace(at + 1);
         }
         self.take(Action::Put(follow("the last", "of all", &time(0))), &clients).await;
+    }
+
+    /// Takes one action, at whichever database is there.
+    pub(crate) async fn act(&mut self, clients: &watch::Receiver<Client>) {
+        let action = self.next();
+        self.take(action, clients).await;
     }
 
     async fn take(&mut self, action: Action, clients: &watch::Receiver<Client>) {

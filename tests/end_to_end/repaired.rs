@@ -3,13 +3,14 @@
 use std::{
     path::Path,
     process::{Child, Stdio},
+    sync::Arc,
     time::Duration,
 };
 
 use aws_sdk_dynamodb::Client;
 use serde_json::json;
 use tokio::{
-    sync::watch,
+    sync::{Mutex, watch},
     time::{Instant, interval_at},
 };
 
@@ -23,8 +24,8 @@ use crate::{
 
 const NOON: &str = "2024-03-01T12:00:00.000Z";
 
-/// Actions of the application meanwhile: more than it comes to.
-const N_ACTIONS: usize = 100_000;
+/// Actions of the application until it waits for the service.
+const BURST_ACTIONS: usize = 20;
 
 /// Users who follow each other in a ring, of whom the application knows nothing.
 const N_USERS: usize = 60;
@@ -106,7 +107,8 @@ async fn what_does_not_mend_itself_is_found_and_repaired_while_others_write() {
     service.caught_up(&client).await;
     let (_clients, here) = watch::channel(client.clone());
     let (done, n_done) = watch::channel(0);
-    let load = tokio::spawn(Application::new(7).run(N_ACTIONS, here, done));
+    let service = Arc::new(Mutex::new(service));
+    let load = tokio::spawn(paced(Arc::clone(&service), client.clone(), here, done));
 
     assert_eq!(found(&endpoint), Vec::<[String; 3]>::new());
     let planted = plant(&client).await;
@@ -131,6 +133,19 @@ async fn what_does_not_mend_itself_is_found_and_repaired_while_others_write() {
     assert!(*n_done.borrow() > 0, "the others have done nothing");
     load.abort();
     right(&client).await;
+}
+
+/// Others who write, for as long as they are let: in bursts, each after the service has caught up, so that no machine is
+/// too slow for it.
+async fn paced(service: Arc<Mutex<Ripple>>, client: Client, here: watch::Receiver<Client>, done: watch::Sender<usize>) {
+    let mut application = Application::new(7);
+    for n_bursts in 1.. {
+        for _ in 0..BURST_ACTIONS {
+            application.act(&here).await;
+        }
+        done.send_replace(n_bursts * BURST_ACTIONS);
+        service.lock().await.caught_up(&client).await;
+    }
 }
 
 /// Begins a command that reads so slowly that it can be killed on the way, and kills it.
