@@ -7,7 +7,7 @@
 //! - [`repairing`] is a whole repair: the right to it, the verification, each finding mended, and what is marked as filled.
 //! - [`loss`] are the marks of a possible loss, which a verification takes away that finds nothing.
 //!
-//! [`Tables`](tables::Tables) is what all work on, and [`OperateError`](failure::OperateError) why one ended early.
+//! [`Deployment`](tables::Deployment) is what all work on, and [`OperateError`](failure::OperateError) why one ended early.
 
 pub mod checkpoints;
 pub mod failure;
