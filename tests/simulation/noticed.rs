@@ -42,11 +42,11 @@ const NOTICED: &[(&str, LedgerKind, u64)] = &[
     ("Without(UntouchedSince)", Checkpoint, 34),
     ("Without(RecordWins)", Checkpoint, 34),
     ("Without(ToldApart)", Checkpoint, 8),
-    ("Without(RepairOnce)", Receipts, 135),
-    ("Without(RightToRepair)", Receipts, 108),
+    ("Without(RepairOnce)", Receipts, 623),
+    ("Without(RightToRepair)", Receipts, 34),
     ("Without(TellFirst)", Receipts, 28),
     ("Without(ReadyFirst)", Receipts, 192),
-    ("Without(BirthMark)", Checkpoint, 41),
+    ("Without(BirthMark)", Receipts, 41),
 ];
 
 /// The ledger and the seed that showed it.
