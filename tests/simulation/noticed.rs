@@ -45,7 +45,7 @@ const NOTICED: &[(&str, LedgerKind, u64)] = &[
     ("Without(RepairOnce)", Receipts, 623),
     ("Without(RightToRepair)", Receipts, 34),
     ("Without(TellFirst)", Receipts, 28),
-    ("Without(ReadyFirst)", Receipts, 192),
+    ("Without(ReadyFirst)", Checkpoint, 487),
     ("Without(BirthMark)", Receipts, 41),
 ];
 
