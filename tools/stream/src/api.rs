@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use aws_sdk_dynamodbstreams::types::Record;
 use futures::future::BoxFuture;
 use thiserror::Error;
+use tokio::time::Instant;
 
 use crate::event::{EventError, Reading, read};
 
@@ -45,8 +46,10 @@ pub(crate) enum IteratorAt {
 }
 
 /// One page of records.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct RecordPage {
+    /// When the read began: what was written later may be missing, however late the page is given to another mapping.
+    pub(crate) started: Instant,
     pub(crate) records: Arc<[Record]>,
     /// `NextShardIterator`: `None` means that the shard is closed and this was all of it.
     pub(crate) next: Option<String>,
@@ -55,8 +58,8 @@ pub(crate) struct RecordPage {
 }
 
 impl RecordPage {
-    pub(crate) fn new(records: Arc<[Record]>, next: Option<String>) -> Self {
-        Self { records, next, readings: Arc::default() }
+    pub(crate) fn new(started: Instant, records: Arc<[Record]>, next: Option<String>) -> Self {
+        Self { started, records, next, readings: Arc::default() }
     }
 
     /// The records, each with what it is for Lambda. All who share the page name the same stream.

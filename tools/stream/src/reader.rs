@@ -65,8 +65,7 @@ impl Reader {
                 self.quiet.quiet(&self.shard, since);
             }
             let n_records_max = self.lanes.room();
-            let Some(Read { started, started_at, page, is_full }) =
-                self.lanes.beside(self.source.read(n_records_max)).await??
+            let Some(Read { started_at, page, is_full }) = self.lanes.beside(self.source.read(n_records_max)).await??
             else {
                 self.quiet.busy(&self.shard);
                 self.lanes.until_empty().await?;
@@ -86,10 +85,10 @@ impl Reader {
             }
             self.lanes.until_room().await?;
             if !is_full {
-                had_all = Some(started);
+                had_all = Some(page.started);
             }
             if is_empty && self.lanes.are_empty() {
-                self.quiet.quiet(&self.shard, started);
+                self.quiet.quiet(&self.shard, page.started);
                 // It has no records, so the shard stays quiet meanwhile: see `Observer::idle`.
                 self.lanes.end_window_if_over(started_at).await?;
             }

@@ -4,6 +4,7 @@ use aws_sdk_dynamodbstreams::Client;
 use aws_sdk_dynamodbstreams::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodbstreams::types::{Shard, ShardIteratorType};
 use futures::future::BoxFuture;
+use tokio::time::Instant;
 
 use crate::api::{ApiError, IteratorAt, ListedShard, RecordPage, ShardPage, StreamApi};
 use crate::wiring::chain;
@@ -50,9 +51,10 @@ impl StreamApi for SdkStream {
 
     fn records<'a>(&'a self, iterator: &'a str, limit: usize) -> BoxFuture<'a, Result<RecordPage, ApiError>> {
         Box::pin(async move {
+            let started = Instant::now();
             let request = self.client.get_records().shard_iterator(iterator).set_limit(i32::try_from(limit).ok());
             let output = request.send().await.map_err(|error| classify(&error))?;
-            Ok(RecordPage::new(output.records.unwrap_or_default().into(), output.next_shard_iterator))
+            Ok(RecordPage::new(started, output.records.unwrap_or_default().into(), output.next_shard_iterator))
         })
     }
 }

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tokio::time::Instant;
-
 use crate::api::{ApiError, IteratorAt, RecordPage};
 use crate::backoff::Waits;
 use crate::stop::{Stop, Stopped};
@@ -26,8 +24,7 @@ pub(crate) struct Source {
 
 /// One read that worked.
 pub(crate) struct Read {
-    pub(crate) started: Instant,
-    /// The same as a time of day.
+    /// When it began, as a time of day.
     pub(crate) started_at: SystemTime,
     pub(crate) page: RecordPage,
     /// Whether the page has as many records as were asked for, so that more may be there already.
@@ -43,14 +40,14 @@ impl Source {
     pub(crate) async fn read(&mut self, n_records_max: usize) -> Result<Option<Read>, Stopped> {
         let mut backoff = Waits::default();
         loop {
-            let (started, started_at) = (Instant::now(), (self.wiring.clock)());
+            let started_at = (self.wiring.clock)();
             let mut stop = self.stop.clone();
             let error = match stop.or(self.try_read(n_records_max)).await? {
                 Ok(page) => {
                     self.complaint.over();
                     self.step_behind(&page);
                     let is_full = page.records.len() >= self.limit(n_records_max);
-                    return Ok(Some(Read { started, started_at, page, is_full }));
+                    return Ok(Some(Read { started_at, page, is_full }));
                 }
                 Err(ApiError::NotFound { .. }) => return Ok(None),
                 Err(error) => error,

@@ -1,8 +1,11 @@
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::memory_stream::MemoryStream;
 use super::world::{World, mapping, pass_ms, succeed, unhandled};
-use crate::api::ApiError;
+use crate::api::{ApiError, IteratorAt, StreamApi as _};
 use crate::mapping::Mapping;
+use crate::shared::ReadOnce;
 
 #[tokio::test(start_paused = true)]
 async fn an_empty_stream_is_idle_at_once() {
@@ -34,6 +37,25 @@ async fn idle_is_told_for_the_time_before_an_invocation_and_not_during_it() {
     assert!(!world.is_idle_since(1_100));
     pass_ms(31_000).await;
     assert!(world.is_idle_since(61_000));
+    running.stop().await.unwrap();
+}
+
+/// The page was read before the second record was written, so that it is not full says nothing of the second record.
+#[tokio::test(start_paused = true)]
+async fn a_page_that_another_mapping_read_tells_only_of_the_time_when_it_was_read() {
+    let world = World::with_slow_function(mapping(), Duration::from_secs(10), succeed);
+    let shared = Arc::new(ReadOnce::new(MemoryStream::clone(&world.stream)));
+    world.insert("a", 1);
+    let iterator = shared.iterator("a", &IteratorAt::TrimHorizon).await.unwrap();
+    assert_eq!(shared.records(&iterator, 3).await.unwrap().records.len(), 1);
+    pass_ms(1_000).await;
+    world.insert("a", 1);
+    let running = world.start_over(shared);
+    pass_ms(15_000).await;
+    assert!(world.is_idle_since(0));
+    assert!(!world.is_idle_since(1_000));
+    pass_ms(6_000).await;
+    assert!(world.is_idle_since(1_000));
     running.stop().await.unwrap();
 }
 

@@ -8,13 +8,15 @@ use aws_sdk_dynamodbstreams::primitives::DateTime;
 use aws_sdk_dynamodbstreams::types::{AttributeValue, OperationType, Record, StreamRecord, StreamViewType};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use tokio::time::Instant;
 
 use crate::api::{ApiError, IteratorAt, ListedShard, RecordPage, ShardPage, StreamApi};
 use crate::sequence::order;
 
-#[derive(Default)]
+/// Clones are the same stream.
+#[derive(Clone, Default)]
 pub(crate) struct MemoryStream {
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
@@ -204,7 +206,7 @@ impl State {
         let next = (!is_end).then(|| format!("{id} {end} {generation}"));
         let records: Arc<[Record]> = shard.records[start..end].into();
         self.n_records_read += records.len();
-        Ok(RecordPage::new(records, next))
+        Ok(RecordPage::new(Instant::now(), records, next))
     }
 }
 

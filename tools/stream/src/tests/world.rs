@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::memory_stream::MemoryStream;
+use crate::api::StreamApi;
 use crate::checkpoint::{Checkpoints as _, MemoryCheckpoints, Position};
 use crate::counts::{Counts, EventCount};
 use crate::destination::Destination;
@@ -147,7 +148,12 @@ impl World {
     }
 
     pub(crate) fn start(&self) -> Running {
-        let mapping = EventSourceMapping::over(self.wiring());
+        self.start_over(self.stream.clone())
+    }
+
+    /// The same where the mapping reads the stream through another.
+    pub(crate) fn start_over(&self, api: Arc<dyn StreamApi>) -> Running {
+        let mapping = EventSourceMapping::over(Wiring { api, ..self.wiring() });
         let (stop, stopped) = watch::channel(false);
         Running { stop, task: tokio::spawn(mapping.run(stopped)) }
     }
