@@ -4,8 +4,6 @@
 //! Moving the cursor makes a record of the job, and that record's handling does the next page. So a crash goes on at the
 //! cursor, and nothing is held that grows with what hangs there.
 
-use std::collections::BTreeMap;
-
 use derive::{
     effect::Removal,
     guard::Guard,
@@ -216,10 +214,10 @@ impl<S: Store> Engine<S> {
         let layout = &self.schema.layout;
         let of_entity = layout.type_of(&hanging.entity).unwrap_or_else(|| (layout.sk.clone(), s(&key.sk)));
         let held = self.item_now(Table::Main, &key, work).await?;
-        let is_strict = self.takes(ProtocolStep::AsListed);
-        let is_listed = |held: &Item| !is_strict || self.digest(&key, held, hanging) == digest;
+        // `what_was_changed_since_it_was_listed_stays` holds this.
+        let is_listed = |held: &Item| self.digest(&key, held, hanging) == digest;
         let Some(held) = held.filter(is_listed) else { return Ok(Met::Skipped) };
-        let mut says = if is_strict { self.compared(&key, &held, hanging) } else { BTreeMap::new() };
+        let mut says = self.compared(&key, &held, hanging);
         says.extend([of_entity]);
         let action = match &hanging.fate {
             Fate::Deleted => Action::Delete,
