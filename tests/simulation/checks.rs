@@ -2,5 +2,6 @@
 
 pub(crate) mod audit;
 pub(crate) mod history;
+pub(crate) mod listed;
 pub(crate) mod readings;
 pub(crate) mod strict;

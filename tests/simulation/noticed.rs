@@ -37,6 +37,7 @@ const NOTICED: &[(&str, LedgerKind, u64)] = &[
     ("Without(ProofOfParking)", Receipts, 3),
     ("Without(StartOnce)", Checkpoint, 19),
     ("Without(Settle)", Receipts, 5),
+    ("Without(SettleAgain)", Receipts, 4),
     ("Without(LowestUndone)", Receipts, 0),
     ("Without(HandledFirst)", Checkpoint, 28),
     ("Without(UntouchedSince)", Checkpoint, 34),

@@ -19,6 +19,7 @@ use crate::{
     batch::SETTLE_MS,
     event::Lane,
     fan_out,
+    ground::listed::{Listed, page_of_list},
     job::Job,
     ledger::{
         Ledger as _, LedgerKind, PROOF_KEPT_S,
@@ -169,17 +170,26 @@ fn ground(layout: &Layout) -> Vec<Kept> {
     let job = JobKey { derivation: derivation.to_owned(), id: EVENT.to_owned() };
     let removal = Removal { owner: key.clone(), absent: vec![key.clone()], named: Vec::new() };
     let item = Job::waiting(&job, removal, 0, SETTLE_MS).item(layout);
-    let job = Write { table: Table::Main, key: job.key(), action: Action::Put(item), guard: None };
+    let job_key = job.key();
+    let job = Write { table: Table::Main, key: job_key.clone(), action: Action::Put(item), guard: None };
     let started = receipt_of(layout, &Key::new(format!("RECEIPT#{EVENT}"), derivation), 0);
     let mut kept: Vec<Kept> = of(
         layout,
         "job",
         "a cascade: what was removed, and how far the deletion is; its records in the stream drive it. Spread over 8 \
          partitions, `JOBS#00` to `JOBS#07`",
-        Life::Until("it has ended; it begins 25 hours after the removal"),
+        Life::Until("it has ended; it lists 25 hours after the removal, and deletes 25 hours after that"),
         [job],
     )
     .collect();
+    let listed = Listed { key: key.clone(), digest: "{Digest}".to_owned() };
+    kept.extend(of(
+        layout,
+        "list of a cascade",
+        "what hung on the removed item when the job listed it, with a digest of each; nothing else is deleted",
+        Life::Seconds(PROOF_KEPT_S),
+        [page_of_list(layout, &job_key, (0, 0), &[listed], 0)],
+    ));
     let (job, noted) = fan_out::samples(layout, derivation, &key);
     kept.extend(of(
         layout,

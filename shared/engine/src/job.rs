@@ -27,8 +27,10 @@ const ABSENT: &str = "Absent";
 const NAMED: &str = "Named";
 const STEP: &str = "Step";
 const AFTER: &str = "After";
+const N_PAGES: &str = "Pages";
+const PAGE: &str = "Page";
 const TOUCHED: &str = "Touched";
-const DUE_AT: &str = "DueAt";
+pub(crate) const DUE_AT: &str = "DueAt";
 const PK: &str = "PK";
 const SK: &str = "SK";
 pub(crate) const STARTED_AT: &str = "StartedAt";
@@ -70,15 +72,34 @@ pub enum Task {
         removal: Removal,
         /// What it is at, by its place in the declaration.
         step: usize,
+        /// Does it list, or delete what it has listed?
+        pass: Pass,
     },
     /// Looks at all items that follow from a source.
     FanOut(FanOut),
 }
 
+/// What a cascade is at: it [lists](crate::ground::listed) first, and deletes nothing but what it has listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// It lists what hangs on the removed item.
+    Lists {
+        /// Pages that it has listed.
+        n_pages: u64,
+    },
+    /// It deletes what it has listed.
+    Deletes {
+        /// The page that is next, from 0.
+        page: u64,
+        /// Pages that it has listed.
+        n_pages: u64,
+    },
+}
+
 impl Job {
     /// A cascade that waits until it is due.
     pub(crate) fn waiting(key: &JobKey, removal: Removal, now_ms: u64, due_at_ms: u64) -> Self {
-        let task = Task::Cascade { removal, step: 0 };
+        let task = Task::Cascade { removal, step: 0, pass: Pass::Lists { n_pages: 0 } };
         Self { is_running: false, due_at_ms, ..Self::running(key, task, now_ms) }
     }
 
@@ -165,7 +186,21 @@ impl Job {
         let after = self.after.as_ref().map(|Cursor(after)| after.clone()).unwrap_or_default();
         item.insert(AFTER.to_owned(), AttributeValue::M(after.into_iter().collect()));
         match &self.task {
-            Task::Cascade { step, .. } => drop(item.insert(STEP.to_owned(), n_of(*step))),
+            Task::Cascade { step, pass, .. } => {
+                // It waits twice, so how it stands and until when is of its progress.
+                let state = if self.is_running { RUNNING } else { WAITING };
+                let (page, n_pages) = match pass {
+                    Pass::Lists { n_pages } => (None, n_pages),
+                    Pass::Deletes { page, n_pages } => (Some(page), n_pages),
+                };
+                item.extend([
+                    (STATE.to_owned(), s(state)),
+                    (DUE_AT.to_owned(), n(self.due_at_ms)),
+                    (STEP.to_owned(), n_of(*step)),
+                    (N_PAGES.to_owned(), n(*n_pages)),
+                ]);
+                item.extend(page.map(|page| (PAGE.to_owned(), n(*page))));
+            }
             Task::FanOut(fan_out) => item.extend(fan_out.progress()),
         }
         item
@@ -177,7 +212,10 @@ fn cascade_of(item: &Item) -> Option<Task> {
     let named = list(item, NAMED).filter_map(|value| key_of(value).map(|(key, step)| (step, key))).collect();
     let owner = Key::new(text(item, OWNER_PK)?, text(item, OWNER_SK)?);
     let step = usize::try_from(number(item, STEP)?).ok()?;
-    Some(Task::Cascade { removal: Removal { owner, absent, named }, step })
+    // One that was started by a version that did not list has listed nothing.
+    let n_pages = number(item, N_PAGES).unwrap_or_default();
+    let pass = number(item, PAGE).map_or(Pass::Lists { n_pages }, |page| Pass::Deletes { page, n_pages });
+    Some(Task::Cascade { removal: Removal { owner, absent, named }, step, pass })
 }
 
 fn of_removal(removal: &Removal) -> [(String, AttributeValue); 4] {
@@ -242,7 +280,8 @@ mod tests {
         let removal = Removal { owner: owner.clone(), absent: vec![owner, Key::new("x", "y")], named };
         let mut job = Job::waiting(&key, removal.clone(), 7, 9);
         assert_eq!(Job::of(&layout, &job.item(&layout)), Some(job.clone()));
-        (job.is_running, job.task, job.n_moves) = (true, Task::Cascade { removal, step: 2 }, 5);
+        let pass = Pass::Deletes { page: 1, n_pages: 3 };
+        (job.is_running, job.task, job.n_moves) = (true, Task::Cascade { removal, step: 2, pass }, 5);
         job.after = Some(Cursor(Item::from([("pk".to_owned(), s("p"))])));
         assert_eq!(Job::of(&layout, &job.item(&layout)), Some(job));
     }

@@ -94,6 +94,8 @@ steps! {
     StartOnce: "a removal that is delivered again deletes what came later without its owner",
     /// A cascade begins when all that was written before the removal has been seen.
     Settle: "what hangs on an item that was moved by a removal and a put is deleted in between",
+    /// A cascade waits again when it has listed what hangs.
+    SettleAgain: "what was written to an owner that came back under another key is deleted before that owner is seen",
     /// The response names the lowest record that is not done.
     LowestUndone: "a record for which there was no time never comes again",
     /// A verification looks a second time when the functions have handled what was written before.

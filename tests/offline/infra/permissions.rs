@@ -291,7 +291,7 @@ async fn functions_may_do_what_they_do() {
     // sweep (`fan_out::again`).
     expect![[r#"
         aggregate:
-        propagate: ledger:GetItem
+        propagate:
         combined:
         sweep: ledger:UpdateItem table:PutItem
     "#]]

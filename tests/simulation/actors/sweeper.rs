@@ -10,7 +10,7 @@ use engine::{
     job::Job,
     jobs::Order,
 };
-use keys::{job::JobKey, key::Key};
+use keys::{item::Item, job::JobKey, key::Key};
 
 use crate::{
     actors::platform::{BOTH, TASKS_MAX},
@@ -41,11 +41,14 @@ impl World {
     pub(crate) fn settled(&self) -> impl Fn(&Job) -> bool + use<> {
         let undone = self.mappings.iter().map(|mapping| mapping.first_undone(&self.stream)).min();
         let first = undone.unwrap_or(0).min(self.stream.first_on_its_way());
-        // A job is settled when everything before its own first record is done.
-        let made = self.stream.made.iter().take(first + 1).filter(|made| made.old.is_none());
-        let jobs = made.filter(|made| JobKey::parse(&made.key).is_some());
-        let settled: BTreeSet<Key> = jobs.map(|made| made.key.clone()).collect();
-        move |job| settled.contains(&job.key)
+        // A job is settled when everything before the record with which its wait began is done.
+        let due = |item: &Option<Item>| item.as_ref().and_then(|item| item.get("DueAt").cloned());
+        let waits = self.stream.made.iter().take(first + 1).filter(|made| due(&made.old) != due(&made.new));
+        let jobs = waits.filter(|made| JobKey::parse(&made.key).is_some());
+        let layout = &self.scene.schema.layout;
+        let jobs = jobs.filter_map(|made| Job::of(layout, made.new.as_ref()?));
+        let settled: BTreeSet<(Key, u64)> = jobs.map(|job| (job.key, job.due_at_ms)).collect();
+        move |job| settled.contains(&(job.key.clone(), job.due_at_ms))
     }
 
     /// The sweeper lets jobs begin, and rings those that stand still.

@@ -194,6 +194,10 @@ async fn a_cascade_that_is_paused_while_it_waits_does_not_begin() {
     assert!(is_there(&bed) && !job(&bed).await.is_running, "it waits, as before");
     assert_eq!(bed.engine().sweep(|_| true).await.unwrap().n_begun, 1);
     bed.settle().await;
+    assert!(is_there(&bed) && !job(&bed).await.is_running, "it has listed, and waits again");
+    bed.clock.advance(SETTLED_MS);
+    assert_eq!(bed.engine().sweep(|_| true).await.unwrap().n_begun, 1);
+    bed.settle().await;
     assert_eq!((is_there(&bed), jobs(&bed).await), (false, Vec::new()));
 }
 

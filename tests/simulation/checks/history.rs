@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use derive::derivation::Items;
-use keys::key::Key;
+use keys::{item::Item, key::Key};
 
-use crate::stream::{Made, Stream};
+use crate::stream::{Author, Made, Stream};
 
 /// The table as it was, and when its items were made.
 #[derive(Debug, Default)]
@@ -16,6 +16,19 @@ pub(crate) struct Past {
     pub(crate) inserted: BTreeMap<Key, usize>,
     /// Which record wrote it last.
     pub(crate) written: BTreeMap<Key, usize>,
+    /// Which record of anybody but the service wrote it last.
+    pub(crate) touched: BTreeMap<Key, usize>,
+    /// All that it has been, from first to last.
+    pub(crate) versions: BTreeMap<Key, Vec<Version>>,
+}
+
+/// What an item was from a record on.
+#[derive(Debug)]
+pub(crate) struct Version {
+    pub(crate) at: usize,
+    pub(crate) at_ms: u64,
+    /// `None` when it was not there.
+    pub(crate) item: Option<Item>,
 }
 
 /// Shows each record with the table before it, and gives the table behind the last.
@@ -24,6 +37,11 @@ pub(crate) fn told<E>(stream: &Stream, mut see: impl FnMut(&Past, usize, &Made) 
     for (at, made) in stream.made.iter().enumerate() {
         see(&past, at, made)?;
         past.written.insert(made.key.clone(), at);
+        let version = Version { at, at_ms: made.at_ms, item: made.new.clone() };
+        past.versions.entry(made.key.clone()).or_default().push(version);
+        if made.author != Author::Service {
+            past.touched.insert(made.key.clone(), at);
+        }
         match &made.new {
             Some(new) => {
                 if made.old.is_none() {

@@ -13,7 +13,10 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     actors::{application::Application, slices::is_zero, sweeper::SETTLE_MS},
-    checks::history::{Past, told},
+    checks::{
+        history::{Past, told},
+        listed::{has_come_back, listed_at},
+    },
     failure::Failure,
     items::is_mirror,
     scene::Scene,
@@ -185,7 +188,16 @@ fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &Made) -> R
             }
             Some((name, _)) => {
                 let owners = owners(scene, &made.key, old);
-                let gone: Vec<_> = owners.iter().map(|o| owners_so_far.is_gone(past, o, made.at_ms)).collect();
+                let gone = owners.iter().map(|owner| {
+                    let listed_at = listed_at(scene, past, &made.key, old, made.at_ms)?;
+                    match owner {
+                        Owner::Post(id) if has_come_back(scene, past, id, listed_at) => {
+                            Err(format!("it was written when {owner:?} was there again"))
+                        }
+                        _ => owners_so_far.is_gone(past, owner, made.at_ms),
+                    }
+                });
+                let gone: Vec<_> = gone.collect();
                 if gone.iter().any(Result::is_ok) {
                     scene.count(if name == "Counter" { "counters deleted" } else { "deleted" });
                     return Ok(());
@@ -206,8 +218,8 @@ fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &Made) -> R
                 let author = author.and_then(|fields| Some(Owner::User(fields.get("AuthorId")?.to_owned())));
                 match (changed.is_empty(), author.filter(|_| is_archived)) {
                     (true, _) => Ok(()),
-                    (false, Some(author)) => owners_so_far
-                        .is_gone(past, &author, made.at_ms)
+                    (false, Some(author)) => listed_at(scene, past, &made.key, old, made.at_ms)
+                        .and_then(|_| owners_so_far.is_gone(past, &author, made.at_ms))
                         .map(|()| scene.count("archived"))
                         .map_err(|why| refused(format!("archived, though {why}:"))),
                     (false, None) => Err(refused(format!("changed {changed:?} of"))),
@@ -243,7 +255,10 @@ fn nothing_is_left(
     for (key, item) in past.items.iter().filter(|(key, _)| !application.untyped().contains(*key)) {
         let left = |why: String| Err(Failure::new("left", format!("{key} is left, though {why}")));
         for owner in owners(scene, key, item) {
-            let Some(removal) = gone(&owner).filter(|removal| past.inserted[key] < removal.at) else { continue };
+            // What was written later is left alone; a counter is, when it was counted in.
+            let writes = if CounterKey::parse(key).is_some() { &past.written } else { &past.touched };
+            let is_older = |removal: &&Removal| writes.get(key).is_none_or(|at| *at < removal.at);
+            let Some(removal) = gone(&owner).filter(is_older) else { continue };
             let is_found = match (scene.schema.image(key, item).map(|image| image.definition.name.clone()), &owner) {
                 (Some(name), Owner::User(id)) if name == "EmailClaim" => {
                     let email = text(&removal.item, "Email").unwrap_or_default().trim().to_lowercase();

@@ -37,8 +37,8 @@ pub(crate) struct Sweeper {
     engine: Engine<Arc<DynamoStore>>,
     progress: Arc<Watch>,
     witness: Arc<dyn Witness>,
-    /// When each job that there is was first seen.
-    seen: BTreeMap<Key, Instant>,
+    /// When each wait of a job that there is was first seen, by when it is due: a cascade waits twice.
+    seen: BTreeMap<(Key, u64), Instant>,
     /// When the last slice ended.
     sliced: Instant,
     /// Items that have drifted, as they were told.
@@ -71,11 +71,12 @@ impl Sweeper {
             Err(error) => return self.witness.trouble(&format!("the jobs cannot be read: {error}")),
         };
         let now = Instant::now();
-        self.seen.retain(|key, _| jobs.iter().any(|job| job.key == *key));
+        let wait = |job: &Job| (job.key.clone(), job.due_at_ms);
+        self.seen.retain(|seen, _| jobs.iter().any(|job| wait(job) == *seen));
         for job in &jobs {
-            self.seen.entry(job.key.clone()).or_insert(now);
+            self.seen.entry(wait(job)).or_insert(now);
         }
-        let is_settled = |job: &Job| self.seen.get(&job.key).is_some_and(|seen| self.progress.is_past(*seen));
+        let is_settled = |job: &Job| self.seen.get(&wait(job)).is_some_and(|seen| self.progress.is_past(*seen));
         if let Err(error) = self.engine.ring_due(&jobs, is_settled).await {
             self.witness.trouble(&format!("a job cannot be begun: {error}"));
         }

@@ -5,14 +5,14 @@
 //!
 //! *Level-triggered, and strict.* Deleting the application's items is the one thing that cannot be corrected later. So a
 //! removal starts a job once, whatever is delivered again or replayed; the job begins after a settling time longer than
-//! the stream is kept, when everything that was written before the removal has been seen; and each deletion is a
-//! transaction which checks that the owner, under every key that it had, is absent. It is judged by history: what
-//! arrives later without its owner is an ordinary item.
+//! the stream is kept, when everything that was written before the removal has been seen. It then lists what hangs, waits
+//! as long again, and deletes only what is still as it was listed; and each deletion is a transaction which checks that
+//! the owner, under every key that it had, is absent. It is judged by history: what arrives later is an ordinary item.
 //!
 //! Counts follow from the deletions, by their own records.
 //!
-//! *Example*: the Post of `p1` is removed, and with it its mirror `POST#p1 / METADATA`. A day later the job finds the
-//! comments `POST#p1 / COMMENT#…` and deletes them, one transaction each.
+//! *Example*: the Post of `p1` is removed, and with it its mirror `POST#p1 / METADATA`. A day later the job lists the
+//! comments `POST#p1 / COMMENT#…`, and a day after that it deletes them, one transaction each.
 
 use keys::{entity::Definition, key::Key};
 

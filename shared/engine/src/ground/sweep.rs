@@ -15,7 +15,7 @@ use store::{Store, StoreError};
 use crate::{
     attribute::{n, s},
     batch::Engine,
-    job::{Job, MOVED_AT},
+    job::{DUE_AT, Job, MOVED_AT, STARTED_AT},
     lists::all,
     record::head,
     redrive::{ParkedChange, parked},
@@ -95,7 +95,8 @@ impl<S: Store> Engine<S> {
                     swept.n_ended += 1;
                     continue;
                 }
-                let guard = Guard::Unmoved { attribute: STATE.to_owned(), value: Some(s(WAITING)) };
+                // It waits twice: a sweep that read it when it waited first must not end the second wait.
+                let guard = job.waits_as_read();
                 self.ring(job, Item::from([moved_at, (STATE.to_owned(), s(RUNNING))]), guard).await?;
                 swept.n_begun += 1;
             } else if job.is_running && now_ms.saturating_sub(job.moved_at_ms) > STALLED_MS {
@@ -108,8 +109,8 @@ impl<S: Store> Engine<S> {
 
     async fn end_waiting(&self, job: &Job) -> Result<(), StoreError> {
         tracing::info!(derivation = %job.derivation, owner = job.origin().for_log(), "ended a cascade: its owner exists again");
-        let guard = Guard::Unmoved { attribute: STATE.to_owned(), value: Some(s(WAITING)) };
-        let write = Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard: Some(guard) };
+        let guard = Some(job.waits_as_read());
+        let write = Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard };
         self.store.write(&write).await.map(drop)
     }
 
@@ -123,12 +124,20 @@ impl<S: Store> Engine<S> {
 /// A record's time is rounded down, at worst to the minute.
 const ROUNDED_MS: u64 = 60 * 1_000;
 
-/// Is something parked that was written before the job was started? What it asks for has not been done: it may be the
+impl Job {
+    /// It waits, and it is the wait that was read.
+    fn waits_as_read(&self) -> Guard {
+        let read = [(STATE, s(WAITING)), (STARTED_AT, n(self.started_at_ms)), (DUE_AT, n(self.due_at_ms))];
+        Guard::SourceAsRead(read.map(|(name, value)| (name.to_owned(), Some(value))).into())
+    }
+}
+
+/// Is something parked that was written before the job began to wait? What it asks for has not been done: it may be the
 /// owner itself, that stands under another key now.
 fn is_held(job: &Job, parked: &[ParkedChange]) -> bool {
     let may_be_older = |parked: &&ParkedChange| {
         let created_ms = parked.record().ok().and_then(|record| head(&record).created_ms);
-        created_ms.is_none_or(|created_ms| created_ms <= job.started_at_ms.saturating_add(ROUNDED_MS))
+        created_ms.is_none_or(|created_ms| created_ms <= job.moved_at_ms.saturating_add(ROUNDED_MS))
     };
     parked.iter().filter(|parked| parked.family == Family::LevelTriggered).any(|parked| may_be_older(&parked))
 }

@@ -1,9 +1,8 @@
-//! Working a cascade: a page of what hangs on the removed item, and the cursor moves on.
+//! Working a cascade: a page of what hangs on the removed item is listed, or what was listed is deleted, and the cursor
+//! moves on.
 //!
 //! Moving the cursor makes a record of the job, and that record's handling does the next page. So a crash goes on at the
 //! cursor, and nothing is held that grows with what hangs there.
-
-use std::collections::BTreeMap;
 
 use derive::{
     effect::Removal,
@@ -20,12 +19,16 @@ use keys::{counter::derivation_prefix, item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use store::{Outcome, Store};
 
-use super::{Stop, TOUCHES_AT_ONCE, Touched, Work};
+use super::{
+    Stop, TOUCHES_AT_ONCE, Touched, Work,
+    listed::{Listed, page_of_list},
+};
 use crate::{
     account::Account,
     attribute::s,
     batch::{Engine, Occasion},
-    job::{Job, Task},
+    job::{Job, Pass, Task},
+    protocol::ProtocolStep,
 };
 
 /// Items of a page: so few that a page is over within a second.
@@ -56,7 +59,12 @@ impl<S: Store> Engine<S> {
         let kind = self.catalogue.derivation(work.touch.derivation).map(|derivation| &derivation.kind);
         match (&job.task, kind.and_then(|kind| kind.cascade())) {
             (Task::FanOut(fan_out), _) => self.page_of(&job, fan_out, work).await,
-            (Task::Cascade { removal, step }, Some(cascade)) => self.cascade(&job, removal, *step, cascade, work).await,
+            (Task::Cascade { removal, step, pass }, Some(cascade)) => match *pass {
+                Pass::Lists { n_pages } => self.list_hanging(&job, removal, (*step, n_pages), cascade, work).await,
+                Pass::Deletes { page, n_pages } => {
+                    self.delete_listed(&job, removal, (page, n_pages), cascade, work).await
+                }
+            },
             (Task::Cascade { .. }, None) => Ok(()),
         }
     }
@@ -72,49 +80,85 @@ impl<S: Store> Engine<S> {
         }
     }
 
-    async fn cascade(
+    /// Lists a page of what hangs, or has all that is listed wait until what was written meanwhile is seen.
+    async fn list_hanging(
         &self,
         job: &Job,
         removal: &Removal,
-        mut step: usize,
+        (mut step, n_pages): (usize, u64),
         cascade: &Cascade,
         work: &mut Work<'_>,
     ) -> Result<(), Stop> {
-        let mut next = Job { n_moves: job.n_moves + 1, ..job.clone() };
+        let now_ms = self.clock.now_ms();
+        let mut next = Job { n_moves: job.n_moves + 1, moved_at_ms: now_ms, ..job.clone() };
         while let Some(hanging) = cascade.hanging.get(step) {
             let page = self.page(cascade, (step, hanging), removal, next.after.clone(), work).await?;
-            let fates = page.keys.into_iter().map(|key| {
-                let (touch, batch, is_alone) = (work.touch, work.batch, work.is_alone);
-                async move {
-                    let mut one = Work { touch, batch, is_alone, account: Account::default() };
-                    let met = self.meet(key, cascade, hanging, removal, &mut one).await;
-                    (met, one.account)
-                }
-                .boxed()
-            });
-            let fates: Vec<BoxFuture<'_, _>> = fates.collect();
-            let met: Vec<_> = stream::iter(fates).buffer_unordered(TOUCHES_AT_ONCE).collect().await;
-            let met: Vec<_> = met.into_iter().map(|(met, account)| (met, work.account.add(account)).0).collect();
-            let mut n_met = 0;
-            for met in met {
-                match met? {
-                    Met::Done => n_met += 1,
-                    Met::Skipped => {}
-                    Met::OwnerExists => return self.end_job(job, "its owner exists again", work).await,
-                }
-            }
-            next.n_touched += n_met;
+            let listed = self.as_they_are(page.keys, hanging, work).await?;
+            let listed_at = step;
             (step, next.after) = match page.next {
                 Some(after) => (step, Some(after)),
                 None => (step + 1, None),
             };
-            next.task = Task::Cascade { removal: removal.clone(), step };
-            if n_met > 0 || next.after.is_some() {
-                next.moved_at_ms = self.clock.now_ms();
-                return self.written(job.moves_to(&next), work).await;
+            if listed.is_empty() && next.after.is_none() {
+                continue;
+            }
+            let is_more = u64::from(!listed.is_empty());
+            let pass = Pass::Lists { n_pages: n_pages + is_more };
+            next.task = Task::Cascade { removal: removal.clone(), step, pass };
+            // With the cursor, so that nobody who comes late puts a page of what was written after the listing.
+            let mut writes = vec![job.moves_to(&next)];
+            if is_more > 0 {
+                writes.push(page_of_list(&self.schema.layout, &job.key, (n_pages, listed_at), &listed, now_ms));
+            }
+            return self.decided(writes, work).await.map(drop);
+        }
+        if n_pages == 0 {
+            return self.end_job(&next, "nothing is left", work).await;
+        }
+        next.task = Task::Cascade { removal: removal.clone(), step, pass: Pass::Deletes { page: 0, n_pages } };
+        next.due_at_ms = now_ms.saturating_add(self.settle_ms);
+        next.is_running = !self.takes(ProtocolStep::SettleAgain);
+        self.written(job.moves_to(&next), work).await
+    }
+
+    /// Deletes a page of what was listed.
+    async fn delete_listed(
+        &self,
+        job: &Job,
+        removal: &Removal,
+        (page, n_pages): (u64, u64),
+        cascade: &Cascade,
+        work: &mut Work<'_>,
+    ) -> Result<(), Stop> {
+        let (step, listed) = self.listed(job, page, work).await?;
+        let Some(hanging) = cascade.hanging.get(step) else {
+            return self.end_job(job, "what it listed is not declared any more", work).await;
+        };
+        let fates = listed.into_iter().map(|listed| {
+            let (touch, batch, is_alone) = (work.touch, work.batch, work.is_alone);
+            async move {
+                let mut one = Work { touch, batch, is_alone, account: Account::default() };
+                let met = self.meet(listed, cascade, hanging, removal, &mut one).await;
+                (met, one.account)
+            }
+            .boxed()
+        });
+        let fates: Vec<BoxFuture<'_, _>> = fates.collect();
+        let met: Vec<_> = stream::iter(fates).buffer_unordered(TOUCHES_AT_ONCE).collect().await;
+        let met: Vec<_> = met.into_iter().map(|(met, account)| (met, work.account.add(account)).0).collect();
+        let mut next = Job { n_moves: job.n_moves + 1, moved_at_ms: self.clock.now_ms(), ..job.clone() };
+        for met in met {
+            match met? {
+                Met::Done => next.n_touched += 1,
+                Met::Skipped => {}
+                Met::OwnerExists => return self.end_job(job, "its owner exists again", work).await,
             }
         }
-        self.end_job(&next, "nothing is left", work).await
+        if page + 1 >= n_pages {
+            return self.end_job(&next, "nothing is left of what was listed", work).await;
+        }
+        next.task = Task::Cascade { removal: removal.clone(), step, pass: Pass::Deletes { page: page + 1, n_pages } };
+        self.written(job.moves_to(&next), work).await
     }
 
     async fn page(
@@ -151,10 +195,10 @@ impl<S: Store> Engine<S> {
         Ok(Page { keys: page.items.iter().filter_map(leads_to).collect(), next: page.next })
     }
 
-    /// What becomes of one item, in a transaction that checks that its owner is absent.
+    /// What becomes of one item that is as it was listed, in a transaction that checks that its owner is absent.
     async fn meet(
         &self,
-        key: Key,
+        Listed { key, digest }: Listed,
         cascade: &Cascade,
         hanging: &Hanging,
         removal: &Removal,
@@ -169,7 +213,12 @@ impl<S: Store> Engine<S> {
         // Without a type attribute its key says what it is; then it is asked to be there at all.
         let layout = &self.schema.layout;
         let of_entity = layout.type_of(&hanging.entity).unwrap_or_else(|| (layout.sk.clone(), s(&key.sk)));
-        let mut says = BTreeMap::from([of_entity]);
+        let held = self.item_now(Table::Main, &key, work).await?;
+        // `what_was_changed_since_it_was_listed_stays` holds this.
+        let is_listed = |held: &Item| self.digest(&key, held, hanging) == digest;
+        let Some(held) = held.filter(is_listed) else { return Ok(Met::Skipped) };
+        let mut says = self.compared(&key, &held, hanging);
+        says.extend([of_entity]);
         let action = match &hanging.fate {
             Fate::Deleted => Action::Delete,
             Fate::DeletedWhere { attribute, field } => {
@@ -179,8 +228,7 @@ impl<S: Store> Engine<S> {
                 Action::Delete
             }
             Fate::Set { attribute, text } => {
-                let held = self.item_now(Table::Main, &key, work).await?;
-                if held.as_ref().is_none_or(|item| item.get(attribute) == Some(&s(text))) {
+                if held.get(attribute) == Some(&s(text)) {
                     return Ok(Met::Skipped);
                 }
                 let set = Item::from([(attribute.clone(), AttributeValue::S(text.clone()))]);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use derive::write::{Action, Table, Update};
+use engine::{clock::Clock as _, job::Job};
 use keys::{
     fields::Fields,
     item::{Item, text},
@@ -11,7 +12,13 @@ use keys::{
 use store::memory::MemoryStore;
 
 use super::Application;
-use crate::items::{EMPLOYEES, NAMES, PAIR, USERS, fields, indexed, n, s, value};
+use crate::{
+    actors::sweeper::jobs,
+    items::{EMPLOYEES, NAMES, PAIR, USERS, fields, indexed, n, s, value},
+};
+
+/// How long before a cascade is due its post may come back, in milliseconds.
+const NEAR_MS: u64 = 5_000;
 
 /// What hangs on a user or a post.
 const HANGING: [&str; 10] =
@@ -31,17 +38,18 @@ impl Application {
 
     /// Somebody or something goes, and what would hang there comes.
     pub(super) fn remove_and_hang(&mut self, table: &MemoryStore) {
-        match self.scene.chance.below(10) {
+        match self.scene.chance.below(12) {
             0 | 1 => self.remove_of(table, "User"),
             2 => self.remove_of(table, "Post"),
             3 => self.make_user(table),
+            4 | 5 => self.come_back(table),
             _ => self.hang(table),
         }
     }
 
     /// Something that a cascade follows from, or a change of who works for whom.
     pub(super) fn touch_ground(&mut self, table: &MemoryStore) {
-        match self.scene.chance.below(18) {
+        match self.scene.chance.below(20) {
             0 | 1 => self.remove_of(table, "User"),
             2 => self.make_user(table),
             3 => self.remove_of(table, "Post"),
@@ -51,13 +59,34 @@ impl Application {
             10 | 11 => self.report_elsewhere(table),
             12 => self.remove_of(table, "Employee"),
             13..=15 => self.annotate(table),
-            _ => self.put_back_employee(table),
+            16 | 17 => self.put_back_employee(table),
+            _ => self.come_back(table),
         }
     }
 
     fn remove_of(&mut self, table: &MemoryStore, entity: &str) {
         if let Some((key, _)) = self.any(table, |definition| definition.name == entity) {
             self.act(table, key, Action::Delete);
+        }
+    }
+
+    /// A post comes back, often under another key, when its cascade is about to begin or is at work, and is liked. Where
+    /// there is no such cascade, a post is deleted.
+    fn come_back(&mut self, table: &MemoryStore) {
+        let (scene, schema) = (std::sync::Arc::clone(&self.scene), std::sync::Arc::clone(&self.schema));
+        let near_ms = scene.clock.now_ms() + NEAR_MS;
+        let post_of = |job: Job| {
+            let is_near = job.is_running || job.due_at_ms <= near_ms;
+            let keys = ["PostDetail", "Post"].map(|entity| schema.entity(entity).unwrap().key.parse_key(job.origin()));
+            keys.into_iter().flatten().filter(|_| is_near).find_map(|fields| Some(fields.get("PostId")?.to_owned()))
+        };
+        let removed: Vec<String> = jobs(&scene).into_iter().filter_map(post_of).collect();
+        let Some(id) = scene.chance.one_of(&removed).cloned() else { return self.remove_of(table, "Post") };
+        scene.count("posts came back");
+        for entity in ["Post", "Like"] {
+            let mut own = fields(&scene.chance, &schema.entity(entity).unwrap().key);
+            own.insert("PostId", id.as_str());
+            self.put_of(table, entity, &own, [("Status", s("published"))]);
         }
     }
 

@@ -1,0 +1,40 @@
+//! What a cascade may delete: nothing that was written, or written otherwise, since it was listed, nor what was written
+//! when a post was there again, under whatever key.
+
+use keys::{counter::CounterKey, item::Item, key::Key};
+
+use crate::{actors::sweeper::SETTLE_MS, checks::history::Past, scene::Scene};
+
+/// The record from which on an item was as it is, now or at some time before; it was listed so, and long enough ago.
+pub(crate) fn listed_at(scene: &Scene, past: &Past, key: &Key, item: &Item, at_ms: u64) -> Result<usize, String> {
+    let as_it_is = judged(scene, key, item);
+    let mut versions = past.versions.get(key).into_iter().flatten();
+    let first = versions.find(|version| version.item.as_ref().is_some_and(|item| judged(scene, key, item) == as_it_is));
+    match first {
+        Some(first) if first.at_ms + SETTLE_MS <= at_ms => Ok(first.at),
+        _ => Err("it was not so long as it is when it would have been listed".to_owned()),
+    }
+}
+
+/// Is there a post of this id, under any key, since before this record? Its mirror may not be there yet.
+pub(crate) fn has_come_back(scene: &Scene, past: &Past, id: &str, before: usize) -> bool {
+    let post = scene.schema.entity("Post").unwrap();
+    let is_of = |key: &Key| post.key.parse_key(key).is_some_and(|fields| fields.get("PostId") == Some(id));
+    let is_post = |key: &Key, item: &Item| scene.schema.image(key, item).is_some_and(|image| image.is("Post"));
+    let mut of_id = past.versions.iter().filter(|(key, _)| is_of(key));
+    of_id.any(|(key, versions)| {
+        let lately = versions.iter().rev();
+        let lately = lately.take_while(|version| version.item.as_ref().is_some_and(|item| is_post(key, item)));
+        lately.last().is_some_and(|first| first.at < before)
+    })
+}
+
+/// What an item holds that others than the service wrote; of a counter all.
+fn judged(scene: &Scene, key: &Key, item: &Item) -> Item {
+    let image = scene.schema.image(key, item).filter(|_| CounterKey::parse(key).is_none());
+    let derived = image.map(|image| image.definition.derived_attributes.clone()).unwrap_or_default();
+    item.iter()
+        .filter(|(name, _)| !derived.iter().any(|it| it == name))
+        .map(|(name, value)| (name.to_owned(), value.clone()))
+        .collect()
+}
