@@ -39,10 +39,11 @@ pub(crate) const OTHERS: [&str; 26] = [
 
 /// What happened to the application's own items; in a hundred seeds each at least once. What is seen
 /// in the table's history is counted at both looks of a run.
-pub(crate) const GROUND: [&str; 13] = [
+pub(crate) const GROUND: [&str; 14] = [
     "jobs begun",
     "owners back",
     "posts came back",
+    "users came back",
     "jobs held",
     "jobs paused",
     "jobs resumed",

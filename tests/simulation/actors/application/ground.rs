@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use derive::write::{Action, Table, Update};
-use engine::{clock::Clock as _, job::Job};
+use engine::{
+    clock::Clock as _,
+    job::{Job, Pass, Task},
+};
 use keys::{
     fields::Fields,
     item::{Item, text},
@@ -20,9 +23,17 @@ use crate::{
 /// How long before a cascade is due its post may come back, in milliseconds.
 const NEAR_MS: u64 = 5_000;
 
+/// Of a hundred writes about removals while a cascade deletes, how many bring its owner back.
+const COME_BACK_LATE_PERCENT: usize = 25;
+
 /// What hangs on a user or a post.
 const HANGING: [&str; 10] =
     ["Subscription", "CartItem", "EmailClaim", "Follow", "Like", "Membership", "Member", "View", "Comment", "Post"];
+
+/// Is it a cascade that deletes what it has listed?
+fn is_deleting(job: &Job) -> bool {
+    job.is_running && matches!(job.task, Task::Cascade { pass: Pass::Deletes { .. }, .. })
+}
 
 impl Application {
     /// Somebody comes, reports to another, goes, or their item is written otherwise.
@@ -38,11 +49,13 @@ impl Application {
 
     /// Somebody or something goes, and what would hang there comes.
     pub(super) fn remove_and_hang(&mut self, table: &MemoryStore) {
+        let is_late = jobs(&self.scene).iter().any(is_deleting) && self.scene.chance.percent(COME_BACK_LATE_PERCENT);
         match self.scene.chance.below(12) {
+            _ if is_late => self.come_back(table, is_deleting),
             0 | 1 => self.remove_of(table, "User"),
             2 => self.remove_of(table, "Post"),
             3 => self.make_user(table),
-            4 | 5 => self.come_back(table),
+            4 | 5 => self.come_back_soon(table),
             _ => self.hang(table),
         }
     }
@@ -60,7 +73,7 @@ impl Application {
             12 => self.remove_of(table, "Employee"),
             13..=15 => self.annotate(table),
             16 | 17 => self.put_back_employee(table),
-            _ => self.come_back(table),
+            _ => self.come_back_soon(table),
         }
     }
 
@@ -70,29 +83,50 @@ impl Application {
         }
     }
 
-    /// A post comes back, often under another key, when its cascade is about to begin or is at work, and is liked. Where
-    /// there is no such cascade, a post is deleted.
-    fn come_back(&mut self, table: &MemoryStore) {
+    /// A user or a post comes back when its cascade is about to begin or is at work.
+    fn come_back_soon(&mut self, table: &MemoryStore) {
+        let near_ms = self.scene.clock.now_ms() + NEAR_MS;
+        self.come_back(table, |job| job.is_running || job.due_at_ms <= near_ms);
+    }
+
+    /// The owner of such a cascade comes back: a post often under another key, and with a like. Where there is none, a post
+    /// is deleted.
+    fn come_back(&mut self, table: &MemoryStore, is_meant: impl Fn(&Job) -> bool) {
         let (scene, schema) = (std::sync::Arc::clone(&self.scene), std::sync::Arc::clone(&self.schema));
-        let near_ms = scene.clock.now_ms() + NEAR_MS;
-        let post_of = |job: Job| {
-            let is_near = job.is_running || job.due_at_ms <= near_ms;
-            let keys = ["PostDetail", "Post"].map(|entity| schema.entity(entity).unwrap().key.parse_key(job.origin()));
-            keys.into_iter().flatten().filter(|_| is_near).find_map(|fields| Some(fields.get("PostId")?.to_owned()))
+        let owners = [("User", "UserId"), ("PostDetail", "PostId"), ("Post", "PostId")];
+        let owner_of = |job: Job| {
+            let id = |(entity, name)| {
+                let fields = schema.entity(entity).unwrap().key.parse_key(job.origin())?;
+                Some((name, fields.get(name)?.to_owned()))
+            };
+            owners.into_iter().filter(|_| is_meant(&job)).find_map(id)
         };
-        let removed: Vec<String> = jobs(&scene).into_iter().filter_map(post_of).collect();
-        let Some(id) = scene.chance.one_of(&removed).cloned() else { return self.remove_of(table, "Post") };
-        scene.count("posts came back");
-        for entity in ["Post", "Like"] {
-            let mut own = fields(&scene.chance, &schema.entity(entity).unwrap().key);
-            own.insert("PostId", id.as_str());
-            self.put_of(table, entity, &own, [("Status", s("published"))]);
+        let removed: Vec<(&str, String)> = jobs(&scene).into_iter().filter_map(owner_of).collect();
+        match scene.chance.one_of(&removed) {
+            Some(("UserId", id)) => {
+                scene.count("users came back");
+                self.make_user_of(table, id);
+            }
+            Some((_, id)) => {
+                scene.count("posts came back");
+                for entity in ["Post", "Like"] {
+                    let mut own = fields(&scene.chance, &schema.entity(entity).unwrap().key);
+                    own.insert("PostId", id.as_str());
+                    self.put_of(table, entity, &own, [("Status", s("published"))]);
+                }
+            }
+            None => self.remove_of(table, "Post"),
         }
     }
 
     /// A user with an address, which is theirs from then on.
     fn make_user(&mut self, table: &MemoryStore) {
-        let (id, email) = (*self.scene.chance.one_of(&USERS).unwrap(), *self.scene.chance.one_of(&NAMES).unwrap());
+        let id = *self.scene.chance.one_of(&USERS).unwrap();
+        self.make_user_of(table, id);
+    }
+
+    fn make_user_of(&mut self, table: &MemoryStore, id: &str) {
+        let email = *self.scene.chance.one_of(&NAMES).unwrap();
         let own = Fields::from_iter([("UserId".to_owned(), id.to_owned())]);
         let name = value(&self.scene.chance, "Name");
         self.put_of(table, "User", &own, [("Name", name), ("Email", s(email))]);
