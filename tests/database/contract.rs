@@ -44,7 +44,7 @@ contract! {
         a_guard_decides_over_a_transaction,
         a_transaction_checks_an_item_that_it_does_not_write,
         a_value_is_unchanged_whatever_its_form,
-        every_guard_is_tried,
+        every_ask_is_tried,
     ]
     updates: [
         an_update_sets_removes_and_adds,

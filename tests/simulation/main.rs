@@ -45,6 +45,7 @@ mod verdict;
 mod world;
 
 use chance::Chance;
+use derive::guard::Purpose;
 use engine::ledger::LedgerKind;
 use mutant::Mutant;
 use seeds::{Config, first_failure, holds, run, smallest};
@@ -109,7 +110,7 @@ fn what_is_left_out_is_missed() {
 
 #[test]
 fn a_run_that_fails_is_made_small_and_told() {
-    let config = Config { mutant: Some(Mutant::Unguarded("Absent")), ..RECEIPTS };
+    let config = Config { mutant: Some(Mutant::Unguarded(Purpose::Receipt)), ..RECEIPTS };
     let (failed, _) = first_failure(config, 0..MUTANT_SEEDS);
     let (seed, failure) = failed.unwrap();
     let (smallest, how) = smallest(config, seed, &failure);

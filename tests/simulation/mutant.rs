@@ -1,37 +1,35 @@
 //! A service with something left out, which the simulation must notice.
 
-use derive::guard::Guard;
+use derive::guard::{Guard, Purpose};
 use engine::protocol::ProtocolStep;
 
 /// What is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mutant {
-    /// Guards of this name are not sent.
-    Unguarded(&'static str),
+    /// Guards of this purpose are not sent.
+    Unguarded(Purpose),
     /// This step is not taken.
     Without(ProtocolStep),
 }
 
 impl Mutant {
-    /// Every guard and every step.
+    /// Every purpose of a guard and every step.
     pub(crate) fn all() -> Vec<Self> {
-        let guards = Guard::ALL.iter().map(|(name, _)| Self::Unguarded(name));
+        let guards = Purpose::ALL.iter().map(|purpose| Self::Unguarded(*purpose));
         guards.chain(ProtocolStep::ALL.iter().map(|step| Self::Without(*step))).collect()
     }
 
     /// What it prevents that is left out.
     pub(crate) fn prevents(self) -> &'static str {
         match self {
-            Self::Unguarded(left_out) => {
-                Guard::ALL.iter().find(|(name, _)| *name == left_out).map_or("", |(_, prevents)| prevents)
-            }
+            Self::Unguarded(purpose) => purpose.prevents(),
             Self::Without(step) => step.prevents(),
         }
     }
 
     /// Is this guard sent?
     pub(crate) fn sends(self, guard: &Guard) -> bool {
-        !matches!(self, Self::Unguarded(name) if name == guard.name())
+        !matches!(self, Self::Unguarded(purpose) if purpose == guard.purpose)
     }
 
     /// The step that is not taken.

@@ -13,7 +13,7 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     effect::BucketForm,
-    guard::Guard,
+    guard::{Guard, Purpose},
     schema::Schema,
     tally::{Sum, Tally},
     write::{Action, Table, Update, Write},
@@ -78,7 +78,7 @@ impl Bucket {
             table: Table::Main,
             key: key.clone(),
             action: Action::Update(Update { set, add, ..Update::default() }),
-            guard: Some(Guard::BucketAsRead { bounds: [as_read(&form.min), as_read(&form.max)] }),
+            guard: Some(Guard::as_read(Purpose::Bucket, [as_read(&form.min), as_read(&form.max)])),
         }
     }
 }

@@ -170,7 +170,7 @@ fn counter_write(schema: &Schema, key: &Key, tally: &Tally) -> Write {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guard::Guard;
+    use crate::guard::{Guard, Purpose};
 
     fn counted(position: usize, counters: &[&str]) -> Counted {
         let adds = Adds::Tally(Tally::of(1));
@@ -293,7 +293,7 @@ mod tests {
                 (&update.set, update.add.get("Count"), update.add.get("Sum")),
                 (&wanted, Some(&n("2")), Some(&n("5")))
             );
-            assert_eq!(*found, Guard::BucketAsRead { bounds: [("Min".into(), min), ("Max".into(), max)] });
+            assert_eq!(*found, Guard::as_read(Purpose::Bucket, [("Min", min), ("Max", max)]));
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Every condition that the service ever sends.
 //!
-//! No condition text is written anywhere else. Each variant says which anomaly it prevents; one that prevents none
-//! does not belong here: the simulation takes out one after the other, and must fail each time.
+//! No condition text is written anywhere else. Each guard has a purpose, and each purpose names the anomaly that it
+//! prevents. The simulation leaves out one purpose after the other and must fail each time, so a purpose that nothing
+//! needs does not belong here.
 
 use std::collections::BTreeMap;
 
@@ -14,68 +15,88 @@ use serde_dynamo::AttributeValue;
 
 use crate::value::{at_least, same};
 
-/// The condition that makes a write safe.
+/// Declares the purposes, each with the anomaly that its guard prevents.
+macro_rules! purposes {
+    ($($(#[doc = $what:literal])+ $name:ident: $prevents:literal,)+) => {
+        /// What a guard is for.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Purpose {
+            $(
+                $(#[doc = $what])+
+                #[doc = ""]
+                #[doc = concat!("Without it ", $prevents, ".")]
+                $name,
+            )+
+            /// The condition of an application's own write. The service never sends it.
+            Application,
+        }
+
+        impl Purpose {
+            /// All purposes for which the service sends a guard.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// What goes wrong without the guard.
+            #[must_use]
+            pub fn prevents(self) -> &'static str {
+                match self {
+                    $(Self::$name => $prevents,)+
+                    Self::Application => "the application decides on an old value",
+                }
+            }
+        }
+    };
+}
+
+purposes! {
+    /// On a receipt: there is none yet.
+    Receipt: "a change that is delivered again is counted again",
+    /// On the record of the ledger's kind: none is recorded yet.
+    LedgerKind: "two functions that are configured with different ledgers both begin to count",
+    /// On a new job: its source has none.
+    NewJob: "a job that began meanwhile is replaced, and what it was asked to do again is forgotten",
+    /// On a partial update: the item exists.
+    Update: "an update that lands after the item's removal makes a torso: an item with a copied name and nothing else",
+    /// On the deletion of a parked change that is redriven: it is still parked.
+    StillParked: "two redrives of a change apply it twice",
+    /// On a write of a bucket: its least and greatest value are as they were read.
+    Bucket: "of two writers of a bucket, the second undoes what the first set as its least or greatest",
+    /// On an owner, in the transaction that deletes an item of the owner: the owner does not exist.
+    OwnerAbsent: "a cascade deletes what hangs on an item that exists again",
+    /// On what a cascade deletes: it is as it was listed, and its attributes still name the owner.
+    StillTheirs: "a cascade deletes what was given to somebody else meanwhile",
+    /// On a job: its revision is the one that was read.
+    Job: "a page of a job that read an old value moves on past the restart that a newer change asked for",
+    /// On a cascade that waits: it is the wait that was read.
+    Wait: "a sweep that read a cascade's first wait ends its second one",
+    /// On an item that a fan-out writes without reading it: it still names the source.
+    UnreadTarget: "an item that an index still shows gets a copy of what it does not name any more",
+    /// On an item whose index keys are repaired: every attribute is as it was read.
+    IndexKeys: "index keys are made of what was written over meanwhile",
+    /// On the deletion of a counter of a dropped derivation: its value is as it was read.
+    DroppedCounter: "a count that comes in while its counter is deleted is lost",
+    /// On the deletion of a counter that came to zero: it is still zero.
+    StillZero: "a count that comes in while its counter of zero is deleted is lost",
+    /// On a mark of a possible loss that a verification clears: it is as it was read.
+    LossMark: "a loss that was seen while the table was verified is forgotten",
+    /// On a checkpoint: it still stands where it was read.
+    Checkpoint: "an invocation that timed out and still runs applies its changes beside the one that took over",
+    /// On the registry of derivations: its revision is the one that was read.
+    Registry: "what another function or command registered meanwhile is overwritten",
+    /// On the position of the sweep: it stands where it was read.
+    SweepRound: "two sweeps that overlap move the position back, and a part of the table is not compared",
+    /// On the note of a suspect: it is the one that was read.
+    Suspect: "a suspect that was noted anew is taken off the list, and real drift is not reported",
+    /// In the transaction of a repair: no other run has begun since.
+    RepairRight: "two runs that found the same both add it",
+}
+
+/// The condition that makes a write safe: what it is for, and what it asks of the item. All asks must hold.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Guard {
-    /// There is no item under this key.
-    ///
-    /// On a receipt. Without it a change that is delivered again is counted again.
-    Absent,
-    /// There is an item under this key.
-    ///
-    /// On a partial update. Without it an update that lands after the item's removal makes a torso: an item that
-    /// holds a copied name and nothing else.
-    Exists,
-    /// The change is still parked.
-    ///
-    /// On its deletion when it is redriven. Without it two redrives of one change, or one whose answer was lost, apply
-    /// it twice.
-    StillParked,
-    /// Least and greatest of a bucket are still as they were read.
-    ///
-    /// On every write of a bucket. Without it, of two writers that read the same least value the second to write sets
-    /// it back to the greater of theirs, and the least is lost.
-    BucketAsRead {
-        /// The two attributes, each with the value that was read; `None` when the bucket had none.
-        bounds: [(String, Option<AttributeValue>); 2],
-    },
-    /// What the application's write asks for; all must hold.
-    ///
-    /// Of the query interface alone, which tells whoever asked what did not hold. The service itself never sends it.
-    Application(Vec<Ask>),
-    /// There is no item under this key of the owner.
-    ///
-    /// On an item that hangs on it, when that is deleted. Without it a cascade goes on over what hangs on an item that
-    /// exists again.
-    OwnerAbsent,
-    /// The item is still what was found, and the owner's: these attributes say so.
-    ///
-    /// On what a cascade does to it. Without it something that was given to somebody else meanwhile, or that is none of
-    /// ours, is deleted.
-    StillTheirs(BTreeMap<String, AttributeValue>),
-    /// Every attribute that was read is as it was read, and what was not there is not there.
-    ///
-    /// On a job that moves on, ends, or is told something: without it a page that read the old name moves on past what a
-    /// newer change told the job, and what lands late moves, holds or ends a job that began after the one that was meant.
-    /// On an item that a large fan-out writes without reading it: without it one that an index still shows gets what
-    /// belongs to another, or is a torso. On an item of which a repair sets index keys: without it they are made of what
-    /// was written over meanwhile. And on the mark of a possible loss that a verify takes away: without it one that was
-    /// seen again meanwhile goes too.
-    SourceAsRead(BTreeMap<String, Option<AttributeValue>>),
-    /// The counter still counts nothing: its count and its sum are zero, or not there.
-    ///
-    /// On the deletion of a counter that came to zero. Without it a count that comes in between is lost.
-    StillZero,
-    /// The checkpoint still stands where it was read; so does the sweep's place.
-    ///
-    /// On every move of a checkpoint. Without it an invocation that timed out and still runs, or a call of it that
-    /// lands late, applies its changes beside the one that took over.
-    Unmoved {
-        /// The attribute that holds the position.
-        attribute: String,
-        /// The position that was read; `None` when there was no checkpoint.
-        value: Option<AttributeValue>,
-    },
+pub struct Guard {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// What it asks of the item.
+    pub asks: Vec<Ask>,
 }
 
 /// One thing that a guard asks of the item, as any store can judge it.
@@ -147,65 +168,40 @@ pub struct Condition {
 }
 
 impl Guard {
-    /// Names of all variants that the service sends, as [`name`](Self::name) gives them, each with the anomaly that it
-    /// prevents, in a line.
-    pub const ALL: [(&'static str, &'static str); 9] = [
-        ("Absent", "a change that is delivered again is counted again"),
-        ("Exists", "an update that lands after the item's removal makes a torso"),
-        ("BucketAsRead", "of two writers of a bucket, the second undoes what the first set as its least or greatest"),
-        ("StillParked", "two redrives of a change apply it twice"),
-        ("OwnerAbsent", "a cascade deletes what hangs on an item that exists again"),
-        ("StillTheirs", "a cascade deletes what was given to somebody else meanwhile"),
-        ("SourceAsRead", "a page of a job that read an old value moves on past what a newer change told the job"),
-        ("StillZero", "a count that comes in while its counter of zero is deleted is lost"),
-        ("Unmoved", "an invocation that timed out and still runs applies its changes beside the one that took over"),
-    ];
-
-    /// The variant's name.
+    /// There is no item under the key.
     #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Absent => "Absent",
-            Self::Exists => "Exists",
-            Self::StillParked => "StillParked",
-            Self::StillZero => "StillZero",
-            Self::Unmoved { .. } => "Unmoved",
-            Self::OwnerAbsent => "OwnerAbsent",
-            Self::StillTheirs(_) => "StillTheirs",
-            Self::SourceAsRead(_) => "SourceAsRead",
-            Self::BucketAsRead { .. } => "BucketAsRead",
-            Self::Application(_) => "Application",
-        }
+    pub fn absent(purpose: Purpose) -> Self {
+        Self { purpose, asks: vec![Ask::Absent] }
     }
 
-    /// What it asks of the item; all must hold.
+    /// There is an item under the key.
     #[must_use]
-    pub fn asks(&self) -> Vec<Ask> {
-        match self {
-            Self::Absent | Self::OwnerAbsent => vec![Ask::Absent],
-            Self::Exists | Self::StillParked => vec![Ask::Present],
-            Self::StillZero => {
-                let zero = || AttributeValue::N("0".to_owned());
-                [VALUE, SUM].into_iter().map(|name| Ask::LacksOrEqual(name.to_owned(), zero())).collect()
-            }
-            Self::Unmoved { attribute, value } => vec![Ask::as_read(attribute, value.as_ref())],
-            Self::StillTheirs(says) => {
-                says.iter().map(|(attribute, value)| Ask::Equal(attribute.clone(), value.clone())).collect()
-            }
-            Self::SourceAsRead(read) => {
-                read.iter().map(|(attribute, value)| Ask::as_read(attribute, value.as_ref())).collect()
-            }
-            Self::BucketAsRead { bounds } => {
-                bounds.iter().map(|(attribute, value)| Ask::as_read(attribute, value.as_ref())).collect()
-            }
-            Self::Application(asks) => asks.clone(),
-        }
+    pub fn present(purpose: Purpose) -> Self {
+        Self { purpose, asks: vec![Ask::Present] }
+    }
+
+    /// Each of these attributes has the value that was read; with `None`, it is not there.
+    #[must_use]
+    pub fn as_read<N: AsRef<str>>(
+        purpose: Purpose,
+        read: impl IntoIterator<Item = (N, Option<AttributeValue>)>,
+    ) -> Self {
+        let asks = read.into_iter().map(|(attribute, value)| Ask::as_read(attribute.as_ref(), value.as_ref()));
+        Self { purpose, asks: asks.collect() }
+    }
+
+    /// The counter counts nothing: its count and its sum are zero, or not there.
+    #[must_use]
+    pub fn still_zero() -> Self {
+        let zero = || AttributeValue::N("0".to_owned());
+        let asks = [VALUE, SUM].into_iter().map(|name| Ask::LacksOrEqual(name.to_owned(), zero()));
+        Self { purpose: Purpose::StillZero, asks: asks.collect() }
     }
 
     /// Does it hold of this item?
     #[must_use]
     pub fn holds(&self, item: Option<&Item>) -> bool {
-        self.asks().iter().all(|ask| ask.holds(item))
+        self.asks.iter().all(|ask| ask.holds(item))
     }
 
     /// The guard as a condition on an item of a table of this layout.
@@ -214,8 +210,8 @@ impl Guard {
     #[must_use]
     pub fn condition(&self, layout: &Layout) -> Condition {
         let (mut names, mut values, mut texts) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        for (at, ask) in self.asks().into_iter().enumerate() {
-            let (text, attribute) = match &ask {
+        for (at, ask) in self.asks.iter().enumerate() {
+            let (text, attribute) = match ask {
                 Ask::Absent => (format!("attribute_not_exists(#g{at})"), layout.pk.as_str()),
                 Ask::Present => (format!("attribute_exists(#g{at})"), layout.pk.as_str()),
                 Ask::Lacks(attribute) => (format!("attribute_not_exists(#g{at})"), attribute.as_str()),

@@ -301,7 +301,7 @@ mod tests {
     use crate::{
         derivation::Items,
         fixture::{catalogue, item, key_of, schema, short, table},
-        guard::Guard,
+        guard::Purpose,
         write::Update,
     };
 
@@ -329,7 +329,9 @@ mod tests {
         let catalogue = catalogue(&schema());
         let mut lines = match (&write.action, &write.guard) {
             (Action::Put(_), None) => format!("put {}\n", write.key),
-            (Action::Update(_), Some(Guard::Exists)) => format!("update {} if it exists\n", write.key),
+            (Action::Update(_), Some(guard)) if guard.purpose == Purpose::Update => {
+                format!("update {} if it exists\n", write.key)
+            }
             (Action::Delete, None) => format!("delete {}\n", write.key),
             other => format!("{other:?}\n"),
         };

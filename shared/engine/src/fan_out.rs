@@ -27,7 +27,7 @@ use std::collections::BTreeSet;
 use again::Note;
 use derive::{
     effect::Find,
-    guard::Guard,
+    guard::{Guard, Purpose},
     query::Query,
     write::{Action, Table, Update, Write},
 };
@@ -152,7 +152,7 @@ impl Job {
     /// It is as it was read, and none that began after it under the same key, which has the same revisions.
     pub(crate) fn unmoved(&self) -> Guard {
         let read = [(STARTED_AT, self.started_at_ms), (MOVES, self.n_moves)];
-        Guard::SourceAsRead(read.map(|(name, number)| (name.to_owned(), Some(n(number)))).into())
+        Guard::as_read(Purpose::Job, read.map(|(name, number)| (name, Some(n(number)))))
     }
 }
 
@@ -182,7 +182,7 @@ impl<S: Store> Engine<S> {
             } else {
                 let job = Job::running(&job_key, Task::FanOut(FanOut::of_all(source)), now_ms);
                 let action = Action::Put(job.item(&self.schema.layout));
-                Write { table: Table::Main, key: key.clone(), action, guard: Some(Guard::Absent) }
+                Write { table: Table::Main, key: key.clone(), action, guard: Some(Guard::absent(Purpose::NewJob)) }
             };
             match patience.call(|| self.store.write(&write)).await? {
                 Outcome::Done { units } => return Ok(Some((key, units))),

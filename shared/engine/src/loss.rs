@@ -18,7 +18,7 @@ use std::{
 
 use derive::{
     derivation::Family,
-    guard::Guard,
+    guard::{Guard, Purpose},
     query::Query,
     write::{Action, Table, Write},
 };
@@ -124,8 +124,7 @@ impl Mark {
     /// The write that takes it away, if it is as it was read.
     fn clearing(&self) -> Write {
         let read = [(SINCE, n(self.since_ms)), (UNTIL, n(self.until_ms)), (LATE_MS, n(self.late_ms))];
-        let read = read.map(|(name, value)| (name.to_owned(), Some(value))).into();
-        let guard = Some(Guard::SourceAsRead(read));
+        let guard = Some(Guard::as_read(Purpose::LossMark, read.map(|(name, value)| (name, Some(value)))));
         Write { table: Table::Ledger, key: self.key(), action: Action::Delete, guard }
     }
 

@@ -108,8 +108,6 @@ steps! {
     ToldApart: "what waits for an operator or a job is told as a finding",
     /// A repair of a count takes a receipt of its run.
     RepairOnce: "a repair whose answer was lost adds twice",
-    /// A repair of a count checks that no other run has begun since.
-    RightToRepair: "two runs that found the same both add it",
     /// An instance tells which derivations it has before it handles a batch.
     TellFirst: "what an instance handles that lacks a derivation is missing of its counts, and nobody is told to fill it",
     /// What is new is filled when no instance that lacks it can be at work any more.

@@ -10,7 +10,7 @@
 use derive::{
     coalesce::{amount_writes, buckets},
     derivation::Family,
-    guard::Guard,
+    guard::{Guard, Purpose},
     write::{Action, Table, Transaction, Write},
 };
 use keys::item::{Item, text};
@@ -162,7 +162,7 @@ impl<S: Store> Engine<S> {
                 Err(error @ GaveUp::OutOfTime { .. }) => return Err(error),
             };
             let amounts = amount_writes(&self.schema, &changes, &held).into_iter().map(|(write, _)| write);
-            let deletions = parked.deletions(Some(Guard::StillParked));
+            let deletions = parked.deletions(Some(Guard::present(Purpose::StillParked)));
             let transaction = match Transaction::new(deletions.chain(amounts).collect()) {
                 Ok(transaction) => transaction,
                 Err(error) => return Ok(Redriven::Still { cause: error.to_string() }),
@@ -174,7 +174,9 @@ impl<S: Store> Engine<S> {
                 Err(error @ GaveUp::OutOfTime { .. }) => return Err(error),
             };
             // The guard of a bucket fails when somebody else has written to it since it was read: then it is read again.
-            if unheld(&transaction, &reasons).any(|write| write.guard == Some(Guard::StillParked)) {
+            if unheld(&transaction, &reasons)
+                .any(|write| write.guard.as_ref().is_some_and(|guard| guard.purpose == Purpose::StillParked))
+            {
                 return Ok(Redriven::Gone);
             }
             for reason in reasons {

@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use derive::{
     catalogue::Catalogue,
     derivation::{Derivation, Family},
-    guard::Guard,
+    guard::{Guard, Purpose},
     outline::definition,
     schema::Schema,
     write::{Action, Table, Write},
@@ -157,7 +157,7 @@ impl Registry {
     pub fn unchanged(&self) -> [Write; 2] {
         FAMILIES.map(|family| {
             let revision = Some(self.of(family).revision).filter(|revision| *revision > 0);
-            let guard = Guard::Unmoved { attribute: REVISION.to_owned(), value: revision.map(n) };
+            let guard = Guard::as_read(Purpose::Registry, [(REVISION, revision.map(n))]);
             Write { table: Table::Ledger, key: key(family), action: Action::Check, guard: Some(guard) }
         })
     }
@@ -257,7 +257,7 @@ impl Registered {
             item.insert(DERIVATIONS.to_owned(), derivations);
         }
         let before = self.revision.checked_sub(1).filter(|before| *before > 0);
-        let guard = Guard::Unmoved { attribute: REVISION.to_owned(), value: before.map(n) };
+        let guard = Guard::as_read(Purpose::Registry, [(REVISION, before.map(n))]);
         Write { table: Table::Ledger, key, action: Action::Put(item), guard: Some(guard) }
     }
 }

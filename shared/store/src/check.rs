@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use derive::{
-    guard::{Ask, Guard},
+    guard::Ask,
     query::{Consistency, Query, SortKeys},
     write::{Action, ITEM_BYTES_MAX, Table, Transaction, Update, Write},
 };
@@ -73,8 +73,8 @@ pub(crate) fn write(layout: &Layout, write: &Write) -> Result<(), Refusal> {
         Action::Check if write.guard.is_none() => return Err(Refusal::CheckEmpty),
         Action::Delete | Action::Check => {}
     }
-    let asks = write.guard.iter().flat_map(Guard::asks).collect::<Vec<_>>();
-    asks.iter().filter_map(Ask::value).try_for_each(|(attribute, value)| value_of(attribute, value, 0))
+    let asks = write.guard.iter().flat_map(|guard| &guard.asks);
+    asks.filter_map(Ask::value).try_for_each(|(attribute, value)| value_of(attribute, value, 0))
 }
 
 /// A write that stands alone.

@@ -50,7 +50,7 @@ use std::{
 };
 
 use derive::{
-    guard::Guard,
+    guard::{Guard, Purpose},
     query::{Consistency, Query},
     write::{Action, Table, Transaction, Write},
 };
@@ -218,7 +218,8 @@ impl<D: Decider> Faulty<D> {
     /// The write without the guard that is not sent, if there is one.
     fn sent(&self, write: &Write) -> Write {
         // A check is nothing without a condition; one that asks nothing always holds.
-        let nothing = matches!(write.action, Action::Check).then(|| Guard::Application(Vec::new()));
+        let nothing =
+            matches!(write.action, Action::Check).then(|| Guard { purpose: Purpose::Application, asks: Vec::new() });
         let guard = write.guard.clone().filter(|guard| self.decider.sends(guard)).or(nothing);
         Write { guard, ..write.clone() }
     }

@@ -127,7 +127,7 @@ mod tests {
     use std::sync::Arc;
 
     use derive::{
-        guard::Guard,
+        guard::{Guard, Purpose},
         write::{Action, Update},
     };
     use serde_dynamo::AttributeValue;
@@ -180,10 +180,10 @@ mod tests {
         let (store, observing) = observed();
         let before = tables(&store);
         let writes = [
-            write(Table::Main, "held", add(), Some(Guard::Exists)),
-            write(Table::Main, "held", Action::Put(item("held", "1")), Some(Guard::Absent)),
-            write(Table::Main, "none", add(), Some(Guard::Exists)),
-            write(Table::Ledger, "new", Action::Put(item("new", "1")), Some(Guard::Absent)),
+            write(Table::Main, "held", add(), Some(Guard::present(Purpose::Update))),
+            write(Table::Main, "held", Action::Put(item("held", "1")), Some(Guard::absent(Purpose::Receipt))),
+            write(Table::Main, "none", add(), Some(Guard::present(Purpose::Update))),
+            write(Table::Ledger, "new", Action::Put(item("new", "1")), Some(Guard::absent(Purpose::Receipt))),
             write(Table::Main, "held", Action::Delete, None),
         ];
         for write in &writes {
@@ -201,7 +201,9 @@ mod tests {
     async fn a_transaction_ends_by_the_items_as_they_stand() {
         let (store, observing) = observed();
         let before = tables(&store);
-        let receipt = || write(Table::Ledger, "receipt", Action::Put(item("receipt", "1")), Some(Guard::Absent));
+        let receipt = || {
+            write(Table::Ledger, "receipt", Action::Put(item("receipt", "1")), Some(Guard::absent(Purpose::Receipt)))
+        };
         let transaction = Transaction::new(vec![receipt(), write(Table::Main, "held", add(), None)]).unwrap();
         let done = observing.transact(&transaction).await.unwrap();
         let units = vec![(Table::Main, 2.0), (Table::Ledger, 2.0)];

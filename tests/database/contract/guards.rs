@@ -1,9 +1,9 @@
 //! Guards: each holds and fails, on every action, alone and in a transaction.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use derive::{
-    guard::{Ask, Guard},
+    guard::{Ask, Guard, Purpose},
     write::{Action, Write},
 };
 use keys::{item::Item, key::Key};
@@ -23,14 +23,10 @@ fn guards() -> Vec<(Guard, Option<AttributeValue>, bool, bool)> {
     let (one, two) = (Some(n("1")), Some(n("2")));
     // Guard, the attribute's value, is there an item, does it hold.
     vec![
-        (Guard::Absent, None, false, true),
-        (Guard::Absent, None, true, false),
-        (Guard::Exists, None, true, true),
-        (Guard::Exists, None, false, false),
-        (Guard::StillParked, None, true, true),
-        (Guard::StillParked, None, false, false),
-        (Guard::OwnerAbsent, None, false, true),
-        (Guard::OwnerAbsent, None, true, false),
+        (absent(), None, false, true),
+        (absent(), None, true, false),
+        (present(), None, true, true),
+        (present(), None, false, false),
         (theirs("1"), Some(s("1")), true, true),
         (theirs("1"), Some(s("2")), true, false),
         (theirs("1"), one.clone(), true, false),
@@ -67,36 +63,48 @@ fn guards() -> Vec<(Guard, Option<AttributeValue>, bool, bool)> {
         (asks(Ask::AtLeast, n("10")), Some(s("9")), true, false),
         (asks(Ask::AtLeast, n("10")), None, true, false),
         (asks(Ask::AtLeast, n("10")), None, false, false),
-        (Guard::StillZero, None, true, true),
-        (Guard::StillZero, None, false, true),
-        (Guard::StillZero, Some(n("0")), true, true),
-        (Guard::StillZero, Some(n("0.01")), true, false),
-        (Guard::StillZero, Some(n("-1")), true, false),
-        (Guard::StillZero, Some(s("0")), true, false),
-        (Guard::Application(vec![Ask::Present, Ask::Lacks(ATTRIBUTE.to_owned())]), None, true, true),
-        (Guard::Application(vec![Ask::Present, Ask::Lacks(ATTRIBUTE.to_owned())]), None, false, false),
-        (Guard::Application(vec![Ask::Present, Ask::Lacks(ATTRIBUTE.to_owned())]), Some(n("1")), true, false),
+        (Guard::still_zero(), None, true, true),
+        (Guard::still_zero(), None, false, true),
+        (Guard::still_zero(), Some(n("0")), true, true),
+        (Guard::still_zero(), Some(n("0.01")), true, false),
+        (Guard::still_zero(), Some(n("-1")), true, false),
+        (Guard::still_zero(), Some(s("0")), true, false),
+        (both(), None, true, true),
+        (both(), None, false, false),
+        (both(), Some(n("1")), true, false),
     ]
+}
+
+fn absent() -> Guard {
+    Guard::absent(Purpose::Receipt)
+}
+
+fn present() -> Guard {
+    Guard::present(Purpose::Update)
+}
+
+/// There is an item without the attribute.
+fn both() -> Guard {
+    Guard { purpose: Purpose::Application, asks: vec![Ask::Present, Ask::Lacks(ATTRIBUTE.to_owned())] }
 }
 
 /// The least of a bucket that had no greatest.
 fn bounds_as_read(value: Option<AttributeValue>) -> Guard {
-    Guard::BucketAsRead { bounds: [(ATTRIBUTE.to_owned(), value), ("Max".to_owned(), None)] }
+    Guard::as_read(Purpose::Bucket, [(ATTRIBUTE, value), ("Max", None)])
 }
 
 /// The item says two things.
 fn theirs(text: &str) -> Guard {
-    Guard::StillTheirs(BTreeMap::from([(ATTRIBUTE.to_owned(), s(text)), ("Name".to_owned(), s("old"))]))
+    Guard::as_read(Purpose::StillTheirs, [(ATTRIBUTE, Some(s(text))), ("Name", Some(s("old")))])
 }
 
 /// The item is as it was read: it held this, and its name, and nothing under a third.
 fn as_read(value: Option<AttributeValue>) -> Guard {
-    let read = [(ATTRIBUTE, value), ("Name", Some(s("old"))), ("Third", None)];
-    Guard::SourceAsRead(read.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    Guard::as_read(Purpose::Job, [(ATTRIBUTE, value), ("Name", Some(s("old"))), ("Third", None)])
 }
 
 fn asks(ask: impl Fn(String, AttributeValue) -> Ask, value: AttributeValue) -> Guard {
-    Guard::Application(vec![ask(ATTRIBUTE.to_owned(), value)])
+    Guard { purpose: Purpose::Application, asks: vec![ask(ATTRIBUTE.to_owned(), value)] }
 }
 
 /// Every guard on every action: the write, the item before and after it, and whether the guard holds.
@@ -104,7 +112,7 @@ fn cases() -> Vec<(Write, Option<Item>, Option<Item>, bool)> {
     let mut cases = Vec::new();
     for (position, (guard, value, is_there, holds)) in guards().into_iter().enumerate() {
         // A counter's guard asks for attributes of a counter, each of which may be the one that is not zero.
-        let attributes: &[&str] = if guard == Guard::StillZero { &["Value", "Sum"] } else { &[ATTRIBUTE] };
+        let attributes: &[&str] = if guard == Guard::still_zero() { &["Value", "Sum"] } else { &[ATTRIBUTE] };
         let actions = ["put", "update", "delete"];
         for (attribute, action) in attributes.iter().flat_map(|attribute| actions.map(|action| (*attribute, action))) {
             let key = key(&format!("{position:02}#{attribute}#{action}"));
@@ -142,10 +150,19 @@ async fn arrange<S: Store>(bed: &Bed<S>, write: &Write, before: Option<Item>) {
     }
 }
 
-pub(crate) async fn every_guard_is_tried<S: Store>(bed: Bed<S>) {
-    let tried: BTreeSet<&str> = guards().iter().map(|(guard, ..)| guard.name()).collect();
-    let known = Guard::ALL.iter().map(|(name, _)| *name).chain(["Application"]);
-    bed.same(&tried, &known.collect(), "names of guards");
+pub(crate) async fn every_ask_is_tried<S: Store>(bed: Bed<S>) {
+    let name = |ask: &Ask| match ask {
+        Ask::Absent => "absent",
+        Ask::Present => "present",
+        Ask::Lacks(_) => "lacks",
+        Ask::Equal(..) => "equal",
+        Ask::Differs(..) => "differs",
+        Ask::AtLeast(..) => "at least",
+        Ask::LacksOrEqual(..) => "lacks or equal",
+    };
+    let tried: BTreeSet<&str> = guards().iter().flat_map(|(guard, ..)| guard.asks.iter().map(name)).collect();
+    let known = ["absent", "present", "lacks", "equal", "differs", "at least", "lacks or equal"];
+    bed.same(&tried, &known.into(), "what guards ask");
 }
 
 pub(crate) async fn a_guard_decides_over_a_single_write<S: Store>(bed: Bed<S>) {
@@ -185,7 +202,7 @@ pub(crate) async fn a_transaction_checks_an_item_that_it_does_not_write<S: Store
         bed.same(&bed.item(&check.key).await, &before, &check);
         bed.same(&bed.item(&other).await.is_some(), &holds, &check);
     }
-    let alone = Write { action: Action::Check, ..guarded(put(&key("a"), item(&key("a"), [])), Guard::Absent) };
+    let alone = Write { action: Action::Check, ..guarded(put(&key("a"), item(&key("a"), [])), absent()) };
     bed.same(&bed.store.write(&alone).await.unwrap_err().is_retry(), &false, "a check alone");
 }
 

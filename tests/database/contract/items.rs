@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use derive::{
-    guard::Guard,
+    guard::{Guard, Purpose},
     write::{Action, Table, Update, Write},
 };
 use keys::{item::Item, key::Key};
@@ -71,7 +71,7 @@ pub(crate) fn in_ledger(write: Write) -> Write {
 }
 
 pub(crate) fn unchanged(attribute: &str, value: Option<AttributeValue>) -> Guard {
-    Guard::Unmoved { attribute: attribute.to_owned(), value }
+    Guard::as_read(Purpose::Checkpoint, [(attribute, value)])
 }
 
 pub(crate) fn write(key: &Key, action: Action) -> Write {

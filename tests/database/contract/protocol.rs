@@ -1,7 +1,7 @@
 //! What the engine sends as one transaction, in the forms that it sends.
 
 use derive::{
-    guard::Guard,
+    guard::{Guard, Purpose},
     write::{Table, Write},
 };
 use keys::key::Key;
@@ -14,14 +14,14 @@ use crate::contract::{
 
 fn receipt(id: &str) -> Write {
     let key = Key::new(format!("RECEIPT#{id}"), "RECEIPT");
-    guarded(in_ledger(put(&key, item(&key, [("ExpiresAt", n("1705315200"))]))), Guard::Absent)
+    guarded(in_ledger(put(&key, item(&key, [("ExpiresAt", n("1705315200"))]))), Guard::absent(Purpose::Receipt))
 }
 
 fn moved(from: Option<&str>, to: &str) -> Write {
     let checkpoint = Key::new("CHECKPOINT#shard", "CHECKPOINT");
     let value = from.map(|from| s(&format!("{from:0>40}")));
     let to = [("Position", s(&format!("{to:0>40}"))), ("ExpiresAt", n("1705315200"))];
-    guarded(in_ledger(set(&checkpoint, to)), Guard::Unmoved { attribute: "Position".to_owned(), value })
+    guarded(in_ledger(set(&checkpoint, to)), Guard::as_read(Purpose::Checkpoint, [("Position", value)]))
 }
 
 fn reasons(outcome: TransactOutcome) -> Vec<Reason> {
@@ -71,7 +71,8 @@ pub(crate) async fn a_change_is_parked_with_its_proof_and_once<S: Store>(bed: Be
 pub(crate) async fn a_parked_change_is_redriven_once<S: Store>(bed: Bed<S>) {
     let (parked, counter) = (Key::new("PARKED#additive", "e1#00"), key("COUNT"));
     bed.done(&in_ledger(put(&parked, item(&parked, [])))).await;
-    let redrive = || vec![guarded(in_ledger(delete(&parked)), Guard::StillParked), add(&counter, "Value", 1)];
+    let redrive =
+        || vec![guarded(in_ledger(delete(&parked)), Guard::present(Purpose::StillParked)), add(&counter, "Value", 1)];
     bed.all_done(redrive()).await;
     let outcome = bed.transact(redrive()).await;
     bed.same(&reasons(outcome), &vec![Reason::GuardFailed, Reason::None], "not parked any more");

@@ -5,7 +5,7 @@
 //! embedded DynamoDB and in DynamoDB Local it makes one of the key alone. The service sends none without a guard.
 
 use derive::{
-    guard::Guard,
+    guard::{Guard, Purpose},
     value::same_item,
     write::{Table, Transaction, Write},
 };
@@ -45,8 +45,8 @@ fn attributes() -> impl Strategy<Value = Item> {
 fn guard() -> impl Strategy<Value = Option<Guard>> {
     prop_oneof![
         4 => Just(None),
-        1 => Just(Some(Guard::Absent)),
-        1 => Just(Some(Guard::Exists)),
+        1 => Just(Some(Guard::absent(Purpose::Receipt))),
+        1 => Just(Some(Guard::present(Purpose::Update))),
         1 => (name(), prop::option::of(value())).prop_map(|(name, value)| Some(unchanged(name, value))),
     ]
 }

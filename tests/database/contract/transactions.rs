@@ -1,7 +1,7 @@
 //! Transactions: all or nothing, and why.
 
 use derive::{
-    guard::Guard,
+    guard::{Guard, Purpose},
     write::{Action, Table, Write},
 };
 use keys::key::Key;
@@ -17,9 +17,9 @@ pub(crate) async fn reasons_stand_by_position<S: Store>(bed: Bed<S>) {
     bed.done(&in_ledger(put(&receipt, item(&receipt, [])))).await;
     let writes = vec![
         add(&counter, "Value", 1),
-        guarded(in_ledger(put(&receipt, item(&receipt, []))), Guard::Absent),
-        guarded(put(&free, item(&free, [])), Guard::Absent),
-        guarded(delete(&gone), Guard::Exists),
+        guarded(in_ledger(put(&receipt, item(&receipt, []))), Guard::absent(Purpose::Receipt)),
+        guarded(put(&free, item(&free, [])), Guard::absent(Purpose::Receipt)),
+        guarded(delete(&gone), Guard::present(Purpose::Update)),
     ];
     let reasons = vec![Reason::None, Reason::GuardFailed, Reason::None, Reason::GuardFailed];
     bed.same(&bed.transact(writes).await, &TransactOutcome::Cancelled { reasons }, "reasons");
@@ -32,7 +32,7 @@ pub(crate) async fn a_wrong_type_is_rejected_by_position<S: Store>(bed: Bed<S>) 
     bed.done(&put(&digits, item(&digits, [("Value", n("0.12345678901234567890123456789012345678"))]))).await;
     let writes = vec![
         add(&counter, "Value", 1),
-        guarded(in_ledger(put(&receipt, item(&receipt, []))), Guard::Absent),
+        guarded(in_ledger(put(&receipt, item(&receipt, []))), Guard::absent(Purpose::Receipt)),
         add(&text, "Value", 1),
         add(&digits, "Value", 1),
     ];
@@ -74,8 +74,9 @@ pub(crate) async fn a_transaction_spans_both_tables<S: Store>(bed: Bed<S>) {
 
 pub(crate) async fn an_item_is_deleted_while_its_owner_is_absent_and_it_is_still_theirs<S: Store>(bed: Bed<S>) {
     let (owner, other, hanging) = (key("owner"), key("other"), key("hanging"));
-    let says = Guard::StillTheirs([("Name".to_owned(), s("ann"))].into());
-    let absent = |key: &Key| Write { action: Action::Check, ..guarded(delete(key), Guard::OwnerAbsent) };
+    let says = Guard::as_read(Purpose::StillTheirs, [("Name", Some(s("ann")))]);
+    let absent =
+        |key: &Key| Write { action: Action::Check, ..guarded(delete(key), Guard::absent(Purpose::OwnerAbsent)) };
     let deletion = || vec![absent(&owner), absent(&other), guarded(delete(&hanging), says.clone())];
     bed.done(&put(&hanging, item(&hanging, [("Name", s("ann"))]))).await;
 
@@ -99,7 +100,7 @@ pub(crate) async fn a_transaction_has_a_hundred_actions<S: Store>(bed: Bed<S>) {
     let units = bed.all_done(keys.iter().map(|key| add(key, "Value", 1)).collect()).await;
     bed.same_units(&units, &[(Table::Main, 200.0)], "units");
     let mut again: Vec<_> = keys.iter().map(|key| add(key, "Value", 1)).collect();
-    again[99].guard = Some(Guard::Absent);
+    again[99].guard = Some(Guard::absent(Purpose::Receipt));
     let TransactOutcome::Cancelled { reasons } = bed.transact(again).await else {
         panic!("{}: should be cancelled", bed.name);
     };

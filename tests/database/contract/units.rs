@@ -1,6 +1,9 @@
 //! What writes cost: the model counts as DynamoDB does.
 
-use derive::{guard::Guard, write::Table};
+use derive::{
+    guard::{Guard, Purpose},
+    write::Table,
+};
 use keys::item::Item;
 use serde_dynamo::AttributeValue;
 use store::{Store, size::item_bytes};
@@ -41,7 +44,7 @@ pub(crate) async fn a_delete_costs_what_was_there<S: Store>(bed: Bed<S>) {
 pub(crate) async fn a_transaction_costs_twice<S: Store>(bed: Bed<S>) {
     let (a, b, c) = (key("a"), key("b"), key("c"));
     bed.done(&put(&c, item_of_bytes(&c, 2_500))).await;
-    let receipt = guarded(in_ledger(put(&a, item_of_bytes(&a, 1_500))), Guard::Absent);
+    let receipt = guarded(in_ledger(put(&a, item_of_bytes(&a, 1_500))), Guard::absent(Purpose::Receipt));
     let units = bed.all_done(vec![receipt, add(&b, "Value", 1), delete(&c)]).await;
     bed.same_units(&units, &[(Table::Main, 8.0), (Table::Ledger, 4.0)], "a put, an addition and a delete");
     let units = bed.all_done(vec![add(&b, "Value", 1), delete(&c)]).await;

@@ -1,7 +1,7 @@
 //! Updates.
 
 use derive::{
-    guard::Guard,
+    guard::{Guard, Purpose},
     write::{Action, Update},
 };
 use keys::item::Item;
@@ -28,7 +28,7 @@ pub(crate) async fn an_update_makes_a_missing_item<S: Store>(bed: Bed<S>) {
     let (a, b, c) = (key("a"), key("b"), key("c"));
     bed.done(&set(&a, [("Name", s("x"))])).await;
     bed.done(&add(&b, "Value", 0)).await;
-    let nothing = guarded(update(&c, Item::new(), &["Name"], &[]), Guard::Exists);
+    let nothing = guarded(update(&c, Item::new(), &["Name"], &[]), Guard::present(Purpose::Update));
     bed.same(&bed.store.write(&nothing).await.unwrap(), &Outcome::GuardFailed, "a removal from nothing");
     bed.same(&bed.item(&a).await, &Some(item(&a, [("Name", s("x"))])), "set");
     bed.same(&bed.item(&b).await, &Some(item(&b, [("Value", n("0"))])), "add");
@@ -113,7 +113,7 @@ pub(crate) async fn an_addition_to_a_text_is_refused<S: Store>(bed: Bed<S>) {
 pub(crate) async fn a_failed_guard_comes_before_a_wrong_type<S: Store>(bed: Bed<S>) {
     let key = key("a");
     bed.done(&put(&key, item(&key, [("Value", s("12"))]))).await;
-    let write = guarded(add(&key, "Value", 1), Guard::Absent);
+    let write = guarded(add(&key, "Value", 1), Guard::absent(Purpose::Receipt));
     bed.same(&bed.store.write(&write).await.unwrap(), &Outcome::GuardFailed, "alone");
     let outcome = bed.transact(vec![write]).await;
     let reasons = vec![Reason::GuardFailed];

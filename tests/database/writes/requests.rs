@@ -85,7 +85,7 @@ fn write_shown(write: &Write) -> String {
             parts.join(", ")
         }
     };
-    let asks = write.guard.iter().flat_map(derive::guard::Guard::asks).map(|ask| match ask {
+    let asks = write.guard.iter().flat_map(|guard| &guard.asks).map(|ask| match ask {
         Ask::Absent => "absent".to_owned(),
         Ask::Present => "present".to_owned(),
         Ask::Lacks(name) => format!("no {name}"),

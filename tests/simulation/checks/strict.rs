@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use derive::{derivation::Items, schema::Seen, value::differing};
+use engine::job::{Job, Task};
 use keys::{
     counter::CounterKey,
     item::{Item, text},
@@ -174,7 +175,11 @@ fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &Made) -> R
     };
     let refused = |what: String| Failure::new("strict", format!("the service {what} {}", made.key));
     if JobKey::parse(&made.key).is_some() {
-        return Ok(());
+        let job = made.new.as_ref().and_then(|item| Job::of(&scene.schema.layout, item));
+        let is_cascade = job.is_some_and(|job| matches!(job.task, Task::Cascade { .. }));
+        // The key of a cascade names the record of the removal.
+        let is_again = made.old.is_none() && past.written.contains_key(&made.key);
+        return if is_cascade && is_again { Err(refused("started a cascade again:".to_owned())) } else { Ok(()) };
     }
     match (&made.old, &made.new) {
         (Some(old), None) if CounterKey::parse(&made.key).is_some() && is_zero(old) => {

@@ -9,7 +9,7 @@ use derive::{
     change::{Change, Images},
     derivation::{Derivation, Family, PartOf},
     effect::Effect,
-    guard::Guard,
+    guard::{Guard, Purpose},
     kinds::cascade::{Cascade, Hanging},
     plan::plan,
     write::{Action, Table, Transaction, Update, Write},
@@ -205,7 +205,7 @@ fn cascade(design: &Design, cascade: &Cascade) -> Option<Price> {
     let starts = cascade.starts.iter().map(|(name, _)| name).chain([&cascade.owner]);
     let owners: BTreeSet<Key> = starts.filter_map(|name| layout.key(design.samples.item(name)?)).collect();
     let check = |key: &Key| {
-        let (key, guard) = (key.clone(), Some(Guard::OwnerAbsent));
+        let (key, guard) = (key.clone(), Some(Guard::absent(Purpose::OwnerAbsent)));
         Write { table: Table::Main, key, action: Action::Check, guard }
     };
     let deleted = |hanging: &Hanging| {

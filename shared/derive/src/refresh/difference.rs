@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use keys::item::Item;
 
 use crate::{
-    guard::Guard,
+    guard::{Guard, Purpose},
     refresh::{Look, Verdict},
     value::{is_zero, same},
     write::{Action, Table, Update, Wanted, Write},
@@ -53,7 +53,10 @@ impl Difference {
         let (action, guard) = if whole {
             (Action::Put(self.set), None)
         } else {
-            (Action::Update(Update { set: self.set, remove: self.remove, ..Update::default() }), Some(Guard::Exists))
+            (
+                Action::Update(Update { set: self.set, remove: self.remove, ..Update::default() }),
+                Some(Guard::present(Purpose::Update)),
+            )
         };
         let write = Write { table: Table::Main, key: look.item.clone(), action, guard };
         Verdict::Write { write: Box::new(write), derivations: self.derivations }

@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 
 use derive::{
-    guard::Guard,
+    guard::{Guard, Purpose},
     refresh::{Look, Source, Sources},
     write::{Action, Table, Update, Write},
 };
@@ -77,8 +77,8 @@ impl<S: Store> Engine<S> {
                 None => drop(update.remove.insert(wanted.name)),
             }
         }
-        let says = says.into_iter().map(|(name, value)| (name, Some(value))).collect();
-        let (action, guard) = (Action::Update(update), Some(Guard::SourceAsRead(says)));
+        let says = says.into_iter().map(|(name, value)| (name, Some(value)));
+        let (action, guard) = (Action::Update(update), Some(Guard::as_read(Purpose::UnreadTarget, says)));
         Some((Write { table: Table::Main, key: item.clone(), action, guard }, vec![at]))
     }
 }

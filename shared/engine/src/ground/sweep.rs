@@ -2,7 +2,7 @@
 
 use derive::{
     derivation::Family,
-    guard::Guard,
+    guard::{Guard, Purpose},
     write::{Action, Table, Update, Write},
 };
 use keys::{
@@ -100,7 +100,7 @@ impl<S: Store> Engine<S> {
                 self.ring(job, Item::from([moved_at, (STATE.to_owned(), s(RUNNING))]), guard).await?;
                 swept.n_begun += 1;
             } else if job.is_running && now_ms.saturating_sub(job.moved_at_ms) > STALLED_MS {
-                self.ring(job, Item::from([moved_at]), Guard::Exists).await?;
+                self.ring(job, Item::from([moved_at]), Guard::present(Purpose::Update)).await?;
                 swept.n_rung += 1;
             }
         }
@@ -128,7 +128,7 @@ impl Job {
     /// It waits, and it is the wait that was read.
     fn waits_as_read(&self) -> Guard {
         let read = [(STATE, s(WAITING)), (STARTED_AT, n(self.started_at_ms)), (DUE_AT, n(self.due_at_ms))];
-        Guard::SourceAsRead(read.map(|(name, value)| (name.to_owned(), Some(value))).into())
+        Guard::as_read(Purpose::Wait, read.map(|(name, value)| (name, Some(value))))
     }
 }
 

@@ -6,7 +6,7 @@
 
 use derive::{
     effect::Removal,
-    guard::Guard,
+    guard::{Guard, Purpose},
     kinds::{
         cascade::{Cascade, Fate, Hanging, Way},
         copy::through,
@@ -208,7 +208,7 @@ impl<S: Store> Engine<S> {
             table: Table::Main,
             key: owner.clone(),
             action: Action::Check,
-            guard: Some(Guard::OwnerAbsent),
+            guard: Some(Guard::absent(Purpose::OwnerAbsent)),
         });
         // Without a type attribute its key says what it is; then it is asked to be there at all.
         let layout = &self.schema.layout;
@@ -235,7 +235,8 @@ impl<S: Store> Engine<S> {
                 Action::Update(Update::set(set))
             }
         };
-        let guard = Some(Guard::StillTheirs(says));
+        let guard =
+            Some(Guard::as_read(Purpose::StillTheirs, says.into_iter().map(|(name, value)| (name, Some(value)))));
         let n_owners = removal.absent.len();
         let writes = absent.chain([Write { table: Table::Main, key, action, guard }]).collect();
         Ok(match self.decided(writes, work).await? {

@@ -19,7 +19,7 @@
 
 use derive::{
     coalesce::{Counted, Proof},
-    guard::Guard,
+    guard::{Guard, Purpose},
     write::{Action, Table, Update, Write},
 };
 use keys::{
@@ -68,7 +68,7 @@ impl Ledger for Checkpoint {
         let set = set.map(|(name, value)| (name.to_owned(), value)).into();
         let action = Action::Update(Update::set(set));
         let value = self.position.clone().map(AttributeValue::S);
-        let guard = Guard::Unmoved { attribute: POSITION.to_owned(), value };
+        let guard = Guard::as_read(Purpose::Checkpoint, [(POSITION, value)]);
         vec![Write { table: Table::Ledger, key: self.key.clone(), action, guard: Some(guard) }]
     }
 
@@ -143,7 +143,7 @@ mod tests {
         let proofs = checkpoint.proofs(&[change("9"), change("15")], 0);
         assert_eq!(proofs[0].key.pk, "CHECKPOINT#2026-01-01T00:00:00.000#s-1");
         let value = Some(AttributeValue::S(padded("7").unwrap()));
-        assert_eq!(proofs[0].guard, Some(Guard::Unmoved { attribute: POSITION.to_owned(), value }));
+        assert_eq!(proofs[0].guard, Some(Guard::as_read(Purpose::Checkpoint, [(POSITION, value)])));
         checkpoint.passed(&[change("9"), change("15")]);
         assert!(checkpoint.has(&change("15")));
     }

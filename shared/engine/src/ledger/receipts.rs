@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use derive::{
     coalesce::{Counted, Proof},
-    guard::Guard,
+    guard::{Guard, Purpose},
     write::{Action, Table, Write},
 };
 use keys::{key::Key, layout::Layout};
@@ -75,5 +75,5 @@ pub fn receipt(layout: &Layout, event_id: &str, now_ms: u64) -> Write {
 /// The write that takes the receipt under this key, or fails when it is taken.
 pub(crate) fn receipt_of(layout: &Layout, key: &Key, now_ms: u64) -> Write {
     let (key, item) = (key.clone(), ledger_item(layout, key, [(EXPIRES_AT, expires_at(now_ms))]));
-    Write { table: Table::Ledger, key, action: Action::Put(item), guard: Some(Guard::Absent) }
+    Write { table: Table::Ledger, key, action: Action::Put(item), guard: Some(Guard::absent(Purpose::Receipt)) }
 }

@@ -1,7 +1,7 @@
 //! What a repair of counts keeps in the ledger: who has the right to repair, and proof of each repair.
 
 use derive::{
-    guard::Guard,
+    guard::{Guard, Purpose},
     write::{Action, Table, Write},
 };
 use keys::{item::text, key::Key, layout::Layout};
@@ -35,7 +35,7 @@ pub fn right(layout: &Layout, run: &str, now_ms: u64) -> Write {
 /// The check that a run still has the right.
 #[must_use]
 pub fn has_right(run: &str) -> Write {
-    let has_right = Guard::Unmoved { attribute: RUN.to_owned(), value: Some(s(run)) };
+    let has_right = Guard::as_read(Purpose::RepairRight, [(RUN, Some(s(run)))]);
     let right = Key::new(REPAIR, RIGHT);
     Write { table: Table::Ledger, key: right, action: Action::Check, guard: Some(has_right) }
 }

@@ -3,7 +3,7 @@
 //! A function that is configured for the other kind must not start, since it would apply again what is in.
 
 use derive::{
-    guard::Guard,
+    guard::{Guard, Purpose},
     write::{Action, Table, Write},
 };
 use keys::{item::text, key::Key, layout::Layout};
@@ -61,7 +61,7 @@ pub async fn claim<S: Store>(store: &S, layout: &Layout, kind: LedgerKind) -> Re
 pub(crate) fn record(layout: &Layout, kind: LedgerKind) -> Write {
     let key = key();
     let item = ledger_item(layout, &key, [(KIND, AttributeValue::S(kind.to_string()))]);
-    Write { table: Table::Ledger, key, action: Action::Put(item), guard: Some(Guard::Absent) }
+    Write { table: Table::Ledger, key, action: Action::Put(item), guard: Some(Guard::absent(Purpose::LedgerKind)) }
 }
 
 /// Of which kind the ledger is, where it says so.

@@ -3,7 +3,7 @@
 //! *Keeps true*: every item that stays in the table is read once a round; of two runs at once, one goes on.
 
 use derive::{
-    guard::Guard,
+    guard::{Guard, Purpose},
     write::{Action, Table, Write},
 };
 use keys::{
@@ -76,7 +76,7 @@ impl Round {
         if let Some(after) = &self.after {
             attributes.extend([(AFTER_PK, s(&after.pk)), (AFTER_SK, s(&after.sk))]);
         }
-        let guard = Guard::Unmoved { attribute: MOVES.to_owned(), value: self.n_moves.map(n) };
+        let guard = Guard::as_read(Purpose::SweepRound, [(MOVES, self.n_moves.map(n))]);
         let action = Action::Put(ledger_item(layout, &key(), attributes));
         Write { table: Table::Ledger, key: key(), action, guard: Some(guard) }
     }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     catalogue::Catalogue,
-    guard::Guard,
+    guard::{Guard, Purpose},
     query::Query,
     refresh::Look,
     write::{Action, Table, Write},
@@ -117,18 +117,18 @@ impl Suspect {
             (EXPIRES_AT, n(self.noted_at_ms / 1000 + SUSPECT_KEPT_S)),
         ];
         let action = Action::Put(ledger_item(layout, &self.key(), attributes));
-        let guard = instead_of.map_or(Guard::Unmoved { attribute: NOTED_AT.to_owned(), value: None }, Self::unmoved);
+        let guard = Self::as_noted(instead_of);
         Write { table: Table::Ledger, key: self.key(), action, guard: Some(guard) }
     }
 
     /// The write that takes it off the list, if it is still the one that was read.
     fn taken_off(&self) -> Write {
-        Write { table: Table::Ledger, key: self.key(), action: Action::Delete, guard: Some(self.unmoved()) }
+        Write { table: Table::Ledger, key: self.key(), action: Action::Delete, guard: Some(Self::as_noted(Some(self))) }
     }
 
-    fn unmoved(&self) -> Guard {
-        let value = Some(n(self.noted_at_ms));
-        Guard::Unmoved { attribute: NOTED_AT.to_owned(), value }
+    /// The note under its key is still this one, or there is none.
+    fn as_noted(read: Option<&Self>) -> Guard {
+        Guard::as_read(Purpose::Suspect, [(NOTED_AT, read.map(|read| n(read.noted_at_ms)))])
     }
 }
 

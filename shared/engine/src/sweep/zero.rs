@@ -34,7 +34,7 @@ impl<S: Store> Engine<S> {
     /// Deletes those of these counters that are still zero, and says how many.
     pub(super) async fn collect_counters(&self, counters: Vec<Key>, patience: Patience<'_>) -> Result<usize, GaveUp> {
         let deletions = counters.into_iter().map(|key| async move {
-            let guard = Some(Guard::StillZero);
+            let guard = Some(Guard::still_zero());
             let write = Write { table: Table::Main, key, action: Action::Delete, guard };
             patience.call(|| self.store.write(&write)).await
         });

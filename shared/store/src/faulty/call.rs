@@ -3,7 +3,7 @@
 use std::fmt;
 
 use derive::{
-    guard::{Ask, Guard},
+    guard::Ask,
     query::Query,
     write::{Action, Table, Transaction, Update, Write},
 };
@@ -109,7 +109,7 @@ fn described(write: &Write) -> String {
             parts.extend(remove.iter().map(|name| format!("-{name}")));
         }
     }
-    parts.extend(write.guard.iter().flat_map(Guard::asks).map(|ask| match &ask {
+    parts.extend(write.guard.iter().flat_map(|guard| &guard.asks).map(|ask| match &ask {
         Ask::Absent => "if absent".to_owned(),
         Ask::Present => "if present".to_owned(),
         Ask::Lacks(attribute) => format!("if without {attribute}"),

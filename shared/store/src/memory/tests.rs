@@ -87,7 +87,7 @@ fn a_write_that_changes_nothing_makes_no_record() {
 #[test]
 fn a_cancelled_transaction_makes_no_record() {
     let store = MemoryStore::new(layout());
-    let failing = Write { guard: Some(derive::guard::Guard::Exists), ..put("b", &[]) };
+    let failing = Write { guard: Some(derive::guard::Guard::present(derive::guard::Purpose::Update)), ..put("b", &[]) };
     let outcome = store.transact_now(&Transaction::new(vec![put("a", &[]), failing]).unwrap());
     assert_eq!(outcome, TransactOutcome::Cancelled { reasons: vec![Reason::None, Reason::GuardFailed] });
     assert_eq!(store.take_records(), vec![]);

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use aws_sdk_dynamodb::Client;
 use derive::{
-    guard::Guard,
+    guard::{Guard, Purpose},
     write::{Action, Table, Update, Write},
 };
 use futures::{StreamExt as _, stream};
@@ -38,7 +38,7 @@ pub(crate) async fn run(
             table: Table::Main,
             key: Key::new(comment.pk.clone(), comment.sk.clone()),
             action: action.clone(),
-            guard: Some(Guard::Exists),
+            guard: Some(Guard::present(Purpose::Update)),
         };
         let writes: Vec<Write> = comments.iter().map(write).collect();
         let store = Arc::clone(&store);

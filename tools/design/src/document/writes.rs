@@ -60,7 +60,7 @@ fn write_row(layout: &Layout, operation: String, write: &Write) -> Vec<String> {
     let (words, sent) = match &write.guard {
         None => (String::new(), String::new()),
         Some(guard) => {
-            let asks: Vec<String> = guard.asks().iter().map(words).collect();
+            let asks: Vec<String> = guard.asks.iter().map(words).collect();
             let condition = guard.condition(layout);
             let names = condition.names.iter().map(|(mark, name)| format!("`{mark}` = `{name}`"));
             let values = condition.values.iter().map(|(mark, held)| format!("`{mark}` = `{}`", value(held)));

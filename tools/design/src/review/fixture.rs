@@ -3,7 +3,7 @@
 use derive::{
     catalogue::Catalogue,
     derivation::{Derivation, Kind},
-    guard::Guard,
+    guard::{Guard, Purpose},
     query::{Consistency, Query, SortKeys},
     schema::Schema,
     write::{Action, Table, Transaction, Write},
@@ -81,7 +81,7 @@ impl Reviewing {
             table: Table::Main,
             key: Key::new(*pk, *sk),
             action: Action::Delete,
-            guard: Some(Guard::Exists),
+            guard: Some(Guard::present(Purpose::Update)),
         };
         let transaction = Transaction::new(keys.iter().map(delete).collect()).unwrap();
         self.asks(id, Request::Transact(transaction), actions_max)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    guard::Guard,
+    guard::{Guard, Purpose},
     kinds::mirror::claims,
     refresh::Look,
     tally::Tally,
@@ -70,10 +70,7 @@ impl<S: Store> Repairing<'_, S> {
         let set = layout.type_of(COUNTER).into_iter().collect();
         let action = Action::Update(Update { set, add, ..Update::default() });
         let update = Write { table: Table::Main, key: counter.clone(), action, guard: None };
-        let mut writes = vec![update];
-        if self.engine.takes(ProtocolStep::RightToRepair) {
-            writes.push(check);
-        }
+        let mut writes = vec![update, check];
         if self.engine.takes(ProtocolStep::RepairOnce) {
             writes.push(receipt);
         }
@@ -129,7 +126,7 @@ impl<S: Store> Repairing<'_, S> {
             if update.set.is_empty() && update.remove.is_empty() {
                 return Ok(Repaired::NotNeeded);
             }
-            let guard = Some(Guard::SourceAsRead(read));
+            let guard = Some(Guard::as_read(Purpose::IndexKeys, read));
             let write = Write { table: Table::Main, key: key.clone(), action: Action::Update(update), guard };
             match patience.call(|| self.engine.store().write(&write)).await? {
                 Outcome::Done { .. } => return Ok(Repaired::Done),
@@ -155,8 +152,8 @@ impl<S: Store> Repairing<'_, S> {
         }
         let held = self.engine.held(vec![key.clone()], patience).await?.into_iter().next();
         let Some((_, Some(item))) = held else { return Ok(Repaired::NotNeeded) };
-        let as_read = [VALUE, SUM].map(|name| (name.to_owned(), item.get(name).cloned())).into();
-        let guard = Some(Guard::SourceAsRead(as_read));
+        let as_read = [VALUE, SUM].map(|name| (name, item.get(name).cloned()));
+        let guard = Some(Guard::as_read(Purpose::DroppedCounter, as_read));
         let delete = Write { table: Table::Main, key: key.clone(), action: Action::Delete, guard };
         let transaction = match Transaction::new([delete].into_iter().chain(registry.unchanged()).collect()) {
             Ok(transaction) => transaction,

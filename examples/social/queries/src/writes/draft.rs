@@ -3,7 +3,7 @@
 //! An item that may be there is never put over, so that its derived attributes, and what other clients added, stay.
 
 use derive::{
-    guard::{Ask, Guard},
+    guard::{Ask, Guard, Purpose},
     write::{Action, Table, Update, Write},
 };
 use entities::ids::UserId;
@@ -54,7 +54,7 @@ impl<T> Edit<T> {
 
 /// A write on this condition.
 pub(super) fn write(key: Key, action: Action, asks: Vec<Ask>) -> Write {
-    let guard = (!asks.is_empty()).then_some(Guard::Application(asks));
+    let guard = (!asks.is_empty()).then_some(Guard { purpose: Purpose::Application, asks });
     Write { table: Table::Main, key, action, guard }
 }
 
