@@ -6,9 +6,12 @@ use entities::{
 };
 use expect_test::expect;
 use keys::{key::Key, number::Decimal};
-use queries::writes::{
-    order_status::OrderStatus,
-    orders::{LINES_MAX, Line, PlacedOrder},
+use queries::{
+    write_error::LINES_MAX,
+    writes::{
+        order_status::OrderStatus,
+        orders::{Line, PlacedOrder},
+    },
 };
 use store::Store;
 

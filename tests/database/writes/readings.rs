@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 use keys::number::Decimal;
-use queries::writes::readings::{NewReading, READINGS_MAX};
+use queries::{write_error::READINGS_MAX, writes::readings::NewReading};
 use store::Store;
 
 use crate::writes::bed::{Bed, START_MS};

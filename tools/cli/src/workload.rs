@@ -17,6 +17,7 @@ mod people;
 mod posts;
 mod readings;
 mod shop;
+mod undone;
 pub(crate) mod writer;
 
 use entities::{
@@ -63,6 +64,11 @@ pub(crate) struct Application {
     readings: Vec<Taken>,
 }
 
+/// What is done, with its subject.
+fn done<T>((subject, what): (String, T), act: impl Fn(T) -> Act) -> (String, Act) {
+    (subject, act(what))
+}
+
 impl Application {
     /// An application that has written nothing yet.
     pub(crate) fn new(seed: u64) -> Self {
@@ -94,19 +100,20 @@ impl Application {
     /// What it does next.
     pub(crate) fn next(&mut self) -> Result<Action, keys::error::EntityError> {
         self.n_actions += 1;
-        let (subject, act) = if self.users.len() < USERS_MIN { self.sign_up() } else { self.draw()? };
+        let (subject, act) =
+            if self.users.len() < USERS_MIN { done(self.sign_up(), Act::People) } else { self.draw()? };
         Ok(Action { now_ms: self.now_ms(), subject, act })
     }
 
     /// Of 100: how often something of each kind is done.
     fn draw(&mut self) -> Result<(String, Act), keys::error::EntityError> {
         Ok(match self.chance.random_range(0..100) {
-            0..=26 => self.of_people(),
-            27..=53 => self.of_posts(),
-            54..=60 => self.of_groups(),
-            61..=69 => self.of_organizations(),
-            70..=78 => self.of_files(),
-            79..=91 => self.of_the_shop(),
+            0..=26 => done(self.of_people(), Act::People),
+            27..=53 => done(self.of_posts(), Act::Posts),
+            54..=60 => done(self.of_groups(), Act::Groups),
+            61..=69 => done(self.of_organizations(), Act::Organizations),
+            70..=78 => done(self.of_files(), Act::Files),
+            79..=91 => done(self.of_the_shop(), Act::Shop),
             92..=94 => self.of_readings()?,
             _ => self.of_foreign_clients()?,
         })

@@ -6,7 +6,8 @@ use derive::{catalogue::CatalogueError, write::TRANSACT_ACTIONS_MAX};
 use keys::error::EntityError;
 use queries::{
     pattern::{Pattern, SampleError},
-    writes::{employees::EMPLOYEE_DEPTH_MAX, folders::FOLDER_DEPTH_MAX, orders::LINES_MAX},
+    write_error::LINES_MAX,
+    writes::{employees::EMPLOYEE_DEPTH_MAX, folders::FOLDER_DEPTH_MAX},
 };
 
 use crate::{Design, asked::Asked, document, review, samples::Samples};

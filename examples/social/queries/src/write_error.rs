@@ -10,7 +10,15 @@ use keys::{
 };
 use store::StoreError;
 
-use crate::writes::{orders::LINES_MAX, readings::READINGS_MAX, reviews::RATING_MAX};
+/// Most lines of an order: two actions each, the order itself, and all within the 100 of a transaction. Cancelling
+/// needs as many.
+pub const LINES_MAX: usize = 49;
+
+/// Most readings of a batch. Source: the table's design, after DynamoDB's own batches.
+pub const READINGS_MAX: usize = 25;
+
+/// The best rating; the worst is 1.
+pub const RATING_MAX: i64 = 5;
 
 /// A write that was not done, and why.
 #[derive(Debug, thiserror::Error)]

@@ -1,10 +1,13 @@
 //! An action as data, and its performance through the query interface.
 
 use keys::{item::Item, key::Key};
-use queries::{Queries, read_error::ReadError, write_error::WriteError, writes::readings::NewReading};
-use store::{Store, StoreError};
+use queries::{Queries, writes::readings::NewReading};
+use store::Store;
 
-use super::{files::Files, groups::Groups, organizations::Organizations, people::People, posts::Posts, shop::Shop};
+use super::{
+    files::Files, groups::Groups, organizations::Organizations, people::People, posts::Posts, shop::Shop,
+    undone::Undone,
+};
 
 /// One action.
 #[derive(Clone, Debug)]
@@ -40,29 +43,6 @@ pub(crate) enum Plain {
     Delete(Key),
     /// Puts back the whole item as it was read some time ago, stale derived attributes included.
     PutBack(Key, Item),
-}
-
-/// Why an action was not done.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Undone {
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl Undone {
-    /// Is it an answer, as an application gets now and then? Else the database could not be used.
-    pub(crate) fn is_refusal(&self) -> bool {
-        match self {
-            Self::Write(error) => {
-                !matches!(error, WriteError::Store(_) | WriteError::Entity(_) | WriteError::Busy { last: Some(_), .. })
-            }
-            Self::Read(_) | Self::Store(_) => false,
-        }
-    }
 }
 
 /// Does it through the query interface. Foreign clients do not.

@@ -8,7 +8,7 @@ use queries::{Queries, write_error::WriteError, writes::files::NewFile};
 use rand::Rng as _;
 use store::Store;
 
-use super::{Application, act::Act};
+use super::Application;
 
 /// Trees of folders that there are.
 const TREES: u64 = 40;
@@ -35,7 +35,7 @@ pub(super) struct Place {
 
 impl Application {
     /// Of 90: how often each is done. What is made in one tree is one subject, since a folder comes before what is in it.
-    pub(super) fn of_files(&mut self) -> (String, Act) {
+    pub(super) fn of_files(&mut self) -> (String, Files) {
         let n = self.chance.random_range(0..90);
         let Some(Place { tree, folder_id }) = self.any(|app| &app.folders) else { return self.create_folder() };
         match n {
@@ -58,7 +58,7 @@ impl Application {
         }
     }
 
-    fn create_folder(&mut self) -> (String, Act) {
+    fn create_folder(&mut self) -> (String, Files) {
         let folder_id = FolderId::from(self.new_id("d"));
         let parent = if self.happens(1, 6) { None } else { self.any(|app| &app.folders) };
         let tree = parent.as_ref().map_or(self.n_actions % TREES, |parent| parent.tree);
@@ -67,7 +67,7 @@ impl Application {
         files(tree, Files::CreateFolder(folder_id, parent_id, format!("folder {}", self.n_actions)))
     }
 
-    fn change_file(&mut self) -> (String, Act) {
+    fn change_file(&mut self) -> (String, Files) {
         let Some((tree, file)) = self.any(|app| &app.files) else { return self.create_folder() };
         let to = self.any(|app| &app.folders).map(|place| place.folder_id);
         match (self.chance.random_range(0..3), to) {
@@ -82,8 +82,8 @@ impl Application {
     }
 }
 
-fn files(tree: u64, act: Files) -> (String, Act) {
-    (format!("tree {tree}"), Act::Files(act))
+fn files(tree: u64, act: Files) -> (String, Files) {
+    (format!("tree {tree}"), act)
 }
 
 impl Files {

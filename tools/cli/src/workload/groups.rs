@@ -5,7 +5,7 @@ use queries::{Queries, write_error::WriteError};
 use rand::Rng as _;
 use store::Store;
 
-use super::{Application, act::Act};
+use super::Application;
 
 /// Groups that there are before others are joined.
 const GROUPS_MIN: usize = 3;
@@ -23,7 +23,7 @@ pub(crate) enum Groups {
 
 impl Application {
     /// Of 70: how often each is done.
-    pub(super) fn of_groups(&mut self) -> (String, Act) {
+    pub(super) fn of_groups(&mut self) -> (String, Groups) {
         if self.groups.len() < GROUPS_MIN {
             return self.create_group();
         }
@@ -37,37 +37,37 @@ impl Application {
         }
     }
 
-    fn create_group(&mut self) -> (String, Act) {
+    fn create_group(&mut self) -> (String, Groups) {
         let group_id = GroupId::from(self.new_id("g"));
         self.groups.push(group_id.clone());
         groups(group_id.as_str().to_owned(), Groups::Create(group_id, format!("Group {}", self.n_actions)))
     }
 
-    fn rename_group(&mut self) -> (String, Act) {
+    fn rename_group(&mut self) -> (String, Groups) {
         let Some(group_id) = self.any(|app| &app.groups) else { return self.create_group() };
         let name = format!("Group {}, renamed", self.n_actions);
         groups(group_id.as_str().to_owned(), Groups::Rename(group_id, name))
     }
 
-    fn delete_group(&mut self) -> (String, Act) {
+    fn delete_group(&mut self) -> (String, Groups) {
         let Some(group_id) = self.any(|app| &app.groups) else { return self.create_group() };
         groups(group_id.as_str().to_owned(), Groups::Delete(group_id))
     }
 
-    fn join_group(&mut self) -> (String, Act) {
+    fn join_group(&mut self) -> (String, Groups) {
         let Some(group_id) = self.any(|app| &app.groups) else { return self.create_group() };
         let (user_id, role) = (self.any_user(), self.role());
         self.memberships.push((user_id.clone(), group_id.clone()));
         groups(user_id.as_str().to_owned(), Groups::Join(user_id, group_id, role))
     }
 
-    fn change_role(&mut self) -> (String, Act) {
+    fn change_role(&mut self) -> (String, Groups) {
         let Some((user_id, group_id)) = self.any(|app| &app.memberships) else { return self.join_group() };
         let role = self.role();
         groups(user_id.as_str().to_owned(), Groups::ChangeRole(user_id, group_id, role))
     }
 
-    fn leave_group(&mut self) -> (String, Act) {
+    fn leave_group(&mut self) -> (String, Groups) {
         let Some((user_id, group_id)) = self.any(|app| &app.memberships) else { return self.join_group() };
         groups(user_id.as_str().to_owned(), Groups::Leave(user_id, group_id))
     }
@@ -77,8 +77,8 @@ impl Application {
     }
 }
 
-fn groups(subject: String, act: Groups) -> (String, Act) {
-    (subject, Act::Groups(act))
+fn groups(subject: String, act: Groups) -> (String, Groups) {
+    (subject, act)
 }
 
 impl Groups {

@@ -5,7 +5,7 @@ use queries::{Queries, write_error::WriteError};
 use rand::Rng as _;
 use store::Store;
 
-use super::{Application, act::Act};
+use super::Application;
 
 /// What is done with organizations.
 #[derive(Clone, Debug)]
@@ -25,14 +25,14 @@ pub(crate) enum Organizations {
 
 impl Application {
     /// Of 90: how often each is done.
-    pub(super) fn of_organizations(&mut self) -> (String, Act) {
+    pub(super) fn of_organizations(&mut self) -> (String, Organizations) {
         let Some(org_id) = self.any(|app| &app.orgs) else { return self.found_organization() };
         let subject = org_id.as_str().to_owned();
         match self.chance.random_range(0..90) {
             0..=7 => self.found_organization(),
             8..=15 => {
                 let name = format!("Organization {}, renamed", self.n_actions);
-                (subject, Act::Organizations(Organizations::Rename(org_id, name)))
+                (subject, Organizations::Rename(org_id, name))
             }
             16..=27 => self.of_teams(org_id),
             28..=51 => self.of_members(org_id),
@@ -40,13 +40,13 @@ impl Application {
         }
     }
 
-    fn found_organization(&mut self) -> (String, Act) {
+    fn found_organization(&mut self) -> (String, Organizations) {
         let org_id = OrgId::from(self.new_id("o"));
         self.orgs.push(org_id.clone());
         organizations(Organizations::Create(org_id, format!("Organization {}", self.n_actions)))
     }
 
-    fn of_teams(&mut self, org_id: OrgId) -> (String, Act) {
+    fn of_teams(&mut self, org_id: OrgId) -> (String, Organizations) {
         let name = format!("Team {}", self.n_actions);
         let team = if self.happens(1, 2) { self.any(|app| &app.teams) } else { None };
         organizations(match team {
@@ -60,7 +60,7 @@ impl Application {
         })
     }
 
-    fn of_members(&mut self, org_id: OrgId) -> (String, Act) {
+    fn of_members(&mut self, org_id: OrgId) -> (String, Organizations) {
         let role = self.role();
         let member = if self.happens(1, 2) { self.any(|app| &app.members) } else { None };
         organizations(match member {
@@ -74,7 +74,7 @@ impl Application {
         })
     }
 
-    fn of_employees(&mut self, org_id: OrgId) -> (String, Act) {
+    fn of_employees(&mut self, org_id: OrgId) -> (String, Organizations) {
         let n = self.chance.random_range(0..10);
         let Some((org, employee_id)) = self.any(|app| &app.employees).filter(|_| n >= 5) else {
             return self.hire(org_id);
@@ -86,7 +86,7 @@ impl Application {
         organizations(Organizations::Dismiss(org, employee_id))
     }
 
-    fn hire(&mut self, org_id: OrgId) -> (String, Act) {
+    fn hire(&mut self, org_id: OrgId) -> (String, Organizations) {
         let employee_id = EmployeeId::from(self.new_id("e"));
         let manager = self.colleague(&org_id);
         self.employees.push((org_id.clone(), employee_id.clone()));
@@ -107,8 +107,8 @@ impl Application {
 }
 
 /// All of an organization is one subject, since managers come before those who report to them.
-fn organizations(act: Organizations) -> (String, Act) {
-    (act.org_id().as_str().to_owned(), Act::Organizations(act))
+fn organizations(act: Organizations) -> (String, Organizations) {
+    (act.org_id().as_str().to_owned(), act)
 }
 
 impl Organizations {

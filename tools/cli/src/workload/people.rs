@@ -17,11 +17,7 @@ use queries::{
 use rand::Rng as _;
 use store::Store;
 
-use super::{
-    Application,
-    act::{Act, Undone},
-    user_id,
-};
+use super::{Application, undone::Undone, user_id};
 
 /// What is done with users.
 #[derive(Clone, Debug)]
@@ -36,7 +32,7 @@ pub(crate) enum People {
 
 impl Application {
     /// Of 270: how often each is done.
-    pub(super) fn of_people(&mut self) -> (String, Act) {
+    pub(super) fn of_people(&mut self) -> (String, People) {
         match self.chance.random_range(0..270) {
             0..=49 => self.sign_up(),
             50..=99 => self.edit_profile(),
@@ -46,7 +42,7 @@ impl Application {
         }
     }
 
-    pub(super) fn sign_up(&mut self) -> (String, Act) {
+    pub(super) fn sign_up(&mut self) -> (String, People) {
         let user_id = user_id(self.users.len());
         // Now and then, somebody takes the address of another.
         let taken = if self.happens(1, 20) { self.any(|app| &app.users) } else { None };
@@ -59,7 +55,7 @@ impl Application {
         people(&user_id.clone(), People::SignUp(user_id, new))
     }
 
-    fn edit_profile(&mut self) -> (String, Act) {
+    fn edit_profile(&mut self) -> (String, People) {
         let user_id = self.any_user();
         let n = self.n_actions;
         let mut edit = ProfileEdit::default();
@@ -76,12 +72,12 @@ impl Application {
         people(&user_id.clone(), People::Edit(user_id, edit))
     }
 
-    fn delete_user(&mut self) -> (String, Act) {
+    fn delete_user(&mut self) -> (String, People) {
         let user_id = self.any_user();
         people(&user_id.clone(), People::Delete(user_id))
     }
 
-    fn follow(&mut self) -> (String, Act) {
+    fn follow(&mut self) -> (String, People) {
         let (one, other) = (self.any_user(), self.any_user());
         let back = self.happens(1, 2);
         self.follows.push((one.clone(), other.clone()));
@@ -91,14 +87,14 @@ impl Application {
         people(&one.clone(), People::Follow(one, other, back))
     }
 
-    fn unfollow(&mut self) -> (String, Act) {
+    fn unfollow(&mut self) -> (String, People) {
         let Some((one, other)) = self.any(|app| &app.follows) else { return self.follow() };
         people(&one.clone(), People::Unfollow(one, other))
     }
 }
 
-fn people(user_id: &UserId, act: People) -> (String, Act) {
-    (user_id.as_str().to_owned(), Act::People(act))
+fn people(user_id: &UserId, act: People) -> (String, People) {
+    (user_id.as_str().to_owned(), act)
 }
 
 impl People {

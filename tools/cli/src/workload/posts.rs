@@ -15,7 +15,7 @@ use queries::{
 use rand::Rng as _;
 use store::Store;
 
-use super::{Application, act::Act};
+use super::Application;
 
 /// What is done with posts.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub(crate) enum Posts {
 
 impl Application {
     /// Of 270: how often each is done.
-    pub(super) fn of_posts(&mut self) -> (String, Act) {
+    pub(super) fn of_posts(&mut self) -> (String, Posts) {
         match self.chance.random_range(0..270) {
             0..=44 => self.post(),
             45..=68 => self.change_post(),
@@ -48,7 +48,7 @@ impl Application {
         }
     }
 
-    fn post(&mut self) -> (String, Act) {
+    fn post(&mut self) -> (String, Posts) {
         let (author, post_id) = (self.any_user(), PostId::from(self.new_id("p")));
         let new = NewPost {
             title: format!("Post {}", self.n_actions),
@@ -59,7 +59,7 @@ impl Application {
         posts(post_id.as_str().to_owned(), Posts::Create(author, post_id, new))
     }
 
-    fn change_post(&mut self) -> (String, Act) {
+    fn change_post(&mut self) -> (String, Posts) {
         let Some(key) = self.any(|app| &app.posts) else { return self.post() };
         let subject = key.post_id.as_str().to_owned();
         let edit = PostEdit { title: Some(format!("Post {}, revised", self.n_actions)), content: Edit::Keep };
@@ -73,13 +73,13 @@ impl Application {
         )
     }
 
-    fn delete_post(&mut self) -> (String, Act) {
+    fn delete_post(&mut self) -> (String, Posts) {
         let Some(key) = self.any(|app| &app.posts) else { return self.post() };
         self.posts.retain(|post| *post != key);
         posts(key.post_id.as_str().to_owned(), Posts::Delete(key))
     }
 
-    fn comment(&mut self) -> (String, Act) {
+    fn comment(&mut self) -> (String, Posts) {
         let (user_id, post_id) = (self.any_user(), self.any_post());
         let comment_id = CommentId::from(self.new_id("c"));
         let created_at = self.now();
@@ -87,31 +87,31 @@ impl Application {
         posts(comment_id.as_str().to_owned(), Posts::Comment(user_id, post_id, comment_id))
     }
 
-    fn change_comment(&mut self) -> (String, Act) {
+    fn change_comment(&mut self) -> (String, Posts) {
         let Some(key) = self.any(|app| &app.comments) else { return self.comment() };
         let subject = key.comment_id.as_str().to_owned();
         posts(subject, if self.happens(1, 2) { Posts::EditComment(key) } else { Posts::DeleteComment(key) })
     }
 
-    fn like(&mut self) -> (String, Act) {
+    fn like(&mut self) -> (String, Posts) {
         let (user_id, post_id) = (self.any_user(), self.any_post());
         self.likes.push((user_id.clone(), post_id.clone()));
         posts(user_id.as_str().to_owned(), Posts::Like(user_id, post_id))
     }
 
-    fn unlike(&mut self) -> (String, Act) {
+    fn unlike(&mut self) -> (String, Posts) {
         let Some((user_id, post_id)) = self.any(|app| &app.likes) else { return self.like() };
         posts(user_id.as_str().to_owned(), Posts::Unlike(user_id, post_id))
     }
 
-    fn view(&mut self) -> (String, Act) {
+    fn view(&mut self) -> (String, Posts) {
         let (user_id, post_id) = (self.any_user(), self.any_post());
         posts(user_id.as_str().to_owned(), Posts::View(user_id, post_id))
     }
 }
 
-fn posts(subject: String, act: Posts) -> (String, Act) {
-    (subject, Act::Posts(act))
+fn posts(subject: String, act: Posts) -> (String, Posts) {
+    (subject, act)
 }
 
 impl Posts {

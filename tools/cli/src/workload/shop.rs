@@ -18,10 +18,7 @@ use queries::{
 use rand::Rng as _;
 use store::Store;
 
-use super::{
-    Application,
-    act::{Act, Undone},
-};
+use super::{Application, undone::Undone};
 
 /// Where products are listed.
 const CATEGORIES: [&str; 4] = ["books", "games", "garden", "tools"];
@@ -53,7 +50,7 @@ pub(crate) enum Shop {
 
 impl Application {
     /// Of 130: how often each is done.
-    pub(super) fn of_the_shop(&mut self) -> (String, Act) {
+    pub(super) fn of_the_shop(&mut self) -> (String, Shop) {
         let n = self.chance.random_range(0..130);
         let Some(product_id) = self.any(|app| &app.products) else { return self.create_product() };
         match n {
@@ -67,7 +64,7 @@ impl Application {
         }
     }
 
-    fn create_product(&mut self) -> (String, Act) {
+    fn create_product(&mut self) -> (String, Shop) {
         let product_id = ProductId::from(self.new_id("x"));
         self.products.push(product_id.clone());
         let new = NewProduct {
@@ -80,7 +77,7 @@ impl Application {
         shop(product_id.as_str().to_owned(), Shop::Create(product_id, new))
     }
 
-    fn change_product(&mut self, product_id: ProductId) -> (String, Act) {
+    fn change_product(&mut self, product_id: ProductId) -> (String, Shop) {
         let subject = product_id.as_str().to_owned();
         let (name, category) =
             (format!("Product {}, new edition", self.n_actions), self.one_of(&CATEGORIES).to_owned());
@@ -99,7 +96,7 @@ impl Application {
         shop(subject, act)
     }
 
-    fn order(&mut self, first: ProductId) -> (String, Act) {
+    fn order(&mut self, first: ProductId) -> (String, Shop) {
         let (user_id, order_id) = (self.any_user(), OrderId::from(self.new_id("b")));
         let more: Vec<ProductId> =
             (0..self.chance.random_range(0..3)).filter_map(|_| self.any(|app| &app.products)).collect();
@@ -111,7 +108,7 @@ impl Application {
         shop(order_id.as_str().to_owned(), Shop::Order(user_id, order_id, lines))
     }
 
-    fn change_order(&mut self, product_id: ProductId) -> (String, Act) {
+    fn change_order(&mut self, product_id: ProductId) -> (String, Shop) {
         let Some(order) = self.any(|app| &app.orders) else { return self.order(product_id) };
         let status = match self.chance.random_range(0..8) {
             0..=1 => OrderStatus::Paid,
@@ -123,7 +120,7 @@ impl Application {
         shop(order.order_id.as_str().to_owned(), Shop::ChangeOrder(order, status))
     }
 
-    fn of_reviews(&mut self, product_id: ProductId) -> (String, Act) {
+    fn of_reviews(&mut self, product_id: ProductId) -> (String, Shop) {
         let (n, rating) = (self.chance.random_range(0..10), self.chance.random_range(1..6));
         let Some(review) = self.any(|app| &app.reviews).filter(|_| n >= 6) else {
             let (user_id, review_id) = (self.any_user(), ReviewId::from(self.new_id("r")));
@@ -136,7 +133,7 @@ impl Application {
         shop(subject, if n < 8 { Shop::EditReview(review, rating) } else { Shop::DeleteReview(review) })
     }
 
-    fn of_carts(&mut self, product_id: ProductId) -> (String, Act) {
+    fn of_carts(&mut self, product_id: ProductId) -> (String, Shop) {
         let taken = if self.happens(1, 3) { self.any(|app| &app.carts) } else { None };
         if let Some((user_id, product_id)) = taken {
             return shop(user_id.as_str().to_owned(), Shop::TakeOutOfCart(user_id, product_id));
@@ -146,7 +143,7 @@ impl Application {
         shop(user_id.as_str().to_owned(), Shop::PutIntoCart(user_id, product_id, quantity))
     }
 
-    fn of_subscriptions(&mut self) -> (String, Act) {
+    fn of_subscriptions(&mut self) -> (String, Shop) {
         let ended = if self.happens(1, 3) { self.any(|app| &app.subscriptions) } else { None };
         let id = |n: u64| SubscriptionId::from(format!("s{n}"));
         if let Some((user_id, n)) = ended {
@@ -163,8 +160,8 @@ impl Application {
     }
 }
 
-fn shop(subject: String, act: Shop) -> (String, Act) {
-    (subject, Act::Shop(act))
+fn shop(subject: String, act: Shop) -> (String, Shop) {
+    (subject, act)
 }
 
 impl Shop {

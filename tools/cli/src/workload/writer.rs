@@ -11,8 +11,9 @@ use store::{Store as _, StoreError};
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
-    act::{Act, Action, Plain, Undone, perform},
+    act::{Act, Action, Plain, perform},
     metered::Metered,
+    undone::Undone,
 };
 
 /// Clients that act side by side. Two actions of one subject are always the same client's, so they keep their order.

@@ -35,11 +35,10 @@ use super::{
     attempts::{Attempts, Sent},
     draft::{as_read, number, write},
 };
-use crate::{Queries, write_error::WriteError};
-
-/// Most lines of an order: two actions each, the order itself, and all within the 100 of a transaction. Cancelling
-/// needs as many.
-pub const LINES_MAX: usize = 49;
+use crate::{
+    Queries,
+    write_error::{LINES_MAX, WriteError},
+};
 
 /// What is ordered of one product.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,10 +12,10 @@ use keys::{attribute::Attribute, number::Decimal};
 use store::Store;
 
 use super::{attempts::Sent, time};
-use crate::{Queries, write_error::WriteError};
-
-/// Most readings of a batch. Source: the table's design, after DynamoDB's own batches.
-pub const READINGS_MAX: usize = 25;
+use crate::{
+    Queries,
+    write_error::{READINGS_MAX, WriteError},
+};
 
 /// Length of a day's text, such as `2024-01-15`.
 const DAY_LEN: usize = 10;

@@ -8,10 +8,10 @@ use keys::entity::Entity;
 use store::Store;
 
 use super::draft::{Draft, Edit, number, text};
-use crate::{Queries, write_error::WriteError};
-
-/// The best rating; the worst is 1.
-pub const RATING_MAX: i64 = 5;
+use crate::{
+    Queries,
+    write_error::{RATING_MAX, WriteError},
+};
 
 /// What is edited of a review; `None` stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
