@@ -19,6 +19,7 @@ pub mod effect;
 mod fixture;
 pub mod flaw;
 pub mod guard;
+pub mod kind;
 pub mod kinds;
 pub mod outline;
 pub mod plan;

@@ -1,4 +1,4 @@
-//! The kinds of derivations, a file each.
+//! The kinds of derivations, a file each; [`kind`](crate::kind) says what a new one needs.
 
 use keys::{entity::Definition, key::Key};
 use serde_dynamo::AttributeValue;
