@@ -9,10 +9,9 @@ use keys::{
     counter::{SUM, VALUE},
     item::Item,
     layout::Layout,
+    value::{at_least, same},
 };
 use serde_dynamo::AttributeValue;
-
-use crate::value::{at_least, same};
 
 /// The condition that makes a write safe.
 #[derive(Clone, Debug, PartialEq)]

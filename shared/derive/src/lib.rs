@@ -27,6 +27,5 @@ pub mod query;
 pub mod refresh;
 pub mod schema;
 pub mod tally;
-pub mod value;
 pub mod whole;
 pub mod write;

@@ -28,7 +28,6 @@ use crate::{
     flaw::Flaw,
     schema::{Image, Schema},
     tally::{Sum, Tally},
-    value::whole_number,
     write::{Action, Table, Wanted, Write},
 };
 use keys::{
@@ -36,6 +35,7 @@ use keys::{
     entity::Definition,
     item::Item,
     key::Key,
+    value::whole_number,
 };
 
 /// An item to look at, and on whose behalf. Looks at one item are merged.

@@ -1,9 +1,9 @@
 //! What writes cost: the model counts as DynamoDB does.
 
 use derive::{guard::Guard, write::Table};
-use keys::item::Item;
+use keys::{item::Item, size::item_bytes};
 use serde_dynamo::AttributeValue;
-use store::{Store, size::item_bytes};
+use store::Store;
 
 use crate::contract::{
     bed::Bed,

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use derive::{derivation::Items, schema::Seen, value::differing};
+use derive::{derivation::Items, schema::Seen};
 use keys::{
     counter::CounterKey,
     item::{Item, text},
     job::JobKey,
     key::Key,
+    value::differing,
 };
 use serde_dynamo::AttributeValue;
 

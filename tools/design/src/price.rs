@@ -22,13 +22,10 @@ use keys::{
     item::Item,
     key::Key,
     layout::{Index, Layout},
+    size::item_bytes,
 };
 use serde_dynamo::AttributeValue;
-use store::{
-    Outcome, Store as _, TransactOutcome, Units,
-    memory::MemoryStore,
-    size::{item_bytes, write_units},
-};
+use store::{Outcome, Store as _, TransactOutcome, Units, memory::MemoryStore, size::write_units};
 
 use crate::Design;
 

@@ -13,6 +13,7 @@
 use keys::{
     counter::{self, COUNTER, CounterKey, SUM, VALUE},
     key::Key,
+    value::whole_number,
 };
 use serde_dynamo::AttributeValue;
 
@@ -27,7 +28,6 @@ use crate::{
     refresh::{Computed, Refresh, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
     tally::{Sum, Tally},
-    value::whole_number,
     write::Wanted,
 };
 

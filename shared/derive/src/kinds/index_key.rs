@@ -14,7 +14,7 @@
 //! *Example*: `UnitsSold` of `PRODUCT#tea / METADATA` in the category `drinks` goes from 4 to 5. Its `GSI2PK` stays
 //! `BESTSELLERS#drinks`; its `GSI2SK`, made of `{MAX-UnitsSold:12}#{ProductId}`, becomes `999999999994#tea`.
 
-use keys::{entity::Definition, index_key, key::Key, layout::Index};
+use keys::{entity::Definition, index_key, key::Key, layout::Index, value::is_zero};
 use serde_dynamo::AttributeValue;
 
 use crate::{
@@ -27,7 +27,6 @@ use crate::{
     outline::Outline,
     refresh::{Computed, Refresh, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
-    value::is_zero,
     write::Wanted,
 };
 

@@ -5,10 +5,8 @@ use derive::{
     derivation::{Derivation, PartOf},
     refresh::Refresh,
 };
-use store::{
-    Units,
-    size::{item_bytes, write_units},
-};
+use keys::size::item_bytes;
+use store::{Units, size::write_units};
 
 use crate::{
     Design, price,

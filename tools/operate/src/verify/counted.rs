@@ -12,13 +12,13 @@ use derive::{
     kind::{Kind, Shape},
     schema::Schema,
     tally::{Sum, Tally},
-    value::whole_number,
 };
 use engine::{counters::added_up, recount::Target};
 use keys::{
     counter::{COUNTER, CounterKey, SUM, VALUE},
     item::Item,
     key::Key,
+    value::whole_number,
 };
 use serde_dynamo::AttributeValue;
 

@@ -8,10 +8,9 @@ use derive::{
     kinds::mirror::claims,
     refresh::{Refresh, Source, Target},
     schema::Image,
-    value::same,
 };
 use engine::caught::caught;
-use keys::{counter::COUNTER, counter::CounterKey, item::Item, key::Key};
+use keys::{counter::COUNTER, counter::CounterKey, item::Item, key::Key, value::same};
 use store::Store;
 
 use super::{Finding, counted::only, finding, run::Verification, told::VerifyError, touched::Read};
