@@ -47,12 +47,9 @@ impl Link {
         to.build_of(|name| image.field(self.filling(name)?).ok().flatten()).map(Some).map_err(unreadable)
     }
 
-    /// What is wrong with the fields that make the key: the error of [`key`](Self::key), mostly without a key made.
+    /// What is wrong with the fields that make the key.
     #[must_use]
     pub fn unreadable(&self, to: &Definition, image: &Image<'_>) -> Option<Unreadable> {
-        if to.key.takes(|name| image.field(self.filling(name)?).ok().flatten()) {
-            return None;
-        }
         self.key(to, image).err()
     }
 
