@@ -15,6 +15,7 @@ pub mod coalesce;
 pub mod collection;
 pub mod derivation;
 pub mod effect;
+pub mod fit;
 #[cfg(test)]
 mod fixture;
 pub mod flaw;
