@@ -8,6 +8,7 @@ use catalogue::{catalogue, schema};
 use derive::{
     catalogue::{Catalogue, CatalogueError},
     derivation::Derivation,
+    kind::Shape,
     schema::Schema,
 };
 use manifest::error::ReadError;
@@ -85,7 +86,7 @@ fn without(schema: &Schema, catalogue: &Catalogue, disabled: &[String]) -> Resul
 
 /// Does it delete the application's own items?
 fn touches_ground(derivation: &Derivation) -> bool {
-    derivation.kind.cascade().is_some()
+    matches!(derivation.kind.shape(), Shape::Cascade(_))
 }
 
 #[cfg(test)]

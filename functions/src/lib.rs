@@ -5,7 +5,7 @@
 
 pub mod config;
 pub mod declared;
-pub mod fit;
+pub mod described;
 pub mod handler;
 pub mod lambda;
 pub mod logging;

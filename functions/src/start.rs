@@ -3,13 +3,17 @@
 //! Both tables are described, side by side. What cannot be described, since it is not allowed or not answered just then,
 //! is no reason not to start: the function says so once, and goes on.
 
-use aws_sdk_dynamodb::{Client, operation::describe_table::DescribeTableError, types::TableDescription};
-use derive::{catalogue::Catalogue, schema::Schema};
+use aws_sdk_dynamodb::{Client, operation::describe_table::DescribeTableError};
+use derive::{
+    catalogue::Catalogue,
+    fit::{Misfit, Names, StoredTable, of_ledger, of_table},
+    schema::Schema,
+};
 use engine::backoff::describe as chain;
 
 use crate::{
     config::{CONFIG, Config, DISABLED, LEDGER_TABLE_NAME, TABLE_NAME},
-    fit::{Misfit, Names, of_ledger, of_table, streams},
+    described::described,
 };
 
 /// How a function's variables name what is to be changed.
@@ -36,7 +40,7 @@ pub enum TableError {
 
 /// A table, as far as it can be known.
 enum Described {
-    Table(Box<TableDescription>),
+    Table(Box<StoredTable>),
     Missing,
     /// Nobody says, and why not.
     Unknown(String),
@@ -82,7 +86,7 @@ pub async fn check_tables(
     if let Some(misfit) = of_ledger(&schema.layout, &ledger, VARIABLES) {
         return Err(misfit.into());
     }
-    if streams(&ledger) {
+    if ledger.has_stream {
         let table = config.ledger_table.as_str();
         tracing::warn!(table, "the ledger's table has a stream, which nobody has a use for: disable it");
     }
@@ -91,7 +95,7 @@ pub async fn check_tables(
 
 async fn describe(client: &Client, table: &str) -> Described {
     match client.describe_table().table_name(table).send().await {
-        Ok(output) => output.table.map_or(Described::Missing, |table| Described::Table(Box::new(table))),
+        Ok(output) => output.table.map_or(Described::Missing, |table| Described::Table(Box::new(described(&table)))),
         Err(error) if error.as_service_error().is_some_and(DescribeTableError::is_resource_not_found_exception) => {
             Described::Missing
         }

@@ -11,6 +11,7 @@ use keys::counter::COUNTER;
 use crate::{
     change::Sight,
     derivation::{Derivation, Family, Part, PartOf},
+    kind::Shape,
     refresh::Refresh,
     schema::Schema,
 };
@@ -92,10 +93,10 @@ impl Catalogue {
                 .reach(schema)
                 .map_err(|problem| CatalogueError::Declaration { derivation: derivation.name.clone(), problem })?;
             let mut writes = reach.writes;
-            // Counts name what they write by themselves: a part of the counters.
-            if derivation.kind.family() == Family::Additive && writes.is_empty() {
+            // A count writes a part of the counters, which has the derivation's name.
+            if let Shape::Count(count) = derivation.kind.shape() {
                 writes.push(Part::attribute(COUNTER, &derivation.name));
-                writes.extend(derivation.kind.sums().then(|| Part::attribute(COUNTER, &sum_of(&derivation.name))));
+                writes.extend(count.sum.as_ref().map(|_| Part::attribute(COUNTER, &sum_of(&derivation.name))));
             }
             entries.push(Entry { derivation, reads: reach.reads, writes });
         }
@@ -242,8 +243,10 @@ fn sorted(mut waiting: Vec<Entry>) -> Result<Vec<Entry>, CatalogueError> {
     let mut sorted = Vec::new();
     while !waiting.is_empty() {
         let free = |entry: &Entry| {
-            let recurs_to =
-                |other: &Entry| other.derivation.name == entry.derivation.name && entry.derivation.kind.recurs();
+            let recurs_to = |other: &Entry| {
+                other.derivation.name == entry.derivation.name
+                    && entry.derivation.kind.refresh().is_some_and(Refresh::recurs)
+            };
             let builds_on =
                 |other: &Entry| other.writes.iter().any(|part| entry.reads.iter().any(|read| read.meets(part)));
             !waiting.iter().any(|other| builds_on(other) && !recurs_to(other))

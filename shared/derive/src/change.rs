@@ -1,11 +1,8 @@
 //! A change: one stream record, decoded.
 
-use keys::{item::Item, key::Key};
+use keys::{item::Item, key::Key, value::differing};
 
-use crate::{
-    schema::{Image, Schema, Seen, Unreadable},
-    value::differing,
-};
+use crate::schema::{Image, Schema, Seen, Unreadable};
 
 /// One stream record.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,6 +12,7 @@ use keys::{entity::Definition, key::Key};
 use crate::{
     catalogue::Catalogue,
     derivation::Derivation,
+    kind::Shape,
     kinds::{Link, Predicate, count::Count, mirror::Mirror},
     outline::renamed,
     query::Query,
@@ -43,7 +44,10 @@ impl CollectionCount {
     #[must_use]
     pub fn all(schema: &Schema, catalogue: &Catalogue) -> Vec<Self> {
         let of = |(at, derivation): (usize, &Derivation)| {
-            let count = derivation.kind.count().filter(|count| !count.history)?;
+            let Shape::Count(count) = derivation.kind.shape() else { return None };
+            if count.history {
+                return None;
+            }
             let themselves = Self::of(schema, at, None, (&count.source, &count.target), count.link.clone());
             themselves.or_else(|| Self::mirrored(schema, catalogue, at, count))
         };
@@ -56,7 +60,10 @@ impl CollectionCount {
         }
         let source = schema.entity(&count.source)?;
         let is_of_each = |mirror: &&Mirror| mirror.source == count.source && !mirror.lists_claims(source);
-        let mirrors = catalogue.derivations().map(|derivation| derivation.kind.mirror().filter(is_of_each));
+        let mirrors = catalogue.derivations().map(|derivation| match derivation.kind.shape() {
+            Shape::Mirror(mirror) => Some(mirror).filter(is_of_each),
+            _ => None,
+        });
         let of = |(position, mirror): (usize, Option<&Mirror>)| {
             let mirror = mirror?;
             // What the mirror's key has of the source's gives the target's.
@@ -95,7 +102,8 @@ impl CollectionCount {
     /// collection.
     #[must_use]
     pub fn adds(&self, schema: &Schema, catalogue: &Catalogue, image: &Image<'_>) -> Option<(Key, Tally)> {
-        let count = catalogue.derivation(self.count)?.kind.count().filter(|_| image.is(&self.entity))?;
+        let derivation = catalogue.derivation(self.count).filter(|_| image.is(&self.entity))?;
+        let Shape::Count(count) = derivation.kind.shape() else { return None };
         let (target, tally) = if self.mirror.is_some() {
             (self.link.key(schema.entity(&count.target)?, image).ok()??, Tally::of(1))
         } else {

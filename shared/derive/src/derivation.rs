@@ -1,4 +1,4 @@
-//! Derivations: declarations of what is derived from what, and what a kind of derivation must be able to say.
+//! Derivations: declarations of what is derived from what.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,18 +8,7 @@ use std::{
 
 use keys::{item::Item, key::Key};
 
-use crate::{
-    bucket::Bucket,
-    change::Sight,
-    effect::{BucketForm, Effect, Find},
-    flaw::Flaw,
-    kinds::{cascade::Cascade, count::Count, mirror::Mirror},
-    outline::Outline,
-    refresh::Refresh,
-    schema::{Image, Schema, Unreadable},
-    tally::Tally,
-    write::Wanted,
-};
+use crate::{bucket::Bucket, change::Sight, effect::BucketForm, kind::Kind, tally::Tally, write::Wanted};
 
 /// One declared rule.
 #[derive(Clone, Debug)]
@@ -183,101 +172,3 @@ pub type Items = BTreeMap<Key, Item>;
 
 /// Tallies by target and derivation, in the definition's hands.
 pub type Counts = BTreeMap<(Key, String), Tally>;
-
-/// The code behind a family of derivations.
-///
-/// It says one thing twice: [`plan`](Kind::plan) incrementally, one change in, effects out; [`derive`](Kind::derive)
-/// whole, by the dullest loop that can be written. Neither calls the other, and they must agree.
-pub trait Kind: fmt::Debug + Send + Sync {
-    /// The kind's name.
-    fn kind(&self) -> &'static str;
-
-    /// Which family it is of.
-    fn family(&self) -> Family;
-
-    /// Can its derived values not be told from the ground alone?
-    fn is_history(&self) -> bool {
-        false
-    }
-
-    /// What the buckets look like that it takes values up into; `None` where it counts in counters, or not at all.
-    fn buckets(&self) -> Option<&BucketForm> {
-        None
-    }
-
-    /// Do its counters hold a sum beside the count?
-    fn sums(&self) -> bool {
-        false
-    }
-
-    /// Does it read, of other items of the entity that it writes into, what it writes? Then it ends at a depth of its
-    /// own, whatever the items name.
-    fn recurs(&self) -> bool {
-        false
-    }
-
-    /// What it reads and writes.
-    ///
-    /// # Errors
-    ///
-    /// A sentence that says which declared name the schema does not have.
-    fn reach(&self, schema: &Schema) -> Result<Reach, String>;
-
-    /// What it declares, for people.
-    fn outline(&self, schema: &Schema) -> Outline {
-        let _: &Schema = schema;
-        Outline { from: self.entities().into_iter().map(str::to_owned).collect(), ..Outline::default() }
-    }
-
-    /// The entities whose items it looks at in a change. The change of an item of any other asks nothing of it, and
-    /// such an item is none that it cannot interpret: it is not even asked.
-    fn entities(&self) -> Vec<&str>;
-
-    /// What a change asks for.
-    fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect>;
-
-    /// Can the item, as it is now, not be interpreted?
-    fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable>;
-
-    /// What all of its derived data should be. `items` holds the ground, and what derivations before it derived.
-    fn derive(&self, name: &str, schema: &Schema, items: &Items, counts: &Counts) -> Vec<Derived>;
-
-    /// Its declaration, where it counts.
-    fn count(&self) -> Option<&Count> {
-        None
-    }
-
-    /// Its declaration, where it mirrors items.
-    fn mirror(&self) -> Option<&Mirror> {
-        None
-    }
-
-    /// Its declaration, where it deletes what hangs on a removed item.
-    fn cascade(&self) -> Option<&Cascade> {
-        None
-    }
-
-    /// May there be items that can be read, and of which it derives nothing?
-    fn has_flaws(&self) -> bool {
-        false
-    }
-
-    /// Where it derives nothing though every item can be read, and a person should know. `items` are those that
-    /// [`derive`](Kind::derive) is given.
-    fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
-        let (_, _) = (schema, items);
-        Vec::new()
-    }
-
-    /// The search for all items that follow from a source of this key, where it has one; the same as a change of the
-    /// source asks for.
-    fn find_from(&self, schema: &Schema, source: &Key) -> Option<Find> {
-        let (_, _) = (schema, source);
-        None
-    }
-
-    /// How to look at an item; only the level-triggered do.
-    fn refresh(&self) -> Option<&dyn Refresh> {
-        None
-    }
-}

@@ -146,7 +146,7 @@ pub(crate) fn derivations() -> Vec<Derivation> {
 
 const POST: (&str, &str) = ("PostId", "PostId");
 
-pub(crate) fn named(name: &str, kind: impl crate::derivation::Kind + 'static) -> Derivation {
+pub(crate) fn named(name: &str, kind: impl crate::kind::Kind + 'static) -> Derivation {
     Derivation::new("D-00", name, kind)
 }
 
@@ -263,7 +263,7 @@ pub(crate) fn effects(kind: &str, change: &Change) -> String {
     let planned = plan(&schema, &catalogue, &[Family::Additive, Family::LevelTriggered], change);
     let mut lines = String::new();
     for (at, effect) in planned.effects {
-        if catalogue.derivation(at).is_some_and(|derivation| derivation.kind.kind().ends_with(kind)) {
+        if catalogue.derivation(at).is_some_and(|derivation| derivation.kind.name().ends_with(kind)) {
             lines.extend([catalogue.name(at), ": ", line(&effect).as_str(), "\n"]);
         }
     }

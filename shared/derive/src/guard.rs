@@ -10,10 +10,9 @@ use keys::{
     counter::{SUM, VALUE},
     item::Item,
     layout::Layout,
+    value::{at_least, same},
 };
 use serde_dynamo::AttributeValue;
-
-use crate::value::{at_least, same};
 
 /// Declares the purposes, each with the anomaly that its guard prevents.
 macro_rules! purposes {

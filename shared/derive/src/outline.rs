@@ -63,7 +63,7 @@ pub fn definition(derivation: &Derivation, schema: &Schema) -> String {
     let listed = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
     let (reads, writes) = (listed(reads.collect()), listed(writes.chain(touches).collect()));
     let depth = depth_max.map(|depth| format!("at most {depth} deep"));
-    let mut words = format!("{}: {}", kind.kind(), from.join(", "));
+    let mut words = format!("{}: {}", kind.name(), from.join(", "));
     let parts = [
         (" (", terms.join("; "), ")"),
         (" into ", into.unwrap_or_default(), ""),

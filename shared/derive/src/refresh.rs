@@ -23,9 +23,11 @@ use difference::Difference;
 
 use crate::{
     catalogue::Catalogue,
+    derivation::Items,
+    effect::Find,
+    flaw::Flaw,
     schema::{Image, Schema},
     tally::{Sum, Tally},
-    value::whole_number,
     write::{Action, Table, Wanted, Write},
 };
 use keys::{
@@ -33,6 +35,7 @@ use keys::{
     entity::Definition,
     item::Item,
     key::Key,
+    value::whole_number,
 };
 
 /// An item to look at, and on whose behalf. Looks at one item are merged.
@@ -87,6 +90,11 @@ pub trait Refresh: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Does it read in one item of its entity what it writes into another? Then it ends at a depth of its own.
+    fn recurs(&self) -> bool {
+        false
+    }
+
     /// What must be read to compute its part of an item.
     fn sources(&self, schema: &Schema, target: &Target<'_>) -> Vec<Source>;
 
@@ -99,6 +107,25 @@ pub trait Refresh: fmt::Debug + Send + Sync {
 
     /// Its part of an item, from what was read.
     fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed;
+
+    /// The search for all items that follow from a source of this key, the same as a change of the source asks for;
+    /// `None` where the source itself names the item.
+    fn find_from(&self, schema: &Schema, source: &Key) -> Option<Find> {
+        let (_, _) = (schema, source);
+        None
+    }
+
+    /// May it derive nothing for an item that can be read?
+    fn has_flaws(&self) -> bool {
+        false
+    }
+
+    /// Items for which it derives nothing though all can be read. `items` are those that
+    /// [`derive`](crate::kind::Kind::derive) is given.
+    fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
+        let (_, _) = (schema, items);
+        Vec::new()
+    }
 }
 
 /// A derivation's part of an item.

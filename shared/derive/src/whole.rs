@@ -11,6 +11,7 @@ use crate::{
     catalogue::Catalogue,
     derivation::{Counts, Derived, Items},
     flaw::Flaw,
+    kind::Shape,
     kinds::cascade::Way,
     refresh::sums,
     schema::Schema,
@@ -55,7 +56,7 @@ pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
     let mut items = ground(schema, stored);
     let mut whole = Whole::default();
     for derivation in catalogue.derivations() {
-        let flaws = derivation.kind.flaws(schema, &items);
+        let flaws = derivation.kind.refresh().map(|refresh| refresh.flaws(schema, &items)).unwrap_or_default();
         whole.flaws.extend(flaws.into_iter().map(|flaw| (derivation.name.clone(), flaw)));
         let mut derived = derivation.kind.derive(&derivation.name, schema, &items, &counts);
         if starts_anew(catalogue, &derivation.name) {
@@ -95,9 +96,13 @@ pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
 /// before the target was removed may outlive it, and be there when it exists again.
 #[must_use]
 pub fn starts_anew(catalogue: &Catalogue, count: &str) -> bool {
-    let cascades = catalogue.derivations().filter_map(|derivation| derivation.kind.cascade());
-    let mut hanging = cascades.flat_map(|cascade| &cascade.hanging);
-    hanging.any(|hanging| matches!(&hanging.found, Way::Counters(name) if name == count))
+    let mut derivations = catalogue.derivations();
+    derivations.any(|derivation| match derivation.kind.shape() {
+        Shape::Cascade(cascade) => {
+            cascade.hanging.iter().any(|hanging| matches!(&hanging.found, Way::Counters(name) if name == count))
+        }
+        _ => false,
+    })
 }
 
 #[cfg(test)]

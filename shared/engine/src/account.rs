@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::write::{Action, Table, Write};
-use keys::{item::Item, key::Key};
-use store::{Store, Units, size::item_bytes};
+use keys::{item::Item, key::Key, size::item_bytes};
+use store::{Store, Units};
 
 use crate::{batch::Engine, contention::Contention, figures::Share, recount::Target};
 

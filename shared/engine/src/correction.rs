@@ -9,10 +9,9 @@
 
 use derive::{
     change::Change,
-    value::same,
     write::{Action, Write},
 };
-use keys::item::Item;
+use keys::{item::Item, value::same};
 
 use crate::{batch::Batch, bells::Rung};
 

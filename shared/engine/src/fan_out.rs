@@ -159,7 +159,7 @@ impl Job {
 impl<S: Store> Engine<S> {
     /// What a derivation searches for when a source of this key changes.
     pub(crate) fn search_of(&self, derivation: usize, source: &Key) -> Option<Find> {
-        self.catalogue.derivation(derivation)?.kind.find_from(&self.schema, source)
+        self.catalogue.derivation(derivation)?.kind.refresh()?.find_from(&self.schema, source)
     }
 
     /// Has all items looked at that follow from a source: begins a job, or tells the one that there is.

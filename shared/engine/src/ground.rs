@@ -13,6 +13,7 @@ use std::{collections::BTreeSet, sync::atomic::Ordering};
 
 use derive::{
     effect::Ground,
+    kind::Shape,
     write::{Table, Transaction, Write},
 };
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
@@ -126,9 +127,9 @@ impl<S: Store> Engine<S> {
         let Some(kind) = self.catalogue.derivation(work.touch.derivation).map(|derivation| &derivation.kind) else {
             return Ok(());
         };
-        match (&work.touch.effect, kind.cascade()) {
-            (Ground::Cascade(removal), Some(_)) => self.start(removal, work).await,
-            (Ground::Cascade(_), None) => Ok(()),
+        match (&work.touch.effect, kind.shape()) {
+            (Ground::Cascade(removal), Shape::Cascade(_)) => self.start(removal, work).await,
+            (Ground::Cascade(_), _) => Ok(()),
             (Ground::Work(key), _) => self.work(key, work).await,
         }
     }

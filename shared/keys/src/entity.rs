@@ -51,12 +51,6 @@ impl KeyTemplate {
         Ok(Key { pk, sk })
     }
 
-    /// Is a key of these values sure to be one? Cheaper than to build it; false says nothing.
-    #[must_use]
-    pub fn takes<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> bool {
-        self.pk.takes(&value) && self.sk.takes(&value)
-    }
-
     /// The fields of a key of this form; `None` when it is of another.
     #[must_use]
     pub fn parse_key(&self, key: &Key) -> Option<Fields> {

@@ -31,7 +31,6 @@ use smol_str::SmolStr;
 use crate::{
     error::{KeyError, Problem, TemplateError},
     fields::Fields,
-    key::SORT_KEY_BYTES_MAX,
 };
 
 /// What most keys need, in bytes, so that a key is one allocation.
@@ -206,21 +205,6 @@ impl Template {
     /// Adds the fields of a key of this form; false when it is of another, or a field is there with another value.
     pub(crate) fn parse_into(&self, key: &str, fields: &mut Fields) -> bool {
         parse_pieces(&self.pieces, key, fields)
-    }
-
-    /// Is a key of these values sure to be one: does any text that is not empty fit, and is there room for all of
-    /// them? Cheaper than to build it; false says nothing.
-    pub(crate) fn takes<'a>(&self, value: impl Fn(&str) -> Option<&'a str>) -> bool {
-        let room = self.pieces.iter().try_fold(SORT_KEY_BYTES_MAX, |room, piece| match piece {
-            Piece::Literal(literal) => room.checked_sub(literal.len()),
-            Piece::Field { name, form: Form::Text } => {
-                // Three bytes stand for one that is escaped.
-                let value = value(name).filter(|value| !value.is_empty())?;
-                room.checked_sub(3 * value.len())
-            }
-            Piece::Field { .. } => None,
-        });
-        room.is_some()
     }
 }
 

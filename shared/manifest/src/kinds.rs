@@ -9,7 +9,7 @@ mod mirror;
 
 use derive::{
     catalogue::{Catalogue, CatalogueError},
-    derivation::{self, Derivation},
+    derivation::Derivation,
     schema::Schema,
 };
 use keys::{counter::COUNTER, entity::Definition};
@@ -109,7 +109,7 @@ fn told(error: CatalogueError) -> (String, String) {
 }
 
 /// The derivation of this name, which is its id too: a manifest has no other.
-fn named(name: &str, kind: impl derivation::Kind + 'static) -> Derivation {
+fn named(name: &str, kind: impl derive::kind::Kind + 'static) -> Derivation {
     Derivation::new(name, name, kind)
 }
 

@@ -15,13 +15,14 @@ use keys::{
     key::{Key, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX},
     layout::Layout,
     number,
+    size::item_bytes,
 };
 use serde_dynamo::AttributeValue;
 
 use crate::{
     expression::{EXPRESSION_BYTES_MAX, UpdateExpression},
     refusal::Refusal,
-    size::{TRANSACT_BYTES_MAX, item_bytes},
+    size::TRANSACT_BYTES_MAX,
 };
 
 /// How deep lists and maps may be nested. Source: DynamoDB service quotas.

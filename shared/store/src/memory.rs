@@ -45,13 +45,13 @@ use std::{
 
 use derive::{
     query::{Consistency, Query},
-    value::same_item,
     write::{Table, Transaction, Write},
 };
 use keys::{
     item::Item,
     key::{Key, for_log},
     layout::Layout,
+    value::same_item,
 };
 
 use crate::{

@@ -36,7 +36,7 @@ pub(crate) fn map<const N: usize>(attributes: [(&str, AttributeValue); N]) -> It
 
 /// An item of exactly so many bytes.
 pub(crate) fn item_of_bytes(key: &Key, bytes: usize) -> Item {
-    let empty = store::size::item_bytes(&item(key, [("Text", s(""))]));
+    let empty = keys::size::item_bytes(&item(key, [("Text", s(""))]));
     item(key, [("Text", s(&"x".repeat(bytes - empty)))])
 }
 

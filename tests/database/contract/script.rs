@@ -6,10 +6,9 @@
 
 use derive::{
     guard::{Guard, Purpose},
-    value::same_item,
     write::{Table, Transaction, Write},
 };
-use keys::{item::Item, key::Key};
+use keys::{item::Item, key::Key, value::same_item};
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_dynamo::AttributeValue;
 use store::{Outcome, Reason, Store, TransactOutcome};

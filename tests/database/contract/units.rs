@@ -4,9 +4,9 @@ use derive::{
     guard::{Guard, Purpose},
     write::Table,
 };
-use keys::item::Item;
+use keys::{item::Item, size::item_bytes};
 use serde_dynamo::AttributeValue;
-use store::{Store, size::item_bytes};
+use store::Store;
 
 use crate::contract::{
     bed::Bed,

@@ -1,8 +1,8 @@
 //! Values come back as they were.
 
+use keys::value::same_item;
 use std::collections::HashMap;
 
-use derive::value::same_item;
 use entities::{samples::samples, table::definitions};
 use serde_dynamo::AttributeValue;
 use store::Store;

@@ -35,7 +35,7 @@ async fn place<S: Store>(bed: &Bed<S>, order_id: &str, lines: &[Line]) -> Placed
 
 async fn inventory<S: Store>(bed: &Bed<S>, product_id: &str) -> i64 {
     let item = bed.item(&Key::new(format!("PRODUCT#{product_id}"), "METADATA")).await.unwrap();
-    derive::value::whole_number(item.get("Inventory").unwrap()).unwrap()
+    keys::value::whole_number(item.get("Inventory").unwrap()).unwrap()
 }
 
 pub(crate) async fn wp_08_an_order_is_placed_in_one_transaction<S: Store>(bed: Bed<S>) {

@@ -61,7 +61,7 @@ async fn a_thousand_orders(seed: u64) {
 
 fn stock(model: &Model, product_id: &str) -> i64 {
     let product: Item = model.item(&format!("PRODUCT#{product_id}"), "METADATA").unwrap();
-    derive::value::whole_number(product.get("Inventory").unwrap()).unwrap()
+    keys::value::whole_number(product.get("Inventory").unwrap()).unwrap()
 }
 
 #[test]

@@ -7,12 +7,9 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use derive::{
-    value::whole_number,
-    write::{Action, Table, Update, Write},
-};
+use derive::write::{Action, Table, Update, Write};
 use engine::{batch::Engine, recount::Target, registry::Standing};
-use keys::{counter::CounterKey, item::Item, key::Key};
+use keys::{counter::CounterKey, item::Item, key::Key, value::whole_number};
 use operate::{
     repair::{Repaired, Repairing},
     verify::{

@@ -7,12 +7,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use derive::{collection::CollectionCount, value::whole_number, write::Table};
+use derive::{collection::CollectionCount, write::Table};
 use engine::{
     clock::Clock as _,
     sweep::{Bounds, Slice},
 };
-use keys::{counter::CounterKey, item::Item, key::Key};
+use keys::{counter::CounterKey, item::Item, key::Key, value::whole_number};
 
 use crate::{
     actors::platform::{BOTH, TASKS_MAX},

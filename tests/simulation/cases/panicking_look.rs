@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use derive::{
     catalogue::Catalogue,
     change::Sight,
-    derivation::{Counts, Derivation, Derived, Family, Items, Kind, Reach},
+    derivation::{Counts, Derivation, Derived, Items, Reach},
     effect::{Bell, Effect},
+    kind::{Kind, Shape},
     refresh::{Computed, Refresh, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
 };
@@ -18,12 +19,12 @@ use crate::{cases::bed::Bed, items::s};
 struct PanicsAtBob;
 
 impl Kind for PanicsAtBob {
-    fn kind(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         "panics"
     }
 
-    fn family(&self) -> Family {
-        Family::LevelTriggered
+    fn shape(&self) -> Shape<'_> {
+        Shape::Attributes(self)
     }
 
     fn reach(&self, _schema: &Schema) -> Result<Reach, String> {
@@ -45,10 +46,6 @@ impl Kind for PanicsAtBob {
 
     fn derive(&self, _name: &str, _schema: &Schema, _items: &Items, _counts: &Counts) -> Vec<Derived> {
         Vec::new()
-    }
-
-    fn refresh(&self) -> Option<&dyn Refresh> {
-        Some(self)
     }
 }
 

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use derive::{
     catalogue::Catalogue,
     change::Sight,
-    derivation::{Counts, Derivation, Derived, Family, Items, Kind, Reach},
+    derivation::{Counts, Derivation, Derived, Items, Reach},
     effect::Effect,
+    kind::{Kind, Shape},
+    refresh::{Computed, Refresh, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
 };
 use keys::key::Key;
@@ -77,12 +79,12 @@ async fn a_record_that_does_not_decode_is_parked_and_its_neighbours_are_applied(
 struct Panics;
 
 impl Kind for Panics {
-    fn kind(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         "panics"
     }
 
-    fn family(&self) -> Family {
-        Family::LevelTriggered
+    fn shape(&self) -> Shape<'_> {
+        Shape::Attributes(self)
     }
 
     fn reach(&self, _schema: &Schema) -> Result<Reach, String> {
@@ -105,6 +107,20 @@ impl Kind for Panics {
 
     fn derive(&self, _name: &str, _schema: &Schema, _items: &Items, _counts: &Counts) -> Vec<Derived> {
         Vec::new()
+    }
+}
+
+impl Refresh for Panics {
+    fn target(&self) -> &'static str {
+        "User"
+    }
+
+    fn sources(&self, _schema: &Schema, _target: &Target<'_>) -> Vec<Source> {
+        Vec::new()
+    }
+
+    fn compute(&self, _schema: &Schema, _target: &Target<'_>, _sources: &Sources) -> Computed {
+        Computed::Attributes(Vec::new())
     }
 }
 

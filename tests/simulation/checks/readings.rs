@@ -77,7 +77,7 @@ pub(crate) fn buckets_are_exact(stream: &Stream, items: &Items) -> Result<(), Fa
     let stored = items.iter().filter(|(_, item)| text(item, "EntityType") == Some("Rollup"));
     let number = |item: &Item, name| item.get(name).and_then(Sum::of);
     let held = |item: &Item| {
-        let count = item.get("Count").and_then(derive::value::whole_number).unwrap_or_default();
+        let count = item.get("Count").and_then(keys::value::whole_number).unwrap_or_default();
         let tally = Tally { count, sum: number(item, "Sum").unwrap_or_default() };
         (tally, number(item, "Min"), number(item, "Max"))
     };

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use derive::{derivation::Items, schema::Seen, value::differing};
+use derive::{derivation::Items, schema::Seen};
 use engine::job::{Job, Task};
 use keys::{
     counter::CounterKey,
     item::{Item, text},
     job::JobKey,
     key::Key,
+    value::differing,
 };
 use serde_dynamo::AttributeValue;
 

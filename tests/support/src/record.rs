@@ -1,7 +1,6 @@
 //! Stream records and events as Lambda hands them to a function, as text.
 
-use keys::item::Item;
-use store::size::item_bytes;
+use keys::{item::Item, size::item_bytes};
 
 /// ARN of a stream of no table in particular.
 pub const STREAM_ARN: &str = "arn:aws:dynamodb:eu-west-1:123456789012:table/Main/stream/2024-01-15T10:00:00.000";

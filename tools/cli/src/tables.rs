@@ -12,11 +12,9 @@ use aws_sdk_dynamodb::{
         ScalarAttributeType, StreamSpecification, StreamViewType, TableDescription, TimeToLiveSpecification,
     },
 };
+use derive::fit::{self, Names};
 use engine::ledger::EXPIRES_AT;
-use functions::{
-    config::Config,
-    fit::{self, Names},
-};
+use functions::{config::Config, described::described};
 use keys::layout::Layout;
 
 /// What stands for the endpoint where the real AWS is used.
@@ -63,7 +61,7 @@ pub(crate) async fn delete(client: &Client, config: &Config) -> anyhow::Result<(
 /// ARN of the application's table's stream, which must have both images.
 pub(crate) async fn stream_arn(client: &Client, table: &str, endpoint: &str) -> anyhow::Result<String> {
     let description = existing(client, table, endpoint, "--table").await?;
-    if let Some(misfit) = fit::of_stream(&description) {
+    if let Some(misfit) = fit::of_stream(&described(&description)) {
         return Err(misfit.into());
     }
     description.latest_stream_arn.with_context(|| format!("the table {table} does not say what its stream is called"))

@@ -12,6 +12,7 @@ use derive::{
     derivation::{Derivation, Family, Part},
     effect::Effect,
     plan::plan,
+    refresh::Refresh,
 };
 use keys::{counter::COUNTER, entity::Definition, item::Item, key::Key};
 
@@ -106,7 +107,7 @@ fn shows(design: &Design, definition: &Definition, derivation: &Derivation) -> b
         let own = definition.derived_attributes.iter().map(|name| Part::attribute(&definition.name, name));
         part.entity == COUNTER || own.into_iter().any(|own| own == *part)
     };
-    !derivation.kind.recurs() && reads(design, derivation).iter().any(is_derived)
+    !derivation.kind.refresh().is_some_and(Refresh::recurs) && reads(design, derivation).iter().any(is_derived)
 }
 
 /// The displays of a count, and what is made of those in the same write.

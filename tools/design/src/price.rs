@@ -10,8 +10,10 @@ use derive::{
     derivation::{Derivation, Family, PartOf},
     effect::Effect,
     guard::{Guard, Purpose},
+    kind::Shape,
     kinds::cascade::{Cascade, Hanging},
     plan::plan,
+    refresh::Refresh,
     write::{Action, Table, Transaction, Update, Write},
 };
 use futures::FutureExt as _;
@@ -20,13 +22,10 @@ use keys::{
     item::Item,
     key::Key,
     layout::{Index, Layout},
+    size::item_bytes,
 };
 use serde_dynamo::AttributeValue;
-use store::{
-    Outcome, Store as _, TransactOutcome, Units,
-    memory::MemoryStore,
-    size::{item_bytes, write_units},
-};
+use store::{Outcome, Store as _, TransactOutcome, Units, memory::MemoryStore, size::write_units};
 
 use crate::Design;
 
@@ -54,13 +53,12 @@ impl Price {
 #[must_use]
 pub fn price(design: &Design, derivation: &Derivation) -> Option<Price> {
     let (layout, kind) = (&design.schema.layout, &derivation.kind);
-    if kind.family() == Family::Additive {
-        return additive(design, derivation);
-    }
-    if let Some(declared) = kind.cascade() {
-        return cascade(design, declared);
-    }
-    let refresh = kind.refresh()?;
+    let refresh: &dyn Refresh = match kind.shape() {
+        Shape::Count(_) | Shape::Rollup(_) => return additive(design, derivation),
+        Shape::Cascade(declared) => return cascade(design, declared),
+        Shape::Mirror(mirror) => mirror,
+        Shape::Attributes(refresh) => refresh,
+    };
     let new = design.samples.item(refresh.target())?;
     let old = (!refresh.makes_item()).then(|| rewritten(design, derivation, new));
     changed(layout, old.as_ref(), Some(new))

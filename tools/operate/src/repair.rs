@@ -16,10 +16,7 @@
 
 mod remedies;
 
-use derive::{
-    tally::{Sum, Tally},
-    value::whole_number,
-};
+use derive::tally::{Sum, Tally};
 use engine::{
     backoff::{GaveUp, Patience},
     batch::Engine,
@@ -29,6 +26,7 @@ use keys::{
     counter::{CounterKey, SUM, VALUE},
     item::Item,
     key::Key,
+    value::whole_number,
 };
 use store::Store;
 

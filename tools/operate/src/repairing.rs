@@ -8,6 +8,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use derive::kind::Shape;
 use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
@@ -104,7 +105,7 @@ pub fn backfill<S: Store>(
         let why = "it counts what the platform deletes, so what came before it was declared is not all in the table";
         return Err(OperateError::Usage(format!("{name} cannot be filled: {why}")));
     }
-    if derivation.kind.cascade().is_some() {
+    if matches!(derivation.kind.shape(), Shape::Cascade(_)) {
         let why = "it deletes when something is removed, and there is nothing to fill";
         return Err(OperateError::Usage(format!("{name} cannot be filled: {why}")));
     }

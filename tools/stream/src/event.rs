@@ -21,10 +21,11 @@ use std::time::{Duration, SystemTime};
 
 use aws_sdk_dynamodbstreams::primitives::DateTime;
 use aws_sdk_dynamodbstreams::types::{Identity, OperationType, Record, StreamRecord, StreamViewType};
+use keys::{size::item_bytes, value::same_item};
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::value::{Item, item_size_bytes, items_equal, wire};
+use crate::value::{Item, held, wire};
 
 /// The version that live events carry. Source: reference A1, recorded on AWS.
 const EVENT_VERSION: &str = "1.1";
@@ -82,7 +83,7 @@ pub fn read(record: &Record, stream_arn: &str) -> Result<Reading, EventError> {
     let sequence_number = change.sequence_number().ok_or(EventError::NoSequenceNumber)?.to_owned();
     if let (Some(OperationType::Modify), Some(new), Some(old)) =
         (record.event_name(), change.new_image(), change.old_image())
-        && items_equal(new, old)
+        && same_item(&held(new), &held(old))
     {
         return Ok(Reading::Equal);
     }
@@ -112,7 +113,11 @@ fn created(change: &StreamRecord) -> Option<SystemTime> {
 
 /// The keys and images, in bytes. Source: reference A1, reproduced on records of AWS.
 fn size_bytes(change: &StreamRecord) -> usize {
-    [change.keys(), change.new_image(), change.old_image()].into_iter().flatten().map(item_size_bytes).sum()
+    [change.keys(), change.new_image(), change.old_image()]
+        .into_iter()
+        .flatten()
+        .map(|item| item_bytes(&held(item)))
+        .sum()
 }
 
 /// A record as Lambda writes it.

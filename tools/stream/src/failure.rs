@@ -7,6 +7,7 @@
 use std::time::SystemTime;
 
 use aws_sdk_dynamodbstreams::primitives::{DateTime, DateTimeFormat};
+use keys::fnv;
 use serde::Serialize;
 
 use crate::batch::Held;
@@ -149,11 +150,8 @@ fn millis_text(time: SystemTime) -> String {
 /// A mapping as 128 bits (FNV-1a), so that its UUID is the same in every run; a table made anew has another stream, and
 /// with it another mapping. Part of the destination's keys, so it is stable.
 fn mapping_hash(name: &str, stream_arn: &str) -> u128 {
-    const OFFSET_BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     // Neither holds a zero byte, so no two mappings run together.
-    let bytes = name.bytes().chain([0]).chain(stream_arn.bytes());
-    bytes.fold(OFFSET_BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME))
+    fnv::hash_128(name.bytes().chain([0]).chain(stream_arn.bytes()))
 }
 
 /// 128 bits in the form of a UUID of a version.

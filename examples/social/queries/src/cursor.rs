@@ -17,7 +17,7 @@ use std::fmt;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use derive::query::{Order, Query, SortKeys};
-use keys::escape;
+use keys::{escape, fnv};
 
 /// Form of the cursors that are made here. Stored by clients, so it changes with the form.
 const VERSION: &str = "1";
@@ -124,10 +124,9 @@ fn inputs(query: &Query) -> [&str; 6] {
     [query.index.as_deref().unwrap_or_default(), &query.pk, form, first, last, order]
 }
 
-/// FNV-1a, 64 bits: the same in every build, which the standard library's hashes do not promise. Whoever finds two
-/// texts of one hash gains nothing by it.
+/// The same in every process. Whoever finds two texts of one hash gains nothing by it.
 fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    fnv::hash_64(text.bytes())
 }
 
 #[cfg(test)]

@@ -18,8 +18,9 @@ use keys::{entity::Definition, key::Key};
 
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
+    derivation::{Counts, Derived, Items, Part, Reach},
     effect::{Effect, Ground, Removal},
+    kind::{Kind, Shape},
     kinds::{Link, copy::Found, entity, knows, mirror::claims},
     outline::Outline,
     schema::{Image, Schema, Unreadable},
@@ -116,12 +117,12 @@ impl Cascade {
 }
 
 impl Kind for Cascade {
-    fn kind(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         "cascade"
     }
 
-    fn family(&self) -> Family {
-        Family::LevelTriggered
+    fn shape(&self) -> Shape<'_> {
+        Shape::Cascade(self)
     }
 
     /// It writes nothing that a derivation reads: what it deletes lowers counts, and rings like any removal.
@@ -198,10 +199,6 @@ impl Kind for Cascade {
 
     fn derive(&self, _name: &str, _schema: &Schema, _items: &Items, _counts: &Counts) -> Vec<Derived> {
         Vec::new()
-    }
-
-    fn cascade(&self) -> Option<&Cascade> {
-        Some(self)
     }
 }
 

@@ -22,8 +22,9 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
+    derivation::{Counts, Derived, Items, Part, Reach},
     effect::{Bell, Effect, Find},
+    kind::{Kind, Shape},
     kinds::{Link, declares, entity, knows},
     outline::{Outline, placeholders},
     query::Query,
@@ -189,12 +190,12 @@ pub fn through(schema: &Schema, via: &Image<'_>, target: &str) -> Option<Key> {
 }
 
 impl Kind for Copy {
-    fn kind(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         "copy"
     }
 
-    fn family(&self) -> Family {
-        Family::LevelTriggered
+    fn shape(&self) -> Shape<'_> {
+        Shape::Attributes(self)
     }
 
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
@@ -249,14 +250,6 @@ impl Kind for Copy {
         }
         derived
     }
-
-    fn find_from(&self, schema: &Schema, source: &Key) -> Option<Find> {
-        self.found.find_from(schema, &self.source, source, &self.target)
-    }
-
-    fn refresh(&self) -> Option<&dyn Refresh> {
-        Some(self)
-    }
 }
 
 impl Refresh for Copy {
@@ -289,6 +282,10 @@ impl Refresh for Copy {
         let key = target.image(schema).and_then(|image| self.source_key(schema, &image).ok().flatten());
         let item = key.as_ref().and_then(|key| sources.item(key));
         Computed::Attributes(self.wanted(schema, key.as_ref(), item))
+    }
+
+    fn find_from(&self, schema: &Schema, source: &Key) -> Option<Find> {
+        self.found.find_from(schema, &self.source, source, &self.target)
     }
 }
 
@@ -506,7 +503,7 @@ mod tests {
         let catalogue = crate::fixture::catalogue(&schema);
         let source = keys::key::Key::new("USER#ann", "PROFILE");
         let at = catalogue.position("comment-author").unwrap();
-        let find = catalogue.derivation(at).unwrap().kind.find_from(&schema, &source).unwrap();
+        let find = catalogue.derivation(at).unwrap().kind.refresh().unwrap().find_from(&schema, &source).unwrap();
         let (query, via, target) = (find.query, find.via, find.target);
         assert_eq!((query.pk.as_str(), query.sk.first(), via.as_str()), ("USER#ann", "COMMENT#", target.as_str()));
     }

@@ -24,8 +24,9 @@ use keys::key::Key;
 
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
+    derivation::{Counts, Derived, Items, Part, Reach},
     effect::{Add, Effect},
+    kind::{Kind, Shape},
     kinds::{Link, Predicate, entity, knows},
     outline::{Outline, linked},
     schema::{Image, Schema, Unreadable},
@@ -89,7 +90,7 @@ fn less(sum: &Sum) -> Sum {
 }
 
 impl Kind for Count {
-    fn kind(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         match (self.history, self.sum.is_some()) {
             (false, false) => "count",
             (false, true) => "count and sum",
@@ -98,20 +99,8 @@ impl Kind for Count {
         }
     }
 
-    fn family(&self) -> Family {
-        Family::Additive
-    }
-
-    fn is_history(&self) -> bool {
-        self.history
-    }
-
-    fn sums(&self) -> bool {
-        self.sum.is_some()
-    }
-
-    fn count(&self) -> Option<&Count> {
-        Some(self)
+    fn shape(&self) -> Shape<'_> {
+        Shape::Count(self)
     }
 
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {

@@ -13,20 +13,21 @@
 use keys::{
     counter::{self, COUNTER, CounterKey, SUM, VALUE},
     key::Key,
+    value::whole_number,
 };
 use serde_dynamo::AttributeValue;
 
 use crate::{
     catalogue::sum_of,
     change::Sight,
-    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
+    derivation::{Counts, Derived, Items, Part, Reach},
     effect::{Bell, Effect},
+    kind::{Kind, Shape},
     kinds::{declares, entity},
     outline::Outline,
     refresh::{Computed, Refresh, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
     tally::{Sum, Tally},
-    value::whole_number,
     write::Wanted,
 };
 
@@ -108,12 +109,12 @@ impl Display {
 }
 
 impl Kind for Display {
-    fn kind(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         "display"
     }
 
-    fn family(&self) -> Family {
-        Family::LevelTriggered
+    fn shape(&self) -> Shape<'_> {
+        Shape::Attributes(self)
     }
 
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
@@ -173,10 +174,6 @@ impl Kind for Display {
             }
         }
         derived
-    }
-
-    fn refresh(&self) -> Option<&dyn Refresh> {
-        Some(self)
     }
 }
 

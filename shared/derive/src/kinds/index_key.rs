@@ -14,19 +14,19 @@
 //! *Example*: `UnitsSold` of `PRODUCT#tea / METADATA` in the category `drinks` goes from 4 to 5. Its `GSI2PK` stays
 //! `BESTSELLERS#drinks`; its `GSI2SK`, made of `{MAX-UnitsSold:12}#{ProductId}`, becomes `999999999994#tea`.
 
-use keys::{entity::Definition, index_key, key::Key, layout::Index};
+use keys::{entity::Definition, index_key, key::Key, layout::Index, value::is_zero};
 use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
+    derivation::{Counts, Derived, Items, Part, Reach},
     effect::{Bell, Effect},
     flaw::Flaw,
+    kind::{Kind, Shape},
     kinds::{declares, entity, knows},
     outline::Outline,
     refresh::{Computed, Refresh, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
-    value::is_zero,
     write::Wanted,
 };
 
@@ -97,12 +97,12 @@ impl IndexKey {
 }
 
 impl Kind for IndexKey {
-    fn kind(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         "index key"
     }
 
-    fn family(&self) -> Family {
-        Family::LevelTriggered
+    fn shape(&self) -> Shape<'_> {
+        Shape::Attributes(self)
     }
 
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
@@ -162,6 +162,20 @@ impl Kind for IndexKey {
         }
         derived
     }
+}
+
+impl Refresh for IndexKey {
+    fn target(&self) -> &str {
+        &self.target
+    }
+
+    fn sources(&self, _schema: &Schema, _target: &Target<'_>) -> Vec<Source> {
+        Vec::new()
+    }
+
+    fn compute(&self, schema: &Schema, target: &Target<'_>, _sources: &Sources) -> Computed {
+        Computed::Attributes(self.wanted(schema, target.image(schema).as_ref()))
+    }
 
     fn has_flaws(&self) -> bool {
         true
@@ -177,24 +191,6 @@ impl Kind for IndexKey {
         };
         items.iter().filter_map(flaw).collect()
     }
-
-    fn refresh(&self) -> Option<&dyn Refresh> {
-        Some(self)
-    }
-}
-
-impl Refresh for IndexKey {
-    fn target(&self) -> &str {
-        &self.target
-    }
-
-    fn sources(&self, _schema: &Schema, _target: &Target<'_>) -> Vec<Source> {
-        Vec::new()
-    }
-
-    fn compute(&self, schema: &Schema, target: &Target<'_>, _sources: &Sources) -> Computed {
-        Computed::Attributes(self.wanted(schema, target.image(schema).as_ref()))
-    }
 }
 
 #[cfg(test)]
@@ -203,10 +199,12 @@ mod tests {
 
     use crate::{
         change::Change,
-        derivation::{Counts, Derived, Kind},
+        derivation::{Counts, Derived},
         fixture::{
             effects, inserted, item, key_of, modified, products::best_sellers, removed, schema, short, table::Table,
         },
+        kind::Kind as _,
+        refresh::Refresh as _,
         whole,
     };
 

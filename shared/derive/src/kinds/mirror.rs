@@ -26,8 +26,9 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Family, Items, Kind, Part, PartOf, Reach},
+    derivation::{Counts, Derived, Items, Part, PartOf, Reach},
     effect::{Bell, Effect},
+    kind::{Kind, Shape},
     kinds::{Link, declares, entity, knows},
     outline::{Outline, linked},
     refresh::{Computed, Refresh, Source, Sources, Target},
@@ -170,12 +171,12 @@ fn claims_value(schema: &Schema, claims: &[Key]) -> AttributeValue {
 }
 
 impl Kind for Mirror {
-    fn kind(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         "mirror"
     }
 
-    fn family(&self) -> Family {
-        Family::LevelTriggered
+    fn shape(&self) -> Shape<'_> {
+        Shape::Mirror(self)
     }
 
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
@@ -238,14 +239,6 @@ impl Kind for Mirror {
             }
         }
         derived
-    }
-
-    fn mirror(&self) -> Option<&Mirror> {
-        Some(self)
-    }
-
-    fn refresh(&self) -> Option<&dyn Refresh> {
-        Some(self)
     }
 }
 

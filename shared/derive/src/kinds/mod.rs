@@ -1,4 +1,4 @@
-//! The kinds of derivations, a file each.
+//! The kinds of derivations, a file each; [`kind`](crate::kind) says what a new one needs.
 
 use keys::{entity::Definition, key::Key};
 use serde_dynamo::AttributeValue;
@@ -47,12 +47,9 @@ impl Link {
         to.build_of(|name| image.field(self.filling(name)?).ok().flatten()).map(Some).map_err(unreadable)
     }
 
-    /// What is wrong with the fields that make the key: the error of [`key`](Self::key), mostly without a key made.
+    /// What is wrong with the fields that make the key.
     #[must_use]
     pub fn unreadable(&self, to: &Definition, image: &Image<'_>) -> Option<Unreadable> {
-        if to.key.takes(|name| image.field(self.filling(name)?).ok().flatten()) {
-            return None;
-        }
         self.key(to, image).err()
     }
 

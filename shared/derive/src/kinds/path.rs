@@ -27,9 +27,10 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
+    derivation::{Counts, Derived, Items, Part, Reach},
     effect::{Bell, Effect, Find},
     flaw::Flaw,
+    kind::{Kind, Shape},
     kinds::{Link, copy::Found, declares, entity, knows},
     outline::Outline,
     refresh::{Computed, Refresh, Source, Sources, Target},
@@ -171,16 +172,12 @@ fn in_loops(parents: &BTreeMap<Key, Key>) -> BTreeSet<Key> {
 }
 
 impl Kind for Path {
-    fn kind(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         "path"
     }
 
-    fn family(&self) -> Family {
-        Family::LevelTriggered
-    }
-
-    fn recurs(&self) -> bool {
-        self.target == self.parent
+    fn shape(&self) -> Shape<'_> {
+        Shape::Attributes(self)
     }
 
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
@@ -235,6 +232,33 @@ impl Kind for Path {
         }
         derived
     }
+}
+
+impl Refresh for Path {
+    fn target(&self) -> &str {
+        &self.target
+    }
+
+    fn sources(&self, schema: &Schema, target: &Target<'_>) -> Vec<Source> {
+        let place = target.image(schema).and_then(|image| self.place(schema, &image).ok().flatten());
+        match place {
+            Some(Place::In(parent, _)) => vec![Source::Item(parent)],
+            Some(Place::Root(_)) | None => Vec::new(),
+        }
+    }
+
+    fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed {
+        let place = target.image(schema).and_then(|image| self.place(schema, &image).ok().flatten());
+        let path = place.and_then(|place| match place {
+            Place::Root(name) => self.below("", [name].iter()),
+            Place::In(parent, name) => self.below(self.held(schema, &parent, sources.item(&parent))?, [name].iter()),
+        });
+        Computed::Attributes(vec![self.wanted(path)])
+    }
+
+    fn recurs(&self) -> bool {
+        self.target == self.parent
+    }
 
     fn has_flaws(&self) -> bool {
         true
@@ -268,33 +292,6 @@ impl Kind for Path {
 
     fn find_from(&self, schema: &Schema, source: &Key) -> Option<Find> {
         self.found.find_from(schema, &self.parent, source, &self.target)
-    }
-
-    fn refresh(&self) -> Option<&dyn Refresh> {
-        Some(self)
-    }
-}
-
-impl Refresh for Path {
-    fn target(&self) -> &str {
-        &self.target
-    }
-
-    fn sources(&self, schema: &Schema, target: &Target<'_>) -> Vec<Source> {
-        let place = target.image(schema).and_then(|image| self.place(schema, &image).ok().flatten());
-        match place {
-            Some(Place::In(parent, _)) => vec![Source::Item(parent)],
-            Some(Place::Root(_)) | None => Vec::new(),
-        }
-    }
-
-    fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed {
-        let place = target.image(schema).and_then(|image| self.place(schema, &image).ok().flatten());
-        let path = place.and_then(|place| match place {
-            Place::Root(name) => self.below("", [name].iter()),
-            Place::In(parent, name) => self.below(self.held(schema, &parent, sources.item(&parent))?, [name].iter()),
-        });
-        Computed::Attributes(vec![self.wanted(path)])
     }
 }
 

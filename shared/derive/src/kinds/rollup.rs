@@ -25,8 +25,9 @@ use keys::{entity::Definition, key::Key};
 use crate::{
     bucket::Bucket,
     change::Sight,
-    derivation::{Counts, Derived, Family, Items, Kind, Part, Reach},
+    derivation::{Counts, Derived, Items, Part, Reach},
     effect::{BucketForm, Effect, Measure},
+    kind::{Kind, Shape},
     kinds::{Link, declares, entity, knows},
     outline::{Outline, linked},
     schema::{Image, Schema, Unreadable},
@@ -135,20 +136,12 @@ impl Rollup {
 }
 
 impl Kind for Rollup {
-    fn kind(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         "roll-up"
     }
 
-    fn family(&self) -> Family {
-        Family::Additive
-    }
-
-    fn is_history(&self) -> bool {
-        true
-    }
-
-    fn buckets(&self) -> Option<&BucketForm> {
-        Some(&self.form)
+    fn shape(&self) -> Shape<'_> {
+        Shape::Rollup(self)
     }
 
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use keys::item::Item;
+use keys::{
+    item::Item,
+    value::{is_zero, same},
+};
 
 use crate::{
     guard::{Guard, Purpose},
     refresh::{Look, Verdict},
-    value::{is_zero, same},
     write::{Action, Table, Update, Wanted, Write},
 };
 

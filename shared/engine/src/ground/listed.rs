@@ -23,6 +23,7 @@ use derive::{
 };
 use keys::{
     counter::CounterKey,
+    fnv,
     item::{Item, text},
     key::Key,
     layout::Layout,
@@ -100,7 +101,8 @@ impl<S: Store> Engine<S> {
         let judged = self.judged(key, item, hanging);
         let judged: BTreeMap<&str, String> = judged.map(|(name, value)| (name, text(value))).collect();
         let texts = judged.iter().flat_map(|(name, value)| [*name, value.as_str()]);
-        format!("{:032x}", texts.fold(FNV_OFFSET, |hash, text| fnv(fnv(hash, text.as_bytes()), &[0xff])))
+        // Stored, so it is stable.
+        format!("{:032x}", fnv::hash_128(texts.flat_map(|text| text.bytes().chain([0xff]))))
     }
 
     /// A page of the list, with the place in the declaration of what is on it. One that has expired is empty.
@@ -142,12 +144,4 @@ pub(crate) fn page_of_list(
 
 fn key_of(job: &Key, page: u64) -> Key {
     Key::new(format!("LISTED#{}#{}", job.pk, job.sk), format!("{page:010}"))
-}
-
-/// Where the hash FNV-1a of 128 bits begins, and what it multiplies by. The digests are stored, so they are stable.
-const FNV_OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-const FNV_PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-
-fn fnv(hash: u128, bytes: &[u8]) -> u128 {
-    bytes.iter().fold(hash, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(FNV_PRIME))
 }

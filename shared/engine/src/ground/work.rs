@@ -7,6 +7,7 @@
 use derive::{
     effect::Removal,
     guard::{Guard, Purpose},
+    kind::Shape,
     kinds::{
         cascade::{Cascade, Fate, Hanging, Way},
         copy::through,
@@ -57,15 +58,15 @@ impl<S: Store> Engine<S> {
         let job = item.and_then(|item| Job::of(&self.schema.layout, &item));
         let Some(job) = job.filter(|job| job.is_running && !job.is_paused) else { return Ok(()) };
         let kind = self.catalogue.derivation(work.touch.derivation).map(|derivation| &derivation.kind);
-        match (&job.task, kind.and_then(|kind| kind.cascade())) {
+        match (&job.task, kind.map(|kind| kind.shape())) {
             (Task::FanOut(fan_out), _) => self.page_of(&job, fan_out, work).await,
-            (Task::Cascade { removal, step, pass }, Some(cascade)) => match *pass {
+            (Task::Cascade { removal, step, pass }, Some(Shape::Cascade(cascade))) => match *pass {
                 Pass::Lists { n_pages } => self.list_hanging(&job, removal, (*step, n_pages), cascade, work).await,
                 Pass::Deletes { page, n_pages } => {
                     self.delete_listed(&job, removal, (page, n_pages), cascade, work).await
                 }
             },
-            (Task::Cascade { .. }, None) => Ok(()),
+            (Task::Cascade { .. }, _) => Ok(()),
         }
     }
 

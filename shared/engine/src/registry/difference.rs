@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use derive::{
     catalogue::Catalogue,
     derivation::{Derivation, Family},
+    kind::Shape,
     outline::definition,
     schema::Schema,
 };
@@ -67,8 +68,7 @@ pub enum State {
 /// where something is done when an item is removed.
 #[must_use]
 pub fn is_fillable(derivation: &Derivation) -> bool {
-    let kind = &derivation.kind;
-    !kind.is_history() && kind.buckets().is_none() && kind.cascade().is_none()
+    !derivation.kind.is_history() && !matches!(derivation.kind.shape(), Shape::Cascade(_))
 }
 
 /// How each derivation that is declared or registered stands, in the order of the catalogue, those that are not declared

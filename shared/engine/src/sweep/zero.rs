@@ -6,7 +6,6 @@
 use derive::{
     guard::Guard,
     schema::Schema,
-    value::is_zero,
     write::{Action, Table, Write},
 };
 use futures::{StreamExt, stream};
@@ -14,6 +13,7 @@ use keys::{
     counter::{COUNTER, CounterKey, SUM, VALUE},
     item::Item,
     key::Key,
+    value::is_zero,
 };
 use store::{Outcome, Store};
 

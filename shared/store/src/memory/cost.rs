@@ -9,17 +9,15 @@
 //!
 //! In a transaction the table's arm counts twice, an index's once. Source: dynoxide's captures of eu-west-2.
 
-use derive::value::same_item;
 use keys::{
     item::Item,
     layout::{Index, Layout},
+    size::item_bytes,
+    value::same_item,
 };
 
 use super::index;
-use crate::{
-    Units,
-    size::{item_bytes, write_units},
-};
+use crate::{Units, size::write_units};
 
 /// A transaction writes to the table twice: to prepare, and to commit.
 pub(super) const TRANSACT_FACTOR: Units = 2.0;

@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, ops::Bound};
 
 use derive::query::{Order, Query};
-use keys::{item::Item, key::Key, layout::Layout};
+use keys::{item::Item, key::Key, layout::Layout, size::item_bytes};
 
-use crate::{Cursor, Page, Segment, size::item_bytes};
+use crate::{Cursor, Page, Segment};
 
 pub(super) fn query(
     layout: &Layout,

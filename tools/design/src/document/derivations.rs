@@ -90,7 +90,7 @@ fn row(design: &Design, counts: &[CollectionCount], derivation: &Derivation) -> 
     vec![
         derivation.id.clone(),
         code(&derivation.name),
-        format!("{}{shards}{depth} ({family})", kind.kind()),
+        format!("{}{shards}{depth} ({family})", kind.name()),
         from,
         outline.into.as_deref().map(code).unwrap_or_default(),
         found(&schema.layout, &outline.finds) + &compared(design, counts, derivation),

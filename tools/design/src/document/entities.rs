@@ -4,8 +4,8 @@ use keys::{
     entity::Definition,
     index_key::{IndexKey, OnlyIf},
     item::Item,
+    size::item_bytes,
 };
-use store::size::item_bytes;
 
 use super::markdown::{code, codes, table, units, value};
 use crate::{Design, price};

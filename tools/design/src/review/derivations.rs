@@ -3,11 +3,10 @@
 use derive::{
     catalogue::CatalogueError,
     derivation::{Derivation, PartOf},
+    refresh::Refresh,
 };
-use store::{
-    Units,
-    size::{item_bytes, write_units},
-};
+use keys::size::item_bytes;
+use store::{Units, size::write_units};
 
 use crate::{
     Design, price,
@@ -24,7 +23,8 @@ pub(super) fn findings(design: &Design) -> Vec<Finding> {
 /// Derivations that read of one item what they write into another, without a bound.
 fn endless(design: &Design) -> impl Iterator<Item = Finding> {
     let is_endless = |derivation: &&Derivation| {
-        derivation.kind.recurs() && derivation.kind.outline(&design.schema).depth_max.is_none()
+        derivation.kind.refresh().is_some_and(Refresh::recurs)
+            && derivation.kind.outline(&design.schema).depth_max.is_none()
     };
     let finding = |derivation: &Derivation| Finding {
         check: Check::Cycle,
@@ -87,7 +87,7 @@ pub(super) fn displays(design: &Design) -> impl Iterator<Item = Shown> {
         };
         writes.into_iter().filter_map(attribute).collect::<Vec<_>>()
     };
-    design.catalogue.derivations().filter(|derivation| derivation.kind.kind() == "display").flat_map(shown)
+    design.catalogue.derivations().filter(|derivation| derivation.kind.name() == "display").flat_map(shown)
 }
 
 fn displays_on_large_items(design: &Design) -> Vec<Finding> {
@@ -148,13 +148,15 @@ mod tests {
     use derive::{
         catalogue::Catalogue,
         change::Sight,
-        derivation::{Counts, Derivation, Derived, Family, Items, Kind, Part, Reach},
+        derivation::{Counts, Derivation, Derived, Items, Part, Reach},
         effect::Effect,
+        kind::{Kind, Shape},
         kinds::{
             Link,
             copy::{Copy, Found},
         },
         outline::Outline,
+        refresh::{Computed, Source, Sources, Target},
         schema::{Image, Schema, Unreadable},
     };
     use expect_test::{Expect, expect};
@@ -226,16 +228,12 @@ mod tests {
     }
 
     impl Kind for Heir {
-        fn kind(&self) -> &'static str {
+        fn name(&self) -> &'static str {
             "heir"
         }
 
-        fn family(&self) -> Family {
-            Family::LevelTriggered
-        }
-
-        fn recurs(&self) -> bool {
-            true
+        fn shape(&self) -> Shape<'_> {
+            Shape::Attributes(self)
         }
 
         fn reach(&self, _schema: &Schema) -> Result<Reach, String> {
@@ -261,6 +259,24 @@ mod tests {
 
         fn derive(&self, _name: &str, _schema: &Schema, _items: &Items, _counts: &Counts) -> Vec<Derived> {
             Vec::new()
+        }
+    }
+
+    impl Refresh for Heir {
+        fn target(&self) -> &'static str {
+            "User"
+        }
+
+        fn recurs(&self) -> bool {
+            true
+        }
+
+        fn sources(&self, _schema: &Schema, _target: &Target<'_>) -> Vec<Source> {
+            Vec::new()
+        }
+
+        fn compute(&self, _schema: &Schema, _target: &Target<'_>, _sources: &Sources) -> Computed {
+            Computed::Attributes(Vec::new())
         }
     }
 

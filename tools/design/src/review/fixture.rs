@@ -2,8 +2,9 @@
 
 use derive::{
     catalogue::Catalogue,
-    derivation::{Derivation, Kind},
+    derivation::Derivation,
     guard::{Guard, Purpose},
+    kind::Kind,
     query::{Consistency, Query, SortKeys},
     schema::Schema,
     write::{Action, Table, Transaction, Write},

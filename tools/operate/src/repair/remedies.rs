@@ -7,7 +7,6 @@ use derive::{
     kinds::mirror::claims,
     refresh::Look,
     tally::Tally,
-    value::same,
     write::{Action, Table, Transaction, Update, Write},
 };
 use engine::{
@@ -20,6 +19,7 @@ use keys::{
     counter::{COUNTER, SUM, VALUE},
     item::Item,
     key::Key,
+    value::same,
 };
 use serde_dynamo::AttributeValue;
 use store::{Outcome, Reason, Store, TransactOutcome, unheld};

@@ -7,17 +7,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    derivation::{Derived, Items, Kind},
+    derivation::{Derived, Items},
     effect::BucketForm,
+    kind::{Kind, Shape},
     schema::Schema,
     tally::{Sum, Tally},
-    value::whole_number,
 };
 use engine::{counters::added_up, recount::Target};
 use keys::{
     counter::{COUNTER, CounterKey, SUM, VALUE},
     item::Item,
     key::Key,
+    value::whole_number,
 };
 use serde_dynamo::AttributeValue;
 
@@ -67,16 +68,17 @@ pub(super) fn counter_compared(
     if stored == *derived || (kind.is_history() && stored.count >= derived.count) {
         return None;
     }
+    let has_sum = matches!(kind.shape(), Shape::Count(count) if count.sum.is_some());
     // A counter that cannot be read is shown as it is; otherwise what the shards add up to.
     let (key, stored) = match (shards.iter().find(|(_, item)| is_broken(item)), shards.first_key_value()) {
         (Some((key, item)), _) => (key.clone(), Some(only(item, &[VALUE, SUM]))),
-        (None, Some((key, _))) => (key.clone(), Some(attributes(&stored, kind.sums()))),
+        (None, Some((key, _))) => (key.clone(), Some(attributes(&stored, has_sum))),
         (None, None) => {
             let first = CounterKey { target: target.item.clone(), derivation: target.derivation.clone(), shard: 0 };
             (first.key().ok()?, None)
         }
     };
-    Some(finding(&target.derivation, &key, stored, Some(attributes(derived, kind.sums()))))
+    Some(finding(&target.derivation, &key, stored, Some(attributes(derived, has_sum))))
 }
 
 fn is_broken(counter: &Item) -> bool {

@@ -4,7 +4,7 @@
 //! was written before the round. A target of which no source changed since then, up to the end of the reading, is decided;
 //! the others come again.
 
-use derive::whole::starts_anew;
+use derive::{kind::Shape, whole::starts_anew};
 use engine::{looking::CALLS_AT_ONCE, protocol::ProtocolStep};
 use futures::{StreamExt, stream};
 use store::Store;
@@ -113,11 +113,11 @@ impl<S: Store> Verification<'_, S> {
         if kind.is_history() && starts_anew(engine.catalogue(), name) {
             return Ok(None);
         }
-        if let Some(form) = kind.buckets() {
+        if let Shape::Rollup(rollup) = kind.shape() {
             let held = engine.held(vec![target.item.clone()], self.patience()).await?.into_iter().next();
             let held = held.and_then(|(_, item)| item);
             return Ok(if tally.count > 0 {
-                bucket_compared(name, &target.item, tally, form, held.as_ref())
+                bucket_compared(name, &target.item, tally, &rollup.form, held.as_ref())
             } else {
                 None
             });

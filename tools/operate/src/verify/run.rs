@@ -8,6 +8,7 @@ use std::{
 
 use derive::{
     derivation::Derivation,
+    kind::Shape,
     refresh::Look,
     schema::{Seen, Unreadable},
     write::Table,
@@ -76,9 +77,12 @@ impl<'a, S: Store> Verification<'a, S> {
     ) -> Self {
         let state = State { tallies, listener, touched: Touched::default(), is_blind: false };
         let entity = |derivation: &Derivation| {
-            let buckets = derivation.kind.buckets().map(|form| form.entity.clone());
-            let entity = buckets.or_else(|| Some(derivation.kind.outline(engine.schema()).counts?.0))?;
-            Some((derivation.name.clone(), entity))
+            let entity = match derivation.kind.shape() {
+                Shape::Count(count) => &count.target,
+                Shape::Rollup(rollup) => &rollup.form.entity,
+                Shape::Mirror(_) | Shape::Attributes(_) | Shape::Cascade(_) => return None,
+            };
+            Some((derivation.name.clone(), entity.clone()))
         };
         let counted = engine.catalogue().derivations().filter_map(entity).collect();
         Self { engine, following, scope, limits, counted, state: Mutex::new(state) }

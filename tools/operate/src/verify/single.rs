@@ -8,10 +8,9 @@ use derive::{
     kinds::mirror::claims,
     refresh::{Refresh, Source, Target},
     schema::Image,
-    value::same,
 };
 use engine::caught::caught;
-use keys::{counter::COUNTER, counter::CounterKey, item::Item, key::Key};
+use keys::{counter::COUNTER, counter::CounterKey, item::Item, key::Key, value::same};
 use store::Store;
 
 use super::{Finding, counted::only, finding, run::Verification, told::VerifyError, touched::Read};
@@ -39,9 +38,9 @@ impl<S: Store> Verification<'_, S> {
         for at in 0..self.engine.catalogue().derivations().count() {
             let Some(derivation) = self.engine.catalogue().derivation(at) else { continue };
             let target = derivation.kind.refresh().filter(|refresh| image.is(refresh.target()));
-            if let Some(refresh) = target.filter(|_| derivation.kind.has_flaws() && self.lacks_part(&image, at)) {
+            if let Some(refresh) = target.filter(|refresh| refresh.has_flaws() && self.lacks_part(&image, at)) {
                 let items = self.above(&image, refresh, &mut found.read).await?;
-                let flaws = caught("looking for flaws", || derivation.kind.flaws(self.engine.schema(), &items));
+                let flaws = caught("looking for flaws", || refresh.flaws(self.engine.schema(), &items));
                 let own = flaws.unwrap_or_default().into_iter().filter(|flaw| flaw.key == *key);
                 found.findings.extend(own.map(|flaw| {
                     let stored = Some(only(item, &[&flaw.attribute]));

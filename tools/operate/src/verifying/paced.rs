@@ -9,8 +9,9 @@ use derive::{
     query::{Consistency, Query},
     write::{Table, Transaction, Write},
 };
+use keys::size::item_bytes;
 use keys::{item::Item, key::Key};
-use store::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, size::item_bytes};
+use store::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome};
 use tokio::time::{Instant, sleep_until};
 
 /// Bytes that a strongly consistent read unit reads. Source: DynamoDB, read consistency and capacity modes.

@@ -15,10 +15,9 @@
 
 use derive::{
     query::Query,
-    value::same,
     write::{Action, Table, Transaction, Write},
 };
-use keys::{item::Item, key::Key};
+use keys::{item::Item, key::Key, value::same};
 use store::{Outcome, Page, Reason, Store, StoreError, TransactOutcome};
 
 use super::pause::TRIES_MAX;

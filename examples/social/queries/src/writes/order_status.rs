@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use derive::{
     guard::Ask,
     query::Query,
-    value::whole_number,
     write::{TRANSACT_ACTIONS_MAX, Write},
 };
 use entities::{
@@ -16,7 +15,7 @@ use entities::{
     orders::{Order, OrderItem, OrderKey, status},
     products::{Product, ProductKey},
 };
-use keys::{entity::Entity, fields::Fields, item::Item, key::Key};
+use keys::{entity::Entity, fields::Fields, item::Item, key::Key, value::whole_number};
 use serde_dynamo::AttributeValue;
 use store::Store;
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context as _;
-use aws_sdk_dynamodb::types::{TableDescription, TimeToLiveStatus};
+use aws_sdk_dynamodb::types::TimeToLiveStatus;
+use derive::fit::{Misfit, StoredTable, TablePart, needed_indexes, of_ledger, of_table};
 use engine::ledger::{EXPIRES_AT, settings::recorded};
-use functions::fit::{Misfit, TablePart, key_text, needed_indexes, of_ledger, of_table, streams, view};
+use functions::described::described;
 use keys::layout::Layout;
 
 use crate::{opened::Opened, tables};
@@ -54,10 +55,11 @@ impl Surroundings {
     /// Asks for all of it.
     pub(super) async fn look(opened: &Opened) -> anyhow::Result<Self> {
         let (schema, table) = (&opened.schema, &opened.table);
-        let misfits = of_table(schema, &opened.catalogue, table, tables::OPTIONS);
+        let stored = described(table);
+        let misfits = of_table(schema, &opened.catalogue, &stored, tables::OPTIONS);
         let needed = needed_indexes(schema, &opened.catalogue);
         let declared = schema.layout.indexes.iter().map(|index| index.name.clone());
-        let stream_arn = table.latest_stream_arn.clone().filter(|_| streams(table));
+        let stream_arn = table.latest_stream_arn.clone().filter(|_| stored.has_stream);
         let n_shards_open = match &stream_arn {
             Some(arn) => Some(n_shards_open(opened, arn).await?),
             None => None,
@@ -67,10 +69,10 @@ impl Surroundings {
             stream_arn,
             n_items: unsigned(table.item_count),
             bytes: unsigned(table.table_size_bytes),
-            key: key_text(table.key_schema(), table.attribute_definitions()),
+            key: stored.key.to_string(),
             has_key: !misfits.iter().any(|misfit| misfit.part == TablePart::Key),
             indexes: declared.map(|name| (name.clone(), needed.contains(&name))).collect(),
-            view: view(table).map(|view| view.as_str().to_owned()),
+            view: stored.view,
             n_shards_open,
             expiry: Expiry::of(opened, &opened.config.table).await,
             ledger: Ledger::look(opened).await?,
@@ -101,20 +103,20 @@ impl Surroundings {
 impl Ledger {
     async fn look(opened: &Opened) -> anyhow::Result<Self> {
         let table = opened.config.ledger_table.clone();
-        let described = tables::describe(&opened.clients.dynamodb, &table, &opened.endpoint).await?;
-        let Some(described) = described else {
+        let description = tables::describe(&opened.clients.dynamodb, &table, &opened.endpoint).await?;
+        let Some(stored) = description.map(|description| described(&description)) else {
             return Ok(Self { table, is_there: false, kind: None, to_do: Vec::new() });
         };
-        let to_do = Self::to_do(opened, &table, &described).await;
-        let has_key = of_ledger(&opened.schema.layout, &described, tables::OPTIONS).is_none();
+        let to_do = Self::to_do(opened, &table, &stored).await;
+        let has_key = of_ledger(&opened.schema.layout, &stored, tables::OPTIONS).is_none();
         let kind = if has_key { recorded(&opened.store).await?.map(|kind| kind.to_string()) } else { None };
         Ok(Self { table, is_there: true, kind, to_do })
     }
 
-    async fn to_do(opened: &Opened, table: &str, described: &TableDescription) -> Vec<String> {
-        let misfit = of_ledger(&opened.schema.layout, described, tables::OPTIONS);
+    async fn to_do(opened: &Opened, table: &str, stored: &StoredTable) -> Vec<String> {
+        let misfit = of_ledger(&opened.schema.layout, stored, tables::OPTIONS);
         let mut lines: Vec<String> = misfit.into_iter().map(|misfit| misfit.line).collect();
-        if streams(described) {
+        if stored.has_stream {
             lines.push(format!("the ledger's table {table} has a stream, which nobody has a use for: disable it"));
         }
         let is_right = match Expiry::of(opened, table).await {

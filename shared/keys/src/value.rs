@@ -5,11 +5,12 @@
 
 use std::cmp::Ordering;
 
-use keys::{
+use serde_dynamo::AttributeValue;
+
+use crate::{
     item::Item,
     number::{self, Decimal},
 };
-use serde_dynamo::AttributeValue;
 
 /// Are these the same value? Two absent ones are.
 #[must_use]

@@ -1,21 +1,55 @@
 //! Does a table fit what is declared? Its keys, the indexes that derivations need, and its stream.
 //!
-//! Pure: it compares what `DescribeTable` says with the schema and the catalogue, and gives a line for each difference,
+//! It compares a [stored table](StoredTable) with the schema and the catalogue, and gives a line for each difference,
 //! which says what to change. The functions ask it when they start, the command line when it looks at a table.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use aws_sdk_dynamodb::types::{
-    AttributeDefinition, GlobalSecondaryIndexDescription, KeySchemaElement, KeyType, ProjectionType, StreamViewType,
-    TableDescription,
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
 };
-use derive::{
+
+use keys::layout::{Index, Layout};
+
+use crate::{
     catalogue::Catalogue,
     derivation::{Derivation, PartOf},
     effect::Find,
     schema::Schema,
 };
-use keys::layout::{Index, Layout};
+
+/// The view type that a table's stream must have.
+const BOTH_IMAGES: &str = "NEW_AND_OLD_IMAGES";
+
+/// A table as the database describes it.
+#[derive(Clone, Debug)]
+pub struct StoredTable {
+    /// Its name.
+    pub name: String,
+    /// Its key.
+    pub key: StoredKey,
+    /// Its global secondary indexes.
+    pub indexes: Vec<StoredIndex>,
+    /// Is its stream enabled?
+    pub has_stream: bool,
+    /// The view type of the stream that is enabled, such as `NEW_AND_OLD_IMAGES`.
+    pub view: Option<String>,
+}
+
+/// A key as the database describes it: the partition key, then the sort key, each with its type. Written as
+/// `PK (S) and SK (S)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredKey(pub Vec<(String, String)>);
+
+/// An index as the database describes it.
+#[derive(Clone, Debug)]
+pub struct StoredIndex {
+    /// Its name.
+    pub name: String,
+    /// Its key.
+    pub key: StoredKey,
+    /// The attributes that it projects, beside keys; `None` for all.
+    pub projection: Option<BTreeSet<String>>,
+}
 
 /// How whoever asks names what is to be changed.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +87,7 @@ pub enum TablePart {
 
 /// What the application's table lacks: nothing, where it fits.
 #[must_use]
-pub fn of_table(schema: &Schema, catalogue: &Catalogue, table: &TableDescription, names: Names) -> Vec<Misfit> {
+pub fn of_table(schema: &Schema, catalogue: &Catalogue, table: &StoredTable, names: Names) -> Vec<Misfit> {
     let mut misfits: Vec<Misfit> = of_key(&schema.layout, table, names.table, names.config).into_iter().collect();
     for need in needs(schema, catalogue) {
         let line = of_index(&need, table, names);
@@ -66,21 +100,8 @@ pub fn of_table(schema: &Schema, catalogue: &Catalogue, table: &TableDescription
 
 /// What the ledger's table lacks, where it is another than the application's. It has the same key, and no index.
 #[must_use]
-pub fn of_ledger(layout: &Layout, table: &TableDescription, names: Names) -> Option<Misfit> {
+pub fn of_ledger(layout: &Layout, table: &StoredTable, names: Names) -> Option<Misfit> {
     of_key(layout, table, names.ledger_table, names.config)
-}
-
-/// Does this table, which is the ledger's alone, have a stream? Nobody has a use for its records.
-#[must_use]
-pub fn streams(table: &TableDescription) -> bool {
-    table.stream_specification().is_some_and(|stream| stream.stream_enabled)
-}
-
-/// The stream's view type, where the table has a stream.
-#[must_use]
-pub fn view(table: &TableDescription) -> Option<&StreamViewType> {
-    let stream = table.stream_specification().filter(|stream| stream.stream_enabled)?;
-    stream.stream_view_type()
 }
 
 /// The indexes that derivations need.
@@ -89,43 +110,37 @@ pub fn needed_indexes(schema: &Schema, catalogue: &Catalogue) -> BTreeSet<String
     needs(schema, catalogue).into_iter().map(|need| need.index.name.clone()).collect()
 }
 
-/// A key as it is told: its attributes with their types.
-#[must_use]
-pub fn key_text(key: &[KeySchemaElement], attributes: &[AttributeDefinition]) -> String {
-    let of = |part: &KeyType| key.iter().find(|element| element.key_type() == part);
-    let told = [KeyType::Hash, KeyType::Range].iter().filter_map(of).map(|element| {
-        let name = element.attribute_name();
-        let definition = attributes.iter().find(|attribute| attribute.attribute_name() == name);
-        format!("{name} ({})", definition.map_or("?", |definition| definition.attribute_type().as_str()))
-    });
-    told.collect::<Vec<_>>().join(" and ")
-}
-
 /// What the stream lacks, which must have both images.
 #[must_use]
-pub fn of_stream(table: &TableDescription) -> Option<Misfit> {
-    let name = table.table_name().unwrap_or_default();
-    let line = match view(table) {
-        Some(StreamViewType::NewAndOldImages) => return None,
-        Some(view) => format!("the stream of {name} has the view type {view}: it must be NEW_AND_OLD_IMAGES"),
-        None => format!("the table {name} has no stream: enable one with the view type NEW_AND_OLD_IMAGES"),
+pub fn of_stream(table: &StoredTable) -> Option<Misfit> {
+    let name = &table.name;
+    let line = match table.view.as_deref() {
+        Some(BOTH_IMAGES) => return None,
+        Some(view) => format!("the stream of {name} has the view type {view}: it must be {BOTH_IMAGES}"),
+        None => format!("the table {name} has no stream: enable one with the view type {BOTH_IMAGES}"),
     };
     Some(Misfit { part: TablePart::Stream, line })
 }
 
-fn of_key(layout: &Layout, table: &TableDescription, named_by: &str, config: &str) -> Option<Misfit> {
-    let stored = key_text(table.key_schema(), table.attribute_definitions());
+fn of_key(layout: &Layout, table: &StoredTable, named_by: &str, config: &str) -> Option<Misfit> {
+    let StoredTable { name, key: stored, .. } = table;
     let declared = declared_key(&layout.pk, &layout.sk);
-    let name = table.table_name().unwrap_or_default();
     let line = || {
         let has = format!("the table {name} has the key {stored}, and {declared} is declared");
         format!("{has}: name another table with {named_by}, or declare this one's key with {config}")
     };
-    (stored != declared).then(|| Misfit { part: TablePart::Key, line: line() })
+    (*stored != declared).then(|| Misfit { part: TablePart::Key, line: line() })
 }
 
-fn declared_key(pk: &str, sk: &str) -> String {
-    format!("{pk} (S) and {sk} (S)")
+fn declared_key(pk: &str, sk: &str) -> StoredKey {
+    StoredKey([pk, sk].map(|name| (name.to_owned(), "S".to_owned())).to_vec())
+}
+
+impl fmt::Display for StoredKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let attributes: Vec<String> = self.0.iter().map(|(name, of)| format!("{name} ({of})")).collect();
+        f.write_str(&attributes.join(" and "))
+    }
 }
 
 /// What derivations need of an index.
@@ -181,18 +196,17 @@ fn read_there(schema: &Schema, find: &Find) -> BTreeSet<String> {
     attributes
 }
 
-fn of_index(need: &Need<'_>, table: &TableDescription, names: Names) -> Option<String> {
-    let (table_name, index) = (table.table_name().unwrap_or_default(), need.index);
+fn of_index(need: &Need<'_>, table: &StoredTable, names: Names) -> Option<String> {
+    let (table_name, index) = (&table.name, need.index);
     let derivations = need.derivations.iter().cloned().collect::<Vec<_>>().join(", ");
     let or = format!("or switch {derivations} off with {}", names.disabled);
     let declared = declared_key(&index.pk, &index.sk);
-    let all = table.global_secondary_indexes();
-    let Some(stored) = all.iter().find(|stored| stored.index_name() == Some(index.name.as_str())) else {
+    let Some(stored) = table.indexes.iter().find(|stored| stored.name == index.name) else {
         let lacks = format!("the table {table_name} has no index {}, needed by {derivations}", index.name);
         return Some(format!("{lacks}: make it with the key {declared}, {or}"));
     };
-    let key = key_text(stored.key_schema(), table.attribute_definitions());
-    if key != declared {
+    let key = &stored.key;
+    if *key != declared {
         let has = format!("the index {} of {table_name} has the key {key}, and {declared} is declared", index.name);
         return Some(format!("{has}: make it anew, declare its key with {}, {or}", names.config));
     }
@@ -207,12 +221,9 @@ fn of_index(need: &Need<'_>, table: &TableDescription, names: Names) -> Option<S
 }
 
 /// Does the index hold this attribute?
-fn holds(stored: &GlobalSecondaryIndexDescription, name: &str, index: &Index) -> bool {
-    let Some(projection) = stored.projection() else { return false };
-    let is_all = projection.projection_type() == Some(&ProjectionType::All);
-    is_all || name == index.pk || name == index.sk || projection.non_key_attributes().iter().any(|held| held == name)
+fn holds(stored: &StoredIndex, name: &str, index: &Index) -> bool {
+    name == index.pk || name == index.sk || stored.projection.as_ref().is_none_or(|held| held.contains(name))
 }
 
 #[cfg(test)]
-#[path = "fit/tests.rs"]
 mod tests;
