@@ -5,7 +5,7 @@ use std::{env, path::PathBuf, str::FromStr, time::Duration};
 use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
 use engine::{
     batch::SETTLE_MS,
-    brake::Limits,
+    batch::brake::Limits,
     fan_out,
     ledger::LedgerKind,
     sweep::{DRIFT_WAIT_MS, ITEMS_MAX},

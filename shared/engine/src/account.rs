@@ -1,12 +1,16 @@
 //! The account of a batch: what was seen, what was written, what it cost, and what is not done.
 
+pub(crate) mod applied;
+pub mod figures;
+pub mod loss;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::write::{Action, Table, Write};
 use keys::{item::Item, key::Key};
 use store::{Store, Units, size::item_bytes};
 
-use crate::{batch::Engine, contention::Contention, figures::Share, recount::Target};
+use crate::{account::figures::Share, batch::Engine, contention::Contention, count::recount::Target};
 
 /// What happened in one invocation.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +47,7 @@ pub struct Account {
     /// Conflicts and throttles, by derivation.
     pub contention: Box<Contention>,
     /// Age of the oldest record when the batch came, in milliseconds, where it is one of which others may be lost
-    /// already: see [`loss`](crate::loss).
+    /// already: see [`loss`](crate::account::loss).
     pub late_ms: Option<u64>,
     /// Positions of records that are not done, with the reason.
     pub undone: BTreeMap<usize, String>,

@@ -3,6 +3,13 @@
 //! *Keeps true*: every record of a batch is done, parked, refused, or at or behind the record that the response names.
 //! A record that cannot be handled stops nobody.
 
+pub(crate) mod attempts;
+pub mod brake;
+pub mod caught;
+pub mod handle_error;
+pub(crate) mod planning;
+pub mod replay;
+
 use std::sync::{Arc, atomic::AtomicU64};
 
 use derive::{catalogue::Catalogue, change::Change, derivation::Family, schema::Schema};
@@ -10,24 +17,24 @@ use store::Store;
 
 use crate::{
     account::Account,
-    additive::Session,
-    attempts::{Attempt, DIED},
+    account::loss,
     backoff::Patience,
-    brake::Limits,
+    batch::attempts::{Attempt, DIED},
+    batch::brake::Limits,
+    batch::handle_error::HandleError,
+    batch::planning::{Asked, Planning},
     clock::Clock,
-    event::{Event, Lane},
+    count::Session,
     fan_out,
-    handle_error::HandleError,
     ledger::{
         Ledger, LedgerKind,
         checkpoint::{Checkpoint, padded},
         receipts::Receipts,
     },
-    loss,
-    own_image::OwnImages,
-    planning::{Asked, Planning},
+    look::own_image::OwnImages,
     protocol::{LeftOut, ProtocolStep},
     record::Decoded,
+    record::event::{Event, Lane},
     registry::telling::Looking,
 };
 

@@ -10,7 +10,7 @@ use store::Store;
 use crate::{
     backoff::{GaveUp, Patience},
     batch::Engine,
-    recount::Target,
+    count::recount::Target,
 };
 
 impl<S: Store> Engine<S> {

@@ -44,8 +44,8 @@ use crate::{
     attribute::{n, number, s},
     backoff::{GaveUp, Patience, Tries},
     batch::Engine,
-    job::{Job, STARTED_AT, Task},
-    listing::checksum,
+    jobs::job::{Job, STARTED_AT, Task},
+    look::listing::checksum,
     protocol::ProtocolStep,
 };
 

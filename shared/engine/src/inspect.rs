@@ -11,9 +11,9 @@ use crate::{
     account::Account,
     backoff::{GaveUp, Patience},
     batch::{Batch, Engine},
-    bells::Bells,
-    looking::Held,
-    own_image::OwnImages,
+    look::Held,
+    look::bells::Bells,
+    look::own_image::OwnImages,
 };
 
 /// What stands where looking names the record that rang: no record did.

@@ -7,6 +7,9 @@
 //! way moves the cursor no more once the job is held, and a job that is held stays where it is; and an order whose call
 //! lands late, when others came after it, does nothing.
 
+pub mod ground;
+pub mod job;
+
 use std::collections::BTreeSet;
 
 use derive::write::{Action, Table, Update, Write};
@@ -21,7 +24,7 @@ use crate::{
     attribute::n,
     backoff::{GaveUp, Patience, Tries},
     batch::Engine,
-    job::{Job, MOVED_AT, Task},
+    jobs::job::{Job, MOVED_AT, Task},
 };
 
 /// What is asked of a job.

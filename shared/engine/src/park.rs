@@ -5,7 +5,11 @@
 //! harmless.
 //!
 //! The record is kept as it came, compressed, and in parts where an item would be too large.
-//! [`redrive`](crate::redrive) applies what is parked.
+//! [`redrive`](crate::park::redrive) applies what is parked.
+
+pub mod lists;
+pub mod redrive;
+pub mod waiting;
 
 use std::io::{Read as _, Write as _};
 
@@ -23,9 +27,9 @@ use crate::{
     attribute::{n, s},
     backoff::describe,
     batch::{Batch, Engine},
-    event::Lane,
     ledger::ledger_item,
     record::Head,
+    record::event::Lane,
 };
 
 /// Largest part of a record in one item, in bytes: below the 400 KB of an item, names and cause included.

@@ -35,10 +35,10 @@ use self::{counts::Collections, difference::difference, round::Round};
 use crate::{
     account::Account,
     backoff::{GaveUp, Patience},
+    batch::caught::caught,
     batch::{Batch, Engine},
-    bells::{Bells, Rung},
-    caught::caught,
-    looking::Held,
+    look::Held,
+    look::bells::{Bells, Rung},
 };
 
 /// Items that a run reads where nothing else is said.

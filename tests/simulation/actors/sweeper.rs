@@ -6,9 +6,9 @@ use derive::write::Table;
 use engine::{
     clock::Clock as _,
     fan_out::{Limits, again::Again},
-    ground::sweep::{STALLED_MS, Swept},
-    job::Job,
     jobs::Order,
+    jobs::ground::sweep::{STALLED_MS, Swept},
+    jobs::job::Job,
 };
 use keys::{item::Item, job::JobKey, key::Key};
 

@@ -11,13 +11,13 @@ use derive::{
     write::{Action, Table, Update, Write},
 };
 use engine::{
+    batch::brake::Limits,
+    batch::handle_error::HandleError,
     batch::{Engine, Handled},
-    brake::Limits,
     clock::Clock,
     fan_out,
-    handle_error::HandleError,
     ledger::LedgerKind,
-    redrive::{Redriven, parked},
+    park::redrive::{Redriven, parked},
 };
 use keys::{fields::Fields, item::Item, key::Key};
 use operate::verify::definition::compare;

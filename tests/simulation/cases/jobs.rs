@@ -3,8 +3,8 @@
 use derive::write::{Action, Table, Write};
 use engine::{
     fan_out::Limits,
-    ground::sweep::STALLED_MS,
-    job::Job,
+    jobs::ground::sweep::STALLED_MS,
+    jobs::job::Job,
     jobs::{Obeyed, Order},
 };
 use keys::key::Key;

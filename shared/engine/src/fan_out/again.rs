@@ -32,9 +32,9 @@ use crate::{
     attribute::s,
     backoff::{GaveUp, Patience, describe},
     batch::{Batch, Engine},
-    bells::Bells,
     ledger::ledger_item,
-    own_image::OwnImages,
+    look::bells::Bells,
+    look::own_image::OwnImages,
     protocol::ProtocolStep,
 };
 

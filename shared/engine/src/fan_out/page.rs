@@ -20,10 +20,10 @@ use super::FanOut;
 use crate::{
     backoff::{Patience, describe},
     batch::Engine,
-    bells::Rung,
-    ground::{Stop, Work},
-    job::{Job, Task},
-    own_image::OwnImages,
+    jobs::ground::{Stop, Work},
+    jobs::job::{Job, Task},
+    look::bells::Rung,
+    look::own_image::OwnImages,
 };
 
 /// What a search found.

@@ -11,8 +11,8 @@ use crate::{
     account::{Account, Commit, undone},
     backoff::{GaveUp, Patience, describe},
     batch::{Batch, Engine, Occasion},
-    bells::Bells,
-    looking::CALLS_AT_ONCE,
+    look::CALLS_AT_ONCE,
+    look::bells::Bells,
 };
 
 /// Items that searches of one batch may bring, at most; what would bring more becomes a job. Bounds memory.

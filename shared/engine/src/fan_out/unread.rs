@@ -20,9 +20,9 @@ use store::Store;
 use crate::{
     account::Account,
     backoff::{GaveUp, Patience},
+    batch::caught::caught,
     batch::{Batch, Engine},
-    bells::Rung,
-    caught::caught,
+    look::bells::Rung,
 };
 
 impl<S: Store> Engine<S> {

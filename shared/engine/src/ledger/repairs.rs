@@ -11,7 +11,7 @@ use super::{ledger_item, receipts::receipt_of};
 use crate::{
     attribute::{n, s},
     backoff::{GaveUp, Patience},
-    listing::sort_key,
+    look::listing::sort_key,
 };
 
 /// Partition key of the right to repair counts, and of its receipts. Stored, so they are stable.

@@ -9,7 +9,7 @@ use super::{Entry, Hold, Registered, Registry, definitions, telling::FAMILIES};
 use crate::{
     backoff::{GaveUp, Patience, Tries},
     batch::Engine,
-    redrive::parked,
+    park::redrive::parked,
 };
 
 impl<S: Store> Engine<S> {

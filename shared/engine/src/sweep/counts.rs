@@ -27,10 +27,10 @@ use super::{Differing, difference::of_numbers};
 use crate::{
     backoff::{GaveUp, Patience},
     batch::Engine,
+    count::recount::Target,
     counters::added_up,
-    looking::CALLS_AT_ONCE,
-    recount::Target,
-    waiting::Waiting,
+    look::CALLS_AT_ONCE,
+    park::waiting::Waiting,
 };
 
 /// Most items of a target's that are read to count them; one with more is left to `verify`. Bounds time.

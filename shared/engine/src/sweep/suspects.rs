@@ -30,10 +30,10 @@ use crate::{
     attribute::{n, number, s},
     backoff::{GaveUp, Patience},
     batch::{Batch, Engine},
-    bells::Bells,
     ledger::{EXPIRES_AT, ledger_item},
-    listing::fitted,
-    looking::{CALLS_AT_ONCE, Held},
+    look::bells::Bells,
+    look::listing::fitted,
+    look::{CALLS_AT_ONCE, Held},
 };
 
 /// Partition key of the list. Stored, so it is stable.

@@ -20,7 +20,7 @@ use store::{Outcome, Store};
 use crate::{
     backoff::{GaveUp, Patience},
     batch::Engine,
-    looking::CALLS_AT_ONCE,
+    look::CALLS_AT_ONCE,
 };
 
 /// Is this a counter, or a shard of one, that counts nothing?

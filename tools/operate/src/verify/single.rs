@@ -10,7 +10,7 @@ use derive::{
     schema::Image,
     value::same,
 };
-use engine::caught::caught;
+use engine::batch::caught::caught;
 use keys::{counter::COUNTER, counter::CounterKey, item::Item, key::Key};
 use store::Store;
 

@@ -6,6 +6,10 @@
 //!
 //! A change that is older than the ledger's horizon is refused before anything is sent.
 
+pub(crate) mod admission;
+pub(crate) mod parcel;
+pub mod recount;
+
 use std::collections::{BTreeSet, VecDeque};
 
 use derive::{coalesce::Counted, write::Table};
@@ -14,9 +18,9 @@ use store::{Store, StoreError};
 
 use crate::{
     account::{Account, undone},
-    admission::Entry,
     backoff::{Tries, describe},
     batch::{Batch, Engine},
+    count::admission::Entry,
     ledger::Ledger,
     protocol::ProtocolStep,
 };

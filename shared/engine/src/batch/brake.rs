@@ -11,9 +11,9 @@ use derive::effect::Effect;
 use store::Store;
 
 use crate::{
+    batch::handle_error::HandleError,
+    batch::planning::Planning,
     batch::{Batch, Engine},
-    handle_error::HandleError,
-    planning::Planning,
 };
 
 /// Smallest batch that the brake looks at, in records: one bad item in a small batch is data.

@@ -15,10 +15,10 @@ use store::{Store, StoreError};
 use crate::{
     attribute::{n, s},
     batch::Engine,
-    job::{DUE_AT, Job, MOVED_AT, STARTED_AT},
-    lists::all,
+    jobs::job::{DUE_AT, Job, MOVED_AT, STARTED_AT},
+    park::lists::all,
+    park::redrive::{ParkedChange, parked},
     record::head,
-    redrive::{ParkedChange, parked},
 };
 
 /// A job whose cursor has not moved for so long is rung again, in milliseconds: longer than an invocation may take.

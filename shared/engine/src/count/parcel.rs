@@ -13,9 +13,9 @@ use store::{Reason, Store, StoreError, TransactOutcome, Units};
 
 use crate::{
     account::{Account, Commit, Parked, apportioned},
-    additive::{Chunk, Sent, Session},
     backoff::describe,
     batch::{Batch, Engine},
+    count::{Chunk, Sent, Session},
     ledger::Ledger,
     park::Parking,
     protocol::ProtocolStep,

@@ -27,7 +27,7 @@ use crate::{
     account::Account,
     attribute::s,
     batch::{Engine, Occasion},
-    job::{Job, Pass, Task},
+    jobs::job::{Job, Pass, Task},
     protocol::ProtocolStep,
 };
 

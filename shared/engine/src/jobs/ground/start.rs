@@ -10,7 +10,7 @@ use store::Store;
 use super::{Stop, Touched, Work};
 use crate::{
     batch::Engine,
-    job::Job,
+    jobs::job::Job,
     ledger::{HORIZON_MS, receipts::receipt_of},
     park,
     protocol::ProtocolStep,

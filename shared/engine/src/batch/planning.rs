@@ -16,12 +16,12 @@ use store::Store;
 
 use crate::{
     account::{Account, Refused},
-    admission::Entry,
+    batch::caught::caught,
     batch::{Batch, Engine},
-    bells::Bells,
-    caught::caught,
-    ground::Touch,
-    listing::{Listing, checksum},
+    count::admission::Entry,
+    jobs::ground::Touch,
+    look::bells::Bells,
+    look::listing::{Listing, checksum},
     park,
     record::Decoded,
 };

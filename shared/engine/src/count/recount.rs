@@ -18,7 +18,7 @@ use crate::{
     backoff::{Patience, describe},
     batch::Engine,
     ledger::ledger_item,
-    listing::sort_key,
+    look::listing::sort_key,
 };
 
 /// Partition key of the list. Stored, so it is stable.

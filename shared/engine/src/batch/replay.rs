@@ -15,14 +15,14 @@ use store::Store;
 
 use crate::{
     account::{Account, undone},
-    additive::Session,
-    admission::Entry,
     backoff::Patience,
+    batch::handle_error::HandleError,
     batch::{Batch, Engine, Handled, Occasion},
-    event::{Event, Lane},
-    handle_error::HandleError,
+    count::Session,
+    count::admission::Entry,
+    count::recount::refused,
     ledger::LedgerKind,
-    recount::refused,
+    record::event::{Event, Lane},
 };
 
 /// How long a stream keeps a record, in milliseconds. Source: DynamoDB developer guide, "Change data capture for

@@ -7,8 +7,8 @@ use store::Store;
 
 use crate::{
     account::Account,
-    additive::{Chunk, Session},
     batch::{Batch, Engine},
+    count::{Chunk, Session},
     ledger::{HORIZON_MS, Ledger, checkpoint::padded},
     protocol::ProtocolStep,
 };

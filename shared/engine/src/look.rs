@@ -8,6 +8,11 @@
 //! fan-out finds, of which it is known what it takes from its source, is written unread, and the write asks that it does
 //! name that source. A write whose guard fails met another writer: the item is looked at once more.
 
+pub(crate) mod bells;
+pub(crate) mod correction;
+pub mod listing;
+pub(crate) mod own_image;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
@@ -22,11 +27,11 @@ use store::{Outcome, Store};
 use crate::{
     account::{Account, Commit, undone},
     backoff::{GaveUp, Patience, describe},
+    batch::caught::caught,
     batch::{Batch, Engine},
-    bells::{Bells, Rung},
-    caught::caught,
-    correction::is_correction,
-    own_image::OwnImages,
+    look::bells::{Bells, Rung},
+    look::correction::is_correction,
+    look::own_image::OwnImages,
 };
 
 /// Items that are looked at together. Bounds memory; a step is then one batched read for all of them.

@@ -34,7 +34,7 @@ use super::{Stop, Work};
 use crate::{
     attribute::{n, number, s},
     batch::Engine,
-    job::Job,
+    jobs::job::Job,
     ledger::{EXPIRES_AT, expires_at, ledger_item},
 };
 

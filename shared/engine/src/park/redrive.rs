@@ -20,13 +20,13 @@ use crate::{
     account::Account,
     attribute::number,
     backoff::{GaveUp, Patience, Tries, describe},
+    batch::planning::Asked,
     batch::{Batch, Engine},
-    event::Lane,
-    lists::all,
-    own_image::OwnImages,
+    look::own_image::OwnImages,
+    park::lists::all,
     park::{self, CAUSE, EVENT_ID, PARKED_AT, PARTS, SEQUENCE_NUMBER, SHARD, STREAM},
-    planning::Asked,
     record::Decoded,
+    record::event::Lane,
 };
 
 /// A change that is parked on behalf of a family.

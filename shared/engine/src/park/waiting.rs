@@ -12,11 +12,11 @@ use store::Store;
 use crate::{
     backoff::{GaveUp, Patience},
     batch::{Batch, Engine},
-    listing::{ALL_DERIVATIONS, UNREADABLE, sort_key},
+    count::recount::{Target, targets},
+    look::listing::{ALL_DERIVATIONS, UNREADABLE, sort_key},
+    park::redrive::parked,
     protocol::ProtocolStep,
     record::Decoded,
-    recount::{Target, targets},
-    redrive::parked,
 };
 
 /// What waits for changes that are parked, and for jobs.

@@ -7,13 +7,17 @@
 //! take its neighbours along. They drop the fields that they do not know, and a parked record keeps all of them. And they
 //! are slower: compare `a_typed` and `c_decode` of `cargo bench -p benches --bench plan`.
 
+pub mod event;
+pub(crate) mod quick;
+mod wire;
+
 use derive::change::{Change, Images};
 use keys::{item::Item, key::Key, layout::Layout};
 use serde::Deserialize;
 use serde_dynamo::AttributeValue;
 use serde_json::value::RawValue;
 
-use crate::{quick, wire::Record};
+use wire::Record;
 
 /// An event that is no batch of stream records. Nothing of it was handled.
 #[derive(Debug, thiserror::Error)]

@@ -30,10 +30,10 @@ use crate::{
     attribute::{n, number, s},
     backoff::{GaveUp, describe},
     batch::{Batch, Engine},
-    event::Lane,
     ledger::ledger_item,
-    listing::fitted,
-    lists::all,
+    look::listing::fitted,
+    park::lists::all,
+    record::event::Lane,
 };
 
 /// Age of a record from which on others of its stream may be lost, in milliseconds: 20 hours, four less than a stream

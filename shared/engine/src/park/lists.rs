@@ -11,8 +11,8 @@ use store::{Store, StoreError};
 
 use crate::{
     attribute::number,
-    listing::UNREADABLE,
-    recount::{ALL, RECOUNT, Target},
+    count::recount::{ALL, RECOUNT, Target},
+    look::listing::UNREADABLE,
 };
 
 /// A count that needs a recount, since a change of it was refused.
@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::layout;
-    use crate::{ledger::ledger_item, listing};
+    use crate::{ledger::ledger_item, look::listing};
 
     #[tokio::test]
     async fn both_lists_are_read() {
