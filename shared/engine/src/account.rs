@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use derive::write::{Action, Table, Write};
 use keys::{item::Item, key::Key};
-use store::{Store, Units, size::item_bytes};
+use store::{Units, size::item_bytes};
 
-use crate::{account::figures::Share, batch::Engine, contention::Contention, count::recount::Target};
+use crate::{account::figures::Share, contention::Contention, count::target::Target};
 
 /// What happened in one invocation.
 #[derive(Clone, Debug, Default)]
@@ -132,21 +132,6 @@ impl Account {
         self.n_retries += 1;
         for derivation in derivations.into_iter().collect::<BTreeSet<usize>>() {
             self.share(derivation).n_retries += 1;
-        }
-    }
-}
-
-impl<S: Store> Engine<S> {
-    /// A write in the ledger's table, for the account.
-    pub(crate) fn bookkeeping(&self, key: &Key, units: Units, position: usize) -> Commit {
-        Commit {
-            key: key.clone(),
-            table: Table::Ledger,
-            at_ms: self.clock.now_ms(),
-            units,
-            derivations: Vec::new(),
-            causes: BTreeSet::from([position]),
-            is_correction: false,
         }
     }
 }

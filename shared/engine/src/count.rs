@@ -9,6 +9,7 @@
 pub(crate) mod admission;
 pub(crate) mod parcel;
 pub mod recount;
+pub mod target;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -19,7 +20,8 @@ use store::{Store, StoreError};
 use crate::{
     account::{Account, undone},
     backoff::{Tries, describe},
-    batch::{Batch, Engine},
+    batch::input::Batch,
+    context::Context,
     count::admission::Entry,
     ledger::Ledger,
     protocol::ProtocolStep,
@@ -91,7 +93,18 @@ impl Chunk {
     }
 }
 
-impl<S: Store> Engine<S> {
+/// Applies what must count once.
+pub(crate) struct Counter<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> Counter<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> Counter<'_, S> {
     /// Applies what a batch adds.
     pub(crate) async fn add(
         &self,
@@ -116,7 +129,7 @@ impl<S: Store> Engine<S> {
                 continue;
             }
             // What another invocation has passed meanwhile must not be passed again.
-            if self.takes(ProtocolStep::DropBeforeSend) {
+            if self.context.takes(ProtocolStep::DropBeforeSend) {
                 next.changes.retain(|change| !session.ledger.has(change));
             }
             if next.changes.is_empty() {
@@ -168,7 +181,7 @@ impl<S: Store> Engine<S> {
         }
         if let Some(key) = session.ledger.standing() {
             let keys = [key.clone()];
-            let items = batch.patience.call(|| self.store.get(Table::Ledger, &keys)).await;
+            let items = batch.patience.call(|| self.context.store.get(Table::Ledger, &keys)).await;
             let items = items.map_err(|error| describe(&error))?;
             session.ledger.stands(items.first().map(|(_, item)| item));
         }
@@ -178,7 +191,7 @@ impl<S: Store> Engine<S> {
 
     /// Why a chunk cannot be sent any more. Waits first where it was not done before.
     async fn must_stop(&self, chunk: &mut Chunk, session: &Session<'_>, batch: &Batch<'_>) -> Option<String> {
-        let stopped = session.stopped.as_ref().filter(|_| self.takes(ProtocolStep::NobodyOvertakes));
+        let stopped = session.stopped.as_ref().filter(|_| self.context.takes(ProtocolStep::NobodyOvertakes));
         if let Some(why) = stopped {
             return Some(why.clone());
         }
@@ -198,7 +211,7 @@ impl<S: Store> Engine<S> {
         batch: &Batch<'_>,
         account: &mut Account,
     ) -> Result<(), String> {
-        if session.ledger.standing().is_some() && !self.takes(ProtocolStep::ReadAgain) {
+        if session.ledger.standing().is_some() && !self.context.takes(ProtocolStep::ReadAgain) {
             changes.clear();
             return Ok(());
         }
@@ -212,7 +225,7 @@ impl<S: Store> Engine<S> {
 
     /// Puts a chunk back that must wait: behind all others where the order is free.
     fn put_back(&self, chunk: Chunk, session: &Session<'_>, waiting: &mut VecDeque<Chunk>) {
-        if session.ledger.is_ordered() && self.takes(ProtocolStep::NobodyOvertakes) {
+        if session.ledger.is_ordered() && self.context.takes(ProtocolStep::NobodyOvertakes) {
             waiting.push_front(chunk);
         } else {
             waiting.push_back(chunk);

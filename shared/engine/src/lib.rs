@@ -30,6 +30,7 @@ pub mod batch;
 pub mod bookkeeping;
 pub mod clock;
 pub mod contention;
+mod context;
 pub mod count;
 pub mod counters;
 pub mod fan_out;
@@ -42,7 +43,9 @@ pub mod look;
 #[cfg(feature = "mutants")]
 mod mutants;
 pub mod park;
+mod partition;
 pub mod protocol;
 pub mod record;
 pub mod registry;
+mod sort_key;
 pub mod sweep;

@@ -12,44 +12,52 @@ pub(crate) mod bells;
 pub(crate) mod correction;
 pub mod listing;
 pub(crate) mod own_image;
+pub mod reading;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use derive::{
-    query::Query,
     refresh::{Source, Sources, Step, Verdict, step},
-    write::{Table, Write},
+    write::Write,
 };
 use futures::{StreamExt, stream};
-use keys::{counter, item::Item, key::Key};
 use store::{Outcome, Store};
 
 use crate::{
     account::{Account, Commit, undone},
-    backoff::{GaveUp, Patience, describe},
+    backoff::{GaveUp, describe},
     batch::caught::caught,
-    batch::{Batch, Engine},
+    batch::input::Batch,
+    context::Context,
+    fan_out::search::Searcher,
     look::bells::{Bells, Rung},
     look::correction::is_correction,
     look::own_image::OwnImages,
+    look::reading::{CALLS_AT_ONCE, Held, ItemReader},
+    park::Parker,
 };
 
 /// Items that are looked at together. Bounds memory; a step is then one batched read for all of them.
 const LOOKS_AT_ONCE: usize = 1_000;
 
-/// Calls under way at once. Source: measured against the embedded database, where more gain nothing.
-pub const CALLS_AT_ONCE: usize = 16;
-
 /// How often an item is looked at anew after its guard failed, before its record is reported as not done.
 const ROUNDS_MAX: usize = 8;
 
-/// Items as they are held; `None` for one that does not exist.
-pub type Held = BTreeMap<Key, Option<Item>>;
+/// Looks at items, and writes those that are not in step.
+pub(crate) struct Looker<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
 
-impl<S: Store> Engine<S> {
+impl<'a, S> Looker<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> Looker<'_, S> {
     /// Looks at all items whose bells a batch rang.
     pub(crate) async fn look(&self, mut bells: Bells, images: &OwnImages, batch: &Batch<'_>, account: &mut Account) {
-        self.search(&mut bells, batch, account).await;
+        Searcher::new(self.context).search(&mut bells, batch, account).await;
         self.look_at_rung(bells, images, batch, account).await;
     }
 
@@ -74,29 +82,6 @@ impl<S: Store> Engine<S> {
         }
     }
 
-    /// All pages of a query of the main table.
-    pub(crate) async fn pages(&self, query: &Query, patience: Patience<'_>) -> Result<Vec<Item>, GaveUp> {
-        self.pages_of(Table::Main, query, patience).await
-    }
-
-    /// All pages of a query of a table.
-    pub(crate) async fn pages_of(
-        &self,
-        table: Table,
-        query: &Query,
-        patience: Patience<'_>,
-    ) -> Result<Vec<Item>, GaveUp> {
-        let (mut items, mut after) = (Vec::new(), None);
-        loop {
-            let page = patience.call(|| self.store.query(table, query, after.clone())).await?;
-            items.extend(page.items);
-            after = page.next;
-            if after.is_none() {
-                return Ok(items);
-            }
-        }
-    }
-
     pub(crate) async fn look_at(
         &self,
         rung: Vec<Rung>,
@@ -117,7 +102,7 @@ impl<S: Store> Engine<S> {
             // What was read at the start of the batch serves until a guard fails: then all is read anew.
             let sources = if n_rounds == 0 { &mut *sources } else { &mut fresh };
             let keys = waiting.iter().map(|rung| rung.look.item.clone()).collect();
-            let held = match self.held(keys, batch.patience).await {
+            let held = match ItemReader::new(self.context).held(keys, batch.patience).await {
                 Ok(held) => held,
                 Err(error) => return undone(account, all_causes(&waiting), &describe(&error)),
             };
@@ -143,7 +128,7 @@ impl<S: Store> Engine<S> {
             let mut waiting = Vec::new();
             for rung in undecided {
                 let item = held.get(&rung.look.item).and_then(Option::as_ref);
-                let stepping = || step(&self.schema, &self.catalogue, &rung.look, item, sources);
+                let stepping = || step(&self.context.schema, &self.context.catalogue, &rung.look, item, sources);
                 match caught("looking at what it asks for", stepping) {
                     Ok(Step::Read(more)) => {
                         wanted.extend(more);
@@ -157,58 +142,12 @@ impl<S: Store> Engine<S> {
                 }
             }
             undecided = waiting;
-            if let Err(error) = self.read(wanted, sources, batch.patience).await {
+            if let Err(error) = ItemReader::new(self.context).read(wanted, sources, batch.patience).await {
                 undone(account, all_causes(&undecided), &describe(&error));
                 return differing;
             }
         }
         differing
-    }
-
-    /// These items, as they are held.
-    ///
-    /// # Errors
-    ///
-    /// [`GaveUp`] when they cannot be read.
-    pub async fn held(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<Held, GaveUp> {
-        let items = patience.call(|| self.store.get(Table::Main, &keys)).await?;
-        let absent = keys.into_iter().map(|key| (key, None));
-        Ok(absent.chain(items.into_iter().map(|(key, item)| (key, Some(item)))).collect())
-    }
-
-    /// Reads these sources, to the others.
-    ///
-    /// # Errors
-    ///
-    /// [`GaveUp`] when they cannot be read.
-    pub async fn read(
-        &self,
-        wanted: BTreeSet<Source>,
-        sources: &mut Sources,
-        patience: Patience<'_>,
-    ) -> Result<(), GaveUp> {
-        let (mut keys, mut targets) = (Vec::new(), Vec::new());
-        for source in wanted {
-            match source {
-                Source::Item(key) => keys.push(key),
-                Source::Counters(target) => targets.push(target),
-            }
-        }
-        if !keys.is_empty() {
-            for (key, item) in self.held(keys, patience).await? {
-                sources.add_item(key, item);
-            }
-        }
-        let queries = targets.into_iter().map(|target| async move {
-            let query = Query::prefix(None, &target.pk, counter::prefix(&target));
-            let items = self.pages(&query, patience).await;
-            (target, items)
-        });
-        let counted: Vec<_> = stream::iter(queries).buffer_unordered(CALLS_AT_ONCE).collect().await;
-        for (target, items) in counted {
-            sources.add_counters(&self.schema, target, &items?);
-        }
-        Ok(())
     }
 
     /// Does the writes, and gives back those whose guard failed.
@@ -220,15 +159,15 @@ impl<S: Store> Engine<S> {
     ) -> Vec<Rung> {
         let writes = differing.into_iter().map(|(rung, (write, derivations))| async move {
             let mut met = Vec::new();
-            let outcome = batch.patience.call_meeting(&mut met, || self.store.write(&write)).await;
-            (rung, write, derivations, outcome, met, self.clock.now_ms())
+            let outcome = batch.patience.call_meeting(&mut met, || self.context.store.write(&write)).await;
+            (rung, write, derivations, outcome, met, self.context.clock.now_ms())
         });
         let mut again = Vec::new();
         let mut done = stream::iter(writes).buffer_unordered(CALLS_AT_ONCE);
         let mut refused = Vec::new();
         while let Some((rung, write, derivations, outcome, met, at_ms)) = done.next().await {
             for busy in met {
-                account.contention.met(derivations.first().map(|at| self.catalogue.name(*at)), busy);
+                account.contention.met(derivations.first().map(|at| self.context.catalogue.name(*at)), busy);
             }
             match outcome {
                 Ok(Outcome::Done { units }) => account.commits.push(Commit {
@@ -237,7 +176,7 @@ impl<S: Store> Engine<S> {
                     table: write.table,
                     at_ms,
                     units,
-                    derivations: derivations.iter().map(|at| self.catalogue.name(*at).to_owned()).collect(),
+                    derivations: derivations.iter().map(|at| self.context.catalogue.name(*at).to_owned()).collect(),
                     causes: rung.causes,
                 }),
                 Ok(Outcome::GuardFailed) => {
@@ -257,7 +196,9 @@ impl<S: Store> Engine<S> {
 
     async fn park_all(&self, rung: &Rung, cause: &str, batch: &Batch<'_>, account: &mut Account) {
         for position in &rung.causes {
-            self.park(*position, rung.look.derivations.iter().copied(), cause, batch, account).await;
+            Parker::new(self.context)
+                .park(*position, rung.look.derivations.iter().copied(), cause, batch, account)
+                .await;
         }
     }
 }

@@ -31,14 +31,18 @@ use derive::{
 use keys::{item::Item, key::Key};
 use store::{Segment, Store};
 
-use self::{counts::Collections, difference::difference, round::Round};
 use crate::{
     account::Account,
     backoff::{GaveUp, Patience},
     batch::caught::caught,
-    batch::{Batch, Engine},
-    look::Held,
+    batch::input::Batch,
+    context::Context,
+    look::Looker,
     look::bells::{Bells, Rung},
+    look::reading::{Held, ItemReader},
+    sweep::counts::Collections,
+    sweep::difference::difference,
+    sweep::round::Round,
 };
 
 /// Items that a run reads where nothing else is said.
@@ -94,17 +98,24 @@ struct Differing {
     difference: String,
 }
 
-impl<S: Store> Engine<S> {
+/// Verifies a slice of the table.
+pub(crate) struct TableSweep<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> TableSweep<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> TableSweep<'_, S> {
     /// Looks again at suspects that were noted at a moment that `is_past`, then verifies the next slice of the table and
     /// collects its counters of zero.
     ///
     /// A run whose time is over ends with what it has, and the next goes on there. It ends where the table does, too.
-    ///
-    /// # Errors
-    ///
-    /// [`GaveUp::Refused`] when a call is refused, whenever it comes; what was not reached is for the next run.
-    pub async fn sweep_slice(&self, bounds: Bounds, is_past: impl Fn(u64) -> bool) -> Result<Slice, GaveUp> {
-        let patience = Patience { clock: self.clock.as_ref(), deadline_ms: bounds.deadline_ms };
+    pub(crate) async fn sweep_slice(&self, bounds: Bounds, is_past: impl Fn(u64) -> bool) -> Result<Slice, GaveUp> {
+        let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms: bounds.deadline_ms };
         let batch = Batch::without_records(patience);
         let mut slice = Slice::default();
         match Box::pin(self.sweep_on(bounds.n_items_max, is_past, &batch, &mut slice)).await {
@@ -145,14 +156,15 @@ impl<S: Store> Engine<S> {
         slice: &mut Slice,
     ) -> Result<(), GaveUp> {
         while slice.n_items < n_items_max {
-            let after = round.cursor(&self.schema.layout);
-            let page = batch.patience.call(|| self.store.scan(Table::Main, Segment::WHOLE, after.clone())).await?;
-            let end = page.next.as_ref().and_then(|next| self.schema.layout.key(&next.0));
+            let after = round.cursor(&self.context.schema.layout);
+            let page =
+                batch.patience.call(|| self.context.store.scan(Table::Main, Segment::WHOLE, after.clone())).await?;
+            let end = page.next.as_ref().and_then(|next| self.context.schema.layout.key(&next.0));
             let mut rest = page.items;
             while !rest.is_empty() && slice.n_items < n_items_max && !batch.patience.is_over() {
                 let n_now = rest.len().min(ITEMS_AT_ONCE).min(n_items_max - slice.n_items);
                 let later = rest.split_off(n_now);
-                let last = rest.last().and_then(|item| self.schema.layout.key(item));
+                let last = rest.last().and_then(|item| self.context.schema.layout.key(item));
                 self.verify_again(rest, collections, batch, slice).await?;
                 slice.n_items += n_now;
                 round.after = last.or(round.after.take());
@@ -162,7 +174,7 @@ impl<S: Store> Engine<S> {
             if rest.is_empty() {
                 round.after = end.or(round.after.take());
             }
-            let round_ms = ends.then(|| round.ends(self.clock.now_ms()));
+            let round_ms = ends.then(|| round.ends(self.context.clock.now_ms()));
             if !self.move_round(round, batch.patience).await? {
                 return Ok(());
             }
@@ -184,9 +196,9 @@ impl<S: Store> Engine<S> {
     ) -> Result<(), GaveUp> {
         let (mut bells, mut held, mut zeros, mut counted) = (Bells::default(), Held::new(), Vec::new(), Vec::new());
         for item in items {
-            let Some(key) = self.schema.layout.key(&item) else { continue };
+            let Some(key) = self.context.schema.layout.key(&item) else { continue };
             counted.extend(self.add_up(collections, &key, &item));
-            if zero::is_zero_counter(&self.schema, &key, &item) {
+            if zero::is_zero_counter(&self.context.schema, &key, &item) {
                 zeros.push(key.clone());
             }
             let item = self.ring_as_inserted(key.clone(), item, &mut bells);
@@ -204,7 +216,9 @@ impl<S: Store> Engine<S> {
         let (id, sequence_number) = (String::new(), String::new());
         let change = Change { id, sequence_number, created_ms: None, key, images: Images::Inserted(item) };
         // A kind that panics at an item does so at its records, which are parked.
-        let planned = caught("planning it", || plan(&self.schema, &self.catalogue, &[Family::LevelTriggered], &change));
+        let planned = caught("planning it", || {
+            plan(&self.context.schema, &self.context.catalogue, &[Family::LevelTriggered], &change)
+        });
         for (derivation, effect) in planned.map(|planned| planned.effects).unwrap_or_default() {
             if let Effect::Look(bell) = effect {
                 bells.ring(bell, derivation, &change.key, THE_SWEEP);
@@ -238,10 +252,10 @@ impl<S: Store> Engine<S> {
         let unknown = rung.iter().map(|rung| &rung.look.item).filter(|item| !held.contains_key(*item));
         let unknown: Vec<Key> = unknown.cloned().collect();
         if !unknown.is_empty() {
-            held.extend(self.held(unknown, batch.patience).await?);
+            held.extend(ItemReader::new(self.context).held(unknown, batch.patience).await?);
         }
         let (mut sources, mut account) = (Sources::default(), Account::default());
-        let differing = self.differing(rung, &held, &mut sources, batch, &mut account).await;
+        let differing = Looker::new(self.context).differing(rung, &held, &mut sources, batch, &mut account).await;
         if let Some(why) = account.undone.into_values().next() {
             tracing::warn!(why, "what is looked at cannot be read");
             return Err(GaveUp::OutOfTime { last: None });

@@ -11,7 +11,7 @@ use derive::{
     value::whole_number,
     write::{Action, Table, Update, Write},
 };
-use engine::{batch::Engine, count::recount::Target, registry::Standing};
+use engine::{batch::Engine, count::target::Target, registry::Standing};
 use keys::{counter::CounterKey, item::Item, key::Key};
 use operate::{
     repair::{Repaired, Repairing},

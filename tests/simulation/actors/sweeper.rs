@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use derive::write::Table;
 use engine::{
     clock::Clock as _,
-    fan_out::{Limits, again::Again},
+    fan_out::{again::Again, limits::Limits},
     jobs::Order,
     jobs::ground::sweep::{STALLED_MS, Swept},
     jobs::job::Job,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use derive::write::{Action, Table, Write};
 use engine::{
-    fan_out::Limits,
+    fan_out::limits::Limits,
     jobs::ground::sweep::STALLED_MS,
     jobs::job::{Job, Task},
 };

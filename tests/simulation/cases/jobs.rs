@@ -2,7 +2,7 @@
 
 use derive::write::{Action, Table, Write};
 use engine::{
-    fan_out::Limits,
+    fan_out::limits::Limits,
     jobs::ground::sweep::STALLED_MS,
     jobs::job::Job,
     jobs::{Obeyed, Order},

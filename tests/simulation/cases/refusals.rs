@@ -20,7 +20,7 @@ const DAY_MS: u64 = 24 * 3_600_000;
 
 /// What is listed for a recount, as `derivation: item, since event`.
 async fn listed(bed: &Bed) -> Vec<String> {
-    let shown = |target: Option<engine::count::recount::Target>| match target {
+    let shown = |target: Option<engine::count::target::Target>| match target {
         Some(target) => format!("{}: {}", target.derivation, target.item),
         None => "*".to_owned(),
     };

@@ -9,10 +9,10 @@
 
 use std::collections::BTreeMap;
 
-use derive::write::Table;
-use store::{Store, Units};
+use derive::{catalogue::Catalogue, write::Table};
+use store::Units;
 
-use crate::{account::Account, batch::Engine};
+use crate::account::Account;
 
 /// What was asked of a derivation, and what stood in its way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,16 +84,15 @@ impl Account {
     }
 }
 
-impl<S: Store> Engine<S> {
-    /// What a batch came to, by the name of the derivation; those alone of which something is to be told.
-    #[must_use]
-    pub fn figures(&self, account: &Account) -> BTreeMap<String, Figures> {
+impl Account {
+    /// What a batch came to, by the name of the derivation. A derivation with nothing to report is left out.
+    pub(crate) fn figures(&self, catalogue: &Catalogue) -> BTreeMap<String, Figures> {
         let mut figures = BTreeMap::<String, Figures>::new();
-        for (derivation, share) in &account.shares {
-            figures.entry(self.catalogue.name(*derivation).to_owned()).or_default().share = *share;
+        for (derivation, share) in &self.shares {
+            figures.entry(catalogue.name(*derivation).to_owned()).or_default().share = *share;
         }
-        for commit in &account.commits {
-            let lag_ms = commit.causes.iter().filter_map(|at| account.lag_ms(*at, commit.at_ms)).max();
+        for commit in &self.commits {
+            let lag_ms = commit.causes.iter().filter_map(|at| self.lag_ms(*at, commit.at_ms)).max();
             let n_derivations = u32::try_from(commit.derivations.len()).unwrap_or(u32::MAX);
             for name in &commit.derivations {
                 let figures = figures.entry(name.clone()).or_default();
@@ -103,7 +102,7 @@ impl<S: Store> Engine<S> {
                 figures.lag_ms_max = figures.lag_ms_max.max(lag_ms);
             }
         }
-        for (name, n_conflicts, n_throttles) in account.contention.by_derivation() {
+        for (name, n_conflicts, n_throttles) in self.contention.by_derivation() {
             let figures = figures.entry(name.to_owned()).or_default();
             figures.n_conflicts += n_conflicts;
             figures.n_throttles += n_throttles;

@@ -26,14 +26,11 @@ use keys::{item::Item, item::text, key::Key, layout::Layout};
 use store::{Outcome, Store, StoreError};
 
 use crate::{
-    account::Account,
     attribute::{n, number, s},
-    backoff::{GaveUp, describe},
-    batch::{Batch, Engine},
     ledger::ledger_item,
-    look::listing::fitted,
-    park::lists::all,
+    partition::all,
     record::event::Lane,
+    sort_key::fitted,
 };
 
 /// Age of a record from which on others of its stream may be lost, in milliseconds: 20 hours, four less than a stream
@@ -77,13 +74,13 @@ pub(crate) struct Put(Mutex<BTreeMap<Key, u64>>);
 
 impl Put {
     /// Is it time to put this mark again?
-    fn is_due(&self, key: &Key, now_ms: u64) -> bool {
+    pub(crate) fn is_due(&self, key: &Key, now_ms: u64) -> bool {
         let mut put = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         put.retain(|_, at_ms| now_ms.saturating_sub(*at_ms) < PUT_EVERY_MS);
         !put.contains_key(key)
     }
 
-    fn is_put(&self, key: Key, now_ms: u64) {
+    pub(crate) fn is_put(&self, key: Key, now_ms: u64) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, now_ms);
     }
 }
@@ -102,7 +99,7 @@ impl Mark {
         self.stream.split_once("/stream/").map_or("", |(_, label)| label)
     }
 
-    fn key(&self) -> Key {
+    pub(crate) fn key(&self) -> Key {
         Key::new(LOSS, fitted(format!("{}#{}#{}", self.families, self.stream_label(), self.shard)))
     }
 
@@ -129,7 +126,7 @@ impl Mark {
         Write { table: Table::Ledger, key: self.key(), action: Action::Delete, guard }
     }
 
-    fn of(item: &Item) -> Self {
+    pub(crate) fn of(item: &Item) -> Self {
         let field = |name: &str| text(item, name).unwrap_or_default().to_owned();
         let number = |name: &str| number(item, name).unwrap_or(0);
         Self {
@@ -152,6 +149,16 @@ pub async fn marks<S: Store>(store: &S) -> Result<Vec<Mark>, StoreError> {
     Ok(all(store, Table::Ledger, LOSS).await?.iter().map(Mark::of).collect())
 }
 
+/// Is there any mark?
+///
+/// # Errors
+///
+/// [`StoreError`] when the ledger cannot be read.
+pub(crate) async fn is_any<S: Store>(store: &S) -> Result<bool, StoreError> {
+    let any = Query { limit: Some(1), ..Query::prefix(None, LOSS, "") };
+    Ok(!store.query(Table::Ledger, &any, None).await?.items.is_empty())
+}
+
 /// Takes a mark away, after a whole verify that found nothing and began when the mark was read. Says whether it did: a
 /// mark that was seen again since stays.
 ///
@@ -160,51 +167,6 @@ pub async fn marks<S: Store>(store: &S) -> Result<Vec<Mark>, StoreError> {
 /// [`StoreError`] when the ledger cannot be written.
 pub async fn clear<S: Store>(store: &S, mark: &Mark) -> Result<bool, StoreError> {
     Ok(matches!(store.write(&mark.clearing()).await?, Outcome::Done { .. }))
-}
-
-impl<S: Store> Engine<S> {
-    /// Is there any mark?
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] when the ledger cannot be read.
-    pub async fn may_have_lost(&self) -> Result<bool, StoreError> {
-        let any = Query { limit: Some(1), ..Query::prefix(None, LOSS, "") };
-        Ok(!self.store.query(Table::Ledger, &any, None).await?.items.is_empty())
-    }
-
-    /// Sees how late a batch comes, and puts the mark where others may be lost.
-    pub(crate) async fn see_loss(&self, asks: bool, batch: &Batch<'_>, account: &mut Account) {
-        let now_ms = self.clock.now_ms();
-        let oldest_ms = account.created_ms.iter().flatten().min();
-        let late_ms = oldest_ms.map(|created_ms| now_ms.saturating_sub(*created_ms));
-        account.late_ms = late_ms.filter(|late_ms| *late_ms >= POSSIBLE_LOSS_MS);
-        let Some(late_ms) = account.late_ms.filter(|_| asks) else { return };
-        let mark = Mark::new(&self.families, &batch.lane, late_ms, now_ms);
-        let key = mark.key();
-        if !self.loss_put.is_due(&key, now_ms) {
-            return;
-        }
-        let hours = late_ms / (3_600 * 1_000);
-        tracing::warn!(late_ms, hours, shard = batch.lane.shard, "records may be lost: the stream is handled too late");
-        match self.put_mark(mark, batch, account).await {
-            Ok(()) => self.loss_put.is_put(key, now_ms),
-            Err(error) => tracing::warn!(cause = %describe(&error), "the mark of a possible loss cannot be put"),
-        }
-    }
-
-    async fn put_mark(&self, seen: Mark, batch: &Batch<'_>, account: &mut Account) -> Result<(), GaveUp> {
-        let keys = [seen.key()];
-        let held = batch.patience.call(|| self.store.get(Table::Ledger, &keys)).await?;
-        let held = held.first().map(|(_, item)| Mark::of(item));
-        let (since_ms, late_ms) = held.map_or((seen.since_ms, 0), |held| (held.since_ms, held.late_ms));
-        let mark = Mark { since_ms, late_ms: late_ms.max(seen.late_ms), ..seen };
-        let write = mark.write(&self.schema.layout);
-        if let Outcome::Done { units } = batch.patience.call(|| self.store.write(&write)).await? {
-            account.commits.push(self.bookkeeping(&write.key, units, 0));
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -27,7 +27,8 @@ use crate::{
     account::Account,
     attribute::{n, number, s},
     backoff::describe,
-    batch::{Batch, Engine},
+    batch::input::Batch,
+    context::Context,
     ledger::{EXPIRES_AT, ledger_item},
 };
 
@@ -99,18 +100,29 @@ impl Attempt {
     }
 }
 
-impl<S: Store> Engine<S> {
+/// Notes the attempts at a batch.
+pub(crate) struct AttemptNotes<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> AttemptNotes<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> AttemptNotes<'_, S> {
     /// Notes an attempt at a batch that may have been tried before.
     pub(crate) async fn attempt(&self, batch: &Batch<'_>, id: &str, account: &mut Account) -> Attempt {
-        let now_ms = self.clock.now_ms();
+        let now_ms = self.context.clock.now_ms();
         let timeout_ms = batch.patience.deadline_ms.saturating_sub(now_ms);
         let is_old = batch.created_ms().is_some_and(|created_ms| now_ms.saturating_sub(created_ms) > timeout_ms);
         if !is_old {
             return Attempt::default();
         }
-        let families: Vec<String> = self.families.iter().map(ToString::to_string).collect();
+        let families: Vec<String> = self.context.families.iter().map(ToString::to_string).collect();
         let key = key(&families, id);
-        let items = batch.patience.call(|| self.store.get(Table::Ledger, std::slice::from_ref(&key))).await;
+        let items = batch.patience.call(|| self.context.store.get(Table::Ledger, std::slice::from_ref(&key))).await;
         let note = match items {
             Ok(items) => items.into_iter().next().map(|(_, item)| item).unwrap_or_default(),
             Err(error) => {
@@ -144,14 +156,16 @@ impl<S: Store> Engine<S> {
 
     async fn note(&self, attempt: &Attempt, in_progress: Option<&str>, batch: &Batch<'_>, account: &mut Account) {
         let Some(key) = attempt.note.clone() else { return };
-        let write = attempt.note(&self.schema.layout, key, in_progress, self.clock.now_ms());
+        let write = attempt.note(&self.context.schema.layout, key, in_progress, self.context.clock.now_ms());
         self.write_note(&write, batch, account).await;
     }
 
     /// A note that cannot be written holds nothing up: without it an attempt more may be needed.
     async fn write_note(&self, write: &Write, batch: &Batch<'_>, account: &mut Account) {
-        match batch.patience.call(|| self.store.write(write)).await {
-            Ok(store::Outcome::Done { units }) => account.commits.push(self.bookkeeping(&write.key, units, 0)),
+        match batch.patience.call(|| self.context.store.write(write)).await {
+            Ok(store::Outcome::Done { units }) => {
+                account.commits.push(self.context.ledger_commit(&write.key, units, 0))
+            }
             Ok(store::Outcome::GuardFailed) => {}
             Err(error) => tracing::warn!(cause = %describe(&error), "the attempt cannot be noted"),
         }

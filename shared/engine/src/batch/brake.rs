@@ -8,13 +8,8 @@
 //! for so long at most, far from the day that a stream keeps records; or when the operator raises the limit.
 
 use derive::effect::Effect;
-use store::Store;
 
-use crate::{
-    batch::handle_error::HandleError,
-    batch::planning::Planning,
-    batch::{Batch, Engine},
-};
+use crate::{batch::handle_error::HandleError, batch::input::Batch, batch::limits::Limits, batch::planning::Planning};
 
 /// Smallest batch that the brake looks at, in records: one bad item in a small batch is data.
 const BATCH_RECORDS_MIN: usize = 20;
@@ -22,39 +17,22 @@ const BATCH_RECORDS_MIN: usize = 20;
 /// Items that the error names.
 const NAMED_MAX: usize = 3;
 
-/// When the brake is put on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// How much of a batch may be unreadable, in percent. 100 takes the brake off.
-    pub unreadable_percent_max: u32,
-    /// How long a batch is held, counted from its first record, in milliseconds.
-    pub unreadable_hold_ms: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { unreadable_percent_max: 5, unreadable_hold_ms: 4 * 3600 * 1000 }
+/// Fails when too much of a batch cannot be read.
+pub(crate) fn brake(limits: &Limits, planned: &[Planning<'_>], batch: &Batch<'_>) -> Result<(), HandleError> {
+    let n_records = planned.len();
+    let unreadable: Vec<&Planning<'_>> = planned.iter().filter(|planning| is_unreadable(planning)).collect();
+    let percent_max = usize::try_from(limits.unreadable_percent_max).unwrap_or(usize::MAX);
+    let is_much = unreadable.len().saturating_mul(100) > n_records.saturating_mul(percent_max);
+    if n_records < BATCH_RECORDS_MIN || !is_much {
+        return Ok(());
     }
-}
-
-impl<S: Store> Engine<S> {
-    /// Fails when too much of a batch cannot be read.
-    pub(crate) fn brake(&self, planned: &[Planning<'_>], batch: &Batch<'_>) -> Result<(), HandleError> {
-        let n_records = planned.len();
-        let unreadable: Vec<&Planning<'_>> = planned.iter().filter(|planning| is_unreadable(planning)).collect();
-        let percent_max = usize::try_from(self.limits.unreadable_percent_max).unwrap_or(usize::MAX);
-        let is_much = unreadable.len().saturating_mul(100) > n_records.saturating_mul(percent_max);
-        if n_records < BATCH_RECORDS_MIN || !is_much {
-            return Ok(());
-        }
-        let first_ms = batch.created_ms().unwrap_or(0);
-        if self.clock.now_ms().saturating_sub(first_ms) > self.limits.unreadable_hold_ms {
-            tracing::error!(n_unreadable = unreadable.len(), n_records, "much is unreadable, and was held long enough");
-            return Ok(());
-        }
-        let items = unreadable.iter().take(NAMED_MAX).map(|planning| planning.name()).collect();
-        Err(HandleError::Unreadable { n_unreadable: unreadable.len(), n_records, items })
+    let first_ms = batch.created_ms().unwrap_or(0);
+    if batch.patience.clock.now_ms().saturating_sub(first_ms) > limits.unreadable_hold_ms {
+        tracing::error!(n_unreadable = unreadable.len(), n_records, "much is unreadable, and was held long enough");
+        return Ok(());
     }
+    let items = unreadable.iter().take(NAMED_MAX).map(|planning| planning.name()).collect();
+    Err(HandleError::Unreadable { n_unreadable: unreadable.len(), n_records, items })
 }
 
 fn is_unreadable(planning: &Planning<'_>) -> bool {

@@ -1,6 +1,6 @@
 //! Why nothing of a batch was handled.
 
-use crate::{record::EventError, registry::telling::RegistryError};
+use crate::{record::EventError, registry::publishing::RegistryError};
 
 /// A batch of which nothing was handled.
 #[derive(Debug, thiserror::Error)]

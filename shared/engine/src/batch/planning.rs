@@ -17,13 +17,16 @@ use store::Store;
 use crate::{
     account::{Account, Refused},
     batch::caught::caught,
-    batch::{Batch, Engine},
+    batch::input::Batch,
+    context::Context,
     count::admission::Entry,
-    jobs::ground::Touch,
+    jobs::touch::Touch,
     look::bells::Bells,
-    look::listing::{Listing, checksum},
+    look::listing::Listing,
     park,
+    protocol::ProtocolStep,
     record::Decoded,
+    sort_key::checksum,
 };
 
 /// A record with what it asks for.
@@ -128,7 +131,18 @@ impl Account {
     }
 }
 
-impl<S: Store> Engine<S> {
+/// Plans records.
+pub(crate) struct Planner<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> Planner<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> Planner<'_, S> {
     /// Plans all records of a batch.
     pub(crate) fn plan_all<'a>(&self, batch: &'a Batch<'_>) -> Vec<Planning<'a>> {
         let plan = |(position, record): (usize, &'a Decoded<'_>)| {
@@ -142,11 +156,17 @@ impl<S: Store> Engine<S> {
     }
 
     fn planned(&self, change: &Change) -> Planned {
-        let mut planned = plan(&self.schema, &self.catalogue, &self.families, change);
-        self.count_from_birth(&mut planned.effects, change.created_ms);
+        let mut planned = plan(&self.context.schema, &self.context.catalogue, &self.context.families, change);
+        self.count_from_birth(&mut planned, change);
         #[cfg(feature = "mutants")]
         self.leave_out(&mut planned, change);
         planned
+    }
+
+    fn count_from_birth(&self, planned: &mut Planned, change: &Change) {
+        if let Some(watch) = self.context.watch.as_ref().filter(|_| self.context.takes(ProtocolStep::BirthMark)) {
+            watch.count_from_birth(&mut planned.effects, change.created_ms);
+        }
     }
 
     /// What these records ask for. Their plans are taken out of them.
@@ -169,8 +189,9 @@ impl<S: Store> Engine<S> {
     pub(crate) fn asked_of(&self, family: Family, batch: &Batch<'_>) -> Result<Asked, String> {
         let Some(record) = batch.records.first() else { return Ok(Asked::default()) };
         let change = record.change.as_ref().map_err(ToString::to_string)?;
-        let mut planned = caught("planning it", || plan(&self.schema, &self.catalogue, &[family], change))?;
-        self.count_from_birth(&mut planned.effects, change.created_ms);
+        let mut planned =
+            caught("planning it", || plan(&self.context.schema, &self.context.catalogue, &[family], change))?;
+        self.count_from_birth(&mut planned, change);
         let planning = Planning { position: 0, record, planned: Err(String::new()) };
         let mut asked = Asked::default();
         self.sort(planned, &planning, checksum(&change.id), &mut asked)?;
@@ -207,7 +228,7 @@ impl<S: Store> Engine<S> {
     }
 
     fn amount(&self, derivation: usize, add: Add, seed: u32) -> Result<Amount, String> {
-        let name = self.catalogue.name(derivation).to_owned();
+        let name = self.context.catalogue.name(derivation).to_owned();
         let shard = seed % add.n_shards.max(1);
         let counter = CounterKey { target: add.target, derivation: name, shard }.key();
         let counter = counter.map_err(|error| error.to_string())?;
@@ -217,12 +238,12 @@ impl<S: Store> Engine<S> {
     /// A record that cannot be applied fails for each family by itself.
     fn fail(&self, planning: &Planning<'_>, cause: String, asked: &mut Asked) {
         let position = planning.position;
-        if self.families.contains(&Family::Additive) {
+        if self.context.families.contains(&Family::Additive) {
             let sequence_number = planning.sequence_number().to_owned();
             let change = Counted { position, id: planning.id().into_owned(), sequence_number, amounts: Vec::new() };
             asked.entries.push(Entry { change, created_ms: planning.created_ms(), failed: Some(cause.clone()) });
         }
-        if self.families.contains(&Family::LevelTriggered) {
+        if self.context.families.contains(&Family::LevelTriggered) {
             asked.failed_looks.push((position, cause));
         }
     }

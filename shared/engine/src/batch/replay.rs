@@ -16,11 +16,14 @@ use store::Store;
 use crate::{
     account::{Account, undone},
     backoff::Patience,
+    batch::applying::Applier,
     batch::handle_error::HandleError,
-    batch::{Batch, Engine, Handled, Occasion},
-    count::Session,
+    batch::input::{Batch, Occasion},
+    batch::planning::Planner,
+    batch::{Engine, Handled},
     count::admission::Entry,
     count::recount::refused,
+    count::{Counter, Session},
     ledger::LedgerKind,
     record::event::{Event, Lane},
 };
@@ -45,33 +48,37 @@ impl<S: Store> Engine<S> {
     ///
     /// [`HandleError`], with nothing applied: it is no event, or its shard is not known, which the checkpoint needs.
     pub async fn replay(&self, event: &str, origin: &Origin, deadline_ms: u64) -> Result<Handled, HandleError> {
-        let event = Event::parse(&self.schema.layout, event)?;
+        let event = Event::parse(&self.context.schema.layout, event)?;
         let lane = Lane {
             stream_arn: event.lane.stream_arn.or_else(|| origin.lane.stream_arn.clone()),
             shard: event.lane.shard.or_else(|| origin.lane.shard.clone()),
         };
-        let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
+        let context = &self.context;
+        let (planner, applier) = (Planner::new(context), Applier::new(context));
+        let patience = Patience { clock: context.clock.as_ref(), deadline_ms };
         let batch = Batch { records: event.records, lane, patience, occasion: Occasion::Delivery };
-        let mut session = Session::new(self.open(&batch)?);
-        let mut planned = self.plan_all(&batch);
+        let mut session = Session::new(applier.open(&batch)?);
+        let mut planned = planner.plan_all(&batch);
         let mut account = Account::of(&planned);
-        let images = self.images(&batch);
+        let images = applier.images(&batch);
         // The file may be damaged where the stream is not; parked, it would be taken for the record that is still to
         // come.
         for planning in planned.extract_if(.., |planning| planning.record.change.is_err()) {
             account.refused.extend(planning.unreadable());
         }
-        let mut asked = self.sorted(&mut planned, &batch);
-        if self.ledger == LedgerKind::Checkpoint {
+        let mut asked = planner.sorted(&mut planned, &batch);
+        if context.ledger == LedgerKind::Checkpoint {
             let entries = std::mem::take(&mut asked.entries);
-            self.judge(entries, &mut session, origin, &batch, &mut account).await;
+            Counter::new(context).judge(entries, &mut session, origin, &batch, &mut account).await;
         }
-        self.apply(asked, &mut session, &images, &batch, &mut account).await;
-        let failed_from = self.failed_from(&account, &batch);
+        applier.apply(asked, &mut session, &images, &batch, &mut account).await;
+        let failed_from = applier.failed_from(&account, &batch);
         let changes = batch.records.into_iter().map(|record| record.change.ok()).collect();
         Ok(Handled { changes, account, failed_from, state: None })
     }
+}
 
+impl<S: Store> Counter<'_, S> {
     /// Says of each change what the checkpoint knows of it.
     async fn judge(
         &self,
@@ -85,7 +92,7 @@ impl<S: Store> Engine<S> {
             return undone(account, entries.iter().map(|entry| entry.change.position), &why);
         }
         for Entry { change, created_ms, .. } in entries {
-            let age_ms = created_ms.map(|created_ms| self.clock.now_ms().saturating_sub(created_ms));
+            let age_ms = created_ms.map(|created_ms| self.context.clock.now_ms().saturating_sub(created_ms));
             let why = match (session.ledger.has(&change), origin.was_given_up) {
                 (true, false) => {
                     account.n_duplicates += 1;
@@ -95,7 +102,7 @@ impl<S: Store> Engine<S> {
                 (false, true) => "Lambda gave it up, and the shard's checkpoint has not passed it",
                 (false, false) if age_ms.is_some_and(|age_ms| age_ms < STREAM_KEPT_MS) => {
                     account.refused.push(refused(
-                        &self.catalogue,
+                        &self.context.catalogue,
                         &change,
                         "the shard's checkpoint has not reached it: the stream brings it",
                     ));

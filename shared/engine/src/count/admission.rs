@@ -7,9 +7,10 @@ use store::Store;
 
 use crate::{
     account::Account,
-    batch::{Batch, Engine},
-    count::{Chunk, Session},
-    ledger::{HORIZON_MS, Ledger, checkpoint::padded},
+    batch::input::Batch,
+    count::{Chunk, Counter, Session},
+    ledger::checkpoint::padded,
+    ledger::{HORIZON_MS, Ledger},
     protocol::ProtocolStep,
 };
 
@@ -24,7 +25,7 @@ pub(crate) struct Entry {
     pub(crate) failed: Option<String>,
 }
 
-impl<S: Store> Engine<S> {
+impl<S: Store> Counter<'_, S> {
     /// The changes that must go in: each once, none that is in, none from behind the horizon.
     pub(crate) async fn admitted(
         &self,
@@ -36,13 +37,13 @@ impl<S: Store> Engine<S> {
         let mut seen = BTreeSet::new();
         let mut admitted = Vec::new();
         for mut entry in entries {
-            let is_again = !seen.insert(entry.change.id.clone()) && self.takes(ProtocolStep::OnceABatch);
+            let is_again = !seen.insert(entry.change.id.clone()) && self.context.takes(ProtocolStep::OnceABatch);
             if is_again || session.ledger.has(&entry.change) {
                 account.n_duplicates += 1;
                 continue;
             }
-            let age_ms = entry.created_ms.map(|created_ms| self.clock.now_ms().saturating_sub(created_ms));
-            if age_ms.is_some_and(|age_ms| age_ms > HORIZON_MS) && self.takes(ProtocolStep::Horizon) {
+            let age_ms = entry.created_ms.map(|created_ms| self.context.clock.now_ms().saturating_sub(created_ms));
+            if age_ms.is_some_and(|age_ms| age_ms > HORIZON_MS) && self.context.takes(ProtocolStep::Horizon) {
                 let why = "it is older than the ledger's horizon of 14 days";
                 // Passed by a checkpoint before it is listed, it would never be.
                 if let Err(why) = self.refuse(&entry.change, why, batch.patience, account).await {
@@ -67,7 +68,7 @@ impl<S: Store> Engine<S> {
     pub(crate) fn cut(&self, mut entries: Vec<Entry>, ledger: &dyn Ledger) -> VecDeque<Chunk> {
         if !ledger.is_ordered() {
             entries.sort_by_key(|entry| entry.failed.is_some());
-        } else if self.takes(ProtocolStep::ContiguousChunks) {
+        } else if self.context.takes(ProtocolStep::ContiguousChunks) {
             entries.sort_by_cached_key(|entry| padded(&entry.change.sequence_number));
         } else {
             entries.sort_by_cached_key(|entry| entry.change.amounts.first().map(|amount| amount.item.clone()));

@@ -14,8 +14,8 @@ use store::{Reason, Store, StoreError, TransactOutcome, Units};
 use crate::{
     account::{Account, Commit, Parked, apportioned},
     backoff::describe,
-    batch::{Batch, Engine},
-    count::{Chunk, Sent, Session},
+    batch::input::Batch,
+    count::{Chunk, Counter, Sent, Session},
     ledger::Ledger,
     park::Parking,
     protocol::ProtocolStep,
@@ -31,7 +31,7 @@ struct Parcel {
     derivations: BTreeMap<Key, usize>,
 }
 
-impl<S: Store> Engine<S> {
+impl<S: Store> Counter<'_, S> {
     /// Sends a chunk.
     pub(crate) async fn send(
         &self,
@@ -50,7 +50,7 @@ impl<S: Store> Engine<S> {
             Ok(None) => return Sent::Done,
             Err(cause) => return Sent::Refused(cause),
         };
-        match self.store.transact(&parcel.transaction).await {
+        match self.context.store.transact(&parcel.transaction).await {
             Ok(TransactOutcome::Done { units }) => {
                 self.commit(chunk, &parcel, &units, account);
                 Sent::Done
@@ -71,7 +71,7 @@ impl<S: Store> Engine<S> {
     fn met(&self, parcel: &Parcel, reasons: &[Reason], account: &mut Account) {
         for (write, reason) in parcel.transaction.writes().iter().zip(reasons) {
             if let Reason::Busy(busy) = reason {
-                let derivation = parcel.derivations.get(&write.key).map(|at| self.catalogue.name(*at));
+                let derivation = parcel.derivations.get(&write.key).map(|at| self.context.catalogue.name(*at));
                 account.contention.met(derivation, *busy);
             }
         }
@@ -88,7 +88,7 @@ impl<S: Store> Engine<S> {
         if keys.is_empty() {
             return Ok(Held::new());
         }
-        Ok(self.store.get(Table::Main, keys).await?.into_iter().collect())
+        Ok(self.context.store.get(Table::Main, keys).await?.into_iter().collect())
     }
 
     /// The parcel of a chunk; `None` when there is nothing to send.
@@ -99,15 +99,15 @@ impl<S: Store> Engine<S> {
         ledger: &dyn Ledger,
         batch: &Batch<'_>,
     ) -> Result<Option<Parcel>, String> {
-        let now_ms = self.clock.now_ms();
-        let counters = amount_writes(&self.schema, &chunk.changes, held);
+        let now_ms = self.context.clock.now_ms();
+        let counters = amount_writes(&self.context.schema, &chunk.changes, held);
         let (effects, proven) = match &chunk.failed {
             Some(cause) => (self.parking(chunk, cause, batch), chunk.changes.clone()),
             None => {
                 (counters.iter().map(|(write, _)| write.clone()).collect(), self.to_prove(&chunk.changes, &counters))
             }
         };
-        let is_proven = chunk.failed.is_none() || self.takes(ProtocolStep::ProofOfParking);
+        let is_proven = chunk.failed.is_none() || self.context.takes(ProtocolStep::ProofOfParking);
         let proofs = if is_proven { ledger.proofs(&proven, now_ms) } else { Vec::new() };
         let n_proofs = proofs.len();
         let writes: Vec<Write> = proofs.into_iter().chain(effects).collect();
@@ -123,7 +123,8 @@ impl<S: Store> Engine<S> {
     fn to_prove(&self, changes: &[Counted], counters: &[(Write, usize)]) -> Vec<Counted> {
         let written: BTreeSet<&Key> = counters.iter().map(|(write, _)| &write.key).collect();
         let is_written = |change: &Counted| change.amounts.iter().any(|amount| written.contains(&amount.item));
-        let proven = changes.iter().filter(|change| self.takes(ProtocolStep::NetZeroProof) || is_written(change));
+        let proven =
+            changes.iter().filter(|change| self.context.takes(ProtocolStep::NetZeroProof) || is_written(change));
         proven.cloned().collect()
     }
 
@@ -132,7 +133,7 @@ impl<S: Store> Engine<S> {
         let Some(record) = record else { return Vec::new() };
         let parking =
             Parking { head: &record.head, record: record.text, cause, family: Family::Additive, lane: &batch.lane };
-        parking.writes(&self.schema.layout, self.clock.now_ms())
+        parking.writes(&self.context.schema.layout, self.context.clock.now_ms())
     }
 
     fn commit(&self, chunk: &Chunk, parcel: &Parcel, units: &[(Table, Units)], account: &mut Account) {
@@ -150,9 +151,9 @@ impl<S: Store> Engine<S> {
             account.commits.push(Commit {
                 key: write.key.clone(),
                 table: write.table,
-                at_ms: self.clock.now_ms(),
+                at_ms: self.context.clock.now_ms(),
                 units,
-                derivations: derivation.map(|at| self.catalogue.name(*at).to_owned()).into_iter().collect(),
+                derivations: derivation.map(|at| self.context.catalogue.name(*at).to_owned()).into_iter().collect(),
                 causes,
                 is_correction: false,
             });

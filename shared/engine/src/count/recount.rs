@@ -16,9 +16,10 @@ use crate::{
     account::{Account, Refused, undone},
     attribute::{n, s},
     backoff::{Patience, describe},
-    batch::Engine,
+    count::Counter,
+    count::target::Target,
     ledger::ledger_item,
-    look::listing::sort_key,
+    sort_key::sort_key,
 };
 
 /// Partition key of the list. Stored, so it is stable.
@@ -27,16 +28,7 @@ pub const RECOUNT: &str = "RECOUNT";
 /// Name that stands for all derivations, and for all targets, where a change cannot be read.
 pub(crate) const ALL: &str = "*";
 
-/// A count that a refused change was about.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Target {
-    /// Name of the derivation.
-    pub derivation: String,
-    /// The item that the count is about; of a roll-up the bucket.
-    pub item: Key,
-}
-
-impl<S: Store> Engine<S> {
+impl<S: Store> Counter<'_, S> {
     /// Notes that a change is refused, and lists what it was about.
     ///
     /// # Errors
@@ -49,11 +41,11 @@ impl<S: Store> Engine<S> {
         patience: Patience<'_>,
         account: &mut Account,
     ) -> Result<(), String> {
-        let targets = targets(&self.catalogue, change);
-        for write in listed(&self.schema.layout, change, &targets, why, self.clock.now_ms()) {
-            match patience.call(|| self.store.write(&write)).await {
+        let targets = targets(&self.context.catalogue, change);
+        for write in listed(&self.context.schema.layout, change, &targets, why, self.context.clock.now_ms()) {
+            match patience.call(|| self.context.store.write(&write)).await {
                 Ok(Outcome::Done { units }) => {
-                    account.commits.push(self.bookkeeping(&write.key, units, change.position));
+                    account.commits.push(self.context.ledger_commit(&write.key, units, change.position));
                 }
                 Ok(Outcome::GuardFailed) => {}
                 Err(error) => {
@@ -63,7 +55,7 @@ impl<S: Store> Engine<S> {
             }
         }
         tracing::warn!(event_id = %change.id, why, "refused a change; its targets are listed for a recount");
-        account.refused.push(refused(&self.catalogue, change, why));
+        account.refused.push(refused(&self.context.catalogue, change, why));
         Ok(())
     }
 }

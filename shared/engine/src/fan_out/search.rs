@@ -2,7 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use derive::{effect::Find, query::Query, write::Table};
+use derive::{
+    effect::Find,
+    query::Query,
+    write::{Table, Write},
+};
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use keys::key::Key;
 use store::{Outcome, Store, Units};
@@ -10,9 +14,13 @@ use store::{Outcome, Store, Units};
 use crate::{
     account::{Account, Commit, undone},
     backoff::{GaveUp, Patience, describe},
-    batch::{Batch, Engine, Occasion},
-    look::CALLS_AT_ONCE,
+    batch::input::{Batch, Occasion},
+    context::Context,
+    fan_out::FanOuts,
+    fan_out::note::Note,
     look::bells::Bells,
+    look::reading::CALLS_AT_ONCE,
+    protocol::ProtocolStep,
 };
 
 /// Items that searches of one batch may bring, at most; what would bring more becomes a job. Bounds memory.
@@ -26,7 +34,27 @@ enum Searched {
     Many,
 }
 
-impl<S: Store> Engine<S> {
+/// Searches for the items that follow from changed sources.
+pub(crate) struct Searcher<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> Searcher<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> Searcher<'_, S> {
+    /// The write that notes that this is to be searched for again, where it is.
+    pub(crate) fn noted(&self, item: &Key, derivations: impl IntoIterator<Item = usize>) -> Option<Write> {
+        let names = derivations.into_iter().map(|at| self.context.catalogue.name(at).to_owned());
+        let note = Note { item: item.clone(), derivations: names.collect() };
+        let lags = self.context.fan_out.index_lag_ms > 0 && self.context.takes(ProtocolStep::SearchAgain);
+        let is_noted = lags && !note.derivations.is_empty();
+        is_noted.then(|| note.write(self.context.clock.now_ms(), self.context.fan_out.index_lag_ms))
+    }
+
     /// Finds the items that follow from changed sources, and rings them; where there are many, a job does.
     pub(crate) async fn search(&self, bells: &mut Bells, batch: &Batch<'_>, account: &mut Account) {
         let finds = std::mem::take(&mut bells.finds);
@@ -61,8 +89,8 @@ impl<S: Store> Engine<S> {
         }
         let begun = many.into_iter().map(|(derivation, source, causes)| {
             async move {
-                let begun = self.fan_out(derivation, &source, batch.patience).await;
-                let derivations = vec![self.catalogue.name(derivation).to_owned()];
+                let begun = FanOuts::new(self.context).fan_out(derivation, &source, batch.patience).await;
+                let derivations = vec![self.context.catalogue.name(derivation).to_owned()];
                 (begun, Table::Main, derivations, causes)
             }
             .boxed()
@@ -76,7 +104,7 @@ impl<S: Store> Engine<S> {
         let written: Vec<BoxFuture<'_, _>> = begun.chain(noted).collect();
         let mut written = stream::iter(written).buffer_unordered(CALLS_AT_ONCE);
         while let Some((written, table, derivations, causes)) = written.next().await {
-            let at_ms = self.clock.now_ms();
+            let at_ms = self.context.clock.now_ms();
             match written {
                 Ok(None) => {}
                 Ok(Some((key, units))) => {
@@ -90,11 +118,13 @@ impl<S: Store> Engine<S> {
 
     async fn first_page(&self, find: &Find, patience: Patience<'_>) -> Result<Searched, GaveUp> {
         // One more than may be, or it could not be told that there are no more.
-        let query = Query { limit: Some(self.fan_out.direct_max.saturating_add(1)), ..find.query.clone() };
-        let page = patience.call(|| self.store.query(Table::Main, &query, None)).await?;
+        let query = Query { limit: Some(self.context.fan_out.direct_max.saturating_add(1)), ..find.query.clone() };
+        let page = patience.call(|| self.context.store.query(Table::Main, &query, None)).await?;
         Ok(match page.next {
             Some(_) => Searched::Many,
-            None => Searched::All(page.items.iter().filter_map(|item| self.leads_to(item, find)).collect()),
+            None => Searched::All(
+                page.items.iter().filter_map(|item| FanOuts::new(self.context).leads_to(item, find)).collect(),
+            ),
         })
     }
 
@@ -106,7 +136,7 @@ impl<S: Store> Engine<S> {
         batch: &Batch<'_>,
     ) -> Result<Option<(Key, Units)>, GaveUp> {
         let Some(write) = self.noted(item, derivations) else { return Ok(None) };
-        Ok(match batch.patience.call(|| self.store.write(&write)).await? {
+        Ok(match batch.patience.call(|| self.context.store.write(&write)).await? {
             Outcome::Done { units } => Some((write.key, units)),
             Outcome::GuardFailed => None,
         })

@@ -11,69 +11,34 @@ mod work;
 
 use std::{collections::BTreeSet, sync::atomic::Ordering};
 
-use derive::{
-    effect::Ground,
-    write::{Table, Transaction, Write},
-};
+use derive::effect::Ground;
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
-use keys::{item::Item, job::JobKey, key::Key};
-use store::{Reason, Store, TransactOutcome, Units};
+use keys::job::JobKey;
+use store::Store;
 
 use crate::{
-    account::{Account, Commit, apportioned, undone},
-    backoff::{GaveUp, Tries, describe},
-    batch::{Batch, Engine},
+    account::{Account, Commit, undone},
+    batch::input::Batch,
+    context::Context,
+    jobs::touch::{Stop, Touch, Work},
+    park::Parker,
 };
 
 /// Items that are touched at once.
 const TOUCHES_AT_ONCE: usize = 16;
 
-/// What a record asks for, on behalf of a derivation.
-#[derive(Clone, Debug)]
-pub(crate) struct Touch {
-    /// Position of the record in its batch.
-    pub(crate) position: usize,
-    /// Position of the derivation in the catalogue.
-    pub(crate) derivation: usize,
-    /// What it asks for.
-    pub(crate) effect: Ground,
+/// Does what records ask for of the application's own items.
+pub(crate) struct Worker<'a, S> {
+    pub(crate) context: &'a Context<S>,
 }
 
-/// On whose behalf something is touched, and what came of it.
-pub(crate) struct Work<'a> {
-    pub(crate) touch: &'a Touch,
-    pub(crate) batch: &'a Batch<'a>,
-    /// Does nobody wait behind it? See [`Engine::is_alone`].
-    pub(crate) is_alone: bool,
-    pub(crate) account: Account,
-}
-
-/// Why something could not be touched.
-#[derive(Debug)]
-pub(crate) enum Stop {
-    /// Not now: its record comes again.
-    NotNow(String),
-    /// Never: its record is parked.
-    Refused(String),
-}
-
-impl From<GaveUp> for Stop {
-    fn from(gave_up: GaveUp) -> Self {
-        match &gave_up {
-            GaveUp::Refused(error) => Self::Refused(describe(error)),
-            GaveUp::OutOfTime { .. } => Self::NotNow(describe(&gave_up)),
-        }
+impl<'a, S> Worker<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
     }
 }
 
-/// How a transaction on ground items ended.
-pub(crate) enum Touched {
-    Done,
-    /// The guards of the writes at these positions did not hold.
-    Unheld(BTreeSet<usize>),
-}
-
-impl<S: Store> Engine<S> {
+impl<S: Store> Worker<'_, S> {
     /// Does what records ask for of the application's own items; jobs last, since they are in no hurry.
     pub(crate) async fn touch(&self, touches: Vec<Touch>, batch: &Batch<'_>, account: &mut Account) {
         let (jobs, others): (Vec<Touch>, Vec<Touch>) =
@@ -100,7 +65,9 @@ impl<S: Store> Engine<S> {
                     Ok(()) => {}
                     Err(Stop::NotNow(why)) => undone(account, [touch.position], &why),
                     Err(Stop::Refused(cause)) => {
-                        self.park(touch.position, [touch.derivation], &cause, batch, account).await;
+                        Parker::new(self.context)
+                            .park(touch.position, [touch.derivation], &cause, batch, account)
+                            .await;
                     }
                 }
             }
@@ -111,19 +78,20 @@ impl<S: Store> Engine<S> {
     /// beside its job, and nobody waits behind them, nor behind the change that began it; whoever writes now and then
     /// waits for a page, which is short then.
     fn is_alone(&self, others: &[Touch], account: &Account) -> bool {
-        let now_ms = self.clock.now_ms();
+        let now_ms = self.context.clock.now_ms();
         let begin = account.commits.iter().filter(|commit| JobKey::parse(&commit.key).is_some());
         let begin: BTreeSet<usize> = begin.flat_map(|commit| &commit.causes).copied().collect();
         let is_of_others = |commit: &Commit| !commit.causes.is_subset(&begin);
         if !others.is_empty() || account.n_changes > begin.len() || account.commits.iter().any(is_of_others) {
-            self.others_at_ms.store(now_ms, Ordering::Relaxed);
+            self.context.others_at_ms.store(now_ms, Ordering::Relaxed);
             return false;
         }
-        now_ms.saturating_sub(self.others_at_ms.load(Ordering::Relaxed)) >= self.fan_out.page_ms
+        now_ms.saturating_sub(self.context.others_at_ms.load(Ordering::Relaxed)) >= self.context.fan_out.page_ms
     }
 
     async fn touch_one(&self, work: &mut Work<'_>) -> Result<(), Stop> {
-        let Some(kind) = self.catalogue.derivation(work.touch.derivation).map(|derivation| &derivation.kind) else {
+        let Some(kind) = self.context.catalogue.derivation(work.touch.derivation).map(|derivation| &derivation.kind)
+        else {
             return Ok(());
         };
         match (&work.touch.effect, kind.cascade()) {
@@ -131,61 +99,5 @@ impl<S: Store> Engine<S> {
             (Ground::Cascade(_), None) => Ok(()),
             (Ground::Work(key), _) => self.work(key, work).await,
         }
-    }
-
-    /// Sends a transaction until it is decided.
-    pub(crate) async fn decided(&self, writes: Vec<Write>, work: &mut Work<'_>) -> Result<Touched, Stop> {
-        let transaction = Transaction::new(writes).map_err(|error| Stop::Refused(error.to_string()))?;
-        let patience = work.batch.patience;
-        let mut tries = Tries::default();
-        loop {
-            let reasons = match patience.call(|| self.store.transact(&transaction)).await? {
-                TransactOutcome::Done { units } => {
-                    self.note_commits(&transaction, &units, work);
-                    return Ok(Touched::Done);
-                }
-                TransactOutcome::Cancelled { reasons } => reasons,
-            };
-            let unheld = reasons.iter().enumerate().filter(|(_, reason)| **reason == Reason::GuardFailed);
-            let unheld: BTreeSet<usize> = unheld.map(|(at, _)| at).collect();
-            if !unheld.is_empty() {
-                return Ok(Touched::Unheld(unheld));
-            }
-            if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
-                return Err(Stop::Refused(why.clone()));
-            }
-            if !patience.wait(&mut tries).await {
-                return Err(Stop::NotNow("others are at its items all the time".to_owned()));
-            }
-        }
-    }
-
-    fn note_commits(&self, transaction: &Transaction, units: &[(Table, Units)], work: &mut Work<'_>) {
-        let writes: Vec<&Write> = transaction.writes().iter().collect();
-        let units = apportioned(&writes, units);
-        for (write, units) in writes.into_iter().zip(units) {
-            let commit = self.touched(&write.key, write.table, units, work);
-            work.account.commits.push(commit);
-        }
-    }
-
-    pub(crate) fn touched(&self, key: &Key, table: Table, units: Units, work: &Work<'_>) -> Commit {
-        let derivation = self.catalogue.name(work.touch.derivation).to_owned();
-        Commit {
-            key: key.clone(),
-            table,
-            at_ms: self.clock.now_ms(),
-            units,
-            derivations: if table == Table::Main { vec![derivation] } else { Vec::new() },
-            causes: BTreeSet::from([work.touch.position]),
-            is_correction: false,
-        }
-    }
-
-    /// An item as it is now.
-    pub(super) async fn item_now(&self, table: Table, key: &Key, work: &Work<'_>) -> Result<Option<Item>, Stop> {
-        let keys = [key.clone()];
-        let items = work.batch.patience.call(|| self.store.get(table, &keys)).await?;
-        Ok(items.into_iter().next().map(|(_, item)| item))
     }
 }

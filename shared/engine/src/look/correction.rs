@@ -14,7 +14,7 @@ use derive::{
 };
 use keys::item::Item;
 
-use crate::{batch::Batch, look::bells::Rung};
+use crate::{batch::input::Batch, look::bells::Rung};
 
 /// Is this write a correction?
 pub(crate) fn is_correction(rung: &Rung, write: &Write, batch: &Batch<'_>) -> bool {

@@ -10,7 +10,6 @@ use derive::{
     schema::{Seen, Unreadable},
     write::{Action, Table, Write},
 };
-use flate2::Crc;
 use keys::{item::Item, key::Key, layout::Layout};
 use store::{Outcome, Store};
 
@@ -18,8 +17,9 @@ use crate::{
     account::{Account, undone},
     attribute::{n, s},
     backoff::{Patience, describe},
-    batch::Engine,
+    context::Context,
     ledger::ledger_item,
+    sort_key::sort_key,
 };
 
 /// Name under which an item is listed that no derivation can read.
@@ -27,9 +27,6 @@ pub const ALL_DERIVATIONS: &str = "*";
 
 /// Partition key of the list. Stored, so it is stable.
 pub(crate) const UNREADABLE: &str = "UNREADABLE";
-
-/// Longest sort key of the list that is spelled out, in bytes; a longer one is cut and told apart by its checksum.
-const SPELLED_OUT_MAX: usize = 900;
 
 /// An item that may have to be listed, or taken off the list.
 #[derive(Clone, Debug)]
@@ -42,27 +39,46 @@ pub(crate) struct Listing {
     pub(crate) item: Key,
 }
 
-impl<S: Store> Engine<S> {
+/// Lists items that cannot be interpreted.
+pub(crate) struct Lister<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> Lister<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> Lister<'_, S> {
     /// Lists the items that cannot be interpreted as they are now, and takes the others off the list.
     pub(crate) async fn list(&self, listings: Vec<Listing>, patience: Patience<'_>, account: &mut Account) {
         if listings.is_empty() {
             return;
         }
         let keys: Vec<Key> = listings.iter().map(|listing| listing.item.clone()).collect();
-        let items: BTreeMap<Key, Item> = match patience.call(|| self.store.get(Table::Main, &keys)).await {
+        let items: BTreeMap<Key, Item> = match patience.call(|| self.context.store.get(Table::Main, &keys)).await {
             Ok(items) => items.into_iter().collect(),
             Err(error) => return undone(account, listings.iter().map(|listing| listing.position), &describe(&error)),
         };
         for Listing { position, derivation, item } in listings {
             let unreadable = items.get(&item).and_then(|held| self.unreadable(derivation, &item, held));
-            let derivation = derivation.map_or(ALL_DERIVATIONS, |at| self.catalogue.name(at));
+            let derivation = derivation.map_or(ALL_DERIVATIONS, |at| self.context.catalogue.name(at));
             if let Some(unreadable) = &unreadable {
                 account.n_unreadable += 1;
                 tracing::warn!(%derivation, item = item.for_log(), %unreadable, "the item counts as absent until it is readable");
             }
-            let write = listed(&self.schema.layout, derivation, &item, unreadable.as_ref(), self.clock.now_ms());
-            match patience.call(|| self.store.write(&write)).await {
-                Ok(Outcome::Done { units }) => account.commits.push(self.bookkeeping(&write.key, units, position)),
+            let write = listed(
+                &self.context.schema.layout,
+                derivation,
+                &item,
+                unreadable.as_ref(),
+                self.context.clock.now_ms(),
+            );
+            match patience.call(|| self.context.store.write(&write)).await {
+                Ok(Outcome::Done { units }) => {
+                    account.commits.push(self.context.ledger_commit(&write.key, units, position))
+                }
                 Ok(Outcome::GuardFailed) => {}
                 Err(error) => undone(account, [position], &describe(&error)),
             }
@@ -70,9 +86,11 @@ impl<S: Store> Engine<S> {
     }
 
     fn unreadable(&self, derivation: Option<usize>, key: &Key, item: &Item) -> Option<Unreadable> {
-        match (self.schema.see(key, item), derivation) {
+        match (self.context.schema.see(key, item), derivation) {
             (Seen::Misfit(why), None) => Some(why),
-            (Seen::Known(image), Some(at)) => self.catalogue.derivation(at)?.kind.unreadable(&self.schema, &image),
+            (Seen::Known(image), Some(at)) => {
+                self.context.catalogue.derivation(at)?.kind.unreadable(&self.context.schema, &image)
+            }
             _ => None,
         }
     }
@@ -98,25 +116,4 @@ pub fn listed(layout: &Layout, derivation: &str, item: &Key, unreadable: Option<
         )),
     };
     Write { table: Table::Ledger, key, action, guard: None }
-}
-
-/// Sort key under which an item is listed on behalf of a derivation.
-pub(crate) fn sort_key(derivation: &str, item: &Key) -> String {
-    fitted(format!("{derivation}#{}#{}", item.pk, item.sk))
-}
-
-/// A text that fits in a sort key: as it is, or cut and told apart by its checksum.
-pub(crate) fn fitted(text: String) -> String {
-    if text.len() <= SPELLED_OUT_MAX {
-        return text;
-    }
-    let end = text.floor_char_boundary(SPELLED_OUT_MAX);
-    format!("{}#{:08x}", text.get(..end).unwrap_or_default(), checksum(&text))
-}
-
-/// CRC-32 of a text.
-pub(crate) fn checksum(text: &str) -> u32 {
-    let mut crc = Crc::new();
-    crc.update(text.as_bytes());
-    crc.sum()
 }

@@ -2,7 +2,7 @@
 //!
 //! Nothing here decides anything: a count that is listed may be right, and `verify` tells.
 
-use derive::{query::Query, write::Table};
+use derive::write::Table;
 use keys::{
     item::{Item, text},
     key::Key,
@@ -11,8 +11,10 @@ use store::{Store, StoreError};
 
 use crate::{
     attribute::number,
-    count::recount::{ALL, RECOUNT, Target},
+    count::recount::{ALL, RECOUNT},
+    count::target::Target,
     look::listing::UNREADABLE,
+    partition::all,
 };
 
 /// A count that needs a recount, since a change of it was refused.
@@ -44,20 +46,6 @@ pub async fn to_recount<S: Store>(store: &S) -> Result<Vec<ToRecount>, StoreErro
 /// [`StoreError`] when the ledger cannot be read.
 pub async fn n_unreadable<S: Store>(store: &S) -> Result<usize, StoreError> {
     Ok(all(store, Table::Ledger, UNREADABLE).await?.len())
-}
-
-/// All items of a partition, page by page.
-pub(crate) async fn all<S: Store>(store: &S, table: Table, pk: &str) -> Result<Vec<Item>, StoreError> {
-    let query = Query::prefix(None, pk, "");
-    let (mut items, mut after) = (Vec::new(), None);
-    loop {
-        let page = store.query(table, &query, after).await?;
-        items.extend(page.items);
-        after = page.next;
-        if after.is_none() {
-            return Ok(items);
-        }
-    }
 }
 
 fn listed(item: &Item) -> ToRecount {

@@ -20,11 +20,17 @@ use crate::{
     account::Account,
     attribute::number,
     backoff::{GaveUp, Patience, Tries, describe},
-    batch::planning::Asked,
-    batch::{Batch, Engine},
+    batch::input::Batch,
+    batch::planning::{Asked, Planner},
+    context::Context,
+    count::Counter,
+    jobs::ground::Worker,
+    look::Looker,
+    look::listing::Lister,
     look::own_image::OwnImages,
-    park::lists::all,
-    park::{self, CAUSE, EVENT_ID, PARKED_AT, PARTS, SEQUENCE_NUMBER, SHARD, STREAM},
+    park,
+    park::{CAUSE, EVENT_ID, PARKED_AT, PARTS, SEQUENCE_NUMBER, SHARD, STREAM},
+    partition::all,
     record::Decoded,
     record::event::Lane,
 };
@@ -122,21 +128,27 @@ pub async fn parked<S: Store>(store: &S) -> Result<Vec<ParkedChange>, StoreError
     Ok(changes)
 }
 
-impl<S: Store> Engine<S> {
+/// Redrives what is parked.
+pub(crate) struct Redriver<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> Redriver<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> Redriver<'_, S> {
     /// Applies a parked change, and unparks it.
-    ///
-    /// # Errors
-    ///
-    /// [`GaveUp`] when the store gives no outcome before the deadline, in milliseconds since the epoch. The change is
-    /// then applied or parked; redriving it again is safe.
-    pub async fn redrive(&self, parked: &ParkedChange, deadline_ms: u64) -> Result<Redriven, GaveUp> {
-        let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
+    pub(crate) async fn redrive(&self, parked: &ParkedChange, deadline_ms: u64) -> Result<Redriven, GaveUp> {
+        let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms };
         let record = match parked.record() {
             Ok(record) => record,
             Err(why) => return Ok(Redriven::Still { cause: format!("what is parked is no record: {why}") }),
         };
-        let batch = Batch::parked(Decoded::of(&self.schema.layout, &record), &parked.lane, patience);
-        let asked = match self.asked_of(parked.family, &batch) {
+        let batch = Batch::parked(Decoded::of(&self.context.schema.layout, &record), &parked.lane, patience);
+        let asked = match Planner::new(self.context).asked_of(parked.family, &batch) {
             Ok(asked) => asked,
             Err(cause) => return Ok(Redriven::Still { cause }),
         };
@@ -154,20 +166,21 @@ impl<S: Store> Engine<S> {
     ) -> Result<Redriven, GaveUp> {
         let changes: Vec<_> = asked.entries.into_iter().map(|entry| entry.change).collect();
         let keys = buckets(&changes);
+        let counter = Counter::new(self.context);
         let mut tries = Tries::default();
         loop {
-            let held = match patience.call(|| self.held_buckets(&keys)).await {
+            let held = match patience.call(|| counter.held_buckets(&keys)).await {
                 Ok(held) => held,
                 Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
                 Err(error @ GaveUp::OutOfTime { .. }) => return Err(error),
             };
-            let amounts = amount_writes(&self.schema, &changes, &held).into_iter().map(|(write, _)| write);
+            let amounts = amount_writes(&self.context.schema, &changes, &held).into_iter().map(|(write, _)| write);
             let deletions = parked.deletions(Some(Guard::StillParked));
             let transaction = match Transaction::new(deletions.chain(amounts).collect()) {
                 Ok(transaction) => transaction,
                 Err(error) => return Ok(Redriven::Still { cause: error.to_string() }),
             };
-            let reasons = match patience.call(|| self.store.transact(&transaction)).await {
+            let reasons = match patience.call(|| self.context.store.transact(&transaction)).await {
                 Ok(TransactOutcome::Done { .. }) => return Ok(Redriven::Applied(Box::default())),
                 Ok(TransactOutcome::Cancelled { reasons }) => reasons,
                 Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
@@ -190,9 +203,15 @@ impl<S: Store> Engine<S> {
 
     async fn redrive_look(&self, parked: &ParkedChange, asked: Asked, batch: &Batch<'_>) -> Result<Redriven, GaveUp> {
         let mut account = Account::default();
-        Box::pin(self.look(asked.bells, &OwnImages::of(std::iter::empty(), false), batch, &mut account)).await;
-        Box::pin(self.touch(asked.ground, batch, &mut account)).await;
-        self.list(asked.listings, batch.patience, &mut account).await;
+        Box::pin(Looker::new(self.context).look(
+            asked.bells,
+            &OwnImages::of(std::iter::empty(), false),
+            batch,
+            &mut account,
+        ))
+        .await;
+        Box::pin(Worker::new(self.context).touch(asked.ground, batch, &mut account)).await;
+        Lister::new(self.context).list(asked.listings, batch.patience, &mut account).await;
         // A look that fails again has parked the change anew, under the same key.
         if let Some(again) = account.parked.into_iter().next() {
             return Ok(Redriven::Still { cause: again.cause });
@@ -201,7 +220,7 @@ impl<S: Store> Engine<S> {
             return Ok(Redriven::Still { cause });
         }
         for write in parked.deletions(None) {
-            batch.patience.call(|| self.store.write(&write)).await?;
+            batch.patience.call(|| self.context.store.write(&write)).await?;
         }
         Ok(Redriven::Applied(Box::new(Account { parked: Vec::new(), undone: [].into(), ..account })))
     }

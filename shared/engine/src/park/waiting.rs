@@ -11,12 +11,18 @@ use store::Store;
 
 use crate::{
     backoff::{GaveUp, Patience},
-    batch::{Batch, Engine},
-    count::recount::{Target, targets},
-    look::listing::{ALL_DERIVATIONS, UNREADABLE, sort_key},
+    batch::input::Batch,
+    batch::planning::Planner,
+    context::Context,
+    count::recount::targets,
+    count::target::Target,
+    fan_out::again::Repeater,
+    jobs::ground::sweep::JobSweep,
+    look::listing::{ALL_DERIVATIONS, UNREADABLE},
     park::redrive::parked,
     protocol::ProtocolStep,
     record::Decoded,
+    sort_key::sort_key,
 };
 
 /// What waits for changes that are parked, and for jobs.
@@ -59,46 +65,54 @@ impl Waiting {
     }
 }
 
-impl<S: Store> Engine<S> {
+/// Finds out what is under way.
+pub(crate) struct Underway<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> Underway<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> Underway<'_, S> {
     /// What waits. A parked record that cannot be read says nothing of what it is of.
     pub(crate) async fn what_waits(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
         let mut waiting = Waiting::default();
-        if !self.takes(ProtocolStep::ToldApart) {
+        if !self.context.takes(ProtocolStep::ToldApart) {
             return Ok(waiting);
         }
-        let changes = patience.call(|| parked(&self.store)).await?;
+        let changes = patience.call(|| parked(&self.context.store)).await?;
         for parked in &changes {
             let text = parked.record().unwrap_or_default();
-            let record = Decoded::of(&self.schema.layout, &text);
-            match record.key(&self.schema.layout).filter(|_| parked.family == Family::LevelTriggered) {
+            let record = Decoded::of(&self.context.schema.layout, &text);
+            match record.key(&self.context.schema.layout).filter(|_| parked.family == Family::LevelTriggered) {
                 Some(key) => drop(waiting.items.insert(key)),
                 None => waiting.is_any |= record.change.is_err(),
             }
             let batch = Batch::parked(record, &parked.lane, patience);
-            let Ok(asked) = self.asked_of(parked.family, &batch) else {
+            let Ok(asked) = Planner::new(self.context).asked_of(parked.family, &batch) else {
                 waiting.is_any |= parked.family == Family::Additive;
                 continue;
             };
             waiting.items.extend(asked.bells.rung.into_keys().map(|(item, _)| item));
             waiting.derivations.extend(asked.bells.finds.into_keys().map(|(derivation, _)| derivation));
             waiting.derivations.extend(asked.ground.into_iter().map(|touch| touch.derivation));
-            let counted = asked.entries.iter().flat_map(|entry| targets(&self.catalogue, &entry.change));
+            let counted = asked.entries.iter().flat_map(|entry| targets(&self.context.catalogue, &entry.change));
             waiting.targets.extend(counted);
         }
-        let jobs = patience.call(|| self.jobs()).await?;
-        waiting.derivations.extend(jobs.iter().filter_map(|job| self.catalogue.position(&job.derivation)));
+        let sweep = JobSweep::new(self.context);
+        let jobs = patience.call(|| sweep.jobs()).await?;
+        waiting.derivations.extend(jobs.iter().filter_map(|job| self.context.catalogue.position(&job.derivation)));
         Ok(waiting)
     }
 
     /// The same, with what is still to be searched again since an index may lag.
-    ///
-    /// # Errors
-    ///
-    /// [`GaveUp`] when that cannot be read.
-    pub async fn what_is_under_way(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
+    pub(crate) async fn what_is_under_way(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
         let mut waiting = self.what_waits(patience).await?;
-        if self.takes(ProtocolStep::ToldApart) {
-            waiting.items.extend(self.noted_items(patience).await?);
+        if self.context.takes(ProtocolStep::ToldApart) {
+            waiting.items.extend(Repeater::new(self.context).noted_items(patience).await?);
         }
         Ok(waiting)
     }
@@ -110,9 +124,10 @@ impl<S: Store> Engine<S> {
         derivations: &[usize],
         patience: Patience<'_>,
     ) -> Result<bool, GaveUp> {
-        let names: Vec<&str> = derivations.iter().map(|at| self.catalogue.name(*at)).chain([ALL_DERIVATIONS]).collect();
+        let names: Vec<&str> =
+            derivations.iter().map(|at| self.context.catalogue.name(*at)).chain([ALL_DERIVATIONS]).collect();
         let listed = |item| names.iter().map(move |name| Key::new(UNREADABLE, sort_key(name, item)));
         let keys: Vec<Key> = items.into_iter().flat_map(listed).collect();
-        Ok(!patience.call(|| self.store.get(Table::Ledger, &keys)).await?.is_empty())
+        Ok(!patience.call(|| self.context.store.get(Table::Ledger, &keys)).await?.is_empty())
     }
 }

@@ -13,7 +13,7 @@
 use keys::item::Item;
 use serde_dynamo::AttributeValue;
 
-use super::wire::{Record, StreamRecord, Value};
+use crate::record::wire::{Record, StreamRecord, Value};
 
 /// Most digits of a number that has one nearest `f64` however it is read.
 const EXACT_DIGITS_MAX: usize = 15;

@@ -9,7 +9,7 @@ use derive::{
     schema::Schema,
 };
 
-use super::{Entry, Registry};
+use crate::registry::{Entry, Registry};
 
 /// How a derivation stands.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use derive::{
     tally::{Sum, Tally},
     value::whole_number,
 };
-use engine::{count::recount::Target, counters::added_up};
+use engine::{count::target::Target, counters::added_up};
 use keys::{
     counter::{COUNTER, CounterKey, SUM, VALUE},
     item::Item,

@@ -8,7 +8,7 @@ use derive::{
 };
 use engine::{
     batch::caught::caught,
-    count::recount::Target,
+    count::target::Target,
     protocol::ProtocolStep,
     record::{decode, key_of},
 };

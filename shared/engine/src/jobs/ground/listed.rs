@@ -30,11 +30,11 @@ use keys::{
 use serde_dynamo::AttributeValue;
 use store::Store;
 
-use super::{Stop, Work};
 use crate::{
     attribute::{n, number, s},
-    batch::Engine,
+    jobs::ground::Worker,
     jobs::job::Job,
+    jobs::touch::{Stop, Toucher, Work},
     ledger::{EXPIRES_AT, expires_at, ledger_item},
 };
 
@@ -54,7 +54,7 @@ pub(crate) struct Listed {
     pub(crate) digest: String,
 }
 
-impl<S: Store> Engine<S> {
+impl<S: Store> Worker<'_, S> {
     /// These items with what they hold now; those that are not there are left out.
     pub(super) async fn as_they_are(
         &self,
@@ -65,7 +65,7 @@ impl<S: Store> Engine<S> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let held = work.batch.patience.call(|| self.store.get(Table::Main, &keys)).await?;
+        let held = work.batch.patience.call(|| self.context.store.get(Table::Main, &keys)).await?;
         let listed = held.into_iter().map(|(key, item)| {
             let digest = self.digest(&key, &item, hanging);
             Listed { key, digest }
@@ -80,9 +80,10 @@ impl<S: Store> Engine<S> {
         item: &'a Item,
         hanging: &Hanging,
     ) -> impl Iterator<Item = (&'a str, &'a AttributeValue)> {
-        let layout = &self.schema.layout;
+        let layout = &self.context.schema.layout;
         let is_counter = CounterKey::parse(key).is_some();
-        let derived = self.schema.entity(&hanging.entity).filter(|_| !is_counter).map(|it| &it.derived_attributes);
+        let derived =
+            self.context.schema.entity(&hanging.entity).filter(|_| !is_counter).map(|it| &it.derived_attributes);
         let is_derived = move |name: &str| derived.is_some_and(|names| names.iter().any(|it| it == name));
         item.iter().filter(move |(name, _)| *name != layout.pk && *name != layout.sk && !is_derived(name))
     }
@@ -105,7 +106,10 @@ impl<S: Store> Engine<S> {
 
     /// A page of the list, with the place in the declaration of what is on it. One that has expired is empty.
     pub(super) async fn listed(&self, job: &Job, page: u64, work: &Work<'_>) -> Result<(usize, Vec<Listed>), Stop> {
-        let item = self.item_now(Table::Ledger, &key_of(&job.key, page), work).await?.unwrap_or_default();
+        let item = Toucher::new(self.context)
+            .item_now(Table::Ledger, &key_of(&job.key, page), work)
+            .await?
+            .unwrap_or_default();
         let step = number(&item, STEP).and_then(|step| usize::try_from(step).ok()).unwrap_or_default();
         let Some(AttributeValue::L(entries)) = item.get(ITEMS) else { return Ok((step, Vec::new())) };
         let listed = |entry: &AttributeValue| {

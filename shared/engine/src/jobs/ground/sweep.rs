@@ -14,10 +14,10 @@ use store::{Store, StoreError};
 
 use crate::{
     attribute::{n, s},
-    batch::Engine,
+    context::Context,
     jobs::job::{DUE_AT, Job, MOVED_AT, STARTED_AT},
-    park::lists::all,
     park::redrive::{ParkedChange, parked},
+    partition::all,
     record::head,
 };
 
@@ -53,34 +53,33 @@ pub async fn jobs<S: Store>(store: &S, layout: &Layout) -> Result<Vec<Job>, Stor
     Ok(jobs)
 }
 
-impl<S: Store> Engine<S> {
+/// Starts jobs that are due, and those that stand still.
+pub(crate) struct JobSweep<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> JobSweep<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> JobSweep<'_, S> {
     /// Lets jobs begin that are due and settled, and rings those that stand still. Sweeping twice at once does no harm.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] when the table cannot be read or written; what was not reached is for the next sweep.
-    pub async fn sweep(&self, is_settled: impl Fn(&Job) -> bool) -> Result<Swept, StoreError> {
+    pub(crate) async fn sweep(&self, is_settled: impl Fn(&Job) -> bool) -> Result<Swept, StoreError> {
         self.ring_due(&self.jobs().await?, is_settled).await
     }
 
     /// All jobs, in order of their keys.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] when the table cannot be read.
-    pub async fn jobs(&self) -> Result<Vec<Job>, StoreError> {
-        jobs(&self.store, &self.schema.layout).await
+    pub(crate) async fn jobs(&self) -> Result<Vec<Job>, StoreError> {
+        jobs(&self.context.store, &self.context.schema.layout).await
     }
 
     /// What [`sweep`](Self::sweep) does, with jobs that were read before.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] when a job cannot be written.
-    pub async fn ring_due(&self, jobs: &[Job], is_settled: impl Fn(&Job) -> bool) -> Result<Swept, StoreError> {
-        let now_ms = self.clock.now_ms();
+    pub(crate) async fn ring_due(&self, jobs: &[Job], is_settled: impl Fn(&Job) -> bool) -> Result<Swept, StoreError> {
+        let now_ms = self.context.clock.now_ms();
         let begins = |job: &Job| !job.is_running && !job.is_paused && job.due_at_ms <= now_ms && is_settled(job);
-        let parked = if jobs.iter().any(begins) { parked(&self.store).await? } else { Vec::new() };
+        let parked = if jobs.iter().any(begins) { parked(&self.context.store).await? } else { Vec::new() };
         let mut swept = Swept { n_jobs: jobs.len(), ..Swept::default() };
         for job in jobs.iter().filter(|job| !job.is_paused) {
             let moved_at = (MOVED_AT.to_owned(), n(now_ms));
@@ -90,7 +89,7 @@ impl<S: Store> Engine<S> {
                     continue;
                 }
                 let owner = std::slice::from_ref(job.origin());
-                if !self.store.get(Table::Main, owner).await?.is_empty() {
+                if !self.context.store.get(Table::Main, owner).await?.is_empty() {
                     self.end_waiting(job).await?;
                     swept.n_ended += 1;
                     continue;
@@ -111,13 +110,13 @@ impl<S: Store> Engine<S> {
         tracing::info!(derivation = %job.derivation, owner = job.origin().for_log(), "ended a cascade: its owner exists again");
         let guard = Some(job.waits_as_read());
         let write = Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard };
-        self.store.write(&write).await.map(drop)
+        self.context.store.write(&write).await.map(drop)
     }
 
     async fn ring(&self, job: &Job, set: Item, guard: Guard) -> Result<(), StoreError> {
         let action = Action::Update(Update::set(set));
         let write = Write { table: Table::Main, key: job.key.clone(), action, guard: Some(guard) };
-        self.store.write(&write).await.map(drop)
+        self.context.store.write(&write).await.map(drop)
     }
 }
 

@@ -17,17 +17,17 @@ use derive::{
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use keys::{counter::derivation_prefix, item::Item, key::Key};
 use serde_dynamo::AttributeValue;
-use store::{Outcome, Store};
+use store::Store;
 
-use super::{
-    Stop, TOUCHES_AT_ONCE, Touched, Work,
-    listed::{Listed, page_of_list},
-};
 use crate::{
     account::Account,
     attribute::s,
-    batch::{Engine, Occasion},
+    batch::input::Occasion,
+    fan_out::page::Pager,
+    jobs::ground::listed::{Listed, page_of_list},
+    jobs::ground::{TOUCHES_AT_ONCE, Worker},
     jobs::job::{Job, Pass, Task},
+    jobs::touch::{Stop, Touched, Toucher, Work},
     protocol::ProtocolStep,
 };
 
@@ -47,18 +47,18 @@ enum Met {
     OwnerExists,
 }
 
-impl<S: Store> Engine<S> {
+impl<S: Store> Worker<'_, S> {
     /// Does a page of a job and moves its cursor.
     pub(super) async fn work(&self, key: &Key, work: &mut Work<'_>) -> Result<(), Stop> {
         if let Some(source) = self.redriven(work) {
-            return self.begin_again(work.touch.derivation, &source, work).await;
+            return Pager::new(self.context).begin_again(work.touch.derivation, &source, work).await;
         }
-        let item = self.item_now(Table::Main, key, work).await?;
-        let job = item.and_then(|item| Job::of(&self.schema.layout, &item));
+        let item = Toucher::new(self.context).item_now(Table::Main, key, work).await?;
+        let job = item.and_then(|item| Job::of(&self.context.schema.layout, &item));
         let Some(job) = job.filter(|job| job.is_running && !job.is_paused) else { return Ok(()) };
-        let kind = self.catalogue.derivation(work.touch.derivation).map(|derivation| &derivation.kind);
+        let kind = self.context.catalogue.derivation(work.touch.derivation).map(|derivation| &derivation.kind);
         match (&job.task, kind.and_then(|kind| kind.cascade())) {
-            (Task::FanOut(fan_out), _) => self.page_of(&job, fan_out, work).await,
+            (Task::FanOut(fan_out), _) => Pager::new(self.context).page_of(&job, fan_out, work).await,
             (Task::Cascade { removal, step, pass }, Some(cascade)) => match *pass {
                 Pass::Lists { n_pages } => self.list_hanging(&job, removal, (*step, n_pages), cascade, work).await,
                 Pass::Deletes { page, n_pages } => {
@@ -73,7 +73,7 @@ impl<S: Store> Engine<S> {
     fn redriven(&self, work: &Work<'_>) -> Option<Key> {
         let record =
             work.batch.records.get(work.touch.position).filter(|_| work.batch.occasion == Occasion::Redrive)?;
-        let layout = &self.schema.layout;
+        let layout = &self.context.schema.layout;
         match Job::of(layout, record.change.as_ref().ok()?.new_image()?)?.task {
             Task::FanOut(fan_out) => Some(fan_out.source),
             Task::Cascade { .. } => None,
@@ -89,7 +89,7 @@ impl<S: Store> Engine<S> {
         cascade: &Cascade,
         work: &mut Work<'_>,
     ) -> Result<(), Stop> {
-        let now_ms = self.clock.now_ms();
+        let now_ms = self.context.clock.now_ms();
         let mut next = Job { n_moves: job.n_moves + 1, moved_at_ms: now_ms, ..job.clone() };
         while let Some(hanging) = cascade.hanging.get(step) {
             let page = self.page(cascade, (step, hanging), removal, next.after.clone(), work).await?;
@@ -108,17 +108,17 @@ impl<S: Store> Engine<S> {
             // With the cursor, so that nobody who comes late puts a page of what was written after the listing.
             let mut writes = vec![job.moves_to(&next)];
             if is_more > 0 {
-                writes.push(page_of_list(&self.schema.layout, &job.key, (n_pages, listed_at), &listed, now_ms));
+                writes.push(page_of_list(&self.context.schema.layout, &job.key, (n_pages, listed_at), &listed, now_ms));
             }
-            return self.decided(writes, work).await.map(drop);
+            return Toucher::new(self.context).decided(writes, work).await.map(drop);
         }
         if n_pages == 0 {
             return self.end_job(&next, "nothing is left", work).await;
         }
         next.task = Task::Cascade { removal: removal.clone(), step, pass: Pass::Deletes { page: 0, n_pages } };
-        next.due_at_ms = now_ms.saturating_add(self.settle_ms);
-        next.is_running = !self.takes(ProtocolStep::SettleAgain);
-        self.written(job.moves_to(&next), work).await
+        next.due_at_ms = now_ms.saturating_add(self.context.settle_ms);
+        next.is_running = !self.context.takes(ProtocolStep::SettleAgain);
+        Toucher::new(self.context).written(job.moves_to(&next), work).await
     }
 
     /// Deletes a page of what was listed.
@@ -146,7 +146,7 @@ impl<S: Store> Engine<S> {
         let fates: Vec<BoxFuture<'_, _>> = fates.collect();
         let met: Vec<_> = stream::iter(fates).buffer_unordered(TOUCHES_AT_ONCE).collect().await;
         let met: Vec<_> = met.into_iter().map(|(met, account)| (met, work.account.add(account)).0).collect();
-        let mut next = Job { n_moves: job.n_moves + 1, moved_at_ms: self.clock.now_ms(), ..job.clone() };
+        let mut next = Job { n_moves: job.n_moves + 1, moved_at_ms: self.context.clock.now_ms(), ..job.clone() };
         for met in met {
             match met? {
                 Met::Done => next.n_touched += 1,
@@ -158,7 +158,7 @@ impl<S: Store> Engine<S> {
             return self.end_job(&next, "nothing is left of what was listed", work).await;
         }
         next.task = Task::Cascade { removal: removal.clone(), step, pass: Pass::Deletes { page: page + 1, n_pages } };
-        self.written(job.moves_to(&next), work).await
+        Toucher::new(self.context).written(job.moves_to(&next), work).await
     }
 
     async fn page(
@@ -179,18 +179,18 @@ impl<S: Store> Engine<S> {
                 (Some(Query::prefix(None, &owner.pk, derivation_prefix(owner, derivation))), hanging.entity.as_str())
             }
             Way::Found(found) => {
-                let fields = self.schema.entity(&cascade.owner).and_then(|owned| owned.key.parse_key(owner));
-                (fields.and_then(|fields| found.query(&self.schema, &fields)), found.via.as_str())
+                let fields = self.context.schema.entity(&cascade.owner).and_then(|owned| owned.key.parse_key(owner));
+                (fields.and_then(|fields| found.query(&self.context.schema, &fields)), found.via.as_str())
             }
         };
         let Some(query) = query.map(|query| Query { limit: Some(PAGE_ITEMS), ..query }) else {
             return Ok(Page { keys: Vec::new(), next: None });
         };
-        let page = work.batch.patience.call(|| self.store.query(Table::Main, &query, after.clone())).await?;
+        let page = work.batch.patience.call(|| self.context.store.query(Table::Main, &query, after.clone())).await?;
         let leads_to = |item: &Item| {
-            let key = self.schema.layout.key(item)?;
-            let via = self.schema.image(&key, item).filter(|image| image.is(via))?;
-            through(&self.schema, &via, &hanging.entity)
+            let key = self.context.schema.layout.key(item)?;
+            let via = self.context.schema.image(&key, item).filter(|image| image.is(via))?;
+            through(&self.context.schema, &via, &hanging.entity)
         };
         Ok(Page { keys: page.items.iter().filter_map(leads_to).collect(), next: page.next })
     }
@@ -211,9 +211,9 @@ impl<S: Store> Engine<S> {
             guard: Some(Guard::OwnerAbsent),
         });
         // Without a type attribute its key says what it is; then it is asked to be there at all.
-        let layout = &self.schema.layout;
+        let layout = &self.context.schema.layout;
         let of_entity = layout.type_of(&hanging.entity).unwrap_or_else(|| (layout.sk.clone(), s(&key.sk)));
-        let held = self.item_now(Table::Main, &key, work).await?;
+        let held = Toucher::new(self.context).item_now(Table::Main, &key, work).await?;
         // `what_was_changed_since_it_was_listed_stays` holds this.
         let is_listed = |held: &Item| self.digest(&key, held, hanging) == digest;
         let Some(held) = held.filter(is_listed) else { return Ok(Met::Skipped) };
@@ -222,7 +222,7 @@ impl<S: Store> Engine<S> {
         let action = match &hanging.fate {
             Fate::Deleted => Action::Delete,
             Fate::DeletedWhere { attribute, field } => {
-                let fields = self.schema.entity(&cascade.owner).and_then(|o| o.key.parse_key(&removal.owner));
+                let fields = self.context.schema.entity(&cascade.owner).and_then(|o| o.key.parse_key(&removal.owner));
                 let Some(value) = fields.and_then(|fields| fields.get(field).map(s)) else { return Ok(Met::Skipped) };
                 says.insert(attribute.clone(), value);
                 Action::Delete
@@ -238,7 +238,7 @@ impl<S: Store> Engine<S> {
         let guard = Some(Guard::StillTheirs(says));
         let n_owners = removal.absent.len();
         let writes = absent.chain([Write { table: Table::Main, key, action, guard }]).collect();
-        Ok(match self.decided(writes, work).await? {
+        Ok(match Toucher::new(self.context).decided(writes, work).await? {
             Touched::Done => Met::Done,
             Touched::Unheld(at) if at.iter().any(|at| *at < n_owners) => Met::OwnerExists,
             Touched::Unheld(_) => Met::Skipped,
@@ -247,19 +247,8 @@ impl<S: Store> Engine<S> {
 
     async fn end_job(&self, job: &Job, why: &str, work: &mut Work<'_>) -> Result<(), Stop> {
         tracing::info!(derivation = %job.derivation, owner = job.origin().for_log(), touched = job.n_touched, why, "ended a cascade");
-        self.written(Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard: None }, work)
+        Toucher::new(self.context)
+            .written(Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard: None }, work)
             .await
-    }
-
-    /// Does one write; a guard that does not hold says that somebody else did it.
-    pub(crate) async fn written(&self, write: Write, work: &mut Work<'_>) -> Result<(), Stop> {
-        match work.batch.patience.call(|| self.store.write(&write)).await? {
-            Outcome::Done { units } => {
-                let commit = self.touched(&write.key, write.table, units, work);
-                work.account.commits.push(commit);
-            }
-            Outcome::GuardFailed => {}
-        }
-        Ok(())
     }
 }
