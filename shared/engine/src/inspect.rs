@@ -11,13 +11,13 @@ use derive::{
 use keys::{item::Item, key::Key};
 use store::{Store, StoreError};
 
+use crate::look::looked::LookRequest;
 use crate::{
     account::figures::Figures,
     account::loss::is_any,
     account::{Account, Commit},
     backoff::{GaveUp, Patience},
     batch::Engine,
-    batch::input::Batch,
     count::target::Target,
     fan_out::again::{Again, Repeater},
     jobs::ground::sweep::{JobSweep, Swept},
@@ -25,7 +25,6 @@ use crate::{
     jobs::{Obeyed, Order, Orders},
     look::Looker,
     look::bells::Bells,
-    look::own_image::OwnImages,
     look::reading::{Held, ItemReader},
     park::redrive::{ParkedChange, Redriven, Redriver},
     park::waiting::{Underway, Waiting},
@@ -33,9 +32,6 @@ use crate::{
     registry::{Registry, Standing},
     sweep::{Bounds, Slice, TableSweep},
 };
-
-/// What stands where looking names the record that rang: no record did.
-const NO_RECORD: usize = 0;
 
 impl<S: Store> Engine<S> {
     /// The schema that the engine goes by.
@@ -74,8 +70,7 @@ impl<S: Store> Engine<S> {
             held.insert(key, item);
         }
         bells.rung.retain(|_, rung| is_asked(&mut rung.look));
-        let (differing, _) =
-            TableSweep::new(&self.context).differing_writes(bells, held, &Batch::without_records(patience)).await?;
+        let (differing, _) = TableSweep::new(&self.context).differing_writes(bells, held, patience).await?;
         Ok(differing.into_iter().map(|(look, ..)| look).collect())
     }
 
@@ -85,21 +80,19 @@ impl<S: Store> Engine<S> {
     ///
     /// Why it cannot be written, or not now.
     pub async fn bring_in_step(&self, look: Look, patience: Patience<'_>) -> Result<bool, String> {
-        let (mut bells, mut account) = (Bells::default(), Account::default());
         let Look { item, entity, derivations, named } = look;
-        bells.add(item, entity, named.into_iter().collect(), &derivations, &BTreeSet::from([NO_RECORD]));
-        let batch = Batch::without_records(patience);
-        Box::pin(Looker::new(&self.context).look_at_rung(
-            bells,
-            &OwnImages::of(std::iter::empty(), false),
-            &batch,
-            &mut account,
-        ))
-        .await;
-        match account.undone.into_values().next() {
-            Some(why) => Err(why),
-            None => Ok(!account.commits.is_empty()),
+        let mut bells = Bells::default();
+        bells.add(item, entity, named.into_iter().collect(), &derivations, &BTreeSet::new());
+        let (mut sources, mut is_written) = (Sources::default(), false);
+        for items in bells.parts() {
+            let request = LookRequest { items, images: None, patience };
+            let looked = Box::pin(Looker::new(&self.context).look_in_time(request, &mut sources)).await;
+            if let Some((_, why)) = looked.undone.into_iter().next() {
+                return Err(why);
+            }
+            is_written |= !looked.written.is_empty();
         }
+        Ok(is_written)
     }
 
     /// Makes the searches again that are due, until this time in milliseconds since the epoch; what is not reached is

@@ -10,7 +10,9 @@
 
 pub(crate) mod bells;
 pub(crate) mod correction;
+pub(crate) mod for_batch;
 pub mod listing;
+pub(crate) mod looked;
 pub(crate) mod own_image;
 pub mod reading;
 
@@ -23,22 +25,15 @@ use derive::{
 use futures::{StreamExt, stream};
 use store::{Outcome, Store};
 
+use crate::backoff::Patience;
+use crate::look::looked::{LookRequest, Looked, Written};
 use crate::{
-    account::{Account, Commit, undone},
     backoff::{GaveUp, describe},
     batch::caught::caught,
-    batch::input::Batch,
     context::Context,
-    fan_out::search::Searcher,
-    look::bells::{Bells, Rung},
-    look::correction::is_correction,
-    look::own_image::OwnImages,
+    look::bells::Rung,
     look::reading::{CALLS_AT_ONCE, Held, ItemReader},
-    park::Parker,
 };
-
-/// Items that are looked at together. Bounds memory; a step is then one batched read for all of them.
-const LOOKS_AT_ONCE: usize = 1_000;
 
 /// How often an item is looked at anew after its guard failed, before its record is reported as not done.
 const ROUNDS_MAX: usize = 8;
@@ -55,44 +50,24 @@ impl<'a, S> Looker<'a, S> {
 }
 
 impl<S: Store> Looker<'_, S> {
-    /// Looks at all items whose bells a batch rang.
-    pub(crate) async fn look(&self, mut bells: Bells, images: &OwnImages, batch: &Batch<'_>, account: &mut Account) {
-        Searcher::new(self.context).search(&mut bells, batch, account).await;
-        self.look_at_rung(bells, images, batch, account).await;
-    }
-
-    /// Looks at all items whose bells rang.
-    pub(crate) async fn look_at_rung(
-        &self,
-        bells: Bells,
-        images: &OwnImages,
-        batch: &Batch<'_>,
-        account: &mut Account,
-    ) {
-        let mut sources = Sources::default();
-        let mut rung: Vec<Rung> = bells.rung.into_values().collect();
-        while !rung.is_empty() {
-            let rest = rung.split_off(rung.len().min(LOOKS_AT_ONCE));
-            if batch.patience.is_over() {
-                undone(account, all_causes(&rung), "no time is left for all that it asks for");
-            } else {
-                self.look_at(rung, images, &mut sources, batch, account).await;
-            }
-            rung = rest;
+    /// Looks at these items if there is time left.
+    pub(crate) async fn look_in_time(&self, request: LookRequest<'_>, sources: &mut Sources) -> Looked {
+        let mut looked = Looked::default();
+        if request.patience.is_over() {
+            looked.not_now(request.items, "no time is left for all that it asks for");
+        } else {
+            self.look_at(request, sources, &mut looked).await;
         }
+        looked
     }
 
-    pub(crate) async fn look_at(
-        &self,
-        rung: Vec<Rung>,
-        images: &OwnImages,
-        sources: &mut Sources,
-        batch: &Batch<'_>,
-        account: &mut Account,
-    ) {
-        let held: Held = rung.iter().filter_map(|rung| images.shown(&rung.look.item, &rung.causes)).collect();
-        let (seen, unseen) = rung.into_iter().partition(|rung| held.contains_key(&rung.look.item));
-        let differing = self.differing(seen, &held, sources, batch, account).await;
+    /// Looks at these items.
+    pub(crate) async fn look_at(&self, request: LookRequest<'_>, sources: &mut Sources, looked: &mut Looked) {
+        let LookRequest { items, images, patience } = request;
+        let shown = |rung: &Rung| images.and_then(|images| images.shown(&rung.look.item, &rung.causes));
+        let held: Held = items.iter().filter_map(shown).collect();
+        let (seen, unseen) = items.into_iter().partition(|rung| held.contains_key(&rung.look.item));
+        let differing = self.differing(seen, &held, sources, patience, looked).await;
         let mut waiting: Vec<Rung> = differing.into_iter().map(|(rung, _)| rung).chain(unseen).collect();
         let mut fresh = Sources::default();
         for n_rounds in 0..ROUNDS_MAX {
@@ -102,27 +77,27 @@ impl<S: Store> Looker<'_, S> {
             // What was read at the start of the batch serves until a guard fails: then all is read anew.
             let sources = if n_rounds == 0 { &mut *sources } else { &mut fresh };
             let keys = waiting.iter().map(|rung| rung.look.item.clone()).collect();
-            let held = match ItemReader::new(self.context).held(keys, batch.patience).await {
+            let held = match ItemReader::new(self.context).held(keys, patience).await {
                 Ok(held) => held,
-                Err(error) => return undone(account, all_causes(&waiting), &describe(&error)),
+                Err(error) => return looked.not_now(waiting, &describe(&error)),
             };
-            let differing = self.differing(waiting, &held, sources, batch, account).await;
-            waiting = self.write_all(differing, batch, account).await;
+            let differing = self.differing(waiting, &held, sources, patience, looked).await;
+            waiting = self.write_all(differing, patience, looked).await;
             fresh = Sources::default();
         }
-        undone(account, all_causes(&waiting), "other writers were at the item all the time");
+        looked.not_now(waiting, "other writers were at the item all the time");
     }
 
     /// Those of the items that are not in step, each with the write that brings it there.
     pub(crate) async fn differing(
         &self,
-        rung: Vec<Rung>,
+        items: Vec<Rung>,
         held: &Held,
         sources: &mut Sources,
-        batch: &Batch<'_>,
-        account: &mut Account,
+        patience: Patience<'_>,
+        looked: &mut Looked,
     ) -> Vec<(Rung, (Write, Vec<usize>))> {
-        let (mut undecided, mut differing) = (rung, Vec::new());
+        let (mut undecided, mut differing) = (items, Vec::new());
         while !undecided.is_empty() {
             let mut wanted: BTreeSet<Source> = BTreeSet::new();
             let mut waiting = Vec::new();
@@ -134,16 +109,16 @@ impl<S: Store> Looker<'_, S> {
                         wanted.extend(more);
                         waiting.push(rung);
                     }
-                    Ok(Step::Decided(Verdict::InStep)) => account.n_in_step += 1,
+                    Ok(Step::Decided(Verdict::InStep)) => looked.n_in_step += 1,
                     Ok(Step::Decided(Verdict::Write { write, derivations })) => {
                         differing.push((rung, (*write, derivations)));
                     }
-                    Err(cause) => self.park_all(&rung, &cause, batch, account).await,
+                    Err(cause) => looked.refused.push((rung, cause)),
                 }
             }
             undecided = waiting;
-            if let Err(error) = ItemReader::new(self.context).read(wanted, sources, batch.patience).await {
-                undone(account, all_causes(&undecided), &describe(&error));
+            if let Err(error) = ItemReader::new(self.context).read(wanted, sources, patience).await {
+                looked.not_now(undecided, &describe(&error));
                 return differing;
             }
         }
@@ -154,55 +129,28 @@ impl<S: Store> Looker<'_, S> {
     pub(crate) async fn write_all(
         &self,
         differing: Vec<(Rung, (Write, Vec<usize>))>,
-        batch: &Batch<'_>,
-        account: &mut Account,
+        patience: Patience<'_>,
+        looked: &mut Looked,
     ) -> Vec<Rung> {
         let writes = differing.into_iter().map(|(rung, (write, derivations))| async move {
             let mut met = Vec::new();
-            let outcome = batch.patience.call_meeting(&mut met, || self.context.store.write(&write)).await;
-            (rung, write, derivations, outcome, met, self.context.clock.now_ms())
+            let outcome = patience.call_meeting(&mut met, || self.context.store.write(&write)).await;
+            (Written { rung, write, derivations, at_ms: self.context.clock.now_ms(), units: 0.0 }, outcome, met)
         });
         let mut again = Vec::new();
         let mut done = stream::iter(writes).buffer_unordered(CALLS_AT_ONCE);
-        let mut refused = Vec::new();
-        while let Some((rung, write, derivations, outcome, met, at_ms)) = done.next().await {
-            for busy in met {
-                account.contention.met(derivations.first().map(|at| self.context.catalogue.name(*at)), busy);
-            }
+        while let Some((written, outcome, met)) = done.next().await {
+            looked.met.extend(met.into_iter().map(|busy| (written.derivations.first().copied(), busy)));
             match outcome {
-                Ok(Outcome::Done { units }) => account.commits.push(Commit {
-                    is_correction: is_correction(&rung, &write, batch),
-                    key: write.key,
-                    table: write.table,
-                    at_ms,
-                    units,
-                    derivations: derivations.iter().map(|at| self.context.catalogue.name(*at).to_owned()).collect(),
-                    causes: rung.causes,
-                }),
+                Ok(Outcome::Done { units }) => looked.written.push(Written { units, ..written }),
                 Ok(Outcome::GuardFailed) => {
-                    account.sends_again(derivations);
-                    again.push(rung);
+                    looked.sent_again.push(written.derivations);
+                    again.push(written.rung);
                 }
-                Err(GaveUp::Refused(error)) => refused.push((rung, describe(&error))),
-                Err(error @ GaveUp::OutOfTime { .. }) => undone(account, rung.causes, &describe(&error)),
+                Err(GaveUp::Refused(error)) => looked.refused.push((written.rung, describe(&error))),
+                Err(error @ GaveUp::OutOfTime { .. }) => looked.undone.push((written.rung, describe(&error))),
             }
-        }
-        drop(done);
-        for (rung, cause) in refused {
-            self.park_all(&rung, &cause, batch, account).await;
         }
         again
     }
-
-    async fn park_all(&self, rung: &Rung, cause: &str, batch: &Batch<'_>, account: &mut Account) {
-        for position in &rung.causes {
-            Parker::new(self.context)
-                .park(*position, rung.look.derivations.iter().copied(), cause, batch, account)
-                .await;
-        }
-    }
-}
-
-fn all_causes(rung: &[Rung]) -> BTreeSet<usize> {
-    rung.iter().flat_map(|rung| rung.causes.iter().copied()).collect()
 }

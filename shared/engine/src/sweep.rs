@@ -31,11 +31,10 @@ use derive::{
 use keys::{item::Item, key::Key};
 use store::{Segment, Store};
 
+use crate::look::looked::Looked;
 use crate::{
-    account::Account,
     backoff::{GaveUp, Patience},
     batch::caught::caught,
-    batch::input::Batch,
     context::Context,
     look::Looker,
     look::bells::{Bells, Rung},
@@ -116,9 +115,8 @@ impl<S: Store> TableSweep<'_, S> {
     /// A run whose time is over ends with what it has, and the next goes on there. It ends where the table does, too.
     pub(crate) async fn sweep_slice(&self, bounds: Bounds, is_past: impl Fn(u64) -> bool) -> Result<Slice, GaveUp> {
         let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms: bounds.deadline_ms };
-        let batch = Batch::without_records(patience);
         let mut slice = Slice::default();
-        match Box::pin(self.sweep_on(bounds.n_items_max, is_past, &batch, &mut slice)).await {
+        match Box::pin(self.sweep_on(bounds.n_items_max, is_past, patience, &mut slice)).await {
             Ok(()) => {}
             Err(GaveUp::OutOfTime { .. }) => tracing::info!("no time is left; the next sweep goes on here"),
             Err(error @ GaveUp::Refused(_)) => return Err(error),
@@ -130,19 +128,19 @@ impl<S: Store> TableSweep<'_, S> {
         &self,
         n_items_max: usize,
         is_past: impl Fn(u64) -> bool,
-        batch: &Batch<'_>,
+        patience: Patience<'_>,
         slice: &mut Slice,
     ) -> Result<(), GaveUp> {
-        let mut round = self.round_now(batch.patience).await?;
+        let mut round = self.round_now(patience).await?;
         let after = round.after_suspect.clone();
-        round.after_suspect = self.look_again(after.clone(), n_items_max, is_past, batch, slice).await?;
-        if round.after_suspect != after && !self.move_round(&mut round, batch.patience).await? {
+        round.after_suspect = self.look_again(after.clone(), n_items_max, is_past, patience, slice).await?;
+        if round.after_suspect != after && !self.move_round(&mut round, patience).await? {
             return Ok(());
         }
         let mut collections = self.collections();
-        let outcome = self.sweep_from(&mut round, &mut collections, n_items_max, batch, slice).await;
-        let differing = self.counts_now(collections.end(), batch.patience).await?;
-        self.note_differing(differing, batch.patience, slice).await?;
+        let outcome = self.sweep_from(&mut round, &mut collections, n_items_max, patience, slice).await;
+        let differing = self.counts_now(collections.end(), patience).await?;
+        self.note_differing(differing, patience, slice).await?;
         outcome
     }
 
@@ -152,20 +150,19 @@ impl<S: Store> TableSweep<'_, S> {
         round: &mut Round,
         collections: &mut Collections,
         n_items_max: usize,
-        batch: &Batch<'_>,
+        patience: Patience<'_>,
         slice: &mut Slice,
     ) -> Result<(), GaveUp> {
         while slice.n_items < n_items_max {
             let after = round.cursor(&self.context.schema.layout);
-            let page =
-                batch.patience.call(|| self.context.store.scan(Table::Main, Segment::WHOLE, after.clone())).await?;
+            let page = patience.call(|| self.context.store.scan(Table::Main, Segment::WHOLE, after.clone())).await?;
             let end = page.next.as_ref().and_then(|next| self.context.schema.layout.key(&next.0));
             let mut rest = page.items;
-            while !rest.is_empty() && slice.n_items < n_items_max && !batch.patience.is_over() {
+            while !rest.is_empty() && slice.n_items < n_items_max && !patience.is_over() {
                 let n_now = rest.len().min(ITEMS_AT_ONCE).min(n_items_max - slice.n_items);
                 let later = rest.split_off(n_now);
                 let last = rest.last().and_then(|item| self.context.schema.layout.key(item));
-                self.verify_again(rest, collections, batch, slice).await?;
+                self.verify_again(rest, collections, patience, slice).await?;
                 slice.n_items += n_now;
                 round.after = last.or(round.after.take());
                 rest = later;
@@ -175,11 +172,11 @@ impl<S: Store> TableSweep<'_, S> {
                 round.after = end.or(round.after.take());
             }
             let round_ms = ends.then(|| round.ends(self.context.clock.now_ms()));
-            if !self.move_round(round, batch.patience).await? {
+            if !self.move_round(round, patience).await? {
                 return Ok(());
             }
             slice.round_ms = round_ms;
-            if ends || batch.patience.is_over() {
+            if ends || patience.is_over() {
                 return Ok(());
             }
         }
@@ -191,7 +188,7 @@ impl<S: Store> TableSweep<'_, S> {
         &self,
         items: Vec<Item>,
         collections: &mut Collections,
-        batch: &Batch<'_>,
+        patience: Patience<'_>,
         slice: &mut Slice,
     ) -> Result<(), GaveUp> {
         let (mut bells, mut held, mut zeros, mut counted) = (Bells::default(), Held::new(), Vec::new(), Vec::new());
@@ -204,10 +201,10 @@ impl<S: Store> TableSweep<'_, S> {
             let item = self.ring_as_inserted(key.clone(), item, &mut bells);
             held.insert(key, item);
         }
-        let mut differing = self.differing_now(bells, held, batch).await?;
-        differing.extend(self.counts_now(counted, batch.patience).await?);
-        self.note_differing(differing, batch.patience, slice).await?;
-        slice.n_zero_counters += self.collect_counters(zeros, batch.patience).await?;
+        let mut differing = self.differing_now(bells, held, patience).await?;
+        differing.extend(self.counts_now(counted, patience).await?);
+        self.note_differing(differing, patience, slice).await?;
+        slice.n_zero_counters += self.collect_counters(zeros, patience).await?;
         Ok(())
     }
 
@@ -221,7 +218,7 @@ impl<S: Store> TableSweep<'_, S> {
         });
         for (derivation, effect) in planned.map(|planned| planned.effects).unwrap_or_default() {
             if let Effect::Look(bell) = effect {
-                bells.ring(bell, derivation, &change.key, THE_SWEEP);
+                bells.ring(bell, derivation, &change.key, None);
             }
         }
         match change.images {
@@ -231,8 +228,8 @@ impl<S: Store> TableSweep<'_, S> {
     }
 
     /// Those of these items that are not in step, with what they are decided by.
-    async fn differing_now(&self, bells: Bells, held: Held, batch: &Batch<'_>) -> Result<Vec<Differing>, GaveUp> {
-        let (differing, held) = self.differing_writes(bells, held, batch).await?;
+    async fn differing_now(&self, bells: Bells, held: Held, patience: Patience<'_>) -> Result<Vec<Differing>, GaveUp> {
+        let (differing, held) = self.differing_writes(bells, held, patience).await?;
         let differing = differing.into_iter().map(|(look, write, derivations)| {
             let difference = difference(&write, held.get(&write.key).and_then(Option::as_ref));
             Differing { look, derivations, difference }
@@ -246,17 +243,17 @@ impl<S: Store> TableSweep<'_, S> {
         &self,
         bells: Bells,
         mut held: Held,
-        batch: &Batch<'_>,
+        patience: Patience<'_>,
     ) -> Result<(Vec<(Look, Write, Vec<usize>)>, Held), GaveUp> {
         let rung: Vec<Rung> = bells.rung.into_values().collect();
         let unknown = rung.iter().map(|rung| &rung.look.item).filter(|item| !held.contains_key(*item));
         let unknown: Vec<Key> = unknown.cloned().collect();
         if !unknown.is_empty() {
-            held.extend(ItemReader::new(self.context).held(unknown, batch.patience).await?);
+            held.extend(ItemReader::new(self.context).held(unknown, patience).await?);
         }
-        let (mut sources, mut account) = (Sources::default(), Account::default());
-        let differing = Looker::new(self.context).differing(rung, &held, &mut sources, batch, &mut account).await;
-        if let Some(why) = account.undone.into_values().next() {
+        let (mut sources, mut looked) = (Sources::default(), Looked::default());
+        let differing = Looker::new(self.context).differing(rung, &held, &mut sources, patience, &mut looked).await;
+        if let Some((_, why)) = looked.undone.into_iter().next() {
             tracing::warn!(why, "what is looked at cannot be read");
             return Err(GaveUp::OutOfTime { last: None });
         }
@@ -264,6 +261,3 @@ impl<S: Store> TableSweep<'_, S> {
         Ok((differing.collect(), held))
     }
 }
-
-/// What stands where looking names the record that rang: no record did, and the batch has none to park.
-const THE_SWEEP: usize = 0;

@@ -3,6 +3,7 @@
 use derive::derivation::Family;
 use store::Store;
 
+use crate::look::for_batch::BatchLooker;
 use crate::{
     account::Account,
     batch::attempts::{Attempt, AttemptNotes, DIED},
@@ -15,7 +16,6 @@ use crate::{
     ledger::checkpoint::Checkpoint,
     ledger::receipts::Receipts,
     ledger::{Ledger, LedgerKind},
-    look::Looker,
     look::listing::Lister,
     look::own_image::OwnImages,
     park::Parker,
@@ -86,7 +86,7 @@ impl<S: Store> Applier<'_, S> {
         for (position, cause) in asked.failed_looks {
             Parker::new(self.context).park(position, [], &cause, batch, account).await;
         }
-        Box::pin(Looker::new(self.context).look(asked.bells, images, batch, account)).await;
+        Box::pin(BatchLooker::new(self.context).look(asked.bells, Some(images), batch, account)).await;
         Box::pin(Worker::new(self.context).touch(asked.ground, batch, account)).await;
         Lister::new(self.context).list(asked.listings, batch.patience, account).await;
     }

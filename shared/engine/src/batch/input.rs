@@ -21,16 +21,9 @@ pub(crate) enum Occasion {
     Delivery,
     /// It is one record that was parked.
     Redrive,
-    /// It is no record at all: something is searched for again.
-    Again,
 }
 
 impl<'a> Batch<'a> {
-    /// One without records: something is looked at that no record asks for.
-    pub(crate) fn without_records(patience: Patience<'a>) -> Self {
-        Self { records: Vec::new(), lane: Lane::default(), patience, occasion: Occasion::Again }
-    }
-
     /// A parked record, which is redriven.
     pub(crate) fn parked(record: Decoded<'a>, lane: &Lane, patience: Patience<'a>) -> Self {
         Self { records: vec![record], lane: lane.clone(), patience, occasion: Occasion::Redrive }

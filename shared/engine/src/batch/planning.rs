@@ -208,8 +208,8 @@ impl<S: Store> Planner<'_, S> {
                     amounts.push(Amount { item: bucket, derivation, adds: Adds::Value(form, value) });
                 }
                 Effect::Late => {}
-                Effect::Look(bell) => asked.bells.ring(bell, derivation, &change.key, position),
-                Effect::Find(find) => asked.bells.find(find, derivation, &change.key, position),
+                Effect::Look(bell) => asked.bells.ring(bell, derivation, &change.key, Some(position)),
+                Effect::Find(find) => asked.bells.find(find, derivation, &change.key, Some(position)),
                 Effect::Ground(effect) => asked.ground.push(Touch { position, derivation, effect }),
                 Effect::List { .. } => {
                     asked.listings.push(Listing { position, derivation: Some(derivation), item: change.key.clone() });

@@ -14,6 +14,7 @@
 
 use derive::{
     query::{Query, SortKeys},
+    refresh::Sources,
     write::{Action, Table, Write},
 };
 use keys::{
@@ -24,18 +25,16 @@ use store::Store;
 
 use crate::fan_out::note::{DIGITS, PARTITIONS};
 use crate::{
-    account::{Account, undone},
     backoff::{GaveUp, Patience, describe},
-    batch::input::Batch,
     context::Context,
     fan_out::FanOuts,
     fan_out::note::{LAST, MARK, Note, marked_to, partition},
     fan_out::search::Searcher,
     look::Looker,
     look::bells::Bells,
-    look::own_image::OwnImages,
     look::reading::ItemReader,
 };
+use crate::{fan_out::search::Notes, look::looked::LookRequest};
 
 /// Notes that are read together.
 const NOTES_AT_ONCE: u32 = 50;
@@ -49,6 +48,15 @@ pub struct Again {
     pub n_left: usize,
     /// Items that were written.
     pub n_written: usize,
+}
+
+/// What came of one note.
+#[derive(Default)]
+struct Done {
+    /// Items that were written.
+    n_written: usize,
+    /// Why it is not done, where it is not.
+    why_not: Option<String>,
 }
 
 /// Makes searches again.
@@ -122,21 +130,20 @@ impl<S: Store> Repeater<'_, S> {
         patience: Patience<'_>,
         all: &mut Again,
     ) -> Result<(), GaveUp> {
-        let mut account = Account::default();
+        let mut done = Done::default();
         if let Some(note) = Note::of(item) {
-            let batch = Batch::without_records(patience);
             if is_deadly {
                 tracing::warn!(
                     item = note.item.for_log(),
                     "a sweep died on what is to be searched for again, so jobs do it"
                 );
-                self.give_to_jobs(&note, &batch, &mut account).await;
+                done = self.give_to_jobs(&note, patience).await;
             } else {
-                self.search_for(&note, &batch, &mut account).await;
+                done = self.search_for(&note, patience).await;
             }
         }
-        all.n_written += account.commits.iter().filter(|commit| commit.table == Table::Main).count();
-        if let Some(why) = account.undone.values().next() {
+        all.n_written += done.n_written;
+        if let Some(why) = done.why_not {
             tracing::warn!(
                 item = key.for_log(),
                 why,
@@ -150,28 +157,34 @@ impl<S: Store> Repeater<'_, S> {
         patience.call(|| self.context.store.write(&delete)).await.map(drop)
     }
 
-    async fn give_to_jobs(&self, note: &Note, batch: &Batch<'_>, account: &mut Account) {
+    async fn give_to_jobs(&self, note: &Note, patience: Patience<'_>) -> Done {
+        let mut done = Done::default();
         for derivation in note.derivations.iter().filter_map(|name| self.context.catalogue.position(name)) {
-            if let Err(error) = FanOuts::new(self.context).fan_out(derivation, &note.item, batch.patience).await {
-                undone(account, [0], &describe(&error));
+            if let Err(error) = FanOuts::new(self.context).fan_out(derivation, &note.item, patience).await {
+                done.why_not.get_or_insert(describe(&error));
             }
         }
+        done
     }
 
-    async fn search_for(&self, note: &Note, batch: &Batch<'_>, account: &mut Account) {
+    async fn search_for(&self, note: &Note, patience: Patience<'_>) -> Done {
         let mut bells = Bells::default();
         for derivation in note.derivations.iter().filter_map(|name| self.context.catalogue.position(name)) {
             if let Some(find) = FanOuts::new(self.context).search_of(derivation, &note.item) {
-                bells.find(find, derivation, &note.item, 0);
+                bells.find(find, derivation, &note.item, None);
             }
         }
-        Searcher::new(self.context).search(&mut bells, batch, account).await;
-        Box::pin(Looker::new(self.context).look_at_rung(
-            bells,
-            &OwnImages::of(std::iter::empty(), false),
-            batch,
-            account,
-        ))
-        .await;
+        let searched = Searcher::new(self.context).search(&mut bells, Notes::NotTaken, patience).await;
+        let n_begun = searched.commits.iter().filter(|commit| commit.table == Table::Main).count();
+        let why_not = searched.undone.into_iter().map(|(_, why)| why).next();
+        let mut done = Done { n_written: n_begun, why_not };
+        let mut sources = Sources::default();
+        for items in bells.parts() {
+            let request = LookRequest { items, images: None, patience };
+            let looked = Box::pin(Looker::new(self.context).look_in_time(request, &mut sources)).await;
+            done.n_written += looked.written.len();
+            done.why_not = done.why_not.or(looked.undone.into_iter().map(|(_, why)| why).next());
+        }
+        done
     }
 }

@@ -15,6 +15,10 @@ use keys::{
 };
 use store::Store;
 
+use crate::look::{
+    for_batch::BatchLooker,
+    looked::{LookRequest, Looked},
+};
 use crate::{
     backoff::{Patience, describe},
     context::Context,
@@ -24,7 +28,6 @@ use crate::{
     jobs::touch::{Stop, Toucher, Work},
     look::Looker,
     look::bells::Rung,
-    look::own_image::OwnImages,
 };
 
 /// What a search found.
@@ -189,10 +192,12 @@ impl<S: Store> Pager<'_, S> {
         };
         let rung = |item: &Key| Rung { look: look(item), causes: causes.clone(), is_own: false };
         let rung = items.iter().map(rung).collect();
-        let images = OwnImages::of(std::iter::empty(), false);
         let (batch, account) = (work.batch, &mut work.account);
-        let rest = Box::pin(self.write_unread(rung, source, sources, batch, account)).await;
-        Box::pin(Looker::new(self.context).look_at(rest, &images, sources, batch, account)).await;
+        let mut looked = Looked::default();
+        let items = Box::pin(self.write_unread(rung, source, sources, batch.patience, &mut looked)).await;
+        let request = LookRequest { items, images: None, patience: batch.patience };
+        Box::pin(Looker::new(self.context).look_at(request, sources, &mut looked)).await;
+        BatchLooker::new(self.context).settle(looked, batch, account).await;
         match account.undone.remove(&work.touch.position) {
             Some(why) => Err(Stop::NotNow(why)),
             None => Ok(()),

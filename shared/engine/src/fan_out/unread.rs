@@ -17,11 +17,10 @@ use derive::{
 use keys::key::Key;
 use store::Store;
 
+use crate::look::looked::Looked;
 use crate::{
-    account::Account,
     backoff::{GaveUp, Patience},
     batch::caught::caught,
-    batch::input::Batch,
     fan_out::page::Pager,
     look::Looker,
     look::bells::Rung,
@@ -48,8 +47,8 @@ impl<S: Store> Pager<'_, S> {
         rung: Vec<Rung>,
         source: &Key,
         sources: &Sources,
-        batch: &Batch<'_>,
-        account: &mut Account,
+        patience: Patience<'_>,
+        looked: &mut Looked,
     ) -> Vec<Rung> {
         let (mut writes, mut rest) = (Vec::new(), Vec::new());
         for rung in rung {
@@ -59,7 +58,7 @@ impl<S: Store> Pager<'_, S> {
                 Ok(None) | Err(_) => rest.push(rung),
             }
         }
-        rest.extend(Looker::new(self.context).write_all(writes, batch, account).await);
+        rest.extend(Looker::new(self.context).write_all(writes, patience, looked).await);
         rest
     }
 

@@ -16,6 +16,7 @@ use derive::{
 use keys::item::{Item, text};
 use store::{Reason, Store, StoreError, TransactOutcome, unheld};
 
+use crate::look::for_batch::BatchLooker;
 use crate::{
     account::Account,
     attribute::number,
@@ -25,9 +26,7 @@ use crate::{
     context::Context,
     count::Counter,
     jobs::ground::Worker,
-    look::Looker,
     look::listing::Lister,
-    look::own_image::OwnImages,
     park,
     park::{CAUSE, EVENT_ID, PARKED_AT, PARTS, SEQUENCE_NUMBER, SHARD, STREAM},
     partition::all,
@@ -203,13 +202,7 @@ impl<S: Store> Redriver<'_, S> {
 
     async fn redrive_look(&self, parked: &ParkedChange, asked: Asked, batch: &Batch<'_>) -> Result<Redriven, GaveUp> {
         let mut account = Account::default();
-        Box::pin(Looker::new(self.context).look(
-            asked.bells,
-            &OwnImages::of(std::iter::empty(), false),
-            batch,
-            &mut account,
-        ))
-        .await;
+        Box::pin(BatchLooker::new(self.context).look(asked.bells, None, batch, &mut account)).await;
         Box::pin(Worker::new(self.context).touch(asked.ground, batch, &mut account)).await;
         Lister::new(self.context).list(asked.listings, batch.patience, &mut account).await;
         // A look that fails again has parked the change anew, under the same key.
