@@ -18,14 +18,10 @@ use entities::{
 use keys::{counter::CounterKey, entity::Entity, item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 
-#[path = "../../shared/engine/src/quick.rs"]
-mod quick;
 /// The engine's decoder: its files alone, since the engine would bring the store, and with it the AWS SDK, into every
 /// build of a benchmark that calls neither.
-#[path = "../../shared/engine/src/record.rs"]
+#[path = "../../shared/engine/src/record/mod.rs"]
 pub mod record;
-#[path = "../../shared/engine/src/wire.rs"]
-mod wire;
 
 /// How many users there are: few enough that some of a batch's changes meet in one counter.
 const N_USERS: usize = 200;

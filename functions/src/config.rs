@@ -5,7 +5,7 @@ use std::{env, path::PathBuf, str::FromStr, time::Duration};
 use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
 use engine::{
     batch::SETTLE_MS,
-    brake::Limits,
+    batch::limits::Limits,
     fan_out,
     ledger::LedgerKind,
     sweep::{DRIFT_WAIT_MS, ITEMS_MAX},
@@ -84,7 +84,7 @@ pub struct Config {
     /// How long after a removal a cascade begins, in milliseconds.
     pub settle_ms: u64,
     /// How much a fan-out does at once.
-    pub fan_out: fan_out::Limits,
+    pub fan_out: fan_out::limits::Limits,
     /// How many items a sweep reads of the table.
     pub sweep_items: usize,
     /// How long an item must have differed before it has drifted, in milliseconds.
@@ -129,7 +129,7 @@ impl Config {
             settle_ms: SETTLE_MS,
             manifest: None,
             disabled: Vec::new(),
-            fan_out: fan_out::Limits::default(),
+            fan_out: fan_out::limits::Limits::default(),
             sweep_items: ITEMS_MAX,
             drift_wait_ms: DRIFT_WAIT_MS,
             mode: Mode::Apply,

@@ -173,7 +173,7 @@ mod tests {
             tracing::trace!(target: "lambda_runtime::layers", body = "Ada", "raw JSON event received from Lambda");
             tracing::debug!(target: "engines", "Ada");
             tracing::info!(target: "aws_config", "theirs");
-            tracing::trace!(target: "engine::looking", "ours");
+            tracing::trace!(target: "engine::look", "ours");
         });
         let told: Vec<&str> = lines.iter().map(|line| line["message"].as_str().unwrap()).collect();
         assert_eq!(told, ["theirs", "ours"]);

@@ -7,7 +7,7 @@ pub mod batch;
 
 use std::io::{Write as _, stdout};
 
-use engine::{fan_out::again::Again, ground::sweep::Swept, sweep::Slice};
+use engine::{fan_out::again::Again, jobs::ground::sweep::Swept, sweep::Slice};
 use serde_json::{Value, json};
 
 use crate::mode::Mode;

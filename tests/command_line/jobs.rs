@@ -9,7 +9,7 @@ use derive::{
     derivation::Family,
     write::{Action, Table, Update, Write},
 };
-use engine::{batch::Engine, fan_out::Limits};
+use engine::{batch::Engine, fan_out::limits::Limits};
 use expect_test::expect;
 use keys::{fields::Fields, item::Item, key::Key};
 use serde_dynamo::AttributeValue;

@@ -239,7 +239,7 @@ fn the_typed_events_of_lambda_and_the_raw_reading_agree() {
     }
     let text = include_str!("../events/tumbling-window.json");
     let window: dynamodb::TimeWindowEvent = serde_json::from_str(text).unwrap();
-    let event = engine::event::Event::parse(&layout, text).unwrap();
+    let event = engine::record::event::Event::parse(&layout, text).unwrap();
     assert_eq!(window.time_window_properties.shard_id, event.lane.shard);
     assert_eq!(window.time_window_properties.event_source_arn, event.lane.stream_arn);
 }

@@ -15,7 +15,7 @@ use engine::{
     account::Account,
     batch::{Engine, Handled},
     clock::Clock,
-    fan_out::Limits,
+    fan_out::limits::Limits,
     ledger::{LedgerKind, settings::recorded},
     sweep::Bounds,
 };

@@ -6,7 +6,7 @@ use derive::{catalogue::Catalogue, derivation::Family};
 use engine::{
     batch::{Engine, Handled},
     ledger::LedgerKind,
-    registry::telling::Looking,
+    registry::watch::Watch,
 };
 use functions::handler::response;
 use serde_json::Value;
@@ -26,12 +26,12 @@ pub(crate) fn function<S: Store>(
     is_old: bool,
 ) -> Engine<S> {
     let (catalogue, looking) = scene.rollout.version(scene, is_old, families);
-    made(scene, catalogue, families, ledger, store).looking(looking)
+    made(scene, catalogue, families, ledger, store).watching(looking)
 }
 
 /// An engine as an operator's command makes it, of the new version.
 pub(crate) fn engine<S: Store>(scene: &Scene, families: &[Family], ledger: LedgerKind, store: S) -> Engine<S> {
-    made(scene, scene.deployed.catalogue(scene), families, ledger, store).looking(Looking::learning(0))
+    made(scene, scene.deployed.catalogue(scene), families, ledger, store).watching(Watch::reading(0))
 }
 
 fn made<S: Store>(

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use derive::{catalogue::Catalogue, schema::Schema, write::Table};
-use engine::{brake::Limits, protocol::ProtocolStep};
+use engine::{batch::limits::Limits, protocol::ProtocolStep};
 use keys::{counter::CounterKey, key::Key};
 use store::faulty::{Call, Database, Lagging, Side};
 use support::clock::ManualClock;

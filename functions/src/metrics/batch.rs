@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::{account::Account, batch::Engine, figures::Figures};
+use engine::{account::Account, account::figures::Figures, batch::Engine};
 use serde_json::{Map, Value, json};
 use store::Store;
 
@@ -125,7 +125,7 @@ mod tests {
     use std::sync::Arc;
 
     use derive::derivation::Family;
-    use engine::{account::Commit, clock::SystemClock, figures::Share};
+    use engine::{account::Commit, account::figures::Share, clock::SystemClock};
     use keys::key::Key;
     use store::memory::MemoryStore;
 

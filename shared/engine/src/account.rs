@@ -1,12 +1,16 @@
 //! The account of a batch: what was seen, what was written, what it cost, and what is not done.
 
+pub(crate) mod applied;
+pub mod figures;
+pub mod loss;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::write::{Action, Table, Write};
 use keys::{item::Item, key::Key, size::item_bytes};
-use store::{Store, Units};
+use store::Units;
 
-use crate::{batch::Engine, contention::Contention, figures::Share, recount::Target};
+use crate::{account::figures::Share, contention::Contention, count::target::Target};
 
 /// What happened in one invocation.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +47,7 @@ pub struct Account {
     /// Conflicts and throttles, by derivation.
     pub contention: Box<Contention>,
     /// Age of the oldest record when the batch came, in milliseconds, where it is one of which others may be lost
-    /// already: see [`loss`](crate::loss).
+    /// already: see [`loss`](crate::account::loss).
     pub late_ms: Option<u64>,
     /// Positions of records that are not done, with the reason.
     pub undone: BTreeMap<usize, String>,
@@ -128,21 +132,6 @@ impl Account {
         self.n_retries += 1;
         for derivation in derivations.into_iter().collect::<BTreeSet<usize>>() {
             self.share(derivation).n_retries += 1;
-        }
-    }
-}
-
-impl<S: Store> Engine<S> {
-    /// A write in the ledger's table, for the account.
-    pub(crate) fn bookkeeping(&self, key: &Key, units: Units, position: usize) -> Commit {
-        Commit {
-            key: key.clone(),
-            table: Table::Ledger,
-            at_ms: self.clock.now_ms(),
-            units,
-            derivations: Vec::new(),
-            causes: BTreeSet::from([position]),
-            is_correction: false,
         }
     }
 }

@@ -15,23 +15,21 @@ use derive::{
 use keys::{item::Item, job::JobKey, key::Key, layout::Layout};
 
 use crate::{
-    attempts::{self, Attempt, NOTE_KEPT_S},
+    account::loss::{Mark, POSSIBLE_LOSS_MS},
     batch::SETTLE_MS,
-    event::Lane,
+    batch::attempts::{self, Attempt, NOTE_KEPT_S},
+    count::recount,
+    count::target::Target,
     fan_out,
-    ground::listed::{Listed, page_of_list},
-    job::Job,
-    ledger::{
-        Ledger as _, LedgerKind, PROOF_KEPT_S,
-        checkpoint::Checkpoint,
-        receipts::{receipt, receipt_of},
-        settings,
-    },
-    listing,
-    loss::{Mark, POSSIBLE_LOSS_MS},
+    jobs::ground::listed::{Listed, page_of_list},
+    jobs::job::Job,
+    ledger::checkpoint::Checkpoint,
+    ledger::receipts::{receipt, receipt_of},
+    ledger::{Ledger as _, LedgerKind, PROOF_KEPT_S, settings},
+    look::listing,
     park::Parking,
     record::Head,
-    recount::{self, Target},
+    record::event::Lane,
 };
 
 /// An item that the service keeps for itself.

@@ -18,148 +18,61 @@
 //! when it has had time.
 
 pub mod again;
-mod page;
-mod search;
+pub mod limits;
+pub(crate) mod note;
+pub(crate) mod page;
+pub mod progress;
+pub(crate) mod search;
 mod unread;
 
 use std::collections::BTreeSet;
 
-use again::Note;
 use derive::{
     effect::Find,
     guard::{Guard, Purpose},
+    kinds::copy::through,
     query::Query,
-    write::{Action, Table, Update, Write},
+    write::{Action, Table, Write},
 };
 use keys::{
     item::{Item, text},
-    job::{JobKey, MOVES},
+    job::JobKey,
     key::Key,
     layout::Layout,
 };
-use serde_dynamo::AttributeValue;
 use store::{Outcome, Store, Units};
 
 use crate::{
-    attribute::{n, number, s},
     backoff::{GaveUp, Patience, Tries},
-    batch::Engine,
-    job::{Job, STARTED_AT, Task},
-    listing::checksum,
+    context::Context,
+    fan_out::note::{Note, mark, marked_to},
+    fan_out::progress::{FanOut, id_of},
+    jobs::job::{Job, Task},
     protocol::ProtocolStep,
 };
 
-// Attributes of a job that fans out. Stored, so they are stable.
-const SOURCE_PK: &str = "SourcePK";
-const SOURCE_SK: &str = "SourceSK";
-const UNTIL: &str = "Until";
-const ROUND: &str = "Round";
-const FREE_AT: &str = "FreeAt";
-
-/// Longest key of a source that is spelled out in a job's key, in bytes: escaped, it still fits in a sort key.
-const SPELLED_OUT_MAX: usize = 256;
-
-/// How much is done at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Most items that are looked at with the batch that asks for it.
-    pub direct_max: u32,
-    /// Items that are read and looked at together.
-    pub page_items: u32,
-    /// How long a page goes on, in milliseconds, when nothing but jobs was done for as long.
-    pub page_ms: u64,
-    /// The same when something else was, since others may wait behind it.
-    pub page_beside_ms: u64,
-    /// Write units a second that a job may consume; as many as there are where nothing is said.
-    pub units_per_second: Option<u32>,
-    /// How long an index may lag, in milliseconds: a search of it is made again after that. 0 where an index is part of
-    /// its table, as an emulator's is: then no search is made again, which would send a job around once more.
-    pub index_lag_ms: u64,
+/// Begins fan-outs, and knows what they search for.
+pub(crate) struct FanOuts<'a, S> {
+    pub(crate) context: &'a Context<S>,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            direct_max: 100,
-            page_items: 500,
-            page_ms: 1_000,
-            page_beside_ms: 100,
-            units_per_second: None,
-            // An index follows within a second, but it has no bound: throttled, it falls behind. The sweeper comes
-            // every 15 minutes.
-            index_lag_ms: 15 * 60 * 1_000,
-        }
+impl<'a, S> FanOuts<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
     }
 }
 
-/// What a job of this kind works at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FanOut {
-    /// The source that changed.
-    pub source: Key,
-    /// Sort key up to which the job goes on when it has been to the end, since the source changed meanwhile.
-    pub until: Option<String>,
-    /// Has it been to the end?
-    pub is_round: bool,
-    /// From when on it may write again, in milliseconds since the epoch, where its rate is limited.
-    pub free_at_ms: u64,
-}
-
-impl FanOut {
-    /// All of a source's search.
-    fn of_all(source: &Key) -> Self {
-        let source = source.clone();
-        Self { source, until: None, is_round: false, free_at_ms: 0 }
+impl<S: Store> FanOuts<'_, S> {
+    /// The item to which a found item leads.
+    pub(crate) fn leads_to(&self, item: &Item, find: &Find) -> Option<Key> {
+        let key = self.context.schema.layout.key(item)?;
+        let via = self.context.schema.image(&key, item).filter(|image| image.is(&find.via))?;
+        through(&self.context.schema, &via, &find.target)
     }
 
-    /// What an item of a job says; `None` when it is no job of this kind.
-    pub(crate) fn of(item: &Item) -> Option<Self> {
-        Some(Self {
-            source: Key::new(text(item, SOURCE_PK)?, text(item, SOURCE_SK)?),
-            until: text(item, UNTIL).map(str::to_owned),
-            is_round: item.get(ROUND) == Some(&AttributeValue::Bool(true)),
-            free_at_ms: number(item, FREE_AT).unwrap_or(0),
-        })
-    }
-
-    /// The attributes that stay as they are.
-    pub(crate) fn origin(&self) -> Item {
-        Item::from([(SOURCE_PK.to_owned(), s(&self.source.pk)), (SOURCE_SK.to_owned(), s(&self.source.sk))])
-    }
-
-    /// The attributes that say how far it is, as far as there is something to say.
-    pub(crate) fn progress(&self) -> Item {
-        let until = self.until.as_ref().map(|until| (UNTIL.to_owned(), s(until)));
-        let free_at = (self.free_at_ms > 0).then(|| (FREE_AT.to_owned(), n(self.free_at_ms)));
-        let round = self.is_round.then(|| (ROUND.to_owned(), AttributeValue::Bool(true)));
-        [until, round, free_at].into_iter().flatten().collect()
-    }
-}
-
-impl Job {
-    /// The write that moves it to where `next` is, as long as nobody else moved it.
-    pub(crate) fn moves_to(&self, next: &Self) -> Write {
-        let set = next.progress();
-        let optional = [UNTIL, ROUND, FREE_AT].into_iter().filter(|name| set.get(name).is_none());
-        let remove: BTreeSet<String> = match next.task {
-            Task::FanOut(_) => optional.map(str::to_owned).collect(),
-            Task::Cascade { .. } => BTreeSet::new(),
-        };
-        let action = Action::Update(Update { set, remove, ..Update::default() });
-        Write { table: Table::Main, key: self.key.clone(), action, guard: Some(self.unmoved()) }
-    }
-
-    /// It is as it was read, and none that began after it under the same key, which has the same revisions.
-    pub(crate) fn unmoved(&self) -> Guard {
-        let read = [(STARTED_AT, self.started_at_ms), (MOVES, self.n_moves)];
-        Guard::as_read(Purpose::Job, read.map(|(name, number)| (name, Some(n(number)))))
-    }
-}
-
-impl<S: Store> Engine<S> {
     /// What a derivation searches for when a source of this key changes.
     pub(crate) fn search_of(&self, derivation: usize, source: &Key) -> Option<Find> {
-        self.catalogue.derivation(derivation)?.kind.refresh()?.find_from(&self.schema, source)
+        self.context.catalogue.derivation(derivation)?.kind.refresh()?.find_from(&self.context.schema, source)
     }
 
     /// Has all items looked at that follow from a source: begins a job, or tells the one that there is.
@@ -169,22 +82,22 @@ impl<S: Store> Engine<S> {
         source: &Key,
         patience: Patience<'_>,
     ) -> Result<Option<(Key, Units)>, GaveUp> {
-        let job_key = JobKey { derivation: self.catalogue.name(derivation).to_owned(), id: id_of(source) };
+        let job_key = JobKey { derivation: self.context.catalogue.name(derivation).to_owned(), id: id_of(source) };
         let key = job_key.key();
         let mut tries = Tries::default();
         loop {
             let keys = [key.clone()];
-            let held = patience.call(|| self.store.get(Table::Main, &keys)).await?.into_iter().next();
-            let now_ms = self.clock.now_ms();
-            let write = if let Some(job) = held.and_then(|(_, item)| Job::of(&self.schema.layout, &item)) {
+            let held = patience.call(|| self.context.store.get(Table::Main, &keys)).await?.into_iter().next();
+            let now_ms = self.context.clock.now_ms();
+            let write = if let Some(job) = held.and_then(|(_, item)| Job::of(&self.context.schema.layout, &item)) {
                 let Some(write) = self.circle(&job, now_ms) else { return Ok(None) };
                 write
             } else {
                 let job = Job::running(&job_key, Task::FanOut(FanOut::of_all(source)), now_ms);
-                let action = Action::Put(job.item(&self.schema.layout));
+                let action = Action::Put(job.item(&self.context.schema.layout));
                 Write { table: Table::Main, key: key.clone(), action, guard: Some(Guard::absent(Purpose::NewJob)) }
             };
-            match patience.call(|| self.store.write(&write)).await? {
+            match patience.call(|| self.context.store.write(&write)).await? {
                 Outcome::Done { units } => return Ok(Some((key, units))),
                 // It moved on, ended, or was begun meanwhile.
                 Outcome::GuardFailed if patience.wait(&mut tries).await => {}
@@ -195,11 +108,11 @@ impl<S: Store> Engine<S> {
 
     /// The write that tells a job of a newer change: it goes on to the end, and from the start to where it is now.
     fn circle(&self, job: &Job, now_ms: u64) -> Option<Write> {
-        if !self.takes(ProtocolStep::Circle) {
+        if !self.context.takes(ProtocolStep::Circle) {
             return None;
         }
         let Task::FanOut(fan_out) = &job.task else { return None };
-        let find = self.search_of(self.catalogue.position(&job.derivation)?, job.origin());
+        let find = self.search_of(self.context.catalogue.position(&job.derivation)?, job.origin());
         let sort_key = find.as_ref().and_then(|find| self.sort_key_name(&find.query));
         let until = job.after.as_ref().zip(sort_key).and_then(|(after, name)| text(&after.0, name).map(str::to_owned));
         let fan_out = FanOut { until, is_round: false, ..fan_out.clone() };
@@ -210,7 +123,7 @@ impl<S: Store> Engine<S> {
 
     /// Name of the sort key by which a query gives its items.
     fn sort_key_name(&self, query: &Query) -> Option<&str> {
-        let layout = &self.schema.layout;
+        let layout = &self.context.schema.layout;
         match &query.index {
             Some(index) => layout.index(index).map(|index| index.sk.as_str()),
             None => Some(&layout.sk),
@@ -225,16 +138,6 @@ pub(crate) fn samples(layout: &Layout, derivation: &str, source: &Key) -> (Write
     let job = Job::running(&key, Task::FanOut(fan_out), 0);
     let put = Action::Put(job.item(layout));
     let note = Note { item: source.clone(), derivations: BTreeSet::from([derivation.to_owned()]) };
-    let mark = again::marked_to(layout, &again::mark(), "{Last}");
+    let mark = marked_to(layout, &mark(), "{Last}");
     (Write { table: Table::Main, key: job.key, action: put, guard: None }, [note.write(0, 0), mark])
-}
-
-/// Id of the job of a source. No two sources have the same: the length tells where the one key ends.
-fn id_of(source: &Key) -> String {
-    let id = format!("{}:{}|{}", source.pk.len(), source.pk, source.sk);
-    if id.len() <= SPELLED_OUT_MAX {
-        return id;
-    }
-    let end = id.floor_char_boundary(SPELLED_OUT_MAX);
-    format!("{}~{:08x}", id.get(..end).unwrap_or_default(), checksum(&id))
 }

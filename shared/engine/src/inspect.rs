@@ -1,41 +1,55 @@
 //! What an operator's tools ask of an engine, which handle no batch: to find items that are not in step, and to bring
 //! one in step.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{catalogue::Catalogue, refresh::Look, schema::Schema};
-use keys::{item::Item, key::Key};
-use store::Store;
-
-use crate::{
-    account::Account,
-    backoff::{GaveUp, Patience},
-    batch::{Batch, Engine},
-    bells::Bells,
-    looking::Held,
-    own_image::OwnImages,
+use derive::{
+    derivation::Items,
+    refresh::{Source, Sources},
 };
+use keys::{item::Item, key::Key};
+use store::{Store, StoreError};
 
-/// What stands where looking names the record that rang: no record did.
-const NO_RECORD: usize = 0;
+use crate::look::looked::LookRequest;
+use crate::{
+    account::figures::Figures,
+    account::loss::is_any,
+    account::{Account, Commit},
+    backoff::{GaveUp, Patience},
+    batch::Engine,
+    count::target::Target,
+    fan_out::again::{Again, Repeater},
+    jobs::ground::sweep::{JobSweep, Swept},
+    jobs::job::Job,
+    jobs::{Obeyed, Order, Orders},
+    look::Looker,
+    look::bells::Bells,
+    look::reading::{Held, ItemReader},
+    park::redrive::{ParkedChange, Redriven, Redriver},
+    park::waiting::{Underway, Waiting},
+    registry::publishing::{Publisher, RegistryError},
+    registry::{Registry, Standing},
+    sweep::{Bounds, Slice, TableSweep},
+};
 
 impl<S: Store> Engine<S> {
     /// The schema that the engine goes by.
     #[must_use]
     pub fn schema(&self) -> &Schema {
-        &self.schema
+        &self.context.schema
     }
 
     /// The catalogue that the engine goes by.
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
-        &self.catalogue
+        &self.context.catalogue
     }
 
     /// The tables.
     #[must_use]
     pub fn store(&self) -> &S {
-        &self.store
+        &self.context.store
     }
 
     /// Looks at what the inserts of these items would have looked at, as far as it `is_asked` for, and gives the looks at
@@ -52,11 +66,11 @@ impl<S: Store> Engine<S> {
     ) -> Result<Vec<Look>, GaveUp> {
         let (mut bells, mut held) = (Bells::default(), Held::new());
         for (key, item) in items {
-            let item = self.ring_as_inserted(key.clone(), item, &mut bells);
+            let item = TableSweep::new(&self.context).ring_as_inserted(key.clone(), item, &mut bells);
             held.insert(key, item);
         }
         bells.rung.retain(|_, rung| is_asked(&mut rung.look));
-        let (differing, _) = self.differing_writes(bells, held, &Batch::without_records(patience)).await?;
+        let (differing, _) = TableSweep::new(&self.context).differing_writes(bells, held, patience).await?;
         Ok(differing.into_iter().map(|(look, ..)| look).collect())
     }
 
@@ -66,14 +80,211 @@ impl<S: Store> Engine<S> {
     ///
     /// Why it cannot be written, or not now.
     pub async fn bring_in_step(&self, look: Look, patience: Patience<'_>) -> Result<bool, String> {
-        let (mut bells, mut account) = (Bells::default(), Account::default());
         let Look { item, entity, derivations, named } = look;
-        bells.add(item, entity, named.into_iter().collect(), &derivations, &BTreeSet::from([NO_RECORD]));
-        let batch = Batch::without_records(patience);
-        Box::pin(self.look_at_rung(bells, &OwnImages::of(std::iter::empty(), false), &batch, &mut account)).await;
-        match account.undone.into_values().next() {
-            Some(why) => Err(why),
-            None => Ok(!account.commits.is_empty()),
+        let mut bells = Bells::default();
+        bells.add(item, entity, named.into_iter().collect(), &derivations, &BTreeSet::new());
+        let (mut sources, mut is_written) = (Sources::default(), false);
+        for items in bells.parts() {
+            let request = LookRequest { items, images: None, patience };
+            let looked = Box::pin(Looker::new(&self.context).look_in_time(request, &mut sources)).await;
+            if let Some((_, why)) = looked.undone.into_iter().next() {
+                return Err(why);
+            }
+            is_written |= !looked.written.is_empty();
         }
+        Ok(is_written)
+    }
+
+    /// Makes the searches again that are due, until this time in milliseconds since the epoch; what is not reached is
+    /// for the next run.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when the notes cannot be read or deleted.
+    pub async fn search_again(&self, deadline_ms: u64) -> Result<Again, GaveUp> {
+        Repeater::new(&self.context).search_again(deadline_ms).await
+    }
+
+    /// Does the job go by an index? Then all of it is [searched for again](crate::fan_out::again) when the index has had
+    /// time, which begins another such job, cancelled or not.
+    #[must_use]
+    pub fn is_searched_again(&self, job: &Job) -> bool {
+        Orders::new(&self.context).is_searched_again(job)
+    }
+
+    /// Does what is asked of a job that was read before.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when the store gives no outcome before the deadline, in milliseconds since the epoch. The order is
+    /// then done or not; giving it again is safe.
+    pub async fn order(&self, job: &Job, order: Order, deadline_ms: u64) -> Result<Obeyed, GaveUp> {
+        Orders::new(&self.context).order(job, order, deadline_ms).await
+    }
+
+    /// Lets jobs begin that are due and settled, and rings those that stand still. Sweeping twice at once does no harm.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the table cannot be read or written; what was not reached is for the next sweep.
+    pub async fn sweep(&self, is_settled: impl Fn(&Job) -> bool) -> Result<Swept, StoreError> {
+        JobSweep::new(&self.context).sweep(is_settled).await
+    }
+
+    /// All jobs, in order of their keys.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the table cannot be read.
+    pub async fn jobs(&self) -> Result<Vec<Job>, StoreError> {
+        JobSweep::new(&self.context).jobs().await
+    }
+
+    /// What [`sweep`](Self::sweep) does, with jobs that were read before.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when a job cannot be written.
+    pub async fn ring_due(&self, jobs: &[Job], is_settled: impl Fn(&Job) -> bool) -> Result<Swept, StoreError> {
+        JobSweep::new(&self.context).ring_due(jobs, is_settled).await
+    }
+
+    /// These items, as they are held.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when they cannot be read.
+    pub async fn held(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<Held, GaveUp> {
+        ItemReader::new(&self.context).held(keys, patience).await
+    }
+
+    /// The counters of a target: all shards that there are.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when they cannot be read.
+    pub async fn counters_of(&self, target: &Target, patience: Patience<'_>) -> Result<Items, GaveUp> {
+        ItemReader::new(&self.context).counters_of(target, patience).await
+    }
+
+    /// Applies a parked change, and unparks it.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when the store gives no outcome before the deadline, in milliseconds since the epoch. The change is
+    /// then applied or parked; redriving it again is safe.
+    pub async fn redrive(&self, parked: &ParkedChange, deadline_ms: u64) -> Result<Redriven, GaveUp> {
+        Redriver::new(&self.context).redrive(parked, deadline_ms).await
+    }
+
+    /// The same, with what is still to be searched again since an index may lag.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when that cannot be read.
+    pub async fn what_is_under_way(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
+        Underway::new(&self.context).what_is_under_way(patience).await
+    }
+
+    /// Looks again at suspects that were noted at a moment that `is_past`, then verifies the next slice of the table and
+    /// collects its counters of zero.
+    ///
+    /// A run whose time is over ends with what it has, and the next goes on there. It ends where the table does, too.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp::Refused`] when a call is refused, whenever it comes; what was not reached is for the next run.
+    pub async fn sweep_slice(&self, bounds: Bounds, is_past: impl Fn(u64) -> bool) -> Result<Slice, GaveUp> {
+        TableSweep::new(&self.context).sweep_slice(bounds, is_past).await
+    }
+
+    /// Forgets derivations that the functions do not have any more. Says how many.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when it is not answered, or refused.
+    pub async fn forget(&self, names: &BTreeSet<String>, deadline_ms: u64) -> Result<usize, GaveUp> {
+        Publisher::new(&self.context).forget(names, deadline_ms).await
+    }
+
+    /// Nobody runs any more who told something: they have all ended.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when it is not answered, or refused.
+    pub async fn leave(&self, deadline_ms: u64) -> Result<(), GaveUp> {
+        Publisher::new(&self.context).leave(deadline_ms).await
+    }
+
+    /// Looks at the registry if that is due, and tells it what this instance has if it says otherwise. A function's batch
+    /// begins with it; an operator's command does it before each change that it hands over. Gives what was written.
+    ///
+    /// # Errors
+    ///
+    /// [`RegistryError`]; then nothing may be handled.
+    pub async fn tell(&self, deadline_ms: u64) -> Result<Vec<Commit>, RegistryError> {
+        Publisher::new(&self.context).tell(deadline_ms).await
+    }
+
+    /// What is registered.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when that cannot be read.
+    pub async fn registry(&self, deadline_ms: u64) -> Result<Registry, GaveUp> {
+        Publisher::new(&self.context).registry(deadline_ms).await
+    }
+
+    /// How a derivation, by its position, stands to what the functions have. What is not ready may not be repaired: it would
+    /// be measured by one definition and counted by another.
+    #[must_use]
+    pub fn standing(&self, registry: &Registry, at: usize) -> Standing {
+        Publisher::new(&self.context).standing(registry, at)
+    }
+
+    /// Marks derivations as filled that were ready when this was read, and have not been published otherwise since: all
+    /// that was written before `until_ms` is in. What is parked may be missing, so counts are not marked while a change
+    /// is parked. Returns how many are marked.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when it is not answered, or refused.
+    pub async fn mark_filled(
+        &self,
+        names: &BTreeSet<String>,
+        read: &Registry,
+        until_ms: u64,
+        deadline_ms: u64,
+    ) -> Result<usize, GaveUp> {
+        Publisher::new(&self.context).mark_filled(names, read, until_ms, deadline_ms).await
+    }
+
+    /// Reads these sources, to the others.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when they cannot be read.
+    pub async fn read(
+        &self,
+        wanted: BTreeSet<Source>,
+        sources: &mut Sources,
+        patience: Patience<'_>,
+    ) -> Result<(), GaveUp> {
+        ItemReader::new(&self.context).read(wanted, sources, patience).await
+    }
+
+    /// Is there any mark of a possible loss?
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the ledger cannot be read.
+    pub async fn may_have_lost(&self) -> Result<bool, StoreError> {
+        is_any(&self.context.store).await
+    }
+
+    /// What a batch came to, by the name of the derivation. A derivation with nothing to report is left out.
+    #[must_use]
+    pub fn figures(&self, account: &Account) -> BTreeMap<String, Figures> {
+        account.figures(&self.context.catalogue)
     }
 }

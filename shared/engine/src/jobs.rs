@@ -7,6 +7,11 @@
 //! way moves the cursor no more once the job is held, and a job that is held stays where it is; and an order whose call
 //! lands late, when others came after it, does nothing.
 
+pub mod ground;
+pub mod job;
+mod moves;
+pub(crate) mod touch;
+
 use std::collections::BTreeSet;
 
 use derive::write::{Action, Table, Update, Write};
@@ -20,8 +25,9 @@ use store::{Outcome, Store};
 use crate::{
     attribute::n,
     backoff::{GaveUp, Patience, Tries},
-    batch::Engine,
-    job::{Job, MOVED_AT, Task},
+    context::Context,
+    fan_out::FanOuts,
+    jobs::job::{Job, MOVED_AT, Task},
 };
 
 /// What is asked of a job.
@@ -69,33 +75,39 @@ impl Job {
     }
 }
 
-impl<S: Store> Engine<S> {
+/// Does what an operator orders of jobs.
+pub(crate) struct Orders<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> Orders<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> Orders<'_, S> {
     /// Does the job go by an index? Then all of it is [searched for again](crate::fan_out::again) when the index has had
     /// time, which begins another such job, cancelled or not.
     #[must_use]
-    pub fn is_searched_again(&self, job: &Job) -> bool {
-        let position = self.catalogue.position(&job.derivation).filter(|_| matches!(job.task, Task::FanOut(_)));
-        let find = position.and_then(|position| self.search_of(position, job.origin()));
+    pub(crate) fn is_searched_again(&self, job: &Job) -> bool {
+        let position = self.context.catalogue.position(&job.derivation).filter(|_| matches!(job.task, Task::FanOut(_)));
+        let find = position.and_then(|position| FanOuts::new(self.context).search_of(position, job.origin()));
         find.is_some_and(|find| find.query.index.is_some())
     }
 
     /// Does what is asked of a job that was read before.
-    ///
-    /// # Errors
-    ///
-    /// [`GaveUp`] when the store gives no outcome before the deadline, in milliseconds since the epoch. The order is
-    /// then done or not; giving it again is safe.
-    pub async fn order(&self, job: &Job, order: Order, deadline_ms: u64) -> Result<Obeyed, GaveUp> {
-        let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
+    pub(crate) async fn order(&self, job: &Job, order: Order, deadline_ms: u64) -> Result<Obeyed, GaveUp> {
+        let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms };
         let (keys, mut tries) = ([job.key.clone()], Tries::default());
         loop {
-            let held = patience.call(|| self.store.get(Table::Main, &keys)).await?.into_iter().next();
-            let held = held.and_then(|(_, item)| Job::of(&self.schema.layout, &item));
+            let held = patience.call(|| self.context.store.get(Table::Main, &keys)).await?.into_iter().next();
+            let held = held.and_then(|(_, item)| Job::of(&self.context.schema.layout, &item));
             let Some(held) = held.filter(|held| held.started_at_ms == job.started_at_ms) else {
                 return Ok(Obeyed::Gone);
             };
-            let Some(write) = held.obeys(order, self.clock.now_ms()) else { return Ok(Obeyed::Already) };
-            match patience.call(|| self.store.write(&write)).await? {
+            let Some(write) = held.obeys(order, self.context.clock.now_ms()) else { return Ok(Obeyed::Already) };
+            match patience.call(|| self.context.store.write(&write)).await? {
                 Outcome::Done { .. } => return Ok(Obeyed::Done(Box::new(held))),
                 // It moved on, or has ended.
                 Outcome::GuardFailed if patience.wait(&mut tries).await => {}

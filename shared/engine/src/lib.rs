@@ -24,49 +24,28 @@
 //! on a schedule there is the [`sweep`]. What the functions have, and what of it is filled, is in the [`registry`].
 
 pub mod account;
-pub mod additive;
-mod admission;
-mod applied;
-mod attempts;
 mod attribute;
 pub mod backoff;
 pub mod batch;
-mod bells;
 pub mod bookkeeping;
-pub mod brake;
-pub mod caught;
 pub mod clock;
 pub mod contention;
-mod correction;
+mod context;
+pub mod count;
 pub mod counters;
-pub mod event;
 pub mod fan_out;
-pub mod figures;
 #[cfg(test)]
 mod fixture;
-pub mod ground;
-pub mod handle_error;
 pub mod inspect;
-pub mod job;
 pub mod jobs;
 pub mod ledger;
-pub mod listing;
-pub mod lists;
-pub mod looking;
-pub mod loss;
+pub mod look;
 #[cfg(feature = "mutants")]
 mod mutants;
-mod own_image;
-mod parcel;
 pub mod park;
-mod planning;
+mod partition;
 pub mod protocol;
-mod quick;
 pub mod record;
-pub mod recount;
-pub mod redrive;
 pub mod registry;
-pub mod replay;
+mod sort_key;
 pub mod sweep;
-pub mod waiting;
-mod wire;

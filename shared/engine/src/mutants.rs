@@ -13,6 +13,8 @@ use store::Store;
 
 use crate::{
     batch::Engine,
+    batch::planning::Planner,
+    context::Context,
     protocol::{LeftOut, ProtocolStep},
 };
 
@@ -20,28 +22,34 @@ impl<S> Engine<S> {
     /// The same engine without a step of the protocol, which breaks the promise.
     #[must_use]
     pub fn without(self, step: Option<ProtocolStep>) -> Self {
-        Self { left_out: LeftOut(step), ..self }
+        Self { context: Context { left_out: LeftOut(step), ..self.context } }
     }
 }
 
-impl<S: Store> Engine<S> {
+impl<S: Store> Planner<'_, S> {
     /// Takes out of a plan what a left-out step would have planned.
     pub(crate) fn leave_out(&self, planned: &mut Planned, change: &Change) {
         let plan_of = |images: Images| {
-            plan(&self.schema, &self.catalogue, &self.families, &Change { images, ..change.clone() }).effects
+            plan(
+                &self.context.schema,
+                &self.context.catalogue,
+                &self.context.families,
+                &Change { images, ..change.clone() },
+            )
+            .effects
         };
         let is_look = |effect: &Effect| matches!(effect, Effect::Look(_));
-        if !self.takes(ProtocolStep::OwnBell) {
+        if !self.context.takes(ProtocolStep::OwnBell) {
             planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Look(bell) if bell.item == change.key));
         }
-        if !self.takes(ProtocolStep::WayThere) && matches!(change.images, Images::Inserted(_)) {
+        if !self.context.takes(ProtocolStep::WayThere) && matches!(change.images, Images::Inserted(_)) {
             planned.effects.retain(|(_, effect)| !matches!(effect, Effect::Look(bell) if bell.item != change.key));
         }
-        if let (false, Images::Modified { old, new }) = (self.takes(ProtocolStep::LookupKey), &change.images) {
+        if let (false, Images::Modified { old, new }) = (self.context.takes(ProtocolStep::LookupKey), &change.images) {
             let blind = plan_of(Images::Modified { old: self.with_index_keys_of(old, new), new: new.clone() });
             planned.effects.retain(|effect| blind.contains(effect) || !is_look(&effect.1));
         }
-        if let (false, Some(new)) = (self.takes(ProtocolStep::BothImages), change.new_image()) {
+        if let (false, Some(new)) = (self.context.takes(ProtocolStep::BothImages), change.new_image()) {
             let blind = plan_of(Images::Inserted(new.clone()));
             planned.effects.retain(|effect| blind.contains(effect) || !is_look(&effect.1));
         }
@@ -50,7 +58,7 @@ impl<S: Store> Engine<S> {
     /// An image as if it had always been found where another is.
     fn with_index_keys_of(&self, image: &Item, other: &Item) -> Item {
         let mut image = image.clone();
-        for name in self.schema.layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]) {
+        for name in self.context.schema.layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]) {
             match other.get(name) {
                 Some(value) => drop(image.insert(name.clone(), value.clone())),
                 None => drop(image.remove(name)),

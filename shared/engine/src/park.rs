@@ -5,7 +5,11 @@
 //! harmless.
 //!
 //! The record is kept as it came, compressed, and in parts where an item would be too large.
-//! [`redrive`](crate::redrive) applies what is parked.
+//! [`redrive`](crate::park::redrive) applies what is parked.
+
+pub mod lists;
+pub mod redrive;
+pub mod waiting;
 
 use std::io::{Read as _, Write as _};
 
@@ -22,10 +26,11 @@ use crate::{
     account::{Account, Parked, undone},
     attribute::{n, s},
     backoff::describe,
-    batch::{Batch, Engine},
-    event::Lane,
+    batch::input::Batch,
+    context::Context,
     ledger::ledger_item,
     record::Head,
+    record::event::Lane,
 };
 
 /// Largest part of a record in one item, in bytes: below the 400 KB of an item, names and cause included.
@@ -121,7 +126,18 @@ fn compressed(record: &str) -> Vec<u8> {
     }
 }
 
-impl<S: Store> Engine<S> {
+/// Parks records.
+pub(crate) struct Parker<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> Parker<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> Parker<'_, S> {
     /// Parks a record on behalf of these level-triggered derivations, as far as they are known, or notes that it is not
     /// done.
     pub(crate) async fn park(
@@ -140,9 +156,11 @@ impl<S: Store> Engine<S> {
             family: Family::LevelTriggered,
             lane: &batch.lane,
         };
-        for write in parking.writes(&self.schema.layout, self.clock.now_ms()) {
-            match batch.patience.call(|| self.store.write(&write)).await {
-                Ok(Outcome::Done { units }) => account.commits.push(self.bookkeeping(&write.key, units, position)),
+        for write in parking.writes(&self.context.schema.layout, self.context.clock.now_ms()) {
+            match batch.patience.call(|| self.context.store.write(&write)).await {
+                Ok(Outcome::Done { units }) => {
+                    account.commits.push(self.context.ledger_commit(&write.key, units, position))
+                }
                 Ok(Outcome::GuardFailed) => {}
                 Err(error) => return undone(account, [position], &describe(&error)),
             }

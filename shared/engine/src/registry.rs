@@ -18,7 +18,8 @@
 
 pub mod difference;
 pub mod edit;
-pub mod telling;
+pub mod publishing;
+pub mod watch;
 
 use std::collections::BTreeMap;
 
@@ -37,8 +38,10 @@ use serde_dynamo::{from_attribute_value, to_attribute_value};
 use crate::{
     attribute::{n, number},
     ledger::ledger_item,
-    registry::telling::FAMILIES,
 };
+
+/// Both families.
+pub(super) const FAMILIES: [Family; 2] = [Family::Additive, Family::LevelTriggered];
 
 /// Partition key of the registry. Stored, so it is stable.
 const CATALOGUE: &str = "CATALOGUE";

@@ -31,14 +31,17 @@ use derive::{
 use keys::{item::Item, key::Key};
 use store::{Segment, Store};
 
-use self::{counts::Collections, difference::difference, round::Round};
+use crate::look::looked::Looked;
 use crate::{
-    account::Account,
     backoff::{GaveUp, Patience},
-    batch::{Batch, Engine},
-    bells::{Bells, Rung},
-    caught::caught,
-    looking::Held,
+    batch::caught::caught,
+    context::Context,
+    look::Looker,
+    look::bells::{Bells, Rung},
+    look::reading::{Held, ItemReader},
+    sweep::counts::Collections,
+    sweep::difference::difference,
+    sweep::round::Round,
 };
 
 /// Items that a run reads where nothing else is said.
@@ -94,20 +97,26 @@ struct Differing {
     difference: String,
 }
 
-impl<S: Store> Engine<S> {
+/// Verifies a slice of the table.
+pub(crate) struct TableSweep<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> TableSweep<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> TableSweep<'_, S> {
     /// Looks again at suspects that were noted at a moment that `is_past`, then verifies the next slice of the table and
     /// collects its counters of zero.
     ///
     /// A run whose time is over ends with what it has, and the next goes on there. It ends where the table does, too.
-    ///
-    /// # Errors
-    ///
-    /// [`GaveUp::Refused`] when a call is refused, whenever it comes; what was not reached is for the next run.
-    pub async fn sweep_slice(&self, bounds: Bounds, is_past: impl Fn(u64) -> bool) -> Result<Slice, GaveUp> {
-        let patience = Patience { clock: self.clock.as_ref(), deadline_ms: bounds.deadline_ms };
-        let batch = Batch::without_records(patience);
+    pub(crate) async fn sweep_slice(&self, bounds: Bounds, is_past: impl Fn(u64) -> bool) -> Result<Slice, GaveUp> {
+        let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms: bounds.deadline_ms };
         let mut slice = Slice::default();
-        match Box::pin(self.sweep_on(bounds.n_items_max, is_past, &batch, &mut slice)).await {
+        match Box::pin(self.sweep_on(bounds.n_items_max, is_past, patience, &mut slice)).await {
             Ok(()) => {}
             Err(GaveUp::OutOfTime { .. }) => tracing::info!("no time is left; the next sweep goes on here"),
             Err(error @ GaveUp::Refused(_)) => return Err(error),
@@ -119,19 +128,19 @@ impl<S: Store> Engine<S> {
         &self,
         n_items_max: usize,
         is_past: impl Fn(u64) -> bool,
-        batch: &Batch<'_>,
+        patience: Patience<'_>,
         slice: &mut Slice,
     ) -> Result<(), GaveUp> {
-        let mut round = self.round_now(batch.patience).await?;
+        let mut round = self.round_now(patience).await?;
         let after = round.after_suspect.clone();
-        round.after_suspect = self.look_again(after.clone(), n_items_max, is_past, batch, slice).await?;
-        if round.after_suspect != after && !self.move_round(&mut round, batch.patience).await? {
+        round.after_suspect = self.look_again(after.clone(), n_items_max, is_past, patience, slice).await?;
+        if round.after_suspect != after && !self.move_round(&mut round, patience).await? {
             return Ok(());
         }
         let mut collections = self.collections();
-        let outcome = self.sweep_from(&mut round, &mut collections, n_items_max, batch, slice).await;
-        let differing = self.counts_now(collections.end(), batch.patience).await?;
-        self.note_differing(differing, batch.patience, slice).await?;
+        let outcome = self.sweep_from(&mut round, &mut collections, n_items_max, patience, slice).await;
+        let differing = self.counts_now(collections.end(), patience).await?;
+        self.note_differing(differing, patience, slice).await?;
         outcome
     }
 
@@ -141,19 +150,19 @@ impl<S: Store> Engine<S> {
         round: &mut Round,
         collections: &mut Collections,
         n_items_max: usize,
-        batch: &Batch<'_>,
+        patience: Patience<'_>,
         slice: &mut Slice,
     ) -> Result<(), GaveUp> {
         while slice.n_items < n_items_max {
-            let after = round.cursor(&self.schema.layout);
-            let page = batch.patience.call(|| self.store.scan(Table::Main, Segment::WHOLE, after.clone())).await?;
-            let end = page.next.as_ref().and_then(|next| self.schema.layout.key(&next.0));
+            let after = round.cursor(&self.context.schema.layout);
+            let page = patience.call(|| self.context.store.scan(Table::Main, Segment::WHOLE, after.clone())).await?;
+            let end = page.next.as_ref().and_then(|next| self.context.schema.layout.key(&next.0));
             let mut rest = page.items;
-            while !rest.is_empty() && slice.n_items < n_items_max && !batch.patience.is_over() {
+            while !rest.is_empty() && slice.n_items < n_items_max && !patience.is_over() {
                 let n_now = rest.len().min(ITEMS_AT_ONCE).min(n_items_max - slice.n_items);
                 let later = rest.split_off(n_now);
-                let last = rest.last().and_then(|item| self.schema.layout.key(item));
-                self.verify_again(rest, collections, batch, slice).await?;
+                let last = rest.last().and_then(|item| self.context.schema.layout.key(item));
+                self.verify_again(rest, collections, patience, slice).await?;
                 slice.n_items += n_now;
                 round.after = last.or(round.after.take());
                 rest = later;
@@ -162,12 +171,12 @@ impl<S: Store> Engine<S> {
             if rest.is_empty() {
                 round.after = end.or(round.after.take());
             }
-            let round_ms = ends.then(|| round.ends(self.clock.now_ms()));
-            if !self.move_round(round, batch.patience).await? {
+            let round_ms = ends.then(|| round.ends(self.context.clock.now_ms()));
+            if !self.move_round(round, patience).await? {
                 return Ok(());
             }
             slice.round_ms = round_ms;
-            if ends || batch.patience.is_over() {
+            if ends || patience.is_over() {
                 return Ok(());
             }
         }
@@ -179,23 +188,23 @@ impl<S: Store> Engine<S> {
         &self,
         items: Vec<Item>,
         collections: &mut Collections,
-        batch: &Batch<'_>,
+        patience: Patience<'_>,
         slice: &mut Slice,
     ) -> Result<(), GaveUp> {
         let (mut bells, mut held, mut zeros, mut counted) = (Bells::default(), Held::new(), Vec::new(), Vec::new());
         for item in items {
-            let Some(key) = self.schema.layout.key(&item) else { continue };
+            let Some(key) = self.context.schema.layout.key(&item) else { continue };
             counted.extend(self.add_up(collections, &key, &item));
-            if zero::is_zero_counter(&self.schema, &key, &item) {
+            if zero::is_zero_counter(&self.context.schema, &key, &item) {
                 zeros.push(key.clone());
             }
             let item = self.ring_as_inserted(key.clone(), item, &mut bells);
             held.insert(key, item);
         }
-        let mut differing = self.differing_now(bells, held, batch).await?;
-        differing.extend(self.counts_now(counted, batch.patience).await?);
-        self.note_differing(differing, batch.patience, slice).await?;
-        slice.n_zero_counters += self.collect_counters(zeros, batch.patience).await?;
+        let mut differing = self.differing_now(bells, held, patience).await?;
+        differing.extend(self.counts_now(counted, patience).await?);
+        self.note_differing(differing, patience, slice).await?;
+        slice.n_zero_counters += self.collect_counters(zeros, patience).await?;
         Ok(())
     }
 
@@ -204,10 +213,12 @@ impl<S: Store> Engine<S> {
         let (id, sequence_number) = (String::new(), String::new());
         let change = Change { id, sequence_number, created_ms: None, key, images: Images::Inserted(item) };
         // A kind that panics at an item does so at its records, which are parked.
-        let planned = caught("planning it", || plan(&self.schema, &self.catalogue, &[Family::LevelTriggered], &change));
+        let planned = caught("planning it", || {
+            plan(&self.context.schema, &self.context.catalogue, &[Family::LevelTriggered], &change)
+        });
         for (derivation, effect) in planned.map(|planned| planned.effects).unwrap_or_default() {
             if let Effect::Look(bell) = effect {
-                bells.ring(bell, derivation, &change.key, THE_SWEEP);
+                bells.ring(bell, derivation, &change.key, None);
             }
         }
         match change.images {
@@ -217,8 +228,8 @@ impl<S: Store> Engine<S> {
     }
 
     /// Those of these items that are not in step, with what they are decided by.
-    async fn differing_now(&self, bells: Bells, held: Held, batch: &Batch<'_>) -> Result<Vec<Differing>, GaveUp> {
-        let (differing, held) = self.differing_writes(bells, held, batch).await?;
+    async fn differing_now(&self, bells: Bells, held: Held, patience: Patience<'_>) -> Result<Vec<Differing>, GaveUp> {
+        let (differing, held) = self.differing_writes(bells, held, patience).await?;
         let differing = differing.into_iter().map(|(look, write, derivations)| {
             let difference = difference(&write, held.get(&write.key).and_then(Option::as_ref));
             Differing { look, derivations, difference }
@@ -232,17 +243,17 @@ impl<S: Store> Engine<S> {
         &self,
         bells: Bells,
         mut held: Held,
-        batch: &Batch<'_>,
+        patience: Patience<'_>,
     ) -> Result<(Vec<(Look, Write, Vec<usize>)>, Held), GaveUp> {
         let rung: Vec<Rung> = bells.rung.into_values().collect();
         let unknown = rung.iter().map(|rung| &rung.look.item).filter(|item| !held.contains_key(*item));
         let unknown: Vec<Key> = unknown.cloned().collect();
         if !unknown.is_empty() {
-            held.extend(self.held(unknown, batch.patience).await?);
+            held.extend(ItemReader::new(self.context).held(unknown, patience).await?);
         }
-        let (mut sources, mut account) = (Sources::default(), Account::default());
-        let differing = self.differing(rung, &held, &mut sources, batch, &mut account).await;
-        if let Some(why) = account.undone.into_values().next() {
+        let (mut sources, mut looked) = (Sources::default(), Looked::default());
+        let differing = Looker::new(self.context).differing(rung, &held, &mut sources, patience, &mut looked).await;
+        if let Some((_, why)) = looked.undone.into_iter().next() {
             tracing::warn!(why, "what is looked at cannot be read");
             return Err(GaveUp::OutOfTime { last: None });
         }
@@ -250,6 +261,3 @@ impl<S: Store> Engine<S> {
         Ok((differing.collect(), held))
     }
 }
-
-/// What stands where looking names the record that rang: no record did, and the batch has none to park.
-const THE_SWEEP: usize = 0;

@@ -9,7 +9,7 @@ use engine::{
     registry::{
         Hold, Standing,
         difference::{State, differences},
-        telling::Looking,
+        watch::Watch,
     },
 };
 use store::Store;
@@ -34,14 +34,14 @@ struct Scene<S> {
 
 impl<S: Store + 'static> Scene<S> {
     /// An engine that lacks these of the shipped derivations.
-    fn engine(&self, lacks: &[&str], looking: Looking) -> Engine<Arc<S>> {
+    fn engine(&self, lacks: &[&str], watch: Watch) -> Engine<Arc<S>> {
         let schema = catalogue::schema();
         let mut derivations = catalogue::derivations();
         derivations.retain(|derivation| !lacks.contains(&derivation.name.as_str()));
         let catalogue = Arc::new(Catalogue::new(&schema, derivations).unwrap());
         let families = vec![Family::Additive, Family::LevelTriggered];
         let clock = Arc::new(self.clock.clone());
-        Engine::new(Arc::new(schema), catalogue, families, Arc::clone(&self.store), clock).looking(looking)
+        Engine::new(Arc::new(schema), catalogue, families, Arc::clone(&self.store), clock).watching(watch)
     }
 
     fn deadline_ms(&self) -> u64 {
@@ -50,7 +50,7 @@ impl<S: Store + 'static> Scene<S> {
 
     /// What is not in step of what is declared with nothing lacking.
     async fn stands(&self) -> Vec<String> {
-        let engine = self.engine(&[], Looking::learning(0));
+        let engine = self.engine(&[], Watch::reading(0));
         let registry = engine.registry(self.deadline_ms()).await.unwrap();
         let schema = catalogue::schema();
         let catalogue = Catalogue::new(&schema, catalogue::derivations()).unwrap();
@@ -63,9 +63,9 @@ impl<S: Store + 'static> Scene<S> {
 pub(crate) async fn instances_tell_what_they_have_and_operators_learn_it<S: Store + 'static>(bed: Bed<S>) {
     let scene = Scene { store: Arc::new(bed.store), clock: ManualClock::at(BEGIN_MS) };
     let lacks = ["like-count", "like-count-display"];
-    let old = scene.engine(&lacks, Looking::telling(LOOK_MS, HOLD));
-    let new = scene.engine(&[], Looking::telling(LOOK_MS, HOLD));
-    let operator = scene.engine(&[], Looking::learning(0));
+    let old = scene.engine(&lacks, Watch::publishing(LOOK_MS, HOLD));
+    let new = scene.engine(&[], Watch::publishing(LOOK_MS, HOLD));
+    let operator = scene.engine(&[], Watch::reading(0));
     let all: BTreeSet<String> = catalogue::derivations().into_iter().map(|it| it.name).collect();
     assert!(operator.registry(scene.deadline_ms()).await.unwrap().is_empty(), "nobody has told");
     assert!(operator.tell(scene.deadline_ms()).await.unwrap().is_empty(), "so nobody has anything else");

@@ -16,7 +16,7 @@ use derive::write::{Action, Table, Write};
 use engine::{
     batch::Engine,
     clock::Clock,
-    fan_out::Limits,
+    fan_out::limits::Limits,
     ledger::{LedgerKind, settings::claim},
     sweep::Bounds,
 };

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use engine::{
     batch::Engine,
-    event::Lane,
+    batch::replay::Origin,
     jobs::{Obeyed, Order},
     ledger::LedgerKind,
-    redrive::{Redriven, parked},
-    replay::Origin,
+    park::redrive::{Redriven, parked},
+    record::event::Lane,
 };
 use functions::handler::response;
 use store::Store;

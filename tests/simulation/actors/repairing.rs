@@ -8,7 +8,7 @@ use std::{
 };
 
 use derive::write::{Action, Table, Update, Write};
-use engine::{batch::Engine, recount::Target, registry::Standing};
+use engine::{batch::Engine, count::target::Target, registry::Standing};
 use keys::{counter::CounterKey, item::Item, key::Key, value::whole_number};
 use operate::{
     repair::{Repaired, Repairing},

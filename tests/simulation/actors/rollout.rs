@@ -23,7 +23,8 @@ use engine::{
         Hold,
         difference::{Difference, State, differences},
         edit::begin,
-        telling::{Looking, read},
+        publishing::read,
+        watch::Watch,
     },
 };
 
@@ -97,7 +98,7 @@ pub(crate) struct Rollout {
     is_calm: bool,
     look_ms: u64,
     /// How the instances of a version and a function look.
-    looking: [[Looking; 2]; 2],
+    looking: [[Watch; 2]; 2],
 }
 
 impl Rollout {
@@ -106,7 +107,7 @@ impl Rollout {
         let stage = if old.is_some() { OLD } else { NEW };
         let (is_calm, look_ms) = (old.is_some() && chance.percent(CALM_PERCENT), *chance.one_of(&LOOKS_MS).unwrap());
         let hold = Hold { hold_ms: look_ms + RUNS_ON_MS, margin_ms: MARGIN_MS };
-        let instance = |_| Looking::telling(look_ms, hold);
+        let instance = |_| Watch::publishing(look_ms, hold);
         let looking = [[0, 0].map(instance), [0, 0].map(instance)];
         Self { old, stage: AtomicUsize::new(stage), is_calm, look_ms, looking }
     }
@@ -137,7 +138,7 @@ impl Rollout {
     }
 
     /// What an instance of a version has, and how it looks.
-    pub(crate) fn version(&self, scene: &Scene, is_old: bool, families: &[Family]) -> (Arc<Catalogue>, Looking) {
+    pub(crate) fn version(&self, scene: &Scene, is_old: bool, families: &[Family]) -> (Arc<Catalogue>, Watch) {
         let old = self.old.as_ref().filter(|_| is_old);
         let catalogue = old.map_or_else(|| scene.deployed.catalogue(scene), Arc::clone);
         let looking = &self.looking[usize::from(is_old)][usize::from(families.contains(&Family::Additive))];

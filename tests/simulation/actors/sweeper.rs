@@ -5,10 +5,10 @@ use std::{collections::BTreeSet, sync::Arc};
 use derive::write::Table;
 use engine::{
     clock::Clock as _,
-    fan_out::{Limits, again::Again},
-    ground::sweep::{STALLED_MS, Swept},
-    job::Job,
+    fan_out::{again::Again, limits::Limits},
     jobs::Order,
+    jobs::ground::sweep::{STALLED_MS, Swept},
+    jobs::job::Job,
 };
 use keys::{item::Item, job::JobKey, key::Key};
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use derive::write::Table;
-use engine::{clock::Clock as _, recount::Target};
+use engine::{clock::Clock as _, count::target::Target};
 use keys::{counter::CounterKey, item::Item, key::Key};
 use operate::verify::{
     Finding,

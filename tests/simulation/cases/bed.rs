@@ -11,13 +11,13 @@ use derive::{
     write::{Action, Table, Update, Write},
 };
 use engine::{
+    batch::handle_error::HandleError,
+    batch::limits::Limits,
     batch::{Engine, Handled},
-    brake::Limits,
     clock::Clock,
     fan_out,
-    handle_error::HandleError,
     ledger::LedgerKind,
-    redrive::{Redriven, parked},
+    park::redrive::{Redriven, parked},
 };
 use keys::{fields::Fields, item::Item, key::Key};
 use operate::verify::definition::compare;
@@ -89,7 +89,7 @@ pub(crate) struct Bed {
     families: Vec<Family>,
     ledger: LedgerKind,
     limits: Limits,
-    fan_out: fan_out::Limits,
+    fan_out: fan_out::limits::Limits,
     database: Arc<Database>,
     faults: Faults,
     n_records: usize,
@@ -114,7 +114,7 @@ impl Bed {
             families: vec![Family::Additive, Family::LevelTriggered],
             ledger: LedgerKind::Receipts,
             limits: Limits::default(),
-            fan_out: fan_out::Limits::default(),
+            fan_out: fan_out::limits::Limits::default(),
             database,
             faults: Faults::default(),
             n_records: 0,
@@ -137,7 +137,7 @@ impl Bed {
     }
 
     /// The same with a function that fans out so much at once.
-    pub(crate) fn fanning(self, fan_out: fan_out::Limits) -> Self {
+    pub(crate) fn fanning(self, fan_out: fan_out::limits::Limits) -> Self {
         Self { fan_out, ..self }
     }
 

@@ -1,7 +1,7 @@
 //! The brake: a batch of which much cannot be read is held.
 
 use derive::write::Table;
-use engine::{brake::Limits, handle_error::HandleError};
+use engine::{batch::handle_error::HandleError, batch::limits::Limits};
 use serde_json::{Value, json};
 
 use crate::cases::bed::Bed;

@@ -6,7 +6,7 @@ use derive::{
 };
 use engine::{
     clock::Clock as _,
-    listing::listed,
+    look::listing::listed,
     sweep::{Bounds, Slice},
 };
 use expect_test::expect;

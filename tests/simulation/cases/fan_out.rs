@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use derive::write::{Action, Table, Write};
 use engine::{
-    fan_out::Limits,
-    ground::sweep::STALLED_MS,
-    job::{Job, Task},
+    fan_out::limits::Limits,
+    jobs::ground::sweep::STALLED_MS,
+    jobs::job::{Job, Task},
 };
 use keys::{item::Item, job::JobKey, key::Key};
 use serde_dynamo::AttributeValue;

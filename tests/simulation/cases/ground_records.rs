@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use derive::write::Table;
-use engine::{event::Lane, ground::sweep::Swept, ledger::LedgerKind, replay::Origin};
+use engine::{batch::replay::Origin, jobs::ground::sweep::Swept, ledger::LedgerKind, record::event::Lane};
 use keys::{job::JobKey, key::Key};
 use serde_dynamo::AttributeValue;
 use serde_json::Value;

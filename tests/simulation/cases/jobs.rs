@@ -2,9 +2,9 @@
 
 use derive::write::{Action, Table, Write};
 use engine::{
-    fan_out::Limits,
-    ground::sweep::STALLED_MS,
-    job::Job,
+    fan_out::limits::Limits,
+    jobs::ground::sweep::STALLED_MS,
+    jobs::job::Job,
     jobs::{Obeyed, Order},
 };
 use keys::key::Key;

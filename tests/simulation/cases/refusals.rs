@@ -3,11 +3,11 @@
 use derive::{derivation::Family, write::Table};
 use engine::{
     batch::Handled,
-    event::Lane,
+    batch::replay::Origin,
     ledger::LedgerKind,
-    lists::to_recount,
-    redrive::{ParkedChange, Redriven, parked},
-    replay::Origin,
+    park::lists::to_recount,
+    park::redrive::{ParkedChange, Redriven, parked},
+    record::event::Lane,
 };
 use serde_json::{Value, json};
 use store::faulty::{Call, Fault, Side};
@@ -20,7 +20,7 @@ const DAY_MS: u64 = 24 * 3_600_000;
 
 /// What is listed for a recount, as `derivation: item, since event`.
 async fn listed(bed: &Bed) -> Vec<String> {
-    let shown = |target: Option<engine::recount::Target>| match target {
+    let shown = |target: Option<engine::count::target::Target>| match target {
         Some(target) => format!("{}: {}", target.derivation, target.item),
         None => "*".to_owned(),
     };

@@ -3,8 +3,8 @@
 use derive::{derivation::Family, write::Table};
 use engine::{
     ledger::LedgerKind,
-    lists::to_recount,
-    redrive::{Redriven, parked},
+    park::lists::to_recount,
+    park::redrive::{Redriven, parked},
 };
 use keys::key::Key;
 use serde_json::json;

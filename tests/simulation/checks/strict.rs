@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use derive::{derivation::Items, schema::Seen};
-use engine::job::{Job, Task};
+use engine::jobs::job::{Job, Task};
 use keys::{
     counter::CounterKey,
     item::{Item, text},

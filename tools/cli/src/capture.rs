@@ -13,9 +13,9 @@
 mod page;
 
 use engine::{
-    event::{Event, Lane},
+    batch::replay::Origin,
+    record::event::{Event, Lane},
     record::{Decoded, EventError, RecordError, decode},
-    replay::Origin,
 };
 use keys::layout::Layout;
 use serde::{Deserialize, de::IgnoredAny};

@@ -15,7 +15,7 @@ use std::{
 use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
-    job::Job,
+    jobs::job::Job,
     sweep::Bounds,
 };
 use keys::key::Key;

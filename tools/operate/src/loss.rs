@@ -1,6 +1,6 @@
 //! Marks of a possible loss: those that there are before a table is read go when nothing is found.
 
-use engine::loss::{Mark, clear, marks};
+use engine::account::loss::{Mark, clear, marks};
 use store::Store;
 
 use crate::{failure::OperateError, tables::Deployment};

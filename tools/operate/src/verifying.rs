@@ -9,7 +9,7 @@ mod tallied;
 use std::{collections::BTreeSet, io, sync::Arc};
 
 use derive::derivation::Family;
-use engine::{batch::Engine, clock::SystemClock, recount::Target};
+use engine::{batch::Engine, clock::SystemClock, count::target::Target};
 use keys::key::Key;
 use serde::{Deserialize, Serialize};
 use store::Store;

@@ -5,14 +5,12 @@ use std::collections::BTreeSet;
 use derive::derivation::Family;
 use keys::{key::Key, layout::Layout};
 
-use super::{Kept, Life, of};
 use crate::{
+    bookkeeping::{Kept, Life, of},
     ledger::{PROOF_KEPT_S, repairs},
     registry,
-    sweep::{
-        round::Round,
-        suspects::{SUSPECT_KEPT_S, Suspect},
-    },
+    sweep::round::Round,
+    sweep::suspects::{SUSPECT_KEPT_S, Suspect},
 };
 
 pub(super) fn swept(layout: &Layout) -> Vec<Kept> {

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use derive::{
     effect::Find,
-    kinds::copy::through,
     query::Query,
     refresh::{Look, Sources},
     write::{Action, Table, Write},
@@ -16,14 +15,19 @@ use keys::{
 };
 use store::Store;
 
-use super::FanOut;
+use crate::look::{
+    for_batch::BatchLooker,
+    looked::{LookRequest, Looked},
+};
 use crate::{
     backoff::{Patience, describe},
-    batch::Engine,
-    bells::Rung,
-    ground::{Stop, Work},
-    job::{Job, Task},
-    own_image::OwnImages,
+    context::Context,
+    fan_out::FanOuts,
+    fan_out::progress::FanOut,
+    jobs::job::{Job, Task},
+    jobs::touch::{Stop, Toucher, Work},
+    look::Looker,
+    look::bells::Rung,
 };
 
 /// What a search found.
@@ -33,18 +37,29 @@ struct Found {
     behind: Option<Job>,
 }
 
-impl<S: Store> Engine<S> {
+/// Does the pages of fan-outs.
+pub(crate) struct Pager<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> Pager<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> Pager<'_, S> {
     /// Does a page of a job and moves its cursor.
     pub(crate) async fn page_of(&self, job: &Job, fan_out: &FanOut, work: &mut Work<'_>) -> Result<(), Stop> {
-        let Some(find) = self.search_of(work.touch.derivation, &fan_out.source) else {
+        let Some(find) = FanOuts::new(self.context).search_of(work.touch.derivation, &fan_out.source) else {
             tracing::warn!(derivation = %job.derivation, source = fan_out.source.for_log(), "ended a fan-out: it has no search");
             return self.ended(job, work).await;
         };
         if self.is_overtaken(job, work) {
             return Ok(());
         }
-        let started_ms = self.clock.now_ms();
-        let limit_ms = if work.is_alone { self.fan_out.page_ms } else { self.fan_out.page_beside_ms };
+        let started_ms = self.context.clock.now_ms();
+        let limit_ms = if work.is_alone { self.context.fan_out.page_ms } else { self.context.fan_out.page_beside_ms };
         let ends_ms = started_ms.saturating_add(limit_ms);
         let mut next = Job { n_moves: job.n_moves + 1, ..job.clone() };
         if !self.is_free(fan_out, ends_ms).await {
@@ -77,7 +92,7 @@ impl<S: Store> Engine<S> {
         let mut found = read.map_err(|error| Stop::NotNow(describe(&error))).and(first);
         let mut last_ms = 0;
         loop {
-            let began_ms = self.clock.now_ms();
+            let began_ms = self.context.clock.now_ms();
             let met = match found {
                 Ok(found) => {
                     // What comes next is searched for while these are written, where there is likely to be time for it.
@@ -102,7 +117,7 @@ impl<S: Store> Engine<S> {
                 }
                 Err(stop) => return Err(stop),
             };
-            let now_ms = self.clock.now_ms();
+            let now_ms = self.context.clock.now_ms();
             if now_ms >= ends_ms || patience.is_over() {
                 return Ok(false);
             }
@@ -118,7 +133,7 @@ impl<S: Store> Engine<S> {
     fn is_overtaken(&self, job: &Job, work: &Work<'_>) -> bool {
         let record = work.batch.records.get(work.touch.position);
         let change = record.and_then(|record| record.change.as_ref().ok());
-        let shown = change.and_then(|change| Job::of(&self.schema.layout, change.new_image()?));
+        let shown = change.and_then(|change| Job::of(&self.context.schema.layout, change.new_image()?));
         shown.is_some_and(|shown| (shown.started_at_ms, shown.n_moves) < (job.started_at_ms, job.n_moves))
     }
 
@@ -131,13 +146,14 @@ impl<S: Store> Engine<S> {
         patience: Patience<'_>,
     ) -> Result<Found, Stop> {
         let Task::FanOut(fan_out) = &mut job.task else { return Ok(Found { items: Vec::new(), behind: None }) };
-        let items_max = if is_alone { self.fan_out.page_items } else { self.fan_out.direct_max };
+        let items_max = if is_alone { self.context.fan_out.page_items } else { self.context.fan_out.direct_max };
         // An item consumes a unit at least, and what is looked at together is charged when it is done.
-        let items_max = items_max.min(self.fan_out.units_per_second.unwrap_or(u32::MAX).max(1));
+        let items_max = items_max.min(self.context.fan_out.units_per_second.unwrap_or(u32::MAX).max(1));
         let query = Query { limit: Some(items_max), ..find.query.clone() };
         let after = job.after.clone();
-        let page = patience.call(|| self.store.query(Table::Main, &query, after.clone())).await?;
-        let sort_key = self.sort_key_name(&query);
+        let page = patience.call(|| self.context.store.query(Table::Main, &query, after.clone())).await?;
+        let fan_outs = FanOuts::new(self.context);
+        let sort_key = fan_outs.sort_key_name(&query);
         let until = fan_out.until.as_deref().filter(|_| fan_out.is_round);
         let is_past = |item: &Item| {
             let sort_key = sort_key.and_then(|name| text(item, name));
@@ -146,7 +162,8 @@ impl<S: Store> Engine<S> {
         let items: Vec<&Item> = page.items.iter().take_while(|item| !is_past(item)).collect();
         // Others may have the last sort key too, so the end is known by what is past it.
         let is_cut = items.len() < page.items.len();
-        let items: Vec<Key> = items.into_iter().filter_map(|item| self.leads_to(item, find)).collect();
+        let items: Vec<Key> =
+            items.into_iter().filter_map(|item| FanOuts::new(self.context).leads_to(item, find)).collect();
         job.n_touched += u64::try_from(items.len()).unwrap_or(0);
         if let Some(next) = page.next.filter(|_| !is_cut) {
             job.after = Some(next);
@@ -156,13 +173,6 @@ impl<S: Store> Engine<S> {
             return Ok(Found { items, behind: None });
         }
         Ok(Found { items, behind: Some(job) })
-    }
-
-    /// The item to which a found item leads.
-    pub(crate) fn leads_to(&self, item: &Item, find: &Find) -> Option<Key> {
-        let key = self.schema.layout.key(item)?;
-        let via = self.schema.image(&key, item).filter(|image| image.is(&find.via))?;
-        through(&self.schema, &via, &find.target)
     }
 
     async fn look_at_all(
@@ -182,10 +192,12 @@ impl<S: Store> Engine<S> {
         };
         let rung = |item: &Key| Rung { look: look(item), causes: causes.clone(), is_own: false };
         let rung = items.iter().map(rung).collect();
-        let images = OwnImages::of(std::iter::empty(), false);
         let (batch, account) = (work.batch, &mut work.account);
-        let rest = Box::pin(self.write_unread(rung, source, sources, batch, account)).await;
-        Box::pin(self.look_at(rest, &images, sources, batch, account)).await;
+        let mut looked = Looked::default();
+        let items = Box::pin(self.write_unread(rung, source, sources, batch.patience, &mut looked)).await;
+        let request = LookRequest { items, images: None, patience: batch.patience };
+        Box::pin(Looker::new(self.context).look_at(request, sources, &mut looked)).await;
+        BatchLooker::new(self.context).settle(looked, batch, account).await;
         match account.undone.remove(&work.touch.position) {
             Some(why) => Err(Stop::NotNow(why)),
             None => Ok(()),
@@ -194,29 +206,31 @@ impl<S: Store> Engine<S> {
 
     /// Moves the cursor, unless somebody else moved it: then this page is done again, by their record.
     async fn move_on(&self, job: &Job, mut next: Job, work: &mut Work<'_>) -> Result<(), Stop> {
-        next.moved_at_ms = self.clock.now_ms();
-        self.written(job.moves_to(&next), work).await
+        next.moved_at_ms = self.context.clock.now_ms();
+        Toucher::new(self.context).written(job.moves_to(&next), work).await
     }
 
     async fn ended(&self, job: &Job, work: &mut Work<'_>) -> Result<(), Stop> {
         let delete =
             Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard: Some(job.unmoved()) };
-        self.written(delete, work).await
+        Toucher::new(self.context).written(delete, work).await
     }
 
     /// Waits until the job may write again; false when that is not yet.
     async fn is_free(&self, fan_out: &FanOut, ends_ms: u64) -> bool {
-        let now_ms = self.clock.now_ms();
+        let now_ms = self.context.clock.now_ms();
         let wait_ms = fan_out.free_at_ms.min(ends_ms).saturating_sub(now_ms);
         if wait_ms > 0 {
-            self.clock.sleep(std::time::Duration::from_millis(wait_ms)).await;
+            self.context.clock.sleep(std::time::Duration::from_millis(wait_ms)).await;
         }
         fan_out.free_at_ms <= ends_ms
     }
 
     /// Sets when the job may write again, having consumed so many units.
     fn charge(&self, next: &mut Job, started_ms: u64, units: f64) {
-        let (Some(rate), Task::FanOut(fan_out)) = (self.fan_out.units_per_second, &mut next.task) else { return };
+        let (Some(rate), Task::FanOut(fan_out)) = (self.context.fan_out.units_per_second, &mut next.task) else {
+            return;
+        };
         let ms = (units * 1_000.0 / f64::from(rate.max(1))).ceil();
         // A page's units are few, so this is exact.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative, and far below 2^53")]
@@ -227,8 +241,8 @@ impl<S: Store> Engine<S> {
     /// Has all of a source looked at once more: what was refused when a record of its job was parked is behind the
     /// cursor by now, and the job may have ended.
     pub(crate) async fn begin_again(&self, derivation: usize, source: &Key, work: &mut Work<'_>) -> Result<(), Stop> {
-        let begun = self.fan_out(derivation, source, work.batch.patience).await?;
-        let commits = begun.map(|(key, units)| self.touched(&key, Table::Main, units, work));
+        let begun = FanOuts::new(self.context).fan_out(derivation, source, work.batch.patience).await?;
+        let commits = begun.map(|(key, units)| Toucher::new(self.context).touched(&key, Table::Main, units, work));
         work.account.commits.extend(commits);
         Ok(())
     }

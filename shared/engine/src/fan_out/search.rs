@@ -2,33 +2,79 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use derive::{effect::Find, query::Query, write::Table};
+use derive::{
+    effect::Find,
+    query::Query,
+    write::{Table, Write},
+};
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use keys::key::Key;
 use store::{Outcome, Store, Units};
 
 use crate::{
-    account::{Account, Commit, undone},
+    account::Commit,
     backoff::{GaveUp, Patience, describe},
-    batch::{Batch, Engine, Occasion},
-    bells::Bells,
-    looking::CALLS_AT_ONCE,
+    context::Context,
+    fan_out::FanOuts,
+    fan_out::note::Note,
+    look::bells::Bells,
+    look::reading::CALLS_AT_ONCE,
+    protocol::ProtocolStep,
 };
 
 /// Items that searches of one batch may bring, at most; what would bring more becomes a job. Bounds memory.
 const ITEMS_MAX: usize = 10_000;
 
-/// What a source's search came to.
-enum Searched {
+/// Is it noted that an index was searched, so that it is searched again?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notes {
+    /// It is.
+    Taken,
+    /// It is not: this is the second search.
+    NotTaken,
+}
+
+/// What came of the searches.
+#[derive(Debug, Default)]
+pub(crate) struct Searched {
+    /// Jobs that were begun, and notes that were taken.
+    pub(crate) commits: Vec<Commit>,
+    /// What could not be searched for now, by the positions of the records that ask for it, with the reason.
+    pub(crate) undone: Vec<(BTreeSet<usize>, String)>,
+}
+
+/// The first page of a source's search.
+enum FirstPage {
     /// All that it finds.
     All(Vec<Key>),
     /// There is more than is looked at with a batch.
     Many,
 }
 
-impl<S: Store> Engine<S> {
+/// Searches for the items that follow from changed sources.
+pub(crate) struct Searcher<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> Searcher<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> Searcher<'_, S> {
+    /// The write that notes that this is to be searched for again, where it is.
+    pub(crate) fn noted(&self, item: &Key, derivations: impl IntoIterator<Item = usize>) -> Option<Write> {
+        let names = derivations.into_iter().map(|at| self.context.catalogue.name(at).to_owned());
+        let note = Note { item: item.clone(), derivations: names.collect() };
+        let lags = self.context.fan_out.index_lag_ms > 0 && self.context.takes(ProtocolStep::SearchAgain);
+        let is_noted = lags && !note.derivations.is_empty();
+        is_noted.then(|| note.write(self.context.clock.now_ms(), self.context.fan_out.index_lag_ms))
+    }
+
     /// Finds the items that follow from changed sources, and rings them; where there are many, a job does.
-    pub(crate) async fn search(&self, bells: &mut Bells, batch: &Batch<'_>, account: &mut Account) {
+    pub(crate) async fn search(&self, bells: &mut Bells, notes: Notes, patience: Patience<'_>) -> Searched {
+        let mut searched = Searched::default();
         let finds = std::mem::take(&mut bells.finds);
         let mut indexed: BTreeMap<Key, (BTreeSet<usize>, BTreeSet<usize>)> = BTreeMap::new();
         for ((derivation, source), (find, causes)) in &finds {
@@ -40,61 +86,64 @@ impl<S: Store> Engine<S> {
         }
         let searches = finds.into_iter().map(|((derivation, source), (find, causes))| {
             async move {
-                let searched = self.first_page(&find, batch.patience).await;
-                (derivation, source, find, causes, searched)
+                let page = self.first_page(&find, patience).await;
+                (derivation, source, find, causes, page)
             }
             .boxed()
         });
         let searches: Vec<BoxFuture<'_, _>> = searches.collect();
         let mut searches = stream::iter(searches).buffer_unordered(CALLS_AT_ONCE);
         let mut many = Vec::new();
-        while let Some((derivation, source, find, causes, searched)) = searches.next().await {
-            match searched {
-                Ok(Searched::All(items)) if bells.rung.len() < ITEMS_MAX => {
+        while let Some((derivation, source, find, causes, page)) = searches.next().await {
+            match page {
+                Ok(FirstPage::All(items)) if bells.rung.len() < ITEMS_MAX => {
                     for item in items {
                         bells.add(item, find.target.clone(), Vec::new(), &BTreeSet::from([derivation]), &causes);
                     }
                 }
-                Ok(Searched::All(_) | Searched::Many) => many.push((derivation, source, causes)),
-                Err(error) => undone(account, causes, &describe(&error)),
+                Ok(FirstPage::All(_) | FirstPage::Many) => many.push((derivation, source, causes)),
+                Err(error) => searched.undone.push((causes, describe(&error))),
             }
         }
         let begun = many.into_iter().map(|(derivation, source, causes)| {
             async move {
-                let begun = self.fan_out(derivation, &source, batch.patience).await;
-                let derivations = vec![self.catalogue.name(derivation).to_owned()];
+                let begun = FanOuts::new(self.context).fan_out(derivation, &source, patience).await;
+                let derivations = vec![self.context.catalogue.name(derivation).to_owned()];
                 (begun, Table::Main, derivations, causes)
             }
             .boxed()
         });
         // What an index may have missed is searched for again; what is searched for again is not.
-        let indexed = indexed.into_iter().filter(|_| batch.occasion != Occasion::Again);
+        let indexed = indexed.into_iter().filter(|_| notes == Notes::Taken);
         let noted = indexed.map(|(source, (derivations, causes))| {
-            async move { (self.note_again(&source, derivations, batch).await, Table::Ledger, Vec::new(), causes) }
+            async move { (self.note_again(&source, derivations, patience).await, Table::Ledger, Vec::new(), causes) }
                 .boxed()
         });
         let written: Vec<BoxFuture<'_, _>> = begun.chain(noted).collect();
         let mut written = stream::iter(written).buffer_unordered(CALLS_AT_ONCE);
         while let Some((written, table, derivations, causes)) = written.next().await {
-            let at_ms = self.clock.now_ms();
+            let at_ms = self.context.clock.now_ms();
             match written {
                 Ok(None) => {}
                 Ok(Some((key, units))) => {
                     let is_correction = false;
-                    account.commits.push(Commit { key, table, at_ms, units, derivations, causes, is_correction });
+                    searched.commits.push(Commit { key, table, at_ms, units, derivations, causes, is_correction });
                 }
-                Err(error) => undone(account, causes, &describe(&error)),
+                Err(error) => searched.undone.push((causes, describe(&error))),
             }
         }
+        searched
     }
 
-    async fn first_page(&self, find: &Find, patience: Patience<'_>) -> Result<Searched, GaveUp> {
+    async fn first_page(&self, find: &Find, patience: Patience<'_>) -> Result<FirstPage, GaveUp> {
         // One more than may be, or it could not be told that there are no more.
-        let query = Query { limit: Some(self.fan_out.direct_max.saturating_add(1)), ..find.query.clone() };
-        let page = patience.call(|| self.store.query(Table::Main, &query, None)).await?;
+        let query = Query { limit: Some(self.context.fan_out.direct_max.saturating_add(1)), ..find.query.clone() };
+        let page = patience.call(|| self.context.store.query(Table::Main, &query, None)).await?;
         Ok(match page.next {
-            Some(_) => Searched::Many,
-            None => Searched::All(page.items.iter().filter_map(|item| self.leads_to(item, find)).collect()),
+            Some(_) => FirstPage::Many,
+            None => FirstPage::All(
+                page.items.iter().filter_map(|item| FanOuts::new(self.context).leads_to(item, find)).collect(),
+            ),
         })
     }
 
@@ -103,10 +152,10 @@ impl<S: Store> Engine<S> {
         &self,
         item: &Key,
         derivations: BTreeSet<usize>,
-        batch: &Batch<'_>,
+        patience: Patience<'_>,
     ) -> Result<Option<(Key, Units)>, GaveUp> {
         let Some(write) = self.noted(item, derivations) else { return Ok(None) };
-        Ok(match batch.patience.call(|| self.store.write(&write)).await? {
+        Ok(match patience.call(|| self.context.store.write(&write)).await? {
             Outcome::Done { units } => Some((write.key, units)),
             Outcome::GuardFailed => None,
         })

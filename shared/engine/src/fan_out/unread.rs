@@ -17,15 +17,17 @@ use derive::{
 use keys::key::Key;
 use store::Store;
 
+use crate::look::looked::Looked;
 use crate::{
-    account::Account,
     backoff::{GaveUp, Patience},
-    batch::{Batch, Engine},
-    bells::Rung,
-    caught::caught,
+    batch::caught::caught,
+    fan_out::page::Pager,
+    look::Looker,
+    look::bells::Rung,
+    look::reading::ItemReader,
 };
 
-impl<S: Store> Engine<S> {
+impl<S: Store> Pager<'_, S> {
     /// Reads the source, where it is not known yet.
     pub(crate) async fn read_source(
         &self,
@@ -35,7 +37,7 @@ impl<S: Store> Engine<S> {
     ) -> Result<(), GaveUp> {
         let source = Source::Item(source.clone());
         let unknown = if sources.knows(&source) { BTreeSet::new() } else { BTreeSet::from([source]) };
-        self.read(unknown, sources, patience).await
+        ItemReader::new(self.context).read(unknown, sources, patience).await
     }
 
     /// Writes, without reading them, items that a search says to name this source: on the condition that they do. Gives
@@ -45,8 +47,8 @@ impl<S: Store> Engine<S> {
         rung: Vec<Rung>,
         source: &Key,
         sources: &Sources,
-        batch: &Batch<'_>,
-        account: &mut Account,
+        patience: Patience<'_>,
+        looked: &mut Looked,
     ) -> Vec<Rung> {
         let (mut writes, mut rest) = (Vec::new(), Vec::new());
         for rung in rung {
@@ -56,17 +58,18 @@ impl<S: Store> Engine<S> {
                 Ok(None) | Err(_) => rest.push(rung),
             }
         }
-        rest.extend(self.write_all(writes, batch, account).await);
+        rest.extend(Looker::new(self.context).write_all(writes, patience, looked).await);
         rest
     }
 
     fn unread_write(&self, rung: &Rung, source: &Key, sources: &Sources) -> Option<(Write, Vec<usize>)> {
-        let (Look { item, entity, derivations, .. }, layout) = (&rung.look, &self.schema.layout);
+        let (Look { item, entity, derivations, .. }, layout) = (&rung.look, &self.context.schema.layout);
         let at = derivations.iter().copied().next().filter(|_| derivations.len() == 1)?;
         if !sources.knows(&Source::Item(source.clone())) {
             return None;
         }
-        let (mut says, wanted) = self.catalogue.refresh(at)?.taken_from(&self.schema, source, item, sources)?;
+        let (mut says, wanted) =
+            self.context.catalogue.refresh(at)?.taken_from(&self.context.schema, source, item, sources)?;
         // That it has its key says that it is there.
         says.extend(layout.key_item(item));
         says.extend(layout.type_of(entity));

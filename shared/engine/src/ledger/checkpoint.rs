@@ -12,7 +12,7 @@
 //! that is ahead would pass the changes of one that is behind; unlimited retries, since a change that Lambda gives up
 //! would be passed by the next. Changes of a shard come in the order of their sequence numbers the first time.
 //! A change in front of the checkpoint may be applied only by the stream: so nothing that is
-//! [replayed](crate::replay) ever is.
+//! [replayed](crate::batch::replay) ever is.
 //!
 //! *Example*: the checkpoint stands at 7. A batch of 6, 9, 12 and 15 drops 6 and goes in as one transaction: checkpoint
 //! from 7 to 15, `ADD Value 3`. Between 7 and 9 there may be records that ask for nothing; they move no checkpoint.
@@ -30,8 +30,8 @@ use serde_dynamo::AttributeValue;
 use store::Reason;
 
 use crate::{
-    event::Lane,
     ledger::{EXPIRES_AT, Ledger, expires_at},
+    record::event::Lane,
 };
 
 /// Attribute that holds the position: a sequence number, zero-padded, type S. Stored, so it is stable.

@@ -11,7 +11,7 @@
 //! | a change that is replayed | is applied if it is not in | is never applied: what the shard has not passed, the stream brings |
 //!
 //! Both hold for a time, and a change older than the [`HORIZON_MS`] is never applied: whether it is in cannot be told
-//! any more. Its targets are [listed](crate::recount) as needing a recount.
+//! any more. Its targets are [listed](crate::count::recount) as needing a recount.
 
 pub mod checkpoint;
 pub mod receipts;

@@ -7,11 +7,12 @@ use derive::{
 use keys::{item::text, key::Key, layout::Layout};
 use store::Store;
 
-use super::{ledger_item, receipts::receipt_of};
 use crate::{
     attribute::{n, s},
     backoff::{GaveUp, Patience},
-    listing::sort_key,
+    ledger::ledger_item,
+    ledger::receipts::receipt_of,
+    sort_key::sort_key,
 };
 
 /// Partition key of the right to repair counts, and of its receipts. Stored, so they are stable.

@@ -10,7 +10,7 @@ use derive::{
     schema::Schema,
 };
 
-use super::{Entry, Registry};
+use crate::registry::{Entry, Registry};
 
 /// How a derivation stands.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,30 +5,27 @@ use std::collections::BTreeSet;
 use derive::{catalogue::Catalogue, derivation::Family, schema::Schema, write::Write};
 use store::{Outcome, Store, StoreError};
 
-use super::{Entry, Hold, Registered, Registry, definitions, telling::FAMILIES};
 use crate::{
     backoff::{GaveUp, Patience, Tries},
-    batch::Engine,
-    redrive::parked,
+    park::redrive::parked,
+    registry::publishing::Publisher,
+    registry::{Entry, FAMILIES, Hold, Registered, Registry, definitions},
 };
 
-impl<S: Store> Engine<S> {
+impl<S: Store> Publisher<'_, S> {
     /// Marks derivations as filled that were ready when this was read, and have not been told otherwise since: all that was
     /// written before `until_ms` is in. Of what is parked nobody knows that, so counts are not marked while a change is.
     /// Says how many are.
-    ///
-    /// # Errors
-    ///
-    /// [`GaveUp`] when it is not answered, or refused.
-    pub async fn mark_filled(
+    pub(crate) async fn mark_filled(
         &self,
         names: &BTreeSet<String>,
         read: &Registry,
         until_ms: u64,
         deadline_ms: u64,
     ) -> Result<usize, GaveUp> {
-        let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
-        let is_parked = patience.call(|| parked(&self.store)).await?.iter().any(|it| it.family == Family::Additive);
+        let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms };
+        let is_parked =
+            patience.call(|| parked(&self.context.store)).await?.iter().any(|it| it.family == Family::Additive);
         let mut n_filled = 0;
         for family in FAMILIES.into_iter().filter(|family| *family != Family::Additive || !is_parked) {
             let fill = |registered: &mut Registered, now_ms| {
@@ -50,11 +47,7 @@ impl<S: Store> Engine<S> {
     }
 
     /// Forgets derivations that the functions do not have any more. Says how many.
-    ///
-    /// # Errors
-    ///
-    /// [`GaveUp`] when it is not answered, or refused.
-    pub async fn forget(&self, names: &BTreeSet<String>, deadline_ms: u64) -> Result<usize, GaveUp> {
+    pub(crate) async fn forget(&self, names: &BTreeSet<String>, deadline_ms: u64) -> Result<usize, GaveUp> {
         let mut n_forgotten = 0;
         for family in FAMILIES {
             let forget = |registered: &mut Registered, _| {
@@ -68,11 +61,7 @@ impl<S: Store> Engine<S> {
     }
 
     /// Nobody runs any more who told something: they have all ended.
-    ///
-    /// # Errors
-    ///
-    /// [`GaveUp`] when it is not answered, or refused.
-    pub async fn leave(&self, deadline_ms: u64) -> Result<(), GaveUp> {
+    pub(crate) async fn leave(&self, deadline_ms: u64) -> Result<(), GaveUp> {
         for family in FAMILIES {
             let leave = |registered: &mut Registered, now_ms: u64| {
                 registered.hold_ms = 0;
@@ -91,17 +80,18 @@ impl<S: Store> Engine<S> {
         deadline_ms: u64,
         edit: impl Fn(&mut Registered, u64) -> usize,
     ) -> Result<usize, GaveUp> {
-        let patience = Patience { clock: self.clock.as_ref(), deadline_ms };
+        let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms };
         let mut tries = Tries::default();
         loop {
             let mut registered = self.registered(family, patience).await?;
-            let n_edited = if registered.revision == 0 { 0 } else { edit(&mut registered, self.clock.now_ms()) };
+            let n_edited =
+                if registered.revision == 0 { 0 } else { edit(&mut registered, self.context.clock.now_ms()) };
             if n_edited == 0 {
                 return Ok(0);
             }
             registered.revision += 1;
-            let write = registered.write(&self.schema.layout, family);
-            if let Outcome::Done { .. } = patience.call(|| self.store.write(&write)).await? {
+            let write = registered.write(&self.context.schema.layout, family);
+            if let Outcome::Done { .. } = patience.call(|| self.context.store.write(&write)).await? {
                 return Ok(n_edited);
             }
             if !patience.wait(&mut tries).await {

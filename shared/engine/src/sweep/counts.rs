@@ -23,14 +23,14 @@ use keys::{
 };
 use store::Store;
 
-use super::{Differing, difference::of_numbers};
 use crate::{
     backoff::{GaveUp, Patience},
-    batch::Engine,
+    count::target::Target,
     counters::added_up,
-    looking::CALLS_AT_ONCE,
-    recount::Target,
-    waiting::Waiting,
+    look::reading::{CALLS_AT_ONCE, ItemReader},
+    park::waiting::Waiting,
+    sweep::difference::of_numbers,
+    sweep::{Differing, TableSweep},
 };
 
 /// Most items of a target's that are read to count them; one with more is left to `verify`. Bounds time.
@@ -68,10 +68,10 @@ impl Collections {
     }
 }
 
-impl<S: Store> Engine<S> {
+impl<S: Store> TableSweep<'_, S> {
     /// The counts that a slice compares.
     pub(super) fn collections(&self) -> Collections {
-        let counts = CollectionCount::all(&self.schema, &self.catalogue);
+        let counts = CollectionCount::all(&self.context.schema, &self.context.catalogue);
         Collections { counts, pk: String::new(), targets: BTreeMap::new() }
     }
 
@@ -82,33 +82,34 @@ impl<S: Store> Engine<S> {
         if collections.targets.len() >= TARGETS_MAX {
             return ended;
         }
-        let Some(image) = self.schema.image(key, item) else { return ended };
+        let Some(image) = self.context.schema.image(key, item) else { return ended };
         if image.is(COUNTER) {
             let counter = CounterKey::parse(key);
             let counter = counter.filter(|it| self.named(&collections.counts, &it.derivation).is_some());
             if let Some(CounterKey { target, derivation, .. }) = counter {
                 let told = collections.of(&derivation, target);
-                for tally in sums(&self.schema, [item]).values() {
+                for tally in sums(&self.context.schema, [item]).values() {
                     told.counters.add(tally);
                 }
             }
             return ended;
         }
-        let adds = |it: &CollectionCount| Some((it.count, it.adds(&self.schema, &self.catalogue, &image)?));
+        let adds =
+            |it: &CollectionCount| Some((it.count, it.adds(&self.context.schema, &self.context.catalogue, &image)?));
         let all: Vec<_> = collections.counts.iter().filter_map(adds).collect();
         for (at, (target, tally)) in all {
-            collections.of(self.catalogue.name(at), target).sources.add(&tally);
+            collections.of(self.context.catalogue.name(at), target).sources.add(&tally);
         }
         ended
     }
 
     fn named<'a>(&self, counts: &'a [CollectionCount], name: &str) -> Option<&'a CollectionCount> {
-        counts.iter().find(|it| self.catalogue.name(it.count) == name)
+        counts.iter().find(|it| self.context.catalogue.name(it.count) == name)
     }
 
     /// Does a count wait for what is parked: for one of its changes, or for a mirror by which it is told?
     pub(super) fn count_waits(&self, target: &Target, waiting: &Waiting) -> bool {
-        let counts = CollectionCount::all(&self.schema, &self.catalogue);
+        let counts = CollectionCount::all(&self.context.schema, &self.context.catalogue);
         let count = self.named(&counts, &target.derivation).filter(|count| count.mirror.is_some());
         waiting.has_target(target) || count.is_some_and(|count| waiting.has_any_of(&count.query(&target.item)))
     }
@@ -122,7 +123,7 @@ impl<S: Store> Engine<S> {
         if targets.is_empty() {
             return Ok(Vec::new());
         }
-        let counts = CollectionCount::all(&self.schema, &self.catalogue);
+        let counts = CollectionCount::all(&self.context.schema, &self.context.catalogue);
         let counts = &counts;
         let compared = targets.into_iter().map(|target| async move {
             match self.named(counts, &target.derivation) {
@@ -144,7 +145,8 @@ impl<S: Store> Engine<S> {
         target: &Target,
         patience: Patience<'_>,
     ) -> Result<Option<Differing>, GaveUp> {
-        let stored = added_up(&self.schema, &self.counters_of(target, patience).await?);
+        let stored =
+            added_up(&self.context.schema, &ItemReader::new(self.context).counters_of(target, patience).await?);
         let Some(sources) = self.sources_now(count, &target.item, patience).await? else { return Ok(None) };
         let mut counted = Tally::default();
         for (_, adds) in &sources {
@@ -175,12 +177,12 @@ impl<S: Store> Engine<S> {
             return Ok(None);
         }
         loop {
-            let page = patience.call(|| self.store.query(Table::Main, &query, after.clone())).await?;
+            let page = patience.call(|| self.context.store.query(Table::Main, &query, after.clone())).await?;
             n_read += page.items.len();
             for item in &page.items {
-                let Some(key) = self.schema.layout.key(item) else { continue };
-                let adds = self.schema.image(&key, item);
-                let adds = adds.and_then(|image| count.adds(&self.schema, &self.catalogue, &image));
+                let Some(key) = self.context.schema.layout.key(item) else { continue };
+                let adds = self.context.schema.image(&key, item);
+                let adds = adds.and_then(|image| count.adds(&self.context.schema, &self.context.catalogue, &image));
                 let Some((_, tally)) = adds.filter(|(of, _)| of == target) else { continue };
                 if !count.is_sure(&key) {
                     return Ok(None);

@@ -16,8 +16,8 @@ use store::{Cursor, Outcome, Store};
 use crate::{
     attribute::{n, number, s},
     backoff::{GaveUp, Patience},
-    batch::Engine,
     ledger::ledger_item,
+    sweep::TableSweep,
 };
 
 // Attributes of the place. Stored, so they are stable.
@@ -82,19 +82,19 @@ impl Round {
     }
 }
 
-impl<S: Store> Engine<S> {
+impl<S: Store> TableSweep<'_, S> {
     /// The round that is under way; a new one where there is none.
     pub(super) async fn round_now(&self, patience: Patience<'_>) -> Result<Round, GaveUp> {
         let keys = [key()];
-        let items = patience.call(|| self.store.get(Table::Ledger, &keys)).await?;
-        let fresh = || Round { began_at_ms: self.clock.now_ms(), ..Round::default() };
+        let items = patience.call(|| self.context.store.get(Table::Ledger, &keys)).await?;
+        let fresh = || Round { began_at_ms: self.context.clock.now_ms(), ..Round::default() };
         Ok(items.first().map_or_else(fresh, |(_, item)| Round::of(item)))
     }
 
     /// Moves the place; false when another run did, or a call of this one whose answer was lost.
     pub(super) async fn move_round(&self, round: &mut Round, patience: Patience<'_>) -> Result<bool, GaveUp> {
-        let write = round.write(&self.schema.layout);
-        match patience.call(|| self.store.write(&write)).await? {
+        let write = round.write(&self.context.schema.layout);
+        match patience.call(|| self.context.store.write(&write)).await? {
             Outcome::Done { .. } => {
                 round.n_moves = Some(round.n_moves.map_or(1, |n_moves| n_moves + 1));
                 Ok(true)

@@ -25,15 +25,16 @@ use keys::{
 use serde_dynamo::AttributeValue;
 use store::{Cursor, Outcome, Store};
 
-use super::{Differing, Drift, ITEMS_AT_ONCE, Slice, THE_SWEEP, counts::target_of};
 use crate::{
     attribute::{n, number, s},
     backoff::{GaveUp, Patience},
-    batch::{Batch, Engine},
-    bells::Bells,
     ledger::{EXPIRES_AT, ledger_item},
-    listing::fitted,
-    looking::{CALLS_AT_ONCE, Held},
+    look::bells::Bells,
+    look::reading::{CALLS_AT_ONCE, Held},
+    park::waiting::Underway,
+    sort_key::fitted,
+    sweep::counts::target_of,
+    sweep::{Differing, Drift, ITEMS_AT_ONCE, Slice, TableSweep},
 };
 
 /// Partition key of the list. Stored, so it is stable.
@@ -132,7 +133,7 @@ impl Suspect {
     }
 }
 
-impl<S: Store> Engine<S> {
+impl<S: Store> TableSweep<'_, S> {
     /// Notes items that differ. Those that are noted already stay as they are.
     pub(super) async fn note_differing(
         &self,
@@ -140,8 +141,8 @@ impl<S: Store> Engine<S> {
         patience: Patience<'_>,
         slice: &mut Slice,
     ) -> Result<(), GaveUp> {
-        let (layout, now_ms) = (&self.schema.layout, self.clock.now_ms());
-        let note = |differing| Suspect::new(&self.catalogue, differing, now_ms).note(layout, None);
+        let (layout, now_ms) = (&self.context.schema.layout, self.context.clock.now_ms());
+        let note = |differing| Suspect::new(&self.context.catalogue, differing, now_ms).note(layout, None);
         slice.n_suspects += self.keep_notes(differing.into_iter().map(note).collect(), patience).await?;
         Ok(())
     }
@@ -152,69 +153,69 @@ impl<S: Store> Engine<S> {
         mut after: Option<String>,
         n_suspects_max: usize,
         is_past: impl Fn(u64) -> bool,
-        batch: &Batch<'_>,
+        patience: Patience<'_>,
         slice: &mut Slice,
     ) -> Result<Option<String>, GaveUp> {
-        let (query, layout) = (Query::prefix(None, SUSPECTS, ""), &self.schema.layout);
+        let (query, layout) = (Query::prefix(None, SUSPECTS, ""), &self.context.schema.layout);
         let mut n_left = n_suspects_max;
         loop {
             let from = after.as_ref().map(|sk| Cursor(layout.key_item(&Key::new(SUSPECTS, sk))));
-            let page = batch.patience.call(|| self.store.query(Table::Ledger, &query, from.clone())).await?;
+            let page = patience.call(|| self.context.store.query(Table::Ledger, &query, from.clone())).await?;
             let suspects = page.items.iter().filter_map(Suspect::of).filter(|suspect| is_past(suspect.noted_at_ms));
             let mut due: Vec<Suspect> = suspects.collect();
             let n_waiting = page.items.len() - due.len();
             while !due.is_empty() {
-                if n_left == 0 || batch.patience.is_over() {
+                if n_left == 0 || patience.is_over() {
                     return Ok(after);
                 }
                 let later = due.split_off(due.len().min(ITEMS_AT_ONCE).min(n_left));
                 n_left -= due.len();
                 let last = due.last().map(|suspect| suspect.key().sk);
-                self.judge_suspects(due, batch, slice).await?;
+                self.judge_suspects(due, patience, slice).await?;
                 (after, due) = (last, later);
             }
             after = page.next.and_then(|Cursor(next)| layout.key(&next)).map(|key| key.sk);
             // What is not due was read too.
             n_left = n_left.saturating_sub(n_waiting);
-            if after.is_none() || n_left == 0 || batch.patience.is_over() {
+            if after.is_none() || n_left == 0 || patience.is_over() {
                 return Ok(after);
             }
         }
     }
 
     /// Looks at suspects whose waiting time is over: those that differ as they did have drifted, unless they wait.
-    async fn judge_suspects(&self, due: Vec<Suspect>, batch: &Batch<'_>, slice: &mut Slice) -> Result<(), GaveUp> {
+    async fn judge_suspects(&self, due: Vec<Suspect>, patience: Patience<'_>, slice: &mut Slice) -> Result<(), GaveUp> {
         let (mut bells, mut counts) = (Bells::default(), Vec::new());
         for suspect in &due {
-            let look = suspect.look(&self.catalogue);
+            let look = suspect.look(&self.context.catalogue);
             if let Some(target) = target_of(&look) {
                 counts.push(target);
                 continue;
             }
             let Look { item, entity, derivations, named } = look;
-            bells.add(item, entity, named.into_iter().collect(), &derivations, &BTreeSet::from([THE_SWEEP]));
+            bells.add(item, entity, named.into_iter().collect(), &derivations, &BTreeSet::new());
         }
-        let mut differing = self.differing_now(bells, Held::new(), batch).await?;
-        differing.extend(self.counts_now(counts, batch.patience).await?);
+        let mut differing = self.differing_now(bells, Held::new(), patience).await?;
+        differing.extend(self.counts_now(counts, patience).await?);
         let of = |differing: Differing| ((differing.look.item.clone(), differing.look.entity.clone()), differing);
         let mut differing: BTreeMap<(Key, String), Differing> = differing.into_iter().map(of).collect();
-        let (layout, now_ms) = (&self.schema.layout, self.clock.now_ms());
+        let (layout, now_ms) = (&self.context.schema.layout, self.context.clock.now_ms());
         let (mut same, mut taken_off, mut anew) = (Vec::new(), Vec::new(), Vec::new());
         for suspect in due {
             match differing.remove(&(suspect.item.clone(), suspect.entity.clone())) {
                 None => taken_off.push(suspect.taken_off()),
                 Some(differing) if differing.difference == suspect.difference => same.push(differing),
                 Some(differing) => {
-                    anew.push(Suspect::new(&self.catalogue, differing, now_ms).note(layout, Some(&suspect)));
+                    anew.push(Suspect::new(&self.context.catalogue, differing, now_ms).note(layout, Some(&suspect)));
                 }
             }
         }
-        self.keep_notes(taken_off, batch.patience).await?;
-        slice.n_suspects += self.keep_notes(anew, batch.patience).await?;
+        self.keep_notes(taken_off, patience).await?;
+        slice.n_suspects += self.keep_notes(anew, patience).await?;
         if same.is_empty() {
             return Ok(());
         }
-        let waiting = self.what_waits(batch.patience).await?;
+        let waiting = Underway::new(self.context).what_waits(patience).await?;
         for differing in same {
             let Differing { look, derivations, .. } = &differing;
             let Look { item, named, .. } = look;
@@ -223,10 +224,11 @@ impl<S: Store> Engine<S> {
                 Some(target) => self.count_waits(&target, &waiting),
                 None => waiting.has(item, named, derivations),
             };
-            if is_waiting || self.is_listed_unreadable(items, derivations, batch.patience).await? {
+            if is_waiting || Underway::new(self.context).is_listed_unreadable(items, derivations, patience).await? {
                 continue;
             }
-            let derivations = differing.derivations.iter().map(|at| self.catalogue.name(*at).to_owned()).collect();
+            let derivations =
+                differing.derivations.iter().map(|at| self.context.catalogue.name(*at).to_owned()).collect();
             slice.drifts.push(Drift { item: differing.look.item, derivations });
         }
         Ok(())
@@ -234,7 +236,8 @@ impl<S: Store> Engine<S> {
 
     /// Does these writes of the ledger's, and says how many were done.
     async fn keep_notes(&self, writes: Vec<Write>, patience: Patience<'_>) -> Result<usize, GaveUp> {
-        let writes = writes.into_iter().map(|write| async move { patience.call(|| self.store.write(&write)).await });
+        let writes =
+            writes.into_iter().map(|write| async move { patience.call(|| self.context.store.write(&write)).await });
         let mut n_done = 0;
         let mut writes = stream::iter(writes).buffer_unordered(CALLS_AT_ONCE);
         while let Some(outcome) = writes.next().await {

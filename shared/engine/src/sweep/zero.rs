@@ -19,8 +19,8 @@ use store::{Outcome, Store};
 
 use crate::{
     backoff::{GaveUp, Patience},
-    batch::Engine,
-    looking::CALLS_AT_ONCE,
+    look::reading::CALLS_AT_ONCE,
+    sweep::TableSweep,
 };
 
 /// Is this a counter, or a shard of one, that counts nothing?
@@ -30,13 +30,13 @@ pub(super) fn is_zero_counter(schema: &Schema, key: &Key, item: &Item) -> bool {
         && [VALUE, SUM].iter().all(|name| item.get(name).is_none_or(is_zero))
 }
 
-impl<S: Store> Engine<S> {
+impl<S: Store> TableSweep<'_, S> {
     /// Deletes those of these counters that are still zero, and says how many.
     pub(super) async fn collect_counters(&self, counters: Vec<Key>, patience: Patience<'_>) -> Result<usize, GaveUp> {
         let deletions = counters.into_iter().map(|key| async move {
             let guard = Some(Guard::still_zero());
             let write = Write { table: Table::Main, key, action: Action::Delete, guard };
-            patience.call(|| self.store.write(&write)).await
+            patience.call(|| self.context.store.write(&write)).await
         });
         let mut n_collected = 0;
         let mut deletions = stream::iter(deletions).buffer_unordered(CALLS_AT_ONCE);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use derive::write::{Action, Table, Update};
 use engine::{
     clock::Clock as _,
-    job::{Job, Pass, Task},
+    jobs::job::{Job, Pass, Task},
 };
 use keys::{
     fields::Fields,

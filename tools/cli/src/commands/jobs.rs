@@ -3,8 +3,8 @@
 mod ordered;
 
 use engine::{
-    ground::sweep::jobs,
-    job::{Job, Task},
+    jobs::ground::sweep::jobs,
+    jobs::job::{Job, Task},
 };
 use functions::logging;
 use keys::{key::Key, layout::Layout};

@@ -1,10 +1,10 @@
 //! `ripple parked`: what cannot be applied, and which counts need a recount.
 
 use engine::{
-    event::Lane,
-    lists::{ToRecount, n_unreadable, to_recount},
+    park::lists::{ToRecount, n_unreadable, to_recount},
+    park::redrive::{ParkedChange, parked},
     record::decode,
-    redrive::{ParkedChange, parked},
+    record::event::Lane,
 };
 use functions::logging;
 use keys::{key::Key, layout::Layout};

@@ -3,7 +3,7 @@
 use engine::{
     backoff::describe,
     clock::{Clock as _, SystemClock},
-    redrive::{ParkedChange, Redriven, parked},
+    park::redrive::{ParkedChange, Redriven, parked},
 };
 use functions::logging;
 use serde_json::{Value, json};

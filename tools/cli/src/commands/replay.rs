@@ -13,8 +13,8 @@ use anyhow::Context as _;
 use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
-    event::Lane,
     ledger::{LedgerKind, settings::recorded},
+    record::event::Lane,
 };
 use functions::{
     declared::{Choice, declared},

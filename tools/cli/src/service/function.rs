@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Instant};
 use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
-    fan_out::Limits,
-    registry::{Hold, telling::Looking},
+    fan_out::limits::Limits,
+    registry::{Hold, watch::Watch},
 };
 use functions::handler::{Function, response};
 use futures::future::BoxFuture;
@@ -46,7 +46,7 @@ pub(super) fn engine(plan: &Plan<'_>, function: Function) -> Engine<Arc<DynamoSt
     let margin_ms = if plan.stream_arn.contains(LOCAL) { MARGIN_LOCAL_MS } else { MARGIN_MS };
     let hold = Hold { hold_ms: LOOK_MS + INVOCATION_MS, margin_ms };
     let engine = engine.with_ledger(plan.ledger).with_settling(0).with_fan_out(fan_out);
-    engine.looking(Looking::telling(LOOK_MS, hold))
+    engine.watching(Watch::publishing(LOOK_MS, hold))
 }
 
 /// A function that runs in this process.

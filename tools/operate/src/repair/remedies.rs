@@ -13,7 +13,7 @@ use engine::{
     backoff::{GaveUp, Patience, Tries},
     ledger::repairs,
     protocol::ProtocolStep,
-    registry::telling::read,
+    registry::publishing::read,
 };
 use keys::{
     counter::{COUNTER, SUM, VALUE},

@@ -20,7 +20,7 @@ use super::{
     told::{Belief, Told, VerifyError, Why},
     touched::Read,
 };
-use engine::{caught::caught, looking::CALLS_AT_ONCE, protocol::ProtocolStep, waiting::Waiting};
+use engine::{batch::caught::caught, look::reading::CALLS_AT_ONCE, park::waiting::Waiting, protocol::ProtocolStep};
 
 /// How often a candidate is looked at, before it is undecided.
 const LOOKS_MAX: usize = 6;

@@ -13,7 +13,7 @@ use derive::{
     schema::Schema,
     tally::{Sum, Tally},
 };
-use engine::{counters::added_up, recount::Target};
+use engine::{count::target::Target, counters::added_up};
 use keys::{
     counter::{COUNTER, CounterKey, SUM, VALUE},
     item::Item,

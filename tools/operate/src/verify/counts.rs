@@ -5,7 +5,7 @@
 //! the others come again.
 
 use derive::{kind::Shape, whole::starts_anew};
-use engine::{looking::CALLS_AT_ONCE, protocol::ProtocolStep};
+use engine::{look::reading::CALLS_AT_ONCE, protocol::ProtocolStep};
 use futures::{StreamExt, stream};
 use store::Store;
 

@@ -14,7 +14,7 @@ use derive::{
     whole::{Whole, derive},
     write::{Table, Wanted},
 };
-use engine::listing::ALL_DERIVATIONS;
+use engine::look::listing::ALL_DERIVATIONS;
 use keys::{item::Item, key::Key};
 use store::{Segment, Store, StoreError};
 

@@ -13,7 +13,7 @@ use derive::{
     schema::{Seen, Unreadable},
     write::Table,
 };
-use engine::{backoff::Patience, batch::Engine, listing::ALL_DERIVATIONS};
+use engine::{backoff::Patience, batch::Engine, look::listing::ALL_DERIVATIONS};
 use futures::future::try_join_all;
 use keys::{item::Item, key::Key};
 use store::{Cursor, Segment, Store};

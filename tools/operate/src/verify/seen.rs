@@ -7,10 +7,10 @@ use derive::{
     tally::Tally,
 };
 use engine::{
-    caught::caught,
+    batch::caught::caught,
+    count::target::Target,
     protocol::ProtocolStep,
     record::{decode, key_of},
-    recount::Target,
 };
 use keys::{
     counter::{COUNTER, CounterKey},

@@ -9,7 +9,7 @@ use derive::{
     refresh::{Refresh, Source, Target},
     schema::Image,
 };
-use engine::caught::caught;
+use engine::batch::caught::caught;
 use keys::{counter::COUNTER, counter::CounterKey, item::Item, key::Key, value::same};
 use store::Store;
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use derive::tally::Tally;
-use engine::recount::Target;
+use engine::count::target::Target;
 use keys::key::Key;
 use serde::{Deserialize, Serialize};
 

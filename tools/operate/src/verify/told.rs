@@ -2,7 +2,7 @@
 
 use std::io;
 
-use engine::{backoff::GaveUp, recount::Target};
+use engine::{backoff::GaveUp, count::target::Target};
 
 use super::{Finding, UnreadableItem};
 

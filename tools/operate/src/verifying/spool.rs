@@ -218,7 +218,7 @@ fn boxed(error: impl std::error::Error + Send + Sync + 'static) -> CheckpointErr
 #[cfg(test)]
 mod tests {
     use derive::tally::Tally;
-    use engine::recount::Target;
+    use engine::count::target::Target;
     use keys::key::Key;
 
     use super::*;

@@ -5,7 +5,7 @@ use std::io;
 use derive::tally::Tally;
 use engine::{
     clock::{Clock as _, SystemClock},
-    recount::Target,
+    count::target::Target,
 };
 use keys::key::Key;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};

@@ -6,7 +6,7 @@ use engine::{
     backoff::describe,
     batch::Engine,
     clock::{Clock as _, SystemClock},
-    job::{Job, Task},
+    jobs::job::{Job, Task},
     jobs::{Obeyed, Order},
 };
 use serde_json::{Value, json};

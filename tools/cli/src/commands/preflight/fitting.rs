@@ -10,7 +10,7 @@ use derive::{
     plan::{Record, plan},
     schema::Schema,
 };
-use engine::{caught::caught, listing::ALL_DERIVATIONS};
+use engine::{batch::caught::caught, look::listing::ALL_DERIVATIONS};
 use keys::{counter::CounterKey, item::Item, key::Key};
 
 /// Keys that are kept as examples.

@@ -1,6 +1,6 @@
 //! Marks of a possible loss, as `ripple verify` prints them.
 
-use engine::loss::Mark;
+use engine::account::loss::Mark;
 use operate::loss::Marked;
 use serde_json::{Value, json};
 

@@ -1,0 +1,211 @@
+//! Possible loss: a stream that is handled so late that it may have dropped records.
+//!
+//! *Keeps true*: when a batch comes whose oldest record is 20 hours old or older, the ledger holds a *mark*, until a
+//! whole verify that began after it was last seen ends without a finding. A stream keeps records for 24 hours, and what
+//! it drops no ledger knows of: what is older than the mark, or came while the lag lasted, may be missing in what is
+//! derived, and only reading the table tells.
+//!
+//! *Cheap*. An engine puts the mark of a lane once an hour at most, and only with a batch that asks for something. A mark
+//! that a verify takes away goes only as it was read: one that was seen again meanwhile stays.
+//!
+//! *Example*: a mapping was off for 22 hours. Its first batch leaves `LOSS / additive#{stream}#{shard}`; `ripple verify`
+//! an hour later finds nothing, and takes it away.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
+
+use derive::{
+    derivation::Family,
+    guard::{Guard, Purpose},
+    query::Query,
+    write::{Action, Table, Write},
+};
+use keys::{item::Item, item::text, key::Key, layout::Layout};
+use store::{Outcome, Store, StoreError};
+
+use crate::{
+    attribute::{n, number, s},
+    ledger::ledger_item,
+    partition::all,
+    record::event::Lane,
+    sort_key::fitted,
+};
+
+/// Age of a record from which on others of its stream may be lost, in milliseconds: 20 hours, four less than a stream
+/// keeps them, which is the time that there is to do something.
+pub const POSSIBLE_LOSS_MS: u64 = 20 * 3_600 * 1_000;
+
+/// How often an engine puts the mark of a lane, in milliseconds: once an hour.
+const PUT_EVERY_MS: u64 = 3_600 * 1_000;
+
+/// Partition key of all marks. Stored, so it is stable.
+const LOSS: &str = "LOSS";
+
+// Attributes of a mark. Stored, so they are stable.
+const SINCE: &str = "Since";
+const UNTIL: &str = "Until";
+const LATE_MS: &str = "LateMs";
+const FAMILIES: &str = "Families";
+const STREAM: &str = "Stream";
+const SHARD: &str = "Shard";
+
+/// A mark that records of a lane may be lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Families of derivations that the function runs, joined by `+`.
+    pub families: String,
+    /// ARN of the stream; empty where no event said it.
+    pub stream: String,
+    /// Name of the shard; empty where the function is not told it.
+    pub shard: String,
+    /// When it was first seen, in milliseconds since the epoch.
+    pub since_ms: u64,
+    /// When it was last seen, in milliseconds since the epoch.
+    pub until_ms: u64,
+    /// The greatest age of a record that was seen, in milliseconds.
+    pub late_ms: u64,
+}
+
+/// When an engine last put the mark of each lane.
+#[derive(Debug, Default)]
+pub(crate) struct Put(Mutex<BTreeMap<Key, u64>>);
+
+impl Put {
+    /// Is it time to put this mark again?
+    pub(crate) fn is_due(&self, key: &Key, now_ms: u64) -> bool {
+        let mut put = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        put.retain(|_, at_ms| now_ms.saturating_sub(*at_ms) < PUT_EVERY_MS);
+        !put.contains_key(key)
+    }
+
+    pub(crate) fn is_put(&self, key: Key, now_ms: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, now_ms);
+    }
+}
+
+impl Mark {
+    /// A mark that is seen for the first time.
+    pub(crate) fn new(families: &[Family], lane: &Lane, late_ms: u64, now_ms: u64) -> Self {
+        let families: Vec<String> = families.iter().map(ToString::to_string).collect();
+        let [stream, shard] = [&lane.stream_arn, &lane.shard].map(|text| text.clone().unwrap_or_default());
+        Self { families: families.join("+"), stream, shard, since_ms: now_ms, until_ms: now_ms, late_ms }
+    }
+
+    /// Label of its stream, which is the time at which that was made.
+    #[must_use]
+    pub fn stream_label(&self) -> &str {
+        self.stream.split_once("/stream/").map_or("", |(_, label)| label)
+    }
+
+    pub(crate) fn key(&self) -> Key {
+        Key::new(LOSS, fitted(format!("{}#{}#{}", self.families, self.stream_label(), self.shard)))
+    }
+
+    /// The write that puts it.
+    pub(crate) fn write(&self, layout: &Layout) -> Write {
+        let attributes = [
+            (FAMILIES, s(&self.families)),
+            (STREAM, s(&self.stream)),
+            (SHARD, s(&self.shard)),
+            (SINCE, n(self.since_ms)),
+            (UNTIL, n(self.until_ms)),
+            (LATE_MS, n(self.late_ms)),
+        ];
+        let key = self.key();
+        let item = ledger_item(layout, &key, attributes);
+        Write { table: Table::Ledger, key, action: Action::Put(item), guard: None }
+    }
+
+    /// The write that takes it away, if it is as it was read.
+    fn clearing(&self) -> Write {
+        let read = [(SINCE, n(self.since_ms)), (UNTIL, n(self.until_ms)), (LATE_MS, n(self.late_ms))];
+        let guard = Some(Guard::as_read(Purpose::LossMark, read.map(|(name, value)| (name, Some(value)))));
+        Write { table: Table::Ledger, key: self.key(), action: Action::Delete, guard }
+    }
+
+    pub(crate) fn of(item: &Item) -> Self {
+        let field = |name: &str| text(item, name).unwrap_or_default().to_owned();
+        let number = |name: &str| number(item, name).unwrap_or(0);
+        Self {
+            families: field(FAMILIES),
+            stream: field(STREAM),
+            shard: field(SHARD),
+            since_ms: number(SINCE),
+            until_ms: number(UNTIL),
+            late_ms: number(LATE_MS),
+        }
+    }
+}
+
+/// All marks that there are.
+///
+/// # Errors
+///
+/// [`StoreError`] when the ledger cannot be read.
+pub async fn marks<S: Store>(store: &S) -> Result<Vec<Mark>, StoreError> {
+    Ok(all(store, Table::Ledger, LOSS).await?.iter().map(Mark::of).collect())
+}
+
+/// Is there any mark?
+///
+/// # Errors
+///
+/// [`StoreError`] when the ledger cannot be read.
+pub(crate) async fn is_any<S: Store>(store: &S) -> Result<bool, StoreError> {
+    let any = Query { limit: Some(1), ..Query::prefix(None, LOSS, "") };
+    Ok(!store.query(Table::Ledger, &any, None).await?.items.is_empty())
+}
+
+/// Takes a mark away, after a whole verify that found nothing and began when the mark was read. Says whether it did: a
+/// mark that was seen again since stays.
+///
+/// # Errors
+///
+/// [`StoreError`] when the ledger cannot be written.
+pub async fn clear<S: Store>(store: &S, mark: &Mark) -> Result<bool, StoreError> {
+    Ok(matches!(store.write(&mark.clearing()).await?, Outcome::Done { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use store::memory::MemoryStore;
+
+    use super::*;
+    use crate::fixture::layout;
+
+    fn mark(now_ms: u64) -> Mark {
+        let stream_arn = Some("arn:aws:dynamodb:r:1:table/t/stream/2024-03-01T00:00:00.000".to_owned());
+        let lane = Lane { stream_arn, shard: Some("shard-1".to_owned()) };
+        Mark::new(&[Family::Additive], &lane, POSSIBLE_LOSS_MS, now_ms)
+    }
+
+    #[tokio::test]
+    async fn a_mark_reads_back_and_goes_only_as_it_was_read() {
+        let store = MemoryStore::new(layout());
+        assert_eq!(marks(&store).await.unwrap(), []);
+        store.write(&mark(5).write(&layout())).await.unwrap();
+        let read = marks(&store).await.unwrap();
+        assert_eq!(read, [mark(5)]);
+        assert_eq!(read[0].key().to_string(), "LOSS / additive#2024-03-01T00:00:00.000#shard-1");
+
+        // It is seen again while a verify runs.
+        store.write(&Mark { until_ms: 6, ..mark(5) }.write(&layout())).await.unwrap();
+        assert!(!clear(&store, &read[0]).await.unwrap());
+        let read = marks(&store).await.unwrap();
+        assert!(clear(&store, &read[0]).await.unwrap());
+        assert_eq!(marks(&store).await.unwrap(), []);
+        assert!(!clear(&store, &read[0]).await.unwrap(), "it is gone already");
+    }
+
+    #[test]
+    fn a_mark_is_put_once_an_hour_by_lane() {
+        let put = Put::default();
+        assert!(put.is_due(&mark(0).key(), 0));
+        put.is_put(mark(0).key(), 0);
+        assert!(!put.is_due(&mark(0).key(), PUT_EVERY_MS - 1));
+        assert!(put.is_due(&Key::new(LOSS, "another"), 1));
+        assert!(put.is_due(&mark(0).key(), PUT_EVERY_MS));
+    }
+}

@@ -1,0 +1,111 @@
+//! Applying what records ask for, in the order of the steps.
+
+use derive::derivation::Family;
+use store::Store;
+
+use crate::look::for_batch::BatchLooker;
+use crate::{
+    account::Account,
+    batch::attempts::{Attempt, AttemptNotes, DIED},
+    batch::handle_error::HandleError,
+    batch::input::Batch,
+    batch::planning::{Asked, Planner, Planning},
+    context::Context,
+    count::{Counter, Session},
+    jobs::ground::Worker,
+    ledger::checkpoint::Checkpoint,
+    ledger::receipts::Receipts,
+    ledger::{Ledger, LedgerKind},
+    look::listing::Lister,
+    look::own_image::OwnImages,
+    park::Parker,
+    protocol::ProtocolStep,
+};
+
+/// Applies what records ask for.
+pub(crate) struct Applier<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> Applier<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> Applier<'_, S> {
+    /// The ledger, as a batch sees it.
+    pub(crate) fn open<'a>(&'a self, batch: &Batch<'_>) -> Result<Box<dyn Ledger + 'a>, HandleError> {
+        let lane = &batch.lane;
+        match (self.context.ledger, &lane.shard) {
+            (LedgerKind::Checkpoint, Some(shard)) => Ok(Box::new(Checkpoint::new(lane.stream_arn.as_deref(), shard))),
+            // A function that counts nothing asks the ledger nothing.
+            (LedgerKind::Checkpoint, None) if self.context.families.contains(&Family::Additive) => {
+                Err(HandleError::NoShard)
+            }
+            _ => Ok(Box::new(Receipts::new(
+                &self.context.schema.layout,
+                self.context.takes(ProtocolStep::ReasonsByPosition),
+            ))),
+        }
+    }
+
+    /// Handles one record of a batch that died before.
+    pub(crate) async fn handle_one(
+        &self,
+        planning: &mut Planning<'_>,
+        attempt: &Attempt,
+        session: &mut Session<'_>,
+        images: &OwnImages,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) {
+        if !planning.asks() {
+            return;
+        }
+        let id = planning.id().into_owned();
+        if attempt.is_deadly(&id) {
+            planning.planned = Err(DIED.to_owned());
+        }
+        AttemptNotes::new(self.context).begin(attempt, &id, batch, account).await;
+        let asked = Planner::new(self.context).sorted(std::slice::from_mut(planning), batch);
+        self.apply(asked, session, images, batch, account).await;
+    }
+
+    /// Applies what records ask for.
+    pub(crate) async fn apply(
+        &self,
+        asked: Asked,
+        session: &mut Session<'_>,
+        images: &OwnImages,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) {
+        // Boxed, since a caller's future would otherwise hold all of theirs in place.
+        Box::pin(Counter::new(self.context).add(asked.entries, session, batch, account)).await;
+        for (position, cause) in asked.failed_looks {
+            Parker::new(self.context).park(position, [], &cause, batch, account).await;
+        }
+        Box::pin(BatchLooker::new(self.context).look(asked.bells, Some(images), batch, account)).await;
+        Box::pin(Worker::new(self.context).touch(asked.ground, batch, account)).await;
+        Lister::new(self.context).list(asked.listings, batch.patience, account).await;
+    }
+
+    /// What the records of a batch show of their own items.
+    pub(crate) fn images(&self, batch: &Batch<'_>) -> OwnImages {
+        let changes = batch.records.iter().map(|record| record.change.as_ref().ok());
+        OwnImages::of(changes, !self.context.takes(ProtocolStep::ImageOfItsOwn))
+    }
+
+    pub(crate) fn failed_from(&self, account: &Account, batch: &Batch<'_>) -> Option<String> {
+        let lowest = if self.context.takes(ProtocolStep::LowestUndone) {
+            account.undone.first_key_value()
+        } else {
+            account.undone.last_key_value()
+        };
+        lowest.map(|(position, _)| {
+            let record = batch.records.get(*position);
+            record.and_then(|record| record.head.sequence_number.clone()).unwrap_or_default()
+        })
+    }
+}

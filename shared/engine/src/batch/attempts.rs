@@ -1,0 +1,193 @@
+//! Attempts: how a record is found that takes the whole invocation with it, by time or by memory.
+//!
+//! *Keeps true*: a record that was in progress when two attempts died is parked, and the others of its batch go in.
+//!
+//! An invocation that dies says nothing, so it must be noted before. A batch whose first record is older than the
+//! function's time-out may have been tried before; such an attempt is noted in the ledger, under that record, and the
+//! note goes when the invocation ends by itself. From the third attempt on, records go one by one, and each is noted
+//! before it begins. What is young, or asks for nothing, is never noted.
+//!
+//! A record that was found deadly stays so for its batch, or the next one of the batch to die would set it free again.
+//!
+//! *Example*: a batch dies twice. The third attempt goes record by record and dies with `e7` in progress; so does the
+//! fourth. The fifth finds two deaths on `e7`, parks it, and finishes the batch.
+
+use std::collections::BTreeSet;
+
+use derive::write::{Action, Table, Write};
+use keys::{
+    item::{Item, text},
+    key::Key,
+    layout::Layout,
+};
+use serde_dynamo::AttributeValue;
+use store::Store;
+
+use crate::{
+    account::Account,
+    attribute::{n, number, s},
+    backoff::describe,
+    batch::input::Batch,
+    context::Context,
+    ledger::{EXPIRES_AT, ledger_item},
+};
+
+/// The attempt from which on records go one by one.
+const SINGLY_FROM: u64 = 3;
+
+/// Deaths with a record in progress, after which it is parked.
+const DEATHS_MAX: u64 = 2;
+
+/// How long a note is kept, in seconds: as long as the stream keeps the record.
+pub(crate) const NOTE_KEPT_S: u64 = 24 * 3600;
+
+/// Why a record is parked that took the invocation with it.
+pub(crate) const DIED: &str = "two invocations died while it was in progress, of time or of memory";
+
+// Attributes of a note. Stored, so they are stable.
+const ATTEMPTS: &str = "Attempts";
+const IN_PROGRESS: &str = "InProgress";
+const SUSPECT: &str = "Suspect";
+const DEATHS: &str = "Deaths";
+const DEADLY: &str = "Deadly";
+
+/// An attempt at a batch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Attempt {
+    /// Key of its note; `None` when it is not noted.
+    note: Option<Key>,
+    /// Which attempt it is, from 1 on.
+    number: u64,
+    /// The record that was in progress when the last attempt died, and with how many of them by now.
+    suspect: Option<(String, u64)>,
+    /// The records that took two invocations with them.
+    deadly: BTreeSet<String>,
+}
+
+impl Attempt {
+    /// Do the records go one by one?
+    pub(crate) fn is_singly(&self) -> bool {
+        self.number >= SINGLY_FROM
+    }
+
+    /// The write that notes it.
+    pub(crate) fn note(&self, layout: &Layout, key: Key, in_progress: Option<&str>, now_ms: u64) -> Write {
+        let expires_at = n(now_ms / 1000 + NOTE_KEPT_S);
+        let mut item = ledger_item(layout, &key, [(ATTEMPTS, n(self.number)), (EXPIRES_AT, expires_at)]);
+        if let Some(id) = in_progress {
+            item.insert(IN_PROGRESS.to_owned(), s(id));
+        }
+        if let Some((id, n_deaths)) = &self.suspect {
+            item.insert(SUSPECT.to_owned(), s(id));
+            item.insert(DEATHS.to_owned(), n(*n_deaths));
+        }
+        if !self.deadly.is_empty() {
+            let ids = self.deadly.iter().cloned().map(AttributeValue::S).collect();
+            item.insert(DEADLY.to_owned(), AttributeValue::L(ids));
+        }
+        Write { table: Table::Ledger, key, action: Action::Put(item), guard: None }
+    }
+
+    /// One whose note holds all that a note can hold.
+    pub(crate) fn whole(id: &str) -> Self {
+        let (suspect, deadly) = (Some((id.to_owned(), 1)), BTreeSet::from([id.to_owned()]));
+        Self { note: None, number: SINGLY_FROM, suspect, deadly }
+    }
+
+    /// Did this record take two invocations with it?
+    pub(crate) fn is_deadly(&self, id: &str) -> bool {
+        self.deadly.contains(id)
+    }
+}
+
+/// Notes the attempts at a batch.
+pub(crate) struct AttemptNotes<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> AttemptNotes<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> AttemptNotes<'_, S> {
+    /// Notes an attempt at a batch that may have been tried before.
+    pub(crate) async fn attempt(&self, batch: &Batch<'_>, id: &str, account: &mut Account) -> Attempt {
+        let now_ms = self.context.clock.now_ms();
+        let timeout_ms = batch.patience.deadline_ms.saturating_sub(now_ms);
+        let is_old = batch.created_ms().is_some_and(|created_ms| now_ms.saturating_sub(created_ms) > timeout_ms);
+        if !is_old {
+            return Attempt::default();
+        }
+        let families: Vec<String> = self.context.families.iter().map(ToString::to_string).collect();
+        let key = key(&families, id);
+        let items = batch.patience.call(|| self.context.store.get(Table::Ledger, std::slice::from_ref(&key))).await;
+        let note = match items {
+            Ok(items) => items.into_iter().next().map(|(_, item)| item).unwrap_or_default(),
+            Err(error) => {
+                tracing::warn!(cause = %describe(&error), "the attempt cannot be noted");
+                return Attempt::default();
+            }
+        };
+        let suspect = suspect(&note);
+        let mut deadly = deadly(&note);
+        deadly.extend(suspect.iter().filter(|(_, n_deaths)| *n_deaths >= DEATHS_MAX).map(|(id, _)| id.clone()));
+        let attempt = Attempt { note: Some(key), number: number(&note, ATTEMPTS).unwrap_or(0) + 1, suspect, deadly };
+        self.note(&attempt, None, batch, account).await;
+        attempt
+    }
+
+    /// Notes that a record is in progress.
+    pub(crate) async fn begin(&self, attempt: &Attempt, id: &str, batch: &Batch<'_>, account: &mut Account) {
+        self.note(attempt, Some(id), batch, account).await;
+    }
+
+    /// The invocation ends by itself. Where all is done the note goes; else it counts on, with nothing in progress.
+    pub(crate) async fn end(&self, attempt: &Attempt, batch: &Batch<'_>, account: &mut Account) {
+        let Some(key) = &attempt.note else { return };
+        if !account.undone.is_empty() {
+            let attempt = Attempt { suspect: None, ..attempt.clone() };
+            return self.note(&attempt, None, batch, account).await;
+        }
+        let write = Write { table: Table::Ledger, key: key.clone(), action: Action::Delete, guard: None };
+        self.write_note(&write, batch, account).await;
+    }
+
+    async fn note(&self, attempt: &Attempt, in_progress: Option<&str>, batch: &Batch<'_>, account: &mut Account) {
+        let Some(key) = attempt.note.clone() else { return };
+        let write = attempt.note(&self.context.schema.layout, key, in_progress, self.context.clock.now_ms());
+        self.write_note(&write, batch, account).await;
+    }
+
+    /// A note that cannot be written holds nothing up: without it an attempt more may be needed.
+    async fn write_note(&self, write: &Write, batch: &Batch<'_>, account: &mut Account) {
+        match batch.patience.call(|| self.context.store.write(write)).await {
+            Ok(store::Outcome::Done { units }) => {
+                account.commits.push(self.context.ledger_commit(&write.key, units, 0))
+            }
+            Ok(store::Outcome::GuardFailed) => {}
+            Err(error) => tracing::warn!(cause = %describe(&error), "the attempt cannot be noted"),
+        }
+    }
+}
+
+/// Key of the note of a batch that begins with this record, of a function that runs these families.
+pub(crate) fn key(families: &[String], id: &str) -> Key {
+    Key::new(format!("ATTEMPTS#{}", families.join("+")), id)
+}
+
+/// Who was in progress when the last attempt died, and with how many by now. An attempt that died before it began with
+/// a record adds no death.
+fn suspect(note: &Item) -> Option<(String, u64)> {
+    let before = text(note, SUSPECT).map(|id| (id.to_owned(), number(note, DEATHS).unwrap_or(0)));
+    let Some(id) = text(note, IN_PROGRESS) else { return before };
+    let n_deaths = before.filter(|(suspect, _)| suspect == id).map_or(0, |(_, n_deaths)| n_deaths);
+    Some((id.to_owned(), n_deaths + 1))
+}
+
+fn deadly(note: &Item) -> BTreeSet<String> {
+    let Some(AttributeValue::L(ids)) = note.get(DEADLY) else { return BTreeSet::new() };
+    let id = |id: &AttributeValue| if let AttributeValue::S(id) = id { Some(id.clone()) } else { None };
+    ids.iter().filter_map(id).collect()
+}

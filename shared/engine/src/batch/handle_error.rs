@@ -1,0 +1,33 @@
+//! Why nothing of a batch was handled.
+
+use crate::{record::EventError, registry::publishing::RegistryError};
+
+/// A batch of which nothing was handled.
+#[derive(Debug, thiserror::Error)]
+pub enum HandleError {
+    /// It is no batch.
+    #[error(transparent)]
+    Event(#[from] EventError),
+    /// The registry cannot be told which derivations this function has.
+    #[error("the ledger's table cannot be told which derivations this function has, so nothing is handled")]
+    Registry(#[from] RegistryError),
+    /// The checkpoint ledger cannot tell which shard it is of.
+    #[error(
+        "the event names no shard, which the checkpoint ledger needs: set TumblingWindowInSeconds on the event source \
+         mapping, with ParallelizationFactor 1 and MaximumRetryAttempts -1, or use the ledger of receipts"
+    )]
+    NoShard,
+    /// Much of it cannot be read.
+    #[error(
+        "{n_unreadable} of {n_records} records cannot be read, so nothing is applied; among them {}; mend the \
+         deployment, or raise UNREADABLE_PERCENT_MAX if this is what the data is like", items.join(", ")
+    )]
+    Unreadable {
+        /// How many cannot be read.
+        n_unreadable: usize,
+        /// Of how many.
+        n_records: usize,
+        /// Some of them, by event and item.
+        items: Vec<String>,
+    },
+}

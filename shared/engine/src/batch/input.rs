@@ -1,0 +1,36 @@
+//! A batch while it is handled: its records, where they come from, and the time that there is.
+
+use crate::{backoff::Patience, record::Decoded, record::event::Lane};
+
+/// A batch while it is handled.
+pub(crate) struct Batch<'a> {
+    /// Its records, each decoded once.
+    pub(crate) records: Vec<Decoded<'a>>,
+    /// Where they come from.
+    pub(crate) lane: Lane,
+    /// The time that there is.
+    pub(crate) patience: Patience<'a>,
+    /// Why it is handled.
+    pub(crate) occasion: Occasion,
+}
+
+/// Why a batch is handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Occasion {
+    /// The stream delivers it, or a replay does.
+    Delivery,
+    /// It is one record that was parked.
+    Redrive,
+}
+
+impl<'a> Batch<'a> {
+    /// A parked record, which is redriven.
+    pub(crate) fn parked(record: Decoded<'a>, lane: &Lane, patience: Patience<'a>) -> Self {
+        Self { records: vec![record], lane: lane.clone(), patience, occasion: Occasion::Redrive }
+    }
+
+    /// When its first record's write was made, in milliseconds since the epoch.
+    pub(crate) fn created_ms(&self) -> Option<u64> {
+        self.records.first().and_then(|record| record.head.created_ms)
+    }
+}

@@ -1,0 +1,58 @@
+//! Putting the mark of a possible loss when a batch comes late. See [`loss`](crate::account::loss).
+
+use derive::write::Table;
+use store::{Outcome, Store};
+
+use crate::{
+    account::Account,
+    account::loss::{Mark, POSSIBLE_LOSS_MS},
+    backoff::{GaveUp, describe},
+    batch::input::Batch,
+    context::Context,
+};
+
+/// Puts marks of a possible loss.
+pub(crate) struct LossWatch<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> LossWatch<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> LossWatch<'_, S> {
+    /// Sees how late a batch comes, and puts the mark where others may be lost.
+    pub(crate) async fn see_loss(&self, asks: bool, batch: &Batch<'_>, account: &mut Account) {
+        let now_ms = self.context.clock.now_ms();
+        let oldest_ms = account.created_ms.iter().flatten().min();
+        let late_ms = oldest_ms.map(|created_ms| now_ms.saturating_sub(*created_ms));
+        account.late_ms = late_ms.filter(|late_ms| *late_ms >= POSSIBLE_LOSS_MS);
+        let Some(late_ms) = account.late_ms.filter(|_| asks) else { return };
+        let mark = Mark::new(&self.context.families, &batch.lane, late_ms, now_ms);
+        let key = mark.key();
+        if !self.context.loss_put.is_due(&key, now_ms) {
+            return;
+        }
+        let hours = late_ms / (3_600 * 1_000);
+        tracing::warn!(late_ms, hours, shard = batch.lane.shard, "records may be lost: the stream is handled too late");
+        match self.put_mark(mark, batch, account).await {
+            Ok(()) => self.context.loss_put.is_put(key, now_ms),
+            Err(error) => tracing::warn!(cause = %describe(&error), "the mark of a possible loss cannot be put"),
+        }
+    }
+
+    async fn put_mark(&self, seen: Mark, batch: &Batch<'_>, account: &mut Account) -> Result<(), GaveUp> {
+        let keys = [seen.key()];
+        let held = batch.patience.call(|| self.context.store.get(Table::Ledger, &keys)).await?;
+        let held = held.first().map(|(_, item)| Mark::of(item));
+        let (since_ms, late_ms) = held.map_or((seen.since_ms, 0), |held| (held.since_ms, held.late_ms));
+        let mark = Mark { since_ms, late_ms: late_ms.max(seen.late_ms), ..seen };
+        let write = mark.write(&self.context.schema.layout);
+        if let Outcome::Done { units } = batch.patience.call(|| self.context.store.write(&write)).await? {
+            account.commits.push(self.context.ledger_commit(&write.key, units, 0));
+        }
+        Ok(())
+    }
+}

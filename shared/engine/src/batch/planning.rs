@@ -1,0 +1,250 @@
+//! Planning a batch: each record decoded and planned by itself, and what all of them ask for, sorted by how it is
+//! applied.
+
+use std::borrow::Cow;
+
+use derive::{
+    change::Change,
+    coalesce::{Adds, Amount, Counted},
+    derivation::Family,
+    effect::{Add, Effect, Measure},
+    plan::{Planned, Record, plan},
+    tally::Tally,
+};
+use keys::counter::CounterKey;
+use store::Store;
+
+use crate::{
+    account::{Account, Refused},
+    batch::caught::caught,
+    batch::input::Batch,
+    context::Context,
+    count::admission::Entry,
+    jobs::touch::Touch,
+    look::bells::Bells,
+    look::listing::Listing,
+    park,
+    protocol::ProtocolStep,
+    record::Decoded,
+    sort_key::checksum,
+};
+
+/// A record with what it asks for.
+#[derive(Debug)]
+pub(crate) struct Planning<'a> {
+    /// Its position in the batch.
+    position: usize,
+    pub(crate) record: &'a Decoded<'a>,
+    /// What it asks for, or why the plan is not known.
+    pub(crate) planned: Result<Planned, String>,
+}
+
+/// What records ask for, sorted by how it is applied.
+#[derive(Default)]
+pub(crate) struct Asked {
+    /// Changes that must go in once.
+    pub(crate) entries: Vec<Entry>,
+    /// Positions of records that the level-triggered family cannot handle, with the cause.
+    pub(crate) failed_looks: Vec<(usize, String)>,
+    /// Items to look at.
+    pub(crate) bells: Bells,
+    /// What touches the application's own items.
+    pub(crate) ground: Vec<Touch>,
+    /// Items to list, or to take off the list.
+    pub(crate) listings: Vec<Listing>,
+}
+
+impl Planning<'_> {
+    /// Id of the event, or what stands for it where the record does not decode.
+    pub(crate) fn id(&self) -> Cow<'_, str> {
+        match &self.record.change {
+            Ok(change) => Cow::Borrowed(&change.id),
+            Err(_) => Cow::Owned(park::id(&self.record.head, self.record.text)),
+        }
+    }
+
+    /// Its sequence number; empty if the record has none.
+    pub(crate) fn sequence_number(&self) -> &str {
+        self.record.head.sequence_number.as_deref().unwrap_or_default()
+    }
+
+    fn created_ms(&self) -> Option<u64> {
+        self.record.head.created_ms
+    }
+
+    /// The record, for a log.
+    pub(crate) fn name(&self) -> String {
+        let change = self.record.change.as_ref();
+        let item = change.map(|change| format!(" ({})", change.key.for_log())).unwrap_or_default();
+        format!("{}{item}", self.id())
+    }
+
+    /// The refusal of a record that does not decode.
+    pub(crate) fn unreadable(&self) -> Option<Refused> {
+        let why = self.planned.as_ref().err()?.clone();
+        Some(Refused { position: self.position, id: self.id().into_owned(), why, targets: Vec::new() })
+    }
+
+    /// Does it ask for anything? What comes too late does not.
+    pub(crate) fn asks(&self) -> bool {
+        let asks = |planned: &Planned| planned.effects.iter().any(|(_, effect)| *effect != Effect::Late);
+        self.planned.as_ref().map_or(true, |planned| asks(planned) || planned.misfit.is_some() || planned.mended)
+    }
+
+    /// Counts it, by what kind of record it is.
+    fn count(&self, account: &mut Account) {
+        match self.planned.as_ref().map(|planned| planned.record) {
+            Ok(Record::Change) => account.n_changes += 1,
+            Ok(Record::Echo) => account.n_echoes += 1,
+            Ok(Record::Untyped | Record::Unknown) => account.n_ignored += 1,
+            Err(_) => {}
+        }
+        account.created_ms.push(self.created_ms());
+        let is_change = matches!(&self.planned, Ok(Planned { record: Record::Change, .. }));
+        let (mut is_late, mut last) = (false, None);
+        for (derivation, effect) in self.planned.iter().flat_map(|planned| &planned.effects) {
+            match effect {
+                Effect::Late => is_late = true,
+                Effect::List { .. } => {}
+                _ => {
+                    // Effects stand in the order of their derivations.
+                    let share = account.share(*derivation);
+                    share.n_effects += 1;
+                    share.n_changes += usize::from(is_change && last != Some(*derivation));
+                    last = Some(*derivation);
+                }
+            }
+        }
+        account.n_late_changes += usize::from(is_late);
+    }
+}
+
+impl Account {
+    /// The account of a batch that is planned, and of which nothing is applied yet.
+    pub(crate) fn of(planned: &[Planning<'_>]) -> Self {
+        let created_ms = Vec::with_capacity(planned.len());
+        let mut account = Self { n_records: planned.len(), created_ms, ..Self::default() };
+        for planning in planned {
+            planning.count(&mut account);
+        }
+        account
+    }
+}
+
+/// Plans records.
+pub(crate) struct Planner<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> Planner<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> Planner<'_, S> {
+    /// Plans all records of a batch.
+    pub(crate) fn plan_all<'a>(&self, batch: &'a Batch<'_>) -> Vec<Planning<'a>> {
+        let plan = |(position, record): (usize, &'a Decoded<'_>)| {
+            let planned = match &record.change {
+                Ok(change) => caught("planning it", || self.planned(change)),
+                Err(error) => Err(error.to_string()),
+            };
+            Planning { position, record, planned }
+        };
+        batch.records.iter().enumerate().map(plan).collect()
+    }
+
+    fn planned(&self, change: &Change) -> Planned {
+        let mut planned = plan(&self.context.schema, &self.context.catalogue, &self.context.families, change);
+        self.count_from_birth(&mut planned, change);
+        #[cfg(feature = "mutants")]
+        self.leave_out(&mut planned, change);
+        planned
+    }
+
+    fn count_from_birth(&self, planned: &mut Planned, change: &Change) {
+        if let Some(watch) = self.context.watch.as_ref().filter(|_| self.context.takes(ProtocolStep::BirthMark)) {
+            watch.count_from_birth(&mut planned.effects, change.created_ms);
+        }
+    }
+
+    /// What these records ask for. Their plans are taken out of them.
+    pub(crate) fn sorted(&self, planned: &mut [Planning<'_>], batch: &Batch<'_>) -> Asked {
+        // The shard of a sharded counter is the lane's, else the batch's: one batch lands in one shard, and lanes seldom
+        // meet.
+        let first = planned.first().map(Planning::id).unwrap_or_default();
+        let seed = checksum(batch.lane.shard.as_deref().unwrap_or(&first));
+        let mut asked = Asked::default();
+        for planning in planned {
+            let plan = std::mem::replace(&mut planning.planned, Err(String::new()));
+            if let Err(cause) = plan.and_then(|plan| self.sort(plan, planning, seed, &mut asked)) {
+                self.fail(planning, cause, &mut asked);
+            }
+        }
+        asked
+    }
+
+    /// What one record asks of one family, or why that cannot be told.
+    pub(crate) fn asked_of(&self, family: Family, batch: &Batch<'_>) -> Result<Asked, String> {
+        let Some(record) = batch.records.first() else { return Ok(Asked::default()) };
+        let change = record.change.as_ref().map_err(ToString::to_string)?;
+        let mut planned =
+            caught("planning it", || plan(&self.context.schema, &self.context.catalogue, &[family], change))?;
+        self.count_from_birth(&mut planned, change);
+        let planning = Planning { position: 0, record, planned: Err(String::new()) };
+        let mut asked = Asked::default();
+        self.sort(planned, &planning, checksum(&change.id), &mut asked)?;
+        Ok(asked)
+    }
+
+    fn sort(&self, planned: Planned, planning: &Planning<'_>, seed: u32, asked: &mut Asked) -> Result<(), String> {
+        let (Ok(change), position) = (&planning.record.change, planning.position) else { return Ok(()) };
+        let mut amounts = Vec::new();
+        for (derivation, effect) in planned.effects {
+            match effect {
+                Effect::Add(add) => amounts.push(self.amount(derivation, add, seed)?),
+                Effect::Measure(Measure { bucket, form, value }) => {
+                    amounts.push(Amount { item: bucket, derivation, adds: Adds::Value(form, value) });
+                }
+                Effect::Late => {}
+                Effect::Look(bell) => asked.bells.ring(bell, derivation, &change.key, Some(position)),
+                Effect::Find(find) => asked.bells.find(find, derivation, &change.key, Some(position)),
+                Effect::Ground(effect) => asked.ground.push(Touch { position, derivation, effect }),
+                Effect::List { .. } => {
+                    asked.listings.push(Listing { position, derivation: Some(derivation), item: change.key.clone() });
+                }
+            }
+        }
+        if planned.misfit.is_some() || planned.mended {
+            asked.listings.push(Listing { position, derivation: None, item: change.key.clone() });
+        }
+        if !amounts.is_empty() {
+            let (id, sequence_number) = (change.id.clone(), change.sequence_number.clone());
+            let change = Counted { position, id, sequence_number, amounts };
+            asked.entries.push(Entry { change, created_ms: planning.created_ms(), failed: None });
+        }
+        Ok(())
+    }
+
+    fn amount(&self, derivation: usize, add: Add, seed: u32) -> Result<Amount, String> {
+        let name = self.context.catalogue.name(derivation).to_owned();
+        let shard = seed % add.n_shards.max(1);
+        let counter = CounterKey { target: add.target, derivation: name, shard }.key();
+        let counter = counter.map_err(|error| error.to_string())?;
+        Ok(Amount { item: counter, derivation, adds: Adds::Tally(Tally { count: add.count, sum: add.sum }) })
+    }
+
+    /// A record that cannot be applied fails for each family by itself.
+    fn fail(&self, planning: &Planning<'_>, cause: String, asked: &mut Asked) {
+        let position = planning.position;
+        if self.context.families.contains(&Family::Additive) {
+            let sequence_number = planning.sequence_number().to_owned();
+            let change = Counted { position, id: planning.id().into_owned(), sequence_number, amounts: Vec::new() };
+            asked.entries.push(Entry { change, created_ms: planning.created_ms(), failed: Some(cause.clone()) });
+        }
+        if self.context.families.contains(&Family::LevelTriggered) {
+            asked.failed_looks.push((position, cause));
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Replay: records that came before, or should have come, are handed to the engine again.
+//!
+//! *Keeps true*: what is in already changes nothing, whatever window is replayed, in whatever order, how often ever.
+//! What the ledger cannot decide is refused, and named with the targets to repair.
+//!
+//! Under *receipts*, a replayed change is applied if its receipt is not there, and refused behind the horizon. Under
+//! the *checkpoint*, nothing that is replayed is ever applied: the checkpoint says of a change that it is in, or that
+//! the stream is still to bring it. Two things it cannot tell, and then the change is refused: of a record that Lambda
+//! gave up, whether it went in before; and of a record in front of the checkpoint that the stream does not hold any
+//! more, nothing will ever bring it.
+//!
+//! Bells are rung under either: looking is harmless.
+
+use store::Store;
+
+use crate::{
+    account::{Account, undone},
+    backoff::Patience,
+    batch::applying::Applier,
+    batch::handle_error::HandleError,
+    batch::input::{Batch, Occasion},
+    batch::planning::Planner,
+    batch::{Engine, Handled},
+    count::admission::Entry,
+    count::recount::refused,
+    count::{Counter, Session},
+    ledger::LedgerKind,
+    record::event::{Event, Lane},
+};
+
+/// How long a stream keeps a record, in milliseconds. Source: DynamoDB developer guide, "Change data capture for
+/// DynamoDB Streams", 24 hours.
+const STREAM_KEPT_MS: u64 = 24 * 3600 * 1000;
+
+/// Where replayed records come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Stream and shard, as far as the event itself does not say.
+    pub lane: Lane,
+    /// Did the event source mapping give them up, so that the stream does not bring them?
+    pub was_given_up: bool,
+}
+
+impl<S: Store> Engine<S> {
+    /// Replays the records of an event.
+    ///
+    /// # Errors
+    ///
+    /// [`HandleError`], with nothing applied: it is no event, or its shard is not known, which the checkpoint needs.
+    pub async fn replay(&self, event: &str, origin: &Origin, deadline_ms: u64) -> Result<Handled, HandleError> {
+        let event = Event::parse(&self.context.schema.layout, event)?;
+        let lane = Lane {
+            stream_arn: event.lane.stream_arn.or_else(|| origin.lane.stream_arn.clone()),
+            shard: event.lane.shard.or_else(|| origin.lane.shard.clone()),
+        };
+        let context = &self.context;
+        let (planner, applier) = (Planner::new(context), Applier::new(context));
+        let patience = Patience { clock: context.clock.as_ref(), deadline_ms };
+        let batch = Batch { records: event.records, lane, patience, occasion: Occasion::Delivery };
+        let mut session = Session::new(applier.open(&batch)?);
+        let mut planned = planner.plan_all(&batch);
+        let mut account = Account::of(&planned);
+        let images = applier.images(&batch);
+        // The file may be damaged where the stream is not; parked, it would be taken for the record that is still to
+        // come.
+        for planning in planned.extract_if(.., |planning| planning.record.change.is_err()) {
+            account.refused.extend(planning.unreadable());
+        }
+        let mut asked = planner.sorted(&mut planned, &batch);
+        if context.ledger == LedgerKind::Checkpoint {
+            let entries = std::mem::take(&mut asked.entries);
+            Counter::new(context).judge(entries, &mut session, origin, &batch, &mut account).await;
+        }
+        applier.apply(asked, &mut session, &images, &batch, &mut account).await;
+        let failed_from = applier.failed_from(&account, &batch);
+        let changes = batch.records.into_iter().map(|record| record.change.ok()).collect();
+        Ok(Handled { changes, account, failed_from, state: None })
+    }
+}
+
+impl<S: Store> Counter<'_, S> {
+    /// Says of each change what the checkpoint knows of it.
+    async fn judge(
+        &self,
+        entries: Vec<Entry>,
+        session: &mut Session<'_>,
+        origin: &Origin,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) {
+        if let Err(why) = self.read_standing(session, batch).await {
+            return undone(account, entries.iter().map(|entry| entry.change.position), &why);
+        }
+        for Entry { change, created_ms, .. } in entries {
+            let age_ms = created_ms.map(|created_ms| self.context.clock.now_ms().saturating_sub(created_ms));
+            let why = match (session.ledger.has(&change), origin.was_given_up) {
+                (true, false) => {
+                    account.n_duplicates += 1;
+                    continue;
+                }
+                (true, true) => "Lambda gave it up, and the shard's checkpoint has passed it since",
+                (false, true) => "Lambda gave it up, and the shard's checkpoint has not passed it",
+                (false, false) if age_ms.is_some_and(|age_ms| age_ms < STREAM_KEPT_MS) => {
+                    account.refused.push(refused(
+                        &self.context.catalogue,
+                        &change,
+                        "the shard's checkpoint has not reached it: the stream brings it",
+                    ));
+                    continue;
+                }
+                (false, false) => "the shard's checkpoint has not passed it, and the stream does not hold it any more",
+            };
+            // One that cannot be listed is not done, and said to be so.
+            let _noted = self.refuse(&change, why, batch.patience, account).await;
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! A parcel: one transaction of proofs and effects, how it is made, read and accounted for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use derive::{
+    bucket::Held,
+    coalesce::{Counted, amount_writes, buckets},
+    derivation::Family,
+    write::{Table, Transaction, Write},
+};
+use keys::key::Key;
+use store::{Reason, Store, StoreError, TransactOutcome, Units};
+
+use crate::{
+    account::{Account, Commit, Parked, apportioned},
+    backoff::describe,
+    batch::input::Batch,
+    count::{Chunk, Counter, Sent, Session},
+    ledger::Ledger,
+    park::Parking,
+    protocol::ProtocolStep,
+};
+
+/// A transaction: first the proofs, then what they prove.
+struct Parcel {
+    transaction: Transaction,
+    /// The changes that it proves, in the order of the proofs where each has one.
+    proven: Vec<Counted>,
+    n_proofs: usize,
+    /// For each counter and bucket, the position of its derivation.
+    derivations: BTreeMap<Key, usize>,
+}
+
+impl<S: Store> Counter<'_, S> {
+    /// Sends a chunk.
+    pub(crate) async fn send(
+        &self,
+        chunk: &Chunk,
+        session: &mut Session<'_>,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) -> Sent {
+        let held = match self.read_buckets(chunk).await {
+            Ok(held) => held,
+            Err(error) if error.is_retry() => return Sent::Unanswered(error),
+            Err(error) => return Sent::Refused(describe(&error)),
+        };
+        let parcel = match self.parcel(chunk, &held, session.ledger.as_ref(), batch) {
+            Ok(Some(parcel)) => parcel,
+            Ok(None) => return Sent::Done,
+            Err(cause) => return Sent::Refused(cause),
+        };
+        match self.context.store.transact(&parcel.transaction).await {
+            Ok(TransactOutcome::Done { units }) => {
+                self.commit(chunk, &parcel, &units, account);
+                Sent::Done
+            }
+            Ok(TransactOutcome::Cancelled { reasons }) => {
+                self.met(&parcel, &reasons, account);
+                cancelled(&parcel, &reasons, session.ledger.as_mut())
+            }
+            Err(error) if error.is_retry() => {
+                error.busy().into_iter().for_each(|busy| account.contention.met(None, busy));
+                Sent::Unanswered(error)
+            }
+            Err(error) => Sent::Refused(describe(&error)),
+        }
+    }
+
+    /// Counts the conflicts and throttles that a parcel met.
+    fn met(&self, parcel: &Parcel, reasons: &[Reason], account: &mut Account) {
+        for (write, reason) in parcel.transaction.writes().iter().zip(reasons) {
+            if let Reason::Busy(busy) = reason {
+                let derivation = parcel.derivations.get(&write.key).map(|at| self.context.catalogue.name(*at));
+                account.contention.met(derivation, *busy);
+            }
+        }
+    }
+
+    /// Reads the buckets that a chunk adds to, each time that it is sent.
+    async fn read_buckets(&self, chunk: &Chunk) -> Result<Held, StoreError> {
+        let keys = if chunk.failed.is_some() { Vec::new() } else { buckets(&chunk.changes) };
+        self.held_buckets(&keys).await
+    }
+
+    /// Reads buckets as they are.
+    pub(crate) async fn held_buckets(&self, keys: &[Key]) -> Result<Held, StoreError> {
+        if keys.is_empty() {
+            return Ok(Held::new());
+        }
+        Ok(self.context.store.get(Table::Main, keys).await?.into_iter().collect())
+    }
+
+    /// The parcel of a chunk; `None` when there is nothing to send.
+    fn parcel(
+        &self,
+        chunk: &Chunk,
+        held: &Held,
+        ledger: &dyn Ledger,
+        batch: &Batch<'_>,
+    ) -> Result<Option<Parcel>, String> {
+        let now_ms = self.context.clock.now_ms();
+        let counters = amount_writes(&self.context.schema, &chunk.changes, held);
+        let (effects, proven) = match &chunk.failed {
+            Some(cause) => (self.parking(chunk, cause, batch), chunk.changes.clone()),
+            None => {
+                (counters.iter().map(|(write, _)| write.clone()).collect(), self.to_prove(&chunk.changes, &counters))
+            }
+        };
+        let is_proven = chunk.failed.is_none() || self.context.takes(ProtocolStep::ProofOfParking);
+        let proofs = if is_proven { ledger.proofs(&proven, now_ms) } else { Vec::new() };
+        let n_proofs = proofs.len();
+        let writes: Vec<Write> = proofs.into_iter().chain(effects).collect();
+        if writes.is_empty() {
+            return Ok(None);
+        }
+        let transaction = Transaction::new(writes).map_err(|error| error.to_string())?;
+        let derivations = counters.into_iter().map(|(write, at)| (write.key, at)).collect();
+        Ok(Some(Parcel { transaction, proven, n_proofs, derivations }))
+    }
+
+    /// All changes of a chunk, those too whose effects add up to nothing in it.
+    fn to_prove(&self, changes: &[Counted], counters: &[(Write, usize)]) -> Vec<Counted> {
+        let written: BTreeSet<&Key> = counters.iter().map(|(write, _)| &write.key).collect();
+        let is_written = |change: &Counted| change.amounts.iter().any(|amount| written.contains(&amount.item));
+        let proven =
+            changes.iter().filter(|change| self.context.takes(ProtocolStep::NetZeroProof) || is_written(change));
+        proven.cloned().collect()
+    }
+
+    fn parking(&self, chunk: &Chunk, cause: &str, batch: &Batch<'_>) -> Vec<Write> {
+        let record = chunk.changes.first().and_then(|change| batch.records.get(change.position));
+        let Some(record) = record else { return Vec::new() };
+        let parking =
+            Parking { head: &record.head, record: record.text, cause, family: Family::Additive, lane: &batch.lane };
+        parking.writes(&self.context.schema.layout, self.context.clock.now_ms())
+    }
+
+    fn commit(&self, chunk: &Chunk, parcel: &Parcel, units: &[(Table, Units)], account: &mut Account) {
+        let writes = parcel.transaction.writes();
+        let units = apportioned(&writes.iter().collect::<Vec<_>>(), units);
+        let all = || chunk.changes.iter().map(|change| change.position).collect();
+        for (at, (write, units)) in writes.iter().zip(units).enumerate() {
+            let derivation = parcel.derivations.get(&write.key);
+            let touches = |change: &&Counted| change.amounts.iter().any(|amount| amount.item == write.key);
+            let causes: BTreeSet<usize> = match (parcel.proven.get(at), derivation) {
+                (Some(change), None) if parcel.n_proofs == parcel.proven.len() => BTreeSet::from([change.position]),
+                (_, Some(_)) => chunk.changes.iter().filter(touches).map(|change| change.position).collect(),
+                _ => all(),
+            };
+            account.commits.push(Commit {
+                key: write.key.clone(),
+                table: write.table,
+                at_ms: self.context.clock.now_ms(),
+                units,
+                derivations: derivation.map(|at| self.context.catalogue.name(*at).to_owned()).into_iter().collect(),
+                causes,
+                is_correction: false,
+            });
+        }
+        if let (Some(cause), Some(change)) = (&chunk.failed, chunk.changes.first()) {
+            tracing::error!(event_id = %change.id, family = %Family::Additive, cause, "parked a change that cannot be applied");
+            account.parked_for(change.amounts.iter().map(|amount| amount.derivation));
+            account.parked.push(Parked { position: change.position, id: change.id.clone(), cause: cause.clone() });
+        }
+    }
+}
+
+/// Reads the reasons by position: first the proofs', then the effects'.
+fn cancelled(parcel: &Parcel, reasons: &[Reason], ledger: &mut dyn Ledger) -> Sent {
+    let (proofs, effects) = reasons.split_at(parcel.n_proofs.min(reasons.len()));
+    if proofs.contains(&Reason::GuardFailed) {
+        ledger.cancelled(&parcel.proven, proofs);
+        return Sent::Proven;
+    }
+    let rejected = reasons.iter().find_map(|reason| match reason {
+        Reason::Rejected(why) => Some(why.clone()),
+        _ => None,
+    });
+    if let Some(why) = rejected {
+        return Sent::Refused(why);
+    }
+    if effects.contains(&Reason::GuardFailed) {
+        return Sent::Moved;
+    }
+    let writes = parcel.transaction.writes().iter().skip(parcel.n_proofs).zip(effects);
+    let busy = writes.filter(|(_, reason)| matches!(reason, Reason::Busy(_)));
+    Sent::Busy(busy.map(|(write, _)| write.key.clone()).collect())
+}

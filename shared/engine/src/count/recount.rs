@@ -1,0 +1,100 @@
+//! The list of targets that need a recount: those of changes that were refused, since the ledger cannot tell whether
+//! they are in.
+//!
+//! A change is refused rather than guessed at. What it would have added to is listed in the ledger, for a person: a
+//! count that is listed may be right, and `verify` tells.
+
+use derive::{
+    catalogue::Catalogue,
+    coalesce::{Adds, Amount, Counted},
+    write::{Action, Table, Write},
+};
+use keys::{counter::CounterKey, key::Key, layout::Layout};
+use store::{Outcome, Store};
+
+use crate::{
+    account::{Account, Refused, undone},
+    attribute::{n, s},
+    backoff::{Patience, describe},
+    count::Counter,
+    count::target::Target,
+    ledger::ledger_item,
+    sort_key::sort_key,
+};
+
+/// Partition key of the list. Stored, so it is stable.
+pub const RECOUNT: &str = "RECOUNT";
+
+/// Name that stands for all derivations, and for all targets, where a change cannot be read.
+pub(crate) const ALL: &str = "*";
+
+impl<S: Store> Counter<'_, S> {
+    /// Notes that a change is refused, and lists what it was about.
+    ///
+    /// # Errors
+    ///
+    /// Why it could not be listed; the change is then not done.
+    pub(crate) async fn refuse(
+        &self,
+        change: &Counted,
+        why: &str,
+        patience: Patience<'_>,
+        account: &mut Account,
+    ) -> Result<(), String> {
+        let targets = targets(&self.context.catalogue, change);
+        for write in listed(&self.context.schema.layout, change, &targets, why, self.context.clock.now_ms()) {
+            match patience.call(|| self.context.store.write(&write)).await {
+                Ok(Outcome::Done { units }) => {
+                    account.commits.push(self.context.ledger_commit(&write.key, units, change.position));
+                }
+                Ok(Outcome::GuardFailed) => {}
+                Err(error) => {
+                    undone(account, [change.position], &describe(&error));
+                    return Err(describe(&error));
+                }
+            }
+        }
+        tracing::warn!(event_id = %change.id, why, "refused a change; its targets are listed for a recount");
+        account.refused.push(refused(&self.context.catalogue, change, why));
+        Ok(())
+    }
+}
+
+/// A change that is refused, named with what it is about.
+pub(crate) fn refused(catalogue: &Catalogue, change: &Counted, why: &str) -> Refused {
+    let (id, why) = (change.id.clone(), why.to_owned());
+    Refused { position: change.position, id, why, targets: targets(catalogue, change) }
+}
+
+/// What a change is about: the items that counters are of, and buckets.
+pub(crate) fn targets(catalogue: &Catalogue, change: &Counted) -> Vec<Target> {
+    let target = |amount: &Amount| {
+        let counted = CounterKey::parse(&amount.item).filter(|_| matches!(amount.adds, Adds::Tally(_)));
+        let item = counted.map_or_else(|| amount.item.clone(), |counter| counter.target);
+        Target { derivation: catalogue.name(amount.derivation).to_owned(), item }
+    };
+    change.amounts.iter().map(target).collect()
+}
+
+/// The writes that list a refused change's targets, or the change itself where it cannot be read.
+pub(crate) fn listed(layout: &Layout, change: &Counted, targets: &[Target], why: &str, now_ms: u64) -> Vec<Write> {
+    let write = |sort_key: String, derivation: &str, item: Option<&Key>| {
+        let key = Key::new(RECOUNT, sort_key);
+        let attributes = [
+            ("Derivation", s(derivation)),
+            ("ItemPK", s(item.map_or(ALL, |item| &item.pk))),
+            ("ItemSK", s(item.map_or(ALL, |item| &item.sk))),
+            ("EventId", s(&change.id)),
+            ("Why", s(why)),
+            ("ListedAt", n(now_ms)),
+        ];
+        let item = ledger_item(layout, &key, attributes);
+        Write { table: Table::Ledger, key, action: Action::Put(item), guard: None }
+    };
+    if targets.is_empty() {
+        return vec![write(format!("{ALL}#{}", change.id), ALL, None)];
+    }
+    let of =
+        |target: &Target| write(sort_key(&target.derivation, &target.item), &target.derivation, Some(&target.item));
+    targets.iter().map(of).collect()
+}

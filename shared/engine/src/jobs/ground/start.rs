@@ -1,0 +1,52 @@
+//! Starting a cascade: a removal becomes a job, once.
+
+use derive::{
+    effect::Removal,
+    write::{Action, Table, Write},
+};
+use keys::{job::JobKey, key::Key};
+use store::Store;
+
+use crate::{
+    jobs::ground::Worker,
+    jobs::job::Job,
+    jobs::touch::{Stop, Touched, Toucher, Work},
+    ledger::HORIZON_MS,
+    ledger::receipts::receipt_of,
+    park,
+    protocol::ProtocolStep,
+};
+
+impl<S: Store> Worker<'_, S> {
+    /// Is a record so old that its receipt may be gone?
+    pub(super) fn is_behind_horizon(&self, created_ms: Option<u64>) -> bool {
+        let now_ms = self.context.clock.now_ms();
+        let is_old = created_ms.is_none_or(|created_ms| now_ms.saturating_sub(created_ms) > HORIZON_MS);
+        is_old && self.context.takes(ProtocolStep::Horizon)
+    }
+
+    /// Starts the job of a removal, under a receipt; a removal from behind the ledger's horizon starts none.
+    pub(super) async fn start(&self, removal: &Removal, work: &mut Work<'_>) -> Result<(), Stop> {
+        let Some(record) = work.batch.records.get(work.touch.position) else { return Ok(()) };
+        let (id, now_ms) = (park::id(&record.head, record.text), self.context.clock.now_ms());
+        let derivation = self.context.catalogue.name(work.touch.derivation);
+        if self.is_behind_horizon(record.head.created_ms) {
+            tracing::warn!(event_id = %id, derivation, owner = removal.owner.for_log(), "a removal is too old to start a cascade");
+            return Ok(());
+        }
+        let key = JobKey { derivation: derivation.to_owned(), id: id.clone() };
+        let mut job = Job::waiting(&key, removal.clone(), now_ms, now_ms.saturating_add(self.context.settle_ms));
+        job.is_running = !self.context.takes(ProtocolStep::Settle);
+        let action = Action::Put(job.item(&self.context.schema.layout));
+        let put = Write { table: Table::Main, key: job.key, action, guard: None };
+        let receipt = receipt_of(&self.context.schema.layout, &Key::new(format!("RECEIPT#{id}"), derivation), now_ms);
+        let writes = if self.context.takes(ProtocolStep::StartOnce) { vec![receipt, put] } else { vec![put] };
+        match Toucher::new(self.context).decided(writes, work).await? {
+            Touched::Done => {
+                tracing::info!(event_id = %id, derivation, owner = removal.owner.for_log(), "started a cascade");
+            }
+            Touched::Unheld(_) => {}
+        }
+        Ok(())
+    }
+}

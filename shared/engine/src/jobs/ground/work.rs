@@ -1,0 +1,256 @@
+//! Working a cascade: a page of what hangs on the removed item is listed, or what was listed is deleted, and the cursor
+//! moves on.
+//!
+//! Moving the cursor makes a record of the job, and that record's handling does the next page. So a crash goes on at the
+//! cursor, and nothing is held that grows with what hangs there.
+
+use derive::{
+    effect::Removal,
+    guard::{Guard, Purpose},
+    kind::Shape,
+    kinds::{
+        cascade::{Cascade, Fate, Hanging, Way},
+        copy::through,
+    },
+    query::Query,
+    write::{Action, Table, Update, Write},
+};
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
+use keys::{counter::derivation_prefix, item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+use store::Store;
+
+use crate::{
+    account::Account,
+    attribute::s,
+    batch::input::Occasion,
+    fan_out::page::Pager,
+    jobs::ground::listed::{Listed, page_of_list},
+    jobs::ground::{TOUCHES_AT_ONCE, Worker},
+    jobs::job::{Job, Pass, Task},
+    jobs::touch::{Stop, Touched, Toucher, Work},
+    protocol::ProtocolStep,
+};
+
+/// Items of a page: so few that a page is over within a second.
+const PAGE_ITEMS: u32 = 100;
+
+/// A page of what hangs on an owner.
+struct Page {
+    keys: Vec<Key>,
+    next: Option<store::Cursor>,
+}
+
+/// How a deletion ended.
+enum Met {
+    Done,
+    Skipped,
+    OwnerExists,
+}
+
+impl<S: Store> Worker<'_, S> {
+    /// Does a page of a job and moves its cursor.
+    pub(super) async fn work(&self, key: &Key, work: &mut Work<'_>) -> Result<(), Stop> {
+        if let Some(source) = self.redriven(work) {
+            return Pager::new(self.context).begin_again(work.touch.derivation, &source, work).await;
+        }
+        let item = Toucher::new(self.context).item_now(Table::Main, key, work).await?;
+        let job = item.and_then(|item| Job::of(&self.context.schema.layout, &item));
+        let Some(job) = job.filter(|job| job.is_running && !job.is_paused) else { return Ok(()) };
+        let kind = self.context.catalogue.derivation(work.touch.derivation).map(|derivation| &derivation.kind);
+        match (&job.task, kind.map(|kind| kind.shape())) {
+            (Task::FanOut(fan_out), _) => Pager::new(self.context).page_of(&job, fan_out, work).await,
+            (Task::Cascade { removal, step, pass }, Some(Shape::Cascade(cascade))) => match *pass {
+                Pass::Lists { n_pages } => self.list_hanging(&job, removal, (*step, n_pages), cascade, work).await,
+                Pass::Deletes { page, n_pages } => {
+                    self.delete_listed(&job, removal, (page, n_pages), cascade, work).await
+                }
+            },
+            (Task::Cascade { .. }, _) => Ok(()),
+        }
+    }
+
+    /// The source of a fan-out of which a record was parked and is redriven, whether its job is held or has ended.
+    fn redriven(&self, work: &Work<'_>) -> Option<Key> {
+        let record =
+            work.batch.records.get(work.touch.position).filter(|_| work.batch.occasion == Occasion::Redrive)?;
+        let layout = &self.context.schema.layout;
+        match Job::of(layout, record.change.as_ref().ok()?.new_image()?)?.task {
+            Task::FanOut(fan_out) => Some(fan_out.source),
+            Task::Cascade { .. } => None,
+        }
+    }
+
+    /// Lists a page of what hangs, or has all that is listed wait until what was written meanwhile is seen.
+    async fn list_hanging(
+        &self,
+        job: &Job,
+        removal: &Removal,
+        (mut step, n_pages): (usize, u64),
+        cascade: &Cascade,
+        work: &mut Work<'_>,
+    ) -> Result<(), Stop> {
+        let now_ms = self.context.clock.now_ms();
+        let mut next = Job { n_moves: job.n_moves + 1, moved_at_ms: now_ms, ..job.clone() };
+        while let Some(hanging) = cascade.hanging.get(step) {
+            let page = self.page(cascade, (step, hanging), removal, next.after.clone(), work).await?;
+            let listed = self.as_they_are(page.keys, hanging, work).await?;
+            let listed_at = step;
+            (step, next.after) = match page.next {
+                Some(after) => (step, Some(after)),
+                None => (step + 1, None),
+            };
+            if listed.is_empty() && next.after.is_none() {
+                continue;
+            }
+            let is_more = u64::from(!listed.is_empty());
+            let pass = Pass::Lists { n_pages: n_pages + is_more };
+            next.task = Task::Cascade { removal: removal.clone(), step, pass };
+            // With the cursor, so that nobody who comes late puts a page of what was written after the listing.
+            let mut writes = vec![job.moves_to(&next)];
+            if is_more > 0 {
+                writes.push(page_of_list(&self.context.schema.layout, &job.key, (n_pages, listed_at), &listed, now_ms));
+            }
+            return Toucher::new(self.context).decided(writes, work).await.map(drop);
+        }
+        if n_pages == 0 {
+            return self.end_job(&next, "nothing is left", work).await;
+        }
+        next.task = Task::Cascade { removal: removal.clone(), step, pass: Pass::Deletes { page: 0, n_pages } };
+        next.due_at_ms = now_ms.saturating_add(self.context.settle_ms);
+        next.is_running = !self.context.takes(ProtocolStep::SettleAgain);
+        Toucher::new(self.context).written(job.moves_to(&next), work).await
+    }
+
+    /// Deletes a page of what was listed.
+    async fn delete_listed(
+        &self,
+        job: &Job,
+        removal: &Removal,
+        (page, n_pages): (u64, u64),
+        cascade: &Cascade,
+        work: &mut Work<'_>,
+    ) -> Result<(), Stop> {
+        let (step, listed) = self.listed(job, page, work).await?;
+        let Some(hanging) = cascade.hanging.get(step) else {
+            return self.end_job(job, "what it listed is not declared any more", work).await;
+        };
+        let fates = listed.into_iter().map(|listed| {
+            let (touch, batch, is_alone) = (work.touch, work.batch, work.is_alone);
+            async move {
+                let mut one = Work { touch, batch, is_alone, account: Account::default() };
+                let met = self.meet(listed, cascade, hanging, removal, &mut one).await;
+                (met, one.account)
+            }
+            .boxed()
+        });
+        let fates: Vec<BoxFuture<'_, _>> = fates.collect();
+        let met: Vec<_> = stream::iter(fates).buffer_unordered(TOUCHES_AT_ONCE).collect().await;
+        let met: Vec<_> = met.into_iter().map(|(met, account)| (met, work.account.add(account)).0).collect();
+        let mut next = Job { n_moves: job.n_moves + 1, moved_at_ms: self.context.clock.now_ms(), ..job.clone() };
+        for met in met {
+            match met? {
+                Met::Done => next.n_touched += 1,
+                Met::Skipped => {}
+                Met::OwnerExists => return self.end_job(job, "its owner exists again", work).await,
+            }
+        }
+        if page + 1 >= n_pages {
+            return self.end_job(&next, "nothing is left of what was listed", work).await;
+        }
+        next.task = Task::Cascade { removal: removal.clone(), step, pass: Pass::Deletes { page: page + 1, n_pages } };
+        Toucher::new(self.context).written(job.moves_to(&next), work).await
+    }
+
+    async fn page(
+        &self,
+        cascade: &Cascade,
+        (step, hanging): (usize, &Hanging),
+        removal: &Removal,
+        after: Option<store::Cursor>,
+        work: &Work<'_>,
+    ) -> Result<Page, Stop> {
+        let owner = &removal.owner;
+        let (query, via) = match &hanging.found {
+            Way::Named(_) => {
+                let named = removal.named.iter().filter(|(of, _)| *of == step);
+                return Ok(Page { keys: named.map(|(_, key)| key.clone()).collect(), next: None });
+            }
+            Way::Counters(derivation) => {
+                (Some(Query::prefix(None, &owner.pk, derivation_prefix(owner, derivation))), hanging.entity.as_str())
+            }
+            Way::Found(found) => {
+                let fields = self.context.schema.entity(&cascade.owner).and_then(|owned| owned.key.parse_key(owner));
+                (fields.and_then(|fields| found.query(&self.context.schema, &fields)), found.via.as_str())
+            }
+        };
+        let Some(query) = query.map(|query| Query { limit: Some(PAGE_ITEMS), ..query }) else {
+            return Ok(Page { keys: Vec::new(), next: None });
+        };
+        let page = work.batch.patience.call(|| self.context.store.query(Table::Main, &query, after.clone())).await?;
+        let leads_to = |item: &Item| {
+            let key = self.context.schema.layout.key(item)?;
+            let via = self.context.schema.image(&key, item).filter(|image| image.is(via))?;
+            through(&self.context.schema, &via, &hanging.entity)
+        };
+        Ok(Page { keys: page.items.iter().filter_map(leads_to).collect(), next: page.next })
+    }
+
+    /// What becomes of one item that is as it was listed, in a transaction that checks that its owner is absent.
+    async fn meet(
+        &self,
+        Listed { key, digest }: Listed,
+        cascade: &Cascade,
+        hanging: &Hanging,
+        removal: &Removal,
+        work: &mut Work<'_>,
+    ) -> Result<Met, Stop> {
+        let absent = removal.absent.iter().map(|owner| Write {
+            table: Table::Main,
+            key: owner.clone(),
+            action: Action::Check,
+            guard: Some(Guard::absent(Purpose::OwnerAbsent)),
+        });
+        // Without a type attribute its key says what it is; then it is asked to be there at all.
+        let layout = &self.context.schema.layout;
+        let of_entity = layout.type_of(&hanging.entity).unwrap_or_else(|| (layout.sk.clone(), s(&key.sk)));
+        let held = Toucher::new(self.context).item_now(Table::Main, &key, work).await?;
+        // `what_was_changed_since_it_was_listed_stays` holds this.
+        let is_listed = |held: &Item| self.digest(&key, held, hanging) == digest;
+        let Some(held) = held.filter(is_listed) else { return Ok(Met::Skipped) };
+        let mut says = self.compared(&key, &held, hanging);
+        says.extend([of_entity]);
+        let action = match &hanging.fate {
+            Fate::Deleted => Action::Delete,
+            Fate::DeletedWhere { attribute, field } => {
+                let fields = self.context.schema.entity(&cascade.owner).and_then(|o| o.key.parse_key(&removal.owner));
+                let Some(value) = fields.and_then(|fields| fields.get(field).map(s)) else { return Ok(Met::Skipped) };
+                says.insert(attribute.clone(), value);
+                Action::Delete
+            }
+            Fate::Set { attribute, text } => {
+                if held.get(attribute) == Some(&s(text)) {
+                    return Ok(Met::Skipped);
+                }
+                let set = Item::from([(attribute.clone(), AttributeValue::S(text.clone()))]);
+                Action::Update(Update::set(set))
+            }
+        };
+        let guard =
+            Some(Guard::as_read(Purpose::StillTheirs, says.into_iter().map(|(name, value)| (name, Some(value)))));
+        let n_owners = removal.absent.len();
+        let writes = absent.chain([Write { table: Table::Main, key, action, guard }]).collect();
+        Ok(match Toucher::new(self.context).decided(writes, work).await? {
+            Touched::Done => Met::Done,
+            Touched::Unheld(at) if at.iter().any(|at| *at < n_owners) => Met::OwnerExists,
+            Touched::Unheld(_) => Met::Skipped,
+        })
+    }
+
+    async fn end_job(&self, job: &Job, why: &str, work: &mut Work<'_>) -> Result<(), Stop> {
+        tracing::info!(derivation = %job.derivation, owner = job.origin().for_log(), touched = job.n_touched, why, "ended a cascade");
+        Toucher::new(self.context)
+            .written(Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard: None }, work)
+            .await
+    }
+}

@@ -1,0 +1,288 @@
+//! Jobs, as they are stored: what each is for, and how far it is. A job holds no values but keys.
+//!
+//! A job stands in the application's table. Writing it makes a record of the stream, and handling that record does a
+//! part of it and moves its cursor, which makes the next record. So a job goes on wherever it was interrupted.
+
+use std::collections::HashMap;
+
+use derive::effect::Removal;
+use keys::{
+    item::{Item, text},
+    job::{JOB, JobKey, MOVES, PAUSED, RUNNING, STATE, WAITING},
+    key::Key,
+    layout::Layout,
+};
+use serde_dynamo::AttributeValue;
+use store::Cursor;
+
+use crate::{
+    attribute::{n, number, s},
+    fan_out::progress::FanOut,
+};
+
+// Attributes of a job. Stored, so they are stable.
+const OWNER_PK: &str = "OwnerPK";
+const OWNER_SK: &str = "OwnerSK";
+const ABSENT: &str = "Absent";
+const NAMED: &str = "Named";
+const STEP: &str = "Step";
+const AFTER: &str = "After";
+const N_PAGES: &str = "Pages";
+const PAGE: &str = "Page";
+const TOUCHED: &str = "Touched";
+pub(crate) const DUE_AT: &str = "DueAt";
+const PK: &str = "PK";
+const SK: &str = "SK";
+pub(crate) const STARTED_AT: &str = "StartedAt";
+pub(crate) const MOVED_AT: &str = "MovedAt";
+
+/// A job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Its key.
+    pub key: Key,
+    /// Name of the derivation.
+    pub derivation: String,
+    /// What it does.
+    pub task: Task,
+    /// Has it begun?
+    pub is_running: bool,
+    /// Does an operator hold it?
+    pub is_paused: bool,
+    /// When it was started, in milliseconds since the epoch.
+    pub started_at_ms: u64,
+    /// When it may begin, in milliseconds since the epoch.
+    pub due_at_ms: u64,
+    /// When its cursor moved last, in milliseconds since the epoch.
+    pub moved_at_ms: u64,
+    /// How often it moved on or was told of something: its revision.
+    pub n_moves: u64,
+    /// Items that it has touched, or looked at.
+    pub n_touched: u64,
+    /// Where the next page begins.
+    pub after: Option<Cursor>,
+}
+
+/// What a job does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Task {
+    /// Deletes what hung on a removed item.
+    Cascade {
+        /// What was removed.
+        removal: Removal,
+        /// What it is at, by its place in the declaration.
+        step: usize,
+        /// Does it list, or delete what it has listed?
+        pass: Pass,
+    },
+    /// Looks at all items that follow from a source.
+    FanOut(FanOut),
+}
+
+/// What a cascade is at: it [lists](crate::jobs::ground::listed) first, and deletes nothing but what it has listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// It lists what hangs on the removed item.
+    Lists {
+        /// Pages that it has listed.
+        n_pages: u64,
+    },
+    /// It deletes what it has listed.
+    Deletes {
+        /// The page that is next, from 0.
+        page: u64,
+        /// Pages that it has listed.
+        n_pages: u64,
+    },
+}
+
+impl Job {
+    /// A cascade that waits until it is due.
+    pub(crate) fn waiting(key: &JobKey, removal: Removal, now_ms: u64, due_at_ms: u64) -> Self {
+        let task = Task::Cascade { removal, step: 0, pass: Pass::Lists { n_pages: 0 } };
+        Self { is_running: false, due_at_ms, ..Self::running(key, task, now_ms) }
+    }
+
+    /// A job that begins at once.
+    pub(crate) fn running(key: &JobKey, task: Task, now_ms: u64) -> Self {
+        Self {
+            key: key.key(),
+            derivation: key.derivation.clone(),
+            task,
+            is_running: true,
+            is_paused: false,
+            started_at_ms: now_ms,
+            due_at_ms: now_ms,
+            moved_at_ms: now_ms,
+            n_moves: 0,
+            n_touched: 0,
+            after: None,
+        }
+    }
+
+    /// Key of the item that it starts from: the one that was removed, or the one that changed.
+    #[must_use]
+    pub fn origin(&self) -> &Key {
+        match &self.task {
+            Task::Cascade { removal, .. } => &removal.owner,
+            Task::FanOut(fan_out) => &fan_out.source,
+        }
+    }
+
+    /// The job of an item; `None` when it is none that can be read.
+    #[must_use]
+    pub fn of(layout: &Layout, item: &Item) -> Option<Self> {
+        let key = layout.key(item)?;
+        let derivation = JobKey::parse(&key)?.derivation;
+        let after = match item.get(AFTER) {
+            Some(AttributeValue::M(map)) if !map.is_empty() => {
+                Some(Cursor(map.iter().map(|(name, value)| (name.clone(), value.clone())).collect()))
+            }
+            _ => None,
+        };
+        Some(Self {
+            key,
+            derivation,
+            task: match FanOut::of(item) {
+                Some(fan_out) => Task::FanOut(fan_out),
+                None => cascade_of(item)?,
+            },
+            is_running: text(item, STATE) == Some(RUNNING),
+            is_paused: item.get(PAUSED).is_some(),
+            started_at_ms: number(item, STARTED_AT)?,
+            due_at_ms: number(item, DUE_AT)?,
+            moved_at_ms: number(item, MOVED_AT)?,
+            n_moves: number(item, MOVES)?,
+            n_touched: number(item, TOUCHED)?,
+            after,
+        })
+    }
+
+    /// The whole item.
+    pub(crate) fn item(&self, layout: &Layout) -> Item {
+        let state = if self.is_running { RUNNING } else { WAITING };
+        let mut item = layout.key_item(&self.key);
+        item.extend([
+            (STATE.to_owned(), s(state)),
+            (STARTED_AT.to_owned(), n(self.started_at_ms)),
+            (DUE_AT.to_owned(), n(self.due_at_ms)),
+        ]);
+        match &self.task {
+            Task::Cascade { removal, .. } => item.extend(of_removal(removal)),
+            Task::FanOut(fan_out) => item.extend(fan_out.origin()),
+        }
+        item.extend(layout.type_of(JOB));
+        item.extend(self.progress());
+        item
+    }
+
+    /// The attributes that say how far it is.
+    pub(crate) fn progress(&self) -> Item {
+        let mut item = Item::from([
+            (MOVES.to_owned(), n(self.n_moves)),
+            (MOVED_AT.to_owned(), n(self.moved_at_ms)),
+            (TOUCHED.to_owned(), n(self.n_touched)),
+        ]);
+        let after = self.after.as_ref().map(|Cursor(after)| after.clone()).unwrap_or_default();
+        item.insert(AFTER.to_owned(), AttributeValue::M(after.into_iter().collect()));
+        match &self.task {
+            Task::Cascade { step, pass, .. } => {
+                // It waits twice, so how it stands and until when is of its progress.
+                let state = if self.is_running { RUNNING } else { WAITING };
+                let (page, n_pages) = match pass {
+                    Pass::Lists { n_pages } => (None, n_pages),
+                    Pass::Deletes { page, n_pages } => (Some(page), n_pages),
+                };
+                item.extend([
+                    (STATE.to_owned(), s(state)),
+                    (DUE_AT.to_owned(), n(self.due_at_ms)),
+                    (STEP.to_owned(), n_of(*step)),
+                    (N_PAGES.to_owned(), n(*n_pages)),
+                ]);
+                item.extend(page.map(|page| (PAGE.to_owned(), n(*page))));
+            }
+            Task::FanOut(fan_out) => item.extend(fan_out.progress()),
+        }
+        item
+    }
+}
+
+fn cascade_of(item: &Item) -> Option<Task> {
+    let absent = list(item, ABSENT).filter_map(|value| key_of(value).map(|(key, _)| key)).collect();
+    let named = list(item, NAMED).filter_map(|value| key_of(value).map(|(key, step)| (step, key))).collect();
+    let owner = Key::new(text(item, OWNER_PK)?, text(item, OWNER_SK)?);
+    let step = usize::try_from(number(item, STEP)?).ok()?;
+    // One that was started by a version that did not list has listed nothing.
+    let n_pages = number(item, N_PAGES).unwrap_or_default();
+    let pass = number(item, PAGE).map_or(Pass::Lists { n_pages }, |page| Pass::Deletes { page, n_pages });
+    Some(Task::Cascade { removal: Removal { owner, absent, named }, step, pass })
+}
+
+fn of_removal(removal: &Removal) -> [(String, AttributeValue); 4] {
+    let keys = |keys: &mut dyn Iterator<Item = (&Key, usize)>| AttributeValue::L(keys.map(value_of).collect());
+    [
+        (OWNER_PK.to_owned(), s(&removal.owner.pk)),
+        (OWNER_SK.to_owned(), s(&removal.owner.sk)),
+        (ABSENT.to_owned(), keys(&mut removal.absent.iter().map(|key| (key, 0)))),
+        (NAMED.to_owned(), keys(&mut removal.named.iter().map(|(step, key)| (key, *step)))),
+    ]
+}
+
+fn n_of(number: usize) -> AttributeValue {
+    n(u64::try_from(number).unwrap_or(u64::MAX))
+}
+
+fn list<'a>(item: &'a Item, name: &str) -> impl Iterator<Item = &'a AttributeValue> {
+    match item.get(name) {
+        Some(AttributeValue::L(values)) => values.as_slice(),
+        _ => &[],
+    }
+    .iter()
+}
+
+fn value_of((key, step): (&Key, usize)) -> AttributeValue {
+    AttributeValue::M(HashMap::from([
+        (PK.to_owned(), s(&key.pk)),
+        (SK.to_owned(), s(&key.sk)),
+        (STEP.to_owned(), n_of(step)),
+    ]))
+}
+
+fn key_of(value: &AttributeValue) -> Option<(Key, usize)> {
+    let AttributeValue::M(map) = value else { return None };
+    let text = |name: &str| match map.get(name) {
+        Some(AttributeValue::S(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let step = match map.get(STEP) {
+        Some(AttributeValue::N(text)) => text.parse().ok()?,
+        _ => return None,
+    };
+    Some((Key { pk: text(PK)?, sk: text(SK)? }, step))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_reads_back_as_it_was_written() {
+        let layout = Layout {
+            pk: "pk".into(),
+            sk: "sk".into(),
+            entity_type: Some("Type".into()),
+            time_to_live: None,
+            indexes: Vec::new(),
+        };
+        let key = JobKey { derivation: "user-cascade".into(), id: "e1".into() };
+        let owner = Key::new("USER#ann", "PROFILE");
+        let named = vec![(3, Key::new("EMAIL#a", "CLAIM"))];
+        let removal = Removal { owner: owner.clone(), absent: vec![owner, Key::new("x", "y")], named };
+        let mut job = Job::waiting(&key, removal.clone(), 7, 9);
+        assert_eq!(Job::of(&layout, &job.item(&layout)), Some(job.clone()));
+        let pass = Pass::Deletes { page: 1, n_pages: 3 };
+        (job.is_running, job.task, job.n_moves) = (true, Task::Cascade { removal, step: 2, pass }, 5);
+        job.after = Some(Cursor(Item::from([("pk".to_owned(), s("p"))])));
+        assert_eq!(Job::of(&layout, &job.item(&layout)), Some(job));
+    }
+}

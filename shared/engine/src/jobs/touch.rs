@@ -1,0 +1,143 @@
+//! Touching an item of the application: one write or transaction, and what it cost.
+
+use std::collections::BTreeSet;
+
+use derive::{
+    effect::Ground,
+    write::{Table, Transaction, Write},
+};
+use keys::{item::Item, key::Key};
+use store::{Outcome, Reason, Store, TransactOutcome, Units};
+
+use crate::{
+    account::{Account, Commit, apportioned},
+    backoff::{GaveUp, Tries, describe},
+    batch::input::Batch,
+    context::Context,
+};
+
+/// What a record asks for, on behalf of a derivation.
+#[derive(Clone, Debug)]
+pub(crate) struct Touch {
+    /// Position of the record in its batch.
+    pub(crate) position: usize,
+    /// Position of the derivation in the catalogue.
+    pub(crate) derivation: usize,
+    /// What it asks for.
+    pub(crate) effect: Ground,
+}
+
+/// On whose behalf something is touched, and what came of it.
+pub(crate) struct Work<'a> {
+    pub(crate) touch: &'a Touch,
+    pub(crate) batch: &'a Batch<'a>,
+    /// Does nobody wait behind it? See [`Worker::is_alone`](crate::jobs::ground::Worker).
+    pub(crate) is_alone: bool,
+    pub(crate) account: Account,
+}
+
+/// Why something could not be touched.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// Not now: its record comes again.
+    NotNow(String),
+    /// Never: its record is parked.
+    Refused(String),
+}
+
+impl From<GaveUp> for Stop {
+    fn from(gave_up: GaveUp) -> Self {
+        match &gave_up {
+            GaveUp::Refused(error) => Self::Refused(describe(error)),
+            GaveUp::OutOfTime { .. } => Self::NotNow(describe(&gave_up)),
+        }
+    }
+}
+
+/// How a transaction on ground items ended.
+pub(crate) enum Touched {
+    Done,
+    /// The guards of the writes at these positions did not hold.
+    Unheld(BTreeSet<usize>),
+}
+
+/// Touches items of the application.
+pub(crate) struct Toucher<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> Toucher<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> Toucher<'_, S> {
+    /// Sends a transaction until it is decided.
+    pub(crate) async fn decided(&self, writes: Vec<Write>, work: &mut Work<'_>) -> Result<Touched, Stop> {
+        let transaction = Transaction::new(writes).map_err(|error| Stop::Refused(error.to_string()))?;
+        let patience = work.batch.patience;
+        let mut tries = Tries::default();
+        loop {
+            let reasons = match patience.call(|| self.context.store.transact(&transaction)).await? {
+                TransactOutcome::Done { units } => {
+                    self.note_commits(&transaction, &units, work);
+                    return Ok(Touched::Done);
+                }
+                TransactOutcome::Cancelled { reasons } => reasons,
+            };
+            let unheld = reasons.iter().enumerate().filter(|(_, reason)| **reason == Reason::GuardFailed);
+            let unheld: BTreeSet<usize> = unheld.map(|(at, _)| at).collect();
+            if !unheld.is_empty() {
+                return Ok(Touched::Unheld(unheld));
+            }
+            if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
+                return Err(Stop::Refused(why.clone()));
+            }
+            if !patience.wait(&mut tries).await {
+                return Err(Stop::NotNow("others are at its items all the time".to_owned()));
+            }
+        }
+    }
+
+    fn note_commits(&self, transaction: &Transaction, units: &[(Table, Units)], work: &mut Work<'_>) {
+        let writes: Vec<&Write> = transaction.writes().iter().collect();
+        let units = apportioned(&writes, units);
+        for (write, units) in writes.into_iter().zip(units) {
+            let commit = self.touched(&write.key, write.table, units, work);
+            work.account.commits.push(commit);
+        }
+    }
+
+    pub(crate) fn touched(&self, key: &Key, table: Table, units: Units, work: &Work<'_>) -> Commit {
+        let derivation = self.context.catalogue.name(work.touch.derivation).to_owned();
+        Commit {
+            key: key.clone(),
+            table,
+            at_ms: self.context.clock.now_ms(),
+            units,
+            derivations: if table == Table::Main { vec![derivation] } else { Vec::new() },
+            causes: BTreeSet::from([work.touch.position]),
+            is_correction: false,
+        }
+    }
+
+    /// An item as it is now.
+    pub(crate) async fn item_now(&self, table: Table, key: &Key, work: &Work<'_>) -> Result<Option<Item>, Stop> {
+        let keys = [key.clone()];
+        let items = work.batch.patience.call(|| self.context.store.get(table, &keys)).await?;
+        Ok(items.into_iter().next().map(|(_, item)| item))
+    }
+
+    /// Does one write; a guard that does not hold says that somebody else did it.
+    pub(crate) async fn written(&self, write: Write, work: &mut Work<'_>) -> Result<(), Stop> {
+        match work.batch.patience.call(|| self.context.store.write(&write)).await? {
+            Outcome::Done { units } => {
+                let commit = self.touched(&write.key, write.table, units, work);
+                work.account.commits.push(commit);
+            }
+            Outcome::GuardFailed => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,156 @@
+//! Looking at items: reads what the refresh asks for, and writes what it decides.
+//!
+//! *Keeps true*: an item whose bell rang holds, at some moment after that, what its sources held; or the bell's record
+//! is reported as not done and comes again.
+//!
+//! Cheap where nothing is to be done: sources are read once a batch, in batches, and an item's own record may show that
+//! it is in step (module `own_image`). Before a write the item itself is read, consistently; but an item that a large
+//! fan-out finds, of which it is known what it takes from its source, is written unread, and the write asks that it does
+//! name that source. A write whose guard fails met another writer: the item is looked at once more.
+
+pub(crate) mod bells;
+pub(crate) mod correction;
+pub(crate) mod for_batch;
+pub mod listing;
+pub(crate) mod looked;
+pub(crate) mod own_image;
+pub mod reading;
+
+use std::collections::BTreeSet;
+
+use derive::{
+    refresh::{Source, Sources, Step, Verdict, step},
+    write::Write,
+};
+use futures::{StreamExt, stream};
+use store::{Outcome, Store};
+
+use crate::backoff::Patience;
+use crate::look::looked::{LookRequest, Looked, Written};
+use crate::{
+    backoff::{GaveUp, describe},
+    batch::caught::caught,
+    context::Context,
+    look::bells::Rung,
+    look::reading::{CALLS_AT_ONCE, Held, ItemReader},
+};
+
+/// How often an item is looked at anew after its guard failed, before its record is reported as not done.
+const ROUNDS_MAX: usize = 8;
+
+/// Looks at items, and writes those that are not in step.
+pub(crate) struct Looker<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> Looker<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> Looker<'_, S> {
+    /// Looks at these items if there is time left.
+    pub(crate) async fn look_in_time(&self, request: LookRequest<'_>, sources: &mut Sources) -> Looked {
+        let mut looked = Looked::default();
+        if request.patience.is_over() {
+            looked.not_now(request.items, "no time is left for all that it asks for");
+        } else {
+            self.look_at(request, sources, &mut looked).await;
+        }
+        looked
+    }
+
+    /// Looks at these items.
+    pub(crate) async fn look_at(&self, request: LookRequest<'_>, sources: &mut Sources, looked: &mut Looked) {
+        let LookRequest { items, images, patience } = request;
+        let shown = |rung: &Rung| images.and_then(|images| images.shown(&rung.look.item, &rung.causes));
+        let held: Held = items.iter().filter_map(shown).collect();
+        let (seen, unseen) = items.into_iter().partition(|rung| held.contains_key(&rung.look.item));
+        let differing = self.differing(seen, &held, sources, patience, looked).await;
+        let mut waiting: Vec<Rung> = differing.into_iter().map(|(rung, _)| rung).chain(unseen).collect();
+        let mut fresh = Sources::default();
+        for n_rounds in 0..ROUNDS_MAX {
+            if waiting.is_empty() {
+                return;
+            }
+            // What was read at the start of the batch serves until a guard fails: then all is read anew.
+            let sources = if n_rounds == 0 { &mut *sources } else { &mut fresh };
+            let keys = waiting.iter().map(|rung| rung.look.item.clone()).collect();
+            let held = match ItemReader::new(self.context).held(keys, patience).await {
+                Ok(held) => held,
+                Err(error) => return looked.not_now(waiting, &describe(&error)),
+            };
+            let differing = self.differing(waiting, &held, sources, patience, looked).await;
+            waiting = self.write_all(differing, patience, looked).await;
+            fresh = Sources::default();
+        }
+        looked.not_now(waiting, "other writers were at the item all the time");
+    }
+
+    /// Those of the items that are not in step, each with the write that brings it there.
+    pub(crate) async fn differing(
+        &self,
+        items: Vec<Rung>,
+        held: &Held,
+        sources: &mut Sources,
+        patience: Patience<'_>,
+        looked: &mut Looked,
+    ) -> Vec<(Rung, (Write, Vec<usize>))> {
+        let (mut undecided, mut differing) = (items, Vec::new());
+        while !undecided.is_empty() {
+            let mut wanted: BTreeSet<Source> = BTreeSet::new();
+            let mut waiting = Vec::new();
+            for rung in undecided {
+                let item = held.get(&rung.look.item).and_then(Option::as_ref);
+                let stepping = || step(&self.context.schema, &self.context.catalogue, &rung.look, item, sources);
+                match caught("looking at what it asks for", stepping) {
+                    Ok(Step::Read(more)) => {
+                        wanted.extend(more);
+                        waiting.push(rung);
+                    }
+                    Ok(Step::Decided(Verdict::InStep)) => looked.n_in_step += 1,
+                    Ok(Step::Decided(Verdict::Write { write, derivations })) => {
+                        differing.push((rung, (*write, derivations)));
+                    }
+                    Err(cause) => looked.refused.push((rung, cause)),
+                }
+            }
+            undecided = waiting;
+            if let Err(error) = ItemReader::new(self.context).read(wanted, sources, patience).await {
+                looked.not_now(undecided, &describe(&error));
+                return differing;
+            }
+        }
+        differing
+    }
+
+    /// Does the writes, and gives back those whose guard failed.
+    pub(crate) async fn write_all(
+        &self,
+        differing: Vec<(Rung, (Write, Vec<usize>))>,
+        patience: Patience<'_>,
+        looked: &mut Looked,
+    ) -> Vec<Rung> {
+        let writes = differing.into_iter().map(|(rung, (write, derivations))| async move {
+            let mut met = Vec::new();
+            let outcome = patience.call_meeting(&mut met, || self.context.store.write(&write)).await;
+            (Written { rung, write, derivations, at_ms: self.context.clock.now_ms(), units: 0.0 }, outcome, met)
+        });
+        let mut again = Vec::new();
+        let mut done = stream::iter(writes).buffer_unordered(CALLS_AT_ONCE);
+        while let Some((written, outcome, met)) = done.next().await {
+            looked.met.extend(met.into_iter().map(|busy| (written.derivations.first().copied(), busy)));
+            match outcome {
+                Ok(Outcome::Done { units }) => looked.written.push(Written { units, ..written }),
+                Ok(Outcome::GuardFailed) => {
+                    looked.sent_again.push(written.derivations);
+                    again.push(written.rung);
+                }
+                Err(GaveUp::Refused(error)) => looked.refused.push((written.rung, describe(&error))),
+                Err(error @ GaveUp::OutOfTime { .. }) => looked.undone.push((written.rung, describe(&error))),
+            }
+        }
+        again
+    }
+}

@@ -1,0 +1,59 @@
+//! What looking is asked, and what came of it, item by item. It knows items, not batches: whoever asked maps an item back
+//! to the records that rang for it.
+
+use derive::write::Write;
+use store::{Busy, Units};
+
+use crate::{
+    backoff::Patience,
+    look::{bells::Rung, own_image::OwnImages},
+};
+
+/// Items to look at, and the time that there is.
+pub(crate) struct LookRequest<'a> {
+    /// The items.
+    pub(crate) items: Vec<Rung>,
+    /// What records show of their own items; `None` where no record asks.
+    pub(crate) images: Option<&'a OwnImages>,
+    /// The time that there is.
+    pub(crate) patience: Patience<'a>,
+}
+
+/// What came of looking.
+#[derive(Debug, Default)]
+pub(crate) struct Looked {
+    /// How many items were in step.
+    pub(crate) n_in_step: usize,
+    /// What was written.
+    pub(crate) written: Vec<Written>,
+    /// The derivations of each write whose guard failed, which is sent again.
+    pub(crate) sent_again: Vec<Vec<usize>>,
+    /// The conflicts and throttles of the writes, each with the write's first derivation.
+    pub(crate) met: Vec<(Option<usize>, Busy)>,
+    /// Items that can never be looked at or written, with the cause.
+    pub(crate) refused: Vec<(Rung, String)>,
+    /// Items that could not be looked at or written now, with the reason.
+    pub(crate) undone: Vec<(Rung, String)>,
+}
+
+/// An item that was written.
+#[derive(Debug)]
+pub(crate) struct Written {
+    /// What asked for it.
+    pub(crate) rung: Rung,
+    /// The write.
+    pub(crate) write: Write,
+    /// Positions of the derivations on whose behalf.
+    pub(crate) derivations: Vec<usize>,
+    /// When the answer came, in milliseconds since the epoch.
+    pub(crate) at_ms: u64,
+    /// Write units.
+    pub(crate) units: Units,
+}
+
+impl Looked {
+    /// None of these items could be looked at, or written, now.
+    pub(crate) fn not_now(&mut self, items: Vec<Rung>, why: &str) {
+        self.undone.extend(items.into_iter().map(|rung| (rung, why.to_owned())));
+    }
+}

@@ -1,0 +1,116 @@
+//! Reading items, counters and sources.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use derive::{
+    derivation::Items,
+    query::Query,
+    refresh::{Source, Sources},
+    write::Table,
+};
+use futures::{StreamExt, stream};
+use keys::{
+    counter::{self, CounterKey},
+    item::Item,
+    key::Key,
+};
+use store::Store;
+
+use crate::{
+    backoff::{GaveUp, Patience},
+    context::Context,
+    count::target::Target,
+};
+
+/// Calls under way at once. Source: measured against the embedded database, where more gain nothing.
+pub const CALLS_AT_ONCE: usize = 16;
+
+/// Items as they are held; `None` for one that does not exist.
+pub type Held = BTreeMap<Key, Option<Item>>;
+
+/// Reads the tables.
+pub(crate) struct ItemReader<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> ItemReader<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> ItemReader<'_, S> {
+    /// All pages of a query of the main table.
+    pub(crate) async fn pages(&self, query: &Query, patience: Patience<'_>) -> Result<Vec<Item>, GaveUp> {
+        self.pages_of(Table::Main, query, patience).await
+    }
+
+    /// All pages of a query of a table.
+    pub(crate) async fn pages_of(
+        &self,
+        table: Table,
+        query: &Query,
+        patience: Patience<'_>,
+    ) -> Result<Vec<Item>, GaveUp> {
+        let (mut items, mut after) = (Vec::new(), None);
+        loop {
+            let page = patience.call(|| self.context.store.query(table, query, after.clone())).await?;
+            items.extend(page.items);
+            after = page.next;
+            if after.is_none() {
+                return Ok(items);
+            }
+        }
+    }
+
+    /// These items, as they are held.
+    pub(crate) async fn held(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<Held, GaveUp> {
+        let items = patience.call(|| self.context.store.get(Table::Main, &keys)).await?;
+        let absent = keys.into_iter().map(|key| (key, None));
+        Ok(absent.chain(items.into_iter().map(|(key, item)| (key, Some(item)))).collect())
+    }
+
+    /// Reads these sources, to the others.
+    pub(crate) async fn read(
+        &self,
+        wanted: BTreeSet<Source>,
+        sources: &mut Sources,
+        patience: Patience<'_>,
+    ) -> Result<(), GaveUp> {
+        let (mut keys, mut targets) = (Vec::new(), Vec::new());
+        for source in wanted {
+            match source {
+                Source::Item(key) => keys.push(key),
+                Source::Counters(target) => targets.push(target),
+            }
+        }
+        if !keys.is_empty() {
+            for (key, item) in self.held(keys, patience).await? {
+                sources.add_item(key, item);
+            }
+        }
+        let queries = targets.into_iter().map(|target| async move {
+            let query = Query::prefix(None, &target.pk, counter::prefix(&target));
+            let items = self.pages(&query, patience).await;
+            (target, items)
+        });
+        let counted: Vec<_> = stream::iter(queries).buffer_unordered(CALLS_AT_ONCE).collect().await;
+        for (target, items) in counted {
+            sources.add_counters(&self.context.schema, target, &items?);
+        }
+        Ok(())
+    }
+
+    /// The counters of a target: all shards that there are.
+    pub(crate) async fn counters_of(&self, target: &Target, patience: Patience<'_>) -> Result<Items, GaveUp> {
+        let Target { derivation, item } = target;
+        let query = Query::prefix(None, &item.pk, counter::derivation_prefix(item, derivation));
+        let shards = self.pages(&query, patience).await?;
+        let is_of = |it: &CounterKey| it.target == *item && it.derivation == *derivation;
+        let of = |shard: Item| {
+            let key = self.context.schema.layout.key(&shard)?;
+            CounterKey::parse(&key).filter(is_of).map(|_| (key, shard))
+        };
+        Ok(shards.into_iter().filter_map(of).collect())
+    }
+}

@@ -1,0 +1,222 @@
+//! Redrive: what is parked is applied, once what kept it from being applied is mended.
+//!
+//! *Keeps true*: a parked change is applied exactly once, or stays parked. For the additive family its deletion and its
+//! effects are one transaction, under the condition that it is still parked: two redrives at once, or one whose answer
+//! was lost, apply it once. A level-triggered change is looked at, and deleted when that is done; twice is harmless.
+//!
+//! A change that was parked has its proof in the ledger, so that its record, delivered again, adds nothing beside the
+//! redrive. And since it is either parked or in, a redrive needs no horizon.
+
+use derive::{
+    coalesce::{amount_writes, buckets},
+    derivation::Family,
+    guard::{Guard, Purpose},
+    write::{Action, Table, Transaction, Write},
+};
+use keys::item::{Item, text};
+use store::{Reason, Store, StoreError, TransactOutcome, unheld};
+
+use crate::look::for_batch::BatchLooker;
+use crate::{
+    account::Account,
+    attribute::number,
+    backoff::{GaveUp, Patience, Tries, describe},
+    batch::input::Batch,
+    batch::planning::{Asked, Planner},
+    context::Context,
+    count::Counter,
+    jobs::ground::Worker,
+    look::listing::Lister,
+    park,
+    park::{CAUSE, EVENT_ID, PARKED_AT, PARTS, SEQUENCE_NUMBER, SHARD, STREAM},
+    partition::all,
+    record::Decoded,
+    record::event::Lane,
+};
+
+/// A change that is parked on behalf of a family.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParkedChange {
+    /// Id of its event.
+    pub id: String,
+    /// On behalf of which family.
+    pub family: Family,
+    /// Why it was parked.
+    pub cause: String,
+    /// When, in milliseconds since the epoch.
+    pub parked_at_ms: u64,
+    /// Its sequence number; empty where it could not be read.
+    pub sequence_number: String,
+    /// Where it came from.
+    pub lane: Lane,
+    /// How many parts it was cut into.
+    pub n_parts: usize,
+    /// The items that hold it.
+    parts: Vec<Item>,
+}
+
+/// How a redrive ended.
+#[derive(Clone, Debug)]
+pub enum Redriven {
+    /// It is applied, and not parked any more.
+    Applied(Box<Account>),
+    /// It was not parked any more: somebody else redrove it, or a call of this redrive whose answer was lost did.
+    Gone,
+    /// It still cannot be applied, and stays parked.
+    Still {
+        /// Why.
+        cause: String,
+    },
+}
+
+impl ParkedChange {
+    /// The record as it came, JSON.
+    ///
+    /// # Errors
+    ///
+    /// When its parts do not fit together.
+    pub fn record(&self) -> Result<String, std::io::Error> {
+        park::record(&self.parts)
+    }
+
+    fn of(family: Family, parts: Vec<Item>) -> Option<Self> {
+        let first = parts.first()?;
+        let field = |name: &str| text(first, name).unwrap_or_default().to_owned();
+        let given = |name: &str| Some(field(name)).filter(|text| !text.is_empty());
+        let number = |name: &str| number(first, name).unwrap_or(0);
+        Some(Self {
+            id: field(EVENT_ID),
+            family,
+            cause: field(CAUSE),
+            parked_at_ms: number(PARKED_AT),
+            sequence_number: field(SEQUENCE_NUMBER),
+            lane: Lane { stream_arn: given(STREAM), shard: given(SHARD) },
+            n_parts: usize::try_from(number(PARTS)).unwrap_or(0),
+            parts,
+        })
+    }
+
+    fn deletions(&self, guard: Option<Guard>) -> impl Iterator<Item = Write> {
+        (0..self.parts.len()).map(move |part| Write {
+            table: Table::Ledger,
+            key: park::key(self.family, &self.id, part),
+            action: Action::Delete,
+            guard: guard.clone(),
+        })
+    }
+}
+
+/// All that is parked, by family and in order of the events' ids.
+///
+/// # Errors
+///
+/// [`StoreError`] when the ledger cannot be read.
+pub async fn parked<S: Store>(store: &S) -> Result<Vec<ParkedChange>, StoreError> {
+    let mut changes = Vec::new();
+    for family in [Family::Additive, Family::LevelTriggered] {
+        let mut parts = Vec::<Item>::new();
+        for item in all(store, Table::Ledger, &park::partition(family)).await? {
+            // Parts of one change stand behind one another.
+            if parts.first().is_some_and(|first| text(first, EVENT_ID) != text(&item, EVENT_ID)) {
+                changes.extend(ParkedChange::of(family, std::mem::take(&mut parts)));
+            }
+            parts.push(item);
+        }
+        changes.extend(ParkedChange::of(family, parts));
+    }
+    Ok(changes)
+}
+
+/// Redrives what is parked.
+pub(crate) struct Redriver<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> Redriver<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> Redriver<'_, S> {
+    /// Applies a parked change, and unparks it.
+    pub(crate) async fn redrive(&self, parked: &ParkedChange, deadline_ms: u64) -> Result<Redriven, GaveUp> {
+        let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms };
+        let record = match parked.record() {
+            Ok(record) => record,
+            Err(why) => return Ok(Redriven::Still { cause: format!("what is parked is no record: {why}") }),
+        };
+        let batch = Batch::parked(Decoded::of(&self.context.schema.layout, &record), &parked.lane, patience);
+        let asked = match Planner::new(self.context).asked_of(parked.family, &batch) {
+            Ok(asked) => asked,
+            Err(cause) => return Ok(Redriven::Still { cause }),
+        };
+        match parked.family {
+            Family::Additive => self.redrive_once(parked, asked, patience).await,
+            Family::LevelTriggered => self.redrive_look(parked, asked, &batch).await,
+        }
+    }
+
+    async fn redrive_once(
+        &self,
+        parked: &ParkedChange,
+        asked: Asked,
+        patience: Patience<'_>,
+    ) -> Result<Redriven, GaveUp> {
+        let changes: Vec<_> = asked.entries.into_iter().map(|entry| entry.change).collect();
+        let keys = buckets(&changes);
+        let counter = Counter::new(self.context);
+        let mut tries = Tries::default();
+        loop {
+            let held = match patience.call(|| counter.held_buckets(&keys)).await {
+                Ok(held) => held,
+                Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
+                Err(error @ GaveUp::OutOfTime { .. }) => return Err(error),
+            };
+            let amounts = amount_writes(&self.context.schema, &changes, &held).into_iter().map(|(write, _)| write);
+            let deletions = parked.deletions(Some(Guard::present(Purpose::StillParked)));
+            let transaction = match Transaction::new(deletions.chain(amounts).collect()) {
+                Ok(transaction) => transaction,
+                Err(error) => return Ok(Redriven::Still { cause: error.to_string() }),
+            };
+            let reasons = match patience.call(|| self.context.store.transact(&transaction)).await {
+                Ok(TransactOutcome::Done { .. }) => return Ok(Redriven::Applied(Box::default())),
+                Ok(TransactOutcome::Cancelled { reasons }) => reasons,
+                Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
+                Err(error @ GaveUp::OutOfTime { .. }) => return Err(error),
+            };
+            // The guard of a bucket fails when somebody else has written to it since it was read: then it is read again.
+            if unheld(&transaction, &reasons)
+                .any(|write| write.guard.as_ref().is_some_and(|guard| guard.purpose == Purpose::StillParked))
+            {
+                return Ok(Redriven::Gone);
+            }
+            for reason in reasons {
+                if let Reason::Rejected(cause) = reason {
+                    return Ok(Redriven::Still { cause });
+                }
+            }
+            if !patience.wait(&mut tries).await {
+                return Err(GaveUp::OutOfTime { last: None });
+            }
+        }
+    }
+
+    async fn redrive_look(&self, parked: &ParkedChange, asked: Asked, batch: &Batch<'_>) -> Result<Redriven, GaveUp> {
+        let mut account = Account::default();
+        Box::pin(BatchLooker::new(self.context).look(asked.bells, None, batch, &mut account)).await;
+        Box::pin(Worker::new(self.context).touch(asked.ground, batch, &mut account)).await;
+        Lister::new(self.context).list(asked.listings, batch.patience, &mut account).await;
+        // A look that fails again has parked the change anew, under the same key.
+        if let Some(again) = account.parked.into_iter().next() {
+            return Ok(Redriven::Still { cause: again.cause });
+        }
+        if let Some(cause) = account.undone.into_values().next() {
+            return Ok(Redriven::Still { cause });
+        }
+        for write in parked.deletions(None) {
+            batch.patience.call(|| self.context.store.write(&write)).await?;
+        }
+        Ok(Redriven::Applied(Box::new(Account { parked: Vec::new(), undone: [].into(), ..account })))
+    }
+}

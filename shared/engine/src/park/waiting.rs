@@ -1,0 +1,133 @@
+//! What is under way, so that an item that differs is none that has drifted: it waits.
+//!
+//! A change that is parked is applied when somebody redrives it, an item that cannot be read counts when somebody mends
+//! it, and a job goes on by itself. Each is told of elsewhere.
+
+use std::collections::BTreeSet;
+
+use derive::{derivation::Family, query::Query, write::Table};
+use keys::key::Key;
+use store::Store;
+
+use crate::{
+    backoff::{GaveUp, Patience},
+    batch::input::Batch,
+    batch::planning::Planner,
+    context::Context,
+    count::recount::targets,
+    count::target::Target,
+    fan_out::again::Repeater,
+    jobs::ground::sweep::JobSweep,
+    look::listing::{ALL_DERIVATIONS, UNREADABLE},
+    park::redrive::parked,
+    protocol::ProtocolStep,
+    record::Decoded,
+    sort_key::sort_key,
+};
+
+/// What waits for changes that are parked, and for jobs.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    /// Items that parked changes are of, or would look at; and those from which is still to be searched.
+    items: BTreeSet<Key>,
+    /// Derivations whose items are still to be found, by a parked change or by a job; by their positions.
+    derivations: BTreeSet<usize>,
+    /// Counts that parked changes would add to.
+    targets: BTreeSet<Target>,
+    /// Is a change parked that cannot be read, so that it may be of anything?
+    is_any: bool,
+}
+
+impl Waiting {
+    /// Does this item wait, whose part of these derivations differs and which was decided by these sources?
+    #[must_use]
+    pub fn has<'a>(
+        &self,
+        item: &Key,
+        sources: impl IntoIterator<Item = &'a Key>,
+        derivations: impl IntoIterator<Item = &'a usize>,
+    ) -> bool {
+        self.is_any
+            || self.items.contains(item)
+            || sources.into_iter().any(|source| self.items.contains(source))
+            || derivations.into_iter().any(|at| self.derivations.contains(at))
+    }
+
+    /// Does any of the items wait that a query of the table would give?
+    pub(crate) fn has_any_of(&self, query: &Query) -> bool {
+        self.items.iter().any(|item| item.pk == query.pk && query.sk.holds(&item.sk))
+    }
+
+    /// Does this count wait?
+    #[must_use]
+    pub fn has_target(&self, target: &Target) -> bool {
+        self.is_any || self.targets.contains(target)
+    }
+}
+
+/// Finds out what is under way.
+pub(crate) struct Underway<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> Underway<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> Underway<'_, S> {
+    /// What waits. A parked record that cannot be read says nothing of what it is of.
+    pub(crate) async fn what_waits(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
+        let mut waiting = Waiting::default();
+        if !self.context.takes(ProtocolStep::ToldApart) {
+            return Ok(waiting);
+        }
+        let changes = patience.call(|| parked(&self.context.store)).await?;
+        for parked in &changes {
+            let text = parked.record().unwrap_or_default();
+            let record = Decoded::of(&self.context.schema.layout, &text);
+            match record.key(&self.context.schema.layout).filter(|_| parked.family == Family::LevelTriggered) {
+                Some(key) => drop(waiting.items.insert(key)),
+                None => waiting.is_any |= record.change.is_err(),
+            }
+            let batch = Batch::parked(record, &parked.lane, patience);
+            let Ok(asked) = Planner::new(self.context).asked_of(parked.family, &batch) else {
+                waiting.is_any |= parked.family == Family::Additive;
+                continue;
+            };
+            waiting.items.extend(asked.bells.rung.into_keys().map(|(item, _)| item));
+            waiting.derivations.extend(asked.bells.finds.into_keys().map(|(derivation, _)| derivation));
+            waiting.derivations.extend(asked.ground.into_iter().map(|touch| touch.derivation));
+            let counted = asked.entries.iter().flat_map(|entry| targets(&self.context.catalogue, &entry.change));
+            waiting.targets.extend(counted);
+        }
+        let sweep = JobSweep::new(self.context);
+        let jobs = patience.call(|| sweep.jobs()).await?;
+        waiting.derivations.extend(jobs.iter().filter_map(|job| self.context.catalogue.position(&job.derivation)));
+        Ok(waiting)
+    }
+
+    /// The same, with what is still to be searched again since an index may lag.
+    pub(crate) async fn what_is_under_way(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
+        let mut waiting = self.what_waits(patience).await?;
+        if self.context.takes(ProtocolStep::ToldApart) {
+            waiting.items.extend(Repeater::new(self.context).noted_items(patience).await?);
+        }
+        Ok(waiting)
+    }
+
+    /// Is an item, or one of the sources that were named for it, listed since it cannot be read?
+    pub(crate) async fn is_listed_unreadable<'a>(
+        &self,
+        items: impl IntoIterator<Item = &'a Key>,
+        derivations: &[usize],
+        patience: Patience<'_>,
+    ) -> Result<bool, GaveUp> {
+        let names: Vec<&str> =
+            derivations.iter().map(|at| self.context.catalogue.name(*at)).chain([ALL_DERIVATIONS]).collect();
+        let listed = |item| names.iter().map(move |name| Key::new(UNREADABLE, sort_key(name, item)));
+        let keys: Vec<Key> = items.into_iter().flat_map(listed).collect();
+        Ok(!patience.call(|| self.context.store.get(Table::Ledger, &keys)).await?.is_empty())
+    }
+}

@@ -1,0 +1,287 @@
+//! Stream records, decoded one by one.
+//!
+//! An event is cut into raw records, so that one that does not decode fails alone. The whole record is kept as it came,
+//! for parking. What is plain is read quickly, see `quick`; anything else here.
+//!
+//! *Why not the types of `aws_lambda_events`*: they decode an event as a whole, so a record that does not decode would
+//! take its neighbours along. They drop the fields that they do not know, and a parked record keeps all of them. And they
+//! are slower: compare `a_typed` and `c_decode` of `cargo bench -p benches --bench plan`.
+
+pub mod event;
+pub(crate) mod quick;
+mod wire;
+
+use derive::change::{Change, Images};
+use keys::{item::Item, key::Key, layout::Layout};
+use serde::Deserialize;
+use serde_dynamo::AttributeValue;
+use serde_json::value::RawValue;
+
+use wire::Record;
+
+/// An event that is no batch of stream records. Nothing of it was handled.
+#[derive(Debug, thiserror::Error)]
+#[error("the event is no batch of DynamoDB stream records: it wants an object with a list `Records`")]
+pub struct EventError(#[source] pub(crate) serde_json::Error);
+
+/// A record that does not decode. Names what is wrong, never a value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct RecordError {
+    /// What is wrong.
+    pub why: String,
+}
+
+/// What can be told of a record that may not decode.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// Id of the event.
+    pub id: Option<String>,
+    /// Its sequence number.
+    pub sequence_number: Option<String>,
+    /// When the write was made, in milliseconds since the epoch.
+    pub created_ms: Option<u64>,
+}
+
+/// A record of an event, decoded once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decoded<'a> {
+    /// Its text as it came, for parking.
+    pub text: &'a str,
+    /// What every record says, whether it decodes or not.
+    pub head: Head,
+    /// The change that it records.
+    pub change: Result<Change, RecordError>,
+}
+
+impl<'a> Decoded<'a> {
+    /// Decodes a raw record.
+    #[must_use]
+    pub fn of(layout: &Layout, text: &'a str) -> Self {
+        Self::new(text, decode(layout, text))
+    }
+
+    fn new(text: &'a str, change: Result<Change, RecordError>) -> Self {
+        let head = change.as_ref().map_or_else(|_| head(text), Head::of);
+        Self { text, head, change }
+    }
+
+    /// Key of its item, where that can be read, whether the record decodes or not.
+    #[must_use]
+    pub fn key(&self, layout: &Layout) -> Option<Key> {
+        self.change.as_ref().map_or_else(|_| key_of(layout, self.text), |change| Some(change.key.clone()))
+    }
+}
+
+impl Head {
+    fn of(change: &Change) -> Self {
+        let (id, sequence_number) = (Some(change.id.clone()), Some(change.sequence_number.clone()));
+        Self { id, sequence_number, created_ms: change.created_ms }
+    }
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "Records", borrow)]
+    records: Vec<&'a RawValue>,
+}
+
+/// The raw records of an event.
+///
+/// # Errors
+///
+/// [`EventError`] when it is no event of stream records.
+pub fn records(event: &str) -> Result<Vec<&RawValue>, EventError> {
+    serde_json::from_str::<Event<'_>>(event).map(|event| event.records).map_err(EventError)
+}
+
+/// The records of an event, decoded in their order.
+///
+/// The event is cut and decoded in one walk where all of it is plain; otherwise it is cut first, so that a record that
+/// does not decode stops nobody.
+///
+/// # Errors
+///
+/// [`EventError`] when it is no event of stream records.
+pub fn decoded<'a>(layout: &Layout, event: &'a str) -> Result<Vec<Decoded<'a>>, EventError> {
+    match quickly(layout, event) {
+        Some((records, _)) => Ok(records),
+        None => Ok(one_by_one(layout, &records(event)?)),
+    }
+}
+
+/// The records of a plain event, and whether they are all that is in it.
+pub(crate) fn quickly<'a>(layout: &Layout, event: &'a str) -> Option<(Vec<Decoded<'a>>, bool)> {
+    let (read, is_all) = quick::event(event)?;
+    Some((read.into_iter().map(|(text, record)| Decoded::new(text, change(layout, record))).collect(), is_all))
+}
+
+/// Raw records, decoded one by one.
+pub(crate) fn one_by_one<'a>(layout: &Layout, records: &[&'a RawValue]) -> Vec<Decoded<'a>> {
+    records.iter().map(|record| Decoded::of(layout, record.get())).collect()
+}
+
+/// Decodes a record.
+///
+/// # Errors
+///
+/// [`RecordError`] that says what is wrong with it.
+pub fn decode(layout: &Layout, record: &str) -> Result<Change, RecordError> {
+    let record = match quick::record(record) {
+        Some(record) => record,
+        None => serde_json::from_str(record).map_err(|source| RecordError { why: reason(&source) })?,
+    };
+    change(layout, record)
+}
+
+fn change(layout: &Layout, record: Record<'_>) -> Result<Change, RecordError> {
+    let error = |why: &str| RecordError { why: why.to_owned() };
+    let stream_record = record.dynamodb;
+    let keys = stream_record.keys.ok_or_else(|| error("the record has no keys"))?;
+    let key = key(layout, keys).ok_or_else(|| RecordError {
+        why: format!("the record's keys are not {} and {} of type S", layout.pk, layout.sk),
+    })?;
+    let images = match (record.event_name.as_ref(), stream_record.old_image, stream_record.new_image) {
+        ("INSERT", _, Some(new)) => Images::Inserted(new),
+        ("MODIFY", Some(old), Some(new)) => Images::Modified { old, new },
+        ("REMOVE", Some(old), _) => Images::Removed(old),
+        ("INSERT" | "MODIFY" | "REMOVE", ..) => {
+            return Err(error("an image is missing; the stream's view type must be NEW_AND_OLD_IMAGES"));
+        }
+        _ => return Err(error("the event name is none of INSERT, MODIFY and REMOVE")),
+    };
+    let created_ms = stream_record.approximate_creation_date_time.map(milliseconds);
+    Ok(Change { id: record.event_id, sequence_number: stream_record.sequence_number, created_ms, key, images })
+}
+
+/// The key that these attributes are, taken out of them.
+fn key(layout: &Layout, mut keys: Item) -> Option<Key> {
+    let mut text = |name: &str| match keys.remove(name) {
+        Some(AttributeValue::S(text)) => Some(text),
+        _ => None,
+    };
+    Some(Key { pk: text(&layout.pk)?, sk: text(&layout.sk)? })
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates; no time is negative")]
+fn milliseconds(seconds: f64) -> u64 {
+    (seconds * 1000.0) as u64
+}
+
+/// Key of a record's item, where that can be read, whether it decodes or not.
+#[must_use]
+pub fn key_of(layout: &Layout, record: &str) -> Option<Key> {
+    let mut value: serde_json::Value = serde_json::from_str(record).ok()?;
+    let keys = value.pointer_mut("/dynamodb/Keys").map(serde_json::Value::take)?;
+    key(layout, serde_json::from_value(keys).ok()?)
+}
+
+/// What can be told of a record, whether it decodes or not.
+#[must_use]
+pub fn head(record: &str) -> Head {
+    let value: serde_json::Value = serde_json::from_str(record).unwrap_or_default();
+    let text = |pointer: &str| value.pointer(pointer).and_then(serde_json::Value::as_str).map(str::to_owned);
+    let created = value.pointer("/dynamodb/ApproximateCreationDateTime").and_then(serde_json::Value::as_f64);
+    Head {
+        id: text("/eventID"),
+        sequence_number: text("/dynamodb/SequenceNumber"),
+        created_ms: created.map(milliseconds),
+    }
+}
+
+/// Why JSON does not decode, without the values that serde's own messages quote.
+fn reason(error: &serde_json::Error) -> String {
+    let what = match error.classify() {
+        serde_json::error::Category::Data => "a value is missing or not of the form of a stream record",
+        _ => "it is not JSON",
+    };
+    format!("the record does not decode: {what}, at column {}", error.column())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use proptest::{
+        collection::{hash_map, vec},
+        prelude::{Strategy as _, any},
+        sample::Index,
+        test_runner::TestRunner,
+    };
+
+    use super::*;
+    use crate::fixture::layout;
+
+    fn decoded(json: &str) -> Result<Change, String> {
+        decode(&layout(), json).map_err(|error| error.to_string())
+    }
+
+    const KEYS: &str = r#""Keys": {"PK": {"S": "a"}, "SK": {"S": "b"}}"#;
+
+    fn record(name: &str, rest: &str) -> String {
+        format!(r#"{{"eventID": "1", "eventName": "{name}", "dynamodb": {{{KEYS}, "SequenceNumber": "100", {rest}}}}}"#)
+    }
+
+    #[test]
+    fn a_record_with_both_images_is_a_change() {
+        let images = r#""OldImage": {"A": {"N": "1"}}, "NewImage": {"A": {"N": "2"}}"#;
+        let change = decoded(&record("MODIFY", images)).unwrap();
+        assert_eq!((change.key.pk.as_str(), change.sequence_number.as_str()), ("a", "100"));
+        assert!(matches!(change.images, Images::Modified { .. }));
+    }
+
+    #[test]
+    fn what_does_not_decode_says_why_and_holds_no_value() {
+        let error = decoded(&record("INSERT", r#""NewImage": {"PK": {"Q": "secret"}}"#)).unwrap_err();
+        assert!(error.starts_with("the record does not decode: a value is missing or not of the form"), "{error}");
+        assert!(!error.contains("secret"), "{error}");
+        let error = decoded(&record("MODIFY", r#""NewImage": {}"#)).unwrap_err();
+        assert_eq!(error, "an image is missing; the stream's view type must be NEW_AND_OLD_IMAGES");
+        let error = decoded(
+            r#"{"eventID":"1","eventName":"INSERT","dynamodb":{"Keys":{"id":{"S":"a"}},"SequenceNumber":"1"}}"#,
+        );
+        assert_eq!(error.unwrap_err(), "the record's keys are not PK and SK of type S");
+    }
+
+    #[test]
+    fn a_head_is_read_from_a_record_that_does_not_decode() {
+        let text = r#"{"eventID": "7", "dynamodb": {"SequenceNumber": "42"}}"#;
+        assert_eq!(head(text), Head { id: Some("7".into()), sequence_number: Some("42".into()), created_ms: None });
+    }
+
+    #[test]
+    fn no_damage_of_a_record_makes_the_decoder_panic() {
+        let leaf = proptest::prop_oneof![
+            "(?s).{0,4}".prop_map(AttributeValue::S),
+            any::<i64>().prop_map(|number| AttributeValue::N(number.to_string())),
+            any::<bool>().prop_map(AttributeValue::Bool),
+            vec(any::<u8>(), 0..4).prop_map(AttributeValue::B),
+            vec("[a-z]{0,3}", 0..3).prop_map(AttributeValue::Ss),
+        ];
+        let value = leaf.prop_recursive(2, 8, 3, |inner| {
+            let list = vec(inner.clone(), 0..3).prop_map(AttributeValue::L);
+            let map = hash_map("[A-Z]{0,3}", inner, 0..3).prop_map(AttributeValue::M);
+            proptest::prop_oneof![list, map]
+        });
+        let image = vec(("[A-Z]{1,4}", value), 0..4).prop_map(|pairs| pairs.into_iter().collect::<Item>());
+        let cut = proptest::option::of((any::<Index>(), any::<char>()));
+        let (n_cases, n_decoded) = (Cell::new(0), Cell::new(0));
+        let check = |(name, old, new, damage): (&str, Item, Item, Option<(Index, char)>)| {
+            let images = [("OldImage", old), ("NewImage", new)]
+                .map(|(name, image)| format!(r#""{name}": {}"#, serde_json::to_string(&image).unwrap()));
+            let mut text: Vec<char> = record(name, &images.join(", ")).chars().collect();
+            if let Some((at, character)) = damage {
+                let at = at.index(text.len());
+                text[at] = character;
+            }
+            let read = decode(&layout(), &text.into_iter().collect::<String>());
+            n_cases.set(n_cases.get() + 1);
+            n_decoded.set(n_decoded.get() + u32::from(read.is_ok()));
+            Ok(())
+        };
+        let name = proptest::sample::select(vec!["INSERT", "MODIFY", "REMOVE"]);
+        TestRunner::default().run(&(name, image.clone(), image, cut), check).unwrap();
+        let (n_cases, n_decoded): (u32, u32) = (n_cases.get(), n_decoded.get());
+        assert!(n_decoded * 2 > n_cases && n_decoded < n_cases, "{n_decoded} of {n_cases} decoded");
+    }
+}

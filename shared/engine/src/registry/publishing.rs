@@ -1,0 +1,154 @@
+//! Telling the registry what an instance has, before it handles a batch, and learning it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{PoisonError, atomic::Ordering},
+};
+
+use derive::{derivation::Family, write::Table};
+use store::{Outcome, Store, StoreError};
+
+use crate::{
+    account::Commit,
+    backoff::{GaveUp, Patience, Tries},
+    context::Context,
+    protocol::ProtocolStep,
+    registry::difference::is_fillable,
+    registry::{FAMILIES, Hold, Registered, Registry, Standing, definitions, key},
+};
+
+/// A registry that cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// It is not answered, or refused.
+    #[error(transparent)]
+    Store(#[from] GaveUp),
+    /// An operator's command has other derivations than the functions.
+    #[error(
+        "the functions have other derivations than are declared here: {}; give --config and --disable as they have them, \
+         or see `ripple catalogue diff`", names.join(", ")
+    )]
+    Differs {
+        /// Those that differ.
+        names: Vec<String>,
+    },
+}
+
+/// Reads, publishes and edits what is registered.
+pub(crate) struct Publisher<'a, S> {
+    pub(crate) context: &'a Context<S>,
+}
+
+impl<'a, S> Publisher<'a, S> {
+    pub(crate) const fn new(context: &'a Context<S>) -> Self {
+        Self { context }
+    }
+}
+
+impl<S: Store> Publisher<'_, S> {
+    /// Looks at the registry if that is due, and tells it what this instance has if it says otherwise. A function's batch
+    /// begins with it; an operator's command does it before each change that it hands over. Gives what was written.
+    pub(crate) async fn tell(&self, deadline_ms: u64) -> Result<Vec<Commit>, RegistryError> {
+        let mut commits = Vec::new();
+        let Some(watch) = &self.context.watch else { return Ok(commits) };
+        let now_ms = self.context.clock.now_ms();
+        if now_ms < watch.due_ms.load(Ordering::Relaxed) || !self.context.takes(ProtocolStep::TellFirst) {
+            return Ok(commits);
+        }
+        let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms };
+        let mut births = BTreeMap::new();
+        for family in &self.context.families {
+            let registered = match watch.hold {
+                Some(hold) => self.tell_of(*family, hold, patience, &mut commits).await?,
+                None => self.learn_of(*family, patience).await?,
+            };
+            births.extend(self.births(&registered));
+        }
+        *watch.births.write().unwrap_or_else(PoisonError::into_inner) = births;
+        watch.due_ms.store(now_ms.saturating_add(watch.look_ms), Ordering::Relaxed);
+        Ok(commits)
+    }
+
+    /// The birth marks of what is measured by its sources. What is not is counted by its inserts alone.
+    fn births(&self, registered: &Registered) -> impl Iterator<Item = (usize, u64)> {
+        let born = self.context.catalogue.derivations().enumerate().filter(|(_, derivation)| is_fillable(derivation));
+        born.filter_map(|(at, derivation)| {
+            let birth_ms = registered.derivations.get(&derivation.name)?.birth_ms;
+            (birth_ms > 0).then_some((at, birth_ms))
+        })
+    }
+
+    /// What is registered of a family, which is what this engine has, if anything is.
+    async fn learn_of(&self, family: Family, patience: Patience<'_>) -> Result<Registered, RegistryError> {
+        let registered = self.registered(family, patience).await?;
+        let ours = definitions(&self.context.catalogue, &self.context.schema, family);
+        let theirs = registered.derivations.iter().filter(|(_, entry)| entry.dropped_ms.is_none());
+        let theirs: BTreeMap<&String, &String> = theirs.map(|(name, entry)| (name, &entry.definition)).collect();
+        let names: BTreeSet<&String> = ours.keys().chain(theirs.keys().copied()).collect();
+        let differs = |name: &&String| ours.get(*name) != theirs.get(*name).copied();
+        let names: Vec<String> = names.into_iter().filter(differs).cloned().collect();
+        if registered.revision > 0 && !names.is_empty() {
+            return Err(RegistryError::Differs { names });
+        }
+        Ok(registered)
+    }
+
+    /// What is registered of a family, when it is what this engine has.
+    async fn tell_of(
+        &self,
+        family: Family,
+        hold: Hold,
+        patience: Patience<'_>,
+        commits: &mut Vec<Commit>,
+    ) -> Result<Registered, RegistryError> {
+        let ours = definitions(&self.context.catalogue, &self.context.schema, family);
+        let mut tries = Tries::default();
+        loop {
+            let before = self.registered(family, patience).await?;
+            let now_ms = self.context.clock.now_ms();
+            let Some(told) = before.told(family, &ours, hold, now_ms) else { return Ok(before) };
+            let write = told.write(&self.context.schema.layout, family);
+            if let Outcome::Done { units } = patience.call(|| self.context.store.write(&write)).await? {
+                commits.push(self.context.ledger_commit(&write.key, units, 0));
+                tracing::info!(%family, revision = told.revision, "the functions have another catalogue than before");
+                return Ok(told);
+            }
+            if !patience.wait(&mut tries).await {
+                return Err(GaveUp::OutOfTime { last: None }.into());
+            }
+        }
+    }
+
+    /// What is registered.
+    pub(crate) async fn registry(&self, deadline_ms: u64) -> Result<Registry, GaveUp> {
+        Patience { clock: self.context.clock.as_ref(), deadline_ms }.call(|| read(&self.context.store)).await
+    }
+
+    /// How a derivation, by its position, stands to what the functions have. What is not ready may not be repaired: it would
+    /// be measured by one definition and counted by another.
+    #[must_use]
+    pub(crate) fn standing(&self, registry: &Registry, at: usize) -> Standing {
+        let Some(derivation) = self.context.catalogue.derivation(at) else { return Standing::Missing };
+        match registry.standing(derivation, &self.context.schema, self.context.clock.now_ms()) {
+            Standing::Young { .. } if !self.context.takes(ProtocolStep::ReadyFirst) => Standing::Ready,
+            standing => standing,
+        }
+    }
+
+    pub(super) async fn registered(&self, family: Family, patience: Patience<'_>) -> Result<Registered, GaveUp> {
+        let keys = [key(family)];
+        let held = patience.call(|| self.context.store.get(Table::Ledger, &keys)).await?;
+        Ok(Registered::read(held.first().map(|(_, item)| item)))
+    }
+}
+
+/// What is registered.
+///
+/// # Errors
+///
+/// [`StoreError`] when it cannot be read.
+pub async fn read<S: Store>(store: &S) -> Result<Registry, StoreError> {
+    let held = store.get(Table::Ledger, &FAMILIES.map(key)).await?;
+    let of = |family| Registered::read(held.iter().find(|(held, _)| *held == key(family)).map(|(_, item)| item));
+    Ok(Registry { additive: of(Family::Additive), level_triggered: of(Family::LevelTriggered) })
+}

@@ -1,0 +1,48 @@
+//! What an instance remembers of the registry between two looks at it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock, atomic::AtomicU64},
+};
+
+use derive::effect::Effect;
+
+use crate::registry::Hold;
+
+/// How an instance watches the registry. Clones watch as one instance.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    /// How often it looks, in milliseconds.
+    pub(crate) look_ms: u64,
+    /// How long it may run on, where it publishes what it has; an operator's command only reads, and is refused where it has
+    /// something else.
+    pub(crate) hold: Option<Hold>,
+    pub(crate) due_ms: Arc<AtomicU64>,
+    /// By position in the catalogue, before when a change is not counted, in milliseconds since the epoch.
+    pub(crate) births: Arc<RwLock<BTreeMap<usize, u64>>>,
+}
+
+impl Watch {
+    /// An instance of a function that has not looked yet.
+    #[must_use]
+    pub fn publishing(look_ms: u64, hold: Hold) -> Self {
+        Self { look_ms, hold: Some(hold), due_ms: Arc::default(), births: Arc::default() }
+    }
+
+    /// An operator's command.
+    #[must_use]
+    pub fn reading(look_ms: u64) -> Self {
+        Self { look_ms, hold: None, due_ms: Arc::default(), births: Arc::default() }
+    }
+
+    /// Takes out of a plan what is not counted by itself any more, since its change was written before the birth mark.
+    pub(crate) fn count_from_birth(&self, effects: &mut Vec<(usize, Effect)>, created_ms: Option<u64>) {
+        let Some(created_ms) = created_ms else { return };
+        let births = self.births.read().unwrap_or_else(PoisonError::into_inner);
+        if births.is_empty() {
+            return;
+        }
+        let is_before = |at: &usize| births.get(at).is_some_and(|birth_ms| created_ms < *birth_ms);
+        effects.retain(|(at, effect)| !matches!(effect, Effect::Add(_)) || !is_before(at));
+    }
+}
