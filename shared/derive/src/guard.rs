@@ -40,7 +40,7 @@ pub enum Guard {
     },
     /// What the application's write asks for; all must hold.
     ///
-    /// Of the query interface alone, which tells whoever asked what did not hold. The service itself never sends it.
+    /// Of the query interface alone, which reports to its caller what did not hold. The service itself never sends it.
     Application(Vec<Ask>),
     /// There is no item under this key of the owner.
     ///
@@ -54,7 +54,7 @@ pub enum Guard {
     StillTheirs(BTreeMap<String, AttributeValue>),
     /// Every attribute that was read is as it was read, and what was not there is not there.
     ///
-    /// On a job that moves on, ends, or is told something: without it a page that read the old name moves on past what a
+    /// On a job that moves on, ends, or takes an order: without it a page that read the old name moves on past what a
     /// newer change told the job, and what lands late moves, holds or ends a job that began after the one that was meant.
     /// On an item that a large fan-out writes without reading it: without it one that an index still shows gets what
     /// belongs to another, or is a torso. On an item of which a repair sets index keys: without it they are made of what

@@ -91,7 +91,7 @@ pub trait Refresh: fmt::Debug + Send + Sync {
     fn sources(&self, schema: &Schema, target: &Target<'_>) -> Vec<Source>;
 
     /// Its part of an item that was not read, when the item names this source and has it of no other: the attributes by
-    /// which it names it, beside its key, and the part. `None` where it takes more than that to tell.
+    /// which it names it, beside its key, and the part. `None` where that does not decide it.
     fn taken_from(&self, schema: &Schema, source: &Key, item: &Key, sources: &Sources) -> Option<(Item, Vec<Wanted>)> {
         let (_, _, _, _) = (schema, source, item, sources);
         None

@@ -106,7 +106,7 @@ impl Cascade {
         self.hanging.iter().enumerate().filter_map(named).collect()
     }
 
-    /// All keys under which the owner was, as far as the removed item tells.
+    /// All keys under which the owner was, as far as the removed item shows.
     fn absent(schema: &Schema, owner: &Key, removed: &Image<'_>) -> Vec<Key> {
         let mut absent = vec![owner.clone(), removed.key.clone()];
         absent.extend(claims(schema, removed.item));

@@ -264,7 +264,7 @@ impl Refresh for Path {
         true
     }
 
-    /// Items in a loop, and the first on the way down that are too deep; what is under those is not told of.
+    /// Items in a loop, and the first on the way down that are too deep; what is under those is not reported.
     fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
         let parents = items.keys().filter_map(|key| match self.place_of(schema, items, key)? {
             Place::In(parent, _) => Some((key.clone(), parent)),
