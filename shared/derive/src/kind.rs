@@ -121,7 +121,7 @@ pub trait Refresh: fmt::Debug + Send + Sync {
 }
 
 /// What follows from the shape.
-impl<'a> dyn Kind + 'a {
+impl dyn Kind + '_ {
     /// Why its effects are right under repeats and reordering.
     #[must_use]
     pub fn family(&self) -> Family {
