@@ -90,7 +90,7 @@ pub async fn engine<S: Store>(function: Function, config: &Config, store: S) -> 
     let engine = Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock));
     let engine = engine.with_ledger(config.ledger).with_limits(config.limits);
     let engine = engine.with_settling(config.settle_ms).with_fan_out(config.fan_out);
-    // One that writes nothing tells nothing.
+    // One that writes nothing registers nothing.
     Ok(if config.mode == Mode::Apply { engine.watching(Watch::publishing(LOOK_MS, HOLD)) } else { engine })
 }
 

@@ -95,14 +95,14 @@ async fn sweep<S: Store>(
     let is_past = |noted_at_ms: u64| engine.clock().now_ms().saturating_sub(noted_at_ms) >= config.drift_wait_ms;
     let slice = engine.sweep_slice(bounds, is_past).await;
     let may_have_lost = engine.may_have_lost().await;
-    // What one of them did is told though the other failed.
+    // What one of them did is reported though the other failed.
     let metrics = Metrics {
         jobs: jobs.as_ref().copied().unwrap_or_default(),
         again: again.as_ref().copied().unwrap_or_default(),
         slice: slice.as_ref().map(Clone::clone).unwrap_or_default(),
         may_have_lost: may_have_lost.as_ref().copied().unwrap_or_default(),
     };
-    metrics::tell(&metrics.line(&config.table, config.mode, engine.clock().now_ms()))?;
+    metrics::publish(&metrics.line(&config.table, config.mode, engine.clock().now_ms()))?;
     for drift in &metrics.slice.drifts {
         tracing::warn!(
             item = drift.item.for_log(),
@@ -160,7 +160,7 @@ async fn handle<S: Store>(
     // As text: the runtime logs an error in full, and one of an event quotes it.
     let handled = engine.handle(event.payload.get(), deadline_ms(engine, &event)).await;
     let handled = handled.map_err(|error| error.to_string())?;
-    metrics::tell(&batch::Metrics::of(engine, &handled.account).line(
+    metrics::publish(&batch::Metrics::of(engine, &handled.account).line(
         &config.table,
         function,
         config.mode,

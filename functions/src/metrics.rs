@@ -24,7 +24,7 @@ const COUNT: &str = "Count";
 /// What says whether the function writes. No dimension, so that observing makes no other metrics.
 const MODE: &str = "mode";
 
-/// What a sweep did, told at the end of it.
+/// What a sweep did, published at its end.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
     /// What became of the jobs.
@@ -83,7 +83,7 @@ fn line(dimensions: &[(&str, &str)], mode: Mode, metrics: impl IntoIterator<Item
 /// # Errors
 ///
 /// When standard output is closed.
-pub fn tell(line: &Value) -> std::io::Result<()> {
+pub fn publish(line: &Value) -> std::io::Result<()> {
     writeln!(stdout().lock(), "{line}")
 }
 

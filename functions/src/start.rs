@@ -1,4 +1,4 @@
-//! What is looked at when a function starts, so that a configuration that cannot work is told at once, in one line.
+//! What is looked at when a function starts, so that the log names a configuration that cannot work at once, in one line.
 //!
 //! Both tables are described, side by side. What cannot be described, since it is not allowed or not answered just then,
 //! is no reason not to start: the function says so once, and goes on.

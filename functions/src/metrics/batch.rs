@@ -28,7 +28,7 @@ const VALUES_MAX: usize = 100;
 /// Longest line, in bytes, below the 256 KB of a log event, with room for what it adds itself. Source: as above.
 const LINE_BYTES_MAX: usize = 250 * 1024;
 
-/// What a batch did, told at the end of its invocation.
+/// What a batch did, published at the end of its invocation.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     counts: [(&'static str, f64); 15],
@@ -72,7 +72,7 @@ impl Metrics {
         let dimensions = [(TABLE, table), (FUNCTION, &function.to_string())];
         let mut line = line(&dimensions, mode, counts.chain(lag), now_ms);
         let derivations: Map<String, Value> =
-            self.figures.iter().map(|(name, figures)| (name.clone(), told(figures))).collect();
+            self.figures.iter().map(|(name, figures)| (name.clone(), shown(figures))).collect();
         if let Some(fields) = line.as_object_mut().filter(|_| !derivations.is_empty()) {
             fields.insert("Derivations".to_owned(), Value::Object(derivations));
             if line.to_string().len() > LINE_BYTES_MAX
@@ -86,7 +86,7 @@ impl Metrics {
 }
 
 /// The figures of a derivation that are not zero: Insights reads 200 fields of a line.
-fn told(figures: &Figures) -> Value {
+fn shown(figures: &Figures) -> Value {
     let count = |count: usize| (count > 0).then(|| json!(count));
     let figures = [
         ("Changes", count(figures.share.n_changes)),

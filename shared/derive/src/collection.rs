@@ -24,7 +24,7 @@ use crate::{
 /// counted may stand in another collection.
 const IN_TWO_WAYS: [&str; 2] = ["%25", "/"];
 
-/// A count that can be told from the collection of its target.
+/// A count that the collection of its target shows.
 #[derive(Clone, Debug)]
 pub struct CollectionCount {
     /// Position of the count.
@@ -40,7 +40,7 @@ pub struct CollectionCount {
 }
 
 impl CollectionCount {
-    /// All that can be told so, in the order of the catalogue.
+    /// All such counts, in the order of the catalogue.
     #[must_use]
     pub fn all(schema: &Schema, catalogue: &Catalogue) -> Vec<Self> {
         let of = |(at, derivation): (usize, &Derivation)| {
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::fixture::{derivations, item, key_of, schema};
 
-    fn told() -> (Schema, Catalogue, Vec<CollectionCount>) {
+    fn found() -> (Schema, Catalogue, Vec<CollectionCount>) {
         let schema = schema();
         let catalogue = Catalogue::new(&schema, derivations()).unwrap();
         let all = CollectionCount::all(&schema, &catalogue);
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_count_is_told_from_the_sources_or_the_mirrors_beside_its_target_and_from_nothing_else() {
-        let (_, catalogue, all) = told();
+        let (_, catalogue, all) = found();
         let line = |it: &CollectionCount| {
             let through = it.mirror.map(|at| format!(" of {}", catalogue.name(at))).unwrap_or_default();
             let query = it.query(&Key::new("PK", "SK"));
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn an_item_adds_to_the_target_beside_it() {
-        let (schema, catalogue, all) = told();
+        let (schema, catalogue, all) = found();
         let adds = |text: &str| {
             let item = item(text);
             let key = key_of(&item);
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn what_can_be_written_in_two_ways_is_not_sure() {
-        let (_, catalogue, all) = told();
+        let (_, catalogue, all) = found();
         let of = |name: &str| all.iter().find(|it| catalogue.name(it.count) == name).unwrap();
         let is_sure = |name: &str, pk: &str, sk: &str| of(name).is_sure(&Key::new(pk, sk));
         assert!(is_sure("post-count", "USER#a%23", "POST#2024#a%25") && !is_sure("post-count", "USER#a%25", "PROFILE"));

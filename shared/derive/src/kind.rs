@@ -6,14 +6,18 @@
 
 use std::fmt;
 
+use keys::{item::Item, key::Key};
+
 use crate::{
     change::Sight,
     derivation::{Counts, Derived, Family, Items, Reach},
-    effect::Effect,
+    effect::{Effect, Find},
+    flaw::Flaw,
     kinds::{cascade::Cascade, count::Count, mirror::Mirror, rollup::Rollup},
     outline::Outline,
-    refresh::Refresh,
+    refresh::{Computed, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
+    write::Wanted,
 };
 
 /// A kind of derivation, with the declaration of one.
@@ -68,8 +72,56 @@ pub enum Shape<'a> {
     Cascade(&'a Cascade),
 }
 
+/// How a level-triggered kind looks at an item.
+pub trait Refresh: fmt::Debug + Send + Sync {
+    /// Entity of the items that it writes into.
+    fn target(&self) -> &str;
+
+    /// Does it make the whole item?
+    fn makes_item(&self) -> bool {
+        false
+    }
+
+    /// Does it read in one item of its entity what it writes into another? Then it ends at a depth of its own.
+    fn recurs(&self) -> bool {
+        false
+    }
+
+    /// What must be read to compute its part of an item.
+    fn sources(&self, schema: &Schema, target: &Target<'_>) -> Vec<Source>;
+
+    /// Its part of an item that was not read, when the item names this source and has it of no other: the attributes by
+    /// which it names it, beside its key, and the part. `None` where that does not decide it.
+    fn taken_from(&self, schema: &Schema, source: &Key, item: &Key, sources: &Sources) -> Option<(Item, Vec<Wanted>)> {
+        let (_, _, _, _) = (schema, source, item, sources);
+        None
+    }
+
+    /// Its part of an item, from what was read.
+    fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed;
+
+    /// The search for all items that follow from a source of this key, the same as a change of the source asks for;
+    /// `None` where the source itself names the item.
+    fn find_from(&self, schema: &Schema, source: &Key) -> Option<Find> {
+        let (_, _) = (schema, source);
+        None
+    }
+
+    /// May it derive nothing for an item that can be read?
+    fn has_flaws(&self) -> bool {
+        false
+    }
+
+    /// Items for which it derives nothing though all can be read. `items` are those that
+    /// [`derive`](Kind::derive) is given.
+    fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
+        let (_, _) = (schema, items);
+        Vec::new()
+    }
+}
+
 /// What follows from the shape.
-impl<'a> dyn Kind + 'a {
+impl dyn Kind + '_ {
     /// Why its effects are right under repeats and reordering.
     #[must_use]
     pub fn family(&self) -> Family {

@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn the_definition_of_a_derivation_says_what_it_derives() {
         let schema = schema();
-        let told: Vec<String> = derivations()
+        let shown: Vec<String> = derivations()
             .iter()
             .map(|derivation| format!("{} = {}", derivation.name, definition(derivation, &schema)))
             .collect();
@@ -143,13 +143,13 @@ mod tests {
             sold-count = display: Counter (Value of sold) into WARE#{ProductId} / METADATA; writes SoldCount; reads Counter.sold
             sold-sum = display: Counter (Sum of sold) into WARE#{ProductId} / METADATA; writes Sold; reads Counter.sum of sold
             kept = count: Line (where not Cancelled) into WARE#{ProductId} / METADATA; reads Line.Cancelled, Line.ProductId
-            readings = roll-up: Reading (Value by HOUR and DAY of At; inserts only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value"#]].assert_eq(&told.join("\n"));
+            readings = roll-up: Reading (Value by HOUR and DAY of At; inserts only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value"#]].assert_eq(&shown.join("\n"));
     }
 
     #[test]
     fn an_outline_says_where_a_derivation_writes_and_how_it_finds_that() {
         let schema = schema();
-        let mut told = String::new();
+        let mut shown = String::new();
         for derivation in derivations() {
             let outline = derivation.kind.outline(&schema);
             let finds = outline.finds.iter().map(|find| {
@@ -158,7 +158,7 @@ mod tests {
             });
             let finds: String = finds.collect();
             let (from, terms) = (outline.from.join("+"), outline.terms.join("; "));
-            told.extend([format!("{}: {from} ({terms}) into {:?}{finds}\n", derivation.name, outline.into)]);
+            shown.extend([format!("{}: {from} ({terms}) into {:?}{finds}\n", derivation.name, outline.into)]);
         }
         expect_test::expect![[r#"
             follower-mirror: Follow () into Some("USER#{FolloweeId} / FOLLOWER#{FollowerId}")
@@ -190,6 +190,6 @@ mod tests {
             sold-sum: Counter (Sum of sold) into Some("WARE#{ProductId} / METADATA")
             kept: Line (where not Cancelled) into Some("WARE#{ProductId} / METADATA")
             readings: Reading (Value by HOUR and DAY of At; inserts only) into Some("SENSOR#{SensorId} / {Grain}#{Bucket}")
-        "#]].assert_eq(&told);
+        "#]].assert_eq(&shown);
     }
 }

@@ -29,7 +29,7 @@ pub struct Unreadable {
     pub why: String,
 }
 
-/// What an item is, as far as the schema can tell.
+/// What an item is, as far as the schema shows.
 #[derive(Clone, Debug)]
 pub enum Seen<'a> {
     /// It has no type attribute of type S: it is none of ours.

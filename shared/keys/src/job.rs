@@ -28,7 +28,7 @@ pub const RUNNING: &str = "running";
 /// Attribute of a job that an operator holds, whatever its state. Stored, so it is stable.
 pub const PAUSED: &str = "Paused";
 
-/// Attribute that counts how often a job moved on or was told of something; each time makes a record, which drives it.
+/// Attribute that counts how often a job moved on or took an order; each time makes a record, which drives it.
 /// Stored, so it is stable.
 pub const MOVES: &str = "Moves";
 

@@ -14,7 +14,7 @@ pub struct Layout {
     pub pk: String,
     /// Attribute of the sort key, of type S.
     pub sk: String,
-    /// Attribute that names the entity of an item, of type S. Where the table has none, an item's key tells its entity.
+    /// Attribute that names the entity of an item, of type S. Where the table has none, an item's key shows its entity.
     pub entity_type: Option<String>,
     /// Attribute of the time to live in epoch seconds, of type N, where the table has one.
     pub time_to_live: Option<String>,

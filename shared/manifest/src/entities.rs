@@ -45,7 +45,7 @@ pub(crate) fn read(root: &Section<'_>, layout: Layout) -> Result<Schema, Manifes
     Ok(Schema::new(layout, definitions))
 }
 
-/// Without a type an item is told by its key, so no key may be of two entities.
+/// Without a type an item is known by its key, so no key may be of two entities.
 fn told_apart(entity: &Definition, others: &[Definition], section: &Section<'_>) -> Result<(), ManifestError> {
     let Some(other) = others.iter().find(|other| other.key.meets(&entity.key)) else { return Ok(()) };
     Err(section.place.wrong(format!(

@@ -52,7 +52,7 @@ pub enum ReadError {
     Wrong {
         /// The file.
         file: String,
-        /// The mistake; it is told in the message, and so is no source.
+        /// The mistake; it is in the message, and so is no source.
         error: ManifestError,
     },
 }

@@ -67,7 +67,7 @@ pub(crate) fn read(root: &Section<'_>, schema: &Schema) -> Result<Catalogue, Man
         }
     }
     Catalogue::new(schema, derivations).map_err(|error| {
-        let (name, what) = told(error);
+        let (name, what) = in_words(error);
         // Of two with one name it is the second that is wrong.
         let place = places.iter().rev().find(|(other, _)| *other == name).map_or(&root.place, |(_, place)| place);
         place.wrong(what)
@@ -93,7 +93,7 @@ fn stored(name: &str, place: &Place<'_>) -> Result<(), ManifestError> {
 }
 
 /// Which derivation is at fault, and what is wrong with it.
-fn told(error: CatalogueError) -> (String, String) {
+fn in_words(error: CatalogueError) -> (String, String) {
     match error {
         CatalogueError::Declaration { derivation, problem } => (derivation, problem),
         CatalogueError::NameTwice { name } => {

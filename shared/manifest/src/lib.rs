@@ -7,7 +7,7 @@
 //!
 //! It goes through the file once, in this order: the `layout` (`[table]`, `[index.…]`), the `entities`
 //! (`[entity.…]`), and the derivations (`[derivation.…]`), a kind a file in `kinds`. Each looks up names in what was
-//! read before it, so that a name that is wrong is told apart from one that is missing.
+//! read before it, so that a name that is wrong is not reported as one that is missing.
 //! What only all of it together can show (a circle, two writers of one attribute) is the catalogue's to refuse; here
 //! its error gets the line of the derivation.
 //!

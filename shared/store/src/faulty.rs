@@ -92,7 +92,7 @@ pub trait Decider: Send + Sync {
     /// What goes wrong with this call, and on which side.
     fn fault(&self, call: &Call<'_>) -> Option<(Side, Fault)>;
 
-    /// A call ended so. Not told of one whose caller is gone.
+    /// A call ended so. A call whose caller is gone is not reported.
     fn ended(&self, call: &Call<'_>, how: &str);
 
     /// Is this guard sent? A write whose guard is not is done whatever the item holds.

@@ -7,8 +7,8 @@ use derive::{
     change::Sight,
     derivation::{Counts, Derivation, Derived, Items, Reach},
     effect::{Bell, Effect},
-    kind::{Kind, Shape},
-    refresh::{Computed, Refresh, Source, Sources, Target},
+    kind::{Kind, Refresh, Shape},
+    refresh::{Computed, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
 };
 

@@ -7,8 +7,8 @@ use derive::{
     change::Sight,
     derivation::{Counts, Derivation, Derived, Items, Reach},
     effect::Effect,
-    kind::{Kind, Shape},
-    refresh::{Computed, Refresh, Source, Sources, Target},
+    kind::{Kind, Refresh, Shape},
+    refresh::{Computed, Source, Sources, Target},
     schema::{Image, Schema, Unreadable},
 };
 use keys::key::Key;

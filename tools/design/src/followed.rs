@@ -11,8 +11,8 @@ use derive::{
     change::{Change, Images},
     derivation::{Derivation, Family, Part},
     effect::Effect,
+    kind::Refresh,
     plan::plan,
-    refresh::Refresh,
 };
 use keys::{counter::COUNTER, entity::Definition, item::Item, key::Key};
 

@@ -10,10 +10,9 @@ use derive::{
     derivation::{Derivation, Family, PartOf},
     effect::Effect,
     guard::{Guard, Purpose},
-    kind::Shape,
+    kind::{Refresh, Shape},
     kinds::cascade::{Cascade, Hanging},
     plan::plan,
-    refresh::Refresh,
     write::{Action, Table, Transaction, Update, Write},
 };
 use futures::FutureExt as _;

@@ -28,7 +28,7 @@ pub struct Queries<S> {
 }
 
 impl<S> Queries<S> {
-    /// The query interface of a store. `now_ms` tells the time of a write, in milliseconds since the epoch.
+    /// The query interface of a store. `now_ms` gives the time of a write, in milliseconds since the epoch.
     pub fn new(store: S, now_ms: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self { store, layout: entities::table::layout(), now_ms: Arc::new(now_ms), pause: Pause::default() }
     }

@@ -1,7 +1,7 @@
 //! Pages: how much of an answer is asked for, and what comes back.
 //!
 //! A page is full unless it is the last one, or its query passed over so many items that it gives way: then it is short
-//! and has a cursor all the same. So whether there is more is told by the cursor alone, and the last page may be empty.
+//! and has a cursor all the same. So the cursor alone shows whether there is more, and the last page may be empty.
 
 use keys::{error::EntityError, key::Key};
 

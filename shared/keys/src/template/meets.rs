@@ -1,6 +1,6 @@
 //! Can one key be of two forms?
 //!
-//! Where items have no type attribute, an item is told by its key alone, and then no key may be of two entities.
+//! Where items have no type attribute, an item is known by its key alone, and then no key may be of two entities.
 
 use super::{Form, Piece, Template};
 

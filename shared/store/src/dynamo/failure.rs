@@ -18,7 +18,7 @@ use crate::{Busy, StoreError};
 const REFUSED_CODES: &[&str] =
     &["ItemCollectionSizeLimitExceededException", "SerializationException", "ValidationException"];
 
-/// Codes of failures by which a call is told to slow down. Source: as above.
+/// Codes of failures that ask a caller to slow down. Source: as above.
 const THROTTLED_CODES: &[&str] =
     &["ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"];
 
@@ -28,7 +28,7 @@ where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
 {
     let (passes, busy) = (passes(error), busy(error));
-    let source = told(error).into();
+    let source = in_a_line(error).into();
     if passes {
         StoreError::Retry { operation, item, busy, source }
     } else {
@@ -36,9 +36,9 @@ where
     }
 }
 
-/// What happened, in a line without the values that a message may quote. A failure of the service's own is told without
+/// What happened, in a line without the values that a message may quote. A failure of the service's own is shown without
 /// the SDK's wrapping, which says nothing more.
-fn told<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E, HttpResponse>) -> String {
+fn in_a_line<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E, HttpResponse>) -> String {
     if let Some(service) = error.as_service_error()
         && let Some(code) = service.code()
     {

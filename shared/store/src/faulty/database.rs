@@ -17,7 +17,7 @@ use crate::{Cursor, Page, Store, StoreError, memory::MemoryStore};
 pub struct Database {
     memory: MemoryStore,
     late: Mutex<Vec<Late>>,
-    /// Records of the main table that the indexes were told of and nobody has taken yet.
+    /// Records of the main table that are for the indexes and that nobody has taken yet.
     records: Mutex<Vec<Record>>,
     lag: Option<(Lagging, Mutex<Lag>)>,
 }

@@ -3,7 +3,7 @@
 use derive::{
     catalogue::CatalogueError,
     derivation::{Derivation, PartOf},
-    refresh::Refresh,
+    kind::Refresh,
 };
 use keys::size::item_bytes;
 use store::{Units, size::write_units};

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 
 use derive::{
     derivation::{Items, PartOf},
+    kind::Refresh,
     kinds::mirror::claims,
-    refresh::{Refresh, Source, Target},
+    refresh::{Source, Target},
     schema::Image,
 };
 use engine::batch::caught::caught;

@@ -49,7 +49,7 @@ projection! {
 pub struct BestSeller {
     /// What the index holds of it.
     pub product: ProductSold,
-    /// How many were sold, which the index's key tells.
+    /// How many were sold, which the index's key shows.
     pub units_sold: Decimal,
 }
 
@@ -72,7 +72,7 @@ pub struct RatedProduct {
 }
 
 impl Rating {
-    /// The average in so many decimal places, a half rounded up; `None` when it is not to be told in 38 digits.
+    /// The average in so many decimal places, a half rounded up; `None` when it does not fit in 38 digits.
     #[must_use]
     pub fn average(&self, places: u32) -> Option<String> {
         let (sum, scale) = scaled(&self.sum.to_string())?;

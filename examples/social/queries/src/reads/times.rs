@@ -1,7 +1,7 @@
 //! Times that a listing is between.
 
 /// From a time to another, both included and each optional, as they stand in the keys: ISO 8601 UTC in milliseconds.
-/// Whether one is before another is told by their text.
+/// The order of their texts is the order in time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Times {
     /// The first; none is from the beginning.

@@ -4,12 +4,12 @@
 //! |---|---|
 //! | a guard did not hold | it is the caller's to say what that means |
 //! | another writer was there first, or the database is throttled | the same is sent again after a pause |
-//! | none | the same is sent again after a pause; when its guard then does not hold, the items tell whether it was us |
+//! | none | the same is sent again after a pause; when its guard then does not hold, the items show whether it was us |
 //!
 //! What we left is known by its content: the time of the write stands in `CreatedAt` or `UpdatedAt` and is the same in
 //! every try. So a write that was done and not answered is a success, and one that another writer did before is not.
-//! Two writers of the same content in the same millisecond cannot be told from each other; nothing is then written
-//! twice, and both are told that it was done.
+//! Two writers of the same content in the same millisecond cannot be told apart; nothing is then written
+//! twice, and both get the answer that it was done.
 //!
 //! An addition leaves no trace of whose it was, so it is only ever sent beside a write that is done once.
 

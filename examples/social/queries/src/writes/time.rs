@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn times_are_told_in_utc_to_the_millisecond() {
-        for (ms, told) in [
+        for (ms, shown) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (1_705_314_600_417, "2024-01-15T10:30:00.417Z"),
             (1_709_164_800_000, "2024-02-29T00:00:00.000Z"),
@@ -48,7 +48,7 @@ mod tests {
             (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
             (TIME_MS_MAX, "9999-12-31T23:59:59.999Z"),
         ] {
-            assert_eq!(text(ms).unwrap(), told);
+            assert_eq!(text(ms).unwrap(), shown);
         }
         for ms in [TIME_MS_MAX + 1, u64::MAX] {
             assert!(matches!(text(ms), Err(WriteError::Time { at_ms }) if at_ms == ms));

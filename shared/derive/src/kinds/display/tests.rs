@@ -1,0 +1,155 @@
+use expect_test::{Expect, expect};
+
+use crate::{
+    change::Change,
+    fixture::{effects, inserted, modified, removed},
+};
+
+fn check(change: &Change, wanted: &Expect) {
+    wanted.assert_eq(&effects("display", change));
+}
+
+const COUNTER: &str = "USER#bob / PROFILE#COUNT#follower-count#03 Counter";
+const BOB: &str = "USER#bob / PROFILE User FollowerCount=N:12";
+
+#[test]
+fn a_counter_that_changed_rings_its_target() {
+    check(
+        &modified(&format!("{COUNTER} Value=N:4"), &format!("{COUNTER} Value=N:5")),
+        &expect![[r#"
+        follower-shown: look USER#bob / PROFILE (User)
+    "#]],
+    );
+    check(
+        &inserted(&format!("{COUNTER} Value=N:1")),
+        &expect![[r#"
+        follower-shown: look USER#bob / PROFILE (User)
+    "#]],
+    );
+    check(
+        &removed(&format!("{COUNTER} Value=N:1")),
+        &expect![[r#"
+        follower-shown: look USER#bob / PROFILE (User)
+    "#]],
+    );
+}
+
+#[test]
+fn a_counter_whose_value_is_the_same_rings_nothing() {
+    check(
+        &modified(&format!("{COUNTER} Value=N:4"), &format!("{COUNTER} Value=N:4.0 Note=x")),
+        &expect![[r#"
+        nothing
+    "#]],
+    );
+}
+
+#[test]
+fn a_counter_of_another_derivation_rings_nothing() {
+    check(
+        &inserted("USER#bob / PROFILE#COUNT#writer-count#00 Counter Value=N:1"),
+        &expect![[r#"
+        nothing
+    "#]],
+    );
+    check(
+        &inserted("POST#p / METADATA#COUNT#view-count#00 Counter Value=N:1"),
+        &expect![[r#"
+        nothing
+    "#]],
+    );
+}
+
+#[test]
+fn a_target_that_is_made_rings_for_each_of_its_displays() {
+    check(
+        &inserted(BOB),
+        &expect![[r#"
+        follower-shown: look USER#bob / PROFILE (User)
+        post-shown: look USER#bob / PROFILE (User)
+    "#]],
+    );
+    check(
+        &removed(BOB),
+        &expect![[r#"
+        nothing
+    "#]],
+    );
+}
+
+#[test]
+fn a_display_that_is_altered_or_dropped_rings() {
+    check(
+        &modified(BOB, "USER#bob / PROFILE User"),
+        &expect![[r#"
+        follower-shown: look USER#bob / PROFILE (User)
+    "#]],
+    );
+    check(
+        &modified(BOB, "USER#bob / PROFILE User FollowerCount=many"),
+        &expect![[r#"
+        follower-shown: look USER#bob / PROFILE (User)
+    "#]],
+    );
+    check(
+        &modified(BOB, &format!("{BOB} Name=Bob")),
+        &expect![[r#"
+        nothing
+    "#]],
+    );
+}
+
+#[test]
+fn a_counter_that_cannot_be_read_is_listed() {
+    check(
+        &inserted(&format!("{COUNTER} Value=many")),
+        &expect![[r#"
+        follower-shown: look USER#bob / PROFILE (User)
+        follower-shown: list Value: is not a whole number of type N
+    "#]],
+    );
+}
+
+const SOLD: &str = "WARE#p / METADATA#COUNT#sold#00 Counter";
+
+#[test]
+fn each_display_of_a_counter_is_rung_by_what_it_shows() {
+    let before = format!("{SOLD} Value=N:4 Sum=N:19.90");
+    check(
+        &modified(&before, &format!("{SOLD} Value=N:5 Sum=N:19.9")),
+        &expect![[r#"
+        sold-count: look WARE#p / METADATA (Ware)
+    "#]],
+    );
+    check(
+        &modified(&before, &format!("{SOLD} Value=N:4 Sum=N:25")),
+        &expect![[r#"
+        sold-sum: look WARE#p / METADATA (Ware)
+    "#]],
+    );
+    check(
+        &inserted(&before),
+        &expect![[r#"
+        sold-count: look WARE#p / METADATA (Ware)
+        sold-sum: look WARE#p / METADATA (Ware)
+    "#]],
+    );
+}
+
+#[test]
+fn a_counter_without_a_sum_can_be_read() {
+    check(
+        &inserted(&format!("{SOLD} Value=N:1")),
+        &expect![[r#"
+        sold-count: look WARE#p / METADATA (Ware)
+    "#]],
+    );
+    check(
+        &inserted(&format!("{SOLD} Value=N:1 Sum=much")),
+        &expect![[r#"
+        sold-count: look WARE#p / METADATA (Ware)
+        sold-sum: look WARE#p / METADATA (Ware)
+        sold-sum: list Sum: is not a number of type N
+    "#]],
+    );
+}

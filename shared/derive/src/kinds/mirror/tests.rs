@@ -1,0 +1,183 @@
+use expect_test::{Expect, expect};
+
+use crate::{
+    change::Change,
+    fixture::{effects, inserted, modified, removed},
+};
+
+fn check(change: &Change, wanted: &Expect) {
+    wanted.assert_eq(&effects("mirror", change));
+}
+
+const FOLLOW: &str = "USER#ann / FOLLOWS#bob Follow CreatedAt=2024";
+const FOLLOWER: &str = "USER#bob / FOLLOWER#ann Follower CreatedAt=2024 FollowerName=Ann";
+const POST: &str = "USER#ann / POST#2024#p Post Title=x Content=long";
+const DETAIL: &str = "POST#p / METADATA PostDetail Title=x Claims=CLAIMS:USER#ann/POST#2024#p";
+
+#[test]
+fn a_source_that_is_made_or_removed_rings_its_mirror() {
+    check(
+        &inserted(FOLLOW),
+        &expect![[r#"
+        follower-mirror: look USER#bob / FOLLOWER#ann (Follower) named USER#ann / FOLLOWS#bob
+    "#]],
+    );
+    check(
+        &removed(FOLLOW),
+        &expect![[r#"
+        follower-mirror: look USER#bob / FOLLOWER#ann (Follower) named USER#ann / FOLLOWS#bob
+    "#]],
+    );
+}
+
+#[test]
+fn an_attribute_that_is_mirrored_rings() {
+    check(
+        &modified(FOLLOW, "USER#ann / FOLLOWS#bob Follow CreatedAt=2025"),
+        &expect![[r#"
+        follower-mirror: look USER#bob / FOLLOWER#ann (Follower) named USER#ann / FOLLOWS#bob
+    "#]],
+    );
+    check(
+        &modified(FOLLOW, &format!("{FOLLOW} Note=x")),
+        &expect![[r#"
+        follower-mirror: look USER#bob / FOLLOWER#ann (Follower) named USER#ann / FOLLOWS#bob
+    "#]],
+    );
+}
+
+#[test]
+fn an_attribute_that_is_left_out_rings_nothing() {
+    check(
+        &modified(POST, "USER#ann / POST#2024#p Post Title=x Content=longer"),
+        &expect![[r#"
+        nothing
+    "#]],
+    );
+    check(
+        &modified(POST, &format!("{POST} GSI1PK=a GSI1SK=b ExpiresAt=N:1")),
+        &expect![[r#"
+        nothing
+    "#]],
+    );
+    check(
+        &modified(FOLLOW, &format!("{FOLLOW} FolloweeName=Bob")),
+        &expect![[r#"
+        nothing
+    "#]],
+    );
+}
+
+#[test]
+fn a_mirror_that_a_hand_makes_alters_or_deletes_rings_itself() {
+    check(
+        &removed(FOLLOWER),
+        &expect![[r#"
+        follower-mirror: look USER#bob / FOLLOWER#ann (Follower)
+    "#]],
+    );
+    check(
+        &modified(FOLLOWER, &format!("{FOLLOWER} Note=x")),
+        &expect![[r#"
+        follower-mirror: look USER#bob / FOLLOWER#ann (Follower)
+    "#]],
+    );
+    check(
+        &inserted(FOLLOWER),
+        &expect![[r#"
+        follower-mirror: look USER#bob / FOLLOWER#ann (Follower)
+    "#]],
+    );
+    check(
+        &modified(FOLLOWER, "USER#bob / FOLLOWER#ann Gadget"),
+        &expect![[r#"
+        follower-mirror: look USER#bob / FOLLOWER#ann (Follower)
+    "#]],
+    );
+}
+
+#[test]
+fn what_other_derivations_write_into_a_mirror_rings_nothing() {
+    check(
+        &modified(FOLLOWER, "USER#bob / FOLLOWER#ann Follower CreatedAt=2024 FollowerName=Anna"),
+        &expect![[r#"
+        nothing
+    "#]],
+    );
+    check(
+        &modified(DETAIL, &format!("{DETAIL} CommentCount=N:1 AuthorName=Ann")),
+        &expect![[r#"
+        nothing
+    "#]],
+    );
+}
+
+#[test]
+fn a_source_that_changes_its_key_rings_by_both_of_its_keys() {
+    check(
+        &removed(POST),
+        &expect![[r#"
+        post-detail: look POST#p / METADATA (PostDetail) named USER#ann / POST#2024#p
+    "#]],
+    );
+    check(
+        &inserted("USER#bob / POST#2025#p Post Title=x"),
+        &expect![[r#"
+        post-detail: look POST#p / METADATA (PostDetail) named USER#bob / POST#2025#p
+    "#]],
+    );
+}
+
+#[test]
+fn a_derived_attribute_that_stands_in_the_mirrors_key_rings_both_keys() {
+    let vp = "ORG#o / EMPLOYEE#vp Employee Name=Vi ManagerId=ceo Path=/ceo/vp";
+    check(
+        &modified(vp, &vp.replace("/ceo/vp", "/cto/vp")),
+        &expect![[r#"
+            org-chart: look ORG#o / EMP#/ceo/vp (OrgChart) named ORG#o / EMPLOYEE#vp
+            org-chart: look ORG#o / EMP#/cto/vp (OrgChart) named ORG#o / EMPLOYEE#vp
+        "#]],
+    );
+    check(
+        &modified(vp, &vp.replace(" Path=/ceo/vp", "")),
+        &expect![[r#"
+            org-chart: look ORG#o / EMP#/ceo/vp (OrgChart) named ORG#o / EMPLOYEE#vp
+        "#]],
+    );
+    check(
+        &inserted("ORG#o / EMPLOYEE#vp Employee Name=Vi ManagerId=ceo"),
+        &expect![[r#"
+            nothing
+        "#]],
+    );
+    check(
+        &modified(vp, &vp.replace("/ceo/vp", "vp")),
+        &expect![[r#"
+            org-chart: look ORG#o / EMP#/ceo/vp (OrgChart) named ORG#o / EMPLOYEE#vp
+            org-chart: list Path: is not a path: it starts with `/`, and no segment is empty or holds `#`
+        "#]],
+    );
+}
+
+#[test]
+fn an_altered_list_of_claims_rings_with_all_that_either_image_names() {
+    let stolen = "POST#p / METADATA PostDetail Title=x Claims=CLAIMS:USER#eve/POST#2024#p";
+    check(
+        &modified(DETAIL, stolen),
+        &expect![[r#"
+        post-detail: look POST#p / METADATA (PostDetail) named USER#ann / POST#2024#p, named USER#eve / POST#2024#p
+    "#]],
+    );
+    check(
+        &modified(DETAIL, "POST#p / METADATA PostDetail Title=x Claims=N:1"),
+        &expect![[r#"
+        post-detail: look POST#p / METADATA (PostDetail) named USER#ann / POST#2024#p
+    "#]],
+    );
+    check(
+        &removed(DETAIL),
+        &expect![[r#"
+        post-detail: look POST#p / METADATA (PostDetail) named USER#ann / POST#2024#p
+    "#]],
+    );
+}

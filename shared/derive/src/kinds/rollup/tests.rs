@@ -1,0 +1,120 @@
+use expect_test::{Expect, expect};
+
+use super::Grain;
+use crate::{
+    change::Change,
+    fixture::{effects, inserted, modified, removed},
+};
+
+fn check(change: &Change, wanted: &Expect) {
+    wanted.assert_eq(&effects("roll-up", change));
+}
+
+const READING: &str = "SENSOR#s%23#2024-01-15 / 2024-01-15T10:30:00.000Z Reading";
+
+#[test]
+fn an_insert_goes_into_the_hour_and_the_day() {
+    check(
+        &inserted(&format!("{READING} Value=N:21.50")),
+        &expect![[r#"
+        readings: N:21.5 into SENSOR#s%23 / HOUR#2024-01-15T10
+        readings: N:21.5 into SENSOR#s%23 / DAY#2024-01-15
+    "#]],
+    );
+}
+
+#[test]
+fn a_later_change_or_removal_is_applied_nowhere() {
+    let [warm, cold] = ["21.5", "-3"].map(|value| format!("{READING} Value=N:{value}"));
+    check(
+        &modified(&warm, &cold),
+        &expect![[r#"
+        readings: late
+    "#]],
+    );
+    check(
+        &modified(&warm, READING),
+        &expect![[r#"
+        readings: late
+    "#]],
+    );
+    check(
+        &modified(&warm, &format!("{READING} Value=hot")),
+        &expect![[r#"
+        readings: late
+        readings: list Value: is not a number of type N
+    "#]],
+    );
+    check(
+        &removed(&warm),
+        &expect![[r#"
+        readings: late
+    "#]],
+    );
+}
+
+#[test]
+fn what_is_no_change_of_the_value_is_none_at_all() {
+    let warm = format!("{READING} Value=N:21.5");
+    check(
+        &modified(&warm, &format!("{READING} Value=N:2.15E1 Note=x")),
+        &expect![[r#"
+        nothing
+    "#]],
+    );
+    check(
+        &inserted(READING),
+        &expect![[r#"
+        nothing
+    "#]],
+    );
+    check(
+        &removed(READING),
+        &expect![[r#"
+        nothing
+    "#]],
+    );
+}
+
+#[test]
+fn an_unreadable_value_or_time_counts_as_absent_until_it_is_mended() {
+    let hot = format!("{READING} Value=hot");
+    check(
+        &inserted(&hot),
+        &expect![[r#"
+        readings: list Value: is not a number of type N
+    "#]],
+    );
+    check(
+        &modified(&hot, &format!("{READING} Value=N:30")),
+        &expect![[r#"
+        readings: N:30 into SENSOR#s%23 / HOUR#2024-01-15T10
+        readings: N:30 into SENSOR#s%23 / DAY#2024-01-15
+        readings: take off the list
+    "#]],
+    );
+    check(
+        &inserted("SENSOR#s#today / today Reading Value=N:1"),
+        &expect![[r#"
+        readings: list At: is no time in ISO 8601
+    "#]],
+    );
+    check(
+        &inserted("SENSOR#s#2024-01-15 / 2024-01-15 Reading Value=N:1"),
+        &expect![[r#"
+        readings: list At: is no time in ISO 8601
+    "#]],
+    );
+}
+
+#[test]
+fn a_time_is_cut_only_where_it_is_one() {
+    let cut = |time| Grain::ALL.map(|grain| grain.cut(time));
+    assert_eq!(cut("2024-01-15T10:30:00.000Z"), [Some("2024-01-15T10"), Some("2024-01-15")]);
+    assert_eq!(cut("2024-01-15T10"), [Some("2024-01-15T10"), Some("2024-01-15")]);
+    assert_eq!(cut("2024-01-15"), [None, Some("2024-01-15")]);
+    assert_eq!(cut("2024-01-15T24:00"), [None, Some("2024-01-15")]);
+    for time in ["", "2024-13-15T10:00", "2024-01-32T10:00", "2024-01-155", "2024/01/15T10:00", "2024-01-1é"] {
+        assert_eq!(cut(time), [None, None], "{time}");
+    }
+}

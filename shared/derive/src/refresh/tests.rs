@@ -1,0 +1,508 @@
+use std::str::FromStr;
+
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+use serde_dynamo::AttributeValue;
+
+use super::*;
+use crate::{
+    derivation::Items,
+    fixture::{catalogue, item, key_of, schema, short, table},
+    guard::Purpose,
+    write::Update,
+};
+
+/// Looks at an item of a table, on behalf of all derivations that write into its entity, and gives the verdict.
+fn verdict(table: &[&str], entity: &str, key: &str, named: &[&str]) -> Verdict {
+    let items = table.iter().map(|text| item(text)).map(|item| (key_of(&item), item)).collect();
+    let named = named.iter().map(|key| key_of(&item(key))).collect();
+    decided(&items, entity, &key_of(&item(key)), &named)
+}
+
+fn decided(items: &Items, entity: &str, key: &Key, named: &BTreeSet<Key>) -> Verdict {
+    let schema = schema();
+    let catalogue = catalogue(&schema);
+    let derivations = catalogue.refreshing(entity).collect();
+    let look = Look { item: key.clone(), entity: entity.to_owned(), derivations, named: named.clone() };
+    table::decided(&schema, &catalogue, &look, items)
+}
+
+fn check(table: &[&str], entity: &str, key: &str, named: &[&str], wanted: &Expect) {
+    wanted.assert_eq(&text(&verdict(table, entity, key, named)));
+}
+
+fn text(verdict: &Verdict) -> String {
+    let Verdict::Write { write, derivations } = verdict else { return "in step\n".to_owned() };
+    let catalogue = catalogue(&schema());
+    let mut lines = match (&write.action, &write.guard) {
+        (Action::Put(_), None) => format!("put {}\n", write.key),
+        (Action::Update(_), Some(guard)) if guard.purpose == Purpose::Update => format!("update {} if it exists\n", write.key),
+        (Action::Delete, None) => format!("delete {}\n", write.key),
+        other => format!("{other:?}\n"),
+    };
+    let (set, remove) = match &write.action {
+        Action::Put(item) => (item.clone(), BTreeSet::new()),
+        Action::Update(Update { set, remove, .. }) => (set.clone(), remove.clone()),
+        Action::Delete | Action::Check => (Item::new(), BTreeSet::new()),
+    };
+    let keys = ["PK", "SK"].map(str::to_owned);
+    lines.extend(
+        set.iter()
+            .filter(|(n, _)| !keys.iter().any(|key| key == n))
+            .map(|(n, value)| format!("  {n}={}\n", short(value))),
+    );
+    lines.extend(remove.iter().map(|name| format!("  without {name}\n")));
+    let names: Vec<&str> = derivations.iter().map(|at| catalogue.name(*at)).collect();
+    lines.extend(["  for ", names.join(", ").as_str(), "\n"]);
+    lines
+}
+
+const ANN: &str = "USER#ann / PROFILE User Name=Ann";
+const BOB: &str = "USER#bob / PROFILE User Name=Bob";
+const FOLLOW: &str = "USER#ann / FOLLOWS#bob Follow CreatedAt=2024 FolloweeName=Bob GSI1PK=a GSI1SK=b ExpiresAt=N:1";
+const FOLLOWER: &str = "USER#bob / FOLLOWER#ann Follower CreatedAt=2024 FollowerName=Ann";
+const POST: &str = "USER#ann / POST#2024#p Post Title=x Content=long Status=published";
+const NEWER: &str = "USER#bob / POST#2025#p Post Title=y Status=draft";
+const COMMENTS: &str = "POST#p / METADATA#COUNT#comment-count#00 Counter Value=N:2";
+
+#[test]
+fn a_mirror_that_is_not_there_is_made_whole_with_copies_and_displays() {
+    let table = [ANN, POST, COMMENTS];
+    check(
+        &table,
+        "PostDetail",
+        "POST#p / METADATA",
+        &["USER#ann / POST#2024#p"],
+        &expect![[r#"
+        put POST#p / METADATA
+          AuthorId=ann
+          AuthorName=Ann
+          Claims=CLAIMS:USER#ann/POST#2024#p
+          CommentCount=N:2
+          CreatedAt=2024
+          EntityType=PostDetail
+          GSI2PK=POSTS
+          GSI2SK=2024#p
+          Status=published
+          Title=x
+          for post-detail, comment-shown, post-author
+    "#]],
+    );
+}
+
+#[test]
+fn a_mirror_in_step_is_left_alone() {
+    check(
+        &[ANN, FOLLOW, FOLLOWER],
+        "Follower",
+        FOLLOWER,
+        &[],
+        &expect![[r#"
+        in step
+    "#]],
+    );
+}
+
+#[test]
+fn a_partial_update_asks_that_the_item_exists() {
+    let old = "USER#bob / FOLLOWER#ann Follower CreatedAt=2023 FollowerName=Ann";
+    check(
+        &[ANN, FOLLOW, old],
+        "Follower",
+        old,
+        &[],
+        &expect![[r#"
+            update USER#bob / FOLLOWER#ann if it exists
+              CreatedAt=2024
+              EntityType=Follower
+              for follower-mirror
+        "#]],
+    );
+    let comment = "POST#p / COMMENT#c Comment UserId=ann UserName=Old";
+    check(
+        &[ANN, comment],
+        "Comment",
+        comment,
+        &[],
+        &expect![[r#"
+        update POST#p / COMMENT#c if it exists
+          UserName=Ann
+          for comment-author
+    "#]],
+    );
+    check(
+        &[ANN],
+        "Comment",
+        comment,
+        &[],
+        &expect![[r#"
+        in step
+    "#]],
+    );
+}
+
+#[test]
+fn an_attribute_that_only_the_mirror_holds_is_removed() {
+    let more = format!("{FOLLOWER} Note=x ExpiresAt=N:1 GSI1PK=a GSI1SK=b");
+    check(
+        &[ANN, FOLLOW, &more],
+        "Follower",
+        FOLLOWER,
+        &[],
+        &expect![[r#"
+            update USER#bob / FOLLOWER#ann if it exists
+              EntityType=Follower
+              without ExpiresAt
+              without GSI1PK
+              without GSI1SK
+              without Note
+              for follower-mirror
+        "#]],
+    );
+}
+
+#[test]
+fn table_keys_index_keys_type_derived_names_and_time_to_live_are_not_mirrored() {
+    check(
+        &[FOLLOW],
+        "Follower",
+        FOLLOWER,
+        &[],
+        &expect![[r#"
+        put USER#bob / FOLLOWER#ann
+          CreatedAt=2024
+          EntityType=Follower
+          for follower-mirror
+    "#]],
+    );
+}
+
+#[test]
+fn the_greatest_living_claim_wins() {
+    let detail = "POST#p / METADATA PostDetail Title=x Status=published AuthorId=ann CreatedAt=2024 AuthorName=Ann \
+                  GSI2PK=POSTS GSI2SK=2024#p Claims=CLAIMS:USER#ann/POST#2024#p,USER#dead/POST#2020#p";
+    let newer = ["USER#bob / POST#2025#p"];
+    check(
+        &[ANN, BOB, POST, NEWER, detail],
+        "PostDetail",
+        detail,
+        &newer,
+        &expect![[r#"
+            update POST#p / METADATA if it exists
+              AuthorId=bob
+              AuthorName=Bob
+              Claims=CLAIMS:USER#ann/POST#2024#p,USER#bob/POST#2025#p
+              CreatedAt=2025
+              EntityType=PostDetail
+              Status=draft
+              Title=y
+              without GSI2PK
+              without GSI2SK
+              for post-detail, post-author
+        "#]],
+    );
+    check(
+        &[ANN, BOB, POST, detail],
+        "PostDetail",
+        detail,
+        &newer,
+        &expect![[r#"
+            update POST#p / METADATA if it exists
+              Claims=CLAIMS:USER#ann/POST#2024#p
+              EntityType=PostDetail
+              for post-detail
+        "#]],
+    );
+}
+
+#[test]
+fn a_mirror_without_a_living_source_goes_while_it_holds_the_list_that_was_read() {
+    let detail = "POST#p / METADATA PostDetail Title=x Claims=CLAIMS:USER#ann/POST#2024#p";
+    check(
+        &[ANN, detail],
+        "PostDetail",
+        detail,
+        &[],
+        &expect![[r#"
+        delete POST#p / METADATA
+          for post-detail
+    "#]],
+    );
+    check(
+        &[ANN, FOLLOWER],
+        "Follower",
+        FOLLOWER,
+        &[],
+        &expect![[r#"
+        delete USER#bob / FOLLOWER#ann
+          for follower-mirror
+    "#]],
+    );
+    check(
+        &[ANN],
+        "Follower",
+        FOLLOWER,
+        &[],
+        &expect![[r#"
+        in step
+    "#]],
+    );
+}
+
+#[test]
+fn a_copy_is_whatever_the_source_holds() {
+    let comment = "POST#p / COMMENT#c Comment UserId=ann UserName=Ann";
+    check(
+        &["USER#ann / PROFILE User Name=SS:b,a", comment],
+        "Comment",
+        comment,
+        &[],
+        &expect![[r#"
+        update POST#p / COMMENT#c if it exists
+          UserName=SS:b,a
+          for comment-author
+    "#]],
+    );
+    check(
+        &["USER#ann / PROFILE User", comment],
+        "Comment",
+        comment,
+        &[],
+        &expect![[r#"
+        update POST#p / COMMENT#c if it exists
+          without UserName
+          for comment-author
+    "#]],
+    );
+    check(
+        &["USER#ann / PROFILE Gadget Name=Ann", comment],
+        "Comment",
+        comment,
+        &[],
+        &expect![[r#"
+        update POST#p / COMMENT#c if it exists
+          without UserName
+          for comment-author
+    "#]],
+    );
+}
+
+#[test]
+fn a_display_adds_up_the_shards_that_can_be_read() {
+    let shard =
+        |shard: &str, value: &str| format!("USER#ann / PROFILE#COUNT#follower-count#{shard} Counter Value={value}");
+    let (one, two, other) = (shard("00", "N:3"), shard("07", "N:-1.0"), shard("05", "many"));
+    check(
+        &[ANN, &one, &two, &other],
+        "User",
+        ANN,
+        &[],
+        &expect![[r#"
+        update USER#ann / PROFILE if it exists
+          FollowerCount=N:2
+          for follower-shown
+    "#]],
+    );
+}
+
+#[test]
+fn a_display_of_zero_is_as_good_as_none() {
+    check(
+        &[&format!("{ANN} FollowerCount=N:0.0")],
+        "User",
+        ANN,
+        &[],
+        &expect![[r#"
+        in step
+    "#]],
+    );
+    check(
+        &[&format!("{ANN} FollowerCount=N:1")],
+        "User",
+        ANN,
+        &[],
+        &expect![[r#"
+        update USER#ann / PROFILE if it exists
+          without FollowerCount
+          for follower-shown
+    "#]],
+    );
+    check(
+        &[&format!("{ANN} FollowerCount=zero")],
+        "User",
+        ANN,
+        &[],
+        &expect![[r#"
+        update USER#ann / PROFILE if it exists
+          without FollowerCount
+          for follower-shown
+    "#]],
+    );
+}
+
+#[test]
+fn an_item_of_another_entity_is_left_alone_unless_a_mirror_must_stand_there() {
+    let gadget = "USER#bob / FOLLOWER#ann Gadget Colour=red";
+    check(
+        &[ANN, gadget],
+        "Follower",
+        gadget,
+        &[],
+        &expect![[r#"
+        in step
+    "#]],
+    );
+    check(
+        &[ANN, gadget, FOLLOW],
+        "Follower",
+        gadget,
+        &[],
+        &expect![[r#"
+        update USER#bob / FOLLOWER#ann if it exists
+          CreatedAt=2024
+          EntityType=Follower
+          FollowerName=Ann
+          without Colour
+          for follower-mirror, follower-name
+    "#]],
+    );
+    check(
+        &[ANN, "POST#p / COMMENT#c Gadget UserId=ann"],
+        "Comment",
+        "POST#p / COMMENT#c",
+        &[],
+        &expect![[r#"
+        in step
+    "#]],
+    );
+}
+
+/// The verdict of a look on behalf of one derivation.
+fn verdict_for(table: &[&str], derivation: &str, entity: &str, key: &str) -> Verdict {
+    let schema = schema();
+    let catalogue = catalogue(&schema);
+    let at = catalogue.derivations().position(|other| other.name == derivation).unwrap();
+    let items = table.iter().map(|text| item(text)).map(|item| (key_of(&item), item)).collect();
+    let (item, entity) = (key_of(&item(key)), entity.to_owned());
+    let look = Look { item, entity, derivations: [at].into(), named: BTreeSet::new() };
+    table::decided(&schema, &catalogue, &look, &items)
+}
+
+#[test]
+fn a_part_that_reads_what_another_changes_is_written_with_it() {
+    let tea = "PRODUCT#tea / METADATA Product Category=drinks UnitsSold=N:4 GSI2PK=BESTSELLERS#drinks \
+               GSI2SK=999999999995#tea";
+    let sold = "PRODUCT#tea / METADATA#COUNT#sale-count#00 Counter Value=N:5";
+    expect![[r#"
+        update PRODUCT#tea / METADATA if it exists
+          GSI2SK=999999999994#tea
+          UnitsSold=N:5
+          for sale-shown, best-sellers
+    "#]]
+    .assert_eq(&text(&verdict_for(&[tea, sold], "sale-shown", "Product", tea)));
+    let detail = "FILE#f / METADATA FileDetail Name=a FolderId=d Claims=CLAIMS:FOLDER#d/FILE#f Path=/docs/a";
+    let table = ["FOLDER#d / METADATA Folder Path=/docs", "FOLDER#d / FILE#f File Name=b", detail];
+    expect![[r#"
+        update FILE#f / METADATA if it exists
+          EntityType=FileDetail
+          Name=b
+          Path=/docs/b
+          for file-detail, file-path
+    "#]]
+    .assert_eq(&text(&verdict_for(&table, "file-detail", "FileDetail", detail)));
+}
+
+#[test]
+fn a_part_that_reads_nothing_of_what_another_changes_is_left_for_its_own_bell() {
+    let tea = "PRODUCT#tea / METADATA Product Category=drinks UnitsSold=N:4 GSI2PK=stale";
+    expect![[r#"
+        in step
+    "#]]
+    .assert_eq(&text(&verdict_for(
+        &[tea, "PRODUCT#tea / METADATA#COUNT#sale-count#00 Counter Value=N:4"],
+        "sale-shown",
+        "Product",
+        tea,
+    )));
+}
+
+/// Items of a table: which there are, and attributes in forms that DynamoDB would keep otherwise.
+fn tables() -> impl Strategy<Value = Vec<String>> {
+    let keys = [
+        "USER#ann / PROFILE User",
+        "USER#ann / FOLLOWS#bob Follow",
+        "USER#bob / FOLLOWER#ann Follower",
+        "USER#ann / POST#2024#p Post",
+        "USER#bob / POST#2025#p Post",
+        "POST#p / METADATA PostDetail Claims=CLAIMS:USER#ann/POST#2024#p,USER#dead/POST#2020#p",
+        "POST#p / COMMENT#c Comment UserId=ann",
+        "POST#p / METADATA#COUNT#comment-count#00 Counter",
+        "USER#ann / PROFILE#COUNT#follower-count#03 Counter",
+        "FOLDER#top / METADATA Folder",
+        "FOLDER#d / METADATA Folder ParentId=top",
+        "FOLDER#d / FILE#f File",
+        "FILE#f / METADATA FileDetail Claims=CLAIMS:FOLDER#d/FILE#f",
+        "PRODUCT#tea / METADATA Product",
+        "PRODUCT#tea / METADATA#COUNT#sale-count#00 Counter",
+    ];
+    let item = |key: &'static str| attributes().prop_map(move |attributes| format!("{key}{attributes}"));
+    let items = keys.map(|key| prop::option::weighted(0.8, item(key)));
+    Vec::from(items).prop_map(|items| items.into_iter().flatten().collect())
+}
+
+fn attributes() -> impl Strategy<Value = String> {
+    let values = ["a", "b", "/a", "published", "N:2.0", "N:0", "N:1e2", "N:0.5", "SS:b,a", "NS:2.0,1"];
+    let names = ["Title", "Status", "Content", "Note", "ExpiresAt", "GSI2PK", "AuthorId", "AuthorName", "Name"];
+    let paths = ["Path", "ParentId", "FolderId", "Category", "UnitsSold", "GSI2SK"];
+    let more = ["CommentCount", "Claims", "UserId", "FollowerName", "CreatedAt", "Value", "FollowerCount"];
+    let names = names.into_iter().chain(more).chain(paths).collect::<Vec<_>>();
+    let attribute = (prop::sample::select(names), prop::sample::select(values.to_vec()));
+    prop::collection::vec(attribute, 0..6).prop_map(|attributes| {
+        attributes.iter().fold(String::new(), |text, (name, value)| format!("{text} {name}={value}"))
+    })
+}
+
+/// The value as DynamoDB may give it back: another form of the same.
+fn given_back(value: &AttributeValue) -> AttributeValue {
+    let number = |text: &str| bigdecimal::BigDecimal::from_str(text).unwrap().normalized().to_plain_string();
+    match value {
+        AttributeValue::N(text) => AttributeValue::N(number(text)),
+        AttributeValue::Ns(set) => AttributeValue::Ns(set.iter().rev().map(|text| number(text)).collect()),
+        AttributeValue::Ss(set) => AttributeValue::Ss(set.iter().rev().cloned().collect()),
+        other => other.clone(),
+    }
+}
+
+fn write(items: &mut Items, write: &Write) {
+    let written = table::written(items.get(&write.key), &write.action);
+    items.remove(&write.key);
+    let written = written.map(|item| item.iter().map(|(name, value)| (name, given_back(value))).collect());
+    items.extend(written.map(|item: Item| (write.key.clone(), item)));
+}
+
+proptest! {
+    #[test]
+    fn an_item_that_was_written_is_in_step(table in tables()) {
+        let mut items: Items = table.iter().map(|text| item(text)).map(|item| (key_of(&item), item)).collect();
+        let sources: BTreeSet<Key> = items.keys().cloned().collect();
+        let looks = [
+            ("Follower", "USER#bob / FOLLOWER#ann"),
+            ("PostDetail", "POST#p / METADATA"),
+            ("Follow", "USER#ann / FOLLOWS#bob"),
+            ("Comment", "POST#p / COMMENT#c"),
+            ("User", "USER#ann / PROFILE"),
+            ("Folder", "FOLDER#top / METADATA"),
+            ("Folder", "FOLDER#d / METADATA"),
+            ("FileDetail", "FILE#f / METADATA"),
+            ("Product", "PRODUCT#tea / METADATA"),
+        ];
+        for (entity, key) in looks {
+            let key = key_of(&item(key));
+            if let Verdict::Write { write: decided, .. } = decided(&items, entity, &key, &sources) {
+                write(&mut items, &decided);
+            }
+            prop_assert_eq!(decided(&items, entity, &key, &sources), Verdict::InStep);
+            prop_assert_eq!(decided(&items, entity, &key, &BTreeSet::new()), Verdict::InStep, "without a name");
+        }
+    }
+}
