@@ -29,8 +29,7 @@ use crate::{
     batch::input::Batch,
     context::Context,
     ledger::ledger_item,
-    record::Head,
-    record::event::Lane,
+    record::{Head, event::Lane},
 };
 
 /// Largest part of a record in one item, in bytes: below the 400 KB of an item, names and cause included.

@@ -55,7 +55,7 @@ pub struct Job {
     pub due_at_ms: u64,
     /// When its cursor moved last, in milliseconds since the epoch.
     pub moved_at_ms: u64,
-    /// How often it moved on or was told of something: its revision.
+    /// How often it moved on or received an order or a newer change: its revision.
     pub n_moves: u64,
     /// Items that it has touched, or looked at.
     pub n_touched: u64,

@@ -2,7 +2,7 @@
 //!
 //! The list is for a person. A change that could not be read, before or after, is a bell: the item is read as it is
 //! now, and is put on the list or taken off it. So an old record that comes again lists nothing that is mended.
-//! `verify` tells the same from the items themselves.
+//! `verify` reports the same from the items themselves.
 
 use std::collections::BTreeMap;
 
