@@ -47,7 +47,7 @@ pub struct Account {
     /// Conflicts and throttles, by derivation.
     pub contention: Box<Contention>,
     /// Age of the oldest record when the batch came, in milliseconds, where it is one of which others may be lost
-    /// already: see [`loss`](crate::account::loss).
+    /// already: see [`loss`].
     pub late_ms: Option<u64>,
     /// Positions of records that are not done, with the reason.
     pub undone: BTreeMap<usize, String>,

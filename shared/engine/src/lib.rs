@@ -8,7 +8,7 @@
 //! steps, each in a folder of its own:
 //!
 //! 1. [`record`]: the event is cut into raw records, which are decoded one by one. One that does not decode stops nobody.
-//! 2. [`batch`]: each record is planned by itself. When much cannot be read, the [brake](batch::brake) is put on: nothing
+//! 2. [`batch`]: each record is planned by itself. When much cannot be read, the [brake](mod@batch::brake) is put on: nothing
 //!    is applied.
 //! 3. [`count`]: effects that must count once go in through the [`ledger`].
 //! 4. [`look`]: items whose bell rang are looked at, and written where they differ. [`fan_out`]: where they are many, a

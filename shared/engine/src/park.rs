@@ -5,7 +5,7 @@
 //! harmless.
 //!
 //! The record is kept as it came, compressed, and in parts where an item would be too large.
-//! [`redrive`](crate::park::redrive) applies what is parked.
+//! [`redrive`] applies what is parked.
 
 pub mod lists;
 pub mod redrive;
@@ -158,7 +158,7 @@ impl<S: Store> Parker<'_, S> {
         for write in parking.writes(&self.context.schema.layout, self.context.clock.now_ms()) {
             match batch.patience.call(|| self.context.store.write(&write)).await {
                 Ok(Outcome::Done { units }) => {
-                    account.commits.push(self.context.ledger_commit(&write.key, units, position))
+                    account.commits.push(self.context.ledger_commit(&write.key, units, position));
                 }
                 Ok(Outcome::GuardFailed) => {}
                 Err(error) => return undone(account, [position], &describe(&error)),

@@ -1,4 +1,4 @@
-//! When the [brake](crate::batch::brake) is put on.
+//! When the [brake](mod@crate::batch::brake) is put on.
 
 /// When the brake is put on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

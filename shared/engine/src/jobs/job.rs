@@ -79,7 +79,7 @@ pub enum Task {
     FanOut(FanOut),
 }
 
-/// What a cascade is at: it [lists](crate::jobs::ground::listed) first, and deletes nothing but what it has listed.
+/// What a cascade is at: it lists first, and deletes nothing but what it has listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
     /// It lists what hangs on the removed item.

@@ -77,7 +77,7 @@ impl<S: Store> Lister<'_, S> {
             );
             match patience.call(|| self.context.store.write(&write)).await {
                 Ok(Outcome::Done { units }) => {
-                    account.commits.push(self.context.ledger_commit(&write.key, units, position))
+                    account.commits.push(self.context.ledger_commit(&write.key, units, position));
                 }
                 Ok(Outcome::GuardFailed) => {}
                 Err(error) => undone(account, [position], &describe(&error)),
