@@ -265,6 +265,7 @@ mod tests {
             note of an attempt: ATTEMPTS#{Families} / {EventId}
             mark of a possible loss: LOSS / {Families}#{StreamLabel}#{ShardId}
             job: JOBS#05 / {Derivation}#{EventId}
+            list of a cascade: LISTED#JOBS#05#{Derivation}#{EventId} / 0000000000
             job of a fan-out: JOBS#01 / {Derivation}#8:{ItemPK}|{ItemSK}
             note of a search: AGAIN#05 / 000000000000001#8:{ItemPK}|{ItemSK}
             note of a search: AGAIN#00 / ~
