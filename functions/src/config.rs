@@ -5,7 +5,7 @@ use std::{env, path::PathBuf, str::FromStr, time::Duration};
 use aws_config::{BehaviorVersion, SdkConfig, retry::RetryConfig, timeout::TimeoutConfig};
 use engine::{
     batch::SETTLE_MS,
-    batch::limits::Limits,
+    batch::limits::BrakeLimits,
     fan_out,
     ledger::LedgerKind,
     sweep::{DRIFT_WAIT_MS, ITEMS_MAX},
@@ -76,7 +76,7 @@ pub struct Config {
     /// Which ledger.
     pub ledger: LedgerKind,
     /// When a batch is held since much of it cannot be read.
-    pub limits: Limits,
+    pub limits: BrakeLimits,
     /// The manifest that declares the table; the shipped table where there is none.
     pub manifest: Option<PathBuf>,
     /// Names of derivations that are switched off.
@@ -84,7 +84,7 @@ pub struct Config {
     /// How long after a removal a cascade begins, in milliseconds.
     pub settle_ms: u64,
     /// How much a fan-out does at once.
-    pub fan_out: fan_out::limits::Limits,
+    pub fan_out: fan_out::limits::FanOutLimits,
     /// How many items a sweep reads of the table.
     pub sweep_items: usize,
     /// How long an item must have differed before it has drifted, in milliseconds.
@@ -120,7 +120,7 @@ impl Config {
     /// These tables, with everything else as it is where nothing is said.
     #[must_use]
     pub fn of(table: String, ledger_table: String) -> Self {
-        let (ledger, limits) = (LedgerKind::Receipts, Limits::default());
+        let (ledger, limits) = (LedgerKind::Receipts, BrakeLimits::default());
         Self {
             table,
             ledger_table,
@@ -129,7 +129,7 @@ impl Config {
             settle_ms: SETTLE_MS,
             manifest: None,
             disabled: Vec::new(),
-            fan_out: fan_out::limits::Limits::default(),
+            fan_out: fan_out::limits::FanOutLimits::default(),
             sweep_items: ITEMS_MAX,
             drift_wait_ms: DRIFT_WAIT_MS,
             mode: Mode::Apply,

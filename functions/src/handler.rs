@@ -8,7 +8,7 @@ use engine::{
     batch::{Engine, Handled},
     clock::SystemClock,
     ledger::settings::{SettingsError, claim},
-    registry::{Hold, watch::Watch},
+    registry::{Hold, watch::RegistryWatch},
 };
 use serde_json::json;
 use store::{
@@ -91,7 +91,7 @@ pub async fn engine<S: Store>(function: Function, config: &Config, store: S) -> 
     let engine = engine.with_ledger(config.ledger).with_limits(config.limits);
     let engine = engine.with_settling(config.settle_ms).with_fan_out(config.fan_out);
     // One that writes nothing registers nothing.
-    Ok(if config.mode == Mode::Apply { engine.watching(Watch::publishing(LOOK_MS, HOLD)) } else { engine })
+    Ok(if config.mode == Mode::Apply { engine.watching(RegistryWatch::publishing(LOOK_MS, HOLD)) } else { engine })
 }
 
 /// A function that cannot start.

@@ -9,7 +9,7 @@ use derive::{
     derivation::Family,
     write::{Action, Table, Update, Write},
 };
-use engine::{batch::Engine, fan_out::limits::Limits};
+use engine::{batch::Engine, fan_out::limits::FanOutLimits};
 use expect_test::expect;
 use keys::{fields::Fields, item::Item, key::Key};
 use serde_dynamo::AttributeValue;
@@ -29,8 +29,14 @@ use super::{Ended, database, fails, ripple, table_without_stream};
 const NOW_MS: u64 = 1_705_315_200_000;
 
 /// A page of two items for each record of a job.
-const LIMITS: Limits =
-    Limits { direct_max: 2, page_items: 2, page_ms: 0, page_beside_ms: 0, units_per_second: None, index_lag_ms: 0 };
+const LIMITS: FanOutLimits = FanOutLimits {
+    direct_max: 2,
+    page_items: 2,
+    page_ms: 0,
+    page_beside_ms: 0,
+    units_per_second: None,
+    index_lag_ms: 0,
+};
 
 /// Id of the fan-out of a renamed user, and of the cascade of a removed one.
 const FAN_OUT: &str = "followee-name#8:USER%23ada|PROFILE";

@@ -15,7 +15,7 @@ use engine::{
     account::Account,
     batch::{Engine, Handled},
     clock::Clock,
-    fan_out::limits::Limits,
+    fan_out::limits::FanOutLimits,
     ledger::{LedgerKind, settings::recorded},
     sweep::Bounds,
 };
@@ -62,8 +62,14 @@ struct Bed {
 }
 
 /// Pages of a few items, so that jobs are made, and an index that lags, so that notes are.
-const LIMITS: Limits =
-    Limits { direct_max: 3, page_items: 3, page_ms: 0, page_beside_ms: 0, units_per_second: None, index_lag_ms: 1_000 };
+const LIMITS: FanOutLimits = FanOutLimits {
+    direct_max: 3,
+    page_items: 3,
+    page_ms: 0,
+    page_beside_ms: 0,
+    units_per_second: None,
+    index_lag_ms: 1_000,
+};
 
 impl Bed {
     fn new(ledger: LedgerKind) -> Self {

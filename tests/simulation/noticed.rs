@@ -42,9 +42,9 @@ const NOTICED: &[(&str, LedgerKind, u64)] = &[
     ("Without(HandledFirst)", Checkpoint, 28),
     ("Without(UntouchedSince)", Checkpoint, 34),
     ("Without(RecordWins)", Checkpoint, 34),
-    ("Without(ToldApart)", Checkpoint, 8),
+    ("Without(Underway)", Checkpoint, 8),
     ("Without(RepairOnce)", Receipts, 623),
-    ("Without(TellFirst)", Receipts, 28),
+    ("Without(PublishFirst)", Receipts, 28),
     ("Without(ReadyFirst)", Checkpoint, 487),
     ("Without(BirthMark)", Receipts, 41),
 ];

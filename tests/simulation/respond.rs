@@ -6,7 +6,7 @@ use derive::{catalogue::Catalogue, derivation::Family};
 use engine::{
     batch::{Engine, Handled},
     ledger::LedgerKind,
-    registry::watch::Watch,
+    registry::watch::RegistryWatch,
 };
 use functions::handler::response;
 use serde_json::Value;
@@ -31,7 +31,7 @@ pub(crate) fn function<S: Store>(
 
 /// An engine as an operator's command makes it, of the new version.
 pub(crate) fn engine<S: Store>(scene: &Scene, families: &[Family], ledger: LedgerKind, store: S) -> Engine<S> {
-    made(scene, scene.deployed.catalogue(scene), families, ledger, store).watching(Watch::reading(0))
+    made(scene, scene.deployed.catalogue(scene), families, ledger, store).watching(RegistryWatch::reading(0))
 }
 
 fn made<S: Store>(

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use derive::{catalogue::Catalogue, schema::Schema, write::Table};
-use engine::{batch::limits::Limits, protocol::ProtocolStep};
+use engine::{batch::limits::BrakeLimits, protocol::ProtocolStep};
 use keys::{counter::CounterKey, key::Key};
 use store::faulty::{Call, Database, Lagging, Side};
 use support::clock::ManualClock;
@@ -31,7 +31,7 @@ const BRAKED_PERCENT: usize = 15;
 const DEADLY_PERCENT: usize = 10;
 
 /// The brake is off.
-const UNBRAKED: Limits = Limits { unreadable_percent_max: 100, unreadable_hold_ms: 0 };
+const UNBRAKED: BrakeLimits = BrakeLimits { unreadable_percent_max: 100, unreadable_hold_ms: 0 };
 
 /// The shared part of a run.
 #[derive(Debug)]
@@ -104,8 +104,8 @@ impl Scene {
     }
 
     /// When the functions put the brake on.
-    pub(crate) fn limits(&self) -> Limits {
-        if self.is_braked && !self.is_healed() { Limits::default() } else { UNBRAKED }
+    pub(crate) fn limits(&self) -> BrakeLimits {
+        if self.is_braked && !self.is_healed() { BrakeLimits::default() } else { UNBRAKED }
     }
 
     /// Does this call kill who sends it?

@@ -17,7 +17,7 @@ use crate::{account::figures::Share, contention::Contention, count::target::Targ
 pub struct Account {
     /// Records in the batch.
     pub n_records: usize,
-    /// When the writes of the records were made, by position, in milliseconds since the epoch; DynamoDB Streams tells
+    /// When the writes of the records were made, by position, in milliseconds since the epoch; DynamoDB Streams has
     /// whole seconds, rounded down.
     pub created_ms: Vec<Option<u64>>,
     /// What was asked of derivations, and what stood in their way, by position in the catalogue.
@@ -42,12 +42,12 @@ pub struct Account {
     pub commits: Vec<Commit>,
     /// Changes that were parked.
     pub parked: Vec<Parked>,
-    /// Changes that were refused, since the ledger cannot tell whether they are in.
+    /// Changes that were refused, since the ledger does not show whether they are in.
     pub refused: Vec<Refused>,
     /// Conflicts and throttles, by derivation.
     pub contention: Box<Contention>,
     /// Age of the oldest record when the batch came, in milliseconds, where it is one of which others may be lost
-    /// already: see [`loss`](crate::account::loss).
+    /// already: see [`loss`].
     pub late_ms: Option<u64>,
     /// Positions of records that are not done, with the reason.
     pub undone: BTreeMap<usize, String>,
@@ -145,7 +145,7 @@ pub fn undone(account: &mut Account, positions: impl IntoIterator<Item = usize>,
 
 /// Parts of a transaction's units, by the size of what each write carries, in 1 KB steps as they are billed.
 ///
-/// The item of an update may be larger than what the update carries, which no answer tells; so these are parts of an
+/// The item of an update may be larger than what the update carries, which no answer says; so these are parts of an
 /// exact sum, not exact themselves.
 #[must_use]
 pub fn apportioned(writes: &[&Write], units: &[(Table, Units)]) -> Vec<Units> {

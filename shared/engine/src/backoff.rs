@@ -74,7 +74,7 @@ impl Patience<'_> {
         self.call_meeting(&mut Vec::new(), call).await
     }
 
-    /// The same, and tells whom the call met.
+    /// The same, and notes each conflict and throttle that the call met.
     ///
     /// # Errors
     ///

@@ -22,22 +22,23 @@ use store::Store;
 use crate::{
     account::{Account, loss},
     backoff::Patience,
-    batch::applying::Applier,
-    batch::attempts::{Attempt, AttemptNotes},
-    batch::brake::brake,
-    batch::handle_error::HandleError,
-    batch::input::{Batch, Occasion},
-    batch::late::LossWatch,
-    batch::planning::{Planner, Planning},
+    batch::{
+        applying::Applier,
+        attempts::{Attempt, AttemptNotes},
+        brake::brake,
+        handle_error::HandleError,
+        input::{Batch, Occasion},
+        late::LossWatch,
+        planning::{Planner, Planning},
+    },
     clock::Clock,
     context::Context,
     count::Session,
     fan_out,
-    ledger::checkpoint::padded,
-    ledger::{Ledger, LedgerKind},
+    ledger::{Ledger, LedgerKind, checkpoint::padded},
     protocol::{LeftOut, ProtocolStep},
     record::event::Event,
-    registry::watch::Watch,
+    registry::watch::RegistryWatch,
 };
 
 /// How long after a removal a cascade begins, in milliseconds: 25 hours, longer than a stream is kept, so that all that
@@ -79,11 +80,11 @@ impl<S: Store> Engine<S> {
             store,
             clock,
             ledger: LedgerKind::Receipts,
-            limits: limits::Limits::default(),
+            limits: limits::BrakeLimits::default(),
             settle_ms: SETTLE_MS,
-            fan_out: fan_out::limits::Limits::default(),
+            fan_out: fan_out::limits::FanOutLimits::default(),
             others_at_ms: AtomicU64::new(0),
-            loss_put: loss::Put::default(),
+            loss_put: loss::MarksPut::default(),
             watch: None,
             left_out: LeftOut::default(),
         };
@@ -98,7 +99,7 @@ impl<S: Store> Engine<S> {
 
     /// The same with these limits.
     #[must_use]
-    pub fn with_limits(self, limits: limits::Limits) -> Self {
+    pub fn with_limits(self, limits: limits::BrakeLimits) -> Self {
         Self { context: Context { limits, ..self.context } }
     }
 
@@ -110,13 +111,13 @@ impl<S: Store> Engine<S> {
 
     /// The same with a fan-out that does so much at once.
     #[must_use]
-    pub fn with_fan_out(self, fan_out: fan_out::limits::Limits) -> Self {
+    pub fn with_fan_out(self, fan_out: fan_out::limits::FanOutLimits) -> Self {
         Self { context: Context { fan_out, ..self.context } }
     }
 
     /// The same that looks at the registry before it handles a batch.
     #[must_use]
-    pub fn watching(self, watch: Watch) -> Self {
+    pub fn watching(self, watch: RegistryWatch) -> Self {
         Self { context: Context { watch: Some(watch), ..self.context } }
     }
 
@@ -138,10 +139,10 @@ impl<S: Store> Engine<S> {
     /// # Errors
     ///
     /// [`HandleError`], with nothing applied: it is no event, it lacks its shard, much of it cannot be read, or the
-    /// registry cannot be told which derivations there are.
+    /// derivations cannot be published in the registry.
     pub async fn handle(&self, event: &str, deadline_ms: u64) -> Result<Handled, HandleError> {
         let context = &self.context;
-        let published = self.tell(deadline_ms).await?;
+        let published = self.publish(deadline_ms).await?;
         let event = Event::parse(&context.schema.layout, event)?;
         let patience = Patience { clock: context.clock.as_ref(), deadline_ms };
         let batch = Batch { records: event.records, lane: event.lane, patience, occasion: Occasion::Delivery };

@@ -1,7 +1,7 @@
 //! What the service keeps for itself, as data: a sample of each of its items, for the table's design.
 //!
 //! Each is made by the code that writes it, with placeholders such as `{EventId}` in its key, so that key and attributes
-//! cannot be told otherwise than they are.
+//! are listed here as they are.
 
 mod swept;
 
@@ -16,20 +16,25 @@ use keys::{item::Item, job::JobKey, key::Key, layout::Layout};
 
 use crate::{
     account::loss::{Mark, POSSIBLE_LOSS_MS},
-    batch::SETTLE_MS,
-    batch::attempts::{self, Attempt, NOTE_KEPT_S},
-    count::recount,
-    count::target::Target,
+    batch::{
+        SETTLE_MS,
+        attempts::{self, Attempt, NOTE_KEPT_S},
+    },
+    count::{recount, target::Target},
     fan_out,
-    jobs::ground::listed::{Listed, page_of_list},
-    jobs::job::Job,
-    ledger::checkpoint::Checkpoint,
-    ledger::receipts::{receipt, receipt_of},
-    ledger::{Ledger as _, LedgerKind, PROOF_KEPT_S, settings},
+    jobs::{
+        ground::listed::{Listed, page_of_list},
+        job::Job,
+    },
+    ledger::{
+        Ledger as _, LedgerKind, PROOF_KEPT_S,
+        checkpoint::Checkpoint,
+        receipts::{receipt, receipt_of},
+        settings,
+    },
     look::listing,
     park::Parking,
-    record::Head,
-    record::event::Lane,
+    record::{Head, event::Lane},
 };
 
 /// An item that the service keeps for itself.
@@ -133,7 +138,7 @@ fn lists(layout: &Layout) -> Vec<Kept> {
     kept.extend(of(
         layout,
         "count to be recounted",
-        "the target of a change that was refused, since the ledger cannot tell whether it is in",
+        "the target of a change that was refused, since the ledger does not show whether it is in",
         Life::Until("a person deletes it"),
         recount::listed(layout, &change(), &[target], "why", 0),
     ));
@@ -248,7 +253,7 @@ mod tests {
     #[test]
     fn every_item_has_a_key_of_its_own_form() {
         let layout = layout();
-        let told: Vec<String> = kept(&layout).iter().map(|kept| format!("{}: {}", kept.name, kept.key)).collect();
+        let shown: Vec<String> = kept(&layout).iter().map(|kept| format!("{}: {}", kept.name, kept.key)).collect();
         expect_test::expect![[r#"
             receipt: RECEIPT#{EventId} / RECEIPT
             checkpoint: CHECKPOINT#{StreamLabel}#{ShardId} / CHECKPOINT
@@ -260,6 +265,7 @@ mod tests {
             note of an attempt: ATTEMPTS#{Families} / {EventId}
             mark of a possible loss: LOSS / {Families}#{StreamLabel}#{ShardId}
             job: JOBS#05 / {Derivation}#{EventId}
+            list of a cascade: LISTED#JOBS#05#{Derivation}#{EventId} / 0000000000
             job of a fan-out: JOBS#01 / {Derivation}#8:{ItemPK}|{ItemSK}
             note of a search: AGAIN#05 / 000000000000001#8:{ItemPK}|{ItemSK}
             note of a search: AGAIN#00 / ~
@@ -270,6 +276,6 @@ mod tests {
             receipt of a repair: REPAIR#{Run} / {Derivation}#{ItemPK}#{ItemSK}
             registry: CATALOGUE / additive
             registry: CATALOGUE / level-triggered"#]]
-        .assert_eq(&told.join("\n"));
+        .assert_eq(&shown.join("\n"));
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     clock::Clock,
     ledger::LedgerKind,
     protocol::{LeftOut, ProtocolStep},
-    registry::watch::Watch,
+    registry::watch::RegistryWatch,
 };
 
 /// What every part needs. It holds no logic of its own.
@@ -25,14 +25,14 @@ pub(crate) struct Context<S> {
     pub(crate) store: S,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ledger: LedgerKind,
-    pub(crate) limits: crate::batch::limits::Limits,
+    pub(crate) limits: crate::batch::limits::BrakeLimits,
     pub(crate) settle_ms: u64,
-    pub(crate) fan_out: crate::fan_out::limits::Limits,
+    pub(crate) fan_out: crate::fan_out::limits::FanOutLimits,
     /// When this engine last did something but for jobs, in milliseconds since the epoch.
     pub(crate) others_at_ms: AtomicU64,
-    pub(crate) loss_put: crate::account::loss::Put,
+    pub(crate) loss_put: crate::account::loss::MarksPut,
     /// How it watches the registry; `None` where it does not.
-    pub(crate) watch: Option<Watch>,
+    pub(crate) watch: Option<RegistryWatch>,
     pub(crate) left_out: LeftOut,
 }
 

@@ -22,7 +22,7 @@ use crate::{
     backoff::{Tries, describe},
     batch::input::Batch,
     context::Context,
-    count::admission::Entry,
+    count::admission::CountEntry,
     ledger::Ledger,
     protocol::ProtocolStep,
 };
@@ -47,7 +47,7 @@ pub(crate) struct Chunk {
 }
 
 /// How sending a chunk ended.
-pub(crate) enum Sent {
+pub(crate) enum ChunkOutcome {
     Done,
     /// A proof's guard failed: some of the changes may be in already.
     Proven,
@@ -108,7 +108,7 @@ impl<S: Store> Counter<'_, S> {
     /// Applies what a batch adds.
     pub(crate) async fn add(
         &self,
-        entries: Vec<Entry>,
+        entries: Vec<CountEntry>,
         session: &mut Session<'_>,
         batch: &Batch<'_>,
         account: &mut Account,
@@ -136,28 +136,28 @@ impl<S: Store> Counter<'_, S> {
                 continue;
             }
             match self.send(&next, session, batch, account).await {
-                Sent::Done => session.ledger.passed(&next.changes),
-                Sent::Proven => {
+                ChunkOutcome::Done => session.ledger.passed(&next.changes),
+                ChunkOutcome::Proven => {
                     next.again = self.without_known(&mut next.changes, session, batch, account).await.err();
                     if !next.changes.is_empty() {
                         waiting.push_front(next);
                     }
                 }
-                Sent::Busy(counters) => {
+                ChunkOutcome::Busy(counters) => {
                     account.sends_again(next.derivations());
                     self.make_way(next, &counters, session, &mut waiting);
                 }
-                Sent::Moved => {
+                ChunkOutcome::Moved => {
                     account.sends_again(next.derivations());
                     next.again = Some("a bucket was changed by others all the time".to_owned());
                     self.put_back(next, session, &mut waiting);
                 }
-                Sent::Unanswered(error) => {
+                ChunkOutcome::Unanswered(error) => {
                     account.sends_again(next.derivations());
                     next.again = Some(describe(&error));
                     self.put_back(next, session, &mut waiting);
                 }
-                Sent::Refused(cause) => match next.changes.as_slice() {
+                ChunkOutcome::Refused(cause) => match next.changes.as_slice() {
                     [only] if next.failed.is_some() => {
                         let why = format!("parking it is refused: {cause}");
                         undone(account, [only.position], &why);

@@ -45,8 +45,10 @@ use store::{Outcome, Store, Units};
 use crate::{
     backoff::{GaveUp, Patience, Tries},
     context::Context,
-    fan_out::note::{Note, mark, marked_to},
-    fan_out::progress::{FanOut, id_of},
+    fan_out::{
+        note::{Note, mark, marked_to},
+        progress::{FanOut, id_of},
+    },
     jobs::job::{Job, Task},
     protocol::ProtocolStep,
 };
@@ -75,7 +77,7 @@ impl<S: Store> FanOuts<'_, S> {
         self.context.catalogue.derivation(derivation)?.kind.refresh()?.find_from(&self.context.schema, source)
     }
 
-    /// Has all items looked at that follow from a source: begins a job, or tells the one that there is.
+    /// Has all items looked at that follow from a source: begins a job, or changes the one that there is.
     pub(crate) async fn fan_out(
         &self,
         derivation: usize,
@@ -106,7 +108,7 @@ impl<S: Store> FanOuts<'_, S> {
         }
     }
 
-    /// The write that tells a job of a newer change: it goes on to the end, and from the start to where it is now.
+    /// The write that makes a job take up a newer change: it goes on to the end, and from the start to where it is now.
     fn circle(&self, job: &Job, now_ms: u64) -> Option<Write> {
         if !self.context.takes(ProtocolStep::Circle) {
             return None;

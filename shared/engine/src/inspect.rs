@@ -11,25 +11,31 @@ use derive::{
 use keys::{item::Item, key::Key};
 use store::{Store, StoreError};
 
-use crate::look::looked::LookRequest;
 use crate::{
-    account::figures::Figures,
-    account::loss::is_any,
-    account::{Account, Commit},
+    account::{Account, Commit, figures::Figures, loss::is_any},
     backoff::{GaveUp, Patience},
     batch::Engine,
     count::target::Target,
     fan_out::again::{Again, Repeater},
-    jobs::ground::sweep::{JobSweep, Swept},
-    jobs::job::Job,
-    jobs::{Obeyed, Order, Orders},
-    look::Looker,
-    look::bells::Bells,
-    look::reading::{Held, ItemReader},
-    park::redrive::{ParkedChange, Redriven, Redriver},
-    park::waiting::{Underway, Waiting},
-    registry::publishing::{Publisher, RegistryError},
-    registry::{Registry, Standing},
+    jobs::{
+        JobOrders, Obeyed, Order,
+        ground::sweep::{JobSweep, Swept},
+        job::Job,
+    },
+    look::{
+        Looker,
+        bells::Bells,
+        looked::LookRequest,
+        reading::{Held, ItemReader},
+    },
+    park::{
+        redrive::{ParkedChange, Redriven, Redriver},
+        waiting::{Underway, Waiting},
+    },
+    registry::{
+        Registry, Standing,
+        publishing::{Publisher, RegistryError},
+    },
     sweep::{Bounds, Slice, TableSweep},
 };
 
@@ -109,7 +115,7 @@ impl<S: Store> Engine<S> {
     /// time, which begins another such job, cancelled or not.
     #[must_use]
     pub fn is_searched_again(&self, job: &Job) -> bool {
-        Orders::new(&self.context).is_searched_again(job)
+        JobOrders::new(&self.context).is_searched_again(job)
     }
 
     /// Does what is asked of a job that was read before.
@@ -119,7 +125,7 @@ impl<S: Store> Engine<S> {
     /// [`GaveUp`] when the store gives no outcome before the deadline, in milliseconds since the epoch. The order is
     /// then done or not; giving it again is safe.
     pub async fn order(&self, job: &Job, order: Order, deadline_ms: u64) -> Result<Obeyed, GaveUp> {
-        Orders::new(&self.context).order(job, order, deadline_ms).await
+        JobOrders::new(&self.context).order(job, order, deadline_ms).await
     }
 
     /// Lets jobs begin that are due and settled, and rings those that stand still. Sweeping twice at once does no harm.
@@ -207,7 +213,7 @@ impl<S: Store> Engine<S> {
         Publisher::new(&self.context).forget(names, deadline_ms).await
     }
 
-    /// Nobody runs any more who told something: they have all ended.
+    /// All instances that published something have ended.
     ///
     /// # Errors
     ///
@@ -216,14 +222,14 @@ impl<S: Store> Engine<S> {
         Publisher::new(&self.context).leave(deadline_ms).await
     }
 
-    /// Looks at the registry if that is due, and tells it what this instance has if it says otherwise. A function's batch
+    /// Looks at the registry if that is due, and publishes what this instance has if the registry says otherwise. A function's batch
     /// begins with it; an operator's command does it before each change that it hands over. Gives what was written.
     ///
     /// # Errors
     ///
     /// [`RegistryError`]; then nothing may be handled.
-    pub async fn tell(&self, deadline_ms: u64) -> Result<Vec<Commit>, RegistryError> {
-        Publisher::new(&self.context).tell(deadline_ms).await
+    pub async fn publish(&self, deadline_ms: u64) -> Result<Vec<Commit>, RegistryError> {
+        Publisher::new(&self.context).publish(deadline_ms).await
     }
 
     /// What is registered.

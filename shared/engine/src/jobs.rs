@@ -3,7 +3,7 @@
 //! *Keeps true*: an order is done to the job that was meant, or not at all. A job that has ended meanwhile stays ended:
 //! nothing is written in its place, and the one that began after it is another.
 //!
-//! Holding a job and letting it go on raise its revision, as everything does that it is told. So a page that is under
+//! Holding a job and letting it go on raise its revision, as every order does. So a page that is under
 //! way moves the cursor no more once the job is held, and a job that is held stays where it is; and an order whose call
 //! lands late, when others came after it, does nothing.
 
@@ -76,17 +76,17 @@ impl Job {
 }
 
 /// Does what an operator orders of jobs.
-pub(crate) struct Orders<'a, S> {
+pub(crate) struct JobOrders<'a, S> {
     pub(crate) context: &'a Context<S>,
 }
 
-impl<'a, S> Orders<'a, S> {
+impl<'a, S> JobOrders<'a, S> {
     pub(crate) const fn new(context: &'a Context<S>) -> Self {
         Self { context }
     }
 }
 
-impl<S: Store> Orders<'_, S> {
+impl<S: Store> JobOrders<'_, S> {
     /// Does the job go by an index? Then all of it is [searched for again](crate::fan_out::again) when the index has had
     /// time, which begins another such job, cancelled or not.
     #[must_use]

@@ -4,23 +4,24 @@
 //! [`Store`](store::Store) as values and knows no entity and no derivation. Lambda, the command line and the tests
 //! call the same [`Engine::handle`](batch::Engine::handle).
 //!
-//! A batch goes through these steps:
+//! Each part of the engine has one job over one `Context`, and modules depend in one direction. A batch goes through these
+//! steps, each in a folder of its own:
 //!
-//! 1. [`event`]: it is cut into raw records. [`record`]: they are decoded one by one; one that does not decode stops
-//!    nobody.
-//! 2. Planning, a record at a time. A panic is caught, here and where an item is looked at.
-//! 3. [`brake`]: when much cannot be read, nothing is applied.
-//! 4. [`additive`]: effects that must count once go in through the [`ledger`].
-//! 5. [`looking`]: items whose bell rang are looked at, and written where they differ. [`fan_out`]: where they are many,
-//!    a [`job`] does it page by page.
-//! 6. [`park`]: what can never be applied is kept, with its cause. [`recount`]: what is refused is listed; and
-//!    [`listing`]: so are items that cannot be read.
-//! 7. [`contention`]: conflicts and throttles are counted; [`figures`]: so is what was done, by derivation. [`loss`]: a
-//!    batch that comes so late that others may be lost leaves a mark.
-//! 8. The [response](batch::Handled) names the lowest record that is not done.
+//! 1. [`record`]: the event is cut into raw records, which are decoded one by one. One that does not decode stops nobody.
+//! 2. [`batch`]: each record is planned by itself. When much cannot be read, the [brake](mod@batch::brake) is put on: nothing
+//!    is applied.
+//! 3. [`count`]: effects that must count once go in through the [`ledger`].
+//! 4. [`look`]: items whose bell rang are looked at, and written where they differ. [`fan_out`]: where they are many, a
+//!    [job](jobs::job) does it page by page. An item that cannot be read is [listed](look::listing).
+//! 5. [`park`]: what can never be applied is kept, with its cause. A change that is refused is
+//!    [listed](count::recount).
+//! 6. [`account`]: what was done, what it cost, and what is not done. [`contention`]: conflicts and throttles.
+//!    [`loss`](account::loss): a batch that comes so late that others may be lost leaves a mark.
+//! 7. The [response](batch::Handled) names the lowest record that is not done.
 //!
-//! The named [steps](protocol::ProtocolStep) of the protocol, and the [guards](derive::guard::Guard), say which anomaly each
-//! prevents. [`bookkeeping`] shows each item that is kept of all this. For the operator there are [`lists`], [`jobs`], [`redrive`], [`replay`] and [`inspect`];
+//! The named [steps](protocol::ProtocolStep) of the protocol, and the [guards](derive::guard::Guard), say which anomaly
+//! each prevents. [`bookkeeping`] shows each item that is kept of all this. [`inspect`] has what operators ask of an
+//! engine, such as [`redrive`](park::redrive) and the orders to [`jobs`]; [`replay`](batch::replay) takes records again;
 //! on a schedule there is the [`sweep`]. What the functions have, and what of it is filled, is in the [`registry`].
 
 pub mod account;

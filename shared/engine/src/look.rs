@@ -25,14 +25,15 @@ use derive::{
 use futures::{StreamExt, stream};
 use store::{Outcome, Store};
 
-use crate::backoff::Patience;
-use crate::look::looked::{LookRequest, Looked, Written};
 use crate::{
-    backoff::{GaveUp, describe},
+    backoff::{GaveUp, Patience, describe},
     batch::caught::caught,
     context::Context,
-    look::bells::Rung,
-    look::reading::{CALLS_AT_ONCE, Held, ItemReader},
+    look::{
+        bells::Rung,
+        looked::{LookRequest, Looked, WrittenItem},
+        reading::{CALLS_AT_ONCE, Held, ItemReader},
+    },
 };
 
 /// How often an item is looked at anew after its guard failed, before its record is reported as not done.
@@ -135,14 +136,14 @@ impl<S: Store> Looker<'_, S> {
         let writes = differing.into_iter().map(|(rung, (write, derivations))| async move {
             let mut met = Vec::new();
             let outcome = patience.call_meeting(&mut met, || self.context.store.write(&write)).await;
-            (Written { rung, write, derivations, at_ms: self.context.clock.now_ms(), units: 0.0 }, outcome, met)
+            (WrittenItem { rung, write, derivations, at_ms: self.context.clock.now_ms(), units: 0.0 }, outcome, met)
         });
         let mut again = Vec::new();
         let mut done = stream::iter(writes).buffer_unordered(CALLS_AT_ONCE);
         while let Some((written, outcome, met)) = done.next().await {
             looked.met.extend(met.into_iter().map(|busy| (written.derivations.first().copied(), busy)));
             match outcome {
-                Ok(Outcome::Done { units }) => looked.written.push(Written { units, ..written }),
+                Ok(Outcome::Done { units }) => looked.written.push(WrittenItem { units, ..written }),
                 Ok(Outcome::GuardFailed) => {
                     looked.sent_again.push(written.derivations);
                     again.push(written.rung);

@@ -12,8 +12,7 @@ use keys::item::Item;
 use store::Store;
 
 use crate::{
-    batch::Engine,
-    batch::planning::Planner,
+    batch::{Engine, planning::Planner},
     context::Context,
     protocol::{LeftOut, ProtocolStep},
 };

@@ -5,7 +5,7 @@
 //! harmless.
 //!
 //! The record is kept as it came, compressed, and in parts where an item would be too large.
-//! [`redrive`](crate::park::redrive) applies what is parked.
+//! [`redrive`] applies what is parked.
 
 pub mod lists;
 pub mod redrive;
@@ -29,8 +29,7 @@ use crate::{
     batch::input::Batch,
     context::Context,
     ledger::ledger_item,
-    record::Head,
-    record::event::Lane,
+    record::{Head, event::Lane},
 };
 
 /// Largest part of a record in one item, in bytes: below the 400 KB of an item, names and cause included.
@@ -159,7 +158,7 @@ impl<S: Store> Parker<'_, S> {
         for write in parking.writes(&self.context.schema.layout, self.context.clock.now_ms()) {
             match batch.patience.call(|| self.context.store.write(&write)).await {
                 Ok(Outcome::Done { units }) => {
-                    account.commits.push(self.context.ledger_commit(&write.key, units, position))
+                    account.commits.push(self.context.ledger_commit(&write.key, units, position));
                 }
                 Ok(Outcome::GuardFailed) => {}
                 Err(error) => return undone(account, [position], &describe(&error)),

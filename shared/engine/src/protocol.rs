@@ -63,12 +63,12 @@ steps! {
     LookupKey: "a target that no rename could find, since it was not in the index, keeps the old name",
     /// What an index was searched for is searched for again when it has had time to follow.
     SearchAgain: "an item that the index did not hold yet keeps the old name",
-    /// A change of a source tells the job that is at work on it to go round once more.
+    /// A change of a source makes the job that is at work on it go round once more.
     Circle: "the items that the job was past keep the old name",
     /// Items and their sources are read consistently before a write, but for an item whose write asks that it names the
     /// source.
     ///
-    /// The store does; in the simulation it can be told to read what was there a while ago.
+    /// The store does; in the simulation it can be made to read what was there a while ago.
     ConsistentRead: "what is decided on an old value is right nowhere, and no bell comes after it",
     /// A record's image decides only over the bells of that record, and only as long as it is the item's only record.
     ImageOfItsOwn: "an old record, delivered again beside a change of the item's source, says that the item is in step",
@@ -99,17 +99,17 @@ steps! {
     /// The response names the lowest record that is not done.
     LowestUndone: "a record for which there was no time never comes again",
     /// A verification looks a second time when the functions have handled what was written before.
-    HandledFirst: "a change that is on its way is told as a finding",
+    HandledFirst: "a change that is on its way is reported as a finding",
     /// What was written since the functions were waited for, up to the end of the second look, is no finding.
-    UntouchedSince: "a newer change that is on its way is told as a finding",
+    UntouchedSince: "a newer change that is on its way is reported as a finding",
     /// A record says more of what an item adds than a scan, whichever comes first.
     RecordWins: "an item that changed while the table was read counts as it was",
-    /// What a parked change or a job will still change is told apart.
-    ToldApart: "what waits for an operator or a job is told as a finding",
+    /// What a parked change or a job will still change is no finding.
+    Underway: "what waits for an operator or a job is reported as a finding",
     /// A repair of a count takes a receipt of its run.
     RepairOnce: "a repair whose answer was lost adds twice",
-    /// An instance tells which derivations it has before it handles a batch.
-    TellFirst: "what an instance handles that lacks a derivation is missing of its counts, and nobody is told to fill it",
+    /// An instance publishes which derivations it has before it handles a batch.
+    PublishFirst: "what an instance handles that lacks a derivation is missing of its counts, and nobody learns that it must be filled",
     /// What is new is filled when no instance that lacks it can be at work any more.
     ReadyFirst: "what such an instance handles when the backfill is over is missing, though all is marked as filled",
     /// A change that was written before a derivation's birth mark is not counted for it by itself.

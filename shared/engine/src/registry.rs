@@ -1,19 +1,19 @@
 //! The registry: which derivations the functions have that work on a table, in which version, since when, and which of
 //! them are filled. It is the table's record of its own catalogue.
 //!
-//! *Keeps true*: when a derivation is [ready](Standing::Ready), no instance handles a change without it, or has first told
+//! *Keeps true*: when a derivation is [ready](Standing::Ready), no instance handles a change without it, or has first published
 //! so here. So what is missing of a count is measured while all who count go by one definition, or the mark that it is
 //! filled cannot be set.
 //!
-//! Nobody sets it. An instance looks here before it handles a batch, once in a while, and [tells](telling) what it has
+//! Nobody sets it. An instance looks here before it handles a batch, once in a while, and [publishes](publishing) what it has
 //! when that is something else; a deployment, and one that is taken back, are seen by that alone. An instance that is
-//! told nothing may run on for as long as it said it may *hold*: until its next look, and its longest invocation. So long
+//! published nothing may run on for as long as it said it may *hold*: until its next look, and its longest invocation. So long
 //! after the last change of a derivation nobody is ready for it.
 //!
-//! *Example*: the functions have `like-count`. A deployment adds `share-count`; its first instance tells so at 12:00, and
+//! *Example*: the functions have `like-count`. A deployment adds `share-count`; its first instance publishes it at 12:00, and
 //! one of the old may handle a batch until 12:16. Its mark is 12:18, and from 12:20 on `share-count` is ready: a backfill
 //! measures and adds what is missing, and marks it as filled. At 13:00 the deployment is taken back: the first old
-//! instance tells that it has no `share-count`, before it handles a batch. The mark is gone, and a backfill that runs just
+//! instance publishes that it has no `share-count`, before it handles a batch. The mark is gone, and a backfill that runs just
 //! then sets none.
 
 pub mod difference;
@@ -64,17 +64,17 @@ pub struct Registry {
 pub(crate) struct Registered {
     /// How often it was written; 0 where nothing is registered.
     revision: u64,
-    /// How long an instance that told this may run on without looking here, in milliseconds.
+    /// How long the instance that published this may run on without looking here, in milliseconds.
     hold_ms: u64,
-    /// Until when one that told something else may run on, in milliseconds since the epoch.
+    /// Until when one that published something else may run on, in milliseconds since the epoch.
     free_ms: u64,
-    derivations: BTreeMap<String, Entry>,
+    derivations: BTreeMap<String, RegistryEntry>,
 }
 
 /// What is registered of a derivation. Its names are stored, so they are stable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct Entry {
+pub struct RegistryEntry {
     /// What it derives, in words.
     pub definition: String,
     /// How many definitions it has had under its name, from 1.
@@ -132,7 +132,7 @@ impl Registry {
 
     /// What is registered of a derivation.
     #[must_use]
-    pub fn entry(&self, family: Family, name: &str) -> Option<&Entry> {
+    pub fn entry(&self, family: Family, name: &str) -> Option<&RegistryEntry> {
         self.of(family).derivations.get(name)
     }
 
@@ -188,10 +188,10 @@ impl Registry {
 }
 
 impl Registered {
-    /// What it becomes when an instance tells that it has derivations of these definitions; `None` when it says so.
-    fn told(&self, family: Family, ours: &BTreeMap<String, String>, hold: Hold, now_ms: u64) -> Option<Self> {
+    /// What it becomes when an instance publishes derivations of these definitions; `None` when it says so already.
+    fn published(&self, family: Family, ours: &BTreeMap<String, String>, hold: Hold, now_ms: u64) -> Option<Self> {
         let Hold { hold_ms, margin_ms } = hold;
-        // Whoever was here before this was kept told nothing of itself; what it counted it goes on to count.
+        // Whoever was here before this was kept published nothing; what it counted it goes on to count.
         let is_first = self.revision == 0;
         let others_ms = if is_first { hold_ms } else { self.hold_ms };
         let free_ms = self.free_ms.max(now_ms.saturating_add(others_ms));
@@ -203,7 +203,7 @@ impl Registered {
                 continue;
             }
             let renamed = self.renamed(definition, ours).filter(|_| family == Family::LevelTriggered);
-            let entry = renamed.cloned().unwrap_or_else(|| Entry {
+            let entry = renamed.cloned().unwrap_or_else(|| RegistryEntry {
                 definition: definition.clone(),
                 version: before.map_or(1, |entry| entry.version + u32::from(entry.definition != *definition)),
                 since_ms: now_ms,
@@ -229,8 +229,8 @@ impl Registered {
 
     /// One that derived just this under a name that is ours no more. What it wrote is what the new name writes, where no
     /// name is stored: in a counter it is.
-    fn renamed(&self, definition: &str, ours: &BTreeMap<String, String>) -> Option<&Entry> {
-        let is_it = |(name, entry): &(&String, &Entry)| {
+    fn renamed(&self, definition: &str, ours: &BTreeMap<String, String>) -> Option<&RegistryEntry> {
+        let is_it = |(name, entry): &(&String, &RegistryEntry)| {
             entry.definition == definition && entry.dropped_ms.is_none() && !ours.contains_key(*name)
         };
         self.derivations.iter().find(is_it).map(|(_, entry)| entry)
@@ -278,7 +278,7 @@ fn definitions(catalogue: &Catalogue, schema: &Schema, family: Family) -> BTreeM
 /// A sample of the write, for the table's design.
 pub(crate) fn sample(layout: &Layout, family: Family) -> Write {
     let ours = BTreeMap::from([("{Derivation}".to_owned(), "{Definition}".to_owned())]);
-    Registered::default().told(family, &ours, Hold::default(), 0).unwrap_or_default().write(layout, family)
+    Registered::default().published(family, &ours, Hold::default(), 0).unwrap_or_default().write(layout, family)
 }
 
 #[cfg(test)]
@@ -291,61 +291,61 @@ mod tests {
         declared.iter().map(|(name, definition)| ((*name).to_owned(), (*definition).to_owned())).collect()
     }
 
-    fn told(before: &Registered, declared: &[(&str, &str)], now_ms: u64) -> Registered {
-        before.told(Family::Additive, &ours(declared), HOLD, now_ms).unwrap()
+    fn published(before: &Registered, declared: &[(&str, &str)], now_ms: u64) -> Registered {
+        before.published(Family::Additive, &ours(declared), HOLD, now_ms).unwrap()
     }
 
     #[test]
     fn one_that_is_added_is_ready_when_those_without_it_have_ended() {
-        let first = told(&Registered::default(), &[("likes", "a")], 10_000);
-        let second = told(&first, &[("likes", "a"), ("shares", "b")], 20_000);
+        let first = published(&Registered::default(), &[("likes", "a")], 10_000);
+        let second = published(&first, &[("likes", "a"), ("shares", "b")], 20_000);
         assert_eq!(second.derivations["likes"], first.derivations["likes"]);
         let shares = &second.derivations["shares"];
         assert_eq!((shares.birth_ms, shares.ready_ms), (21_010, 21_020));
-        assert_eq!(second.told(Family::Additive, &ours(&[("likes", "a"), ("shares", "b")]), HOLD, 30_000), None);
+        assert_eq!(second.published(Family::Additive, &ours(&[("likes", "a"), ("shares", "b")]), HOLD, 30_000), None);
     }
 
     #[test]
     fn whoever_was_there_before_the_first_held_as_long_as_the_first_does() {
-        let likes = &told(&Registered::default(), &[("likes", "a")], 10_000).derivations["likes"];
+        let likes = &published(&Registered::default(), &[("likes", "a")], 10_000).derivations["likes"];
         assert_eq!((likes.birth_ms, likes.ready_ms), (0, 11_020), "and it counted what it counted");
     }
 
     #[test]
     fn one_that_is_changed_has_another_version_and_is_not_filled() {
-        let mut first = told(&Registered::default(), &[("likes", "a")], 10_000);
+        let mut first = published(&Registered::default(), &[("likes", "a")], 10_000);
         first.derivations.get_mut("likes").unwrap().filled_ms = Some(15_000);
-        let changed = told(&first, &[("likes", "b")], 20_000).derivations["likes"].clone();
+        let changed = published(&first, &[("likes", "b")], 20_000).derivations["likes"].clone();
         assert_eq!((changed.version, changed.since_ms, changed.filled_ms), (2, 20_000, None));
         assert_eq!(changed.definition, "b");
     }
 
     #[test]
     fn one_that_goes_and_comes_back_has_to_be_filled_again() {
-        let mut first = told(&Registered::default(), &[("likes", "a"), ("shares", "b")], 10_000);
+        let mut first = published(&Registered::default(), &[("likes", "a"), ("shares", "b")], 10_000);
         first.derivations.get_mut("shares").unwrap().filled_ms = Some(15_000);
-        let without = told(&first, &[("likes", "a")], 20_000);
+        let without = published(&first, &[("likes", "a")], 20_000);
         assert_eq!(without.derivations["shares"].dropped_ms, Some(20_000));
         assert_eq!(without.derivations["shares"].filled_ms, None);
-        let back = told(&without, &[("likes", "a"), ("shares", "b")], 30_000).derivations["shares"].clone();
+        let back = published(&without, &[("likes", "a"), ("shares", "b")], 30_000).derivations["shares"].clone();
         assert_eq!((back.version, back.since_ms, back.ready_ms, back.filled_ms), (1, 30_000, 31_020, None));
     }
 
     #[test]
     fn an_instance_that_holds_long_is_waited_for_though_others_told_since() {
         let hold = Hold { hold_ms: 60_000, margin_ms: 10 };
-        let first = Registered::default().told(Family::Additive, &ours(&[("a", "a")]), hold, 10_000).unwrap();
-        let second = told(&first, &[("b", "b")], 20_000);
+        let first = Registered::default().published(Family::Additive, &ours(&[("a", "a")]), hold, 10_000).unwrap();
+        let second = published(&first, &[("b", "b")], 20_000);
         assert_eq!(second.derivations["b"].birth_ms, 80_010);
-        assert_eq!(told(&second, &[("c", "c")], 21_000).derivations["c"].birth_ms, 80_010);
+        assert_eq!(published(&second, &[("c", "c")], 21_000).derivations["c"].birth_ms, 80_010);
     }
 
     #[test]
     fn a_new_name_of_what_is_named_nowhere_is_filled_as_the_old_was() {
         let first = |family| {
-            let mut first = Registered::default().told(family, &ours(&[("old", "a")]), HOLD, 10_000).unwrap();
+            let mut first = Registered::default().published(family, &ours(&[("old", "a")]), HOLD, 10_000).unwrap();
             first.derivations.get_mut("old").unwrap().filled_ms = Some(15_000);
-            first.told(family, &ours(&[("new", "a")]), HOLD, 20_000).unwrap()
+            first.published(family, &ours(&[("new", "a")]), HOLD, 20_000).unwrap()
         };
         assert_eq!(first(Family::LevelTriggered).derivations["new"].filled_ms, Some(15_000));
         assert_eq!(first(Family::Additive).derivations["new"].filled_ms, None);
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn what_is_written_reads_back() {
         let layout = crate::fixture::layout();
-        let registered = told(&Registered::default(), &[("likes", "a")], 10_000);
+        let registered = published(&Registered::default(), &[("likes", "a")], 10_000);
         let Action::Put(item) = registered.write(&layout, Family::Additive).action else { panic!("no put") };
         assert_eq!(Registered::read(Some(&item)), registered);
     }

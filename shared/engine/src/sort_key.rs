@@ -3,7 +3,7 @@
 use flate2::Crc;
 use keys::key::Key;
 
-/// Longest sort key that is spelled out, in bytes; a longer one is cut and told apart by its checksum.
+/// Longest sort key that is spelled out, in bytes; a longer one is cut and distinguished by its checksum.
 const SPELLED_OUT_MAX: usize = 900;
 
 /// Sort key under which an item is listed on behalf of a derivation.
@@ -11,7 +11,7 @@ pub(crate) fn sort_key(derivation: &str, item: &Key) -> String {
     fitted(format!("{derivation}#{}#{}", item.pk, item.sk))
 }
 
-/// A text that fits in a sort key: as it is, or cut and told apart by its checksum.
+/// A text that fits in a sort key: as it is, or cut and distinguished by its checksum.
 pub(crate) fn fitted(text: String) -> String {
     if text.len() <= SPELLED_OUT_MAX {
         return text;

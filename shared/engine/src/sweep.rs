@@ -1,7 +1,7 @@
 //! The sweep of the table: a moving slice of it is verified again, run after run, and counters of zero are collected.
 //!
-//! *Keeps true*: what is derived, stays out of step and is on nobody's list is told of, at the latest when the slice has
-//! come round twice. Nothing derived is written here: a difference is told, and a person mends it.
+//! *Keeps true*: what is derived, stays out of step and is on nobody's list is reported, at the latest when the slice has
+//! come round twice. Nothing derived is written here: a difference is reported, and a person mends it.
 //!
 //! A run reads on where the last one stopped, and takes each item as if it had just been inserted: what
 //! that would ring is looked at, by the refresh's own step, without its writes. An item that differs may only be on its
@@ -31,17 +31,17 @@ use derive::{
 use keys::{item::Item, key::Key};
 use store::{Segment, Store};
 
-use crate::look::looked::Looked;
 use crate::{
     backoff::{GaveUp, Patience},
     batch::caught::caught,
     context::Context,
-    look::Looker,
-    look::bells::{Bells, Rung},
-    look::reading::{Held, ItemReader},
-    sweep::counts::Collections,
-    sweep::difference::difference,
-    sweep::round::Round,
+    look::{
+        Looker,
+        bells::{Bells, Rung},
+        looked::Looked,
+        reading::{Held, ItemReader},
+    },
+    sweep::{counts::Collections, difference::difference, round::Round},
 };
 
 /// Items that a run reads where nothing else is said.
@@ -72,7 +72,7 @@ pub struct Slice {
     pub n_zero_counters: usize,
     /// Items that it noted since they differ, or differ otherwise than before.
     pub n_suspects: usize,
-    /// Items that have drifted. Those that nobody mends are told again by every run that looks at them.
+    /// Items that have drifted. Those that nobody mends are reported again by every run that looks at them.
     pub drifts: Vec<Drift>,
     /// How long the round took that ended with it, in milliseconds; `None` when none did.
     pub round_ms: Option<u64>,

@@ -8,8 +8,8 @@ use engine::{
     clock::Clock as _,
     registry::{
         Hold, Standing,
-        difference::{State, differences},
-        watch::Watch,
+        difference::{DerivationState, differences},
+        watch::RegistryWatch,
     },
 };
 use store::Store;
@@ -34,7 +34,7 @@ struct Scene<S> {
 
 impl<S: Store + 'static> Scene<S> {
     /// An engine that lacks these of the shipped derivations.
-    fn engine(&self, lacks: &[&str], watch: Watch) -> Engine<Arc<S>> {
+    fn engine(&self, lacks: &[&str], watch: RegistryWatch) -> Engine<Arc<S>> {
         let schema = catalogue::schema();
         let mut derivations = catalogue::derivations();
         derivations.retain(|derivation| !lacks.contains(&derivation.name.as_str()));
@@ -50,12 +50,12 @@ impl<S: Store + 'static> Scene<S> {
 
     /// What is not in step of what is declared with nothing lacking.
     async fn stands(&self) -> Vec<String> {
-        let engine = self.engine(&[], Watch::reading(0));
+        let engine = self.engine(&[], RegistryWatch::reading(0));
         let registry = engine.registry(self.deadline_ms()).await.unwrap();
         let schema = catalogue::schema();
         let catalogue = Catalogue::new(&schema, catalogue::derivations()).unwrap();
         let all = differences(&schema, &catalogue, &registry, self.clock.now_ms()).into_iter();
-        let open = all.filter(|it| !matches!(it.state, State::InStep { .. }));
+        let open = all.filter(|it| !matches!(it.state, DerivationState::InStep { .. }));
         open.map(|it| format!("{} {:?}", it.name, it.state)).collect()
     }
 }
@@ -63,26 +63,26 @@ impl<S: Store + 'static> Scene<S> {
 pub(crate) async fn instances_tell_what_they_have_and_operators_learn_it<S: Store + 'static>(bed: Bed<S>) {
     let scene = Scene { store: Arc::new(bed.store), clock: ManualClock::at(BEGIN_MS) };
     let lacks = ["like-count", "like-count-display"];
-    let old = scene.engine(&lacks, Watch::publishing(LOOK_MS, HOLD));
-    let new = scene.engine(&[], Watch::publishing(LOOK_MS, HOLD));
-    let operator = scene.engine(&[], Watch::reading(0));
+    let old = scene.engine(&lacks, RegistryWatch::publishing(LOOK_MS, HOLD));
+    let new = scene.engine(&[], RegistryWatch::publishing(LOOK_MS, HOLD));
+    let operator = scene.engine(&[], RegistryWatch::reading(0));
     let all: BTreeSet<String> = catalogue::derivations().into_iter().map(|it| it.name).collect();
     assert!(operator.registry(scene.deadline_ms()).await.unwrap().is_empty(), "nobody has told");
-    assert!(operator.tell(scene.deadline_ms()).await.unwrap().is_empty(), "so nobody has anything else");
+    assert!(operator.publish(scene.deadline_ms()).await.unwrap().is_empty(), "so nobody has anything else");
 
     // The first tells, and once more when it has something else to tell.
-    assert_eq!(old.tell(scene.deadline_ms()).await.unwrap().len(), 2);
+    assert_eq!(old.publish(scene.deadline_ms()).await.unwrap().len(), 2);
     scene.clock.advance(LOOK_MS);
-    assert_eq!(old.tell(scene.deadline_ms()).await.unwrap().len(), 0);
+    assert_eq!(old.publish(scene.deadline_ms()).await.unwrap().len(), 0);
     let before = operator.registry(scene.deadline_ms()).await.unwrap();
-    let refused = operator.tell(scene.deadline_ms()).await.unwrap_err().to_string();
+    let refused = operator.publish(scene.deadline_ms()).await.unwrap_err().to_string();
     assert!(refused.contains("like-count"), "{refused}");
     scene.clock.advance(120_000);
     let begun_ms = scene.clock.now_ms();
     let n_known = old.mark_filled(&all, &before, 0, scene.deadline_ms()).await.unwrap();
     assert_eq!(n_known, all.len() - lacks.len());
-    assert_eq!(new.tell(scene.deadline_ms()).await.unwrap().len(), 2);
-    operator.tell(scene.deadline_ms()).await.unwrap();
+    assert_eq!(new.publish(scene.deadline_ms()).await.unwrap().len(), 2);
+    operator.publish(scene.deadline_ms()).await.unwrap();
     let ready_ms = begun_ms + 61_000;
     let young = lacks.map(|name| format!("{name} Young {{ ready_ms: {ready_ms} }}"));
     assert_eq!(scene.stands().await, young);
@@ -100,9 +100,9 @@ pub(crate) async fn instances_tell_what_they_have_and_operators_learn_it<S: Stor
     let ready = operator.registry(scene.deadline_ms()).await.unwrap();
 
     // The old comes back: what was measured meanwhile marks nothing.
-    assert_eq!(old.tell(scene.deadline_ms()).await.unwrap().len(), 2);
+    assert_eq!(old.publish(scene.deadline_ms()).await.unwrap().len(), 2);
     scene.clock.advance(LOOK_MS);
-    assert_eq!(new.tell(scene.deadline_ms()).await.unwrap().len(), 2);
+    assert_eq!(new.publish(scene.deadline_ms()).await.unwrap().len(), 2);
     let likes_alone = BTreeSet::from(["like-count".to_owned()]);
     assert_eq!(operator.mark_filled(&likes_alone, &ready, 0, scene.deadline_ms()).await.unwrap(), 0);
     assert!(matches!(standing().await, Standing::Young { .. }));
@@ -115,7 +115,7 @@ pub(crate) async fn instances_tell_what_they_have_and_operators_learn_it<S: Stor
 
     // It is dropped, and forgotten.
     scene.clock.advance(LOOK_MS);
-    old.tell(scene.deadline_ms()).await.unwrap();
+    old.publish(scene.deadline_ms()).await.unwrap();
     assert_eq!(operator.forget(&all, scene.deadline_ms()).await.unwrap(), lacks.len());
     let registry = operator.registry(scene.deadline_ms()).await.unwrap();
     assert_eq!(registry.entry(Family::Additive, "like-count"), None);

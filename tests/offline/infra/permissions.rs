@@ -16,7 +16,7 @@ use derive::write::{Action, Table, Write};
 use engine::{
     batch::Engine,
     clock::Clock,
-    fan_out::limits::Limits,
+    fan_out::limits::FanOutLimits,
     ledger::{LedgerKind, settings::claim},
     sweep::Bounds,
 };
@@ -158,7 +158,7 @@ impl World {
         let engine =
             Engine::new(Arc::new(schema), Arc::new(catalogue), function.families(), Arc::clone(&self.store), clock);
         // As little at once as can be, so that jobs are made.
-        let limits = Limits { direct_max: 0, page_items: 1, index_lag_ms: 1, ..Limits::default() };
+        let limits = FanOutLimits { direct_max: 0, page_items: 1, index_lag_ms: 1, ..FanOutLimits::default() };
         engine.with_ledger(self.ledger).with_settling(0).with_fan_out(limits)
     }
 

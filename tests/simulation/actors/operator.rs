@@ -68,7 +68,7 @@ pub(crate) async fn redrive<S: Store>(
     deadline_ms: u64,
 ) -> Result<(), String> {
     for change in parked(&store).await.map_err(|error| error.to_string())? {
-        engine.tell(deadline_ms).await.map_err(|error| error.to_string())?;
+        engine.publish(deadline_ms).await.map_err(|error| error.to_string())?;
         let redriven = engine.redrive(&change, deadline_ms).await.map_err(|error| error.to_string())?;
         scene.trace.note(|| format!("operator redrives {} for {}: {redriven:?}", change.id, change.family));
         if matches!(redriven, Redriven::Applied(_)) {
@@ -102,7 +102,7 @@ impl World {
         let engine = engine(&self.scene, &BOTH, ledger, Arc::clone(&caller.store));
         let deadline_ms = caller.deadline_ms;
         self.start(caller, None, async move {
-            engine.tell(deadline_ms).await.map_err(|error| error.to_string())?;
+            engine.publish(deadline_ms).await.map_err(|error| error.to_string())?;
             let handled = engine.replay(&event, &origin, deadline_ms).await.map_err(|error| error.to_string())?;
             Ok(Some((response(&handled), handled)))
         });

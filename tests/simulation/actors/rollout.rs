@@ -21,10 +21,10 @@ use engine::{
     clock::Clock as _,
     registry::{
         Hold,
-        difference::{Difference, State, differences},
+        difference::{DerivationState, Difference, differences},
         edit::begin,
         publishing::read,
-        watch::Watch,
+        watch::RegistryWatch,
     },
 };
 
@@ -98,7 +98,7 @@ pub(crate) struct Rollout {
     is_calm: bool,
     look_ms: u64,
     /// How the instances of a version and a function look.
-    looking: [[Watch; 2]; 2],
+    looking: [[RegistryWatch; 2]; 2],
 }
 
 impl Rollout {
@@ -107,7 +107,7 @@ impl Rollout {
         let stage = if old.is_some() { OLD } else { NEW };
         let (is_calm, look_ms) = (old.is_some() && chance.percent(CALM_PERCENT), *chance.one_of(&LOOKS_MS).unwrap());
         let hold = Hold { hold_ms: look_ms + RUNS_ON_MS, margin_ms: MARGIN_MS };
-        let instance = |_| Watch::publishing(look_ms, hold);
+        let instance = |_| RegistryWatch::publishing(look_ms, hold);
         let looking = [[0, 0].map(instance), [0, 0].map(instance)];
         Self { old, stage: AtomicUsize::new(stage), is_calm, look_ms, looking }
     }
@@ -138,7 +138,7 @@ impl Rollout {
     }
 
     /// What an instance of a version has, and how it looks.
-    pub(crate) fn version(&self, scene: &Scene, is_old: bool, families: &[Family]) -> (Arc<Catalogue>, Watch) {
+    pub(crate) fn version(&self, scene: &Scene, is_old: bool, families: &[Family]) -> (Arc<Catalogue>, RegistryWatch) {
         let old = self.old.as_ref().filter(|_| is_old);
         let catalogue = old.map_or_else(|| scene.deployed.catalogue(scene), Arc::clone);
         let looking = &self.looking[usize::from(is_old)][usize::from(families.contains(&Family::Additive))];
@@ -178,7 +178,7 @@ impl World {
     pub(crate) fn wait_until_ready(&mut self) -> bool {
         let now_ms = self.scene.clock.now_ms();
         let ready_ms = differences_of(&self.scene).into_iter().filter_map(|it| match it.state {
-            State::Young { ready_ms } => Some(ready_ms),
+            DerivationState::Young { ready_ms } => Some(ready_ms),
             _ => None,
         });
         let Some(ready_ms) = ready_ms.max().filter(|_| self.scene.rollout.is_one()) else { return false };
@@ -206,7 +206,7 @@ impl World {
             let deadline_ms = caller.deadline_ms;
             scene.clock.advance(scene.rollout.look_ms);
             self.start(caller, None, async move {
-                let told: Answer = engine.tell(deadline_ms).await.map(|_| None).map_err(|error| describe(&error));
+                let told: Answer = engine.publish(deadline_ms).await.map(|_| None).map_err(|error| describe(&error));
                 told
             });
         }
@@ -223,7 +223,9 @@ pub(crate) fn unfilled(scene: &Scene) -> BTreeSet<String> {
         let position = old.position(&it.name).and_then(|at| old.derivation(at));
         position.is_some_and(|derivation| derive::outline::definition(derivation, &scene.schema) == it.definition)
     };
-    let open = differences_of(scene).into_iter().filter(|it| !matches!(it.state, State::InStep { .. }) && !is_same(it));
+    let open = differences_of(scene)
+        .into_iter()
+        .filter(|it| !matches!(it.state, DerivationState::InStep { .. }) && !is_same(it));
     open.map(|it| it.name).collect()
 }
 

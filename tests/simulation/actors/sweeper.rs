@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use derive::write::Table;
 use engine::{
     clock::Clock as _,
-    fan_out::{again::Again, limits::Limits},
+    fan_out::{again::Again, limits::FanOutLimits},
     jobs::Order,
     jobs::ground::sweep::{STALLED_MS, Swept},
     jobs::job::Job,
@@ -27,7 +27,7 @@ pub(crate) const SETTLE_MS: u64 = 30_000;
 const NOTES: &str = "AGAIN#";
 
 /// So little at once that there are jobs and pages.
-pub(crate) const FAN_OUT: Limits = Limits {
+pub(crate) const FAN_OUT: FanOutLimits = FanOutLimits {
     direct_max: 2,
     page_items: 2,
     page_ms: 30,

@@ -12,7 +12,7 @@ use derive::{
 };
 use engine::{
     batch::handle_error::HandleError,
-    batch::limits::Limits,
+    batch::limits::BrakeLimits,
     batch::{Engine, Handled},
     clock::Clock,
     fan_out,
@@ -88,8 +88,8 @@ pub(crate) struct Bed {
     pub(crate) clock: ManualClock,
     families: Vec<Family>,
     ledger: LedgerKind,
-    limits: Limits,
-    fan_out: fan_out::limits::Limits,
+    limits: BrakeLimits,
+    fan_out: fan_out::limits::FanOutLimits,
     database: Arc<Database>,
     faults: Faults,
     n_records: usize,
@@ -113,8 +113,8 @@ impl Bed {
             clock: ManualClock::at(BEGIN_MS),
             families: vec![Family::Additive, Family::LevelTriggered],
             ledger: LedgerKind::Receipts,
-            limits: Limits::default(),
-            fan_out: fan_out::limits::Limits::default(),
+            limits: BrakeLimits::default(),
+            fan_out: fan_out::limits::FanOutLimits::default(),
             database,
             faults: Faults::default(),
             n_records: 0,
@@ -132,12 +132,12 @@ impl Bed {
     }
 
     /// The same with these limits.
-    pub(crate) fn limited(self, limits: Limits) -> Self {
+    pub(crate) fn limited(self, limits: BrakeLimits) -> Self {
         Self { limits, ..self }
     }
 
     /// The same with a function that fans out so much at once.
-    pub(crate) fn fanning(self, fan_out: fan_out::limits::Limits) -> Self {
+    pub(crate) fn fanning(self, fan_out: fan_out::limits::FanOutLimits) -> Self {
         Self { fan_out, ..self }
     }
 

@@ -1,7 +1,7 @@
 //! The brake: a batch of which much cannot be read is held.
 
 use derive::write::Table;
-use engine::{batch::handle_error::HandleError, batch::limits::Limits};
+use engine::{batch::handle_error::HandleError, batch::limits::BrakeLimits};
 use serde_json::{Value, json};
 
 use crate::cases::bed::Bed;
@@ -79,7 +79,7 @@ async fn a_batch_is_held_for_four_hours_and_then_goes_in() {
 #[tokio::test]
 async fn a_limit_of_a_hundred_percent_takes_the_brake_off() {
     for (unreadable_percent_max, is_held) in [(100, false), (99, true)] {
-        let mut bed = Bed::new().limited(Limits { unreadable_percent_max, ..Limits::default() });
+        let mut bed = Bed::new().limited(BrakeLimits { unreadable_percent_max, ..BrakeLimits::default() });
         let records = records(&mut bed, 20, 20).await;
         assert_eq!(bed.try_handle(&bed.event(&records)).await.is_err(), is_held);
     }

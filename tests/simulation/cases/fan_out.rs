@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use derive::write::{Action, Table, Write};
 use engine::{
-    fan_out::limits::Limits,
+    fan_out::limits::FanOutLimits,
     jobs::ground::sweep::STALLED_MS,
     jobs::job::{Job, Task},
 };
@@ -19,7 +19,7 @@ use store::{
 use crate::{cases::bed::Bed, executor::Turn, items::s};
 
 /// A page looks at two items, since the clock stands still and a page is over at once.
-const PAGES: Limits = Limits {
+const PAGES: FanOutLimits = FanOutLimits {
     direct_max: 2,
     page_items: 2,
     page_ms: 0,
@@ -31,7 +31,7 @@ const PAGES: Limits = Limits {
 const ANN: [(&str, &str); 1] = [("UserId", "ann")];
 
 /// A user whom so many follow; the follows carry the name, and are found by a query of the table.
-async fn famous(limits: Limits, n_followers: usize) -> (Bed, Key, Vec<Key>) {
+async fn famous(limits: FanOutLimits, n_followers: usize) -> (Bed, Key, Vec<Key>) {
     let mut bed = Bed::new().fanning(limits);
     let ann = bed.put("User", &ANN, &[("Name", "Ann")]).await;
     let mut follows = Vec::new();
@@ -99,7 +99,7 @@ async fn a_job_goes_on_page_by_page_and_its_progress_can_be_read() {
 /// What is written by a page comes back with the record of its job. Nobody waits behind that; a change is somebody's.
 #[tokio::test]
 async fn a_page_is_short_beside_a_change_and_not_beside_its_own_echoes() {
-    let (mut bed, ann, follows) = famous(Limits { page_ms: 1_000, ..PAGES }, 9).await;
+    let (mut bed, ann, follows) = famous(FanOutLimits { page_ms: 1_000, ..PAGES }, 9).await;
     let mut records = renamed(&mut bed, &ann, "Anna").await;
     bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
     records.extend(bed.records());
@@ -115,7 +115,7 @@ async fn a_page_is_short_beside_a_change_and_not_beside_its_own_echoes() {
 /// Whoever writes now and then waits for a page that has nothing of theirs in its batch.
 #[tokio::test]
 async fn a_page_is_short_for_a_second_after_something_was_done_for_somebody_else() {
-    let (mut bed, ann, follows) = famous(Limits { page_ms: 1_000, ..PAGES }, 9).await;
+    let (mut bed, ann, follows) = famous(FanOutLimits { page_ms: 1_000, ..PAGES }, 9).await;
     // One instance, which remembers. Nobody waits behind the change that began the job.
     let engine = bed.engine();
     bed.set(&ann, "Name", "Anna").await;
@@ -323,7 +323,7 @@ async fn a_page_of_a_job_that_has_ended_does_not_move_the_one_that_began_after_i
 
 #[tokio::test]
 async fn a_page_that_cannot_be_done_now_comes_again_and_what_was_done_of_it_is_kept() {
-    let (mut bed, ann, follows) = famous(Limits { page_ms: 1_000, ..PAGES }, 6).await;
+    let (mut bed, ann, follows) = famous(FanOutLimits { page_ms: 1_000, ..PAGES }, 6).await;
     let first = renamed(&mut bed, &ann, "Anna").await;
     bed.fails(|call| {
         let is_fifth = matches!(call, Call::Write(write) if write.key.pk == "USER#f04");
@@ -340,7 +340,7 @@ async fn a_page_that_cannot_be_done_now_comes_again_and_what_was_done_of_it_is_k
 
 #[tokio::test]
 async fn a_rate_is_kept_over_pages() {
-    let (mut bed, ann, follows) = famous(Limits { units_per_second: Some(2), ..PAGES }, 8).await;
+    let (mut bed, ann, follows) = famous(FanOutLimits { units_per_second: Some(2), ..PAGES }, 8).await;
     let began_ms = bed.deadline_ms();
     let mut records = renamed(&mut bed, &ann, "Anna").await;
     while !jobs(&bed).is_empty() {
@@ -355,7 +355,7 @@ async fn a_rate_is_kept_over_pages() {
 
 #[tokio::test]
 async fn no_more_is_looked_at_together_than_a_second_has_units() {
-    let limits = Limits { page_items: 9, units_per_second: Some(3), ..PAGES };
+    let limits = FanOutLimits { page_items: 9, units_per_second: Some(3), ..PAGES };
     let (mut bed, ann, follows) = famous(limits, 9).await;
     let records = renamed(&mut bed, &ann, "Anna").await;
     page(&mut bed, records).await;
@@ -376,7 +376,7 @@ async fn comments(bed: &mut Bed, n_comments: usize) -> (Key, Vec<Key>) {
 
 #[tokio::test]
 async fn a_page_of_copies_is_written_without_reading_the_items() {
-    let mut bed = Bed::new().fanning(Limits { page_items: 9, ..PAGES });
+    let mut bed = Bed::new().fanning(FanOutLimits { page_items: 9, ..PAGES });
     let (ann, comments) = comments(&mut bed, 5).await;
     let records = renamed(&mut bed, &ann, "Anna").await;
     bed.fails(|call| {
@@ -390,7 +390,7 @@ async fn a_page_of_copies_is_written_without_reading_the_items() {
 
 #[tokio::test]
 async fn what_names_another_by_now_keeps_the_others_name_and_what_is_gone_stays_so() {
-    let mut bed = Bed::new().lagging().fanning(Limits { page_items: 9, ..PAGES });
+    let mut bed = Bed::new().lagging().fanning(FanOutLimits { page_items: 9, ..PAGES });
     let (ann, comments) = comments(&mut bed, 3).await;
     bed.index_follows();
     bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;

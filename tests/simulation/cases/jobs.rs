@@ -2,7 +2,7 @@
 
 use derive::write::{Action, Table, Write};
 use engine::{
-    fan_out::limits::Limits,
+    fan_out::limits::FanOutLimits,
     jobs::ground::sweep::STALLED_MS,
     jobs::job::Job,
     jobs::{Obeyed, Order},
@@ -17,8 +17,8 @@ use store::{
 use crate::cases::bed::Bed;
 
 /// A page of two items for each record of a job.
-fn limits() -> Limits {
-    Limits { direct_max: 2, page_items: 2, page_ms: 0, page_beside_ms: 0, ..Limits::default() }
+fn limits() -> FanOutLimits {
+    FanOutLimits { direct_max: 2, page_items: 2, page_ms: 0, page_beside_ms: 0, ..FanOutLimits::default() }
 }
 
 /// Longer than a cascade waits, in milliseconds.
@@ -156,7 +156,7 @@ async fn a_fan_out_by_an_index_that_is_cancelled_begins_once_more_when_the_index
     assert!(bed.engine().is_searched_again(&begun));
     assert!(is_done(&bed, &begun, Order::Cancel).await);
     bed.settle().await;
-    bed.clock.advance(2 * Limits::default().index_lag_ms);
+    bed.clock.advance(2 * FanOutLimits::default().index_lag_ms);
     bed.engine().search_again(bed.deadline_ms()).await.unwrap();
     bed.settle().await;
     assert_eq!((n_named(&bed, "second"), jobs(&bed).await), (11, Vec::new()));

@@ -95,7 +95,7 @@ impl Service {
     pub(crate) async fn start(plan: &Plan<'_>, witness: &Arc<dyn Witness>) -> anyhow::Result<Self> {
         if plan.functions.is_none() {
             for (function, _) in &plan.mappings {
-                engine(plan, *function).tell(SystemClock.now_ms() + TELL_MS).await?;
+                engine(plan, *function).publish(SystemClock.now_ms() + TELL_MS).await?;
             }
         }
         let (stop, stopped) = watch::channel(false);

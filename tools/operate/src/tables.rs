@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use derive::{catalogue::Catalogue, derivation::Family, schema::Schema};
-use engine::{batch::Engine, clock::SystemClock, registry::watch::Watch};
+use engine::{batch::Engine, clock::SystemClock, registry::watch::RegistryWatch};
 use store::Store;
 use stream::shared::Stream;
 
@@ -47,7 +47,7 @@ impl<S: Store> Deployment<S> {
         let families = vec![Family::Additive, Family::LevelTriggered];
         let (schema, catalogue) = (Arc::clone(&self.schema), Arc::clone(&self.catalogue));
         let engine = Engine::new(schema, catalogue, families, Arc::clone(&self.store), Arc::new(SystemClock));
-        engine.watching(Watch::reading(LEARN_MS))
+        engine.watching(RegistryWatch::reading(LEARN_MS))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which changes of a batch went in through the ledger, told from what was written.
+//! Which changes of a batch went in through the ledger, derived from what was written.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ const RECEIPT: &str = "RECEIPT#";
 
 impl Account {
     /// Positions of the changes that went in, each proven by a receipt. What is parked has a receipt too, and is not
-    /// in. Under the checkpoint there are no receipts, and a proof does not tell its changes apart.
+    /// in. Under the checkpoint there are no receipts, and a proof does not distinguish its changes.
     #[must_use]
     pub fn received(&self) -> BTreeSet<usize> {
         let parked = partition(Family::Additive);

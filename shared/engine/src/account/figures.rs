@@ -5,7 +5,7 @@
 //!
 //! *Lag* is the time from a record's creation to the last write that follows from it in the invocation. It is that of
 //! one step: a display follows from the record of its counter, which follows from the application's. DynamoDB Streams
-//! tells whole seconds, rounded down, so a lag is up to a second too great.
+//! has whole seconds, rounded down, so a lag is up to a second too great.
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 //! *Keeps true*: when a batch comes whose oldest record is 20 hours old or older, the ledger holds a *mark*, until a
 //! whole verify that began after it was last seen ends without a finding. A stream keeps records for 24 hours, and what
 //! it drops no ledger knows of: what is older than the mark, or came while the lag lasted, may be missing in what is
-//! derived, and only reading the table tells.
+//! derived, and only reading the table shows it.
 //!
 //! *Cheap*. An engine puts the mark of a lane once an hour at most, and only with a batch that asks for something. A mark
 //! that a verify takes away goes only as it was read: one that was seen again meanwhile stays.
@@ -58,7 +58,7 @@ pub struct Mark {
     pub families: String,
     /// ARN of the stream; empty where no event said it.
     pub stream: String,
-    /// Name of the shard; empty where the function is not told it.
+    /// Name of the shard; empty where the event does not name it.
     pub shard: String,
     /// When it was first seen, in milliseconds since the epoch.
     pub since_ms: u64,
@@ -70,9 +70,9 @@ pub struct Mark {
 
 /// When an engine last put the mark of each lane.
 #[derive(Debug, Default)]
-pub(crate) struct Put(Mutex<BTreeMap<Key, u64>>);
+pub(crate) struct MarksPut(Mutex<BTreeMap<Key, u64>>);
 
-impl Put {
+impl MarksPut {
     /// Is it time to put this mark again?
     pub(crate) fn is_due(&self, key: &Key, now_ms: u64) -> bool {
         let mut put = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_mark_is_put_once_an_hour_by_lane() {
-        let put = Put::default();
+        let put = MarksPut::default();
         assert!(put.is_due(&mark(0).key(), 0));
         put.is_put(mark(0).key(), 0);
         assert!(!put.is_due(&mark(0).key(), PUT_EVERY_MS - 1));

@@ -3,21 +3,19 @@
 use derive::derivation::Family;
 use store::Store;
 
-use crate::look::for_batch::BatchLooker;
 use crate::{
     account::Account,
-    batch::attempts::{Attempt, AttemptNotes, DIED},
-    batch::handle_error::HandleError,
-    batch::input::Batch,
-    batch::planning::{Asked, Planner, Planning},
+    batch::{
+        attempts::{Attempt, AttemptNotes, DIED},
+        handle_error::HandleError,
+        input::Batch,
+        planning::{Asked, Planner, Planning},
+    },
     context::Context,
     count::{Counter, Session},
     jobs::ground::Worker,
-    ledger::checkpoint::Checkpoint,
-    ledger::receipts::Receipts,
-    ledger::{Ledger, LedgerKind},
-    look::listing::Lister,
-    look::own_image::OwnImages,
+    ledger::{Ledger, LedgerKind, checkpoint::Checkpoint, receipts::Receipts},
+    look::{for_batch::BatchLooker, listing::Lister, own_image::OwnImages},
     park::Parker,
     protocol::ProtocolStep,
 };

@@ -1,15 +1,15 @@
 //! The brake: a batch of which much cannot be read is a deployment gone wrong, not data.
 //!
-//! *Keeps true*: when more than [`Limits::unreadable_percent_max`] of a batch of 20 records or more
+//! *Keeps true*: when more than [`BrakeLimits::unreadable_percent_max`] of a batch of 20 records or more
 //! cannot be read, nothing of it is applied or parked, and the invocation fails. The batch comes again, and is handled
 //! once the deployment is mended.
 //!
-//! It gives way when the batch's first record is older than [`Limits::unreadable_hold_ms`], so that a shard is held up
+//! It gives way when the batch's first record is older than [`BrakeLimits::unreadable_hold_ms`], so that a shard is held up
 //! for so long at most, far from the day that a stream keeps records; or when the operator raises the limit.
 
 use derive::effect::Effect;
 
-use crate::{batch::handle_error::HandleError, batch::input::Batch, batch::limits::Limits, batch::planning::Planning};
+use crate::batch::{handle_error::HandleError, input::Batch, limits::BrakeLimits, planning::Planning};
 
 /// Smallest batch that the brake looks at, in records: one bad item in a small batch is data.
 const BATCH_RECORDS_MIN: usize = 20;
@@ -18,7 +18,7 @@ const BATCH_RECORDS_MIN: usize = 20;
 const NAMED_MAX: usize = 3;
 
 /// Fails when too much of a batch cannot be read.
-pub(crate) fn brake(limits: &Limits, planned: &[Planning<'_>], batch: &Batch<'_>) -> Result<(), HandleError> {
+pub(crate) fn brake(limits: &BrakeLimits, planned: &[Planning<'_>], batch: &Batch<'_>) -> Result<(), HandleError> {
     let n_records = planned.len();
     let unreadable: Vec<&Planning<'_>> = planned.iter().filter(|planning| is_unreadable(planning)).collect();
     let percent_max = usize::try_from(limits.unreadable_percent_max).unwrap_or(usize::MAX);

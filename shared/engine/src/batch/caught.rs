@@ -1,7 +1,7 @@
 //! Panics of a kind, caught where a record or an item is handled, so that one stops nobody.
 //!
-//! A message that was made while it ran may hold a value, as that of a text which is cut within a character does; what is
-//! told of a panic is logged, so only a message that stands in the code is told.
+//! A message that was made while it ran may hold a value, as that of a text which is cut within a character does. What is
+//! reported of a panic is logged, so only a message that stands in the code is reported.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

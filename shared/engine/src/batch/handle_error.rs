@@ -8,10 +8,10 @@ pub enum HandleError {
     /// It is no batch.
     #[error(transparent)]
     Event(#[from] EventError),
-    /// The registry cannot be told which derivations this function has.
-    #[error("the ledger's table cannot be told which derivations this function has, so nothing is handled")]
+    /// The derivations of this function cannot be published in the registry.
+    #[error("the derivations of this function cannot be published in the ledger's table, so nothing is handled")]
     Registry(#[from] RegistryError),
-    /// The checkpoint ledger cannot tell which shard it is of.
+    /// The checkpoint ledger does not know which shard it is of.
     #[error(
         "the event names no shard, which the checkpoint ledger needs: set TumblingWindowInSeconds on the event source \
          mapping, with ParallelizationFactor 1 and MaximumRetryAttempts -1, or use the ledger of receipts"

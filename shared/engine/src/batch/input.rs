@@ -1,6 +1,9 @@
 //! A batch while it is handled: its records, where they come from, and the time that there is.
 
-use crate::{backoff::Patience, record::Decoded, record::event::Lane};
+use crate::{
+    backoff::Patience,
+    record::{Decoded, event::Lane},
+};
 
 /// A batch while it is handled.
 pub(crate) struct Batch<'a> {

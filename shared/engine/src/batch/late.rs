@@ -4,8 +4,10 @@ use derive::write::Table;
 use store::{Outcome, Store};
 
 use crate::{
-    account::Account,
-    account::loss::{Mark, POSSIBLE_LOSS_MS},
+    account::{
+        Account,
+        loss::{Mark, POSSIBLE_LOSS_MS},
+    },
     backoff::{GaveUp, describe},
     batch::input::Batch,
     context::Context,

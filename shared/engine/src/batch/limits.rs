@@ -1,15 +1,15 @@
-//! When the [brake](crate::batch::brake) is put on.
+//! When the [brake](mod@crate::batch::brake) is put on.
 
 /// When the brake is put on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct BrakeLimits {
     /// How much of a batch may be unreadable, in percent. 100 takes the brake off.
     pub unreadable_percent_max: u32,
     /// How long a batch is held, counted from its first record, in milliseconds.
     pub unreadable_hold_ms: u64,
 }
 
-impl Default for Limits {
+impl Default for BrakeLimits {
     fn default() -> Self {
         Self { unreadable_percent_max: 5, unreadable_hold_ms: 4 * 3600 * 1000 }
     }

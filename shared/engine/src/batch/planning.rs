@@ -16,13 +16,11 @@ use store::Store;
 
 use crate::{
     account::{Account, Refused},
-    batch::caught::caught,
-    batch::input::Batch,
+    batch::{caught::caught, input::Batch},
     context::Context,
-    count::admission::Entry,
+    count::admission::CountEntry,
     jobs::touch::Touch,
-    look::bells::Bells,
-    look::listing::Listing,
+    look::{bells::Bells, listing::Listing},
     park,
     protocol::ProtocolStep,
     record::Decoded,
@@ -43,7 +41,7 @@ pub(crate) struct Planning<'a> {
 #[derive(Default)]
 pub(crate) struct Asked {
     /// Changes that must go in once.
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<CountEntry>,
     /// Positions of records that the level-triggered family cannot handle, with the cause.
     pub(crate) failed_looks: Vec<(usize, String)>,
     /// Items to look at.
@@ -185,7 +183,7 @@ impl<S: Store> Planner<'_, S> {
         asked
     }
 
-    /// What one record asks of one family, or why that cannot be told.
+    /// What one record asks of one family, or why that is not known.
     pub(crate) fn asked_of(&self, family: Family, batch: &Batch<'_>) -> Result<Asked, String> {
         let Some(record) = batch.records.first() else { return Ok(Asked::default()) };
         let change = record.change.as_ref().map_err(ToString::to_string)?;
@@ -222,7 +220,7 @@ impl<S: Store> Planner<'_, S> {
         if !amounts.is_empty() {
             let (id, sequence_number) = (change.id.clone(), change.sequence_number.clone());
             let change = Counted { position, id, sequence_number, amounts };
-            asked.entries.push(Entry { change, created_ms: planning.created_ms(), failed: None });
+            asked.entries.push(CountEntry { change, created_ms: planning.created_ms(), failed: None });
         }
         Ok(())
     }
@@ -241,7 +239,7 @@ impl<S: Store> Planner<'_, S> {
         if self.context.families.contains(&Family::Additive) {
             let sequence_number = planning.sequence_number().to_owned();
             let change = Counted { position, id: planning.id().into_owned(), sequence_number, amounts: Vec::new() };
-            asked.entries.push(Entry { change, created_ms: planning.created_ms(), failed: Some(cause.clone()) });
+            asked.entries.push(CountEntry { change, created_ms: planning.created_ms(), failed: Some(cause.clone()) });
         }
         if self.context.families.contains(&Family::LevelTriggered) {
             asked.failed_looks.push((position, cause));

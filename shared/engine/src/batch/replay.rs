@@ -5,7 +5,7 @@
 //!
 //! Under *receipts*, a replayed change is applied if its receipt is not there, and refused behind the horizon. Under
 //! the *checkpoint*, nothing that is replayed is ever applied: the checkpoint says of a change that it is in, or that
-//! the stream is still to bring it. Two things it cannot tell, and then the change is refused: of a record that Lambda
+//! the stream is still to bring it. Two things it does not show, and then the change is refused: of a record that Lambda
 //! gave up, whether it went in before; and of a record in front of the checkpoint that the stream does not hold any
 //! more, nothing will ever bring it.
 //!
@@ -16,14 +16,14 @@ use store::Store;
 use crate::{
     account::{Account, undone},
     backoff::Patience,
-    batch::applying::Applier,
-    batch::handle_error::HandleError,
-    batch::input::{Batch, Occasion},
-    batch::planning::Planner,
-    batch::{Engine, Handled},
-    count::admission::Entry,
-    count::recount::refused,
-    count::{Counter, Session},
+    batch::{
+        Engine, Handled,
+        applying::Applier,
+        handle_error::HandleError,
+        input::{Batch, Occasion},
+        planning::Planner,
+    },
+    count::{Counter, Session, admission::CountEntry, recount::refused},
     ledger::LedgerKind,
     record::event::{Event, Lane},
 };
@@ -82,7 +82,7 @@ impl<S: Store> Counter<'_, S> {
     /// Says of each change what the checkpoint knows of it.
     async fn judge(
         &self,
-        entries: Vec<Entry>,
+        entries: Vec<CountEntry>,
         session: &mut Session<'_>,
         origin: &Origin,
         batch: &Batch<'_>,
@@ -91,7 +91,7 @@ impl<S: Store> Counter<'_, S> {
         if let Err(why) = self.read_standing(session, batch).await {
             return undone(account, entries.iter().map(|entry| entry.change.position), &why);
         }
-        for Entry { change, created_ms, .. } in entries {
+        for CountEntry { change, created_ms, .. } in entries {
             let age_ms = created_ms.map(|created_ms| self.context.clock.now_ms().saturating_sub(created_ms));
             let why = match (session.ledger.has(&change), origin.was_given_up) {
                 (true, false) => {

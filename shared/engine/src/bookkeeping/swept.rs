@@ -9,8 +9,10 @@ use crate::{
     bookkeeping::{Kept, Life, of},
     ledger::{PROOF_KEPT_S, repairs},
     registry,
-    sweep::round::Round,
-    sweep::suspects::{SUSPECT_KEPT_S, Suspect},
+    sweep::{
+        round::Round,
+        suspects::{SUSPECT_KEPT_S, Suspect},
+    },
 };
 
 pub(super) fn swept(layout: &Layout) -> Vec<Kept> {
@@ -70,7 +72,7 @@ pub(super) fn registered(layout: &Layout) -> Vec<Kept> {
         layout,
         "registry",
         "which derivations the functions of a family have, as what, since when, and since when they are filled; each \
-         instance looks at it, and tells when it has others. An item for each family",
+         instance looks at it, and publishes its own when it has others. An item for each family",
         Life::Forever,
         families.map(|family| registry::sample(layout, family)),
     )

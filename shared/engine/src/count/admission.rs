@@ -9,14 +9,13 @@ use crate::{
     account::Account,
     batch::input::Batch,
     count::{Chunk, Counter, Session},
-    ledger::checkpoint::padded,
-    ledger::{HORIZON_MS, Ledger},
+    ledger::{HORIZON_MS, Ledger, checkpoint::padded},
     protocol::ProtocolStep,
 };
 
 /// A change that must go in once: what it adds, or why it must be parked.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct CountEntry {
     /// What it adds.
     pub(crate) change: Counted,
     /// When its write was made, in milliseconds since the epoch.
@@ -29,11 +28,11 @@ impl<S: Store> Counter<'_, S> {
     /// The changes that must go in: each once, none that is in, none from behind the horizon.
     pub(crate) async fn admitted(
         &self,
-        entries: Vec<Entry>,
+        entries: Vec<CountEntry>,
         session: &mut Session<'_>,
         batch: &Batch<'_>,
         account: &mut Account,
-    ) -> Vec<Entry> {
+    ) -> Vec<CountEntry> {
         let mut seen = BTreeSet::new();
         let mut admitted = Vec::new();
         for mut entry in entries {
@@ -65,7 +64,7 @@ impl<S: Store> Counter<'_, S> {
 
     /// Cuts what must go in into chunks. What is parked stands alone: in its place where the order matters, else behind
     /// what is applied, which it would cut in two.
-    pub(crate) fn cut(&self, mut entries: Vec<Entry>, ledger: &dyn Ledger) -> VecDeque<Chunk> {
+    pub(crate) fn cut(&self, mut entries: Vec<CountEntry>, ledger: &dyn Ledger) -> VecDeque<Chunk> {
         if !ledger.is_ordered() {
             entries.sort_by_key(|entry| entry.failed.is_some());
         } else if self.context.takes(ProtocolStep::ContiguousChunks) {
@@ -78,7 +77,7 @@ impl<S: Store> Counter<'_, S> {
         let cut = |applied: &mut Vec<Counted>, waiting: &mut VecDeque<Chunk>| {
             waiting.extend(chunks(std::mem::take(applied), ledger.proof()).into_iter().map(Chunk::new));
         };
-        for Entry { change, failed, .. } in entries {
+        for CountEntry { change, failed, .. } in entries {
             match failed {
                 None => applied.push(change),
                 Some(cause) => {

@@ -15,7 +15,7 @@ use crate::{
     account::{Account, Commit, Parked, apportioned},
     backoff::describe,
     batch::input::Batch,
-    count::{Chunk, Counter, Sent, Session},
+    count::{Chunk, ChunkOutcome, Counter, Session},
     ledger::Ledger,
     park::Parking,
     protocol::ProtocolStep,
@@ -39,21 +39,21 @@ impl<S: Store> Counter<'_, S> {
         session: &mut Session<'_>,
         batch: &Batch<'_>,
         account: &mut Account,
-    ) -> Sent {
+    ) -> ChunkOutcome {
         let held = match self.read_buckets(chunk).await {
             Ok(held) => held,
-            Err(error) if error.is_retry() => return Sent::Unanswered(error),
-            Err(error) => return Sent::Refused(describe(&error)),
+            Err(error) if error.is_retry() => return ChunkOutcome::Unanswered(error),
+            Err(error) => return ChunkOutcome::Refused(describe(&error)),
         };
         let parcel = match self.parcel(chunk, &held, session.ledger.as_ref(), batch) {
             Ok(Some(parcel)) => parcel,
-            Ok(None) => return Sent::Done,
-            Err(cause) => return Sent::Refused(cause),
+            Ok(None) => return ChunkOutcome::Done,
+            Err(cause) => return ChunkOutcome::Refused(cause),
         };
         match self.context.store.transact(&parcel.transaction).await {
             Ok(TransactOutcome::Done { units }) => {
                 self.commit(chunk, &parcel, &units, account);
-                Sent::Done
+                ChunkOutcome::Done
             }
             Ok(TransactOutcome::Cancelled { reasons }) => {
                 self.met(&parcel, &reasons, account);
@@ -61,9 +61,9 @@ impl<S: Store> Counter<'_, S> {
             }
             Err(error) if error.is_retry() => {
                 error.busy().into_iter().for_each(|busy| account.contention.met(None, busy));
-                Sent::Unanswered(error)
+                ChunkOutcome::Unanswered(error)
             }
-            Err(error) => Sent::Refused(describe(&error)),
+            Err(error) => ChunkOutcome::Refused(describe(&error)),
         }
     }
 
@@ -167,23 +167,23 @@ impl<S: Store> Counter<'_, S> {
 }
 
 /// Reads the reasons by position: first the proofs', then the effects'.
-fn cancelled(parcel: &Parcel, reasons: &[Reason], ledger: &mut dyn Ledger) -> Sent {
+fn cancelled(parcel: &Parcel, reasons: &[Reason], ledger: &mut dyn Ledger) -> ChunkOutcome {
     let (proofs, effects) = reasons.split_at(parcel.n_proofs.min(reasons.len()));
     if proofs.contains(&Reason::GuardFailed) {
         ledger.cancelled(&parcel.proven, proofs);
-        return Sent::Proven;
+        return ChunkOutcome::Proven;
     }
     let rejected = reasons.iter().find_map(|reason| match reason {
         Reason::Rejected(why) => Some(why.clone()),
         _ => None,
     });
     if let Some(why) = rejected {
-        return Sent::Refused(why);
+        return ChunkOutcome::Refused(why);
     }
     if effects.contains(&Reason::GuardFailed) {
-        return Sent::Moved;
+        return ChunkOutcome::Moved;
     }
     let writes = parcel.transaction.writes().iter().skip(parcel.n_proofs).zip(effects);
     let busy = writes.filter(|(_, reason)| matches!(reason, Reason::Busy(_)));
-    Sent::Busy(busy.map(|(write, _)| write.key.clone()).collect())
+    ChunkOutcome::Busy(busy.map(|(write, _)| write.key.clone()).collect())
 }

@@ -1,8 +1,8 @@
-//! The list of targets that need a recount: those of changes that were refused, since the ledger cannot tell whether
+//! The list of targets that need a recount: those of changes that were refused, since the ledger does not show whether
 //! they are in.
 //!
 //! A change is refused rather than guessed at. What it would have added to is listed in the ledger, for a person: a
-//! count that is listed may be right, and `verify` tells.
+//! count that is listed may be right, and `verify` shows it.
 
 use derive::{
     catalogue::Catalogue,
@@ -16,8 +16,7 @@ use crate::{
     account::{Account, Refused, undone},
     attribute::{n, s},
     backoff::{Patience, describe},
-    count::Counter,
-    count::target::Target,
+    count::{Counter, target::Target},
     ledger::ledger_item,
     sort_key::sort_key,
 };

@@ -23,18 +23,16 @@ use keys::{
 };
 use store::Store;
 
-use crate::fan_out::note::{DIGITS, PARTITIONS};
 use crate::{
     backoff::{GaveUp, Patience, describe},
     context::Context,
-    fan_out::FanOuts,
-    fan_out::note::{LAST, MARK, Note, marked_to, partition},
-    fan_out::search::Searcher,
-    look::Looker,
-    look::bells::Bells,
-    look::reading::ItemReader,
+    fan_out::{
+        FanOuts,
+        note::{DIGITS, LAST, MARK, Note, PARTITIONS, marked_to, partition},
+        search::{Notes, Searcher},
+    },
+    look::{Looker, bells::Bells, looked::LookRequest, reading::ItemReader},
 };
-use crate::{fan_out::search::Notes, look::looked::LookRequest};
 
 /// Notes that are read together.
 const NOTES_AT_ONCE: u32 = 50;
@@ -52,7 +50,7 @@ pub struct Again {
 
 /// What came of one note.
 #[derive(Default)]
-struct Done {
+struct NoteOutcome {
     /// Items that were written.
     n_written: usize,
     /// Why it is not done, where it is not.
@@ -130,7 +128,7 @@ impl<S: Store> Repeater<'_, S> {
         patience: Patience<'_>,
         all: &mut Again,
     ) -> Result<(), GaveUp> {
-        let mut done = Done::default();
+        let mut done = NoteOutcome::default();
         if let Some(note) = Note::of(item) {
             if is_deadly {
                 tracing::warn!(
@@ -157,8 +155,8 @@ impl<S: Store> Repeater<'_, S> {
         patience.call(|| self.context.store.write(&delete)).await.map(drop)
     }
 
-    async fn give_to_jobs(&self, note: &Note, patience: Patience<'_>) -> Done {
-        let mut done = Done::default();
+    async fn give_to_jobs(&self, note: &Note, patience: Patience<'_>) -> NoteOutcome {
+        let mut done = NoteOutcome::default();
         for derivation in note.derivations.iter().filter_map(|name| self.context.catalogue.position(name)) {
             if let Err(error) = FanOuts::new(self.context).fan_out(derivation, &note.item, patience).await {
                 done.why_not.get_or_insert(describe(&error));
@@ -167,7 +165,7 @@ impl<S: Store> Repeater<'_, S> {
         done
     }
 
-    async fn search_for(&self, note: &Note, patience: Patience<'_>) -> Done {
+    async fn search_for(&self, note: &Note, patience: Patience<'_>) -> NoteOutcome {
         let mut bells = Bells::default();
         for derivation in note.derivations.iter().filter_map(|name| self.context.catalogue.position(name)) {
             if let Some(find) = FanOuts::new(self.context).search_of(derivation, &note.item) {
@@ -177,7 +175,7 @@ impl<S: Store> Repeater<'_, S> {
         let searched = Searcher::new(self.context).search(&mut bells, Notes::NotTaken, patience).await;
         let n_begun = searched.commits.iter().filter(|commit| commit.table == Table::Main).count();
         let why_not = searched.undone.into_iter().map(|(_, why)| why).next();
-        let mut done = Done { n_written: n_begun, why_not };
+        let mut done = NoteOutcome { n_written: n_begun, why_not };
         let mut sources = Sources::default();
         for items in bells.parts() {
             let request = LookRequest { items, images: None, patience };

@@ -2,7 +2,7 @@
 
 /// How much is done at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct FanOutLimits {
     /// Most items that are looked at with the batch that asks for it.
     pub direct_max: u32,
     /// Items that are read and looked at together.
@@ -18,7 +18,7 @@ pub struct Limits {
     pub index_lag_ms: u64,
 }
 
-impl Default for Limits {
+impl Default for FanOutLimits {
     fn default() -> Self {
         Self {
             direct_max: 100,

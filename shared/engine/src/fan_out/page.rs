@@ -15,23 +15,24 @@ use keys::{
 };
 use store::Store;
 
-use crate::look::{
-    for_batch::BatchLooker,
-    looked::{LookRequest, Looked},
-};
 use crate::{
     backoff::{Patience, describe},
     context::Context,
-    fan_out::FanOuts,
-    fan_out::progress::FanOut,
-    jobs::job::{Job, Task},
-    jobs::touch::{Stop, Toucher, Work},
-    look::Looker,
-    look::bells::Rung,
+    fan_out::{FanOuts, progress::FanOut},
+    jobs::{
+        job::{Job, Task},
+        touch::{Stop, Toucher, Work},
+    },
+    look::{
+        Looker,
+        bells::Rung,
+        for_batch::BatchLooker,
+        looked::{LookRequest, Looked},
+    },
 };
 
 /// What a search found.
-struct Found {
+struct FoundPage {
     items: Vec<Key>,
     /// The job when it has been to them; `None` when it has then been to all that it is for.
     behind: Option<Job>,
@@ -144,8 +145,8 @@ impl<S: Store> Pager<'_, S> {
         find: &Find,
         is_alone: bool,
         patience: Patience<'_>,
-    ) -> Result<Found, Stop> {
-        let Task::FanOut(fan_out) = &mut job.task else { return Ok(Found { items: Vec::new(), behind: None }) };
+    ) -> Result<FoundPage, Stop> {
+        let Task::FanOut(fan_out) = &mut job.task else { return Ok(FoundPage { items: Vec::new(), behind: None }) };
         let items_max = if is_alone { self.context.fan_out.page_items } else { self.context.fan_out.direct_max };
         // An item consumes a unit at least, and what is looked at together is charged when it is done.
         let items_max = items_max.min(self.context.fan_out.units_per_second.unwrap_or(u32::MAX).max(1));
@@ -170,9 +171,9 @@ impl<S: Store> Pager<'_, S> {
         } else if fan_out.until.is_some() && !fan_out.is_round {
             (fan_out.is_round, job.after) = (true, None);
         } else {
-            return Ok(Found { items, behind: None });
+            return Ok(FoundPage { items, behind: None });
         }
-        Ok(Found { items, behind: Some(job) })
+        Ok(FoundPage { items, behind: Some(job) })
     }
 
     async fn look_at_all(

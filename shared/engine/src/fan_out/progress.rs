@@ -65,7 +65,7 @@ impl FanOut {
     }
 }
 
-/// Id of the job of a source. No two sources have the same: the length tells where the one key ends.
+/// Id of the job of a source. No two sources have the same: the length says where the one key ends.
 pub(crate) fn id_of(source: &Key) -> String {
     let id = format!("{}:{}|{}", source.pk.len(), source.pk, source.sk);
     if id.len() <= SPELLED_OUT_MAX {

@@ -15,10 +15,8 @@ use crate::{
     account::Commit,
     backoff::{GaveUp, Patience, describe},
     context::Context,
-    fan_out::FanOuts,
-    fan_out::note::Note,
-    look::bells::Bells,
-    look::reading::CALLS_AT_ONCE,
+    fan_out::{FanOuts, note::Note},
+    look::{bells::Bells, reading::CALLS_AT_ONCE},
     protocol::ProtocolStep,
 };
 
@@ -136,7 +134,7 @@ impl<S: Store> Searcher<'_, S> {
     }
 
     async fn first_page(&self, find: &Find, patience: Patience<'_>) -> Result<FirstPage, GaveUp> {
-        // One more than may be, or it could not be told that there are no more.
+        // One more than may be, or it would not be known that there are no more.
         let query = Query { limit: Some(self.context.fan_out.direct_max.saturating_add(1)), ..find.query.clone() };
         let page = patience.call(|| self.context.store.query(Table::Main, &query, None)).await?;
         Ok(match page.next {

@@ -17,14 +17,11 @@ use derive::{
 use keys::key::Key;
 use store::Store;
 
-use crate::look::looked::Looked;
 use crate::{
     backoff::{GaveUp, Patience},
     batch::caught::caught,
     fan_out::page::Pager,
-    look::Looker,
-    look::bells::Rung,
-    look::reading::ItemReader,
+    look::{Looker, bells::Rung, looked::Looked, reading::ItemReader},
 };
 
 impl<S: Store> Pager<'_, S> {
@@ -53,7 +50,7 @@ impl<S: Store> Pager<'_, S> {
         let (mut writes, mut rest) = (Vec::new(), Vec::new());
         for rung in rung {
             // A kind that panics here does so where the item is looked at, too, which parks what asked for it.
-            match caught("telling what it takes", || self.unread_write(&rung, source, sources)) {
+            match caught("finding what it takes", || self.unread_write(&rung, source, sources)) {
                 Ok(Some(write)) => writes.push((rung, write)),
                 Ok(None) | Err(_) => rest.push(rung),
             }

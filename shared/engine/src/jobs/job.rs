@@ -55,7 +55,7 @@ pub struct Job {
     pub due_at_ms: u64,
     /// When its cursor moved last, in milliseconds since the epoch.
     pub moved_at_ms: u64,
-    /// How often it moved on or was told of something: its revision.
+    /// How often it moved on or received an order or a newer change: its revision.
     pub n_moves: u64,
     /// Items that it has touched, or looked at.
     pub n_touched: u64,
@@ -79,7 +79,7 @@ pub enum Task {
     FanOut(FanOut),
 }
 
-/// What a cascade is at: it [lists](crate::jobs::ground::listed) first, and deletes nothing but what it has listed.
+/// What a cascade is at: it lists first, and deletes nothing but what it has listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
     /// It lists what hangs on the removed item.

@@ -55,7 +55,7 @@ impl From<GaveUp> for Stop {
 }
 
 /// How a transaction on ground items ended.
-pub(crate) enum Touched {
+pub(crate) enum TouchOutcome {
     Done,
     /// The guards of the writes at these positions did not hold.
     Unheld(BTreeSet<usize>),
@@ -74,7 +74,7 @@ impl<'a, S> Toucher<'a, S> {
 
 impl<S: Store> Toucher<'_, S> {
     /// Sends a transaction until it is decided.
-    pub(crate) async fn decided(&self, writes: Vec<Write>, work: &mut Work<'_>) -> Result<Touched, Stop> {
+    pub(crate) async fn decided(&self, writes: Vec<Write>, work: &mut Work<'_>) -> Result<TouchOutcome, Stop> {
         let transaction = Transaction::new(writes).map_err(|error| Stop::Refused(error.to_string()))?;
         let patience = work.batch.patience;
         let mut tries = Tries::default();
@@ -82,14 +82,14 @@ impl<S: Store> Toucher<'_, S> {
             let reasons = match patience.call(|| self.context.store.transact(&transaction)).await? {
                 TransactOutcome::Done { units } => {
                     self.note_commits(&transaction, &units, work);
-                    return Ok(Touched::Done);
+                    return Ok(TouchOutcome::Done);
                 }
                 TransactOutcome::Cancelled { reasons } => reasons,
             };
             let unheld = reasons.iter().enumerate().filter(|(_, reason)| **reason == Reason::GuardFailed);
             let unheld: BTreeSet<usize> = unheld.map(|(at, _)| at).collect();
             if !unheld.is_empty() {
-                return Ok(Touched::Unheld(unheld));
+                return Ok(TouchOutcome::Unheld(unheld));
             }
             if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
                 return Err(Stop::Refused(why.clone()));

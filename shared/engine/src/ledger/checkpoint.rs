@@ -81,7 +81,7 @@ impl Ledger for Checkpoint {
         self.position = self.position.take().max(last);
     }
 
-    /// Tells nothing: it must be read where it stands.
+    /// Says nothing: it must be read where it stands.
     fn cancelled(&mut self, _changes: &[Counted], _reasons: &[Reason]) {}
 
     fn standing(&self) -> Option<&Key> {

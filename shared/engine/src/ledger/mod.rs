@@ -10,7 +10,7 @@
 //! | needs | nothing | the shard's name: tumbling windows, one lane a shard, unlimited retries |
 //! | a change that is replayed | is applied if it is not in | is never applied: what the shard has not passed, the stream brings |
 //!
-//! Both hold for a time, and a change older than the [`HORIZON_MS`] is never applied: whether it is in cannot be told
+//! Both hold for a time, and a change older than the [`HORIZON_MS`] is never applied: whether it is in is not known
 //! any more. Its targets are [listed](crate::count::recount) as needing a recount.
 
 pub mod checkpoint;

@@ -10,8 +10,7 @@ use store::Store;
 use crate::{
     attribute::{n, s},
     backoff::{GaveUp, Patience},
-    ledger::ledger_item,
-    ledger::receipts::receipt_of,
+    ledger::{ledger_item, receipts::receipt_of},
     sort_key::sort_key,
 };
 

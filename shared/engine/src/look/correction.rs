@@ -4,7 +4,7 @@
 //! attribute that it writes. So the record of an item that comes with a wrong name, or is put back as it was long ago,
 //! counts; one whose source changed does not, nor does a new item that lacks what is derived.
 //!
-//! What somebody else wrote cannot be told from a write of our own that was right when it was decided, and was overtaken
+//! What somebody else wrote cannot be distinguished from a write of our own that was right when it was decided, and was overtaken
 //! by its source. So some are normal where sources change fast; many, and for long, are somebody's own trigger.
 
 use derive::{

@@ -14,7 +14,7 @@ use crate::{
         Looker,
         bells::Bells,
         correction::is_correction,
-        looked::{LookRequest, Looked, Written},
+        looked::{LookRequest, Looked, WrittenItem},
         own_image::OwnImages,
     },
     park::Parker,
@@ -63,7 +63,7 @@ impl<S: Store> BatchLooker<'_, S> {
         for derivations in looked.sent_again {
             account.sends_again(derivations);
         }
-        for Written { rung, write, derivations, at_ms, units } in looked.written {
+        for WrittenItem { rung, write, derivations, at_ms, units } in looked.written {
             account.commits.push(Commit {
                 is_correction: is_correction(&rung, &write, batch),
                 key: write.key,

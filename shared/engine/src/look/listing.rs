@@ -2,7 +2,7 @@
 //!
 //! The list is for a person. A change that could not be read, before or after, is a bell: the item is read as it is
 //! now, and is put on the list or taken off it. So an old record that comes again lists nothing that is mended.
-//! `verify` tells the same from the items themselves.
+//! `verify` reports the same from the items themselves.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +77,7 @@ impl<S: Store> Lister<'_, S> {
             );
             match patience.call(|| self.context.store.write(&write)).await {
                 Ok(Outcome::Done { units }) => {
-                    account.commits.push(self.context.ledger_commit(&write.key, units, position))
+                    account.commits.push(self.context.ledger_commit(&write.key, units, position));
                 }
                 Ok(Outcome::GuardFailed) => {}
                 Err(error) => undone(account, [position], &describe(&error)),

@@ -25,7 +25,7 @@ pub(crate) struct Looked {
     /// How many items were in step.
     pub(crate) n_in_step: usize,
     /// What was written.
-    pub(crate) written: Vec<Written>,
+    pub(crate) written: Vec<WrittenItem>,
     /// The derivations of each write whose guard failed, which is sent again.
     pub(crate) sent_again: Vec<Vec<usize>>,
     /// The conflicts and throttles of the writes, each with the write's first derivation.
@@ -38,7 +38,7 @@ pub(crate) struct Looked {
 
 /// An item that was written.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenItem {
     /// What asked for it.
     pub(crate) rung: Rung,
     /// The write.

@@ -11,7 +11,7 @@ use derive::change::Change;
 use keys::{item::Item, key::Key};
 
 /// The image of each item of which the batch holds one record, however often that is there. Which of two records is
-/// the newer cannot be told.
+/// the newer is not known.
 pub(crate) struct OwnImages {
     images: BTreeMap<Key, OwnImage>,
     /// Does an image decide over any bell, and the first of an item for all? It must not.

@@ -1,6 +1,6 @@
 //! The ledger's lists, as a person reads them: counts that need a recount, and items that cannot be interpreted.
 //!
-//! Nothing here decides anything: a count that is listed may be right, and `verify` tells.
+//! Nothing here decides anything: a count that is listed may be right, and `verify` shows it.
 
 use derive::write::Table;
 use keys::{
@@ -11,8 +11,10 @@ use store::{Store, StoreError};
 
 use crate::{
     attribute::number,
-    count::recount::{ALL, RECOUNT},
-    count::target::Target,
+    count::{
+        recount::{ALL, RECOUNT},
+        target::Target,
+    },
     look::listing::UNREADABLE,
     partition::all,
 };

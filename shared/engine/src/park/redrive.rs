@@ -16,22 +16,21 @@ use derive::{
 use keys::item::{Item, text};
 use store::{Reason, Store, StoreError, TransactOutcome, unheld};
 
-use crate::look::for_batch::BatchLooker;
 use crate::{
     account::Account,
     attribute::number,
     backoff::{GaveUp, Patience, Tries, describe},
-    batch::input::Batch,
-    batch::planning::{Asked, Planner},
+    batch::{
+        input::Batch,
+        planning::{Asked, Planner},
+    },
     context::Context,
     count::Counter,
     jobs::ground::Worker,
-    look::listing::Lister,
-    park,
-    park::{CAUSE, EVENT_ID, PARKED_AT, PARTS, SEQUENCE_NUMBER, SHARD, STREAM},
+    look::{for_batch::BatchLooker, listing::Lister},
+    park::{self, CAUSE, EVENT_ID, PARKED_AT, PARTS, SEQUENCE_NUMBER, SHARD, STREAM},
     partition::all,
-    record::Decoded,
-    record::event::Lane,
+    record::{Decoded, event::Lane},
 };
 
 /// A change that is parked on behalf of a family.

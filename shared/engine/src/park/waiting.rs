@@ -1,7 +1,7 @@
 //! What is under way, so that an item that differs is none that has drifted: it waits.
 //!
 //! A change that is parked is applied when somebody redrives it, an item that cannot be read counts when somebody mends
-//! it, and a job goes on by itself. Each is told of elsewhere.
+//! it, and a job goes on by itself. Each is reported elsewhere.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,9 @@ use store::Store;
 
 use crate::{
     backoff::{GaveUp, Patience},
-    batch::input::Batch,
-    batch::planning::Planner,
+    batch::{input::Batch, planning::Planner},
     context::Context,
-    count::recount::targets,
-    count::target::Target,
+    count::{recount::targets, target::Target},
     fan_out::again::Repeater,
     jobs::ground::sweep::JobSweep,
     look::listing::{ALL_DERIVATIONS, UNREADABLE},
@@ -80,7 +78,7 @@ impl<S: Store> Underway<'_, S> {
     /// What waits. A parked record that cannot be read says nothing of what it is of.
     pub(crate) async fn what_waits(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
         let mut waiting = Waiting::default();
-        if !self.context.takes(ProtocolStep::ToldApart) {
+        if !self.context.takes(ProtocolStep::Underway) {
             return Ok(waiting);
         }
         let changes = patience.call(|| parked(&self.context.store)).await?;
@@ -111,7 +109,7 @@ impl<S: Store> Underway<'_, S> {
     /// The same, with what is still to be searched again since an index may lag.
     pub(crate) async fn what_is_under_way(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
         let mut waiting = self.what_waits(patience).await?;
-        if self.context.takes(ProtocolStep::ToldApart) {
+        if self.context.takes(ProtocolStep::Underway) {
             waiting.items.extend(Repeater::new(self.context).noted_items(patience).await?);
         }
         Ok(waiting)

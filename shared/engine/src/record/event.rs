@@ -30,7 +30,7 @@ pub struct Lane {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Wire<'a> {
+struct WireEvent<'a> {
     #[serde(rename = "Records", borrow)]
     records: Option<Vec<&'a RawValue>>,
     shard_id: Option<String>,
@@ -43,7 +43,7 @@ struct Wire<'a> {
 }
 
 #[derive(Deserialize)]
-struct Source {
+struct RecordSource {
     #[serde(rename = "eventSourceARN")]
     event_source_arn: Option<String>,
 }
@@ -59,7 +59,7 @@ impl<'a> Event<'a> {
             let lane = Lane { stream_arn: source(&records), shard: None };
             return Ok(Self { records, lane, state: None });
         }
-        let wire: Wire<'a> = serde_json::from_str(text).map_err(EventError)?;
+        let wire: WireEvent<'a> = serde_json::from_str(text).map_err(EventError)?;
         let has_window = wire.window.is_some() || wire.state.is_some();
         let records = match wire.records {
             Some(records) => one_by_one(layout, &records),
@@ -74,7 +74,7 @@ impl<'a> Event<'a> {
 
 /// The stream that the first record names.
 fn source(records: &[Decoded<'_>]) -> Option<String> {
-    serde_json::from_str::<Source>(records.first()?.text).ok()?.event_source_arn
+    serde_json::from_str::<RecordSource>(records.first()?.text).ok()?.event_source_arn
 }
 
 #[cfg(test)]

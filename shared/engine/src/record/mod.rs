@@ -32,7 +32,7 @@ pub struct RecordError {
     pub why: String,
 }
 
-/// What can be told of a record that may not decode.
+/// What is known of a record that may not decode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// Id of the event.
@@ -176,7 +176,7 @@ pub fn key_of(layout: &Layout, record: &str) -> Option<Key> {
     key(layout, serde_json::from_value(keys).ok()?)
 }
 
-/// What can be told of a record, whether it decodes or not.
+/// What is known of a record, whether it decodes or not.
 #[must_use]
 pub fn head(record: &str) -> Head {
     let value: serde_json::Value = serde_json::from_str(record).unwrap_or_default();

@@ -10,7 +10,7 @@ use derive::{
     schema::Schema,
 };
 
-use crate::registry::{Entry, Registry};
+use crate::registry::{Registry, RegistryEntry};
 
 /// How a derivation stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,12 +24,12 @@ pub struct Difference {
     /// Which version of it the functions have, or had; `None` where none ever did.
     pub version: Option<u32>,
     /// How it stands.
-    pub state: State,
+    pub state: DerivationState,
 }
 
 /// How a derivation stands to what the functions have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum DerivationState {
     /// It is declared, and no function has it.
     Added {
         /// One that the functions have, that derives the same, and is not declared.
@@ -78,32 +78,38 @@ pub fn differences(schema: &Schema, catalogue: &Catalogue, registry: &Registry, 
     let declared: BTreeSet<&str> = catalogue.derivations().map(|derivation| derivation.name.as_str()).collect();
     let families = [Family::Additive, Family::LevelTriggered];
     let registered = |family| registry.of(family).derivations.iter().map(move |(name, entry)| (family, name, entry));
-    let undeclared: Vec<(Family, &String, &Entry)> =
+    let undeclared: Vec<(Family, &String, &RegistryEntry)> =
         families.into_iter().flat_map(registered).filter(|(_, name, _)| !declared.contains(name.as_str())).collect();
     let of_declared = |derivation: &Derivation| {
         let (family, definition) = (derivation.kind.family(), definition(derivation, schema));
         let entry = registry.entry(family, &derivation.name);
         let state = match entry.filter(|entry| entry.dropped_ms.is_none()) {
             None => {
-                let derives_it = |(_, _, entry): &&(Family, &String, &Entry)| entry.definition == definition;
+                let derives_it = |(_, _, entry): &&(Family, &String, &RegistryEntry)| entry.definition == definition;
                 let renamed_from = undeclared.iter().find(derives_it).map(|(_, name, _)| (*name).clone());
-                State::Added { renamed_from }
+                DerivationState::Added { renamed_from }
             }
-            Some(entry) if entry.definition != definition => State::Changed { was: entry.definition.clone() },
-            Some(_) if !is_fillable(derivation) => State::InStep { filled_ms: None },
-            Some(Entry { filled_ms: Some(filled_ms), .. }) => State::InStep { filled_ms: Some(*filled_ms) },
-            Some(Entry { ready_ms, .. }) if now_ms < *ready_ms => State::Young { ready_ms: *ready_ms },
-            Some(Entry { since_ms, .. }) => State::Unfilled { since_ms: *since_ms },
+            Some(entry) if entry.definition != definition => DerivationState::Changed { was: entry.definition.clone() },
+            Some(_) if !is_fillable(derivation) => DerivationState::InStep { filled_ms: None },
+            Some(RegistryEntry { filled_ms: Some(filled_ms), .. }) => {
+                DerivationState::InStep { filled_ms: Some(*filled_ms) }
+            }
+            Some(RegistryEntry { ready_ms, .. }) if now_ms < *ready_ms => {
+                DerivationState::Young { ready_ms: *ready_ms }
+            }
+            Some(RegistryEntry { since_ms, .. }) => DerivationState::Unfilled { since_ms: *since_ms },
         };
         let (name, version) = (derivation.name.clone(), entry.map(|entry| entry.version));
         Difference { name, family, definition, version, state }
     };
-    let of_undeclared = |(family, name, entry): &(Family, &String, &Entry)| Difference {
+    let of_undeclared = |(family, name, entry): &(Family, &String, &RegistryEntry)| Difference {
         name: (*name).clone(),
         family: *family,
         definition: entry.definition.clone(),
         version: Some(entry.version),
-        state: entry.dropped_ms.map_or(State::Undeclared, |dropped_ms| State::Dropped { dropped_ms }),
+        state: entry
+            .dropped_ms
+            .map_or(DerivationState::Undeclared, |dropped_ms| DerivationState::Dropped { dropped_ms }),
     };
     catalogue.derivations().map(of_declared).chain(undeclared.iter().map(of_undeclared)).collect()
 }

@@ -8,12 +8,11 @@ use store::{Outcome, Store, StoreError};
 use crate::{
     backoff::{GaveUp, Patience, Tries},
     park::redrive::parked,
-    registry::publishing::Publisher,
-    registry::{Entry, FAMILIES, Hold, Registered, Registry, definitions},
+    registry::{FAMILIES, Hold, Registered, Registry, RegistryEntry, definitions, publishing::Publisher},
 };
 
 impl<S: Store> Publisher<'_, S> {
-    /// Marks derivations as filled that were ready when this was read, and have not been told otherwise since: all that was
+    /// Marks derivations as filled that were ready when this was read, and have not been published otherwise since: all that was
     /// written before `until_ms` is in. Of what is parked nobody knows that, so counts are not marked while a change is.
     /// Says how many are.
     pub(crate) async fn mark_filled(
@@ -32,7 +31,8 @@ impl<S: Store> Publisher<'_, S> {
                 let mut n_filled = 0;
                 for name in names {
                     let Some(before) = read.of(family).derivations.get(name) else { continue };
-                    let is_same = |entry: &&mut Entry| entry.since_ms == before.since_ms && entry.dropped_ms.is_none();
+                    let is_same =
+                        |entry: &&mut RegistryEntry| entry.since_ms == before.since_ms && entry.dropped_ms.is_none();
                     if let Some(entry) = registered.derivations.get_mut(name).filter(is_same) {
                         entry.filled_ms = Some(now_ms);
                         entry.birth_ms = entry.birth_ms.max(until_ms);
@@ -60,7 +60,7 @@ impl<S: Store> Publisher<'_, S> {
         Ok(n_forgotten)
     }
 
-    /// Nobody runs any more who told something: they have all ended.
+    /// All instances that published something have ended.
     pub(crate) async fn leave(&self, deadline_ms: u64) -> Result<(), GaveUp> {
         for family in FAMILIES {
             let leave = |registered: &mut Registered, now_ms: u64| {
@@ -110,7 +110,9 @@ impl<S: Store> Publisher<'_, S> {
 pub async fn begin<S: Store>(store: &S, schema: &Schema, catalogue: &Catalogue, now_ms: u64) -> Result<(), StoreError> {
     for family in FAMILIES {
         let ours = definitions(catalogue, schema, family);
-        let Some(mut registered) = Registered::default().told(family, &ours, Hold::default(), now_ms) else { continue };
+        let Some(mut registered) = Registered::default().published(family, &ours, Hold::default(), now_ms) else {
+            continue;
+        };
         for entry in registered.derivations.values_mut() {
             entry.filled_ms = Some(now_ms);
         }

@@ -1,4 +1,4 @@
-//! Telling the registry what an instance has, before it handles a batch, and learning it.
+//! Publishing what an instance has in the registry, before it handles a batch, and reading it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,11 +13,10 @@ use crate::{
     backoff::{GaveUp, Patience, Tries},
     context::Context,
     protocol::ProtocolStep,
-    registry::difference::is_fillable,
-    registry::{FAMILIES, Hold, Registered, Registry, Standing, definitions, key},
+    registry::{FAMILIES, Hold, Registered, Registry, Standing, definitions, difference::is_fillable, key},
 };
 
-/// A registry that cannot be told.
+/// A registry in which nothing can be published.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     /// It is not answered, or refused.
@@ -46,21 +45,21 @@ impl<'a, S> Publisher<'a, S> {
 }
 
 impl<S: Store> Publisher<'_, S> {
-    /// Looks at the registry if that is due, and tells it what this instance has if it says otherwise. A function's batch
+    /// Looks at the registry if that is due, and publishes what this instance has if the registry says otherwise. A function's batch
     /// begins with it; an operator's command does it before each change that it hands over. Gives what was written.
-    pub(crate) async fn tell(&self, deadline_ms: u64) -> Result<Vec<Commit>, RegistryError> {
+    pub(crate) async fn publish(&self, deadline_ms: u64) -> Result<Vec<Commit>, RegistryError> {
         let mut commits = Vec::new();
         let Some(watch) = &self.context.watch else { return Ok(commits) };
         let now_ms = self.context.clock.now_ms();
-        if now_ms < watch.due_ms.load(Ordering::Relaxed) || !self.context.takes(ProtocolStep::TellFirst) {
+        if now_ms < watch.due_ms.load(Ordering::Relaxed) || !self.context.takes(ProtocolStep::PublishFirst) {
             return Ok(commits);
         }
         let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms };
         let mut births = BTreeMap::new();
         for family in &self.context.families {
             let registered = match watch.hold {
-                Some(hold) => self.tell_of(*family, hold, patience, &mut commits).await?,
-                None => self.learn_of(*family, patience).await?,
+                Some(hold) => self.publish_family(*family, hold, patience, &mut commits).await?,
+                None => self.read_family(*family, patience).await?,
             };
             births.extend(self.births(&registered));
         }
@@ -79,7 +78,7 @@ impl<S: Store> Publisher<'_, S> {
     }
 
     /// What is registered of a family, which is what this engine has, if anything is.
-    async fn learn_of(&self, family: Family, patience: Patience<'_>) -> Result<Registered, RegistryError> {
+    async fn read_family(&self, family: Family, patience: Patience<'_>) -> Result<Registered, RegistryError> {
         let registered = self.registered(family, patience).await?;
         let ours = definitions(&self.context.catalogue, &self.context.schema, family);
         let theirs = registered.derivations.iter().filter(|(_, entry)| entry.dropped_ms.is_none());
@@ -94,7 +93,7 @@ impl<S: Store> Publisher<'_, S> {
     }
 
     /// What is registered of a family, when it is what this engine has.
-    async fn tell_of(
+    async fn publish_family(
         &self,
         family: Family,
         hold: Hold,
@@ -106,12 +105,12 @@ impl<S: Store> Publisher<'_, S> {
         loop {
             let before = self.registered(family, patience).await?;
             let now_ms = self.context.clock.now_ms();
-            let Some(told) = before.told(family, &ours, hold, now_ms) else { return Ok(before) };
-            let write = told.write(&self.context.schema.layout, family);
+            let Some(published) = before.published(family, &ours, hold, now_ms) else { return Ok(before) };
+            let write = published.write(&self.context.schema.layout, family);
             if let Outcome::Done { units } = patience.call(|| self.context.store.write(&write)).await? {
                 commits.push(self.context.ledger_commit(&write.key, units, 0));
-                tracing::info!(%family, revision = told.revision, "the functions have another catalogue than before");
-                return Ok(told);
+                tracing::info!(%family, revision = published.revision, "the functions have another catalogue than before");
+                return Ok(published);
             }
             if !patience.wait(&mut tries).await {
                 return Err(GaveUp::OutOfTime { last: None }.into());

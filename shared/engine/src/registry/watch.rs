@@ -11,7 +11,7 @@ use crate::registry::Hold;
 
 /// How an instance watches the registry. Clones watch as one instance.
 #[derive(Clone, Debug)]
-pub struct Watch {
+pub struct RegistryWatch {
     /// How often it looks, in milliseconds.
     pub(crate) look_ms: u64,
     /// How long it may run on, where it publishes what it has; an operator's command only reads, and is refused where it has
@@ -22,7 +22,7 @@ pub struct Watch {
     pub(crate) births: Arc<RwLock<BTreeMap<usize, u64>>>,
 }
 
-impl Watch {
+impl RegistryWatch {
     /// An instance of a function that has not looked yet.
     #[must_use]
     pub fn publishing(look_ms: u64, hold: Hold) -> Self {

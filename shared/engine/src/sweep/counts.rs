@@ -1,4 +1,4 @@
-//! Counts, as far as the collection of their target tells them.
+//! Counts, as far as the collection of their target shows them.
 //!
 //! The items of a collection stand behind one another in the table, so a slice sees what a count counts and the counter
 //! as it goes by, and reads nothing for it. Only a target that does not add up is read: all of its counters, then all of
@@ -29,8 +29,7 @@ use crate::{
     counters::added_up,
     look::reading::{CALLS_AT_ONCE, ItemReader},
     park::waiting::Waiting,
-    sweep::difference::of_numbers,
-    sweep::{Differing, TableSweep},
+    sweep::{Differing, TableSweep, difference::of_numbers},
 };
 
 /// Most items of a target's that are read to count them; one with more is left to `verify`. Bounds time.
@@ -43,12 +42,12 @@ const TARGETS_MAX: usize = 10_000;
 pub(super) struct Collections {
     counts: Vec<CollectionCount>,
     pk: String,
-    targets: BTreeMap<Target, Told>,
+    targets: BTreeMap<Target, CollectionSums>,
 }
 
 /// What the items that were seen of a target come to.
 #[derive(Default)]
-struct Told {
+struct CollectionSums {
     sources: Tally,
     counters: Tally,
 }
@@ -60,10 +59,10 @@ impl Collections {
         if targets.len() >= TARGETS_MAX {
             return Vec::new();
         }
-        targets.into_iter().filter(|(_, told)| told.sources != told.counters).map(|(target, _)| target).collect()
+        targets.into_iter().filter(|(_, sums)| sums.sources != sums.counters).map(|(target, _)| target).collect()
     }
 
-    fn of(&mut self, derivation: &str, item: Key) -> &mut Told {
+    fn of(&mut self, derivation: &str, item: Key) -> &mut CollectionSums {
         self.targets.entry(Target { derivation: derivation.to_owned(), item }).or_default()
     }
 }
@@ -87,9 +86,9 @@ impl<S: Store> TableSweep<'_, S> {
             let counter = CounterKey::parse(key);
             let counter = counter.filter(|it| self.named(&collections.counts, &it.derivation).is_some());
             if let Some(CounterKey { target, derivation, .. }) = counter {
-                let told = collections.of(&derivation, target);
+                let seen = collections.of(&derivation, target);
                 for tally in sums(&self.context.schema, [item]).values() {
-                    told.counters.add(tally);
+                    seen.counters.add(tally);
                 }
             }
             return ended;
@@ -107,7 +106,7 @@ impl<S: Store> TableSweep<'_, S> {
         counts.iter().find(|it| self.context.catalogue.name(it.count) == name)
     }
 
-    /// Does a count wait for what is parked: for one of its changes, or for a mirror by which it is told?
+    /// Does a count wait for what is parked: for one of its changes, or for a mirror that shows it?
     pub(super) fn count_waits(&self, target: &Target, waiting: &Waiting) -> bool {
         let counts = CollectionCount::all(&self.context.schema, &self.context.catalogue);
         let count = self.named(&counts, &target.derivation).filter(|count| count.mirror.is_some());

@@ -29,12 +29,13 @@ use crate::{
     attribute::{n, number, s},
     backoff::{GaveUp, Patience},
     ledger::{EXPIRES_AT, ledger_item},
-    look::bells::Bells,
-    look::reading::{CALLS_AT_ONCE, Held},
+    look::{
+        bells::Bells,
+        reading::{CALLS_AT_ONCE, Held},
+    },
     park::waiting::Underway,
     sort_key::fitted,
-    sweep::counts::target_of,
-    sweep::{Differing, Drift, ITEMS_AT_ONCE, Slice, TableSweep},
+    sweep::{Differing, Drift, ITEMS_AT_ONCE, Slice, TableSweep, counts::target_of},
 };
 
 /// Partition key of the list. Stored, so it is stable.

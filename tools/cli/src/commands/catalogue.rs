@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{
     clock::{Clock as _, SystemClock},
-    registry::difference::{Difference, State, differences},
+    registry::difference::{DerivationState, Difference, differences},
 };
 use functions::logging;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ async fn diff(args: &Diff) -> anyhow::Result<Ended> {
     let registry = opened.engine().registry(now_ms + ASK_MS_MAX).await?;
     let differences = differences(&opened.schema, &opened.catalogue, &registry, now_ms);
     let cost = cost(&opened, args, &differences).await?;
-    let is_in_step = differences.iter().all(|it| matches!(it.state, State::InStep { .. }));
+    let is_in_step = differences.iter().all(|it| matches!(it.state, DerivationState::InStep { .. }));
     if args.json {
         let told: Vec<Value> = differences.iter().map(|it| as_json(it, cost.as_ref())).collect();
         let read_units = cost.as_ref().map(|cost| cost.read_units);
@@ -73,7 +73,7 @@ async fn cost(opened: &Opened, args: &Diff, differences: &[Difference]) -> anyho
 
 /// Is this one to be filled, now or when it is deployed?
 fn is_to_fill(difference: &Difference) -> bool {
-    use State::{Added, Changed, Dropped, InStep, Undeclared, Unfilled, Young};
+    use DerivationState::{Added, Changed, Dropped, InStep, Undeclared, Unfilled, Young};
     match difference.state {
         Added { .. } | Changed { .. } | Young { .. } | Unfilled { .. } => true,
         InStep { .. } | Undeclared | Dropped { .. } => false,
@@ -86,16 +86,16 @@ fn part<'a>(difference: &Difference, cost: Option<&'a Backfill>) -> Option<&'a P
     parts.iter().find(|part| part.derivation == difference.name)
 }
 
-fn word(state: &State) -> &'static str {
+fn word(state: &DerivationState) -> &'static str {
     match state {
-        State::Added { renamed_from: None } => "added",
-        State::Added { renamed_from: Some(_) } => "renamed",
-        State::Changed { .. } => "changed",
-        State::Young { .. } => "young",
-        State::Unfilled { .. } => "to fill",
-        State::InStep { .. } => "in step",
-        State::Undeclared => "undeclared",
-        State::Dropped { .. } => "dropped",
+        DerivationState::Added { renamed_from: None } => "added",
+        DerivationState::Added { renamed_from: Some(_) } => "renamed",
+        DerivationState::Changed { .. } => "changed",
+        DerivationState::Young { .. } => "young",
+        DerivationState::Unfilled { .. } => "to fill",
+        DerivationState::InStep { .. } => "in step",
+        DerivationState::Undeclared => "undeclared",
+        DerivationState::Dropped { .. } => "dropped",
     }
 }
 
@@ -105,27 +105,29 @@ fn as_text(difference: &Difference, cost: Option<&Backfill>) -> Vec<String> {
     let backfill = || format!("`ripple backfill {name}`");
     let mut lines = vec![format!("{:<11} {name}  {definition}", word(state))];
     let to_do = match state {
-        State::InStep { .. } => return Vec::new(),
-        State::Added { renamed_from: None } => format!("no function has it: deploy them, then {}", backfill()),
-        State::Added { renamed_from: Some(from) } => {
+        DerivationState::InStep { .. } => return Vec::new(),
+        DerivationState::Added { renamed_from: None } => {
+            format!("no function has it: deploy them, then {}", backfill())
+        }
+        DerivationState::Added { renamed_from: Some(from) } => {
             format!(
                 "the functions have the same as {from}: docs/change-the-catalogue.md says how a derivation is renamed"
             )
         }
-        State::Changed { was } => {
+        DerivationState::Changed { was } => {
             lines.push(format!("  was       {was}"));
             format!("deploy the functions, then {}", backfill())
         }
-        State::Young { ready_ms } => {
+        DerivationState::Young { ready_ms } => {
             let ready = time::text(*ready_ms);
             format!("an instance without it may be at work until {ready}: {} waits for that", backfill())
         }
-        State::Unfilled { since_ms } => {
+        DerivationState::Unfilled { since_ms } => {
             let (since, backfill) = (time::text(*since_ms), backfill());
             format!("what was there before {since} may be missing: {backfill}, or a `ripple verify` that finds nothing")
         }
-        State::Undeclared => "the functions have it: declare it, or deploy them without it".to_owned(),
-        State::Dropped { dropped_ms } => {
+        DerivationState::Undeclared => "the functions have it: declare it, or deploy them without it".to_owned(),
+        DerivationState::Dropped { dropped_ms } => {
             let since = time::text(*dropped_ms);
             format!(
                 "the functions do not have it since {since}: clear away what is left, then `ripple catalogue forget {name}`"
@@ -157,13 +159,13 @@ fn as_json(difference: &Difference, cost: Option<&Backfill>) -> Value {
         "version": version,
     });
     let mut more = match state {
-        State::Added { renamed_from } => json!({ "renamed_from": renamed_from }),
-        State::Changed { was } => json!({ "was": was }),
-        State::Young { ready_ms } => json!({ "ready_ms": ready_ms }),
-        State::Unfilled { since_ms } => json!({ "since_ms": since_ms }),
-        State::InStep { filled_ms } => json!({ "filled_ms": filled_ms }),
-        State::Dropped { dropped_ms } => json!({ "dropped_ms": dropped_ms }),
-        State::Undeclared => json!({}),
+        DerivationState::Added { renamed_from } => json!({ "renamed_from": renamed_from }),
+        DerivationState::Changed { was } => json!({ "was": was }),
+        DerivationState::Young { ready_ms } => json!({ "ready_ms": ready_ms }),
+        DerivationState::Unfilled { since_ms } => json!({ "since_ms": since_ms }),
+        DerivationState::InStep { filled_ms } => json!({ "filled_ms": filled_ms }),
+        DerivationState::Dropped { dropped_ms } => json!({ "dropped_ms": dropped_ms }),
+        DerivationState::Undeclared => json!({}),
     };
     let mut costs = match part(difference, cost).filter(|_| is_to_fill(difference)) {
         Some(part) => json!({ "items_max": part.n_items, "write_units_max": part.units }),
@@ -194,7 +196,7 @@ async fn forget(args: &Forget) -> anyhow::Result<Ended> {
     let registry = engine.registry(deadline_ms).await?;
     let differences = differences(&opened.schema, &opened.catalogue, &registry, SystemClock.now_ms());
     for name in &args.names {
-        let is_dropped = |it: &Difference| it.name == *name && matches!(it.state, State::Dropped { .. });
+        let is_dropped = |it: &Difference| it.name == *name && matches!(it.state, DerivationState::Dropped { .. });
         if !differences.iter().any(is_dropped) {
             return Err(Usage(format!(
                 "{name} was not dropped: the functions have it, or never had it; `ripple catalogue diff` lists those that were"

@@ -49,7 +49,7 @@ pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Ended> {
         let outcome = if failed {
             Outcome::NotTried
         } else {
-            engine.tell(SystemClock.now_ms() + CHANGE_MS_MAX).await?;
+            engine.publish(SystemClock.now_ms() + CHANGE_MS_MAX).await?;
             match engine.redrive(change, SystemClock.now_ms() + CHANGE_MS_MAX).await {
                 Ok(Redriven::Applied(_)) => Outcome::Applied,
                 Ok(Redriven::Gone) => Outcome::Gone,

@@ -125,7 +125,7 @@ async fn replay(
             continue;
         }
         let deadline_ms = SystemClock.now_ms() + SLICE_MS_MAX;
-        engine.tell(deadline_ms).await?;
+        engine.publish(deadline_ms).await?;
         let handled = engine.replay(&event(slice), &capture.origin, deadline_ms).await;
         let handled = handled.with_context(|| file.display().to_string())?;
         told.add(slice, &handled.account);

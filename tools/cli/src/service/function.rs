@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Instant};
 use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
-    fan_out::limits::Limits,
-    registry::{Hold, watch::Watch},
+    fan_out::limits::FanOutLimits,
+    registry::{Hold, watch::RegistryWatch},
 };
 use functions::handler::{Function, response};
 use futures::future::BoxFuture;
@@ -42,11 +42,11 @@ pub(super) fn engine(plan: &Plan<'_>, function: Function) -> Engine<Arc<DynamoSt
     let store = Arc::clone(&plan.store);
     let engine = Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock));
     // The emulators' indexes are part of the table, and do not lag.
-    let fan_out = Limits { index_lag_ms: 0, ..Limits::default() };
+    let fan_out = FanOutLimits { index_lag_ms: 0, ..FanOutLimits::default() };
     let margin_ms = if plan.stream_arn.contains(LOCAL) { MARGIN_LOCAL_MS } else { MARGIN_MS };
     let hold = Hold { hold_ms: LOOK_MS + INVOCATION_MS, margin_ms };
     let engine = engine.with_ledger(plan.ledger).with_settling(0).with_fan_out(fan_out);
-    engine.watching(Watch::publishing(LOOK_MS, hold))
+    engine.watching(RegistryWatch::publishing(LOOK_MS, hold))
 }
 
 /// A function that runs in this process.

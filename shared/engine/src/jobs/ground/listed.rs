@@ -33,9 +33,11 @@ use store::Store;
 
 use crate::{
     attribute::{n, number, s},
-    jobs::ground::Worker,
-    jobs::job::Job,
-    jobs::touch::{Stop, Toucher, Work},
+    jobs::{
+        ground::Worker,
+        job::Job,
+        touch::{Stop, Toucher, Work},
+    },
     ledger::{EXPIRES_AT, expires_at, ledger_item},
 };
 

@@ -8,11 +8,12 @@ use keys::{job::JobKey, key::Key};
 use store::Store;
 
 use crate::{
-    jobs::ground::Worker,
-    jobs::job::Job,
-    jobs::touch::{Stop, Touched, Toucher, Work},
-    ledger::HORIZON_MS,
-    ledger::receipts::receipt_of,
+    jobs::{
+        ground::Worker,
+        job::Job,
+        touch::{Stop, TouchOutcome, Toucher, Work},
+    },
+    ledger::{HORIZON_MS, receipts::receipt_of},
     park,
     protocol::ProtocolStep,
 };
@@ -42,10 +43,10 @@ impl<S: Store> Worker<'_, S> {
         let receipt = receipt_of(&self.context.schema.layout, &Key::new(format!("RECEIPT#{id}"), derivation), now_ms);
         let writes = if self.context.takes(ProtocolStep::StartOnce) { vec![receipt, put] } else { vec![put] };
         match Toucher::new(self.context).decided(writes, work).await? {
-            Touched::Done => {
+            TouchOutcome::Done => {
                 tracing::info!(event_id = %id, derivation, owner = removal.owner.for_log(), "started a cascade");
             }
-            Touched::Unheld(_) => {}
+            TouchOutcome::Unheld(_) => {}
         }
         Ok(())
     }

@@ -25,10 +25,14 @@ use crate::{
     attribute::s,
     batch::input::Occasion,
     fan_out::page::Pager,
-    jobs::ground::listed::{Listed, page_of_list},
-    jobs::ground::{TOUCHES_AT_ONCE, Worker},
-    jobs::job::{Job, Pass, Task},
-    jobs::touch::{Stop, Touched, Toucher, Work},
+    jobs::{
+        ground::{
+            TOUCHES_AT_ONCE, Worker,
+            listed::{Listed, page_of_list},
+        },
+        job::{Job, Pass, Task},
+        touch::{Stop, TouchOutcome, Toucher, Work},
+    },
     protocol::ProtocolStep,
 };
 
@@ -36,13 +40,13 @@ use crate::{
 const PAGE_ITEMS: u32 = 100;
 
 /// A page of what hangs on an owner.
-struct Page {
+struct HangingPage {
     keys: Vec<Key>,
     next: Option<store::Cursor>,
 }
 
 /// How a deletion ended.
-enum Met {
+enum Deletion {
     Done,
     Skipped,
     OwnerExists,
@@ -150,9 +154,9 @@ impl<S: Store> Worker<'_, S> {
         let mut next = Job { n_moves: job.n_moves + 1, moved_at_ms: self.context.clock.now_ms(), ..job.clone() };
         for met in met {
             match met? {
-                Met::Done => next.n_touched += 1,
-                Met::Skipped => {}
-                Met::OwnerExists => return self.end_job(job, "its owner exists again", work).await,
+                Deletion::Done => next.n_touched += 1,
+                Deletion::Skipped => {}
+                Deletion::OwnerExists => return self.end_job(job, "its owner exists again", work).await,
             }
         }
         if page + 1 >= n_pages {
@@ -169,12 +173,12 @@ impl<S: Store> Worker<'_, S> {
         removal: &Removal,
         after: Option<store::Cursor>,
         work: &Work<'_>,
-    ) -> Result<Page, Stop> {
+    ) -> Result<HangingPage, Stop> {
         let owner = &removal.owner;
         let (query, via) = match &hanging.found {
             Way::Named(_) => {
                 let named = removal.named.iter().filter(|(of, _)| *of == step);
-                return Ok(Page { keys: named.map(|(_, key)| key.clone()).collect(), next: None });
+                return Ok(HangingPage { keys: named.map(|(_, key)| key.clone()).collect(), next: None });
             }
             Way::Counters(derivation) => {
                 (Some(Query::prefix(None, &owner.pk, derivation_prefix(owner, derivation))), hanging.entity.as_str())
@@ -185,7 +189,7 @@ impl<S: Store> Worker<'_, S> {
             }
         };
         let Some(query) = query.map(|query| Query { limit: Some(PAGE_ITEMS), ..query }) else {
-            return Ok(Page { keys: Vec::new(), next: None });
+            return Ok(HangingPage { keys: Vec::new(), next: None });
         };
         let page = work.batch.patience.call(|| self.context.store.query(Table::Main, &query, after.clone())).await?;
         let leads_to = |item: &Item| {
@@ -193,7 +197,7 @@ impl<S: Store> Worker<'_, S> {
             let via = self.context.schema.image(&key, item).filter(|image| image.is(via))?;
             through(&self.context.schema, &via, &hanging.entity)
         };
-        Ok(Page { keys: page.items.iter().filter_map(leads_to).collect(), next: page.next })
+        Ok(HangingPage { keys: page.items.iter().filter_map(leads_to).collect(), next: page.next })
     }
 
     /// What becomes of one item that is as it was listed, in a transaction that checks that its owner is absent.
@@ -204,7 +208,7 @@ impl<S: Store> Worker<'_, S> {
         hanging: &Hanging,
         removal: &Removal,
         work: &mut Work<'_>,
-    ) -> Result<Met, Stop> {
+    ) -> Result<Deletion, Stop> {
         let absent = removal.absent.iter().map(|owner| Write {
             table: Table::Main,
             key: owner.clone(),
@@ -217,20 +221,22 @@ impl<S: Store> Worker<'_, S> {
         let held = Toucher::new(self.context).item_now(Table::Main, &key, work).await?;
         // `what_was_changed_since_it_was_listed_stays` holds this.
         let is_listed = |held: &Item| self.digest(&key, held, hanging) == digest;
-        let Some(held) = held.filter(is_listed) else { return Ok(Met::Skipped) };
+        let Some(held) = held.filter(is_listed) else { return Ok(Deletion::Skipped) };
         let mut says = self.compared(&key, &held, hanging);
         says.extend([of_entity]);
         let action = match &hanging.fate {
             Fate::Deleted => Action::Delete,
             Fate::DeletedWhere { attribute, field } => {
                 let fields = self.context.schema.entity(&cascade.owner).and_then(|o| o.key.parse_key(&removal.owner));
-                let Some(value) = fields.and_then(|fields| fields.get(field).map(s)) else { return Ok(Met::Skipped) };
+                let Some(value) = fields.and_then(|fields| fields.get(field).map(s)) else {
+                    return Ok(Deletion::Skipped);
+                };
                 says.insert(attribute.clone(), value);
                 Action::Delete
             }
             Fate::Set { attribute, text } => {
                 if held.get(attribute) == Some(&s(text)) {
-                    return Ok(Met::Skipped);
+                    return Ok(Deletion::Skipped);
                 }
                 let set = Item::from([(attribute.clone(), AttributeValue::S(text.clone()))]);
                 Action::Update(Update::set(set))
@@ -241,9 +247,9 @@ impl<S: Store> Worker<'_, S> {
         let n_owners = removal.absent.len();
         let writes = absent.chain([Write { table: Table::Main, key, action, guard }]).collect();
         Ok(match Toucher::new(self.context).decided(writes, work).await? {
-            Touched::Done => Met::Done,
-            Touched::Unheld(at) if at.iter().any(|at| *at < n_owners) => Met::OwnerExists,
-            Touched::Unheld(_) => Met::Skipped,
+            TouchOutcome::Done => Deletion::Done,
+            TouchOutcome::Unheld(at) if at.iter().any(|at| *at < n_owners) => Deletion::OwnerExists,
+            TouchOutcome::Unheld(_) => Deletion::Skipped,
         })
     }
 
