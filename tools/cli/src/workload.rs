@@ -29,7 +29,7 @@ use entities::{
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
 use act::{Act, Action};
-use files::Place;
+use files::FolderPlace;
 use readings::Taken;
 
 /// Time of the first action, in milliseconds since the epoch: 2030-01-01, so that no view expires while it runs.
@@ -53,7 +53,7 @@ pub(crate) struct Application {
     teams: Vec<(OrgId, TeamId)>,
     members: Vec<(OrgId, UserId)>,
     employees: Vec<(OrgId, EmployeeId)>,
-    folders: Vec<Place>,
+    folders: Vec<FolderPlace>,
     files: Vec<(u64, FileKey)>,
     products: Vec<ProductId>,
     orders: Vec<OrderKey>,

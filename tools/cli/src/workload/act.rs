@@ -44,7 +44,7 @@ pub(crate) enum Plain {
 
 /// Why an action was not done.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Undone {
+pub(crate) enum ActError {
     #[error(transparent)]
     Write(#[from] WriteError),
     #[error(transparent)]
@@ -53,7 +53,7 @@ pub(crate) enum Undone {
     Store(#[from] StoreError),
 }
 
-impl Undone {
+impl ActError {
     /// Is it an answer, as an application gets now and then? Else the database could not be used.
     pub(crate) fn is_refusal(&self) -> bool {
         match self {
@@ -66,7 +66,7 @@ impl Undone {
 }
 
 /// Does it through the query interface. Foreign clients do not.
-pub(crate) async fn perform<S: Store>(act: Act, queries: &Queries<S>) -> Result<(), Undone> {
+pub(crate) async fn perform<S: Store>(act: Act, queries: &Queries<S>) -> Result<(), ActError> {
     match act {
         Act::People(act) => act.perform(queries).await,
         Act::Posts(act) => Ok(act.perform(queries).await?),

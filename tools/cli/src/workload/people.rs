@@ -19,7 +19,7 @@ use store::Store;
 
 use super::{
     Application,
-    act::{Act, Undone},
+    act::{Act, ActError},
     user_id,
 };
 
@@ -102,7 +102,7 @@ fn people(user_id: &UserId, act: People) -> (String, Act) {
 }
 
 impl People {
-    pub(super) async fn perform<S: Store>(self, queries: &Queries<S>) -> Result<(), Undone> {
+    pub(super) async fn perform<S: Store>(self, queries: &Queries<S>) -> Result<(), ActError> {
         match self {
             Self::SignUp(user_id, new) => queries.create_user(&user_id, new).await?,
             Self::Edit(user_id, edit) => {

@@ -20,7 +20,7 @@ use store::Store;
 
 use super::{
     Application,
-    act::{Act, Undone},
+    act::{Act, ActError},
 };
 
 /// Where products are listed.
@@ -168,7 +168,7 @@ fn shop(subject: String, act: Shop) -> (String, Act) {
 }
 
 impl Shop {
-    pub(super) async fn perform<S: Store>(self, queries: &Queries<S>) -> Result<(), Undone> {
+    pub(super) async fn perform<S: Store>(self, queries: &Queries<S>) -> Result<(), ActError> {
         // Everybody has one cart.
         let cart = CartId::from("cart");
         match self {

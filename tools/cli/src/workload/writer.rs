@@ -11,7 +11,7 @@ use store::{Store as _, StoreError};
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
-    act::{Act, Action, Plain, Undone, perform},
+    act::{Act, ActError, Action, Plain, perform},
     metered::Metered,
 };
 
@@ -75,7 +75,7 @@ impl Writer {
         while let Some(Action { now_ms, subject, act }) = actions.recv().await {
             let queries = Queries::new(Arc::clone(&self.store), move || now_ms);
             let done = match act {
-                Act::Foreign(writes) => self.write_plainly(writes).await.map_err(Undone::from),
+                Act::Foreign(writes) => self.write_plainly(writes).await.map_err(ActError::from),
                 act => Box::pin(perform(act, &queries)).await,
             };
             match done {
