@@ -14,10 +14,10 @@ use operate::{
     repair::{Repaired, Repairing},
     verify::{
         Finding,
+        report::VerifyEvent,
         run::{Limits, Verification},
         scope::Scope,
         tallies::MemoryTallies,
-        told::Told,
     },
 };
 use store::Store;
@@ -124,10 +124,10 @@ impl World {
         self.planted.under_way.push((self.planted.n_faults, Arc::clone(&ended)));
         let followed = self.follow_anew();
         let scene = Arc::clone(&self.scene);
-        let told = Arc::clone(&ended);
+        let result = Arc::clone(&ended);
         self.start(caller, None, async move {
             let mended = repaired(&scene, &engine, &run, followed).await?;
-            *told.lock().unwrap() = mended;
+            *result.lock().unwrap() = mended;
             Ok(None)
         });
         ended
@@ -196,8 +196,8 @@ async fn repaired<S: Store>(
     let is_proven = verified.is_ok_and(|extent| extent.is_proven);
     let is_whole = is_proven && !was_parked && !is_any_parked(scene);
     let mut mended = Mended { is_whole, ..Mended::default() };
-    for told in listening.0 {
-        mend(scene, engine, run, told, &mut mended).await;
+    for event in listening.0 {
+        mend(scene, engine, run, event, &mut mended).await;
     }
     if mended.is_whole {
         let names = scene.catalogue.derivations().map(|derivation| derivation.name.clone());
@@ -211,20 +211,20 @@ async fn repaired<S: Store>(
 }
 
 /// Mends what was found, and takes note of what is left.
-async fn mend<S: Store>(scene: &Scene, engine: &Engine<S>, run: &str, told: Told, mended: &mut Mended) {
-    let finding = match told {
-        Told::Finding(finding, _) => finding,
-        Told::Undecided(finding, _) | Told::Waiting(finding) => {
+async fn mend<S: Store>(scene: &Scene, engine: &Engine<S>, run: &str, event: VerifyEvent, mended: &mut Mended) {
+    let finding = match event {
+        VerifyEvent::Finding(finding, _) => finding,
+        VerifyEvent::Undecided(finding, _) | VerifyEvent::Waiting(finding) => {
             mended.undecided.extend(target(&finding));
             mended.open.insert(finding.derivation);
             return;
         }
-        Told::Unproven(target) => {
+        VerifyEvent::Unproven(target) => {
             mended.open.insert(target.derivation.clone());
             mended.undecided.insert(target);
             return;
         }
-        Told::Unreadable(_) => return,
+        VerifyEvent::Unreadable(_) => return,
     };
     let repaired = Repairing::new(engine).repair(&finding, run, engine.clock().now_ms() + CALL_MS).await;
     scene.trace.note(|| format!("{run} repairs {} {} / {}: {repaired:?}", finding.derivation, finding.pk, finding.sk));

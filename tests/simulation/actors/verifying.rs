@@ -1,4 +1,4 @@
-//! Verifications, at any moment beside everybody else. None may tell of a difference that is on its way; and at the end
+//! Verifications, at any moment beside everybody else. None may report a difference that is on its way; and at the end
 //! each tells of exactly what was made wrong by hand.
 
 use std::{
@@ -14,10 +14,10 @@ use operate::verify::{
     Finding,
     definition::compare,
     following::Following,
+    report::{Listener, VerifyEvent},
     run::{Limits, Verification},
     scope::Scope,
     tallies::MemoryTallies,
-    told::{Listener, Told},
 };
 
 use crate::{
@@ -83,18 +83,18 @@ impl Followed {
     }
 }
 
-/// What a verification told, when it has ended.
-type Heard = Arc<Mutex<Option<Vec<Told>>>>;
+/// What a verification reported by its end.
+type Heard = Arc<Mutex<Option<Vec<VerifyEvent>>>>;
 
 /// One that is under way, and what was not filled when it began.
 type UnderWay = (Heard, BTreeSet<String>);
 
 #[derive(Default)]
-pub(crate) struct Listening(pub(crate) Vec<Told>);
+pub(crate) struct Listening(pub(crate) Vec<VerifyEvent>);
 
 impl Listener for Listening {
-    fn told(&mut self, told: Told) -> io::Result<()> {
-        self.0.push(told);
+    fn report(&mut self, event: VerifyEvent) -> io::Result<()> {
+        self.0.push(event);
         Ok(())
     }
 
@@ -126,7 +126,7 @@ impl World {
         let limits = Limits { segments: u32::try_from(self.scene.chance.between(1, 3)).unwrap(), wait_ms: WAIT_MS };
         let (followed, heard) = (self.follow_anew(), Heard::default());
         self.verifying.heard = Some((Arc::clone(&heard), unfilled(&self.scene)));
-        let (scene, told) = (Arc::clone(&self.scene), Arc::clone(&heard));
+        let (scene, result) = (Arc::clone(&self.scene), Arc::clone(&heard));
         self.start(caller, None, async move {
             let (following, mut tallies, mut listening) =
                 (Follower(followed), MemoryTallies::default(), Listening::default());
@@ -136,34 +136,34 @@ impl World {
             drop(verification);
             scene.trace.note(|| format!("verify ends: {ended:?}, with {} told", listening.0.len()));
             scene.count("verified");
-            *told.lock().unwrap() = Some(listening.0);
+            *result.lock().unwrap() = Some(listening.0);
             Ok(None)
         });
         heard
     }
 
-    /// What is followed goes on, and nothing may be told that is on its way.
+    /// What is followed goes on, and nothing may be reported that is on its way.
     pub(crate) fn follow_verifying(&mut self) -> Result<(), Failure> {
         self.follow_all();
         let Some((heard, unfilled_before)) = &self.verifying.heard else { return Ok(()) };
         let ended = heard.lock().unwrap().take();
         let is_running = Arc::strong_count(heard) > 1;
-        if let Some(told) = &ended {
+        if let Some(events) = &ended {
             // What was not filled when it began, or is not any more, is rightly found.
             let mut unfilled = unfilled(&self.scene);
             unfilled.extend(unfilled_before.iter().cloned());
-            for told in told {
-                match told {
-                    Told::Finding(finding, _)
+            for event in events {
+                match event {
+                    VerifyEvent::Finding(finding, _)
                         if finding.flaw.is_none()
                             && !self.is_planted(finding)
                             && !unfilled.contains(&finding.derivation) =>
                     {
                         return Err(Failure::new("verify", format!("a false finding: {finding:?}")));
                     }
-                    Told::Undecided(..) => self.scene.count("undecided"),
-                    Told::Waiting(_) => self.scene.count("waiting"),
-                    Told::Finding(..) | Told::Unproven(_) | Told::Unreadable(_) => {}
+                    VerifyEvent::Undecided(..) => self.scene.count("undecided"),
+                    VerifyEvent::Waiting(_) => self.scene.count("waiting"),
+                    VerifyEvent::Finding(..) | VerifyEvent::Unproven(_) | VerifyEvent::Unreadable(_) => {}
                 }
             }
         }
@@ -197,7 +197,7 @@ impl World {
     }
 
     /// When all is quiet, nothing is found, and what is made wrong by hand is. A value is held to what it is derived from
-    /// as that is stored, so what is right by the definition may be told beside something wrong.
+    /// as that is stored, so what is right by the definition may be reported beside something wrong.
     pub(crate) fn drifts_are_found(&mut self) -> Result<(), Failure> {
         if let Some(finding) = self.verified()?.iter().find(|finding| finding.flaw.is_none()) {
             return Err(Failure::new("verify", format!("found though it is right: {finding:?}")));
@@ -229,16 +229,16 @@ impl World {
             }
         }
         self.verifying.heard = None;
-        let told = heard.lock().unwrap().take().unwrap_or_default();
+        let events = heard.lock().unwrap().take().unwrap_or_default();
         let mut findings = Vec::new();
-        for told in told {
-            match told {
+        for event in events {
+            match event {
                 // Something may be parked to the end, and what waits for it is told apart.
-                Told::Finding(finding, _) | Told::Waiting(finding) => findings.push(finding),
-                Told::Undecided(..) => {
-                    return Err(Failure::new("verify", format!("all is quiet, and this is told: {told:?}")));
+                VerifyEvent::Finding(finding, _) | VerifyEvent::Waiting(finding) => findings.push(finding),
+                VerifyEvent::Undecided(..) => {
+                    return Err(Failure::new("verify", format!("all is quiet, and this is reported: {event:?}")));
                 }
-                Told::Unproven(_) | Told::Unreadable(_) => {}
+                VerifyEvent::Unproven(_) | VerifyEvent::Unreadable(_) => {}
             }
         }
         Ok(findings)

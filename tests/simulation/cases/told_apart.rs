@@ -2,10 +2,10 @@
 
 use operate::verify::{
     following::{AtRest, Following},
+    report::{Extent, VerifyEvent, Why},
     run::{Limits, Verification},
     scope::Scope,
     tallies::MemoryTallies,
-    told::{Extent, Told, Why},
 };
 
 use keys::key::Key;
@@ -32,7 +32,7 @@ impl Following for Beside {
     }
 }
 
-async fn verified(bed: &Bed, following: &dyn Following) -> (Vec<Told>, Extent) {
+async fn verified(bed: &Bed, following: &dyn Following) -> (Vec<VerifyEvent>, Extent) {
     let (engine, mut tallies, mut listening) = (bed.engine(), MemoryTallies::default(), Listening::default());
     let limits = Limits { segments: 1, wait_ms: 100 };
     let verification = Verification::new(&engine, following, &mut tallies, &mut listening, limits, Scope::default());
@@ -64,16 +64,16 @@ async fn a_mirror_that_two_living_items_claim_is_a_flaw() {
         bed.put("Post", &key, &[("Status", "published")]).await;
     }
     bed.settle().await;
-    let (told, extent) = verified(&bed, &AtRest).await;
-    let flaws: Vec<&str> = told
+    let (events, extent) = verified(&bed, &AtRest).await;
+    let flaws: Vec<&str> = events
         .iter()
-        .filter_map(|told| match told {
-            Told::Finding(finding, _) if finding.pk == "POST#p" => finding.flaw.as_deref(),
+        .filter_map(|event| match event {
+            VerifyEvent::Finding(finding, _) if finding.pk == "POST#p" => finding.flaw.as_deref(),
             _ => None,
         })
         .collect();
     assert!(extent.is_proven);
-    assert_eq!(flaws.len(), 1, "{told:?}");
+    assert_eq!(flaws.len(), 1, "{events:?}");
     assert!(flaws[0].starts_with("several items claim it, and the last of them has it: USER#ann"), "{flaws:?}");
 }
 
@@ -91,38 +91,40 @@ async fn an_item_whose_path_a_parked_removal_above_it_would_change_waits() {
     bed.settle().await;
     // Since then it can be read again, and waits for somebody to redrive it.
     bed.put_true(&whole.to_string());
-    let (told, _) = verified(&bed, &AtRest).await;
+    let (events, _) = verified(&bed, &AtRest).await;
     for sk in ["EMPLOYEE#c", "EMP#/m"] {
-        let of_it = |told: &&Told| matches!(told, Told::Waiting(it) | Told::Finding(it, _) if it.sk == sk);
-        let of_it: Vec<&Told> = told.iter().filter(of_it).collect();
-        assert!(matches!(of_it[..], [Told::Waiting(_)]), "{sk}: {told:?}");
+        let of_it = |event: &&VerifyEvent| matches!(event, VerifyEvent::Waiting(it) | VerifyEvent::Finding(it, _) if it.sk == sk);
+        let of_it: Vec<&VerifyEvent> = events.iter().filter(of_it).collect();
+        assert!(matches!(of_it[..], [VerifyEvent::Waiting(_)]), "{sk}: {events:?}");
     }
 }
 
 #[tokio::test]
 async fn a_count_that_is_equal_while_its_sources_change_all_the_time_is_unproven() {
     let (bed, record) = followed("N:1").await;
-    let (told, _) = verified(&bed, &Beside { is_handled: Some(true), record: Some(record) }).await;
-    let unproven = told.iter().filter(|told| matches!(told, Told::Unproven(it) if it.derivation == "following-count"));
-    assert_eq!(unproven.count(), 1, "{told:?}");
-    assert!(!told.iter().any(|told| matches!(told, Told::Finding(..))), "{told:?}");
+    let (events, _) = verified(&bed, &Beside { is_handled: Some(true), record: Some(record) }).await;
+    let unproven =
+        events.iter().filter(|event| matches!(event, VerifyEvent::Unproven(it) if it.derivation == "following-count"));
+    assert_eq!(unproven.count(), 1, "{events:?}");
+    assert!(!events.iter().any(|event| matches!(event, VerifyEvent::Finding(..))), "{events:?}");
 }
 
 #[tokio::test]
 async fn nothing_is_decided_and_nothing_proven_while_the_functions_are_behind_or_nobody_can_tell() {
     let (bed, _) = followed("N:7").await;
     for (is_handled, wanted) in [(Some(false), Why::Behind), (None, Why::Unknown)] {
-        let (told, extent) = verified(&bed, &Beside { is_handled, record: None }).await;
-        let whys: Vec<Why> = told
+        let (events, extent) = verified(&bed, &Beside { is_handled, record: None }).await;
+        let whys: Vec<Why> = events
             .iter()
-            .filter_map(|told| match told {
-                Told::Undecided(finding, why) if finding.derivation == "following-count" => Some(*why),
+            .filter_map(|event| match event {
+                VerifyEvent::Undecided(finding, why) if finding.derivation == "following-count" => Some(*why),
                 _ => None,
             })
             .collect();
-        assert_eq!((whys, extent.is_proven), (vec![wanted], false), "{told:?}");
+        assert_eq!((whys, extent.is_proven), (vec![wanted], false), "{events:?}");
     }
-    let (told, extent) = verified(&bed, &Beside { is_handled: Some(true), record: None }).await;
-    let found = told.iter().any(|told| matches!(told, Told::Finding(it, _) if it.derivation == "following-count"));
-    assert_eq!((found, extent.is_proven), (true, true), "{told:?}");
+    let (events, extent) = verified(&bed, &Beside { is_handled: Some(true), record: None }).await;
+    let found =
+        events.iter().any(|event| matches!(event, VerifyEvent::Finding(it, _) if it.derivation == "following-count"));
+    assert_eq!((found, extent.is_proven), (true, true), "{events:?}");
 }

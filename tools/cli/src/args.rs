@@ -27,7 +27,7 @@ use verify::Verify;
 #[derive(Debug, Parser)]
 #[command(name = "ripple", version, after_help = EXIT_CODES)]
 pub(crate) struct Args {
-    /// What to do; a demonstration where nothing is said.
+    /// What to do (default: demo).
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
@@ -46,34 +46,34 @@ pub(crate) enum Command {
     /// Compares every derived value with what it is derived from, while writes go on.
     #[command(after_help = EXIT_CODES)]
     Verify(Verify),
-    /// Mends what verify finds, while writes go on; without --apply it says what it would do.
+    /// Repairs what verify finds, while writes go on. Without --apply it only shows what it would do.
     #[command(after_help = EXIT_CODES)]
     Repair(Repair),
     /// Fills a derivation that is new or was changed, while writes go on.
     #[command(after_help = EXIT_CODES)]
     Backfill(Backfill),
-    /// What is declared beside what the functions have: what has to be filled or cleared away.
+    /// Compares the declared derivations with those that the functions have deployed.
     #[command(subcommand, after_help = EXIT_CODES)]
     Catalogue(Catalogue),
-    /// Reads a part of a table and says whether it fits what is declared, before the service is attached to it.
+    /// Reads a part of a table and reports whether it fits the declaration, before you attach the service.
     #[command(after_help = EXIT_CODES)]
     Preflight(Preflight),
-    /// Says what the records of a captured Lambda event would do. Needs no database.
+    /// Explains what the records of a captured Lambda event would do. Needs no database.
     #[command(after_help = EXIT_CODES)]
     Explain(Explain),
-    /// Prints the table's design as a page of markdown, or with --check what a reviewer would ask about it.
+    /// Prints the table's design as Markdown, or with --check the questions that a reviewer would ask.
     #[command(after_help = EXIT_CODES)]
     Design(Design),
-    /// Lists the changes that cannot be applied, and the counts that need a recount.
+    /// Lists the changes that the service could not apply, and the counts that need a recount.
     #[command(after_help = EXIT_CODES)]
     Parked(Parked),
-    /// Applies parked changes, once what kept them from being applied is mended.
+    /// Applies parked changes again, after you fixed what blocked them.
     #[command(after_help = EXIT_CODES)]
     Redrive(Redrive),
-    /// Lists the jobs that work through many items, and where asked pauses, resumes or cancels some.
+    /// Lists the jobs that work through many items, or pauses, resumes or cancels some of them.
     #[command(after_help = EXIT_CODES)]
     Jobs(Jobs),
-    /// Hands captured records to the service again; what is in already changes nothing.
+    /// Sends captured records to the service again. Records that were applied before change nothing.
     #[command(after_help = EXIT_CODES)]
     Replay(Replay),
 }
@@ -87,36 +87,38 @@ pub(crate) struct Dev {
     /// Uses the DynamoDB at this URL instead of an embedded one.
     #[arg(long, value_name = "URL")]
     pub(crate) endpoint: Option<String>,
-    /// The application's table. A name that is given must exist at an --endpoint; the default one is made.
+    /// The application's table (default: ripple). With --endpoint a table that you name must exist; ripple creates only
+    /// the default one.
     #[arg(long, value_name = "NAME")]
     pub(crate) table: Option<String>,
-    /// The ledger's table; the table's name with `-ledger` where it is not given.
+    /// The ledger's table (default: the table's name with `-ledger`).
     #[arg(long, value_name = "NAME")]
     pub(crate) ledger_table: Option<String>,
-    /// How it is known which changes are in already: `receipts` or `checkpoint`. A ledger's table stays with the first.
+    /// How the ledger recognizes changes that were applied before: `receipts` or `checkpoint`. A ledger's table keeps the
+    /// kind that it started with.
     #[arg(long, value_name = "KIND", default_value_t = LedgerKind::Receipts, value_parser = ledger_kind())]
     pub(crate) ledger: LedgerKind,
-    /// Folder that keeps the embedded database, so that a start goes on where the last stop was.
+    /// Folder that keeps the embedded database, so that the next start continues from the last stop.
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
     /// Region of the endpoint.
     #[arg(long, default_value = "us-east-1", env = "AWS_REGION")]
     pub(crate) region: String,
-    /// Calls the functions at this URL, which speaks Lambda's invoke API, such as `cargo lambda watch`; in this
-    /// process where it is not given.
+    /// Calls the functions at this URL, which speaks Lambda's invoke API, such as `cargo lambda watch` (default: the
+    /// functions run in this process).
     #[arg(long, value_name = "URL", value_parser = http_url)]
     pub(crate) functions: Option<String>,
-    /// Which readers the stream has.
+    /// How many functions read the stream.
     #[arg(long, value_enum, default_value_t = Readers::Two)]
     pub(crate) readers: Readers,
-    /// SAM template of which the event source mappings have the very settings; those of the repository's, at a laptop's
-    /// pace, where it is not given.
+    /// Takes the settings of the event source mappings from this SAM template (default: the repository's template, with
+    /// shorter waits for a laptop).
     #[arg(long, value_name = "FILE")]
     pub(crate) template: Option<PathBuf>,
-    /// Manifest that declares the table, such as `ripple.toml`; the shipped table where it is not given.
+    /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Derivations that are switched off, by name, with commas between; `ground` is all that delete items.
+    /// Switches these derivations off: names, separated by commas. `ground` means all derivations that delete items.
     #[arg(long, value_name = "NAMES", env = "DISABLED", value_delimiter = ',')]
     pub(crate) disable: Vec<String>,
 }
@@ -127,7 +129,7 @@ pub(crate) struct Explain {
     /// A Lambda event: JSON with a list `Records`.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Manifest that declares the table, such as `ripple.toml`; the shipped table where it is not given.
+    /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Prints one JSON object.
@@ -137,29 +139,29 @@ pub(crate) struct Explain {
 
 /// `ripple design`
 #[derive(Debug, Group)]
-#[command(group(ArgGroup::new("told").args(["check", "filters"])))]
+#[command(group(ArgGroup::new("printed").args(["check", "filters"])))]
 pub(crate) struct Design {
-    /// Prints the findings of a review instead, and ends with 3 when one is not answered.
+    /// Prints the findings of a review instead, and exits with 3 when one has no answer.
     #[arg(long)]
     pub(crate) check: bool,
-    /// Prints the event filters of each function instead: the records that it needs, as a template takes them.
+    /// Prints the event filters of each function instead, in the form that a SAM template uses.
     #[arg(long, conflicts_with = "check")]
     pub(crate) filters: bool,
-    /// Manifest that declares the table, such as `ripple.toml`; the shipped table where it is not given.
+    /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Answers to findings: a JSON list of objects with `check`, `subject` and `reason`. The shipped table has its own.
     #[arg(long, value_name = "FILE", requires_all = ["check", "config"])]
     pub(crate) answers: Option<PathBuf>,
     /// Prints the findings, or the filters, as one JSON object.
-    #[arg(long, requires = "told")]
+    #[arg(long, requires = "printed")]
     pub(crate) json: bool,
 }
 
 /// `ripple parked`
 #[derive(Debug, Group)]
 pub(crate) struct Parked {
-    /// Ids of events: these alone, each shown whole.
+    /// Shows only these events, in full (default: a list of all).
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
     /// The tables.
@@ -177,7 +179,7 @@ pub(crate) struct Redrive {
     /// Ids of events, as `ripple parked` lists them.
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
-    /// All that is parked.
+    /// Applies everything that is parked.
     #[arg(long)]
     pub(crate) all: bool,
     /// The tables.
@@ -191,13 +193,13 @@ pub(crate) struct Redrive {
 /// `ripple replay`
 #[derive(Debug, Group)]
 pub(crate) struct Replay {
-    /// Lambda events, `GetRecords` pages, and on-failure records as Lambda writes them to S3: JSON, in any order.
+    /// JSON files in any order: Lambda events, `GetRecords` pages, or on-failure records as Lambda writes them to S3.
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Stream of the records, for files that do not say it.
+    /// Stream of the records, for files that do not name it.
     #[arg(long, value_name = "ARN")]
     pub(crate) stream: Option<String>,
-    /// Shard of the records, for files that do not say it. Only a ledger of checkpoints asks for it.
+    /// Shard of the records, for files that do not name it. Only a `checkpoint` ledger needs it.
     #[arg(long, value_name = "ID")]
     pub(crate) shard: Option<String>,
     /// The tables.
@@ -208,13 +210,13 @@ pub(crate) struct Replay {
     pub(crate) json: bool,
 }
 
-/// Where the tables are that a command writes.
+/// The tables that a command writes to.
 #[derive(Debug, Group)]
 pub(crate) struct Writing {
     /// The tables.
     #[command(flatten)]
     pub(crate) connection: Connection,
-    /// Writes on the real AWS, which is not done without.
+    /// Allows writes on the real AWS.
     #[arg(long)]
     pub(crate) yes: bool,
 }
@@ -222,25 +224,25 @@ pub(crate) struct Writing {
 /// Where the tables are.
 #[derive(Debug, Group)]
 pub(crate) struct Connection {
-    /// Uses the DynamoDB at this URL; that of `ripple dev` where nothing is said.
+    /// Uses the DynamoDB at this URL. The default is that of `ripple dev`.
     #[arg(long, value_name = "URL", env = "AWS_ENDPOINT_URL_DYNAMODB", default_value = "http://127.0.0.1:8000")]
     pub(crate) endpoint: String,
-    /// Uses the real AWS, with the account of the standard AWS environment, whatever --endpoint says.
+    /// Uses the real AWS with the credentials of the standard AWS environment, and ignores --endpoint.
     #[arg(long)]
     pub(crate) aws: bool,
     /// The application's table.
     #[arg(long, value_name = "NAME", default_value = DEFAULT_TABLE)]
     pub(crate) table: String,
-    /// The ledger's table; the table's name with `-ledger` where it is not given.
+    /// The ledger's table (default: the table's name with `-ledger`).
     #[arg(long, value_name = "NAME")]
     pub(crate) ledger_table: Option<String>,
-    /// Region; the standard AWS environment's with --aws.
+    /// Region (default with --aws: that of the standard AWS environment).
     #[arg(long, env = "AWS_REGION")]
     pub(crate) region: Option<String>,
-    /// Manifest that declares the table, such as `ripple.toml`; the shipped table where it is not given.
+    /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Derivations that are switched off, by name, with commas between; `ground` is all that delete items.
+    /// Switches these derivations off: names, separated by commas. `ground` means all derivations that delete items.
     #[arg(long, value_name = "NAMES", env = "DISABLED", value_delimiter = ',')]
     pub(crate) disable: Vec<String>,
 }
@@ -253,7 +255,7 @@ fn http_url(text: &str) -> Result<String, String> {
     }
 }
 
-/// Name of the application's table where none is given.
+/// Default name of the application's table.
 pub(crate) const DEFAULT_TABLE: &str = "ripple";
 
 fn ledger_kind() -> impl TypedValueParser<Value = LedgerKind> {
@@ -269,7 +271,7 @@ pub(crate) enum Readers {
     Two,
 }
 
-/// The ledger's table of an application's table, which is another: its items are nobody's but the service's.
+/// The ledger's table. It is never the application's table, because only the service may write ledger items.
 pub(crate) fn ledger_table(given: Option<&String>, table: &str) -> Result<String, Usage> {
     match given {
         Some(given) if given == table => {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use operate::{progress::Progress, verify::told::Belief, verifying::filled::Marking};
+use operate::{progress::Progress, verify::report::Belief, verifying::filled::Marking};
 
 use crate::{exit::report, time};
 

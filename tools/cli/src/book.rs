@@ -24,7 +24,7 @@ use crate::{
     exit::report,
     lag::{Done, Seen, Trace},
     service::Witness,
-    workload::metered::{IsTold, Stamp},
+    workload::metered::{HasLag, Stamp},
 };
 
 /// Name under which the ledger's own write units are accounted. Stable.
@@ -41,7 +41,7 @@ const RECENT_MAX: usize = 100_000;
 pub(crate) struct Bookkeeper {
     schema: Arc<Schema>,
     catalogue: Arc<Catalogue>,
-    is_told: IsTold,
+    has_lag: HasLag,
     book: Mutex<Book>,
 }
 
@@ -116,8 +116,8 @@ impl Book {
 
 impl Bookkeeper {
     /// A run that has not begun, of which the lag of these items is told.
-    pub(crate) fn new(schema: Arc<Schema>, catalogue: Arc<Catalogue>, is_told: IsTold) -> Self {
-        Self { schema, catalogue, is_told, book: Mutex::new(Book::default()) }
+    pub(crate) fn new(schema: Arc<Schema>, catalogue: Arc<Catalogue>, has_lag: HasLag) -> Self {
+        Self { schema, catalogue, has_lag, book: Mutex::new(Book::default()) }
     }
 
     /// The book so far.
@@ -136,7 +136,7 @@ impl Bookkeeper {
         book.n_changes += usize::from(seen.is_change);
         book.n_echoes += usize::from(!seen.is_change);
         book.n_late_changes += usize::from(self.is_late(change));
-        if (self.is_told)(&change.key) {
+        if (self.has_lag)(&change.key) {
             book.trace.records.push(seen);
         }
     }
@@ -184,7 +184,7 @@ impl Witness for Bookkeeper {
                 let wrote = book.wrote.entry(name.clone()).or_default();
                 *wrote = Wrote { n: wrote.n + 1, last_ms: wrote.last_ms.max(commit.at_ms) };
             }
-            if (self.is_told)(&commit.key) {
+            if (self.has_lag)(&commit.key) {
                 let cause = |at: &usize| Some(handled.changes.get(*at)?.as_ref()?.id.clone());
                 let causes = commit.causes.iter().filter_map(cause).collect();
                 book.trace.writes.push(Done { key: commit.key.clone(), at_ms: commit.at_ms, causes });

@@ -53,7 +53,7 @@ const LEDGER: &str = "Ledger";
 const MANIFEST: [(&str, &str); 2] = [("Config", "ripple.toml"), ("ConfigUri", "s3://manifests/ripple.zip")];
 
 /// Which mappings.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct MappingRequest<'a> {
     pub(crate) template: Option<&'a Path>,
     pub(crate) readers: Readers,
     pub(crate) ledger: LedgerKind,
@@ -65,7 +65,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// The functions that read the stream, with the mapping of each.
-pub(crate) fn mappings(wanted: &Wanted<'_>) -> anyhow::Result<Vec<(Function, Mapping)>> {
+pub(crate) fn mappings(wanted: &MappingRequest<'_>) -> anyhow::Result<Vec<(Function, Mapping)>> {
     let given = wanted.template.map(|file| fs::read_to_string(file).with_context(|| file.display().to_string()));
     let given = given.transpose()?;
     let template = Template::parse(given.as_deref().unwrap_or(SHIPPED)).map_err(|error| refused(&error))?;
@@ -76,7 +76,7 @@ pub(crate) fn mappings(wanted: &Wanted<'_>) -> anyhow::Result<Vec<(Function, Map
     functions.into_iter().map(|function| Ok((function, mapping(&template, function, wanted)?))).collect()
 }
 
-fn mapping(template: &Template, function: Function, wanted: &Wanted<'_>) -> anyhow::Result<Mapping> {
+fn mapping(template: &Template, function: Function, wanted: &MappingRequest<'_>) -> anyhow::Result<Mapping> {
     let readers = match wanted.readers {
         Readers::One => "one",
         Readers::Two => "two",
@@ -129,7 +129,7 @@ fn suits_checkpoint(function: Function, mapping: &Mapping) -> Result<(), Usage> 
 }
 
 /// Refuses filters that drop what a derivation of the function needs.
-fn lets_through(function: Function, mapping: &Mapping, wanted: &Wanted<'_>) -> Result<(), Usage> {
+fn lets_through(function: Function, mapping: &Mapping, wanted: &MappingRequest<'_>) -> Result<(), Usage> {
     let samples = filters::samples(wanted.schema, wanted.catalogue, &function.families());
     let Some(dropped) = samples.iter().find(|sample| !mapping.filters.matches(&sample.record)) else { return Ok(()) };
     let function_id = logical_id(function);
@@ -161,11 +161,11 @@ mod tests {
 
     const ARN: &str = "arn:aws:dynamodb:eu-west-1:000000000000:table/app/stream/2026-11-21T10:00:00.000";
 
-    fn wanted(readers: Readers, ledger: LedgerKind) -> Wanted<'static> {
+    fn wanted(readers: Readers, ledger: LedgerKind) -> MappingRequest<'static> {
         static SHIPPED: LazyLock<(Arc<Schema>, Arc<Catalogue>)> =
             LazyLock::new(|| declared(Choice::default()).unwrap());
         let (schema, catalogue) = &*SHIPPED;
-        Wanted { template: None, readers, ledger, stream_arn: ARN, schema, catalogue, has_manifest: false }
+        MappingRequest { template: None, readers, ledger, stream_arn: ARN, schema, catalogue, has_manifest: false }
     }
 
     /// The shipped template with a line of it replaced wherever it is, in a file.
@@ -207,21 +207,21 @@ mod tests {
         let shipped = mappings(&wanted(Readers::Two, LedgerKind::Receipts)).unwrap().remove(0).1;
         assert_eq!((shipped.batching_window_ms, shipped.idle_poll_ms), (BATCHING_WINDOW_MS, IDLE_POLL_MS));
         let (_folder, file) = changed("Transform: AWS", "Transform: AWS");
-        let wanted = Wanted { template: Some(&file), ..wanted(Readers::Two, LedgerKind::Receipts) };
+        let wanted = MappingRequest { template: Some(&file), ..wanted(Readers::Two, LedgerKind::Receipts) };
         let given = mappings(&wanted).unwrap().remove(0).1;
         assert_eq!(given.idle_poll_ms, LAMBDA_POLL_MS);
         assert!(given.batching_window_ms.is_multiple_of(1_000), "{} ms", given.batching_window_ms);
         assert_eq!(given, Mapping { idle_poll_ms: 250, batching_window_ms: given.batching_window_ms, ..shipped });
-        let lanes = |wanted: &Wanted<'_>| mappings(wanted).unwrap().remove(1).1.parallelization_factor;
+        let lanes = |wanted: &MappingRequest<'_>| mappings(wanted).unwrap().remove(1).1.parallelization_factor;
         assert_eq!(lanes(&wanted), 10);
-        assert_eq!(lanes(&Wanted { template: None, ..wanted }), LANES);
+        assert_eq!(lanes(&MappingRequest { template: None, ..wanted }), LANES);
     }
 
     #[test]
     fn a_mapping_under_which_the_checkpoint_would_lose_changes_is_refused() {
         let said = |from: &str, to: &str| {
             let (_folder, file) = changed(from, to);
-            let wanted = Wanted { template: Some(&file), ..wanted(Readers::Two, LedgerKind::Checkpoint) };
+            let wanted = MappingRequest { template: Some(&file), ..wanted(Readers::Two, LedgerKind::Checkpoint) };
             mappings(&wanted).unwrap_err().to_string()
         };
         assert!(said("TumblingWindowInSeconds: !If", "TumblingWindowInSeconds: 0 # ").contains("set TumblingWindowIn"));
@@ -240,7 +240,8 @@ mod tests {
         let (_folder, shipped) = changed("Transform: AWS", "Transform: AWS");
         for (readers, ledger) in [(Readers::Two, LedgerKind::Receipts), (Readers::One, LedgerKind::Checkpoint)] {
             for has_manifest in [false, true] {
-                let of = |template| mappings(&Wanted { template, has_manifest, ..wanted(readers, ledger) }).unwrap();
+                let of =
+                    |template| mappings(&MappingRequest { template, has_manifest, ..wanted(readers, ledger) }).unwrap();
                 assert_eq!(of(Some(&file)), of(Some(&shipped)));
                 assert_eq!(of(Some(&file))[0].1.filters.is_empty(), has_manifest, "they are the shipped table's");
             }
@@ -252,7 +253,7 @@ mod tests {
         let said = |from: &str, to: &str| {
             // Filters by what an item says of itself are for items under a wrong key: those by key are enough.
             let (_folder, file) = written(&SHIPPED.replace("EntityType", "Kind").replace(from, to));
-            let wanted = Wanted { template: Some(&file), ..wanted(Readers::Two, LedgerKind::Receipts) };
+            let wanted = MappingRequest { template: Some(&file), ..wanted(Readers::Two, LedgerKind::Receipts) };
             mappings(&wanted).map(|all| all.len()).map_err(|refused| refused.to_string())
         };
         assert_eq!(said("", ""), Ok(2));
@@ -268,7 +269,7 @@ mod tests {
     #[test]
     fn a_template_with_a_setting_that_is_unknown_is_refused_by_its_name() {
         let (_folder, file) = changed("StartingPosition: TRIM_HORIZON", "StartAt: TRIM_HORIZON");
-        let wanted = Wanted { template: Some(&file), ..wanted(Readers::Two, LedgerKind::Receipts) };
+        let wanted = MappingRequest { template: Some(&file), ..wanted(Readers::Two, LedgerKind::Receipts) };
         let error = mappings(&wanted).unwrap_err();
         assert!(error.is::<Usage>());
         let text = "the template's Aggregate: StartingPosition is missing: give TRIM_HORIZON or LATEST";

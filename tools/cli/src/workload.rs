@@ -5,6 +5,7 @@
 //! All of it comes in any order, so that a comment may come before its post and a follow before both users.
 
 pub(crate) mod act;
+mod act_error;
 pub(crate) mod famous;
 mod files;
 mod foreign;
@@ -17,7 +18,6 @@ mod people;
 mod posts;
 mod readings;
 mod shop;
-mod undone;
 pub(crate) mod writer;
 
 use entities::{
@@ -30,7 +30,7 @@ use entities::{
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
 use act::{Act, Action};
-use files::Place;
+use files::FolderPlace;
 use readings::Taken;
 
 /// Time of the first action, in milliseconds since the epoch: 2030-01-01, so that no view expires while it runs.
@@ -54,7 +54,7 @@ pub(crate) struct Application {
     teams: Vec<(OrgId, TeamId)>,
     members: Vec<(OrgId, UserId)>,
     employees: Vec<(OrgId, EmployeeId)>,
-    folders: Vec<Place>,
+    folders: Vec<FolderPlace>,
     files: Vec<(u64, FileKey)>,
     products: Vec<ProductId>,
     orders: Vec<OrderKey>,

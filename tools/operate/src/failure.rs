@@ -6,7 +6,7 @@ use engine::backoff::GaveUp;
 use store::StoreError;
 use stream::{checkpoint::CheckpointError, poller::StreamError};
 
-use crate::verify::told::VerifyError;
+use crate::verify::report::VerifyError;
 
 /// Why a verification or a repair ended early. What a file holds up to there is kept.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! What is said while it goes on.
 
-use crate::verify::told::Belief;
+use crate::verify::report::Belief;
 
 /// Hears how far a verification is.
 pub trait Progress: Send + Sync {

@@ -157,11 +157,11 @@ impl Found {
         let mut after: Option<Finding> = None;
         loop {
             let behind = after.as_ref().map(|it| [it.derivation.as_str(), it.pk.as_str(), it.sk.as_str()]);
-            let told = verified.told_after(FINDING, behind, FINDINGS_AT_ONCE)?;
-            let Some(last) = told.last() else { break };
+            let entries = verified.entries_after(FINDING, behind, FINDINGS_AT_ONCE)?;
+            let Some(last) = entries.last() else { break };
             let last: Difference = serde_json::from_str(last)?;
-            for told in &told {
-                let difference: Difference = serde_json::from_str(told)?;
+            for entry in &entries {
+                let difference: Difference = serde_json::from_str(entry)?;
                 let finding = &difference.finding;
                 let remedy = repairing.remedy(finding);
                 let repaired = match &run {
@@ -184,8 +184,8 @@ impl Found {
             Some(before) => before.mark(opened, args, &verified, open).await?,
             None => Marking::Done,
         };
-        let n_told = |kind| verified.n_told(kind);
-        let (n_undecided, n_waiting, n_unproven) = (n_told(UNDECIDED)?, n_told(WAITING)?, n_told(UNPROVEN)?);
+        let n_found = |kind| verified.n_entries(kind);
+        let (n_undecided, n_waiting, n_unproven) = (n_found(UNDECIDED)?, n_found(WAITING)?, n_found(UNPROVEN)?);
         Ok(Summary { sums, n_undecided, n_waiting, n_unproven, marking })
     }
 }

@@ -20,10 +20,10 @@
 
 pub mod definition;
 pub mod following;
+pub mod report;
 pub mod run;
 pub mod scope;
 pub mod tallies;
-pub mod told;
 
 mod candidates;
 mod counted;

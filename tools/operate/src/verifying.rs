@@ -29,9 +29,9 @@ use crate::{
     verify::{
         Finding, UnreadableItem,
         following::{AtRest, Following},
+        report::{Extent, Listener, VerifyEvent},
         run::{Limits, Verification},
         scope::Scope,
-        told::{Extent, Listener, Told},
     },
 };
 
@@ -103,7 +103,7 @@ pub async fn check<S: Store + 'static>(
     let is_clean = verified.is_clean()?;
     let mut marking = Marking::Done;
     if let Some(before) = before.filter(|_| may_write) {
-        let found = verified.spool.derivations_told(FINDING)?;
+        let found = verified.spool.derivations_with(FINDING)?;
         marking = before.mark(opened, args, &verified, found).await?;
     }
     let marked = loss::settled(opened, marks, may_write && is_clean && verified.is_whole).await?;
@@ -117,8 +117,8 @@ impl Verified {
     ///
     /// [`OperateError`] when the file cannot be read.
     pub fn is_clean(&self) -> Result<bool, OperateError> {
-        let n_told = [FINDING, UNDECIDED, WAITING].map(|kind| self.spool.n_told(kind));
-        Ok(n_told.into_iter().collect::<Result<Vec<_>, OperateError>>()?.iter().all(|n_told| *n_told == 0))
+        let n_found = [FINDING, UNDECIDED, WAITING].map(|kind| self.spool.n_entries(kind));
+        Ok(n_found.into_iter().collect::<Result<Vec<_>, OperateError>>()?.iter().all(|n_found| *n_found == 0))
     }
 
     /// How much was found of a kind.
@@ -126,8 +126,8 @@ impl Verified {
     /// # Errors
     ///
     /// [`OperateError`] when the file cannot be read.
-    pub fn n_told(&self, kind: &str) -> Result<usize, OperateError> {
-        self.spool.n_told(kind)
+    pub fn n_entries(&self, kind: &str) -> Result<usize, OperateError> {
+        self.spool.n_entries(kind)
     }
 
     /// All that was found of a kind, as JSON, by derivation and key, one after another.
@@ -135,23 +135,27 @@ impl Verified {
     /// # Errors
     ///
     /// [`OperateError`] when the file cannot be read, and those of `act`.
-    pub fn each_told(&self, kind: &str, act: impl FnMut(&str) -> Result<(), OperateError>) -> Result<(), OperateError> {
-        self.spool.each_told(kind, act)
+    pub fn each_entry(
+        &self,
+        kind: &str,
+        act: impl FnMut(&str) -> Result<(), OperateError>,
+    ) -> Result<(), OperateError> {
+        self.spool.each_entry(kind, act)
     }
 
     /// The derivations of which something was found of a kind.
-    pub(crate) fn derivations_told(&self, kind: &str) -> Result<BTreeSet<String>, OperateError> {
-        self.spool.derivations_told(kind)
+    pub(crate) fn derivations_with(&self, kind: &str) -> Result<BTreeSet<String>, OperateError> {
+        self.spool.derivations_with(kind)
     }
 
     /// The next that was found of a kind, as JSON, behind one.
-    pub(crate) fn told_after(
+    pub(crate) fn entries_after(
         &self,
         kind: &str,
         after: Option<[&str; 3]>,
         n: usize,
     ) -> Result<Vec<String>, OperateError> {
-        self.spool.told_after(kind, after, n)
+        self.spool.entries_after(kind, after, n)
     }
 }
 
@@ -252,22 +256,22 @@ fn engine<S: Store>(opened: &Deployment<S>, args: &VerifyOptions) -> Engine<Pace
     Engine::new(Arc::clone(&opened.schema), Arc::clone(&opened.catalogue), families, store, Arc::new(SystemClock))
 }
 
-/// Keeps what is told in the file, and shows how far it is.
+/// Keeps what is reported in the file, and shows the progress.
 struct Keeping {
     spool: Spool,
     progress: Arc<dyn Progress>,
 }
 
 impl Listener for Keeping {
-    fn told(&mut self, told: Told) -> io::Result<()> {
-        let (kind, finding, why) = match told {
-            Told::Finding(finding, belief) => (FINDING, finding, Some(self.progress.believed(belief))),
-            Told::Undecided(finding, why) => (UNDECIDED, finding, Some(why.to_string())),
-            Told::Waiting(finding) => (WAITING, finding, None),
-            Told::Unproven(Target { derivation, item: Key { pk, sk } }) => {
+    fn report(&mut self, event: VerifyEvent) -> io::Result<()> {
+        let (kind, finding, why) = match event {
+            VerifyEvent::Finding(finding, belief) => (FINDING, finding, Some(self.progress.believed(belief))),
+            VerifyEvent::Undecided(finding, why) => (UNDECIDED, finding, Some(why.to_string())),
+            VerifyEvent::Waiting(finding) => (WAITING, finding, None),
+            VerifyEvent::Unproven(Target { derivation, item: Key { pk, sk } }) => {
                 return self.spool.keep(&Kept { kind: UNPROVEN, derivation: &derivation, pk: &pk, sk: &sk, value: "" });
             }
-            Told::Unreadable(unreadable) => {
+            VerifyEvent::Unreadable(unreadable) => {
                 let UnreadableItem { derivation, pk, sk, .. } = &unreadable;
                 let value = serde_json::to_string(&unreadable)?;
                 return self.spool.keep(&Kept { kind: UNREADABLE, derivation, pk, sk, value: &value });

@@ -17,7 +17,7 @@ use operate::{
     repair::{Remedy, Repaired},
     repairing::{self, Found, Mended, Summary},
     tables::{Deployment, VerifyOptions},
-    verify::told::Belief,
+    verify::report::Belief,
     verifying::{self, Checked, Difference, FINDING},
 };
 use serde_dynamo::AttributeValue;
@@ -134,8 +134,8 @@ async fn what_differs_is_found_and_mended_and_then_nothing_is_found() {
     let mut found: Vec<Difference> = Vec::new();
     checked
         .verified
-        .each_told(FINDING, |told| {
-            found.push(serde_json::from_str(told)?);
+        .each_entry(FINDING, |entry| {
+            found.push(serde_json::from_str(entry)?);
             Ok(())
         })
         .unwrap();

@@ -55,7 +55,7 @@ impl Delivery {
         let mut pieces = vec![Piece { records: batch, n_attempts: 0 }];
         while let Some(piece) = pieces.pop() {
             self.stop.check()?;
-            let Step { has_moved, left } = self.attempt(piece).await?;
+            let AttemptResult { has_moved, left } = self.attempt(piece).await?;
             if has_moved {
                 for piece in &mut pieces {
                     piece.n_attempts = 0;
@@ -71,7 +71,7 @@ impl Delivery {
     }
 
     /// Tries a piece once, without what is too old by now.
-    async fn attempt(&mut self, mut piece: Piece) -> Result<Step, Stopped> {
+    async fn attempt(&mut self, mut piece: Piece) -> Result<AttemptResult, Stopped> {
         let n_expired = self.count_expired(&piece.records);
         if n_expired > 0 {
             let rest = piece.records.split_off(n_expired);
@@ -80,7 +80,7 @@ impl Delivery {
             piece = Piece { records: rest, n_attempts: 0 };
         }
         if piece.records.is_empty() {
-            return Ok(Step { has_moved: true, left: Vec::new() });
+            return Ok(AttemptResult { has_moved: true, left: Vec::new() });
         }
         self.enter_window(&piece.records).await?;
         let mut step = match self.invoke(&piece.records, piece.n_attempts + 1).await {
@@ -89,30 +89,30 @@ impl Delivery {
                 self.frontier.done(&piece.records, &mut self.stop).await?;
                 self.keep_state(state).await?;
                 let left = if rest.is_empty() { Vec::new() } else { vec![Piece { records: rest, n_attempts: 0 }] };
-                Step { has_moved: true, left }
+                AttemptResult { has_moved: true, left }
             }
             Answer::Failed { is_function_error, is_located } => {
                 let does_bisect = self.wiring.mapping.bisect_batch_on_function_error && !is_located;
                 if does_bisect && piece.records.len() > 1 {
-                    Step { has_moved: false, left: piece.halves().into() }
+                    AttemptResult { has_moved: false, left: piece.halves().into() }
                 } else {
                     self.spend_attempt(piece, Condition::Exhausted { is_function_error }).await?
                 }
             }
-            Answer::Unavailable => Step { has_moved: false, left: vec![piece] },
+            Answer::Unavailable => AttemptResult { has_moved: false, left: vec![piece] },
         };
         step.has_moved |= n_expired > 0;
         Ok(step)
     }
 
     /// Counts an attempt of a piece, and gives up on it if that was the last.
-    async fn spend_attempt(&mut self, mut piece: Piece, condition: Condition) -> Result<Step, Stopped> {
+    async fn spend_attempt(&mut self, mut piece: Piece, condition: Condition) -> Result<AttemptResult, Stopped> {
         piece.n_attempts += 1;
         if self.wiring.mapping.retry_attempts_max.is_none_or(|retries| piece.n_attempts <= retries) {
-            return Ok(Step { has_moved: false, left: vec![piece] });
+            return Ok(AttemptResult { has_moved: false, left: vec![piece] });
         }
         self.discard(&piece.records, condition, piece.n_attempts).await?;
-        Ok(Step { has_moved: true, left: Vec::new() })
+        Ok(AttemptResult { has_moved: true, left: Vec::new() })
     }
 
     fn count_expired(&self, batch: &[Held]) -> usize {
@@ -187,7 +187,7 @@ impl Piece {
 }
 
 /// What came of one attempt.
-struct Step {
+struct AttemptResult {
     /// Whether records are done with, so that the checkpoint can move.
     has_moved: bool,
     /// What is to be tried next, in order.

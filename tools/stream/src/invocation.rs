@@ -13,7 +13,7 @@ use crate::response::{Verdict, judge};
 use crate::window::State;
 use crate::wiring::{Complaint, Wiring};
 
-/// Invokes the function for one lane of a shard, and tells the observer.
+/// Invokes the function for one lane of a shard, and notifies the observer.
 pub(crate) struct Invoker {
     wiring: Arc<Wiring>,
     shard: String,
@@ -65,7 +65,7 @@ impl Invoker {
                 (Outcome::Failed { message }, Answer::Failed { is_function_error: true, is_located: false })
             }
             Err(error @ FunctionError::Unavailable { .. }) => {
-                self.unavailable.tell(&self.wiring, &error.to_string());
+                self.unavailable.report(&self.wiring, &error.to_string());
                 return Answer::Unavailable;
             }
         };

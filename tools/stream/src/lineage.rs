@@ -22,11 +22,11 @@ pub(crate) struct Lineage {
 struct Known {
     parent: Option<String>,
     is_listed: bool,
-    state: State,
+    state: ShardState,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum State {
+enum ShardState {
     Waiting(IteratorAt),
     Running,
     Drained,
@@ -46,12 +46,12 @@ impl Lineage {
     /// has been here before and must not skip to the newest record.
     pub(crate) fn enter(&mut self, shard: &ListedShard, position: Option<Position>, is_followed: bool) {
         let state = match position {
-            Some(Position::Ended) => State::Drained,
-            Some(Position::After(sequence_number)) => State::Waiting(IteratorAt::After(sequence_number)),
+            Some(Position::Ended) => ShardState::Drained,
+            Some(Position::After(sequence_number)) => ShardState::Waiting(IteratorAt::After(sequence_number)),
             None if self.starting_position == StartingPosition::Latest && !self.has_listed && !is_followed => {
-                State::Waiting(IteratorAt::Latest)
+                ShardState::Waiting(IteratorAt::Latest)
             }
-            None => State::Waiting(IteratorAt::TrimHorizon),
+            None => ShardState::Waiting(IteratorAt::TrimHorizon),
         };
         self.shards.insert(shard.id.clone(), Known { parent: shard.parent.clone(), is_listed: true, state });
     }
@@ -63,16 +63,16 @@ impl Lineage {
         for (id, known) in &mut self.shards {
             known.is_listed = listed.iter().any(|shard| shard.id == *id);
         }
-        self.shards.retain(|_, known| known.is_listed || known.state == State::Running);
+        self.shards.retain(|_, known| known.is_listed || known.state == ShardState::Running);
     }
 
     /// The shards that may be read from now on, and where they start. They count as being read.
     pub(crate) fn start_ready(&mut self) -> Vec<(String, IteratorAt)> {
         let is_ready = |known: &Known| match (&known.state, &known.parent) {
-            (State::Waiting(_), Some(parent)) => {
-                self.shards.get(parent).is_none_or(|parent| parent.state == State::Drained)
+            (ShardState::Waiting(_), Some(parent)) => {
+                self.shards.get(parent).is_none_or(|parent| parent.state == ShardState::Drained)
             }
-            (State::Waiting(_), None) => true,
+            (ShardState::Waiting(_), None) => true,
             _ => false,
         };
         let ids: Vec<String> =
@@ -82,8 +82,8 @@ impl Lineage {
 
     fn start(&mut self, id: &str) -> Option<IteratorAt> {
         let known = self.shards.get_mut(id)?;
-        match std::mem::replace(&mut known.state, State::Running) {
-            State::Waiting(at) => Some(at),
+        match std::mem::replace(&mut known.state, ShardState::Running) {
+            ShardState::Waiting(at) => Some(at),
             other => {
                 known.state = other;
                 None
@@ -94,7 +94,7 @@ impl Lineage {
     /// A shard was read to its end.
     pub(crate) fn drained(&mut self, id: &str) {
         if let Some(known) = self.shards.get_mut(id) {
-            known.state = State::Drained;
+            known.state = ShardState::Drained;
         }
     }
 
@@ -105,7 +105,7 @@ impl Lineage {
 
     /// The shards that may still hold something to deliver.
     pub(crate) fn undrained(&self) -> impl Iterator<Item = &str> {
-        self.shards.iter().filter(|(_, known)| known.state != State::Drained).map(|(id, _)| id.as_str())
+        self.shards.iter().filter(|(_, known)| known.state != ShardState::Drained).map(|(id, _)| id.as_str())
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) async fn persist<'a>(
     let complaint = Complaint::default();
     let mut backoff = Waits::default();
     while let Err(error) = attempt().await {
-        complaint.tell(wiring, &format!("{what}: {error}"));
+        complaint.report(wiring, &format!("{what}: {error}"));
         stop.sleep(backoff.wait()).await?;
     }
     Ok(())

@@ -193,7 +193,7 @@ impl Shards {
             if !self.has_listed {
                 return Err(error.into());
             }
-            self.complaint.tell(&self.wiring, &format!("new shards cannot start: {}", chain(&error)));
+            self.complaint.report(&self.wiring, &format!("new shards cannot start: {}", chain(&error)));
             return Ok(());
         }
         self.complaint.over();
@@ -236,7 +236,7 @@ impl Shards {
             ApiError::NotFound { .. } => Err(StreamError::NotFound { stream_arn }),
             ApiError::Refused { message } if !self.has_listed => Err(StreamError::Refused { stream_arn, message }),
             error => {
-                self.complaint.tell(&self.wiring, &format!("the stream cannot be listed, trying again: {error}"));
+                self.complaint.report(&self.wiring, &format!("the stream cannot be listed, trying again: {error}"));
                 Ok(())
             }
         }

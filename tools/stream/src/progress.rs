@@ -1,8 +1,8 @@
-//! What a mapping tells while it runs.
+//! What a mapping reports while it runs.
 
 use std::time::{Duration, Instant};
 
-/// Is told what happens. Every method has an empty body, so an observer says only what it wants to know.
+/// Is notified of what happens. Every method has an empty body, so an observer says only what it wants to know.
 ///
 /// The methods are called from the tasks that do the work: they must be quick and must not block.
 pub trait Observer: Send + Sync {
@@ -23,14 +23,14 @@ pub trait Observer: Send + Sync {
 
     /// Everything that was in the stream at `since` has been delivered, discarded or filtered out.
     ///
-    /// Told when every known shard is drained or has had a read that began at `since` or later, that found less than it
+    /// Notified when every known shard is drained or has had a read that began at `since` or later, that found less than it
     /// asked for, and all records of which are done with. A shard of which any lane retries, has a batch under way or holds records for its batching window keeps this
-    /// from being told, and so does one that waits for its parent. The shards were listed at most a few seconds ago, and again since a shard ended.
+    /// from being reported, and so does one that waits for its parent. The shards were listed at most a few seconds ago, and again since a shard ended.
     ///
-    /// The final invocation of a tumbling window has no records, so it does not keep this from being told: neither while
+    /// The final invocation of a tumbling window has no records, so it does not keep this from being reported: neither while
     /// the window is open, which may be for minutes, nor while the invocation runs or is tried again. Who waits for what
     /// final invocations write must wait for them by [`Observer::invoked`]. Records that wait behind one, because they are
-    /// of the next window, do keep this from being told, and a shard whose end waits for one is not quiet.
+    /// of the next window, do keep this from being reported, and a shard whose end waits for one is not quiet.
     ///
     /// Sound on a stream of which a read finds all that there is, up to what it asks for (the emulators). On AWS an empty
     /// page may come before the end, so there it is a hint.
@@ -49,7 +49,7 @@ pub trait Observer: Send + Sync {
         let _: (&str, usize) = (mapping, n);
     }
 
-    /// Something stands in the way, in one line. Told once until it is over; the work is tried again by itself.
+    /// Something stands in the way, in one line. Reported once until it is over; the work is tried again by itself.
     fn trouble(&self, mapping: &str, message: &str) {
         let _: (&str, &str) = (mapping, message);
     }

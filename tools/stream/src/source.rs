@@ -100,10 +100,10 @@ impl Source {
             // A new iterator, because DynamoDB Local refuses ones that it gave out before.
             ApiError::Refused { .. } => {
                 self.iterator = None;
-                self.complaint.tell(&self.wiring, &format!("shard {shard} cannot be read, trying again: {error}"));
+                self.complaint.report(&self.wiring, &format!("shard {shard} cannot be read, trying again: {error}"));
             }
             ApiError::NotFound { .. } | ApiError::Transient { .. } => {
-                self.complaint.tell(&self.wiring, &format!("shard {shard} cannot be read, trying again: {error}"));
+                self.complaint.report(&self.wiring, &format!("shard {shard} cannot be read, trying again: {error}"));
             }
         }
     }

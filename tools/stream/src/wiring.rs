@@ -33,21 +33,21 @@ impl Wiring {
     }
 }
 
-/// One thing that may stand in the way, of one task or of several: told once until it is over.
+/// One thing that may stand in the way, of one task or of several: reported once until it is over.
 #[derive(Debug, Default)]
 pub(crate) struct Complaint {
-    is_told: AtomicBool,
+    is_reported: AtomicBool,
 }
 
 impl Complaint {
-    pub(crate) fn tell(&self, wiring: &Wiring, message: &str) {
-        if !self.is_told.swap(true, Ordering::Relaxed) {
+    pub(crate) fn report(&self, wiring: &Wiring, message: &str) {
+        if !self.is_reported.swap(true, Ordering::Relaxed) {
             wiring.trouble(message);
         }
     }
 
     pub(crate) fn over(&self) {
-        self.is_told.store(false, Ordering::Relaxed);
+        self.is_reported.store(false, Ordering::Relaxed);
     }
 }
 

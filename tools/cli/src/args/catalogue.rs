@@ -7,11 +7,10 @@ use super::{Connection, EXIT_CODES, Writing};
 /// `ripple catalogue`
 #[derive(Debug, Subcommand)]
 pub(crate) enum Catalogue {
-    /// Compares what is declared with what the functions have: what has to be deployed, filled or cleared away, and what
-    /// that costs.
+    /// Shows which derivations you have to deploy, backfill or clear away, and what that costs.
     #[command(after_help = EXIT_CODES)]
     Diff(Diff),
-    /// Forgets derivations that the functions do not have any more, once what they derived is cleared away.
+    /// Forgets derivations that the functions no longer have, after you cleared away what they derived.
     #[command(after_help = EXIT_CODES)]
     Forget(Forget),
 }
@@ -22,10 +21,10 @@ pub(crate) struct Diff {
     /// The tables.
     #[command(flatten)]
     pub(crate) connection: Connection,
-    /// Most items that are read for what a backfill costs; 0 reads none, and does not tell.
+    /// Reads at most this many items to estimate the cost of a backfill. 0 skips the estimate.
     #[arg(long, value_name = "MAX", default_value_t = 10_000)]
     pub(crate) items: u32,
-    /// Most read units a second.
+    /// Uses at most this many read units a second.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = value_parser!(u32).range(1..))]
     pub(crate) units_per_second: u32,
     /// Prints one JSON object.

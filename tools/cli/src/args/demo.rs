@@ -13,28 +13,29 @@ pub(crate) struct Demo {
     /// What the application does.
     #[arg(long, value_enum, default_value_t = Scenario::Mixed)]
     pub(crate) scenario: Scenario,
-    /// How many writes the application does: of `hot` the likes, of `famous` the items that carry the name.
+    /// Number of writes. For `hot` it is the number of likes, for `famous` the number of items that carry the name.
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub(crate) writes: u32,
     /// Seed of the workload: the same seed gives the same writes.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Writes a second; as fast as the database takes them where it is not given.
+    /// Writes a second (default: as fast as the database accepts them).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) rate: Option<u32>,
-    /// Writes a second of other people before and during the renames of `famous`, of which the lag is told; none at 0.
+    /// Writes a second by other users before and during the renames of `famous`. The demo reports their lag.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000))]
     pub(crate) others: u32,
     /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Uses the DynamoDB at this URL, such as DynamoDB Local, with tables of its own, instead of an embedded one.
+    /// Uses the DynamoDB at this URL, such as DynamoDB Local, instead of an embedded one. The demo creates its own
+    /// tables.
     #[arg(long, value_name = "URL")]
     pub(crate) endpoint: Option<String>,
-    /// How it is known which changes are in already: `receipts` or `checkpoint`.
+    /// How the ledger recognizes changes that were applied before: `receipts` or `checkpoint`.
     #[arg(long, value_name = "KIND", default_value_t = LedgerKind::Receipts, value_parser = ledger_kind())]
     pub(crate) ledger: LedgerKind,
-    /// Which readers the stream has.
+    /// How many functions read the stream.
     #[arg(long, value_enum, default_value_t = Readers::Two)]
     pub(crate) readers: Readers,
 }
@@ -43,9 +44,9 @@ pub(crate) struct Demo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Scenario {
-    /// Everything that the table is for.
+    /// All kinds of writes that the table supports.
     Mixed,
-    /// One post is liked by everybody.
+    /// Everybody likes one post.
     Hot,
     /// A user with many comments is renamed three times in quick succession.
     Famous,

@@ -10,16 +10,16 @@ use super::Writing;
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[command(group(ArgGroup::new("order").args(["pause", "resume", "cancel"]).requires("ids")))]
 pub(crate) struct Jobs {
-    /// Jobs, as they are listed: these alone, each shown whole.
+    /// Shows only these jobs, in full (default: a list of all).
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
-    /// Holds these jobs where they are.
+    /// Pauses these jobs.
     #[arg(long)]
     pub(crate) pause: bool,
-    /// Lets these jobs go on that are held.
+    /// Resumes these jobs.
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Gives these jobs up: what they have not done stays undone.
+    /// Cancels these jobs. The work that is left stays undone.
     #[arg(long)]
     pub(crate) cancel: bool,
     /// The tables.
@@ -31,7 +31,7 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    /// What is asked of the jobs; nothing where they are only to be seen.
+    /// The order for the jobs, or `None` to list them only.
     pub(crate) fn order(&self) -> Option<Order> {
         let orders = [(self.pause, Order::Pause), (self.resume, Order::Resume), (self.cancel, Order::Cancel)];
         orders.into_iter().find_map(|(is_asked, order)| is_asked.then_some(order))

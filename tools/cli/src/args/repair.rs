@@ -7,7 +7,7 @@ use super::{Writing, verify::Verifying};
 /// `ripple repair`
 #[derive(Debug, Group)]
 pub(crate) struct Repair {
-    /// Mends; without it nothing is written.
+    /// Writes the repairs. Without it nothing is written.
     #[arg(long)]
     pub(crate) apply: bool,
     /// How it is verified.
@@ -24,7 +24,7 @@ pub(crate) struct Repair {
 /// `ripple backfill`
 #[derive(Debug, Group)]
 pub(crate) struct Backfill {
-    /// The derivation, by name. Every instance of the functions must have it by now.
+    /// Name of the derivation. Every instance of the functions must have it already.
     #[arg(value_name = "DERIVATION")]
     pub(crate) name: String,
     /// How the table is read.

@@ -16,7 +16,8 @@ pub(crate) struct Verify {
     /// How it is verified.
     #[command(flatten)]
     pub(crate) verifying: Verifying,
-    /// On the real AWS too, takes marks of a possible loss away when nothing is found, which writes to the ledger's table.
+    /// Allows a write to the ledger's table on the real AWS: verify removes marks of a possible loss when it finds
+    /// nothing.
     #[arg(long)]
     pub(crate) yes: bool,
     /// Prints one JSON object.
@@ -27,35 +28,35 @@ pub(crate) struct Verify {
 /// What is verified, and how.
 #[derive(Clone, Debug, Group)]
 pub(crate) struct Verifying {
-    /// Only these derivations, by name, with commas between; all where nothing is said.
+    /// Verifies only these derivations: names, separated by commas (default: all).
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) derivation: Vec<String>,
-    /// Only items of these entities, and counts about them, with commas between; all where nothing is said.
+    /// Verifies only items of these entities, and counts about them: names, separated by commas (default: all).
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) entity: Vec<String>,
-    /// Only items, and counts about items, whose partition key begins so.
+    /// Verifies only items, and counts about items, whose partition key begins with this prefix.
     #[arg(long, value_name = "PREFIX", default_value = "")]
     pub(crate) pk: String,
-    /// Only items, and counts about items, of this sort key.
+    /// Verifies only items, and counts about items, with this sort key.
     #[arg(long, value_name = "KEY")]
     pub(crate) sk: Option<String>,
-    /// Segments of the table that are read side by side.
+    /// Number of segments of the table to read in parallel.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) segments: u32,
-    /// Most read units a second; as many as there are where nothing is said.
+    /// Uses at most this many read units a second (default: no limit).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) read_units: Option<u32>,
-    /// Takes what differs for a finding at once: nobody writes, and no function has anything left to do.
+    /// Reports every difference as a finding at once. Use it when nobody writes and the functions have no backlog.
     #[arg(long, conflicts_with = "iterator_age")]
     pub(crate) at_rest: bool,
-    /// On the real AWS, the greatest iterator age that the functions reported lately, in seconds. Without it what differs
-    /// is undecided there.
+    /// The greatest recent iterator age of the functions, in seconds. On the real AWS every difference stays undecided
+    /// without it.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) iterator_age: Option<u64>,
-    /// How long the functions are waited for, in seconds, before what differs is undecided.
+    /// Waits this many seconds for the functions to catch up, then reports a difference as undecided.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) wait: u64,
-    /// Keeps what was read in this file, and goes on from it where a verification was stopped.
+    /// Saves the progress in this file, and continues from it after an interrupted run.
     #[arg(long, value_name = "FILE")]
     pub(crate) resume: Option<PathBuf>,
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{
     LOG_FILTER,
     preflight::{
-        cost::{Backfill, Part},
+        cost::{Backfill, WriteEstimate},
         fitting::Fitting,
         sample::{Bounds, Sample},
     },
@@ -81,7 +81,7 @@ fn is_to_fill(difference: &Difference) -> bool {
 }
 
 /// What it would write of a derivation; `None` where that is not told.
-fn part<'a>(difference: &Difference, cost: Option<&'a Backfill>) -> Option<&'a Part> {
+fn part<'a>(difference: &Difference, cost: Option<&'a Backfill>) -> Option<&'a WriteEstimate> {
     let parts = cost?.parts.as_ref()?;
     parts.iter().find(|part| part.derivation == difference.name)
 }

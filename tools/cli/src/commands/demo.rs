@@ -27,7 +27,7 @@ use operate::verify::definition::{Verified, compare_table};
 use tokio::sync::watch;
 
 use self::{
-    scenario::{Running, is_told},
+    scenario::{Running, has_lag},
     shown::{Measured, Shown},
 };
 use super::{LOG_FILTER, verify::as_text};
@@ -37,7 +37,7 @@ use crate::{
     connection::Clients,
     embedded::Embedded,
     exit::{Ended, print},
-    mappings::{Wanted, mappings},
+    mappings::{MappingRequest, mappings},
     memory,
     service::{Plan, Service, Witness},
     tables,
@@ -87,7 +87,7 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(Shown, Veri
     }
     let failures = tempfile::tempdir()?;
     let (readers, ledger) = (args.readers, args.ledger);
-    let wanted = Wanted {
+    let wanted = MappingRequest {
         template: None,
         readers,
         ledger,
@@ -108,12 +108,12 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(Shown, Veri
         functions: None,
         failures: failures.path(),
     };
-    let book = Arc::new(Bookkeeper::new(Arc::clone(&schema), Arc::clone(&catalogue), is_told(args)));
+    let book = Arc::new(Bookkeeper::new(Arc::clone(&schema), Arc::clone(&catalogue), has_lag(args)));
     let started = Instant::now();
     let service = Service::start(&plan, &(Arc::clone(&book) as Arc<dyn Witness>)).await?;
-    let metered = Arc::new(Metered::new(Arc::clone(&store), is_told(args)));
+    let metered = Arc::new(Metered::new(Arc::clone(&store), has_lag(args)));
     let mut running = Running { args, service, metered, book, bar: progress(args) };
-    let told = scenario::run(&mut running).await?;
+    let report = scenario::run(&mut running).await?;
     let (memory_mb, elapsed) = (memory::peak_mb(), started.elapsed());
     let Running { service, metered, book, bar, .. } = running;
     service.stop().await?;
@@ -126,7 +126,7 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(Shown, Veri
     let (mut book, written) = (book.book(), std::mem::take(&mut *metered.written()));
     let is_mixed = args.scenario == Scenario::Mixed;
     let lags = is_mixed.then(|| book.trace.followed(&written.answered_ms).into_iter().collect());
-    let measured = Measured { told, written, lags, memory_mb, elapsed };
+    let measured = Measured { report, written, lags, memory_mb, elapsed };
     let shown = Shown::of(args, &book, measured, &verified);
     Ok((shown, verified))
 }

@@ -30,7 +30,7 @@ use crate::{
     connection::Clients,
     embedded::Embedded,
     exit::{Ended, print, report},
-    mappings::{Wanted, mappings},
+    mappings::{MappingRequest, mappings},
     service::{Plan, Service, Witness},
     tables, time,
 };
@@ -74,7 +74,7 @@ async fn serve(
     if is_new {
         begin(&store, &schema, &catalogue, SystemClock.now_ms()).await?;
     }
-    let wanted = Wanted {
+    let wanted = MappingRequest {
         template: args.template.as_deref(),
         readers: args.readers,
         ledger: args.ledger,

@@ -22,7 +22,7 @@ use crate::{
 const CHANGE_MS_MAX: u64 = 300_000;
 
 /// How the redrive of a change ended.
-enum Outcome {
+enum RedriveOutcome {
     Applied,
     Gone,
     Still {
@@ -43,18 +43,18 @@ pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Ended> {
     let parked = parked(&opened.store).await?;
     let (chosen, unknown) = if args.all { (parked.iter().collect(), Vec::new()) } else { chosen(&parked, &args.ids) };
     let engine = opened.engine();
-    let mut redriven: Vec<(&ParkedChange, Outcome)> = Vec::new();
+    let mut redriven: Vec<(&ParkedChange, RedriveOutcome)> = Vec::new();
     for change in chosen {
-        let failed = redriven.iter().any(|(_, outcome)| matches!(outcome, Outcome::Failed { .. }));
+        let failed = redriven.iter().any(|(_, outcome)| matches!(outcome, RedriveOutcome::Failed { .. }));
         let outcome = if failed {
-            Outcome::NotTried
+            RedriveOutcome::NotTried
         } else {
             engine.publish(SystemClock.now_ms() + CHANGE_MS_MAX).await?;
             match engine.redrive(change, SystemClock.now_ms() + CHANGE_MS_MAX).await {
-                Ok(Redriven::Applied(_)) => Outcome::Applied,
-                Ok(Redriven::Gone) => Outcome::Gone,
-                Ok(Redriven::Still { cause }) => Outcome::Still { cause },
-                Err(error) => Outcome::Failed { why: describe(&error) },
+                Ok(Redriven::Applied(_)) => RedriveOutcome::Applied,
+                Ok(Redriven::Gone) => RedriveOutcome::Gone,
+                Ok(Redriven::Still { cause }) => RedriveOutcome::Still { cause },
+                Err(error) => RedriveOutcome::Failed { why: describe(&error) },
             }
         };
         if !args.json {
@@ -76,18 +76,18 @@ pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Ended> {
     Ok(ended(redriven.iter().map(|(_, outcome)| outcome), &unknown))
 }
 
-fn ended<'a>(outcomes: impl Iterator<Item = &'a Outcome> + Clone, unknown: &[&str]) -> Ended {
+fn ended<'a>(outcomes: impl Iterator<Item = &'a RedriveOutcome> + Clone, unknown: &[&str]) -> Ended {
     let mut each = outcomes.clone();
-    if !unknown.is_empty() || each.any(|outcome| matches!(outcome, Outcome::Failed { .. })) {
+    if !unknown.is_empty() || each.any(|outcome| matches!(outcome, RedriveOutcome::Failed { .. })) {
         return Ended::Unfinished;
     }
     let mut each = outcomes;
-    if each.any(|outcome| matches!(outcome, Outcome::Still { .. })) { Ended::Findings } else { Ended::InStep }
+    if each.any(|outcome| matches!(outcome, RedriveOutcome::Still { .. })) { Ended::Findings } else { Ended::InStep }
 }
 
-impl Outcome {
+impl RedriveOutcome {
     /// Its name, which is stable, and why.
-    fn told(&self) -> (&'static str, Option<&str>) {
+    fn describe(&self) -> (&'static str, Option<&str>) {
         match self {
             Self::Applied => ("applied", None),
             Self::Gone => ("was not parked any more", None),
@@ -98,13 +98,13 @@ impl Outcome {
     }
 }
 
-fn as_text(change: &ParkedChange, outcome: &Outcome) -> String {
-    let (name, why) = outcome.told();
+fn as_text(change: &ParkedChange, outcome: &RedriveOutcome) -> String {
+    let (name, why) = outcome.describe();
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();
     format!("{}  {}  {name}{why}", change.id, change.family)
 }
 
-fn as_json(change: &ParkedChange, outcome: &Outcome) -> Value {
-    let (name, why) = outcome.told();
+fn as_json(change: &ParkedChange, outcome: &RedriveOutcome) -> Value {
+    let (name, why) = outcome.describe();
     json!({ "id": change.id, "family": change.family.to_string(), "outcome": name, "why": why })
 }

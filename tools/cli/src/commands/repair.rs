@@ -80,9 +80,9 @@ fn text(sums: Sums, is_applied: bool, [n_undecided, n_waiting, n_unproven]: [usi
         format!("{would} would be repaired with --apply, {refused} are left to a person")
     };
     let more = [(n_undecided, "undecided"), (n_waiting, "waiting"), (n_unproven, "counts that change all the time")];
-    for (n_told, what) in more {
-        if n_told > 0 {
-            text = format!("{text}, {n_told} {what}");
+    for (n_found, what) in more {
+        if n_found > 0 {
+            text = format!("{text}, {n_found} {what}");
         }
     }
     text
@@ -98,9 +98,9 @@ fn json_of(
     repaired: Option<&Repaired>,
     is_first: &mut bool,
 ) -> Result<(), OperateError> {
-    let told = json!({ "finding": serde_json::to_value(finding)?, "outcome": outcome(remedy, repaired) });
+    let entry = json!({ "finding": serde_json::to_value(finding)?, "outcome": outcome(remedy, repaired) });
     let comma = if std::mem::take(is_first) { "" } else { "," };
-    print(&format!("{comma}{told}"));
+    print(&format!("{comma}{entry}"));
     Ok(())
 }
 

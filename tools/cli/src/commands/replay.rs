@@ -32,9 +32,9 @@ use crate::{
     opened::{Opened, open_to_write},
 };
 
-mod told;
+mod report;
 
-use told::Told;
+use report::FileReport;
 
 /// Most records in a slice.
 const SLICE_RECORDS_MAX: usize = 500;
@@ -58,22 +58,22 @@ pub(crate) async fn run(args: &Replay) -> anyhow::Result<Ended> {
         fits(file, capture, ledger, &opened, args)?;
     }
     let engine = opened.engine().with_ledger(ledger);
-    let mut files: Vec<Told> = Vec::new();
+    let mut files: Vec<FileReport> = Vec::new();
     for (file, capture) in &captures {
-        let is_away = files.iter().any(Told::is_unfinished);
-        let told = replay(&engine, file, capture, is_away).await?;
+        let is_away = files.iter().any(FileReport::is_unfinished);
+        let report = replay(&engine, file, capture, is_away).await?;
         if !args.json {
-            print(&told.as_text());
+            print(&report.as_text());
         }
-        files.push(told);
+        files.push(report);
     }
     if args.json {
-        let files: Vec<_> = files.iter().map(Told::as_json).collect();
+        let files: Vec<_> = files.iter().map(FileReport::as_json).collect();
         print(&json!({ "ledger": ledger.to_string(), "files": files }).to_string());
     }
-    Ok(if files.iter().any(Told::is_unfinished) {
+    Ok(if files.iter().any(FileReport::is_unfinished) {
         Ended::Unfinished
-    } else if files.iter().any(Told::has_findings) {
+    } else if files.iter().any(FileReport::has_findings) {
         Ended::Findings
     } else {
         Ended::InStep
@@ -117,20 +117,20 @@ async fn replay(
     file: &Path,
     capture: &Capture,
     is_away: bool,
-) -> anyhow::Result<Told> {
-    let mut told = Told::new(file);
+) -> anyhow::Result<FileReport> {
+    let mut report = FileReport::new(file);
     for slice in capture.records.chunks(SLICE_RECORDS_MAX) {
-        if is_away || told.is_unfinished() {
-            told.not_tried(slice.len());
+        if is_away || report.is_unfinished() {
+            report.not_tried(slice.len());
             continue;
         }
         let deadline_ms = SystemClock.now_ms() + SLICE_MS_MAX;
         engine.publish(deadline_ms).await?;
         let handled = engine.replay(&event(slice), &capture.origin, deadline_ms).await;
         let handled = handled.with_context(|| file.display().to_string())?;
-        told.add(slice, &handled.account);
+        report.add(slice, &handled.account);
     }
-    Ok(told)
+    Ok(report)
 }
 
 fn event(slice: &[Box<RawValue>]) -> String {

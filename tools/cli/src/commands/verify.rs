@@ -49,13 +49,13 @@ fn print_json(verified: &Verified, marked: &[Marked]) -> anyhow::Result<()> {
     for (name, kind) in lists {
         write!(out, ",\"{name}\":[")?;
         let mut is_first = true;
-        verified.each_told(kind, |told| {
+        verified.each_entry(kind, |entry| {
             let comma = if std::mem::take(&mut is_first) { "" } else { "," };
-            Ok(write!(out, "{comma}{told}")?)
+            Ok(write!(out, "{comma}{entry}")?)
         })?;
         write!(out, "]")?;
     }
-    write!(out, ",\"unproven\":{}", verified.n_told(UNPROVEN)?)?;
+    write!(out, ",\"unproven\":{}", verified.n_entries(UNPROVEN)?)?;
     let marked: Vec<_> = marked.iter().map(loss::as_json).collect();
     writeln!(out, ",\"possible_loss\":{}}}", serde_json::to_string(&marked)?)?;
     Ok(())
@@ -64,25 +64,25 @@ fn print_json(verified: &Verified, marked: &[Marked]) -> anyhow::Result<()> {
 /// The same for a person.
 fn print_text(verified: &Verified) -> anyhow::Result<()> {
     for kind in [FINDING, UNDECIDED, WAITING] {
-        verified.each_told(kind, |told| {
-            let Difference { finding, why } = serde_json::from_str(told)?;
+        verified.each_entry(kind, |entry| {
+            let Difference { finding, why } = serde_json::from_str(entry)?;
             print(&finding_text(kind, &finding, why.as_deref()));
             Ok(())
         })?;
     }
-    verified.each_told(UNREADABLE, |told| {
-        print(&unreadable_text(&serde_json::from_str(told)?));
+    verified.each_entry(UNREADABLE, |entry| {
+        print(&unreadable_text(&serde_json::from_str(entry)?));
         Ok(())
     })?;
-    let n_told = |kind| verified.n_told(kind);
-    let (n_undecided, n_waiting) = (n_told(UNDECIDED)?, n_told(WAITING)?);
-    let mut line = totals(verified.extent.n_items, verified.extent.n_ignored, n_told(UNREADABLE)?, n_told(FINDING)?);
-    let n_unproven = n_told(UNPROVEN)?;
+    let n_found = |kind| verified.n_entries(kind);
+    let (n_undecided, n_waiting) = (n_found(UNDECIDED)?, n_found(WAITING)?);
+    let mut line = totals(verified.extent.n_items, verified.extent.n_ignored, n_found(UNREADABLE)?, n_found(FINDING)?);
+    let n_unproven = n_found(UNPROVEN)?;
     let more =
         [(n_undecided, "undecided"), (n_waiting, "waiting"), (n_unproven, "counts equal, and changing all the time")];
-    for (n_told, what) in more {
-        if n_told > 0 {
-            line = format!("{line}, {n_told} {what}");
+    for (n_found, what) in more {
+        if n_found > 0 {
+            line = format!("{line}, {n_found} {what}");
         }
     }
     print(&line);

@@ -6,7 +6,7 @@ use store::Store;
 
 use super::{
     files::Files, groups::Groups, organizations::Organizations, people::People, posts::Posts, shop::Shop,
-    undone::Undone,
+    act_error::ActError,
 };
 
 /// One action.
@@ -46,7 +46,7 @@ pub(crate) enum Plain {
 }
 
 /// Does it through the query interface. Foreign clients do not.
-pub(crate) async fn perform<S: Store>(act: Act, queries: &Queries<S>) -> Result<(), Undone> {
+pub(crate) async fn perform<S: Store>(act: Act, queries: &Queries<S>) -> Result<(), ActError> {
     match act {
         Act::People(act) => act.perform(queries).await,
         Act::Posts(act) => Ok(act.perform(queries).await?),

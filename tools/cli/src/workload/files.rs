@@ -28,7 +28,7 @@ pub(crate) enum Files {
 
 /// A folder, and the tree in which it was made.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct FolderPlace {
     tree: u64,
     folder_id: FolderId,
 }
@@ -37,7 +37,7 @@ impl Application {
     /// Of 90: how often each is done. What is made in one tree is one subject, since a folder comes before what is in it.
     pub(super) fn of_files(&mut self) -> (String, Files) {
         let n = self.chance.random_range(0..90);
-        let Some(Place { tree, folder_id }) = self.any(|app| &app.folders) else { return self.create_folder() };
+        let Some(FolderPlace { tree, folder_id }) = self.any(|app| &app.folders) else { return self.create_folder() };
         match n {
             0..=19 => self.create_folder(),
             20..=27 => files(tree, Files::RenameFolder(folder_id, format!("folder {}, renamed", self.n_actions))),
@@ -62,7 +62,7 @@ impl Application {
         let folder_id = FolderId::from(self.new_id("d"));
         let parent = if self.happens(1, 6) { None } else { self.any(|app| &app.folders) };
         let tree = parent.as_ref().map_or(self.n_actions % TREES, |parent| parent.tree);
-        self.folders.push(Place { tree, folder_id: folder_id.clone() });
+        self.folders.push(FolderPlace { tree, folder_id: folder_id.clone() });
         let parent_id = parent.map(|parent| parent.folder_id);
         files(tree, Files::CreateFolder(folder_id, parent_id, format!("folder {}", self.n_actions)))
     }

@@ -28,7 +28,7 @@ pub(crate) struct Stamp {
 pub(crate) type Answered = HashMap<Stamp, u64>;
 
 /// Is the lag of changes of this item told? What is not told of is not kept.
-pub(crate) type IsTold = fn(&Key) -> bool;
+pub(crate) type HasLag = fn(&Key) -> bool;
 
 /// What was written.
 #[derive(Debug, Default)]
@@ -44,14 +44,14 @@ pub(crate) struct Written {
 /// The application's store.
 pub(crate) struct Metered {
     store: Arc<DynamoStore>,
-    is_told: IsTold,
+    has_lag: HasLag,
     written: Mutex<Written>,
 }
 
 impl Metered {
     /// A store that nothing was written to yet.
-    pub(crate) fn new(store: Arc<DynamoStore>, is_told: IsTold) -> Self {
-        Self { store, is_told, written: Mutex::default() }
+    pub(crate) fn new(store: Arc<DynamoStore>, has_lag: HasLag) -> Self {
+        Self { store, has_lag, written: Mutex::default() }
     }
 
     /// What was written so far.
@@ -63,7 +63,7 @@ impl Metered {
     async fn stamps(&self, writes: &[Write]) -> Result<Vec<Stamp>, StoreError> {
         let updated_at = |item: &Item| text(item, "UpdatedAt").map(str::to_owned);
         let mut stamps = Vec::new();
-        for Write { key, action, .. } in writes.iter().filter(|write| (self.is_told)(&write.key)) {
+        for Write { key, action, .. } in writes.iter().filter(|write| (self.has_lag)(&write.key)) {
             let removed = matches!(action, Action::Delete);
             let updated_at = match action {
                 Action::Put(item) => updated_at(item),

@@ -17,7 +17,7 @@ use queries::{
 use rand::Rng as _;
 use store::Store;
 
-use super::{Application, undone::Undone, user_id};
+use super::{Application, act_error::ActError, user_id};
 
 /// What is done with users.
 #[derive(Clone, Debug)]
@@ -98,7 +98,7 @@ fn people(user_id: &UserId, act: People) -> (String, People) {
 }
 
 impl People {
-    pub(super) async fn perform<S: Store>(self, queries: &Queries<S>) -> Result<(), Undone> {
+    pub(super) async fn perform<S: Store>(self, queries: &Queries<S>) -> Result<(), ActError> {
         match self {
             Self::SignUp(user_id, new) => queries.create_user(&user_id, new).await?,
             Self::Edit(user_id, edit) => {

@@ -18,7 +18,7 @@ use queries::{
 use rand::Rng as _;
 use store::Store;
 
-use super::{Application, undone::Undone};
+use super::{Application, act_error::ActError};
 
 /// Where products are listed.
 const CATEGORIES: [&str; 4] = ["books", "games", "garden", "tools"];
@@ -165,7 +165,7 @@ fn shop(subject: String, act: Shop) -> (String, Shop) {
 }
 
 impl Shop {
-    pub(super) async fn perform<S: Store>(self, queries: &Queries<S>) -> Result<(), Undone> {
+    pub(super) async fn perform<S: Store>(self, queries: &Queries<S>) -> Result<(), ActError> {
         // Everybody has one cart.
         let cart = CartId::from("cart");
         match self {

@@ -13,7 +13,7 @@ use tokio::{sync::mpsc, task::JoinSet};
 use super::{
     act::{Act, Action, Plain, perform},
     metered::Metered,
-    undone::Undone,
+    act_error::ActError,
 };
 
 /// Clients that act side by side. Two actions of one subject are always the same client's, so they keep their order.
@@ -76,7 +76,7 @@ impl Writer {
         while let Some(Action { now_ms, subject, act }) = actions.recv().await {
             let queries = Queries::new(Arc::clone(&self.store), move || now_ms);
             let done = match act {
-                Act::Foreign(writes) => self.write_plainly(writes).await.map_err(Undone::from),
+                Act::Foreign(writes) => self.write_plainly(writes).await.map_err(ActError::from),
                 act => Box::pin(perform(act, &queries)).await,
             };
             match done {

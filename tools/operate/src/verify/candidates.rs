@@ -15,9 +15,9 @@ use super::{
     Finding,
     counted::only,
     finding,
+    report::{Belief, VerifyError, VerifyEvent, Why},
     run::Verification,
     single::SingleFinding,
-    told::{Belief, Told, VerifyError, Why},
     touched::Read,
 };
 use engine::{batch::caught::caught, look::reading::CALLS_AT_ONCE, park::waiting::Waiting, protocol::ProtocolStep};
@@ -44,7 +44,7 @@ struct Second {
 }
 
 impl<S: Store> Verification<'_, S> {
-    /// Looks at candidates once more, until each is decided, and tells what was found.
+    /// Looks at candidates once more, until each is decided, and reports what it found.
     pub(super) async fn second_look(&self, mut candidates: Vec<Candidate>) -> Result<(), VerifyError> {
         for n_looks in 1.. {
             if candidates.is_empty() {
@@ -59,11 +59,13 @@ impl<S: Store> Verification<'_, S> {
                 let touched = self.engine.takes(ProtocolStep::UntouchedSince) && self.is_touched(watch, &second.read);
                 match why {
                     _ if second.findings.is_empty() => {}
-                    Some(why) => self.tell_all(second.findings, |finding| Told::Undecided(finding, why))?,
-                    None if second.waits => self.tell_all(second.findings, Told::Waiting)?,
-                    None if !touched => self.tell_all(second.findings, |it| Told::Finding(it, belief))?,
+                    Some(why) => self.report_all(second.findings, |finding| VerifyEvent::Undecided(finding, why))?,
+                    None if second.waits => self.report_all(second.findings, VerifyEvent::Waiting)?,
+                    None if !touched => self.report_all(second.findings, |it| VerifyEvent::Finding(it, belief))?,
                     None if n_looks < LOOKS_MAX => again.push(second.candidate),
-                    None => self.tell_all(second.findings, |finding| Told::Undecided(finding, Why::Changing))?,
+                    None => {
+                        self.report_all(second.findings, |finding| VerifyEvent::Undecided(finding, Why::Changing))?
+                    }
                 }
             }
             self.unwatch(watch);

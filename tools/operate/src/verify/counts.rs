@@ -12,9 +12,9 @@ use store::Store;
 use super::{
     Finding,
     counted::{bucket_compared, counter_compared},
+    report::{Belief, VerifyError, VerifyEvent, Why},
     run::Verification,
     tallies::Undecided,
-    told::{Belief, Told, VerifyError, Why},
 };
 
 /// How often a target is compared, before it is undecided.
@@ -47,23 +47,23 @@ impl<S: Store> Verification<'_, S> {
             self.each_target(async |targets: Vec<Undecided>| {
                 for Undecided { target, touched_at_ms, compared, .. } in targets {
                     let is_changing = touched_at_ms >= began_ms && self.engine.takes(ProtocolStep::UntouchedSince);
-                    let told = match (compared, why) {
-                        (Some(finding), Some(why)) => Some(Told::Undecided(finding, why)),
-                        (Some(finding), None) if waiting.has_target(&target) => Some(Told::Waiting(finding)),
+                    let event = match (compared, why) {
+                        (Some(finding), Some(why)) => Some(VerifyEvent::Undecided(finding, why)),
+                        (Some(finding), None) if waiting.has_target(&target) => Some(VerifyEvent::Waiting(finding)),
                         (Some(finding), None) if is_changing && is_last => {
-                            Some(Told::Undecided(finding, Why::Changing))
+                            Some(VerifyEvent::Undecided(finding, Why::Changing))
                         }
                         (_, None) if is_changing && !is_last => continue,
-                        (Some(finding), None) => Some(Told::Finding(finding, belief)),
-                        (None, Some(_)) => Some(Told::Unproven(target.clone())),
+                        (Some(finding), None) => Some(VerifyEvent::Finding(finding, belief)),
+                        (None, Some(_)) => Some(VerifyEvent::Unproven(target.clone())),
                         (None, None) if is_changing || waiting.has_target(&target) => {
-                            Some(Told::Unproven(target.clone()))
+                            Some(VerifyEvent::Unproven(target.clone()))
                         }
                         (None, None) => None,
                     };
                     let mut state = self.state();
-                    if let Some(told) = told {
-                        state.tell(told)?;
+                    if let Some(event) = event {
+                        state.report(event)?;
                     }
                     state.tallies.decided(&target)?;
                 }

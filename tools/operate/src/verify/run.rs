@@ -22,9 +22,9 @@ use super::{
     Finding, UnreadableItem,
     candidates::Candidate,
     following::Following,
+    report::{Extent, Listener, VerifyError, VerifyEvent},
     scope::Scope,
     tallies::{Reached, Tallies},
-    told::{Extent, Listener, Told, VerifyError},
     touched::{Read, Touched},
 };
 
@@ -54,10 +54,10 @@ pub struct Verification<'a, S> {
     pub(super) limits: Limits,
     /// Entity of the targets of each additive derivation.
     pub(super) counted: BTreeMap<String, String>,
-    pub(super) state: Mutex<State<'a>>,
+    pub(super) state: Mutex<RunState<'a>>,
 }
 
-pub(super) struct State<'a> {
+pub(super) struct RunState<'a> {
     pub(super) tallies: &'a mut dyn Tallies,
     listener: &'a mut dyn Listener,
     pub(super) touched: Touched,
@@ -75,7 +75,7 @@ impl<'a, S: Store> Verification<'a, S> {
         limits: Limits,
         scope: Scope,
     ) -> Self {
-        let state = State { tallies, listener, touched: Touched::default(), is_blind: false };
+        let state = RunState { tallies, listener, touched: Touched::default(), is_blind: false };
         let entity = |derivation: &Derivation| {
             let entity = match derivation.kind.shape() {
                 Shape::Count(count) => &count.target,
@@ -150,7 +150,7 @@ impl<'a, S: Store> Verification<'a, S> {
         let mut all = Vec::new();
         for item in items {
             let Some(key) = self.engine.schema().layout.key(&item) else { continue };
-            reached.n_ignored += usize::from(self.tell_unreadable(&key, &item)?);
+            reached.n_ignored += usize::from(self.report_unreadable(&key, &item)?);
             let adds = self.adds(&key, Some(&item));
             if !adds.is_empty() {
                 self.state().tallies.scanned(&key, &adds)?;
@@ -172,8 +172,8 @@ impl<'a, S: Store> Verification<'a, S> {
         Ok(())
     }
 
-    /// Tells of an item that cannot be read; true where nothing is derived of it since nobody declared it.
-    fn tell_unreadable(&self, key: &Key, item: &Item) -> Result<bool, VerifyError> {
+    /// Reports an item that cannot be read; true if nothing is derived of it since nobody declared it.
+    fn report_unreadable(&self, key: &Key, item: &Item) -> Result<bool, VerifyError> {
         let mut all: Vec<(String, Unreadable)> = Vec::new();
         match self.engine.schema().see(key, item) {
             Seen::Untyped | Seen::Unknown => return Ok(true),
@@ -187,7 +187,7 @@ impl<'a, S: Store> Verification<'a, S> {
         }
         for (derivation, why) in all.into_iter().filter(|(name, _)| self.scope.has_derivation(name)) {
             let (pk, sk) = (key.pk.clone(), key.sk.clone());
-            self.state().listener.told(Told::Unreadable(UnreadableItem {
+            self.state().listener.report(VerifyEvent::Unreadable(UnreadableItem {
                 derivation,
                 pk,
                 sk,
@@ -211,8 +211,12 @@ impl<'a, S: Store> Verification<'a, S> {
         self.state().touched.has(watch, read)
     }
 
-    pub(super) fn tell_all(&self, findings: Vec<Finding>, told: impl Fn(Finding) -> Told) -> Result<(), VerifyError> {
-        findings.into_iter().try_for_each(|finding| Ok(self.state().tell(told(finding))?))
+    pub(super) fn report_all(
+        &self,
+        findings: Vec<Finding>,
+        event: impl Fn(Finding) -> VerifyEvent,
+    ) -> Result<(), VerifyError> {
+        findings.into_iter().try_for_each(|finding| Ok(self.state().report(event(finding))?))
     }
 
     /// The time that a call has.
@@ -221,13 +225,13 @@ impl<'a, S: Store> Verification<'a, S> {
         Patience { clock: self.engine.clock(), deadline_ms }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State<'a>> {
+    pub(super) fn state(&self) -> MutexGuard<'_, RunState<'a>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State<'_> {
-    pub(super) fn tell(&mut self, told: Told) -> io::Result<()> {
-        self.listener.told(told)
+impl RunState<'_> {
+    pub(super) fn report(&mut self, event: VerifyEvent) -> io::Result<()> {
+        self.listener.report(event)
     }
 }

@@ -20,9 +20,9 @@ use keys::{
 use store::Store;
 
 use super::{
+    report::{VerifyError, Why},
     run::Verification,
     tallies::Contribution,
-    told::{VerifyError, Why},
 };
 
 /// How often it is looked what came, while something is waited for, in milliseconds.
@@ -88,9 +88,9 @@ impl<S: Store> Verification<'_, S> {
                     let adds = self.adds(&change.key, change.new_image());
                     let took = self.adds(&change.key, change.old_image());
                     let mut state = self.state();
-                    let is_told = self.engine.takes(ProtocolStep::RecordWins);
-                    if is_told && (!adds.is_empty() || !took.is_empty()) {
-                        state.tallies.told(&change.key, &adds, now_ms)?;
+                    let is_reported = self.engine.takes(ProtocolStep::RecordWins);
+                    if is_reported && (!adds.is_empty() || !took.is_empty()) {
+                        state.tallies.report(&change.key, &adds, now_ms)?;
                     }
                     state.touched.touch(Some(&change.key), now_ms);
                 }

@@ -14,7 +14,7 @@ use engine::batch::caught::caught;
 use keys::{counter::COUNTER, counter::CounterKey, item::Item, key::Key, value::same};
 use store::Store;
 
-use super::{Finding, counted::only, finding, run::Verification, told::VerifyError, touched::Read};
+use super::{Finding, counted::only, finding, report::VerifyError, run::Verification, touched::Read};
 
 /// Name under which a key of an index is told of that the item's writer makes.
 pub(crate) const INDEX_KEYS: &str = "index keys";

@@ -59,7 +59,7 @@ pub trait Tallies: Send {
     fn scanned(&mut self, item: &Key, adds: &[Contribution]) -> io::Result<()>;
 
     /// A record says that an item adds this from now on, and nothing else.
-    fn told(&mut self, item: &Key, adds: &[Contribution], now_ms: u64) -> io::Result<()>;
+    fn report(&mut self, item: &Key, adds: &[Contribution], now_ms: u64) -> io::Result<()>;
 
     /// A target has a counter.
     fn has_counter(&mut self, target: &Target) -> io::Result<()>;
@@ -121,7 +121,7 @@ impl Tallies for MemoryTallies {
         Ok(())
     }
 
-    fn told(&mut self, item: &Key, adds: &[Contribution], now_ms: u64) -> io::Result<()> {
+    fn report(&mut self, item: &Key, adds: &[Contribution], now_ms: u64) -> io::Result<()> {
         let before = self.items.insert(item.clone(), adds.to_vec());
         if before.as_deref() != Some(adds) {
             self.add(&before.unwrap_or_default(), true, now_ms);

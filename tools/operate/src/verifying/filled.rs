@@ -120,7 +120,7 @@ impl Before {
             return Ok(Marking::Done);
         }
         for kind in [UNDECIDED, WAITING, UNPROVEN] {
-            open.extend(verified.derivations_told(kind)?);
+            open.extend(verified.derivations_with(kind)?);
         }
         let engine = opened.engine();
         let is_right = |(at, name): &(usize, &String)| {

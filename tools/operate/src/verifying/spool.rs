@@ -46,7 +46,7 @@ pub(crate) struct Spool {
     connection: Arc<Mutex<Connection>>,
 }
 
-/// Something that was told, as it is kept.
+/// An entry of the file.
 pub(crate) struct Kept<'a> {
     /// `finding`, `undecided`, `waiting` or `unreadable`.
     pub(crate) kind: &'a str,
@@ -121,7 +121,7 @@ impl Spool {
         Ok(self.connection().execute_batch("COMMIT; BEGIN")?)
     }
 
-    /// Keeps something that was told, in the place of what was told of the same before.
+    /// Keeps an entry, and replaces the earlier one about the same item and derivation.
     pub(crate) fn keep(&self, kept: &Kept<'_>) -> io::Result<()> {
         let Kept { kind, derivation, pk, sk, value } = kept;
         let upsert = "INSERT INTO told VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET value = ?5";
@@ -130,22 +130,22 @@ impl Spool {
         upsert.execute([kind, derivation, pk, sk, value]).map(drop).map_err(io::Error::other)
     }
 
-    /// How much was told of a kind.
-    pub(crate) fn n_told(&self, kind: &str) -> Result<usize, OperateError> {
+    /// Number of entries of a kind.
+    pub(crate) fn n_entries(&self, kind: &str) -> Result<usize, OperateError> {
         let count = "SELECT count(*) FROM told WHERE kind = ?1";
         Ok(self.connection().query_row(count, [kind], |row| row.get(0))?)
     }
 
-    /// The derivations of which something was told of a kind.
-    pub(crate) fn derivations_told(&self, kind: &str) -> Result<BTreeSet<String>, OperateError> {
+    /// The derivations that have entries of a kind.
+    pub(crate) fn derivations_with(&self, kind: &str) -> Result<BTreeSet<String>, OperateError> {
         let connection = self.connection();
         let mut query = connection.prepare_cached("SELECT DISTINCT derivation FROM told WHERE kind = ?1")?;
         let names = query.query_map([kind], |row| row.get(0))?;
         Ok(names.collect::<Result<_, _>>()?)
     }
 
-    /// All that was told of a kind, as JSON, by derivation and key, one after another.
-    pub(crate) fn each_told(
+    /// All entries of a kind as JSON, one after another, by derivation and key.
+    pub(crate) fn each_entry(
         &self,
         kind: &str,
         mut act: impl FnMut(&str) -> Result<(), OperateError>,
@@ -159,8 +159,8 @@ impl Spool {
         Ok(())
     }
 
-    /// The next that was told of a kind, by derivation and key, behind one.
-    pub(crate) fn told_after(
+    /// The next entries of a kind behind one, by derivation and key.
+    pub(crate) fn entries_after(
         &self,
         kind: &str,
         after: Option<[&str; 3]>,
@@ -237,11 +237,11 @@ mod tests {
         let [a, b, c] = ["a", "b", "c"].map(|id| Key::new("USER#ann", id));
         tallies.scanned(&a, &[one("p", "0.1")]).unwrap();
         tallies.scanned(&a, &[one("p", "0.1")]).unwrap();
-        tallies.told(&b, &[one("q", "0.25"), one("p", "0.2")], 5).unwrap();
+        tallies.report(&b, &[one("q", "0.25"), one("p", "0.2")], 5).unwrap();
         tallies.scanned(&b, &[one("r", "7")]).unwrap();
-        tallies.told(&a, &[], 6).unwrap();
-        tallies.told(&c, &[one("q", "12345678901234567890123456789012345678")], 7).unwrap();
-        tallies.told(&c, &[one("q", "12345678901234567890123456789012345678")], 9).unwrap();
+        tallies.report(&a, &[], 6).unwrap();
+        tallies.report(&c, &[one("q", "12345678901234567890123456789012345678")], 7).unwrap();
+        tallies.report(&c, &[one("q", "12345678901234567890123456789012345678")], 9).unwrap();
         tallies.has_counter(&target("q")).unwrap();
         tallies.has_counter(&target("s")).unwrap();
         tallies.decided(&target("r")).unwrap();

@@ -54,7 +54,12 @@ impl Spool {
         Ok(())
     }
 
-    fn told_by(connection: &Connection, item: &Key, adds: &[Contribution], now_ms: u64) -> Result<(), OperateError> {
+    fn reported_by(
+        connection: &Connection,
+        item: &Key,
+        adds: &[Contribution],
+        now_ms: u64,
+    ) -> Result<(), OperateError> {
         let before = Self::adds_of(connection, item)?.map(|text| read(&text)).transpose()?;
         if before.as_deref() == Some(adds) {
             return Ok(());
@@ -118,8 +123,8 @@ impl Tallies for Spool {
         Self::scanned_by(&self.connection(), item, adds).map_err(io::Error::other)
     }
 
-    fn told(&mut self, item: &Key, adds: &[Contribution], now_ms: u64) -> io::Result<()> {
-        Self::told_by(&self.connection(), item, adds, now_ms).map_err(io::Error::other)
+    fn report(&mut self, item: &Key, adds: &[Contribution], now_ms: u64) -> io::Result<()> {
+        Self::reported_by(&self.connection(), item, adds, now_ms).map_err(io::Error::other)
     }
 
     fn has_counter(&mut self, target: &Target) -> io::Result<()> {

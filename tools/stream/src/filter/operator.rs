@@ -62,12 +62,12 @@ impl Scalar {
 
 /// Text to compare with, as it is written or upper and lower case alike.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
+pub(super) struct ComparedText {
     text: String,
     ignores_case: bool,
 }
 
-impl Wanted {
+impl ComparedText {
     fn compares(&self, text: &str, compare: impl Fn(&str, &str) -> bool) -> bool {
         if self.ignores_case { compare(&text.to_lowercase(), &self.text) } else { compare(text, &self.text) }
     }
@@ -77,9 +77,9 @@ impl Wanted {
 #[derive(Debug, Clone)]
 pub(super) enum Operator {
     Is(Scalar),
-    Equals(Wanted),
-    Prefix(Wanted),
-    Suffix(Wanted),
+    Equals(ComparedText),
+    Prefix(ComparedText),
+    Suffix(ComparedText),
     AnythingBut(Vec<Scalar>),
     Numeric((Bound<f64>, Bound<f64>)),
     Exists(bool),
@@ -114,7 +114,7 @@ impl Operator {
 
     /// Whether a value that is there is one of what it may be.
     pub(super) fn matches(&self, value: &Scalar) -> bool {
-        let compares = |wanted: &Wanted, compare: fn(&str, &str) -> bool| {
+        let compares = |wanted: &ComparedText, compare: fn(&str, &str) -> bool| {
             value.text().is_some_and(|text| wanted.compares(text, compare))
         };
         match self {
@@ -136,15 +136,15 @@ fn parsed<'a, T: serde::Deserialize<'a>>(value: &'a RawValue, wanted: &str) -> R
     serde_json::from_str(value.get()).map_err(|_| format!("{} is not {wanted}", shortened(value)))
 }
 
-fn ignoring_case(value: &RawValue) -> Result<Wanted, String> {
+fn ignoring_case(value: &RawValue) -> Result<ComparedText, String> {
     let text: String = parsed(value, "text")?;
-    Ok(Wanted { text: text.to_lowercase(), ignores_case: true })
+    Ok(ComparedText { text: text.to_lowercase(), ignores_case: true })
 }
 
 /// The text of a prefix or suffix.
-fn wanted(value: &RawValue) -> Result<Wanted, String> {
+fn wanted(value: &RawValue) -> Result<ComparedText, String> {
     if !value.get().starts_with('{') {
-        return Ok(Wanted { text: parsed(value, "text")?, ignores_case: false });
+        return Ok(ComparedText { text: parsed(value, "text")?, ignores_case: false });
     }
     let mut inner: BTreeMap<String, &RawValue> = parsed(value, "an object")?;
     match (inner.remove(EQUALS_IGNORE_CASE), inner.is_empty()) {

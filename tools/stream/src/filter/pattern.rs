@@ -20,12 +20,12 @@ pub(super) struct Pattern(Vec<Condition>);
 
 #[derive(Debug, Clone)]
 enum Condition {
-    Field { name: String, wanted: Wanted },
+    Field { name: String, wanted: FieldPattern },
     AnyOf(Vec<Pattern>),
 }
 
 #[derive(Debug, Clone)]
-enum Wanted {
+enum FieldPattern {
     /// An object, with all of this.
     Object(Pattern),
     /// A value that one of these matches.
@@ -58,7 +58,7 @@ impl Pattern {
         let condition = |(name, value): (String, &RawValue)| match name.as_str() {
             OR => any_of(value).map(Condition::AnyOf),
             name if is_in_or && RESERVED.contains(&name) => Err(format!("{name} cannot be a field within {OR}")),
-            _ => Ok(Condition::Field { wanted: Wanted::of(&name, value, is_in_or)?, name }),
+            _ => Ok(Condition::Field { wanted: FieldPattern::of(&name, value, is_in_or)?, name }),
         };
         fields.into_iter().map(condition).collect::<Result<_, _>>().map(Self)
     }
@@ -92,7 +92,7 @@ impl Condition {
     }
 }
 
-impl Wanted {
+impl FieldPattern {
     fn of(name: &str, value: &RawValue, is_in_or: bool) -> Result<Self, String> {
         if value.get().starts_with('{') {
             return Pattern::of(value, is_in_or).map(Self::Object);

@@ -10,7 +10,7 @@ use crate::function::FunctionError;
 use crate::mapping::Mapping;
 
 fn check(world: &World, expected: &Expect) {
-    expected.assert_eq(&world.told());
+    expected.assert_eq(&world.observed());
 }
 
 /// Batches of 8, split when they fail, and one retry of what cannot be split.

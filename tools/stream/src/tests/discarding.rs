@@ -40,7 +40,7 @@ async fn without_a_destination_records_are_given_up_on_without_a_trace() {
     let world = World::new(giving_up(None), |_| unhandled());
     world.insert("a", 2);
     world.run().await;
-    assert!(world.told().contains("a, 2 records discarded and not kept"), "{}", world.told());
+    assert!(world.observed().contains("a, 2 records discarded and not kept"), "{}", world.observed());
     assert!(world.destination.bodies().is_empty());
     assert_eq!(world.position("a").await, Some(Position::After("2".to_owned())));
 }

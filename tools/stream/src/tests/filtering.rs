@@ -8,7 +8,7 @@ use crate::filter::Filters;
 use crate::mapping::Mapping;
 
 fn check(world: &World, expected: &Expect) {
-    expected.assert_eq(&world.told());
+    expected.assert_eq(&world.observed());
 }
 
 /// Only records of the item `wanted`.

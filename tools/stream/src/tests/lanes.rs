@@ -13,7 +13,7 @@ use crate::lane::lane_of;
 use crate::mapping::Mapping;
 
 fn check(world: &World, expected: &Expect) {
-    expected.assert_eq(&world.told());
+    expected.assert_eq(&world.observed());
 }
 
 /// A mapping with so many lanes a shard.

@@ -8,7 +8,7 @@ use crate::checkpoint::Position;
 use crate::mapping::{Mapping, StartingPosition};
 
 fn check(world: &World, expected: &Expect) {
-    expected.assert_eq(&world.told());
+    expected.assert_eq(&world.observed());
 }
 
 /// Source: U2.

@@ -4,7 +4,7 @@ use super::world::{World, mapping, report, unhandled};
 use crate::mapping::Mapping;
 
 fn check(world: &World, expected: &Expect) {
-    expected.assert_eq(&world.told());
+    expected.assert_eq(&world.observed());
 }
 
 /// Source: U4.

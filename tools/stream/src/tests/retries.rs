@@ -8,7 +8,7 @@ use crate::function::FunctionError;
 use crate::mapping::Mapping;
 
 fn check(world: &World, expected: &Expect) {
-    expected.assert_eq(&world.told());
+    expected.assert_eq(&world.observed());
 }
 
 /// A function that fails so often before it succeeds.

@@ -21,7 +21,7 @@ async fn a_child_starts_only_when_its_parent_is_drained() {
     world.insert("c", 1);
     world.run().await;
     check(
-        &world.told(),
+        &world.observed(),
         &expect![[r#"
             700 ms: a, 3 records, attempt 1: done
             1400 ms: a, 1 records, attempt 1: done
@@ -46,7 +46,7 @@ async fn a_shard_that_splits_while_it_is_read_hands_over_to_its_children_at_once
     world.idle().await;
     running.stop().await.unwrap();
     check(
-        &world.told(),
+        &world.observed(),
         &expect![[r#"
             0 ms: a, 1 records, attempt 1: done
             500 ms: a, 1 records, attempt 1: done
@@ -64,7 +64,7 @@ async fn a_child_whose_parent_is_trimmed_starts() {
     world.stream.trim("a", 2);
     world.run().await;
     check(
-        &world.told(),
+        &world.observed(),
         &expect![[r#"
             0 ms: b, 1 records, attempt 1: done
         "#]],
@@ -82,7 +82,7 @@ async fn open_shards_are_read_side_by_side_and_a_batch_never_mixes_them() {
     }
     world.run().await;
     check(
-        &world.told(),
+        &world.observed(),
         &expect![[r#"
             1000 ms: a, 2 records, attempt 1: done
             1000 ms: z, 2 records, attempt 1: done

@@ -180,7 +180,7 @@ async fn a_window_whose_records_never_reached_the_function_has_no_final_invocati
     pass_ms(300_000).await;
     running.stop().await.unwrap();
     check(&world, &expect![""]);
-    assert_eq!(world.told(), "0 ms: a, 1 records discarded\n");
+    assert_eq!(world.observed(), "0 ms: a, 1 records discarded\n");
 }
 
 /// "If the response does not contain a `state` property, Lambda considers this a failed invocation."
@@ -196,7 +196,7 @@ async fn a_response_without_a_state_is_a_failed_invocation() {
             0 ms: a, 1 records, attempt 1: failed: the response has no object `state`, which tumbling windows need
             0 ms: a, 1 records discarded
         "#]]
-        .assert_eq(&world.told());
+        .assert_eq(&world.observed());
     }
 }
 
@@ -306,7 +306,7 @@ async fn a_failed_final_invocation_is_tried_until_it_succeeds_and_holds_what_is_
         61500 ms: a, 0 records, attempt 4: done
         61500 ms: a, 1 records, attempt 1: done
     "#]]
-    .assert_eq(&world.told());
+    .assert_eq(&world.observed());
 }
 
 /// "Your state can be a maximum of 1 MB per shard. If it exceeds that size, Lambda terminates the window early." And

@@ -55,7 +55,7 @@ pub(crate) struct World {
     pub(crate) checkpoints: Arc<MemoryCheckpoints>,
     pub(crate) destination: Arc<MemoryDestination>,
     mapping: Mapping,
-    told: Arc<Told>,
+    observer: Arc<RecordingObserver>,
     sent: Arc<Mutex<Vec<Sent>>>,
     function: Arc<Scripted>,
 }
@@ -109,7 +109,7 @@ impl World {
             checkpoints: Arc::new(MemoryCheckpoints::new()),
             destination: Arc::default(),
             mapping,
-            told: Arc::new(Told { origin, lines: Mutex::default(), idle, counts: Counts::default() }),
+            observer: Arc::new(RecordingObserver { origin, lines: Mutex::default(), idle, counts: Counts::default() }),
             sent,
             function: Arc::new(function),
         }
@@ -128,14 +128,14 @@ impl World {
         &self,
         script: impl Fn(&Value) -> Result<String, FunctionError> + Send + Sync + 'static,
     ) -> Self {
-        let (origin, sent) = (self.told.origin, Arc::clone(&self.sent));
+        let (origin, sent) = (self.observer.origin, Arc::clone(&self.sent));
         let function = Scripted { takes: Duration::ZERO, script: Box::new(script), origin, sent };
         Self { function: Arc::new(function), ..self.clone() }
     }
 
     /// The time of day: one that no rounding to the minute leaves as it is.
     pub(crate) fn now(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_001) + self.told.origin.elapsed()
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_001) + self.observer.origin.elapsed()
     }
 
     pub(crate) fn insert(&self, shard: &str, n_records: usize) {
@@ -159,7 +159,7 @@ impl World {
     }
 
     pub(crate) fn wiring(&self) -> Wiring {
-        let origin = self.told.origin;
+        let origin = self.observer.origin;
         let clock = Arc::new(move || SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_001) + origin.elapsed());
         Wiring {
             mapping: self.mapping.clone(),
@@ -167,7 +167,7 @@ impl World {
             function: self.function.clone(),
             checkpoints: self.checkpoints.clone(),
             destination: self.destination.clone(),
-            observer: self.told.clone(),
+            observer: self.observer.clone(),
             clock,
         }
     }
@@ -177,14 +177,14 @@ impl World {
         let now = Instant::now().into_std();
         // Another moment, so that a read that begins at this very instant is not taken for a later one.
         tokio::time::sleep(Duration::from_millis(1)).await;
-        let mut idle = self.told.idle.subscribe();
+        let mut idle = self.observer.idle.subscribe();
         idle.wait_for(|since| since.is_some_and(|since| since > now)).await.unwrap();
     }
 
     /// Whether the stream was reported idle at or after a time, in milliseconds.
     pub(crate) fn is_idle_since(&self, ms: u64) -> bool {
-        let time = (self.told.origin + Duration::from_millis(ms)).into_std();
-        self.told.idle.borrow().is_some_and(|since| since >= time)
+        let time = (self.observer.origin + Duration::from_millis(ms)).into_std();
+        self.observer.idle.borrow().is_some_and(|since| since >= time)
     }
 
     /// Delivers everything and stops.
@@ -194,14 +194,14 @@ impl World {
         running.stop().await.unwrap();
     }
 
-    /// What the observer was told, a line each.
-    pub(crate) fn told(&self) -> String {
-        self.told.lines.lock().unwrap().concat()
+    /// What the observer recorded, a line each.
+    pub(crate) fn observed(&self) -> String {
+        self.observer.lines.lock().unwrap().concat()
     }
 
     /// What was counted of the mapping.
     pub(crate) fn counted(&self) -> EventCount {
-        self.told.counts.of("aggregate")
+        self.observer.counts.of("aggregate")
     }
 
     /// The events so far.
@@ -320,22 +320,22 @@ impl Destination for MemoryDestination {
     }
 }
 
-/// Writes down what it is told.
-struct Told {
+/// Records each notification as a line.
+struct RecordingObserver {
     origin: Instant,
     lines: Mutex<Vec<String>>,
     idle: watch::Sender<Option<std::time::Instant>>,
     counts: Counts,
 }
 
-impl Told {
+impl RecordingObserver {
     fn line(&self, line: &str) {
         let ms = self.origin.elapsed().as_millis();
         self.lines.lock().unwrap().push(format!("{ms} ms: {line}\n"));
     }
 }
 
-impl Observer for Told {
+impl Observer for RecordingObserver {
     fn invoked(&self, report: &Invocation) {
         let Invocation { shard, n_records, attempt, .. } = report;
         let outcome = match &report.outcome {

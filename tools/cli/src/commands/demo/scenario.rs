@@ -17,7 +17,7 @@ use crate::{
     workload::{
         Application,
         act::Action,
-        metered::{IsTold, Metered},
+        metered::{HasLag, Metered},
         others::is_theirs,
         writer::write,
     },
@@ -34,14 +34,14 @@ pub(super) struct Running<'a> {
 
 /// What one scenario alone tells, under its name. The names are stable.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Told {
+pub(super) struct ScenarioReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     hot: Option<Hot>,
     #[serde(skip_serializing_if = "Option::is_none")]
     famous: Option<Famous>,
 }
 
-impl Told {
+impl ScenarioReport {
     /// For a person.
     pub(super) fn lines(&self) -> Vec<String> {
         let hot = self.hot.iter().flat_map(Hot::lines);
@@ -51,7 +51,7 @@ impl Told {
 
 /// Which items' changes the run tells the lag of. Of a scenario it is those of other people, so that what is kept for
 /// it does not grow with the writes.
-pub(super) fn is_told(args: &Demo) -> IsTold {
+pub(super) fn has_lag(args: &Demo) -> HasLag {
     match args.scenario {
         Scenario::Mixed => |_| true,
         Scenario::Famous if args.others > 0 => is_theirs,
@@ -60,16 +60,18 @@ pub(super) fn is_told(args: &Demo) -> IsTold {
 }
 
 /// Runs the scenario, until the stream is quiet.
-pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<Told> {
+pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<ScenarioReport> {
     match running.args.scenario {
         Scenario::Mixed => {
             let mut application = Application::new(running.args.seed);
             running.write((0..running.args.writes).map(|_| application.next())).await?;
             running.quiet().await?;
-            Ok(Told::default())
+            Ok(ScenarioReport::default())
         }
-        Scenario::Hot => Ok(Told { hot: Some(hot::run(running).await?), ..Told::default() }),
-        Scenario::Famous => Ok(Told { famous: Some(famous::run(running).await?), ..Told::default() }),
+        Scenario::Hot => Ok(ScenarioReport { hot: Some(hot::run(running).await?), ..ScenarioReport::default() }),
+        Scenario::Famous => {
+            Ok(ScenarioReport { famous: Some(famous::run(running).await?), ..ScenarioReport::default() })
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use operate::verify::definition::Verified;
 use serde::Serialize;
 
-use super::scenario::Told;
+use super::scenario::ScenarioReport;
 use crate::{
     args::demo::{Demo, Scenario},
     book::Book,
@@ -40,7 +40,7 @@ pub(super) struct Shown {
     pub(super) findings: usize,
     elapsed_ms: u128,
     #[serde(flatten)]
-    told: Told,
+    report: ScenarioReport,
 }
 
 /// Write units, as DynamoDB reports them.
@@ -100,7 +100,7 @@ impl Lag {
 
 /// What was measured when the stream was quiet.
 pub(super) struct Measured {
-    pub(super) told: Told,
+    pub(super) report: ScenarioReport,
     pub(super) written: Written,
     pub(super) lags: Option<Lags>,
     pub(super) memory_mb: Option<f64>,
@@ -110,7 +110,7 @@ pub(super) struct Measured {
 impl Shown {
     /// What the book, the measures and the findings say.
     pub(super) fn of(args: &Demo, book: &Book, measured: Measured, verified: &Verified) -> Self {
-        let Measured { told, written, lags, memory_mb, elapsed } = measured;
+        let Measured { report, written, lags, memory_mb, elapsed } = measured;
         let derived = book.derived_units();
         let n_changes = u32::try_from(book.n_changes).unwrap_or(u32::MAX);
         Self {
@@ -134,7 +134,7 @@ impl Shown {
             parked: book.parked.len(),
             findings: verified.findings.len(),
             elapsed_ms: elapsed.as_millis(),
-            told,
+            report,
         }
     }
 
@@ -148,7 +148,7 @@ impl Shown {
         };
         let mut lines =
             vec![format!("{writes} {what} (seed {seed}), {refused} of them refused, in {} ms", self.elapsed_ms)];
-        lines.extend(self.told.lines());
+        lines.extend(self.report.lines());
         lines.push(format!("  {changes} changes and {echoes} echoes in the stream, {derived_writes} derived writes"));
         if self.late_changes > 0 {
             lines.push(format!("  {} late changes, of items of which only the insert counts", self.late_changes));

@@ -22,12 +22,12 @@ use crate::{
 const ORDER_MS_MAX: u64 = 30_000;
 
 /// A job, and how what was asked of it ended.
-struct Told {
+struct OrderResult {
     job: Job,
-    outcome: Outcome,
+    outcome: OrderOutcome,
 }
 
-enum Outcome {
+enum OrderOutcome {
     Obeyed(Obeyed),
     /// The database gave no answer: it is done or not, and may be asked again.
     Failed {
@@ -42,20 +42,20 @@ struct Orders<'a> {
     engine: &'a Engine<Arc<DynamoStore>>,
     order: Order,
     is_json: bool,
-    told: Vec<Told>,
+    results: Vec<OrderResult>,
 }
 
 /// Does what is asked, of one job after the other.
 pub(super) async fn run(engine: &Engine<Arc<DynamoStore>>, order: Order, args: &Jobs) -> anyhow::Result<Ended> {
     let jobs = engine.jobs().await?;
     let (chosen, unknown) = chosen(&jobs, &args.ids);
-    let mut orders = Orders { engine, order, is_json: args.json, told: Vec::new() };
+    let mut orders = Orders { engine, order, is_json: args.json, results: Vec::new() };
     for job in chosen {
         orders.one(job).await;
     }
     if args.json {
-        let told: Vec<Value> = orders.told.iter().map(|told| told.as_object(order, engine)).collect();
-        print(&json!({ "jobs": told, "unknown": unknown }).to_string());
+        let jobs: Vec<Value> = orders.results.iter().map(|result| result.as_object(order, engine)).collect();
+        print(&json!({ "jobs": jobs, "unknown": unknown }).to_string());
     } else {
         for id in &unknown {
             print(&no_job(id));
@@ -67,40 +67,40 @@ pub(super) async fn run(engine: &Engine<Arc<DynamoStore>>, order: Order, args: &
 impl Orders<'_> {
     async fn one(&mut self, job: &Job) {
         let outcome = if self.has_failed() {
-            Outcome::NotTried
+            OrderOutcome::NotTried
         } else {
             match self.engine.order(job, self.order, SystemClock.now_ms() + ORDER_MS_MAX).await {
-                Ok(obeyed) => Outcome::Obeyed(obeyed),
-                Err(error) => Outcome::Failed { why: describe(&error) },
+                Ok(obeyed) => OrderOutcome::Obeyed(obeyed),
+                Err(error) => OrderOutcome::Failed { why: describe(&error) },
             }
         };
-        self.tell(Told { job: job.clone(), outcome });
+        self.report(OrderResult { job: job.clone(), outcome });
     }
 
-    fn tell(&mut self, told: Told) {
+    fn report(&mut self, result: OrderResult) {
         if !self.is_json {
-            print(&told.as_text(self.order, self.engine));
+            print(&result.as_text(self.order, self.engine));
         }
-        self.told.push(told);
+        self.results.push(result);
     }
 
     fn has_failed(&self) -> bool {
-        self.told.iter().any(|told| matches!(told.outcome, Outcome::Failed { .. }))
+        self.results.iter().any(|result| matches!(result.outcome, OrderOutcome::Failed { .. }))
     }
 }
 
-impl Told {
+impl OrderResult {
     /// Its name, which is stable, and what is to be known of it.
     fn outcome(&self, order: Order, engine: &Engine<Arc<DynamoStore>>) -> (&'static str, Option<String>) {
         match (&self.outcome, order) {
-            (Outcome::Obeyed(Obeyed::Done(_)), Order::Pause) => ("paused", None),
-            (Outcome::Obeyed(Obeyed::Done(_)), Order::Resume) => ("resumed", None),
-            (Outcome::Obeyed(Obeyed::Done(job)), Order::Cancel) => ("cancelled", Some(undone(job, engine))),
-            (Outcome::Obeyed(Obeyed::Already), Order::Resume) => ("was not paused", None),
-            (Outcome::Obeyed(Obeyed::Already), _) => ("was paused already", None),
-            (Outcome::Obeyed(Obeyed::Gone), _) => ("had ended", None),
-            (Outcome::Failed { why }, _) => ("failed", Some(why.clone())),
-            (Outcome::NotTried, _) => ("not tried", None),
+            (OrderOutcome::Obeyed(Obeyed::Done(_)), Order::Pause) => ("paused", None),
+            (OrderOutcome::Obeyed(Obeyed::Done(_)), Order::Resume) => ("resumed", None),
+            (OrderOutcome::Obeyed(Obeyed::Done(job)), Order::Cancel) => ("cancelled", Some(undone(job, engine))),
+            (OrderOutcome::Obeyed(Obeyed::Already), Order::Resume) => ("was not paused", None),
+            (OrderOutcome::Obeyed(Obeyed::Already), _) => ("was paused already", None),
+            (OrderOutcome::Obeyed(Obeyed::Gone), _) => ("had ended", None),
+            (OrderOutcome::Failed { why }, _) => ("failed", Some(why.clone())),
+            (OrderOutcome::NotTried, _) => ("not tried", None),
         }
     }
 

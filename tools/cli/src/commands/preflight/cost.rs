@@ -21,7 +21,7 @@ const REPAIR_UNITS: f64 = 6.0;
 
 /// What a derivation would write.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::commands) struct Part {
+pub(in crate::commands) struct WriteEstimate {
     pub(in crate::commands) derivation: String,
     /// Items, of the whole table.
     pub(in crate::commands) n_items: f64,
@@ -35,7 +35,7 @@ pub(in crate::commands) struct Backfill {
     /// Read units of all of the table once, read consistently; half of them otherwise.
     pub(in crate::commands) read_units: u64,
     /// By derivation; `None` where nobody knows which share of the table was read.
-    pub(in crate::commands) parts: Option<Vec<Part>>,
+    pub(in crate::commands) parts: Option<Vec<WriteEstimate>>,
     /// Write units of all of them: an item that several write is written once.
     pub(in crate::commands) write_units: f64,
     /// Derivations that cannot be filled in.
@@ -59,7 +59,7 @@ impl Backfill {
             let is_counted = derivation.kind.family() == Family::Additive;
             let units = if is_counted { REPAIR_UNITS } else { price(&design, derivation).map_or(0.0, |it| it.total()) };
             let n_items = items.iter().fold(0.0, |sum, _| sum + 1.0);
-            parts.push(Part { derivation: derivation.name.clone(), n_items, units: n_items * units });
+            parts.push(WriteEstimate { derivation: derivation.name.clone(), n_items, units: n_items * units });
             if is_counted {
                 counted += n_items * units;
                 continue;

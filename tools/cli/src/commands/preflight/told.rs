@@ -3,7 +3,7 @@
 use keys::{key::Key, layout::Layout};
 use serde_json::{Value, json};
 
-use super::{Seen, cost::Part, fitting::Group, surroundings::Expiry};
+use super::{Seen, cost::WriteEstimate, fitting::Group, surroundings::Expiry};
 
 impl Seen {
     /// What is to be looked at, a line each; nothing where all fits.
@@ -109,7 +109,7 @@ impl Seen {
                 "write units are not known, since nothing says which share of the table was read",
             )),
             Some(parts) => {
-                for Part { derivation, n_items, units } in parts {
+                for WriteEstimate { derivation, n_items, units } in parts {
                     lines.push(row("backfill", &format!("{derivation}: at most {n_items} items, {units} write units")));
                 }
                 lines.push(row("backfill", &format!("at most {} write units in all", backfill.write_units)));
@@ -133,7 +133,7 @@ impl Seen {
         });
         let parts = backfill.parts.as_ref().map(|parts| {
             let part =
-                |part: &Part| json!({ "derivation": part.derivation, "items": part.n_items, "writeUnits": part.units });
+                |part: &WriteEstimate| json!({ "derivation": part.derivation, "items": part.n_items, "writeUnits": part.units });
             parts.iter().map(part).collect::<Vec<_>>()
         });
         let expires_by = match &seen.expiry {

@@ -11,7 +11,7 @@ use serde_json::{Value, json, value::RawValue};
 
 /// What came of the records of a file.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct FileReport {
     file: String,
     n_records: usize,
     /// Changes that count something and went in.
@@ -28,7 +28,7 @@ pub(super) struct Told {
     n_not_tried: usize,
 }
 
-impl Told {
+impl FileReport {
     /// Nothing came of it yet.
     pub(super) fn new(file: &Path) -> Self {
         Self { file: file.display().to_string(), ..Self::default() }

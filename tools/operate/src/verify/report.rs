@@ -1,4 +1,4 @@
-//! What a verification tells of, and how it ends.
+//! What a verification reports, and how it ends.
 
 use std::io;
 
@@ -39,9 +39,9 @@ pub struct Belief {
     pub until_ms: u64,
 }
 
-/// What is told while it goes on. Something may be told more than once.
+/// What a verification reports while it runs. It may report the same thing more than once.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Told {
+pub enum VerifyEvent {
     /// A difference that nothing under way explains.
     Finding(Finding, Belief),
     /// A difference that may be on its way.
@@ -54,14 +54,14 @@ pub enum Told {
     Unreadable(UnreadableItem),
 }
 
-/// Is told what is found, and how many items were read so far.
+/// Receives what is found, and how many items were read so far.
 pub trait Listener: Send {
     /// Something was found.
     ///
     /// # Errors
     ///
     /// Those of whatever keeps it; the verification then ends.
-    fn told(&mut self, told: Told) -> io::Result<()>;
+    fn report(&mut self, event: VerifyEvent) -> io::Result<()>;
 
     /// So many items more were read.
     fn read(&mut self, n_items: usize);
@@ -74,7 +74,7 @@ pub struct Extent {
     pub n_items: usize,
     /// Those of them without a type, or of one that nobody declared.
     pub n_ignored: usize,
-    /// Had the functions handled all that was written before it began? Then what is not told of is right.
+    /// Had the functions handled all that was written before it began? Then what is not reported is right.
     pub is_proven: bool,
 }
 

@@ -5,7 +5,7 @@ use store::StoreError;
 
 /// Why an action was not done.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Undone {
+pub(crate) enum ActError {
     #[error(transparent)]
     Write(#[from] WriteError),
     #[error(transparent)]
@@ -14,7 +14,7 @@ pub(crate) enum Undone {
     Store(#[from] StoreError),
 }
 
-impl Undone {
+impl ActError {
     /// Is it an answer, as an application gets now and then? Else the database could not be used.
     pub(crate) fn is_refusal(&self) -> bool {
         match self {
