@@ -36,7 +36,9 @@ fn text(verdict: &Verdict) -> String {
     let catalogue = catalogue(&schema());
     let mut lines = match (&write.action, &write.guard) {
         (Action::Put(_), None) => format!("put {}\n", write.key),
-        (Action::Update(_), Some(guard)) if guard.purpose == Purpose::Update => format!("update {} if it exists\n", write.key),
+        (Action::Update(_), Some(guard)) if guard.purpose == Purpose::Update => {
+            format!("update {} if it exists\n", write.key)
+        }
         (Action::Delete, None) => format!("delete {}\n", write.key),
         other => format!("{other:?}\n"),
     };

@@ -5,8 +5,8 @@ use queries::{Queries, writes::readings::NewReading};
 use store::Store;
 
 use super::{
-    files::Files, groups::Groups, organizations::Organizations, people::People, posts::Posts, shop::Shop,
-    act_error::ActError,
+    act_error::ActError, files::Files, groups::Groups, organizations::Organizations, people::People, posts::Posts,
+    shop::Shop,
 };
 
 /// One action.

@@ -12,8 +12,8 @@ use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
     act::{Act, Action, Plain, perform},
-    metered::Metered,
     act_error::ActError,
+    metered::Metered,
 };
 
 /// Clients that act side by side. Two actions of one subject are always the same client's, so they keep their order.
