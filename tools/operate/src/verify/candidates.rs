@@ -64,7 +64,7 @@ impl<S: Store> Verification<'_, S> {
                     None if !touched => self.report_all(second.findings, |it| VerifyEvent::Finding(it, belief))?,
                     None if n_looks < LOOKS_MAX => again.push(second.candidate),
                     None => {
-                        self.report_all(second.findings, |finding| VerifyEvent::Undecided(finding, Why::Changing))?
+                        self.report_all(second.findings, |finding| VerifyEvent::Undecided(finding, Why::Changing))?;
                     }
                 }
             }
