@@ -17,8 +17,8 @@ use queries::Queries;
 use serde::Serialize;
 
 use super::{
-    scenario::Running,
-    shown::{FewLags, rounded},
+    figures::{FewLags, rounded},
+    running::Running,
 };
 use crate::{
     book::Wrote,

@@ -7,7 +7,7 @@ use keys::entity::Entity as _;
 use queries::Queries;
 use serde::Serialize;
 
-use super::{scenario::Running, shown::rounded};
+use super::{figures::rounded, running::Running};
 use crate::workload::hot::Hot as Likes;
 
 /// The likes come in so many waves, and the stream is quiet after each.
