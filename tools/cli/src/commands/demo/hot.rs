@@ -16,7 +16,7 @@ const WAVES: u32 = 4;
 /// The derivation that counts likes.
 const LIKE_COUNT: &str = "like-count";
 
-/// What the scenario tells. The names are stable.
+/// What the scenario reports. The names are stable.
 #[derive(Debug, Serialize)]
 pub(super) struct Hot {
     likes: u32,

@@ -34,7 +34,7 @@ pub(super) struct Shown {
     /// Writes of the service in the application's table.
     derived_writes: usize,
     wcu: Wcu,
-    /// Of the mixed workload alone: what it is told from grows with the run.
+    /// Of the mixed workload alone: what it is computed from grows with the run.
     lag_ms: Option<Lag>,
     /// The most memory that the process had, up to the moment when the stream was quiet, in MB of 1,048,576 bytes. An
     /// embedded database is in it.
