@@ -3,18 +3,18 @@
 //! The first writer stops just before its guarded write, the second one writes, and the first goes on. Each script runs
 //! twice: as it is, and with a service that does not send the guard. Then it must end wrong.
 
-use derive::{guard::Purpose, value::whole_number, write::Table};
+use derive::{guard::Purpose, write::Table};
 use engine::{
+    account::loss::{POSSIBLE_LOSS_MS, clear, marks},
     clock::Clock as _,
-    fan_out::Limits,
+    fan_out::limits::FanOutLimits,
     jobs::Order,
     ledger::{LedgerKind, settings::claim},
-    loss::{POSSIBLE_LOSS_MS, clear, marks},
-    registry::{Hold, edit::begin, telling::Looking},
+    registry::{Hold, edit::begin, watch::RegistryWatch},
     sweep::{Bounds, Slice},
 };
 use expect_test::expect;
-use keys::{counter::CounterKey, key::Key};
+use keys::{counter::CounterKey, key::Key, value::whole_number};
 use operate::{
     repair::{Repaired, Repairing},
     verify::Finding,
@@ -117,7 +117,8 @@ async fn ledger_kind(bed: &Bed) -> String {
 /// An invocation is about to begin a job when its time is over, and its write lands late. The next attempt begins the job
 /// meanwhile.
 async fn new_job(bed: Bed) -> String {
-    let limits = Limits { direct_max: 2, page_items: 2, page_ms: 0, page_beside_ms: 0, ..Limits::default() };
+    let limits =
+        FanOutLimits { direct_max: 2, page_items: 2, page_ms: 0, page_beside_ms: 0, ..FanOutLimits::default() };
     let mut bed = bed.fanning(limits);
     let mut follows = Vec::new();
     for (number, bob) in (0..9).flat_map(|number| ["bob", "rob"].map(|bob| (number, bob))) {
@@ -253,11 +254,11 @@ async fn loss_mark(mut bed: Bed) -> String {
 /// Two instances register, one of which may run on for longer without looking.
 async fn registry(bed: &Bed) -> String {
     begin(&bed.store(), &bed.schema, &bed.catalogue, bed.clock.now_ms()).await.unwrap();
-    let holding = |hold_ms| bed.engine().looking(Looking::telling(1_000, Hold { hold_ms, margin_ms: 0 }));
+    let holding = |hold_ms| bed.engine().watching(RegistryWatch::publishing(1_000, Hold { hold_ms, margin_ms: 0 }));
     let (short, long, deadline_ms) = (holding(2_000), holding(60_000), bed.deadline_ms());
-    let mut short = task(async move { short.tell(deadline_ms).await.unwrap() });
+    let mut short = task(async move { short.publish(deadline_ms).await.unwrap() });
     bed.stops_before(&mut short, Purpose::Registry);
-    long.tell(deadline_ms).await.unwrap();
+    long.publish(deadline_ms).await.unwrap();
     short.finish();
     let held = bed.ledger("CATALOGUE").into_iter();
     let held: Vec<i64> = held.filter_map(|item| item.get("HoldMs").and_then(whole_number)).collect();
