@@ -66,7 +66,7 @@ const ANSWER_S_MAX: u64 = 5;
 /// Longest wait for a connection, in seconds.
 const CONNECT_S_MAX: u64 = 2;
 
-/// What a function must be told.
+/// The settings of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Name of the application's table, which has the stream.

@@ -2,7 +2,7 @@
 //!
 //! *Keeps true*: every line of an invocation has the ids by which it is found, in its span. What other crates say below
 //! `info` may hold whole requests and events, so it is left out, whatever `RUST_LOG` says; and of a panic in a function
-//! its place is told, and its message only if that stands in the code.
+//! its place is logged, and its message only if that stands in the code.
 
 use std::{
     io::{IsTerminal, stderr, stdout},
@@ -110,7 +110,7 @@ fn is_ours(metadata: &Metadata<'_>) -> bool {
     OURS.contains(&metadata.target().split("::").next().unwrap_or_default())
 }
 
-/// Tells where it panicked. A message that was made while it ran may hold a value.
+/// Logs where it panicked. A message that was made while it ran may hold a value.
 fn tell_panic(panic: &PanicHookInfo<'_>) {
     let at = panic.location().map(ToString::to_string);
     tracing::error!(at, message_in_code = panic.payload().downcast_ref::<&'static str>(), "panicked");
@@ -175,8 +175,8 @@ mod tests {
             tracing::info!(target: "aws_config", "theirs");
             tracing::trace!(target: "engine::look", "ours");
         });
-        let told: Vec<&str> = lines.iter().map(|line| line["message"].as_str().unwrap()).collect();
-        assert_eq!(told, ["theirs", "ours"]);
+        let lines_of_messages: Vec<&str> = lines.iter().map(|line| line["message"].as_str().unwrap()).collect();
+        assert_eq!(lines_of_messages, ["theirs", "ours"]);
     }
 
     #[test]

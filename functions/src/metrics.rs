@@ -65,13 +65,13 @@ impl Metrics {
 
 /// A line of these metrics, of one set of dimensions.
 fn line(dimensions: &[(&str, &str)], mode: Mode, metrics: impl IntoIterator<Item = Metric>, now_ms: u64) -> Value {
-    let (mut told, mut fields) = (Vec::new(), serde_json::Map::new());
+    let (mut declared, mut fields) = (Vec::new(), serde_json::Map::new());
     for (name, unit, value) in metrics {
-        told.push(json!({ "Name": name, "Unit": unit }));
+        declared.push(json!({ "Name": name, "Unit": unit }));
         fields.insert(name.to_owned(), value);
     }
     let names: Vec<&str> = dimensions.iter().map(|(name, _)| *name).collect();
-    let directive = json!({ "Namespace": NAMESPACE, "Dimensions": [names], "Metrics": told });
+    let directive = json!({ "Namespace": NAMESPACE, "Dimensions": [names], "Metrics": declared });
     fields.insert("_aws".to_owned(), json!({ "Timestamp": now_ms, "CloudWatchMetrics": [directive] }));
     fields.extend(dimensions.iter().map(|(name, value)| ((*name).to_owned(), json!(value))));
     fields.insert(MODE.to_owned(), json!(mode.to_string()));
@@ -111,7 +111,7 @@ mod tests {
         };
         let line = metrics.line("ripple", Mode::Observe, 1_705_315_200_000);
         let names = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap().iter();
-        let told: Vec<String> =
+        let declared: Vec<String> =
             names.map(|it| format!("{} {}", it["Name"], line[it["Name"].as_str().unwrap()])).collect();
         expect_test::expect![[r#"
             "Drift" 2
@@ -123,7 +123,7 @@ mod tests {
             "SearchedAgain" 9
             "FoundAgain" 8
             "PossibleLoss" 1"#]]
-        .assert_eq(&told.join("\n"));
+        .assert_eq(&declared.join("\n"));
         let directive = &line["_aws"]["CloudWatchMetrics"][0];
         assert_eq!((&directive["Namespace"], &directive["Dimensions"]), (&json!("Ripple"), &json!([["Table"]])));
         assert_eq!(directive["Metrics"][0], json!({ "Name": "Drift", "Unit": "Count" }));

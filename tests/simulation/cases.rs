@@ -9,6 +9,7 @@ mod drift;
 mod fan_out;
 mod figures;
 mod ground_records;
+mod guards;
 mod jobs;
 mod listing;
 mod panicking_look;

@@ -83,8 +83,8 @@ fn a_seed_runs_the_same_twice() {
     }
 }
 
-/// Every guard and every named step is taken out, one after the other; either ledger must show its lack. The table that
-/// is printed is what `simulation/noticed.rs` should say.
+/// Every guard that has no script in `cases/guards.rs` and every named step is taken out, one after the other; either
+/// ledger must show its lack. The table that is printed is what `simulation/noticed.rs` should say.
 #[test]
 fn what_is_left_out_is_missed() {
     let mut unnoticed = Vec::new();

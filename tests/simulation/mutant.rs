@@ -3,6 +3,19 @@
 use derive::guard::{Guard, Purpose};
 use engine::protocol::ProtocolStep;
 
+/// Purposes of which random runs seldom or never meet the overlap. `cases/guards.rs` has a script for each.
+pub(crate) const SCRIPTED: &[Purpose] = &[
+    Purpose::LedgerKind,
+    Purpose::NewJob,
+    Purpose::Wait,
+    Purpose::IndexKeys,
+    Purpose::DroppedCounter,
+    Purpose::LossMark,
+    Purpose::Registry,
+    Purpose::SweepRound,
+    Purpose::Suspect,
+];
+
 /// What is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mutant {
@@ -13,9 +26,10 @@ pub(crate) enum Mutant {
 }
 
 impl Mutant {
-    /// Every purpose of a guard and every step.
+    /// Every purpose of a guard that has no script, and every step.
     pub(crate) fn all() -> Vec<Self> {
-        let guards = Purpose::ALL.iter().map(|purpose| Self::Unguarded(*purpose));
+        let guards = Purpose::ALL.iter().filter(|purpose| !SCRIPTED.contains(purpose));
+        let guards = guards.map(|purpose| Self::Unguarded(*purpose));
         guards.chain(ProtocolStep::ALL.iter().map(|step| Self::Without(*step))).collect()
     }
 

@@ -100,8 +100,8 @@ fn shown(figures: &Figures) -> Value {
         ("Parked", count(figures.share.n_parked)),
         (LAG, figures.lag_ms_max.map(|lag_ms| json!(lag_ms))),
     ];
-    let told = figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    Value::Object(told.collect())
+    let entries = figures.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    Value::Object(entries.collect())
 }
 
 /// A number, without a fraction where it has none.
@@ -173,7 +173,7 @@ mod tests {
         let directive = &line["_aws"]["CloudWatchMetrics"][0];
         assert_eq!(directive["Dimensions"], json!([["Table", "Function"]]));
         assert_eq!((&line["Table"], &line["Function"]), (&json!("ripple"), &json!("aggregate")));
-        let told: Vec<String> = directive["Metrics"]
+        let entries: Vec<String> = directive["Metrics"]
             .as_array()
             .unwrap()
             .iter()
@@ -196,7 +196,7 @@ mod tests {
             "Undone" 0 "Count"
             "PossibleLoss" 1 "Count"
             "Lag" [100,400] "Milliseconds""#]]
-        .assert_eq(&told.join("\n"));
+        .assert_eq(&entries.join("\n"));
         let mirror = json!({ "Writes": 3, "WriteUnits": 2.25, "Corrections": 1, "Lag": 400 });
         let mut count = mirror.clone();
         for (name, value) in [("Changes", 2), ("Effects", 3), ("Retries", 1)] {

@@ -4,8 +4,8 @@
 //! *Example*: the posts of `USER#ann / PROFILE` are `USER#ann / POST#…`, and those who follow her are mirrored as
 //! `USER#ann / FOLLOWER#…`. The likes of a post stand with the users, so of a like count nothing is said here.
 //!
-//! By a mirror a count alone is told, and of all items: what else decides may be left out of the mirror. Of a history
-//! the sources may be gone, so it is told from nothing.
+//! A mirror answers a count alone, and only one of all items: the mirror may lack what else decides. For a history
+//! the sources may be gone, so nothing answers it.
 
 use keys::{entity::Definition, key::Key};
 

@@ -1,8 +1,8 @@
 //! Every condition that the service ever sends.
 //!
 //! No condition text is written anywhere else. Each guard has a purpose, and each purpose names the anomaly that it
-//! prevents. The simulation leaves out one purpose after the other and must fail each time, so a purpose that nothing
-//! needs does not belong here.
+//! prevents. The simulation leaves out one purpose after the other, in random runs or in a script of the exact overlap,
+//! and must fail each time. So a purpose that nothing needs does not belong here.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ purposes! {
     /// On the record of the ledger's kind: none is recorded yet.
     LedgerKind: "two functions that are configured with different ledgers both begin to count",
     /// On a new job: its source has none.
-    NewJob: "a job that began meanwhile is replaced, and what it was asked to do again is forgotten",
+    NewJob: "a job that began meanwhile is replaced: it forgets that it was paused, or that its source changed again",
     /// On a partial update: the item exists.
     Update: "an update that lands after the item's removal makes a torso: an item with a copied name and nothing else",
     /// On the deletion of a parked change that is redriven: it is still parked.
@@ -65,7 +65,7 @@ purposes! {
     StillTheirs: "a cascade deletes what was given to somebody else meanwhile",
     /// On a job: its revision is the one that was read.
     Job: "a page of a job that read an old value moves on past the restart that a newer change asked for",
-    /// On a cascade that waits: it is the wait that was read.
+    /// On a cascade that waits: it still waits, and for the time that was read.
     Wait: "a sweep that read a cascade's first wait ends its second one",
     /// On an item that a fan-out writes without reading it: it still names the source.
     UnreadTarget: "an item that an index still shows gets a copy of what it does not name any more",
@@ -82,9 +82,9 @@ purposes! {
     /// On the registry of derivations: its revision is the one that was read.
     Registry: "what another function or command registered meanwhile is overwritten",
     /// On the position of the sweep: it stands where it was read.
-    SweepRound: "two sweeps that overlap move the position back, and a part of the table is not compared",
-    /// On the note of a suspect: it is the one that was read.
-    Suspect: "a suspect that was noted anew is taken off the list, and real drift is not reported",
+    SweepRound: "a sweep that comes late moves the next round ahead, which then does not compare a part of the table",
+    /// On the note of a suspect: it is the one that was read; on a new note, there is none.
+    Suspect: "a suspect is taken off the list or noted anew while it still differs, and real drift is not reported",
     /// In the transaction of a repair: no other run has begun since.
     RepairRight: "two runs that found the same both add it",
 }

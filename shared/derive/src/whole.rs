@@ -4,7 +4,7 @@
 //! interpretation of single items, and it is as dull as it can be: take the ground, and let each derivation add its
 //! part, those that others build on first.
 //!
-//! A history count cannot be told from the ground, so its counters are taken as they are stored, where they are not
+//! A history count cannot be derived from the ground, so its counters are taken as they are stored, where they are not
 //! below what the ground shows; a display of it is a display of that. So are the buckets of a roll-up.
 
 use crate::{

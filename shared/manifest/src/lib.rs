@@ -1,7 +1,7 @@
 //! The manifest: a `ripple.toml` that declares a table of any shape and what is derived in it, without Rust.
 //!
 //! What it keeps true: a manifest makes the same values as typed declarations, a [`Schema`] and a [`Catalogue`], so
-//! the engine cannot tell which it was given; and a manifest that says something that cannot be, or that nobody would
+//! the engine cannot know which it was given; and a manifest that says something that cannot be, or that nobody would
 //! understand, is refused with the line, the key and what was meant. Nothing in it is passed over: a key that means
 //! nothing is an error, not a comment.
 //!

@@ -566,7 +566,7 @@ fn a_file_that_is_not_there_or_wrong_is_named() {
     );
 }
 
-fn told(derivation: &Derivation) -> String {
+fn described(derivation: &Derivation) -> String {
     format!("{} {:?}", derivation.name, derivation.kind)
 }
 
@@ -617,7 +617,7 @@ fn everything_that_a_manifest_can_say_is_in_its_values() {
         order-count-display Display { count: "order-count", target: "Customer", shows: Count, attribute: "orderCount" }
         order-by-id Mirror { source: "Order", target: "OrderById", link: Link([("orderId", "orderId")]), except: ["note"] }
         buyer-name Copy { source: "Customer", target: "Order", link: Link([("customerId", "buyerId")]), attributes: [("customerName", "buyerName")], found: Found { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }
-        buyer-name-by-id Copy { source: "Customer", target: "OrderById", link: Link([("customerId", "buyerId")]), attributes: [("customerName", "customerName")], found: Found { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }"#]].assert_eq(&catalogue.derivations().map(told).collect::<Vec<_>>().join("\n"));
+        buyer-name-by-id Copy { source: "Customer", target: "OrderById", link: Link([("customerId", "buyerId")]), attributes: [("customerName", "customerName")], found: Found { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }"#]].assert_eq(&catalogue.derivations().map(described).collect::<Vec<_>>().join("\n"));
 }
 
 #[test]
@@ -682,8 +682,8 @@ fn the_file_in_the_documentation_is_a_manifest() {
     let names: Vec<&str> = catalogue.derivations().map(|derivation| derivation.name.as_str()).collect();
     expect!["order-count order-count-display order-of-user buyer"].assert_eq(&names.join(" "));
     let wrong = file.replacen("from = \"Order\"", "from = \"Ordre\"", 1);
-    let told = format!("ripple.toml:{}", load(&wrong).unwrap_err());
-    assert!(PAGE.contains(&told), "{told}");
+    let described = format!("ripple.toml:{}", load(&wrong).unwrap_err());
+    assert!(PAGE.contains(&described), "{described}");
 }
 
 #[test]

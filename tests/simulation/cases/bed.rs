@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use derive::{
     catalogue::Catalogue,
     derivation::Family,
-    guard::Guard,
+    guard::{Guard, Purpose},
     refresh::sums,
     schema::Schema,
     write::{Action, Table, Update, Write},
@@ -60,6 +60,10 @@ type Hook = Box<dyn FnMut(&Call<'_>) -> Option<(Side, Fault)> + Send>;
 pub(crate) struct Faults {
     hook: Arc<Mutex<Option<Hook>>>,
     calls: Arc<Mutex<Vec<String>>>,
+    /// Purposes of the guards that came up since [`Bed::stops_before`] began to look, sent or not.
+    guards: Arc<Mutex<Vec<Purpose>>>,
+    /// Guards of this purpose are not sent.
+    unguarded: Option<Purpose>,
     gone: Gone,
 }
 
@@ -76,8 +80,9 @@ impl Decider for Faults {
         self.calls.lock().unwrap().push(format!("{call} : {how}"));
     }
 
-    fn sends(&self, _guard: &Guard) -> bool {
-        true
+    fn sends(&self, guard: &Guard) -> bool {
+        self.guards.lock().unwrap().push(guard.purpose);
+        self.unguarded != Some(guard.purpose)
     }
 }
 
@@ -139,6 +144,12 @@ impl Bed {
     /// The same with a function that fans out so much at once.
     pub(crate) fn fanning(self, fan_out: fan_out::limits::FanOutLimits) -> Self {
         Self { fan_out, ..self }
+    }
+
+    /// The same with a service that sends no guard of this purpose.
+    pub(crate) fn unguarded(self, purpose: Purpose) -> Self {
+        let faults = Faults { unguarded: Some(purpose), ..self.faults.clone() };
+        Self { faults, ..self }
     }
 
     /// The same with indexes that lag until [`index_follows`](Self::index_follows).
@@ -258,6 +269,16 @@ impl Bed {
         let gone = Gone::default();
         let (engine, event, deadline_ms) = (self.engine_of(&gone), event.to_owned(), self.deadline_ms());
         Task::new(&gone, async move { engine.handle(&event, deadline_ms).await })
+    }
+
+    /// Lets a task run until its next call is one with a guard of this purpose, which is not done yet. Of several calls at
+    /// once some may be done by then: a write of that kind is better held back by [`Fault::Late`].
+    pub(crate) fn stops_before<T>(&self, task: &mut Task<T>, purpose: Purpose) {
+        let guards = || self.faults.guards.lock().unwrap();
+        guards().clear();
+        while !guards().contains(&purpose) {
+            assert!(!task.ends(), "it ends without a guard of {purpose:?}");
+        }
     }
 
     /// Hands an event to the engine.

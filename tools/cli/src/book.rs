@@ -45,7 +45,7 @@ pub(crate) struct Bookkeeper {
     book: Mutex<Book>,
 }
 
-/// The book of a run. It does not grow with the run, but for what the lag is told from.
+/// The book of a run. It does not grow with the run, except for what the lag is computed from.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     recent: Recent,
@@ -63,7 +63,7 @@ pub(crate) struct Book {
     pub(crate) units: BTreeMap<String, f64>,
     /// Ids of the changes that were parked.
     pub(crate) parked: BTreeSet<String>,
-    /// Records and writes of the items whose lag is told.
+    /// Records and writes of the items whose lag is measured.
     pub(crate) trace: Trace,
 }
 
@@ -115,7 +115,7 @@ impl Book {
 }
 
 impl Bookkeeper {
-    /// A run that has not begun, of which the lag of these items is told.
+    /// A run that has not begun, and measures the lag of these items.
     pub(crate) fn new(schema: Arc<Schema>, catalogue: Arc<Catalogue>, has_lag: HasLag) -> Self {
         Self { schema, catalogue, has_lag, book: Mutex::new(Book::default()) }
     }
@@ -125,7 +125,7 @@ impl Bookkeeper {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Told of the record and not of an account, so that one that is delivered again counts once.
+    /// Counted by the record and not by an account, so that one that is delivered again counts once.
     fn is_late(&self, change: &Change) -> bool {
         let planned = plan(&self.schema, &self.catalogue, &[Family::Additive], change);
         planned.effects.iter().any(|(_, effect)| *effect == Effect::Late)

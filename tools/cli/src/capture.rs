@@ -1,6 +1,6 @@
 //! Captured records, from a file in one of three forms:
 //!
-//! | form | told by | stream | shard |
+//! | form | known by | stream | shard |
 //! |---|---|---|---|
 //! | a Lambda event | `Records` | each record's `eventSourceARN` | only in that of a tumbling window |
 //! | a page of `GetRecords` | records without `eventSourceARN` | not in it | not in it |
@@ -80,7 +80,7 @@ struct BatchInfo {
     end_sequence_number: Option<String>,
 }
 
-/// What tells the sort of a record.
+/// What shows which form a record has.
 ///
 /// The record of `aws_lambda_events` asks for more than a foreign or damaged record has, which must still be named here.
 #[derive(Deserialize)]
@@ -107,12 +107,12 @@ impl Capture {
     }
 
     fn failure(batch: BatchInfo, payload: Option<&str>, given: &Lane, layout: &Layout) -> Result<Self, CaptureError> {
-        let told = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
+        let or_unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
         let Some(payload) = payload else {
             return Err(CaptureError::NoPayload {
-                from: told(batch.start_sequence_number),
-                to: told(batch.end_sequence_number),
-                shard: told(batch.shard_id),
+                from: or_unknown(batch.start_sequence_number),
+                to: or_unknown(batch.end_sequence_number),
+                shard: or_unknown(batch.shard_id),
             });
         };
         let lane = Lane { stream_arn: batch.stream_arn, shard: batch.shard_id };

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// What the commands log where `RUST_LOG` does not say: what the embedded database and the search for credentials warn
-/// of is told as the command's own error.
+/// of is reported as the command's own error.
 const LOG_FILTER: &str = "warn,dynoxide=error,aws_config=error";
 
 /// The same for commands that say themselves what the engine refused or parked.

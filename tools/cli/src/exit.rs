@@ -20,7 +20,7 @@ pub(crate) enum Ended {
 #[error("{0}")]
 pub(crate) struct Usage(pub(crate) String);
 
-/// The exit code; a failure is told in one line.
+/// The exit code; a failure is reported in one line.
 pub(crate) fn code(result: anyhow::Result<Ended>) -> ExitCode {
     match result {
         Ok(Ended::InStep) => ExitCode::SUCCESS,

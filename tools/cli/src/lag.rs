@@ -1,6 +1,6 @@
 //! Lag: from the answer to a write of the application to the commit of the last write that follows from it.
 //!
-//! What follows from what is told by the functions: each of their writes names the records that it follows from, and
+//! What follows from what the functions report: each of their writes names the records that it follows from, and
 //! makes a record of its own, from which more may follow. Which record a write made is found at the end: an item's
 //! records come in the order of its writes, and those of the service are the ones that leave `UpdatedAt` as it is,
 //! which every edit of the demonstration's application changes, and the removals and new keys that it did not ask for.
@@ -49,7 +49,7 @@ pub(crate) struct Followed {
     pub(crate) lag_ms: u64,
 }
 
-/// What lag is told from.
+/// What lag is computed from.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     /// Every record once, in the order of delivery.

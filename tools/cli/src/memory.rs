@@ -6,7 +6,7 @@ use mimalloc::MiMalloc;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// The most that was resident so far, in MB of 1,048,576 bytes; where nobody tells, as elsewhere than on Linux, none.
+/// The most that was resident so far, in MB of 1,048,576 bytes; none where the system does not report it, as elsewhere than on Linux.
 pub(crate) fn peak_mb() -> Option<f64> {
     high_water_mb(&std::fs::read_to_string("/proc/self/status").ok()?)
 }

@@ -63,7 +63,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) failures: &'a Path,
 }
 
-/// Is told what the functions do.
+/// Sees what the functions do.
 pub(crate) trait Witness: Send + Sync {
     /// A function in this process handled a batch.
     fn handled(&self, function: Function, handled: &Handled, elapsed: Duration) {
@@ -91,7 +91,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Starts the mappings. What the functions have is told at once, so that it can be filled before anybody writes.
+    /// Starts the mappings. The functions publish at once what they have, so that it can be filled before anybody writes.
     pub(crate) async fn start(plan: &Plan<'_>, witness: &Arc<dyn Witness>) -> anyhow::Result<Self> {
         if plan.functions.is_none() {
             for (function, _) in &plan.mappings {

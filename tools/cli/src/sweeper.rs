@@ -41,7 +41,7 @@ pub(crate) struct Sweeper {
     seen: BTreeMap<(Key, u64), Instant>,
     /// When the last slice ended.
     sliced: Instant,
-    /// Items that have drifted, as they were told.
+    /// Items that have drifted, as they were reported.
     drifted: BTreeSet<Key>,
 }
 
@@ -52,7 +52,7 @@ impl Sweeper {
         Self { engine, progress, witness, seen, sliced: Instant::now(), drifted }
     }
 
-    /// Sweeps again and again, until it is told to stop.
+    /// Sweeps again and again, until it is asked to stop.
     pub(crate) async fn run(mut self, mut stopped: watch::Receiver<bool>) {
         loop {
             tokio::select! {
@@ -83,7 +83,7 @@ impl Sweeper {
     }
 
     /// When it is time, makes the searches again that are due, which functions of another process may have noted, and
-    /// verifies the next slice; tells what has drifted, once.
+    /// verifies the next slice; reports what has drifted, once.
     async fn slice(&mut self) {
         if self.sliced.elapsed() < SLICE_PAUSE {
             return;

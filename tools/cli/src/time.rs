@@ -1,4 +1,4 @@
-//! Times, as they are told and as captured records tell them.
+//! Times, as commands show them and as captured records have them.
 
 use aws_sdk_dynamodb::primitives::{DateTime, DateTimeFormat};
 

@@ -1,7 +1,7 @@
 //! Event filters: which records of the stream a function needs, as patterns of an event source mapping.
 //!
 //! *Keeps true*: a record from which planning asks anything of the function's derivations passes. What is sure to ask
-//! nothing is kept out where a pattern can tell, so that no invocation is paid for it.
+//! nothing is kept out where a pattern can know, so that no invocation is paid for it.
 //!
 //! Planning asks only the derivations that look at the entity of an image, so those entities are what a function needs.
 //! A record is of one of them by its key, or by what an image says of itself:
@@ -12,7 +12,7 @@
 //! - the type attribute of either image, where the table has one: an item that says that it is of the entity, under a
 //!   key that is not, is listed for a person.
 //!
-//! Counters stand behind the sort key of what they count, so those that are displayed are told by the target's key. A
+//! Counters stand behind the sort key of what they count, so those that are displayed are known by the target's key. A
 //! function with level-triggered derivations is driven by the records of its own jobs too. Everything else that is kept
 //! beside the data stands under keys of its own, and is kept out also where a ledger shares the table, unless the keys
 //! of an entity begin with a field: then no prefix can tell.
@@ -187,9 +187,9 @@ fn by_both_keys(schema: &Schema, forms: &BTreeSet<Form>) -> Option<Vec<String>> 
         if alike().next().is_some() {
             let [pk, sk] = [alike().map(|form| &form.pk).collect(), alike().map(|form| &form.sk).collect()];
             let keys = [(&schema.layout.pk, pk, any_pk), (&schema.layout.sk, sk, any_sk)];
-            let told = keys.into_iter().filter(|(_, _, any)| !any);
-            let told = told.map(|(name, starts, _)| (name.clone(), json!({ "S": alternatives(starts) })));
-            patterns.push(json!({ "dynamodb": { "Keys": in_order(told.collect()) } }).to_string());
+            let known = keys.into_iter().filter(|(_, _, any)| !any);
+            let known = known.map(|(name, starts, _)| (name.clone(), json!({ "S": alternatives(starts) })));
+            patterns.push(json!({ "dynamodb": { "Keys": in_order(known.collect()) } }).to_string());
         }
     }
     Some(patterns)

@@ -53,9 +53,9 @@ mod tests {
     #[test]
     fn fields_are_told_by_their_form() {
         let template = Template::parse("A#{UserId}#{MAX-Total:14.2}#{Id%8}#{Path/}#{Path/last}").unwrap();
-        let told: Vec<String> =
+        let declared: Vec<String> =
             fields(&template).iter().map(|field| format!("{} {:?}", field.name, field.form)).collect();
         let wanted = ["UserId Text", "Total Number", "Id Spread", "Path Path", "Path Path"];
-        assert_eq!(told, wanted);
+        assert_eq!(declared, wanted);
     }
 }

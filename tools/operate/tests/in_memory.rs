@@ -236,7 +236,7 @@ async fn what_is_asked_for_wrongly_is_said_before_anything_is_read() {
     assert!(matches!(&error, OperateError::Usage(text) if text.starts_with("there is no derivation likes")), "{error}");
     let one = repairing::backfill(&tables, "order-count", VerifyOptions::default()).unwrap();
     assert_eq!(one.derivation, ["order-count"]);
-    // Nobody has told which derivations the functions have.
+    // No function has published which derivations it has.
     let tables = Deployment { stream: None, ..tables };
     let at_ms = engine::clock::SystemClock.now_ms();
     assert!(tables.engine().registry(at_ms + 1_000).await.unwrap().is_empty());

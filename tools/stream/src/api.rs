@@ -30,7 +30,7 @@ pub(crate) struct ShardPage {
 }
 
 /// A shard as the stream lists it. Its ending sequence number is left out on purpose: dynoxide writes one on the open
-/// shard, so it tells nothing.
+/// shard, so it means nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ListedShard {
     pub(crate) id: String,

@@ -1,7 +1,7 @@
 //! What a mapping counts: `CloudWatch`'s metrics of an event source mapping, as far as they are counts.
 //!
 //! AWS counts them where `MetricsConfig` has `EventCount`, and `IteratorAge` always. Here they are counted from what an
-//! [`Observer`] is told, whatever `MetricsConfig` says.
+//! [`Observer`] hears, whatever `MetricsConfig` says.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use futures::future::BoxFuture;
 
-/// An on-failure destination. It is told the body that Lambda would send to a destination of the mapping's sort, and the
+/// An on-failure destination. It is given the body that Lambda would send to a destination of the mapping's sort, and the
 /// key that it would write to S3: where the destination is a queue or a topic there is no key on AWS.
 pub trait Destination: Send + Sync {
     /// Keeps one failure record.

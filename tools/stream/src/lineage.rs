@@ -1,7 +1,7 @@
 //! Which shards may be read now: parents before children.
 //!
 //! Pure. A shard waits until its parent is drained or no longer listed. Whether a shard is closed is not looked up here:
-//! only reading it to its end tells (see [`crate::api::ListedShard`]).
+//! only reading it to its end shows (see [`crate::api::ListedShard`]).
 
 use std::collections::BTreeMap;
 

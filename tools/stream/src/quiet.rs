@@ -42,7 +42,7 @@ impl Quiet {
                 undrained.map(|shard| (shard.to_owned(), board.shards.get(shard).copied().flatten())).collect();
             board.shards = shards;
             board.listed_at = Some(since);
-            // Without shards there is no read that could tell; else the next read does.
+            // Without shards there is no read that could show it; else the next read does.
             if board.shards.is_empty() { board.idle_since() } else { None }
         };
         self.report(idle_since);

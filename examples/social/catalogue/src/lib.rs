@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn what_each_derives_is_written_out() {
         let schema = schema();
-        let told: Vec<String> = derivations()
+        let outlines: Vec<String> = derivations()
             .iter()
             .map(|derivation| format!("{} = {}", derivation.name, derive::outline::definition(derivation, &schema)))
             .collect();
@@ -311,6 +311,6 @@ mod tests {
             units-sold-display = display: Counter (Sum of units-sold) into PRODUCT#{ProductId} / METADATA; writes UnitsSold; reads Counter.sum of units-sold
             readings-rollup = roll-up: Reading (Value by HOUR and DAY of At; inserts only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value
             post-cascade = cascade: Post, PostDetail (removed, and no PostDetail there) into POST#{PostId} / METADATA; writes Comment deleted, Counter of view-count deleted, Like deleted
-            user-cascade = cascade: User (removed, and no User there) into USER#{UserId} / PROFILE; writes CartItem deleted, EmailClaim, named by what was removed, deleted while its UserId is the owner's, Follow deleted, Like deleted, Member deleted, Membership deleted, Post Status set to archived, Subscription deleted, View deleted"#]].assert_eq(&told.join("\n"));
+            user-cascade = cascade: User (removed, and no User there) into USER#{UserId} / PROFILE; writes CartItem deleted, EmailClaim, named by what was removed, deleted while its UserId is the owner's, Follow deleted, Like deleted, Member deleted, Membership deleted, Post Status set to archived, Subscription deleted, View deleted"#]].assert_eq(&outlines.join("\n"));
     }
 }

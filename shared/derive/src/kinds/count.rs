@@ -8,7 +8,7 @@
 //! and gives one to the new; a predicate that flips gives or takes one. The amount lives in a Counter item of our own,
 //! so the target need not exist and a put over the target changes nothing.
 //!
-//! A *history* count takes inserts only, because the platform deletes its sources; what it counts cannot be told from
+//! A *history* count takes inserts only, because the platform deletes its sources; what it counts cannot be derived from
 //! the ground, which gives a lower bound.
 //!
 //! The sum is exact, in decimals of 38 digits. An item without the summed attribute adds 0; one in which it is no number

@@ -3,7 +3,7 @@
 //! *Keeps true*: what of a message reaches an error names operations, attributes and rules, and no value of any item:
 //! errors are logged. DynamoDB quotes values in quotation marks, brackets or braces, or at the end, behind `value:`.
 
-/// Longest message that is told, in bytes: what says why stands in front.
+/// Longest message that is shown, in bytes: what says why stands in front.
 const BYTES_MAX: usize = 400;
 
 /// Stands for what is left out.
@@ -11,31 +11,31 @@ const LEFT_OUT: &str = "…";
 
 /// A message, without what it quotes.
 pub(super) fn without_values(message: &str) -> String {
-    let (mut told, mut rest) = (String::new(), message);
+    let (mut kept, mut rest) = (String::new(), message);
     while let Some(at) = rest.find(['\'', '"', '`', '[', '{', ':']) {
         let (before, quoted) = rest.split_at(at);
-        told.push_str(before);
+        kept.push_str(before);
         let mark = quoted.chars().next().unwrap_or(':');
         let inner = quoted.get(1..).unwrap_or_default();
         if mark == ':' {
-            told.push(mark);
+            kept.push(mark);
             if before.to_lowercase().ends_with("value") {
-                told.push_str(LEFT_OUT);
+                kept.push_str(LEFT_OUT);
                 rest = "";
             } else {
                 rest = inner;
             }
-        } else if is_apostrophe(mark, &told, inner) {
-            told.push(mark);
+        } else if is_apostrophe(mark, &kept, inner) {
+            kept.push(mark);
             rest = inner;
         } else {
-            told.push_str(LEFT_OUT);
+            kept.push_str(LEFT_OUT);
             rest = end_of(mark, inner).and_then(|end| inner.get(end..)).unwrap_or_default();
         }
     }
-    told.push_str(rest);
-    told.truncate(told.floor_char_boundary(BYTES_MAX));
-    told
+    kept.push_str(rest);
+    kept.truncate(kept.floor_char_boundary(BYTES_MAX));
+    kept
 }
 
 /// Does it stand within a word?
@@ -71,7 +71,7 @@ mod tests {
             "Invalid value: {\"S\": \"Ada\"}",
             "An attribute is `Ada",
         ];
-        let told: Vec<String> = messages.map(without_values).into();
+        let kept: Vec<String> = messages.map(without_values).into();
         expect_test::expect![[r#"
             The parameter cannot be converted to a numeric value:…
             1 validation error detected: Value … failed to satisfy constraint
@@ -80,12 +80,12 @@ mod tests {
             The item's size has exceeded the maximum allowed size
             Invalid value:…
             An attribute is …"#]]
-        .assert_eq(&told.join("\n"));
+        .assert_eq(&kept.join("\n"));
     }
 
     #[test]
     fn a_long_message_is_cut_at_a_character() {
-        let told = without_values(&"é".repeat(BYTES_MAX));
-        assert_eq!(told.len(), BYTES_MAX);
+        let kept = without_values(&"é".repeat(BYTES_MAX));
+        assert_eq!(kept.len(), BYTES_MAX);
     }
 }

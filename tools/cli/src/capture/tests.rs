@@ -91,9 +91,9 @@ fn an_on_failure_record_holds_its_event_and_names_the_shard() {
     let of_a_window = json!({"Records": [of_an_event()], "shardId": "s-2", "window": {}}).to_string();
     assert_eq!(read(&failure(Some(of_a_window)), &Lane::default()).origin.lane.shard.as_deref(), Some("s-2"));
 
-    let told = error(&failure(None).to_string()).to_string();
-    assert!(told.contains("only the form that it writes to S3 holds the records"), "{told}");
-    assert!(told.contains("100 to 200 of the shard s-1"), "{told}");
+    let message = error(&failure(None).to_string()).to_string();
+    assert!(message.contains("only the form that it writes to S3 holds the records"), "{message}");
+    assert!(message.contains("100 to 200 of the shard s-1"), "{message}");
     assert_eq!(error(&failure(Some("[".to_owned())).to_string()).to_string(), "its payload cannot be read");
 }
 
@@ -132,8 +132,11 @@ fn a_page_that_lost_something_when_it_was_printed_is_refused_and_an_event_is_lef
     let binary = json!({"B": "b'Zm9v'"});
     let mut printed = of_the_api(&json!(0));
     printed["dynamodb"]["OldImage"]["Picture"] = binary.clone();
-    let told = error(&json!({"Records": [of_the_api(&json!(0)), printed]}).to_string()).to_string();
-    assert_eq!(told, "its record 2 cannot be read; binary values must be base64, as the AWS command line prints them");
+    let message = error(&json!({"Records": [of_the_api(&json!(0)), printed]}).to_string()).to_string();
+    assert_eq!(
+        message,
+        "its record 2 cannot be read; binary values must be base64, as the AWS command line prints them"
+    );
     let mut of_an_event = of_an_event();
     of_an_event["dynamodb"]["OldImage"]["Picture"] = binary;
     assert_eq!(records(&read(&json!({"Records": [of_an_event]}), &Lane::default())), [of_an_event]);

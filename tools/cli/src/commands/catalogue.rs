@@ -80,7 +80,7 @@ fn is_to_fill(difference: &Difference) -> bool {
     }
 }
 
-/// What it would write of a derivation; `None` where that is not told.
+/// What it would write for a derivation; `None` where that is unknown.
 fn part<'a>(difference: &Difference, cost: Option<&'a Backfill>) -> Option<&'a WriteEstimate> {
     let parts = cost?.parts.as_ref()?;
     parts.iter().find(|part| part.derivation == difference.name)

@@ -1,7 +1,9 @@
 //! `ripple demo`: a workload against the running service, verified at the end.
 
 mod famous;
+mod figures;
 mod hot;
+mod running;
 mod scenario;
 mod shown;
 
@@ -27,7 +29,8 @@ use operate::verify::definition::{Verified, compare_table};
 use tokio::sync::watch;
 
 use self::{
-    scenario::{Running, has_lag},
+    running::Running,
+    scenario::has_lag,
     shown::{Measured, Shown},
 };
 use super::{LOG_FILTER, verify::as_text};

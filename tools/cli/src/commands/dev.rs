@@ -98,7 +98,7 @@ async fn serve(
     };
     let elsewhere = args.functions.is_some();
     let mut service = Service::start(&plan, &(Arc::new(Lines { elsewhere }) as Arc<dyn Witness>)).await?;
-    // Before anybody is told that it is ready: a signal that nobody waits for ends the process where it stands.
+    // Before it says that it is ready: a signal that nobody waits for ends the process where it stands.
     let stopped = stop_signal()?;
     print(&format!("endpoint  {endpoint}\ntable     {}\nledger    {}\nready", config.table, config.ledger_table));
     tokio::select! {
@@ -107,14 +107,14 @@ async fn serve(
             report("stopping after the batches in progress");
             let counted = service.stop().await?;
             for (mapping, counts) in &counted {
-                report(&told(mapping, counts));
+                report(&counts_line(mapping, counts));
             }
             Ok(Ended::InStep)
         }
     }
 }
 
-/// Tells each time that all is handled, until a mapping ends, which it only does when it cannot go on.
+/// Reports each time that all is handled, until a mapping ends, which it only does when it cannot go on.
 async fn caught_up(service: &mut Service) -> anyhow::Error {
     let mut since = None;
     loop {
@@ -136,7 +136,7 @@ async fn caught_up(service: &mut Service) -> anyhow::Error {
 }
 
 /// What was counted of a mapping, under the words of `CloudWatch`'s metrics.
-fn told(mapping: &str, counts: &EventCount) -> String {
+fn counts_line(mapping: &str, counts: &EventCount) -> String {
     let EventCount { polled, filtered_out, invoked, failed_invoke, on_failure_delivered, dropped, iterator_age_max } =
         counts;
     format!(

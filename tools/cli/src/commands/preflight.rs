@@ -2,7 +2,7 @@
 //!
 //! Reads a part of the table and writes nothing. What an item is, and who cannot interpret it, is what
 //! [`plan`](derive::plan::plan) says of its insert; what the table lacks is what a function would say at its start. No
-//! value of an attribute is told, but keys.
+//! value of an attribute is shown, only keys.
 
 pub(super) mod cost;
 pub(super) mod fitting;

@@ -21,8 +21,8 @@ const INVOCATION_MS: u64 = 60_000;
 /// How often a function in this process looks at the registry, in milliseconds.
 const LOOK_MS: u64 = 1_000;
 
-/// How much clocks and the times of records may differ, in milliseconds: of the embedded database, which tells whole
-/// seconds, and of DynamoDB Local, which tells whole minutes.
+/// How much clocks and the times of records may differ, in milliseconds: the embedded database gives whole
+/// seconds, and DynamoDB Local whole minutes.
 const MARGIN_MS: u64 = 1_500;
 const MARGIN_LOCAL_MS: u64 = 61_500;
 

@@ -27,7 +27,7 @@ pub(crate) struct Stamp {
 /// When each write was answered, in milliseconds since the epoch.
 pub(crate) type Answered = HashMap<Stamp, u64>;
 
-/// Is the lag of changes of this item told? What is not told of is not kept.
+/// Is the lag of this item's changes measured? Nothing is kept for other items.
 pub(crate) type HasLag = fn(&Key) -> bool;
 
 /// What was written.
@@ -35,7 +35,7 @@ pub(crate) type HasLag = fn(&Key) -> bool;
 pub(crate) struct Written {
     /// Write units of the application's own writes.
     pub(crate) units: f64,
-    /// When each write was answered that is told of.
+    /// When each write whose lag is measured was answered.
     pub(crate) answered_ms: Answered,
     /// Actions that were refused.
     pub(crate) n_refused: usize,

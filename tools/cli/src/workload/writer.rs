@@ -46,7 +46,7 @@ pub(crate) async fn write(
             ticks.tick().await;
         }
         let action = action?;
-        // A client that has failed is told of below.
+        // A client that has failed is reported below.
         if let Some(queue) = queues.get(client_of(&action.subject))
             && queue.send(action).await.is_err()
         {

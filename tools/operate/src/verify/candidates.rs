@@ -1,4 +1,4 @@
-//! Items that differ at a first look, and the second look that tells whether they do.
+//! Items that differ at a first look, and the second look that decides whether they do.
 
 use std::collections::BTreeSet;
 

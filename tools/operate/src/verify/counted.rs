@@ -106,7 +106,7 @@ pub(super) fn buckets_compared(derivation: &str, derived: &[Derived], items: &It
     derived.iter().filter_map(compared).collect()
 }
 
-/// A bucket that is below what the ground shows, of which the count is told.
+/// The finding about a bucket that is below what the ground shows; it names the count.
 pub(super) fn bucket_compared(
     derivation: &str,
     key: &Key,

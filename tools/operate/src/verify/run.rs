@@ -61,7 +61,7 @@ pub(super) struct RunState<'a> {
     pub(super) tallies: &'a mut dyn Tallies,
     listener: &'a mut dyn Listener,
     pub(super) touched: Touched,
-    /// Did a record come of which it cannot be told what is counted?
+    /// Did a record come that cannot be read, so that what it counts is unknown?
     pub(super) is_blind: bool,
 }
 

@@ -54,7 +54,7 @@ impl<S: Store> Verification<'_, S> {
                 continue;
             }
             let derived = || kind.derive(&derivation.name, self.engine.schema(), &items, &Counts::new());
-            for part in caught("telling what it adds", derived).unwrap_or_default() {
+            for part in caught("deriving what it adds", derived).unwrap_or_default() {
                 let (item, tally) = match part {
                     Derived::Count { target, tally, .. } => (target, tally),
                     Derived::Bucket { key, bucket, .. } => (key, Tally::of(bucket.tally.count)),

@@ -1,4 +1,4 @@
-//! What is told of an item by itself, and of those above it: keys of indexes that its writer makes, flaws, items that
+//! Findings about an item by itself, and about those above it: keys of indexes that its writer makes, flaws, items that
 //! several claim, and counters that nothing explains.
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use store::Store;
 
 use super::{Finding, counted::only, finding, report::VerifyError, run::Verification, touched::Read};
 
-/// Name under which a key of an index is told of that the item's writer makes.
+/// Name of the derivation in a finding about an index key, which the item's writer makes.
 pub(crate) const INDEX_KEYS: &str = "index keys";
 
 /// What was found of an item, and what it was decided by, beside the item.
@@ -27,7 +27,7 @@ pub(super) struct SingleFinding {
 }
 
 impl<S: Store> Verification<'_, S> {
-    /// What is to be told of an item.
+    /// The findings about an item.
     pub(super) async fn single(&self, key: &Key, item: &Item) -> Result<SingleFinding, VerifyError> {
         let mut found = SingleFinding::default();
         let image = self.engine.schema().image(key, item);
@@ -56,7 +56,7 @@ impl<S: Store> Verification<'_, S> {
     fn index_keys(&self, image: &Image<'_>) -> Option<Finding> {
         let schema = self.engine.schema();
         let mut kinds = self.engine.catalogue().derivations().map(|derivation| &derivation.kind);
-        // What cannot be read is told apart.
+        // What cannot be read is reported by itself.
         if image.definition.derived || kinds.any(|kind| kind.unreadable(schema, image).is_some()) {
             return None;
         }

@@ -1,4 +1,4 @@
-//! What was written lately, so that a difference that may be on its way is told from one that is not.
+//! What was written lately, so that a difference that may be on its way is known from one that is not.
 
 use std::collections::BTreeMap;
 

@@ -50,7 +50,7 @@ const MARGIN_MS: u64 = 30_000;
 /// How long the real stream may give nothing though there is something, in milliseconds.
 const EMPTY_PAGES_MS: u64 = 10_000;
 
-/// Who tells how far the functions are.
+/// How the functions' progress is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Handled {
     /// The positions of their mappings, as `ripple dev` keeps them.
@@ -206,7 +206,7 @@ impl Function for Taking {
     }
 }
 
-/// Is told when nothing more is in the stream.
+/// Notes when the stream holds nothing more.
 struct Watching(Arc<Shared>);
 
 impl Observer for Watching {

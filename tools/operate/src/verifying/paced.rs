@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn a_unit_is_four_kilobytes_or_part_of_it() {
-        let told = [0, 1, 4_096, 4_097].map(|bytes| [true, false].map(|is_consistent| units(bytes, is_consistent)));
-        assert_eq!(format!("{told:?}"), "[[1.0, 0.5], [1.0, 0.5], [1.0, 0.5], [2.0, 1.0]]");
+        let charged = [0, 1, 4_096, 4_097].map(|bytes| [true, false].map(|is_consistent| units(bytes, is_consistent)));
+        assert_eq!(format!("{charged:?}"), "[[1.0, 0.5], [1.0, 0.5], [1.0, 0.5], [2.0, 1.0]]");
     }
 
     #[tokio::test(start_paused = true)]

@@ -232,8 +232,8 @@ mod tests {
         Contribution { target: target(name), tally: Tally { count: 1, sum: sum.parse().unwrap() } }
     }
 
-    /// Goes through what a verification does with an item, scanned and told of in any order.
-    fn told(tallies: &mut dyn Tallies) -> Vec<Undecided> {
+    /// Goes through what a verification does with an item, scanned and seen in records in any order.
+    fn tallied(tallies: &mut dyn Tallies) -> Vec<Undecided> {
         let [a, b, c] = ["a", "b", "c"].map(|id| Key::new("USER#ann", id));
         tallies.scanned(&a, &[one("p", "0.1")]).unwrap();
         tallies.scanned(&a, &[one("p", "0.1")]).unwrap();
@@ -254,8 +254,8 @@ mod tests {
     fn a_file_keeps_what_memory_does() {
         let folder = tempfile::tempdir().unwrap();
         let mut spool = Spool::open(&folder.path().join("spool"), &[]).unwrap();
-        let kept = told(&mut spool);
-        assert_eq!(kept, told(&mut MemoryTallies::default()));
+        let kept = tallied(&mut spool);
+        assert_eq!(kept, tallied(&mut MemoryTallies::default()));
         let shown: Vec<(&str, i64, String, u64)> = kept
             .iter()
             .map(|it| (it.target.item.pk.as_str(), it.tally.count, it.tally.sum.to_string(), it.touched_at_ms))
@@ -293,8 +293,7 @@ mod tests {
         drop(spool);
         let error = Spool::open(&file, &[("table", "other")]).err().unwrap().to_string();
         assert!(error.contains("its table is t, not other"), "{error}");
-        std::fs::write(&file, "no database, and long enough to be told from one at a glance, or so it is hoped")
-            .unwrap();
+        std::fs::write(&file, "no database, and long enough that its first bytes are those of none").unwrap();
         assert!(Spool::open(&file, &[]).err().unwrap().to_string().contains("is no file of a verification"));
     }
 }

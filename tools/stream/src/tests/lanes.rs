@@ -36,7 +36,7 @@ fn two_items() -> [String; 2] {
     item_of_each(2).try_into().unwrap()
 }
 
-/// A world of two lanes whose function fails as long as it is told to, for this item only.
+/// A world of two lanes whose function fails as long as it is asked to, for this item only.
 fn poisoned(mapping: Mapping, poison: &str) -> (World, Arc<AtomicBool>) {
     let is_poison = Arc::new(AtomicBool::new(true));
     let (poison, does_fail) = (poison.to_owned(), Arc::clone(&is_poison));

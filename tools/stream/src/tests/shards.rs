@@ -7,8 +7,8 @@ use crate::checkpoint::Position;
 use crate::mapping::Mapping;
 use crate::poller::StreamError;
 
-fn check(told: &str, expected: &Expect) {
-    expected.assert_eq(told);
+fn check(actual: &str, expected: &Expect) {
+    expected.assert_eq(actual);
 }
 
 /// Source: U2.

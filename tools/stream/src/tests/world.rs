@@ -288,7 +288,7 @@ impl Function for Scripted {
     }
 }
 
-/// Failure records in memory. The first puts fail when told so.
+/// Failure records in memory. The first puts fail when asked to.
 #[derive(Default)]
 pub(crate) struct MemoryDestination {
     n_refusals: Mutex<usize>,

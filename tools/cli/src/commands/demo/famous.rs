@@ -1,6 +1,6 @@
 //! `--scenario famous`: a user with many comments is renamed three times in quick succession.
 //!
-//! Other people may go on meanwhile. Their lag is told twice: while nobody is renamed, and while the names are written.
+//! Other people may go on meanwhile. Their lag is shown twice: while nobody is renamed, and while the names are written.
 
 use std::{
     sync::{
@@ -17,8 +17,8 @@ use queries::Queries;
 use serde::Serialize;
 
 use super::{
-    scenario::Running,
-    shown::{FewLags, rounded},
+    figures::{FewLags, rounded},
+    running::Running,
 };
 use crate::{
     book::Wrote,
@@ -48,7 +48,7 @@ const QUIET_SECONDS: std::ops::RangeInclusive<u32> = 3..=60;
 /// milliseconds: longer than a page of it.
 const OVER_MS: u64 = 3_000;
 
-/// The same where not every item was written, which verifying will tell of.
+/// The same where not every item was written, which verifying will report.
 const GIVEN_UP_MS: u64 = 90_000;
 
 /// How often it is looked whether the fan-out is over.
@@ -58,7 +58,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// of a minute, as a chain of a count and its display has.
 const FOLLOWS_MS: u64 = 180_000;
 
-/// What the scenario tells. The names are stable.
+/// What the scenario reports. The names are stable.
 #[derive(Debug, Serialize)]
 pub(super) struct Famous {
     /// Items that carry the name.
@@ -156,7 +156,7 @@ async fn rename_among(
     renamed
 }
 
-/// Renames, and waits until the fan-out is over, as far as can be told while others go on.
+/// Renames, and waits until the fan-out is over, as far as can be seen while others go on.
 async fn rename_and_wait(running: &mut Running<'_>, famous: &mut Renamed) -> anyhow::Result<(u64, Vec<Followed>)> {
     let n_before = running.names().n;
     let first_ms = rename(running, famous).await?;

@@ -7,7 +7,7 @@ use keys::entity::Entity as _;
 use queries::Queries;
 use serde::Serialize;
 
-use super::{scenario::Running, shown::rounded};
+use super::{figures::rounded, running::Running};
 use crate::workload::hot::Hot as Likes;
 
 /// The likes come in so many waves, and the stream is quiet after each.
@@ -16,7 +16,7 @@ const WAVES: u32 = 4;
 /// The derivation that counts likes.
 const LIKE_COUNT: &str = "like-count";
 
-/// What the scenario tells. The names are stable.
+/// What the scenario reports. The names are stable.
 #[derive(Debug, Serialize)]
 pub(super) struct Hot {
     likes: u32,

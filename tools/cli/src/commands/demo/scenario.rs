@@ -1,38 +1,18 @@
-//! The run of a scenario: what it has, and what it tells beside what every run tells.
+//! The run of a scenario, and what it reports beside what every run reports.
 
-use std::sync::Arc;
-
-use indicatif::ProgressBar;
-use keys::error::EntityError;
 use serde::Serialize;
 
 use super::{
     famous::{self, Famous},
     hot::{self, Hot},
+    running::Running,
 };
 use crate::{
     args::demo::{Demo, Scenario},
-    book::Bookkeeper,
-    service::Service,
-    workload::{
-        Application,
-        act::Action,
-        metered::{HasLag, Metered},
-        others::is_theirs,
-        writer::write,
-    },
+    workload::{Application, metered::HasLag, others::is_theirs},
 };
 
-/// A service that runs, and an application's store beside it.
-pub(super) struct Running<'a> {
-    pub(super) args: &'a Demo,
-    pub(super) service: Service,
-    pub(super) metered: Arc<Metered>,
-    pub(super) book: Arc<Bookkeeper>,
-    pub(super) bar: ProgressBar,
-}
-
-/// What one scenario alone tells, under its name. The names are stable.
+/// What one scenario alone reports, under its name. The names are stable.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ScenarioReport {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,8 +29,8 @@ impl ScenarioReport {
     }
 }
 
-/// Which items' changes the run tells the lag of. Of a scenario it is those of other people, so that what is kept for
-/// it does not grow with the writes.
+/// Which items' changes have their lag measured. In a scenario only those of other people, so that memory does not
+/// grow with the writes.
 pub(super) fn has_lag(args: &Demo) -> HasLag {
     match args.scenario {
         Scenario::Mixed => |_| true,
@@ -72,26 +52,5 @@ pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<ScenarioRep
         Scenario::Famous => {
             Ok(ScenarioReport { famous: Some(famous::run(running).await?), ..ScenarioReport::default() })
         }
-    }
-}
-
-impl Running<'_> {
-    /// Writes what the scenario is about, at its rate.
-    pub(super) async fn write(&self, actions: impl Iterator<Item = Result<Action, EntityError>>) -> anyhow::Result<()> {
-        self.bar.set_message("");
-        write(&self.metered, self.args.rate, actions, &self.bar).await
-    }
-
-    /// Writes what must be there before, and waits until the service has seen it.
-    pub(super) async fn set(&mut self, setting: Vec<Action>) -> anyhow::Result<()> {
-        self.bar.set_message("setting the scene");
-        write(&self.metered, None, setting.into_iter().map(Ok), &ProgressBar::hidden()).await?;
-        self.service.quiet().await.map(|_handled_to| ())
-    }
-
-    /// Waits until the stream is quiet.
-    pub(super) async fn quiet(&mut self) -> anyhow::Result<()> {
-        self.bar.set_message("waiting until the stream is quiet");
-        self.service.quiet().await.map(|_handled_to| ())
     }
 }

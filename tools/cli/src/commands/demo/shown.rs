@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 use operate::verify::definition::Verified;
 use serde::Serialize;
 
-use super::scenario::ScenarioReport;
+use super::{
+    figures::{Lag, rounded},
+    scenario::ScenarioReport,
+};
 use crate::{
     args::demo::{Demo, Scenario},
     book::Book,
@@ -31,7 +34,7 @@ pub(super) struct Shown {
     /// Writes of the service in the application's table.
     derived_writes: usize,
     wcu: Wcu,
-    /// Of the mixed workload alone: what it is told from grows with the run.
+    /// Of the mixed workload alone: what it is computed from grows with the run.
     lag_ms: Option<Lag>,
     /// The most memory that the process had, up to the moment when the stream was quiet, in MB of 1,048,576 bytes. An
     /// embedded database is in it.
@@ -53,49 +56,6 @@ struct Wcu {
     per_change: f64,
     /// Derived ones; of a transaction's sum each write's part by item size.
     by_derivation: BTreeMap<String, f64>,
-}
-
-/// From the answer to a write to the commit of the last write that follows from it.
-#[derive(Debug, Serialize)]
-pub(super) struct Lag {
-    p50: u64,
-    p99: u64,
-    max: u64,
-}
-
-/// The lag of other people's changes, of which there may be few.
-#[derive(Debug, Serialize)]
-pub(super) struct FewLags {
-    /// How many changes it is of.
-    changes: usize,
-    #[serde(flatten)]
-    lag: Lag,
-}
-
-impl From<&Lags> for FewLags {
-    fn from(lags: &Lags) -> Self {
-        Self { changes: lags.len(), lag: Lag::from(lags) }
-    }
-}
-
-impl FewLags {
-    /// In words.
-    pub(super) fn text(&self) -> String {
-        format!("{}, of {} changes", self.lag.text(), self.changes)
-    }
-}
-
-impl From<&Lags> for Lag {
-    fn from(lags: &Lags) -> Self {
-        Self { p50: lags.percentile_ms(50), p99: lags.percentile_ms(99), max: lags.max_ms() }
-    }
-}
-
-impl Lag {
-    /// In words.
-    pub(super) fn text(&self) -> String {
-        format!("p50 {} ms, p99 {} ms, max {} ms", self.p50, self.p99, self.max)
-    }
 }
 
 /// What was measured when the stream was quiet.
@@ -174,9 +134,4 @@ impl Shown {
         lines.push(format!("{parked} parked, {findings} findings: {verdict}"));
         lines.join("\n")
     }
-}
-
-/// Parts of sums, to three decimals.
-pub(super) fn rounded(units: f64) -> f64 {
-    (units * 1_000.0).round() / 1_000.0
 }

@@ -34,6 +34,6 @@ pub(super) fn lines(marked: &Marked, args: &Verify, is_clean: bool) -> [String; 
     } else {
         "it was seen again meanwhile: verify once more"
     };
-    let told = format!("possible loss  {}  records came {hours} hours late, from {since} to {until}", of.trim_end());
-    [told, format!("  {became}")]
+    let line = format!("possible loss  {}  records came {hours} hours late, from {since} to {until}", of.trim_end());
+    [line, format!("  {became}")]
 }

@@ -1,0 +1,330 @@
+//! Guards whose overlap random runs seldom or never meet, one script each.
+//!
+//! The first writer stops just before its guarded write, the second one writes, and the first goes on. Each script runs
+//! twice: as it is, and with a service that does not send the guard. Then it must end wrong.
+
+use derive::{guard::Purpose, write::Table};
+use engine::{
+    account::loss::{POSSIBLE_LOSS_MS, clear, marks},
+    clock::Clock as _,
+    fan_out::limits::FanOutLimits,
+    jobs::Order,
+    ledger::{LedgerKind, settings::claim},
+    registry::{Hold, edit::begin, watch::RegistryWatch},
+    sweep::{Bounds, Slice},
+};
+use expect_test::expect;
+use keys::{counter::CounterKey, key::Key, value::whole_number};
+use operate::{
+    repair::{Repaired, Repairing},
+    verify::Finding,
+};
+use store::faulty::{Call, Fault, Side};
+
+use crate::{
+    cases::bed::Bed,
+    executor::{Gone, Task},
+    items::n,
+    mutant::{Mutant, SCRIPTED},
+};
+
+/// Longer than a cascade waits, in milliseconds.
+const SETTLED_MS: u64 = 26 * 3_600 * 1_000;
+
+/// How long an item differs before it has drifted, in milliseconds.
+const DRIFT_WAIT_MS: u64 = 900_000;
+
+/// How each script ends: with the guard, and without it.
+#[tokio::test]
+async fn a_script_ends_wrong_without_its_guard() {
+    let mut ends = Vec::new();
+    for purpose in SCRIPTED {
+        let (with, without) = (end(*purpose, Bed::new()).await, end(*purpose, Bed::new().unguarded(*purpose)).await);
+        assert_ne!(with, without, "{purpose:?} prevents nothing here");
+        ends.push(format!("{purpose:?}\n    with it    {with}\n    without it {without}\n"));
+    }
+    expect![[r#"
+        LedgerKind
+            with it    1 of 2 functions start
+            without it 2 of 2 functions start
+        NewJob
+            with it    9 of 9 follows have the newest name, and 0 the name of a fan-out that was paused
+            without it 7 of 9 follows have the newest name, and 9 the name of a fan-out that was paused
+        Wait
+            with it    the subscription is there before the second wait is over
+            without it the subscription is deleted before the second wait is over
+        IndexKeys
+            with it    the folder new stands at FOLDER#new#f
+            without it the folder new stands at FOLDER#old#f
+        DroppedCounter
+            with it    the counter says '4'
+            without it the counter says ''
+        LossMark
+            with it    1 of 1 marks are left
+            without it 0 of 1 marks are left
+        Registry
+            with it    an instance may run on for [60000, 60000] milliseconds, by family
+            without it an instance may run on for [2000, 60000] milliseconds, by family
+        SweepRound
+            with it    the next round compares 5 of 5 items and notes 1 suspects
+            without it the next round compares 4 of 5 items and notes 0 suspects
+        Suspect
+            with it    what differs again is reported in time: true; what differs all the time: true
+            without it what differs again is reported in time: false; what differs all the time: false
+    "#]]
+    .assert_eq(&ends.concat());
+}
+
+#[test]
+fn each_purpose_has_a_script_or_is_searched_for() {
+    for purpose in Purpose::ALL {
+        let is_searched_for = Mutant::all().contains(&Mutant::Unguarded(*purpose));
+        assert_ne!(is_searched_for, SCRIPTED.contains(purpose), "{purpose:?}");
+    }
+}
+
+/// How the script of a purpose ends.
+async fn end(purpose: Purpose, bed: Bed) -> String {
+    match purpose {
+        Purpose::LedgerKind => ledger_kind(&bed).await,
+        Purpose::NewJob => new_job(bed).await,
+        Purpose::Wait => wait(bed).await,
+        Purpose::IndexKeys => index_keys(&bed).await,
+        Purpose::DroppedCounter => dropped_counter(&bed).await,
+        Purpose::LossMark => loss_mark(bed).await,
+        Purpose::Registry => registry(&bed).await,
+        Purpose::SweepRound => sweep_round(bed).await,
+        Purpose::Suspect => suspect(bed).await,
+        _ => panic!("{purpose:?} has no script"),
+    }
+}
+
+/// Somebody who can be stopped.
+fn task<T>(future: impl Future<Output = T> + 'static) -> Task<T> {
+    Task::new(&Gone::default(), future)
+}
+
+/// Two functions start on an empty ledger, each configured for another kind.
+async fn ledger_kind(bed: &Bed) -> String {
+    let (store, layout) = (bed.store(), bed.schema.layout.clone());
+    let mut first = task(async move { claim(&store, &layout, LedgerKind::Receipts).await.is_ok() });
+    bed.stops_before(&mut first, Purpose::LedgerKind);
+    let second = claim(&bed.store(), &bed.schema.layout, LedgerKind::Checkpoint).await.is_ok();
+    let n_started = [first.finish().unwrap(), second].into_iter().filter(|is_started| *is_started).count();
+    format!("{n_started} of 2 functions start")
+}
+
+/// An invocation is about to begin a job when its time is over, and its write lands late. The next attempt begins the job
+/// meanwhile.
+async fn new_job(bed: Bed) -> String {
+    let limits =
+        FanOutLimits { direct_max: 2, page_items: 2, page_ms: 0, page_beside_ms: 0, ..FanOutLimits::default() };
+    let mut bed = bed.fanning(limits);
+    let mut follows = Vec::new();
+    for (number, bob) in (0..9).flat_map(|number| ["bob", "rob"].map(|bob| (number, bob))) {
+        bed.put("User", &[("UserId", bob)], &[("Name", "first")]).await;
+        let fields = [("FollowerId", &*format!("u{number}")), ("FolloweeId", bob)];
+        follows.push(bed.put("Follow", &fields, &[]).await);
+    }
+    bed.settle().await;
+    let named = |bed: &Bed, user: &str, name| {
+        let follows = follows.iter().filter(|follow| follow.sk.ends_with(user));
+        follows.filter(|follow| bed.shown(follow, "FolloweeName") == name).count()
+    };
+    assert_eq!((named(&bed, "bob", "first"), named(&bed, "rob", "first")), (9, 9));
+
+    let bob = Key::new("USER#bob", "PROFILE");
+    begun_twice(&mut bed, &bob).await;
+    goes_on(&mut bed).await;
+    assert_eq!(named(&bed, "bob", "second"), 2, "the first page is done");
+    // Bob takes his old name. The second page finds that, and writes what the follows hold anyway.
+    let records = bed.records();
+    bed.set(&bob, "Name", "first").await;
+    let mut page = bed.start(&bed.event(&records));
+    bed.stops_before(&mut page, Purpose::Job);
+    // The job is asked to go on to the end, and then from the start.
+    bed.set(&bob, "Name", "third").await;
+    goes_on(&mut bed).await;
+    bed.land();
+    goes_on(&mut bed).await;
+    page.finish();
+    bed.settle().await;
+
+    begun_twice(&mut bed, &Key::new("USER#rob", "PROFILE")).await;
+    let [job] = &*bed.engine().jobs().await.unwrap() else { panic!("it is the only job") };
+    bed.engine().order(job, Order::Pause, bed.deadline_ms()).await.unwrap();
+    bed.land();
+    bed.settle().await;
+    let (n_third, n_second) = (named(&bed, "bob", "third"), named(&bed, "rob", "second"));
+    format!("{n_third} of 9 follows have the newest name, and {n_second} the name of a fan-out that was paused")
+}
+
+/// A user is renamed. The first attempt dies with a write under way that begins a job for it, and the second one begins it.
+async fn begun_twice(bed: &mut Bed, user: &Key) {
+    bed.set(user, "Name", "second").await;
+    let records = bed.records();
+    let renamed = bed.event(&records);
+    bed.fails(|call| {
+        let is_job = matches!(call, Call::Write(write) if write.key.pk.starts_with("JOBS#"));
+        is_job.then_some((Side::Before, Fault::Late))
+    });
+    assert!(bed.start(&renamed).finish().is_none());
+    bed.fails(|_| None);
+    bed.try_handle(&renamed).await.unwrap();
+}
+
+/// The next batch of records is handled.
+async fn goes_on(bed: &mut Bed) {
+    let records = bed.records();
+    bed.handle(&records).await;
+}
+
+/// Two sweepers start a cascade whose first wait is over.
+async fn wait(mut bed: Bed) -> String {
+    let user = bed.put("User", &[("UserId", "ann")], &[]).await;
+    let subscription = bed.put("Subscription", &[("UserId", "ann"), ("SubscriptionId", "s")], &[]).await;
+    bed.settle().await;
+    bed.delete(&user).await;
+    bed.settle().await;
+    bed.clock.advance(SETTLED_MS);
+    let engine = bed.engine();
+    let mut late = task(async move { engine.sweep(|_| true).await.unwrap() });
+    bed.stops_before(&mut late, Purpose::Wait);
+    assert_eq!(bed.engine().sweep(|_| true).await.unwrap().n_begun, 1);
+    // It lists what hangs there, and waits for the second time.
+    bed.settle().await;
+    late.finish();
+    bed.settle().await;
+    let is_there = bed.memory().snapshot(Table::Main).contains_key(&subscription);
+    format!("the subscription is {} before the second wait is over", if is_there { "there" } else { "deleted" })
+}
+
+/// A repair of an item, by a finding of this derivation.
+fn repair(bed: &Bed, derivation: &str, key: &Key) -> Task<Repaired> {
+    let (derivation, Key { pk, sk }) = (derivation.to_owned(), key.clone());
+    let finding = Finding { derivation, pk, sk, stored: None, derived: None, flaw: None };
+    let (engine, deadline_ms) = (bed.engine(), bed.deadline_ms());
+    task(async move { Repairing::new(&engine).repair(&finding, "run", deadline_ms).await.unwrap() })
+}
+
+/// The application renames a folder while its index keys are repaired.
+async fn index_keys(bed: &Bed) -> String {
+    let put = async |name| bed.put("Folder", &[("FolderId", "f")], &[("Name", name), ("ParentId", "top")]).await;
+    let folder = put("old").await;
+    bed.set(&folder, "GSI1SK", "by hand").await;
+    let mut repair = repair(bed, "index keys", &folder);
+    bed.stops_before(&mut repair, Purpose::IndexKeys);
+    put("new").await;
+    repair.finish();
+    format!("the folder {} stands at {}", bed.shown(&folder, "Name"), bed.shown(&folder, "GSI1SK"))
+}
+
+/// An instance of before still counts while a counter of a dropped derivation is deleted.
+async fn dropped_counter(bed: &Bed) -> String {
+    let target = Key::new("POST#p", "METADATA");
+    let counter = CounterKey { target, derivation: "old-count".to_owned(), shard: 0 }.key().unwrap();
+    let mut item = bed.schema.layout.key_item(&counter);
+    item.extend(bed.schema.layout.type_of("Counter"));
+    item.insert("Value".to_owned(), n("3"));
+    bed.memory().put_raw(Table::Main, item).unwrap();
+    let mut repair = repair(bed, "old-count", &counter);
+    bed.stops_before(&mut repair, Purpose::DroppedCounter);
+    bed.set(&counter, "Value", "N:4").await;
+    repair.finish();
+    format!("the counter says '{}'", bed.shown(&counter, "Value"))
+}
+
+/// A batch comes late while a verification runs that will find nothing.
+async fn loss_mark(mut bed: Bed) -> String {
+    let late_batch = async |bed: &mut Bed, id| {
+        bed.put("Comment", &[("PostId", "p"), ("CreatedAt", "t"), ("CommentId", id)], &[]).await;
+        let records = bed.records();
+        bed.clock.advance(POSSIBLE_LOSS_MS);
+        bed.handle(&records).await;
+    };
+    late_batch(&mut bed, "c").await;
+    let before = marks(&bed.store()).await.unwrap();
+    late_batch(&mut bed, "d").await;
+    for mark in &before {
+        clear(&bed.store(), mark).await.unwrap();
+    }
+    format!("{} of {} marks are left", marks(&bed.store()).await.unwrap().len(), before.len())
+}
+
+/// Two instances register, one of which may run on for longer without looking.
+async fn registry(bed: &Bed) -> String {
+    begin(&bed.store(), &bed.schema, &bed.catalogue, bed.clock.now_ms()).await.unwrap();
+    let holding = |hold_ms| bed.engine().watching(RegistryWatch::publishing(1_000, Hold { hold_ms, margin_ms: 0 }));
+    let (short, long, deadline_ms) = (holding(2_000), holding(60_000), bed.deadline_ms());
+    let mut short = task(async move { short.publish(deadline_ms).await.unwrap() });
+    bed.stops_before(&mut short, Purpose::Registry);
+    long.publish(deadline_ms).await.unwrap();
+    short.finish();
+    let held = bed.ledger("CATALOGUE").into_iter();
+    let held: Vec<i64> = held.filter_map(|item| item.get("HoldMs").and_then(whole_number)).collect();
+    format!("an instance may run on for {held:?} milliseconds, by family")
+}
+
+/// A run of the sweep.
+fn sweep(bed: &Bed, n_items_max: usize) -> Task<Slice> {
+    let (engine, clock) = (bed.engine(), bed.clock.clone());
+    let bounds = Bounds { n_items_max, deadline_ms: bed.deadline_ms() };
+    let is_past = move |noted_at_ms| clock.now_ms() - noted_at_ms >= DRIFT_WAIT_MS;
+    task(async move { engine.sweep_slice(bounds, is_past).await.unwrap() })
+}
+
+/// Comments of a post that all hold what they should.
+async fn commented(bed: &mut Bed) -> Vec<Key> {
+    let mut comments = Vec::new();
+    for id in ["a", "b", "c", "d"] {
+        comments.push(bed.put("Comment", &comment(id), &[]).await);
+    }
+    bed.settle().await;
+    comments
+}
+
+fn comment(id: &str) -> [(&'static str, &str); 3] {
+    [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", id)]
+}
+
+/// A run of the sweep has read the first item when another one ends the round.
+async fn sweep_round(mut bed: Bed) -> String {
+    let comments = commented(&mut bed).await;
+    let mut late = sweep(&bed, 1);
+    bed.stops_before(&mut late, Purpose::SweepRound);
+    assert!(sweep(&bed, usize::MAX).finish().unwrap().round_ms.is_some());
+    late.finish();
+    bed.set(&comments[0], "UserName", "by hand").await;
+    let second = sweep(&bed, usize::MAX).finish().unwrap();
+    assert!(second.round_ms.is_some());
+    let n_items = bed.memory().snapshot(Table::Main).len();
+    format!("the next round compares {} of {n_items} items and notes {} suspects", second.n_items, second.n_suspects)
+}
+
+/// A run of the sweep finds a suspect in step, which another one then finds to differ again.
+async fn suspect(mut bed: Bed) -> String {
+    let comments = commented(&mut bed).await;
+    let last = comments.last().unwrap();
+    bed.set(last, "UserName", "by hand").await;
+    assert_eq!(sweep(&bed, usize::MAX).finish().unwrap().n_suspects, 1);
+    bed.clock.advance(DRIFT_WAIT_MS);
+    bed.put("Comment", &comment("d"), &[]).await;
+    let mut late = sweep(&bed, 1);
+    bed.stops_before(&mut late, Purpose::Suspect);
+    bed.set(last, "UserName", "by another hand").await;
+    assert_eq!(sweep(&bed, 1).finish().unwrap().n_suspects, 1);
+    late.finish();
+    bed.clock.advance(DRIFT_WAIT_MS);
+    let is_reported = |slice: Slice, key: &Key| slice.drifts.iter().any(|drift| drift.item == *key);
+    let again = is_reported(sweep(&bed, 1).finish().unwrap(), last);
+
+    // One that every round finds, each of which takes less than the waiting time.
+    assert!(sweep(&bed, usize::MAX).finish().unwrap().round_ms.is_some());
+    bed.set(&comments[0], "UserName", "by hand").await;
+    for wait_ms in [DRIFT_WAIT_MS - 1, 1] {
+        assert!(sweep(&bed, usize::MAX).finish().unwrap().round_ms.is_some());
+        bed.clock.advance(wait_ms);
+    }
+    let steady = is_reported(sweep(&bed, usize::MAX).finish().unwrap(), &comments[0]);
+    format!("what differs again is reported in time: {again}; what differs all the time: {steady}")
+}

@@ -1,0 +1,43 @@
+//! A service that runs, and the application that writes beside it.
+
+use std::sync::Arc;
+
+use indicatif::ProgressBar;
+use keys::error::EntityError;
+
+use crate::{
+    args::demo::Demo,
+    book::Bookkeeper,
+    service::Service,
+    workload::{act::Action, metered::Metered, writer::write},
+};
+
+/// A service that runs, and an application's store beside it.
+pub(super) struct Running<'a> {
+    pub(super) args: &'a Demo,
+    pub(super) service: Service,
+    pub(super) metered: Arc<Metered>,
+    pub(super) book: Arc<Bookkeeper>,
+    pub(super) bar: ProgressBar,
+}
+
+impl Running<'_> {
+    /// Writes what the scenario is about, at its rate.
+    pub(super) async fn write(&self, actions: impl Iterator<Item = Result<Action, EntityError>>) -> anyhow::Result<()> {
+        self.bar.set_message("");
+        write(&self.metered, self.args.rate, actions, &self.bar).await
+    }
+
+    /// Writes what must be there before, and waits until the service has seen it.
+    pub(super) async fn set(&mut self, setting: Vec<Action>) -> anyhow::Result<()> {
+        self.bar.set_message("setting the scene");
+        write(&self.metered, None, setting.into_iter().map(Ok), &ProgressBar::hidden()).await?;
+        self.service.quiet().await.map(|_handled_to| ())
+    }
+
+    /// Waits until the stream is quiet.
+    pub(super) async fn quiet(&mut self) -> anyhow::Result<()> {
+        self.bar.set_message("waiting until the stream is quiet");
+        self.service.quiet().await.map(|_handled_to| ())
+    }
+}
