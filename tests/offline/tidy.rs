@@ -23,10 +23,11 @@ const SOURCE_LINES_MAX: usize = 1_200;
 /// meaning, so this list may only get shorter.
 const SHARED_NAMES: &str = "\
     Action Answer=3 Asked Attributes Backfill BatchInfo Bounds Catalogue Change=3 Clock Condition=3 Count Counted \
-    Counts=3 Cursor Design Difference=3 Ended Entry=4 Event EventError Famous Fields Finding Followed=3 Form=3 \
-    Found=4 Function Grain Handled Held=3 Hot=2 IndexKey Item Kept Kind Lag Lane=3 Ledger Limits=3 Listing Metrics Order Outcome=4 Page=3 Parked Part=6 Path Pattern Piece Place=4 Position Put Read ReadError Reader \
-    Record=3 Sample=3 Scope=3 Seen=3 Sent Shared Shown Source=3 State=5 Step=3 Stop Table Tables \
-    Target Template TemplateError Told=5 Touched Undone Unreadable Value Verdict Verified Wanted=5 Wire Written";
+    Counts=3 Cursor Design Difference=3 Ended Entry Event EventError Famous Fields Finding Followed=3 Form=3 \
+    Found=3 Function Grain Handled Held=3 Hot IndexKey Item Kept Kind Lag Lane=3 Ledger Listing Metrics Order \
+    Outcome Page Parked Part=5 Path Pattern Piece Place=3 Position Read ReadError Reader Record=3 Sample=3 Scope=3 \
+    Seen=3 Shared Shown Source Step Stop Table Tables Target Template TemplateError Unreadable Value Verdict \
+    Verified Wanted Written";
 
 /// A source file of the workspace.
 struct Source {
