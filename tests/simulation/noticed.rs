@@ -45,7 +45,7 @@ const NOTICED: &[(&str, LedgerKind, u64)] = &[
     ("Without(UntouchedSince)", Receipts, 219),
     ("Without(RecordWins)", Checkpoint, 34),
     ("Without(Underway)", Receipts, 8),
-    ("Without(RepairOnce)", Receipts, 623),
+    ("Without(RepairOnce)", Checkpoint, 475),
     ("Without(PublishFirst)", Receipts, 28),
     ("Without(ReadyFirst)", Checkpoint, 487),
     ("Without(BirthMark)", Receipts, 41),
