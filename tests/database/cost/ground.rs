@@ -46,11 +46,11 @@ async fn a_post_with_ten_comments_is_removed() {
         async |bed| delete(bed, "USER#bob", "POST#2024#p").await,
         expect![[r#"
         comment-count: 20
-        post-cascade: 67
+        post-cascade: 72
         post-count: 2
         post-count-display: 1
         post-detail: 2
-        receipt: 26
+        receipt: 30
     "#]],
     )
     .await;
