@@ -47,8 +47,8 @@ const NOTICED: &[(&str, LedgerKind, u64)] = &[
     ("Without(Underway)", Receipts, 8),
     ("Without(RepairOnce)", Checkpoint, 475),
     ("Without(PublishFirst)", Receipts, 28),
-    ("Without(ReadyFirst)", Checkpoint, 487),
-    ("Without(BirthMark)", Receipts, 41),
+    ("Without(ReadyFirst)", Checkpoint, 624),
+    ("Without(BirthMark)", Receipts, 106),
 ];
 
 /// The ledger and the seed that showed it.
