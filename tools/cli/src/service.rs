@@ -99,8 +99,8 @@ impl Service {
             }
         }
         let (stop, stopped) = watch::channel(false);
-        let idle = plan.mappings.iter().map(|(_, mapping)| (mapping.name.clone(), None)).collect();
-        let watched = Watched { idle, last_found: None, last_ended: None };
+        let delivered = plan.mappings.iter().map(|(_, mapping)| (mapping.name.clone(), None)).collect();
+        let watched = Watched { delivered, last_found: None, last_ended: None };
         let counts = Counts::default();
         let progress = Arc::new(Watch { watched: Mutex::new(watched), counts, witness: Arc::clone(witness) });
         let layout = plan.schema.layout.clone();
@@ -173,7 +173,7 @@ impl Service {
         if !self.is_elsewhere {
             self.jobs.leave(SystemClock.now_ms() + LEAVE_MS).await?;
         }
-        let mappings: Vec<String> = self.progress.watched().idle.keys().cloned().collect();
+        let mappings: Vec<String> = self.progress.watched().delivered.keys().cloned().collect();
         let counted = |name: String| {
             let counts = self.progress.counts.of(&name);
             (name, counts)
@@ -198,8 +198,8 @@ pub(crate) struct Watch {
 }
 
 struct Watched {
-    /// When each mapping last began a read that found nothing more; what was in the stream before is handled.
-    idle: BTreeMap<String, Option<Instant>>,
+    /// Up to when each mapping has handled everything that was in the stream.
+    delivered: BTreeMap<String, Option<Instant>>,
     /// When a mapping last found records, whether it wants them or not.
     last_found: Option<Instant>,
     /// When the last invocation of any mapping ended.
@@ -207,18 +207,18 @@ struct Watched {
 }
 
 impl Watched {
-    /// When the reads began in which every mapping found nothing, if that was after the last write of anybody.
+    /// Up to when every mapping has handled everything, if that was after the last write of anybody.
     fn quiet(&self, since: Instant) -> Option<Instant> {
         let after = self.last_ended.map_or(since, |ended| ended.max(since));
-        // A mapping that has not yet found nothing has None, which is before any moment.
-        self.idle.values().copied().min().flatten().filter(|idle| *idle > after)
+        // A mapping that does not know it yet has None, which is before any moment.
+        self.delivered.values().copied().min().flatten().filter(|until| *until > after)
     }
 }
 
 impl Watch {
     /// Has every mapping handled what was in the stream at this moment?
     pub(crate) fn is_past(&self, moment: Instant) -> bool {
-        self.watched().idle.values().all(|idle| idle.is_some_and(|idle| idle > moment))
+        self.watched().delivered.values().all(|until| until.is_some_and(|until| until > moment))
     }
 
     /// Has nothing been in the stream since this moment, and since the last write of anybody?
@@ -252,8 +252,8 @@ impl Observer for Watch {
         self.counts.filtered_out(mapping, n_records);
     }
 
-    fn idle(&self, mapping: &str, since: Instant) {
-        self.watched().idle.insert(mapping.to_owned(), Some(since));
+    fn delivered(&self, mapping: &str, until: Instant) {
+        self.watched().delivered.insert(mapping.to_owned(), Some(until));
     }
 
     fn discarded(&self, mapping: &str, shard: &str, n_records: usize, key: Option<&str>) {

@@ -2,15 +2,20 @@
 //!
 //! Lanes get ahead of each other, and a shard has one checkpoint. So what a lane did behind the slowest of them is
 //! forgotten by a restart and done again; nothing is skipped.
+//!
+//! The frontier also knows up to when the shard is delivered: each read that holds all records made before some time
+//! leaves a mark behind its last record, and the time is reported when the checkpoint has passed the mark.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use tokio::time::Instant;
 
 use crate::batch::Held;
 use crate::checkpoint::Position;
+use crate::delivered::DeliveredBoard;
 use crate::persist::persist;
 use crate::sequence::order;
 use crate::stop::{Stop, Stopped};
@@ -19,6 +24,7 @@ use crate::wiring::{Wiring, chain};
 /// Where a shard stands.
 pub(crate) struct Frontier {
     wiring: Arc<Wiring>,
+    delivered: Arc<DeliveredBoard>,
     shard: String,
     undone: Mutex<Undone>,
     /// The sequence number that was saved last. Held while saving, so that an older one never comes after a newer.
@@ -32,12 +38,22 @@ struct Undone {
     records: BTreeMap<(usize, String), Option<String>>,
     /// The sequence number of the record that was taken or passed over last.
     last: Option<String>,
+    /// The marks that are not passed, in order.
+    marks: VecDeque<Mark>,
+}
+
+/// What a read left behind its last record.
+struct Mark {
+    /// The order of the sequence number of the record that was taken or passed over last; `None` where there is none.
+    last: Option<(usize, String)>,
+    /// All records made before this time are up to here.
+    until: Instant,
 }
 
 impl Frontier {
     /// A shard of which nothing was taken yet.
-    pub(crate) fn new(wiring: Arc<Wiring>, shard: String) -> Self {
-        Self { wiring, shard, undone: Mutex::default(), saved: tokio::sync::Mutex::default() }
+    pub(crate) fn new(wiring: Arc<Wiring>, delivered: Arc<DeliveredBoard>, shard: String) -> Self {
+        Self { wiring, delivered, shard, undone: Mutex::default(), saved: tokio::sync::Mutex::default() }
     }
 
     /// Takes a record, behind all that were taken before.
@@ -63,8 +79,12 @@ impl Frontier {
         self.undone().last = Some(sequence_number.to_owned());
     }
 
-    /// Returns when the checkpoint is behind what was passed over, as far as what was taken before it allows.
-    pub(crate) async fn passed(&self, stop: &mut Stop) -> Result<(), Stopped> {
+    /// A read is taken or passed over, and all records made before `until` are up to there. Returns when the checkpoint
+    /// is behind what was passed over, as far as what was taken before it allows.
+    pub(crate) async fn read(&self, until: Option<Instant>, stop: &mut Stop) -> Result<(), Stopped> {
+        if let Some(until) = until {
+            self.undone().mark(until);
+        }
         self.save_reached(stop).await
     }
 
@@ -76,10 +96,16 @@ impl Frontier {
     async fn save_reached(&self, stop: &mut Stop) -> Result<(), Stopped> {
         let mut saved = self.saved.lock().await;
         // Looked up only now: another lane may have got further while this one waited its turn.
-        let reached = self.undone().reached();
+        let (reached, until) = {
+            let mut undone = self.undone();
+            (undone.reached(), undone.passed())
+        };
         if let Some(number) = reached.filter(|number| saved.as_ref() != Some(number)) {
             self.save(&Position::After(number.clone()), stop).await?;
             *saved = Some(number);
+        }
+        if let Some(until) = until {
+            self.delivered.delivered(&self.shard, until);
         }
         Ok(())
     }
@@ -103,6 +129,26 @@ impl Undone {
     fn reached(&self) -> Option<String> {
         self.records.first_key_value().map_or(&self.last, |(_, before)| before).clone()
     }
+
+    /// Leaves a mark. One without records since the mark before takes its place, so that marks are no more than reads with
+    /// records that are not done.
+    fn mark(&mut self, until: Instant) {
+        let last = self.last.as_deref().map(key);
+        match self.marks.back_mut().filter(|mark| mark.last == last) {
+            Some(mark) => mark.until = mark.until.max(until),
+            None => self.marks.push_back(Mark { last, until }),
+        }
+    }
+
+    /// Takes away the marks before the oldest record that is not done. Gives the time of the last of them.
+    fn passed(&mut self) -> Option<Instant> {
+        let first = self.records.first_key_value().map(|(key, _)| key);
+        let mut until = None;
+        while let Some(mark) = self.marks.pop_front_if(|mark| first.is_none_or(|first| Some(&*first) > mark.last.as_ref())) {
+            until = until.max(Some(mark.until));
+        }
+        until
+    }
 }
 
 fn key(sequence_number: &str) -> (usize, String) {
@@ -122,6 +168,7 @@ mod tests {
     use super::Frontier;
     use crate::batch::Held;
     use crate::checkpoint::{CheckpointError, Checkpoints, Position};
+    use crate::delivered::DeliveredBoard;
     use crate::event::LambdaRecord;
     use crate::stop::Stop;
     use crate::tests::world::{World, mapping, succeed};
@@ -166,7 +213,9 @@ mod tests {
     fn frontier(numbers: &[&str], stopped: &watch::Sender<bool>) -> (Arc<Frontier>, Arc<Saves>, Stop) {
         let saves = Arc::new(Saves::default());
         let wiring = Wiring { checkpoints: Arc::clone(&saves) as Arc<_>, ..World::new(mapping(), succeed).wiring() };
-        let frontier = Arc::new(Frontier::new(Arc::new(wiring), "a".to_owned()));
+        let wiring = Arc::new(wiring);
+        let delivered = Arc::new(DeliveredBoard::new(Arc::clone(&wiring)));
+        let frontier = Arc::new(Frontier::new(wiring, delivered, "a".to_owned()));
         for number in numbers {
             frontier.take(number);
         }
@@ -205,7 +254,7 @@ mod tests {
         let (frontier, saves, mut stop) = frontier(&["1"], &stopped);
         frontier.done(&[held("1")], &mut stop).await.unwrap();
         frontier.pass("2");
-        frontier.passed(&mut stop).await.unwrap();
+        frontier.read(None, &mut stop).await.unwrap();
         frontier.take("3");
         frontier.take("4");
         frontier.done(&[held("4")], &mut stop).await.unwrap();
@@ -217,7 +266,7 @@ mod tests {
         let stopped = watch::Sender::new(false);
         let (frontier, saves, mut stop) = frontier(&["1"], &stopped);
         frontier.pass("2");
-        frontier.passed(&mut stop).await.unwrap();
+        frontier.read(None, &mut stop).await.unwrap();
         assert_eq!(saves.so_far(), [""; 0], "the first is not done");
         frontier.done(&[held("1")], &mut stop).await.unwrap();
         assert_eq!(saves.so_far(), [r#"{"after":"2"}"#]);

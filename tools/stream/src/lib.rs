@@ -17,7 +17,7 @@
 //! - **A batch is of one tumbling window**, where the mapping has them, and no record of another window comes before
 //!   the final invocation of this one succeeded.
 //! - **Parents first.** A child shard starts when its parent is drained or no longer listed.
-//! - **`idle` is sound.** See [`progress::Observer::idle`].
+//! - **Up to when all is delivered** is known, on a stream that is never empty too. See [`progress::Observer::delivered`].
 //!
 //! Records may be delivered more than once, as on AWS: the function must stand that.
 //!
@@ -44,6 +44,7 @@ pub mod template;
 mod api;
 mod backoff;
 mod batch;
+mod delivered;
 mod delivery;
 mod failure;
 mod frontier;
@@ -52,7 +53,6 @@ mod lane;
 mod lanes;
 mod lineage;
 mod persist;
-mod quiet;
 mod reader;
 mod response;
 mod sdk;

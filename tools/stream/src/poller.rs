@@ -18,13 +18,13 @@ use tokio::time::{Instant, sleep_until};
 use crate::api::{ApiError, ListedShard};
 use crate::backoff::Waits;
 use crate::checkpoint::{CheckpointError, Checkpoints};
+use crate::delivered::DeliveredBoard;
 use crate::destination::Destination;
 use crate::filter::FILTERS_DEFAULT_MAX;
 use crate::function::Function;
 use crate::lineage::Lineage;
 use crate::mapping::{Mapping, MappingError, StartingPosition};
 use crate::progress::Observer;
-use crate::quiet::Quiet;
 use crate::reader::{End, Reader};
 use crate::shared::Stream;
 use crate::stop::Stop;
@@ -107,11 +107,11 @@ impl EventSourceMapping {
                  deployed"
             ));
         }
-        let quiet = Arc::new(Quiet::new(Arc::clone(&self.wiring)));
+        let delivered = Arc::new(DeliveredBoard::new(Arc::clone(&self.wiring)));
         let lineage = Lineage::new(self.wiring.mapping.starting_position);
         let complaint = Complaint::default();
         let shards =
-            Shards { wiring: self.wiring, quiet, lineage, complaint, readers: JoinSet::new(), has_listed: false };
+            Shards { wiring: self.wiring, delivered, lineage, complaint, readers: JoinSet::new(), has_listed: false };
         shards.run(Stop::new(stop)).await
     }
 }
@@ -119,7 +119,7 @@ impl EventSourceMapping {
 /// The shards of a running mapping and their readers.
 struct Shards {
     wiring: Arc<Wiring>,
-    quiet: Arc<Quiet>,
+    delivered: Arc<DeliveredBoard>,
     lineage: Lineage,
     readers: JoinSet<(String, End)>,
     complaint: Complaint,
@@ -199,10 +199,10 @@ impl Shards {
         self.complaint.over();
         self.has_listed = true;
         self.lineage.listed(listed);
-        self.quiet.listed(since, self.lineage.undrained());
+        self.delivered.listed(since, self.lineage.undrained());
         for (shard, at) in self.lineage.start_ready() {
-            let (wiring, quiet) = (Arc::clone(&self.wiring), Arc::clone(&self.quiet));
-            let reader = Reader::new(wiring, quiet, shard.clone(), at, stop.clone());
+            let (wiring, delivered) = (Arc::clone(&self.wiring), Arc::clone(&self.delivered));
+            let reader = Reader::new(wiring, delivered, shard.clone(), at, stop.clone());
             self.readers.spawn(async move { (shard, reader.run().await) });
         }
         Ok(())

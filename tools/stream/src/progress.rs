@@ -21,21 +21,22 @@ pub trait Observer: Send + Sync {
         let _: (&str, usize) = (mapping, n_records);
     }
 
-    /// Everything that was in the stream at `since` has been delivered, discarded or filtered out.
+    /// Everything that was in the stream at `until` has been delivered, discarded or filtered out.
     ///
-    /// Notified when every known shard is drained or has had a read that began at `since` or later, that found less than it
-    /// asked for, and all records of which are done with. A shard of which any lane retries, has a batch under way or holds records for its batching window keeps this
-    /// from being reported, and so does one that waits for its parent. The shards were listed at most a few seconds ago, and again since a shard ended.
+    /// Notified when every known shard is drained, or has delivered all records of a read that began at `until` or later
+    /// and found less than it asked for, or of one whose last record was made at `until` or later. Later records may be
+    /// under way meanwhile, so this is notified of a stream that is never empty, too. A shard that waits for its parent
+    /// keeps this from being reported. The shards were listed at most a few seconds ago, and again since a shard ended.
     ///
     /// The final invocation of a tumbling window has no records, so it does not keep this from being reported: neither while
     /// the window is open, which may be for minutes, nor while the invocation runs or is tried again. Who waits for what
     /// final invocations write must wait for them by [`Observer::invoked`]. Records that wait behind one, because they are
-    /// of the next window, do keep this from being reported, and a shard whose end waits for one is not quiet.
+    /// of the next window, do keep this from being reported, and so does a shard whose end waits for one.
     ///
     /// Sound on a stream of which a read finds all that there is, up to what it asks for (the emulators). On AWS an empty
-    /// page may come before the end, so there it is a hint.
-    fn idle(&self, mapping: &str, since: Instant) {
-        let _: (&str, Instant) = (mapping, since);
+    /// page may come before the end, and creation times are approximate, so there a caller adds a margin.
+    fn delivered(&self, mapping: &str, until: Instant) {
+        let _: (&str, Instant) = (mapping, until);
     }
 
     /// Records were given up on: their failure record is in the destination under this key, or nowhere where the mapping

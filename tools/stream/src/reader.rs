@@ -10,10 +10,10 @@ use tokio::time::Instant;
 
 use crate::api::{IteratorAt, RecordPage};
 use crate::batch::Held;
+use crate::delivered::DeliveredBoard;
 use crate::event::Reading;
 use crate::frontier::Frontier;
 use crate::lanes::Lanes;
-use crate::quiet::Quiet;
 use crate::source::{Read, Source};
 use crate::stop::{Stop, Stopped};
 use crate::wiring::Wiring;
@@ -32,8 +32,6 @@ pub(crate) enum End {
 /// The reader of one shard.
 pub(crate) struct Reader {
     wiring: Arc<Wiring>,
-    quiet: Arc<Quiet>,
-    shard: String,
     source: Source,
     frontier: Arc<Frontier>,
     lanes: Lanes,
@@ -41,11 +39,11 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(wiring: Arc<Wiring>, quiet: Arc<Quiet>, shard: String, at: IteratorAt, stop: Stop) -> Self {
-        let frontier = Arc::new(Frontier::new(Arc::clone(&wiring), shard.clone()));
+    pub(crate) fn new(wiring: Arc<Wiring>, delivered: Arc<DeliveredBoard>, shard: String, at: IteratorAt, stop: Stop) -> Self {
+        let frontier = Arc::new(Frontier::new(Arc::clone(&wiring), delivered, shard.clone()));
         let lanes = Lanes::new(&wiring, &shard, &frontier, &stop);
-        let source = Source::new(Arc::clone(&wiring), shard.clone(), at, stop.clone());
-        Self { wiring, quiet, shard, source, frontier, lanes, stop }
+        let source = Source::new(Arc::clone(&wiring), shard, at, stop.clone());
+        Self { wiring, source, frontier, lanes, stop }
     }
 
     /// Reads until the shard ends, is lost, or stopping is asked for; then the invocations in progress are finished.
@@ -56,27 +54,19 @@ impl Reader {
     }
 
     async fn drain(&mut self) -> Result<End, Stopped> {
-        // When a read began that had all that there was.
-        let mut had_all: Option<Instant> = None;
         loop {
-            if self.lanes.are_empty()
-                && let Some(since) = had_all.take()
-            {
-                self.quiet.quiet(&self.shard, since);
-            }
             let n_records_max = self.lanes.room();
             let Some(Read { started_at, page, is_full }) = self.lanes.beside(self.source.read(n_records_max)).await??
             else {
-                self.quiet.busy(&self.shard);
                 self.lanes.until_empty().await?;
                 self.lanes.end_window().await?;
                 return Ok(End::Lost);
             };
             let (is_empty, is_closed) = (page.records.is_empty(), page.next.is_none());
-            if !is_empty || is_closed {
-                self.quiet.busy(&self.shard);
-            }
-            self.take(&page).await?;
+            self.take(&page);
+            // Of a shard that is closed, the children may hold older records than this read.
+            let until = if is_closed { None } else { self.holds_all_until(&page, is_full) };
+            self.frontier.read(until, &mut self.stop).await?;
             if is_closed {
                 self.lanes.until_empty().await?;
                 self.lanes.end_window().await?;
@@ -84,12 +74,7 @@ impl Reader {
                 return Ok(End::Drained);
             }
             self.lanes.until_room().await?;
-            if !is_full {
-                had_all = Some(page.started);
-            }
             if is_empty && self.lanes.are_empty() {
-                self.quiet.quiet(&self.shard, page.started);
-                // It has no records, so the shard stays quiet meanwhile: see `Observer::idle`.
                 self.lanes.end_window_if_over(started_at).await?;
             }
             // What is not full had all that there was, and reading each record as it comes would keep the database busy.
@@ -101,7 +86,7 @@ impl Reader {
     }
 
     /// Hands a page's records to the lanes, and passes over those that are not for the function.
-    async fn take(&mut self, page: &RecordPage) -> Result<(), Stopped> {
+    fn take(&mut self, page: &RecordPage) {
         let (read_at, now) = (Instant::now(), (self.wiring.clock)());
         let (mut n_equal, mut n_filtered_out) = (0, 0);
         for (record, reading) in page.readings(&self.wiring.mapping.stream_arn) {
@@ -129,11 +114,19 @@ impl Reader {
         if n_equal > 0 {
             observer.dropped_equal(name, n_equal);
         }
-        // Where something is held, the checkpoint moves behind what was passed over when that is done.
-        if self.lanes.are_empty() {
-            self.frontier.passed(&mut self.stop).await?;
+    }
+
+    /// The time before which all records of the shard were made that are in no later page; `None` where nothing says it.
+    fn holds_all_until(&self, page: &RecordPage, is_full: bool) -> Option<Instant> {
+        if !is_full {
+            return Some(page.started);
         }
-        Ok(())
+        let created = page.readings(&self.wiring.mapping.stream_arn).filter_map(|(_, reading)| match reading {
+            Ok(Reading::Deliver(record)) => record.created,
+            Ok(Reading::Equal) | Err(_) => None,
+        });
+        let ago = (self.wiring.clock)().duration_since(created.last()?).unwrap_or_default();
+        Some(Instant::now().checked_sub(ago)?.min(page.started))
     }
 
     /// The wait after a read that found all there was, at most until a batching window ends.

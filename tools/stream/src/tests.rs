@@ -6,14 +6,13 @@ pub(crate) mod world;
 
 mod batches;
 mod bisecting;
+mod delivered;
 mod discarding;
 mod filtering;
-mod idle;
 mod lanes;
 mod positions;
 mod responses;
 mod retries;
 mod shards;
 mod table;
-
 mod windows;

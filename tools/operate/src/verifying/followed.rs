@@ -92,10 +92,20 @@ struct StreamState {
     given: Vec<oneshot::Sender<()>>,
     /// How far each shard is.
     seen: BTreeMap<String, Position>,
-    /// Since when nothing more was in the stream, and how far each shard was then.
-    idle: Option<(u64, BTreeMap<String, Position>)>,
+    /// Up to when all records came.
+    delivered_ms: u64,
+    /// What the functions must pass next, so that more is handled.
+    ahead: Option<Ahead>,
     /// Up to when all is handled.
     handled_ms: u64,
+}
+
+/// How far each shard was when all records had come that were made before a time. It stays until the functions are past
+/// it: they are always a little behind a stream that is never empty.
+#[derive(Clone)]
+struct Ahead {
+    until_ms: u64,
+    seen: BTreeMap<String, Position>,
 }
 
 impl Shared {
@@ -167,8 +177,7 @@ impl Following for Followed {
 
     fn has_given(&self, moment_ms: u64) -> bool {
         let margin_ms = if self.handled == Handled::Positions { 0 } else { EMPTY_PAGES_MS };
-        let state = self.shared.state();
-        state.idle.as_ref().is_some_and(|(idle_ms, _)| *idle_ms > moment_ms.saturating_add(margin_ms))
+        self.shared.state().delivered_ms > moment_ms.saturating_add(margin_ms)
     }
 
     fn is_handled(&self, moment_ms: u64) -> Option<bool> {
@@ -206,16 +215,18 @@ impl Function for Taking {
     }
 }
 
-/// Notes when the stream holds nothing more.
+/// Notes up to when all records came.
 struct Watching(Arc<Shared>);
 
 impl Observer for Watching {
-    fn idle(&self, _mapping: &str, since: Instant) {
-        let ago_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let idle_ms = SystemClock.now_ms().saturating_sub(ago_ms.saturating_add(1));
+    fn delivered(&self, _mapping: &str, until: Instant) {
+        let ago_ms = u64::try_from(until.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let until_ms = SystemClock.now_ms().saturating_sub(ago_ms.saturating_add(1));
         let mut state = self.0.state();
-        let seen = state.seen.clone();
-        state.idle = Some((idle_ms, seen));
+        state.delivered_ms = state.delivered_ms.max(until_ms);
+        if state.ahead.is_none() {
+            state.ahead = Some(Ahead { until_ms, seen: state.seen.clone() });
+        }
     }
 
     fn trouble(&self, _mapping: &str, message: &str) {

@@ -13,9 +13,9 @@ async fn without_a_window_a_batch_is_what_one_read_returned() {
     let world = World::new(mapping(), succeed);
     world.insert("a", 7);
     let running = world.start();
-    world.idle().await;
+    world.delivered().await;
     world.insert("a", 1);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     check(
         &world,
@@ -50,7 +50,7 @@ async fn a_window_gathers_reads_until_it_is_over() {
     let running = world.start();
     pass_ms(600).await;
     world.insert("a", 1);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     check(
         &world,
@@ -68,7 +68,7 @@ async fn a_full_batch_does_not_wait_for_its_window_and_the_rest_keeps_its_own() 
     let running = world.start();
     pass_ms(600).await;
     world.insert("a", 2);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     check(
         &world,
@@ -86,7 +86,7 @@ async fn the_end_of_a_shard_ends_its_window() {
     let running = world.start();
     pass_ms(600).await;
     world.stream.split("a", &[]);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     check(
         &world,

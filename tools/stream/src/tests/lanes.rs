@@ -95,7 +95,7 @@ async fn a_poison_record_holds_up_the_items_of_its_lane_only() {
     world.touch("a", [&*other, &poison]);
     pass_ms(1_000).await;
     is_poison.store(false, Ordering::Relaxed);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     check(
         &world,
@@ -123,7 +123,7 @@ async fn each_lane_has_its_own_batches_and_is_read_on_while_another_works() {
     let running = world.start();
     pass_ms(500).await;
     world.touch("a", [&*other, &other, &other]);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     check(
         &world,
@@ -144,7 +144,7 @@ async fn a_lane_gathers_its_own_batching_window() {
     let running = world.start();
     pass_ms(600).await;
     world.touch("a", [&*other, &one]);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     check(
         &world,
@@ -249,7 +249,7 @@ async fn a_lane_that_catches_up_moves_the_checkpoint_over_all_that_others_did() 
     pass_ms(1_000).await;
     assert_eq!(world.position("a").await, None);
     is_poison.store(false, Ordering::Relaxed);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     assert_eq!(world.position("a").await, Some(Position::After("5".to_owned())));
 }
@@ -284,14 +284,14 @@ async fn a_parent_is_drained_only_when_all_its_lanes_are() {
     assert_eq!(world.position("a").await, Some(Position::After("1".to_owned())));
     assert!(world.stream.calls().iter().all(|call| !call.starts_with("b at")), "the child waits");
     is_poison.store(false, Ordering::Relaxed);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     assert_eq!(world.position("a").await, Some(Position::Ended));
     assert_eq!(delivered(&world).last().unwrap().1, "4");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mapping_is_idle_only_when_every_lane_is_empty_and_nothing_is_under_way() {
+async fn a_mapping_has_delivered_what_every_lane_is_through_with() {
     let [one, other] = two_items();
     let world = World::with_slow_function(lanes(2), Duration::from_secs(10), succeed);
     world.touch("a", [&*one]);
@@ -299,20 +299,21 @@ async fn a_mapping_is_idle_only_when_every_lane_is_empty_and_nothing_is_under_wa
     pass_ms(5_000).await;
     world.touch("a", [&*other]);
     pass_ms(9_990).await;
-    assert!(!world.is_idle_since(0), "one lane is through, the other is not");
+    assert!(world.is_delivered_until(4_500), "one lane is through");
+    assert!(!world.is_delivered_until(5_250), "the other is not");
     pass_ms(600).await;
-    assert!(world.is_idle_since(15_000));
+    assert!(world.is_delivered_until(15_000));
     running.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lane_that_retries_keeps_the_mapping_from_being_idle() {
+async fn what_a_lane_retries_is_not_delivered() {
     let [poison, other] = two_items();
     let (world, _) = poisoned(lanes(2), &poison);
     world.touch("a", [&*poison, &other]);
     let running = world.start();
     pass_ms(60_000).await;
-    assert!(!world.is_idle_since(0));
+    assert!(!world.is_delivered_until(0));
     running.stop().await.unwrap();
 }
 
@@ -327,7 +328,7 @@ async fn what_is_held_over_all_lanes_is_bounded_and_then_reading_waits() {
     assert_eq!(delivered(&world).iter().filter(|(item, _)| *item == other).count(), 100);
     assert_eq!(world.stream.n_records_read(), 100 + 12, "two lanes hold two batches of three each");
     is_poison.store(false, Ordering::Relaxed);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     assert_eq!(world.stream.n_records_read(), 200);
     assert_eq!(world.position("a").await, Some(Position::After("200".to_owned())));
@@ -357,7 +358,7 @@ async fn a_shard_whose_lanes_are_all_busy_is_not_read() {
     world.touch("a", [&*one]);
     pass_ms(490).await;
     assert_eq!(world.stream.n_records_read(), 2);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     assert_eq!(world.stream.n_records_read(), 3);
 }
@@ -382,7 +383,7 @@ async fn a_function_that_is_not_available_is_told_once_for_all_lanes() {
     "#]],
     );
     is_there.store(true, Ordering::Relaxed);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     assert_eq!(delivered(&world).iter().filter(|(_, number)| number == "1").count(), 5);
 }

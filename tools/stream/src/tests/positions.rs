@@ -100,11 +100,11 @@ async fn latest_skips_what_was_there_and_reads_later_shards_from_their_start() {
     let world = World::new(Mapping { starting_position: StartingPosition::Latest, ..mapping() }, succeed);
     world.insert("a", 2);
     let running = world.start();
-    world.idle().await;
+    world.delivered().await;
     world.insert("a", 1);
     world.stream.split("a", &["b"]);
     world.insert("b", 1);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     check(
         &world,
@@ -119,9 +119,9 @@ async fn latest_skips_what_was_there_and_reads_later_shards_from_their_start() {
 async fn latest_does_not_skip_a_child_that_appeared_while_the_mapping_was_down() {
     let world = World::new(Mapping { starting_position: StartingPosition::Latest, ..mapping() }, succeed);
     let running = world.start();
-    world.idle().await;
+    world.delivered().await;
     world.insert("a", 1);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     world.insert("a", 1);
     world.stream.split("a", &["b"]);
@@ -131,8 +131,8 @@ async fn latest_does_not_skip_a_child_that_appeared_while_the_mapping_was_down()
         &world,
         &expect![[r#"
             500 ms: a, 1 records, attempt 1: done
-            750 ms: a, 1 records, attempt 1: done
-            750 ms: b, 1 records, attempt 1: done
+            500 ms: a, 1 records, attempt 1: done
+            500 ms: b, 1 records, attempt 1: done
         "#]],
     );
 }
@@ -142,10 +142,10 @@ async fn an_expired_iterator_is_replaced_behind_the_last_record_read() {
     let world = World::new(mapping(), succeed);
     world.insert("a", 2);
     let running = world.start();
-    world.idle().await;
+    world.delivered().await;
     world.stream.expire_iterators();
     world.insert("a", 1);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     check(
         &world,
@@ -183,18 +183,18 @@ async fn an_outage_is_told_once_until_it_is_over() {
     world.stream.fail(&outage, 9);
     world.insert("a", 1);
     let running = world.start();
-    world.idle().await;
+    world.delivered().await;
     world.stream.fail(&outage, 1);
     world.insert("a", 1);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     check(
         &world,
         &expect![[r#"
             0 ms: trouble: shard a cannot be read, trying again: connection refused
             21300 ms: a, 1 records, attempt 1: done
-            21800 ms: trouble: shard a cannot be read, trying again: connection refused
-            21900 ms: a, 1 records, attempt 1: done
+            21550 ms: trouble: shard a cannot be read, trying again: connection refused
+            21650 ms: a, 1 records, attempt 1: done
         "#]],
     );
 }

@@ -131,7 +131,7 @@ async fn the_checkpoint_waits_for_the_failure_record() {
     let running = world.start();
     super::world::pass_ms(650).await;
     assert_eq!(world.position("a").await, None);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     check(
         &world,

@@ -38,12 +38,12 @@ async fn a_shard_that_splits_while_it_is_read_hands_over_to_its_children_at_once
     let world = World::new(mapping(), succeed);
     world.insert("a", 1);
     let running = world.start();
-    world.idle().await;
+    world.delivered().await;
     pass_ms(100).await;
     world.insert("a", 1);
     world.stream.split("a", &["b"]);
     world.insert("b", 1);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     check(
         &world.observed(),
@@ -132,7 +132,7 @@ async fn a_stream_that_is_not_there_ends_the_mapping_with_one_clear_message() {
 async fn a_stream_that_is_deleted_later_ends_the_mapping_too() {
     let world = World::new(mapping(), succeed);
     let running = world.start();
-    world.idle().await;
+    world.delivered().await;
     world.stream.delete();
     assert!(matches!(running.end().await, Err(StreamError::NotFound { .. })));
 }

@@ -342,10 +342,10 @@ async fn the_end_of_a_shard_closes_its_window_and_its_children_start_afresh() {
     let world = world(windowed(), count);
     world.insert("a", 1);
     let running = world.start();
-    world.idle().await;
+    world.delivered().await;
     world.stream.split("a", &["b"]);
     world.insert("b", 1);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     check(
         &world,
@@ -363,10 +363,10 @@ async fn a_shard_that_is_lost_closes_its_window() {
     let world = world(windowed(), count);
     world.insert("a", 1);
     let running = world.start();
-    world.idle().await;
+    world.delivered().await;
     world.stream.split("a", &["b"]);
     world.stream.trim("a", 1);
-    world.idle().await;
+    world.delivered().await;
     running.stop().await.unwrap();
     check(
         &world,
@@ -384,7 +384,7 @@ async fn each_shard_has_its_own_window_and_state() {
     world.insert("a", 3);
     world.insert("b", 3);
     let running = world.start();
-    world.idle().await;
+    world.delivered().await;
     world.insert("b", 1);
     pass_ms(60_000).await;
     running.stop().await.unwrap();
@@ -458,25 +458,25 @@ async fn a_failure_record_has_the_event_with_its_window_and_state() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_window_that_is_open_does_not_keep_the_mapping_from_being_idle() {
+async fn the_records_of_a_window_that_is_open_are_delivered() {
     let world = world(windowed(), count);
     world.insert("a", 1);
     let running = world.start();
     pass_ms(1_100).await;
-    assert!(world.is_idle_since(1_000));
+    assert!(world.is_delivered_until(1_000));
     running.stop().await.unwrap();
     assert_eq!(world.sent().len(), 1, "stopping does not end a window");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_final_invocation_takes_back_no_idle_report_but_records_behind_it_do_wait() {
+async fn a_final_invocation_has_no_records_to_deliver_but_records_behind_it_do_wait() {
     let world = world(windowed(), |event| if is_final(event) { unhandled() } else { count(event) });
     world.insert("a", 1);
     let running = world.start();
     pass_ms(59_100).await;
-    assert!(world.is_idle_since(59_000));
+    assert!(world.is_delivered_until(59_000));
     world.insert("a", 1);
     pass_ms(60_000).await;
-    assert!(!world.is_idle_since(59_100), "the record behind the final invocation is not delivered");
+    assert!(!world.is_delivered_until(59_100), "the record behind the final invocation is not delivered");
     running.stop().await.unwrap();
 }

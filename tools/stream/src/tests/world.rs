@@ -101,7 +101,7 @@ impl World {
         let stream = Arc::new(MemoryStream::default());
         stream.open("a", None);
         let origin = Instant::now();
-        let (idle, _) = watch::channel(None);
+        let (delivered, _) = watch::channel(None);
         let sent: Arc<Mutex<Vec<Sent>>> = Arc::default();
         let function = Scripted { takes, script: Box::new(script), origin, sent: Arc::clone(&sent) };
         Self {
@@ -109,7 +109,7 @@ impl World {
             checkpoints: Arc::new(MemoryCheckpoints::new()),
             destination: Arc::default(),
             mapping,
-            observer: Arc::new(RecordingObserver { origin, lines: Mutex::default(), idle, counts: Counts::default() }),
+            observer: Arc::new(RecordingObserver { origin, lines: Mutex::default(), delivered, counts: Counts::default() }),
             sent,
             function: Arc::new(function),
         }
@@ -173,24 +173,24 @@ impl World {
     }
 
     /// Waits until everything that is in the stream now has been delivered.
-    pub(crate) async fn idle(&self) {
+    pub(crate) async fn delivered(&self) {
         let now = Instant::now().into_std();
         // Another moment, so that a read that begins at this very instant is not taken for a later one.
         tokio::time::sleep(Duration::from_millis(1)).await;
-        let mut idle = self.observer.idle.subscribe();
-        idle.wait_for(|since| since.is_some_and(|since| since > now)).await.unwrap();
+        let mut delivered = self.observer.delivered.subscribe();
+        delivered.wait_for(|until| until.is_some_and(|until| until > now)).await.unwrap();
     }
 
-    /// Whether the stream was reported idle at or after a time, in milliseconds.
-    pub(crate) fn is_idle_since(&self, ms: u64) -> bool {
+    /// Whether all that was in the stream at this time, in milliseconds, was reported as delivered.
+    pub(crate) fn is_delivered_until(&self, ms: u64) -> bool {
         let time = (self.observer.origin + Duration::from_millis(ms)).into_std();
-        self.observer.idle.borrow().is_some_and(|since| since >= time)
+        self.observer.delivered.borrow().is_some_and(|until| until >= time)
     }
 
     /// Delivers everything and stops.
     pub(crate) async fn run(&self) {
         let running = self.start();
-        self.idle().await;
+        self.delivered().await;
         running.stop().await.unwrap();
     }
 
@@ -324,7 +324,7 @@ impl Destination for MemoryDestination {
 struct RecordingObserver {
     origin: Instant,
     lines: Mutex<Vec<String>>,
-    idle: watch::Sender<Option<std::time::Instant>>,
+    delivered: watch::Sender<Option<std::time::Instant>>,
     counts: Counts,
 }
 
@@ -347,9 +347,9 @@ impl Observer for RecordingObserver {
         self.counts.invoked(report);
     }
 
-    fn idle(&self, mapping: &str, since: std::time::Instant) {
+    fn delivered(&self, mapping: &str, until: std::time::Instant) {
         assert_eq!(mapping, "aggregate");
-        self.idle.send_replace(Some(since));
+        self.delivered.send_replace(Some(until));
     }
 
     fn discarded(&self, mapping: &str, shard: &str, n_records: usize, key: Option<&str>) {

@@ -9,7 +9,7 @@ use stream::{
     sequence::order,
 };
 
-use super::{super::spool::Spool, Shared};
+use super::{super::spool::Spool, Ahead, Shared};
 use crate::{checkpoints::LedgerCheckpoints, failure::OperateError};
 
 /// The functions that handle all derivations together: one of these does.
@@ -104,17 +104,17 @@ pub(super) async fn watch_positions<S: Store>(
     readers: Vec<&'static [&'static str]>,
 ) {
     loop {
-        let idle = shared.state().idle.clone();
-        if let Some((idle_ms, seen)) = idle {
-            for names in &readers {
-                if are_past(&ledger, names, &seen).await.unwrap_or(false) {
-                    let mut state = shared.state();
-                    state.handled_ms = state.handled_ms.max(idle_ms);
-                }
-            }
+        let ahead = shared.state().ahead.clone();
+        if let Some(Ahead { until_ms, seen }) = ahead {
             // Where nothing ever was in the stream, nothing is to be handled.
-            if readers.is_empty() && seen.is_empty() {
-                shared.state().handled_ms = idle_ms;
+            let mut is_past = readers.is_empty() && seen.is_empty();
+            for names in &readers {
+                is_past = is_past || are_past(&ledger, names, &seen).await.unwrap_or(false);
+            }
+            if is_past {
+                let mut state = shared.state();
+                state.handled_ms = state.handled_ms.max(until_ms);
+                state.ahead = None;
             }
         }
         tokio::time::sleep(POSITIONS_POLL).await;

@@ -8,41 +8,41 @@ use crate::mapping::Mapping;
 use crate::shared::ReadOnce;
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_stream_is_idle_at_once() {
+async fn an_empty_stream_is_delivered_at_once() {
     let world = World::new(mapping(), succeed);
     let running = world.start();
     pass_ms(1).await;
-    assert!(world.is_idle_since(0));
+    assert!(world.is_delivered_until(0));
     running.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shard_that_retries_is_not_idle() {
+async fn a_shard_that_retries_is_not_delivered() {
     let world = World::new(mapping(), |_| unhandled());
     world.insert("a", 1);
     let running = world.start();
     pass_ms(60_000).await;
-    assert!(!world.is_idle_since(0));
+    assert!(!world.is_delivered_until(0));
     running.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn idle_is_told_for_the_time_before_an_invocation_and_not_during_it() {
+async fn what_was_there_before_an_invocation_is_delivered_and_what_it_holds_is_not() {
     let world = World::with_slow_function(mapping(), Duration::from_mins(1), succeed);
     let running = world.start();
     pass_ms(1_100).await;
     world.insert("a", 1);
     pass_ms(30_000).await;
-    assert!(world.is_idle_since(1_000));
-    assert!(!world.is_idle_since(1_100));
+    assert!(world.is_delivered_until(1_000));
+    assert!(!world.is_delivered_until(1_100));
     pass_ms(31_000).await;
-    assert!(world.is_idle_since(61_000));
+    assert!(world.is_delivered_until(61_000));
     running.stop().await.unwrap();
 }
 
 /// The page was read before the second record was written, so that it is not full says nothing of the second record.
 #[tokio::test(start_paused = true)]
-async fn a_page_that_another_mapping_read_tells_only_of_the_time_when_it_was_read() {
+async fn a_page_that_another_mapping_read_holds_what_was_made_before_that_read() {
     let world = World::with_slow_function(mapping(), Duration::from_secs(10), succeed);
     let shared = Arc::new(ReadOnce::new(MemoryStream::clone(&world.stream)));
     world.insert("a", 1);
@@ -52,22 +52,22 @@ async fn a_page_that_another_mapping_read_tells_only_of_the_time_when_it_was_rea
     world.insert("a", 1);
     let running = world.start_over(shared);
     pass_ms(15_000).await;
-    assert!(world.is_idle_since(0));
-    assert!(!world.is_idle_since(1_000));
+    assert!(world.is_delivered_until(0));
+    assert!(!world.is_delivered_until(1_000));
     pass_ms(6_000).await;
-    assert!(world.is_idle_since(1_000));
+    assert!(world.is_delivered_until(1_000));
     running.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shard_that_holds_records_for_its_window_is_not_idle() {
+async fn records_that_wait_for_their_batching_window_are_not_delivered() {
     let world = World::new(Mapping { batching_window_ms: 10_000, ..mapping() }, succeed);
     world.insert("a", 1);
     let running = world.start();
     pass_ms(9_990).await;
-    assert!(!world.is_idle_since(0));
+    assert!(!world.is_delivered_until(0));
     pass_ms(300).await;
-    assert!(world.is_idle_since(10_000));
+    assert!(world.is_delivered_until(10_000));
     running.stop().await.unwrap();
 }
 
@@ -78,23 +78,23 @@ async fn a_quiet_shard_does_not_speak_for_one_that_is_busy() {
     world.insert("b", 1);
     let running = world.start();
     pass_ms(9_990).await;
-    assert!(!world.is_idle_since(0));
+    assert!(!world.is_delivered_until(0));
     pass_ms(300).await;
-    assert!(world.is_idle_since(9_000));
+    assert!(world.is_delivered_until(9_000));
     running.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_waits_for_its_parent_is_not_idle() {
+async fn a_child_that_waits_for_its_parent_is_not_delivered() {
     let world = World::with_slow_function(mapping(), Duration::from_secs(10), succeed);
     world.insert("a", 1);
     world.stream.split("a", &["b"]);
     world.insert("b", 1);
     let running = world.start();
     pass_ms(19_990).await;
-    assert!(!world.is_idle_since(0));
+    assert!(!world.is_delivered_until(0));
     pass_ms(300).await;
-    assert!(world.is_idle_since(20_000));
+    assert!(world.is_delivered_until(20_000));
     running.stop().await.unwrap();
 }
 
@@ -106,31 +106,60 @@ async fn a_split_leaves_no_moment_in_which_the_children_are_overlooked() {
     world.stream.split("a", &["b", "c"]);
     world.insert("c", 1);
     pass_ms(10_000).await;
-    assert!(!world.is_idle_since(1_100));
+    assert!(!world.is_delivered_until(1_100));
     pass_ms(1_000).await;
-    assert!(world.is_idle_since(11_100));
+    assert!(world.is_delivered_until(11_100));
     running.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_whose_shards_are_all_drained_is_idle() {
+async fn a_stream_whose_shards_are_all_drained_is_delivered() {
     let world = World::new(mapping(), succeed);
     world.insert("a", 1);
     world.stream.split("a", &[]);
     let running = world.start();
     pass_ms(1).await;
-    assert!(world.is_idle_since(0));
+    assert!(world.is_delivered_until(0));
     pass_ms(10_000).await;
-    assert!(world.is_idle_since(8_000));
+    assert!(world.is_delivered_until(8_000));
     running.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_cannot_be_read_is_not_idle() {
+async fn a_stream_that_cannot_be_read_is_not_delivered() {
     let world = World::new(mapping(), succeed);
     world.stream.fail(&ApiError::Transient { message: "connection refused".to_owned() }, 100);
     let running = world.start();
     pass_ms(60_000).await;
-    assert!(!world.is_idle_since(0));
+    assert!(!world.is_delivered_until(0));
+    running.stop().await.unwrap();
+}
+
+/// A record a second, each of which takes nine tenths of one, so there is always something under way.
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_is_never_empty_is_delivered_up_to_what_is_under_way() {
+    let world = World::with_slow_function(Mapping { batch_size: 1, ..mapping() }, Duration::from_millis(900), succeed);
+    let running = world.start();
+    for second in 0..20 {
+        world.insert("a", 1);
+        pass_ms(1_000).await;
+        assert!(second < 3 || world.is_delivered_until(1_000 * (second - 3)), "after {second} s");
+        assert!(!world.is_delivered_until(1_000 * (second + 1)));
+    }
+    running.stop().await.unwrap();
+}
+
+/// Each read finds as much as it asks for, so only the records say of which time they are.
+#[tokio::test(start_paused = true)]
+async fn a_backlog_is_delivered_up_to_when_its_records_were_made() {
+    let world = World::with_slow_function(Mapping { batch_size: 2, ..mapping() }, Duration::from_secs(1), succeed);
+    let running = world.start();
+    for second in 0..30 {
+        world.insert("a", 4);
+        pass_ms(1_000).await;
+        let [made, later] = [second / 3, second];
+        assert!(second < 10 || world.is_delivered_until(1_000 * made), "after {second} s");
+        assert!(!world.is_delivered_until(1_000 * later), "after {second} s");
+    }
     running.stop().await.unwrap();
 }
