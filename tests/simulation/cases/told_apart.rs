@@ -1,5 +1,7 @@
 //! What a verification tells apart from what it found, and what it finds beside differences: single cases.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use operate::verify::{
     following::{AtRest, Following},
     report::{Extent, VerifyEvent, Why},
@@ -9,6 +11,7 @@ use operate::verify::{
 };
 
 use keys::key::Key;
+use support::clock::ManualClock;
 
 use crate::{actors::verifying::Listening, cases::bed::Bed};
 
@@ -127,4 +130,47 @@ async fn nothing_is_decided_and_nothing_proven_while_the_functions_are_behind_or
     let found =
         events.iter().any(|event| matches!(event, VerifyEvent::Finding(it, _) if it.derivation == "following-count"));
     assert_eq!((found, extent.is_proven), (true, true), "{events:?}");
+}
+
+/// From the first comparison on, somebody else begins to follow with every look at the stream, and none is counted yet.
+/// Time passes between the rounds of the verification.
+struct Newcomers {
+    clock: ManualClock,
+    record: String,
+    n_seen: AtomicUsize,
+}
+
+impl Following for Newcomers {
+    fn records(&self) -> Vec<String> {
+        let nth = match self.n_seen.load(Ordering::Relaxed) {
+            0 => return Vec::new(),
+            _ => self.n_seen.fetch_add(1, Ordering::Relaxed),
+        };
+        vec![self.record.replace("ann", &format!("newcomer{nth}"))]
+    }
+
+    fn has_given(&self, _moment_ms: u64) -> bool {
+        true
+    }
+
+    fn is_handled(&self, _moment_ms: u64) -> Option<bool> {
+        self.n_seen.fetch_max(1, Ordering::Relaxed);
+        self.clock.advance(1_000);
+        Some(true)
+    }
+}
+
+#[tokio::test]
+async fn what_only_began_while_counts_were_compared_is_not_undecided() {
+    let (bed, record) = followed("N:7").await;
+    let newcomers = Newcomers { clock: bed.clock.clone(), record, n_seen: AtomicUsize::new(0) };
+    let (events, _) = verified(&bed, &newcomers).await;
+    assert!(newcomers.n_seen.load(Ordering::Relaxed) > 3, "somebody wrote meanwhile");
+    // Whom all of them follow is counted all the time.
+    let undecided =
+        |event: &&VerifyEvent| matches!(event, VerifyEvent::Undecided(it, _) if it.derivation == "following-count");
+    assert_eq!(events.iter().find(undecided), None);
+    let found =
+        events.iter().any(|event| matches!(event, VerifyEvent::Finding(it, _) if it.derivation == "following-count"));
+    assert!(found, "{events:?}");
 }

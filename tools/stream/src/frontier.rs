@@ -144,7 +144,9 @@ impl Undone {
     fn passed(&mut self) -> Option<Instant> {
         let first = self.records.first_key_value().map(|(key, _)| key);
         let mut until = None;
-        while let Some(mark) = self.marks.pop_front_if(|mark| first.is_none_or(|first| Some(&*first) > mark.last.as_ref())) {
+        while let Some(mark) =
+            self.marks.pop_front_if(|mark| first.is_none_or(|first| Some(&*first) > mark.last.as_ref()))
+        {
             until = until.max(Some(mark.until));
         }
         until

@@ -39,7 +39,13 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) fn new(wiring: Arc<Wiring>, delivered: Arc<DeliveredBoard>, shard: String, at: IteratorAt, stop: Stop) -> Self {
+    pub(crate) fn new(
+        wiring: Arc<Wiring>,
+        delivered: Arc<DeliveredBoard>,
+        shard: String,
+        at: IteratorAt,
+        stop: Stop,
+    ) -> Self {
         let frontier = Arc::new(Frontier::new(Arc::clone(&wiring), delivered, shard.clone()));
         let lanes = Lanes::new(&wiring, &shard, &frontier, &stop);
         let source = Source::new(Arc::clone(&wiring), shard, at, stop.clone());

@@ -1,8 +1,9 @@
 //! Counts against what their sources come to, when all sources are read.
 //!
 //! Round by round: what the functions have handled is in the counters, so these are read when they have handled all that
-//! was written before the round. A target of which no source changed since then, up to the end of the reading, is decided;
-//! the others come again.
+//! was written before the round. A target is decided when none of its sources changed since then, up to the end of the
+//! reading; the others come again. A target that had no source and no counter before the first round is left out: the
+//! functions have counted all of it, and a table that is written to all the time always has one more.
 
 use derive::{kind::Shape, whole::starts_anew};
 use engine::{look::reading::CALLS_AT_ONCE, protocol::ProtocolStep};
@@ -28,6 +29,7 @@ impl<S: Store> Verification<'_, S> {
     /// what is nowhere to be seen.
     pub(super) async fn counts(&self) -> Result<bool, VerifyError> {
         let mut why = if self.given().await? { None } else { Some(Why::Behind) };
+        self.state().tallies.close();
         for n_rounds in 1..=ROUNDS_MAX {
             let began_ms = self.engine.clock().now_ms();
             why = why.or(self.handled().await?);

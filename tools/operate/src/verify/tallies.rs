@@ -61,6 +61,10 @@ pub trait Tallies: Send {
     /// A record says that an item adds this from now on, and nothing else.
     fn report(&mut self, item: &Key, adds: &[Contribution], now_ms: u64) -> io::Result<()>;
 
+    /// Ends the list of targets: one that is first named from now on counts as decided, so that the verification ends on a
+    /// table that is written to all the time.
+    fn close(&mut self);
+
     /// A target has a counter.
     fn has_counter(&mut self, target: &Target) -> io::Result<()>;
 
@@ -86,11 +90,15 @@ pub struct MemoryTallies {
     items: BTreeMap<Key, Vec<Contribution>>,
     targets: BTreeMap<Target, Undecided>,
     decided: BTreeSet<Target>,
+    is_closed: bool,
     reached: BTreeMap<u32, Reached>,
 }
 
 impl MemoryTallies {
     fn target(&mut self, target: &Target) -> &mut Undecided {
+        if self.is_closed && !self.targets.contains_key(target) {
+            self.decided.insert(target.clone());
+        }
         self.targets.entry(target.clone()).or_insert_with(|| Undecided {
             target: target.clone(),
             tally: Tally::default(),
@@ -128,6 +136,10 @@ impl Tallies for MemoryTallies {
             self.add(adds, false, now_ms);
         }
         Ok(())
+    }
+
+    fn close(&mut self) {
+        self.is_closed = true;
     }
 
     fn has_counter(&mut self, target: &Target) -> io::Result<()> {

@@ -44,6 +44,8 @@ const TABLES: &str = "
 #[derive(Clone)]
 pub(crate) struct Spool {
     connection: Arc<Mutex<Connection>>,
+    /// Is a target that is first named now not verified any more?
+    pub(super) is_closed: bool,
 }
 
 /// An entry of the file.
@@ -70,7 +72,7 @@ impl Spool {
             Ok(connection)
         };
         let connection = opened().map_err(|cause| OperateError::NoSpool { file: file.display().to_string(), cause })?;
-        let spool = Self { connection: Arc::new(Mutex::new(connection)) };
+        let spool = Self { connection: Arc::new(Mutex::new(connection)), is_closed: false };
         for (name, value) in [("form", FORM)].iter().chain(about) {
             let held = spool.about(name)?;
             if let Some(held) = held.filter(|held| held != value) {
@@ -245,6 +247,9 @@ mod tests {
         tallies.has_counter(&target("q")).unwrap();
         tallies.has_counter(&target("s")).unwrap();
         tallies.decided(&target("r")).unwrap();
+        tallies.close();
+        tallies.report(&c, &[one("q", "12345678901234567890123456789012345678"), one("new", "1")], 9).unwrap();
+        tallies.has_counter(&target("newer")).unwrap();
         let mut all = tallies.undecided(None, 2).unwrap();
         all.extend(tallies.undecided(Some(&all[1].target.clone()), 10).unwrap());
         all
@@ -261,7 +266,7 @@ mod tests {
             .map(|it| (it.target.item.pk.as_str(), it.tally.count, it.tally.sum.to_string(), it.touched_at_ms))
             .collect();
         let sum = "12345678901234567890123456789012345678.25".to_owned();
-        assert_eq!(shown, [("p", 1, "0.2".to_owned(), 6), ("q", 2, sum, 7), ("s", 0, "0".to_owned(), 0)]);
+        assert_eq!(shown, [("p", 1, "0.2".to_owned(), 6), ("q", 2, sum, 9), ("s", 0, "0".to_owned(), 0)]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use engine::{
     count::target::Target,
 };
 use keys::key::Key;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
 
 use super::spool::{SAVED_AT, Spool};
 use crate::{
@@ -25,11 +25,12 @@ impl Spool {
         query.query_row([&item.pk, &item.sk], |row| row.get(0)).optional()
     }
 
-    fn add(connection: &Connection, adds: &[Contribution], sign: i64, now_ms: u64) -> Result<(), OperateError> {
+    fn add(&self, adds: &[Contribution], sign: i64, now_ms: u64) -> Result<(), OperateError> {
+        let connection = self.connection();
         let mut query = connection
             .prepare_cached("SELECT count, sum FROM targets WHERE derivation = ?1 AND pk = ?2 AND sk = ?3")?;
         let mut upsert = connection.prepare_cached(
-            "INSERT INTO targets VALUES (?1, ?2, ?3, ?4, ?5, ?6, NULL, 0) ON CONFLICT DO UPDATE SET count = ?4, \
+            "INSERT INTO targets VALUES (?1, ?2, ?3, ?4, ?5, ?6, NULL, ?7) ON CONFLICT DO UPDATE SET count = ?4, \
              sum = ?5, touched_at = max(touched_at, ?6)",
         )?;
         for Contribution { target: Target { derivation, item }, tally } in adds {
@@ -41,36 +42,37 @@ impl Spool {
             } else {
                 sum.add(tally);
             }
-            upsert.execute(params![derivation, item.pk, item.sk, sum.count, sum.sum.to_string(), now_ms])?;
+            upsert.execute(params![
+                derivation,
+                item.pk,
+                item.sk,
+                sum.count,
+                sum.sum.to_string(),
+                now_ms,
+                self.is_closed
+            ])?;
         }
         Ok(())
     }
 
-    fn scanned_by(connection: &Connection, item: &Key, adds: &[Contribution]) -> Result<(), OperateError> {
-        let mut insert = connection.prepare_cached("INSERT OR IGNORE INTO items VALUES (?1, ?2, ?3)")?;
-        if insert.execute([&item.pk, &item.sk, &written(adds)?])? > 0 {
-            Self::add(connection, adds, 1, 0)?;
-        }
-        Ok(())
+    fn scanned_by(&self, item: &Key, adds: &[Contribution]) -> Result<(), OperateError> {
+        let insert = "INSERT OR IGNORE INTO items VALUES (?1, ?2, ?3)";
+        let n_new = self.connection().prepare_cached(insert)?.execute([&item.pk, &item.sk, &written(adds)?])?;
+        if n_new > 0 { self.add(adds, 1, 0) } else { Ok(()) }
     }
 
-    fn reported_by(
-        connection: &Connection,
-        item: &Key,
-        adds: &[Contribution],
-        now_ms: u64,
-    ) -> Result<(), OperateError> {
-        let before = Self::adds_of(connection, item)?.map(|text| read(&text)).transpose()?;
+    fn reported_by(&self, item: &Key, adds: &[Contribution], now_ms: u64) -> Result<(), OperateError> {
+        let before = Self::adds_of(&self.connection(), item)?.map(|text| read(&text)).transpose()?;
         if before.as_deref() == Some(adds) {
             return Ok(());
         }
         let upsert = "INSERT INTO items VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET adds = ?3";
-        connection.prepare_cached(upsert)?.execute([&item.pk, &item.sk, &written(adds)?])?;
-        Self::add(connection, &before.unwrap_or_default(), -1, now_ms)?;
-        Self::add(connection, adds, 1, now_ms)
+        self.connection().prepare_cached(upsert)?.execute([&item.pk, &item.sk, &written(adds)?])?;
+        self.add(&before.unwrap_or_default(), -1, now_ms)?;
+        self.add(adds, 1, now_ms)
     }
 
-    fn of_target(&self, statement: &str, target: &Target, value: Option<&str>) -> io::Result<()> {
+    fn of_target(&self, statement: &str, target: &Target, value: impl ToSql) -> io::Result<()> {
         let Target { derivation, item } = target;
         let connection = self.connection();
         let mut statement = connection.prepare_cached(statement).map_err(io::Error::other)?;
@@ -120,15 +122,20 @@ fn undecided(row: &Row<'_>) -> Result<Undecided, OperateError> {
 
 impl Tallies for Spool {
     fn scanned(&mut self, item: &Key, adds: &[Contribution]) -> io::Result<()> {
-        Self::scanned_by(&self.connection(), item, adds).map_err(io::Error::other)
+        self.scanned_by(item, adds).map_err(io::Error::other)
     }
 
     fn report(&mut self, item: &Key, adds: &[Contribution], now_ms: u64) -> io::Result<()> {
-        Self::reported_by(&self.connection(), item, adds, now_ms).map_err(io::Error::other)
+        self.reported_by(item, adds, now_ms).map_err(io::Error::other)
+    }
+
+    fn close(&mut self) {
+        self.is_closed = true;
     }
 
     fn has_counter(&mut self, target: &Target) -> io::Result<()> {
-        self.of_target("INSERT OR IGNORE INTO targets VALUES (?1, ?2, ?3, 0, '0', 0, ?4, 0)", target, None)
+        let insert = "INSERT OR IGNORE INTO targets VALUES (?1, ?2, ?3, 0, '0', 0, NULL, ?4)";
+        self.of_target(insert, target, self.is_closed)
     }
 
     fn undecided(&mut self, after: Option<&Target>, n_max: usize) -> io::Result<Vec<Undecided>> {
@@ -154,12 +161,12 @@ impl Tallies for Spool {
     fn compared(&mut self, target: &Target, finding: Option<&Finding>) -> io::Result<()> {
         let finding = finding.map(serde_json::to_string).transpose()?;
         let update = "UPDATE targets SET finding = ?4 WHERE derivation = ?1 AND pk = ?2 AND sk = ?3";
-        self.of_target(update, target, finding.as_deref())
+        self.of_target(update, target, finding)
     }
 
     fn decided(&mut self, target: &Target) -> io::Result<()> {
-        let update = "UPDATE targets SET is_decided = 1, finding = ?4 WHERE derivation = ?1 AND pk = ?2 AND sk = ?3";
-        self.of_target(update, target, None)
+        let update = "UPDATE targets SET is_decided = ?4, finding = NULL WHERE derivation = ?1 AND pk = ?2 AND sk = ?3";
+        self.of_target(update, target, true)
     }
 
     fn reached(&mut self, segment: u32) -> io::Result<Reached> {

@@ -109,7 +109,12 @@ impl World {
             checkpoints: Arc::new(MemoryCheckpoints::new()),
             destination: Arc::default(),
             mapping,
-            observer: Arc::new(RecordingObserver { origin, lines: Mutex::default(), delivered, counts: Counts::default() }),
+            observer: Arc::new(RecordingObserver {
+                origin,
+                lines: Mutex::default(),
+                delivered,
+                counts: Counts::default(),
+            }),
             sent,
             function: Arc::new(function),
         }
