@@ -14,10 +14,7 @@ use aws_sdk_dynamodb::Client;
 use serde_json::{Value, json};
 use support::database::embedded_endpoint;
 use tempfile::TempDir;
-use tokio::{
-    task::JoinHandle,
-    time::{MissedTickBehavior, interval},
-};
+use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
     database::{TABLE, client, put},
@@ -30,8 +27,11 @@ const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/own-
 /// Users who follow each other before anything counts whom they follow.
 const N_USERS: usize = 40;
 
-/// How often one of the others begins to follow, at most.
-const WRITE_EVERY: Duration = Duration::from_millis(50);
+/// Others who begin to follow at the same time, so that the stream is never empty.
+const N_WRITERS: usize = 10;
+
+/// How often each of them looks whether his follow is shown.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A count that the example does not have.
 const FOLLOWING: &str = r#"
@@ -105,24 +105,23 @@ async fn people(client: &Client) {
     }
 }
 
-/// Others who begin to follow, one after the other, all the time; the first of them is this one.
-fn busy(client: &Client, first: usize) -> (JoinHandle<()>, Arc<AtomicUsize>) {
-    let (client, n_done) = (client.clone(), Arc::new(AtomicUsize::new(0)));
-    let told = Arc::clone(&n_done);
-    let task = tokio::spawn(async move {
-        let mut again = interval(WRITE_EVERY);
-        again.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        for nth in first.. {
-            again.tick().await;
-            put(&client, follow(nth, nth % N_USERS, "2023")).await;
-            told.fetch_add(1, Ordering::Relaxed);
-            // Whoever writes is only as fast as the functions, or their backlog would grow while the machine is busy.
-            while !is_shown(&client, nth).await {
-                again.tick().await;
+/// Others who begin to follow all the time, some at once; the first of them is this one. They end with what is given.
+fn busy(client: &Client, first: usize) -> (JoinSet<()>, Arc<AtomicUsize>) {
+    let (mut writers, n_begun) = (JoinSet::new(), Arc::new(AtomicUsize::new(0)));
+    for _ in 0..N_WRITERS {
+        let (client, n_begun) = (client.clone(), Arc::clone(&n_begun));
+        writers.spawn(async move {
+            loop {
+                let nth = first + n_begun.fetch_add(1, Ordering::Relaxed);
+                put(&client, follow(nth, nth % N_USERS, "2023")).await;
+                // Writers are only as fast as the functions, or the backlog would grow while the machine is busy.
+                while !is_shown(&client, nth).await {
+                    sleep(LOOK_EVERY).await;
+                }
             }
-        }
-    });
-    (task, n_done)
+        });
+    }
+    (writers, n_begun)
 }
 
 /// Does the count that the followed user shows have the follow of one of the others?
@@ -179,16 +178,16 @@ impl Table {
         let (_, stood, told) = diff(endpoint, counting);
         let has_told = |[state, _]: &[String; 2]| ["young", "to fill"].contains(&state.as_str());
         assert!(stood.len() == 2 && stood.iter().all(has_told), "{told:#}");
-        let (writer, n_done) = busy(client, N_USERS);
+        let (writers, n_begun) = busy(client, N_USERS);
         service.line(|line| line.starts_with("aggregate")).await;
-        let before = n_done.load(Ordering::Relaxed);
+        let before = n_begun.load(Ordering::Relaxed);
         let (code, told) = json("backfill", endpoint, &["following-count", "--config", counting]);
         assert_eq!((code, &told["undecided"]), (Some(0), &json!(0)), "{told:#}");
         assert!(told["done"].as_u64().unwrap() >= 40, "{told:#}");
-        assert!(n_done.load(Ordering::Relaxed) > before, "nobody has written meanwhile, so nothing was shown");
+        assert!(n_begun.load(Ordering::Relaxed) > before, "nobody has written meanwhile, so nothing was shown");
         assert_eq!(json("verify", endpoint, &["--config", counting]).1["findings"], json!([]));
-        writer.abort();
-        (service, n_done.load(Ordering::Relaxed))
+        drop(writers);
+        (service, n_begun.load(Ordering::Relaxed))
     }
 
     /// The same name counts something else.
@@ -201,11 +200,11 @@ impl Table {
         let (_, stood, told) = diff(endpoint, changed);
         assert!(stood.contains(&["changed", "following-count"].map(str::to_owned)), "{told:#}");
         let mut service = deployed(endpoint, changed).await;
-        let (writer, _) = busy(client, N_USERS + n_others);
+        let (writers, _) = busy(client, N_USERS + n_others);
         service.line(|line| line.starts_with("aggregate")).await;
         let (code, told) = json("backfill", endpoint, &["following-count", "--config", changed]);
         assert_eq!((code, &told["refused"]), (Some(0), &json!(0)), "{told:#}");
-        writer.abort();
+        drop(writers);
         service.caught_up(client).await;
         let (code, told) = json("verify", endpoint, &["--config", changed]);
         assert_eq!((code, &told["unproven"]), (Some(0), &json!(0)), "{told:#}");
