@@ -63,6 +63,8 @@ fn carried(region: &str) -> String {
     const TABLE: &str = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${TableName}";
     let told = [
         ("!GetAtt Table.StreamArn", "!Ref StreamArn"),
+        // One pattern stands for all indexes.
+        ("                  - !Sub ${Table.Arn}/index/GSI2\n", ""),
         ("!Sub ${Table.Arn}/index/GSI1", &format!("!Sub {TABLE}/index/*")),
         ("!Sub ${Table.Arn}", &format!("!Sub {TABLE}")),
         ("!GetAtt Table.Arn", &format!("!Sub {TABLE}")),
