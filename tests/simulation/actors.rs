@@ -6,7 +6,6 @@ pub(crate) mod expiry;
 pub(crate) mod operator;
 pub(crate) mod platform;
 pub(crate) mod repairing;
-pub(crate) mod resharded;
 pub(crate) mod rollout;
 pub(crate) mod slices;
 pub(crate) mod sweeper;

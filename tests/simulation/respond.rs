@@ -25,13 +25,14 @@ pub(crate) fn function<S: Store>(
     store: S,
     is_old: bool,
 ) -> Engine<S> {
-    let (catalogue, looking) = scene.rollout.version(scene, is_old, families);
-    made(scene, catalogue, families, ledger, store).watching(looking)
+    let old = scene.rollout.old().filter(|_| is_old);
+    let catalogue = old.map_or_else(|| scene.deployed(), Arc::clone);
+    made(scene, catalogue, families, ledger, store).watching(scene.rollout.watch(is_old, families))
 }
 
 /// An engine as an operator's command makes it, of the new version.
 pub(crate) fn engine<S: Store>(scene: &Scene, families: &[Family], ledger: LedgerKind, store: S) -> Engine<S> {
-    made(scene, scene.deployed.catalogue(scene), families, ledger, store).watching(RegistryWatch::reading(0))
+    made(scene, scene.deployed(), families, ledger, store).watching(RegistryWatch::reading(0))
 }
 
 fn made<S: Store>(

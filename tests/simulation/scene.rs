@@ -1,4 +1,8 @@
-//! What everybody in a run shares: the tables, the clock, the choices, and what is told of it.
+//! What everybody in a run shares: the tables, the clock, the choices, the deployed catalogues, the trace and the counts.
+
+pub(crate) mod rollout;
+pub(crate) mod sharding;
+pub(crate) mod theme;
 
 use std::sync::{
     Arc, Mutex,
@@ -6,16 +10,17 @@ use std::sync::{
 };
 
 use derive::{catalogue::Catalogue, schema::Schema, write::Table};
-use engine::{batch::limits::BrakeLimits, protocol::ProtocolStep};
+use engine::{batch::limits::BrakeLimits, clock::Clock as _, protocol::ProtocolStep, registry::edit::begin};
 use keys::{counter::CounterKey, key::Key};
 use store::faulty::{Call, Database, Lagging, Side};
 use support::clock::ManualClock;
 
 use crate::{
-    actors::{application::theme::Theme, resharded::Deployed, rollout::Rollout},
     chance::Chance,
+    executor::now,
     items::{USERS, is_mirror, new_item},
     mutant::Mutant,
+    scene::{rollout::Rollout, sharding::Sharding, theme::Theme},
     tally::Tally,
     trace::Trace,
 };
@@ -38,7 +43,7 @@ const UNBRAKED: BrakeLimits = BrakeLimits { unreadable_percent_max: 100, unreada
 pub(crate) struct Scene {
     pub(crate) schema: Arc<Schema>,
     pub(crate) catalogue: Arc<Catalogue>,
-    pub(crate) deployed: Deployed,
+    sharding: Sharding,
     pub(crate) rollout: Rollout,
     pub(crate) database: Arc<Database>,
     pub(crate) clock: ManualClock,
@@ -77,7 +82,7 @@ impl Scene {
         Arc::new(Self {
             schema: Arc::clone(schema),
             catalogue: Arc::clone(catalogue),
-            deployed: Deployed::default(),
+            sharding: Sharding::default(),
             rollout,
             database: Arc::new(database),
             clock: ManualClock::at(BEGIN_MS),
@@ -106,6 +111,23 @@ impl Scene {
     /// When the functions put the brake on.
     pub(crate) fn limits(&self) -> BrakeLimits {
         if self.is_braked && !self.is_healed() { BrakeLimits::default() } else { UNBRAKED }
+    }
+
+    /// Makes the table, with the registry of what is deployed first.
+    pub(crate) fn make_table(&self) {
+        let catalogue = self.rollout.old().unwrap_or(&self.catalogue);
+        now(begin(self.database.memory(), &self.schema, catalogue, self.clock.now_ms())).unwrap();
+    }
+
+    /// The catalogue of an engine that starts now. Sometimes the number of shards changes first.
+    pub(crate) fn deployed(&self) -> Arc<Catalogue> {
+        if !self.is_healed()
+            && let Some(n_shards) = self.sharding.changes(&self.chance)
+        {
+            self.count("resharded");
+            self.trace.note(|| format!("from now on the sharded counters have {n_shards} shards"));
+        }
+        self.sharding.catalogue().unwrap_or_else(|| Arc::clone(&self.catalogue))
     }
 
     /// Does this call kill who sends it?

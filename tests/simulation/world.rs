@@ -11,7 +11,7 @@ use keys::{item::Item, job::JobKey, key::Key};
 
 use crate::{
     actors::{
-        application::{Application, theme::Theme},
+        application::Application,
         expiry::expire_ledger,
         operator,
         platform::{BOTH, Running},
@@ -23,7 +23,7 @@ use crate::{
     failure::Failure,
     mapping::Mapping,
     pace::{Pace, Step},
-    scene::Scene,
+    scene::{Scene, theme::Theme},
     stream::{Author, Stream},
 };
 
@@ -68,7 +68,7 @@ impl World {
                 pace.more_of(step, 5);
             }
         }
-        scene.rollout.begin(scene);
+        scene.make_table();
         let is_combined = scene.chance.below(3) == 1;
         let mappings = if is_combined {
             vec![Mapping::new(scene, "combined", &BOTH, ledger)]

@@ -5,7 +5,7 @@
 //! derived items by hand. It never touches a counter: those are the authority.
 
 mod ground;
-pub(crate) mod theme;
+mod theme;
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -125,7 +125,7 @@ impl World {
         });
         let delivery = Some(Delivery { mapping, batch, window, is_awaited });
         let mut caller = self.caller(name);
-        caller.is_old = self.scene.rollout.invokes_old(&self.scene);
+        caller.is_old = self.scene.rollout.invokes_old(&self.scene.chance);
         let engine = function(&self.scene, &families, ledger, Arc::clone(&caller.store), caller.is_old);
         let deadline_ms = caller.deadline_ms;
         self.start(caller, delivery, async move { respond(&engine, &event, deadline_ms).await.map(Some) });

@@ -77,7 +77,7 @@ impl World {
     /// Somebody writes a counter by hand, whose record goes the way of all records.
     pub(crate) fn plant_fault(&mut self) -> bool {
         let items = self.scene.database.memory().snapshot(Table::Main);
-        let catalogue = self.scene.deployed.catalogue(&self.scene);
+        let catalogue = self.scene.deployed();
         let is_mendable = |key: &Key, item: &Item| {
             let counter = CounterKey::parse(key)?;
             let at = catalogue.position(&counter.derivation)?;

@@ -79,7 +79,7 @@ impl World {
             let slice = found.lock().unwrap().take().unwrap_or_default();
             told.extend(slice.drifts.into_iter().map(|drift| drift.item));
         }
-        let catalogue = self.scene.deployed.catalogue(&self.scene);
+        let catalogue = self.scene.deployed();
         let counts = CollectionCount::all(&self.scene.schema, &catalogue);
         let items = self.scene.database.memory().snapshot(Table::Main);
         let is_parked = parked(&self.scene).iter().any(|parked| parked.key.pk == "PARKED#level-triggered");

@@ -246,7 +246,7 @@ impl World {
 
     /// What the definition says of the table as it is.
     fn compared(&self) -> BTreeSet<(String, Key)> {
-        let catalogue = self.scene.deployed.catalogue(&self.scene);
+        let catalogue = self.scene.deployed();
         let items = self.scene.database.memory().snapshot(Table::Main);
         let verified = compare(&self.scene.schema, &catalogue, &items);
         verified.findings.iter().filter(|finding| finding.flaw.is_none()).map(named).collect()

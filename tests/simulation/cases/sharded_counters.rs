@@ -21,8 +21,8 @@ use store::{
 };
 
 use crate::{
-    actors::resharded::with_shards,
     cases::bed::{Bed, SHARD},
+    scene::sharding::with_shards,
 };
 
 const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Checkpoint];

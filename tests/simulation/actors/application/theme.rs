@@ -1,4 +1,4 @@
-//! What a run's application does more of than everything else, so that rare things happen often somewhere.
+//! Writes of the run's theme: see [`Theme`].
 
 use derive::write::{Action, Table, Update};
 use keys::item::Item;
@@ -6,8 +6,8 @@ use store::memory::MemoryStore;
 
 use super::Application;
 use crate::{
-    chance::Chance,
     items::{USERS, indexed, s},
+    scene::theme::Theme,
 };
 
 /// Users who follow a famous one.
@@ -15,31 +15,6 @@ const N_FANS: usize = 7;
 
 /// Of a hundred writes, how many are of the theme.
 const OF_THE_THEME_PERCENT: usize = 45;
-
-/// What an application is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Theme {
-    /// Everything.
-    Mixed,
-    /// Users whom many follow, and who are called otherwise again and again.
-    Famous,
-    /// Employees who go to other managers, and whose items are written otherwise meanwhile.
-    Moves,
-    /// Users and posts that go, and what hangs on them and comes again.
-    Removals,
-}
-
-impl Theme {
-    /// What this run is about.
-    pub(crate) fn drawn(chance: &Chance) -> Self {
-        match chance.below(10) {
-            0 | 1 => Self::Famous,
-            2 => Self::Moves,
-            3 | 4 => Self::Removals,
-            _ => Self::Mixed,
-        }
-    }
-}
 
 impl Application {
     /// Writes something of the run's theme; false when it is to write anything.

@@ -14,12 +14,12 @@ use derive::{
     kinds::{Link, Predicate, count::Count},
 };
 
-use crate::scene::Scene;
+use crate::chance::Chance;
 
 /// What the sharded counters may come to have instead of the shipped numbers: fewer, more, and one.
 const NUMBERS: [u32; 3] = [3, 40, 1];
 
-/// Of a hundred engines that begin, how many are the first of another deployment.
+/// Of a hundred engines that start, how many are the first of another deployment.
 const CHANGES_PERCENT: usize = 3;
 
 static DEPLOYED: LazyLock<Vec<Arc<Catalogue>>> =
@@ -27,20 +27,22 @@ static DEPLOYED: LazyLock<Vec<Arc<Catalogue>>> =
 
 /// Which catalogue is deployed in a run: 0 is the shipped one.
 #[derive(Debug, Default)]
-pub(crate) struct Deployed(AtomicUsize);
+pub(crate) struct Sharding(AtomicUsize);
 
-impl Deployed {
-    /// The catalogue of an engine that begins now; sometimes it is another than the one before had.
-    pub(crate) fn catalogue(&self, scene: &Scene) -> Arc<Catalogue> {
-        if !scene.is_healed() && scene.chance.percent(CHANGES_PERCENT) {
-            let at = scene.chance.below(1 + NUMBERS.len());
-            if self.0.swap(at, Ordering::Relaxed) != at {
-                scene.count("resharded");
-                scene.trace.note(|| format!("from now on the sharded counters have {} shards", shown(at)));
-            }
+impl Sharding {
+    /// An engine starts, and sometimes it is the first of another deployment. Describes the number of shards then.
+    pub(crate) fn changes(&self, chance: &Chance) -> Option<String> {
+        if !chance.percent(CHANGES_PERCENT) {
+            return None;
         }
-        let at = self.0.load(Ordering::Relaxed);
-        at.checked_sub(1).map_or_else(|| Arc::clone(&scene.catalogue), |at| Arc::clone(&DEPLOYED[at]))
+        let at = chance.below(1 + NUMBERS.len());
+        (self.0.swap(at, Ordering::Relaxed) != at).then(|| shown(at))
+    }
+
+    /// The deployed catalogue; `None` when it is the shipped one.
+    pub(crate) fn catalogue(&self) -> Option<Arc<Catalogue>> {
+        let at = self.0.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(Arc::clone(&DEPLOYED[at]))
     }
 }
 
