@@ -8,7 +8,7 @@ use std::io::Write as _;
 
 use derive::write::Table;
 use flate2::{Compression, write::GzEncoder};
-use keys::{item::Item, key::Key};
+use keys::key::Key;
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 use store::memory::MemoryStore;
@@ -39,29 +39,6 @@ pub(crate) fn corrupted(scene: &Scene, json: &str) -> Option<String> {
     }
     scene.count("corrupt");
     Some(record.to_string())
-}
-
-/// A parked item.
-pub(crate) struct Parked {
-    pub(crate) key: Key,
-    /// Id of the event.
-    pub(crate) id: String,
-    /// Why it is parked.
-    pub(crate) cause: String,
-}
-
-/// All that is parked.
-pub(crate) fn parked(scene: &Scene) -> Vec<Parked> {
-    let field = |item: &Item, name: &str| keys::item::text(item, name).unwrap_or_default().to_owned();
-    scene.database.memory().view(Table::Ledger, |items| {
-        let parked = items.iter().filter(|(key, _)| key.pk.starts_with("PARKED#"));
-        let parked = parked.map(|(key, item)| Parked {
-            key: key.clone(),
-            id: field(item, "EventId"),
-            cause: field(item, "Cause"),
-        });
-        parked.collect()
-    })
 }
 
 /// Puts the true record in the place of the corrupt one, in its parked item.

@@ -8,10 +8,11 @@ use keys::{
     fields::Fields,
     item::{Item, text},
     key::Key,
+    value::whole_number,
 };
 use serde_dynamo::AttributeValue;
 
-use crate::{chance::Chance, checks::readings::amount};
+use crate::chance::Chance;
 
 pub(crate) const USERS: [&str; 4] = ["ann", "b#b", "50%", "d/%23"];
 pub(crate) const POSTS: [&str; 3] = ["p1", "p#2", "%"];
@@ -134,4 +135,15 @@ pub(crate) fn s(text: &str) -> AttributeValue {
 /// A value of type N.
 pub(crate) fn n(text: &str) -> AttributeValue {
     AttributeValue::N(text.to_owned())
+}
+
+/// Any number, whole or not.
+pub(crate) fn amount(chance: &Chance) -> AttributeValue {
+    let places = ["", ".5", ".10", "E1"];
+    n(&format!("{}{}", chance.between(0, 40).cast_signed() - 20, chance.one_of(&places).unwrap()))
+}
+
+/// Does this counter count nothing?
+pub(crate) fn is_zero(counter: &Item) -> bool {
+    ["Value", "Sum"].iter().all(|name| counter.get(name).is_none_or(|value| whole_number(value) == Some(0)))
 }

@@ -19,11 +19,12 @@ use crate::{
         verifying::Verifying,
     },
     checks::audit::{audit, parked_are},
-    corruption::{self, parked},
+    corruption,
     failure::Failure,
     mapping::Mapping,
     pace::{Pace, Step},
     scene::{Scene, theme::Theme},
+    stored::parked,
     stream::{Author, Stream},
 };
 

@@ -23,9 +23,9 @@ use keys::{
 use store::{Store as _, faulty::Call, memory::MemoryStore};
 
 use crate::{
-    checks::readings::reading,
     executor::now,
     items::{PAIR, TIMES, USERS, definition, indexed, is_authority, is_mirror, n, new_item, s, value},
+    readings::reading,
     scene::Scene,
     stream::Author,
 };

@@ -16,14 +16,12 @@ use store::Store;
 use support::record::STREAM_ARN;
 
 use crate::{
-    actors::{
-        platform::{BOTH, TASKS_MAX},
-        sweeper::jobs,
-    },
-    corruption::{parked as parked_items, put_true},
+    actors::platform::{BOTH, TASKS_MAX},
+    corruption::put_true,
+    engines::engine,
     event::event,
-    respond::engine,
     scene::Scene,
+    stored::{self, jobs},
     stream::Stream,
     world::World,
 };
@@ -82,7 +80,7 @@ pub(crate) async fn redrive<S: Store>(
 pub(crate) fn mend(scene: &Scene, stream: &mut Stream) {
     scene.mend();
     let mended = stream.mend();
-    for parked in parked_items(scene) {
+    for parked in stored::parked(scene) {
         if let Some(json) = mended.get(&parked.id) {
             scene.trace.note(|| format!("operator mends {}", parked.key));
             put_true(scene.database.memory(), &parked.key, json);
@@ -111,7 +109,7 @@ impl World {
 
     /// The operator redrives all that is parked.
     pub(crate) fn redrive(&mut self) -> bool {
-        if self.tasks.len() >= TASKS_MAX || parked_items(&self.scene).is_empty() {
+        if self.tasks.len() >= TASKS_MAX || stored::parked(&self.scene).is_empty() {
             return false;
         }
         let caller = self.caller("operator");

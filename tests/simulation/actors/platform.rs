@@ -10,13 +10,13 @@ use support::record::Window;
 
 use crate::{
     caller::Caller,
-    checks::audit::account_matches,
+    checks::account::account_matches,
+    engines::{function, respond},
     event::event,
     executor::{Gone, Task, Turn},
     failure::Failure,
     mapping::Batch,
     pace,
-    respond::{function, respond},
     verdict::{Verdict, verdict},
     world::World,
 };

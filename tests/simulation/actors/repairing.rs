@@ -28,11 +28,11 @@ use crate::{
         rollout::unfilled,
         verifying::{Follower, Listening, Shared, WAIT_MS},
     },
-    corruption::parked,
+    engines::engine,
     failure::Failure,
     items::n,
-    respond::engine,
     scene::Scene,
+    stored::parked,
     stream::Author,
     world::World,
 };

@@ -15,9 +15,9 @@ use engine::{
 };
 
 use crate::{
+    engines::function,
     executor::now,
     failure::Failure,
-    respond::function,
     scene::{Scene, rollout::Stage},
     world::World,
 };

@@ -12,13 +12,14 @@ use engine::{
     clock::Clock as _,
     sweep::{Bounds, Slice},
 };
-use keys::{counter::CounterKey, item::Item, key::Key, value::whole_number};
+use keys::{counter::CounterKey, key::Key};
 
 use crate::{
     actors::platform::{BOTH, TASKS_MAX},
-    corruption::parked,
+    engines::engine,
     failure::Failure,
-    respond::engine,
+    items::is_zero,
+    stored::parked,
     world::World,
 };
 
@@ -118,9 +119,4 @@ impl World {
         });
         found
     }
-}
-
-/// Does this counter count nothing?
-pub(crate) fn is_zero(counter: &Item) -> bool {
-    ["Value", "Sum"].iter().all(|name| counter.get(name).is_none_or(|value| whole_number(value) == Some(0)))
 }

@@ -2,10 +2,9 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use derive::write::Table;
 use engine::{
     clock::Clock as _,
-    fan_out::{again::Again, limits::FanOutLimits},
+    fan_out::again::Again,
     jobs::Order,
     jobs::ground::sweep::{STALLED_MS, Swept},
     jobs::job::Job,
@@ -14,26 +13,10 @@ use keys::{item::Item, job::JobKey, key::Key};
 
 use crate::{
     actors::platform::{BOTH, TASKS_MAX},
-    corruption::parked,
-    respond::engine,
+    engines::{FAN_OUT, engine},
     scene::Scene,
+    stored::{jobs, notes, parked},
     world::World,
-};
-
-/// How long after a removal a cascade begins, in milliseconds.
-pub(crate) const SETTLE_MS: u64 = 30_000;
-
-/// Partition keys of the notes of what is to be searched for again.
-const NOTES: &str = "AGAIN#";
-
-/// So little at once that there are jobs and pages.
-pub(crate) const FAN_OUT: FanOutLimits = FanOutLimits {
-    direct_max: 2,
-    page_items: 2,
-    page_ms: 30,
-    page_beside_ms: 5,
-    units_per_second: None,
-    index_lag_ms: 15_000,
 };
 
 impl World {
@@ -120,25 +103,6 @@ impl World {
     fn is_held(&self) -> bool {
         parked(&self.scene).iter().any(|parked| parked.key.pk == "PARKED#level-triggered")
     }
-}
-
-/// All jobs that there are.
-pub(crate) fn jobs(scene: &Scene) -> Vec<Job> {
-    let layout = &scene.schema.layout;
-    let is_job = |(key, _): &(&Key, &keys::item::Item)| JobKey::parse(key).is_some();
-    scene
-        .database
-        .memory()
-        .view(Table::Main, |items| items.iter().filter(is_job).filter_map(|(_, item)| Job::of(layout, item)).collect())
-}
-
-/// When what is noted is to be searched for again.
-fn notes(scene: &Scene) -> Vec<u64> {
-    let due_ms = |key: &Key| {
-        let (due_ms, _) = key.sk.split_once('#').filter(|_| key.pk.starts_with(NOTES))?;
-        due_ms.parse().ok()
-    };
-    scene.database.memory().view(Table::Ledger, |items| items.keys().filter_map(due_ms).collect())
 }
 
 /// Counts what was searched for again.

@@ -8,17 +8,15 @@ use derive::{
     schema::Seen,
     write::Table,
 };
-use engine::batch::Handled;
 use keys::{item::Item, key::Key};
 use operate::verify::definition::compare;
-use store::Units;
 
 use crate::{
     actors::application::Application,
-    checks::{readings::buckets_are_exact, strict::cascades_are_strict},
-    corruption::parked,
+    checks::{buckets::buckets_are_exact, strict::cascades_are_strict},
     failure::Failure,
     scene::Scene,
+    stored::parked,
     stream::{Author, Stream},
 };
 
@@ -28,9 +26,6 @@ const DIED: &str = "two invocations died";
 /// Deaths that such a record must have seen. Invocations that die at something else count too, since it may have been
 /// in progress in them.
 const DEATHS_MIN: usize = 2;
-
-/// How far the units of an account may be off, which are parts of a sum.
-const UNITS_OFF_MAX: Units = 1e-6;
 
 /// Looks at everything at the end.
 pub(crate) fn audit(
@@ -119,13 +114,4 @@ fn views_are_exact(scene: &Scene, stream: &Stream, items: &Items) -> Result<(), 
     }
     let category = if inserted.values().sum::<i64>() < counted.values().sum() { "duplicate" } else { "lost" };
     Err(Failure::new(category, format!("views inserted {inserted:?}, counted {counted:?}")))
-}
-
-/// The account of an invocation that ended says what the store answered to it, and no more.
-pub(crate) fn account_matches(name: &str, handled: &Handled, answered: Units) -> Result<(), Failure> {
-    let told: Units = handled.account.commits.iter().map(|commit| commit.units).sum();
-    if (told - answered).abs() <= UNITS_OFF_MAX {
-        return Ok(());
-    }
-    Err(Failure::new("account", format!("{name} tells of {told} write units, and was answered {answered}")))
 }

@@ -3,7 +3,7 @@
 
 use keys::{counter::CounterKey, item::Item, key::Key};
 
-use crate::{actors::sweeper::SETTLE_MS, checks::history::Past, scene::Scene};
+use crate::{checks::history::Past, engines::SETTLE_MS, scene::Scene};
 
 /// The record from which on an item was as it is, now or at some time before; it was listed so, and long enough ago.
 pub(crate) fn listed_at(scene: &Scene, past: &Past, key: &Key, item: &Item, at_ms: u64) -> Result<usize, String> {

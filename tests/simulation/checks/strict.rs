@@ -14,13 +14,14 @@ use keys::{
 use serde_dynamo::AttributeValue;
 
 use crate::{
-    actors::{application::Application, slices::is_zero, sweeper::SETTLE_MS},
+    actors::application::Application,
     checks::{
         history::{Past, told},
         listed::{has_come_back, listed_at},
     },
+    engines::SETTLE_MS,
     failure::Failure,
-    items::is_mirror,
+    items::{is_mirror, is_zero},
     scene::Scene,
     stream::{Author, Made, Stream},
 };

@@ -16,8 +16,8 @@ use store::memory::MemoryStore;
 
 use super::Application;
 use crate::{
-    actors::sweeper::jobs,
     items::{EMPLOYEES, NAMES, PAIR, USERS, fields, indexed, n, s, value},
+    stored::jobs,
 };
 
 /// How long before a cascade is due its post may come back, in milliseconds.

@@ -1,4 +1,4 @@
-//! Readings: what the ground does not tell of the roll-ups is told of every record of the stream.
+//! Buckets of the roll-ups: the table does not say which values came, so they are read from the stream.
 
 use std::collections::BTreeMap;
 
@@ -10,54 +10,8 @@ use keys::{
     item::{Item, text},
     key::Key,
 };
-use serde_dynamo::AttributeValue;
 
-use crate::{chance::Chance, failure::Failure, items::n, stream::Stream};
-
-/// The sensors, as they stand in a key, and the day of all readings.
-const SENSORS: [&str; 2] = ["s", "s%23"];
-const DAY: &str = "2024-01-15";
-
-/// Times of readings. Of the last nothing can be made.
-const TIMES: [&str; 5] = [
-    "2024-01-15T10:30:00.000Z",
-    "2024-01-15T10:30:00.001Z",
-    "2024-01-15T10:59:00.000Z",
-    "2024-01-15T11:00:00.000Z",
-    "noon",
-];
-
-/// A reading, of any value that can be read and some that cannot.
-pub(crate) fn reading(chance: &Chance) -> Item {
-    let [sensor, time] = [&SENSORS[..], &TIMES].map(|texts| *chance.one_of(texts).unwrap());
-    let s = |text: &str| AttributeValue::S(text.to_owned());
-    let mut item = Item::from([
-        ("PK".to_owned(), s(&format!("SENSOR#{sensor}#{DAY}"))),
-        ("SK".to_owned(), s(time)),
-        ("EntityType".to_owned(), s("Reading")),
-    ]);
-    match chance.below(12) {
-        0 => drop(item.insert("Value".to_owned(), s("hot"))),
-        1 => {}
-        _ => drop(item.insert("Value".to_owned(), amount(chance))),
-    }
-    item
-}
-
-/// Any number, whole or not.
-pub(crate) fn amount(chance: &Chance) -> AttributeValue {
-    let places = ["", ".5", ".10", "E1"];
-    n(&format!("{}{}", chance.between(0, 40).cast_signed() - 20, chance.one_of(&places).unwrap()))
-}
-
-/// What came to stand in the table with a change of an item: the value of a reading, where there was none before.
-pub(crate) fn came(key: &Key, old: Option<&Item>, new: Option<&Item>) -> Option<Sum> {
-    let value = |item: &Item| {
-        let is_reading = text(item, "EntityType") == Some("Reading") && key.sk.starts_with(DAY);
-        item.get("Value").and_then(Sum::of).filter(|_| is_reading)
-    };
-    if old.and_then(value).is_some() { None } else { value(new?) }
-}
+use crate::{failure::Failure, readings::DAY, stream::Stream};
 
 /// What the values of a bucket come to.
 type Bucket = (Tally, Option<Sum>, Option<Sum>);

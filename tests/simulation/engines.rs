@@ -1,10 +1,11 @@
-//! The handler, as the platform calls it: the text of an event in, a response out.
+//! Engines as the functions and the operators make them, and the handler: the text of an event in, a response out.
 
 use std::sync::Arc;
 
 use derive::{catalogue::Catalogue, derivation::Family};
 use engine::{
     batch::{Engine, Handled},
+    fan_out::limits::FanOutLimits,
     ledger::LedgerKind,
     registry::watch::RegistryWatch,
 };
@@ -12,9 +13,19 @@ use functions::handler::response;
 use serde_json::Value;
 use store::Store;
 
-use crate::{
-    actors::sweeper::{FAN_OUT, SETTLE_MS},
-    scene::Scene,
+use crate::{mutant::Mutant, scene::Scene};
+
+/// How long after a removal a cascade begins, in milliseconds.
+pub(crate) const SETTLE_MS: u64 = 30_000;
+
+/// So little at once that there are jobs and pages.
+pub(crate) const FAN_OUT: FanOutLimits = FanOutLimits {
+    direct_max: 2,
+    page_items: 2,
+    page_ms: 30,
+    page_beside_ms: 5,
+    units_per_second: None,
+    index_lag_ms: 15_000,
 };
 
 /// An engine as a function's instance makes it when it starts, one of the old version or of the new.
@@ -44,7 +55,7 @@ fn made<S: Store>(
 ) -> Engine<S> {
     let schema = Arc::clone(&scene.schema);
     let engine = Engine::new(schema, catalogue, families.to_vec(), store, Arc::new(scene.clock.clone()));
-    let left_out = scene.mutant.and_then(super::mutant::Mutant::step);
+    let left_out = scene.mutant.and_then(Mutant::step);
     let engine = engine.with_ledger(ledger).with_limits(scene.limits());
     engine.with_settling(SETTLE_MS).with_fan_out(FAN_OUT).without(left_out)
 }
