@@ -12,7 +12,6 @@ use std::{collections::BTreeSet, sync::Arc};
 use derive::{
     derivation::PartOf,
     kinds::mirror::CLAIMS,
-    schema::Schema,
     write::{Action, Table, Update, Write},
 };
 use keys::{
@@ -26,32 +25,26 @@ use crate::{
     executor::now,
     items::{PAIR, TIMES, USERS, definition, indexed, is_authority, is_mirror, n, new_item, s, value},
     readings::reading,
-    scene::Scene,
     stream::Author,
+    world::{World, application::Application},
 };
 
-/// An application with its memory of items that it read.
-pub(crate) struct Application {
-    scene: Arc<Scene>,
-    schema: Arc<Schema>,
-    read_before: Vec<Item>,
-    untyped: BTreeSet<Key>,
-    /// The item that it made last.
-    newest: Option<Key>,
+impl World {
+    /// The application writes; false when it has nothing left to write.
+    pub(crate) fn write(&mut self) -> bool {
+        if self.is_written() {
+            return false;
+        }
+        self.n_writes -= 1;
+        self.scene.count("writes");
+        self.stream.take(Author::Service);
+        let author = self.application.write();
+        self.stream.take(author);
+        true
+    }
 }
 
 impl Application {
-    /// An application on a table.
-    pub(crate) fn new(scene: &Arc<Scene>) -> Self {
-        let (scene, schema) = (Arc::clone(scene), Arc::clone(&scene.schema));
-        Self { scene, schema, read_before: Vec::new(), untyped: BTreeSet::new(), newest: None }
-    }
-
-    /// Keys of items that it left without a type that is known, at some time.
-    pub(crate) fn untyped(&self) -> &BTreeSet<Key> {
-        &self.untyped
-    }
-
     /// Writes once, or twice where something moves; says whether as itself or by somebody's hand.
     pub(crate) fn write(&mut self) -> Author {
         let scene = Arc::clone(&self.scene);

@@ -16,14 +16,16 @@ use store::Store;
 use support::record::STREAM_ARN;
 
 use crate::{
-    actors::platform::{BOTH, TASKS_MAX},
     corruption::put_true,
     engines::engine,
     event::event,
     scene::Scene,
     stored::{self, jobs},
     stream::Stream,
-    world::World,
+    world::{
+        World,
+        tasks::{BOTH, TASKS_MAX},
+    },
 };
 
 /// Most records of a replay.

@@ -2,10 +2,7 @@
 //!
 //! What was wrong before a repair began that came to its end is right from then on, whoever else repaired meanwhile.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use derive::write::{Action, Table, Update, Write};
 use engine::{batch::Engine, count::target::Target, registry::Standing};
@@ -23,18 +20,18 @@ use operate::{
 use store::Store;
 
 use crate::{
-    actors::{
-        platform::{BOTH, TASKS_MAX},
-        rollout::unfilled,
-        verifying::{Follower, Listening, Shared, WAIT_MS},
-    },
+    actors::verifying::WAIT_MS,
     engines::engine,
-    failure::Failure,
     items::n,
     scene::Scene,
     stored::parked,
     stream::Author,
-    world::World,
+    world::{
+        World,
+        following::{Follower, Listening, SharedFollowed},
+        planted::{Ended, Mended},
+        tasks::{BOTH, TASKS_MAX},
+    },
 };
 
 /// How long a repair's call is tried, in milliseconds.
@@ -42,36 +39,6 @@ const CALL_MS: u64 = 60_000;
 
 /// How much earlier than a verification began what it proves ends, in milliseconds: records' times are rounded down.
 const MARGIN_MS: u64 = 2_000;
-
-/// How often all that is wrong is repaired at the end.
-const REPAIRS_MAX: usize = 4;
-
-/// What was made wrong by hand.
-#[derive(Debug, Default)]
-pub(crate) struct Planted {
-    /// Targets that were ever made wrong.
-    pub(crate) ever: BTreeSet<Target>,
-    /// Those that no repair has mended since, with the number of their last fault.
-    left: BTreeMap<Target, usize>,
-    n_faults: usize,
-    n_repairs: usize,
-    /// Repairs that are under way: the number of the last fault before each began, and what it mended when it has ended.
-    under_way: Vec<(usize, Ended)>,
-}
-
-/// The targets that a repair mended, of those that it found.
-type Ended = Arc<Mutex<Option<Mended>>>;
-
-/// What a repair came to.
-#[derive(Debug, Default)]
-struct Mended {
-    /// Did it see and mend all that it could decide?
-    is_whole: bool,
-    /// Targets that it could not decide.
-    undecided: BTreeSet<Target>,
-    /// Derivations of which not all is right.
-    open: BTreeSet<String>,
-}
 
 impl World {
     /// Somebody writes a counter by hand, whose record goes the way of all records.
@@ -115,7 +82,7 @@ impl World {
         true
     }
 
-    fn begin_repair(&mut self) -> Ended {
+    pub(crate) fn begin_repair(&mut self) -> Ended {
         let caller = self.caller("repair");
         let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
         self.planted.n_repairs += 1;
@@ -145,29 +112,6 @@ impl World {
             false
         });
     }
-
-    /// What is found is what somebody made wrong and nobody mended; and then it is mended.
-    pub(crate) fn faults_are_mended(&mut self) -> Result<(), Failure> {
-        self.follow_repairs();
-        for n_repairs in 0..REPAIRS_MAX {
-            let unfilled = unfilled(&self.scene);
-            let found = self.verified()?;
-            let is_new = |finding: &&Finding| unfilled.contains(&finding.derivation);
-            let counted: Vec<Target> = found.iter().filter(|it| !is_new(it)).filter_map(target).collect();
-            let left = &self.planted.left;
-            if let Some(wrong) = counted.iter().find(|target| !left.contains_key(target)) {
-                return Err(Failure::new("repair", format!("{wrong:?} is wrong, and nobody made it so: {found:?}")));
-            }
-            if counted.is_empty() && !found.iter().any(|finding| is_new(&finding)) {
-                return Ok(());
-            }
-            self.scene.count_all("repaired at the end", usize::from(n_repairs == 0));
-            self.begin_repair();
-            self.settle()?;
-            self.follow_repairs();
-        }
-        Err(Failure::new("repair", "what was made wrong by hand is not mended"))
-    }
 }
 
 /// A repair of all that is found; `None` where not all functions have what is deployed.
@@ -175,7 +119,7 @@ async fn repaired<S: Store>(
     scene: &Scene,
     engine: &Engine<S>,
     run: &str,
-    followed: Shared,
+    followed: SharedFollowed,
 ) -> Result<Option<Mended>, String> {
     let was_parked = is_any_parked(scene);
     let deadline_ms = || engine.clock().now_ms() + CALL_MS;
@@ -249,7 +193,7 @@ fn is_any_parked(scene: &Scene) -> bool {
 }
 
 /// The count that a finding is of.
-fn target(finding: &Finding) -> Option<Target> {
+pub(crate) fn target(finding: &Finding) -> Option<Target> {
     let counter = CounterKey::parse(&Key::new(&finding.pk, &finding.sk))?;
     Some(Target { derivation: counter.derivation, item: counter.target })
 }

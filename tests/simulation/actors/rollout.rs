@@ -3,10 +3,9 @@
 //! Instances of both versions are at work side by side, and an operator fills what is new beside all of them. What is
 //! marked as filled is right from then on.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use engine::{
-    backoff::describe,
     clock::Clock as _,
     registry::{
         difference::{DerivationState, Difference, differences},
@@ -15,9 +14,7 @@ use engine::{
 };
 
 use crate::{
-    engines::function,
     executor::now,
-    failure::Failure,
     scene::{Scene, rollout::Stage},
     world::World,
 };
@@ -55,34 +52,10 @@ impl World {
         self.scene.clock.advance(ready_ms.saturating_sub(now_ms) + 1);
         true
     }
-
-    /// Only instances of the new version are left, and all of them are registered.
-    pub(crate) fn roll_out_the_rest(&mut self) -> Result<(), Failure> {
-        if !self.scene.rollout.is_one() {
-            return Ok(());
-        }
-        let scene = Arc::clone(&self.scene);
-        scene.heal();
-        enter(&scene, Stage::New);
-        for at in 0..self.mappings.len() {
-            let (name, families, ledger) =
-                (self.mappings[at].name, self.mappings[at].families.clone(), self.mappings[at].ledger);
-            let caller = self.caller(name);
-            let engine = function(&scene, &families, ledger, Arc::clone(&caller.store), false);
-            let deadline_ms = caller.deadline_ms;
-            scene.clock.advance(scene.rollout.look_ms());
-            self.start(caller, None, async move {
-                engine.publish(deadline_ms).await.map(|_| None).map_err(|error| describe(&error))
-            });
-        }
-        self.settle()?;
-        self.wait_until_ready();
-        self.settle()
-    }
 }
 
 /// From now on these versions have instances.
-fn enter(scene: &Scene, stage: Stage) {
+pub(crate) fn enter(scene: &Scene, stage: Stage) {
     scene.rollout.set(stage);
     scene.trace.note(|| {
         let versions = match stage {

@@ -12,11 +12,13 @@ use engine::{
 use keys::{item::Item, job::JobKey, key::Key};
 
 use crate::{
-    actors::platform::{BOTH, TASKS_MAX},
-    engines::{FAN_OUT, engine},
+    engines::engine,
     scene::Scene,
     stored::{jobs, notes, parked},
-    world::World,
+    world::{
+        World,
+        tasks::{BOTH, TASKS_MAX},
+    },
 };
 
 impl World {
@@ -85,18 +87,6 @@ impl World {
         self.scene.trace.note(|| format!("{} jobs and {} notes are left, and time passes", jobs.len(), notes.len()));
         self.scene.clock.advance(next_ms.saturating_sub(now_ms));
         if of_notes.is_some_and(|due_ms| due_ms <= next_ms) { self.search_again() } else { self.sweep() }
-    }
-
-    /// No index lags for longer than half of the time that it is given.
-    pub(crate) fn follow(&mut self) {
-        let now_ms = self.scene.clock.now_ms();
-        if self.scene.database.n_behind() == 0 {
-            self.behind_since_ms = None;
-        } else if now_ms.saturating_sub(*self.behind_since_ms.get_or_insert(now_ms)) > FAN_OUT.index_lag_ms / 2 {
-            while self.scene.database.n_behind() > 0 {
-                self.scene.database.catch_up(0);
-            }
-        }
     }
 
     /// Do jobs wait for the operator, since something is parked? It may be a job's own record.

@@ -10,7 +10,7 @@ use operate::verify::{
 
 use keys::key::Key;
 
-use crate::{actors::verifying::Listening, cases::bed::Bed};
+use crate::{cases::bed::Bed, world::following::Listening};
 
 /// Functions that are so far, and a record that comes again and again.
 struct Beside {

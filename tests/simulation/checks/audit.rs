@@ -12,7 +12,6 @@ use keys::{item::Item, key::Key};
 use operate::verify::definition::compare;
 
 use crate::{
-    actors::application::Application,
     checks::{buckets::buckets_are_exact, strict::cascades_are_strict},
     failure::Failure,
     scene::Scene,
@@ -31,7 +30,7 @@ const DEATHS_MIN: usize = 2;
 pub(crate) fn audit(
     scene: &Scene,
     stream: &Stream,
-    application: &Application,
+    untyped: &BTreeSet<Key>,
     n_deaths: &BTreeMap<String, usize>,
 ) -> Result<(), Failure> {
     let memory = scene.database.memory();
@@ -44,11 +43,11 @@ pub(crate) fn audit(
             let text = format!("{} findings, the first: {finding:#?}", findings.len());
             return Err(Failure::new("finding", text));
         }
-        has_no_torso(scene, items, application)?;
+        has_no_torso(scene, items, untyped)?;
         views_are_exact(scene, stream, items)?;
         buckets_are_exact(stream, items)
     })?;
-    cascades_are_strict(scene, stream, application)?;
+    cascades_are_strict(scene, stream, untyped)?;
     parked_are(scene, &BTreeSet::new(), &[], n_deaths)
 }
 
@@ -81,10 +80,9 @@ pub(crate) fn parked_are(
     Err(Failure::new("parked", text))
 }
 
-fn has_no_torso(scene: &Scene, items: &Items, application: &Application) -> Result<(), Failure> {
-    let is_torso = |(key, item): &(&Key, &Item)| {
-        matches!(scene.schema.see(key, item), Seen::Untyped) && !application.untyped().contains(*key)
-    };
+fn has_no_torso(scene: &Scene, items: &Items, untyped: &BTreeSet<Key>) -> Result<(), Failure> {
+    let is_torso =
+        |(key, item): &(&Key, &Item)| matches!(scene.schema.see(key, item), Seen::Untyped) && !untyped.contains(*key);
     match items.iter().find(is_torso) {
         Some((key, _)) => Err(Failure::new("torso", format!("{key} has no type, and the application wrote none such"))),
         None => Ok(()),

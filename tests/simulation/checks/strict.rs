@@ -1,6 +1,6 @@
 //! What must be true of every deletion: its owner was gone, and long enough; and of the end: nothing is left over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{derivation::Items, schema::Seen};
 use engine::jobs::job::{Job, Task};
@@ -14,7 +14,6 @@ use keys::{
 use serde_dynamo::AttributeValue;
 
 use crate::{
-    actors::application::Application,
     checks::{
         history::{Past, told},
         listed::{has_come_back, listed_at},
@@ -55,7 +54,7 @@ struct Owners {
 }
 
 /// Looks at all that the service did to the application's items, and at what is left.
-pub(crate) fn cascades_are_strict(scene: &Scene, stream: &Stream, application: &Application) -> Result<(), Failure> {
+pub(crate) fn cascades_are_strict(scene: &Scene, stream: &Stream, untyped: &BTreeSet<Key>) -> Result<(), Failure> {
     let mut owners = Owners::default();
     let past = told(stream, |past, at, made| {
         if made.author == Author::Service {
@@ -65,10 +64,9 @@ pub(crate) fn cascades_are_strict(scene: &Scene, stream: &Stream, application: &
         Ok(())
     })?;
     let touched = |key: &Key| {
-        application.untyped().contains(key)
-            || stream.made.iter().any(|made| made.key == *key && made.author != Author::Service)
+        untyped.contains(key) || stream.made.iter().any(|made| made.key == *key && made.author != Author::Service)
     };
-    nothing_is_left(scene, &owners, &past, application, touched)
+    nothing_is_left(scene, &owners, &past, untyped, touched)
 }
 
 impl Owners {
@@ -252,14 +250,14 @@ fn nothing_is_left(
     scene: &Scene,
     known: &Owners,
     past: &Past,
-    application: &Application,
+    untyped: &BTreeSet<Key>,
     touched: impl Fn(&Key) -> bool,
 ) -> Result<(), Failure> {
     let gone = |owner: &Owner| {
         let removal = known.removals.get(owner)?.last().filter(|removal| removal.is_typed)?;
         is_absent(scene, &past.items, owner).then_some(removal)
     };
-    for (key, item) in past.items.iter().filter(|(key, _)| !application.untyped().contains(*key)) {
+    for (key, item) in past.items.iter().filter(|(key, _)| !untyped.contains(*key)) {
         let left = |why: String| Err(Failure::new("left", format!("{key} is left, though {why}")));
         for owner in owners(scene, key, item) {
             // What was written later is left alone; a counter is, when it was counted in.

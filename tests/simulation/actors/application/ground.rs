@@ -14,10 +14,10 @@ use keys::{
 };
 use store::memory::MemoryStore;
 
-use super::Application;
 use crate::{
     items::{EMPLOYEES, NAMES, PAIR, USERS, fields, indexed, n, s, value},
     stored::jobs,
+    world::application::Application,
 };
 
 /// How long before a cascade is due its post may come back, in milliseconds.

@@ -4,10 +4,10 @@ use derive::write::{Action, Table, Update};
 use keys::item::Item;
 use store::memory::MemoryStore;
 
-use super::Application;
 use crate::{
     items::{USERS, indexed, s},
     scene::theme::Theme,
+    world::application::Application,
 };
 
 /// Users who follow a famous one.

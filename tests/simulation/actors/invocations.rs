@@ -2,62 +2,19 @@
 
 use std::sync::Arc;
 
-use derive::derivation::Family;
-use engine::batch::Handled;
-use serde_json::Value;
-use store::faulty::Faulty;
-use support::record::Window;
-
 use crate::{
-    caller::Caller,
     checks::account::account_matches,
     engines::{function, respond},
     event::event,
-    executor::{Gone, Task, Turn},
+    executor::{Gone, Turn},
     failure::Failure,
     mapping::Batch,
-    pace,
     verdict::{Verdict, verdict},
-    world::World,
+    world::{
+        World,
+        tasks::{Answer, Delivery, Running, TASKS_MAX},
+    },
 };
-
-/// Tasks at once.
-pub(crate) const TASKS_MAX: usize = 8;
-
-/// What a function runs that runs everything, and so does the operator.
-pub(crate) const BOTH: [Family; 2] = [Family::Additive, Family::LevelTriggered];
-
-/// What a task ends with: what the platform is told, and the engine's account.
-pub(crate) type Answer = Result<Option<(Value, Handled)>, String>;
-
-/// A task that runs.
-pub(crate) struct Running {
-    task: Task<Answer>,
-    name: Arc<str>,
-    store: Arc<Faulty<Caller>>,
-    delivery: Option<Delivery>,
-    gone: Gone,
-    is_old: bool,
-}
-
-/// Somebody who is about to begin.
-pub(crate) struct New {
-    name: Arc<str>,
-    gone: Gone,
-    pub(crate) store: Arc<Faulty<Caller>>,
-    pub(crate) deadline_ms: u64,
-    /// Is it an instance of the version before?
-    is_old: bool,
-}
-
-/// What an invocation was given.
-pub(crate) struct Delivery {
-    mapping: usize,
-    batch: Batch,
-    window: Option<Window>,
-    /// Does the platform wait for the answer?
-    is_awaited: bool,
-}
 
 impl World {
     /// A mapping hands its function a batch, sometimes to two at once.
@@ -129,26 +86,6 @@ impl World {
         let engine = function(&self.scene, &families, ledger, Arc::clone(&caller.store), caller.is_old);
         let deadline_ms = caller.deadline_ms;
         self.start(caller, delivery, async move { respond(&engine, &event, deadline_ms).await.map(Some) });
-    }
-
-    /// Somebody new who calls the store.
-    pub(crate) fn caller(&mut self, name: &str) -> New {
-        self.n_tasks += 1;
-        let name: Arc<str> = format!("{name} #{}", self.n_tasks).into();
-        let gone = Gone::default();
-        let deadline_ms = pace::deadline_ms(&self.scene);
-        let caller = Caller::new(&self.scene, &name, &gone, deadline_ms);
-        let store = Arc::new(Faulty::new(&self.scene.database, caller));
-        New { name, gone, store, deadline_ms, is_old: false }
-    }
-
-    pub(crate) fn start(
-        &mut self,
-        New { name, gone, store, is_old, .. }: New,
-        delivery: Option<Delivery>,
-        future: impl Future<Output = Answer> + 'static,
-    ) {
-        self.tasks.push(Running { task: Task::new(&gone, future), name, store, delivery, gone, is_old });
     }
 
     /// The platform gives an invocation up that runs on.
