@@ -1,5 +1,7 @@
 //! Items that the application makes: of every entity, over a few ids, right and wrong.
 
+pub(crate) mod readings;
+
 use std::collections::BTreeSet;
 
 use derive::{catalogue::Catalogue, schema::Schema};

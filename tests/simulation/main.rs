@@ -13,47 +13,45 @@
 //!
 //! A seed that fails is made smaller, and what happens in it is printed; all that happens in it with `SIM_WHOLE=1`.
 //!
-//! | what | modules |
+//! | what | modules, the upper ones use the lower ones |
 //! |---|---|
-//! | a run | `world`, the scheduler; `actors`, everybody who acts, one a file; `pace`, how often; `scene`, what they share; `chance`, `executor`, `caller` |
-//! | the platform between table and functions | `stream`, `mapping`, `event`, `corruption`, `respond`, `verdict`; `items`, what is written |
-//! | what must be true | `checks`, of every run; `cases`, of single records |
-//! | many runs | `seeds`, `tally`, `mutant`, `noticed`; of one that fails `failure`, `shrink`, `trace` |
+//! | many runs | `seeds`: which seeds run, the search for the smallest failing run, the seeds that showed each mutant |
+//! | one run | `run`, from the first write to the last check; `ending`, how a run is completed; `scheduler`, who is next |
+//! | who acts | `actors`, one a file; `pace`, how often each acts |
+//! | what is checked | `checks`, of every run; `cases`, single records and batches without a run |
+//! | what a run holds | `world` and its parts: the tasks, the application's memory, planted faults, verifications |
+//! | the service under test | `engines`, as the functions and the operators make them; `stored`, its parked items and jobs |
+//! | the platform | `platform`: stream, event source mappings, events, corrupt records; `caller`, faults of the store's calls |
+//! | what everybody shares | `scene`: tables, clock, deployed catalogues, theme; `items`, what is written |
+//! | tools | `chance`, `executor`, `trace`, `tally`, `failure`, `mutant` |
 
 mod actors;
 mod caller;
 mod cases;
 mod chance;
 mod checks;
-mod corruption;
 mod ending;
 mod engines;
-mod event;
 mod executor;
 mod failure;
 mod items;
-mod mapping;
 mod mutant;
-mod noticed;
 mod pace;
-mod readings;
+mod platform;
 mod run;
 mod scene;
 mod scheduler;
 mod seeds;
-mod shrink;
 mod stored;
-mod stream;
 mod tally;
 mod trace;
-mod verdict;
 mod world;
 
 use chance::Chance;
 use derive::guard::Purpose;
 use engine::ledger::LedgerKind;
 use mutant::Mutant;
-use seeds::{Config, first_failure, holds, run, smallest};
+use seeds::{Config, first_failure, holds, noticed, run, smallest};
 
 /// Seeds within which a mutant must be noticed; one of them, a cascade that starts twice, needs more than a thousand.
 const MUTANT_SEEDS: u64 = 2_000;
@@ -89,7 +87,7 @@ fn a_seed_runs_the_same_twice() {
 }
 
 /// Every guard that has no script in `cases/guards.rs` and every named step is taken out, one after the other; either
-/// ledger must show its lack. The table that is printed is what `simulation/noticed.rs` should say.
+/// ledger must show its lack. The table that is printed is what `seeds/noticed.rs` should say.
 #[test]
 fn what_is_left_out_is_missed() {
     let mut unnoticed = Vec::new();

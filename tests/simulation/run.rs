@@ -8,9 +8,8 @@ use keys::{item::Item, job::JobKey, key::Key};
 use crate::{
     actors::{expiry::expire_ledger, operator},
     checks::audit::{audit, parked_are},
-    corruption,
     failure::Failure,
-    mapping::Mapping,
+    platform::{corruption, mapping::Mapping},
     stored::parked,
     world::{World, tasks::BOTH},
 };

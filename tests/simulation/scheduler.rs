@@ -8,7 +8,11 @@ use std::sync::Arc;
 use engine::jobs::Order;
 
 use crate::{
-    actors::expiry::expire_ground, failure::Failure, mapping::Mapping, pace::Step, stream::Author, world::World,
+    actors::expiry::expire_ground,
+    failure::Failure,
+    pace::Step,
+    platform::{mapping::Mapping, stream::Author},
+    world::World,
 };
 
 /// Shards of a run, closed ones included.

@@ -1,5 +1,8 @@
 //! Many seeds: run on all cores, each for itself, and told of as if one after the other.
 
+pub(crate) mod noticed;
+mod shrink;
+
 use std::{
     cell::Cell,
     env,
@@ -20,7 +23,7 @@ use crate::{
     failure::Failure,
     mutant::Mutant,
     scene::Scene,
-    shrink::shrunk,
+    seeds::shrink::shrunk,
     tally::Tally,
     world::World,
 };

@@ -14,10 +14,9 @@ use store::faulty::Faulty;
 use crate::{
     caller::Caller,
     executor::{Gone, Task},
-    mapping::Mapping,
     pace::{self, Pace, Step},
+    platform::{mapping::Mapping, stream::Stream},
     scene::{Scene, theme::Theme},
-    stream::Stream,
     world::{
         application::Application,
         following::Verifying,

@@ -23,9 +23,10 @@ use store::{Store as _, faulty::Call, memory::MemoryStore};
 
 use crate::{
     executor::now,
-    items::{PAIR, TIMES, USERS, definition, indexed, is_authority, is_mirror, n, new_item, s, value},
-    readings::reading,
-    stream::Author,
+    items::{
+        PAIR, TIMES, USERS, definition, indexed, is_authority, is_mirror, n, new_item, readings::reading, s, value,
+    },
+    platform::stream::Author,
     world::{World, application::Application},
 };
 

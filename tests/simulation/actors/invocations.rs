@@ -5,11 +5,13 @@ use std::sync::Arc;
 use crate::{
     checks::account::account_matches,
     engines::{function, respond},
-    event::event,
     executor::{Gone, Turn},
     failure::Failure,
-    mapping::Batch,
-    verdict::{Verdict, verdict},
+    platform::{
+        event::event,
+        mapping::Batch,
+        verdict::{Verdict, verdict},
+    },
     world::{
         World,
         tasks::{Answer, Delivery, Running, TASKS_MAX},

@@ -16,12 +16,10 @@ use store::Store;
 use support::record::STREAM_ARN;
 
 use crate::{
-    corruption::put_true,
     engines::engine,
-    event::event,
+    platform::{corruption::put_true, event::event, stream::Stream},
     scene::Scene,
     stored::{self, jobs},
-    stream::Stream,
     world::{
         World,
         tasks::{BOTH, TASKS_MAX},

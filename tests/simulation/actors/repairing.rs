@@ -23,9 +23,9 @@ use crate::{
     actors::verifying::WAIT_MS,
     engines::engine,
     items::n,
+    platform::stream::Author,
     scene::Scene,
     stored::parked,
-    stream::Author,
     world::{
         World,
         following::{Follower, Listening, SharedFollowed},

@@ -17,7 +17,7 @@ use crate::{
     actors::rollout::unfilled,
     engines::engine,
     failure::Failure,
-    stream::Author,
+    platform::stream::Author,
     world::{
         World,
         following::{Followed, Follower, Heard, Listening, SharedFollowed},

@@ -34,10 +34,9 @@ use support::{
 };
 
 use crate::{
-    corruption::put_true,
     executor::{Gone, Task},
     items::{n, s},
-    stream::key_item,
+    platform::{corruption::put_true, stream::key_item},
 };
 
 /// When a test begins, in milliseconds since the epoch.

@@ -14,9 +14,9 @@ use operate::verify::definition::compare;
 use crate::{
     checks::{buckets::buckets_are_exact, strict::cascades_are_strict},
     failure::Failure,
+    platform::stream::{Author, Stream},
     scene::Scene,
     stored::parked,
-    stream::{Author, Stream},
 };
 
 /// How the cause begins of a record that is parked since two invocations died at it.

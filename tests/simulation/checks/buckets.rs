@@ -11,7 +11,7 @@ use keys::{
     key::Key,
 };
 
-use crate::{failure::Failure, readings::DAY, stream::Stream};
+use crate::{failure::Failure, items::readings::DAY, platform::stream::Stream};
 
 /// What the values of a bucket come to.
 type Bucket = (Tally, Option<Sum>, Option<Sum>);

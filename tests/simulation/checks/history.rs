@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use derive::derivation::Items;
 use keys::{item::Item, key::Key};
 
-use crate::stream::{Author, Made, Stream};
+use crate::platform::stream::{Author, Made, Stream};
 
 /// The table as it was, and when its items were made.
 #[derive(Debug, Default)]

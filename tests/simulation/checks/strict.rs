@@ -21,8 +21,8 @@ use crate::{
     engines::SETTLE_MS,
     failure::Failure,
     items::{is_mirror, is_zero},
+    platform::stream::{Author, Made, Stream},
     scene::Scene,
-    stream::{Author, Made, Stream},
 };
 
 /// On what an item hangs.

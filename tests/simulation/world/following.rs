@@ -12,7 +12,10 @@ use operate::verify::{
     report::{Listener, VerifyEvent},
 };
 
-use crate::{mapping::Mapping, scene::Scene, stream::Stream};
+use crate::{
+    platform::{mapping::Mapping, stream::Stream},
+    scene::Scene,
+};
 
 /// The stream, as a verification follows it, and how far the functions are.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use support::record::Window;
 use crate::{
     caller::Caller,
     executor::{Gone, Task},
-    mapping::Batch,
+    platform::mapping::Batch,
 };
 
 /// Tasks at once.

@@ -16,7 +16,12 @@ use keys::{
 };
 use support::record;
 
-use crate::{chance::mixed, corruption::corrupted, items::s, readings::came, scene::Scene};
+use crate::{
+    chance::mixed,
+    items::{readings::came, s},
+    platform::corruption::corrupted,
+    scene::Scene,
+};
 
 /// The first sequence numbers are below this by chance, and soon have a digit more.
 const NUMBERS_BEGIN: u128 = 1_000_000_000_000_000_000_000;

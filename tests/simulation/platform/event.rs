@@ -3,7 +3,7 @@
 use engine::clock::Clock as _;
 use support::record::{self, Window};
 
-use crate::{scene::Scene, stream::Stream};
+use crate::{platform::stream::Stream, scene::Scene};
 
 /// Length of a tumbling window, in milliseconds.
 const WINDOW_MS: u64 = 30_000;

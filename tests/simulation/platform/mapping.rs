@@ -13,10 +13,12 @@ use serde_json::{Value, json};
 use support::record::Window;
 
 use crate::{
-    event::bounds,
+    platform::{
+        event::bounds,
+        stream::{Stream, hash},
+        verdict::Verdict,
+    },
     scene::Scene,
-    stream::{Stream, hash},
-    verdict::Verdict,
 };
 
 /// Most records of a batch.
