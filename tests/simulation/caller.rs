@@ -1,4 +1,4 @@
-//! Who calls the store: what goes wrong with its calls is drawn, counted and told.
+//! Callers of the store. The faults of their calls are drawn, counted and traced.
 
 use std::{collections::BTreeSet, sync::Arc};
 

@@ -59,7 +59,7 @@ const MUTANT_SEEDS: u64 = 2_000;
 /// Seeds of one ledger that are tried before those of the other.
 const TURN_SEEDS: u64 = 10;
 
-/// Lines that a run may tell when it is made small.
+/// Most lines of the trace of a run that was made small.
 const TRACE_LINES_MAX: usize = 100;
 
 const RECEIPTS: Config = Config { ledger: LedgerKind::Receipts, mutant: None };
@@ -112,7 +112,7 @@ fn what_is_left_out_is_missed() {
 }
 
 #[test]
-fn a_run_that_fails_is_made_small_and_told() {
+fn a_run_that_fails_is_made_small_and_traced() {
     let config = Config { mutant: Some(Mutant::Unguarded(Purpose::Receipt)), ..RECEIPTS };
     let (failed, _) = first_failure(config, 0..MUTANT_SEEDS);
     let (seed, failure) = failed.unwrap();

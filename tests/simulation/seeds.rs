@@ -1,4 +1,4 @@
-//! Many seeds: run on all cores, each for itself, and told of as if one after the other.
+//! Many seeds: each runs by itself on any core, and they are reported in their order.
 
 pub(crate) mod noticed;
 mod shrink;
@@ -73,14 +73,14 @@ pub(crate) fn run(config: Config, chance: &Chance, is_traced: bool) -> Ran {
     Ran { failure: failure.err(), trace: scene.trace.lines(), choices: chance.choices(), tally: scene.tally() }
 }
 
-/// A panic in a run is a failure of that run and told as such; a smaller run would tell it a thousand times.
+/// A panic in a run is reported as that run's failure. While a run is made smaller, its panics are not printed.
 fn quiet_panics() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
-        let told = panic::take_hook();
+        let printing = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
             if !RUNS.get() {
-                told(panic);
+                printing(panic);
             }
         }));
     });
@@ -130,7 +130,7 @@ pub(crate) fn holds(config: Config, test: &str) {
     println!("{} seeds\n{tally}", seeds.end - seeds.start);
     if let Some((seed, failure)) = failed {
         println!("seed {seed} fails, and is made smaller: {failure}");
-        tell(config, seed, &failure);
+        report(config, seed, &failure);
         panic!("{failure}\nto repeat: SIM_SEED={seed} cargo test --workspace --test simulation {test}");
     }
     let rare = tally.rare(usize::try_from(seeds.end - seeds.start).unwrap());
@@ -138,7 +138,7 @@ pub(crate) fn holds(config: Config, test: &str) {
 }
 
 /// Prints what happens in a failing seed, made as small as it gets.
-fn tell(config: Config, seed: u64, failure: &Failure) {
+fn report(config: Config, seed: u64, failure: &Failure) {
     if env::var("SIM_WHOLE").is_ok() {
         run(config, &Chance::of_seed(seed), true).trace.iter().for_each(|line| println!("{line}"));
         return;

@@ -52,7 +52,7 @@ pub(crate) fn captured(scene: &Arc<Scene>, stream: &Stream, ledger: LedgerKind) 
         format!("operator replays {}", names.join(" "))
     });
     let event = event(stream, records[start..end].iter().copied(), None);
-    // What was given up may be in or not: a checkpoint does not tell, and applies nothing of it.
+    // A checkpoint does not show whether a record that was given up was applied, so nothing of it is applied.
     let was_given_up = scene.chance.percent(30);
     scene.count_all("given up", usize::from(was_given_up));
     Some((event, Origin { lane, was_given_up }))

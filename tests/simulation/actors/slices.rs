@@ -34,13 +34,13 @@ impl World {
         true
     }
 
-    /// Begins a slice; what it found stands in the answer when it has ended.
+    /// Starts a slice. Its result is in the returned cell once it has ended.
     pub(crate) fn begin_slice(&mut self, n_items_max: usize, wait_ms: u64) -> Arc<Mutex<Option<Slice>>> {
         let caller = self.caller("slice");
         let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
         let bounds = Bounds { n_items_max, deadline_ms: caller.deadline_ms };
         let (scene, found) = (Arc::clone(&self.scene), Arc::new(Mutex::new(None)));
-        let told = Arc::clone(&found);
+        let result = Arc::clone(&found);
         self.start(caller, None, async move {
             let is_past = |noted_at_ms: u64| scene.clock.now_ms().saturating_sub(noted_at_ms) >= wait_ms;
             let slice = engine.sweep_slice(bounds, is_past).await;
@@ -48,7 +48,7 @@ impl World {
             scene.trace.note(|| format!("the sweeper: {slice:?}"));
             scene.count("slices");
             scene.count_all("suspects", slice.n_suspects);
-            *told.lock().unwrap() = Some(slice);
+            *result.lock().unwrap() = Some(slice);
             Ok(None)
         });
         found

@@ -48,7 +48,7 @@ impl World {
         self.start(caller, None, async move {
             let swept = engine.sweep(is_settled).await.map_err(|error| error.to_string())?;
             scene.trace.note(|| format!("the sweeper: {swept:?}"));
-            tell(&scene, swept);
+            count_swept(&scene, swept);
             Ok(None)
         });
         true
@@ -65,7 +65,7 @@ impl World {
         self.start(caller, None, async move {
             let again = engine.search_again(deadline_ms).await.map_err(|error| error.to_string())?;
             scene.trace.note(|| format!("the sweeper: {again:?}"));
-            tell_again(&scene, again);
+            count_again(&scene, again);
             Ok(None)
         });
         true
@@ -96,13 +96,13 @@ impl World {
 }
 
 /// Counts what was searched for again.
-pub(crate) fn tell_again(scene: &Scene, again: Again) {
+pub(crate) fn count_again(scene: &Scene, again: Again) {
     scene.count_all("searched again", again.n_done);
     scene.count_all("found again", again.n_written);
 }
 
 /// Counts what a sweep did.
-pub(crate) fn tell(scene: &Scene, swept: Swept) {
+pub(crate) fn count_swept(scene: &Scene, swept: Swept) {
     scene.count_all("jobs begun", swept.n_begun);
     scene.count_all("jobs held", swept.n_held);
     scene.count_all("owners back", swept.n_ended);

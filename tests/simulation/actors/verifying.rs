@@ -1,5 +1,5 @@
-//! Verifications, at any moment beside everybody else. None may report a difference that is on its way; and at the end
-//! each tells of exactly what was made wrong by hand.
+//! Verifications, at any moment beside everybody else. None may report a difference that is on its way; at the end
+//! each reports exactly what was made wrong by hand.
 
 use std::sync::{Arc, Mutex};
 
@@ -52,7 +52,7 @@ impl World {
                 Verification::new(&engine, &following, &mut tallies, &mut listening, limits, Scope::default());
             let ended = verification.run().await;
             drop(verification);
-            scene.trace.note(|| format!("verify ends: {ended:?}, with {} told", listening.0.len()));
+            scene.trace.note(|| format!("verify ends: {ended:?}, with {} events", listening.0.len()));
             scene.count("verified");
             *result.lock().unwrap() = Some(listening.0);
             Ok(None)
@@ -130,7 +130,7 @@ impl World {
         let mut findings = Vec::new();
         for event in events {
             match event {
-                // Something may be parked to the end, and what waits for it is told apart.
+                // Something may be parked to the end, and what waits for it is reported separately.
                 VerifyEvent::Finding(finding, _) | VerifyEvent::Waiting(finding) => findings.push(finding),
                 VerifyEvent::Undecided(..) => {
                     return Err(Failure::new("verify", format!("all is quiet, and this is reported: {event:?}")));

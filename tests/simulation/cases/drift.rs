@@ -1,4 +1,4 @@
-//! The sweep, slice by slice: what has drifted is told, what is on its way is not, and counters of zero are collected.
+//! The sweep, slice by slice: what has drifted is reported, what is on its way is not, and counters of zero are collected.
 
 use derive::{
     schema::Unreadable,
@@ -39,13 +39,13 @@ async fn run(bed: &Bed, n_items_max: usize) -> Slice {
 async fn round(bed: &Bed) -> Slice {
     let before = bed.memory().snapshot(Table::Main);
     let slice = run(bed, usize::MAX).await;
-    assert_eq!(bed.memory().snapshot(Table::Main), before, "the sweep tells, and mends nothing");
+    assert_eq!(bed.memory().snapshot(Table::Main), before, "the sweep reports, and mends nothing");
     assert_eq!(slice.n_items, before.len());
     slice
 }
 
 /// What has drifted, a line each.
-fn told(slice: &Slice) -> String {
+fn drifts(slice: &Slice) -> String {
     let mut lines: Vec<String> =
         slice.drifts.iter().map(|drift| format!("{}: {}\n", drift.item, drift.derivations.join(", "))).collect();
     lines.sort();
@@ -84,7 +84,7 @@ async fn full(bed: &mut Bed) {
 }
 
 #[tokio::test]
-async fn what_has_drifted_is_told_and_nothing_that_is_right() {
+async fn what_has_drifted_is_reported_and_nothing_that_is_right() {
     let mut bed = Bed::new();
     full(&mut bed).await;
     for _ in 0..2 {
@@ -106,10 +106,10 @@ async fn what_has_drifted_is_told_and_nothing_that_is_right() {
     assert_eq!(bed.records().len(), 9, "nobody is given the records");
 
     let first = round(&bed).await;
-    assert_eq!((first.n_suspects, told(&first).as_str()), (11, ""), "they may be on their way");
+    assert_eq!((first.n_suspects, drifts(&first).as_str()), (11, ""), "they may be on their way");
     bed.clock.advance(WAIT_MS - 1);
     let sooner = round(&bed).await;
-    assert_eq!((sooner.n_suspects, told(&sooner).as_str()), (0, ""));
+    assert_eq!((sooner.n_suspects, drifts(&sooner).as_str()), (0, ""));
     bed.clock.advance(1);
     let wanted = expect![[r#"
         FOLDER#a / METADATA: folder-path
@@ -124,8 +124,8 @@ async fn what_has_drifted_is_told_and_nothing_that_is_right() {
         USER#bob / PROFILE: follower-count-display
         USER#dan / PROFILE#COUNT#following-count#00: following-count
     "#]];
-    wanted.assert_eq(&told(&round(&bed).await));
-    wanted.assert_eq(&told(&round(&bed).await));
+    wanted.assert_eq(&drifts(&round(&bed).await));
+    wanted.assert_eq(&drifts(&round(&bed).await));
 }
 
 #[tokio::test]
@@ -141,11 +141,11 @@ async fn one_that_comes_in_step_is_taken_off_and_one_that_differs_otherwise_wait
     bed.set(&comments[0], "UserName", "Bob").await;
     bed.set(&comments[1], "UserName", "by another hand").await;
     let slice = round(&bed).await;
-    assert_eq!((slice.n_suspects, told(&slice).as_str(), n_notes(&bed)), (1, "", 1));
+    assert_eq!((slice.n_suspects, drifts(&slice).as_str(), n_notes(&bed)), (1, "", 1));
     // What else happens to the item says nothing of the part that differs.
     bed.set(&comments[1], "Content", "edited").await;
     bed.clock.advance(WAIT_MS);
-    assert_eq!(told(&round(&bed).await), "POST#q / COMMENT#t#d: comment-author\n");
+    assert_eq!(drifts(&round(&bed).await), "POST#q / COMMENT#t#d: comment-author\n");
 }
 
 #[tokio::test]
@@ -162,12 +162,12 @@ async fn an_item_of_which_a_change_is_parked_has_not_drifted() {
     assert!(parked.iter().all(|key| key.starts_with("PARKED#level-triggered")) && !parked.is_empty(), "{parked:?}");
     assert_eq!(round(&bed).await.n_suspects, 1);
     bed.clock.advance(WAIT_MS);
-    assert_eq!((told(&round(&bed).await), n_notes(&bed)), (String::new(), 1), "it waits");
+    assert_eq!((drifts(&round(&bed).await), n_notes(&bed)), (String::new(), 1), "it waits");
     for key in bed.memory().snapshot(Table::Ledger).into_keys().filter(|key| key.pk.starts_with("PARKED")) {
         let write = Write { table: Table::Ledger, key, action: Action::Delete, guard: None };
         bed.memory().write(&write).await.unwrap();
     }
-    assert_eq!(told(&round(&bed).await), format!("{comment}: comment-author\n"));
+    assert_eq!(drifts(&round(&bed).await), format!("{comment}: comment-author\n"));
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ async fn an_item_that_is_listed_since_it_cannot_be_read_has_not_drifted() {
         bed.memory().write(&write).await.unwrap();
         round(&bed).await;
         bed.clock.advance(WAIT_MS);
-        assert_eq!(told(&round(&bed).await), wanted);
+        assert_eq!(drifts(&round(&bed).await), wanted);
     }
 }
 
@@ -215,7 +215,7 @@ async fn a_count_has_drifted_where_its_sources_or_their_mirrors_beside_it_say_ot
         bed.memory().put_raw(Table::Main, item).unwrap();
     }
     bed.set(&counter("USER#dan", "PROFILE", "following-count"), "Value", "by hand").await;
-    // The likes of a post stand with the users: nothing is told of them.
+    // The likes of a post stand with the users: nothing is reported of them.
     let likes = bed.memory().snapshot(Table::Main).into_keys().find(|key| key.sk.contains("#COUNT#like-count#"));
     bed.set(&likes.unwrap(), "Value", "N:9").await;
     drop(bed.records());
@@ -229,19 +229,19 @@ async fn a_count_has_drifted_where_its_sources_or_their_mirrors_beside_it_say_ot
         USER#dan / PROFILE#COUNT#following-count#00: following-count
     "#]];
     let first = round(&bed).await;
-    assert_eq!(told(&first), "", "they may be on their way");
+    assert_eq!(drifts(&first), "", "they may be on their way");
     bed.clock.advance(WAIT_MS);
     let counts = |slice: &Slice| -> String {
-        let told = told(slice);
-        told.split_inclusive('\n').filter(|line| line.contains("#COUNT#")).collect()
+        let drifts = drifts(slice);
+        drifts.split_inclusive('\n').filter(|line| line.contains("#COUNT#")).collect()
     };
     wanted.assert_eq(&counts(&round(&bed).await));
     // One that is counted again, and one of which something else was counted since.
     bed.set(&counter("USER#ann", "PROFILE", "post-count"), "Value", "N:3").await;
     bed.put("Comment", &COMMENT_TOO, &[("UserId", "bob")]).await;
     bed.settle().await;
-    let n_told = counts(&round(&bed).await).lines().count();
-    assert_eq!(n_told, 4);
+    let n_reported = counts(&round(&bed).await).lines().count();
+    assert_eq!(n_reported, 4);
     bed.clock.advance(WAIT_MS);
     assert!(counts(&round(&bed).await).contains("POST#p / METADATA#COUNT#comment-count#00: comment-count\n"));
 }
@@ -263,17 +263,17 @@ async fn a_count_of_which_a_change_is_parked_or_a_mirror_has_not_drifted() {
     );
     round(&bed).await;
     bed.clock.advance(WAIT_MS);
-    assert_eq!(told(&round(&bed).await), "", "they wait");
+    assert_eq!(drifts(&round(&bed).await), "", "they wait");
     for key in bed.memory().snapshot(Table::Ledger).into_keys().filter(|key| key.pk.starts_with("PARKED")) {
         let write = Write { table: Table::Ledger, key, action: Action::Delete, guard: None };
         bed.memory().write(&write).await.unwrap();
     }
     let slice = round(&bed).await;
-    let told = told(&slice);
-    let counts: Vec<&str> = told.lines().filter(|line| line.contains("#COUNT#")).collect();
-    assert_eq!(counts.len(), 3, "{told}");
+    let drifts = drifts(&slice);
+    let counts: Vec<&str> = drifts.lines().filter(|line| line.contains("#COUNT#")).collect();
+    assert_eq!(counts.len(), 3, "{drifts}");
     for (line, wanted) in counts.iter().zip(["ann / PROFILE#COUNT#following", "bob / PROFILE#COUNT#follower", "cleo"]) {
-        assert!(line.starts_with(&format!("USER#{wanted}")), "{told}");
+        assert!(line.starts_with(&format!("USER#{wanted}")), "{drifts}");
     }
 }
 

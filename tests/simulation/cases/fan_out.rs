@@ -278,19 +278,19 @@ async fn what_an_older_version_left_of_a_job_that_was_cut_goes_on_to_the_end() {
 }
 
 #[tokio::test]
-async fn a_page_whose_job_was_told_of_a_newer_change_is_done_again() {
+async fn a_page_whose_job_is_restarted_by_a_newer_change_is_done_again() {
     let (mut bed, ann, follows) = famous(PAGES, 5).await;
     let first = renamed(&mut bed, &ann, "Anna").await;
-    // The page has read the old name when the name changes, and the job is told.
+    // The page has read the old name when the name changes, which restarts the job.
     bed.calls();
     let mut task = bed.start(&bed.event(&first));
     while !bed.calls().iter().any(|call| call.starts_with("gets Main [USER#ann / PROFILE]")) {
         task.turn();
     }
-    let told = renamed(&mut bed, &ann, "Anne").await;
+    let restarted = renamed(&mut bed, &ann, "Anne").await;
     assert!(task.finish().is_some());
     assert_eq!(jobs(&bed)[0].n_touched, 0, "the page did not count");
-    let records = page(&mut bed, told).await;
+    let records = page(&mut bed, restarted).await;
     bed.handle(&records).await;
     bed.settle().await;
     assert_eq!(names(&bed, &follows), vec!["Anne"; 5]);

@@ -1,4 +1,4 @@
-//! What is told of a batch by derivation, its lag, its corrections, and the mark of a possible loss.
+//! The figures of a batch: by derivation, its lag, its corrections, and the mark of a possible loss.
 
 use derive::{derivation::Family, write::Table};
 use engine::{
@@ -30,7 +30,7 @@ fn figures(bed: &Bed, account: &engine::account::Account, derivation: &str) -> F
 }
 
 #[tokio::test]
-async fn what_was_asked_and_written_is_told_by_derivation_with_its_lag() {
+async fn changes_and_writes_are_counted_by_derivation_with_their_lag() {
     let mut bed = Bed::new();
     bed.put("Follow", &FOLLOW, &[]).await;
     bed.put("Follow", &[("FollowerId", "cy"), ("FolloweeId", "bob")], &[]).await;

@@ -229,7 +229,7 @@ async fn an_order_that_lands_when_the_job_has_ended_writes_nothing() {
         goes_on(&mut bed).await;
         let begun = job(&bed).await;
         bed.fails(|call| matches!(call, Call::Write(_)).then_some((Side::After, Fault::Late)));
-        // Nobody is told how it ended.
+        // The answer is lost.
         bed.engine().order(&begun, asked, bed.deadline_ms()).await.unwrap_err();
         bed.fails(|_| None);
         bed.settle().await;

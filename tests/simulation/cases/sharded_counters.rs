@@ -150,7 +150,7 @@ async fn with_the_third_held(ledger: LedgerKind) -> Vec<Vec<usize>> {
     let records = bed.joins(6).await;
     let groups: Vec<Key> = (0..6).map(|group| members(&bed, group)).collect();
     let done: Arc<Mutex<Vec<Vec<usize>>>> = Arc::default();
-    let (told, mut n_left) = (Arc::clone(&done), 3);
+    let (committed, mut n_left) = (Arc::clone(&done), 3);
     bed.fails(move |call| {
         let Call::Transact(transaction) = call else { return None };
         let place = |write: &Write| groups.iter().position(|group| *group == write.key);
@@ -159,7 +159,7 @@ async fn with_the_third_held(ledger: LedgerKind) -> Vec<Vec<usize>> {
             n_left -= 1;
             return Some((Side::Before, Fault::Conflict(at)));
         }
-        told.lock().unwrap().push(counted.into_iter().flatten().collect());
+        committed.lock().unwrap().push(counted.into_iter().flatten().collect());
         None
     });
     let handled = bed.handle(&records).await;

@@ -89,7 +89,7 @@ fn has_no_torso(scene: &Scene, items: &Items, untyped: &BTreeSet<Key>) -> Result
     }
 }
 
-/// What `verify` cannot tell from the ground: each insert of a view counts once.
+/// Each insert of a view counts once, which `verify` cannot see in the table.
 fn views_are_exact(scene: &Scene, stream: &Stream, items: &Items) -> Result<(), Failure> {
     let view = scene.schema.entity("View").unwrap();
     let detail = scene.schema.entity("PostDetail").unwrap();

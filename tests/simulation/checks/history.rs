@@ -31,8 +31,11 @@ pub(crate) struct Version {
     pub(crate) item: Option<Item>,
 }
 
-/// Shows each record with the table before it, and gives the table behind the last.
-pub(crate) fn told<E>(stream: &Stream, mut see: impl FnMut(&Past, usize, &Made) -> Result<(), E>) -> Result<Past, E> {
+/// Passes each record with the table before it to `see`, and returns the table after the last.
+pub(crate) fn replayed<E>(
+    stream: &Stream,
+    mut see: impl FnMut(&Past, usize, &Made) -> Result<(), E>,
+) -> Result<Past, E> {
     let mut past = Past::default();
     for (at, made) in stream.made.iter().enumerate() {
         see(&past, at, made)?;

@@ -15,7 +15,7 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     checks::{
-        history::{Past, told},
+        history::{Past, replayed},
         listed::{has_come_back, listed_at},
     },
     engines::SETTLE_MS,
@@ -56,7 +56,7 @@ struct Owners {
 /// Looks at all that the service did to the application's items, and at what is left.
 pub(crate) fn cascades_are_strict(scene: &Scene, stream: &Stream, untyped: &BTreeSet<Key>) -> Result<(), Failure> {
     let mut owners = Owners::default();
-    let past = told(stream, |past, at, made| {
+    let past = replayed(stream, |past, at, made| {
         if made.author == Author::Service {
             allowed(scene, &owners, past, made)?;
         }

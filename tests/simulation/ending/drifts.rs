@@ -28,7 +28,7 @@ impl World {
             let slice = found.lock().unwrap().take();
             let slice = slice.ok_or_else(|| Failure::new("slice", "it did not end"))?;
             if slice.n_suspects > 0 || !slice.drifts.is_empty() || slice.round_ms.is_none() {
-                return Err(Failure::new("drift", format!("all is quiet, and the sweep tells {slice:?}")));
+                return Err(Failure::new("drift", format!("all is quiet, and the sweep reports {slice:?}")));
             }
         }
         let memory = self.scene.database.memory();
@@ -57,7 +57,7 @@ impl World {
         let planted = self.plant();
         let wanted = self.compared();
         let found = self.verified()?;
-        // An item that should not be there, or should be and is not, is told as a whole.
+        // An item that should not be there, or should be and is not, is reported as a whole.
         let is_found = |(derivation, key): &(String, Key)| {
             let of_key = found.iter().filter(|finding| finding.pk == key.pk && finding.sk == key.sk);
             of_key.into_iter().any(|it| it.derivation == *derivation || it.derived.is_none() || it.stored.is_none())
@@ -66,7 +66,7 @@ impl World {
             return Err(Failure::new("verify", format!("not found: {missed:?}, of {planted:?}")));
         }
         self.scene.count_all("drifts", wanted.len());
-        self.drifts_are_told(&wanted)
+        self.drifts_are_reported(&wanted)
     }
 
     /// What the definition says of the table as it is.
@@ -77,7 +77,7 @@ impl World {
         verified.findings.iter().filter(|finding| finding.flaw.is_none()).map(named).collect()
     }
 
-    /// Makes some derived items wrong, of which nobody is told, and says which.
+    /// Makes some derived items wrong without any record, and returns their keys.
     fn plant(&mut self) -> Vec<Key> {
         let scene = Arc::clone(&self.scene);
         let memory = scene.database.memory();
@@ -113,14 +113,14 @@ impl World {
         self.scene.chance.one_of(&names).map(|name| (*name).clone())
     }
 
-    /// What is wrong by the definition is told, as far as a slice compares it: the second round knows.
-    pub(crate) fn drifts_are_told(&mut self, wanted: &BTreeSet<(String, Key)>) -> Result<(), Failure> {
-        let mut told = BTreeSet::new();
+    /// The sweep reports what is wrong by the definition, as far as a slice compares it. It takes two rounds.
+    pub(crate) fn drifts_are_reported(&mut self, wanted: &BTreeSet<(String, Key)>) -> Result<(), Failure> {
+        let mut reported = BTreeSet::new();
         for _ in 0..2 {
             let found = self.begin_slice(usize::MAX, 0);
             self.settle()?;
             let slice = found.lock().unwrap().take().unwrap_or_default();
-            told.extend(slice.drifts.into_iter().map(|drift| drift.item));
+            reported.extend(slice.drifts.into_iter().map(|drift| drift.item));
         }
         let catalogue = self.scene.deployed();
         let counts = CollectionCount::all(&self.scene.schema, &catalogue);
@@ -135,11 +135,11 @@ impl World {
             }
             let mut collection = items.keys().filter(|key| key.pk == counter.target.pk);
             let is_sure = count.is_sure(&counter.target) && collection.all(|key| count.is_sure(key));
-            is_sure && !told.contains(&CounterKey { shard: 0, ..counter }.key().unwrap())
+            is_sure && !reported.contains(&CounterKey { shard: 0, ..counter }.key().unwrap())
         };
         let missed = wanted.iter().find(is_missed);
-        self.scene.count_all("drifts told", told.len());
-        missed.map_or(Ok(()), |missed| Err(Failure::new("drift", format!("the sweep does not tell {missed:?}"))))
+        self.scene.count_all("drifts reported", reported.len());
+        missed.map_or(Ok(()), |missed| Err(Failure::new("drift", format!("the sweep does not report {missed:?}"))))
     }
 }
 

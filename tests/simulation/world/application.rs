@@ -24,7 +24,7 @@ impl Application {
         Self { scene, schema, read_before: Vec::new(), untyped: BTreeSet::new(), newest: None }
     }
 
-    /// Keys of items that it left without a type that is known, at some time.
+    /// Keys of items that it left without a known type at some time.
     pub(crate) fn untyped(&self) -> &BTreeSet<Key> {
         &self.untyped
     }

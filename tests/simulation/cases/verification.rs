@@ -1,4 +1,4 @@
-//! What a verification tells apart from what it found, and what it finds beside differences: single cases.
+//! Single verifications: what is reported as undecided or unproven, and what is found beside differences.
 
 use operate::verify::{
     following::{AtRest, Following},
@@ -110,7 +110,7 @@ async fn a_count_that_is_equal_while_its_sources_change_all_the_time_is_unproven
 }
 
 #[tokio::test]
-async fn nothing_is_decided_and_nothing_proven_while_the_functions_are_behind_or_nobody_can_tell() {
+async fn nothing_is_decided_and_nothing_proven_while_the_functions_are_behind_or_nobody_knows() {
     let (bed, _) = followed("N:7").await;
     for (is_handled, wanted) in [(Some(false), Why::Behind), (None, Why::Unknown)] {
         let (events, extent) = verified(&bed, &Beside { is_handled, record: None }).await;
