@@ -23,7 +23,7 @@
 //! | the service under test | `engines`, as the functions and the operators make them; `stored`, its parked items and jobs |
 //! | the platform | `platform`: stream, event source mappings, events, corrupt records; `caller`, faults of the store's calls |
 //! | what everybody shares | `scene`: tables, clock, deployed catalogues, theme; `items`, what is written |
-//! | tools | `chance`, `executor`, `trace`, `tally`, `failure`, `mutant` |
+//! | tools | `chance`, `executor`, `trace`, `occurrences`, `failure`, `mutant` |
 
 mod actors;
 mod caller;
@@ -36,6 +36,7 @@ mod executor;
 mod failure;
 mod items;
 mod mutant;
+mod occurrences;
 mod pace;
 mod platform;
 mod run;
@@ -43,7 +44,6 @@ mod scene;
 mod scheduler;
 mod seeds;
 mod stored;
-mod tally;
 mod trace;
 mod world;
 

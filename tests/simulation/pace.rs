@@ -27,7 +27,7 @@ pub(crate) enum Step {
     Expire,
     /// What is done is delivered once more.
     Redeliver,
-    /// A lane goes back to an earlier position.
+    /// A queue goes back to an earlier position.
     SetBack,
     /// An invocation times out.
     TimeOut,

@@ -20,8 +20,8 @@ use crate::{
     executor::now,
     items::{USERS, is_mirror, new_item},
     mutant::Mutant,
+    occurrences::Occurrences,
     scene::{rollout::Rollout, sharding::Sharding, theme::Theme},
-    tally::Tally,
     trace::Trace,
 };
 
@@ -59,7 +59,7 @@ pub(crate) struct Scene {
     /// Who touches this item dies, until the operator mends it.
     deadly: Mutex<Option<Key>>,
     is_healed: AtomicBool,
-    tally: Mutex<Tally>,
+    occurrences: Mutex<Occurrences>,
 }
 
 impl Scene {
@@ -94,7 +94,7 @@ impl Scene {
             theme,
             deadly: Mutex::new(deadly),
             is_healed: AtomicBool::new(false),
-            tally: Mutex::default(),
+            occurrences: Mutex::default(),
         })
     }
 
@@ -148,7 +148,7 @@ impl Scene {
 
     /// Counts a fault of a call.
     pub(crate) fn count_call(&self, fault: &'static str, side: Side) {
-        self.tally.lock().unwrap().call(fault, side);
+        self.occurrences.lock().unwrap().call(fault, side);
     }
 
     /// Counts something else that happened.
@@ -158,12 +158,12 @@ impl Scene {
 
     /// Counts so many of something.
     pub(crate) fn count_all(&self, what: &'static str, n: usize) {
-        self.tally.lock().unwrap().other(what, n);
+        self.occurrences.lock().unwrap().other(what, n);
     }
 
     /// The counts so far.
-    pub(crate) fn tally(&self) -> Tally {
-        self.tally.lock().unwrap().clone()
+    pub(crate) fn occurrences(&self) -> Occurrences {
+        self.occurrences.lock().unwrap().clone()
     }
 }
 

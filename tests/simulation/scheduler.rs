@@ -61,7 +61,7 @@ impl World {
         if self.mappings.iter().all(Mapping::is_quiet) && self.stream.is_complete() {
             return Ok(self.sweep_the_rest());
         }
-        Err(Failure::new("stuck", "records wait, and no lane takes them"))
+        Err(Failure::new("stuck", "records wait, and no queue takes them"))
     }
 
     /// Lets this happen; false when it cannot.

@@ -22,9 +22,9 @@ use crate::{
     chance::{Chance, Choices},
     failure::Failure,
     mutant::Mutant,
+    occurrences::Occurrences,
     scene::Scene,
     seeds::shrink::shrunk,
-    tally::Tally,
     world::World,
 };
 
@@ -51,15 +51,15 @@ pub(crate) struct Config {
 
 /// A run that is over.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct FinishedRun {
     pub(crate) failure: Option<Failure>,
     pub(crate) trace: Vec<String>,
     choices: Choices,
-    tally: Tally,
+    occurrences: Occurrences,
 }
 
 /// One run.
-pub(crate) fn run(config: Config, chance: &Chance, is_traced: bool) -> Ran {
+pub(crate) fn run(config: Config, chance: &Chance, is_traced: bool) -> FinishedRun {
     let (schema, catalogue) = &*SHIPPED;
     quiet_panics();
     let scene = Scene::new((schema, catalogue), chance.clone(), config.mutant, is_traced);
@@ -70,7 +70,12 @@ pub(crate) fn run(config: Config, chance: &Chance, is_traced: bool) -> Ran {
         let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         Err(Failure::new("panic", text.unwrap_or_default()))
     });
-    Ran { failure: failure.err(), trace: scene.trace.lines(), choices: chance.choices(), tally: scene.tally() }
+    FinishedRun {
+        failure: failure.err(),
+        trace: scene.trace.lines(),
+        choices: chance.choices(),
+        occurrences: scene.occurrences(),
+    }
 }
 
 /// A panic in a run is reported as that run's failure. While a run is made smaller, its panics are not printed.
@@ -88,7 +93,7 @@ fn quiet_panics() {
 
 /// The lowest of these seeds that fails, and how often each fault occurred up to there. The number of threads changes
 /// nothing of it.
-pub(crate) fn first_failure(config: Config, seeds: Range<u64>) -> (Option<(u64, Failure)>, Tally) {
+pub(crate) fn first_failure(config: Config, seeds: Range<u64>) -> (Option<(u64, Failure)>, Occurrences) {
     let (next, end) = (AtomicU64::new(seeds.start), AtomicU64::new(seeds.end));
     let runs = Mutex::new(Vec::new());
     thread::scope(|scope| {
@@ -103,21 +108,21 @@ pub(crate) fn first_failure(config: Config, seeds: Range<u64>) -> (Option<(u64, 
                     if ran.failure.is_some() {
                         end.fetch_min(seed, Ordering::Relaxed);
                     }
-                    runs.lock().unwrap().push((seed, ran.failure, ran.tally));
+                    runs.lock().unwrap().push((seed, ran.failure, ran.occurrences));
                 }
             });
         }
     });
     let mut runs = runs.into_inner().unwrap();
     runs.sort_by_key(|(seed, ..)| *seed);
-    let mut tally = Tally::default();
+    let mut occurrences = Occurrences::default();
     for (seed, failure, counts) in runs {
-        tally.add(&counts);
+        occurrences.add(&counts);
         if let Some(failure) = failure {
-            return (Some((seed, failure)), tally);
+            return (Some((seed, failure)), occurrences);
         }
     }
-    (None, tally)
+    (None, occurrences)
 }
 
 /// Runs the seeds that the environment asks for, and fails with the lowest that fails, made small.
@@ -126,14 +131,14 @@ pub(crate) fn holds(config: Config, test: &str) {
         (Some(seed), ..) => seed..seed + 1,
         (None, start, n_seeds) => start..start + n_seeds.unwrap_or(SEEDS),
     };
-    let (failed, tally) = first_failure(config, seeds.clone());
-    println!("{} seeds\n{tally}", seeds.end - seeds.start);
+    let (failed, occurrences) = first_failure(config, seeds.clone());
+    println!("{} seeds\n{occurrences}", seeds.end - seeds.start);
     if let Some((seed, failure)) = failed {
         println!("seed {seed} fails, and is made smaller: {failure}");
         report(config, seed, &failure);
         panic!("{failure}\nto repeat: SIM_SEED={seed} cargo test --workspace --test simulation {test}");
     }
-    let rare = tally.rare(usize::try_from(seeds.end - seeds.start).unwrap());
+    let rare = occurrences.rare(usize::try_from(seeds.end - seeds.start).unwrap());
     assert!(rare.is_empty(), "the run proves less than it says, since these are rare: {rare:?}");
 }
 
@@ -150,7 +155,7 @@ fn report(config: Config, seed: u64, failure: &Failure) {
 }
 
 /// The smallest run that was found to fail as this seed does, with its trace; and how it was found.
-pub(crate) fn smallest(config: Config, seed: u64, failure: &Failure) -> (Ran, String) {
+pub(crate) fn smallest(config: Config, seed: u64, failure: &Failure) -> (FinishedRun, String) {
     let whole = run(config, &Chance::of_seed(seed), false);
     let mut fails = |choices: Choices| {
         let ran = run(config, &Chance::of_choices(choices), false);

@@ -28,7 +28,7 @@ use crate::{
     stored::parked,
     world::{
         World,
-        following::{Follower, Listening, SharedFollowed},
+        following::{EventList, SharedView, ViewReader},
         planted::{Ended, Mended},
         tasks::{BOTH, TASKS_MAX},
     },
@@ -89,11 +89,11 @@ impl World {
         let run = format!("run-{}", self.planted.n_repairs);
         let ended = Ended::default();
         self.planted.under_way.push((self.planted.n_faults, Arc::clone(&ended)));
-        let followed = self.follow_anew();
+        let view = self.new_view();
         let scene = Arc::clone(&self.scene);
         let result = Arc::clone(&ended);
         self.start(caller, None, async move {
-            let mended = repaired(&scene, &engine, &run, followed).await?;
+            let mended = repaired(&scene, &engine, &run, view).await?;
             *result.lock().unwrap() = mended;
             Ok(None)
         });
@@ -119,7 +119,7 @@ async fn repaired<S: Store>(
     scene: &Scene,
     engine: &Engine<S>,
     run: &str,
-    followed: SharedFollowed,
+    view: SharedView,
 ) -> Result<Option<Mended>, String> {
     let was_parked = is_any_parked(scene);
     let deadline_ms = || engine.clock().now_ms() + CALL_MS;
@@ -131,16 +131,16 @@ async fn repaired<S: Store>(
         return Ok(None);
     }
     let begun_ms = engine.clock().now_ms();
-    let (following, mut tallies, mut listening) = (Follower(followed), MemoryTallies::default(), Listening::default());
+    let (following, mut tallies, mut events) = (ViewReader(view), MemoryTallies::default(), EventList::default());
     let limits = Limits { segments: 1, wait_ms: WAIT_MS };
-    let verification = Verification::new(engine, &following, &mut tallies, &mut listening, limits, Scope::default());
+    let verification = Verification::new(engine, &following, &mut tallies, &mut events, limits, Scope::default());
     let verified = verification.run().await;
     drop(verification);
     // A count of nothing, that is wrong by what is parked or on its way, is nowhere to be seen.
     let is_proven = verified.is_ok_and(|extent| extent.is_proven);
     let is_whole = is_proven && !was_parked && !is_any_parked(scene);
     let mut mended = Mended { is_whole, ..Mended::default() };
-    for event in listening.0 {
+    for event in events.0 {
         mend(scene, engine, run, event, &mut mended).await;
     }
     if mended.is_whole {

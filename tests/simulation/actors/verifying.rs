@@ -20,7 +20,7 @@ use crate::{
     platform::stream::Author,
     world::{
         World,
-        following::{Followed, Follower, Heard, Listening, SharedFollowed},
+        following::{EventList, Reported, SharedView, StreamView, ViewReader},
         tasks::{BOTH, TASKS_MAX},
     },
 };
@@ -31,41 +31,41 @@ pub(crate) const WAIT_MS: u64 = 20_000;
 impl World {
     /// The operator verifies the table; one at a time.
     pub(crate) fn verify(&mut self) -> bool {
-        if self.tasks.len() >= TASKS_MAX || self.verifying.heard.is_some() {
+        if self.tasks.len() >= TASKS_MAX || self.verifying.under_way.is_some() {
             return false;
         }
         self.begin_verifying();
         true
     }
 
-    fn begin_verifying(&mut self) -> Heard {
+    fn begin_verifying(&mut self) -> Reported {
         let caller = self.caller("verify");
         let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
         let limits = Limits { segments: u32::try_from(self.scene.chance.between(1, 3)).unwrap(), wait_ms: WAIT_MS };
-        let (followed, heard) = (self.follow_anew(), Heard::default());
-        self.verifying.heard = Some((Arc::clone(&heard), unfilled(&self.scene)));
-        let (scene, result) = (Arc::clone(&self.scene), Arc::clone(&heard));
+        let (view, reported) = (self.new_view(), Reported::default());
+        self.verifying.under_way = Some((Arc::clone(&reported), unfilled(&self.scene)));
+        let (scene, result) = (Arc::clone(&self.scene), Arc::clone(&reported));
         self.start(caller, None, async move {
-            let (following, mut tallies, mut listening) =
-                (Follower(followed), MemoryTallies::default(), Listening::default());
+            let (following, mut tallies, mut events) =
+                (ViewReader(view), MemoryTallies::default(), EventList::default());
             let verification =
-                Verification::new(&engine, &following, &mut tallies, &mut listening, limits, Scope::default());
+                Verification::new(&engine, &following, &mut tallies, &mut events, limits, Scope::default());
             let ended = verification.run().await;
             drop(verification);
-            scene.trace.note(|| format!("verify ends: {ended:?}, with {} events", listening.0.len()));
+            scene.trace.note(|| format!("verify ends: {ended:?}, with {} events", events.0.len()));
             scene.count("verified");
-            *result.lock().unwrap() = Some(listening.0);
+            *result.lock().unwrap() = Some(events.0);
             Ok(None)
         });
-        heard
+        reported
     }
 
-    /// What is followed goes on, and nothing may be reported that is on its way.
+    /// Updates the views, and checks that an ended verification reports nothing that is still on its way.
     pub(crate) fn follow_verifying(&mut self) -> Result<(), Failure> {
-        self.follow_all();
-        let Some((heard, unfilled_before)) = &self.verifying.heard else { return Ok(()) };
-        let ended = heard.lock().unwrap().take();
-        let is_running = Arc::strong_count(heard) > 1;
+        self.update_views();
+        let Some((reported, unfilled_before)) = &self.verifying.under_way else { return Ok(()) };
+        let ended = reported.lock().unwrap().take();
+        let is_running = Arc::strong_count(reported) > 1;
         if let Some(events) = &ended {
             // What was not filled when it began, or is not any more, is rightly found.
             let mut unfilled = unfilled(&self.scene);
@@ -86,24 +86,24 @@ impl World {
             }
         }
         if ended.is_some() || !is_running {
-            self.verifying.heard = None;
+            self.verifying.under_way = None;
         }
         Ok(())
     }
 
-    /// Somebody follows the stream from now on.
-    pub(crate) fn follow_anew(&mut self) -> SharedFollowed {
-        let mut followed = Followed::from_now(&self.stream);
-        followed.update(&self.scene, &self.stream, &self.mappings);
-        let followed = Arc::new(Mutex::new(followed));
-        self.verifying.followed.push(Arc::clone(&followed));
-        followed
+    /// A new view of the stream, from now on.
+    pub(crate) fn new_view(&mut self) -> SharedView {
+        let mut view = StreamView::from_now(&self.stream);
+        view.update(&self.scene, &self.stream, &self.mappings);
+        let view = Arc::new(Mutex::new(view));
+        self.verifying.views.push(Arc::clone(&view));
+        view
     }
 
-    fn follow_all(&mut self) {
-        self.verifying.followed.retain(|followed| Arc::strong_count(followed) > 1);
-        for followed in &self.verifying.followed {
-            followed.lock().unwrap().update(&self.scene, &self.stream, &self.mappings);
+    fn update_views(&mut self) {
+        self.verifying.views.retain(|view| Arc::strong_count(view) > 1);
+        for view in &self.verifying.views {
+            view.lock().unwrap().update(&self.scene, &self.stream, &self.mappings);
         }
     }
 
@@ -116,17 +116,17 @@ impl World {
 
     /// Verifies alone, to the end.
     pub(crate) fn verified(&mut self) -> Result<Vec<Finding>, Failure> {
-        let heard = self.begin_verifying();
-        while heard.lock().unwrap().is_none() {
+        let reported = self.begin_verifying();
+        while reported.lock().unwrap().is_none() {
             self.scene.clock.advance(1);
             self.stream.take(Author::Service);
-            self.follow_all();
+            self.update_views();
             if !self.poll()? {
                 return Err(Failure::new("verify", "it did not end"));
             }
         }
-        self.verifying.heard = None;
-        let events = heard.lock().unwrap().take().unwrap_or_default();
+        self.verifying.under_way = None;
+        let events = reported.lock().unwrap().take().unwrap_or_default();
         let mut findings = Vec::new();
         for event in events {
             match event {

@@ -10,7 +10,7 @@ use operate::verify::{
 
 use keys::key::Key;
 
-use crate::{cases::bed::Bed, world::following::Listening};
+use crate::{cases::bed::Bed, world::following::EventList};
 
 /// Functions that are so far, and a record that comes again and again.
 struct Beside {
@@ -33,12 +33,12 @@ impl Following for Beside {
 }
 
 async fn verified(bed: &Bed, following: &dyn Following) -> (Vec<VerifyEvent>, Extent) {
-    let (engine, mut tallies, mut listening) = (bed.engine(), MemoryTallies::default(), Listening::default());
+    let (engine, mut tallies, mut events) = (bed.engine(), MemoryTallies::default(), EventList::default());
     let limits = Limits { segments: 1, wait_ms: 100 };
-    let verification = Verification::new(&engine, following, &mut tallies, &mut listening, limits, Scope::default());
+    let verification = Verification::new(&engine, following, &mut tallies, &mut events, limits, Scope::default());
     let extent = verification.run().await.unwrap();
     drop(verification);
-    (listening.0, extent)
+    (events.0, extent)
 }
 
 /// Somebody follows another, and the count of it is wrong or right.

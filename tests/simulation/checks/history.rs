@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use derive::derivation::Items;
 use keys::{item::Item, key::Key};
 
-use crate::platform::stream::{Author, Made, Stream};
+use crate::platform::stream::{Author, Stream, TableChange};
 
 /// The table as it was, and when its items were made.
 #[derive(Debug, Default)]
@@ -19,12 +19,12 @@ pub(crate) struct Past {
     /// Which record of anybody but the service wrote it last.
     pub(crate) touched: BTreeMap<Key, usize>,
     /// All that it has been, from first to last.
-    pub(crate) versions: BTreeMap<Key, Vec<Version>>,
+    pub(crate) versions: BTreeMap<Key, Vec<ItemVersion>>,
 }
 
 /// What an item was from a record on.
 #[derive(Debug)]
-pub(crate) struct Version {
+pub(crate) struct ItemVersion {
     pub(crate) at: usize,
     pub(crate) at_ms: u64,
     /// `None` when it was not there.
@@ -34,13 +34,13 @@ pub(crate) struct Version {
 /// Passes each record with the table before it to `see`, and returns the table after the last.
 pub(crate) fn replayed<E>(
     stream: &Stream,
-    mut see: impl FnMut(&Past, usize, &Made) -> Result<(), E>,
+    mut see: impl FnMut(&Past, usize, &TableChange) -> Result<(), E>,
 ) -> Result<Past, E> {
     let mut past = Past::default();
     for (at, made) in stream.made.iter().enumerate() {
         see(&past, at, made)?;
         past.written.insert(made.key.clone(), at);
-        let version = Version { at, at_ms: made.at_ms, item: made.new.clone() };
+        let version = ItemVersion { at, at_ms: made.at_ms, item: made.new.clone() };
         past.versions.entry(made.key.clone()).or_default().push(version);
         if made.author != Author::Service {
             past.touched.insert(made.key.clone(), at);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{derivation::Items, schema::Seen};
-use engine::jobs::job::{Job, Task};
+use engine::jobs::job::{self, Job};
 use keys::{
     counter::CounterKey,
     item::{Item, text},
@@ -21,7 +21,7 @@ use crate::{
     engines::SETTLE_MS,
     failure::Failure,
     items::{is_mirror, is_zero},
-    platform::stream::{Author, Made, Stream},
+    platform::stream::{Author, Stream, TableChange},
     scene::Scene,
 };
 
@@ -70,7 +70,7 @@ pub(crate) fn cascades_are_strict(scene: &Scene, stream: &Stream, untyped: &BTre
 }
 
 impl Owners {
-    fn note(&mut self, scene: &Scene, past: &Past, at: usize, made: &Made) {
+    fn note(&mut self, scene: &Scene, past: &Past, at: usize, made: &TableChange) {
         let (Some(owner), schema) = (owner_at(scene, &made.key), &scene.schema) else { return };
         let image = |item: &Item| schema.image(&made.key, item).is_some();
         let is_detail = made.key.sk == "METADATA";
@@ -148,7 +148,7 @@ fn claims(item: &Item) -> Vec<Key> {
 }
 
 /// On what an item of the application hangs; a counter on its target.
-fn owners(scene: &Scene, key: &Key, item: &Item) -> Vec<Owner> {
+fn owners_of(scene: &Scene, key: &Key, item: &Item) -> Vec<Owner> {
     if let Some(counter) = CounterKey::parse(key) {
         let is_history = counter.derivation == "view-count";
         return owner_at(scene, &counter.target).filter(|_| is_history).into_iter().collect();
@@ -168,7 +168,7 @@ fn owners(scene: &Scene, key: &Key, item: &Item) -> Vec<Owner> {
 }
 
 /// May the service do this?
-fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &Made) -> Result<(), Failure> {
+fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &TableChange) -> Result<(), Failure> {
     let of = |item: &Item| match scene.schema.see(&made.key, item) {
         Seen::Known(image) => Some((image.definition.name.clone(), image.definition.derived)),
         _ => None,
@@ -176,7 +176,7 @@ fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &Made) -> R
     let refused = |what: String| Failure::new("strict", format!("the service {what} {}", made.key));
     if JobKey::parse(&made.key).is_some() {
         let job = made.new.as_ref().and_then(|item| Job::of(&scene.schema.layout, item));
-        let is_cascade = job.is_some_and(|job| matches!(job.task, Task::Cascade { .. }));
+        let is_cascade = job.is_some_and(|job| matches!(job.task, job::Task::Cascade { .. }));
         // The key of a cascade names the record of the removal.
         let is_again = made.old.is_none() && past.written.contains_key(&made.key);
         return if is_cascade && is_again { Err(refused("started a cascade again:".to_owned())) } else { Ok(()) };
@@ -192,7 +192,7 @@ fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &Made) -> R
                 Ok(())
             }
             Some((name, _)) => {
-                let owners = owners(scene, &made.key, old);
+                let owners = owners_of(scene, &made.key, old);
                 let gone = owners.iter().map(|owner| {
                     let listed_at = listed_at(scene, past, &made.key, old, made.at_ms)?;
                     match owner {
@@ -259,7 +259,7 @@ fn nothing_is_left(
     };
     for (key, item) in past.items.iter().filter(|(key, _)| !untyped.contains(*key)) {
         let left = |why: String| Err(Failure::new("left", format!("{key} is left, though {why}")));
-        for owner in owners(scene, key, item) {
+        for owner in owners_of(scene, key, item) {
             // What was written later is left alone; a counter is, when it was counted in.
             let writes = if CounterKey::parse(key).is_some() { &past.written } else { &past.touched };
             let is_older = |removal: &&Removal| writes.get(key).is_none_or(|at| *at < removal.at);

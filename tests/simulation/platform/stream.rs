@@ -31,7 +31,7 @@ const NUMBER_STEP: u128 = 10_000_000_000_000;
 
 /// A record as it stands in the stream.
 #[derive(Debug)]
-pub(crate) struct Record {
+pub(crate) struct StreamRecord {
     pub(crate) key: Key,
     pub(crate) id: String,
     pub(crate) sequence_number: String,
@@ -61,7 +61,7 @@ pub(crate) enum Author {
 
 /// A write as it was made, in the order of the table.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct TableChange {
     pub(crate) key: Key,
     pub(crate) old: Option<Item>,
     pub(crate) new: Option<Item>,
@@ -85,7 +85,7 @@ pub(crate) struct Shard {
 
 /// A write that is not in the stream yet.
 #[derive(Debug)]
-struct Change {
+struct Pending {
     key: Key,
     old: Option<Item>,
     new: Option<Item>,
@@ -98,11 +98,11 @@ struct Change {
 #[derive(Debug)]
 pub(crate) struct Stream {
     scene: Arc<Scene>,
-    pub(crate) records: Vec<Record>,
+    pub(crate) records: Vec<StreamRecord>,
     pub(crate) shards: Vec<Shard>,
-    on_their_way: Vec<Change>,
+    on_their_way: Vec<Pending>,
     /// All writes so far, arrived or not.
-    pub(crate) made: Vec<Made>,
+    pub(crate) made: Vec<TableChange>,
     /// Is every record read now, whatever it looks like in the stream?
     is_mended: bool,
 }
@@ -142,9 +142,9 @@ impl Stream {
         let at_ms = self.scene.clock.now_ms();
         for (key, old, new) in self.scene.database.take_records() {
             let (made, is_expiry) = (self.made.len(), author == Author::Expiry);
-            let written = Made { key, old, new, at_ms, author };
+            let written = TableChange { key, old, new, at_ms, author };
             let (key, old, new) = (written.key.clone(), written.old.clone(), written.new.clone());
-            self.on_their_way.push(Change { key, old, new, at_ms, is_expiry, made });
+            self.on_their_way.push(Pending { key, old, new, at_ms, is_expiry, made });
             self.made.push(written);
         }
     }
@@ -179,11 +179,11 @@ impl Stream {
         true
     }
 
-    fn add(&mut self, shard: usize, change: &Change) {
+    fn add(&mut self, shard: usize, change: &Pending) {
         let number = self.records.len() + 1;
         let id = format!("{number:032x}");
         let sequence_number = self.shards[shard].last_number.to_string();
-        let Change { key, old, new, at_ms, is_expiry, .. } = change;
+        let Pending { key, old, new, at_ms, is_expiry, .. } = change;
         let (keys, old, new) = (key_item(key), old.as_ref(), new.as_ref());
         let record = record::Record {
             id: &id,
@@ -212,7 +212,7 @@ impl Stream {
         self.shards[shard].records.push(self.records.len());
         let came = came(&change.key, change.old.as_ref(), change.new.as_ref());
         let (key, made) = (change.key.clone(), change.made);
-        self.records.push(Record { key, id, sequence_number, inserted, came, json, made, corrupt_of });
+        self.records.push(StreamRecord { key, id, sequence_number, inserted, came, json, made, corrupt_of });
     }
 
     /// Closes an open shard, and opens two in its place; false when there are shards enough.
@@ -263,7 +263,7 @@ impl Stream {
 
     /// Keys of the items of an entity, as often as they were inserted.
     pub(crate) fn inserts(&self, entity: &str) -> impl Iterator<Item = &Key> {
-        let of = move |record: &&Record| record.inserted.as_deref() == Some(entity);
+        let of = move |record: &&StreamRecord| record.inserted.as_deref() == Some(entity);
         self.records.iter().filter(of).map(|record| &record.key)
     }
 }

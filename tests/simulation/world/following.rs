@@ -19,7 +19,7 @@ use crate::{
 
 /// The stream, as a verification follows it, and how far the functions are.
 #[derive(Debug, Default)]
-pub(crate) struct Followed {
+pub(crate) struct StreamView {
     /// Records that arrived and were not given.
     records: Vec<String>,
     /// How many of the stream's records arrived so far.
@@ -30,12 +30,12 @@ pub(crate) struct Followed {
 }
 
 /// A verification's own view of the stream. The scheduler updates it.
-pub(crate) type SharedFollowed = Arc<Mutex<Followed>>;
+pub(crate) type SharedView = Arc<Mutex<StreamView>>;
 
 /// Gives a verification its view of the stream.
-pub(crate) struct Follower(pub(crate) SharedFollowed);
+pub(crate) struct ViewReader(pub(crate) SharedView);
 
-impl Following for Follower {
+impl Following for ViewReader {
     fn records(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap().records)
     }
@@ -45,12 +45,12 @@ impl Following for Follower {
     }
 
     fn is_handled(&self, moment_ms: u64) -> Option<bool> {
-        let followed = self.0.lock().unwrap();
-        Some(followed.handled_ms.min(followed.arrived_ms) >= moment_ms)
+        let view = self.0.lock().unwrap();
+        Some(view.handled_ms.min(view.arrived_ms) >= moment_ms)
     }
 }
 
-impl Followed {
+impl StreamView {
     /// Follows from the last record on.
     pub(crate) fn from_now(stream: &Stream) -> Self {
         Self { n_seen: stream.records.len(), ..Self::default() }
@@ -67,15 +67,15 @@ impl Followed {
 }
 
 /// What a verification reported by its end.
-pub(crate) type Heard = Arc<Mutex<Option<Vec<VerifyEvent>>>>;
+pub(crate) type Reported = Arc<Mutex<Option<Vec<VerifyEvent>>>>;
 
 /// A verification under way, and the derivations that were not filled when it began.
-pub(crate) type UnderWay = (Heard, BTreeSet<String>);
+pub(crate) type UnderWay = (Reported, BTreeSet<String>);
 
 #[derive(Default)]
-pub(crate) struct Listening(pub(crate) Vec<VerifyEvent>);
+pub(crate) struct EventList(pub(crate) Vec<VerifyEvent>);
 
-impl Listener for Listening {
+impl Listener for EventList {
     fn report(&mut self, event: VerifyEvent) -> io::Result<()> {
         self.0.push(event);
         Ok(())
@@ -88,7 +88,7 @@ impl Listener for Listening {
 #[derive(Default)]
 pub(crate) struct Verifying {
     /// The one that is under way.
-    pub(crate) heard: Option<UnderWay>,
+    pub(crate) under_way: Option<UnderWay>,
     /// The views of all verifications and repairs.
-    pub(crate) followed: Vec<SharedFollowed>,
+    pub(crate) views: Vec<SharedView>,
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use derive::write::{Action, Table, Update};
 use engine::{
     clock::Clock as _,
-    jobs::job::{Job, Pass, Task},
+    jobs::job::{self, Job, Pass},
 };
 use keys::{
     fields::Fields,
@@ -32,7 +32,7 @@ const HANGING: [&str; 10] =
 
 /// Is it a cascade that deletes what it has listed?
 fn is_deleting(job: &Job) -> bool {
-    job.is_running && matches!(job.task, Task::Cascade { pass: Pass::Deletes { .. }, .. })
+    job.is_running && matches!(job.task, job::Task::Cascade { pass: Pass::Deletes { .. }, .. })
 }
 
 impl Application {

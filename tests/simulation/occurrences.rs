@@ -80,9 +80,9 @@ const SEEDS_MIN: usize = 100;
 
 /// The counts of a run, or of many.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally(BTreeMap<(&'static str, Option<Side>), usize>);
+pub(crate) struct Occurrences(BTreeMap<(&'static str, Option<Side>), usize>);
 
-impl Tally {
+impl Occurrences {
     /// Counts a fault of a call.
     pub(crate) fn call(&mut self, fault: &'static str, side: Side) {
         *self.0.entry((fault, Some(side))).or_default() += 1;
@@ -116,7 +116,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for Occurrences {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<16}{:>10}{:>10}", "fault", "before", "after")?;
         for fault in OF_A_CALL {
