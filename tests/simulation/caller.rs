@@ -8,7 +8,7 @@ use store::faulty::{Call, Decider, Fault, Side};
 
 use crate::{executor::Gone, scene::Scene};
 
-/// Faults of a read, a single write and a transaction, with how often each is drawn among them.
+/// Faults of a read and of a write, with their weights.
 const OF_A_READ: [(FaultKind, usize); 3] =
     [(FaultKind::Unanswered, 4), (FaultKind::Throttle, 2), (FaultKind::Killed, 1)];
 const OF_A_WRITE: [(FaultKind, usize); 5] = [
@@ -34,17 +34,16 @@ pub(crate) struct Caller {
     scene: Arc<Scene>,
     name: Arc<str>,
     gone: Gone,
-    /// When its time is over.
+    /// When its time is over, in milliseconds since the epoch.
     deadline_ms: u64,
 }
 
 impl Caller {
-    /// A caller of this name, who has time until then.
     pub(crate) fn new(scene: &Arc<Scene>, name: &Arc<str>, gone: &Gone, deadline_ms: u64) -> Self {
         Self { scene: Arc::clone(scene), name: Arc::clone(name), gone: gone.clone(), deadline_ms }
     }
 
-    /// A call that never ends takes all the time that there is.
+    /// A deadly call never ends, and takes all of the caller's time.
     fn dies(&self, call: &Call<'_>) {
         self.scene.count("deadly");
         self.scene.trace.note(|| format!("{} {call} : deadly; it is gone", self.name));

@@ -1,4 +1,4 @@
-//! What must be true of every run: at its end, and of all that was written in it.
+//! What must be true of every run: of its end, and of everything written in it.
 
 pub(crate) mod account;
 pub(crate) mod audit;

@@ -18,7 +18,7 @@ use crate::{mutant::Mutant, scene::Scene};
 /// How long after a removal a cascade begins, in milliseconds.
 pub(crate) const SETTLE_MS: u64 = 30_000;
 
-/// So little at once that there are jobs and pages.
+/// Small limits, so that there are jobs with several pages.
 pub(crate) const FAN_OUT: FanOutLimits = FanOutLimits {
     direct_max: 2,
     page_items: 2,
@@ -28,7 +28,7 @@ pub(crate) const FAN_OUT: FanOutLimits = FanOutLimits {
     index_lag_ms: 15_000,
 };
 
-/// An engine as a function's instance makes it when it starts, one of the old version or of the new.
+/// The engine of a function's instance that starts, of the old or the new version.
 pub(crate) fn function<S: Store>(
     scene: &Scene,
     families: &[Family],
@@ -38,15 +38,15 @@ pub(crate) fn function<S: Store>(
 ) -> Engine<S> {
     let old = scene.rollout.old().filter(|_| is_old);
     let catalogue = old.map_or_else(|| scene.deployed(), Arc::clone);
-    made(scene, catalogue, families, ledger, store).watching(scene.rollout.watch(is_old, families))
+    built(scene, catalogue, families, ledger, store).watching(scene.rollout.watch(is_old, families))
 }
 
-/// An engine as an operator's command makes it, of the new version.
+/// The engine of an operator's command, of the new version.
 pub(crate) fn engine<S: Store>(scene: &Scene, families: &[Family], ledger: LedgerKind, store: S) -> Engine<S> {
-    made(scene, scene.deployed(), families, ledger, store).watching(RegistryWatch::reading(0))
+    built(scene, scene.deployed(), families, ledger, store).watching(RegistryWatch::reading(0))
 }
 
-fn made<S: Store>(
+fn built<S: Store>(
     scene: &Scene,
     catalogue: Arc<Catalogue>,
     families: &[Family],
@@ -60,7 +60,7 @@ fn made<S: Store>(
     engine.with_settling(SETTLE_MS).with_fan_out(FAN_OUT).without(left_out)
 }
 
-/// What the handler answers, with the engine's own account; an error is a function error.
+/// The handler's response, with the engine's account. An error is a function error.
 pub(crate) async fn respond<S: Store>(
     engine: &Engine<S>,
     event: &str,

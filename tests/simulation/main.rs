@@ -1,17 +1,17 @@
-//! The simulation: whatever an application writes and whatever the platform does, derived data ends as it is defined.
+//! The simulation: whatever an application writes and the platform does, derived data ends as defined.
 //!
 //! One seed drives a store with faults, a stream of shards that split, the functions behind their event source mappings,
-//! an application and an operator. A scheduler says at every call of the store who is next. When the stream is quiet,
-//! `verify` finds nothing, parked is what must be, each invocation's account matches what the store answered, and a
-//! replay of everything, or of any window, changes nothing.
+//! an application and an operator. A scheduler chooses who is next at every call of the store. When the stream is quiet,
+//! `verify` finds nothing, exactly the expected records are parked, each invocation's account matches what the store
+//! answered, and a replay of everything, or of any window, changes nothing.
 //!
 //! ```text
 //! cargo test --workspace --test simulation                         # 100 seeds
-//! SIM_SEEDS=2000 cargo test --workspace --test simulation          # more; SIM_START says from which on
+//! SIM_SEEDS=2000 cargo test --workspace --test simulation          # more; SIM_START is the first
 //! SIM_SEED=42 cargo test --workspace --test simulation             # one of them
 //! ```
 //!
-//! A seed that fails is made smaller, and what happens in it is printed; all that happens in it with `SIM_WHOLE=1`.
+//! A seed that fails is made smaller, and its trace is printed. `SIM_WHOLE=1` prints the whole trace instead.
 //!
 //! | what | modules, the upper ones use the lower ones |
 //! |---|---|
@@ -53,7 +53,7 @@ use engine::ledger::LedgerKind;
 use mutant::Mutant;
 use seeds::{Config, first_failure, holds, noticed, run, smallest};
 
-/// Seeds within which a mutant must be noticed; one of them, a cascade that starts twice, needs more than a thousand.
+/// Seeds within which a mutant must be noticed. A cascade that starts twice needs more than a thousand.
 const MUTANT_SEEDS: u64 = 2_000;
 
 /// Seeds of one ledger that are tried before those of the other.
@@ -86,15 +86,15 @@ fn a_seed_runs_the_same_twice() {
     }
 }
 
-/// Every guard that has no script in `cases/guards.rs` and every named step is taken out, one after the other; either
-/// ledger must show its lack. The table that is printed is what `seeds/noticed.rs` should say.
+/// Every guard without a script in `cases/guards.rs` and every named step is left out, one after the other. A run of
+/// either ledger must notice. The printed table is what `seeds/noticed.rs` should say.
 #[test]
 fn what_is_left_out_is_missed() {
     let mut unnoticed = Vec::new();
     println!("{:<32} {:<18} {:<11} prevents", "left out", "seed", "shows as");
     let asked = std::env::var("SIM_MUTANT").unwrap_or_default();
     for mutant in Mutant::all().into_iter().filter(|mutant| format!("{mutant:?}").contains(&asked)) {
-        // The seed that showed it the last time, then a few of either ledger in turn: some things only one of them needs.
+        // First the seed that showed it the last time, then a few of either ledger in turn: only one of them may need it.
         let last = noticed::last(mutant).map(|(ledger, seed)| (Config { ledger, mutant: None }, seed..seed + 1));
         let turns = (0..MUTANT_SEEDS / TURN_SEEDS).map(|turn| turn * TURN_SEEDS..(turn + 1) * TURN_SEEDS);
         let turns = turns.flat_map(|seeds| [(RECEIPTS, seeds.clone()), (CHECKPOINT, seeds)]);

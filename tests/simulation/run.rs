@@ -1,4 +1,4 @@
-//! One whole run: the scheduler until all is quiet, then everything that must be true of the end.
+//! One whole run: the scheduler acts until all is quiet, then the end is checked.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,10 @@ use crate::{
 /// How often all that is parked is redriven.
 const REDRIVES_MAX: usize = 20;
 
-/// How far the clock jumps at the end of a run, in days: some of them past the time that the ledger is kept.
+/// Most days that the clock jumps at the end of a run: more than the ledger is kept.
 const JUMP_DAYS_MAX: usize = 20;
 
 impl World {
-    /// The whole run.
     pub(crate) fn run(&mut self) -> Result<(), Failure> {
         self.settle()?;
         if corruption::IS_ON {
@@ -46,7 +45,7 @@ impl World {
         }
         self.replay();
         self.settle()?;
-        // A fan-out that is replayed may need a job; nothing else is written.
+        // A replayed fan-out may need a job. Nothing else may be written.
         if let Some(first) = self.stream.records[n_records..].iter().find(|record| JobKey::parse(&record.key).is_none())
         {
             return Err(Failure::new("replay", format!("a replay made a record of {}", first.key)));
@@ -81,7 +80,7 @@ impl World {
         Ok(())
     }
 
-    /// Days pass, and what the ledger need not keep any longer is removed.
+    /// Days pass, and expired items of the ledger are removed.
     fn age(&mut self) {
         let days = self.scene.chance.between(1, JUMP_DAYS_MAX);
         self.scene.count("aged");

@@ -31,14 +31,13 @@ const BEGIN_MS: u64 = 1_705_315_200_000;
 /// Bytes of a page: small, so that a search has several.
 const PAGE_BYTES: usize = 400;
 
-/// Of a hundred runs, in how many the functions brake, and in how many an item is deadly.
+/// Of a hundred runs, in how many the functions brake, and how many have a deadly item.
 const BRAKED_PERCENT: usize = 15;
 const DEADLY_PERCENT: usize = 10;
 
 /// The brake is off.
 const UNBRAKED: BrakeLimits = BrakeLimits { unreadable_percent_max: 100, unreadable_hold_ms: 0 };
 
-/// The shared part of a run.
 #[derive(Debug)]
 pub(crate) struct Scene {
     pub(crate) schema: Arc<Schema>,
@@ -52,11 +51,11 @@ pub(crate) struct Scene {
     pub(crate) mutant: Option<Mutant>,
     /// Of a thousand calls, how many go wrong.
     pub(crate) per_mille: usize,
-    /// Do the functions brake, while anything may go wrong? Much of what this application writes cannot be read.
+    /// Do the functions brake while faults happen? Much of what this application writes cannot be read.
     pub(crate) is_braked: bool,
     /// What the application does more of than everything else.
     pub(crate) theme: Theme,
-    /// Who touches this item dies, until the operator mends it.
+    /// A caller that touches this item dies, until the operator mends it.
     deadly: Mutex<Option<Key>>,
     is_healed: AtomicBool,
     occurrences: Mutex<Occurrences>,
@@ -103,12 +102,11 @@ impl Scene {
         self.is_healed.store(true, Ordering::Relaxed);
     }
 
-    /// Does nothing go wrong any more?
     pub(crate) fn is_healed(&self) -> bool {
         self.is_healed.load(Ordering::Relaxed)
     }
 
-    /// When the functions put the brake on.
+    /// The limits of the functions' brake.
     pub(crate) fn limits(&self) -> BrakeLimits {
         if self.is_braked && !self.is_healed() { BrakeLimits::default() } else { UNBRAKED }
     }
@@ -130,7 +128,7 @@ impl Scene {
         self.sharding.catalogue().unwrap_or_else(|| Arc::clone(&self.catalogue))
     }
 
-    /// Does this call kill who sends it?
+    /// Does this call kill its caller?
     pub(crate) fn is_deadly(&self, call: &Call<'_>) -> bool {
         let deadly = self.deadly.lock().unwrap();
         deadly.as_ref().is_some_and(|deadly| match call {
@@ -161,13 +159,12 @@ impl Scene {
         self.occurrences.lock().unwrap().other(what, n);
     }
 
-    /// The counts so far.
     pub(crate) fn occurrences(&self) -> Occurrences {
         self.occurrences.lock().unwrap().clone()
     }
 }
 
-/// A user, something that is counted of one, a bucket, or a mirror.
+/// A user, one of its counters, a bucket, or a mirror.
 fn deadly_item(chance: &Chance, (schema, catalogue): (&Schema, &Catalogue)) -> Key {
     let user = [("UserId", *chance.one_of(&USERS).unwrap())].into_iter().collect();
     let target = schema.entity("User").unwrap().build(&user).unwrap();

@@ -1,4 +1,4 @@
-//! The scheduler: it says who is next, until nothing is left to do.
+//! The scheduler: it chooses who is next, until nothing is left to do.
 //!
 //! Nothing happens between two steps of the scheduler. A step lets one task run to its next stop (each call of the
 //! store has one before and one after), or lets one other thing happen.
@@ -18,12 +18,12 @@ use crate::{
 /// Shards of a run, closed ones included.
 const SHARDS_MAX: usize = 12;
 
-/// Steps after the application's last write until nothing goes wrong any more, and until the run is taken for endless.
+/// Steps after the application's last write until faults end, and until the run counts as endless.
 const STEPS_TO_HEAL: usize = 20_000;
 const STEPS_MAX: usize = 200_000;
 
 impl World {
-    /// Steps until all is written, delivered and done.
+    /// Takes steps until everything is written, delivered and handled.
     pub(crate) fn settle(&mut self) -> Result<(), Failure> {
         let mut n_steps = 0;
         loop {
@@ -49,9 +49,9 @@ impl World {
         }
     }
 
-    /// The plainest thing that can be done; false when nothing is left to do.
+    /// Takes the plainest step that is possible; false when nothing is left to do.
     fn goes_on(&mut self) -> Result<bool, Failure> {
-        // With nothing under way more is written before the next batch, or batches would hold a record or two.
+        // While no task runs, the application writes more before the next batch: else batches would be very small.
         let wait = if self.scene.chance.below(5) == 0 { Step::Poll } else { Step::Write };
         for step in [Step::Poll, wait, Step::Deliver, Step::Arrive, Step::Write, Step::Land, Step::CatchUp] {
             if self.happens(step)? {
@@ -64,7 +64,7 @@ impl World {
         Err(Failure::new("stuck", "records wait, and no queue takes them"))
     }
 
-    /// Lets this happen; false when it cannot.
+    /// Takes a step; false when it is not possible.
     pub(crate) fn happens(&mut self, step: Step) -> Result<bool, Failure> {
         let scene = Arc::clone(&self.scene);
         Ok(match step {

@@ -28,7 +28,7 @@ use crate::{
     world::World,
 };
 
-/// Seeds of a test where nothing else is asked for.
+/// Seeds of a test by default.
 const SEEDS: u64 = 100;
 
 static SHIPPED: LazyLock<(Arc<Schema>, Arc<Catalogue>)> = LazyLock::new(|| {
@@ -42,14 +42,13 @@ thread_local! {
     static RUNS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What is run.
+/// The ledger of a run, and what the service leaves out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Config {
     pub(crate) ledger: LedgerKind,
     pub(crate) mutant: Option<Mutant>,
 }
 
-/// A run that is over.
 #[derive(Debug)]
 pub(crate) struct FinishedRun {
     pub(crate) failure: Option<Failure>,
@@ -58,7 +57,6 @@ pub(crate) struct FinishedRun {
     occurrences: Occurrences,
 }
 
-/// One run.
 pub(crate) fn run(config: Config, chance: &Chance, is_traced: bool) -> FinishedRun {
     let (schema, catalogue) = &*SHIPPED;
     quiet_panics();
@@ -91,8 +89,8 @@ fn quiet_panics() {
     });
 }
 
-/// The lowest of these seeds that fails, and how often each fault occurred up to there. The number of threads changes
-/// nothing of it.
+/// The lowest of these seeds that fails, and how often each fault occurred up to it. The number of threads does not
+/// matter.
 pub(crate) fn first_failure(config: Config, seeds: Range<u64>) -> (Option<(u64, Failure)>, Occurrences) {
     let (next, end) = (AtomicU64::new(seeds.start), AtomicU64::new(seeds.end));
     let runs = Mutex::new(Vec::new());
@@ -125,7 +123,7 @@ pub(crate) fn first_failure(config: Config, seeds: Range<u64>) -> (Option<(u64, 
     (None, occurrences)
 }
 
-/// Runs the seeds that the environment asks for, and fails with the lowest that fails, made small.
+/// Runs the seeds that the environment names. Fails with the lowest failing seed, made smaller.
 pub(crate) fn holds(config: Config, test: &str) {
     let seeds = match (variable("SIM_SEED"), variable("SIM_START").unwrap_or(0), variable("SIM_SEEDS")) {
         (Some(seed), ..) => seed..seed + 1,
@@ -142,7 +140,7 @@ pub(crate) fn holds(config: Config, test: &str) {
     assert!(rare.is_empty(), "the run proves less than it says, since these are rare: {rare:?}");
 }
 
-/// Prints what happens in a failing seed, made as small as it gets.
+/// Prints the trace of a failing seed, made as small as possible.
 fn report(config: Config, seed: u64, failure: &Failure) {
     if env::var("SIM_WHOLE").is_ok() {
         run(config, &Chance::of_seed(seed), true).trace.iter().for_each(|line| println!("{line}"));
@@ -154,7 +152,7 @@ fn report(config: Config, seed: u64, failure: &Failure) {
     println!("{}", smallest.failure.map(|failure| failure.to_string()).unwrap_or_default());
 }
 
-/// The smallest run that was found to fail as this seed does, with its trace; and how it was found.
+/// The smallest run found that fails like this seed, with its trace, and a description of the search.
 pub(crate) fn smallest(config: Config, seed: u64, failure: &Failure) -> (FinishedRun, String) {
     let whole = run(config, &Chance::of_seed(seed), false);
     let mut fails = |choices: Choices| {

@@ -1,4 +1,4 @@
-//! What the service has stored beside derived values: what is parked, the jobs, and the notes of what is searched again.
+//! What the service has stored beside derived values: parked records, jobs, and notes of searches to repeat.
 
 use derive::write::Table;
 use engine::jobs::job::Job;
@@ -6,10 +6,9 @@ use keys::{item::Item, job::JobKey, key::Key};
 
 use crate::scene::Scene;
 
-/// Partition keys of the notes of what is to be searched for again.
+/// Prefix of the partition keys of notes.
 const NOTES: &str = "AGAIN#";
 
-/// A parked item.
 pub(crate) struct Parked {
     pub(crate) key: Key,
     /// Id of the event.
@@ -18,7 +17,6 @@ pub(crate) struct Parked {
     pub(crate) cause: String,
 }
 
-/// All that is parked.
 pub(crate) fn parked(scene: &Scene) -> Vec<Parked> {
     let field = |item: &Item, name: &str| keys::item::text(item, name).unwrap_or_default().to_owned();
     scene.database.memory().view(Table::Ledger, |items| {
@@ -32,7 +30,6 @@ pub(crate) fn parked(scene: &Scene) -> Vec<Parked> {
     })
 }
 
-/// All jobs that there are.
 pub(crate) fn jobs(scene: &Scene) -> Vec<Job> {
     let layout = &scene.schema.layout;
     let is_job = |(key, _): &(&Key, &Item)| JobKey::parse(key).is_some();
@@ -42,7 +39,7 @@ pub(crate) fn jobs(scene: &Scene) -> Vec<Job> {
         .view(Table::Main, |items| items.iter().filter(is_job).filter_map(|(_, item)| Job::of(layout, item)).collect())
 }
 
-/// When what is noted is to be searched for again.
+/// The times at which noted searches are due, in milliseconds since the epoch.
 pub(crate) fn notes(scene: &Scene) -> Vec<u64> {
     let due_ms = |key: &Key| {
         let (due_ms, _) = key.sk.split_once('#').filter(|_| key.pk.starts_with(NOTES))?;

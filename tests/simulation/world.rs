@@ -1,4 +1,4 @@
-//! The state of one run: what exists beside the scene, and which tasks run. It imports nobody who acts.
+//! The state of one run beside the scene. It imports nobody who acts: the actors change it.
 
 pub(crate) mod application;
 pub(crate) mod following;
@@ -25,7 +25,6 @@ use crate::{
     },
 };
 
-/// The state of one run.
 pub(crate) struct World {
     pub(crate) scene: Arc<Scene>,
     pub(crate) stream: Stream,
@@ -33,12 +32,12 @@ pub(crate) struct World {
     pub(crate) tasks: Vec<Running>,
     pub(crate) n_tasks: usize,
     pub(crate) application: Application,
-    /// Writes that the application has left to do.
+    /// Writes that the application still has to do.
     pub(crate) n_writes: usize,
     pub(crate) pace: Pace,
-    /// Since when an index has been behind.
+    /// The time since which an index lags.
     pub(crate) behind_since_ms: Option<u64>,
-    /// For each event, how many invocations died that had it, or ran where others could take them for dead.
+    /// For each event, how many invocations with it died, or ran on after others could assume so.
     pub(crate) n_deaths: BTreeMap<String, usize>,
     pub(crate) verifying: Verifying,
     pub(crate) planted: Planted,
@@ -47,10 +46,10 @@ pub(crate) struct World {
 impl World {
     /// The state before anything happens.
     pub(crate) fn new(scene: &Arc<Scene>, ledger: LedgerKind) -> Self {
-        let mut pace = Pace::new(&scene.chance, scene.rollout.is_one());
-        // The brake looks at large batches.
+        let mut pace = Pace::new(&scene.chance, scene.rollout.is_any());
+        // The brake needs large batches.
         pace.functions_sleep |= scene.is_braked;
-        // A removal that comes again starts nothing, when what hung on it is gone and other things have come.
+        // A repeated removal must start nothing after its cascade, when new items have come.
         if scene.theme == Theme::Removals {
             for step in [Step::Replay, Step::SetBack] {
                 pace.more_of(step, 5);
@@ -86,7 +85,6 @@ impl World {
         self.n_writes == 0 || self.scene.chance.is_exhausted()
     }
 
-    /// A new caller of the store.
     pub(crate) fn caller(&mut self, name: &str) -> NewCaller {
         self.n_tasks += 1;
         let name: Arc<str> = format!("{name} #{}", self.n_tasks).into();
@@ -97,7 +95,7 @@ impl World {
         NewCaller { name, gone, store, deadline_ms, is_old: false }
     }
 
-    /// Starts its task.
+    /// Starts the task of a new caller.
     pub(crate) fn start(
         &mut self,
         NewCaller { name, gone, store, is_old, .. }: NewCaller,

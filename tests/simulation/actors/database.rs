@@ -25,7 +25,7 @@ impl World {
         n_behind > 0
     }
 
-    /// No index lags for longer than half of the time that it is given.
+    /// Lets an index catch up that has lagged for half of the allowed time.
     pub(crate) fn limit_index_lag(&mut self) {
         let now_ms = self.scene.clock.now_ms();
         if self.scene.database.n_behind() == 0 {

@@ -1,4 +1,4 @@
-//! The platform's part of the scheduler: invocations begin, run on, are given up, and end.
+//! Invocations: the platform starts them, lets them run on, times them out, and reads their responses.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl World {
-    /// A mapping hands its function a batch, sometimes to two at once.
+    /// A mapping delivers a batch to its function, sometimes to two instances at once.
     pub(crate) fn deliver(&mut self) -> bool {
         if self.tasks.len() >= TASKS_MAX || (self.pace.functions_sleep && !self.is_written()) {
             return false;
@@ -42,7 +42,7 @@ impl World {
         false
     }
 
-    /// A window of what is done comes again, or the end of a tumbling window with no record.
+    /// Handled records are delivered again, or a tumbling window ends without a record.
     pub(crate) fn redeliver(&mut self) -> bool {
         let at = self.scene.chance.below(self.mappings.len());
         if self.tasks.len() >= TASKS_MAX {
@@ -90,7 +90,7 @@ impl World {
         self.start(caller, delivery, async move { respond(&engine, &event, deadline_ms).await.map(Some) });
     }
 
-    /// The platform gives an invocation up that runs on.
+    /// An invocation times out for the platform, and runs on.
     pub(crate) fn time_out(&mut self) -> bool {
         let is_awaited = |running: &Running| running.delivery.as_ref().is_some_and(|delivery| delivery.is_awaited);
         let awaited: Vec<usize> = (0..self.tasks.len()).filter(|at| is_awaited(&self.tasks[*at])).collect();
@@ -104,7 +104,7 @@ impl World {
         true
     }
 
-    /// The platform ends what runs on of the version before.
+    /// The platform ends the instances of the old version.
     pub(crate) fn end_old_instances(&mut self) {
         while let Some(at) = self.tasks.iter().position(|running| running.is_old) {
             let Running { name, delivery, gone, .. } = self.tasks.remove(at);
@@ -142,7 +142,7 @@ impl World {
         let verdict = match answer {
             Some(Ok(Some((response, _)))) => {
                 let verdict = verdict(response, &numbers, delivery.window.is_some());
-                // The platform may not hear it, or the function may fail on the way out.
+                // The response may be lost, or the function may fail after it.
                 let is_heard = self.scene.is_healed() || !self.scene.chance.percent(2);
                 if is_heard { verdict } else { Verdict::Whole }
             }

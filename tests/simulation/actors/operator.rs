@@ -29,9 +29,9 @@ use crate::{
 /// Most records of a replay.
 const RECORDS_MAX: usize = 60;
 
-/// A captured window of the stream, as it arrived, and where it came from; `None` while there is nothing.
+/// A captured part of the stream with its origin; `None` while the stream is empty.
 ///
-/// Under receipts it is of any shards. Under the checkpoint it is of one, whose name the operator knows.
+/// Under receipts its records come from any shards. Under the checkpoint they come from one, which the operator names.
 pub(crate) fn captured(scene: &Arc<Scene>, stream: &Stream, ledger: LedgerKind) -> Option<(String, Origin)> {
     let all: Vec<usize> = (0..stream.records.len()).collect();
     let (records, lane) = match ledger {
@@ -58,7 +58,6 @@ pub(crate) fn captured(scene: &Arc<Scene>, stream: &Stream, ledger: LedgerKind) 
     Some((event, Origin { lane, was_given_up }))
 }
 
-/// Redrives all that is parked.
 pub(crate) async fn redrive<S: Store>(
     scene: Arc<Scene>,
     engine: Engine<S>,
@@ -76,7 +75,7 @@ pub(crate) async fn redrive<S: Store>(
     Ok(())
 }
 
-/// No item is deadly any more, and the decoder is mended: in the place of what is parked and corrupt stands what it should have been.
+/// From now on no item is deadly and every record decodes: the true records replace the corrupt ones that are parked.
 pub(crate) fn mend(scene: &Scene, stream: &mut Stream) {
     scene.mend();
     let mended = stream.mend();
@@ -120,7 +119,7 @@ impl World {
         true
     }
 
-    /// The operator pauses a job, or resumes one that is paused; false where there is none.
+    /// The operator pauses a job, or resumes a paused one; false when there is none.
     pub(crate) fn order(&mut self, order: Order) -> bool {
         let mut jobs = jobs(&self.scene);
         jobs.retain(|job| job.is_paused == (order == Order::Resume));

@@ -1,6 +1,6 @@
 //! Counts that somebody makes wrong by hand at any moment, and operators who repair them beside everybody else.
 //!
-//! What was wrong before a repair began that came to its end is right from then on, whoever else repaired meanwhile.
+//! A repair that ends mends everything that was wrong before it began, whoever else repairs at the same time.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -37,11 +37,11 @@ use crate::{
 /// How long a repair's call is tried, in milliseconds.
 const CALL_MS: u64 = 60_000;
 
-/// How much earlier than a verification began what it proves ends, in milliseconds: records' times are rounded down.
+/// A verification proves the table up to this long before its start, in milliseconds: times of records are rounded down.
 const MARGIN_MS: u64 = 2_000;
 
 impl World {
-    /// Somebody writes a counter by hand, whose record goes the way of all records.
+    /// Somebody changes a counter by hand. The record of it goes through the stream like any other.
     pub(crate) fn plant_fault(&mut self) -> bool {
         let items = self.scene.database.memory().snapshot(Table::Main);
         let catalogue = self.scene.deployed();
@@ -73,7 +73,7 @@ impl World {
         true
     }
 
-    /// An operator repairs what is wrong; several at once.
+    /// An operator repairs. Several repairs may run at once.
     pub(crate) fn repair(&mut self) -> bool {
         if self.tasks.len() >= TASKS_MAX {
             return false;
@@ -100,7 +100,7 @@ impl World {
         ended
     }
 
-    /// Takes note of the repairs that came to their end.
+    /// Forgets the planted faults that an ended repair has mended.
     pub(crate) fn follow_repairs(&mut self) {
         let (left, under_way) = (&mut self.planted.left, &mut self.planted.under_way);
         under_way.retain(|(n_faults, ended)| {
@@ -114,7 +114,7 @@ impl World {
     }
 }
 
-/// A repair of all that is found; `None` where not all functions have what is deployed.
+/// Repairs everything that a verification finds; `None` while some function is not registered with what is deployed.
 async fn repaired<S: Store>(
     scene: &Scene,
     engine: &Engine<S>,
@@ -136,7 +136,7 @@ async fn repaired<S: Store>(
     let verification = Verification::new(engine, &following, &mut tallies, &mut events, limits, Scope::default());
     let verified = verification.run().await;
     drop(verification);
-    // A count of nothing, that is wrong by what is parked or on its way, is nowhere to be seen.
+    // A counter that does not exist, and should because of something parked, shows up in no finding.
     let is_proven = verified.is_ok_and(|extent| extent.is_proven);
     let is_whole = is_proven && !was_parked && !is_any_parked(scene);
     let mut mended = Mended { is_whole, ..Mended::default() };
@@ -154,7 +154,7 @@ async fn repaired<S: Store>(
     Ok(Some(mended))
 }
 
-/// Mends what was found, and takes note of what is left.
+/// Repairs one finding, and records what is left.
 async fn mend<S: Store>(scene: &Scene, engine: &Engine<S>, run: &str, event: VerifyEvent, mended: &mut Mended) {
     let finding = match event {
         VerifyEvent::Finding(finding, _) => finding,
@@ -192,7 +192,7 @@ fn is_any_parked(scene: &Scene) -> bool {
     parked(scene).iter().any(|parked| parked.key.pk == "PARKED#additive")
 }
 
-/// The count that a finding is of.
+/// The count of a finding.
 pub(crate) fn target(finding: &Finding) -> Option<Target> {
     let counter = CounterKey::parse(&Key::new(&finding.pk, &finding.sk))?;
     Some(Target { derivation: counter.derivation, item: counter.target })

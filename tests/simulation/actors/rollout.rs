@@ -1,7 +1,7 @@
 //! A deployment that adds derivations and changes some, function by function, and is taken back now and then.
 //!
-//! Instances of both versions are at work side by side, and an operator fills what is new beside all of them. What is
-//! marked as filled is right from then on.
+//! Instances of both versions run side by side, and an operator fills what is new meanwhile. What is marked as filled
+//! is right from then on.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ impl World {
         let stage = rollout.stage();
         let is_back = self.scene.chance.percent(BACK_PERCENT);
         let next = if is_back { stage.previous() } else { stage.next() };
-        if !rollout.is_one() || next == stage {
+        if !rollout.is_any() || next == stage {
             return false;
         }
         self.scene.count(if is_back { "rolled back" } else { "rolled out" });
@@ -37,14 +37,14 @@ impl World {
         true
     }
 
-    /// Time passes until what is registered is ready: what ran on then, the platform has ended, and what it sent has landed.
+    /// Time passes until what is registered is ready. By then the old instances have ended, and their calls have landed.
     pub(crate) fn wait_until_ready(&mut self) -> bool {
         let now_ms = self.scene.clock.now_ms();
         let ready_ms = differences_of(&self.scene).into_iter().filter_map(|it| match it.state {
             DerivationState::Young { ready_ms } => Some(ready_ms),
             _ => None,
         });
-        let Some(ready_ms) = ready_ms.max().filter(|_| self.scene.rollout.is_one()) else { return false };
+        let Some(ready_ms) = ready_ms.max().filter(|_| self.scene.rollout.is_any()) else { return false };
         self.end_old_instances();
         while self.land() {}
         self.scene.trace.note(|| "time passes until what is new is ready".to_owned());
@@ -67,7 +67,7 @@ pub(crate) fn enter(scene: &Scene, stage: Stage) {
     });
 }
 
-/// What of the table is not in step with what is deployed at the end, by what is registered.
+/// Derivations of the new version that the registry does not show as in step with the table.
 pub(crate) fn unfilled(scene: &Scene) -> BTreeSet<String> {
     let Some(old) = scene.rollout.old() else { return BTreeSet::new() };
     let is_same = |it: &Difference| {

@@ -1,6 +1,6 @@
-//! The sweeper's slices: verified again at any moment beside everybody else, with counters of zero collected.
+//! The sweeper's slices: at any moment they verify a part of the table, and delete counters of zero.
 //!
-//! They write notes and delete counters of zero, and never fail. When all is quiet, none finds anything that differs.
+//! They write notes of what differs, and never fail. When all is quiet, nothing differs.
 
 use std::sync::{Arc, Mutex};
 
@@ -24,7 +24,6 @@ const ITEMS_MAX: usize = 60;
 const DRIFT_WAIT_MS: u64 = 2_000;
 
 impl World {
-    /// A slice.
     pub(crate) fn sweep_slice(&mut self) -> bool {
         if self.tasks.len() >= TASKS_MAX {
             return false;

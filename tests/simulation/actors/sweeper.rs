@@ -1,4 +1,4 @@
-//! The sweeper, which lets jobs begin: when their time has come, and all that was written before them has been seen.
+//! The sweeper, which starts jobs that are due once everything written before them has been handled.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -22,11 +22,11 @@ use crate::{
 };
 
 impl World {
-    /// Of which jobs all is done that was written before them, as the sweeper knows it when it begins.
+    /// The jobs for which everything written before them is handled, as the sweeper knows it when it starts.
     pub(crate) fn settled(&self) -> impl Fn(&Job) -> bool + use<> {
         let undone = self.mappings.iter().map(|mapping| mapping.first_undone(&self.stream)).min();
         let first = undone.unwrap_or(0).min(self.stream.first_on_its_way());
-        // A job is settled when everything before the record with which its wait began is done.
+        // A job is settled when everything before the record that began its wait is handled.
         let due = |item: &Option<Item>| item.as_ref().and_then(|item| item.get("DueAt").cloned());
         let waits = self.stream.made.iter().take(first + 1).filter(|made| due(&made.old) != due(&made.new));
         let jobs = waits.filter(|made| JobKey::parse(&made.key).is_some());
@@ -36,7 +36,7 @@ impl World {
         move |job| settled.contains(&(job.key.clone(), job.due_at_ms))
     }
 
-    /// The sweeper lets jobs begin, and rings those that stand still.
+    /// The sweeper starts jobs, and rings the bell of stalled ones.
     pub(crate) fn sweep(&mut self) -> bool {
         if self.tasks.len() >= TASKS_MAX {
             return false;
@@ -71,8 +71,8 @@ impl World {
         true
     }
 
-    /// When all else is quiet and a job is left, it goes on where it is paused, and else its time comes; false when
-    /// there is none that can go on.
+    /// When all else is quiet, a paused job is resumed, or time passes until the next job or note is due; false when there
+    /// is none.
     pub(crate) fn sweep_the_rest(&mut self) -> bool {
         if self.order(Order::Resume) {
             return true;
@@ -89,19 +89,17 @@ impl World {
         if of_notes.is_some_and(|due_ms| due_ms <= next_ms) { self.search_again() } else { self.sweep() }
     }
 
-    /// Do jobs wait for the operator, since something is parked? It may be a job's own record.
+    /// Do jobs wait for the operator because something is parked? It may be a job's own record.
     fn is_held(&self) -> bool {
         parked(&self.scene).iter().any(|parked| parked.key.pk == "PARKED#level-triggered")
     }
 }
 
-/// Counts what was searched for again.
 pub(crate) fn count_again(scene: &Scene, again: Again) {
     scene.count_all("searched again", again.n_done);
     scene.count_all("found again", again.n_written);
 }
 
-/// Counts what a sweep did.
 pub(crate) fn count_swept(scene: &Scene, swept: Swept) {
     scene.count_all("jobs begun", swept.n_begun);
     scene.count_all("jobs held", swept.n_held);

@@ -1,4 +1,4 @@
-//! Verifications, at any moment beside everybody else. None may report a difference that is on its way; at the end
+//! Verifications at any moment beside everybody else. None may report a difference that is still on its way; at the end
 //! each reports exactly what was made wrong by hand.
 
 use std::sync::{Arc, Mutex};
@@ -67,7 +67,7 @@ impl World {
         let ended = reported.lock().unwrap().take();
         let is_running = Arc::strong_count(reported) > 1;
         if let Some(events) = &ended {
-            // What was not filled when it began, or is not any more, is rightly found.
+            // A derivation that was not filled when it began, or is not now, may have findings.
             let mut unfilled = unfilled(&self.scene);
             unfilled.extend(unfilled_before.iter().cloned());
             for event in events {
@@ -114,7 +114,7 @@ impl World {
         target.is_some_and(|target| self.planted.ever.contains(&target))
     }
 
-    /// Verifies alone, to the end.
+    /// Verifies while nobody else runs, to the end.
     pub(crate) fn verified(&mut self) -> Result<Vec<Finding>, Failure> {
         let reported = self.begin_verifying();
         while reported.lock().unwrap().is_none() {
@@ -130,7 +130,7 @@ impl World {
         let mut findings = Vec::new();
         for event in events {
             match event {
-                // Something may be parked to the end, and what waits for it is reported separately.
+                // Something may stay parked, and what waits for it is reported separately.
                 VerifyEvent::Finding(finding, _) | VerifyEvent::Waiting(finding) => findings.push(finding),
                 VerifyEvent::Undecided(..) => {
                     return Err(Failure::new("verify", format!("all is quiet, and this is reported: {event:?}")));

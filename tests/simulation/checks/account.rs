@@ -1,14 +1,13 @@
-//! What must be true of every invocation that ends: its account is what the store answered.
+//! The account of every invocation that ends matches what the store answered.
 
 use engine::batch::Handled;
 use store::Units;
 
 use crate::failure::Failure;
 
-/// How far the units of an account may be off, which are parts of a sum.
+/// Largest difference in units: an account splits them into parts, so their sum is rounded.
 const UNITS_OFF_MAX: Units = 1e-6;
 
-/// The account of an invocation that ended says what the store answered to it, and no more.
 pub(crate) fn account_matches(name: &str, handled: &Handled, answered: Units) -> Result<(), Failure> {
     let counted: Units = handled.account.commits.iter().map(|commit| commit.units).sum();
     if (counted - answered).abs() <= UNITS_OFF_MAX {

@@ -19,14 +19,13 @@ use crate::{
     stored::parked,
 };
 
-/// How the cause begins of a record that is parked since two invocations died at it.
+/// The cause of a record that is parked because two invocations died at it begins so.
 const DIED: &str = "two invocations died";
 
-/// Deaths that such a record must have seen. Invocations that die at something else count too, since it may have been
-/// in progress in them.
+/// Fewest deaths of invocations that had such a record. It may have been in progress when they died at something else.
 const DEATHS_MIN: usize = 2;
 
-/// Looks at everything at the end.
+/// Checks the tables at the end.
 pub(crate) fn audit(
     scene: &Scene,
     stream: &Stream,
@@ -36,7 +35,7 @@ pub(crate) fn audit(
     let memory = scene.database.memory();
     memory.view(Table::Main, |items| {
         let verified = compare(&scene.schema, &scene.catalogue, items);
-        // Flaws are the application's; those of this one are folders that stand in themselves.
+        // Flaws are faults of the application. This one makes folders that contain themselves.
         let (flaws, findings): (Vec<_>, Vec<_>) = verified.findings.iter().partition(|finding| finding.flaw.is_some());
         scene.count_all("flaws", flaws.len());
         if let Some(finding) = findings.first() {
@@ -51,8 +50,7 @@ pub(crate) fn audit(
     parked_are(scene, &BTreeSet::new(), &[], n_deaths)
 }
 
-/// Parked are the records of these ids, on behalf of each of these families; beside them those at which invocations
-/// died, and no others.
+/// Exactly the records with these ids are parked for each of these families, and those at which invocations died.
 pub(crate) fn parked_are(
     scene: &Scene,
     ids: &BTreeSet<String>,
@@ -98,7 +96,7 @@ fn views_are_exact(scene: &Scene, stream: &Stream, items: &Items) -> Result<(), 
         let target = detail.build(&view.key.parse_key(key).unwrap()).unwrap();
         *inserted.entry((target, "view-count".to_owned())).or_default() += 1;
     }
-    // What a cascade deleted was counted too.
+    // Views that a cascade deleted were counted too.
     let of_ours = stream.made.iter().filter(|made| made.author == Author::Service && made.new.is_none());
     let mut counted: BTreeMap<(Key, String), i64> = BTreeMap::new();
     for one in of_ours.filter_map(|made| made.old.as_ref()).chain(items.values()) {

@@ -1,4 +1,4 @@
-//! Buckets of the roll-ups: the table does not say which values came, so they are read from the stream.
+//! Buckets of the roll-ups. The table does not hold every value that was counted, so they come from the stream.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use keys::{
 
 use crate::{failure::Failure, items::readings::DAY, platform::stream::Stream};
 
-/// What the values of a bucket come to.
+/// Count and sum, minimum and maximum of a bucket.
 type Bucket = (Tally, Option<Sum>, Option<Sum>);
 
-/// Every value that came counts once in each of its buckets, and nothing else does.
+/// Every value counts exactly once in each of its buckets.
 pub(crate) fn buckets_are_exact(stream: &Stream, items: &Items) -> Result<(), Failure> {
     let mut derived: BTreeMap<Key, Bucket> = BTreeMap::new();
-    for (key, value) in stream.came() {
+    for (key, value) in stream.new_values() {
         let sensor = key.pk.strip_suffix(&format!("#{DAY}")).unwrap();
         for bucket in [format!("HOUR#{}", &key.sk[..13]), format!("DAY#{DAY}")] {
             let (tally, min, max) = derived.entry(Key::new(sensor, bucket)).or_default();

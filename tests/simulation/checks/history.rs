@@ -1,4 +1,4 @@
-//! All that was written to the table, read again from the first record to the last.
+//! Everything that was written to the table, replayed from the first record to the last.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,26 @@ use keys::{item::Item, key::Key};
 
 use crate::platform::stream::{Author, Stream, TableChange};
 
-/// The table as it was, and when its items were made.
+/// The table at one moment, and which records made its items.
 #[derive(Debug, Default)]
 pub(crate) struct Past {
-    /// The items.
     pub(crate) items: Items,
-    /// Which record made the item that stands here, or stood here last.
+    /// The record that inserted the item, present or deleted.
     pub(crate) inserted: BTreeMap<Key, usize>,
-    /// Which record wrote it last.
+    /// The last record of each item.
     pub(crate) written: BTreeMap<Key, usize>,
-    /// Which record of anybody but the service wrote it last.
+    /// The last record of each item that the service did not write.
     pub(crate) touched: BTreeMap<Key, usize>,
-    /// All that it has been, from first to last.
+    /// All versions of each item, the oldest first.
     pub(crate) versions: BTreeMap<Key, Vec<ItemVersion>>,
 }
 
-/// What an item was from a record on.
+/// An item from a record on.
 #[derive(Debug)]
 pub(crate) struct ItemVersion {
     pub(crate) at: usize,
     pub(crate) at_ms: u64,
-    /// `None` when it was not there.
+    /// `None` when it was deleted.
     pub(crate) item: Option<Item>,
 }
 

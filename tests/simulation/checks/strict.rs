@@ -1,4 +1,4 @@
-//! What must be true of every deletion: its owner was gone, and long enough; and of the end: nothing is left over.
+//! Cascades delete only what belongs to an owner that was gone for long enough, and leave nothing over.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,35 +25,33 @@ use crate::{
     scene::Scene,
 };
 
-/// On what an item hangs.
+/// What an item belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner {
     User(String),
     Post(String),
 }
 
-/// A removal of an owner.
 #[derive(Debug)]
 struct Removal {
     at: usize,
     at_ms: u64,
-    /// Was the item of its type?
+    /// Did the item have its type?
     is_typed: bool,
-    /// All keys that it was known under.
+    /// All keys under which it was known.
     keys: Vec<Key>,
-    /// The removed item.
     item: Item,
 }
 
-/// What is known of owners so far.
+/// The owners so far.
 #[derive(Default)]
 struct Owners {
     removals: BTreeMap<Owner, Vec<Removal>>,
-    /// Claims of a post's mirror, as it said last; none after a hand was at it, nor those that were gone when it went.
+    /// The last claims of each post's mirror; none after somebody changed it by hand, and none of posts gone when it went.
     claims: BTreeMap<String, Vec<Key>>,
 }
 
-/// Looks at all that the service did to the application's items, and at what is left.
+/// Checks every write of the service to the application's items, and what is left at the end.
 pub(crate) fn cascades_are_strict(scene: &Scene, stream: &Stream, untyped: &BTreeSet<Key>) -> Result<(), Failure> {
     let mut owners = Owners::default();
     let past = replayed(stream, |past, at, made| {
@@ -83,7 +81,7 @@ impl Owners {
         if let (Owner::Post(post), true) = (&owner, is_detail) {
             match (&made.new, made.author) {
                 (Some(new), Author::Service) => drop(self.claims.insert(post.clone(), claims(new))),
-                // It is right to go when nothing claims it; what does all the same, does.
+                // The mirror goes when nothing claims it. A claim by a post that exists stays.
                 (_, Author::Service) => {
                     let is_post = |claim: &Key| {
                         let image = past.items.get(claim).and_then(|item| schema.image(claim, item));
@@ -96,7 +94,7 @@ impl Owners {
         }
     }
 
-    /// Was the owner gone, and long enough?
+    /// Was the owner gone for long enough?
     fn is_gone(&self, past: &Past, owner: &Owner, at_ms: u64) -> Result<(), String> {
         let removals = self.removals.get(owner).map(Vec::as_slice).unwrap_or_default();
         let is_absent = |key: &Key| !past.items.contains_key(key);
@@ -115,7 +113,7 @@ impl Owners {
     }
 }
 
-/// The owner that stands under a key, or a post's own item.
+/// The owner with this key; a post's own item counts too.
 fn owner_at(scene: &Scene, key: &Key) -> Option<Owner> {
     let field =
         |entity: &str, name: &str| Some(scene.schema.entity(entity).unwrap().key.parse_key(key)?.get(name)?.to_owned());
@@ -147,7 +145,7 @@ fn claims(item: &Item) -> Vec<Key> {
     claims.iter().filter_map(claim).collect()
 }
 
-/// On what an item of the application hangs; a counter on its target.
+/// The owners of an item; a counter belongs to its target.
 fn owners_of(scene: &Scene, key: &Key, item: &Item) -> Vec<Owner> {
     if let Some(counter) = CounterKey::parse(key) {
         let is_history = counter.derivation == "view-count";
@@ -209,7 +207,7 @@ fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &TableChang
                 }
                 Err(refused(format!("deleted the {name}, though {gone:?}:")))
             }
-            // A mirror whose type a hand changed just before.
+            // A mirror whose type somebody changed by hand just before.
             None if scene.schema.entities().any(|d| is_mirror(d) && d.key.parse_key(&made.key).is_some()) => Ok(()),
             None => Err(refused("deleted what is none of ours,".to_owned())),
         },
@@ -240,12 +238,12 @@ fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &TableChang
     }
 }
 
-/// Is an owner not there, under any key and type?
+/// Is there no item of this owner, under any key and type?
 fn is_absent(scene: &Scene, items: &Items, owner: &Owner) -> bool {
     !items.contains_key(&home(scene, owner)) && !items.keys().any(|key| owner_at(scene, key).as_ref() == Some(owner))
 }
 
-/// What hung on what was removed, and is not there any more, is gone.
+/// Nothing is left that belonged to a removed owner.
 fn nothing_is_left(
     scene: &Scene,
     known: &Owners,
@@ -260,7 +258,7 @@ fn nothing_is_left(
     for (key, item) in past.items.iter().filter(|(key, _)| !untyped.contains(*key)) {
         let left = |why: String| Err(Failure::new("left", format!("{key} is left, though {why}")));
         for owner in owners_of(scene, key, item) {
-            // What was written later is left alone; a counter is, when it was counted in.
+            // What was written later stays. A counter stays when it was counted later.
             let writes = if CounterKey::parse(key).is_some() { &past.written } else { &past.touched };
             let is_older = |removal: &&Removal| writes.get(key).is_none_or(|at| *at < removal.at);
             let Some(removal) = gone(&owner).filter(is_older) else { continue };

@@ -1,4 +1,4 @@
-//! A deployment is completed.
+//! The deployment is completed before the last checks.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{actors::rollout::enter, engines::function, failure::Failure, scene::
 impl World {
     /// Only instances of the new version are left, and all of them are registered.
     pub(crate) fn roll_out_the_rest(&mut self) -> Result<(), Failure> {
-        if !self.scene.rollout.is_one() {
+        if !self.scene.rollout.is_any() {
             return Ok(());
         }
         let scene = Arc::clone(&self.scene);

@@ -13,14 +13,14 @@ use crate::{
     world::World,
 };
 
-/// Runs that verify the whole table at the end. The first goes on where one stopped, and the others go round.
+/// Slices of the whole table at the end. The first continues where the last one stopped, the others cover a round each.
 const RUNS: usize = 3;
 
 /// Most items that are made wrong at the end.
 const DRIFTS_MAX: usize = 12;
 
 impl World {
-    /// When all is quiet, the whole table is verified again: nothing differs, and no counter of zero is left.
+    /// When all is quiet, the sweep finds no difference and leaves no counter of zero.
     pub(crate) fn nothing_has_drifted(&mut self) -> Result<(), Failure> {
         for _ in 0..RUNS {
             let found = self.begin_slice(usize::MAX, 0);
@@ -48,8 +48,8 @@ impl World {
         }
     }
 
-    /// When all is quiet, nothing is found, and what is made wrong by hand is. A value is held to what it is derived from
-    /// as that is stored, so what is right by the definition may be reported beside something wrong.
+    /// When all is quiet, `verify` finds nothing. What is made wrong by hand then is found. A value is compared with its
+    /// stored sources, so a right value may be reported beside a wrong one.
     pub(crate) fn drifts_are_found(&mut self) -> Result<(), Failure> {
         if let Some(finding) = self.verified()?.iter().find(|finding| finding.flaw.is_none()) {
             return Err(Failure::new("verify", format!("found though it is right: {finding:?}")));
@@ -69,7 +69,7 @@ impl World {
         self.drifts_are_reported(&wanted)
     }
 
-    /// What the definition says of the table as it is.
+    /// What differs by the definition.
     fn compared(&self) -> BTreeSet<(String, Key)> {
         let catalogue = self.scene.deployed();
         let items = self.scene.database.memory().snapshot(Table::Main);
@@ -129,7 +129,7 @@ impl World {
         let is_missed = |(derivation, key): &&(String, Key)| {
             let count = counts.iter().find(|it| catalogue.name(it.count) == derivation);
             let (Some(count), Some(counter)) = (count, CounterKey::parse(key)) else { return false };
-            // What is parked to the end may be a mirror, for which its count waits.
+            // A mirror may stay parked, and its count waits for it.
             if is_parked && count.mirror.is_some() {
                 return false;
             }

@@ -13,7 +13,7 @@ use crate::{
 const REPAIRS_MAX: usize = 4;
 
 impl World {
-    /// What is found is what somebody made wrong and nobody mended; and then it is mended.
+    /// Only what somebody made wrong is found, and repairs mend it.
     pub(crate) fn faults_are_mended(&mut self) -> Result<(), Failure> {
         self.follow_repairs();
         for n_repairs in 0..REPAIRS_MAX {

@@ -11,11 +11,11 @@ use crate::{
     items::{amount, s},
 };
 
-/// The sensors, as they stand in a key, and the day of all readings.
+/// The sensors as their keys show them, and the day of all readings.
 const SENSORS: [&str; 2] = ["s", "s%23"];
 pub(crate) const DAY: &str = "2024-01-15";
 
-/// Times of readings. Of the last nothing can be made.
+/// Times of readings. The last one cannot be parsed.
 const TIMES: [&str; 5] = [
     "2024-01-15T10:30:00.000Z",
     "2024-01-15T10:30:00.001Z",
@@ -24,7 +24,7 @@ const TIMES: [&str; 5] = [
     "noon",
 ];
 
-/// A reading, of any value that can be read and some that cannot.
+/// A reading with any number, or with a value that is no number.
 pub(crate) fn reading(chance: &Chance) -> Item {
     let [sensor, time] = [&SENSORS[..], &TIMES].map(|texts| *chance.one_of(texts).unwrap());
     let mut item = Item::from([
@@ -40,8 +40,8 @@ pub(crate) fn reading(chance: &Chance) -> Item {
     item
 }
 
-/// What came to stand in the table with a change of an item: the value of a reading, where there was none before.
-pub(crate) fn came(key: &Key, old: Option<&Item>, new: Option<&Item>) -> Option<Sum> {
+/// The value of a reading that has one now and had none before.
+pub(crate) fn new_value(key: &Key, old: Option<&Item>, new: Option<&Item>) -> Option<Sum> {
     let value = |item: &Item| {
         let is_reading = text(item, "EntityType") == Some("Reading") && key.sk.starts_with(DAY);
         item.get("Value").and_then(Sum::of).filter(|_| is_reading)

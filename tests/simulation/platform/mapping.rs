@@ -1,7 +1,7 @@
 //! The platform: an event source mapping for each function, which reads the shards and delivers batches.
 //!
-//! Parents are read before their children. The records of a shard go to queues by item, each in its order; a queue has
-//! one batch under way, and comes to the next when that one is done. What is done may be delivered again, in any shape.
+//! Parents are read before their children. The records of a shard go to queues by item, and keep their order there. A
+//! queue has one batch at a time. Handled records may be delivered again, in batches of any shape.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub(crate) struct Mapping {
 struct ShardReader {
     n_seen: usize,
     queues: Vec<Queue>,
-    /// State of the tumbling window, as the function gave it last.
+    /// State of the tumbling window, from the function's last response.
     state: Value,
 }
 
@@ -66,7 +66,7 @@ struct Queue {
 pub(crate) struct Batch {
     pub(crate) shard: usize,
     queue: usize,
-    /// Positions in the stream, and where each stands in its queue if it is there by right.
+    /// Positions in the stream, each with its position in the queue unless it is a repeated record.
     pub(crate) records: Vec<(usize, Option<usize>)>,
 }
 
@@ -89,7 +89,7 @@ impl Mapping {
         }
     }
 
-    /// Sorts new records into the queues: those of one item into one.
+    /// Adds new records to the queues. All records of an item go to the same one.
     pub(crate) fn take(&mut self, stream: &Stream) {
         for (at, shard) in stream.shards.iter().enumerate() {
             if at == self.shards.len() {
@@ -98,7 +98,7 @@ impl Mapping {
             }
             let reader = &mut self.shards[at];
             for position in &shard.records[reader.n_seen..] {
-                // Other bits than those by which shards are cut.
+                // Other bits than those that choose the shard.
                 let queue = hash(&stream.records[*position].key) & 0xffff_ffff;
                 reader.queues[usize::try_from(queue).unwrap() % self.n_queues].records.push(*position);
             }
@@ -111,7 +111,7 @@ impl Mapping {
         self.shards.iter().all(ShardReader::is_done)
     }
 
-    /// The first of all that was made that it has not done, of those in the stream; their number where it has done all.
+    /// The position of the first change in the stream that it has not handled; their number when it has handled all.
     pub(crate) fn first_undone(&self, stream: &Stream) -> usize {
         let mut undone: Vec<usize> = Vec::new();
         for (at, shard) in stream.shards.iter().enumerate() {
@@ -122,16 +122,16 @@ impl Mapping {
         undone.into_iter().map(|at| stream.records[at].made).min().unwrap_or(stream.made.len())
     }
 
-    /// Begins anew, at the first record of every shard.
+    /// Starts again at the first record of every shard.
     pub(crate) fn rewind(&mut self) {
         self.shards.iter_mut().flat_map(|shard| &mut shard.queues).for_each(|queue| queue.n_done = 0);
     }
 
-    /// The next batch of a queue that has one and is free; with strays, and records that are there twice.
+    /// The next batch of a queue that is free, sometimes with old records or with one record twice.
     pub(crate) fn next_batch(&mut self, stream: &Stream) -> Option<Batch> {
         let mut ready = Vec::new();
         for (at, reader) in self.shards.iter().enumerate() {
-            // The parents are done first, to the last of the line.
+            // All ancestors are read to their ends first.
             if stream.shards[at].parent.is_some_and(|parent| !self.shards[parent].is_done()) {
                 continue;
             }
@@ -162,7 +162,7 @@ impl Mapping {
         Some(Batch { shard, queue: number, records })
     }
 
-    /// A tumbling window around a batch, where the ledger wants one.
+    /// The tumbling window of a batch, if the ledger needs one.
     pub(crate) fn window(&self, stream: &Stream, batch: &Batch, is_final: bool) -> Option<Window> {
         let shard_id = stream.shards[batch.shard].id.clone();
         let state = &self.shards[batch.shard].state;
@@ -172,13 +172,13 @@ impl Mapping {
         (self.ledger == LedgerKind::Checkpoint).then_some(window)
     }
 
-    /// Keeps the state that a response gives for the next batch of its window; after the window's end there is none.
+    /// Keeps the state of a response for the next batch of its window. After the window's end there is none.
     pub(crate) fn keep_state(&mut self, batch: &Batch, response: &Value, is_final: bool) {
         let state = response.get("state").filter(|_| !is_final).cloned();
         self.shards[batch.shard].state = state.unwrap_or_else(|| json!({}));
     }
 
-    /// A batch of no records, as the end of a window brings it, of a shard whose queue is free.
+    /// An empty batch, as at the end of a window, for a shard whose queue is free.
     pub(crate) fn empty_batch(&mut self) -> Option<Batch> {
         let (shard, queue) =
             self.any_queue(|queue| !queue.is_busy).filter(|_| self.ledger == LedgerKind::Checkpoint)?;
@@ -186,7 +186,7 @@ impl Mapping {
         Some(Batch { shard, queue, records: Vec::new() })
     }
 
-    /// A window of what a queue has done, to be delivered again beside it.
+    /// Records that a queue has handled, to be delivered again beside it.
     pub(crate) fn old_batch(&self) -> Option<Batch> {
         let chance = &self.scene.chance;
         let (shard, number) = self.any_queue(|queue| queue.n_done > 0)?;
@@ -215,7 +215,7 @@ impl Mapping {
         self.scene.chance.one_of(&meant).copied()
     }
 
-    /// Frees the queue of a batch, and moves its position to where the verdict says.
+    /// Frees the queue of a batch, and moves its position as the verdict says.
     pub(crate) fn commit(&mut self, batch: &Batch, verdict: Verdict) {
         let queue = &mut self.shards[batch.shard].queues[batch.queue];
         queue.is_busy = false;

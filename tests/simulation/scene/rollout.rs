@@ -24,8 +24,8 @@ const LOOKS_MS: [u64; 2] = [60_000, 600_000];
 const RUNS_ON_MS: u64 = 300_000;
 const MARGIN_MS: u64 = 60_000;
 
-/// Of a hundred deployments, how many are in calm runs: there nothing fails and nothing is corrupt, so nothing is parked,
-/// and what was filled is marked so.
+/// Of a hundred deployments, how many are in calm runs: there nothing fails and nothing is corrupt. So nothing is parked,
+/// and the operator can mark derivations as filled.
 const CALM_PERCENT: usize = 50;
 
 /// Which versions have instances at work.
@@ -52,7 +52,7 @@ impl Stage {
     }
 }
 
-/// What the old version lacks, or has otherwise.
+/// Old versions, which lack derivations or have other ones.
 static VERSIONS: LazyLock<Vec<Arc<Catalogue>>> = LazyLock::new(|| {
     let versions = [
         version(&["like-count", "like-count-display", "comment-author"], false),
@@ -73,7 +73,7 @@ fn version(lacks: &[&str], counts_every_post: bool) -> Catalogue {
     Catalogue::new(&catalogue::schema(), derivations).unwrap()
 }
 
-/// Posts of any status, where the shipped one counts those that are published.
+/// Counts posts of any status. The shipped count takes published ones only.
 fn every_post() -> Count {
     Count {
         source: "Post".to_owned(),
@@ -115,12 +115,11 @@ impl Rollout {
         self.is_calm
     }
 
-    /// Is there a version before?
-    pub(crate) fn is_one(&self) -> bool {
+    /// Does this run deploy a new version?
+    pub(crate) fn is_any(&self) -> bool {
         self.old.is_some()
     }
 
-    /// The catalogue of the version before.
     pub(crate) fn old(&self) -> Option<&Arc<Catalogue>> {
         self.old.as_ref()
     }

@@ -1,7 +1,7 @@
 //! Counters whose number of shards changes while they count: up, down, and back, function by function.
 //!
-//! A deployment gives the functions another catalogue, one after the other, and those that run already run on with the
-//! old one. Which shards a counter has is said by its items alone, so all of them may write at once.
+//! A deployment gives the functions another catalogue, one after the other, and running instances keep the old one. The
+//! items of a counter alone show its shards, so all of them may write at once.
 
 use std::sync::{
     Arc, LazyLock,
@@ -16,10 +16,10 @@ use derive::{
 
 use crate::chance::Chance;
 
-/// What the sharded counters may come to have instead of the shipped numbers: fewer, more, and one.
+/// Other numbers of shards than the shipped ones: fewer, more, and one.
 const NUMBERS: [u32; 3] = [3, 40, 1];
 
-/// Of a hundred engines that start, how many are the first of another deployment.
+/// Of a hundred engines that start, how many are the first of a new deployment.
 const CHANGES_PERCENT: usize = 3;
 
 static DEPLOYED: LazyLock<Vec<Arc<Catalogue>>> =

@@ -1,8 +1,8 @@
-//! What a run's application does more of than everything else, so that rare things happen often somewhere.
+//! What a run's application writes more often than everything else, so that rare things are frequent in some runs.
 
 use crate::chance::Chance;
 
-/// What an application is about.
+/// What many writes of an application are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Theme {
     /// Everything.
@@ -11,12 +11,11 @@ pub(crate) enum Theme {
     Famous,
     /// Employees who change their managers, and whose items are edited meanwhile.
     Moves,
-    /// Users and posts that are removed, and what belongs to them and comes again.
+    /// Users and posts that are removed, while items that belong to them are written.
     Removals,
 }
 
 impl Theme {
-    /// The theme of a run.
     pub(crate) fn drawn(chance: &Chance) -> Self {
         match chance.below(10) {
             0 | 1 => Self::Famous,

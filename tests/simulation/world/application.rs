@@ -7,18 +7,17 @@ use keys::{item::Item, key::Key};
 
 use crate::scene::Scene;
 
-/// An application with its memory of items that it read.
+/// An application, with items that it read before.
 pub(crate) struct Application {
     pub(crate) scene: Arc<Scene>,
     pub(crate) schema: Arc<Schema>,
     pub(crate) read_before: Vec<Item>,
     pub(crate) untyped: BTreeSet<Key>,
-    /// The item that it made last.
+    /// The item that it wrote last.
     pub(crate) newest: Option<Key>,
 }
 
 impl Application {
-    /// An application on a table.
     pub(crate) fn new(scene: &Arc<Scene>) -> Self {
         let (scene, schema) = (Arc::clone(scene), Arc::clone(&scene.schema));
         Self { scene, schema, read_before: Vec::new(), untyped: BTreeSet::new(), newest: None }

@@ -17,12 +17,12 @@ use crate::{
     scene::Scene,
 };
 
-/// The stream, as a verification follows it, and how far the functions are.
+/// The stream and the progress of the functions, as a verification sees them.
 #[derive(Debug, Default)]
 pub(crate) struct StreamView {
-    /// Records that arrived and were not given.
+    /// Records that have arrived since the verification last asked.
     records: Vec<String>,
-    /// How many of the stream's records arrived so far.
+    /// How many records of the stream have arrived so far.
     n_seen: usize,
     /// Everything before this moment has arrived, and everything before the other is handled.
     arrived_ms: u64,
@@ -56,7 +56,7 @@ impl StreamView {
         Self { n_seen: stream.records.len(), ..Self::default() }
     }
 
-    /// Takes up what arrived and what was handled since the last time.
+    /// Adds what has arrived and what was handled since the last time.
     pub(crate) fn update(&mut self, scene: &Scene, stream: &Stream, mappings: &[Mapping]) {
         self.records.extend(stream.records[self.n_seen..].iter().map(|record| record.json.clone()));
         self.n_seen = stream.records.len();
@@ -66,7 +66,7 @@ impl StreamView {
     }
 }
 
-/// What a verification reported by its end.
+/// The events of a verification that has ended.
 pub(crate) type Reported = Arc<Mutex<Option<Vec<VerifyEvent>>>>;
 
 /// A verification under way, and the derivations that were not filled when it began.
@@ -84,10 +84,9 @@ impl Listener for EventList {
     fn read(&mut self, _n_items: usize) {}
 }
 
-/// The verifications of a run.
 #[derive(Default)]
 pub(crate) struct Verifying {
-    /// The one that is under way.
+    /// The verification that runs.
     pub(crate) under_way: Option<UnderWay>,
     /// The views of all verifications and repairs.
     pub(crate) views: Vec<SharedView>,

@@ -14,7 +14,7 @@ use crate::{
     platform::mapping::Batch,
 };
 
-/// Tasks at once.
+/// Most tasks at once.
 pub(crate) const TASKS_MAX: usize = 8;
 
 /// The families of a function that runs everything, and of the operator's commands.
@@ -23,7 +23,6 @@ pub(crate) const BOTH: [Family; 2] = [Family::Additive, Family::LevelTriggered];
 /// What a task ends with: the response that the platform reads, and the engine's account.
 pub(crate) type Answer = Result<Option<(Value, Handled)>, String>;
 
-/// A task that runs.
 pub(crate) struct Running {
     pub(crate) task: Task<Answer>,
     pub(crate) name: Arc<str>,
@@ -43,11 +42,11 @@ pub(crate) struct NewCaller {
     pub(crate) is_old: bool,
 }
 
-/// What an invocation was given.
+/// What the platform delivered to an invocation.
 pub(crate) struct Delivery {
     pub(crate) mapping: usize,
     pub(crate) batch: Batch,
     pub(crate) window: Option<Window>,
-    /// Does the platform wait for the answer?
+    /// Does the platform still wait for the response?
     pub(crate) is_awaited: bool,
 }

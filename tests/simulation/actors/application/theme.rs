@@ -10,14 +10,14 @@ use crate::{
     world::application::Application,
 };
 
-/// Users who follow a famous one.
+/// Followers of a famous user.
 const N_FANS: usize = 7;
 
 /// Of a hundred writes, how many are of the theme.
 const OF_THE_THEME_PERCENT: usize = 45;
 
 impl Application {
-    /// Writes something of the run's theme; false when it is to write anything.
+    /// Writes something of the run's theme; false when the write is to be any other.
     pub(super) fn keep_to_theme(&mut self, table: &MemoryStore) -> bool {
         if self.scene.theme == Theme::Mixed || !self.scene.chance.percent(OF_THE_THEME_PERCENT) {
             return false;
