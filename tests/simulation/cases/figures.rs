@@ -88,7 +88,7 @@ async fn a_write_against_a_foreign_value_is_a_correction_and_no_other_write_is()
     let by_derivation: usize = all.iter().map(|it| figures(&bed, &it.account, "comment-author").n_corrections).sum();
     assert_eq!(by_derivation, 1);
 
-    // Somebody removes a mirror, and makes one that nobody asked for.
+    // Somebody removes a mirror, and makes a wrong one.
     bed.delete(&Key::new("USER#bob", "FOLLOWER#ann")).await;
     assert_eq!(n_corrections(&bed.settle().await), 1);
     bed.put("Follower", &[("FolloweeId", "bob"), ("FollowerId", "mallory")], &[]).await;

@@ -1,4 +1,4 @@
-//! Single records and batches: what once went wrong, and what cannot be applied.
+//! Single records and batches: past defects, and changes that cannot be applied.
 
 use std::collections::BTreeSet;
 
@@ -74,7 +74,7 @@ async fn a_record_that_does_not_decode_is_parked_and_its_neighbours_are_applied(
     assert_eq!(bed.parked().len(), 2, "what is parked is parked once");
 }
 
-/// A kind that cannot stand users of one name.
+/// A kind that panics at users with one name.
 #[derive(Debug)]
 struct Panics;
 
@@ -161,7 +161,7 @@ async fn a_counter_that_cannot_be_added_to_parks_the_changes_that_count_there_an
     assert_eq!(bed.shown(&counter, "Value"), "many");
     let parked = bed.parked();
     assert!(parked.iter().all(|key| key.starts_with("PARKED#additive")), "{parked:?}");
-    // Both changes are parked whole: what they would have added elsewhere is parked with them.
+    // Both changes are parked whole, with what they would have added elsewhere.
     assert_eq!(bed.findings().len(), 3, "{:?}", bed.findings());
 }
 

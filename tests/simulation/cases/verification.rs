@@ -12,7 +12,7 @@ use keys::key::Key;
 
 use crate::{cases::bed::Bed, world::following::EventList};
 
-/// Functions that are so far, and a record that comes again and again.
+/// Functions with this progress, and a record that arrives again and again.
 struct Beside {
     is_handled: Option<bool>,
     record: Option<String>,
@@ -41,7 +41,7 @@ async fn verified(bed: &Bed, following: &dyn Following) -> (Vec<VerifyEvent>, Ex
     (events.0, extent)
 }
 
-/// Somebody follows another, and the count of it is wrong or right.
+/// Ann follows Bob, and her following count is set to this value.
 async fn followed(counted: &str) -> (Bed, String) {
     let mut bed = Bed::new();
     for id in ["ann", "bob"] {
@@ -89,7 +89,7 @@ async fn an_item_whose_path_a_parked_removal_above_it_would_change_waits() {
     records[0]["dynamodb"]["OldImage"] = serde_json::json!({"PK": {"Q": 1}});
     bed.handle(&records).await;
     bed.settle().await;
-    // Since then it can be read again, and waits for somebody to redrive it.
+    // It can be read again since then, and waits for a redrive.
     bed.put_true(&whole.to_string());
     let (events, _) = verified(&bed, &AtRest).await;
     for sk in ["EMPLOYEE#c", "EMP#/m"] {
