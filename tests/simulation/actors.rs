@@ -1,4 +1,4 @@
-//! Everybody who acts in a run, one a file. `World::happens` in `scheduler.rs` is the one call that lets each of them
+//! Everybody who acts in a run, one a file. `World::take_step` in `scheduler.rs` is the one call that lets each of them
 //! act. How often is in `pace.rs`.
 
 pub(crate) mod application;

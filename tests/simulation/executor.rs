@@ -44,7 +44,6 @@ impl Gone {
         self.is_unnoted.store(!is_noted, Ordering::Relaxed);
     }
 
-    #[allow(dead_code, reason = "the events' tests share this file and have no use for it")]
     pub(crate) fn is_unnoted(&self) -> bool {
         self.is_unnoted.load(Ordering::Relaxed)
     }

@@ -9,7 +9,7 @@ use crate::{
     actors::{expiry::expire_ledger, operator},
     checks::audit::{audit, parked_are},
     failure::Failure,
-    platform::{corruption, mapping::Mapping},
+    platform::mapping::Mapping,
     stored::parked,
     world::{World, tasks::BOTH},
 };
@@ -23,10 +23,8 @@ const JUMP_DAYS_MAX: usize = 20;
 impl World {
     pub(crate) fn run(&mut self) -> Result<(), Failure> {
         self.settle()?;
-        if corruption::IS_ON {
-            parked_are(&self.scene, &self.stream.corrupt(), &BOTH, &self.n_deaths)?;
-            operator::mend(&self.scene, &mut self.stream);
-        }
+        parked_are(&self.scene, &self.stream.corrupt(), &BOTH, &self.n_deaths)?;
+        operator::mend(&self.scene, &mut self.stream);
         self.roll_out_the_rest()?;
         self.redrive_all()?;
         self.scene.heal();

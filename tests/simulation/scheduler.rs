@@ -32,7 +32,7 @@ impl World {
             self.scene.chance.step();
             self.limit_index_lag();
             let step = self.pace.step(&self.scene.chance);
-            if !self.happens(step)? && !self.goes_on()? {
+            if !self.take_step(step)? && !self.take_plainest_step()? {
                 return Ok(());
             }
             self.stream.take(Author::Service);
@@ -50,11 +50,11 @@ impl World {
     }
 
     /// Takes the plainest step that is possible; false when nothing is left to do.
-    fn goes_on(&mut self) -> Result<bool, Failure> {
+    fn take_plainest_step(&mut self) -> Result<bool, Failure> {
         // While no task runs, the application writes more before the next batch: else batches would be very small.
         let wait = if self.scene.chance.below(5) == 0 { Step::Poll } else { Step::Write };
         for step in [Step::Poll, wait, Step::Deliver, Step::Arrive, Step::Write, Step::Land, Step::CatchUp] {
-            if self.happens(step)? {
+            if self.take_step(step)? {
                 return Ok(true);
             }
         }
@@ -65,7 +65,7 @@ impl World {
     }
 
     /// Takes a step; false when it is not possible.
-    pub(crate) fn happens(&mut self, step: Step) -> Result<bool, Failure> {
+    pub(crate) fn take_step(&mut self, step: Step) -> Result<bool, Failure> {
         let scene = Arc::clone(&self.scene);
         Ok(match step {
             Step::Poll => return self.poll(),

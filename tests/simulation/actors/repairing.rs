@@ -22,6 +22,7 @@ use store::Store;
 use crate::{
     actors::verifying::WAIT_MS,
     engines::engine,
+    executor::now,
     items::n,
     platform::stream::Author,
     scene::Scene,
@@ -60,8 +61,7 @@ impl World {
         let add = Item::from([("Value".to_owned(), n(&(sign * amount).to_string()))]);
         let action = Action::Update(Update { add, ..Update::default() });
         let write = Write { table: Table::Main, key: (*key).clone(), action, guard: None };
-        let written = self.scene.database.memory().write(&write);
-        futures::executor::block_on(written).unwrap();
+        now(self.scene.database.memory().write(&write)).unwrap();
         self.stream.take(Author::Service);
         self.scene.trace.note(|| format!("somebody adds {} to {key} by hand", sign * amount));
         self.scene.count("faults by hand");

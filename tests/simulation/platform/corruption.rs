@@ -15,9 +15,6 @@ use store::memory::MemoryStore;
 
 use crate::scene::Scene;
 
-/// Are records corrupted?
-pub(crate) const IS_ON: bool = true;
-
 /// Of a thousand records, how many are corrupt, and how many when the functions brake: they brake only at many.
 const PER_MILLE: usize = 8;
 const PER_MILLE_BRAKED: usize = 50;
@@ -25,7 +22,7 @@ const PER_MILLE_BRAKED: usize = 50;
 /// The corrupt form of a record, which never decodes; `None` when the record is not to be corrupt.
 pub(crate) fn corrupted(scene: &Scene, json: &str) -> Option<String> {
     let per_mille = if scene.is_braked { PER_MILLE_BRAKED } else { PER_MILLE };
-    if !IS_ON || scene.is_healed() || scene.rollout.is_calm() || scene.chance.below(1_000) < 1_000 - per_mille {
+    if scene.is_healed() || scene.rollout.is_calm() || scene.chance.below(1_000) < 1_000 - per_mille {
         return None;
     }
     let mut record: Value = serde_json::from_str(json).unwrap();

@@ -27,7 +27,7 @@ const NEAR_MS: u64 = 5_000;
 const COME_BACK_LATE_PERCENT: usize = 25;
 
 /// Entities that belong to a user or a post.
-const HANGING: [&str; 10] =
+const BELONGING: [&str; 10] =
     ["Subscription", "CartItem", "EmailClaim", "Follow", "Like", "Membership", "Member", "View", "Comment", "Post"];
 
 /// Is it a cascade that deletes what it has listed?
@@ -48,7 +48,7 @@ impl Application {
     }
 
     /// An owner is removed, and something that belongs to it comes.
-    pub(super) fn remove_and_hang(&mut self, table: &MemoryStore) {
+    pub(super) fn remove_owners(&mut self, table: &MemoryStore) {
         let is_late = jobs(&self.scene).iter().any(is_deleting) && self.scene.chance.percent(COME_BACK_LATE_PERCENT);
         match self.scene.chance.below(12) {
             _ if is_late => self.come_back(table, is_deleting),
@@ -56,7 +56,7 @@ impl Application {
             2 => self.remove_of(table, "Post"),
             3 => self.make_user(table),
             4 | 5 => self.come_back_soon(table),
-            _ => self.hang(table),
+            _ => self.put_belonging(table),
         }
     }
 
@@ -66,7 +66,7 @@ impl Application {
             0 | 1 => self.remove_of(table, "User"),
             2 => self.make_user(table),
             3 => self.remove_of(table, "Post"),
-            4 | 5 => self.hang(table),
+            4 | 5 => self.put_belonging(table),
             6 => self.give_claim(table),
             7..=9 => self.hire(table),
             10 | 11 => self.report_elsewhere(table),
@@ -145,8 +145,8 @@ impl Application {
     }
 
     /// Puts an item that belongs to a user or a post, which may not exist.
-    fn hang(&mut self, table: &MemoryStore) {
-        let entity = *self.scene.chance.one_of(&HANGING).unwrap();
+    fn put_belonging(&mut self, table: &MemoryStore) {
+        let entity = *self.scene.chance.one_of(&BELONGING).unwrap();
         if entity == "EmailClaim" {
             return self.give_claim(table);
         }

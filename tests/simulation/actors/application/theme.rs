@@ -26,7 +26,7 @@ impl Application {
             Theme::Mixed => {}
             Theme::Famous => self.be_famous(table),
             Theme::Moves => self.move_about(table),
-            Theme::Removals => self.remove_and_hang(table),
+            Theme::Removals => self.remove_owners(table),
         }
         true
     }
