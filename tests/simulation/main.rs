@@ -17,9 +17,9 @@
 //! |---|---|
 //! | many runs | `seeds`: which seeds run, the search for the smallest failing run, the seeds that showed each mutant |
 //! | one run | `run`, from the first write to the last check; `ending`, how a run is completed; `scheduler`, who is next |
-//! | who acts | `actors`, one a file; `pace`, how often each acts |
+//! | who acts | `actors`, one a file |
 //! | what is checked | `checks`, of every run; `cases`, single records and batches without a run |
-//! | what a run holds | `world` and its parts: the tasks, the application's memory, planted faults, verifications |
+//! | what a run holds | `world` and its parts: the tasks, the application's memory, verifications; `pace`, how often each acts |
 //! | the service under test | `engines`, as the functions and the operators make them; `stored`, its parked items and jobs |
 //! | the platform | `platform`: stream, event source mappings, events, corrupt records; `caller`, faults of the store's calls |
 //! | what everybody shares | `scene`: tables, clock, deployed catalogues, theme; `items`, what is written |
