@@ -8,7 +8,7 @@ use catalogue::{catalogue, schema};
 use derive::{
     catalogue::{Catalogue, CatalogueError},
     derivation::Derivation,
-    kind::Shape,
+    kind::shape::Shape,
     schema::Schema,
 };
 use manifest::error::ReadError;

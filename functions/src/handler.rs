@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
-use derive::{derivation::Family, schema::Schema};
+use derive::{family::Family, schema::Schema};
 use engine::{
     batch::{Engine, Handled},
     clock::SystemClock,

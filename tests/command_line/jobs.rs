@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use derive::{
     catalogue::Catalogue,
-    derivation::Family,
+    family::Family,
     write::{Action, Table, Update, Write},
 };
 use engine::{batch::Engine, fan_out::limits::FanOutLimits};

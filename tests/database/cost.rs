@@ -9,7 +9,7 @@ mod ground;
 use std::{collections::BTreeMap, sync::Arc};
 
 use catalogue::{catalogue, schema};
-use derive::{derivation::Family, schema::Schema, write::Table};
+use derive::{family::Family, schema::Schema, write::Table};
 use engine::{
     batch::Engine,
     clock::{Clock, SystemClock},

@@ -5,7 +5,7 @@
 use std::{collections::HashMap, fs, path::Path, sync::Arc};
 
 use aws_lambda_events::event::dynamodb;
-use derive::{change::Images, derivation::Family, write::Table};
+use derive::{change::Images, family::Family, write::Table};
 use engine::batch::{Engine, Handled};
 use expect_test::{Expect, expect};
 use keys::item::Item;

@@ -5,7 +5,7 @@
 
 use std::{cell::Cell, fmt::Debug, fs, sync::LazyLock};
 
-use derive::{change::Change, derivation::Family, plan::plan};
+use derive::{change::Change, family::Family, plan::plan};
 use engine::record::{Decoded, decode, decoded, head, records};
 use keys::layout::Layout;
 use proptest::{

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use derive::derivation::Family;
+use derive::family::Family;
 use engine::ledger::LedgerKind;
 
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use derive::{catalogue::Catalogue, derivation::Family};
+use derive::{catalogue::Catalogue, family::Family};
 use engine::{
     batch::{Engine, Handled},
     ledger::LedgerKind,

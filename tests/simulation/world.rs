@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use derive::{derivation::Family, write::Table};
+use derive::{family::Family, write::Table};
 use engine::ledger::LedgerKind;
 use keys::{item::Item, job::JobKey, key::Key};
 

@@ -124,7 +124,7 @@ fn sampled(mut values: Vec<u64>) -> Vec<u64> {
 mod tests {
     use std::sync::Arc;
 
-    use derive::derivation::Family;
+    use derive::family::Family;
     use engine::{account::Commit, account::figures::Share, clock::SystemClock};
     use keys::key::Key;
     use store::memory::MemoryStore;

@@ -10,8 +10,10 @@ use keys::counter::COUNTER;
 
 use crate::{
     change::Sight,
-    derivation::{Derivation, Family, Part, PartOf},
-    kind::{Refresh, Shape},
+    derivation::Derivation,
+    family::Family,
+    kind::{refresh::Refresh, shape::Shape},
+    part::{Part, PartOf},
     schema::Schema,
 };
 

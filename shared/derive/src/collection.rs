@@ -11,9 +11,9 @@ use keys::{entity::Definition, key::Key};
 
 use crate::{
     catalogue::Catalogue,
+    declaration::{count::Count, link::Link, mirror::Mirror, predicate::Predicate},
     derivation::Derivation,
-    kind::Shape,
-    kinds::{Link, Predicate, count::Count, mirror::Mirror},
+    kind::shape::Shape,
     outline::renamed,
     query::Query,
     schema::{Image, Schema},

@@ -11,10 +11,15 @@
 pub mod bucket;
 pub mod catalogue;
 pub mod change;
+pub mod claims;
 pub mod coalesce;
 pub mod collection;
+pub mod declaration;
+pub mod definition;
 pub mod derivation;
+pub mod derived;
 pub mod effect;
+pub mod family;
 pub mod fit;
 #[cfg(test)]
 mod fixture;
@@ -23,10 +28,12 @@ pub mod guard;
 pub mod kind;
 pub mod kinds;
 pub mod outline;
+pub mod part;
 pub mod plan;
 pub mod query;
 pub mod refresh;
 pub mod schema;
+pub mod sources;
 pub mod tally;
 pub mod whole;
 pub mod write;

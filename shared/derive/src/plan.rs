@@ -9,8 +9,8 @@ use keys::{
 use crate::{
     catalogue::Catalogue,
     change::{Change, Sight},
-    derivation::Family,
     effect::{Effect, Ground},
+    family::Family,
     schema::{Schema, Unreadable},
 };
 

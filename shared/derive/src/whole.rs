@@ -9,12 +9,12 @@
 
 use crate::{
     catalogue::Catalogue,
-    derivation::{Counts, Derived, Items},
+    declaration::cascade::Way,
+    derived::{Counts, Derived, Items},
     flaw::Flaw,
-    kind::Shape,
-    kinds::cascade::Way,
-    refresh::sums,
+    kind::shape::Shape,
     schema::Schema,
+    sources::sums,
 };
 
 /// All that should be derived.
@@ -117,8 +117,8 @@ mod tests {
         bucket::Bucket,
         change::{Change, Images},
         coalesce::{Adds, Amount, Counted, amount_writes},
-        derivation::Family,
         effect::Effect,
+        family::Family,
         fixture::{catalogue, item, key_of, schema, totals::rollup},
         plan::plan,
         tally::{Sum, Tally},

@@ -7,8 +7,8 @@ mod swept;
 
 use derive::{
     coalesce::Counted,
-    derivation::Family,
     effect::Removal,
+    family::Family,
     schema::Unreadable,
     write::{Action, Table, Write},
 };

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, atomic::AtomicU64},
 };
 
-use derive::{catalogue::Catalogue, derivation::Family, schema::Schema, write::Table};
+use derive::{catalogue::Catalogue, family::Family, schema::Schema, write::Table};
 use keys::key::Key;
 use store::Units;
 

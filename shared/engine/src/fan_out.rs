@@ -28,9 +28,9 @@ mod unread;
 use std::collections::BTreeSet;
 
 use derive::{
+    declaration::found_by::through,
     effect::Find,
     guard::{Guard, Purpose},
-    kinds::copy::through,
     query::Query,
     write::{Action, Table, Write},
 };

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{catalogue::Catalogue, refresh::Look, schema::Schema};
 use derive::{
-    derivation::Items,
-    refresh::{Source, Sources},
+    derived::Items,
+    sources::{Source, Sources},
 };
 use keys::{item::Item, key::Key};
 use store::{Store, StoreError};

@@ -19,7 +19,8 @@ pub mod reading;
 use std::collections::BTreeSet;
 
 use derive::{
-    refresh::{Source, Sources, Step, Verdict, step},
+    refresh::{Step, Verdict, step},
+    sources::{Source, Sources},
     write::Write,
 };
 use futures::{StreamExt, stream};

@@ -14,7 +14,7 @@ pub mod waiting;
 use std::io::{Read as _, Write as _};
 
 use derive::{
-    derivation::Family,
+    family::Family,
     write::{Action, Table, Write},
 };
 use flate2::{Compression, Crc, read::GzDecoder, write::GzEncoder};

@@ -22,10 +22,11 @@ mod zero;
 
 use derive::{
     change::{Change, Images},
-    derivation::Family,
     effect::Effect,
+    family::Family,
     plan::plan,
-    refresh::{Look, Sources},
+    refresh::Look,
+    sources::Sources,
     write::{Table, Write},
 };
 use keys::{item::Item, key::Key};

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use derive::{catalogue::Catalogue, derivation::Family};
+use derive::{catalogue::Catalogue, family::Family};
 use engine::{
     batch::Engine,
     clock::Clock as _,

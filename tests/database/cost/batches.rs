@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use catalogue::{catalogue, schema};
-use derive::{derivation::Family, write::Table};
+use derive::{family::Family, write::Table};
 use engine::{
     account::Account,
     batch::Engine,
@@ -54,7 +54,7 @@ impl Bed {
     async fn counted(&self) -> i64 {
         let page = self.store.scan(Table::Main, store::Segment::WHOLE, None).await.unwrap();
         let items: Vec<_> = page.items.iter().collect();
-        derive::refresh::sums(&schema(), items).values().map(|tally| tally.count).sum()
+        derive::sources::sums(&schema(), items).values().map(|tally| tally.count).sum()
     }
 }
 

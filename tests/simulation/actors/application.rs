@@ -10,8 +10,8 @@ pub(crate) mod theme;
 use std::{collections::BTreeSet, sync::Arc};
 
 use derive::{
-    derivation::PartOf,
-    kinds::mirror::CLAIMS,
+    claims::CLAIMS,
+    part::PartOf,
     schema::Schema,
     write::{Action, Table, Update, Write},
 };

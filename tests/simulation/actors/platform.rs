@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use derive::derivation::Family;
+use derive::family::Family;
 use engine::batch::Handled;
 use serde_json::Value;
 use store::faulty::Faulty;

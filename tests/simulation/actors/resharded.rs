@@ -10,8 +10,8 @@ use std::sync::{
 
 use derive::{
     catalogue::Catalogue,
+    declaration::{count::Count, link::Link, predicate::Predicate},
     derivation::Derivation,
-    kinds::{Link, Predicate, count::Count},
 };
 
 use crate::scene::Scene;

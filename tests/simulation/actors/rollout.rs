@@ -13,8 +13,9 @@ use std::{
 
 use derive::{
     catalogue::Catalogue,
-    derivation::{Derivation, Family},
-    kinds::{Link, Predicate, count::Count},
+    declaration::{count::Count, link::Link, predicate::Predicate},
+    derivation::Derivation,
+    family::Family,
 };
 use engine::{
     backoff::describe,
@@ -221,7 +222,7 @@ pub(crate) fn unfilled(scene: &Scene) -> BTreeSet<String> {
     let Some(old) = &scene.rollout.old else { return BTreeSet::new() };
     let is_same = |it: &Difference| {
         let position = old.position(&it.name).and_then(|at| old.derivation(at));
-        position.is_some_and(|derivation| derive::outline::definition(derivation, &scene.schema) == it.definition)
+        position.is_some_and(|derivation| derive::definition::definition(derivation, &scene.schema) == it.definition)
     };
     let open = differences_of(scene)
         .into_iter()

@@ -54,7 +54,7 @@ impl World {
             }
         }
         let memory = self.scene.database.memory();
-        let is_left = |items: &derive::derivation::Items| {
+        let is_left = |items: &derive::derived::Items| {
             items
                 .iter()
                 .find(|(key, item)| CounterKey::parse(key).is_some() && is_zero(item))

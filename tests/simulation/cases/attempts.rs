@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use derive::{derivation::Family, write::Table};
+use derive::{family::Family, write::Table};
 use engine::ledger::LedgerKind;
 use keys::{item::text, key::Key};
 use serde_json::Value;

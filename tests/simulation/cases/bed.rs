@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use derive::{
     catalogue::Catalogue,
-    derivation::Family,
+    family::Family,
     guard::{Guard, Purpose},
-    refresh::sums,
     schema::Schema,
+    sources::sums,
     write::{Action, Table, Update, Write},
 };
 use engine::{

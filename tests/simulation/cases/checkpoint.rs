@@ -1,6 +1,6 @@
 //! Under the checkpoint: what an event must bring, what is passed and when, and that nothing counts twice.
 
-use derive::{derivation::Family, write::Table};
+use derive::{family::Family, write::Table};
 use engine::ledger::{LedgerKind, checkpoint::POSITION};
 use keys::{item::text, key::Key};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use derive::derivation::Family;
+use derive::family::Family;
 use keys::counter::CounterKey;
 use serde_json::Value;
 use store::faulty::{Call, Fault, Side};

@@ -1,6 +1,6 @@
 //! What is told of a batch by derivation, its lag, its corrections, and the mark of a possible loss.
 
-use derive::{derivation::Family, write::Table};
+use derive::{family::Family, write::Table};
 use engine::{
     account::figures::{Figures, Share},
     account::loss::{POSSIBLE_LOSS_MS, marks},

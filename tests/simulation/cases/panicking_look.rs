@@ -5,11 +5,17 @@ use std::collections::BTreeSet;
 use derive::{
     catalogue::Catalogue,
     change::Sight,
-    derivation::{Counts, Derivation, Derived, Items, Reach},
+    derivation::Derivation,
+    derived::{Counts, Derived, Items},
     effect::{Bell, Effect},
-    kind::{Kind, Refresh, Shape},
-    refresh::{Computed, Source, Sources, Target},
+    kind::{
+        Kind,
+        refresh::{Computed, Refresh, Target},
+        shape::Shape,
+    },
+    part::Reach,
     schema::{Image, Schema, Unreadable},
+    sources::{Source, Sources},
 };
 
 use crate::{cases::bed::Bed, items::s};

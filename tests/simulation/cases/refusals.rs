@@ -1,6 +1,6 @@
 //! Changes that are refused, replayed, parked and redriven, under either ledger.
 
-use derive::{derivation::Family, write::Table};
+use derive::{family::Family, write::Table};
 use engine::{
     batch::Handled,
     batch::replay::Origin,

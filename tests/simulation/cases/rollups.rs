@@ -1,6 +1,6 @@
 //! Roll-ups and sums on single records, under either ledger: what is late, what meets, what cannot be applied.
 
-use derive::{derivation::Family, write::Table};
+use derive::{family::Family, write::Table};
 use engine::{
     ledger::LedgerKind,
     park::lists::to_recount,

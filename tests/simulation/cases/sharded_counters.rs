@@ -7,7 +7,7 @@ use std::{
 };
 
 use derive::{
-    derivation::Family,
+    family::Family,
     write::{Table, Write},
 };
 use engine::{batch::Handled, ledger::LedgerKind};

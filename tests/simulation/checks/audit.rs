@@ -2,12 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use derive::{
-    derivation::{Family, Items},
-    refresh::sums,
-    schema::Seen,
-    write::Table,
-};
+use derive::{derived::Items, family::Family, schema::Seen, sources::sums, write::Table};
 use engine::batch::Handled;
 use keys::{item::Item, key::Key};
 use operate::verify::definition::compare;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use derive::derivation::Items;
+use derive::derived::Items;
 use keys::{item::Item, key::Key};
 
 use crate::stream::{Author, Made, Stream};

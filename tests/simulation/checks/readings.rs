@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use derive::{
-    derivation::Items,
+    derived::Items,
     tally::{Sum, Tally},
 };
 use keys::{

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use derive::{derivation::Items, schema::Seen};
+use derive::{derived::Items, schema::Seen};
 use engine::jobs::job::{Job, Task};
 use keys::{
     counter::CounterKey,

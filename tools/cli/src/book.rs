@@ -10,8 +10,8 @@ use std::{
 use derive::{
     catalogue::Catalogue,
     change::{Change, Sight},
-    derivation::Family,
     effect::Effect,
+    family::Family,
     plan::plan,
     schema::Schema,
     write::Table,

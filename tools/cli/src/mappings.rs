@@ -15,7 +15,7 @@
 use std::{fs, path::Path};
 
 use anyhow::Context as _;
-use derive::{catalogue::Catalogue, derivation::Family, schema::Schema};
+use derive::{catalogue::Catalogue, family::Family, schema::Schema};
 use design::filters;
 use engine::ledger::LedgerKind;
 use functions::handler::Function;

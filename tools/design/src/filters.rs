@@ -22,11 +22,7 @@
 
 use std::collections::BTreeSet;
 
-use derive::{
-    catalogue::Catalogue,
-    derivation::{Derivation, Family},
-    schema::Schema,
-};
+use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, schema::Schema};
 use keys::{
     counter::{self, COUNTER},
     entity::Definition,

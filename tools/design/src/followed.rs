@@ -9,9 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use derive::{
     catalogue::sum_of,
     change::{Change, Images},
-    derivation::{Derivation, Family, Part},
+    derivation::Derivation,
     effect::Effect,
-    kind::Refresh,
+    family::Family,
+    kind::refresh::Refresh,
+    part::Part,
     plan::plan,
 };
 use keys::{counter::COUNTER, entity::Definition, item::Item, key::Key};

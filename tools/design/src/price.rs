@@ -7,11 +7,13 @@ use std::collections::BTreeSet;
 
 use derive::{
     change::{Change, Images},
-    derivation::{Derivation, Family, PartOf},
+    declaration::cascade::{Cascade, Hanging},
+    derivation::Derivation,
     effect::Effect,
+    family::Family,
     guard::{Guard, Purpose},
-    kind::{Refresh, Shape},
-    kinds::cascade::{Cascade, Hanging},
+    kind::{refresh::Refresh, shape::Shape},
+    part::PartOf,
     plan::plan,
     write::{Action, Table, Transaction, Update, Write},
 };

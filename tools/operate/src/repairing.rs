@@ -8,7 +8,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use derive::kind::Shape;
+use derive::kind::shape::Shape;
 use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use derive::{catalogue::Catalogue, derivation::Family, schema::Schema};
+use derive::{catalogue::Catalogue, family::Family, schema::Schema};
 use engine::{batch::Engine, clock::SystemClock, registry::watch::RegistryWatch};
 use store::Store;
 use stream::shared::Stream;

@@ -1,8 +1,9 @@
 //! D-21: where employees stand, and the chart in which each is found under their path.
 
 use derive::{
+    declaration::{link::Link, mirror::Mirror},
     derivation::Derivation,
-    kinds::{Link, mirror::Mirror, path::Path},
+    kinds::path::Path,
 };
 
 use crate::found;

@@ -1,8 +1,9 @@
 //! D-18 and D-20: files by their id, and where they and their folders stand.
 
 use derive::{
+    declaration::{link::Link, mirror::Mirror},
     derivation::Derivation,
-    kinds::{Link, mirror::Mirror, path::Path},
+    kinds::path::Path,
 };
 
 use crate::found;

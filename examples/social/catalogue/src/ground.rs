@@ -1,12 +1,12 @@
 //! What touches the application's own items: the cascades.
 
 use derive::{
-    derivation::Derivation,
-    kinds::{
-        Link,
+    declaration::{
         cascade::{Cascade, Fate, Hanging, Way},
-        copy::Found,
+        found_by::FoundBy,
+        link::Link,
     },
+    derivation::Derivation,
 };
 
 use entities::posts::status;
@@ -36,7 +36,7 @@ fn post_cascade() -> Derivation {
 fn user_cascade() -> Derivation {
     let by = |field: &str| vec![(field.to_owned(), "UserId".to_owned())];
     let own = |entity: &str, field: &str| {
-        let found = Found { via: entity.to_owned(), index: None, by: Link(by(field)) };
+        let found = FoundBy { via: entity.to_owned(), index: None, by: Link(by(field)) };
         deleted(entity, Way::Found(found))
     };
     let indexed = |entity: &str| deleted(entity, Way::Found(found(entity, Some("GSI1"), &[("UserId", "UserId")])));

@@ -13,13 +13,11 @@ mod shop;
 
 use derive::{
     catalogue::{Catalogue, CatalogueError},
+    declaration::{count::Count, found_by::FoundBy, link::Link, mirror::Mirror, predicate::Predicate},
     derivation::Derivation,
     kinds::{
-        Link, Predicate,
-        copy::{Copy, Found},
-        count::Count,
+        copy::Copy,
         display::{Display, Shows},
-        mirror::Mirror,
     },
     schema::Schema,
 };
@@ -228,15 +226,15 @@ fn copy(
     name: &str,
     (source, target, link): (&str, &str, &[(&str, &str)]),
     attributes: &[(&str, &str)],
-    found: Found,
+    found: FoundBy,
 ) -> Derivation {
     let attributes = attributes.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect();
     let (source, target) = (source.to_owned(), target.to_owned());
     Derivation::new(id, name, Copy { source, target, link: Link::of(link), attributes, found })
 }
 
-fn found(via: &str, index: Option<&str>, by: &[(&str, &str)]) -> Found {
-    Found { via: via.to_owned(), index: index.map(str::to_owned), by: Link::of(by) }
+fn found(via: &str, index: Option<&str>, by: &[(&str, &str)]) -> FoundBy {
+    FoundBy { via: via.to_owned(), index: index.map(str::to_owned), by: Link::of(by) }
 }
 
 #[cfg(test)]
@@ -256,7 +254,7 @@ mod tests {
         let schema = schema();
         let outlines: Vec<String> = derivations()
             .iter()
-            .map(|derivation| format!("{} = {}", derivation.name, derive::outline::definition(derivation, &schema)))
+            .map(|derivation| format!("{} = {}", derivation.name, derive::definition::definition(derivation, &schema)))
             .collect();
         expect_test::expect![[r#"
             follower-mirror = mirror: Follow into USER#{FolloweeId} / FOLLOWER#{FollowerId}; writes Follower

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use derive::{
+    declaration::{link::Link, predicate::Predicate, rollup::Rollup},
     derivation::Derivation,
     effect::BucketForm,
-    kinds::{Link, Predicate, display::Shows, rollup::Rollup},
+    kinds::display::Shows,
 };
 
 use crate::Counted;

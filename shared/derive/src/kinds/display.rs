@@ -20,13 +20,18 @@ use serde_dynamo::AttributeValue;
 use crate::{
     catalogue::sum_of,
     change::Sight,
-    derivation::{Counts, Derived, Items, Part, Reach},
+    declaration::check::{declares, entity},
+    derived::{Counts, Derived, Items},
     effect::{Bell, Effect},
-    kind::{Kind, Refresh, Shape},
-    kinds::{declares, entity},
+    kind::{
+        Kind,
+        refresh::{Computed, Refresh, Target},
+        shape::Shape,
+    },
     outline::Outline,
-    refresh::{Computed, Source, Sources, Target},
+    part::{Part, Reach},
     schema::{Image, Schema, Unreadable},
+    sources::{Source, Sources},
     tally::{Sum, Tally},
     write::Wanted,
 };

@@ -19,14 +19,19 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Items, Part, Reach},
+    declaration::check::{declares, entity, knows},
+    derived::{Counts, Derived, Items},
     effect::{Bell, Effect},
     flaw::Flaw,
-    kind::{Kind, Refresh, Shape},
-    kinds::{declares, entity, knows},
+    kind::{
+        Kind,
+        refresh::{Computed, Refresh, Target},
+        shape::Shape,
+    },
     outline::Outline,
-    refresh::{Computed, Source, Sources, Target},
+    part::{Part, Reach},
     schema::{Image, Schema, Unreadable},
+    sources::{Source, Sources},
     write::Wanted,
 };
 

@@ -16,25 +16,40 @@
 //!
 //! *Example*: `/docs` is renamed to `/papers`. The folder gets its new path; that write's record finds the folders in it.
 
+mod loops;
+mod segments;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use keys::{
-    escape,
     item::{Item, text},
     key::Key,
 };
 use serde_dynamo::AttributeValue;
 
+use self::{
+    loops::in_loops,
+    segments::{below, depth},
+};
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Items, Part, Reach},
+    declaration::{
+        check::{declares, entity, knows},
+        found_by::FoundBy,
+        link::Link,
+    },
+    derived::{Counts, Derived, Items},
     effect::{Bell, Effect, Find},
     flaw::Flaw,
-    kind::{Kind, Refresh, Shape},
-    kinds::{Link, copy::Found, declares, entity, knows},
+    kind::{
+        Kind,
+        refresh::{Computed, Refresh, Target},
+        shape::Shape,
+    },
     outline::Outline,
-    refresh::{Computed, Source, Sources, Target},
+    part::{Part, Reach},
     schema::{Image, Schema, Unreadable},
+    sources::{Source, Sources},
     write::Wanted,
 };
 
@@ -54,7 +69,7 @@ pub struct Path {
     /// Most segments of a path.
     pub depth_max: usize,
     /// How the items that stand in a parent are found.
-    pub found: Found,
+    pub found: FoundBy,
 }
 
 /// Where an item says that it stands, with its name.
@@ -90,16 +105,6 @@ impl Path {
         text(item, &self.attribute).filter(|path| path.starts_with('/'))
     }
 
-    /// A path of these segments, below another, unless it has too many.
-    fn below<'a>(&self, above: &str, names: impl DoubleEndedIterator<Item = &'a String>) -> Option<String> {
-        let mut path = above.to_owned();
-        for name in names {
-            path.push('/');
-            path.push_str(&escape::segment(name));
-        }
-        (depth(&path) <= self.depth_max).then_some(path)
-    }
-
     /// An item's path as it is defined: walked up from the item. A loop has no end, and so passes the bound.
     fn walked(&self, schema: &Schema, items: &Items, key: &Key) -> Option<String> {
         let (mut names, mut at) = (Vec::new(), key.clone());
@@ -107,13 +112,13 @@ impl Path {
             match self.place_of(schema, items, &at)? {
                 Place::Root(name) => {
                     names.push(name);
-                    return self.below("", names.iter().rev());
+                    return below("", names.iter().rev(), self.depth_max);
                 }
                 Place::In(parent, name) => {
                     names.push(name);
                     if !self.recurs() {
                         let above = self.held(schema, &parent, items.get(&parent))?;
-                        return self.below(above, names.iter().rev());
+                        return below(above, names.iter().rev(), self.depth_max);
                     }
                     at = parent;
                 }
@@ -146,29 +151,6 @@ impl Path {
         let rings = old.is_none() || names.any(|name| sight.attribute_differs(old, Some(new), name));
         rings.then(|| self.bell(new.key.clone()))
     }
-}
-
-/// How many segments a path has.
-fn depth(path: &str) -> usize {
-    path.matches('/').count()
-}
-
-/// The keys that stand in a loop, where each has one parent or none.
-fn in_loops(parents: &BTreeMap<Key, Key>) -> BTreeSet<Key> {
-    let (mut done, mut looped) = (BTreeSet::new(), BTreeSet::new());
-    for start in parents.keys() {
-        let (mut walk, mut at) = (Vec::new(), start);
-        while done.insert(at) {
-            walk.push(at);
-            match parents.get(at) {
-                Some(parent) => at = parent,
-                None => break,
-            }
-        }
-        // Where this very walk came by before, the walk from there on is a loop.
-        looped.extend(walk.into_iter().skip_while(|key| *key != at || !parents.contains_key(at)).cloned());
-    }
-    looped
 }
 
 impl Kind for Path {
@@ -250,8 +232,10 @@ impl Refresh for Path {
     fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed {
         let place = target.image(schema).and_then(|image| self.place(schema, &image).ok().flatten());
         let path = place.and_then(|place| match place {
-            Place::Root(name) => self.below("", [name].iter()),
-            Place::In(parent, name) => self.below(self.held(schema, &parent, sources.item(&parent))?, [name].iter()),
+            Place::Root(name) => below("", [name].iter(), self.depth_max),
+            Place::In(parent, name) => {
+                below(self.held(schema, &parent, sources.item(&parent))?, [name].iter(), self.depth_max)
+            }
         });
         Computed::Attributes(vec![self.wanted(path)])
     }

@@ -6,7 +6,7 @@ use serde_dynamo::AttributeValue;
 
 use super::*;
 use crate::{
-    derivation::Items,
+    derived::Items,
     fixture::{catalogue, item, key_of, schema, short, table},
     guard::Purpose,
     write::Update,

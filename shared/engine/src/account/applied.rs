@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use derive::{derivation::Family, write::Table};
+use derive::{family::Family, write::Table};
 
 use crate::{account::Account, park::partition};
 

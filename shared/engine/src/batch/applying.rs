@@ -1,6 +1,6 @@
 //! Applying what records ask for, in the order of the steps.
 
-use derive::derivation::Family;
+use derive::family::Family;
 use store::Store;
 
 use crate::{

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use derive::{
     change::Change,
     coalesce::{Adds, Amount, Counted},
-    derivation::Family,
     effect::{Add, Effect, Measure},
+    family::Family,
     plan::{Planned, Record, plan},
     tally::Tally,
 };

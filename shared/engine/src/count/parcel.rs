@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use derive::{
     bucket::Held,
     coalesce::{Counted, amount_writes, buckets},
-    derivation::Family,
+    family::Family,
     write::{Table, Transaction, Write},
 };
 use keys::key::Key;

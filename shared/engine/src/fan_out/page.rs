@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use derive::{
     effect::Find,
     query::Query,
-    refresh::{Look, Sources},
+    refresh::Look,
+    sources::Sources,
     write::{Action, Table, Write},
 };
 use futures::future::{OptionFuture, join};

@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 
 use derive::{
     guard::{Guard, Purpose},
-    refresh::{Look, Source, Sources},
+    refresh::Look,
+    sources::{Source, Sources},
     write::{Action, Table, Update, Write},
 };
 use keys::key::Key;

@@ -11,7 +11,7 @@ mod work;
 
 use std::{collections::BTreeSet, sync::atomic::Ordering};
 
-use derive::{effect::Ground, kind::Shape};
+use derive::{effect::Ground, kind::shape::Shape};
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use keys::job::JobKey;
 use store::Store;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use derive::refresh::Sources;
+use derive::sources::Sources;
 use store::Store;
 
 use crate::{

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    derivation::Items,
+    derived::Items,
     query::Query,
-    refresh::{Source, Sources},
+    sources::{Source, Sources},
     write::Table,
 };
 use futures::{StreamExt, stream};

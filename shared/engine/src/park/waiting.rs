@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use derive::{derivation::Family, query::Query, write::Table};
+use derive::{family::Family, query::Query, write::Table};
 use keys::key::Key;
 use store::Store;
 

@@ -3,10 +3,7 @@
 use std::collections::BTreeSet;
 
 use derive::{
-    catalogue::Catalogue,
-    derivation::{Derivation, Family},
-    kind::Shape,
-    outline::definition,
+    catalogue::Catalogue, definition::definition, derivation::Derivation, family::Family, kind::shape::Shape,
     schema::Schema,
 };
 

@@ -5,7 +5,7 @@ use std::{
     sync::{PoisonError, atomic::Ordering},
 };
 
-use derive::{derivation::Family, write::Table};
+use derive::{family::Family, write::Table};
 use store::{Outcome, Store, StoreError};
 
 use crate::{

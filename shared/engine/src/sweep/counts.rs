@@ -9,12 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use derive::{
-    collection::CollectionCount,
-    refresh::{Look, sums},
-    tally::Tally,
-    write::Table,
-};
+use derive::{collection::CollectionCount, refresh::Look, sources::sums, tally::Tally, write::Table};
 use futures::{StreamExt, stream};
 use keys::{
     counter::{COUNTER, CounterKey},

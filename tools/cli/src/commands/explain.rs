@@ -2,8 +2,8 @@
 
 use anyhow::Context as _;
 use derive::{
-    derivation::Family,
     effect::{Effect, Ground},
+    family::Family,
     plan::{Planned, Record, plan},
 };
 use engine::record::{decode, head, records};

@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 
 use derive::{
     collection::CollectionCount,
-    derivation::{Derivation, Family, Part, PartOf},
+    derivation::Derivation,
     effect::Find,
+    family::Family,
+    part::{Part, PartOf},
     query::SortKeys,
 };
 use keys::{counter::COUNTER, entity::Definition, layout::Layout};

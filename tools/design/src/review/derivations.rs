@@ -1,10 +1,6 @@
 //! Checks on what is derived.
 
-use derive::{
-    catalogue::CatalogueError,
-    derivation::{Derivation, PartOf},
-    kind::Refresh,
-};
+use derive::{catalogue::CatalogueError, derivation::Derivation, kind::refresh::Refresh, part::PartOf};
 use keys::size::item_bytes;
 use store::{Units, size::write_units};
 
@@ -79,7 +75,7 @@ pub(super) struct Shown {
 pub(super) fn displays(design: &Design) -> impl Iterator<Item = Shown> {
     let shown = |derivation: &Derivation| {
         let writes = derivation.kind.reach(&design.schema).map(|reach| reach.writes).unwrap_or_default();
-        let attribute = |part: derive::derivation::Part| match part.of {
+        let attribute = |part: derive::part::Part| match part.of {
             PartOf::Attribute(attribute) => {
                 Some(Shown { entity: part.entity, attribute, derivation: derivation.name.clone() })
             }
@@ -148,16 +144,20 @@ mod tests {
     use derive::{
         catalogue::Catalogue,
         change::Sight,
-        derivation::{Counts, Derivation, Derived, Items, Part, Reach},
+        declaration::{found_by::FoundBy, link::Link},
+        derivation::Derivation,
+        derived::{Counts, Derived, Items},
         effect::Effect,
-        kind::{Kind, Shape},
-        kinds::{
-            Link,
-            copy::{Copy, Found},
+        kind::{
+            Kind,
+            refresh::{Computed, Target},
+            shape::Shape,
         },
+        kinds::copy::Copy,
         outline::Outline,
-        refresh::{Computed, Source, Sources, Target},
+        part::{Part, Reach},
         schema::{Image, Schema, Unreadable},
+        sources::{Source, Sources},
     };
     use expect_test::{Expect, expect};
     use serde_dynamo::AttributeValue;
@@ -330,7 +330,7 @@ mod tests {
             target: target.to_owned(),
             link: Link::of(&[("id", "id")]),
             attributes: vec![(from.to_owned(), to.to_owned())],
-            found: Found { via: target.to_owned(), index: None, by: Link::of(&[("id", "id")]) },
+            found: FoundBy { via: target.to_owned(), index: None, by: Link::of(&[("id", "id")]) },
         }
     }
 

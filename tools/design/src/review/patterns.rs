@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    derivation::{Derivation, Part, PartOf},
+    derivation::Derivation,
+    part::{Part, PartOf},
     query::{Query, SortKeys},
     schema::Schema,
     write::TRANSACT_ACTIONS_MAX,

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
+    claims::claims,
     guard::{Guard, Purpose},
-    kinds::mirror::claims,
     refresh::Look,
     tally::Tally,
     write::{Action, Table, Transaction, Update, Write},

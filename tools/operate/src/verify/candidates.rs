@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use derive::{
-    derivation::PartOf,
-    refresh::{Look, Sources, Step, Verdict, step},
+    part::PartOf,
+    refresh::{Look, Step, Verdict, step},
+    sources::Sources,
     write::{Action, Update, Write},
 };
 use futures::{StreamExt, stream};
@@ -151,7 +152,8 @@ impl<S: Store> Verification<'_, S> {
 
     /// What a write would change, as findings: one of a whole item, else one for each derivation whose part differs.
     fn findings_of(&self, look: &Look, write: &Write, derivations: &[usize], held: Option<&Item>) -> Vec<Finding> {
-        let makes = |at: &&usize| self.engine.catalogue().refresh(**at).is_some_and(derive::kind::Refresh::makes_item);
+        let makes =
+            |at: &&usize| self.engine.catalogue().refresh(**at).is_some_and(derive::kind::refresh::Refresh::makes_item);
         let maker = derivations.iter().find(makes).or(derivations.first());
         let maker = maker.map_or("", |at| self.engine.catalogue().name(*at));
         let update = match &write.action {

@@ -4,7 +4,7 @@
 //! was written before the round. A target of which no source changed since then, up to the end of the reading, is decided;
 //! the others come again.
 
-use derive::{kind::Shape, whole::starts_anew};
+use derive::{kind::shape::Shape, whole::starts_anew};
 use engine::{look::reading::CALLS_AT_ONCE, protocol::ProtocolStep};
 use futures::{StreamExt, stream};
 use store::Store;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use derive::{
     catalogue::Catalogue,
-    derivation::{Derived, Items},
+    derived::{Derived, Items},
     flaw::Flaw,
     refresh::owned,
     schema::{Schema, Seen, Unreadable},

@@ -8,7 +8,7 @@ use std::{
 
 use derive::{
     derivation::Derivation,
-    kind::Shape,
+    kind::shape::Shape,
     refresh::Look,
     schema::{Seen, Unreadable},
     write::Table,

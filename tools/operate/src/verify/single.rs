@@ -4,11 +4,12 @@
 use std::collections::BTreeSet;
 
 use derive::{
-    derivation::{Items, PartOf},
-    kind::Refresh,
-    kinds::mirror::claims,
-    refresh::{Source, Target},
+    claims::claims,
+    derived::Items,
+    kind::refresh::{Refresh, Target},
+    part::PartOf,
     schema::Image,
+    sources::Source,
 };
 use engine::batch::caught::caught;
 use keys::{counter::COUNTER, counter::CounterKey, item::Item, key::Key, value::same};
@@ -90,7 +91,7 @@ impl<S: Store> Verification<'_, S> {
         }
         let all: Vec<String> = claims.iter().map(ToString::to_string).collect();
         let why = format!("several items claim it, and the last of them has it: {}", all.join(", "));
-        let stored = Some(only(image.item, &[derive::kinds::mirror::CLAIMS]));
+        let stored = Some(only(image.item, &[derive::claims::CLAIMS]));
         let name = self.engine.catalogue().name(maker);
         Some(Finding { flaw: Some(why), ..finding(name, image.key, stored, Some(Item::new())) })
     }

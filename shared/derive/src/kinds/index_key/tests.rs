@@ -2,11 +2,11 @@ use expect_test::{Expect, expect};
 
 use crate::{
     change::Change,
-    derivation::{Counts, Derived},
+    derived::{Counts, Derived},
     fixture::{
         effects, inserted, item, key_of, modified, products::best_sellers, removed, schema, short, table::Table,
     },
-    kind::{Kind as _, Refresh as _},
+    kind::{Kind as _, refresh::Refresh as _},
     whole,
 };
 

@@ -1,6 +1,6 @@
 use expect_test::{Expect, expect};
 
-use super::Grain;
+use super::grain::Grain;
 use crate::{
     change::Change,
     fixture::{effects, inserted, modified, removed},

@@ -5,13 +5,13 @@
 //! cursor, and nothing is held that grows with what hangs there.
 
 use derive::{
+    declaration::{
+        cascade::{Cascade, Fate, Hanging, Way},
+        found_by::through,
+    },
     effect::Removal,
     guard::{Guard, Purpose},
-    kind::Shape,
-    kinds::{
-        cascade::{Cascade, Fate, Hanging, Way},
-        copy::through,
-    },
+    kind::shape::Shape,
     query::Query,
     write::{Action, Table, Update, Write},
 };

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use derive::derivation::Family;
+use derive::family::Family;
 use design::{Design, price::price, samples::Samples};
 use keys::key::Key;
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use derive::{
     catalogue::Catalogue,
     change::{Change, Images},
-    derivation::Family,
     effect::Effect,
+    family::Family,
     plan::{Record, plan},
     schema::Schema,
 };
