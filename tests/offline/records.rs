@@ -99,7 +99,7 @@ fn planned(change: &Change) {
     // A derivation that is not asked about an entity has nothing to say about it.
     let sight = derive::change::Sight::of(schema, change);
     let mut effects = Vec::new();
-    for (at, derivation) in catalogue.derivations().enumerate().filter(|_| sight.differs()) {
+    for (at, derivation) in catalogue.positioned().filter(|_| sight.differs()) {
         effects.extend(derivation.kind.plan(schema, &sight).into_iter().map(|effect| (at, effect)));
         let [was, is] = [&sight.old, &sight.new].map(|i| derivation.kind.unreadable(schema, i.as_ref()?));
         if was.is_some() || is.is_some() {

@@ -141,14 +141,14 @@ mod tests {
         assert!(sample[49].abs_diff(5_000) < 100 && sample[98].abs_diff(9_900) < 100, "{sample:?}");
     }
 
-    fn account(derivation: usize) -> Account {
+    fn account(derivation: derive::position::DerivationAt) -> Account {
         let commit = |position: usize, at_ms| Commit {
             key: Key::new("USER#ann", "PROFILE"),
             table: derive::write::Table::Main,
             at_ms,
             units: 1.5,
             derivations: vec!["follower-count".to_owned(), "follower-mirror".to_owned()],
-            causes: [position].into(),
+            causes: [derive::position::RecordAt(position)].into(),
             is_correction: position == 1,
         };
         let share = Share { n_changes: 2, n_effects: 3, n_retries: 1, n_parked: 0 };

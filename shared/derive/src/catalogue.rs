@@ -14,6 +14,7 @@ use crate::{
     family::Family,
     kind::{refresh::Refresh, shape::Shape},
     part::{Part, PartOf},
+    position::DerivationAt,
     schema::Schema,
 };
 
@@ -29,7 +30,7 @@ pub struct Catalogue {
 #[derive(Clone, Debug, Default)]
 struct Concern {
     /// Positions of the derivations that look at such items, ascending.
-    derivations: Vec<(usize, Family)>,
+    derivations: Vec<(DerivationAt, Family)>,
     /// The parts of such items that derivations read, each once.
     reads: Vec<Part>,
 }
@@ -113,10 +114,19 @@ impl Catalogue {
         self.entries.iter().map(|entry| &entry.derivation)
     }
 
+    /// The derivations with their positions, in the same order.
+    pub fn positioned(&self) -> impl Iterator<Item = (DerivationAt, &Derivation)> {
+        self.derivations().enumerate().map(|(at, derivation)| (DerivationAt(at), derivation))
+    }
+
     /// The derivations of these families that a change may concern, with their positions, in their order.
-    pub fn looking_at(&self, sight: &Sight<'_>, families: &[Family]) -> impl Iterator<Item = (usize, &Derivation)> {
+    pub fn looking_at(
+        &self,
+        sight: &Sight<'_>,
+        families: &[Family],
+    ) -> impl Iterator<Item = (DerivationAt, &Derivation)> {
         let [old, new] = self.concerns_of(sight).map(|concern| concern.map_or(&[][..], |it| it.derivations.as_slice()));
-        let mut ours: Vec<usize> = Vec::with_capacity(old.len() + new.len());
+        let mut ours: Vec<DerivationAt> = Vec::with_capacity(old.len() + new.len());
         ours.extend(old.iter().chain(new).filter(|(_, family)| families.contains(family)).map(|(at, _)| *at));
         if !old.is_empty() {
             ours.sort_unstable();
@@ -134,38 +144,43 @@ impl Catalogue {
 
     /// The derivation at a position.
     #[must_use]
-    pub fn derivation(&self, at: usize) -> Option<&Derivation> {
-        self.entries.get(at).map(|entry| &entry.derivation)
+    pub fn derivation(&self, at: DerivationAt) -> Option<&Derivation> {
+        self.entries.get(at.0).map(|entry| &entry.derivation)
     }
 
     /// The name of the derivation at a position.
     #[must_use]
-    pub fn name(&self, at: usize) -> &str {
+    pub fn name(&self, at: DerivationAt) -> &str {
         self.derivation(at).map_or("", |derivation| derivation.name.as_str())
     }
 
     /// The position of the derivation of this name.
     #[must_use]
-    pub fn position(&self, name: &str) -> Option<usize> {
-        self.entries.iter().position(|entry| entry.derivation.name == name)
+    pub fn position(&self, name: &str) -> Option<DerivationAt> {
+        self.entries.iter().position(|entry| entry.derivation.name == name).map(DerivationAt)
     }
 
     /// Positions of the derivations that write into items of an entity by looking at them.
-    pub fn refreshing(&self, entity: &str) -> impl Iterator<Item = usize> {
+    pub fn refreshing(&self, entity: &str) -> impl Iterator<Item = DerivationAt> {
         let refreshes =
             move |entry: &Entry| entry.derivation.kind.refresh().is_some_and(|part| part.target() == entity);
-        self.entries.iter().enumerate().filter(move |(_, entry)| refreshes(entry)).map(|(at, _)| at)
+        self.entries.iter().enumerate().filter(move |(_, entry)| refreshes(entry)).map(|(at, _)| DerivationAt(at))
     }
 
     /// How the derivation at a position looks at an item.
     #[must_use]
-    pub fn refresh(&self, at: usize) -> Option<&dyn Refresh> {
+    pub fn refresh(&self, at: DerivationAt) -> Option<&dyn Refresh> {
         self.derivation(at)?.kind.refresh()
     }
 
     /// Does the derivation at a position read one of these attributes of an entity's items?
-    pub(crate) fn reads_any<'a>(&self, at: usize, entity: &str, mut names: impl Iterator<Item = &'a str>) -> bool {
-        let reads = self.entries.get(at).map_or(&[][..], |entry| entry.reads.as_slice());
+    pub(crate) fn reads_any<'a>(
+        &self,
+        at: DerivationAt,
+        entity: &str,
+        mut names: impl Iterator<Item = &'a str>,
+    ) -> bool {
+        let reads = self.entries.get(at.0).map_or(&[][..], |entry| entry.reads.as_slice());
         names.any(|name| reads.iter().any(|part| part.entity == entity && part.of.holds(name)))
     }
 
@@ -186,7 +201,11 @@ fn concerns(entries: &[Entry]) -> BTreeMap<String, Concern> {
     for (at, entry) in entries.iter().enumerate() {
         let entities: BTreeSet<&str> = entry.derivation.kind.entities().into_iter().collect();
         for entity in entities {
-            concerns.entry(entity.to_owned()).or_default().derivations.push((at, entry.derivation.kind.family()));
+            concerns
+                .entry(entity.to_owned())
+                .or_default()
+                .derivations
+                .push((DerivationAt(at), entry.derivation.kind.family()));
         }
         for part in &entry.reads {
             let reads = &mut concerns.entry(part.entity.clone()).or_default().reads;

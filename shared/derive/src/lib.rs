@@ -30,6 +30,7 @@ pub mod kinds;
 pub mod outline;
 pub mod part;
 pub mod plan;
+pub mod position;
 pub mod query;
 pub mod refresh;
 pub mod schema;

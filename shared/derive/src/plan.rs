@@ -11,6 +11,7 @@ use crate::{
     change::{Change, Sight},
     effect::{Effect, Ground},
     family::Family,
+    position::DerivationAt,
     schema::{Schema, Unreadable},
 };
 
@@ -20,7 +21,7 @@ pub struct Planned {
     /// What kind of record it is.
     pub record: Record,
     /// Effects, each with the position of its derivation in the catalogue.
-    pub effects: Vec<(usize, Effect)>,
+    pub effects: Vec<(DerivationAt, Effect)>,
     /// What cannot be interpreted in an item of a declared entity whose key is of another form; for all derivations.
     pub misfit: Option<Unreadable>,
     /// Was the item such a one before, and is not any more?
@@ -62,7 +63,12 @@ pub fn plan(schema: &Schema, catalogue: &Catalogue, families: &[Family], change:
 }
 
 /// A job that was begun or went on goes on.
-fn working(schema: &Schema, catalogue: &Catalogue, families: &[Family], change: &Change) -> Option<(usize, Effect)> {
+fn working(
+    schema: &Schema,
+    catalogue: &Catalogue,
+    families: &[Family],
+    change: &Change,
+) -> Option<(DerivationAt, Effect)> {
     let item = change.new_image().filter(|_| families.contains(&Family::LevelTriggered))?;
     let is_running = text(item, STATE) == Some(RUNNING) && item.get(PAUSED).is_none();
     let is_running = is_running && is_job(schema, &change.key, item);

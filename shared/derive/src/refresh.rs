@@ -21,6 +21,7 @@ use difference::Difference;
 use crate::{
     catalogue::Catalogue,
     kind::refresh::{Computed, Refresh, Target},
+    position::DerivationAt,
     schema::Schema,
     sources::{Source, Sources},
     write::{Action, Table, Wanted, Write},
@@ -35,7 +36,7 @@ pub struct Look {
     /// Its entity.
     pub entity: String,
     /// Positions in the catalogue of the derivations that are concerned.
-    pub derivations: BTreeSet<usize>,
+    pub derivations: BTreeSet<DerivationAt>,
     /// Sources that changes named.
     pub named: BTreeSet<Key>,
 }
@@ -59,7 +60,7 @@ pub enum Verdict {
         /// The write.
         write: Box<Write>,
         /// Positions in the catalogue of the derivations whose part differed.
-        derivations: Vec<usize>,
+        derivations: Vec<DerivationAt>,
     },
 }
 
@@ -76,7 +77,7 @@ impl Look {
 #[must_use]
 pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&Item>, sources: &Sources) -> Step {
     let Some(definition) = schema.entity(&look.entity) else { return Step::Decided(Verdict::InStep) };
-    let parts: Vec<usize> = catalogue.refreshing(&look.entity).collect();
+    let parts: Vec<DerivationAt> = catalogue.refreshing(&look.entity).collect();
     let maker = parts.iter().copied().find(|&at| catalogue.refresh(at).is_some_and(Refresh::makes_item));
 
     let made = match maker.filter(|at| look.derivations.contains(at)).and_then(|at| catalogue.refresh(at)) {
@@ -138,7 +139,7 @@ fn unknown(wanted: Vec<Source>, sources: &Sources) -> Vec<Source> {
 
 /// A mirror without a living source goes. Should a source have come meanwhile, the removal's own record rings, names
 /// what the mirror held, and the mirror comes back; so it needs no guard.
-fn removal(look: &Look, maker: Option<usize>) -> Verdict {
+fn removal(look: &Look, maker: Option<DerivationAt>) -> Verdict {
     Verdict::Write {
         write: Box::new(Write { table: Table::Main, key: look.item.clone(), action: Action::Delete, guard: None }),
         derivations: maker.into_iter().collect(),

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use derive::{catalogue::Catalogue, refresh::Look, schema::Schema};
+use derive::{catalogue::Catalogue, position::DerivationAt, refresh::Look, schema::Schema};
 use derive::{
     derived::Items,
     sources::{Source, Sources},
@@ -244,7 +244,7 @@ impl<S: Store> Engine<S> {
     /// How a derivation, by its position, stands to what the functions have. What is not ready may not be repaired: it would
     /// be measured by one definition and counted by another.
     #[must_use]
-    pub fn standing(&self, registry: &Registry, at: usize) -> Standing {
+    pub fn standing(&self, registry: &Registry, at: DerivationAt) -> Standing {
         Publisher::new(&self.context).standing(registry, at)
     }
 

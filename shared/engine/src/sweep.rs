@@ -25,6 +25,7 @@ use derive::{
     effect::Effect,
     family::Family,
     plan::plan,
+    position::DerivationAt,
     refresh::Look,
     sources::Sources,
     write::{Table, Write},
@@ -93,7 +94,7 @@ struct Differing {
     /// The item, as it was looked at.
     look: Look,
     /// Positions of the derivations whose part differs.
-    derivations: Vec<usize>,
+    derivations: Vec<DerivationAt>,
     /// Checksum of how.
     difference: String,
 }
@@ -245,7 +246,7 @@ impl<S: Store> TableSweep<'_, S> {
         bells: Bells,
         mut held: Held,
         patience: Patience<'_>,
-    ) -> Result<(Vec<(Look, Write, Vec<usize>)>, Held), GaveUp> {
+    ) -> Result<(Vec<(Look, Write, Vec<DerivationAt>)>, Held), GaveUp> {
         let rung: Vec<Rung> = bells.rung.into_values().collect();
         let unknown = rung.iter().map(|rung| &rung.look.item).filter(|item| !held.contains_key(*item));
         let unknown: Vec<Key> = unknown.cloned().collect();

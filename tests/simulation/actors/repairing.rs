@@ -181,8 +181,7 @@ async fn repaired<S: Store>(
     let deadline_ms = || engine.clock().now_ms() + CALL_MS;
     Repairing::new(engine).begin_repair(run, deadline_ms()).await.map_err(|error| error.to_string())?;
     let registry = engine.registry(deadline_ms()).await.map_err(|error| error.to_string())?;
-    let mut positions = 0..scene.catalogue.derivations().count();
-    if !positions.all(|at| engine.standing(&registry, at) == Standing::Ready) {
+    if !scene.catalogue.positioned().all(|(at, _)| engine.standing(&registry, at) == Standing::Ready) {
         scene.trace.note(|| format!("{run} is not ready"));
         return Ok(None);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use derive::{family::Family, write::Table};
+use derive::{family::Family, position::RecordAt, write::Table};
 use engine::ledger::LedgerKind;
 use keys::{item::text, key::Key};
 use serde_json::Value;
@@ -165,7 +165,7 @@ async fn an_attempt_that_ends_with_records_undone_is_counted_and_suspects_nobody
     assert!(notes.len() == 1 && text(&notes[0], "InProgress").is_none(), "{notes:?}");
     bed.fails(|_| None);
     let handled = bed.handle(&records).await;
-    let parked: BTreeSet<usize> = handled.account.parked.iter().map(|parked| parked.position).collect();
+    let parked: BTreeSet<RecordAt> = handled.account.parked.iter().map(|parked| parked.position).collect();
     assert_eq!((handled.failed_from, parked), (None, BTreeSet::new()));
     assert_eq!((bed.counted("member-count"), bed.ledger("ATTEMPTS").len()), (2, 0));
 }

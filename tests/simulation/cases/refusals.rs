@@ -79,7 +79,7 @@ async fn a_change_from_behind_the_horizon_is_never_applied_and_its_targets_are_l
             let handled = bed.handle(&batch).await;
             assert_eq!(handled.failed_from, None, "{ledger}");
             let refused: Vec<(usize, &str)> =
-                handled.account.refused.iter().map(|refused| (refused.position, refused.why.as_str())).collect();
+                handled.account.refused.iter().map(|refused| (refused.position.0, refused.why.as_str())).collect();
             // The checkpoint has passed it the second time, with the change behind it.
             let n_refused = usize::from(ledger == LedgerKind::Receipts || !is_again);
             assert_eq!(refused, [(0, "it is older than the ledger's horizon of 14 days")][..n_refused].to_vec());

@@ -13,6 +13,7 @@ use derive::{
     effect::Effect,
     family::Family,
     plan::plan,
+    position::RecordAt,
     schema::Schema,
     write::Table,
 };
@@ -185,7 +186,7 @@ impl Witness for Bookkeeper {
                 *wrote = Wrote { n: wrote.n + 1, last_ms: wrote.last_ms.max(commit.at_ms) };
             }
             if (self.has_lag)(&commit.key) {
-                let cause = |at: &usize| Some(handled.changes.get(*at)?.as_ref()?.id.clone());
+                let cause = |at: &RecordAt| Some(handled.changes.get(at.0)?.as_ref()?.id.clone());
                 let causes = commit.causes.iter().filter_map(cause).collect();
                 book.trace.writes.push(Done { key: commit.key.clone(), at_ms: commit.at_ms, causes });
             }

@@ -15,6 +15,7 @@ use derive::{
     kind::refresh::Refresh,
     part::Part,
     plan::plan,
+    position::DerivationAt,
 };
 use keys::{counter::COUNTER, entity::Definition, item::Item, key::Key};
 
@@ -46,7 +47,7 @@ pub fn followed(design: &Design, definition: &Definition) -> Option<Followed> {
     let families = [Family::Additive, Family::LevelTriggered];
     let planned = plan(&design.schema, &design.catalogue, &families, &change);
     let mut set_going = Followed::default();
-    let mut counting: BTreeMap<usize, Price> = BTreeMap::new();
+    let mut counting: BTreeMap<DerivationAt, Price> = BTreeMap::new();
     let mut written: BTreeMap<Key, Price> = BTreeMap::new();
     for (at, effect) in planned.effects {
         let Some(derivation) = design.catalogue.derivation(at) else { continue };

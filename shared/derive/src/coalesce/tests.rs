@@ -3,9 +3,15 @@ use crate::guard::{Guard, Purpose};
 
 fn counted(position: usize, counters: &[&str]) -> Counted {
     let adds = Adds::Tally(Tally::of(1));
-    let amount = |counter: &&str| Amount { item: Key::new(*counter, "C"), derivation: 0, adds: adds.clone() };
+    let amount =
+        |counter: &&str| Amount { item: Key::new(*counter, "C"), derivation: DerivationAt(0), adds: adds.clone() };
     let id = position.to_string();
-    Counted { position, id: id.clone(), sequence_number: id, amounts: counters.iter().map(amount).collect() }
+    Counted {
+        position: RecordAt(position),
+        id: id.clone(),
+        sequence_number: id,
+        amounts: counters.iter().map(amount).collect(),
+    }
 }
 
 #[test]
@@ -34,7 +40,7 @@ fn a_chunk_with_one_proof_holds_any_number_of_changes_of_99_counters() {
 fn chunks_follow_stream_order_and_lose_nothing() {
     let changes: Vec<Counted> = (0..250).map(|at| counted(at, &["a", ["b", "c", "d"][at % 3]])).collect();
     let positions: Vec<usize> =
-        chunks(changes, Proof::EachChange).into_iter().flatten().map(|change| change.position).collect();
+        chunks(changes, Proof::EachChange).into_iter().flatten().map(|change| change.position.0).collect();
     assert_eq!(positions, (0..250).collect::<Vec<_>>());
 }
 
@@ -65,7 +71,7 @@ fn tallied(position: usize, count: i64, text: &str) -> Counted {
 }
 
 fn added(chunk: &[Counted]) -> Vec<Item> {
-    let added = |(write, _): (Write, usize)| match write.action {
+    let added = |(write, _): (Write, DerivationAt)| match write.action {
         Action::Update(update) => update.add,
         other => panic!("{other:?}"),
     };
@@ -112,7 +118,8 @@ fn values_of_one_bucket_become_one_write_that_sets_what_widens() {
     ] {
         let held: Held = held.map(|item| (key.clone(), item)).into_iter().collect();
         let writes = amount_writes(&schema(), &chunk, &held);
-        let [(Write { action: Action::Update(update), guard: Some(found), .. }, 0)] = writes.as_slice() else {
+        let [(Write { action: Action::Update(update), guard: Some(found), .. }, DerivationAt(0))] = writes.as_slice()
+        else {
             panic!("{writes:?}");
         };
         let mut wanted: Item = set.into_iter().map(|(name, text)| (name.to_owned(), n(text))).collect();

@@ -102,7 +102,7 @@ impl<S: Store> Applier<'_, S> {
             account.undone.last_key_value()
         };
         lowest.map(|(position, _)| {
-            let record = batch.records.get(*position);
+            let record = batch.record(*position);
             record.and_then(|record| record.head.sequence_number.clone()).unwrap_or_default()
         })
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use derive::{
     claims::claims,
     guard::{Guard, Purpose},
+    position::DerivationAt,
     refresh::Look,
     tally::Tally,
     write::{Action, Table, Transaction, Update, Write},
@@ -40,7 +41,7 @@ impl<S: Store> Repairing<'_, S> {
         let entity = known.find_map(|item| self.engine.schema().image(key, item));
         let Some(entity) = entity.map(|image| image.definition.name.clone()) else { return Ok(Repaired::NotNeeded) };
         let named = derived.map(|item| claims(self.engine.schema(), item)).unwrap_or_default();
-        let derivations: BTreeSet<usize> = self.engine.catalogue().refreshing(&entity).collect();
+        let derivations: BTreeSet<DerivationAt> = self.engine.catalogue().refreshing(&entity).collect();
         let look = Look { item: key.clone(), entity, derivations, named: named.into_iter().collect() };
         Ok(match self.engine.bring_in_step(look, patience).await {
             Err(why) => Repaired::Refused { why },

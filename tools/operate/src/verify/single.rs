@@ -8,6 +8,7 @@ use derive::{
     derived::Items,
     kind::refresh::{Refresh, Target},
     part::PartOf,
+    position::DerivationAt,
     schema::Image,
     sources::Source,
 };
@@ -37,8 +38,7 @@ impl<S: Store> Verification<'_, S> {
         found.findings.extend(self.index_keys(&image));
         found.findings.extend(self.unexplained(&image));
         found.findings.extend(self.claimed_twice(&image));
-        for at in 0..self.engine.catalogue().derivations().count() {
-            let Some(derivation) = self.engine.catalogue().derivation(at) else { continue };
+        for (at, derivation) in self.engine.catalogue().positioned() {
             let target = derivation.kind.refresh().filter(|refresh| image.is(refresh.target()));
             if let Some(refresh) = target.filter(|refresh| refresh.has_flaws() && self.lacks_part(&image, at)) {
                 let items = self.above(&image, refresh, &mut found.read).await?;
@@ -97,7 +97,7 @@ impl<S: Store> Verification<'_, S> {
     }
 
     /// Does an item lack something that a derivation writes? Nothing is derived of one with a flaw.
-    fn lacks_part(&self, image: &Image<'_>, derivation: usize) -> bool {
+    fn lacks_part(&self, image: &Image<'_>, derivation: DerivationAt) -> bool {
         let kind = self.engine.catalogue().derivation(derivation).map(|derivation| &derivation.kind);
         let reach = kind.and_then(|kind| kind.reach(self.engine.schema()).ok()).unwrap_or_default();
         reach.writes.iter().any(|part| match &part.of {

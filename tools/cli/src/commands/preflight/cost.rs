@@ -50,7 +50,7 @@ impl Backfill {
         let design = Design { samples, ..Design::declared(schema, catalogue) };
         let mut estimated = Self { read_units: bytes.div_ceil(READ_UNIT_BYTES), ..Self::default() };
         let (mut parts, mut looked, mut counted) = (Vec::new(), BTreeMap::<&Key, f64>::new(), 0.0);
-        for (at, derivation) in design.catalogue.derivations().enumerate() {
+        for (at, derivation) in design.catalogue.positioned() {
             let Some(items) = fitting.derived.get(&at).filter(|items| !items.is_empty()) else { continue };
             if derivation.kind.is_history() {
                 estimated.history.push(derivation.name.clone());

@@ -8,6 +8,7 @@ use derive::{
     effect::Effect,
     family::Family,
     plan::{Record, plan},
+    position::DerivationAt,
     schema::Schema,
 };
 use engine::{batch::caught::caught, look::listing::ALL_DERIVATIONS};
@@ -47,7 +48,7 @@ pub(in crate::commands) struct Fitting {
     pub(in crate::commands) unreadable: BTreeMap<(String, String), Group>,
     /// Items that derivations would write, by derivation: what the making of the items that were read would ring or
     /// count into.
-    pub(in crate::commands) derived: BTreeMap<usize, BTreeSet<Key>>,
+    pub(in crate::commands) derived: BTreeMap<DerivationAt, BTreeSet<Key>>,
     /// An item of each entity.
     pub(in crate::commands) samples: BTreeMap<String, Item>,
 }

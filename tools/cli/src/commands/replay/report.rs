@@ -54,7 +54,7 @@ impl FileReport {
             }
         }
         for (position, why) in &account.undone {
-            let id = slice.get(*position).and_then(|record| head(record.get()).id);
+            let id = slice.get(position.0).and_then(|record| head(record.get()).id);
             self.undone.push((id.unwrap_or_else(|| "without an eventID".to_owned()), why.clone()));
         }
     }
