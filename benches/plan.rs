@@ -9,7 +9,7 @@
 use aws_lambda_events::event::dynamodb;
 use benches::record::{decoded, records};
 use derive::{
-    bucket::Held,
+    bucket::HeldBuckets,
     catalogue::Catalogue,
     coalesce::{Adds, Amount, Counted, Proof, amount_writes, chunks},
     effect::{Add, Effect},
@@ -114,7 +114,7 @@ fn coalesced(schema: &Schema, catalogue: &Catalogue, families: &[Family], event:
     }
     let counts = chunks(counted, Proof::EachChange)
         .iter()
-        .flat_map(|chunk| amount_writes(schema, chunk, &Held::new()))
+        .flat_map(|chunk| amount_writes(schema, chunk, &HeldBuckets::new()))
         .collect();
     Asked { counts, rest }
 }

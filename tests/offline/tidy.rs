@@ -22,12 +22,11 @@ const SOURCE_LINES_MAX: usize = 1_200;
 /// Names of more than one type in shipped code, with how many types have each where it is more than two. A name has one
 /// meaning, so this list may only get shorter.
 const SHARED_NAMES: &str = "\
-    Action Answer=3 Asked Attributes Backfill BatchInfo Bounds Catalogue Change=3 Clock Condition=3 Count Counted \
-    Counts=3 Cursor Design Difference=3 Ended Entry Event EventError Famous Fields Finding Followed=3 Form=3 \
-    Found=3 Function Grain Handled Held=3 Hot IndexKey Item Kept Kind Lag Lane=3 Ledger Listing Metrics Order \
-    Outcome Page Parked Part=5 Path Pattern Piece Place=3 Position Read ReadError Reader Record=3 Sample=3 Scope=3 \
-    Seen=3 Shared Shown Source Step Stop Table Tables Target Template TemplateError Unreadable Value Verdict \
-    Verified Wanted Written";
+    Action Answer=3 Asked Backfill BatchInfo Bounds Catalogue Change Clock Condition=3 Count Counts=3 Cursor Design \
+    Ended Event EventError Famous Fields Finding Followed=3 Form=3 Found Function Handled Hot IndexKey Item Kept \
+    Kind Lag Lane=3 Ledger Listing Metrics Order Outcome Page Parked Part=5 Path Pattern Piece Position Read \
+    ReadError Reader Sample=3 Scope=3 Seen=3 Shared Shown Source Stop Tables Template TemplateError Unreadable \
+    Verdict Verified Wanted Written";
 
 /// A source file of the workspace.
 struct Source {

@@ -21,7 +21,7 @@ use crate::{
 /// Derivations in an order in which each comes after those that it builds on.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
-    entries: Vec<Entry>,
+    entries: Vec<CatalogueEntry>,
     /// By entity, so that a change asks only those that its item may concern.
     concerns: BTreeMap<String, Concern>,
 }
@@ -36,7 +36,7 @@ struct Concern {
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct CatalogueEntry {
     derivation: Derivation,
     reads: Vec<Part>,
     writes: Vec<Part>,
@@ -100,7 +100,7 @@ impl Catalogue {
                 writes.push(Part::attribute(COUNTER, &derivation.name));
                 writes.extend(count.sum.as_ref().map(|_| Part::attribute(COUNTER, &sum_of(&derivation.name))));
             }
-            entries.push(Entry { derivation, reads: reach.reads, writes });
+            entries.push(CatalogueEntry { derivation, reads: reach.reads, writes });
         }
         written_once(&entries)?;
         counted(&entries)?;
@@ -163,7 +163,7 @@ impl Catalogue {
     /// Positions of the derivations that write into items of an entity by looking at them.
     pub fn refreshing(&self, entity: &str) -> impl Iterator<Item = DerivationAt> {
         let refreshes =
-            move |entry: &Entry| entry.derivation.kind.refresh().is_some_and(|part| part.target() == entity);
+            move |entry: &CatalogueEntry| entry.derivation.kind.refresh().is_some_and(|part| part.target() == entity);
         self.entries.iter().enumerate().filter(move |(_, entry)| refreshes(entry)).map(|(at, _)| DerivationAt(at))
     }
 
@@ -196,7 +196,7 @@ impl Catalogue {
     }
 }
 
-fn concerns(entries: &[Entry]) -> BTreeMap<String, Concern> {
+fn concerns(entries: &[CatalogueEntry]) -> BTreeMap<String, Concern> {
     let mut concerns: BTreeMap<String, Concern> = BTreeMap::new();
     for (at, entry) in entries.iter().enumerate() {
         let entities: BTreeSet<&str> = entry.derivation.kind.entities().into_iter().collect();
@@ -226,7 +226,7 @@ pub fn sum_of(derivation: &str) -> String {
 }
 
 /// A count or sum that is read is one that is declared.
-fn counted(entries: &[Entry]) -> Result<(), CatalogueError> {
+fn counted(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
     for entry in entries {
         let mut read = entry.reads.iter().filter(|part| part.entity == COUNTER);
         if let Some(Part { of: PartOf::Attribute(name), .. }) =
@@ -240,7 +240,7 @@ fn counted(entries: &[Entry]) -> Result<(), CatalogueError> {
     Ok(())
 }
 
-fn written_once(entries: &[Entry]) -> Result<(), CatalogueError> {
+fn written_once(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
     for (at, one) in entries.iter().enumerate() {
         for other in entries.iter().skip(at + 1) {
             if let Some(part) = one.writes.iter().find(|part| other.writes.iter().any(|other| part.meets(other))) {
@@ -259,16 +259,17 @@ fn written_once(entries: &[Entry]) -> Result<(), CatalogueError> {
 }
 
 /// Puts each entry after those whose writes it reads, and otherwise keeps the order.
-fn sorted(mut waiting: Vec<Entry>) -> Result<Vec<Entry>, CatalogueError> {
+fn sorted(mut waiting: Vec<CatalogueEntry>) -> Result<Vec<CatalogueEntry>, CatalogueError> {
     let mut sorted = Vec::new();
     while !waiting.is_empty() {
-        let free = |entry: &Entry| {
-            let recurs_to = |other: &Entry| {
+        let free = |entry: &CatalogueEntry| {
+            let recurs_to = |other: &CatalogueEntry| {
                 other.derivation.name == entry.derivation.name
                     && entry.derivation.kind.refresh().is_some_and(Refresh::recurs)
             };
-            let builds_on =
-                |other: &Entry| other.writes.iter().any(|part| entry.reads.iter().any(|read| read.meets(part)));
+            let builds_on = |other: &CatalogueEntry| {
+                other.writes.iter().any(|part| entry.reads.iter().any(|read| read.meets(part)))
+            };
             !waiting.iter().any(|other| builds_on(other) && !recurs_to(other))
         };
         let Some(at) = waiting.iter().position(free) else {

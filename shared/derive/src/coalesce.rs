@@ -14,7 +14,7 @@ use keys::{counter, item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 
 use crate::{
-    bucket::{Bucket, Held},
+    bucket::{Bucket, HeldBuckets},
     effect::BucketForm,
     position::{DerivationAt, RecordAt},
     schema::Schema,
@@ -131,7 +131,7 @@ pub fn buckets(chunk: &[Counted]) -> Vec<Key> {
 /// The writes that add a chunk's amounts, with the derivation each is of: one for each counter to which they do not add
 /// up to nothing, and one for each bucket, as it was read.
 #[must_use]
-pub fn amount_writes(schema: &Schema, chunk: &[Counted], held: &Held) -> Vec<(Write, DerivationAt)> {
+pub fn amount_writes(schema: &Schema, chunk: &[Counted], held: &HeldBuckets) -> Vec<(Write, DerivationAt)> {
     let mut sums: BTreeMap<&Key, (Added, DerivationAt)> = BTreeMap::new();
     for Amount { item, derivation, adds } in chunk.iter().flat_map(|change| &change.amounts) {
         match sums.entry(item) {

@@ -19,7 +19,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
     /// What kind of record it is.
-    pub record: Record,
+    pub record: RecordKind,
     /// Effects, each with the position of its derivation in the catalogue.
     pub effects: Vec<(DerivationAt, Effect)>,
     /// What cannot be interpreted in an item of a declared entity whose key is of another form; for all derivations.
@@ -30,7 +30,7 @@ pub struct Planned {
 
 /// What kind of record a change is, for the account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Record {
+pub enum RecordKind {
     /// Of a ground item, with a difference that a derivation reads.
     Change,
     /// Any other of a declared entity: our own writes coming back, and attributes that nobody reads.
@@ -82,9 +82,9 @@ fn is_job(schema: &Schema, key: &Key, item: &Item) -> bool {
     says && JobKey::parse(key).is_some()
 }
 
-fn record(schema: &Schema, catalogue: &Catalogue, change: &Change, sight: &Sight<'_>) -> Record {
+fn record(schema: &Schema, catalogue: &Catalogue, change: &Change, sight: &Sight<'_>) -> RecordKind {
     if catalogue.reads_difference(sight) {
-        return Record::Change;
+        return RecordKind::Change;
     }
     let (item, declared) = match change.new_image() {
         Some(item) => (Some(item), sight.new.is_some() || sight.misfit.is_some()),
@@ -92,10 +92,10 @@ fn record(schema: &Schema, catalogue: &Catalogue, change: &Change, sight: &Sight
     };
     let says = |attribute: &String| item.is_some_and(|item| text(item, attribute).is_some());
     if declared || item.is_some_and(|item| is_job(schema, &change.key, item)) {
-        Record::Echo
+        RecordKind::Echo
     } else if schema.layout.entity_type.as_ref().is_none_or(says) {
-        Record::Unknown
+        RecordKind::Unknown
     } else {
-        Record::Untyped
+        RecordKind::Untyped
     }
 }

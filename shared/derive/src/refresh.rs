@@ -16,11 +16,11 @@ mod difference;
 
 use std::collections::BTreeSet;
 
-use difference::Difference;
+use difference::ItemDifference;
 
 use crate::{
     catalogue::Catalogue,
-    kind::refresh::{Computed, Refresh, Target},
+    kind::refresh::{Computed, Refresh, RefreshTarget},
     position::DerivationAt,
     schema::Schema,
     sources::{Source, Sources},
@@ -65,8 +65,8 @@ pub enum Verdict {
 }
 
 impl Look {
-    fn target<'a>(&'a self, definition: &'a Definition, item: Option<&'a Item>) -> Target<'a> {
-        Target { key: &self.item, definition, item, named: &self.named }
+    fn target<'a>(&'a self, definition: &'a Definition, item: Option<&'a Item>) -> RefreshTarget<'a> {
+        RefreshTarget { key: &self.item, definition, item, named: &self.named }
     }
 }
 
@@ -98,7 +98,7 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
         (None | Some(None), _) => return Step::Decided(Verdict::InStep),
     };
 
-    let mut difference = Difference::default();
+    let mut difference = ItemDifference::default();
     if let (Some(at), Some(Some(item))) = (maker, &made) {
         difference.add(at, held, owned(definition, item, held));
         // What is written says what it is: were its type gone by hand, its record, with the claims, would not be seen.

@@ -35,7 +35,7 @@ use crate::{
     look::{
         bells::Rung,
         looked::{LookRequest, Looked, WrittenItem},
-        reading::{CALLS_AT_ONCE, Held, ItemReader},
+        reading::{CALLS_AT_ONCE, HeldItems, ItemReader},
     },
 };
 
@@ -76,7 +76,7 @@ impl<S: Store> Looker<'_, S> {
             };
             Some((rung.look.item.clone(), held))
         };
-        let held: Held = items.iter().filter_map(shown).collect();
+        let held: HeldItems = items.iter().filter_map(shown).collect();
         let (seen, unseen) = items.into_iter().partition(|rung| held.contains_key(&rung.look.item));
         let differing = self.differing(seen, &held, sources, patience, looked).await;
         let mut waiting: Vec<Rung> = differing.into_iter().map(|(rung, _)| rung).chain(unseen).collect();
@@ -103,7 +103,7 @@ impl<S: Store> Looker<'_, S> {
     pub(crate) async fn differing(
         &self,
         items: Vec<Rung>,
-        held: &Held,
+        held: &HeldItems,
         sources: &mut Sources,
         patience: Patience<'_>,
         looked: &mut Looked,

@@ -41,7 +41,7 @@ use crate::{
         Looker,
         bells::{Bells, Rung},
         looked::Looked,
-        reading::{Held, ItemReader},
+        reading::{HeldItems, ItemReader},
     },
     sweep::{counts::Collections, difference::difference, round::Round},
 };
@@ -193,7 +193,8 @@ impl<S: Store> TableSweep<'_, S> {
         patience: Patience<'_>,
         slice: &mut Slice,
     ) -> Result<(), GaveUp> {
-        let (mut bells, mut held, mut zeros, mut counted) = (Bells::default(), Held::new(), Vec::new(), Vec::new());
+        let (mut bells, mut held, mut zeros, mut counted) =
+            (Bells::default(), HeldItems::new(), Vec::new(), Vec::new());
         for item in items {
             let Some(key) = self.context.schema.layout.key(&item) else { continue };
             counted.extend(self.add_up(collections, &key, &item));
@@ -230,7 +231,12 @@ impl<S: Store> TableSweep<'_, S> {
     }
 
     /// Those of these items that are not in step, with what they are decided by.
-    async fn differing_now(&self, bells: Bells, held: Held, patience: Patience<'_>) -> Result<Vec<Differing>, GaveUp> {
+    async fn differing_now(
+        &self,
+        bells: Bells,
+        held: HeldItems,
+        patience: Patience<'_>,
+    ) -> Result<Vec<Differing>, GaveUp> {
         let (differing, held) = self.differing_writes(bells, held, patience).await?;
         let differing = differing.into_iter().map(|(look, write, derivations)| {
             let difference = difference(&write, held.get(&write.key).and_then(Option::as_ref));
@@ -244,9 +250,9 @@ impl<S: Store> TableSweep<'_, S> {
     pub(crate) async fn differing_writes(
         &self,
         bells: Bells,
-        mut held: Held,
+        mut held: HeldItems,
         patience: Patience<'_>,
-    ) -> Result<(Vec<(Look, Write, Vec<DerivationAt>)>, Held), GaveUp> {
+    ) -> Result<(Vec<(Look, Write, Vec<DerivationAt>)>, HeldItems), GaveUp> {
         let rung: Vec<Rung> = bells.rung.into_values().collect();
         let unknown = rung.iter().map(|rung| &rung.look.item).filter(|item| !held.contains_key(*item));
         let unknown: Vec<Key> = unknown.cloned().collect();

@@ -22,7 +22,7 @@ use engine::{
     clock::Clock as _,
     registry::{
         Hold,
-        difference::{DerivationState, Difference, differences},
+        difference::{CatalogueDifference, DerivationState, differences},
         edit::begin,
         publishing::read,
         watch::RegistryWatch,
@@ -220,7 +220,7 @@ impl World {
 /// What of the table is not in step with what is deployed at the end, by what is registered.
 pub(crate) fn unfilled(scene: &Scene) -> BTreeSet<String> {
     let Some(old) = &scene.rollout.old else { return BTreeSet::new() };
-    let is_same = |it: &Difference| {
+    let is_same = |it: &CatalogueDifference| {
         let position = old.position(&it.name).and_then(|at| old.derivation(at));
         position.is_some_and(|derivation| derive::definition::definition(derivation, &scene.schema) == it.definition)
     };
@@ -230,7 +230,7 @@ pub(crate) fn unfilled(scene: &Scene) -> BTreeSet<String> {
     open.map(|it| it.name).collect()
 }
 
-fn differences_of(scene: &Scene) -> Vec<Difference> {
+fn differences_of(scene: &Scene) -> Vec<CatalogueDifference> {
     let registry = now(read(scene.database.memory())).unwrap();
     differences(&scene.schema, &scene.catalogue, &registry, scene.clock.now_ms())
 }

@@ -10,7 +10,7 @@ use derive::{
     effect::{Bell, Effect},
     kind::{
         Kind,
-        refresh::{Computed, Refresh, Target},
+        refresh::{Computed, Refresh, RefreshTarget},
         shape::Shape,
     },
     part::Reach,
@@ -60,11 +60,11 @@ impl Refresh for PanicsAtBob {
         "User"
     }
 
-    fn sources(&self, _schema: &Schema, _target: &Target<'_>) -> Vec<Source> {
+    fn sources(&self, _schema: &Schema, _target: &RefreshTarget<'_>) -> Vec<Source> {
         Vec::new()
     }
 
-    fn compute(&self, schema: &Schema, target: &Target<'_>, _sources: &Sources) -> Computed {
+    fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, _sources: &Sources) -> Computed {
         let name = target.image(schema).and_then(|image| image.attribute("Name").cloned());
         assert_ne!(name, Some(s("Bob")), "not him");
         Computed::Attributes(Vec::new())

@@ -56,8 +56,8 @@ pub fn derivations() -> Vec<Derivation> {
 
 fn people() -> Vec<Derivation> {
     let follow = [("FolloweeId", "FolloweeId"), ("FollowerId", "FollowerId")];
-    let follower_count = Counted::each("Follow", "User", &[("UserId", "FolloweeId")]).shards(8);
-    let following_count = Counted::each("Follow", "User", &[("UserId", "FollowerId")]);
+    let follower_count = CountRule::each("Follow", "User", &[("UserId", "FolloweeId")]).shards(8);
+    let following_count = CountRule::each("Follow", "User", &[("UserId", "FollowerId")]);
     let mut all = vec![
         // Both halves of a pair have the same fields, so either key gives the other.
         Derivation::new(
@@ -91,7 +91,7 @@ fn people() -> Vec<Derivation> {
 }
 
 fn posts() -> Vec<Derivation> {
-    let detail = |source| Counted::each(source, "PostDetail", &[("PostId", "PostId")]);
+    let detail = |source| CountRule::each(source, "PostDetail", &[("PostId", "PostId")]);
     let mut all = vec![Derivation::new(
         "D-04",
         "post-detail",
@@ -102,7 +102,7 @@ fn posts() -> Vec<Derivation> {
             except: vec!["Content".to_owned()],
         },
     )];
-    let published = Counted::each("Post", "User", &[("UserId", "AuthorId")]).only("Status", "published");
+    let published = CountRule::each("Post", "User", &[("UserId", "AuthorId")]).only("Status", "published");
     all.extend(published.shown("D-05", "post-count", "PostCount"));
     all.extend(detail("Comment").shown("D-06", "comment-count", "CommentCount"));
     all.extend(detail("Like").shards(16).shown("D-07", "like-count", "LikeCount"));
@@ -136,7 +136,7 @@ fn groups() -> Vec<Derivation> {
             except: Vec::new(),
         },
     )];
-    let members = Counted::each("Membership", "Group", &[("GroupId", "GroupId")]);
+    let members = CountRule::each("Membership", "Group", &[("GroupId", "GroupId")]);
     all.extend(members.shown("D-13", "member-count", "MemberCount"));
     all.push(copy(
         "D-14",
@@ -156,7 +156,7 @@ fn groups() -> Vec<Derivation> {
 }
 
 fn organizations() -> Vec<Derivation> {
-    let belonging = |source| Counted::each(source, "Organization", &[("OrgId", "OrgId")]);
+    let belonging = |source| CountRule::each(source, "Organization", &[("OrgId", "OrgId")]);
     let mut all = Vec::new();
     all.extend(belonging("Team").shown("D-16", "team-count", "TeamCount"));
     all.extend(belonging("Member").shown("D-16", "org-member-count", "MemberCount"));
@@ -179,9 +179,9 @@ fn organizations() -> Vec<Derivation> {
 }
 
 /// A count that is being declared.
-struct Counted(Count);
+struct CountRule(Count);
 
-impl Counted {
+impl CountRule {
     fn each(source: &str, target: &str, link: &[(&str, &str)]) -> Self {
         Self(Count {
             source: source.to_owned(),

@@ -9,13 +9,13 @@ use derive::{
     kinds::display::Shows,
 };
 
-use crate::Counted;
+use crate::CountRule;
 
 /// The declarations, in order of their ids.
 pub(crate) fn totals() -> Vec<Derivation> {
-    let product = |source| Counted::each(source, "Product", &[("ProductId", "ProductId")]);
-    let file = Counted::each("File", "Folder", &[("FolderId", "FolderId")]);
-    let order = Counted::each("Order", "User", &[("UserId", "UserId")]);
+    let product = |source| CountRule::each(source, "Product", &[("ProductId", "ProductId")]);
+    let file = CountRule::each("File", "Folder", &[("FolderId", "FolderId")]);
+    let order = CountRule::each("Order", "User", &[("UserId", "UserId")]);
     let open = Predicate::IsNot { attribute: "Status".to_owned(), text: "cancelled".to_owned() };
     let kept = Predicate::Not { attribute: "Cancelled".to_owned() };
     let mut all = Vec::new();
@@ -40,7 +40,7 @@ fn readings() -> Rollup {
     }
 }
 
-impl Counted {
+impl CountRule {
     fn sum(mut self, attribute: &str) -> Self {
         self.0.sum = Some(attribute.to_owned());
         self

@@ -75,12 +75,13 @@ fn added(chunk: &[Counted]) -> Vec<Item> {
         Action::Update(update) => update.add,
         other => panic!("{other:?}"),
     };
-    amount_writes(&schema(), chunk, &Held::new()).into_iter().map(added).collect()
+    amount_writes(&schema(), chunk, &HeldBuckets::new()).into_iter().map(added).collect()
 }
 
 #[test]
 fn amounts_on_one_counter_become_one_write_and_a_zero_sum_none() {
-    let writes = amount_writes(&schema(), &[counted(0, &["a"]), counted(1, &["b"]), tallied(2, -1, "0")], &Held::new());
+    let writes =
+        amount_writes(&schema(), &[counted(0, &["a"]), counted(1, &["b"]), tallied(2, -1, "0")], &HeldBuckets::new());
     let keys: Vec<&str> = writes.iter().map(|(write, _)| write.key.pk.as_str()).collect();
     assert_eq!(keys, ["b"]);
 }
@@ -116,7 +117,7 @@ fn values_of_one_bucket_become_one_write_that_sets_what_widens() {
         (None, vec![("Max", "4"), ("Min", "1")], [None, None]),
         (Some(held), vec![("Min", "1")], [Some(n("2")), Some(n("5"))]),
     ] {
-        let held: Held = held.map(|item| (key.clone(), item)).into_iter().collect();
+        let held: HeldBuckets = held.map(|item| (key.clone(), item)).into_iter().collect();
         let writes = amount_writes(&schema(), &chunk, &held);
         let [(Write { action: Action::Update(update), guard: Some(found), .. }, DerivationAt(0))] = writes.as_slice()
         else {

@@ -29,7 +29,7 @@ pub trait Refresh: fmt::Debug + Send + Sync {
     }
 
     /// What must be read to compute its part of an item.
-    fn sources(&self, schema: &Schema, target: &Target<'_>) -> Vec<Source>;
+    fn sources(&self, schema: &Schema, target: &RefreshTarget<'_>) -> Vec<Source>;
 
     /// Its part of an item that was not read, when the item names this source and has it of no other: the attributes by
     /// which it names it, beside its key, and the part. `None` where that does not decide it.
@@ -39,7 +39,7 @@ pub trait Refresh: fmt::Debug + Send + Sync {
     }
 
     /// Its part of an item, from what was read.
-    fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed;
+    fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed;
 
     /// The search for all items that follow from a source of this key, the same as a change of the source asks for;
     /// `None` where the source itself names the item.
@@ -63,7 +63,7 @@ pub trait Refresh: fmt::Debug + Send + Sync {
 
 /// The item that a kind computes its part of.
 #[derive(Clone, Debug)]
-pub struct Target<'a> {
+pub struct RefreshTarget<'a> {
     /// Its key.
     pub key: &'a Key,
     /// What items of its entity look like.
@@ -74,7 +74,7 @@ pub struct Target<'a> {
     pub named: &'a BTreeSet<Key>,
 }
 
-impl<'a> Target<'a> {
+impl<'a> RefreshTarget<'a> {
     /// The item as the schema sees it, when it is of the target's entity.
     #[must_use]
     pub fn image(&self, schema: &'a Schema) -> Option<Image<'a>> {

@@ -26,7 +26,7 @@ use crate::{
     effect::{Bell, Effect, Find},
     kind::{
         Kind,
-        refresh::{Computed, Refresh, Target},
+        refresh::{Computed, Refresh, RefreshTarget},
         shape::Shape,
     },
     outline::Outline,
@@ -160,7 +160,7 @@ impl Refresh for Copy {
         &self.target
     }
 
-    fn sources(&self, schema: &Schema, target: &Target<'_>) -> Vec<Source> {
+    fn sources(&self, schema: &Schema, target: &RefreshTarget<'_>) -> Vec<Source> {
         let key = target.image(schema).and_then(|image| self.source_key(schema, &image).ok().flatten());
         key.map(Source::Item).into_iter().collect()
     }
@@ -181,7 +181,7 @@ impl Refresh for Copy {
         Some((names, self.wanted(schema, Some(source), sources.item(source))))
     }
 
-    fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed {
+    fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed {
         let key = target.image(schema).and_then(|image| self.source_key(schema, &image).ok().flatten());
         let item = key.as_ref().and_then(|key| sources.item(key));
         Computed::Attributes(self.wanted(schema, key.as_ref(), item))

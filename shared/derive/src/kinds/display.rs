@@ -25,7 +25,7 @@ use crate::{
     effect::{Bell, Effect},
     kind::{
         Kind,
-        refresh::{Computed, Refresh, Target},
+        refresh::{Computed, Refresh, RefreshTarget},
         shape::Shape,
     },
     outline::Outline,
@@ -187,11 +187,11 @@ impl Refresh for Display {
         &self.target
     }
 
-    fn sources(&self, _schema: &Schema, target: &Target<'_>) -> Vec<Source> {
+    fn sources(&self, _schema: &Schema, target: &RefreshTarget<'_>) -> Vec<Source> {
         vec![Source::Counters(target.key.clone())]
     }
 
-    fn compute(&self, _schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed {
+    fn compute(&self, _schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed {
         Computed::Attributes(vec![self.wanted(sources.tally(target.key, &self.count))])
     }
 }

@@ -25,7 +25,7 @@ use crate::{
     flaw::Flaw,
     kind::{
         Kind,
-        refresh::{Computed, Refresh, Target},
+        refresh::{Computed, Refresh, RefreshTarget},
         shape::Shape,
     },
     outline::Outline,
@@ -174,11 +174,11 @@ impl Refresh for IndexKey {
         &self.target
     }
 
-    fn sources(&self, _schema: &Schema, _target: &Target<'_>) -> Vec<Source> {
+    fn sources(&self, _schema: &Schema, _target: &RefreshTarget<'_>) -> Vec<Source> {
         Vec::new()
     }
 
-    fn compute(&self, schema: &Schema, target: &Target<'_>, _sources: &Sources) -> Computed {
+    fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, _sources: &Sources) -> Computed {
         Computed::Attributes(self.wanted(schema, target.image(schema).as_ref()))
     }
 

@@ -35,7 +35,7 @@ use crate::{
     effect::{Bell, Effect},
     kind::{
         Kind,
-        refresh::{Computed, Refresh, Target},
+        refresh::{Computed, Refresh, RefreshTarget},
         shape::Shape,
     },
     outline::{Outline, linked},
@@ -224,7 +224,7 @@ impl Refresh for Mirror {
         true
     }
 
-    fn sources(&self, schema: &Schema, target: &Target<'_>) -> Vec<Source> {
+    fn sources(&self, schema: &Schema, target: &RefreshTarget<'_>) -> Vec<Source> {
         let Some((source, definition)) = self.definitions(schema) else { return Vec::new() };
         if !self.lists_claims(source) {
             return self.source_of(source, definition, target.key).map(Source::Item).into_iter().collect();
@@ -234,7 +234,7 @@ impl Refresh for Mirror {
         candidates.into_iter().map(Source::Item).collect()
     }
 
-    fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed {
+    fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed {
         let mut living: Vec<(Key, &Item)> = Vec::new();
         for source in self.sources(schema, target) {
             let Source::Item(key) = source else { continue };

@@ -43,7 +43,7 @@ use crate::{
     flaw::Flaw,
     kind::{
         Kind,
-        refresh::{Computed, Refresh, Target},
+        refresh::{Computed, Refresh, RefreshTarget},
         shape::Shape,
     },
     outline::Outline,
@@ -73,28 +73,28 @@ pub struct Path {
 }
 
 /// Where an item says that it stands, with its name.
-enum Place {
+enum TreePlace {
     Root(String),
     In(Key, String),
 }
 
 impl Path {
     /// Where an item says that it stands; `None` when it lacks a name, or a parent that it should have.
-    fn place(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<Place>, Unreadable> {
+    fn place(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<TreePlace>, Unreadable> {
         let parent = match schema.entity(&self.parent) {
             Some(parent) => self.link.key(parent, image)?,
             None => None,
         };
         let Some(name) = image.field(&self.name)?.map(str::to_owned) else { return Ok(None) };
         Ok(match parent {
-            Some(parent) => Some(Place::In(parent, name)),
-            None if self.recurs() => Some(Place::Root(name)),
+            Some(parent) => Some(TreePlace::In(parent, name)),
+            None if self.recurs() => Some(TreePlace::Root(name)),
             None => None,
         })
     }
 
     /// Where an item of a table says that it stands. One that cannot be read counts as absent.
-    fn place_of(&self, schema: &Schema, items: &Items, key: &Key) -> Option<Place> {
+    fn place_of(&self, schema: &Schema, items: &Items, key: &Key) -> Option<TreePlace> {
         let image = schema.image(key, items.get(key)?).filter(|image| image.is(&self.target))?;
         self.place(schema, &image).ok().flatten()
     }
@@ -110,11 +110,11 @@ impl Path {
         let (mut names, mut at) = (Vec::new(), key.clone());
         while names.len() < self.depth_max {
             match self.place_of(schema, items, &at)? {
-                Place::Root(name) => {
+                TreePlace::Root(name) => {
                     names.push(name);
                     return below("", names.iter().rev(), self.depth_max);
                 }
-                Place::In(parent, name) => {
+                TreePlace::In(parent, name) => {
                     names.push(name);
                     if !self.recurs() {
                         let above = self.held(schema, &parent, items.get(&parent))?;
@@ -221,19 +221,19 @@ impl Refresh for Path {
         &self.target
     }
 
-    fn sources(&self, schema: &Schema, target: &Target<'_>) -> Vec<Source> {
+    fn sources(&self, schema: &Schema, target: &RefreshTarget<'_>) -> Vec<Source> {
         let place = target.image(schema).and_then(|image| self.place(schema, &image).ok().flatten());
         match place {
-            Some(Place::In(parent, _)) => vec![Source::Item(parent)],
-            Some(Place::Root(_)) | None => Vec::new(),
+            Some(TreePlace::In(parent, _)) => vec![Source::Item(parent)],
+            Some(TreePlace::Root(_)) | None => Vec::new(),
         }
     }
 
-    fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed {
+    fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed {
         let place = target.image(schema).and_then(|image| self.place(schema, &image).ok().flatten());
         let path = place.and_then(|place| match place {
-            Place::Root(name) => below("", [name].iter(), self.depth_max),
-            Place::In(parent, name) => {
+            TreePlace::Root(name) => below("", [name].iter(), self.depth_max),
+            TreePlace::In(parent, name) => {
                 below(self.held(schema, &parent, sources.item(&parent))?, [name].iter(), self.depth_max)
             }
         });
@@ -251,8 +251,8 @@ impl Refresh for Path {
     /// Items in a loop, and the first on the way down that are too deep; what is under those is not reported.
     fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
         let parents = items.keys().filter_map(|key| match self.place_of(schema, items, key)? {
-            Place::In(parent, _) => Some((key.clone(), parent)),
-            Place::Root(_) => None,
+            TreePlace::In(parent, _) => Some((key.clone(), parent)),
+            TreePlace::Root(_) => None,
         });
         let parents: BTreeMap<Key, Key> = parents.collect();
         let looped = if self.recurs() { in_loops(&parents) } else { BTreeSet::new() };

@@ -35,7 +35,7 @@ use crate::{
     derived::{Counts, Derived, Items},
     effect::{BucketForm, Effect, Measure},
     kind::{Kind, shape::Shape},
-    kinds::rollup::grain::Grain,
+    kinds::rollup::grain::BucketSpan,
     outline::{Outline, linked},
     part::{Part, Reach},
     schema::{Image, Schema, Unreadable},
@@ -49,7 +49,7 @@ impl Rollup {
     }
 
     /// The bucket of an item, of one grain; `None` when it lacks one of the fields.
-    fn bucket(&self, target: &Definition, image: &Image<'_>, grain: Grain) -> Result<Option<Key>, Unreadable> {
+    fn bucket(&self, target: &Definition, image: &Image<'_>, grain: BucketSpan) -> Result<Option<Key>, Unreadable> {
         let unreadable =
             |attribute: &str, why: &str| Unreadable { attribute: attribute.to_owned(), why: why.to_owned() };
         let Some(time) = image.field(&self.time)? else { return Ok(None) };
@@ -76,8 +76,8 @@ impl Rollup {
         let (Some(target), Some(value)) = (schema.entity(&self.form.entity), self.value(image)?) else {
             return Ok(None);
         };
-        let mut buckets = Vec::with_capacity(Grain::ALL.len());
-        for grain in Grain::ALL {
+        let mut buckets = Vec::with_capacity(BucketSpan::ALL.len());
+        for grain in BucketSpan::ALL {
             let Some(bucket) = self.bucket(target, image, grain)? else { return Ok(None) };
             buckets.push(bucket);
         }
@@ -112,7 +112,7 @@ impl Kind for Rollup {
     }
 
     fn outline(&self, schema: &Schema) -> Outline {
-        let grains: Vec<&str> = Grain::ALL.into_iter().map(Grain::name).collect();
+        let grains: Vec<&str> = BucketSpan::ALL.into_iter().map(BucketSpan::name).collect();
         let terms = format!("{} by {} of {}", self.value, grains.join(" and "), self.time);
         Outline {
             terms: vec![terms, "inserts only".to_owned()],

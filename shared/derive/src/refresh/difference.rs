@@ -16,7 +16,7 @@ use crate::{
 
 /// The attributes that differ from what an item holds.
 #[derive(Default)]
-pub(super) struct Difference {
+pub(super) struct ItemDifference {
     /// The attributes to set.
     pub(super) set: Item,
     remove: BTreeSet<String>,
@@ -24,7 +24,7 @@ pub(super) struct Difference {
     pub(super) derivations: Vec<DerivationAt>,
 }
 
-impl Difference {
+impl ItemDifference {
     /// Adds what a derivation wants, as far as the item does not hold it.
     pub(super) fn add(&mut self, derivation: DerivationAt, held: Option<&Item>, wanted: Vec<Wanted>) {
         let mut differs = false;

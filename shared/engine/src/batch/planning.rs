@@ -8,7 +8,7 @@ use derive::{
     coalesce::{Adds, Amount, Counted},
     effect::{Add, Effect, Measure},
     family::Family,
-    plan::{Planned, Record, plan},
+    plan::{Planned, RecordKind, plan},
     position::{DerivationAt, RecordAt},
     tally::Tally,
 };
@@ -93,13 +93,13 @@ impl Planning<'_> {
     /// Counts it, by what kind of record it is.
     fn count(&self, account: &mut Account) {
         match self.planned.as_ref().map(|planned| planned.record) {
-            Ok(Record::Change) => account.n_changes += 1,
-            Ok(Record::Echo) => account.n_echoes += 1,
-            Ok(Record::Untyped | Record::Unknown) => account.n_ignored += 1,
+            Ok(RecordKind::Change) => account.n_changes += 1,
+            Ok(RecordKind::Echo) => account.n_echoes += 1,
+            Ok(RecordKind::Untyped | RecordKind::Unknown) => account.n_ignored += 1,
             Err(_) => {}
         }
         account.created_ms.push(self.created_ms());
-        let is_change = matches!(&self.planned, Ok(Planned { record: Record::Change, .. }));
+        let is_change = matches!(&self.planned, Ok(Planned { record: RecordKind::Change, .. }));
         let (mut is_late, mut last) = (false, None);
         for (derivation, effect) in self.planned.iter().flat_map(|planned| &planned.effects) {
             match effect {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    bucket::Held,
+    bucket::HeldBuckets,
     coalesce::{Counted, amount_writes, buckets},
     family::Family,
     position::{DerivationAt, RecordAt},
@@ -79,15 +79,15 @@ impl<S: Store> Counter<'_, S> {
     }
 
     /// Reads the buckets that a chunk adds to, each time that it is sent.
-    async fn read_buckets(&self, chunk: &Chunk) -> Result<Held, StoreError> {
+    async fn read_buckets(&self, chunk: &Chunk) -> Result<HeldBuckets, StoreError> {
         let keys = if chunk.failed.is_some() { Vec::new() } else { buckets(&chunk.changes) };
         self.held_buckets(&keys).await
     }
 
     /// Reads buckets as they are.
-    pub(crate) async fn held_buckets(&self, keys: &[Key]) -> Result<Held, StoreError> {
+    pub(crate) async fn held_buckets(&self, keys: &[Key]) -> Result<HeldBuckets, StoreError> {
         if keys.is_empty() {
-            return Ok(Held::new());
+            return Ok(HeldBuckets::new());
         }
         Ok(self.context.store.get(Table::Main, keys).await?.into_iter().collect())
     }
@@ -96,7 +96,7 @@ impl<S: Store> Counter<'_, S> {
     fn parcel(
         &self,
         chunk: &Chunk,
-        held: &Held,
+        held: &HeldBuckets,
         ledger: &dyn Ledger,
         batch: &Batch<'_>,
     ) -> Result<Option<Parcel>, String> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{
     clock::{Clock as _, SystemClock},
-    registry::difference::{DerivationState, Difference, differences},
+    registry::difference::{CatalogueDifference, DerivationState, differences},
 };
 use functions::logging;
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ async fn diff(args: &Diff) -> anyhow::Result<Ended> {
 }
 
 /// What it costs to fill what is not filled, from a part of the table.
-async fn cost(opened: &Opened, args: &Diff, differences: &[Difference]) -> anyhow::Result<Option<Backfill>> {
+async fn cost(opened: &Opened, args: &Diff, differences: &[CatalogueDifference]) -> anyhow::Result<Option<Backfill>> {
     if args.items == 0 || !differences.iter().any(is_to_fill) {
         return Ok(None);
     }
@@ -72,7 +72,7 @@ async fn cost(opened: &Opened, args: &Diff, differences: &[Difference]) -> anyho
 }
 
 /// Is this one to be filled, now or when it is deployed?
-fn is_to_fill(difference: &Difference) -> bool {
+fn is_to_fill(difference: &CatalogueDifference) -> bool {
     use DerivationState::{Added, Changed, Dropped, InStep, Undeclared, Unfilled, Young};
     match difference.state {
         Added { .. } | Changed { .. } | Young { .. } | Unfilled { .. } => true,
@@ -81,7 +81,7 @@ fn is_to_fill(difference: &Difference) -> bool {
 }
 
 /// What it would write for a derivation; `None` where that is unknown.
-fn part<'a>(difference: &Difference, cost: Option<&'a Backfill>) -> Option<&'a WriteEstimate> {
+fn part<'a>(difference: &CatalogueDifference, cost: Option<&'a Backfill>) -> Option<&'a WriteEstimate> {
     let parts = cost?.parts.as_ref()?;
     parts.iter().find(|part| part.derivation == difference.name)
 }
@@ -100,8 +100,8 @@ fn word(state: &DerivationState) -> &'static str {
 }
 
 /// What there is to say and to do about a derivation; nothing where it is in step.
-fn as_text(difference: &Difference, cost: Option<&Backfill>) -> Vec<String> {
-    let Difference { name, definition, state, version, .. } = difference;
+fn as_text(difference: &CatalogueDifference, cost: Option<&Backfill>) -> Vec<String> {
+    let CatalogueDifference { name, definition, state, version, .. } = difference;
     let backfill = || format!("`ripple backfill {name}`");
     let mut lines = vec![format!("{:<11} {name}  {definition}", word(state))];
     let to_do = match state {
@@ -149,8 +149,8 @@ fn as_text(difference: &Difference, cost: Option<&Backfill>) -> Vec<String> {
 }
 
 /// The same as JSON. Its names are stable.
-fn as_json(difference: &Difference, cost: Option<&Backfill>) -> Value {
-    let Difference { name, family, definition, version, state } = difference;
+fn as_json(difference: &CatalogueDifference, cost: Option<&Backfill>) -> Value {
+    let CatalogueDifference { name, family, definition, version, state } = difference;
     let mut told = json!({
         "derivation": name,
         "family": family.to_string(),
@@ -179,7 +179,7 @@ fn as_json(difference: &Difference, cost: Option<&Backfill>) -> Value {
     told
 }
 
-fn totals(differences: &[Difference]) -> String {
+fn totals(differences: &[CatalogueDifference]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for difference in differences {
         *counts.entry(word(&difference.state)).or_default() += 1;
@@ -196,7 +196,8 @@ async fn forget(args: &Forget) -> anyhow::Result<Ended> {
     let registry = engine.registry(deadline_ms).await?;
     let differences = differences(&opened.schema, &opened.catalogue, &registry, SystemClock.now_ms());
     for name in &args.names {
-        let is_dropped = |it: &Difference| it.name == *name && matches!(it.state, DerivationState::Dropped { .. });
+        let is_dropped =
+            |it: &CatalogueDifference| it.name == *name && matches!(it.state, DerivationState::Dropped { .. });
         if !differences.iter().any(is_dropped) {
             return Err(Usage(format!(
                 "{name} was not dropped: the functions have it, or never had it; `ripple catalogue diff` lists those that were"

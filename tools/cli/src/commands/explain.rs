@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use derive::{
     effect::{Effect, Ground},
     family::Family,
-    plan::{Planned, Record, plan},
+    plan::{Planned, RecordKind, plan},
 };
 use engine::record::{decode, head, records};
 use functions::declared::{Choice, declared};
@@ -56,10 +56,10 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Ended> {
 fn record_text(planned: &Planned) -> String {
     match (planned.record, &planned.misfit) {
         (_, Some(misfit)) => format!("unreadable: {misfit}"),
-        (Record::Change, None) => "change".to_owned(),
-        (Record::Echo, None) => "echo".to_owned(),
-        (Record::Untyped, None) => "ignored: the item has no entity type".to_owned(),
-        (Record::Unknown, None) => "ignored: the item's entity type is declared nowhere".to_owned(),
+        (RecordKind::Change, None) => "change".to_owned(),
+        (RecordKind::Echo, None) => "echo".to_owned(),
+        (RecordKind::Untyped, None) => "ignored: the item has no entity type".to_owned(),
+        (RecordKind::Unknown, None) => "ignored: the item's entity type is declared nowhere".to_owned(),
     }
 }
 

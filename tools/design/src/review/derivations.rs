@@ -150,7 +150,7 @@ mod tests {
         effect::Effect,
         kind::{
             Kind,
-            refresh::{Computed, Target},
+            refresh::{Computed, RefreshTarget},
             shape::Shape,
         },
         kinds::copy::Copy,
@@ -271,11 +271,11 @@ mod tests {
             true
         }
 
-        fn sources(&self, _schema: &Schema, _target: &Target<'_>) -> Vec<Source> {
+        fn sources(&self, _schema: &Schema, _target: &RefreshTarget<'_>) -> Vec<Source> {
             Vec::new()
         }
 
-        fn compute(&self, _schema: &Schema, _target: &Target<'_>, _sources: &Sources) -> Computed {
+        fn compute(&self, _schema: &Schema, _target: &RefreshTarget<'_>, _sources: &Sources) -> Computed {
             Computed::Attributes(Vec::new())
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use derive::{
     claims::claims,
     derived::Items,
-    kind::refresh::{Refresh, Target},
+    kind::refresh::{Refresh, RefreshTarget},
     part::PartOf,
     position::DerivationAt,
     schema::Image,
@@ -118,7 +118,7 @@ impl<S: Store> Verification<'_, S> {
         while let Some(key) = next.pop() {
             let Some(definition) = self.engine.schema().entity(refresh.target()) else { break };
             let item = items.get(&key);
-            let target = Target { key: &key, definition, item, named: &BTreeSet::new() };
+            let target = RefreshTarget { key: &key, definition, item, named: &BTreeSet::new() };
             for source in refresh.sources(self.engine.schema(), &target) {
                 read.insert(Read::from(source.clone()));
                 let Source::Item(above) = source else { continue };

@@ -4,14 +4,14 @@ use std::ops::Range;
 
 /// How long the time of a bucket is. Its name is stored, so it is stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Grain {
+pub(super) enum BucketSpan {
     /// An hour, such as `2024-01-15T10`.
     Hour,
     /// A day, such as `2024-01-15`.
     Day,
 }
 
-impl Grain {
+impl BucketSpan {
     pub(super) const ALL: [Self; 2] = [Self::Hour, Self::Day];
 
     /// Its name in keys.

@@ -7,7 +7,7 @@ use derive::{
     change::{Change, Images},
     effect::Effect,
     family::Family,
-    plan::{Record, plan},
+    plan::{RecordKind, plan},
     position::DerivationAt,
     schema::Schema,
 };
@@ -69,9 +69,9 @@ impl Fitting {
             return self.unreadable(ALL_DERIVATIONS, why.to_string(), &change.key);
         }
         match planned.record {
-            Record::Untyped => return self.untyped.add(&change.key),
-            Record::Unknown => return self.unknown.add(&change.key),
-            Record::Change | Record::Echo => {}
+            RecordKind::Untyped => return self.untyped.add(&change.key),
+            RecordKind::Unknown => return self.unknown.add(&change.key),
+            RecordKind::Change | RecordKind::Echo => {}
         }
         for (at, effect) in planned.effects {
             if let Effect::List { unreadable: Some(why) } = &effect {
