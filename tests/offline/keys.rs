@@ -970,7 +970,7 @@ fn items_of_captured_records_have_the_keys_that_their_entities_make() {
 
 #[test]
 fn a_change_is_typed_by_its_entity_and_a_change_of_type_removes_and_inserts() {
-    use keys::change::Change;
+    use keys::change::EntityChange;
 
     let layout = entities::table::layout();
     let item = |entity: &str, name: &str| {
@@ -988,16 +988,19 @@ fn a_change_is_typed_by_its_entity_and_a_change_of_type_removes_and_inserts() {
         ..entities::groups::Group::default()
     };
     let typed = |old: Option<&keys::item::Item>, new: Option<&keys::item::Item>| {
-        Change::<entities::groups::Group>::from_images(&layout, old, new).unwrap()
+        EntityChange::<entities::groups::Group>::from_images(&layout, old, new).unwrap()
     };
     let (one, other, foreign) = (item("Group", "One"), item("Group", "Other"), item("Gadget", "One"));
-    assert_eq!(typed(None, Some(&one)), Some(Change::Inserted(group("One"))));
-    assert_eq!(typed(Some(&one), Some(&other)), Some(Change::Modified { old: group("One"), new: group("Other") }));
-    assert_eq!(typed(Some(&one), None), Some(Change::Removed(group("One"))));
-    assert_eq!(typed(Some(&one), Some(&foreign)), Some(Change::Removed(group("One"))));
-    assert_eq!(typed(Some(&foreign), Some(&one)), Some(Change::Inserted(group("One"))));
+    assert_eq!(typed(None, Some(&one)), Some(EntityChange::Inserted(group("One"))));
+    assert_eq!(
+        typed(Some(&one), Some(&other)),
+        Some(EntityChange::Modified { old: group("One"), new: group("Other") })
+    );
+    assert_eq!(typed(Some(&one), None), Some(EntityChange::Removed(group("One"))));
+    assert_eq!(typed(Some(&one), Some(&foreign)), Some(EntityChange::Removed(group("One"))));
+    assert_eq!(typed(Some(&foreign), Some(&one)), Some(EntityChange::Inserted(group("One"))));
     assert_eq!(typed(Some(&foreign), None), None);
     let mut misfit = one.clone();
     misfit.insert("SK".to_owned(), serde_dynamo::AttributeValue::S("ELSEWHERE".to_owned()));
-    assert!(Change::<entities::groups::Group>::from_images(&layout, None, Some(&misfit)).is_err());
+    assert!(EntityChange::<entities::groups::Group>::from_images(&layout, None, Some(&misfit)).is_err());
 }

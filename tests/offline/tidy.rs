@@ -22,9 +22,9 @@ const SOURCE_LINES_MAX: usize = 1_200;
 /// Names of more than one type in shipped code, with how many types have each where it is more than two. A name has one
 /// meaning, so this list may only get shorter.
 const SHARED_NAMES: &str = "\
-    Action Answer=3 Asked Backfill BatchInfo Bounds Catalogue Change Clock Condition=3 Count Counts=3 Cursor Design \
+    Action Answer=3 Asked Backfill BatchInfo Bounds Catalogue Clock Condition=3 Count Counts=3 Cursor Design \
     Ended Event EventError Famous Fields Finding Followed=3 Form=3 Found Function Handled Hot IndexKey Item Kept \
-    Kind Lag Lane=3 Ledger Listing Metrics Order Outcome Page Parked Part=5 Path Pattern Piece Position Read \
+    Kind Lag Lane=3 Ledger Listing Metrics Order Outcome Page Parked Part=5 Pattern Piece Position Read \
     ReadError Reader Sample=3 Scope=3 Seen=3 Shared Shown Source Stop Tables Template TemplateError Unreadable \
     Verdict Verified Wanted Written";
 

@@ -3,7 +3,7 @@
 use derive::{
     declaration::{link::Link, mirror::Mirror},
     derivation::Derivation,
-    kinds::path::Path,
+    kinds::path::TreePath,
 };
 
 use crate::found;
@@ -13,7 +13,7 @@ use crate::found;
 const EMPLOYEE_DEPTH_MAX: usize = 27;
 
 pub(crate) fn employees() -> Vec<Derivation> {
-    let path = Path {
+    let path = TreePath {
         target: "Employee".to_owned(),
         parent: "Employee".to_owned(),
         link: Link::of(&[("OrgId", "OrgId"), ("EmployeeId", "ManagerId")]),

@@ -3,7 +3,7 @@
 use derive::{
     declaration::{link::Link, mirror::Mirror},
     derivation::Derivation,
-    kinds::path::Path,
+    kinds::path::TreePath,
 };
 
 use crate::found;
@@ -14,7 +14,7 @@ const FOLDER_DEPTH_MAX: usize = 64;
 pub(crate) fn files() -> Vec<Derivation> {
     let folders = found("Folder", Some("GSI1"), &[("ParentId", "FolderId")]);
     let files = found("File", None, &[("FolderId", "FolderId")]);
-    let path = |target: &str, parent: &str, depth_max, found| Path {
+    let path = |target: &str, parent: &str, depth_max, found| TreePath {
         target: target.to_owned(),
         parent: "Folder".to_owned(),
         link: Link::of(&[("FolderId", parent)]),

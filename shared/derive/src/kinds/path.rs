@@ -55,7 +55,7 @@ use crate::{
 
 /// The declaration of a path.
 #[derive(Clone, Debug)]
-pub struct Path {
+pub struct TreePath {
     /// Entity of the items that have a path.
     pub target: String,
     /// Entity of the items that they stand in. Where it is the same, an item that names no parent is a root.
@@ -78,7 +78,7 @@ enum TreePlace {
     In(Key, String),
 }
 
-impl Path {
+impl TreePath {
     /// Where an item says that it stands; `None` when it lacks a name, or a parent that it should have.
     fn place(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<TreePlace>, Unreadable> {
         let parent = match schema.entity(&self.parent) {
@@ -153,7 +153,7 @@ impl Path {
     }
 }
 
-impl Kind for Path {
+impl Kind for TreePath {
     fn name(&self) -> &'static str {
         "path"
     }
@@ -216,7 +216,7 @@ impl Kind for Path {
     }
 }
 
-impl Refresh for Path {
+impl Refresh for TreePath {
     fn target(&self) -> &str {
         &self.target
     }
