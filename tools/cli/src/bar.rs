@@ -1,4 +1,4 @@
-//! How far a command is, for a person at the terminal.
+//! The progress bar of a command.
 
 use std::{
     io::{IsTerminal as _, stderr},
@@ -10,7 +10,7 @@ use operate::{progress::Progress, verify::report::Belief, verifying::filled::Mar
 
 use crate::{exit::report, time};
 
-/// Progress for a person, with an estimate by what the table says of its size; nothing where nobody looks.
+/// A progress bar with an estimate from the table's size. Hidden if standard error is no terminal.
 pub(crate) fn progress(json: bool) -> ProgressBar {
     if json || !stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -21,7 +21,7 @@ pub(crate) fn progress(json: bool) -> ProgressBar {
         .with_message("reading the table")
 }
 
-/// A verification's progress, on this bar.
+/// Shows a verification's progress on this bar.
 pub(crate) fn on(bar: &ProgressBar) -> Arc<dyn Progress> {
     Arc::new(OnBar(bar.clone()))
 }
@@ -50,7 +50,7 @@ impl Progress for OnBar {
     }
 }
 
-/// Says why not all that is right is marked as filled.
+/// Reports why some correct derivations were not marked as filled.
 pub(crate) fn report_marking(marking: Marking) {
     match marking {
         Marking::Done => {}

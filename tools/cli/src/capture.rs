@@ -1,14 +1,14 @@
 //! Captured records, from a file in one of three forms:
 //!
-//! | form | known by | stream | shard |
+//! | form | recognized by | stream | shard |
 //! |---|---|---|---|
 //! | a Lambda event | `Records` | each record's `eventSourceARN` | only in that of a tumbling window |
-//! | a page of `GetRecords` | records without `eventSourceARN` | not in it | not in it |
-//! | an on-failure record in S3 | `DDBStreamBatchInfo`, `payload` | in it | in it |
+//! | a page of `GetRecords` | records without `eventSourceARN` | not included | not included |
+//! | an on-failure record in S3 | `DDBStreamBatchInfo`, `payload` | included | included |
 //!
-//! A page's records are [re-shaped](page) into those of an event; the others stay as they came. Those of a page must
-//! decode: whoever printed it may have lost something, and parking what is left would keep the record itself, which the
-//! stream may still bring, from being applied.
+//! The records of a page are [converted](page) to those of an event; the others stay as they are. A page's records must
+//! decode: the tool that printed them may have lost a part, and a parked remainder would keep the complete record,
+//! which the stream may still deliver, from being applied.
 
 mod page;
 
@@ -21,16 +21,16 @@ use keys::layout::Layout;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug)]
 pub(crate) struct Capture {
     /// The records, in Lambda's form.
     pub(crate) records: Vec<Box<RawValue>>,
-    /// Where they come from.
+    /// The source of the records.
     pub(crate) origin: Origin,
 }
 
-/// A file that holds no records.
+/// A file without records.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CaptureError {
     #[error("it is no JSON")]
@@ -80,9 +80,9 @@ struct BatchInfo {
     end_sequence_number: Option<String>,
 }
 
-/// What shows which form a record has.
+/// The fields that show which form a record has.
 ///
-/// The record of `aws_lambda_events` asks for more than a foreign or damaged record has, which must still be named here.
+/// It is looser than the record type of `aws_lambda_events`, so that a foreign or damaged record can be named too.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Sort {
@@ -93,7 +93,7 @@ struct Sort {
 }
 
 impl Capture {
-    /// Reads the text of a file. What it does not say of its stream and shard is as given.
+    /// Reads the text of a file. `given` supplies the stream and shard if the file lacks them.
     pub(crate) fn read(text: &str, given: &Lane, layout: &Layout) -> Result<Self, CaptureError> {
         let top: Top = serde_json::from_str(text).map_err(|error| match error.classify() {
             serde_json::error::Category::Data => CaptureError::Neither,
@@ -141,7 +141,7 @@ fn or(lane: Lane, given: &Lane) -> Lane {
     }
 }
 
-/// A record in Lambda's form. Records are numbered from 1.
+/// Converts one record to Lambda's form. Records are numbered from 1.
 fn shaped(
     number: usize,
     record: &RawValue,

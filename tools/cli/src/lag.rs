@@ -1,12 +1,14 @@
-//! Lag: from the answer to a write of the application to the commit of the last write that follows from it.
+//! Lag: the time from the response to a write of the application until the commit of the last write that follows from
+//! it.
 //!
-//! What follows from what the functions report: each of their writes names the records that it follows from, and
-//! makes a record of its own, from which more may follow. Which record a write made is found at the end: an item's
-//! records come in the order of its writes, and those of the service are the ones that leave `UpdatedAt` as it is,
-//! which every edit of the demonstration's application changes, and the removals and new keys that it did not ask for.
+//! It is computed from the functions' reports. Each of their writes names the records that it follows from, and makes a
+//! record of its own, from which more may follow. A record is matched to its write at the end, because an item's
+//! records have the order of its writes. The service's records are those that leave `UpdatedAt` as it is, which each
+//! edit of the demonstration's application changes; and those of removals and new keys that the application did not
+//! write.
 //!
-//! A cascade is no lag: it waits until what was written before has been seen, and what follows from its deletions is
-//! not traced back to the removal that began it.
+//! A cascade has no lag: it waits until everything written before it has been handled. The writes that follow from its
+//! deletions are not traced back to the removal that started it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -17,39 +19,37 @@ use crate::workload::metered::{Answered, Stamp};
 /// A record of the stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
-    /// Id of the event.
     pub(crate) id: String,
-    /// The item, and what identifies an application's write of it.
+    /// The item, and the stamp that identifies an application's write to it.
     pub(crate) stamp: Stamp,
-    /// Does it show by itself that the service wrote it?
+    /// Does the record alone show that the service wrote it?
     pub(crate) ours: bool,
-    /// Is it of an item that was declared?
+    /// Is it a record of a declared entity?
     pub(crate) is_known: bool,
-    /// Is it of a ground item, with a difference that a derivation reads?
+    /// Is it a change of a ground item that a derivation reads?
     pub(crate) is_change: bool,
 }
 
 /// A write of the service.
 #[derive(Clone, Debug)]
 pub(crate) struct Done {
-    /// The item.
     pub(crate) key: Key,
-    /// When it was answered, in milliseconds since the epoch.
+    /// Time of the response, in milliseconds since the epoch.
     pub(crate) at_ms: u64,
-    /// Ids of the records that it follows from.
+    /// Ids of the records that the write follows from.
     pub(crate) causes: Vec<String>,
 }
 
-/// What followed from a change.
+/// A change from which a write followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Followed {
-    /// When the application was answered, in milliseconds since the epoch.
+    /// Time of the response to the application, in milliseconds since the epoch.
     pub(crate) answered_ms: u64,
-    /// How long after that the last write was done, in milliseconds.
+    /// Time from the response until the last write, in milliseconds.
     pub(crate) lag_ms: u64,
 }
 
-/// What lag is computed from.
+/// The records and writes from which the lag is computed.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     /// Every record once, in the order of delivery.
@@ -59,13 +59,13 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Every change from which a write followed.
+    /// The lags of all changes from which a write followed.
     pub(crate) fn followed(&mut self, answered_ms: &Answered) -> Vec<Followed> {
         self.writes.sort_by_key(|write| write.at_ms);
         let made_by = self.made_by(answered_ms);
         let changes = self.records.iter().filter(|record| record.is_change && !is_ours(record, answered_ms));
         let changes: HashMap<&str, &Stamp> = changes.map(|record| (record.id.as_str(), &record.stamp)).collect();
-        // Changes that each write follows from. A write's causes were made by earlier writes.
+        // For each write, the changes that it follows from. The causes of a write were made by earlier writes.
         let mut follows: Vec<BTreeSet<&str>> = Vec::new();
         let mut last_ms: BTreeMap<&str, u64> = BTreeMap::new();
         for write in &self.writes {
@@ -89,9 +89,9 @@ impl Trace {
         last_ms.into_iter().filter_map(followed).collect()
     }
 
-    /// Forgets what was answered or written before a time so long ago that nothing can follow from it any more, and
-    /// gives the changes of before that time from which a write followed. What is kept tells of the later changes as
-    /// if nothing had been forgotten: of an item, as many records are forgotten as writes that made them.
+    /// Forgets the changes before a time, from which nothing can follow any more, and returns the lags of those from
+    /// which a write followed. The rest gives the same lags of later changes as before, because each item loses as many
+    /// records as writes that made them.
     pub(crate) fn settle(&mut self, answered_ms: &mut Answered, before_ms: u64) -> Vec<Followed> {
         let mut followed = self.followed(answered_ms);
         followed.retain(|change| change.answered_ms < before_ms);
@@ -107,7 +107,8 @@ impl Trace {
         followed
     }
 
-    /// Positions of the writes that made the service's records: the first of an item's made its first, and so on.
+    /// For each record of the service, the position of the write that made it: an item's first write made its first
+    /// record, and so on.
     fn made_by(&self, answered_ms: &Answered) -> HashMap<&str, usize> {
         let mut of_item: HashMap<&Key, VecDeque<usize>> = HashMap::new();
         for (at, write) in self.writes.iter().enumerate() {
@@ -118,19 +119,19 @@ impl Trace {
     }
 }
 
-/// Did the service write it? Then the application was not answered for it.
+/// Did the service make this record? Then no response to the application belongs to it.
 fn is_ours(record: &Seen, answered_ms: &Answered) -> bool {
     record.ours || (record.is_known && !answered_ms.contains_key(&record.stamp))
 }
 
-/// How often each lag occurred, in whole milliseconds: of a size that the longest lag bounds, however many there were.
+/// A histogram of lags in whole milliseconds. Its size is bounded by the longest lag, however many lags there are.
 #[derive(Debug, Default)]
 pub(crate) struct Lags {
     n_by_ms: BTreeMap<u64, usize>,
 }
 
 impl Lags {
-    /// The value below which so many percent of the values are; 0 where there are none.
+    /// The percentile; 0 if there are no lags.
     pub(crate) fn percentile_ms(&self, percent: usize) -> u64 {
         let wanted = (self.len() * percent).div_ceil(100);
         let mut n_so_far = 0;
@@ -143,12 +144,11 @@ impl Lags {
         0
     }
 
-    /// The longest; 0 where there are none.
+    /// The longest lag; 0 if there are none.
     pub(crate) fn max_ms(&self) -> u64 {
         self.n_by_ms.last_key_value().map_or(0, |(ms, _)| *ms)
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.n_by_ms.values().sum()
     }
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(lags_ms(&records, writes, &HashMap::from([(stamp("F"), 100)])), [30]);
     }
 
-    /// Two follows, each with the counter's and the display's write after it.
+    /// Two follows. The writes of the counter and of the display follow from each.
     fn two_follows() -> ([Seen; 4], Vec<Done>, Answered) {
         let records = [seen("one", "F", true), seen("c1", "C", false), seen("two", "G", true), seen("c2", "C", false)];
         let writes = vec![

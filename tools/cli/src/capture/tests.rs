@@ -1,4 +1,4 @@
-//! Each form of a file, and what is none.
+//! Each form of a file, and files that contain no records.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn records(capture: &Capture) -> Vec<Value> {
     capture.records.iter().map(|record| serde_json::from_str(record.get()).unwrap()).collect()
 }
 
-/// A record of `GetRecords` that the platform's time to live made.
+/// A record of `GetRecords` for a removal by time to live.
 fn of_the_api(created: &Value) -> Value {
     json!({
         "eventID": "1", "eventName": "REMOVE", "eventVersion": "1.1", "eventSource": "aws:dynamodb",
@@ -128,7 +128,7 @@ fn what_is_none_of_them_says_why() {
 
 #[test]
 fn a_page_that_lost_something_when_it_was_printed_is_refused_and_an_event_is_left_to_the_engine() {
-    // As Python prints bytes.
+    // The notation of Python for bytes.
     let binary = json!({"B": "b'Zm9v'"});
     let mut printed = of_the_api(&json!(0));
     printed["dynamodb"]["OldImage"]["Picture"] = binary.clone();

@@ -1,4 +1,4 @@
-//! `ripple catalogue`: what is declared beside what the functions have, as the table's registry says.
+//! `ripple catalogue`: compares the declared derivations with those in the table's registry.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ use crate::{
     time,
 };
 
-/// How long the registry is asked, in milliseconds.
+/// Time limit for reading the registry, in milliseconds.
 const ASK_MS_MAX: u64 = 30_000;
 
 pub(crate) async fn run(args: &Catalogue) -> anyhow::Result<Ended> {
@@ -53,7 +53,7 @@ async fn diff(args: &Diff) -> anyhow::Result<Ended> {
     Ok(if is_in_step { Ended::InStep } else { Ended::Findings })
 }
 
-/// What it costs to fill what is not filled, from a part of the table.
+/// Estimates the cost of filling the derivations that are not filled, from a sample of the table.
 async fn cost(opened: &Opened, args: &Diff, differences: &[Difference]) -> anyhow::Result<Option<Backfill>> {
     if args.items == 0 || !differences.iter().any(is_to_fill) {
         return Ok(None);
@@ -71,7 +71,7 @@ async fn cost(opened: &Opened, args: &Diff, differences: &[Difference]) -> anyho
     Ok(Some(Backfill::estimate(opened, &fitting, sample.share(n_items), bytes)))
 }
 
-/// Is this one to be filled, now or when it is deployed?
+/// Does this derivation need a backfill, now or after it is deployed?
 fn is_to_fill(difference: &Difference) -> bool {
     use DerivationState::{Added, Changed, Dropped, InStep, Undeclared, Unfilled, Young};
     match difference.state {
@@ -80,7 +80,7 @@ fn is_to_fill(difference: &Difference) -> bool {
     }
 }
 
-/// What it would write for a derivation; `None` where that is unknown.
+/// The estimated writes for a derivation; `None` if unknown.
 fn part<'a>(difference: &Difference, cost: Option<&'a Backfill>) -> Option<&'a WriteEstimate> {
     let parts = cost?.parts.as_ref()?;
     parts.iter().find(|part| part.derivation == difference.name)
@@ -99,7 +99,7 @@ fn word(state: &DerivationState) -> &'static str {
     }
 }
 
-/// What there is to say and to do about a derivation; nothing where it is in step.
+/// The lines for a derivation; none if it is in step.
 fn as_text(difference: &Difference, cost: Option<&Backfill>) -> Vec<String> {
     let Difference { name, definition, state, version, .. } = difference;
     let backfill = || format!("`ripple backfill {name}`");
@@ -148,7 +148,7 @@ fn as_text(difference: &Difference, cost: Option<&Backfill>) -> Vec<String> {
     lines
 }
 
-/// The same as JSON. Its names are stable.
+/// JSON for a derivation. The names are stable.
 fn as_json(difference: &Difference, cost: Option<&Backfill>) -> Value {
     let Difference { name, family, definition, version, state } = difference;
     let mut told = json!({

@@ -1,4 +1,4 @@
-//! `ripple demo`: a workload against the running service, verified at the end.
+//! `ripple demo`: runs a workload against the service, and verifies the result.
 
 mod famous;
 mod figures;
@@ -47,7 +47,6 @@ use crate::{
     workload::metered::Metered,
 };
 
-/// Runs the demonstration.
 pub(crate) async fn run(args: &Demo) -> anyhow::Result<Ended> {
     args.check()?;
     logging::readable(LOG_FILTER);
@@ -77,7 +76,7 @@ pub(crate) async fn run(args: &Demo) -> anyhow::Result<Ended> {
 async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(Shown, Verified)> {
     let clients = Clients::at(endpoint, "us-east-1").await;
     let (schema, catalogue) = declared(Choice::default())?;
-    // Tables of its own, so that nothing of anybody's is touched.
+    // Tables of its own, so that the demo touches nobody else's data.
     let table = format!("ripple-demo-{}", std::process::id());
     let ledger_table = format!("{table}-ledger");
     let config = Config { ledger: args.ledger, ..Config::of(table, ledger_table) };

@@ -1,4 +1,4 @@
-//! `ripple design`: the table's design as a page, what a reviewer would ask about it, and the event filters.
+//! `ripple design`: the page of the table's design, its review, and the event filters.
 
 mod filters;
 
@@ -19,7 +19,6 @@ use crate::{
     exit::{Ended, print},
 };
 
-/// Prints the page, or the findings.
 pub(crate) async fn run(args: &args::Design) -> anyhow::Result<Ended> {
     let (design, written_by) = match &args.config {
         None => (shipped::design().await?, shipped::WRITTEN_BY.to_owned()),
@@ -31,7 +30,7 @@ pub(crate) async fn run(args: &args::Design) -> anyhow::Result<Ended> {
     }
     let reviewed = review(&design);
     if !args.check {
-        // The page ends with a line end of its own.
+        // The page already ends with a line break.
         print(document::page(&design, &written_by, &reviewed).trim_end());
         return Ok(Ended::InStep);
     }
@@ -39,14 +38,14 @@ pub(crate) async fn run(args: &args::Design) -> anyhow::Result<Ended> {
     Ok(if reviewed.unanswered().next().is_none() { Ended::InStep } else { Ended::Findings })
 }
 
-/// The design of a table of somebody's own.
+/// The design of the table that a manifest declares.
 fn own(manifest: &Path, answers: Option<&Path>) -> anyhow::Result<Design> {
     let (schema, catalogue) = declared(Choice { manifest: Some(manifest), ..Choice::default() })?;
     let answers = answers.map(read).transpose()?.unwrap_or_default();
     Ok(Design { answers, ..Design::declared((*schema).clone(), (*catalogue).clone()) })
 }
 
-/// An answer as a file gives it. Its names are stable.
+/// An answer in a file. The names are stable.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Given {
@@ -64,7 +63,7 @@ fn read(file: &Path) -> anyhow::Result<Vec<Answer>> {
     given.into_iter().map(answer).collect::<anyhow::Result<_>>().with_context(|| name.to_string())
 }
 
-/// The review as one JSON object. Its names are stable.
+/// The names are stable.
 fn as_json(reviewed: &Reviewed) -> Value {
     let finding = |(finding, answer): &(Finding, Option<Answer>)| {
         json!({
@@ -83,7 +82,6 @@ fn as_json(reviewed: &Reviewed) -> Value {
     })
 }
 
-/// The review for a person.
 fn as_text(reviewed: &Reviewed) -> String {
     let mut lines = Vec::new();
     for (finding, answer) in &reviewed.findings {

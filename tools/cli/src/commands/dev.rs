@@ -63,7 +63,7 @@ async fn serve(
     let table = args.table.clone().unwrap_or_else(|| DEFAULT_TABLE.to_owned());
     let ledger_table = ledger_table(args.ledger_table.as_ref(), &table)?;
     let config = Config { ledger: args.ledger, ..Config::of(table, ledger_table) };
-    // A name that somebody typed is a table that exists; a typing error must not make another one.
+    // A table that the operator named must exist: a typing error must not create another one.
     if args.endpoint.is_some() && args.table.is_some() {
         tables::existing(&clients.dynamodb, &config.table, endpoint, "--table").await?;
     }
@@ -98,7 +98,7 @@ async fn serve(
     };
     let elsewhere = args.functions.is_some();
     let mut service = Service::start(&plan, &(Arc::new(Lines { elsewhere }) as Arc<dyn Witness>)).await?;
-    // Before it says that it is ready: a signal that nobody waits for ends the process where it stands.
+    // Registered before `ready` is printed, because a signal without a handler ends the process at once.
     let stopped = stop_signal()?;
     print(&format!("endpoint  {endpoint}\ntable     {}\nledger    {}\nready", config.table, config.ledger_table));
     tokio::select! {
@@ -114,7 +114,7 @@ async fn serve(
     }
 }
 
-/// Reports each time that all is handled, until a mapping ends, which it only does when it cannot go on.
+/// Reports each time that everything is handled. Returns when a mapping ends, which happens only if it cannot continue.
 async fn caught_up(service: &mut Service) -> anyhow::Error {
     let mut since = None;
     loop {
@@ -135,7 +135,7 @@ async fn caught_up(service: &mut Service) -> anyhow::Error {
     }
 }
 
-/// What was counted of a mapping, under the words of `CloudWatch`'s metrics.
+/// The counts of a mapping, under the names of `CloudWatch`'s metrics.
 fn counts_line(mapping: &str, counts: &EventCount) -> String {
     let EventCount { polled, filtered_out, invoked, failed_invoke, on_failure_delivered, dropped, iterator_age_max } =
         counts;
@@ -146,7 +146,7 @@ fn counts_line(mapping: &str, counts: &EventCount) -> String {
     )
 }
 
-/// Waits for Ctrl-C or a termination signal, from this call on.
+/// Listens for Ctrl-C and SIGTERM from this call on.
 fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
@@ -158,7 +158,7 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Prints a line a batch.
+/// Prints one line for each batch.
 struct Lines {
     /// Do the functions run in another process?
     elsewhere: bool,

@@ -1,4 +1,4 @@
-//! `ripple explain`: what the records of a captured event would do.
+//! `ripple explain`: prints what the records of a captured event would do.
 
 use anyhow::Context as _;
 use derive::{
@@ -15,7 +15,6 @@ use crate::{
     exit::{Ended, print},
 };
 
-/// Explains the records of a file.
 pub(crate) fn run(args: &Explain) -> anyhow::Result<Ended> {
     let file = args.file.display();
     let event = std::fs::read_to_string(&args.file).with_context(|| format!("cannot read {file}"))?;

@@ -1,4 +1,4 @@
-//! `ripple parked`: what cannot be applied, and which counts need a recount.
+//! `ripple parked`: lists the changes that cannot be applied, and the counts that need a recount.
 
 use engine::{
     park::lists::{ToRecount, n_unreadable, to_recount},
@@ -18,7 +18,6 @@ use crate::{
     time,
 };
 
-/// Lists what is parked, or shows some of it whole.
 pub(crate) async fn run(args: &Parked) -> anyhow::Result<Ended> {
     logging::readable(LOG_FILTER);
     let opened = open_with_ledger(&args.connection).await?;
@@ -65,19 +64,18 @@ fn show(parked: &[ParkedChange], layout: &Layout, args: &Parked) -> Ended {
     if unknown.is_empty() { Ended::Findings } else { Ended::Unfinished }
 }
 
-/// The parked changes of these ids, and the ids of which there are none. A change may be parked by both families.
+/// The parked changes with these ids, and the ids without a parked change. Both families may have parked one change.
 pub(super) fn chosen<'a>(parked: &'a [ParkedChange], ids: &'a [String]) -> (Vec<&'a ParkedChange>, Vec<&'a str>) {
     let is_asked = |change: &&ParkedChange| ids.contains(&change.id);
     let is_unknown = |id: &&str| parked.iter().all(|change| change.id != *id);
     (parked.iter().filter(is_asked).collect(), ids.iter().map(String::as_str).filter(is_unknown).collect())
 }
 
-/// Says that nothing of this id is parked.
 pub(super) fn not_parked(id: &str) -> String {
     format!("{id}  is not parked")
 }
 
-/// The record; text that is no JSON stays text.
+/// The record as JSON, or as a string if it is not JSON.
 fn record(change: &ParkedChange) -> Value {
     match change.record() {
         Ok(record) => serde_json::from_str(&record).unwrap_or(Value::String(record)),
@@ -89,7 +87,7 @@ fn item(change: &ParkedChange, layout: &Layout) -> Option<Key> {
     decode(layout, &change.record().ok()?).ok().map(|change| change.key)
 }
 
-/// A parked change as JSON. Its names are stable.
+/// The names are stable.
 fn change_json(change: &ParkedChange, layout: &Layout) -> Value {
     let Lane { stream_arn, shard } = &change.lane;
     let sequence_number = Some(&change.sequence_number).filter(|number| !number.is_empty());
@@ -118,7 +116,7 @@ fn change_text(change: &ParkedChange, layout: &Layout) -> String {
     lines.join("\n")
 }
 
-/// A count that needs a recount, as JSON. Its names are stable.
+/// The names are stable.
 fn recount_json(listed: &ToRecount) -> Value {
     let target = listed.target.as_ref();
     json!({

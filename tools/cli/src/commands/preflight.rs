@@ -1,8 +1,8 @@
-//! `ripple preflight`: does a table fit what is declared, before the service is attached to it?
+//! `ripple preflight`: does a table fit the declarations, before the service is attached to it?
 //!
-//! Reads a part of the table and writes nothing. What an item is, and who cannot interpret it, is what
-//! [`plan`](derive::plan::plan) says of its insert; what the table lacks is what a function would say at its start. No
-//! value of an attribute is shown, only keys.
+//! Reads a part of the table and writes nothing. [`plan`](derive::plan::plan), given an insert of each item, decides
+//! what the item is and which derivations cannot interpret it. The checks of the table are those of a function at its
+//! start. The report contains keys, but no value of an attribute.
 
 pub(super) mod cost;
 pub(super) mod fitting;
@@ -26,7 +26,7 @@ use crate::{
     opened::{Opened, open},
 };
 
-/// What was seen of a table.
+/// The observations of a table.
 struct Seen {
     surroundings: Surroundings,
     sample: Sample,
@@ -34,7 +34,6 @@ struct Seen {
     backfill: Backfill,
 }
 
-/// Looks at the table, reads a part of it, and says what fits.
 pub(crate) async fn run(args: &Preflight) -> anyhow::Result<Ended> {
     logging::readable(LOG_FILTER);
     let opened = open(&args.connection).await?;

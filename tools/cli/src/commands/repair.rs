@@ -1,4 +1,4 @@
-//! `ripple repair` and `ripple backfill`: what a verification finds is mended, while writes go on.
+//! `ripple repair` and `ripple backfill`: correct the findings of a verification, while writes go on.
 
 use functions::logging;
 use operate::{
@@ -19,7 +19,7 @@ use crate::{
     opened::{Opened, open_to_write, open_with_ledger},
 };
 
-/// Repairs what is found, or says what it would do.
+/// Repairs the findings, or prints what it would do.
 pub(crate) async fn repair(args: &Repair) -> anyhow::Result<Ended> {
     logging::readable(LOG_FILTER);
     let opened = if args.apply {
@@ -30,7 +30,6 @@ pub(crate) async fn repair(args: &Repair) -> anyhow::Result<Ended> {
     run(&opened, &args.verifying.request(), args.apply, args.json).await
 }
 
-/// Fills a derivation.
 pub(crate) async fn backfill(args: &Backfill) -> anyhow::Result<Ended> {
     logging::readable(LOG_FILTER);
     let opened = open_to_write(&args.writing).await?;
@@ -104,7 +103,7 @@ fn json_of(
     Ok(())
 }
 
-/// What would be done, or what was.
+/// The planned remedy, or its result.
 fn outcome(remedy: &Remedy, repaired: Option<&Repaired>) -> String {
     let what = match remedy {
         Remedy::Refresh => "derive it anew".to_owned(),

@@ -1,7 +1,7 @@
-//! `ripple replay`: captured records are handed to the service again.
+//! `ripple replay`: hands captured records to the service again.
 //!
-//! All files are read before anything is applied. Their records go in in slices, each with its own deadline; after a
-//! slice that is not done nothing more is tried, since the database is then away.
+//! All files are read before anything is applied. The records are applied in slices, each with its own deadline.
+//! Nothing is tried after a slice that is not done, because the database does not respond then.
 
 use std::{
     fs,
@@ -36,13 +36,11 @@ mod report;
 
 use report::FileReport;
 
-/// Most records in a slice.
 const SLICE_RECORDS_MAX: usize = 500;
 
-/// How long a slice may take, in milliseconds: the rename of a famous user looks at thousands of items.
+/// Time limit for a slice, in milliseconds: the rename of a famous user looks at thousands of items.
 const SLICE_MS_MAX: u64 = 300_000;
 
-/// Replays the files.
 pub(crate) async fn run(args: &Replay) -> anyhow::Result<Ended> {
     logging::readable(QUIET_LOG_FILTER);
     let given = Lane { stream_arn: args.stream.clone(), shard: args.shard.clone() };
@@ -86,11 +84,11 @@ fn read(file: &Path, given: &Lane, layout: &Layout) -> anyhow::Result<Capture> {
     Capture::read(&text, given, layout).with_context(|| file.display().to_string())
 }
 
-/// Is enough known of a file's records?
+/// Does the ledger get the stream and shard that it requires, and do the records belong to this table?
 fn fits(file: &Path, capture: &Capture, ledger: LedgerKind, opened: &Opened, args: &Replay) -> anyhow::Result<()> {
     let lane = &capture.origin.lane;
     let file = file.display();
-    // What is tried on an emulator may come from anywhere; the real tables take their own records alone.
+    // An emulator accepts records from anywhere; a real table accepts only its own.
     if args.writing.connection.aws
         && let Some(stream) = lane.stream_arn.as_deref().filter(|stream| !is_of(stream, &opened.table_arn))
     {

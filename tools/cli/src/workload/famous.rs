@@ -15,10 +15,9 @@ use super::{
     user_id,
 };
 
-/// Posts that the user comments on, so that the comments lie in so many partitions.
+/// Number of posts with the user's comments, and so of partitions.
 const POSTS: usize = 100;
 
-/// A famous user.
 pub(crate) struct Famous {
     chance: StdRng,
     user: UserId,
@@ -26,12 +25,11 @@ pub(crate) struct Famous {
 }
 
 impl Famous {
-    /// A user who has written nothing yet.
     pub(crate) fn new(seed: u64) -> Self {
         Self { chance: StdRng::seed_from_u64(seed), user: UserId::from("famous#1"), n_actions: 0 }
     }
 
-    /// What is there before the comments: the user, and a post of each of some authors.
+    /// The actions before the comments: the user signs up, and some authors write a post each.
     pub(crate) fn setting(&mut self) -> Vec<Action> {
         let user = self.user.clone();
         let mut actions = vec![self.sign_up(&user)];
@@ -45,7 +43,7 @@ impl Famous {
         actions
     }
 
-    /// The user comments on one of the posts.
+    /// The next comment.
     pub(crate) fn comment(&mut self) -> Action {
         let post = post_id(self.chance.random_range(0..POSTS));
         let comment = CommentId::from(format!("c{}", self.n_actions));
@@ -53,7 +51,7 @@ impl Famous {
         self.next(comment.as_str(), act)
     }
 
-    /// The user is renamed, to a name that says which rename this is.
+    /// Renames the user; the name contains the number of the rename.
     pub(crate) fn rename(&mut self, nth: u32) -> Action {
         let edit = ProfileEdit { name: Some(format!("Grace the {nth}.")), ..ProfileEdit::default() };
         let user = self.user.clone();
@@ -75,7 +73,7 @@ impl Famous {
     }
 }
 
-/// Some ids hold the characters that join keys.
+/// Some ids contain the characters that join keys.
 fn post_id(at: usize) -> PostId {
     match at % 10 {
         3 => PostId::from(format!("p{at}#x")),

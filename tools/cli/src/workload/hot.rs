@@ -12,10 +12,9 @@ use super::{
     user_id,
 };
 
-/// Numbers of users, of which the seed says at which the likes begin.
+/// Number of possible first users; the seed selects one.
 const FIRST_USERS: usize = 1_000_000;
 
-/// A post that everybody likes.
 pub(crate) struct Hot {
     author: UserId,
     post: PostId,
@@ -24,18 +23,16 @@ pub(crate) struct Hot {
 }
 
 impl Hot {
-    /// A post that nobody likes yet.
     pub(crate) fn new(seed: u64) -> Self {
         let first_user = StdRng::seed_from_u64(seed).random_range(0..FIRST_USERS);
         Self { author: UserId::from("author"), post: PostId::from("hot#post"), first_user, n_actions: 0 }
     }
 
-    /// The post.
     pub(crate) fn post(&self) -> &PostId {
         &self.post
     }
 
-    /// What is there before the likes: the author, and the post, published.
+    /// The actions before the likes: the author signs up, and publishes the post.
     pub(crate) fn setting(&mut self) -> Vec<Action> {
         let author = self.author.clone();
         let new = NewUser { name: "Ada".to_owned(), email: "ada@example.com".to_owned(), avatar: None };
@@ -46,7 +43,7 @@ impl Hot {
         vec![sign_up, self.next(&author, act)]
     }
 
-    /// The next user likes it.
+    /// A like by the next user.
     pub(crate) fn like(&mut self) -> Action {
         let user_id = user_id(self.first_user + usize::try_from(self.n_actions).unwrap_or(usize::MAX));
         self.next(&user_id.clone(), Act::Posts(Posts::Like(user_id, self.post.clone())))

@@ -1,7 +1,6 @@
-//! Other people: they follow each other and like each other's posts, and take it back, while somebody else is busy.
+//! Other people, who follow each other and like each other's posts, and undo it, beside a rename.
 //!
-//! Every action changes something, and none of it touches an item that is not theirs: what becomes of it is known by
-//! the items' keys.
+//! Each action changes something, and touches only their own items, so the keys of the items show what follows from it.
 
 use std::collections::BTreeSet;
 
@@ -17,10 +16,10 @@ use super::{
     posts::Posts,
 };
 
-/// How many they are. Each has a post.
+/// Number of people. Each has a post.
 const OTHERS: usize = 100;
 
-/// What their ids, and those of their posts, begin with. No other id does.
+/// Prefix of their ids and of those of their posts. No other id has it.
 const MARK: &str = "other-";
 
 /// The others: who follows whom, and who likes whose post.
@@ -31,19 +30,18 @@ pub(crate) struct Others {
     n_actions: u64,
 }
 
-/// Is the item theirs?
+/// Does the item belong to them?
 pub(crate) fn is_theirs(key: &Key) -> bool {
     key.pk.split_once('#').is_some_and(|(_, id)| id.starts_with(MARK))
 }
 
 impl Others {
-    /// Others who have done nothing yet.
     pub(crate) fn new(seed: u64) -> Self {
         let chance = StdRng::seed_from_u64(seed);
         Self { chance, follows: BTreeSet::new(), likes: BTreeSet::new(), n_actions: 0 }
     }
 
-    /// What is there before: they sign up, and each posts something.
+    /// The actions before the scenario: each signs up, and posts something.
     pub(crate) fn setting(&mut self) -> Vec<Action> {
         let mut actions = Vec::new();
         for at in 0..OTHERS {
@@ -57,7 +55,7 @@ impl Others {
         actions
     }
 
-    /// One of them follows another, or likes their post; who did so already does so no more.
+    /// The next action: one follows another or likes their post, or undoes it.
     pub(crate) fn next(&mut self) -> Action {
         let one = self.chance.random_range(0..OTHERS);
         let other = (one + self.chance.random_range(1..OTHERS)) % OTHERS;
@@ -85,7 +83,7 @@ impl Others {
     }
 }
 
-/// Takes the pair in when it is new, and out when it is not.
+/// Adds the pair if it is new, and removes it if not.
 fn is_new(pairs: &mut BTreeSet<(usize, usize)>, pair: (usize, usize)) -> bool {
     let is_new = pairs.insert(pair);
     if !is_new {
@@ -102,7 +100,7 @@ fn post_id(at: usize) -> PostId {
     PostId::from(id(at))
 }
 
-/// Some ids hold the characters that join keys.
+/// Some ids contain the characters that join keys.
 fn id(at: usize) -> String {
     match at % 10 {
         7 => format!("{MARK}{at}#x"),

@@ -1,4 +1,4 @@
-//! Does the workload, by some clients side by side.
+//! Performs the workload with some clients at once.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -16,16 +16,16 @@ use super::{
     metered::Metered,
 };
 
-/// Clients that act side by side. Two actions of one subject are always the same client's, so they keep their order.
+/// Number of clients. One client performs all actions of a subject, so they keep their order.
 const CLIENTS: usize = 8;
 
-/// Actions that wait for a client.
+/// Actions that may wait for a client.
 const WAITING_MAX: usize = 64;
 
-/// How often an unanswered plain write is sent in all.
+/// Attempts for a plain write without a response.
 const PLAIN_TRIES_MAX: u32 = 3;
 
-/// Does the actions, so many a second; as fast as they are answered where no rate is given.
+/// Performs the actions at a rate, or without one as fast as the database responds.
 pub(crate) async fn write(
     store: &Arc<Metered>,
     rate: Option<u32>,
@@ -67,7 +67,7 @@ fn client_of(subject: &str) -> usize {
 /// One of the clients.
 struct Writer {
     store: Arc<Metered>,
-    /// Whole items that it read some time ago.
+    /// Whole items that it read earlier.
     read: BTreeMap<Key, Item>,
 }
 
@@ -99,7 +99,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Reads an item, the first time; puts back what was read, every time after that.
+    /// Reads an item the first time, and puts it back every time after that.
     async fn put_back(&mut self, key: Key, stamp: Item) -> Result<(), StoreError> {
         let known = self.read.remove(&key);
         if let Some((_, item)) = self.store.get(Table::Main, std::slice::from_ref(&key)).await?.pop() {

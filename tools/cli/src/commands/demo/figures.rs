@@ -1,10 +1,10 @@
-//! Figures that a run and its scenario show alike: lags, and sums of units.
+//! Figures that several reports contain: lags, and sums of units.
 
 use serde::Serialize;
 
 use crate::lag::Lags;
 
-/// From the answer to a write to the commit of the last write that follows from it.
+/// Time from the response to a write until the commit of the last write that follows from it.
 #[derive(Debug, Serialize)]
 pub(super) struct Lag {
     p50: u64,
@@ -12,10 +12,10 @@ pub(super) struct Lag {
     max: u64,
 }
 
-/// The lag of other people's changes, of which there may be few.
+/// The lag of few changes, such as those of other people.
 #[derive(Debug, Serialize)]
 pub(super) struct FewLags {
-    /// How many changes it is of.
+    /// Number of changes.
     changes: usize,
     #[serde(flatten)]
     lag: Lag,
@@ -28,7 +28,6 @@ impl From<&Lags> for FewLags {
 }
 
 impl FewLags {
-    /// In words.
     pub(super) fn text(&self) -> String {
         format!("{}, of {} changes", self.lag.text(), self.changes)
     }
@@ -41,13 +40,12 @@ impl From<&Lags> for Lag {
 }
 
 impl Lag {
-    /// In words.
     pub(super) fn text(&self) -> String {
         format!("p50 {} ms, p99 {} ms, max {} ms", self.p50, self.p99, self.max)
     }
 }
 
-/// Parts of sums, to three decimals.
+/// Rounds a sum to three decimals.
 pub(super) fn rounded(units: f64) -> f64 {
     (units * 1_000.0).round() / 1_000.0
 }

@@ -1,4 +1,4 @@
-//! The run of a scenario, and what it reports beside what every run reports.
+//! Runs a scenario, and reports what is particular to it.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::{
     workload::{Application, metered::HasLag, others::is_theirs},
 };
 
-/// What one scenario alone reports, under its name. The names are stable.
+/// The report of one scenario, under its name. The names are stable.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ScenarioReport {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,15 +22,14 @@ pub(super) struct ScenarioReport {
 }
 
 impl ScenarioReport {
-    /// For a person.
     pub(super) fn lines(&self) -> Vec<String> {
         let hot = self.hot.iter().flat_map(Hot::lines);
         hot.chain(self.famous.iter().flat_map(Famous::lines)).collect()
     }
 }
 
-/// Which items' changes have their lag measured. In a scenario only those of other people, so that memory does not
-/// grow with the writes.
+/// Selects the items whose lag is measured. A scenario measures only those of other people, so its memory does not grow
+/// with the writes.
 pub(super) fn has_lag(args: &Demo) -> HasLag {
     match args.scenario {
         Scenario::Mixed => |_| true,
@@ -39,7 +38,7 @@ pub(super) fn has_lag(args: &Demo) -> HasLag {
     }
 }
 
-/// Runs the scenario, until the stream is quiet.
+/// Runs the scenario until the stream is quiet.
 pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<ScenarioReport> {
     match running.args.scenario {
         Scenario::Mixed => {

@@ -1,4 +1,4 @@
-//! What a run showed, as JSON and as text. The JSON's names are stable.
+//! The report of a run, as JSON and as text. The JSON's names are stable.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -16,28 +16,27 @@ use crate::{
     workload::metered::Written,
 };
 
-/// What a run showed.
 #[derive(Debug, Serialize)]
 pub(super) struct Shown {
     scenario: Scenario,
     seed: u64,
-    /// Actions of the application; some write more than one item. Without those that set a scenario up.
+    /// Actions of the application, without those that prepare a scenario; some write more than one item.
     writes: u32,
-    /// Those of them that the query interface refused: a taken email, not enough in stock.
+    /// Actions that the query interface refused, such as a taken email address or an item out of stock.
     refused: usize,
-    /// Records of ground items with a difference that a derivation reads.
+    /// Records of ground items that change something a derivation reads.
     changes: usize,
     /// The other records.
     echoes: usize,
-    /// Changes and removals of items of which only the insert counts; nothing follows from them.
+    /// Changes and removals of items that count by their insert alone; nothing follows from them.
     late_changes: usize,
-    /// Writes of the service in the application's table.
+    /// Writes of the service to the application's table.
     derived_writes: usize,
     wcu: Wcu,
-    /// Of the mixed workload alone: what it is computed from grows with the run.
+    /// Only for the mixed workload, because the trace of the lag grows with the run.
     lag_ms: Option<Lag>,
-    /// The most memory that the process had, up to the moment when the stream was quiet, in MB of 1,048,576 bytes. An
-    /// embedded database is in it.
+    /// Peak memory of the process until the stream was quiet, in MB of 1,048,576 bytes. It includes an embedded
+    /// database.
     memory_mb: Option<f64>,
     pub(super) parked: usize,
     pub(super) findings: usize,
@@ -52,13 +51,13 @@ struct Wcu {
     ground: f64,
     derived: f64,
     total: f64,
-    /// Derived ones, by change.
+    /// Derived units per change.
     per_change: f64,
-    /// Derived ones; of a transaction's sum each write's part by item size.
+    /// Derived units. The units of a transaction are divided among its writes by item size.
     by_derivation: BTreeMap<String, f64>,
 }
 
-/// What was measured when the stream was quiet.
+/// Measurements at the moment when the stream was quiet.
 pub(super) struct Measured {
     pub(super) report: ScenarioReport,
     pub(super) written: Written,
@@ -68,7 +67,7 @@ pub(super) struct Measured {
 }
 
 impl Shown {
-    /// What the book, the measures and the findings say.
+    /// Makes the report of the account, the measurements and the verification.
     pub(super) fn of(args: &Demo, book: &Book, measured: Measured, verified: &Verified) -> Self {
         let Measured { report, written, lags, memory_mb, elapsed } = measured;
         let derived = book.derived_units();
@@ -98,7 +97,6 @@ impl Shown {
         }
     }
 
-    /// For a person.
     pub(super) fn text(&self, rate: Option<u32>) -> String {
         let Self { seed, writes, refused, changes, echoes, derived_writes, wcu, parked, findings, .. } = self;
         let what = match self.scenario {

@@ -1,4 +1,4 @@
-//! What was seen, for a person and as JSON. No value of an attribute is in it, but keys.
+//! The report of a preflight, as text and as JSON. It contains keys, but no value of an attribute.
 
 use keys::{key::Key, layout::Layout};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Seen, cost::WriteEstimate, fitting::Group, surroundings::Expiry};
 
 impl Seen {
-    /// What is to be looked at, a line each; nothing where all fits.
+    /// What the operator has to do, one line each; nothing if everything fits.
     pub(super) fn to_do(&self, layout: &Layout) -> Vec<String> {
         let mut lines = self.surroundings.to_do(layout);
         let fitting = &self.fitting;
@@ -20,7 +20,6 @@ impl Seen {
         lines
     }
 
-    /// For a person.
     pub(super) fn text(&self, to_do: &[String]) -> String {
         let mut lines = self.table_lines();
         lines.extend(self.sample_lines());
@@ -122,7 +121,7 @@ impl Seen {
         lines
     }
 
-    /// As one JSON object. Its names are stable.
+    /// The names are stable.
     pub(super) fn json(&self, to_do: &[String]) -> Value {
         let (seen, fitting, backfill) = (&self.surroundings, &self.fitting, &self.backfill);
         let indexes = seen.indexes.iter().map(
@@ -166,7 +165,7 @@ impl Seen {
     }
 }
 
-/// Why an item is nobody's.
+/// The label of items without an entity type.
 const UNTYPED: &str = "without an entity type";
 const UNKNOWN: &str = "of an entity that is declared nowhere";
 
