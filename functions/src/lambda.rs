@@ -17,7 +17,7 @@ use crate::{
     declared::declared,
     handler::{Function, StartError, dynamo, engine, response},
     logging,
-    metrics::{self, Metrics, batch},
+    metrics::{self, SweepMetrics, batch},
     mode::{Mode, Moded},
     start::check_tables,
 };
@@ -96,7 +96,7 @@ async fn sweep<S: Store>(
     let slice = engine.sweep_slice(bounds, is_past).await;
     let may_have_lost = engine.may_have_lost().await;
     // What one of them did is reported though the other failed.
-    let metrics = Metrics {
+    let metrics = SweepMetrics {
         jobs: jobs.as_ref().copied().unwrap_or_default(),
         again: again.as_ref().copied().unwrap_or_default(),
         slice: slice.as_ref().map(Clone::clone).unwrap_or_default(),
@@ -160,7 +160,7 @@ async fn handle<S: Store>(
     // As text: the runtime logs an error in full, and one of an event quotes it.
     let handled = engine.handle(event.payload.get(), deadline_ms(engine, &event)).await;
     let handled = handled.map_err(|error| error.to_string())?;
-    metrics::publish(&batch::Metrics::of(engine, &handled.account).line(
+    metrics::publish(&batch::BatchMetrics::of(engine, &handled.account).line(
         &config.table,
         function,
         config.mode,

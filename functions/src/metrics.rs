@@ -26,7 +26,7 @@ const MODE: &str = "mode";
 
 /// What a sweep did, published at its end.
 #[derive(Clone, Debug, Default)]
-pub struct Metrics {
+pub struct SweepMetrics {
     /// What became of the jobs.
     pub jobs: Swept,
     /// What was searched for again.
@@ -40,7 +40,7 @@ pub struct Metrics {
 /// A metric: its name, its unit, and its value, or a list of at most 100.
 type Metric = (&'static str, &'static str, Value);
 
-impl Metrics {
+impl SweepMetrics {
     /// The metrics by their names.
     fn values(&self) -> [(&'static str, usize); 9] {
         [
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn a_line_is_in_the_embedded_metric_format() {
         let drift = |id: &str| Drift { item: Key::new(id, "PROFILE"), derivations: vec!["follower-shown".to_owned()] };
-        let metrics = Metrics {
+        let metrics = SweepMetrics {
             jobs: Swept { n_jobs: 4, n_begun: 1, n_rung: 3, ..Swept::default() },
             again: Again { n_done: 9, n_written: 8, ..Again::default() },
             slice: Slice {

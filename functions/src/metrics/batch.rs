@@ -30,13 +30,13 @@ const LINE_BYTES_MAX: usize = 250 * 1024;
 
 /// What a batch did, published at the end of its invocation.
 #[derive(Clone, Debug)]
-pub struct Metrics {
+pub struct BatchMetrics {
     counts: [(&'static str, f64); 15],
     lags_ms: Vec<u64>,
     figures: BTreeMap<String, Figures>,
 }
 
-impl Metrics {
+impl BatchMetrics {
     /// The metrics of a batch that an engine handled.
     #[must_use]
     pub fn of<S: Store>(engine: &Engine<S>, account: &Account) -> Self {
@@ -169,7 +169,8 @@ mod tests {
         let account = account(catalogue.position("follower-count").unwrap());
         let store = MemoryStore::new(schema.layout.clone());
         let engine = Engine::new(schema, catalogue, vec![Family::Additive], store, Arc::new(SystemClock));
-        let line = Metrics::of(&engine, &account).line("ripple", Function::Aggregate, Mode::Apply, 1_705_315_200_000);
+        let line =
+            BatchMetrics::of(&engine, &account).line("ripple", Function::Aggregate, Mode::Apply, 1_705_315_200_000);
         let directive = &line["_aws"]["CloudWatchMetrics"][0];
         assert_eq!(directive["Dimensions"], json!([["Table", "Function"]]));
         assert_eq!((&line["Table"], &line["Function"]), (&json!("ripple"), &json!("aggregate")));
@@ -210,7 +211,7 @@ mod tests {
         let (schema, catalogue) = declared(Choice::default()).unwrap();
         let store = MemoryStore::new(schema.layout.clone());
         let engine = Engine::new(schema, catalogue, vec![Family::Additive], store, Arc::new(SystemClock));
-        let line = Metrics::of(&engine, &Account::default()).line("ripple", Function::Combined, Mode::Apply, 0);
+        let line = BatchMetrics::of(&engine, &Account::default()).line("ripple", Function::Combined, Mode::Apply, 0);
         assert_eq!((&line["Parked"], &line["Refused"], &line["PossibleLoss"]), (&json!(0), &json!(0), &json!(0)));
         assert_eq!((line.get("Lag"), line.get("Derivations")), (None, None));
         let metrics = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap();
@@ -221,7 +222,7 @@ mod tests {
     fn a_line_that_would_be_too_long_leaves_the_derivations_out() {
         let figures = Figures { n_writes: 1, ..Figures::default() };
         let figures = (0..10_000).map(|at| (format!("derivation-with-a-name-{at}"), figures)).collect();
-        let line = Metrics { counts: [("Records", 1.0); 15], lags_ms: Vec::new(), figures }.line(
+        let line = BatchMetrics { counts: [("Records", 1.0); 15], lags_ms: Vec::new(), figures }.line(
             "t",
             Function::Combined,
             Mode::Apply,

@@ -4,7 +4,7 @@ use derive::query::{Consistency, Order};
 use entities::table::layout;
 use expect_test::{Expect, expect};
 use queries::pattern::{
-    Pattern, reads,
+    AccessPattern, reads,
     row::{Row, rows},
 };
 
@@ -25,7 +25,7 @@ fn line(id: &str, row: &Row) -> String {
     format!("{id} {times}{}{index} {}{order}{limit}{consistency}\n", row.operation, row.keys)
 }
 
-fn check(patterns: &[Pattern], wanted: &Expect) {
+fn check(patterns: &[AccessPattern], wanted: &Expect) {
     let runtime = crate::patterns::bed::runtime();
     let mut text = String::new();
     for pattern in patterns {

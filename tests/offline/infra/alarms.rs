@@ -22,7 +22,7 @@ static OF_READERS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
     let (schema, catalogue) = declared(Choice::default()).unwrap();
     let (store, clock) = (Arc::new(MemoryStore::new(schema.layout.clone())), Arc::new(SystemClock));
     let engine = Engine::new(schema, catalogue, Function::Combined.families(), store, clock);
-    let metrics = metrics::batch::Metrics::of(&engine, &Account::default());
+    let metrics = metrics::batch::BatchMetrics::of(&engine, &Account::default());
     let mut names = names(&metrics.line("table", Function::Combined, Mode::Apply, 0));
     // A batch that commits nothing has none.
     names.insert(LAG.to_owned());
@@ -31,7 +31,7 @@ static OF_READERS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
 
 /// Metrics of `sweep`, by table.
 static OF_SWEEP: LazyLock<BTreeSet<String>> =
-    LazyLock::new(|| names(&metrics::Metrics::default().line("table", Mode::Apply, 0)));
+    LazyLock::new(|| names(&metrics::SweepMetrics::default().line("table", Mode::Apply, 0)));
 
 /// The metrics of a line.
 fn names(line: &Value) -> BTreeSet<String> {

@@ -16,7 +16,7 @@ use clap::{
 use engine::ledger::LedgerKind;
 
 use crate::exit::Usage;
-use catalogue::Catalogue;
+use catalogue::CatalogueCommand;
 use demo::Demo;
 use jobs::Jobs;
 use preflight::Preflight;
@@ -53,7 +53,7 @@ pub(crate) enum Command {
     Backfill(Backfill),
     /// Compares the declared derivations with those that the functions have deployed.
     #[command(subcommand, after_help = EXIT_CODES)]
-    Catalogue(Catalogue),
+    Catalogue(CatalogueCommand),
     /// Reads a part of a table and reports whether it fits the declaration, before you attach the service.
     #[command(after_help = EXIT_CODES)]
     Preflight(Preflight),
@@ -62,10 +62,10 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Prints the table's design as Markdown, or with --check the questions that a reviewer would ask.
     #[command(after_help = EXIT_CODES)]
-    Design(Design),
+    Design(DesignArgs),
     /// Lists the changes that the service could not apply, and the counts that need a recount.
     #[command(after_help = EXIT_CODES)]
-    Parked(Parked),
+    Parked(ParkedArgs),
     /// Applies parked changes again, after you fixed what blocked them.
     #[command(after_help = EXIT_CODES)]
     Redrive(Redrive),
@@ -139,7 +139,7 @@ pub(crate) struct Explain {
 /// `ripple design`
 #[derive(Debug, Group)]
 #[command(group(ArgGroup::new("printed").args(["check", "filters"])))]
-pub(crate) struct Design {
+pub(crate) struct DesignArgs {
     /// Prints the findings of a review instead, and exits with 3 when one has no answer.
     #[arg(long)]
     pub(crate) check: bool,
@@ -159,7 +159,7 @@ pub(crate) struct Design {
 
 /// `ripple parked`
 #[derive(Debug, Group)]
-pub(crate) struct Parked {
+pub(crate) struct ParkedArgs {
     /// Shows only these events, in full (default: a list of all).
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,

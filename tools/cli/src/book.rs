@@ -22,7 +22,7 @@ use keys::item::{Item, text};
 
 use crate::{
     exit::report,
-    lag::{Done, Seen, Trace},
+    lag::{Done, SeenRecord, Trace},
     service::Witness,
     workload::metered::{HasLag, Stamp},
 };
@@ -137,7 +137,7 @@ impl Bookkeeper {
         }
     }
 
-    fn seen(&self, change: &Change) -> Seen {
+    fn seen(&self, change: &Change) -> SeenRecord {
         let stamped =
             |item: Option<&Item>| item.and_then(|item| text(item, "UpdatedAt")).unwrap_or_default().to_owned();
         let (old, new) = (change.old_image(), change.new_image());
@@ -147,7 +147,7 @@ impl Bookkeeper {
         let stays = |name: &str| old.and_then(|item| item.get(name)) == new.and_then(|item| item.get(name));
         let counted = image.is_some_and(|image| image.is("Product")) && !UNSTAMPED.into_iter().all(stays);
         let unstamped = old.is_some() && new.is_some() && stamped(old) == stamped(new);
-        Seen {
+        SeenRecord {
             id: change.id.clone(),
             stamp: Stamp { key: change.key.clone(), updated_at: stamped(new.or(old)), removed: new.is_none() },
             ours: derived || (unstamped && !counted),

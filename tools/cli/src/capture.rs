@@ -66,14 +66,14 @@ pub(crate) enum CaptureError {
 #[serde(rename_all = "camelCase")]
 struct Top {
     #[serde(rename = "DDBStreamBatchInfo")]
-    batch: Option<BatchInfo>,
+    batch: Option<FailureInfo>,
     request_context: Option<IgnoredAny>,
     payload: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct BatchInfo {
+struct FailureInfo {
     shard_id: Option<String>,
     stream_arn: Option<String>,
     start_sequence_number: Option<String>,
@@ -106,7 +106,7 @@ impl Capture {
         }
     }
 
-    fn failure(batch: BatchInfo, payload: Option<&str>, given: &Lane, layout: &Layout) -> Result<Self, CaptureError> {
+    fn failure(batch: FailureInfo, payload: Option<&str>, given: &Lane, layout: &Layout) -> Result<Self, CaptureError> {
         let or_unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
         let Some(payload) = payload else {
             return Err(CaptureError::NoPayload {

@@ -15,7 +15,7 @@ mod verify;
 
 use crate::{
     args::{Args, Command, demo::Demo},
-    exit::Ended,
+    exit::Completion,
 };
 
 /// Log level if `RUST_LOG` is not set. Warnings of the embedded database and of the search for credentials are off,
@@ -25,7 +25,7 @@ const LOG_FILTER: &str = "warn,dynoxide=error,aws_config=error";
 /// Log level for commands that print what the engine refused or parked.
 const QUIET_LOG_FILTER: &str = "warn,aws_config=error,engine=off";
 
-pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
+pub(crate) async fn run(args: Args) -> anyhow::Result<Completion> {
     match args.command {
         None => Box::pin(demo::run(&defaults())).await,
         Some(Command::Demo(args)) => Box::pin(demo::run(&args)).await,

@@ -6,7 +6,7 @@ use operate::failure::OperateError;
 
 /// The result of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum Completion {
     /// All is in step.
     InStep,
     /// There are findings.
@@ -21,11 +21,11 @@ pub(crate) enum Ended {
 pub(crate) struct Usage(pub(crate) String);
 
 /// The exit code of a result. Reports a failure in one line.
-pub(crate) fn code(result: anyhow::Result<Ended>) -> ExitCode {
+pub(crate) fn code(result: anyhow::Result<Completion>) -> ExitCode {
     match result {
-        Ok(Ended::InStep) => ExitCode::SUCCESS,
-        Ok(Ended::Findings) => ExitCode::from(3),
-        Ok(Ended::Unfinished) => ExitCode::FAILURE,
+        Ok(Completion::InStep) => ExitCode::SUCCESS,
+        Ok(Completion::Findings) => ExitCode::from(3),
+        Ok(Completion::Unfinished) => ExitCode::FAILURE,
         Err(error) => {
             report(&format!("ripple: {}", engine::backoff::describe(error.as_ref())));
             ExitCode::from(if is_usage(&error) { 2 } else { 1 })

@@ -18,7 +18,7 @@ use crate::workload::metered::{Answered, Stamp};
 
 /// A record of the stream.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SeenRecord {
     pub(crate) id: String,
     /// The item, and the stamp that identifies an application's write to it.
     pub(crate) stamp: Stamp,
@@ -42,7 +42,7 @@ pub(crate) struct Done {
 
 /// A change from which a write followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Followed {
+pub(crate) struct ChangeLag {
     /// Time of the response to the application, in milliseconds since the epoch.
     pub(crate) answered_ms: u64,
     /// Time from the response until the last write, in milliseconds.
@@ -53,14 +53,14 @@ pub(crate) struct Followed {
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     /// Every record once, in the order of delivery.
-    pub(crate) records: Vec<Seen>,
+    pub(crate) records: Vec<SeenRecord>,
     /// The service's writes, in any order.
     pub(crate) writes: Vec<Done>,
 }
 
 impl Trace {
     /// The lags of all changes from which a write followed.
-    pub(crate) fn followed(&mut self, answered_ms: &Answered) -> Vec<Followed> {
+    pub(crate) fn followed(&mut self, answered_ms: &Answered) -> Vec<ChangeLag> {
         self.writes.sort_by_key(|write| write.at_ms);
         let made_by = self.made_by(answered_ms);
         let changes = self.records.iter().filter(|record| record.is_change && !is_ours(record, answered_ms));
@@ -84,7 +84,7 @@ impl Trace {
         }
         let followed = |(change, last_ms): (&str, u64)| {
             let answered_ms = *answered_ms.get(*changes.get(change)?)?;
-            Some(Followed { answered_ms, lag_ms: last_ms.saturating_sub(answered_ms) })
+            Some(ChangeLag { answered_ms, lag_ms: last_ms.saturating_sub(answered_ms) })
         };
         last_ms.into_iter().filter_map(followed).collect()
     }
@@ -92,7 +92,7 @@ impl Trace {
     /// Forgets the changes before a time, from which nothing can follow any more, and returns the lags of those from
     /// which a write followed. The rest gives the same lags of later changes as before, because each item loses as many
     /// records as writes that made them.
-    pub(crate) fn settle(&mut self, answered_ms: &mut Answered, before_ms: u64) -> Vec<Followed> {
+    pub(crate) fn settle(&mut self, answered_ms: &mut Answered, before_ms: u64) -> Vec<ChangeLag> {
         let mut followed = self.followed(answered_ms);
         followed.retain(|change| change.answered_ms < before_ms);
         let is_past = |at: &usize| self.writes.get(*at).is_some_and(|write| write.at_ms < before_ms);
@@ -120,7 +120,7 @@ impl Trace {
 }
 
 /// Did the service make this record? Then no response to the application belongs to it.
-fn is_ours(record: &Seen, answered_ms: &Answered) -> bool {
+fn is_ours(record: &SeenRecord, answered_ms: &Answered) -> bool {
     record.ours || (record.is_known && !answered_ms.contains_key(&record.stamp))
 }
 
@@ -154,8 +154,8 @@ impl Lags {
     }
 }
 
-impl FromIterator<Followed> for Lags {
-    fn from_iter<T: IntoIterator<Item = Followed>>(followed: T) -> Self {
+impl FromIterator<ChangeLag> for Lags {
+    fn from_iter<T: IntoIterator<Item = ChangeLag>>(followed: T) -> Self {
         let mut lags = Self::default();
         for change in followed {
             *lags.n_by_ms.entry(change.lag_ms).or_default() += 1;
@@ -172,15 +172,15 @@ mod tests {
         Stamp { key: Key::new("P", sk), updated_at: "t".to_owned(), removed: false }
     }
 
-    fn seen(id: &str, sk: &str, is_change: bool) -> Seen {
-        Seen { id: id.to_owned(), stamp: stamp(sk), ours: !is_change, is_known: true, is_change }
+    fn seen(id: &str, sk: &str, is_change: bool) -> SeenRecord {
+        SeenRecord { id: id.to_owned(), stamp: stamp(sk), ours: !is_change, is_known: true, is_change }
     }
 
     fn done(sk: &str, at_ms: u64, causes: &[&str]) -> Done {
         Done { key: Key::new("P", sk), at_ms, causes: causes.iter().map(|&cause| cause.to_owned()).collect() }
     }
 
-    fn lags_ms(records: &[Seen], writes: Vec<Done>, answered_ms: &Answered) -> Vec<u64> {
+    fn lags_ms(records: &[SeenRecord], writes: Vec<Done>, answered_ms: &Answered) -> Vec<u64> {
         let mut trace = Trace { records: records.to_vec(), writes };
         let mut followed = trace.followed(answered_ms);
         followed.sort_by_key(|change| change.answered_ms);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     /// Two follows. The writes of the counter and of the display follow from each.
-    fn two_follows() -> ([Seen; 4], Vec<Done>, Answered) {
+    fn two_follows() -> ([SeenRecord; 4], Vec<Done>, Answered) {
         let records = [seen("one", "F", true), seen("c1", "C", false), seen("two", "G", true), seen("c2", "C", false)];
         let writes = vec![
             done("C", 110, &["one"]),
@@ -220,10 +220,10 @@ mod tests {
         assert_eq!(trace.settle(&mut answered_ms, 50), []);
         assert_eq!((trace.records.len(), trace.writes.len(), answered_ms.len()), (5, 4, 2));
 
-        assert_eq!(trace.settle(&mut answered_ms, 500), [Followed { answered_ms: 100, lag_ms: 20 }]);
+        assert_eq!(trace.settle(&mut answered_ms, 500), [ChangeLag { answered_ms: 100, lag_ms: 20 }]);
         let left: Vec<&str> = trace.records.iter().map(|record| record.id.as_str()).collect();
         assert_eq!((left, trace.writes.len(), answered_ms.len()), (vec!["two", "c2"], 2, 1));
-        assert_eq!(trace.followed(&answered_ms), [Followed { answered_ms: 1_000, lag_ms: 25 }]);
+        assert_eq!(trace.followed(&answered_ms), [ChangeLag { answered_ms: 1_000, lag_ms: 25 }]);
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
     fn percentiles_are_values_that_occur() {
         let lags = Lags::default();
         assert_eq!((lags.percentile_ms(99), lags.max_ms(), lags.len()), (0, 0, 0));
-        let of = |lag_ms| Followed { answered_ms: 0, lag_ms };
+        let of = |lag_ms| ChangeLag { answered_ms: 0, lag_ms };
         let lags: Lags = (1..=200).rev().map(of).collect();
         assert_eq!((lags.percentile_ms(50), lags.percentile_ms(99), lags.max_ms(), lags.len()), (100, 198, 200, 200));
         let lags: Lags = (1..=200).map(of).chain([of(7); 800]).collect();

@@ -35,7 +35,7 @@ use self::function::{engine, invoked};
 use crate::sweeper::Sweeper;
 
 /// Time limit for publishing the functions' derivations, in milliseconds.
-const TELL_MS: u64 = 5_000;
+const PUBLISH_MS: u64 = 5_000;
 
 /// Time limit for removing the functions' positions at a stop, in milliseconds.
 const LEAVE_MS: u64 = 5_000;
@@ -95,7 +95,7 @@ impl Service {
     pub(crate) async fn start(plan: &Plan<'_>, witness: &Arc<dyn Witness>) -> anyhow::Result<Self> {
         if plan.functions.is_none() {
             for (function, _) in &plan.mappings {
-                engine(plan, *function).publish(SystemClock.now_ms() + TELL_MS).await?;
+                engine(plan, *function).publish(SystemClock.now_ms() + PUBLISH_MS).await?;
             }
         }
         let (stop, stopped) = watch::channel(false);

@@ -29,7 +29,7 @@ use entities::{
 };
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
-use act::{Act, Action};
+use act::{Act, AppAction};
 use files::FolderPlace;
 use readings::Taken;
 
@@ -97,11 +97,11 @@ impl Application {
     }
 
     /// The next action.
-    pub(crate) fn next(&mut self) -> Result<Action, keys::error::EntityError> {
+    pub(crate) fn next(&mut self) -> Result<AppAction, keys::error::EntityError> {
         self.n_actions += 1;
         let (subject, act) =
             if self.users.len() < USERS_MIN { done(self.sign_up(), Act::People) } else { self.draw()? };
-        Ok(Action { now_ms: self.now_ms(), subject, act })
+        Ok(AppAction { now_ms: self.now_ms(), subject, act })
     }
 
     /// Chooses the next action. The numbers are percentages.

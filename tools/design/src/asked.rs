@@ -9,7 +9,7 @@ use store::recording::Request;
 
 /// A pattern, with the requests of one run with placeholders for its inputs.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct PatternRequests {
     /// Its row in the table's design, such as `AP-009`.
     pub id: String,
     /// What it is for.
@@ -26,7 +26,7 @@ pub struct Asked {
     pub actions_max: Option<usize>,
 }
 
-impl Asked {
+impl PatternRequests {
     /// Its queries.
     pub fn queries(&self) -> impl Iterator<Item = &Query> {
         self.requests.iter().filter_map(|request| match request {

@@ -67,7 +67,7 @@ enum Start {
 
 /// What the keys of some items begin with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Form {
+struct KeyStart {
     pk: Start,
     sk: Start,
 }
@@ -79,14 +79,14 @@ pub fn needed(schema: &Schema, catalogue: &Catalogue, families: &[Family]) -> Ne
     if entities.is_empty() {
         return Needed::Nothing;
     }
-    let forms: BTreeSet<Form> = forms(schema, catalogue, families).into_iter().map(|(_, form)| form).collect();
+    let forms: BTreeSet<KeyStart> = forms(schema, catalogue, families).into_iter().map(|(_, form)| form).collect();
     let exact = by_both_keys(schema, &forms).map(|patterns| [patterns, by_type(schema, &entities)].concat());
     exact.filter(|patterns| are_permitted(patterns)).map_or(Needed::Everything, Needed::Matching)
 }
 
 /// A record that a function needs, of those that filters can tell from others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub struct NeededRecord {
     /// What it is, in words: `the removal of a Follow`.
     pub what: String,
     /// The record as it stands in an event, as JSON.
@@ -96,7 +96,7 @@ pub struct Sample {
 /// What a function of these families needs, by samples: whatever else an event source mapping lets through, it must let
 /// these. Each kind of item is there as it is put, changed and removed.
 #[must_use]
-pub fn samples(schema: &Schema, catalogue: &Catalogue, families: &[Family]) -> Vec<Sample> {
+pub fn samples(schema: &Schema, catalogue: &Catalogue, families: &[Family]) -> Vec<NeededRecord> {
     const EVENTS: [(&str, &str, &[&str]); 3] = [
         ("INSERT", "a new", &["NewImage"]),
         ("MODIFY", "a change of", &["NewImage", "OldImage"]),
@@ -119,7 +119,7 @@ pub fn samples(schema: &Schema, catalogue: &Catalogue, families: &[Family]) -> V
             let change = images.iter().map(|side| ((*side).to_owned(), json!(image)));
             let change: Map<String, Value> = change.chain([("Keys".to_owned(), json!(keys))]).collect();
             let record = json!({ "eventName": event, "eventSource": "aws:dynamodb", "dynamodb": change });
-            samples.push(Sample { what: format!("{done} {name}, {pk} / {sk}"), record: record.to_string() });
+            samples.push(NeededRecord { what: format!("{done} {name}, {pk} / {sk}"), record: record.to_string() });
         }
     }
     samples
@@ -132,14 +132,14 @@ fn entities<'a>(catalogue: &'a Catalogue, families: &[Family]) -> BTreeSet<&'a s
 }
 
 /// What the keys of the items look like that a function of these families needs, each with its entity's name.
-fn forms(schema: &Schema, catalogue: &Catalogue, families: &[Family]) -> Vec<(String, Form)> {
+fn forms(schema: &Schema, catalogue: &Catalogue, families: &[Family]) -> Vec<(String, KeyStart)> {
     let ours = || catalogue.derivations().filter(|derivation| families.contains(&derivation.kind.family()));
     let entities = entities(catalogue, families);
     let definitions = entities.iter().filter(|name| **name != COUNTER).filter_map(|name| schema.entity(name));
     let mut forms: Vec<_> = definitions.map(|definition| (definition.name.clone(), of_entity(definition))).collect();
     forms.extend(ours().filter_map(|derivation| Some((COUNTER.to_owned(), of_counters(schema, derivation)?))));
     if ours().any(|derivation| derivation.kind.family() == Family::LevelTriggered) {
-        forms.push((job::JOB.to_owned(), Form { pk: Start::With(job::PARTITION.to_owned()), sk: Start::Any }));
+        forms.push((job::JOB.to_owned(), KeyStart { pk: Start::With(job::PARTITION.to_owned()), sk: Start::Any }));
     }
     forms
 }
@@ -148,20 +148,20 @@ fn are_permitted(patterns: &[String]) -> bool {
     patterns.len() <= PATTERNS_MAX && patterns.iter().all(|text| text.chars().count() <= PATTERN_CHARACTERS_MAX)
 }
 
-fn of_entity(definition: &Definition) -> Form {
-    Form { pk: start(&definition.key.pk), sk: start(&definition.key.sk) }
+fn of_entity(definition: &Definition) -> KeyStart {
+    KeyStart { pk: start(&definition.key.pk), sk: start(&definition.key.sk) }
 }
 
 /// The counters that a derivation looks at; each stands behind its target's sort key.
-fn of_counters(schema: &Schema, derivation: &Derivation) -> Option<Form> {
+fn of_counters(schema: &Schema, derivation: &Derivation) -> Option<KeyStart> {
     derivation.kind.entities().contains(&COUNTER).then_some(())?;
     let target = derivation.kind.refresh().and_then(|refresh| schema.entity(refresh.target()));
-    let Some(target) = target.map(of_entity) else { return Some(Form { pk: Start::Any, sk: Start::Any }) };
+    let Some(target) = target.map(of_entity) else { return Some(KeyStart { pk: Start::Any, sk: Start::Any }) };
     let sk = match target.sk {
         Start::Is(sk) => Start::With(counter::prefix(&Key::new("", sk))),
         other => other,
     };
-    Some(Form { sk, ..target })
+    Some(KeyStart { sk, ..target })
 }
 
 fn start(template: &Template) -> Start {
@@ -176,13 +176,13 @@ fn start(template: &Template) -> Start {
 
 /// Patterns of the forms that tell both keys, of those that tell the partition key alone, and of those that tell the sort
 /// key alone; none where a form tells neither.
-fn by_both_keys(schema: &Schema, forms: &BTreeSet<Form>) -> Option<Vec<String>> {
-    if forms.contains(&Form { pk: Start::Any, sk: Start::Any }) {
+fn by_both_keys(schema: &Schema, forms: &BTreeSet<KeyStart>) -> Option<Vec<String>> {
+    if forms.contains(&KeyStart { pk: Start::Any, sk: Start::Any }) {
         return None;
     }
     let mut patterns = Vec::new();
     for (any_pk, any_sk) in [(false, false), (false, true), (true, false)] {
-        let told_alike = |form: &&Form| (form.pk == Start::Any) == any_pk && (form.sk == Start::Any) == any_sk;
+        let told_alike = |form: &&KeyStart| (form.pk == Start::Any) == any_pk && (form.sk == Start::Any) == any_sk;
         let alike = || forms.iter().filter(told_alike);
         if alike().next().is_some() {
             let [pk, sk] = [alike().map(|form| &form.pk).collect(), alike().map(|form| &form.sk).collect()];

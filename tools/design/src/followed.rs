@@ -23,7 +23,7 @@ use crate::{
 
 /// What the making of an item sets going.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Followed {
+pub struct Consequences {
     /// Names of the derivations that write.
     pub derivations: BTreeSet<String>,
     /// What they write costs.
@@ -32,7 +32,7 @@ pub struct Followed {
 
 /// What the making of an entity's sample sets going; `None` where there is none, or where it is derived itself.
 #[must_use]
-pub fn followed(design: &Design, definition: &Definition) -> Option<Followed> {
+pub fn followed(design: &Design, definition: &Definition) -> Option<Consequences> {
     let item = made(design, definition)?;
     let change = Change {
         id: String::new(),
@@ -43,7 +43,7 @@ pub fn followed(design: &Design, definition: &Definition) -> Option<Followed> {
     };
     let families = [Family::Additive, Family::LevelTriggered];
     let planned = plan(&design.schema, &design.catalogue, &families, &change);
-    let mut set_going = Followed::default();
+    let mut set_going = Consequences::default();
     let mut counting: BTreeMap<usize, Price> = BTreeMap::new();
     let mut written: BTreeMap<Key, Price> = BTreeMap::new();
     for (at, effect) in planned.effects {

@@ -20,7 +20,7 @@ mod template;
 use derive::{catalogue::Catalogue, schema::Schema};
 use engine::bookkeeping::Kept;
 
-use crate::{asked::Asked, review::answer::Answer, samples::Samples};
+use crate::{asked::PatternRequests, review::answer::FindingAnswer, samples::Samples};
 
 /// A table, with all that is known of its use.
 #[derive(Clone, Debug)]
@@ -32,11 +32,11 @@ pub struct Design {
     /// An item of each entity.
     pub samples: Samples,
     /// What is asked of it; empty where that is not known.
-    pub patterns: Vec<Asked>,
+    pub patterns: Vec<PatternRequests>,
     /// What the service keeps for itself.
     pub kept: Vec<Kept>,
     /// What was answered to findings of the review.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<FindingAnswer>,
 }
 
 impl Design {

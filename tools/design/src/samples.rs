@@ -14,7 +14,7 @@ use keys::{
 };
 use serde_dynamo::AttributeValue;
 
-use crate::template::{Form, fields};
+use crate::template::{FieldForm, fields};
 
 /// A sample item of each entity, by the entity's name.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -98,10 +98,10 @@ fn made_up(schema: &Schema, definition: &Definition) -> Option<Item> {
 
 /// A value for each field of a key: a placeholder where any text fits.
 fn key_values(key: &KeyTemplate) -> Fields {
-    let value = |name: &str, form: Form| match form {
-        Form::Number => "1".to_owned(),
-        Form::Text | Form::Spread | Form::Other => format!("{{{name}}}"),
-        Form::Path => format!("/{{{name}}}"),
+    let value = |name: &str, form: FieldForm| match form {
+        FieldForm::Number => "1".to_owned(),
+        FieldForm::Text | FieldForm::Spread | FieldForm::Other => format!("{{{name}}}"),
+        FieldForm::Path => format!("/{{{name}}}"),
     };
     let all = fields(&key.pk).into_iter().chain(fields(&key.sk));
     all.map(|field| (field.name.clone(), value(&field.name, field.form))).collect()

@@ -5,12 +5,12 @@ mod answers;
 use derive::{catalogue::CatalogueError, write::TRANSACT_ACTIONS_MAX};
 use keys::error::EntityError;
 use queries::{
-    pattern::{Pattern, SampleError},
+    pattern::{AccessPattern, SampleError},
     write_error::LINES_MAX,
     writes::{employees::EMPLOYEE_DEPTH_MAX, folders::FOLDER_DEPTH_MAX},
 };
 
-use crate::{Design, asked::Asked, document, review, samples::Samples};
+use crate::{Design, asked::PatternRequests, document, review, samples::Samples};
 
 /// Where the page is kept, from the workspace's folder.
 pub const PATH: &str = "docs/table-design.md";
@@ -64,10 +64,10 @@ pub async fn page() -> Result<String, ShippedError> {
     Ok(document::page(&design, WRITTEN_BY, &review::review(&design)))
 }
 
-async fn asked(pattern: &Pattern) -> Result<Asked, ShippedError> {
+async fn asked(pattern: &AccessPattern) -> Result<PatternRequests, ShippedError> {
     let id = pattern.id;
     let requests = pattern.requests().await.map_err(|source| ShippedError::Pattern { id, source })?;
-    Ok(Asked {
+    Ok(PatternRequests {
         id: id.to_owned(),
         title: pattern.title.to_owned(),
         input: pattern.input.to_owned(),

@@ -6,12 +6,12 @@ use keys::template::Template;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     pub(crate) name: String,
-    pub(crate) form: Form,
+    pub(crate) form: FieldForm,
 }
 
 /// What a field does in a key, as far as a review asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum FieldForm {
     /// It stands there as its text.
     Text,
     /// It stands there as a number of a fixed width.
@@ -37,11 +37,11 @@ fn field(inside: &str) -> Field {
     let end = unsigned.find(|c| !is_name(c)).unwrap_or(unsigned.len());
     let (name, form) = unsigned.split_at(end);
     let form = match form.chars().next() {
-        None => Form::Text,
-        Some(':') => Form::Number,
-        Some('%') => Form::Spread,
-        Some('/') => Form::Path,
-        Some(_) => Form::Other,
+        None => FieldForm::Text,
+        Some(':') => FieldForm::Number,
+        Some('%') => FieldForm::Spread,
+        Some('/') => FieldForm::Path,
+        Some(_) => FieldForm::Other,
     };
     Field { name: name.to_owned(), form }
 }

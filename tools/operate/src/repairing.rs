@@ -40,7 +40,7 @@ const FINDINGS_AT_ONCE: usize = 500;
 const RUN: &str = "run";
 
 /// What is found, and is to be mended.
-pub struct Found {
+pub struct PlannedRepair {
     /// The run that has the right to repair; `None` where nothing is applied.
     run: Option<String>,
     before: Option<Before>,
@@ -122,7 +122,7 @@ pub async fn begin<S: Store + 'static>(
     args: &VerifyOptions,
     is_applied: bool,
     progress: &Arc<dyn Progress>,
-) -> Result<Found, OperateError> {
+) -> Result<PlannedRepair, OperateError> {
     let engine = opened.engine();
     // With or without --apply, and even while no function runs: they will run again.
     Before::read(opened).await?.knows_all(opened)?;
@@ -134,10 +134,10 @@ pub async fn begin<S: Store + 'static>(
     let is_waited_for = is_applied && !args.at_rest;
     let before = if is_waited_for { Some(Before::ready(opened, args, is_new, progress.as_ref()).await?) } else { None };
     let verified = Box::pin(verify(prepared, opened, args, progress)).await?;
-    Ok(Found { run, before, verified })
+    Ok(PlannedRepair { run, before, verified })
 }
 
-impl Found {
+impl PlannedRepair {
     /// Mends what was found, or says what it would do; `act` is given each outcome.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use operate::{
     failure::OperateError,
     progress::Progress,
     repair::{Remedy, Repaired},
-    repairing::{self, Found, Mended, Summary},
+    repairing::{self, Mended, PlannedRepair, Summary},
     tables::{Deployment, VerifyOptions},
     verify::report::Belief,
     verifying::{self, Checked, Difference, FINDING},
@@ -112,11 +112,11 @@ async fn check(tables: &Deployment<MemoryStore>) -> Checked {
     verifying::check(tables, &at_rest(None), true, &unseen()).await.unwrap()
 }
 
-async fn begin(tables: &Deployment<MemoryStore>, file: &Path) -> Result<Found, OperateError> {
+async fn begin(tables: &Deployment<MemoryStore>, file: &Path) -> Result<PlannedRepair, OperateError> {
     repairing::begin(tables, &at_rest(Some(file)), true, &unseen()).await
 }
 
-async fn mend(found: Found, tables: &Deployment<MemoryStore>) -> Result<(Summary, Vec<Mended>), OperateError> {
+async fn mend(found: PlannedRepair, tables: &Deployment<MemoryStore>) -> Result<(Summary, Vec<Mended>), OperateError> {
     let mut all = Vec::new();
     let request = at_rest(None);
     let summary = found.mend(tables, &request, |mended| {

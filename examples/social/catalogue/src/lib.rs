@@ -58,8 +58,8 @@ pub fn derivations() -> Vec<Derivation> {
 
 fn people() -> Vec<Derivation> {
     let follow = [("FolloweeId", "FolloweeId"), ("FollowerId", "FollowerId")];
-    let follower_count = Counted::each("Follow", "User", &[("UserId", "FolloweeId")]).shards(8);
-    let following_count = Counted::each("Follow", "User", &[("UserId", "FollowerId")]);
+    let follower_count = CountDeclaration::each("Follow", "User", &[("UserId", "FolloweeId")]).shards(8);
+    let following_count = CountDeclaration::each("Follow", "User", &[("UserId", "FollowerId")]);
     let mut all = vec![
         // Both halves of a pair have the same fields, so either key gives the other.
         Derivation::new(
@@ -93,7 +93,7 @@ fn people() -> Vec<Derivation> {
 }
 
 fn posts() -> Vec<Derivation> {
-    let detail = |source| Counted::each(source, "PostDetail", &[("PostId", "PostId")]);
+    let detail = |source| CountDeclaration::each(source, "PostDetail", &[("PostId", "PostId")]);
     let mut all = vec![Derivation::new(
         "D-04",
         "post-detail",
@@ -104,7 +104,7 @@ fn posts() -> Vec<Derivation> {
             except: vec!["Content".to_owned()],
         },
     )];
-    let published = Counted::each("Post", "User", &[("UserId", "AuthorId")]).only("Status", "published");
+    let published = CountDeclaration::each("Post", "User", &[("UserId", "AuthorId")]).only("Status", "published");
     all.extend(published.shown("D-05", "post-count", "PostCount"));
     all.extend(detail("Comment").shown("D-06", "comment-count", "CommentCount"));
     all.extend(detail("Like").shards(16).shown("D-07", "like-count", "LikeCount"));
@@ -138,7 +138,7 @@ fn groups() -> Vec<Derivation> {
             except: Vec::new(),
         },
     )];
-    let members = Counted::each("Membership", "Group", &[("GroupId", "GroupId")]);
+    let members = CountDeclaration::each("Membership", "Group", &[("GroupId", "GroupId")]);
     all.extend(members.shown("D-13", "member-count", "MemberCount"));
     all.push(copy(
         "D-14",
@@ -158,7 +158,7 @@ fn groups() -> Vec<Derivation> {
 }
 
 fn organizations() -> Vec<Derivation> {
-    let belonging = |source| Counted::each(source, "Organization", &[("OrgId", "OrgId")]);
+    let belonging = |source| CountDeclaration::each(source, "Organization", &[("OrgId", "OrgId")]);
     let mut all = Vec::new();
     all.extend(belonging("Team").shown("D-16", "team-count", "TeamCount"));
     all.extend(belonging("Member").shown("D-16", "org-member-count", "MemberCount"));
@@ -181,9 +181,9 @@ fn organizations() -> Vec<Derivation> {
 }
 
 /// A count that is being declared.
-struct Counted(Count);
+struct CountDeclaration(Count);
 
-impl Counted {
+impl CountDeclaration {
     fn each(source: &str, target: &str, link: &[(&str, &str)]) -> Self {
         Self(Count {
             source: source.to_owned(),

@@ -8,13 +8,13 @@ use derive::{
     kinds::{Link, Predicate, display::Shows, rollup::Rollup},
 };
 
-use crate::Counted;
+use crate::CountDeclaration;
 
 /// The declarations, in order of their ids.
 pub(crate) fn totals() -> Vec<Derivation> {
-    let product = |source| Counted::each(source, "Product", &[("ProductId", "ProductId")]);
-    let file = Counted::each("File", "Folder", &[("FolderId", "FolderId")]);
-    let order = Counted::each("Order", "User", &[("UserId", "UserId")]);
+    let product = |source| CountDeclaration::each(source, "Product", &[("ProductId", "ProductId")]);
+    let file = CountDeclaration::each("File", "Folder", &[("FolderId", "FolderId")]);
+    let order = CountDeclaration::each("Order", "User", &[("UserId", "UserId")]);
     let open = Predicate::IsNot { attribute: "Status".to_owned(), text: "cancelled".to_owned() };
     let kept = Predicate::Not { attribute: "Cancelled".to_owned() };
     let mut all = Vec::new();
@@ -39,7 +39,7 @@ fn readings() -> Rollup {
     }
 }
 
-impl Counted {
+impl CountDeclaration {
     fn sum(mut self, attribute: &str) -> Self {
         self.0.sum = Some(attribute.to_owned());
         self

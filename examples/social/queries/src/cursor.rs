@@ -60,12 +60,12 @@ pub enum CursorError {
 
 /// What a cursor belongs to.
 #[derive(Clone, Debug)]
-pub(crate) struct Scope {
+pub(crate) struct CursorScope {
     pattern: &'static str,
     fingerprint: u64,
 }
 
-impl Scope {
+impl CursorScope {
     /// What is asked by these queries, and by a filter on their items. The limit may differ from page to page.
     pub(crate) fn new(pattern: &'static str, queries: &[Query], filter: &str) -> Self {
         let mut parts = vec![pattern, filter];
@@ -95,7 +95,7 @@ impl Scope {
     }
 }
 
-/// Pattern, fingerprint and position of a cursor that is as it was given out.
+/// AccessPattern, fingerprint and position of a cursor that is as it was given out.
 fn opened(cursor: &Cursor) -> Option<(String, String, Vec<String>)> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(&cursor.0).ok()?).ok()?;
     let (text, sum) = text.rsplit_once(JOINT)?;
@@ -133,8 +133,8 @@ fn hash(text: &str) -> u64 {
 mod tests {
     use super::*;
 
-    fn scope(pattern: &'static str, pk: &str, filter: &str) -> Scope {
-        Scope::new(pattern, &[Query::prefix(None, pk, "COMMENT#")], filter)
+    fn scope(pattern: &'static str, pk: &str, filter: &str) -> CursorScope {
+        CursorScope::new(pattern, &[Query::prefix(None, pk, "COMMENT#")], filter)
     }
 
     #[test]

@@ -54,14 +54,14 @@ pub struct Page<T> {
     /// The items, in the order that the method names.
     pub items: Vec<T>,
     /// Items among them that do not fit their declaration, since another client wrote them. They stop nobody's page.
-    pub unreadable: Vec<Unreadable>,
+    pub unreadable: Vec<InvalidItem>,
     /// Where to go on; `None` at the end.
     pub next: Option<Cursor>,
 }
 
 /// An item that does not fit its declaration.
 #[derive(Debug)]
-pub struct Unreadable {
+pub struct InvalidItem {
     /// The item.
     pub key: Key,
     /// What does not fit.

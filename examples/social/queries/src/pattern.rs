@@ -25,14 +25,14 @@ pub type SampleQueries = Queries<Recording<MemoryStore>>;
 pub type SampleError = Box<dyn Error + Send + Sync>;
 
 /// Runs a pattern with placeholders.
-pub type Sample = for<'a> fn(&'a SampleQueries) -> BoxFuture<'a, Result<(), SampleError>>;
+pub type SampleRun = for<'a> fn(&'a SampleQueries) -> BoxFuture<'a, Result<(), SampleError>>;
 
 /// Limit of a sample's pages. A page's limit is the caller's.
 pub const SAMPLE_LIMIT: u32 = 20;
 
 /// One read or write of the table's design.
 #[derive(Clone, Debug)]
-pub struct Pattern {
+pub struct AccessPattern {
     /// Its row in the table's design, such as `AP-009`.
     pub id: &'static str,
     /// What it is for.
@@ -44,10 +44,10 @@ pub struct Pattern {
     /// In which order; empty where there is none.
     pub order: &'static str,
     /// Runs it with placeholders.
-    pub sample: Sample,
+    pub sample: SampleRun,
 }
 
-impl Pattern {
+impl AccessPattern {
     /// What the pattern asks of a store, in its order.
     ///
     /// # Errors
@@ -62,13 +62,13 @@ impl Pattern {
 
 /// The patterns AP-001 to AP-044, in order.
 #[must_use]
-pub fn reads() -> Vec<Pattern> {
+pub fn reads() -> Vec<AccessPattern> {
     reads::patterns()
 }
 
 /// The patterns WP-01 to WP-19, in order.
 #[must_use]
-pub fn writes() -> Vec<Pattern> {
+pub fn writes() -> Vec<AccessPattern> {
     writes::patterns()
 }
 

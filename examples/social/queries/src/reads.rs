@@ -25,10 +25,10 @@ pub mod sensors;
 pub mod times;
 pub mod users;
 
-use crate::pattern::Pattern;
+use crate::pattern::AccessPattern;
 
 /// All read patterns, in order of their IDs.
-pub(crate) fn patterns() -> Vec<Pattern> {
+pub(crate) fn patterns() -> Vec<AccessPattern> {
     let parts = [
         users::patterns,
         collection::patterns,
@@ -44,7 +44,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
         many::patterns,
         carts::patterns,
     ];
-    let mut patterns: Vec<Pattern> = parts.into_iter().flat_map(|patterns| patterns()).collect();
+    let mut patterns: Vec<AccessPattern> = parts.into_iter().flat_map(|patterns| patterns()).collect();
     patterns.sort_unstable_by_key(|pattern| pattern.id);
     patterns
 }

@@ -6,7 +6,7 @@ use super::{Connection, EXIT_CODES, Writing};
 
 /// `ripple catalogue`
 #[derive(Debug, Subcommand)]
-pub(crate) enum Catalogue {
+pub(crate) enum CatalogueCommand {
     /// Shows which derivations you have to deploy, backfill or clear away, and what that costs.
     #[command(after_help = EXIT_CODES)]
     Diff(Diff),

@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use super::{
     LOG_FILTER,
     preflight::{
-        cost::{Backfill, WriteEstimate},
+        cost::{BackfillCost, WriteEstimate},
         fitting::Fitting,
-        sample::{Bounds, Sample},
+        sample::{SampleLimits, TableSample},
     },
 };
 use crate::{
-    args::catalogue::{Catalogue, Diff, Forget},
-    exit::{Ended, Usage, print},
+    args::catalogue::{CatalogueCommand, Diff, Forget},
+    exit::{Completion, Usage, print},
     opened::{Opened, open_to_write, open_with_ledger},
     time,
 };
@@ -27,15 +27,15 @@ use crate::{
 /// Time limit for reading the registry, in milliseconds.
 const ASK_MS_MAX: u64 = 30_000;
 
-pub(crate) async fn run(args: &Catalogue) -> anyhow::Result<Ended> {
+pub(crate) async fn run(args: &CatalogueCommand) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     match args {
-        Catalogue::Diff(args) => diff(args).await,
-        Catalogue::Forget(args) => forget(args).await,
+        CatalogueCommand::Diff(args) => diff(args).await,
+        CatalogueCommand::Forget(args) => forget(args).await,
     }
 }
 
-async fn diff(args: &Diff) -> anyhow::Result<Ended> {
+async fn diff(args: &Diff) -> anyhow::Result<Completion> {
     let opened = open_with_ledger(&args.connection).await?;
     let now_ms = SystemClock.now_ms();
     let registry = opened.engine().registry(now_ms + ASK_MS_MAX).await?;
@@ -50,17 +50,17 @@ async fn diff(args: &Diff) -> anyhow::Result<Ended> {
         differences.iter().flat_map(|it| as_text(it, cost.as_ref())).for_each(|line| print(&line));
         print(&totals(&differences));
     }
-    Ok(if is_in_step { Ended::InStep } else { Ended::Findings })
+    Ok(if is_in_step { Completion::InStep } else { Completion::Findings })
 }
 
 /// Estimates the cost of filling the derivations that are not filled, from a sample of the table.
-async fn cost(opened: &Opened, args: &Diff, differences: &[Difference]) -> anyhow::Result<Option<Backfill>> {
+async fn cost(opened: &Opened, args: &Diff, differences: &[Difference]) -> anyhow::Result<Option<BackfillCost>> {
     if args.items == 0 || !differences.iter().any(is_to_fill) {
         return Ok(None);
     }
     let mut fitting = Fitting::default();
-    let bounds = Bounds { n_items_max: args.items, segments: 1, units_per_second: args.units_per_second };
-    let sample = Sample::read(opened, bounds, |items| {
+    let bounds = SampleLimits { n_items_max: args.items, segments: 1, units_per_second: args.units_per_second };
+    let sample = TableSample::read(opened, bounds, |items| {
         for item in items {
             fitting.add(&opened.schema, &opened.catalogue, item);
         }
@@ -68,7 +68,7 @@ async fn cost(opened: &Opened, args: &Diff, differences: &[Difference]) -> anyho
     .await?;
     let told = |number: Option<i64>| u64::try_from(number.unwrap_or_default()).unwrap_or_default();
     let (n_items, bytes) = (told(opened.table.item_count), told(opened.table.table_size_bytes));
-    Ok(Some(Backfill::estimate(opened, &fitting, sample.share(n_items), bytes)))
+    Ok(Some(BackfillCost::estimate(opened, &fitting, sample.share(n_items), bytes)))
 }
 
 /// Does this derivation need a backfill, now or after it is deployed?
@@ -81,7 +81,7 @@ fn is_to_fill(difference: &Difference) -> bool {
 }
 
 /// The estimated writes for a derivation; `None` if unknown.
-fn part<'a>(difference: &Difference, cost: Option<&'a Backfill>) -> Option<&'a WriteEstimate> {
+fn part<'a>(difference: &Difference, cost: Option<&'a BackfillCost>) -> Option<&'a WriteEstimate> {
     let parts = cost?.parts.as_ref()?;
     parts.iter().find(|part| part.derivation == difference.name)
 }
@@ -100,7 +100,7 @@ fn word(state: &DerivationState) -> &'static str {
 }
 
 /// The lines for a derivation; none if it is in step.
-fn as_text(difference: &Difference, cost: Option<&Backfill>) -> Vec<String> {
+fn as_text(difference: &Difference, cost: Option<&BackfillCost>) -> Vec<String> {
     let Difference { name, definition, state, version, .. } = difference;
     let backfill = || format!("`ripple backfill {name}`");
     let mut lines = vec![format!("{:<11} {name}  {definition}", word(state))];
@@ -149,7 +149,7 @@ fn as_text(difference: &Difference, cost: Option<&Backfill>) -> Vec<String> {
 }
 
 /// JSON for a derivation. The names are stable.
-fn as_json(difference: &Difference, cost: Option<&Backfill>) -> Value {
+fn as_json(difference: &Difference, cost: Option<&BackfillCost>) -> Value {
     let Difference { name, family, definition, version, state } = difference;
     let mut told = json!({
         "derivation": name,
@@ -189,7 +189,7 @@ fn totals(differences: &[Difference]) -> String {
     format!("{n_in_step} derivations in step{}", others.collect::<String>())
 }
 
-async fn forget(args: &Forget) -> anyhow::Result<Ended> {
+async fn forget(args: &Forget) -> anyhow::Result<Completion> {
     let opened = open_to_write(&args.writing).await?;
     let engine = opened.engine();
     let deadline_ms = SystemClock.now_ms() + ASK_MS_MAX;
@@ -207,5 +207,5 @@ async fn forget(args: &Forget) -> anyhow::Result<Ended> {
     let names: BTreeSet<String> = args.names.iter().cloned().collect();
     let n_forgotten = engine.forget(&names, deadline_ms).await?;
     print(&format!("{n_forgotten} forgotten"));
-    Ok(Ended::InStep)
+    Ok(Completion::InStep)
 }

@@ -29,14 +29,14 @@ use crate::{
     args::{DEFAULT_TABLE, Dev, ledger_table},
     connection::Clients,
     embedded::Embedded,
-    exit::{Ended, print, report},
+    exit::{Completion, print, report},
     mappings::{MappingRequest, mappings},
     service::{Plan, Service, Witness},
     tables, time,
 };
 
 /// Runs the service until a signal stops it.
-pub(crate) async fn run(args: &Dev) -> anyhow::Result<Ended> {
+pub(crate) async fn run(args: &Dev) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let declared = declared(Choice { manifest: args.config.as_deref(), disabled: &args.disable })?;
     let (stop, stopped) = watch::channel(false);
@@ -58,7 +58,7 @@ async fn serve(
     args: &Dev,
     (schema, catalogue): (Arc<Schema>, Arc<Catalogue>),
     endpoint: &str,
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<Completion> {
     let clients = Clients::at(endpoint, &args.region).await;
     let table = args.table.clone().unwrap_or_else(|| DEFAULT_TABLE.to_owned());
     let ledger_table = ledger_table(args.ledger_table.as_ref(), &table)?;
@@ -109,7 +109,7 @@ async fn serve(
             for (mapping, counts) in &counted {
                 report(&counts_line(mapping, counts));
             }
-            Ok(Ended::InStep)
+            Ok(Completion::InStep)
         }
     }
 }

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use crate::{
     args::Explain,
-    exit::{Ended, print},
+    exit::{Completion, print},
 };
 
-pub(crate) fn run(args: &Explain) -> anyhow::Result<Ended> {
+pub(crate) fn run(args: &Explain) -> anyhow::Result<Completion> {
     let file = args.file.display();
     let event = std::fs::read_to_string(&args.file).with_context(|| format!("cannot read {file}"))?;
     let raw = records(&event).with_context(|| file.to_string())?;
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Ended> {
     } else {
         print(&explained.iter().map(as_text).collect::<Vec<_>>().join("\n"));
     }
-    Ok(Ended::InStep)
+    Ok(Completion::InStep)
 }
 
 fn record_text(planned: &Planned) -> String {

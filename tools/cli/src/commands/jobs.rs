@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use super::QUIET_LOG_FILTER;
 use crate::{
     args::jobs::Jobs,
-    exit::{Ended, print},
+    exit::{Completion, print},
     opened::{open, open_to_write},
     time,
 };
 
-pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Ended> {
+pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Completion> {
     logging::readable(QUIET_LOG_FILTER);
     if let Some(order) = args.order() {
         let opened = open_to_write(&args.writing).await?;
@@ -30,7 +30,7 @@ pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Ended> {
     Ok(if args.ids.is_empty() { list(&jobs, layout, args.json) } else { show(&jobs, layout, args) })
 }
 
-fn list(jobs: &[Job], layout: &Layout, as_json: bool) -> Ended {
+fn list(jobs: &[Job], layout: &Layout, as_json: bool) -> Completion {
     if as_json {
         let jobs: Vec<Value> = jobs.iter().map(|job| as_object(job, layout)).collect();
         print(&json!({ "jobs": jobs }).to_string());
@@ -40,10 +40,10 @@ fn list(jobs: &[Job], layout: &Layout, as_json: bool) -> Ended {
         let last = format!("{n_jobs} jobs: {running} running, {waiting} waiting, {paused} paused");
         print(&jobs.iter().map(line).chain([last]).collect::<Vec<_>>().join("\n"));
     }
-    Ended::InStep
+    Completion::InStep
 }
 
-fn show(jobs: &[Job], layout: &Layout, args: &Jobs) -> Ended {
+fn show(jobs: &[Job], layout: &Layout, args: &Jobs) -> Completion {
     let (chosen, unknown) = chosen(jobs, &args.ids);
     if args.json {
         let jobs: Vec<Value> = chosen.iter().map(|job| as_object(job, layout)).collect();
@@ -52,7 +52,7 @@ fn show(jobs: &[Job], layout: &Layout, args: &Jobs) -> Ended {
         let unknown = unknown.iter().map(|id| no_job(id));
         print(&chosen.iter().map(|job| whole(job, layout)).chain(unknown).collect::<Vec<_>>().join("\n"));
     }
-    if unknown.is_empty() { Ended::InStep } else { Ended::Unfinished }
+    if unknown.is_empty() { Completion::InStep } else { Completion::Unfinished }
 }
 
 /// The jobs with these ids, and the ids without a job. An id is a job's sort key, or its whole key.

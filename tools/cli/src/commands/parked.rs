@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 
 use super::LOG_FILTER;
 use crate::{
-    args::Parked,
-    exit::{Ended, print},
+    args::ParkedArgs,
+    exit::{Completion, print},
     opened::{Opened, open_with_ledger},
     time,
 };
 
-pub(crate) async fn run(args: &Parked) -> anyhow::Result<Ended> {
+pub(crate) async fn run(args: &ParkedArgs) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let opened = open_with_ledger(&args.connection).await?;
     let parked = parked(&opened.store).await?;
@@ -26,7 +26,7 @@ pub(crate) async fn run(args: &Parked) -> anyhow::Result<Ended> {
     if args.ids.is_empty() { list(&parked, &opened, args.json).await } else { Ok(show(&parked, layout, args)) }
 }
 
-async fn list(parked: &[ParkedChange], opened: &Opened, as_json: bool) -> anyhow::Result<Ended> {
+async fn list(parked: &[ParkedChange], opened: &Opened, as_json: bool) -> anyhow::Result<Completion> {
     let layout = &opened.schema.layout;
     let recount = to_recount(&opened.store).await?;
     let n_unreadable = n_unreadable(&opened.store).await?;
@@ -41,10 +41,10 @@ async fn list(parked: &[ParkedChange], opened: &Opened, as_json: bool) -> anyhow
         lines.push(format!("{n_parked} parked, {n_recount} counts to recount, {n_unreadable} items unreadable"));
         print(&lines.join("\n"));
     }
-    Ok(if parked.is_empty() && recount.is_empty() { Ended::InStep } else { Ended::Findings })
+    Ok(if parked.is_empty() && recount.is_empty() { Completion::InStep } else { Completion::Findings })
 }
 
-fn show(parked: &[ParkedChange], layout: &Layout, args: &Parked) -> Ended {
+fn show(parked: &[ParkedChange], layout: &Layout, args: &ParkedArgs) -> Completion {
     let (chosen, unknown) = chosen(parked, &args.ids);
     if args.json {
         let whole = |change: &&ParkedChange| {
@@ -61,7 +61,7 @@ fn show(parked: &[ParkedChange], layout: &Layout, args: &Parked) -> Ended {
         let unknown = unknown.iter().map(|id| not_parked(id));
         print(&chosen.iter().map(whole).chain(unknown).collect::<Vec<_>>().join("\n"));
     }
-    if unknown.is_empty() { Ended::Findings } else { Ended::Unfinished }
+    if unknown.is_empty() { Completion::Findings } else { Completion::Unfinished }
 }
 
 /// The parked changes with these ids, and the ids without a parked change. Both families may have parked one change.

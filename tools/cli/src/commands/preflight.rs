@@ -6,45 +6,48 @@
 
 pub(super) mod cost;
 pub(super) mod fitting;
+mod report;
 pub(super) mod sample;
 mod surroundings;
-mod told;
 
 use functions::logging;
 
 use self::{
-    cost::Backfill,
+    cost::BackfillCost,
     fitting::Fitting,
-    sample::{Bounds, Sample},
+    sample::{SampleLimits, TableSample},
     surroundings::Surroundings,
 };
 use super::LOG_FILTER;
 use crate::{
     args::preflight::Preflight,
     bar::progress,
-    exit::{Ended, print},
+    exit::{Completion, print},
     opened::{Opened, open},
 };
 
 /// The observations of a table.
-struct Seen {
+struct Preflighted {
     surroundings: Surroundings,
-    sample: Sample,
+    sample: TableSample,
     fitting: Fitting,
-    backfill: Backfill,
+    backfill: BackfillCost,
 }
 
-pub(crate) async fn run(args: &Preflight) -> anyhow::Result<Ended> {
+pub(crate) async fn run(args: &Preflight) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let opened = open(&args.connection).await?;
     let surroundings = Surroundings::look(&opened).await?;
     let mut fitting = Fitting::default();
-    let mut sample = Sample::default();
+    let mut sample = TableSample::default();
     if surroundings.has_key {
-        let bounds =
-            Bounds { n_items_max: args.items, segments: args.segment_of, units_per_second: args.units_per_second };
+        let bounds = SampleLimits {
+            n_items_max: args.items,
+            segments: args.segment_of,
+            units_per_second: args.units_per_second,
+        };
         let bar = progress(args.json);
-        sample = Sample::read(&opened, bounds, |items| {
+        sample = TableSample::read(&opened, bounds, |items| {
             for item in items {
                 fitting.add(&opened.schema, &opened.catalogue, item);
             }
@@ -56,11 +59,11 @@ pub(crate) async fn run(args: &Preflight) -> anyhow::Result<Ended> {
     let seen = seen(&opened, surroundings, sample, fitting);
     let to_do = seen.to_do(&opened.schema.layout);
     print(&if args.json { seen.json(&to_do).to_string() } else { seen.text(&to_do) });
-    Ok(if to_do.is_empty() { Ended::InStep } else { Ended::Findings })
+    Ok(if to_do.is_empty() { Completion::InStep } else { Completion::Findings })
 }
 
-fn seen(opened: &Opened, surroundings: Surroundings, sample: Sample, fitting: Fitting) -> Seen {
+fn seen(opened: &Opened, surroundings: Surroundings, sample: TableSample, fitting: Fitting) -> Preflighted {
     let share = sample.share(surroundings.n_items);
-    let backfill = Backfill::estimate(opened, &fitting, share, surroundings.bytes);
-    Seen { surroundings, sample, fitting, backfill }
+    let backfill = BackfillCost::estimate(opened, &fitting, share, surroundings.bytes);
+    Preflighted { surroundings, sample, fitting, backfill }
 }

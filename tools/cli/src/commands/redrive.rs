@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     args::Redrive,
-    exit::{Ended, print},
+    exit::{Completion, print},
     opened::open_to_write,
 };
 
@@ -36,7 +36,7 @@ enum RedriveOutcome {
 }
 
 /// Redrives the chosen changes one after the other.
-pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Ended> {
+pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Completion> {
     logging::readable(QUIET_LOG_FILTER);
     let opened = open_to_write(&args.writing).await?;
     let parked = parked(&opened.store).await?;
@@ -75,13 +75,17 @@ pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Ended> {
     Ok(ended(redriven.iter().map(|(_, outcome)| outcome), &unknown))
 }
 
-fn ended<'a>(outcomes: impl Iterator<Item = &'a RedriveOutcome> + Clone, unknown: &[&str]) -> Ended {
+fn ended<'a>(outcomes: impl Iterator<Item = &'a RedriveOutcome> + Clone, unknown: &[&str]) -> Completion {
     let mut each = outcomes.clone();
     if !unknown.is_empty() || each.any(|outcome| matches!(outcome, RedriveOutcome::Failed { .. })) {
-        return Ended::Unfinished;
+        return Completion::Unfinished;
     }
     let mut each = outcomes;
-    if each.any(|outcome| matches!(outcome, RedriveOutcome::Still { .. })) { Ended::Findings } else { Ended::InStep }
+    if each.any(|outcome| matches!(outcome, RedriveOutcome::Still { .. })) {
+        Completion::Findings
+    } else {
+        Completion::InStep
+    }
 }
 
 impl RedriveOutcome {

@@ -15,12 +15,12 @@ use super::{LOG_FILTER, verify::finding_text};
 use crate::{
     args::repair::{Backfill, Repair},
     bar::{on, progress, report_marking},
-    exit::{Ended, print},
+    exit::{Completion, print},
     opened::{Opened, open_to_write, open_with_ledger},
 };
 
 /// Repairs the findings, or prints what it would do.
-pub(crate) async fn repair(args: &Repair) -> anyhow::Result<Ended> {
+pub(crate) async fn repair(args: &Repair) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let opened = if args.apply {
         open_to_write(&args.writing).await?
@@ -30,14 +30,14 @@ pub(crate) async fn repair(args: &Repair) -> anyhow::Result<Ended> {
     run(&opened, &args.verifying.request(), args.apply, args.json).await
 }
 
-pub(crate) async fn backfill(args: &Backfill) -> anyhow::Result<Ended> {
+pub(crate) async fn backfill(args: &Backfill) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let opened = open_to_write(&args.writing).await?;
     let request = repairing::backfill(&opened.tables(), &args.name, args.verifying.request())?;
     run(&opened, &request, true, args.json).await
 }
 
-async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json: bool) -> anyhow::Result<Ended> {
+async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json: bool) -> anyhow::Result<Completion> {
     let tables = opened.tables();
     let bar = progress(is_json);
     let found = Box::pin(repairing::begin(&tables, request, is_applied, &on(&bar))).await?;
@@ -68,7 +68,7 @@ async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json
     } else {
         print(&text(summary.sums, is_applied, [n_undecided, n_waiting, n_unproven]));
     }
-    Ok(if summary.is_left() { Ended::Findings } else { Ended::InStep })
+    Ok(if summary.is_left() { Completion::Findings } else { Completion::InStep })
 }
 
 fn text(sums: Sums, is_applied: bool, [n_undecided, n_waiting, n_unproven]: [usize; 3]) -> String {

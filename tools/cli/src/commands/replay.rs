@@ -28,7 +28,7 @@ use super::QUIET_LOG_FILTER;
 use crate::{
     args::Replay,
     capture::Capture,
-    exit::{Ended, Usage, print},
+    exit::{Completion, Usage, print},
     opened::{Opened, open_to_write},
 };
 
@@ -41,7 +41,7 @@ const SLICE_RECORDS_MAX: usize = 500;
 /// Time limit for a slice, in milliseconds: the rename of a famous user looks at thousands of items.
 const SLICE_MS_MAX: u64 = 300_000;
 
-pub(crate) async fn run(args: &Replay) -> anyhow::Result<Ended> {
+pub(crate) async fn run(args: &Replay) -> anyhow::Result<Completion> {
     logging::readable(QUIET_LOG_FILTER);
     let given = Lane { stream_arn: args.stream.clone(), shard: args.shard.clone() };
     let layout =
@@ -70,11 +70,11 @@ pub(crate) async fn run(args: &Replay) -> anyhow::Result<Ended> {
         print(&json!({ "ledger": ledger.to_string(), "files": files }).to_string());
     }
     Ok(if files.iter().any(FileReport::is_unfinished) {
-        Ended::Unfinished
+        Completion::Unfinished
     } else if files.iter().any(FileReport::has_findings) {
-        Ended::Findings
+        Completion::Findings
     } else {
-        Ended::InStep
+        Completion::InStep
     })
 }
 

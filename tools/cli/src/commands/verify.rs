@@ -16,12 +16,12 @@ use super::LOG_FILTER;
 use crate::{
     args::verify::Verify,
     bar::{on, progress, report_marking},
-    exit::{Ended, print},
+    exit::{Completion, print},
     opened::open_with_ledger,
 };
 
 /// Verifies and prints the findings. Removes the marks of a possible loss if there are none.
-pub(crate) async fn run(args: &Verify) -> anyhow::Result<Ended> {
+pub(crate) async fn run(args: &Verify) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let opened = open_with_ledger(&args.connection).await?;
     let bar = progress(args.json);
@@ -38,7 +38,7 @@ pub(crate) async fn run(args: &Verify) -> anyhow::Result<Ended> {
             print(&line);
         }
     }
-    Ok(if is_clean { Ended::InStep } else { Ended::Findings })
+    Ok(if is_clean { Completion::InStep } else { Completion::Findings })
 }
 
 /// Prints one JSON object, piece by piece because it may be large. The names are stable.

@@ -10,7 +10,7 @@ use super::{
 };
 
 #[derive(Clone, Debug)]
-pub(crate) struct Action {
+pub(crate) struct AppAction {
     /// Time of the action, which no other action has, in milliseconds since the epoch.
     pub(crate) now_ms: u64,
     /// What the action concerns. Actions of one subject are performed in order.

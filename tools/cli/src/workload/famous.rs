@@ -9,7 +9,7 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
 use super::{
     BEGIN_MS,
-    act::{Act, Action},
+    act::{Act, AppAction},
     people::People,
     posts::Posts,
     user_id,
@@ -18,19 +18,19 @@ use super::{
 /// Number of posts with the user's comments, and so of partitions.
 const POSTS: usize = 100;
 
-pub(crate) struct Famous {
+pub(crate) struct FamousUser {
     chance: StdRng,
     user: UserId,
     n_actions: u64,
 }
 
-impl Famous {
+impl FamousUser {
     pub(crate) fn new(seed: u64) -> Self {
         Self { chance: StdRng::seed_from_u64(seed), user: UserId::from("famous#1"), n_actions: 0 }
     }
 
     /// The actions before the comments: the user signs up, and some authors write a post each.
-    pub(crate) fn setting(&mut self) -> Vec<Action> {
+    pub(crate) fn setting(&mut self) -> Vec<AppAction> {
         let user = self.user.clone();
         let mut actions = vec![self.sign_up(&user)];
         for at in 0..POSTS {
@@ -44,7 +44,7 @@ impl Famous {
     }
 
     /// The next comment.
-    pub(crate) fn comment(&mut self) -> Action {
+    pub(crate) fn comment(&mut self) -> AppAction {
         let post = post_id(self.chance.random_range(0..POSTS));
         let comment = CommentId::from(format!("c{}", self.n_actions));
         let act = Act::Posts(Posts::Comment(self.user.clone(), post, comment.clone()));
@@ -52,13 +52,13 @@ impl Famous {
     }
 
     /// Renames the user; the name contains the number of the rename.
-    pub(crate) fn rename(&mut self, nth: u32) -> Action {
+    pub(crate) fn rename(&mut self, nth: u32) -> AppAction {
         let edit = ProfileEdit { name: Some(format!("Grace the {nth}.")), ..ProfileEdit::default() };
         let user = self.user.clone();
         self.next(user.clone().as_str(), Act::People(People::Edit(user, edit)))
     }
 
-    fn sign_up(&mut self, user_id: &UserId) -> Action {
+    fn sign_up(&mut self, user_id: &UserId) -> AppAction {
         let new = NewUser {
             name: format!("{}, who is new", user_id.as_str()),
             email: format!("{}@example.com", user_id.as_str()),
@@ -67,9 +67,9 @@ impl Famous {
         self.next(user_id.as_str(), Act::People(People::SignUp(user_id.clone(), new)))
     }
 
-    fn next(&mut self, subject: &str, act: Act) -> Action {
+    fn next(&mut self, subject: &str, act: Act) -> AppAction {
         self.n_actions += 1;
-        Action { now_ms: BEGIN_MS + self.n_actions, subject: subject.to_owned(), act }
+        AppAction { now_ms: BEGIN_MS + self.n_actions, subject: subject.to_owned(), act }
     }
 }
 
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     fn drawn(seed: u64) -> Vec<String> {
-        let mut famous = Famous::new(seed);
+        let mut famous = FamousUser::new(seed);
         let mut actions = famous.setting();
         actions.extend((0..300).map(|_| famous.comment()));
         actions.extend((1..=3).map(|nth| famous.rename(nth)));

@@ -32,7 +32,7 @@ pub(crate) type HasLag = fn(&Key) -> bool;
 
 /// The writes so far.
 #[derive(Debug, Default)]
-pub(crate) struct Written {
+pub(crate) struct WriteTotals {
     pub(crate) units: f64,
     /// Responses to the writes whose lag is measured.
     pub(crate) answered_ms: Answered,
@@ -42,7 +42,7 @@ pub(crate) struct Written {
 pub(crate) struct Metered {
     store: Arc<DynamoStore>,
     has_lag: HasLag,
-    written: Mutex<Written>,
+    written: Mutex<WriteTotals>,
 }
 
 impl Metered {
@@ -50,7 +50,7 @@ impl Metered {
         Self { store, has_lag, written: Mutex::default() }
     }
 
-    pub(crate) fn written(&self) -> MutexGuard<'_, Written> {
+    pub(crate) fn written(&self) -> MutexGuard<'_, WriteTotals> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

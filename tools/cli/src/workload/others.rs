@@ -11,7 +11,7 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
 use super::{
     BEGIN_MS,
-    act::{Act, Action},
+    act::{Act, AppAction},
     people::People,
     posts::Posts,
 };
@@ -42,7 +42,7 @@ impl Others {
     }
 
     /// The actions before the scenario: each signs up, and posts something.
-    pub(crate) fn setting(&mut self) -> Vec<Action> {
+    pub(crate) fn setting(&mut self) -> Vec<AppAction> {
         let mut actions = Vec::new();
         for at in 0..OTHERS {
             let user = user_id(at);
@@ -56,7 +56,7 @@ impl Others {
     }
 
     /// The next action: one follows another or likes their post, or undoes it.
-    pub(crate) fn next(&mut self) -> Action {
+    pub(crate) fn next(&mut self) -> AppAction {
         let one = self.chance.random_range(0..OTHERS);
         let other = (one + self.chance.random_range(1..OTHERS)) % OTHERS;
         let act = if self.chance.random_ratio(1, 2) {
@@ -77,9 +77,9 @@ impl Others {
         self.action(one, act)
     }
 
-    fn action(&mut self, of: usize, act: Act) -> Action {
+    fn action(&mut self, of: usize, act: Act) -> AppAction {
         self.n_actions += 1;
-        Action { now_ms: BEGIN_MS + self.n_actions, subject: user_id(of).as_str().to_owned(), act }
+        AppAction { now_ms: BEGIN_MS + self.n_actions, subject: user_id(of).as_str().to_owned(), act }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use derive::write::{Action as Done, Table, Write};
+use derive::write::{Action, Table, Write};
 use indicatif::ProgressBar;
 use keys::{error::EntityError, item::Item, key::Key};
 use queries::Queries;
@@ -11,7 +11,7 @@ use store::{Store as _, StoreError};
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
-    act::{Act, Action, Plain, perform},
+    act::{Act, AppAction, Plain, perform},
     act_error::ActError,
     metered::Metered,
 };
@@ -29,7 +29,7 @@ const PLAIN_TRIES_MAX: u32 = 3;
 pub(crate) async fn write(
     store: &Arc<Metered>,
     rate: Option<u32>,
-    actions: impl Iterator<Item = Result<Action, EntityError>>,
+    actions: impl Iterator<Item = Result<AppAction, EntityError>>,
     bar: &ProgressBar,
 ) -> anyhow::Result<()> {
     let mut clients = JoinSet::new();
@@ -72,8 +72,8 @@ struct Writer {
 }
 
 impl Writer {
-    async fn run(mut self, mut actions: mpsc::Receiver<Action>, bar: ProgressBar) -> anyhow::Result<()> {
-        while let Some(Action { now_ms, subject, act }) = actions.recv().await {
+    async fn run(mut self, mut actions: mpsc::Receiver<AppAction>, bar: ProgressBar) -> anyhow::Result<()> {
+        while let Some(AppAction { now_ms, subject, act }) = actions.recv().await {
             let queries = Queries::new(Arc::clone(&self.store), move || now_ms);
             let done = match act {
                 Act::Foreign(writes) => self.write_plainly(writes).await.map_err(ActError::from),
@@ -91,8 +91,8 @@ impl Writer {
     async fn write_plainly(&mut self, writes: Vec<Plain>) -> Result<(), StoreError> {
         for write in writes {
             match write {
-                Plain::Put(key, item) => self.send(key, Done::Put(item)).await?,
-                Plain::Delete(key) => self.send(key, Done::Delete).await?,
+                Plain::Put(key, item) => self.send(key, Action::Put(item)).await?,
+                Plain::Delete(key) => self.send(key, Action::Delete).await?,
                 Plain::PutBack(key, stamp) => self.put_back(key, stamp).await?,
             }
         }
@@ -107,10 +107,10 @@ impl Writer {
         }
         let Some(mut item) = known else { return Ok(()) };
         item.extend(stamp);
-        self.send(key, Done::Put(item)).await
+        self.send(key, Action::Put(item)).await
     }
 
-    async fn send(&self, key: Key, action: Done) -> Result<(), StoreError> {
+    async fn send(&self, key: Key, action: Action) -> Result<(), StoreError> {
         let write = Write { table: Table::Main, key, action, guard: None };
         for _ in 1..PLAIN_TRIES_MAX {
             match self.store.write(&write).await {

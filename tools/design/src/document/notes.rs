@@ -95,10 +95,11 @@ fn findings(reviewed: &Reviewed) -> String {
     if reviewed.findings.is_empty() {
         return String::new();
     }
-    let row = |(finding, answer): &(crate::review::finding::Finding, Option<crate::review::answer::Answer>)| {
-        let answer = answer.as_ref().map_or("**not answered**", |answer| answer.reason.as_str());
-        vec![code(finding.check.name()), finding.subject.clone(), finding.what.clone(), answer.to_owned()]
-    };
+    let row =
+        |(finding, answer): &(crate::review::finding::ReviewFinding, Option<crate::review::answer::FindingAnswer>)| {
+            let answer = answer.as_ref().map_or("**not answered**", |answer| answer.reason.as_str());
+            vec![code(finding.check.name()), finding.subject.clone(), finding.what.clone(), answer.to_owned()]
+        };
     let rows: Vec<Vec<String>> = reviewed.findings.iter().map(row).collect();
     format!(
         "## What a reviewer would ask\n\n\

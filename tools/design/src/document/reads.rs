@@ -4,7 +4,7 @@ use derive::query::{Consistency, Order};
 use queries::pattern::row::{Row, rows};
 
 use super::markdown::{code, plain, table};
-use crate::{Design, asked::Asked};
+use crate::{Design, asked::PatternRequests};
 
 const HEAD: [&str; 11] =
     ["ID", "pattern", "input", "result", "operation", "index", "key condition", "order", "limit", "consistency", "n"];
@@ -25,7 +25,7 @@ pub(super) fn section(design: &Design) -> String {
     )
 }
 
-fn pattern_rows(design: &Design, pattern: &Asked) -> Vec<Vec<String>> {
+fn pattern_rows(design: &Design, pattern: &PatternRequests) -> Vec<Vec<String>> {
     let asked = rows(&design.schema.layout, &pattern.requests);
     let row = |(at, row): (usize, &Row)| {
         let first = |text: &str| if at == 0 { plain(text) } else { "″".to_owned() };
@@ -50,7 +50,7 @@ fn pattern_rows(design: &Design, pattern: &Asked) -> Vec<Vec<String>> {
     asked.iter().enumerate().map(row).collect()
 }
 
-fn order_words(pattern: &Asked) -> String {
+fn order_words(pattern: &PatternRequests) -> String {
     if pattern.order.is_empty() { String::new() } else { format!(" {}", pattern.order) }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use keys::layout::Index;
 
 use super::markdown::{code, codes, table};
-use crate::{Design, asked::Asked};
+use crate::{Design, asked::PatternRequests};
 
 pub(super) fn section(design: &Design, written_by: &str) -> String {
     let layout = &design.schema.layout;
@@ -55,7 +55,7 @@ fn entities(design: &Design, index: &Index) -> String {
 
 /// Patterns and derivations that query the index.
 fn readers(design: &Design, index: &Index) -> String {
-    let asks = |pattern: &&Asked| pattern.queries().any(|query| query.index.as_ref() == Some(&index.name));
+    let asks = |pattern: &&PatternRequests| pattern.queries().any(|query| query.index.as_ref() == Some(&index.name));
     let mut readers: Vec<String> = design.patterns.iter().filter(asks).map(|pattern| pattern.id.clone()).collect();
     let found: BTreeSet<String> = design
         .catalogue

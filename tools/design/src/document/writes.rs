@@ -9,12 +9,12 @@ use queries::pattern::row::{Row, rows};
 use store::recording::Request;
 
 use super::markdown::{code, codes, plain, table, value};
-use crate::{Design, asked::Asked, review::patterns::repeated};
+use crate::{Design, asked::PatternRequests, review::patterns::repeated};
 
 const HEAD: [&str; 5] = ["operation", "item", "what it does", "only if", "condition as sent"];
 
 pub(super) fn section(design: &Design) -> String {
-    let writes: Vec<&Asked> = design.patterns.iter().filter(|pattern| pattern.is_write()).collect();
+    let writes: Vec<&PatternRequests> = design.patterns.iter().filter(|pattern| pattern.is_write()).collect();
     if writes.is_empty() {
         return String::new();
     }

@@ -1,10 +1,10 @@
 //! Answers: why a finding is right for the table at hand.
 
-use crate::review::finding::{Check, Finding};
+use crate::review::finding::{Check, ReviewFinding};
 
 /// A written reason that answers a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct FindingAnswer {
     /// The check that found it.
     pub check: Check,
     /// What the finding is about.
@@ -13,7 +13,7 @@ pub struct Answer {
     pub reason: String,
 }
 
-impl Answer {
+impl FindingAnswer {
     /// An answer.
     #[must_use]
     pub fn new(check: Check, subject: &str, reason: &str) -> Self {
@@ -22,8 +22,8 @@ impl Answer {
 }
 
 /// The finding that an answer answers nothing.
-pub(super) fn stale(answer: &Answer) -> Finding {
-    Finding {
+pub(super) fn stale(answer: &FindingAnswer) -> ReviewFinding {
+    ReviewFinding {
         check: Check::StaleAnswer,
         subject: format!("{} {}", answer.check, answer.subject),
         what: "there is no such finding, and it is answered".to_owned(),

@@ -10,10 +10,10 @@ use store::{Units, size::write_units};
 
 use crate::{
     Design, price,
-    review::finding::{Check, Finding},
+    review::finding::{Check, ReviewFinding},
 };
 
-pub(super) fn findings(design: &Design) -> Vec<Finding> {
+pub(super) fn findings(design: &Design) -> Vec<ReviewFinding> {
     let mut found = projected_rewrites(design);
     found.extend(displays_on_large_items(design));
     found.extend(endless(design));
@@ -21,12 +21,12 @@ pub(super) fn findings(design: &Design) -> Vec<Finding> {
 }
 
 /// Derivations that read of one item what they write into another, without a bound.
-fn endless(design: &Design) -> impl Iterator<Item = Finding> {
+fn endless(design: &Design) -> impl Iterator<Item = ReviewFinding> {
     let is_endless = |derivation: &&Derivation| {
         derivation.kind.refresh().is_some_and(Refresh::recurs)
             && derivation.kind.outline(&design.schema).depth_max.is_none()
     };
-    let finding = |derivation: &Derivation| Finding {
+    let finding = |derivation: &Derivation| ReviewFinding {
         check: Check::Cycle,
         subject: derivation.name.clone(),
         what: "it reads of one item what it writes into another, and says no depth at which it ends".to_owned(),
@@ -40,9 +40,9 @@ fn endless(design: &Design) -> impl Iterator<Item = Finding> {
 ///
 /// A catalogue with a circle, or with two writers of one attribute, cannot be built, so no review of one finds any.
 #[must_use]
-pub fn refused(error: &CatalogueError) -> Option<Finding> {
+pub fn refused(error: &CatalogueError) -> Option<ReviewFinding> {
     match error {
-        CatalogueError::Circle { names } => Some(Finding {
+        CatalogueError::Circle { names } => Some(ReviewFinding {
             check: Check::Cycle,
             subject: names.join(", "),
             what: "these derivations build on each other in a circle".to_owned(),
@@ -50,7 +50,7 @@ pub fn refused(error: &CatalogueError) -> Option<Finding> {
                   built",
             advice: "let one of them read what the application writes",
         }),
-        CatalogueError::WrittenTwice { one, other, part } => Some(Finding {
+        CatalogueError::WrittenTwice { one, other, part } => Some(ReviewFinding {
             check: Check::TwoWriters,
             subject: part.clone(),
             what: format!("{one} and {other} both write it"),
@@ -66,7 +66,7 @@ fn in_words(units: Units) -> String {
 }
 
 /// An attribute that shows a count.
-pub(super) struct Shown {
+pub(super) struct DisplayedCount {
     /// Entity of the items that show it.
     pub(super) entity: String,
     /// The attribute.
@@ -76,12 +76,12 @@ pub(super) struct Shown {
 }
 
 /// All displays.
-pub(super) fn displays(design: &Design) -> impl Iterator<Item = Shown> {
+pub(super) fn displays(design: &Design) -> impl Iterator<Item = DisplayedCount> {
     let shown = |derivation: &Derivation| {
         let writes = derivation.kind.reach(&design.schema).map(|reach| reach.writes).unwrap_or_default();
         let attribute = |part: derive::derivation::Part| match part.of {
             PartOf::Attribute(attribute) => {
-                Some(Shown { entity: part.entity, attribute, derivation: derivation.name.clone() })
+                Some(DisplayedCount { entity: part.entity, attribute, derivation: derivation.name.clone() })
             }
             _ => None,
         };
@@ -90,13 +90,13 @@ pub(super) fn displays(design: &Design) -> impl Iterator<Item = Shown> {
     design.catalogue.derivations().filter(|derivation| derivation.kind.name() == "display").flat_map(shown)
 }
 
-fn displays_on_large_items(design: &Design) -> Vec<Finding> {
+fn displays_on_large_items(design: &Design) -> Vec<ReviewFinding> {
     let mut found = Vec::new();
-    for Shown { entity, attribute, derivation } in displays(design) {
+    for DisplayedCount { entity, attribute, derivation } in displays(design) {
         let Some(bytes) = design.samples.item(&entity).map(item_bytes) else { continue };
         let units = write_units(bytes);
         if units > 1.0 {
-            found.push(Finding {
+            found.push(ReviewFinding {
                 check: Check::DisplayOnLargeItem,
                 subject: format!("{entity}.{attribute}"),
                 what: format!(
@@ -112,7 +112,7 @@ fn displays_on_large_items(design: &Design) -> Vec<Finding> {
     found
 }
 
-fn projected_rewrites(design: &Design) -> Vec<Finding> {
+fn projected_rewrites(design: &Design) -> Vec<ReviewFinding> {
     let mut found = Vec::new();
     for derivation in design.catalogue.derivations() {
         let Some(refresh) = derivation.kind.refresh() else { continue };
@@ -124,7 +124,7 @@ fn projected_rewrites(design: &Design) -> Vec<Finding> {
                 let names = index.projection.iter().chain([&index.pk, &index.sk]);
                 let written: Vec<&str> =
                     names.filter(|name| old.get(name) != new.get(name)).map(String::as_str).collect();
-                found.push(Finding {
+                found.push(ReviewFinding {
                     check: Check::ProjectedRewrite,
                     subject: format!("{} in {}", derivation.name, index.name),
                     what: format!(

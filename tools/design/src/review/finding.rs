@@ -106,7 +106,7 @@ impl fmt::Display for Check {
 
 /// Something that a reviewer would ask about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct ReviewFinding {
     /// The check that found it.
     pub check: Check,
     /// What it is about: names of the declarations, by which an answer names it.
@@ -119,7 +119,7 @@ pub struct Finding {
     pub advice: &'static str,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for ReviewFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}: {}", self.check, self.subject, self.what)
     }

@@ -16,8 +16,8 @@ use store::recording::Request;
 
 use crate::{
     Design,
-    asked::Asked,
-    review::{Reviewed, answer::Answer, finding::Check, review},
+    asked::PatternRequests,
+    review::{Reviewed, answer::FindingAnswer, finding::Check, review},
     samples::Samples,
 };
 
@@ -61,7 +61,7 @@ impl Reviewing {
     }
 
     /// With an answer.
-    pub(super) fn answer(mut self, answer: Answer) -> Self {
+    pub(super) fn answer(mut self, answer: FindingAnswer) -> Self {
         self.0.answers.push(answer);
         self
     }
@@ -90,7 +90,7 @@ impl Reviewing {
 
     /// With a pattern that asks for this.
     pub(super) fn asks(mut self, id: &str, request: Request, actions_max: Option<usize>) -> Self {
-        self.0.patterns.push(Asked {
+        self.0.patterns.push(PatternRequests {
             id: id.to_owned(),
             title: "a pattern".to_owned(),
             input: String::new(),

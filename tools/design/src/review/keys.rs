@@ -12,11 +12,11 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     Design,
-    review::finding::{Check, Finding},
-    template::{Form, fields},
+    review::finding::{Check, ReviewFinding},
+    template::{FieldForm, fields},
 };
 
-pub(super) fn findings(design: &Design) -> Vec<Finding> {
+pub(super) fn findings(design: &Design) -> Vec<ReviewFinding> {
     let mut found = static_partitions(&design.schema);
     found.extend(unpadded_numbers(design));
     found.extend(keys_that_meet(&design.schema));
@@ -33,7 +33,7 @@ fn all_keys(definition: &Definition) -> impl Iterator<Item = (String, &KeyTempla
     std::iter::once(primary).chain(indexed)
 }
 
-fn static_partitions(schema: &Schema) -> Vec<Finding> {
+fn static_partitions(schema: &Schema) -> Vec<ReviewFinding> {
     let mut found = Vec::new();
     for definition in schema.entities() {
         for (subject, key, only_if) in all_keys(definition) {
@@ -43,7 +43,7 @@ fn static_partitions(schema: &Schema) -> Vec<Finding> {
             };
             // A field of which an item in the index has one of a few values does not spread.
             if fields(&key.pk).iter().all(|field| Some(field.name.as_str()) == few) {
-                found.push(Finding {
+                found.push(ReviewFinding {
                     check: Check::StaticPartition,
                     subject,
                     what: format!("the partition key `{}` is the same for all items, or nearly so", key.pk),
@@ -58,17 +58,17 @@ fn static_partitions(schema: &Schema) -> Vec<Finding> {
     found
 }
 
-fn unpadded_numbers(design: &Design) -> Vec<Finding> {
+fn unpadded_numbers(design: &Design) -> Vec<ReviewFinding> {
     let summed = numbers(design);
     let mut found = Vec::new();
     for definition in design.schema.entities() {
         let sample = design.samples.item(&definition.name).filter(|_| design.samples.is_given(&definition.name));
         for (subject, key, _) in all_keys(definition) {
-            for field in fields(&key.sk).into_iter().filter(|field| field.form == Form::Text) {
+            for field in fields(&key.sk).into_iter().filter(|field| field.form == FieldForm::Text) {
                 let is_number = sample.is_some_and(|sample| holds_number(design, definition, sample, &field.name))
                     || summed.contains(&(definition.name.clone(), field.name.clone()));
                 if is_number {
-                    found.push(Finding {
+                    found.push(ReviewFinding {
                         check: Check::UnpaddedNumber,
                         subject: format!("{subject}: {}", field.name),
                         what: format!("`{}` is a number, and stands unpadded in the sort key `{}`", field.name, key.sk),
@@ -97,12 +97,12 @@ fn numbers(design: &Design) -> BTreeSet<(String, String)> {
     super::derivations::displays(design).map(|display| (display.entity, display.attribute)).collect()
 }
 
-fn keys_that_meet(schema: &Schema) -> Vec<Finding> {
+fn keys_that_meet(schema: &Schema) -> Vec<ReviewFinding> {
     let mut found = Vec::new();
     let all: Vec<&Definition> = schema.entities().collect();
     for (at, one) in all.iter().enumerate() {
         for other in all.iter().skip(at + 1).filter(|other| one.key.meets(&other.key)) {
-            found.push(Finding {
+            found.push(ReviewFinding {
                 check: Check::KeysMeet,
                 subject: format!("{} and {}", one.name, other.name),
                 what: format!(

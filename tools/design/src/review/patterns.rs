@@ -17,11 +17,11 @@ use keys::{
 
 use crate::{
     Design,
-    asked::Asked,
-    review::finding::{Check, Finding},
+    asked::PatternRequests,
+    review::finding::{Check, ReviewFinding},
 };
 
-pub(super) fn findings(design: &Design) -> Vec<Finding> {
+pub(super) fn findings(design: &Design) -> Vec<ReviewFinding> {
     let mut found = scans(design);
     found.extend(unread_indexes(design));
     found.extend(counters_in_listings(design));
@@ -30,9 +30,9 @@ pub(super) fn findings(design: &Design) -> Vec<Finding> {
     found
 }
 
-fn scans(design: &Design) -> Vec<Finding> {
+fn scans(design: &Design) -> Vec<ReviewFinding> {
     let scanning = design.patterns.iter().filter(|pattern| pattern.scans());
-    let finding = |pattern: &Asked| Finding {
+    let finding = |pattern: &PatternRequests| ReviewFinding {
         check: Check::Scan,
         subject: pattern.id.clone(),
         what: format!("{} reads the whole table", pattern.title),
@@ -42,12 +42,12 @@ fn scans(design: &Design) -> Vec<Finding> {
     scanning.map(finding).collect()
 }
 
-fn unread_indexes(design: &Design) -> Vec<Finding> {
-    let asked = design.patterns.iter().flat_map(Asked::queries).filter_map(|query| query.index.clone());
+fn unread_indexes(design: &Design) -> Vec<ReviewFinding> {
+    let asked = design.patterns.iter().flat_map(PatternRequests::queries).filter_map(|query| query.index.clone());
     let found = design.catalogue.derivations().flat_map(|derivation| derivation.kind.outline(&design.schema).finds);
     let read: BTreeSet<String> = asked.chain(found.filter_map(|find| find.query.index)).collect();
     let unread = design.schema.layout.indexes.iter().filter(|index| !read.contains(&index.name));
-    let finding = |index: &keys::layout::Index| Finding {
+    let finding = |index: &keys::layout::Index| ReviewFinding {
         check: Check::UnreadIndex,
         subject: index.name.clone(),
         what: "no pattern and no derivation reads the index".to_owned(),
@@ -57,7 +57,7 @@ fn unread_indexes(design: &Design) -> Vec<Finding> {
     unread.map(finding).collect()
 }
 
-fn counters_in_listings(design: &Design) -> Vec<Finding> {
+fn counters_in_listings(design: &Design) -> Vec<ReviewFinding> {
     let mut found = Vec::new();
     for pattern in &design.patterns {
         let mut taken = BTreeSet::new();
@@ -70,7 +70,7 @@ fn counters_in_listings(design: &Design) -> Vec<Finding> {
             }
         }
         if !taken.is_empty() {
-            found.push(Finding {
+            found.push(ReviewFinding {
                 check: Check::CounterInListing,
                 subject: pattern.id.clone(),
                 what: format!(
@@ -119,7 +119,7 @@ fn finds(query: &Query, template: &KeyTemplate) -> bool {
 }
 
 /// Does a pattern read this part of an entity's items?
-fn reads(layout: &Layout, pattern: &Asked, definition: &Definition, part: &PartOf) -> bool {
+fn reads(layout: &Layout, pattern: &PatternRequests, definition: &Definition, part: &PartOf) -> bool {
     let attribute = match part {
         PartOf::Attribute(attribute) => Some(attribute),
         PartOf::Existence | PartOf::AllBut(_) => None,
@@ -140,7 +140,7 @@ fn reads(layout: &Layout, pattern: &Asked, definition: &Definition, part: &PartO
     by_query || by_key && !is_index_key
 }
 
-fn unread_targets(design: &Design) -> Vec<Finding> {
+fn unread_targets(design: &Design) -> Vec<ReviewFinding> {
     let reaches = |derivation: &Derivation| derivation.kind.reach(&design.schema).unwrap_or_default();
     let mut found = Vec::new();
     for derivation in design.catalogue.derivations() {
@@ -158,7 +158,7 @@ fn unread_targets(design: &Design) -> Vec<Finding> {
         };
         if !writes.is_empty() && !writes.iter().any(is_read) {
             let parts: BTreeSet<&str> = writes.iter().map(|part| part.entity.as_str()).collect();
-            found.push(Finding {
+            found.push(ReviewFinding {
                 check: Check::UnreadTarget,
                 subject: derivation.name.clone(),
                 what: format!(
@@ -173,8 +173,8 @@ fn unread_targets(design: &Design) -> Vec<Finding> {
     found
 }
 
-fn large_transactions(design: &Design) -> Vec<Finding> {
-    let finding = |pattern: &Asked, what: String| Finding {
+fn large_transactions(design: &Design) -> Vec<ReviewFinding> {
+    let finding = |pattern: &PatternRequests, what: String| ReviewFinding {
         check: Check::LargeTransaction,
         subject: pattern.id.clone(),
         what,
@@ -201,7 +201,7 @@ fn large_transactions(design: &Design) -> Vec<Finding> {
 }
 
 /// The entities on several items of which a transaction of the pattern does the same: as many as its input has.
-pub(crate) fn repeated(schema: &Schema, pattern: &Asked) -> BTreeSet<String> {
+pub(crate) fn repeated(schema: &Schema, pattern: &PatternRequests) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for transaction in pattern.transactions() {
         let mut counts: BTreeMap<(&str, &'static str), usize> = BTreeMap::new();

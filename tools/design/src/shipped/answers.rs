@@ -1,6 +1,6 @@
 //! Why what a review finds in the shipped table is right there.
 
-use crate::review::{answer::Answer, finding::Check};
+use crate::review::{answer::FindingAnswer, finding::Check};
 
 /// The answers, by check.
 const ANSWERS: [(Check, &str, &str); 10] = [
@@ -61,6 +61,6 @@ const ANSWERS: [(Check, &str, &str); 10] = [
 ];
 
 /// The answers to all that is found in the shipped table.
-pub(super) fn answers() -> Vec<Answer> {
-    ANSWERS.into_iter().map(|(check, subject, reason)| Answer::new(check, subject, reason)).collect()
+pub(super) fn answers() -> Vec<FindingAnswer> {
+    ANSWERS.into_iter().map(|(check, subject, reason)| FindingAnswer::new(check, subject, reason)).collect()
 }

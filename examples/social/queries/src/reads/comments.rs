@@ -9,7 +9,7 @@ use keys::{entity::Entity, fields::Fields};
 use store::Store;
 
 use super::{
-    listing::Listing,
+    listing::ListPlan,
     projection::{Projected, projection},
     ranges,
     times::Times,
@@ -17,7 +17,7 @@ use super::{
 use crate::{
     Queries,
     page::{Page, PageRequest},
-    pattern::{Pattern, sample, sample_page},
+    pattern::{AccessPattern, sample, sample_page},
     read_error::ReadError,
 };
 
@@ -46,7 +46,7 @@ impl<S: Store> Queries<S> {
         let query = ranges::collection::<Comment>(&fields)?;
         let template = &Comment::definition().key.sk;
         let sk = ranges::between(Comment::NAME, template, &fields, "CreatedAt", times.bounds())?;
-        self.list(&Listing::all("AP-009", &self.layout, Query { sk, order, ..query }), page).await
+        self.list(&ListPlan::all("AP-009", &self.layout, Query { sk, order, ..query }), page).await
     }
 
     /// AP-010: the comments of a user, newest first.
@@ -62,9 +62,9 @@ impl<S: Store> Queries<S> {
 }
 
 /// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
+pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-009",
             title: "comments of a post, oldest or newest first, between two times",
             input: "PostId, Times, Order, PageRequest",
@@ -78,7 +78,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                     queries.comments_of_post(&"{PostId}".into(), &times, Order::Descending, &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-010",
             title: "comments of a user, newest first",
             input: "UserId, PageRequest",

@@ -15,8 +15,8 @@ use store::Store;
 
 use crate::{
     Queries,
-    page::Unreadable,
-    pattern::{Pattern, sample},
+    page::InvalidItem,
+    pattern::{AccessPattern, sample},
     read_error::ReadError,
 };
 
@@ -26,7 +26,7 @@ use crate::{
 pub struct Counts {
     counts: BTreeMap<String, Count>,
     /// Counters that do not fit their declaration; they count as nothing until they are mended.
-    pub unreadable: Vec<Unreadable>,
+    pub unreadable: Vec<InvalidItem>,
 }
 
 /// One derivation's count of a target.
@@ -59,7 +59,7 @@ impl Counts {
             Ok(_) => return,
             Err(error) => {
                 let key = layout.key(item).unwrap_or_else(|| target.clone());
-                self.unreadable.push(Unreadable { key, error });
+                self.unreadable.push(InvalidItem { key, error });
                 return;
             }
         };
@@ -104,8 +104,8 @@ impl<S: Store> Queries<S> {
 }
 
 /// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
-    vec![Pattern {
+pub(crate) fn patterns() -> Vec<AccessPattern> {
+    vec![AccessPattern {
         id: "AP-040",
         title: "exact counts of a target, as of what the stream has delivered: shards added up",
         input: "the target's key",

@@ -9,14 +9,14 @@ use keys::{entity::Entity, fields::Fields};
 use store::Store;
 
 use super::{
-    listing::Listing,
+    listing::ListPlan,
     projection::{Projected, projection},
     ranges,
 };
 use crate::{
     Queries,
     page::{Page, PageRequest},
-    pattern::{Pattern, sample, sample_page},
+    pattern::{AccessPattern, sample, sample_page},
     read_error::ReadError,
 };
 
@@ -42,7 +42,7 @@ pub struct FolderWithFiles {
     pub files: Page<File>,
 }
 
-enum Part {
+enum FolderOrFile {
     Folder(Folder),
     File(File),
 }
@@ -61,17 +61,17 @@ impl<S: Store> Queries<S> {
         let query = ranges::descending(ranges::eventual(Query::of(None, key.pk, range)));
         let take = |item: &_| {
             if let Some(folder) = Folder::from_item(&self.layout, item)? {
-                return Ok(Some(Part::Folder(folder)));
+                return Ok(Some(FolderOrFile::Folder(folder)));
             }
-            Ok(File::from_item(&self.layout, item)?.map(Part::File))
+            Ok(File::from_item(&self.layout, item)?.map(FolderOrFile::File))
         };
-        let found = self.list(&Listing::of("AP-026", query, Box::new(take)), page).await?;
+        let found = self.list(&ListPlan::of("AP-026", query, Box::new(take)), page).await?;
         let mut folder = None;
         let mut files = Page { items: Vec::new(), unreadable: found.unreadable, next: found.next };
         for part in found.items {
             match part {
-                Part::Folder(whole) => folder = Some(whole),
-                Part::File(file) => files.items.push(file),
+                FolderOrFile::Folder(whole) => folder = Some(whole),
+                FolderOrFile::File(file) => files.items.push(file),
             }
         }
         Ok(FolderWithFiles { folder, files })
@@ -99,9 +99,9 @@ impl<S: Store> Queries<S> {
 }
 
 /// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
+pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-026",
             title: "folder with its files, newest first, one query",
             input: "FolderId, PageRequest",
@@ -111,7 +111,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.folder_with_files(&"{FolderId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-027",
             title: "file by ID with its full path",
             input: "FileId",
@@ -121,7 +121,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 queries.file(&"{FileId}".into()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-028",
             title: "sub-folders of a folder by name",
             input: "FolderId of the parent, PageRequest",

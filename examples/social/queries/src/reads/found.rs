@@ -6,18 +6,18 @@ use derive::{query::Consistency, write::Table};
 use keys::{entity::Entity, item::Item, key::Key};
 use store::Store;
 
-use crate::{Queries, page::Unreadable, read_error::ReadError};
+use crate::{Queries, page::InvalidItem, read_error::ReadError};
 
 /// Items that were asked for by their keys.
 #[derive(Debug)]
 #[must_use]
-pub struct Found<E: Entity> {
+pub struct FoundItems<E: Entity> {
     /// Those that are there, in the order in which they were asked for, each once.
     pub items: Vec<E>,
     /// Those that are not, in the same order.
     pub missing: Vec<E::Key>,
     /// Those that do not fit their declaration.
-    pub unreadable: Vec<Unreadable>,
+    pub unreadable: Vec<InvalidItem>,
 }
 
 impl<S: Store> Queries<S> {
@@ -34,7 +34,7 @@ impl<S: Store> Queries<S> {
         &self,
         keys: Vec<E::Key>,
         consistency: Consistency,
-    ) -> Result<Found<E>, ReadError> {
+    ) -> Result<FoundItems<E>, ReadError> {
         let mut asked = Vec::new();
         for key in keys {
             asked.push((E::primary_key(&key)?, key));
@@ -42,7 +42,7 @@ impl<S: Store> Queries<S> {
         let keys: Vec<Key> = asked.iter().map(|(key, _)| key.clone()).collect();
         let read = if keys.is_empty() { Vec::new() } else { self.store.read(Table::Main, &keys, consistency).await? };
         let mut read: BTreeMap<Key, Item> = read.into_iter().collect();
-        let mut found = Found { items: Vec::new(), missing: Vec::new(), unreadable: Vec::new() };
+        let mut found = FoundItems { items: Vec::new(), missing: Vec::new(), unreadable: Vec::new() };
         let mut seen = BTreeSet::new();
         for (key, typed) in asked {
             if !seen.insert(key.clone()) {
@@ -50,7 +50,7 @@ impl<S: Store> Queries<S> {
             }
             match read.remove(&key).map(|item| E::from_item(&self.layout, &item)) {
                 Some(Ok(Some(item))) => found.items.push(item),
-                Some(Err(error)) => found.unreadable.push(Unreadable { key, error }),
+                Some(Err(error)) => found.unreadable.push(InvalidItem { key, error }),
                 Some(Ok(None)) | None => found.missing.push(typed),
             }
         }

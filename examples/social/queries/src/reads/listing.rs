@@ -7,11 +7,11 @@ use derive::{query::Query, write::Table};
 use keys::{entity::Entity, error::EntityError, item::Item, key::Key, layout::Layout};
 use store::Store;
 
-use super::position::Position;
+use super::position::ItemPosition;
 use crate::{
     Queries,
-    cursor::{Cursor, CursorError, Scope},
-    page::{LOOKED_AT_MAX, PAGE_ITEMS_MAX, Page, PageRequest, Unreadable},
+    cursor::{Cursor, CursorError, CursorScope},
+    page::{InvalidItem, LOOKED_AT_MAX, PAGE_ITEMS_MAX, Page, PageRequest},
     read_error::ReadError,
 };
 
@@ -22,7 +22,7 @@ pub(super) type Take<'a, T> = Box<dyn Fn(&Item) -> Result<Option<T>, EntityError
 pub(super) type Put<'a> = dyn FnMut(&Item) -> usize + Send + 'a;
 
 /// A pattern's queries with what is taken of their items.
-pub(super) struct Listing<'a, T> {
+pub(super) struct ListPlan<'a, T> {
     /// The pattern's ID, which its cursors hold.
     pub(super) pattern: &'static str,
     /// The queries, in the order of the listing; their limits are the page's to set.
@@ -33,22 +33,22 @@ pub(super) struct Listing<'a, T> {
     pub(super) take: Take<'a, T>,
 }
 
-impl<'a, E: Entity + 'a> Listing<'a, E> {
+impl<'a, E: Entity + 'a> ListPlan<'a, E> {
     /// All items of an entity that a query finds.
     pub(super) fn all(pattern: &'static str, layout: &'a Layout, query: Query) -> Self {
         Self::of(pattern, query, Box::new(|item| E::from_item(layout, item)))
     }
 }
 
-impl<'a, T> Listing<'a, T> {
+impl<'a, T> ListPlan<'a, T> {
     /// What is taken of the items of one query.
     pub(super) fn of(pattern: &'static str, query: Query, take: Take<'a, T>) -> Self {
         Self { pattern, queries: vec![query], filter: String::new(), take }
     }
 
     /// What its cursors belong to.
-    pub(super) fn scope(&self) -> Scope {
-        Scope::new(self.pattern, &self.queries, &self.filter)
+    pub(super) fn scope(&self) -> CursorScope {
+        CursorScope::new(self.pattern, &self.queries, &self.filter)
     }
 
     /// Adds what is taken of an item to a page.
@@ -57,24 +57,24 @@ impl<'a, T> Listing<'a, T> {
             Ok(taken) => page.items.extend(taken),
             Err(error) => {
                 let key = layout.key(item).unwrap_or_else(|| Key::new("", ""));
-                page.unreadable.push(Unreadable { key, error });
+                page.unreadable.push(InvalidItem { key, error });
             }
         }
     }
 }
 
 /// In which of the queries a page goes on, and where in it.
-struct Place {
+struct ListPosition {
     at: usize,
-    after: Option<Position>,
+    after: Option<ItemPosition>,
 }
 
-impl Place {
+impl ListPosition {
     fn read(texts: &[String], queries: &[Query], layout: &Layout) -> Option<Self> {
         let (at, after) = texts.split_first()?;
         let at: usize = at.parse().ok()?;
         let query = queries.get(at)?;
-        let after = if after.is_empty() { None } else { Some(Position::read(layout, query, after)?) };
+        let after = if after.is_empty() { None } else { Some(ItemPosition::read(layout, query, after)?) };
         Some(Self { at, after })
     }
 
@@ -89,7 +89,7 @@ impl<S: Store> Queries<S> {
     /// Reads a page of a listing.
     pub(super) async fn list<T: Send>(
         &self,
-        listing: &Listing<'_, T>,
+        listing: &ListPlan<'_, T>,
         request: &PageRequest,
     ) -> Result<Page<T>, ReadError> {
         let mut page = Page::empty();
@@ -105,7 +105,7 @@ impl<S: Store> Queries<S> {
     /// Puts items into a page until it is full; the cursor behind them.
     async fn walk(
         &self,
-        (scope, queries): (&Scope, &[Query]),
+        (scope, queries): (&CursorScope, &[Query]),
         is_filtered: bool,
         request: &PageRequest,
         put: &mut Put<'_>,
@@ -125,13 +125,15 @@ impl<S: Store> Queries<S> {
             for (n_before, item) in found.items.iter().enumerate() {
                 n_put = put(item);
                 if n_put == limit && (n_before + 1 < n_found || found.next.is_some()) {
-                    place.after = Some(Position::of(&self.layout, query, item));
+                    place.after = Some(ItemPosition::of(&self.layout, query, item));
                     return Ok(Some(scope.seal(&place.texts())));
                 }
             }
             place = match found.next {
-                Some(next) => Place { at: place.at, after: Some(Position::of(&self.layout, query, &next.0)) },
-                None => Place { at: place.at + 1, after: None },
+                Some(next) => {
+                    ListPosition { at: place.at, after: Some(ItemPosition::of(&self.layout, query, &next.0)) }
+                }
+                None => ListPosition { at: place.at + 1, after: None },
             };
             let is_done = n_put == limit || n_looked_at >= LOOKED_AT_MAX;
             if is_done && place.at < queries.len() {
@@ -141,12 +143,17 @@ impl<S: Store> Queries<S> {
         Ok(None)
     }
 
-    fn place(&self, queries: &[Query], scope: &Scope, request: &PageRequest) -> Result<Place, CursorError> {
+    fn place(
+        &self,
+        queries: &[Query],
+        scope: &CursorScope,
+        request: &PageRequest,
+    ) -> Result<ListPosition, CursorError> {
         let Some(cursor) = request.cursor() else {
-            return Ok(Place { at: 0, after: None });
+            return Ok(ListPosition { at: 0, after: None });
         };
         let texts = scope.open(cursor)?;
-        Place::read(&texts, queries, &self.layout).ok_or_else(|| scope.damaged())
+        ListPosition::read(&texts, queries, &self.layout).ok_or_else(|| scope.damaged())
     }
 }
 

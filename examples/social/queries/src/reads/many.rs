@@ -12,10 +12,10 @@ use entities::{
 use keys::entity::Entity;
 use store::Store;
 
-use super::found::Found;
+use super::found::FoundItems;
 use crate::{
     Queries,
-    pattern::{Pattern, sample},
+    pattern::{AccessPattern, sample},
     read_error::ReadError,
 };
 
@@ -25,7 +25,7 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`ReadError`], with nothing read.
-    pub async fn users(&self, users: &[UserId], consistency: Consistency) -> Result<Found<User>, ReadError> {
+    pub async fn users(&self, users: &[UserId], consistency: Consistency) -> Result<FoundItems<User>, ReadError> {
         self.items(users.iter().map(|user| UserKey { user_id: user.clone() }).collect(), consistency).await
     }
 
@@ -34,7 +34,7 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`ReadError`], with nothing read.
-    pub async fn posts(&self, posts: &[PostId], consistency: Consistency) -> Result<Found<PostDetail>, ReadError> {
+    pub async fn posts(&self, posts: &[PostId], consistency: Consistency) -> Result<FoundItems<PostDetail>, ReadError> {
         self.items(posts.iter().map(|post| PostDetailKey { post_id: post.clone() }).collect(), consistency).await
     }
 
@@ -47,7 +47,7 @@ impl<S: Store> Queries<S> {
         &self,
         products: &[ProductId],
         consistency: Consistency,
-    ) -> Result<Found<Product>, ReadError> {
+    ) -> Result<FoundItems<Product>, ReadError> {
         self.items(products.iter().map(|product| ProductKey { product_id: product.clone() }).collect(), consistency)
             .await
     }
@@ -57,18 +57,22 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`ReadError`], with nothing read.
-    pub async fn items<E: Entity>(&self, keys: Vec<E::Key>, consistency: Consistency) -> Result<Found<E>, ReadError> {
+    pub async fn items<E: Entity>(
+        &self,
+        keys: Vec<E::Key>,
+        consistency: Consistency,
+    ) -> Result<FoundItems<E>, ReadError> {
         self.many(keys, consistency).await
     }
 }
 
 /// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
-    vec![Pattern {
+pub(crate) fn patterns() -> Vec<AccessPattern> {
+    vec![AccessPattern {
         id: "AP-041",
         title: "users, posts or products by many ids, missing ones named",
         input: "ids, Consistency",
-        result: "Found: items, missing keys",
+        result: "FoundItems: items, missing keys",
         order: "as asked for",
         sample: sample!(|queries| {
             let ids = ["{Id}", "{Id 2}"];

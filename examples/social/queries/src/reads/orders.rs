@@ -9,15 +9,15 @@ use keys::{entity::Entity, fields::Fields, number::Decimal};
 use store::Store;
 
 use super::{
-    listing::Listing,
+    listing::ListPlan,
     projection::{Projected, projection},
     ranges,
     times::Times,
 };
 use crate::{
     Queries,
-    page::{Page, PageRequest, Unreadable},
-    pattern::{Pattern, sample, sample_page},
+    page::{InvalidItem, Page, PageRequest},
+    pattern::{AccessPattern, sample, sample_page},
     read_error::ReadError,
 };
 
@@ -66,10 +66,10 @@ pub struct OrderWithItems {
     /// Its items, by the product's ID.
     pub items: Vec<OrderItem>,
     /// Items that do not fit their declaration.
-    pub unreadable: Vec<Unreadable>,
+    pub unreadable: Vec<InvalidItem>,
 }
 
-enum Part {
+enum OrderOrItem {
     Order(OrderDetail),
     Item(OrderItem),
 }
@@ -93,8 +93,8 @@ impl<S: Store> Queries<S> {
         let sk = ranges::between(Order::NAME, &Order::definition().key.sk, &fields, "PlacedAt", times.bounds())?;
         let is_wanted = |order: &Order| status.is_none_or(|status| order.status.as_deref() == Some(status));
         let take = |item: &_| Ok(Order::from_item(&self.layout, item)?.filter(is_wanted));
-        let listing = Listing::of("AP-033", ranges::descending(Query { sk, ..query }), Box::new(take));
-        self.list(&Listing { filter: status.unwrap_or_default().to_owned(), ..listing }, page).await
+        let listing = ListPlan::of("AP-033", ranges::descending(Query { sk, ..query }), Box::new(take));
+        self.list(&ListPlan { filter: status.unwrap_or_default().to_owned(), ..listing }, page).await
     }
 
     /// AP-034: an order by ID with all its items by the product's ID, in one query.
@@ -108,11 +108,11 @@ impl<S: Store> Queries<S> {
         let query = ranges::eventual(Query::of(None, key.pk, range));
         let take = |item: &_| {
             if let Some(order) = OrderDetail::from_item(&self.layout, item)? {
-                return Ok(Some(Part::Order(order)));
+                return Ok(Some(OrderOrItem::Order(order)));
             }
-            Ok(OrderItem::from_item(&self.layout, item)?.map(Part::Item))
+            Ok(OrderItem::from_item(&self.layout, item)?.map(OrderOrItem::Item))
         };
-        let listing = Listing::of("AP-034", query.clone(), Box::new(take));
+        let listing = ListPlan::of("AP-034", query.clone(), Box::new(take));
         let mut page = Page::empty();
         // An order has few items, so they are not paged.
         for item in self.whole(&query).await? {
@@ -121,8 +121,8 @@ impl<S: Store> Queries<S> {
         let mut found = OrderWithItems { order: None, items: Vec::new(), unreadable: page.unreadable };
         for part in page.items {
             match part {
-                Part::Order(order) => found.order = Some(order),
-                Part::Item(item) => found.items.push(item),
+                OrderOrItem::Order(order) => found.order = Some(order),
+                OrderOrItem::Item(item) => found.items.push(item),
             }
         }
         Ok(found)
@@ -135,7 +135,7 @@ impl<S: Store> Queries<S> {
     /// [`ReadError`], with nothing read.
     pub async fn items_of_order(&self, order: &OrderId, page: &PageRequest) -> Result<Page<OrderItem>, ReadError> {
         let query = ranges::collection::<OrderItem>(&Fields::from([("OrderId", order.as_str())]))?;
-        self.list(&Listing::all("AP-035", &self.layout, query), page).await
+        self.list(&ListPlan::all("AP-035", &self.layout, query), page).await
     }
 
     /// AP-036: the orders in an open status (pending, paid, packed), oldest first: a work queue. By GSI2 and so of a
@@ -176,9 +176,9 @@ impl<S: Store> Queries<S> {
 }
 
 /// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
+pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-033",
             title: "orders of a user, newest first, between two times, optionally by status (pages are filled up)",
             input: "UserId, Times, status?, PageRequest",
@@ -189,7 +189,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.orders_of(&"{UserId}".into(), &times, None, &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-034",
             title: "order by ID with its items, one query",
             input: "OrderId",
@@ -199,7 +199,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _order = queries.order_with_items(&"{OrderId}".into()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-035",
             title: "items of an order",
             input: "OrderId, PageRequest",
@@ -209,7 +209,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.items_of_order(&"{OrderId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-036",
             title: "orders in an open status, oldest first (work queue)",
             input: "status, PageRequest",
@@ -219,7 +219,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.open_orders("{Status}", &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-037",
             title: "orders containing a product",
             input: "ProductId, PageRequest",
@@ -229,7 +229,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.orders_with_product(&"{ProductId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-042",
             title: "orders by total, highest first (administrator)",
             input: "PageRequest",

@@ -12,14 +12,14 @@ use keys::{entity::Entity, fields::Fields};
 use store::Store;
 
 use super::{
-    listing::Listing,
+    listing::ListPlan,
     projection::{Projected, projection},
     ranges, users,
 };
 use crate::{
     Queries,
     page::{Page, PageRequest},
-    pattern::{Pattern, sample, sample_page},
+    pattern::{AccessPattern, sample, sample_page},
     read_error::ReadError,
 };
 
@@ -65,7 +65,7 @@ pub struct OrganizationWithTeams {
     pub teams: Page<Team>,
 }
 
-enum Part {
+enum OrganizationOrTeam {
     Organization(Organization),
     Team(Team),
 }
@@ -86,18 +86,18 @@ impl<S: Store> Queries<S> {
         let range = SortKeys::Between(key.sk, ranges::last::<Team>()?);
         let take = |item: &_| {
             if let Some(organization) = Organization::from_item(&self.layout, item)? {
-                return Ok(Some(Part::Organization(organization)));
+                return Ok(Some(OrganizationOrTeam::Organization(organization)));
             }
-            Ok(Team::from_item(&self.layout, item)?.map(Part::Team))
+            Ok(Team::from_item(&self.layout, item)?.map(OrganizationOrTeam::Team))
         };
         let query = ranges::eventual(Query::of(None, key.pk, range));
-        let found = self.list(&Listing::of("AP-020", query, Box::new(take)), page).await?;
+        let found = self.list(&ListPlan::of("AP-020", query, Box::new(take)), page).await?;
         let mut organization = None;
         let mut teams = Page { items: Vec::new(), unreadable: found.unreadable, next: found.next };
         for part in found.items {
             match part {
-                Part::Organization(whole) => organization = Some(whole),
-                Part::Team(team) => teams.items.push(team),
+                OrganizationOrTeam::Organization(whole) => organization = Some(whole),
+                OrganizationOrTeam::Team(team) => teams.items.push(team),
             }
         }
         Ok(OrganizationWithTeams { organization, teams })
@@ -110,7 +110,7 @@ impl<S: Store> Queries<S> {
     /// [`ReadError`], with nothing read.
     pub async fn members_of_organization(&self, org: &OrgId, page: &PageRequest) -> Result<Page<Member>, ReadError> {
         let query = ranges::collection::<Member>(&Fields::from([("OrgId", org.as_str())]))?;
-        self.list(&Listing::all("AP-021", &self.layout, query), page).await
+        self.list(&ListPlan::all("AP-021", &self.layout, query), page).await
     }
 
     /// AP-022: the organizations of a user, with names, by the organization's ID.
@@ -152,7 +152,7 @@ impl<S: Store> Queries<S> {
         let key = OrgChart::primary_key(manager)?;
         // What is below a path begins with the path and the mark that begins the next segment.
         let query = ranges::eventual(Query::prefix(None, key.pk, format!("{}/", key.sk)));
-        self.list(&Listing::all("AP-024", &self.layout, query), page).await
+        self.list(&ListPlan::all("AP-024", &self.layout, query), page).await
     }
 
     /// AP-025: an employee by ID, by GSI1 and so of a while ago.
@@ -168,9 +168,9 @@ impl<S: Store> Queries<S> {
 }
 
 /// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
+pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-020",
             title: "organization with its teams, one query, counters dropped",
             input: "OrgId, PageRequest",
@@ -180,7 +180,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.organization_with_teams(&"{OrgId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-021",
             title: "members of an organization, with names",
             input: "OrgId, PageRequest",
@@ -190,7 +190,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.members_of_organization(&"{OrgId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-022",
             title: "organizations of a user, with names",
             input: "UserId, PageRequest",
@@ -204,7 +204,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.organizations_of(&"{UserId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-023",
             title: "team by ID",
             input: "TeamId",
@@ -214,7 +214,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 queries.team(&"{TeamId}".into()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-024",
             title: "all direct and indirect reports of a manager",
             input: "OrgChartKey of the manager, PageRequest",
@@ -226,7 +226,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.reports_of(&manager, &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-025",
             title: "employee by ID",
             input: "EmployeeId",

@@ -11,9 +11,9 @@ use store::Cursor;
 /// The key of the last item that was looked at, without the partition key that the query has anyway: the sort key, and
 /// in an index the item's own key, which tells apart those of one sort key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Position(Vec<String>);
+pub(super) struct ItemPosition(Vec<String>);
 
-impl Position {
+impl ItemPosition {
     /// The position behind an item of a query, or behind the one that the store's cursor names.
     pub(super) fn of(layout: &Layout, query: &Query, item: &Item) -> Self {
         let names = names(layout, query);

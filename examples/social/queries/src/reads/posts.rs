@@ -10,14 +10,14 @@ use store::Store;
 
 use super::{
     counts::Counts,
-    listing::Listing,
+    listing::ListPlan,
     projection::{Projected, projection},
     ranges,
 };
 use crate::{
     Queries,
     page::{Page, PageRequest},
-    pattern::{Pattern, sample, sample_page},
+    pattern::{AccessPattern, sample, sample_page},
     read_error::ReadError,
 };
 
@@ -65,7 +65,7 @@ pub struct PostWithCounts {
     pub counts: Counts,
 }
 
-enum Part {
+enum PostOrComment {
     Post(PostDetail),
     Comment(Comment),
 }
@@ -85,8 +85,8 @@ impl<S: Store> Queries<S> {
         let query = ranges::collection::<Post>(&Fields::from([("AuthorId", author.as_str())]))?;
         let is_wanted = |post: &Post| status.is_none_or(|status| post.status.as_deref() == Some(status));
         let take = |item: &_| Ok(Post::from_item(&self.layout, item)?.filter(is_wanted));
-        let listing = Listing::of("AP-005", ranges::descending(query), Box::new(take));
-        self.list(&Listing { filter: status.unwrap_or_default().to_owned(), ..listing }, page).await
+        let listing = ListPlan::of("AP-005", ranges::descending(query), Box::new(take));
+        self.list(&ListPlan { filter: status.unwrap_or_default().to_owned(), ..listing }, page).await
     }
 
     /// AP-006: a post by ID, with its author's name and the displays of its counts.
@@ -141,17 +141,17 @@ impl<S: Store> Queries<S> {
         let query = ranges::descending(ranges::eventual(Query::of(None, key.pk, range)));
         let take = |item: &_| {
             if let Some(post) = PostDetail::from_item(&self.layout, item)? {
-                return Ok(Some(Part::Post(post)));
+                return Ok(Some(PostOrComment::Post(post)));
             }
-            Ok(Comment::from_item(&self.layout, item)?.map(Part::Comment))
+            Ok(Comment::from_item(&self.layout, item)?.map(PostOrComment::Comment))
         };
-        let found = self.list(&Listing::of("AP-008", query, Box::new(take)), page).await?;
+        let found = self.list(&ListPlan::of("AP-008", query, Box::new(take)), page).await?;
         let mut post = None;
         let mut comments = Page { items: Vec::new(), unreadable: found.unreadable, next: found.next };
         for part in found.items {
             match part {
-                Part::Post(detail) => post = Some(detail),
-                Part::Comment(comment) => comments.items.push(comment),
+                PostOrComment::Post(detail) => post = Some(detail),
+                PostOrComment::Comment(comment) => comments.items.push(comment),
             }
         }
         Ok(PostWithComments { post, comments })
@@ -164,7 +164,7 @@ impl<S: Store> Queries<S> {
     /// [`ReadError`], with nothing read.
     pub async fn likes_of(&self, user: &UserId, page: &PageRequest) -> Result<Page<Like>, ReadError> {
         let query = ranges::collection::<Like>(&Fields::from([("UserId", user.as_str())]))?;
-        self.list(&Listing::all("AP-011", &self.layout, query), page).await
+        self.list(&ListPlan::all("AP-011", &self.layout, query), page).await
     }
 
     /// AP-012: who likes a post, by the user's ID.
@@ -194,18 +194,18 @@ impl<S: Store> Queries<S> {
     /// [`ReadError`], with nothing read.
     pub async fn views_of(&self, user: &UserId, page: &PageRequest) -> Result<Page<View>, ReadError> {
         let query = ranges::collection::<View>(&Fields::from([("UserId", user.as_str())]))?;
-        self.list(&Listing::all("AP-043", &self.layout, ranges::descending(query)), page).await
+        self.list(&ListPlan::all("AP-043", &self.layout, ranges::descending(query)), page).await
     }
 }
 
 /// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
+pub(crate) fn patterns() -> Vec<AccessPattern> {
     [posts(), likes_and_views()].concat()
 }
 
-fn posts() -> Vec<Pattern> {
+fn posts() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-005",
             title: "posts of a user, newest first, optionally by status (pages are filled up)",
             input: "UserId of the author, status?, PageRequest",
@@ -215,7 +215,7 @@ fn posts() -> Vec<Pattern> {
                 let _page = queries.posts_of(&"{AuthorId}".into(), None, &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-006",
             title: "post by ID with author name and counts: by the displays, or with exact counts",
             input: "PostId, Consistency; or PostId",
@@ -226,7 +226,7 @@ fn posts() -> Vec<Pattern> {
                 let _post = queries.post_with_counts(&"{PostId}".into()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-007",
             title: "recent published posts of all users, newest first",
             input: "PageRequest",
@@ -236,7 +236,7 @@ fn posts() -> Vec<Pattern> {
                 let _page = queries.recent_posts(&sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-008",
             title: "post with its newest comments, one query",
             input: "PostId, PageRequest",
@@ -249,9 +249,9 @@ fn posts() -> Vec<Pattern> {
     ]
 }
 
-fn likes_and_views() -> Vec<Pattern> {
+fn likes_and_views() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-011",
             title: "posts liked by a user",
             input: "UserId, PageRequest",
@@ -261,7 +261,7 @@ fn likes_and_views() -> Vec<Pattern> {
                 let _page = queries.likes_of(&"{UserId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-012",
             title: "users who liked a post",
             input: "PostId, PageRequest",
@@ -271,7 +271,7 @@ fn likes_and_views() -> Vec<Pattern> {
                 let _page = queries.likes_of_post(&"{PostId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-013",
             title: "does user U like post P",
             input: "UserId, PostId",
@@ -281,7 +281,7 @@ fn likes_and_views() -> Vec<Pattern> {
                 queries.like_of(&"{UserId}".into(), &"{PostId}".into()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-043",
             title: "posts viewed by a user, newest first",
             input: "UserId, PageRequest",

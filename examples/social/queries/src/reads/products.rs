@@ -9,14 +9,14 @@ use keys::{entity::Entity, fields::Fields, item::text, number::Decimal};
 use store::Store;
 
 use super::{
-    listing::Listing,
+    listing::ListPlan,
     projection::{Projected, projection},
     ranges,
 };
 use crate::{
     Queries,
     page::{Page, PageRequest},
-    pattern::{Pattern, sample, sample_page},
+    pattern::{AccessPattern, sample, sample_page},
     read_error::ReadError,
 };
 
@@ -135,7 +135,7 @@ impl<S: Store> Queries<S> {
             let units_sold = fields.and_then(|fields| Decimal::parse(fields.get("UnitsSold")?));
             Ok(units_sold.map(|units_sold| BestSeller { product, units_sold }))
         };
-        let listing = Listing { pattern: "AP-031", queries, filter: String::new(), take: Box::new(take) };
+        let listing = ListPlan { pattern: "AP-031", queries, filter: String::new(), take: Box::new(take) };
         self.list(&listing, page).await
     }
 
@@ -146,14 +146,14 @@ impl<S: Store> Queries<S> {
     /// [`ReadError`], with nothing read.
     pub async fn reviews_of(&self, product: &ProductId, page: &PageRequest) -> Result<Page<Review>, ReadError> {
         let query = ranges::collection::<Review>(&Fields::from([("ProductId", product.as_str())]))?;
-        self.list(&Listing::all("AP-032", &self.layout, ranges::descending(query)), page).await
+        self.list(&ListPlan::all("AP-032", &self.layout, ranges::descending(query)), page).await
     }
 }
 
 /// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
+pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-029",
             title: "product by ID with counts and average rating",
             input: "ProductId",
@@ -163,7 +163,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 queries.product(&"{ProductId}".into()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-030",
             title: "products of a category",
             input: "category, PageRequest",
@@ -173,7 +173,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.products_of("{Category}", &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-031",
             title: "best sellers of a category, top N",
             input: "category, PageRequest of N",
@@ -183,7 +183,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.best_sellers_of("{Category}", &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-032",
             title: "reviews of a product, newest first",
             input: "ProductId, PageRequest",

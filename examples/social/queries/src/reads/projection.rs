@@ -36,7 +36,7 @@ use derive::query::Query;
 use keys::{entity::Entity, fields::Fields, layout::Layout};
 
 use super::{
-    listing::{Listing, Take},
+    listing::{ListPlan, Take},
     ranges,
 };
 use crate::read_error::ReadError;
@@ -70,11 +70,11 @@ pub(super) trait Projected: Sized {
     }
 
     /// All entries that the queries find.
-    fn listing<'a>(pattern: &'static str, layout: &'a Layout, queries: Vec<Query>) -> Listing<'a, Self>
+    fn listing<'a>(pattern: &'static str, layout: &'a Layout, queries: Vec<Query>) -> ListPlan<'a, Self>
     where
         Self: 'a,
     {
-        Listing { pattern, queries, filter: String::new(), take: Self::taken(layout) }
+        ListPlan { pattern, queries, filter: String::new(), take: Self::taken(layout) }
     }
 }
 

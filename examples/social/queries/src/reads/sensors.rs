@@ -8,11 +8,11 @@ use entities::{
 use keys::{entity::Entity, fields::Fields, key_field::KeyField};
 use store::Store;
 
-use super::{days::Day, listing::Listing, ranges, times::Times};
+use super::{days::Day, listing::ListPlan, ranges, times::Times};
 use crate::{
     Queries,
     page::{Page, PageRequest},
-    pattern::{Pattern, sample, sample_page},
+    pattern::{AccessPattern, sample, sample_page},
     read_error::ReadError,
 };
 
@@ -53,7 +53,7 @@ impl<S: Store> Queries<S> {
             queries.reverse();
         }
         let take = |item: &_| Reading::from_item(&self.layout, item);
-        let listing = Listing { pattern: "AP-038", queries, filter: String::new(), take: Box::new(take) };
+        let listing = ListPlan { pattern: "AP-038", queries, filter: String::new(), take: Box::new(take) };
         self.list(&listing, page).await
     }
 
@@ -73,14 +73,14 @@ impl<S: Store> Queries<S> {
         let fields = Fields::from([("SensorId", sensor.as_str()), ("Grain", &grain.to_text())]);
         let query = ranges::collection::<Rollup>(&fields)?;
         let sk = ranges::between(Rollup::NAME, &Rollup::definition().key.sk, &fields, "Bucket", times.bounds())?;
-        self.list(&Listing::all("AP-039", &self.layout, Query { sk, ..query }), page).await
+        self.list(&ListPlan::all("AP-039", &self.layout, Query { sk, ..query }), page).await
     }
 }
 
 /// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
+pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-038",
             title: "readings of a sensor between two times, across days (at most 366), one query a day",
             input: "SensorId, from, to, Order, PageRequest",
@@ -91,7 +91,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.readings_of(&"{SensorId}".into(), times, Order::Ascending, &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-039",
             title: "hourly or daily roll-ups of a sensor between two times",
             input: "SensorId, Grain, Times, PageRequest",

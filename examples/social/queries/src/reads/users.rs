@@ -10,14 +10,14 @@ use keys::{entity::Entity, fields::Fields};
 use store::Store;
 
 use super::{
-    listing::Listing,
+    listing::ListPlan,
     projection::{Projected, projection},
     ranges,
 };
 use crate::{
     Queries,
     page::{Page, PageRequest},
-    pattern::{Pattern, sample, sample_page},
+    pattern::{AccessPattern, sample, sample_page},
     read_error::ReadError,
 };
 
@@ -98,7 +98,7 @@ impl<S: Store> Queries<S> {
     /// [`ReadError`], with nothing read.
     pub async fn followees_of(&self, user: &UserId, page: &PageRequest) -> Result<Page<Follow>, ReadError> {
         let query = ranges::collection::<Follow>(&Fields::from([("FollowerId", user.as_str())]))?;
-        self.list(&Listing::all("AP-014", &self.layout, query), page).await
+        self.list(&ListPlan::all("AP-014", &self.layout, query), page).await
     }
 
     /// AP-015: the followers of a user, with names, by the follower's ID.
@@ -108,7 +108,7 @@ impl<S: Store> Queries<S> {
     /// [`ReadError`], with nothing read.
     pub async fn followers_of(&self, user: &UserId, page: &PageRequest) -> Result<Page<Follower>, ReadError> {
         let query = ranges::collection::<Follower>(&Fields::from([("FolloweeId", user.as_str())]))?;
-        self.list(&Listing::all("AP-015", &self.layout, query), page).await
+        self.list(&ListPlan::all("AP-015", &self.layout, query), page).await
     }
 
     /// AP-016: the follow by which one user follows another; `None` when they do not. Consistent, since it decides what
@@ -132,13 +132,13 @@ pub(super) fn first_of<T>(page: Page<T>) -> Result<Option<T>, ReadError> {
 }
 
 /// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
+pub(crate) fn patterns() -> Vec<AccessPattern> {
     [users(), follows()].concat()
 }
 
-fn users() -> Vec<Pattern> {
+fn users() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-001",
             title: "user by ID; consistent on request",
             input: "UserId, Consistency",
@@ -149,7 +149,7 @@ fn users() -> Vec<Pattern> {
                 queries.user(&"{UserId}".into(), Consistency::Strong).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-002",
             title: "user by email: by GSI1, or consistently through the claim",
             input: "email",
@@ -166,7 +166,7 @@ fn users() -> Vec<Pattern> {
                 queries.user_by_claim("{Email}").await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-003",
             title: "all users, newest first (administrator)",
             input: "PageRequest",
@@ -179,9 +179,9 @@ fn users() -> Vec<Pattern> {
     ]
 }
 
-fn follows() -> Vec<Pattern> {
+fn follows() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-014",
             title: "whom a user follows, with names",
             input: "UserId, PageRequest",
@@ -191,7 +191,7 @@ fn follows() -> Vec<Pattern> {
                 let _page = queries.followees_of(&"{UserId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-015",
             title: "followers of a user, with names",
             input: "UserId, PageRequest",
@@ -201,7 +201,7 @@ fn follows() -> Vec<Pattern> {
                 let _page = queries.followers_of(&"{UserId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-016",
             title: "does A follow B",
             input: "FollowerId, FolloweeId",

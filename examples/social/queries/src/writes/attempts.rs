@@ -41,7 +41,7 @@ pub(super) enum Sent {
 }
 
 /// What came back from one sending.
-enum Answer {
+enum SendResult {
     Sent(Sent),
     Busy,
 }
@@ -62,12 +62,12 @@ impl<S: Store> Attempts<'_, S> {
     pub(super) async fn send(&mut self, writes: &[Write]) -> Result<Sent, WriteError> {
         loop {
             match self.once(writes).await {
-                Ok(Answer::Sent(Sent::Done)) => return Ok(Sent::Done),
-                Ok(Answer::Sent(refused)) => {
+                Ok(SendResult::Sent(Sent::Done)) => return Ok(Sent::Done),
+                Ok(SendResult::Sent(refused)) => {
                     let ours = self.is_uncertain && self.stand(writes).await?;
                     return Ok(if ours { Sent::Done } else { refused });
                 }
-                Ok(Answer::Busy) => self.wait(writes.first().map(|write| &write.key), None).await?,
+                Ok(SendResult::Busy) => self.wait(writes.first().map(|write| &write.key), None).await?,
                 Err(error) => {
                     self.is_uncertain |= error.is_retry();
                     self.wait(writes.first().map(|write| &write.key), Some(error)).await?;
@@ -115,9 +115,9 @@ impl<S: Store> Attempts<'_, S> {
         }
     }
 
-    async fn once(&self, writes: &[Write]) -> Result<Answer, StoreError> {
+    async fn once(&self, writes: &[Write]) -> Result<SendResult, StoreError> {
         if let [write] = writes {
-            return Ok(Answer::Sent(match self.queries.store.write(write).await? {
+            return Ok(SendResult::Sent(match self.queries.store.write(write).await? {
                 Outcome::Done { .. } => Sent::Done,
                 Outcome::GuardFailed => Sent::Refused(vec![0]),
             }));
@@ -129,19 +129,19 @@ impl<S: Store> Attempts<'_, S> {
         };
         let transaction = Transaction::new(writes.to_vec()).map_err(|error| rejected(writes.first(), error.into()))?;
         let TransactOutcome::Cancelled { reasons } = self.queries.store.transact(&transaction).await? else {
-            return Ok(Answer::Sent(Sent::Done));
+            return Ok(SendResult::Sent(Sent::Done));
         };
         let failed = reasons.iter().enumerate().filter(|(_, reason)| **reason == Reason::GuardFailed);
         let failed: Vec<usize> = failed.map(|(position, _)| position).collect();
         if !failed.is_empty() {
-            return Ok(Answer::Sent(Sent::Refused(failed)));
+            return Ok(SendResult::Sent(Sent::Refused(failed)));
         }
         for (reason, write) in reasons.into_iter().zip(writes) {
             if let Reason::Rejected(why) = reason {
                 return Err(rejected(Some(write), why.into()));
             }
         }
-        Ok(Answer::Busy)
+        Ok(SendResult::Busy)
     }
 
     /// Do the items stand as these writes leave them?

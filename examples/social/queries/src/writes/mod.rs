@@ -30,11 +30,11 @@ pub mod subscriptions;
 mod time;
 pub mod users;
 
-use crate::pattern::Pattern;
+use crate::pattern::AccessPattern;
 
 /// The patterns WP-01 to WP-19, in order, a line for each method.
 #[must_use]
-pub fn patterns() -> Vec<Pattern> {
+pub fn patterns() -> Vec<AccessPattern> {
     let mut all = patterns::all();
     // By id; those of one id stay in their order.
     all.sort_by_key(|pattern| pattern.id);

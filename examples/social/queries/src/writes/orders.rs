@@ -59,7 +59,7 @@ pub struct PlacedOrder {
 }
 
 /// What an order's transaction is made of.
-struct Wanted<'a> {
+struct OrderRequest<'a> {
     key: OrderKey,
     now: String,
     quantities: &'a BTreeMap<ProductId, i64>,
@@ -82,7 +82,7 @@ impl<S: Store> Queries<S> {
         let quantities = merged(order_id, lines)?;
         let now = self.now()?;
         let key = OrderKey { user_id: user_id.clone(), placed_at: now.clone(), order_id: order_id.clone() };
-        let wanted = Wanted { key, now, quantities: &quantities };
+        let wanted = OrderRequest { key, now, quantities: &quantities };
         let mut attempts = self.attempts();
         let collection = collection(order_id)?;
         let look = Query { limit: Some(1), ..Query::prefix(None, collection, "") };
@@ -107,7 +107,7 @@ impl<S: Store> Queries<S> {
     /// The order, then its items, then the products, all in order of the products' ids.
     fn placing(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &OrderRequest<'_>,
         products: &BTreeMap<ProductId, Item>,
     ) -> Result<(Vec<Write>, Decimal), WriteError> {
         let (mut items, mut stocks, mut total) = (Vec::new(), Vec::new(), Decimal::default());
@@ -159,7 +159,7 @@ impl<S: Store> Attempts<'_, S> {
     }
 
     /// Which of the products at these positions is short; nothing, when they were only priced or named anew.
-    async fn explain(&mut self, wanted: &Wanted<'_>, positions: &[usize]) -> Result<(), WriteError> {
+    async fn explain(&mut self, wanted: &OrderRequest<'_>, positions: &[usize]) -> Result<(), WriteError> {
         let n_lines = wanted.quantities.len();
         let lines = wanted.quantities.iter().enumerate();
         let refused: Vec<(&ProductId, &i64)> =

@@ -22,10 +22,10 @@ use super::{
 };
 use crate::{
     book::Wrote,
-    lag::{Followed, Lags, Trace},
+    lag::{ChangeLag, Lags, Trace},
     workload::{
-        act::{Action, perform},
-        famous::Famous as Renamed,
+        act::{AppAction, perform},
+        famous::FamousUser,
         others::Others,
         writer::write,
     },
@@ -59,7 +59,7 @@ const FOLLOWS_MS: u64 = 180_000;
 
 /// The report of the scenario. The names are stable.
 #[derive(Debug, Serialize)]
-pub(super) struct Famous {
+pub(super) struct FamousReport {
     /// Items that carry the name.
     items: u32,
     renames: u32,
@@ -83,9 +83,9 @@ struct OthersLag {
     during: FewLags,
 }
 
-pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<Famous> {
+pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<FamousReport> {
     let args = running.args;
-    let (mut famous, mut others) = (Renamed::new(args.seed), Others::new(args.seed));
+    let (mut famous, mut others) = (FamousUser::new(args.seed), Others::new(args.seed));
     let mut setting = famous.setting();
     if args.others > 0 {
         setting.extend(others.setting());
@@ -111,7 +111,7 @@ pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<Famous> {
     let n_names = n - before.n;
     let fan_out_ms = if n_names == 0 { 0 } else { last_ms.saturating_sub(first_ms) };
     followed.retain(|change| (first_ms..=last_ms).contains(&change.answered_ms));
-    Ok(Famous {
+    Ok(FamousReport {
         items: args.writes,
         renames: RENAMES,
         fan_out_ms,
@@ -122,10 +122,10 @@ pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<Famous> {
 }
 
 /// Renames the user several times in a row. Returns the time of the first response, in milliseconds since the epoch.
-async fn rename(running: &Running<'_>, famous: &mut Renamed) -> anyhow::Result<u64> {
+async fn rename(running: &Running<'_>, famous: &mut FamousUser) -> anyhow::Result<u64> {
     let mut first_ms = None;
     for nth in 1..=RENAMES {
-        let Action { now_ms, act, .. } = famous.rename(nth);
+        let AppAction { now_ms, act, .. } = famous.rename(nth);
         let queries = Queries::new(Arc::clone(&running.metered), move || now_ms);
         Box::pin(perform(act, &queries)).await.context("the famous user cannot be renamed")?;
         first_ms.get_or_insert(SystemClock.now_ms());
@@ -136,9 +136,9 @@ async fn rename(running: &Running<'_>, famous: &mut Renamed) -> anyhow::Result<u
 /// The same while others go on, until the fan-out is over. Also returns the lag of older changes of the others.
 async fn rename_among(
     running: &mut Running<'_>,
-    famous: &mut Renamed,
+    famous: &mut FamousUser,
     others: &mut Others,
-) -> anyhow::Result<(u64, Vec<Followed>)> {
+) -> anyhow::Result<(u64, Vec<ChangeLag>)> {
     let is_over = AtomicBool::new(false);
     let (metered, rate) = (Arc::clone(&running.metered), Some(running.args.others));
     let actions = std::iter::from_fn(|| (!is_over.load(Ordering::Relaxed)).then(|| Ok(others.next())));
@@ -155,7 +155,7 @@ async fn rename_among(
 }
 
 /// Renames, and waits until the fan-out seems to be over, while others go on.
-async fn rename_and_wait(running: &mut Running<'_>, famous: &mut Renamed) -> anyhow::Result<(u64, Vec<Followed>)> {
+async fn rename_and_wait(running: &mut Running<'_>, famous: &mut FamousUser) -> anyhow::Result<(u64, Vec<ChangeLag>)> {
     let n_before = running.names().n;
     let first_ms = rename(running, famous).await?;
     let n_items = usize::try_from(running.args.writes).unwrap_or(usize::MAX);
@@ -187,7 +187,7 @@ async fn lags_before(running: &mut Running<'_>, others: &mut Others) -> anyhow::
     Ok(few_lags(running.followed()))
 }
 
-fn few_lags(followed: Vec<Followed>) -> FewLags {
+fn few_lags(followed: Vec<ChangeLag>) -> FewLags {
     FewLags::from(&followed.into_iter().collect::<Lags>())
 }
 
@@ -203,20 +203,20 @@ impl Running<'_> {
     }
 
     /// Takes the lags of the others' changes so far. Requires a quiet stream.
-    fn followed(&self) -> Vec<Followed> {
+    fn followed(&self) -> Vec<ChangeLag> {
         let (mut book, mut written) = (self.book.book(), self.metered.written());
         let answered_ms = std::mem::take(&mut written.answered_ms);
         std::mem::take::<Trace>(&mut book.trace).followed(&answered_ms)
     }
 
     /// Takes the lags of the others' changes before this time.
-    fn settle(&self, before_ms: u64) -> Vec<Followed> {
+    fn settle(&self, before_ms: u64) -> Vec<ChangeLag> {
         let (mut book, mut written) = (self.book.book(), self.metered.written());
         book.trace.settle(&mut written.answered_ms, before_ms)
     }
 }
 
-impl Famous {
+impl FamousReport {
     pub(super) fn lines(&self) -> Vec<String> {
         let Self { renames, n_names, fan_out_ms, items_per_second, .. } = self;
         let mut lines = vec![format!(

@@ -6,7 +6,7 @@ use crate::lag::Lags;
 
 /// Time from the response to a write until the commit of the last write that follows from it.
 #[derive(Debug, Serialize)]
-pub(super) struct Lag {
+pub(super) struct LagFigures {
     p50: u64,
     p99: u64,
     max: u64,
@@ -18,12 +18,12 @@ pub(super) struct FewLags {
     /// Number of changes.
     changes: usize,
     #[serde(flatten)]
-    lag: Lag,
+    lag: LagFigures,
 }
 
 impl From<&Lags> for FewLags {
     fn from(lags: &Lags) -> Self {
-        Self { changes: lags.len(), lag: Lag::from(lags) }
+        Self { changes: lags.len(), lag: LagFigures::from(lags) }
     }
 }
 
@@ -33,13 +33,13 @@ impl FewLags {
     }
 }
 
-impl From<&Lags> for Lag {
+impl From<&Lags> for LagFigures {
     fn from(lags: &Lags) -> Self {
         Self { p50: lags.percentile_ms(50), p99: lags.percentile_ms(99), max: lags.max_ms() }
     }
 }
 
-impl Lag {
+impl LagFigures {
     pub(super) fn text(&self) -> String {
         format!("p50 {} ms, p99 {} ms, max {} ms", self.p50, self.p99, self.max)
     }

@@ -8,7 +8,7 @@ use queries::Queries;
 use serde::Serialize;
 
 use super::{figures::rounded, running::Running};
-use crate::workload::hot::Hot as Likes;
+use crate::workload::hot::HotPost;
 
 /// Number of waves of likes. The stream becomes quiet after each.
 const WAVES: u32 = 4;
@@ -18,7 +18,7 @@ const LIKE_COUNT: &str = "like-count";
 
 /// The report of the scenario. The names are stable.
 #[derive(Debug, Serialize)]
-pub(super) struct Hot {
+pub(super) struct HotReport {
     likes: u32,
     /// The exact count at the end, read by the query interface.
     exact: i64,
@@ -30,9 +30,9 @@ pub(super) struct Hot {
 }
 
 /// Runs the scenario. Fails if the stream is quiet and the exact count differs from the number of likes.
-pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<Hot> {
+pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<HotReport> {
     let likes = running.args.writes;
-    let mut hot = Likes::new(running.args.seed);
+    let mut hot = HotPost::new(running.args.seed);
     let setting = hot.setting();
     running.set(setting).await?;
     let units_before = running.book.book().derived_units();
@@ -49,7 +49,7 @@ pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<Hot> {
         quiet_at.push(n_done);
     }
     let units = running.book.book().derived_units() - units_before;
-    Ok(Hot { likes, exact, wcu_per_like: rounded(units / f64::from(likes)), quiet_at })
+    Ok(HotReport { likes, exact, wcu_per_like: rounded(units / f64::from(likes)), quiet_at })
 }
 
 /// AP-040, as an application reads it.
@@ -68,7 +68,7 @@ fn compare(post: &PostDetailKey, exact: i64, n_likes: u32) -> anyhow::Result<()>
     anyhow::bail!("{post}: the stream is quiet after {n_likes} likes, and the exact count of them is {exact}")
 }
 
-impl Hot {
+impl HotReport {
     pub(super) fn lines(&self) -> Vec<String> {
         let quiet_at: Vec<String> = self.quiet_at.iter().map(u32::to_string).collect();
         vec![

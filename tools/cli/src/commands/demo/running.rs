@@ -9,7 +9,7 @@ use crate::{
     args::demo::Demo,
     book::Bookkeeper,
     service::Service,
-    workload::{act::Action, metered::Metered, writer::write},
+    workload::{act::AppAction, metered::Metered, writer::write},
 };
 
 pub(super) struct Running<'a> {
@@ -22,13 +22,16 @@ pub(super) struct Running<'a> {
 
 impl Running<'_> {
     /// Performs the scenario's actions at its rate.
-    pub(super) async fn write(&self, actions: impl Iterator<Item = Result<Action, EntityError>>) -> anyhow::Result<()> {
+    pub(super) async fn write(
+        &self,
+        actions: impl Iterator<Item = Result<AppAction, EntityError>>,
+    ) -> anyhow::Result<()> {
         self.bar.set_message("");
         write(&self.metered, self.args.rate, actions, &self.bar).await
     }
 
     /// Performs the preparing actions, and waits until the service has handled them.
-    pub(super) async fn set(&mut self, setting: Vec<Action>) -> anyhow::Result<()> {
+    pub(super) async fn set(&mut self, setting: Vec<AppAction>) -> anyhow::Result<()> {
         self.bar.set_message("setting the scene");
         write(&self.metered, None, setting.into_iter().map(Ok), &ProgressBar::hidden()).await?;
         self.service.quiet().await.map(|_handled_to| ())

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::{
-    famous::{self, Famous},
-    hot::{self, Hot},
+    famous::{self, FamousReport},
+    hot::{self, HotReport},
     running::Running,
 };
 use crate::{
@@ -16,15 +16,15 @@ use crate::{
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ScenarioReport {
     #[serde(skip_serializing_if = "Option::is_none")]
-    hot: Option<Hot>,
+    hot: Option<HotReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    famous: Option<Famous>,
+    famous: Option<FamousReport>,
 }
 
 impl ScenarioReport {
     pub(super) fn lines(&self) -> Vec<String> {
-        let hot = self.hot.iter().flat_map(Hot::lines);
-        hot.chain(self.famous.iter().flat_map(Famous::lines)).collect()
+        let hot = self.hot.iter().flat_map(HotReport::lines);
+        hot.chain(self.famous.iter().flat_map(FamousReport::lines)).collect()
     }
 }
 

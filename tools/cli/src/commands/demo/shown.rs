@@ -6,18 +6,18 @@ use operate::verify::definition::Verified;
 use serde::Serialize;
 
 use super::{
-    figures::{Lag, rounded},
+    figures::{LagFigures, rounded},
     scenario::ScenarioReport,
 };
 use crate::{
     args::demo::{Demo, Scenario},
     book::Book,
     lag::Lags,
-    workload::metered::Written,
+    workload::metered::WriteTotals,
 };
 
 #[derive(Debug, Serialize)]
-pub(super) struct Shown {
+pub(super) struct RunReport {
     scenario: Scenario,
     seed: u64,
     /// Actions of the application, without those that prepare a scenario; some write more than one item.
@@ -34,7 +34,7 @@ pub(super) struct Shown {
     derived_writes: usize,
     wcu: Wcu,
     /// Only for the mixed workload, because the trace of the lag grows with the run.
-    lag_ms: Option<Lag>,
+    lag_ms: Option<LagFigures>,
     /// Peak memory of the process until the stream was quiet, in MB of 1,048,576 bytes. It includes an embedded
     /// database.
     memory_mb: Option<f64>,
@@ -60,13 +60,13 @@ struct Wcu {
 /// Measurements at the moment when the stream was quiet.
 pub(super) struct Measured {
     pub(super) report: ScenarioReport,
-    pub(super) written: Written,
+    pub(super) written: WriteTotals,
     pub(super) lags: Option<Lags>,
     pub(super) memory_mb: Option<f64>,
     pub(super) elapsed: Duration,
 }
 
-impl Shown {
+impl RunReport {
     /// Makes the report of the account, the measurements and the verification.
     pub(super) fn of(args: &Demo, book: &Book, measured: Measured, verified: &Verified) -> Self {
         let Measured { report, written, lags, memory_mb, elapsed } = measured;
@@ -88,7 +88,7 @@ impl Shown {
                 per_change: rounded(derived / f64::from(n_changes.max(1))),
                 by_derivation: book.units.iter().map(|(name, units)| (name.clone(), rounded(*units))).collect(),
             },
-            lag_ms: lags.as_ref().map(Lag::from),
+            lag_ms: lags.as_ref().map(LagFigures::from),
             memory_mb,
             parked: book.parked.len(),
             findings: verified.findings.len(),

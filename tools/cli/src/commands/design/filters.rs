@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 const READERS: [Function; 3] = [Function::Aggregate, Function::Propagate, Function::Combined];
 
 /// The filters of each function: in the form of a template, or as one JSON object in the form of the API.
-pub(super) fn told(design: &Design, json: bool) -> String {
+pub(super) fn as_text(design: &Design, json: bool) -> String {
     let each =
         READERS.map(|function| (function.to_string(), needed(&design.schema, &design.catalogue, &function.families())));
     if json {

@@ -15,7 +15,7 @@ use store::dynamo::DynamoStore;
 use super::{chosen, no_job, so_far};
 use crate::{
     args::jobs::Jobs,
-    exit::{Ended, print},
+    exit::{Completion, print},
 };
 
 /// Time limit for one order, in milliseconds: one call, or a few if the job moves meanwhile.
@@ -46,7 +46,7 @@ struct Orders<'a> {
 }
 
 /// Carries out the order for one job after the other.
-pub(super) async fn run(engine: &Engine<Arc<DynamoStore>>, order: Order, args: &Jobs) -> anyhow::Result<Ended> {
+pub(super) async fn run(engine: &Engine<Arc<DynamoStore>>, order: Order, args: &Jobs) -> anyhow::Result<Completion> {
     let jobs = engine.jobs().await?;
     let (chosen, unknown) = chosen(&jobs, &args.ids);
     let mut orders = Orders { engine, order, is_json: args.json, results: Vec::new() };
@@ -61,7 +61,7 @@ pub(super) async fn run(engine: &Engine<Arc<DynamoStore>>, order: Order, args: &
             print(&no_job(id));
         }
     }
-    Ok(if unknown.is_empty() && !orders.has_failed() { Ended::InStep } else { Ended::Unfinished })
+    Ok(if unknown.is_empty() && !orders.has_failed() { Completion::InStep } else { Completion::Unfinished })
 }
 
 impl Orders<'_> {

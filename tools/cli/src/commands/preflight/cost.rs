@@ -31,7 +31,7 @@ pub(in crate::commands) struct WriteEstimate {
 
 /// The estimated cost of a backfill.
 #[derive(Clone, Debug, Default)]
-pub(in crate::commands) struct Backfill {
+pub(in crate::commands) struct BackfillCost {
     /// Read units of one consistent read of the whole table. An eventually consistent one takes half.
     pub(in crate::commands) read_units: u64,
     /// By derivation; `None` if the sampled share of the table is unknown.
@@ -42,7 +42,7 @@ pub(in crate::commands) struct Backfill {
     pub(in crate::commands) history: Vec<String>,
 }
 
-impl Backfill {
+impl BackfillCost {
     /// Makes an estimate from a sample that is this share of the table.
     pub(in crate::commands) fn estimate(opened: &Opened, fitting: &Fitting, share: Option<f64>, bytes: u64) -> Self {
         let (schema, catalogue) = ((*opened.schema).clone(), (*opened.catalogue).clone());

@@ -16,7 +16,7 @@ const PAGE_ITEMS: u32 = 250;
 
 /// How much to read, and how fast.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::commands) struct Bounds {
+pub(in crate::commands) struct SampleLimits {
     pub(in crate::commands) n_items_max: u32,
     /// Number of equal segments of the table. Only the first is read.
     pub(in crate::commands) segments: u32,
@@ -26,7 +26,7 @@ pub(in crate::commands) struct Bounds {
 
 /// The result of the reading.
 #[derive(Clone, Debug, Default)]
-pub(in crate::commands) struct Sample {
+pub(in crate::commands) struct TableSample {
     pub(in crate::commands) n_items: u32,
     /// Number of equal segments of the table. Only the first was read.
     pub(in crate::commands) segments: u32,
@@ -36,11 +36,11 @@ pub(in crate::commands) struct Sample {
     pub(in crate::commands) units: f64,
 }
 
-impl Sample {
+impl TableSample {
     /// Reads the segment, and passes on each page.
     pub(in crate::commands) async fn read(
         opened: &Opened,
-        bounds: Bounds,
+        bounds: SampleLimits,
         mut each: impl FnMut(Vec<Item>),
     ) -> anyhow::Result<Self> {
         let mut sample = Self { segments: bounds.segments, ..Self::default() };

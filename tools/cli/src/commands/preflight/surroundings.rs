@@ -27,7 +27,7 @@ pub(super) struct Surroundings {
     pub(super) view: Option<String>,
     pub(super) n_shards_open: Option<usize>,
     pub(super) expiry: Expiry,
-    pub(super) ledger: Ledger,
+    pub(super) ledger: LedgerTable,
     pub(super) misfits: Vec<Misfit>,
 }
 
@@ -40,7 +40,7 @@ pub(super) enum Expiry {
     Unsaid,
 }
 
-pub(super) struct Ledger {
+pub(super) struct LedgerTable {
     pub(super) table: String,
     pub(super) is_there: bool,
     /// The kind, if the ledger has stored it.
@@ -73,7 +73,7 @@ impl Surroundings {
             view: stored.view,
             n_shards_open,
             expiry: Expiry::of(opened, &opened.config.table).await,
-            ledger: Ledger::look(opened).await?,
+            ledger: LedgerTable::look(opened).await?,
             misfits,
         })
     }
@@ -98,7 +98,7 @@ impl Surroundings {
     }
 }
 
-impl Ledger {
+impl LedgerTable {
     async fn look(opened: &Opened) -> anyhow::Result<Self> {
         let table = opened.config.ledger_table.clone();
         let description = tables::describe(&opened.clients.dynamodb, &table, &opened.endpoint).await?;

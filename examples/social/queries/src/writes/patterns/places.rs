@@ -4,12 +4,12 @@ use entities::files::FileKey;
 
 use super::write;
 use crate::{
-    pattern::{Pattern, SampleError, SampleQueries, sample},
+    pattern::{AccessPattern, SampleError, SampleQueries, sample},
     writes::files::NewFile,
 };
 
 /// This part's patterns.
-pub(super) const PATTERNS: &[Pattern] = &[
+pub(super) const PATTERNS: &[AccessPattern] = &[
     write(
         "WP-10",
         "upload a file",

@@ -5,7 +5,7 @@ use keys::entity::Entity;
 
 use super::write;
 use crate::{
-    pattern::{Pattern, sample},
+    pattern::{AccessPattern, sample},
     writes::{
         draft::Edit,
         posts::{NewPost, PostEdit},
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// This part's patterns.
-pub(super) const PATTERNS: &[Pattern] = &[
+pub(super) const PATTERNS: &[AccessPattern] = &[
     write(
         "WP-03",
         "create a post",

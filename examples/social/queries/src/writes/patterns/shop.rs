@@ -8,7 +8,7 @@ use keys::{entity::Entity, number::Decimal};
 
 use super::write;
 use crate::{
-    pattern::{Pattern, SampleError, SampleQueries, sample},
+    pattern::{AccessPattern, SampleError, SampleQueries, sample},
     writes::{
         draft::Edit,
         order_status::OrderStatus,
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// This part's patterns.
-pub(super) const PATTERNS: &[Pattern] = &[
+pub(super) const PATTERNS: &[AccessPattern] = &[
     write(
         "WP-08",
         "place an order",

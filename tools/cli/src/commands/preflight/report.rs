@@ -3,9 +3,9 @@
 use keys::{key::Key, layout::Layout};
 use serde_json::{Value, json};
 
-use super::{Seen, cost::WriteEstimate, fitting::Group, surroundings::Expiry};
+use super::{Preflighted, cost::WriteEstimate, fitting::Group, surroundings::Expiry};
 
-impl Seen {
+impl Preflighted {
     /// What the operator has to do, one line each; nothing if everything fits.
     pub(super) fn to_do(&self, layout: &Layout) -> Vec<String> {
         let mut lines = self.surroundings.to_do(layout);
