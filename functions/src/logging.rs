@@ -53,7 +53,7 @@ pub fn readable(default: &str) {
 
 /// As [`json`] inside Lambda, else as [`readable`].
 pub fn for_function() {
-    set_hook(Box::new(tell_panic));
+    set_hook(Box::new(log_panic));
     if std::env::var_os("AWS_EXECUTION_ENV").is_some() || std::env::var_os("LAMBDA_TASK_ROOT").is_some() {
         json();
     } else {
@@ -111,7 +111,7 @@ fn is_ours(metadata: &Metadata<'_>) -> bool {
 }
 
 /// Logs where it panicked. A message that was made while it ran may hold a value.
-fn tell_panic(panic: &PanicHookInfo<'_>) {
+fn log_panic(panic: &PanicHookInfo<'_>) {
     let at = panic.location().map(ToString::to_string);
     tracing::error!(at, message_in_code = panic.payload().downcast_ref::<&'static str>(), "panicked");
 }

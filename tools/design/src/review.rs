@@ -1,10 +1,10 @@
-//! The review: what a good reviewer would ask about a table's design.
+//! The review: the questions that a reviewer asks about a table's design.
 //!
-//! Each [`Check`] looks at declarations, at requests, or at prices, and gives [findings](ReviewFinding): what
-//! it is, why it matters, what to do. A finding may be right for the table at hand; then it is [answered](FindingAnswer) with a
-//! written reason. An answer that answers nothing is a finding itself, so that none outlives what it was for.
+//! Each [`Check`] reads declarations, requests or prices, and gives [findings](ReviewFinding): what it is, why it
+//! matters, what to do. A finding may be acceptable for the table; then it is [answered](FindingAnswer) with a written
+//! reason. An answer to no finding is a finding itself, so that no answer outlives its reason.
 //!
-//! Checks on what is asked of a table are left out where that is not known, and the review says which.
+//! If the access patterns are unknown, the checks that need them are skipped, and the review names those.
 
 pub mod answer;
 pub mod derivations;
@@ -24,12 +24,12 @@ use crate::{
     },
 };
 
-/// A review of a design.
+/// The result of a review.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reviewed {
-    /// What was found, each with its answer where it has one.
+    /// The findings, each with its answer if there is one.
     pub findings: Vec<(ReviewFinding, Option<FindingAnswer>)>,
-    /// Checks that could not be made, since it is not known what is asked of the table.
+    /// The skipped checks, because the access patterns are unknown.
     pub unchecked: Vec<Check>,
 }
 
@@ -40,7 +40,7 @@ impl Reviewed {
     }
 }
 
-/// Reviews a design.
+/// Makes all checks of a design.
 #[must_use]
 pub fn review(design: &Design) -> Reviewed {
     let mut found = keys::findings(design);
@@ -112,7 +112,7 @@ mod tests {
             Check::StaleAnswer,
             &expect!["static-partition Gone in all: there is no such finding, and it is answered"],
         );
-        // Of what is not checked, nobody knows.
+        // Nobody knows the findings of a skipped check.
         reviewing.answer(answer(Check::Scan, "AP-1")).check(Check::StaleAnswer, &expect![""]);
     }
 

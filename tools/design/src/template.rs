@@ -1,4 +1,4 @@
-//! Key templates as a reviewer reads them: which fields stand in them, in which form.
+//! The fields of key templates, and their forms.
 
 use keys::template::Template;
 
@@ -9,18 +9,18 @@ pub(crate) struct Field {
     pub(crate) form: FieldForm,
 }
 
-/// What a field does in a key, as far as a review asks.
+/// How a field appears in a key, as far as the review needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldForm {
-    /// It stands there as its text.
+    /// As its text.
     Text,
-    /// It stands there as a number of a fixed width.
+    /// As a number of a fixed width.
     Number,
-    /// It spreads the key over suffixes.
+    /// As a suffix that spreads the key.
     Spread,
-    /// It stands there as a path, or as the end of one.
+    /// As a path, or as the end of one.
     Path,
-    /// It stands there in another way.
+    /// In another form.
     Other,
 }
 

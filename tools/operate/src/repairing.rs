@@ -1,10 +1,10 @@
-//! A whole repair: what a verification finds is mended, while writes go on.
+//! A whole repair: corrects the findings of a verification, while writes go on.
 //!
-//! The right to repair counts is taken before anything is read, so that what is found is to be relied on until another
-//! run takes it. The file keeps the name of the run: one that was killed goes on, and adds nothing twice.
+//! The run takes the right to repair counts before it reads anything, so its findings can be trusted until another run
+//! takes that right. The file stores the name of the run: a run that was killed continues, and adds nothing twice.
 //!
-//! *Example*: `begin`, then `mend` with what is to happen with each outcome. Without a run nothing is written, and each
-//! outcome says what would be done.
+//! *Example*: `begin`, then `mend` with a function that receives each outcome. Without a run nothing is written, and
+//! each outcome says what would be done.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -30,68 +30,68 @@ use crate::{
     },
 };
 
-/// How long the repair of one finding may take, in milliseconds.
+/// Time limit for the repair of one finding, in milliseconds.
 const REPAIR_MS_MAX: u64 = 60_000;
 
-/// Findings that are mended one after the other before more are read from the file.
+/// Findings to repair before more are read from the file.
 const FINDINGS_AT_ONCE: usize = 500;
 
-/// Name in the file under which the run stands.
+/// Name of the run's entry in the file.
 const RUN: &str = "run";
 
-/// What is found, and is to be mended.
+/// A verification with findings to repair.
 pub struct PlannedRepair {
-    /// The run that has the right to repair; `None` where nothing is applied.
+    /// The run with the right to repair; `None` if nothing is applied.
     run: Option<String>,
     before: Option<Before>,
-    /// What was found.
+    /// The result of the verification.
     pub verified: Verified,
 }
 
-/// What became of a finding.
+/// The outcome for a finding.
 #[derive(Clone, Debug)]
 pub struct Mended {
     /// The finding, and why it is believed.
     pub difference: Difference,
-    /// What is to be done about it.
+    /// The action for it.
     pub remedy: Remedy,
-    /// How that ended; `None` where nothing is applied.
+    /// The result; `None` if nothing is applied.
     pub repaired: Option<Repaired>,
 }
 
-/// What became of all.
+/// The outcome of a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// What became of the findings.
+    /// The outcomes of the findings.
     pub sums: Sums,
-    /// What may be on its way.
+    /// Number of undecided differences.
     pub n_undecided: usize,
-    /// What a parked change or a job explains.
+    /// Number of differences that a parked change or a job explains.
     pub n_waiting: usize,
-    /// Counts that were equal while they were changing.
+    /// Number of counts that were equal while they were changing.
     pub n_unproven: usize,
-    /// What was marked as filled.
+    /// The derivations that were marked as filled.
     pub marking: Marking,
 }
 
-/// How many findings ended so.
+/// Number of findings by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// Mended.
+    /// Corrected.
     pub done: usize,
-    /// There was nothing to mend any more.
+    /// There was nothing left to correct.
     pub not_needed: usize,
-    /// Left to a person.
+    /// Left to an operator.
     pub refused: usize,
-    /// Would be mended, if it were applied.
+    /// Would be corrected with `--apply`.
     pub would: usize,
 }
 
-/// Can this derivation be filled? The request is then to repair it alone.
+/// Checks that this derivation can be filled, and makes the request to repair it alone.
 ///
 /// # Errors
 ///
-/// [`OperateError::Usage`], which says why not.
+/// [`OperateError::Usage`] with the reason why it cannot be filled.
 pub fn backfill<S: Store>(
     opened: &Deployment<S>,
     name: &str,
@@ -112,11 +112,11 @@ pub fn backfill<S: Store>(
     Ok(VerifyOptions { derivation: vec![name.to_owned()], ..args })
 }
 
-/// Verifies, with the right to repair where what is found is to be mended.
+/// Verifies, with the right to repair if the findings will be repaired.
 ///
 /// # Errors
 ///
-/// [`OperateError`], with what was read kept in the file.
+/// [`OperateError`]. The file keeps what was read.
 pub async fn begin<S: Store + 'static>(
     opened: &Deployment<S>,
     args: &VerifyOptions,
@@ -124,13 +124,13 @@ pub async fn begin<S: Store + 'static>(
     progress: &Arc<dyn Progress>,
 ) -> Result<PlannedRepair, OperateError> {
     let engine = opened.engine();
-    // With or without --apply, and even while no function runs: they will run again.
+    // With or without --apply, and even if no function runs now: the functions will run again.
     Before::read(opened).await?.knows_all(opened)?;
     let prepared = prepare(opened, args)?;
-    // What was read and found another time proves nothing of now.
+    // The file's earlier content proves nothing about now.
     let is_new = prepared.spool.is_new()?;
     let run = if is_applied { Some(right(&engine, &prepared.spool).await?) } else { None };
-    // With nobody at work nobody has other derivations.
+    // Without a running instance nobody has other derivations.
     let is_waited_for = is_applied && !args.at_rest;
     let before = if is_waited_for { Some(Before::ready(opened, args, is_new, progress.as_ref()).await?) } else { None };
     let verified = Box::pin(verify(prepared, opened, args, progress)).await?;
@@ -138,11 +138,11 @@ pub async fn begin<S: Store + 'static>(
 }
 
 impl PlannedRepair {
-    /// Mends what was found, or says what it would do; `act` is given each outcome.
+    /// Repairs the findings, or says what it would do; `act` receives each outcome.
     ///
     /// # Errors
     ///
-    /// [`OperateError`], and those of `act`. What is mended by then is mended once, whoever goes on.
+    /// [`OperateError`], and those of `act`. The repairs so far are done once, whichever run continues.
     pub async fn mend<S: Store>(
         self,
         opened: &Deployment<S>,
@@ -190,7 +190,7 @@ impl PlannedRepair {
     }
 }
 
-/// The run that has the right to repair: that of the file, or a new one.
+/// The run with the right to repair: that of the file, or a new one.
 async fn right<S: Store>(engine: &Engine<Arc<S>>, spool: &Spool) -> Result<String, OperateError> {
     let deadline_ms = SystemClock.now_ms() + REPAIR_MS_MAX;
     let repairing = Repairing::new(engine);
@@ -214,7 +214,7 @@ async fn right<S: Store>(engine: &Engine<Arc<S>>, spool: &Spool) -> Result<Strin
 }
 
 impl Summary {
-    /// Is anything left that is not right, or not known to be?
+    /// Is anything left that is wrong, or not known to be right?
     #[must_use]
     pub fn is_left(&self) -> bool {
         self.sums.refused + self.sums.would + self.n_undecided + self.n_waiting > 0
@@ -222,7 +222,7 @@ impl Summary {
 }
 
 impl Sums {
-    /// Counts what became of a finding, and says whether it is none any more.
+    /// Counts the outcome of a finding, and returns whether nothing of it is left.
     fn add(&mut self, remedy: &Remedy, repaired: Option<&Repaired>) -> bool {
         let (counted, is_right) = match (remedy, repaired) {
             (Remedy::None { .. }, _) | (_, Some(Repaired::Refused { .. } | Repaired::Overtaken)) => {

@@ -1,4 +1,4 @@
-//! Verify and repair over a table in memory: what is found, what is mended, and what a repair that was killed does.
+//! Verify and repair over a table in memory: findings, repairs, and a repair that was killed.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
 
@@ -44,7 +44,7 @@ const MANIFEST: &str = r##"
     into = "User.orderCount"
 "##;
 
-/// Nobody looks.
+/// Ignores the progress.
 struct Unseen;
 
 impl Progress for Unseen {
@@ -63,7 +63,7 @@ fn unseen() -> Arc<dyn Progress> {
     Arc::new(Unseen)
 }
 
-/// A table with these users, each with so many orders, and nothing derived.
+/// A table with these users, each with this number of orders, and without derived data.
 async fn table(users: &[(&str, usize)]) -> Deployment<MemoryStore> {
     let (schema, catalogue) = manifest::load(MANIFEST).unwrap();
     let store = Arc::new(MemoryStore::new(schema.layout.clone()));
@@ -93,7 +93,7 @@ async fn put(store: &MemoryStore, pk: &str, sk: &str, entity: &str) {
     store.write(&write).await.unwrap();
 }
 
-/// What the counter of a user says.
+/// The value of a user's counter.
 async fn count(tables: &Deployment<MemoryStore>, user: &str) -> Option<String> {
     let target = Key::new(format!("USER#{user}"), format!("USER#{user}"));
     let counter = CounterKey { target, derivation: "order-count".to_owned(), shard: 0 }.key().unwrap();
@@ -146,7 +146,7 @@ async fn what_differs_is_found_and_mended_and_then_nothing_is_found() {
     assert_eq!(counted.why.as_deref(), Some("nobody writes"));
 
     let folder = tempfile::tempdir().unwrap();
-    // The count first, and then what is shown of it.
+    // The count first, then its display.
     for file in ["first", "second"] {
         let found = begin(&tables, &folder.path().join(file)).await.unwrap();
         let (summary, mended) = mend(found, &tables).await.unwrap();

@@ -1,4 +1,4 @@
-//! What the service keeps for itself.
+//! The section on the items that Ripple keeps for itself.
 
 use derive::write::Table;
 use engine::bookkeeping::{Kept, Life};

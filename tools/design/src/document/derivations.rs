@@ -1,4 +1,4 @@
-//! What is derived: from what, into what, how that is found, and what it costs.
+//! The section on derivations: source, target, how the target is found, and the price.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ pub(super) fn section(design: &Design) -> String {
     ) + &set_going(design)
 }
 
-/// What the making of each entity's item sets going.
+/// The consequences of creating an item of each entity.
 fn set_going(design: &Design) -> String {
     let mut all: Vec<&Definition> = design.schema.entities().collect();
     all.sort_by_key(|definition| &definition.id);
@@ -106,7 +106,7 @@ fn price_text(price: Price) -> String {
     format!("{}{more}", units(price.table))
 }
 
-/// How the items are found that a change concerns.
+/// How Ripple finds the items that a change concerns.
 fn found(layout: &Layout, finds: &[Find]) -> String {
     if finds.is_empty() {
         return "the change names it".to_owned();
@@ -127,7 +127,7 @@ fn found(layout: &Layout, finds: &[Find]) -> String {
     finds.iter().map(find).collect::<Vec<_>>().join("; ")
 }
 
-/// How a count is compared with what it counts, without the rest of the table; empty where it is not.
+/// How the sweep compares a count with what it counts; empty if it does not.
 fn compared(design: &Design, counts: &[CollectionCount], derivation: &Derivation) -> String {
     let count = counts.iter().find(|count| design.catalogue.name(count.count) == derivation.name);
     let Some(count) = count else { return String::new() };
@@ -136,7 +136,7 @@ fn compared(design: &Design, counts: &[CollectionCount], derivation: &Derivation
     format!("; compared beside it with each {}{mirror}", count.entity)
 }
 
-/// Parts of items, each entity once.
+/// The parts of items, each entity once.
 fn parts(parts: &[Part]) -> String {
     let entities: BTreeSet<&str> = parts.iter().map(|part| part.entity.as_str()).collect();
     let of = |entity: &str| {

@@ -1,4 +1,4 @@
-//! Why the design is as it is: hot keys, the ledger's table, indexes; and what the review asks.
+//! The reasons for the design: hot keys, the ledger's table, indexes; and the findings of the review.
 
 use derive::write::TRANSACT_ACTIONS_MAX;
 

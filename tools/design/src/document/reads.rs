@@ -1,4 +1,4 @@
-//! What is read: each pattern, with the requests that it makes.
+//! The section on reads: each pattern with its requests.
 
 use derive::query::{Consistency, Order};
 use queries::pattern::row::{Row, rows};

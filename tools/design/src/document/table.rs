@@ -1,4 +1,4 @@
-//! What the table is called, and its indexes.
+//! The section on the table and its indexes.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +53,7 @@ fn entities(design: &Design, index: &Index) -> String {
     named.into_iter().map(|(_, name)| name).collect::<Vec<_>>().join(", ")
 }
 
-/// Patterns and derivations that query the index.
+/// The patterns and derivations that query the index.
 fn readers(design: &Design, index: &Index) -> String {
     let asks = |pattern: &&PatternRequests| pattern.queries().any(|query| query.index.as_ref() == Some(&index.name));
     let mut readers: Vec<String> = design.patterns.iter().filter(asks).map(|pattern| pattern.id.clone()).collect();

@@ -1,4 +1,4 @@
-//! What is written: each pattern, with its transaction and its conditions, in words and as they are sent.
+//! The section on writes: each pattern with its transaction and its conditions, in words and in DynamoDB's notation.
 
 use derive::{
     guard::Ask,
@@ -99,7 +99,7 @@ fn updated(update: &Update) -> String {
     parts.join("; ")
 }
 
-/// What is asked of the item, in words.
+/// A condition in words.
 fn words(ask: &Ask) -> String {
     match ask {
         Ask::Absent => "nothing is there".to_owned(),

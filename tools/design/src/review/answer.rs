@@ -1,27 +1,27 @@
-//! Answers: why a finding is right for the table at hand.
+//! Answers: why a finding is acceptable for a table.
 
 use crate::review::finding::{Check, ReviewFinding};
 
 /// A written reason that answers a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FindingAnswer {
-    /// The check that found it.
+    /// The check of the finding.
     pub check: Check,
-    /// What the finding is about.
+    /// The subject of the finding.
     pub subject: String,
-    /// Why it is right as it is.
+    /// The reason.
     pub reason: String,
 }
 
 impl FindingAnswer {
-    /// An answer.
+    /// Answers the findings of a check with this subject.
     #[must_use]
     pub fn new(check: Check, subject: &str, reason: &str) -> Self {
         Self { check, subject: subject.to_owned(), reason: reason.to_owned() }
     }
 }
 
-/// The finding that an answer answers nothing.
+/// The finding about an answer to no finding.
 pub(super) fn stale(answer: &FindingAnswer) -> ReviewFinding {
     ReviewFinding {
         check: Check::StaleAnswer,

@@ -1,4 +1,4 @@
-//! Checks on what is derived.
+//! Checks of derivations.
 
 use derive::{
     catalogue::CatalogueError,
@@ -20,7 +20,7 @@ pub(super) fn findings(design: &Design) -> Vec<ReviewFinding> {
     found
 }
 
-/// Derivations that read of one item what they write into another, without a bound.
+/// Derivations that read from one item what they write to another, without a bound.
 fn endless(design: &Design) -> impl Iterator<Item = ReviewFinding> {
     let is_endless = |derivation: &&Derivation| {
         derivation.kind.refresh().is_some_and(Refresh::recurs)
@@ -36,9 +36,10 @@ fn endless(design: &Design) -> impl Iterator<Item = ReviewFinding> {
     design.catalogue.derivations().filter(is_endless).map(finding)
 }
 
-/// What the refusal to build a catalogue is as a finding; `None` where it is not for the review, but a mistake.
+/// Translates a catalogue's error to a finding; `None` if the error is a mistake and no question of design.
 ///
-/// A catalogue with a circle, or with two writers of one attribute, cannot be built, so no review of one finds any.
+/// A catalogue with a circle, or with two writers of one attribute, cannot be built, so no review of a catalogue finds
+/// these.
 #[must_use]
 pub fn refused(error: &CatalogueError) -> Option<ReviewFinding> {
     match error {
@@ -65,17 +66,15 @@ fn in_words(units: Units) -> String {
     format!("{units} write unit{}", if units > 1.0 { "s" } else { "" })
 }
 
-/// An attribute that shows a count.
 pub(super) struct DisplayedCount {
-    /// Entity of the items that show it.
+    /// Entity of the items with the attribute.
     pub(super) entity: String,
-    /// The attribute.
+    /// The attribute that shows the count.
     pub(super) attribute: String,
     /// Name of the derivation.
     derivation: String,
 }
 
-/// All displays.
 pub(super) fn displays(design: &Design) -> impl Iterator<Item = DisplayedCount> {
     let shown = |derivation: &Derivation| {
         let writes = derivation.kind.reach(&design.schema).map(|reach| reach.writes).unwrap_or_default();
@@ -165,7 +164,7 @@ mod tests {
     use super::*;
     use crate::review::fixture::Reviewing;
 
-    /// Users and their comments, which are in an index that holds this.
+    /// Users and their comments, in an index with this projection.
     fn table(projection: &str) -> Reviewing {
         Reviewing::table(&format!(
             r#"
@@ -221,7 +220,7 @@ mod tests {
         check(900, &expect![""]);
     }
 
-    /// A kind that reads of one item what it writes into another.
+    /// A kind that reads from one item what it writes to another.
     #[derive(Debug)]
     struct Heir {
         depth_max: Option<usize>,
@@ -304,7 +303,7 @@ mod tests {
         wanted.assert_eq(&found);
     }
 
-    /// Two entities, each with a name that is derived from the other's.
+    /// Two entities whose names are derived from each other.
     fn two_names() -> Schema {
         let manifest = r#"
             [table]

@@ -1,4 +1,4 @@
-//! Checks on keys and indexes.
+//! Checks of keys and indexes.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub(super) fn findings(design: &Design) -> Vec<ReviewFinding> {
     found
 }
 
-/// A key of an entity: the primary one, or one in an index.
+/// All keys of an entity: the primary key and those in indexes.
 fn all_keys(definition: &Definition) -> impl Iterator<Item = (String, &KeyTemplate, Option<&OnlyIf>)> {
     let primary = (definition.name.clone(), &definition.key, None);
     let indexed = definition
@@ -41,7 +41,7 @@ fn static_partitions(schema: &Schema) -> Vec<ReviewFinding> {
                 Some(OnlyIf::Is { attribute, .. }) => Some(attribute.as_str()),
                 _ => None,
             };
-            // A field of which an item in the index has one of a few values does not spread.
+            // A field with only a few possible values in the index does not spread the key.
             if fields(&key.pk).iter().all(|field| Some(field.name.as_str()) == few) {
                 found.push(ReviewFinding {
                     check: Check::StaticPartition,
@@ -82,7 +82,7 @@ fn unpadded_numbers(design: &Design) -> Vec<ReviewFinding> {
     found
 }
 
-/// Does a field of the sample hold a number: an attribute of type N, or a text of digits alone?
+/// Does a field of the sample contain a number: an attribute of type N, or text of digits only?
 fn holds_number(design: &Design, definition: &Definition, sample: &Item, field: &str) -> bool {
     if let Some(value) = sample.get(field) {
         return matches!(value, AttributeValue::N(_));
@@ -92,7 +92,7 @@ fn holds_number(design: &Design, definition: &Definition, sample: &Item, field: 
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The attributes that a derivation writes as numbers, by entity: displays.
+/// The attributes that derivations write as numbers, by entity: displays.
 fn numbers(design: &Design) -> BTreeSet<(String, String)> {
     super::derivations::displays(design).map(|display| (display.entity, display.attribute)).collect()
 }
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::review::fixture::Reviewing;
 
-    /// A table of one entity with a key in an index.
+    /// Checks a table of one entity with a key in an index.
     fn check_index(key: (&str, &str), only_if: &str, wanted: &Expect) {
         let (pk, sk) = key;
         let manifest = format!(
@@ -167,7 +167,7 @@ mod tests {
         check_index(("ORDERS#{status}#{id%8}", "{at}"), "only-if = { status = \"open\" }", &expect![""]);
     }
 
-    /// A table of one entity, with a sample of it.
+    /// Checks a table of one entity with a sample.
     fn check_number(sk: &str, sample: &str, rank: AttributeValue, wanted: &Expect) {
         let manifest = format!("[entity.Entry]\npartition-key = \"LIST#{{list}}\"\nsort-key = \"{sk}\"");
         let table = Reviewing::table(&manifest).sample("Entry", ("LIST#a", sample), &[("of", rank)]);

@@ -1,4 +1,4 @@
-//! Checks on what is asked of a table.
+//! Checks of access patterns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,11 +86,11 @@ fn counters_in_listings(design: &Design) -> Vec<ReviewFinding> {
     found
 }
 
-/// Does a query of the table take in the counters of a target?
+/// Does a query of the table return the counters of a target?
 fn takes_counters(query: &Query, target: &Definition, derivation: &str) -> bool {
     let Some(fields) = target.key.pk.parse_key(&query.pk) else { return false };
     let value = |name: &str| fields.get(name);
-    // Where the whole sort key is known, so is the counters' beginning.
+    // A known sort key of the target gives the beginning of its counters' sort keys.
     let start = match (target.key.sk.build_of(value), target.key.sk.prefix_of(value)) {
         (Ok(sk), _) => counter::derivation_prefix(&Key::new(&query.pk, sk), derivation),
         (Err(_), Ok(start)) => start,
@@ -99,7 +99,7 @@ fn takes_counters(query: &Query, target: &Definition, derivation: &str) -> bool 
     overlaps(&query.sk, &start)
 }
 
-/// Can a sort key that begins with this text be in the range?
+/// Can the range contain a sort key that begins with this text?
 fn overlaps(range: &SortKeys, start: &str) -> bool {
     match range {
         SortKeys::All => true,
@@ -112,7 +112,7 @@ fn overlaps(range: &SortKeys, start: &str) -> bool {
     }
 }
 
-/// Can a query find items of these keys?
+/// Can a query find items with keys of this form?
 fn finds(query: &Query, template: &KeyTemplate) -> bool {
     let Some(fields) = template.pk.parse_key(&query.pk) else { return false };
     template.sk.prefix_of(|name| fields.get(name)).is_ok_and(|start| overlaps(&query.sk, &start))
@@ -200,7 +200,7 @@ fn large_transactions(design: &Design) -> Vec<ReviewFinding> {
     found
 }
 
-/// The entities on several items of which a transaction of the pattern does the same: as many as its input has.
+/// The entities of which a transaction of the pattern writes several items in the same way, as many as its input names.
 pub(crate) fn repeated(schema: &Schema, pattern: &PatternRequests) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for transaction in pattern.transactions() {
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
     use crate::review::fixture::Reviewing;
 
-    /// Users, the shops that they follow, and how many those are.
+    /// Users, the shops that they follow, and the number of those.
     fn table() -> Reviewing {
         Reviewing::table(
             r#"
@@ -291,7 +291,7 @@ mod tests {
             Check::UnreadTarget,
             &expect!["user-name: no pattern and no derivation reads what it writes into Follow"],
         );
-        // The index does not hold the name.
+        // The index does not project the name.
         let by_shop = profile.clone().queries("AP-2", Some("by-shop"), "SHOP#{shopId}", SortKeys::All);
         by_shop.check(
             Check::UnreadTarget,

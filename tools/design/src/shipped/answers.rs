@@ -1,4 +1,4 @@
-//! Why what a review finds in the shipped table is right there.
+//! Why the findings about the shipped table are acceptable.
 
 use crate::review::{answer::FindingAnswer, finding::Check};
 
@@ -60,7 +60,6 @@ const ANSWERS: [(Check, &str, &str); 10] = [
     ),
 ];
 
-/// The answers to all that is found in the shipped table.
 pub(super) fn answers() -> Vec<FindingAnswer> {
     ANSWERS.into_iter().map(|(check, subject, reason)| FindingAnswer::new(check, subject, reason)).collect()
 }

@@ -1,4 +1,4 @@
-//! The remedies, each done once however often it is tried.
+//! The remedies. Each is done once, however often it is tried.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,7 @@ impl<S: Store> Repairing<'_, S> {
         })
     }
 
-    /// Adds what is missing of a count, once a run.
+    /// Adds the difference to a count, once a run.
     pub(super) async fn add_once(
         &self,
         counter: &Key,
@@ -89,7 +89,7 @@ impl<S: Store> Repairing<'_, S> {
             if failed(&right) {
                 return Ok(Repaired::Overtaken);
             }
-            // This run has done it before.
+            // This run has added it before.
             if failed(&receipt_key) {
                 return Ok(Repaired::Done);
             }
@@ -102,7 +102,7 @@ impl<S: Store> Repairing<'_, S> {
         }
     }
 
-    /// Sets the keys of indexes that an item's writer makes, if the item is still as it was read.
+    /// Sets the index keys of an item, if the item is unchanged since it was read.
     pub(super) async fn set_index_keys(&self, key: &Key, patience: Patience<'_>) -> Result<Repaired, GaveUp> {
         let mut tries = Tries::default();
         loop {
@@ -136,8 +136,8 @@ impl<S: Store> Repairing<'_, S> {
         }
     }
 
-    /// Deletes a counter of a derivation that is not declared, if it is as it was read, and no function has the
-    /// derivation: the registry says so, and the transaction checks that it still does.
+    /// Deletes a counter of an undeclared derivation, if it is unchanged since it was read and no function has the
+    /// derivation. The registry shows that, and the transaction checks that it is still so.
     pub(super) async fn delete_unexplained(
         &self,
         key: &Key,
