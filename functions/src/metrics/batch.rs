@@ -1,8 +1,8 @@
-//! What a batch did, as metrics.
+//! Metrics of a batch.
 //!
-//! All counts are there, those of nothing too, so that an alarm has data whenever the function runs. What happened by
-//! derivation is a member `Derivations` of the same line, and no metrics: CloudWatch Logs Insights reads it for the price
-//! of a query, where a metric for each derivation and figure would cost by the month.
+//! Every line has all counts, also those of 0, so that an alarm has data whenever the function runs. The figures by
+//! derivation are a member `Derivations` of the line, and no metrics: CloudWatch Logs Insights reads them for the price
+//! of a query, but CloudWatch charges each metric by the month.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::{handler::Function, mode::Mode};
 /// The second dimension: the function.
 const FUNCTION: &str = "Function";
 
-/// The metric that is a list, of how old each change was when it was in. Stable.
+/// The metric with a list of values: the age of each change at its last write. Stable.
 pub const LAG: &str = "Lag";
 
 /// Unit of a lag. Source: CloudWatch's `MetricDatum`.
@@ -25,10 +25,10 @@ const MILLISECONDS: &str = "Milliseconds";
 /// Most values of one metric in a line. Source: CloudWatch user guide, "Specification: Embedded metric format".
 const VALUES_MAX: usize = 100;
 
-/// Longest line, in bytes, below the 256 KB of a log event, with room for what it adds itself. Source: as above.
+/// Longest line in bytes: below the 256 KB of a log event, with room for CloudWatch's own fields. Source: as above.
 const LINE_BYTES_MAX: usize = 250 * 1024;
 
-/// What a batch did, published at the end of its invocation.
+/// The metrics of a batch, published at the end of its invocation.
 #[derive(Clone, Debug)]
 pub struct BatchMetrics {
     counts: [(&'static str, f64); 15],
@@ -37,7 +37,7 @@ pub struct BatchMetrics {
 }
 
 impl BatchMetrics {
-    /// The metrics of a batch that an engine handled.
+    /// The metrics of a batch that this engine handled.
     #[must_use]
     pub fn of<S: Store>(engine: &Engine<S>, account: &Account) -> Self {
         let figures = engine.figures(account);
@@ -63,11 +63,11 @@ impl BatchMetrics {
         Self { counts, lags_ms: sampled(account.lags_ms()), figures }
     }
 
-    /// The metrics of this table and function at this moment, in milliseconds since the epoch, as CloudWatch reads them.
+    /// The line for this table and function at this time, in milliseconds since the epoch.
     #[must_use]
     pub fn line(&self, table: &str, function: Function, mode: Mode, now_ms: u64) -> Value {
         let counts = self.counts.iter().map(|(name, value)| (*name, COUNT, number(*value)));
-        // A list without a value is refused.
+        // CloudWatch refuses an empty list.
         let lag = (!self.lags_ms.is_empty()).then(|| (LAG, MILLISECONDS, json!(self.lags_ms)));
         let dimensions = [(TABLE, table), (FUNCTION, &function.to_string())];
         let mut line = line(&dimensions, mode, counts.chain(lag), now_ms);
@@ -85,7 +85,7 @@ impl BatchMetrics {
     }
 }
 
-/// The figures of a derivation that are not zero: Insights reads 200 fields of a line.
+/// The figures of a derivation that are not zero, because Insights reads only 200 fields of a line.
 fn shown(figures: &Figures) -> Value {
     let count = |count: usize| (count > 0).then(|| json!(count));
     let figures = [
@@ -104,13 +104,13 @@ fn shown(figures: &Figures) -> Value {
     Value::Object(entries.collect())
 }
 
-/// A number, without a fraction where it has none.
+/// A number, without a fraction if it is whole.
 fn number(value: f64) -> Value {
     if value.fract() == 0.0 { json!(format!("{value}").parse::<u64>().ok()) } else { json!(value) }
 }
 
-/// At most so many values as a line may have, at even distances in their order, the least and the greatest among them:
-/// what a percentile says of them it says of all.
+/// At most as many values as a line may have: at even distances in their order, with the least and the greatest. So
+/// their percentiles are close to those of all values.
 fn sampled(mut values: Vec<u64>) -> Vec<u64> {
     values.sort_unstable();
     let n_gaps = VALUES_MAX - 1;

@@ -1,4 +1,4 @@
-//! D-18 and D-20: files by their id, and where they and their folders stand.
+//! D-18 and D-20: files by their id, and the paths of files and folders.
 
 use derive::{
     derivation::Derivation,
@@ -7,7 +7,7 @@ use derive::{
 
 use crate::found;
 
-/// Most folders above one another, the folder itself included. A file in the lowest has a path of one segment more.
+/// Most levels of folders, the lowest included. A file in the lowest folder has a path with one segment more.
 const FOLDER_DEPTH_MAX: usize = 64;
 
 pub(crate) fn files() -> Vec<Derivation> {

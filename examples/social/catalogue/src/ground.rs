@@ -1,4 +1,4 @@
-//! What touches the application's own items: the cascades.
+//! D-28 and D-29: the cascades, which delete the application's own items.
 
 use derive::{
     derivation::Derivation,
@@ -13,7 +13,6 @@ use entities::posts::status;
 
 use crate::found;
 
-/// D-28 and D-29.
 pub(crate) fn derivations() -> Vec<Derivation> {
     vec![post_cascade(), user_cascade()]
 }
@@ -32,7 +31,7 @@ fn post_cascade() -> Derivation {
     Derivation::new("D-28", "post-cascade", cascade)
 }
 
-/// Orders, comments and reviews stay; the counts follow from what is deleted.
+/// Orders, comments and reviews stay. The counts follow from the deletions.
 fn user_cascade() -> Derivation {
     let by = |field: &str| vec![(field.to_owned(), "UserId".to_owned())];
     let own = |entity: &str, field: &str| {

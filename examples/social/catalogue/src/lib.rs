@@ -1,7 +1,7 @@
 //! The shipped derivations, D-01 to D-30: one list that everything reads.
 //!
-//! A count is declared together with its display, which is a derivation of its own, called `…-display`; where count and
-//! sum are shown, `…-count-display` and `…-sum-display`.
+//! A count is declared together with its display, a derivation of its own called `…-display`. If count and sum are
+//! shown, the displays are `…-count-display` and `…-sum-display`.
 
 mod totals;
 
@@ -34,12 +34,12 @@ pub fn schema() -> Schema {
 ///
 /// # Errors
 ///
-/// [`CatalogueError`] when they do not fit the shipped table; a test shows that they do.
+/// [`CatalogueError`] if they do not fit the shipped table; a test shows that they fit.
 pub fn catalogue(schema: &Schema) -> Result<Catalogue, CatalogueError> {
     Catalogue::new(schema, derivations())
 }
 
-/// The declarations, in order of their ids.
+/// The declarations, in the order of their ids.
 #[must_use]
 pub fn derivations() -> Vec<Derivation> {
     [
@@ -61,7 +61,7 @@ fn people() -> Vec<Derivation> {
     let follower_count = CountDeclaration::each("Follow", "User", &[("UserId", "FolloweeId")]).shards(8);
     let following_count = CountDeclaration::each("Follow", "User", &[("UserId", "FollowerId")]);
     let mut all = vec![
-        // Both halves of a pair have the same fields, so either key gives the other.
+        // Both halves of a pair have the same fields, so each key gives the other.
         Derivation::new(
             "D-01",
             "follower-mirror",
@@ -180,7 +180,7 @@ fn organizations() -> Vec<Derivation> {
     all
 }
 
-/// A count that is being declared.
+/// The declaration of a count, step by step.
 struct CountDeclaration(Count);
 
 impl CountDeclaration {
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(catalogue.derivations().count(), 53);
     }
 
-    /// They are stored in each table's registry: where one changes, all tables have to be filled again.
+    /// The definitions are stored in each table's registry: after a change of one, every table needs a backfill.
     #[test]
     fn what_each_derives_is_written_out() {
         let schema = schema();

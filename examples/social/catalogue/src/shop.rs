@@ -1,4 +1,4 @@
-//! D-25, D-27 and D-30: best sellers, who wrote a review, and orders by their id.
+//! D-25, D-27 and D-30: best sellers, the reviewers' names, and orders by their id.
 
 use derive::{
     derivation::Derivation,

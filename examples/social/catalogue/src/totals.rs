@@ -1,4 +1,4 @@
-//! What files, reviews, orders and readings come to: D-19, D-22, D-23, D-24 and D-26.
+//! Totals of files, reviews, orders and readings: D-19, D-22, D-23, D-24 and D-26.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use derive::{
 
 use crate::CountDeclaration;
 
-/// The declarations, in order of their ids.
+/// The declarations, in the order of their ids.
 pub(crate) fn totals() -> Vec<Derivation> {
     let product = |source| CountDeclaration::each(source, "Product", &[("ProductId", "ProductId")]);
     let file = CountDeclaration::each("File", "Folder", &[("FolderId", "FolderId")]);
@@ -56,7 +56,7 @@ impl CountDeclaration {
         [Derivation::new(id, name, self.0), Derivation::new(id, &format!("{name}-display"), shown)]
     }
 
-    /// The count and the sum, each with a display of its own.
+    /// The count and the sum, each with its display.
     fn both_shown(self, id: &str, name: &str, (count, sum): (&str, &str)) -> [Derivation; 3] {
         let count = self.display(name, Shows::Count, count);
         let sum = self.display(name, Shows::Sum, sum);
