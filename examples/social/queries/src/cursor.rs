@@ -1,10 +1,10 @@
 //! Cursors: where the next page of a query begins, as a text that outlives the process.
 //!
-//! A cursor holds the pattern's ID, a fingerprint of what was asked for, the position, and a sum over all of that. It
-//! is refused when it was damaged on the way, and when it belongs to another query than the one that it is given to.
+//! A cursor contains the pattern's ID, a fingerprint of the query, the position, and a checksum of these. It is refused
+//! if it is damaged, or if it belongs to another query.
 //!
-//! It holds no partition key of what is read: those always come from the query that goes on. So whoever makes up a
-//! cursor moves within what they may ask for anyway.
+//! It contains no partition key: the query that continues supplies the partition keys. So nobody can read more with a
+//! forged cursor than the query permits anyway.
 //!
 //! ```
 //! use queries::cursor::Cursor;
@@ -19,10 +19,10 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use derive::query::{Order, Query, SortKeys};
 use keys::{escape, fnv};
 
-/// Form of the cursors that are made here. Stored by clients, so it changes with the form.
+/// Version of the form of these cursors. Clients store cursors, so it changes with the form.
 const VERSION: &str = "1";
 
-/// Joins the parts of a cursor, each of which is escaped.
+/// Separates the parts of a cursor, which are escaped.
 const JOINT: char = '#';
 
 /// Where the next page of a query begins: opaque text of letters, digits, `-` and `_`.
@@ -41,24 +41,24 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// A cursor that cannot be gone on from.
+/// Why a cursor cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CursorError {
-    /// It is no cursor, or not as it was given out.
+    /// It is no cursor, or it was changed.
     #[error("{pattern}: the cursor is damaged, or of another version; ask for the first page again")]
     Damaged {
-        /// The pattern that was to go on.
+        /// The pattern of the query.
         pattern: &'static str,
     },
-    /// It was given out for another pattern, or for other inputs.
+    /// It was made for another pattern, or for other inputs.
     #[error("{pattern}: the cursor belongs to another query; ask for the first page of this one")]
     OtherQuery {
-        /// The pattern that was to go on.
+        /// The pattern of the query.
         pattern: &'static str,
     },
 }
 
-/// What a cursor belongs to.
+/// The query that a cursor belongs to.
 #[derive(Clone, Debug)]
 pub(crate) struct CursorScope {
     pattern: &'static str,
@@ -66,7 +66,7 @@ pub(crate) struct CursorScope {
 }
 
 impl CursorScope {
-    /// What is asked by these queries, and by a filter on their items. The limit may differ from page to page.
+    /// The scope of these queries with a filter on their items. The limit may differ from page to page.
     pub(crate) fn new(pattern: &'static str, queries: &[Query], filter: &str) -> Self {
         let mut parts = vec![pattern, filter];
         parts.extend(queries.iter().flat_map(inputs));
@@ -89,13 +89,13 @@ impl CursorScope {
         if is_ours { Ok(position) } else { Err(CursorError::OtherQuery { pattern: self.pattern }) }
     }
 
-    /// The error of a position that is none of this query.
+    /// The error for a position that does not belong to this query.
     pub(crate) fn damaged(&self) -> CursorError {
         CursorError::Damaged { pattern: self.pattern }
     }
 }
 
-/// AccessPattern, fingerprint and position of a cursor that is as it was given out.
+/// Pattern, fingerprint and position of an unchanged cursor.
 fn opened(cursor: &Cursor) -> Option<(String, String, Vec<String>)> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(&cursor.0).ok()?).ok()?;
     let (text, sum) = text.rsplit_once(JOINT)?;
@@ -124,7 +124,7 @@ fn inputs(query: &Query) -> [&str; 6] {
     [query.index.as_deref().unwrap_or_default(), &query.pk, form, first, last, order]
 }
 
-/// The same in every process. Whoever finds two texts of one hash gains nothing by it.
+/// A hash that is the same in every process. A collision gives an attacker no advantage.
 fn hash(text: &str) -> u64 {
     fnv::hash_64(text.bytes())
 }

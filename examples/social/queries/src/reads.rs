@@ -1,7 +1,7 @@
 //! The read patterns AP-001 to AP-044, a file for each part of the table.
 //!
-//! Reads are eventual unless the pattern needs more or the caller asks for it; what an index answers is always of a
-//! while ago. Items of another entity than the pattern's, counters included, are passed over.
+//! Reads are eventually consistent unless the pattern needs more or the caller asks for more; a read of an index is
+//! always eventually consistent. Items of another entity than the pattern's, such as counters, are skipped.
 
 pub mod carts;
 pub mod collection;

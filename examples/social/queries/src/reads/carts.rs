@@ -22,7 +22,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn subscriptions_of(&self, user: &UserId, page: &PageRequest) -> Result<Page<Subscription>, ReadError> {
         let query = ranges::collection::<Subscription>(&Fields::from([("UserId", user.as_str())]))?;
         self.list(&ListPlan::all("AP-044", &self.layout, query), page).await
@@ -33,7 +33,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn items_of_cart(
         &self,
         user: &UserId,
@@ -46,7 +46,7 @@ impl<S: Store> Queries<S> {
     }
 }
 
-/// This part's patterns.
+/// The patterns of this file.
 pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![AccessPattern {
         id: "AP-044",

@@ -1,4 +1,4 @@
-//! AP-004: all that is in a user's collection.
+//! AP-004: all items in a user's collection.
 
 use derive::query::{Query, SortKeys};
 use entities::{
@@ -21,10 +21,10 @@ use crate::{
     read_error::ReadError,
 };
 
-/// Declares what is in a collection: a kind and a typed item for each entity, and how an item is read.
+/// Declares the entities of a collection: a kind and a typed item for each, and how an item is read.
 macro_rules! collected {
     ($($entity:ident),* $(,)?) => {
-        /// A kind of items in a user's collection, in the order in which they stand there.
+        /// A kind of items in a user's collection, in the order of the sort keys.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum ItemKind {
             $(#[doc = concat!("Items of the entity [`", stringify!($entity), "`].")] $entity,)*
@@ -57,7 +57,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn collection_of(&self, user: &UserId, page: &PageRequest) -> Result<Page<Collected>, ReadError> {
         let key = User::primary_key(&UserKey { user_id: user.clone() })?;
         let query = ranges::eventual(Query::prefix(None, key.pk, ""));
@@ -70,7 +70,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn kinds_of(
         &self,
         user: &UserId,
@@ -99,7 +99,7 @@ fn of_kind(user: &UserId, kind: ItemKind) -> Result<Query, ReadError> {
         ItemKind::Post => ranges::collection::<Post>(&of("AuthorId")),
         ItemKind::Subscription => ranges::collection::<Subscription>(&of("UserId")),
         ItemKind::View => ranges::collection::<View>(&of("UserId")),
-        // Its key is the start of its counters' keys.
+        // A user's sort key is a prefix of its counters' sort keys.
         ItemKind::User => {
             let key = profile()?;
             Ok(ranges::eventual(Query::of(None, key.pk, SortKeys::Between(key.sk.clone(), key.sk))))
@@ -112,7 +112,7 @@ fn of_kind(user: &UserId, kind: ItemKind) -> Result<Query, ReadError> {
     }
 }
 
-/// This part's patterns.
+/// The patterns of this file.
 pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![AccessPattern {
         id: "AP-004",

@@ -22,7 +22,7 @@ use crate::{
 };
 
 projection! {
-    /// What GSI1 holds of a [`Comment`].
+    /// The projection of [`Comment`] in GSI1.
     CommentOfUser of Comment by CommentKey, "GSI1" {
         /// What it says.
         text: String = "Text",
@@ -34,7 +34,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn comments_of_post(
         &self,
         post: &PostId,
@@ -53,7 +53,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn comments_of_user(&self, user: &UserId, page: &PageRequest) -> Result<Page<CommentOfUser>, ReadError> {
         let queries = CommentOfUser::entries(&Fields::from([("UserId", user.as_str())]))?;
         let queries = queries.into_iter().map(ranges::descending).collect();
@@ -61,7 +61,7 @@ impl<S: Store> Queries<S> {
     }
 }
 
-/// This part's patterns.
+/// The patterns of this file.
 pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![
         AccessPattern {

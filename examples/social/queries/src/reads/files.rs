@@ -21,13 +21,13 @@ use crate::{
 };
 
 projection! {
-    /// What GSI1 holds of a [`Folder`] with a parent.
+    /// The projection of [`Folder`] in GSI1 with a parent.
     SubFolder of Folder by FolderKey, "GSI1" {
         /// Its name.
         name: String = "Name",
         /// Its path; absent while it has none.
         path: String = "Path",
-        /// When it was made.
+        /// When it was created.
         created_at: String = "CreatedAt",
     }
 }
@@ -36,7 +36,7 @@ projection! {
 #[derive(Debug)]
 #[must_use]
 pub struct FolderWithFiles {
-    /// The folder, on the first page; `None` when it is not there.
+    /// The folder, on the first page; `None` if it does not exist.
     pub folder: Option<Folder>,
     /// Its files, newest first.
     pub files: Page<File>,
@@ -50,11 +50,11 @@ enum FolderOrFile {
 impl<S: Store> Queries<S> {
     /// AP-026: a folder with its files, newest first, in one query. The folder is one of the first page's items.
     ///
-    /// The folder's key is the last of the range and its counters' are behind it.
+    /// The folder's key is the last one in the range, before those of its counters.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn folder_with_files(&self, folder: &FolderId, page: &PageRequest) -> Result<FolderWithFiles, ReadError> {
         let key = Folder::primary_key(&FolderKey { folder_id: folder.clone() })?;
         let range = SortKeys::Between(ranges::first::<File>()?, key.sk);
@@ -81,24 +81,24 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn file(&self, file: &FileId) -> Result<Option<FileDetail>, ReadError> {
         self.one(&FileDetailKey { file_id: file.clone() }, Consistency::Eventual).await
     }
 
-    /// AP-028: the sub-folders of a folder by name, by GSI1 and so of a while ago. In the order of the keys, in which a
-    /// name's end is a `#`: `a b` comes before `a`.
+    /// AP-028: the sub-folders of a folder by name, by GSI1, which may be stale. They have the order of the keys, in
+    /// which a name ends in `#`: `a b` comes before `a`.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn sub_folders_of(&self, folder: &FolderId, page: &PageRequest) -> Result<Page<SubFolder>, ReadError> {
         let queries = SubFolder::entries(&Fields::from([("ParentId", folder.as_str())]))?;
         self.list(&SubFolder::listing("AP-028", &self.layout, queries), page).await
     }
 }
 
-/// This part's patterns.
+/// The patterns of this file.
 pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![
         AccessPattern {

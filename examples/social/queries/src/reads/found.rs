@@ -8,20 +8,20 @@ use store::Store;
 
 use crate::{Queries, page::InvalidItem, read_error::ReadError};
 
-/// Items that were asked for by their keys.
+/// The result of a read by keys.
 #[derive(Debug)]
 #[must_use]
 pub struct FoundItems<E: Entity> {
-    /// Those that are there, in the order in which they were asked for, each once.
+    /// The existing items, in the order of the request, each once.
     pub items: Vec<E>,
-    /// Those that are not, in the same order.
+    /// Keys without an item, in the same order.
     pub missing: Vec<E::Key>,
-    /// Those that do not fit their declaration.
+    /// Items that do not fit their declaration.
     pub unreadable: Vec<InvalidItem>,
 }
 
 impl<S: Store> Queries<S> {
-    /// One item; `None` when it is not there, or another entity's is.
+    /// One item; `None` if it does not exist, or belongs to another entity.
     pub(crate) async fn one<E: Entity>(&self, key: &E::Key, consistency: Consistency) -> Result<Option<E>, ReadError> {
         let key = E::primary_key(key)?;
         let mut found = self.store.read(Table::Main, std::slice::from_ref(&key), consistency).await?;
@@ -29,7 +29,7 @@ impl<S: Store> Queries<S> {
         E::from_item(&self.layout, &item).map_err(|source| ReadError::Item { key, source })
     }
 
-    /// Many items; those that another entity's stand for are missing.
+    /// Many items; an item of another entity counts as missing.
     pub(crate) async fn many<E: Entity>(
         &self,
         keys: Vec<E::Key>,

@@ -1,4 +1,4 @@
-//! AP-017 to AP-019: groups, and who is in them.
+//! AP-017 to AP-019: groups and their members.
 
 use derive::query::Consistency;
 use entities::{
@@ -21,7 +21,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn groups_of(&self, user: &UserId, page: &PageRequest) -> Result<Page<Membership>, ReadError> {
         let query = ranges::collection::<Membership>(&Fields::from([("UserId", user.as_str())]))?;
         self.list(&ListPlan::all("AP-017", &self.layout, query), page).await
@@ -31,25 +31,25 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn members_of_group(&self, group: &GroupId, page: &PageRequest) -> Result<Page<GroupMember>, ReadError> {
         let query = ranges::collection::<GroupMember>(&Fields::from([("GroupId", group.as_str())]))?;
         self.list(&ListPlan::all("AP-018", &self.layout, query), page).await
     }
 
-    /// AP-019: a user's membership of a group, with their role; `None` when they are not in it. Consistent, since it
-    /// decides what the user may do.
+    /// AP-019: a user's membership of a group, with the role; `None` if there is none. Consistent, because it decides
+    /// what the user may do.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn membership(&self, user: &UserId, group: &GroupId) -> Result<Option<Membership>, ReadError> {
         let key = MembershipKey { user_id: user.clone(), group_id: group.clone() };
         self.one(&key, Consistency::Strong).await
     }
 }
 
-/// This part's patterns.
+/// The patterns of this file.
 pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![
         AccessPattern {

@@ -1,7 +1,7 @@
-//! Listings: queries one behind the other, read page by page.
+//! Listings: several queries one after another, read page by page.
 //!
-//! Most patterns are one query; a listing over several goes on with the next when one has ended. A page is filled up
-//! where items are passed over, until it has looked at so many that it gives way.
+//! Most patterns have one query. A listing of several queries continues with the next when one ends. If items are
+//! skipped, the page is filled up, until it has looked at so many that it stops early.
 
 use derive::{query::Query, write::Table};
 use keys::{entity::Entity, error::EntityError, item::Item, key::Key, layout::Layout};
@@ -15,21 +15,21 @@ use crate::{
     read_error::ReadError,
 };
 
-/// What a reader takes of an item: `None` when it passes over it.
+/// Converts an item, or returns `None` to skip it.
 pub(super) type Take<'a, T> = Box<dyn Fn(&Item) -> Result<Option<T>, EntityError> + Send + Sync + 'a>;
 
-/// Puts an item into a page, or passes over it; how many the page has then.
+/// Puts an item into a page, or skips it; returns the number of items in the page.
 pub(super) type Put<'a> = dyn FnMut(&Item) -> usize + Send + 'a;
 
-/// A pattern's queries with what is taken of their items.
+/// A pattern's queries, and how their items are converted.
 pub(super) struct ListPlan<'a, T> {
-    /// The pattern's ID, which its cursors hold.
+    /// The pattern's ID, for the cursors.
     pub(super) pattern: &'static str,
-    /// The queries, in the order of the listing; their limits are the page's to set.
+    /// The queries in the order of the listing. The page sets their limits.
     pub(super) queries: Vec<Query>,
-    /// What of the caller's choice is in no query, as a text; empty when all items of the queries are wanted.
+    /// A filter on the items that the queries do not contain, as a text; empty without a filter.
     pub(super) filter: String,
-    /// What is taken of an item.
+    /// How an item is converted.
     pub(super) take: Take<'a, T>,
 }
 
@@ -41,17 +41,17 @@ impl<'a, E: Entity + 'a> ListPlan<'a, E> {
 }
 
 impl<'a, T> ListPlan<'a, T> {
-    /// What is taken of the items of one query.
+    /// The items of one query, converted.
     pub(super) fn of(pattern: &'static str, query: Query, take: Take<'a, T>) -> Self {
         Self { pattern, queries: vec![query], filter: String::new(), take }
     }
 
-    /// What its cursors belong to.
+    /// The scope of the listing's cursors.
     pub(super) fn scope(&self) -> CursorScope {
         CursorScope::new(self.pattern, &self.queries, &self.filter)
     }
 
-    /// Adds what is taken of an item to a page.
+    /// Converts an item and puts it into a page.
     pub(super) fn put(&self, layout: &Layout, item: &Item, page: &mut Page<T>) {
         match (self.take)(item) {
             Ok(taken) => page.items.extend(taken),
@@ -63,7 +63,7 @@ impl<'a, T> ListPlan<'a, T> {
     }
 }
 
-/// In which of the queries a page goes on, and where in it.
+/// The query in which a page continues, and the position in it.
 struct ListPosition {
     at: usize,
     after: Option<ItemPosition>,
@@ -102,7 +102,7 @@ impl<S: Store> Queries<S> {
         Ok(Page { next, ..page })
     }
 
-    /// Puts items into a page until it is full; the cursor behind them.
+    /// Puts items into a page until it is full, and returns the next cursor.
     async fn walk(
         &self,
         (scope, queries): (&CursorScope, &[Query]),
@@ -114,7 +114,7 @@ impl<S: Store> Queries<S> {
         let mut place = self.place(queries, scope, request)?;
         let (mut n_put, mut n_looked_at) = (0, 0);
         while let Some(query) = queries.get(place.at) {
-            // Where most are passed over, ever more are asked for.
+            // The limit doubles while most items are skipped.
             let n_asked = if is_filtered { limit.max(n_looked_at) } else { limit - n_put };
             let n_asked = u32::try_from(n_asked).unwrap_or(u32::MAX).min(PAGE_ITEMS_MAX);
             let asked = Query { limit: Some(n_asked), ..query.clone() };

@@ -1,6 +1,6 @@
 //! AP-041: many items by their ids, in one call.
 //!
-//! What was asked for and is not there is named; what an index left out of its projections is read here, too.
+//! The result names the missing items. This also reads the attributes that an index does not project.
 
 use derive::query::Consistency;
 use entities::{
@@ -24,7 +24,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn users(&self, users: &[UserId], consistency: Consistency) -> Result<FoundItems<User>, ReadError> {
         self.items(users.iter().map(|user| UserKey { user_id: user.clone() }).collect(), consistency).await
     }
@@ -33,7 +33,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn posts(&self, posts: &[PostId], consistency: Consistency) -> Result<FoundItems<PostDetail>, ReadError> {
         self.items(posts.iter().map(|post| PostDetailKey { post_id: post.clone() }).collect(), consistency).await
     }
@@ -42,7 +42,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn products(
         &self,
         products: &[ProductId],
@@ -52,11 +52,11 @@ impl<S: Store> Queries<S> {
             .await
     }
 
-    /// AP-041: items of any entity by their keys, such as those of an index's projections, of which the rest is wanted.
+    /// AP-041: items of any entity by their keys, such as the whole items of an index's entries.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn items<E: Entity>(
         &self,
         keys: Vec<E::Key>,
@@ -66,7 +66,7 @@ impl<S: Store> Queries<S> {
     }
 }
 
-/// This part's patterns.
+/// The patterns of this file.
 pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![AccessPattern {
         id: "AP-041",

@@ -1,7 +1,7 @@
-//! Merged reads: all suffixes of a spread partition key at once, in one order.
+//! Merged reads: all suffixes of a spread partition key, in one order.
 //!
-//! Each suffix is in order by itself, so the next item of all is the first of some suffix. A cursor holds where each
-//! suffix stands, so pages neither repeat nor leave out an item, however the items lie.
+//! Each suffix is in order, so the next item of all is the first item of some suffix. A cursor contains the position in
+//! each suffix, so pages neither repeat nor skip an item, however the items are distributed.
 
 use std::collections::VecDeque;
 
@@ -27,19 +27,19 @@ use crate::{
     read_error::ReadError,
 };
 
-/// Marks of a suffix in a cursor. Stored by clients, so they are stable.
+/// States of a suffix in a cursor. Clients store cursors, so they are stable.
 const START: &str = "start";
 const WITHIN: &str = "within";
 const END: &str = "end";
 
-/// One suffix, as far as it was read.
+/// One suffix, and how far it was read.
 struct SuffixRead<'a> {
     query: &'a Query,
-    /// The last item that was taken out.
+    /// The last item that was taken.
     after: Option<ItemPosition>,
-    /// What was read behind it, in order.
+    /// The items that were read after it, in order.
     ahead: VecDeque<Item>,
-    /// Is there nothing behind that?
+    /// Is nothing left after those?
     is_read: bool,
 }
 
@@ -70,12 +70,12 @@ impl<'a> SuffixRead<'a> {
         self.is_read && self.ahead.is_empty()
     }
 
-    /// Does it have to be read before it is known what comes next?
+    /// Must it be read before the next item is known?
     fn is_behind(&self) -> bool {
         !self.is_read && self.ahead.is_empty()
     }
 
-    /// Reads on; how many items.
+    /// Reads more; returns the number of items.
     async fn fill(&mut self, store: &impl Store, layout: &Layout, n_asked: u32) -> Result<usize, StoreError> {
         let asked = Query { limit: Some(n_asked), ..self.query.clone() };
         let start = self.after.as_ref().map(|position| position.start(layout, self.query));
@@ -96,7 +96,7 @@ impl<'a> SuffixRead<'a> {
 }
 
 impl<S: Store> Queries<S> {
-    /// Reads a page of the listing's queries merged, each of which is one suffix.
+    /// Reads a page of the listing. Each of its queries is one suffix.
     pub(super) async fn merge<T: Send>(
         &self,
         listing: &ListPlan<'_, T>,
@@ -111,7 +111,7 @@ impl<S: Store> Queries<S> {
         Ok(Page { next, ..page })
     }
 
-    /// Puts items into a page until it is full; the cursor behind them.
+    /// Puts items into a page until it is full, and returns the next cursor.
     async fn walk_all(
         &self,
         scope: &CursorScope,
@@ -121,7 +121,7 @@ impl<S: Store> Queries<S> {
     ) -> Result<Option<Cursor>, ReadError> {
         let limit = request.limit()?;
         let mut lanes = self.lanes(queries, scope, request)?;
-        // Twice what a suffix has of a page on the average, so that most pages are one round.
+        // Twice the average share of a suffix in a page, so that most pages need one round.
         let n_asked = u32::try_from(2 * limit.div_ceil(lanes.len().max(1))).unwrap_or(u32::MAX).min(PAGE_ITEMS_MAX);
         let (mut n_put, mut n_looked_at) = (0, 0);
         while lanes.iter().any(|lane| !lane.is_ended()) {
@@ -156,7 +156,7 @@ impl<S: Store> Queries<S> {
     }
 }
 
-/// Takes the first item of all; of one sort key, that of the first suffix.
+/// Takes the least item of all; among equal sort keys, that of the first suffix.
 fn take_next(lanes: &mut [SuffixRead<'_>], layout: &Layout) -> Option<Item> {
     let mut first: Option<(usize, &str)> = None;
     for (at, lane) in lanes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! AP-033 to AP-037, AP-042: orders, and what was bought with them.
+//! AP-033 to AP-037, AP-042: orders and their items.
 
 use derive::query::{Query, SortKeys};
 use entities::{
@@ -22,11 +22,11 @@ use crate::{
 };
 
 projection! {
-    /// What GSI1 holds of an [`Order`].
+    /// The projection of [`Order`] in GSI1.
     OrderByTotal of Order by OrderKey, "GSI1" {
-        /// How far it is.
+        /// Its status.
         status: String = "Status",
-        /// What it costs.
+        /// Its total price.
         total: Decimal = "Total",
         /// When the item was first written.
         created_at: String = "CreatedAt",
@@ -34,11 +34,11 @@ projection! {
 }
 
 projection! {
-    /// What GSI2 holds of an open [`Order`].
+    /// The projection of an open [`Order`] in GSI2.
     OpenOrder of Order by OrderKey, "GSI2" {
-        /// How far it is.
+        /// Its status.
         status: String = "Status",
-        /// What it costs.
+        /// Its total price.
         total: Decimal = "Total",
         /// When the item was first written.
         created_at: String = "CreatedAt",
@@ -46,11 +46,11 @@ projection! {
 }
 
 projection! {
-    /// What GSI1 holds of an [`OrderItem`]. It does not hold whether the item is cancelled.
+    /// The projection of an [`OrderItem`] in GSI1. It does not contain whether the item is cancelled.
     ItemOfProduct of OrderItem by OrderItemKey, "GSI1" {
-        /// What one cost, as bought.
+        /// The price of one piece at the time of the order.
         price: Decimal = "Price",
-        /// How many.
+        /// Number of pieces.
         quantity: i64 = "Quantity",
         /// When the item was first written.
         created_at: String = "CreatedAt",
@@ -61,7 +61,7 @@ projection! {
 #[derive(Debug)]
 #[must_use]
 pub struct OrderWithItems {
-    /// The order; `None` when it is not there, or its mirror not yet.
+    /// The order; `None` if it does not exist, or has no mirror yet.
     pub order: Option<OrderDetail>,
     /// Its items, by the product's ID.
     pub items: Vec<OrderItem>,
@@ -80,7 +80,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn orders_of(
         &self,
         user: &UserId,
@@ -101,7 +101,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn order_with_items(&self, order: &OrderId) -> Result<OrderWithItems, ReadError> {
         let key = OrderDetail::primary_key(&OrderDetailKey { order_id: order.clone() })?;
         let range = SortKeys::Between(ranges::first::<OrderItem>()?, key.sk);
@@ -132,28 +132,28 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn items_of_order(&self, order: &OrderId, page: &PageRequest) -> Result<Page<OrderItem>, ReadError> {
         let query = ranges::collection::<OrderItem>(&Fields::from([("OrderId", order.as_str())]))?;
         self.list(&ListPlan::all("AP-035", &self.layout, query), page).await
     }
 
-    /// AP-036: the orders in an open status (pending, paid, packed), oldest first: a work queue. By GSI2 and so of a
-    /// while ago; who works on an order asks for its status when writing.
+    /// AP-036: the orders in an open status (pending, paid, packed), oldest first: a work queue. By GSI2, which may be
+    /// stale; a worker's write requires the status of the order.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn open_orders(&self, status: &str, page: &PageRequest) -> Result<Page<OpenOrder>, ReadError> {
         let queries = OpenOrder::entries(&Fields::from([("Status", status)]))?;
         self.merge(&OpenOrder::listing("AP-036", &self.layout, queries), page).await
     }
 
-    /// AP-037: the orders that contain a product, by the order's ID, by GSI1 and so of a while ago.
+    /// AP-037: the orders that contain a product, by the order's ID, by GSI1, which may be stale.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn orders_with_product(
         &self,
         product: &ProductId,
@@ -163,19 +163,19 @@ impl<S: Store> Queries<S> {
         self.list(&ItemOfProduct::listing("AP-037", &self.layout, queries), page).await
     }
 
-    /// AP-042: all orders by total, highest first, for an administrator; by GSI1 and so of a while ago.
+    /// AP-042: all orders by total, highest first, for an administrator; by GSI1, which may be stale.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn orders_by_total(&self, page: &PageRequest) -> Result<Page<OrderByTotal>, ReadError> {
-        // The key holds the total inverted, so ascending is highest first.
+        // The key contains the inverted total, so ascending order gives the highest first.
         let queries = OrderByTotal::entries(&Fields::new())?;
         self.merge(&OrderByTotal::listing("AP-042", &self.layout, queries), page).await
     }
 }
 
-/// This part's patterns.
+/// The patterns of this file.
 pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![
         AccessPattern {

@@ -1,4 +1,4 @@
-//! AP-005 to AP-008, AP-011 to AP-013, AP-043: posts, and what readers do with them.
+//! AP-005 to AP-008, AP-011 to AP-013, AP-043: posts and their readers.
 
 use derive::query::{Consistency, Query, SortKeys};
 use entities::{
@@ -22,9 +22,9 @@ use crate::{
 };
 
 projection! {
-    /// What GSI2 holds of a published post.
+    /// The projection of a published post in GSI2.
     RecentPost of PostDetail by PostDetailKey, "GSI2" {
-        /// The post's.
+        /// From the post.
         title: String = "Title",
         /// `published`.
         status: String = "Status",
@@ -32,15 +32,15 @@ projection! {
         author_name: String = "AuthorName",
         /// Copy of the author's picture.
         author_avatar: String = "AuthorAvatar",
-        /// When it was made.
+        /// When it was created.
         created_at: String = "CreatedAt",
     }
 }
 
 projection! {
-    /// What GSI1 holds of a [`Like`].
+    /// The projection of [`Like`] in GSI1.
     LikeOfPost of Like by LikeKey, "GSI1" {
-        /// Since when.
+        /// When it began.
         created_at: String = "CreatedAt",
     }
 }
@@ -49,7 +49,7 @@ projection! {
 #[derive(Debug)]
 #[must_use]
 pub struct PostWithComments {
-    /// The post, on the first page; `None` when it is not there, or its mirror not yet.
+    /// The post, on the first page; `None` if it does not exist, or has no mirror yet.
     pub post: Option<PostDetail>,
     /// Its comments, newest first.
     pub comments: Page<Comment>,
@@ -59,9 +59,9 @@ pub struct PostWithComments {
 #[derive(Debug)]
 #[must_use]
 pub struct PostWithCounts {
-    /// The post; `None` when it is not there, or its mirror not yet.
+    /// The post; `None` if it does not exist, or has no mirror yet.
     pub post: Option<PostDetail>,
-    /// Its counts, which do not need it.
+    /// Its counts, which exist without the post too.
     pub counts: Counts,
 }
 
@@ -75,7 +75,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn posts_of(
         &self,
         author: &UserId,
@@ -93,16 +93,16 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn post(&self, post: &PostId, consistency: Consistency) -> Result<Option<PostDetail>, ReadError> {
         self.one(&PostDetailKey { post_id: post.clone() }, consistency).await
     }
 
-    /// AP-006: a post by ID, with its author's name and its exact counts, as of what the stream has delivered.
+    /// AP-006: a post by ID, with its author's name and its exact counts, up to what the stream has delivered.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn post_with_counts(&self, post: &PostId) -> Result<PostWithCounts, ReadError> {
         let key = PostDetail::primary_key(&PostDetailKey { post_id: post.clone() })?;
         let query = Query::prefix(None, &key.pk, &key.sk);
@@ -122,7 +122,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn recent_posts(&self, page: &PageRequest) -> Result<Page<RecentPost>, ReadError> {
         let queries = RecentPost::entries(&Fields::new())?.into_iter().map(ranges::descending).collect();
         self.merge(&RecentPost::listing("AP-007", &self.layout, queries), page).await
@@ -130,11 +130,12 @@ impl<S: Store> Queries<S> {
 
     /// AP-008: a post with its newest comments, in one query. The post is one of the first page's items.
     ///
-    /// The post's key is the last of the range and its counters' are behind it, so neither they nor likes are read.
+    /// The post's key is the last one in the range, before those of its counters, so neither counters nor likes are
+    /// read.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn post_with_comments(&self, post: &PostId, page: &PageRequest) -> Result<PostWithComments, ReadError> {
         let key = PostDetail::primary_key(&PostDetailKey { post_id: post.clone() })?;
         let range = SortKeys::Between(ranges::first::<Comment>()?, key.sk);
@@ -161,44 +162,44 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn likes_of(&self, user: &UserId, page: &PageRequest) -> Result<Page<Like>, ReadError> {
         let query = ranges::collection::<Like>(&Fields::from([("UserId", user.as_str())]))?;
         self.list(&ListPlan::all("AP-011", &self.layout, query), page).await
     }
 
-    /// AP-012: who likes a post, by the user's ID.
+    /// AP-012: the users who like a post, by the user's ID.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn likes_of_post(&self, post: &PostId, page: &PageRequest) -> Result<Page<LikeOfPost>, ReadError> {
         let queries = LikeOfPost::entries(&Fields::from([("PostId", post.as_str())]))?;
         self.list(&LikeOfPost::listing("AP-012", &self.layout, queries), page).await
     }
 
-    /// AP-013: the like by which a user likes a post; `None` when they do not. Consistent, since it decides what the
-    /// user may do next.
+    /// AP-013: a user's like of a post; `None` if there is none. Consistent, because it decides what the user may do
+    /// next.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn like_of(&self, user: &UserId, post: &PostId) -> Result<Option<Like>, ReadError> {
         self.one(&LikeKey { user_id: user.clone(), post_id: post.clone() }, Consistency::Strong).await
     }
 
-    /// AP-043: the posts that a user looked at, newest first. One that was looked at twice is there twice.
+    /// AP-043: the posts that a user viewed, newest first. A post that was viewed twice is listed twice.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn views_of(&self, user: &UserId, page: &PageRequest) -> Result<Page<View>, ReadError> {
         let query = ranges::collection::<View>(&Fields::from([("UserId", user.as_str())]))?;
         self.list(&ListPlan::all("AP-043", &self.layout, ranges::descending(query)), page).await
     }
 }
 
-/// This part's patterns.
+/// The patterns of this file.
 pub(crate) fn patterns() -> Vec<AccessPattern> {
     [posts(), likes_and_views()].concat()
 }

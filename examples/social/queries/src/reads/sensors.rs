@@ -1,4 +1,4 @@
-//! AP-038 and AP-039: readings of sensors, and what they come to.
+//! AP-038 and AP-039: readings of sensors, and their roll-ups.
 
 use derive::query::{Order, Query};
 use entities::{
@@ -16,16 +16,16 @@ use crate::{
     read_error::ReadError,
 };
 
-/// Most days that one listing of readings goes over: a year. Each is a query, even when it is empty.
+/// Most days in one listing of readings: a year. Each day is a query, even if it is empty.
 pub const DAYS_MAX: u32 = 366;
 
 impl<S: Store> Queries<S> {
-    /// AP-038: the readings of a sensor from one time to another, both included, oldest or newest first, across at most
-    /// [`DAYS_MAX`] days: one query a day, as far as the page goes.
+    /// AP-038: the readings of a sensor between two times, both included, oldest or newest first, over at most
+    /// [`DAYS_MAX`] days: one query for each day, as far as the page goes.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn readings_of(
         &self,
         sensor: &SensorId,
@@ -57,12 +57,12 @@ impl<S: Store> Queries<S> {
         self.list(&listing, page).await
     }
 
-    /// AP-039: what a sensor's readings come to by the hour or by the day, oldest first, between two times: hours such
-    /// as `2024-01-15T10`, or days.
+    /// AP-039: the roll-ups of a sensor's readings by hour or day, oldest first, between two hours such as
+    /// `2024-01-15T10`, or two days.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn rollups_of(
         &self,
         sensor: &SensorId,
@@ -77,7 +77,7 @@ impl<S: Store> Queries<S> {
     }
 }
 
-/// This part's patterns.
+/// The patterns of this file.
 pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![
         AccessPattern {

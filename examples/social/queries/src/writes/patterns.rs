@@ -7,7 +7,6 @@ mod shop;
 
 use crate::pattern::{AccessPattern, SampleQueries, SampleRun};
 
-/// All of them.
 pub(super) fn all() -> Vec<AccessPattern> {
     [people::PATTERNS, posts::PATTERNS, places::PATTERNS, shop::PATTERNS].concat()
 }
@@ -23,7 +22,7 @@ const fn write(
 }
 
 impl SampleQueries {
-    /// Forgets what was asked for until now: it made what the sample needs.
+    /// Forgets the requests so far, which only prepared the sample.
     fn forget(&self) {
         drop(self.store.take());
     }

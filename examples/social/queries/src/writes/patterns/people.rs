@@ -12,7 +12,7 @@ use crate::{
     writes::users::{NewUser, ProfileEdit},
 };
 
-/// This part's patterns.
+/// The patterns of this file.
 pub(super) const PATTERNS: &[AccessPattern] = &[
     write(
         "WP-01",

@@ -8,7 +8,7 @@ use crate::{
     writes::files::NewFile,
 };
 
-/// This part's patterns.
+/// The patterns of this file.
 pub(super) const PATTERNS: &[AccessPattern] = &[
     write(
         "WP-10",
@@ -139,20 +139,20 @@ pub(super) const PATTERNS: &[AccessPattern] = &[
     ),
 ];
 
-/// Creates a folder; what was asked for before is forgotten.
+/// Creates a folder, and forgets the requests so far.
 async fn folder(queries: &SampleQueries, id: &str, parent: Option<&str>) -> Result<(), SampleError> {
     queries.forget();
     Ok(queries.create_folder(&id.into(), parent.map(Into::into).as_ref(), "{Name}").await?)
 }
 
-/// Uploads a file; what was asked for before is forgotten.
+/// Uploads a file, and forgets the requests so far.
 async fn file(queries: &SampleQueries) -> Result<FileKey, SampleError> {
     queries.forget();
     let new = NewFile { name: "{Name}".to_owned(), size_bytes: 1_024 };
     Ok(queries.upload_file(&"{FolderId}".into(), &"{FileId}".into(), new).await?)
 }
 
-/// Hires an employee; what was asked for before is forgotten.
+/// Hires an employee, and forgets the requests so far.
 async fn employee(queries: &SampleQueries, id: &str, manager: Option<&str>) -> Result<(), SampleError> {
     queries.forget();
     queries.hire(&"{OrgId}".into(), &id.into(), "{Name}", manager.map(Into::into).as_ref()).await?;

@@ -1,4 +1,4 @@
-//! Samples of the writes of posts, and what readers do with them.
+//! Samples of the writes of posts and of their readers.
 
 use entities::posts::{Comment, CommentKey, Post, PostKey};
 use keys::entity::Entity;
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// This part's patterns.
+/// The patterns of this file.
 pub(super) const PATTERNS: &[AccessPattern] = &[
     write(
         "WP-03",

@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// This part's patterns.
+/// The patterns of this file.
 pub(super) const PATTERNS: &[AccessPattern] = &[
     write(
         "WP-08",
@@ -192,7 +192,7 @@ pub(super) const PATTERNS: &[AccessPattern] = &[
     ),
 ];
 
-/// Puts a product in stock; an order of it.
+/// Adds a product to the stock, and gives an order of it.
 fn stock(queries: &SampleQueries) -> Result<[Line; 1], SampleError> {
     let product = Product {
         key: ProductKey { product_id: "{ProductId}".into() },
