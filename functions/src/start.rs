@@ -24,7 +24,7 @@ pub const VARIABLES: Names =
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
     /// A table does not exist.
-    #[error("there is no table {table} in {region}: set {variable} to another, or make it first")]
+    #[error("there is no table {table} in {region}: set {variable} to another, or create it first")]
     Missing {
         /// The table.
         table: String,
@@ -88,7 +88,7 @@ pub async fn check_tables(
     }
     if ledger.has_stream {
         let table = config.ledger_table.as_str();
-        tracing::warn!(table, "the ledger's table has a stream, which nobody has a use for: disable it");
+        tracing::warn!(table, "the ledger's table has a stream, which nobody uses: disable it");
     }
     Ok(())
 }

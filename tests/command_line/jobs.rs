@@ -197,7 +197,7 @@ fn jobs_are_listed_a_line_each_and_shown_whole() {
     expect![[r#"
         job         user-cascade#removed
           key       JOBS#02 / user-cascade#removed
-          does      cascade: deletes what hung on an item that was removed
+          does      cascade: deletes what belonged to a removed item
           for       user-cascade
           item      USER#bob / PROFILE
           state     waiting
@@ -208,7 +208,7 @@ fn jobs_are_listed_a_line_each_and_shown_whole() {
           moves     0
         job         followee-name#8:USER%23ada|PROFILE
           key       JOBS#07 / followee-name#8:USER%23ada|PROFILE
-          does      fan-out: looks at what follows from an item that changed
+          does      fan-out: looks at the items that depend on a changed item
           for       followee-name
           item      USER#ada / PROFILE
           state     running
@@ -303,8 +303,8 @@ fn a_job_that_is_cancelled_says_what_stays_undone() {
     let mut lines: Vec<&str> = ended.stdout.lines().collect();
     lines.sort_unstable();
     expect![[r#"
-        followee-name#8:USER%23ada|PROFILE  cancelled: 2 looked at; what it had not come to stays as it was, until `ripple verify` finds it or USER#ada / PROFILE changes again
-        user-cascade#removed  cancelled: 0 dealt with; what else hung on USER#bob / PROFILE stays, and nothing deletes it later"#]].assert_eq(&lines.join("\n"));
+        followee-name#8:USER%23ada|PROFILE  cancelled: 2 looked at; items that it had not reached stay as they are, until `ripple verify` finds them or USER#ada / PROFILE changes again
+        user-cascade#removed  cancelled: 0 dealt with; the rest of what belonged to USER#bob / PROFILE stays, and nothing deletes it later"#]].assert_eq(&lines.join("\n"));
 }
 
 #[test]

@@ -169,7 +169,7 @@ fn explain_tells_what_is_ignored_and_what_does_not_decode() {
     let ignored: Vec<&str> = ended.stdout.lines().filter(|line| line.contains("ignored")).collect();
     expect![[r#"
         709e7340bf3f6b642cd94bb581236aec  ignored: the item has no entity type  USER#ada / SETTINGS
-        da63f5f501a8dbd9108ce398bc65e011  ignored: the item's entity type is declared nowhere  GADGET#7 / METADATA"#]]
+        da63f5f501a8dbd9108ce398bc65e011  ignored: the item's entity type is not declared  GADGET#7 / METADATA"#]]
     .assert_eq(&ignored.join("\n"));
     let ended = ripple(&["explain", "tests/events/undecodable.json"]);
     assert_eq!(ended.code, Some(0));
@@ -304,7 +304,7 @@ fn the_design_of_a_table_of_ones_own_is_checked_as_far_as_it_is_known() {
     let ended = ripple(&["design", "--check", "--config", "examples/own-table/ripple.toml"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     expect![[r#"
-        not checked, since it is not known what is asked of the table: scan, unread-index, counter-in-listing, unread-target, large-transaction
+        not checked, because the access patterns are unknown: scan, unread-index, counter-in-listing, unread-target, large-transaction
         0 findings, 0 not answered
     "#]].assert_eq(&ended.stdout);
     let notes = file(NOTES);
@@ -315,7 +315,7 @@ fn the_design_of_a_table_of_ones_own_is_checked_as_far_as_it_is_known() {
           found     the partition key `NOTES` is the same for all items, or nearly so
           matters   a partition takes 1,000 write units and gives 3,000 read units a second, whatever the table has; every item is written to and read from this one
           to do     spread the key over suffixes, such as `{Id%8}`, and merge the suffixes when reading; or put a field into it that differs
-        not checked, since it is not known what is asked of the table: scan, unread-index, counter-in-listing, unread-target, large-transaction
+        not checked, because the access patterns are unknown: scan, unread-index, counter-in-listing, unread-target, large-transaction
         1 findings, 1 not answered
     "#]].assert_eq(&ended.stdout);
 }
@@ -361,7 +361,7 @@ fn an_event_file_that_is_none_is_one_line() {
 fn an_endpoint_where_nothing_answers_is_one_line() {
     // Nobody listens on port 1, and a free port could be another test's by now.
     for endpoint in ["http://127.0.0.1:1", "nonsense"] {
-        let line = format!("nothing answers at {endpoint}: is a DynamoDB running there?");
+        let line = format!("nothing responds at {endpoint}: is a DynamoDB running there?");
         fails_saying(&["verify", "--endpoint", endpoint], &line);
         fails_saying(&["parked", "--endpoint", endpoint], &line);
         fails_saying(&["jobs", "--endpoint", endpoint], &line);
@@ -384,7 +384,7 @@ fn an_endpoint_that_is_something_else_is_one_line() {
             connection.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello").unwrap();
         }
     });
-    let line = format!("what answers at {endpoint} is no DynamoDB");
+    let line = format!("the server at {endpoint} is not a DynamoDB");
     fails_saying(&["verify", "--endpoint", &endpoint], &line);
     fails_saying(&["dev", "--endpoint", &endpoint], &line);
 }
@@ -392,7 +392,8 @@ fn an_endpoint_that_is_something_else_is_one_line() {
 #[test]
 fn a_table_that_is_missing_is_one_line() {
     let (_runtime, endpoint) = database();
-    let line = |table| format!("there is no table {table} at {endpoint}: name another with --table, or make it first");
+    let line =
+        |table| format!("there is no table {table} at {endpoint}: name another with --table, or create it first");
     fails_saying(&["verify", "--endpoint", &endpoint], &line("ripple"));
     fails_saying(&["verify", "--endpoint", &endpoint, "--table", "rippel"], &line("rippel"));
     fails_saying(&["jobs", "--endpoint", &endpoint], &line("ripple"));
@@ -410,7 +411,7 @@ const WITH_LEDGER: [&[&str]; 4] =
 fn a_ledgers_table_that_is_missing_is_one_line() {
     let (runtime, endpoint) = database();
     runtime.block_on(table_without_stream(&endpoint, "ripple"));
-    let line = format!("there is no table ledger at {endpoint}: name another with --ledger-table, or make it first");
+    let line = format!("there is no table ledger at {endpoint}: name another with --ledger-table, or create it first");
     for command in WITH_LEDGER {
         fails_saying(&[command, &["--endpoint", &endpoint, "--ledger-table", "ledger"]].concat(), &line);
     }
@@ -431,7 +432,7 @@ fn what_writes_on_the_real_aws_says_where_and_wants_a_yes() {
     ];
     // The embedded database has a region of its own in its ARNs.
     let place = "account 000000000000, region dynoxide, table ripple, ledger's table ripple-ledger\n";
-    let refused = "ripple: this writes to the tables named above, on the real AWS: give --yes if that is meant\n";
+    let refused = "ripple: this writes to the tables named above, on the real AWS: give --yes to confirm\n";
     for command in &WITH_LEDGER[1..] {
         let ended = ripple_with(&[command, &["--aws"][..]].concat(), &variables);
         assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr), (Some(2), "", format!("{place}{refused}")));
@@ -459,7 +460,7 @@ fn a_file_that_cannot_be_replayed_is_one_line_and_nothing_is_applied() {
                       writes to S3 holds the records, in `payload`; while the stream holds them (24 hours), \
                       GetRecords gives them, 1 to 2 of the shard s";
     for (text, why) in [
-        ("hello", "it is no JSON: expected value at line 1 column 1"),
+        ("hello", "it is not JSON: expected value at line 1 column 1"),
         ("{}", none),
         (r#"{"Records": [{"eventSource": "aws:sqs"}]}"#, "its record 1 is of aws:sqs, not of aws:dynamodb"),
         (queued, no_payload),
@@ -506,7 +507,7 @@ async fn table_without_stream(endpoint: &str, table: &str) {
 fn a_folder_that_cannot_keep_the_database_is_one_line() {
     let file = file("no database");
     let path = file.path().to_str().unwrap();
-    let line = format!("cannot make the folder {path}: File exists (os error 17)");
+    let line = format!("cannot create the folder {path}: File exists (os error 17)");
     fails_saying(&["dev", "--port", "0", "--data", path], &line);
 }
 
@@ -827,6 +828,6 @@ fn a_scenario_is_told_to_a_person_in_lines() {
     );
     let exact = "  exact count 8, right each time the stream was quiet: at 2, 4, 6, 8";
     assert_eq!(lines.get(1), Some(&exact), "{ended:?}");
-    let verdict = "0 parked, 0 findings: every derived value is what its definition says";
+    let verdict = "0 parked, 0 findings: every derived value equals its definition";
     assert_eq!(lines.last(), Some(&verdict), "{ended:?}");
 }

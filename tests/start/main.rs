@@ -139,12 +139,12 @@ fn a_table_that_is_not_there_is_named_with_its_variable() {
     let database = Database::new();
     database.refuses(
         &[],
-        &expect!["aggregate does not start: there is no table ripple in us-east-1: set TABLE_NAME to another, or make it first"],
+        &expect!["aggregate does not start: there is no table ripple in us-east-1: set TABLE_NAME to another, or create it first"],
     );
     let database = Database::with_tables();
     database.refuses(
         &[("LEDGER_TABLE_NAME", "ledger")],
-        &expect!["aggregate does not start: there is no table ledger in us-east-1: set LEDGER_TABLE_NAME to another, or make it first"],
+        &expect!["aggregate does not start: there is no table ledger in us-east-1: set LEDGER_TABLE_NAME to another, or create it first"],
     );
 }
 
@@ -228,8 +228,7 @@ fn a_ledger_with_a_stream_is_told_once_and_taken() {
     let ended = database.starts(&[("LEDGER_TABLE_NAME", "loud")]);
     let [warning, refusal] = ended.lines.as_slice() else { panic!("{ended:?}") };
     assert!(
-        warning
-            .ends_with("WARN the ledger's table has a stream, which nobody has a use for: disable it table=\"loud\""),
+        warning.ends_with("WARN the ledger's table has a stream, which nobody uses: disable it table=\"loud\""),
         "{ended:?}"
     );
     assert!(refusal.ends_with(FITS), "{ended:?}");

@@ -39,14 +39,14 @@ impl Progress for OnBar {
 
     fn waits(&self, until_ms: u64) {
         report(&format!(
-            "waiting until {}: before, an instance of a function may be at work that lacks what is to be repaired",
+            "waiting until {}: an instance of a function without the derivations to repair may run until then",
             time::text(until_ms)
         ));
     }
 
     fn believed(&self, Belief { handled_ms, until_ms }: Belief) -> String {
         let [handled, until] = [handled_ms, until_ms].map(time::text);
-        format!("all written before {handled} is handled, and nothing that it was decided by was written until {until}")
+        format!("everything written before {handled} is handled, and none of its sources was written until {until}")
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn report_marking(marking: Marking) {
     match marking {
         Marking::Done => {}
         Marking::WentOn => {
-            report("a repair that went on marks nothing as filled: a `ripple verify` that finds nothing does");
+            report("a resumed repair marks nothing as filled: `ripple verify` does, if it finds nothing");
         }
         Marking::NotAll => report(
             "not all that is right is marked as filled: a change is parked, or functions with other derivations were at \

@@ -33,7 +33,7 @@ pub(crate) struct Capture {
 /// A file without records.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CaptureError {
-    #[error("it is no JSON")]
+    #[error("it is not JSON")]
     Json(#[source] serde_json::Error),
     #[error(
         "it is none of a Lambda event, a page of GetRecords and an on-failure record of a DynamoDB stream as Lambda \
@@ -50,9 +50,9 @@ pub(crate) enum CaptureError {
     Payload(#[source] EventError),
     #[error("its record {number} is of {source_name}, not of aws:dynamodb")]
     Foreign { number: usize, source_name: String },
-    #[error("its record {number} is no stream record: it has no `dynamodb`")]
+    #[error("its record {number} is not a stream record: it has no `dynamodb`")]
     NoChange { number: usize },
-    #[error("its record {number} has an ApproximateCreationDateTime that is no time: {text}")]
+    #[error("its record {number} has an ApproximateCreationDateTime that is not a time: {text}")]
     NoTime { number: usize, text: String },
     #[error("its record {number} cannot be read; binary values must be base64, as the AWS command line prints them")]
     Undecodable {

@@ -61,7 +61,8 @@ fn open(folder: Option<&Path>) -> anyhow::Result<Database> {
         // A unique name, so that a second connection can open the same memory.
         None => format!("file:ripple-{:016x}?mode=memory&cache=shared", rand::random::<u64>()),
         Some(folder) => {
-            std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("cannot create the folder {}", folder.display()))?;
             folder.join("dynamodb.sqlite").to_string_lossy().into_owned()
         }
     };

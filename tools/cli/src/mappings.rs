@@ -114,17 +114,17 @@ fn logical_id(function: Function) -> &'static str {
 fn suits_checkpoint(function: Function, mapping: &Mapping) -> Result<(), Usage> {
     let function = logical_id(function);
     let why = if mapping.tumbling_window_seconds == 0 {
-        "only events of a tumbling window name their shard: set TumblingWindowInSeconds, to 60 for one"
+        "only events of a tumbling window name their shard: set TumblingWindowInSeconds, for example to 60"
     } else if mapping.parallelization_factor > 1 {
-        "a lane that is ahead would hide the changes of one that is behind: set ParallelizationFactor to 1"
+        "a faster lane would hide the changes of a slower one: set ParallelizationFactor to 1"
     } else if mapping.retry_attempts_max.is_some() {
-        "a change that is given up on is passed by the next and lost: set MaximumRetryAttempts to -1"
+        "a change that Lambda gives up is passed by the next batch, and lost: set MaximumRetryAttempts to -1"
     } else if mapping.record_age_ms_max.is_some() {
-        "a change that is given up on is passed by the next and lost: set MaximumRecordAgeInSeconds to -1"
+        "a change that Lambda gives up is passed by the next batch, and lost: set MaximumRecordAgeInSeconds to -1"
     } else {
         return Ok(());
     };
-    Err(Usage(format!("the template's {function} cannot keep the checkpoint ledger, {why}, or use --ledger receipts")))
+    Err(Usage(format!("the template's {function} cannot keep the checkpoint ledger: {why}, or use --ledger receipts")))
 }
 
 /// Refuses filters that drop a record that a derivation of the function needs.

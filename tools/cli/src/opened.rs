@@ -68,7 +68,7 @@ pub(crate) async fn open_to_write(writing: &Writing) -> anyhow::Result<Opened> {
         let (account, region) = place(&opened.table_arn);
         report(&format!("account {account}, region {region}, table {table}, ledger's table {ledger_table}"));
         if !writing.yes {
-            let what = "this writes to the tables named above, on the real AWS: give --yes if that is meant";
+            let what = "this writes to the tables named above, on the real AWS: give --yes to confirm";
             return Err(Usage(what.to_owned()).into());
         }
     }

@@ -260,7 +260,7 @@ impl Observer for Watch {
     fn discarded(&self, mapping: &str, shard: &str, n_records: usize, key: Option<&str>) {
         self.counts.discarded(mapping, shard, n_records, key);
         let kept = match key {
-            Some(key) => format!("what is known of them is in {key}"),
+            Some(key) => format!("their failure record is {key}"),
             None => "they are lost, since the template has no on-failure destination".to_owned(),
         };
         self.witness.trouble(&format!("{mapping} gave up on {n_records} records of {shard}; {kept}"));

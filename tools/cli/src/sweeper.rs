@@ -77,7 +77,7 @@ impl Sweeper {
         }
         let is_settled = |job: &Job| self.seen.get(&wait(job)).is_some_and(|seen| self.progress.is_past(*seen));
         if let Err(error) = self.engine.ring_due(&jobs, is_settled).await {
-            self.witness.trouble(&format!("a job cannot be begun: {error}"));
+            self.witness.trouble(&format!("a job cannot be started: {error}"));
         }
     }
 
@@ -88,7 +88,7 @@ impl Sweeper {
             return;
         }
         if let Err(error) = self.engine.search_again(SystemClock.now_ms() + SLICE_MS).await {
-            self.witness.trouble(&format!("what an index may have missed cannot be searched for again: {error}"));
+            self.witness.trouble(&format!("a search of an index cannot be repeated: {error}"));
         }
         let (now, now_ms) = (Instant::now(), SystemClock.now_ms());
         let bounds = Bounds { n_items_max: SLICE_ITEMS, deadline_ms: now_ms + SLICE_MS };
@@ -100,7 +100,7 @@ impl Sweeper {
         self.sliced = Instant::now();
         let slice = match swept {
             Ok(slice) => slice,
-            Err(error) => return self.witness.trouble(&format!("the table cannot be verified again: {error}")),
+            Err(error) => return self.witness.trouble(&format!("the table cannot be checked for drift: {error}")),
         };
         let drifted: BTreeSet<Key> = slice.drifts.iter().map(|drift| drift.item.clone()).collect();
         for drift in slice.drifts.iter().filter(|drift| !self.drifted.contains(&drift.item)) {

@@ -26,7 +26,7 @@ pub(crate) const OPTIONS: Names =
 
 /// A table that does not exist.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no table {table} at {endpoint}: name another with {option}, or make it first")]
+#[error("there is no table {table} at {endpoint}: name another with {option}, or create it first")]
 pub(crate) struct NoTable {
     table: String,
     endpoint: String,
@@ -63,7 +63,7 @@ pub(crate) async fn stream_arn(client: &Client, table: &str, endpoint: &str) -> 
     if let Some(misfit) = fit::of_stream(&described(&description)) {
         return Err(misfit.into());
     }
-    description.latest_stream_arn.with_context(|| format!("the table {table} does not say what its stream is called"))
+    description.latest_stream_arn.with_context(|| format!("the table {table} has a stream without an ARN"))
 }
 
 /// The description of a table that must exist.
@@ -87,15 +87,15 @@ pub(crate) async fn describe(client: &Client, table: &str, endpoint: &str) -> an
         Err(error) if matches!(error, SdkError::DispatchFailure(_) | SdkError::TimeoutError(_)) => {
             tracing::debug!(cause = %DisplayErrorContext(&error), "no answer");
             if endpoint == AWS {
-                bail!("AWS cannot be asked: give credentials and a region, by the AWS environment or its files")
+                bail!("AWS cannot be called: give credentials and a region, by the AWS environment or its files")
             }
-            bail!("nothing answers at {endpoint}: is a DynamoDB running there?")
+            bail!("nothing responds at {endpoint}: is a DynamoDB running there?")
         }
         Err(error) => {
             tracing::debug!(cause = %DisplayErrorContext(&error), "no description");
             let message = error.message();
             let message = message.map(|message| format!("{endpoint} does not describe the table {table}: {message}"));
-            Err(anyhow::Error::msg(message.unwrap_or_else(|| format!("what answers at {endpoint} is no DynamoDB"))))
+            Err(anyhow::Error::msg(message.unwrap_or_else(|| format!("the server at {endpoint} is not a DynamoDB"))))
         }
     }
 }
@@ -127,7 +127,7 @@ async fn make_main(client: &Client, layout: &Layout, table: &str) -> anyhow::Res
             .build()?;
         request = request.global_secondary_indexes(secondary);
     }
-    request.send().await.with_context(|| format!("cannot make the table {table}"))?;
+    request.send().await.with_context(|| format!("cannot create the table {table}"))?;
     expire(client, table, layout.time_to_live.as_deref()).await
 }
 
@@ -140,7 +140,7 @@ async fn make_ledger(client: &Client, layout: &Layout, table: &str) -> anyhow::R
         .set_attribute_definitions(Some(vec![text(&layout.pk)?, text(&layout.sk)?]))
         .send()
         .await
-        .with_context(|| format!("cannot make the table {table}"))?;
+        .with_context(|| format!("cannot create the table {table}"))?;
     expire(client, table, Some(EXPIRES_AT)).await
 }
 

@@ -110,7 +110,7 @@ mod tests {
         let stale = reviewing.clone().answer(answer(Check::StaticPartition, "Gone in all"));
         stale.check(
             Check::StaleAnswer,
-            &expect!["static-partition Gone in all: there is no such finding, and it is answered"],
+            &expect!["static-partition Gone in all: it answers a finding that does not exist"],
         );
         // Nobody knows the findings of a skipped check.
         reviewing.answer(answer(Check::Scan, "AP-1")).check(Check::StaleAnswer, &expect![""]);

@@ -18,7 +18,7 @@ pub enum OperateError {
     #[error("{0}")]
     Refused(String),
     /// The progress file cannot be opened.
-    #[error("{file} is no file of a verification")]
+    #[error("{file} is not the progress file of a verification")]
     NoSpool {
         /// The file.
         file: String,
@@ -33,7 +33,7 @@ pub enum OperateError {
     #[error(transparent)]
     Kept(#[from] serde_json::Error),
     /// A number in the progress file cannot be decoded.
-    #[error("{text} is no number")]
+    #[error("{text} is not a number")]
     NoNumber {
         /// The text in its place.
         text: String,

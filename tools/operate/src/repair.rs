@@ -120,7 +120,7 @@ impl<'a, S: Store> Repairing<'a, S> {
         };
         let kind = &derivation.kind;
         if kind.is_history() {
-            let why = "what it counts is not all in the table any more, so nobody can tell what it should be";
+            let why = "the table no longer contains everything that it counts, so its right value is unknown";
             return Remedy::None { why: why.to_owned() };
         }
         if CounterKey::parse(&key).is_none_or(|counter| counter.derivation != finding.derivation) {
@@ -132,9 +132,7 @@ impl<'a, S: Store> Repairing<'a, S> {
                 Remedy::Add { count: derived.count, sum: derived.sum }
             }
             _ => Remedy::None {
-                why: format!(
-                    "{VALUE} or {SUM} of the counter is no number: delete the attribute, and repair once more"
-                ),
+                why: format!("{VALUE} or {SUM} of the counter is not a number: delete the attribute, and repair again"),
             },
         }
     }

@@ -102,11 +102,11 @@ pub fn backfill<S: Store>(
         return Err(OperateError::Usage(format!("there is no derivation {name}; `ripple design` lists them")));
     };
     if derivation.kind.is_history() {
-        let why = "it counts what the platform deletes, so what came before it was declared is not all in the table";
+        let why = "it counts items that expire, so the table does not contain everything from before its declaration";
         return Err(OperateError::Usage(format!("{name} cannot be filled: {why}")));
     }
     if matches!(derivation.kind.shape(), Shape::Cascade(_)) {
-        let why = "it deletes when something is removed, and there is nothing to fill";
+        let why = "it deletes after a removal, so there is nothing to fill";
         return Err(OperateError::Usage(format!("{name} cannot be filled: {why}")));
     }
     Ok(VerifyOptions { derivation: vec![name.to_owned()], ..args })
@@ -174,7 +174,7 @@ impl PlannedRepair {
                 let mended = Mended { difference, remedy, repaired };
                 act(&mended)?;
                 if mended.repaired == Some(Repaired::Overtaken) {
-                    let why = "another repair has begun since this one did: let that end, and repair once more";
+                    let why = "another repair has started since: wait for its end, and repair again";
                     return Err(OperateError::Refused(why.to_owned()));
                 }
             }
@@ -203,7 +203,7 @@ async fn right<S: Store>(engine: &Engine<Arc<S>>, spool: &Spool) -> Result<Strin
         return Ok(run);
     }
     if !spool.is_new()? {
-        let why = "the --resume file is of a verification that began without the right to repair: give another file";
+        let why = "the --resume file belongs to a verification without the right to repair: give another file";
         return Err(OperateError::Refused(why.to_owned()));
     }
     let run = format!("{:016x}", rand::random::<u64>());

@@ -215,7 +215,7 @@ async fn a_file_of_a_verification_is_no_file_of_a_repair() {
     let file = folder.path().join("verification");
     verifying::check(&tables, &at_rest(Some(&file)), true, &unseen()).await.unwrap();
     let error = begin(&tables, &file).await.err().unwrap();
-    let why = "the --resume file is of a verification that began without the right to repair: give another file";
+    let why = "the --resume file belongs to a verification without the right to repair: give another file";
     assert_eq!(error.to_string(), why);
 }
 

@@ -104,8 +104,8 @@ fn what_is_none_of_them_says_why() {
     let mut kinesis = of_an_event();
     kinesis["eventSource"] = json!("aws:kinesis");
     for (file, why) in [
-        (String::new(), "it is no JSON"),
-        ("{\"Records\": [".to_owned(), "it is no JSON"),
+        (String::new(), "it is not JSON"),
+        ("{\"Records\": [".to_owned(), "it is not JSON"),
         ("7".to_owned(), none),
         ("[]".to_owned(), none),
         ("{}".to_owned(), none),
@@ -115,8 +115,8 @@ fn what_is_none_of_them_says_why() {
             json!({"Records": [of_an_event(), kinesis]}).to_string(),
             "its record 2 is of aws:kinesis, not of aws:dynamodb",
         ),
-        (json!({"Records": [7]}).to_string(), "its record 1 is no stream record: it has no `dynamodb`"),
-        (json!({"Records": [{"s3": {}}]}).to_string(), "its record 1 is no stream record: it has no `dynamodb`"),
+        (json!({"Records": [7]}).to_string(), "its record 1 is not a stream record: it has no `dynamodb`"),
+        (json!({"Records": [{"s3": {}}]}).to_string(), "its record 1 is not a stream record: it has no `dynamodb`"),
         (
             json!({"Records": [of_the_api(&json!("noon"))]}).to_string(),
             "its record 1 has an ApproximateCreationDateTime that is no time: noon",

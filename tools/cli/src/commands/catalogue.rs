@@ -107,7 +107,7 @@ fn as_text(difference: &Difference, cost: Option<&BackfillCost>) -> Vec<String> 
     let to_do = match state {
         DerivationState::InStep { .. } => return Vec::new(),
         DerivationState::Added { renamed_from: None } => {
-            format!("no function has it: deploy them, then {}", backfill())
+            format!("no function has it: deploy the functions, then {}", backfill())
         }
         DerivationState::Added { renamed_from: Some(from) } => {
             format!(
@@ -120,17 +120,17 @@ fn as_text(difference: &Difference, cost: Option<&BackfillCost>) -> Vec<String> 
         }
         DerivationState::Young { ready_ms } => {
             let ready = time::text(*ready_ms);
-            format!("an instance without it may be at work until {ready}: {} waits for that", backfill())
+            format!("an instance without it may run until {ready}: {} waits for that", backfill())
         }
         DerivationState::Unfilled { since_ms } => {
             let (since, backfill) = (time::text(*since_ms), backfill());
-            format!("what was there before {since} may be missing: {backfill}, or a `ripple verify` that finds nothing")
+            format!("items from before {since} may be missing: run {backfill}, or a `ripple verify` that finds nothing")
         }
         DerivationState::Undeclared => "the functions have it: declare it, or deploy them without it".to_owned(),
         DerivationState::Dropped { dropped_ms } => {
             let since = time::text(*dropped_ms);
             format!(
-                "the functions do not have it since {since}: clear away what is left, then `ripple catalogue forget {name}`"
+                "the functions have lacked it since {since}: delete what is left, then `ripple catalogue forget {name}`"
             )
         }
     };
@@ -140,7 +140,7 @@ fn as_text(difference: &Difference, cost: Option<&BackfillCost>) -> Vec<String> 
     }
     if let (true, Some(cost)) = (is_to_fill(difference), cost) {
         let writes = part(difference, Some(cost)).map_or_else(
-            || "no item that it would write was seen".to_owned(),
+            || "the sample has no item that it would write".to_owned(),
             |part| format!("at most {:.0} items and {:.0} write units", part.n_items, part.units),
         );
         lines.push(format!("  costs     {} read units; {writes}", cost.read_units));

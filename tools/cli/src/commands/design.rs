@@ -57,7 +57,7 @@ struct Given {
 fn read(file: &Path) -> anyhow::Result<Vec<FindingAnswer>> {
     let name = file.display();
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
-    let given: Vec<Given> = serde_json::from_str(&text).with_context(|| format!("{name} is no list of answers"))?;
+    let given: Vec<Given> = serde_json::from_str(&text).with_context(|| format!("{name} is not a list of answers"))?;
     let answer =
         |given: Given| Ok(FindingAnswer { check: given.check.parse()?, subject: given.subject, reason: given.reason });
     given.into_iter().map(answer).collect::<anyhow::Result<_>>().with_context(|| name.to_string())
@@ -95,7 +95,7 @@ fn as_text(reviewed: &Reviewed) -> String {
     }
     if !reviewed.unchecked.is_empty() {
         let names: Vec<&str> = reviewed.unchecked.iter().map(|check| check.name()).collect();
-        lines.push(format!("not checked, since it is not known what is asked of the table: {}", names.join(", ")));
+        lines.push(format!("not checked, because the access patterns are unknown: {}", names.join(", ")));
     }
     lines.push(format!("{} findings, {} not answered", reviewed.findings.len(), reviewed.unanswered().count()));
     lines.join("\n")

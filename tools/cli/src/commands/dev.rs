@@ -127,7 +127,7 @@ async fn caught_up(service: &mut Service) -> anyhow::Error {
                 let ms = SystemClock
                     .now_ms()
                     .saturating_sub(u64::try_from(moment.elapsed().as_millis()).unwrap_or(u64::MAX));
-                print(&format!("caught up with all that was written before {}", time::text(ms)));
+                print(&format!("caught up with everything written before {}", time::text(ms)));
                 since = Some(moment);
             }
             Err(error) => return error,

@@ -110,8 +110,8 @@ fn line(job: &Job) -> String {
 /// A job with all its attributes.
 fn whole(job: &Job, layout: &Layout) -> String {
     let does = match job.task {
-        Task::Cascade { .. } => "cascade: deletes what hung on an item that was removed",
-        Task::FanOut(_) => "fan-out: looks at what follows from an item that changed",
+        Task::Cascade { .. } => "cascade: deletes what belonged to a removed item",
+        Task::FanOut(_) => "fan-out: looks at the items that depend on a changed item",
     };
     let round = round(job).zip(round_text(job)).map(|((until, _), text)| format!("{text}, up to {until}"));
     let mut lines = vec![format!("job         {}", job.key.sk)];

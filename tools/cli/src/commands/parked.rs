@@ -132,7 +132,7 @@ fn recount_json(listed: &ToRecount) -> Value {
 fn recount_text(listed: &ToRecount) -> String {
     let target = match &listed.target {
         Some(target) => format!("{}  {}", target.derivation, target.item),
-        None => "any count, since the change cannot be read".to_owned(),
+        None => "any count, because the change cannot be read".to_owned(),
     };
     let ToRecount { event_id, why, listed_at_ms, .. } = listed;
     format!("recount     {target}\n  refused   {event_id}  {}\n  why       {why}", time::text(*listed_at_ms))

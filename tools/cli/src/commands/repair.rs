@@ -74,9 +74,9 @@ async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json
 fn text(sums: Sums, is_applied: bool, [n_undecided, n_waiting, n_unproven]: [usize; 3]) -> String {
     let Sums { done, not_needed, refused, would } = sums;
     let mut text = if is_applied {
-        format!("{done} repaired, {not_needed} needed nothing any more, {refused} left to a person")
+        format!("{done} repaired, {not_needed} were right already, {refused} left to an operator")
     } else {
-        format!("{would} would be repaired with --apply, {refused} are left to a person")
+        format!("{would} would be repaired with --apply, {refused} are left to an operator")
     };
     let more = [(n_undecided, "undecided"), (n_waiting, "waiting"), (n_unproven, "counts that change all the time")];
     for (n_found, what) in more {
@@ -109,15 +109,15 @@ fn outcome(remedy: &Remedy, repaired: Option<&Repaired>) -> String {
         Remedy::Refresh => "derive it anew".to_owned(),
         Remedy::Add { count, sum } if sum.is_zero() => format!("add {count}"),
         Remedy::Add { count, sum } => format!("add {count} and {sum}"),
-        Remedy::SetIndexKeys => "set the keys of its indexes".to_owned(),
+        Remedy::SetIndexKeys => "set its index keys".to_owned(),
         Remedy::Delete => "delete it".to_owned(),
-        Remedy::None { why } => return format!("left to a person: {why}"),
+        Remedy::None { why } => return format!("left to an operator: {why}"),
     };
     match repaired {
         None => format!("would {what}"),
         Some(Repaired::Done) => format!("done: {what}"),
-        Some(Repaired::NotNeeded) => "needs nothing any more".to_owned(),
-        Some(Repaired::Refused { why }) => format!("left to a person: {why}"),
-        Some(Repaired::Overtaken) => "not done: another repair has begun".to_owned(),
+        Some(Repaired::NotNeeded) => "is right already".to_owned(),
+        Some(Repaired::Refused { why }) => format!("left to an operator: {why}"),
+        Some(Repaired::Overtaken) => "not done: another repair has started".to_owned(),
     }
 }

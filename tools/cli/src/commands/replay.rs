@@ -48,9 +48,9 @@ pub(crate) async fn run(args: &Replay) -> anyhow::Result<Completion> {
         declared(Choice { manifest: args.writing.connection.config.as_deref(), ..Choice::default() })?.0.layout.clone();
     let captures = args.files.iter().map(|file| read(file, &given, &layout)).collect::<anyhow::Result<Vec<_>>>()?;
     let opened = open_to_write(&args.writing).await?;
-    let ledger = recorded(&opened.store).await?.context(
-        "no service has run with this ledger: its table does not say of which kind it is, so nothing can be replayed",
-    )?;
+    let ledger = recorded(&opened.store)
+        .await?
+        .context("no service has used this ledger's table yet, so its kind is unknown and nothing can be replayed")?;
     let captures: Vec<(&PathBuf, Capture)> = args.files.iter().zip(captures).collect();
     for (file, capture) in &captures {
         fits(file, capture, ledger, &opened, args)?;
@@ -80,7 +80,7 @@ pub(crate) async fn run(args: &Replay) -> anyhow::Result<Completion> {
 
 fn read(file: &Path, given: &Lane, layout: &Layout) -> anyhow::Result<Capture> {
     let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let text = String::from_utf8(text).with_context(|| format!("{} is no text", file.display()))?;
+    let text = String::from_utf8(text).with_context(|| format!("{} is not text", file.display()))?;
     Capture::read(&text, given, layout).with_context(|| file.display().to_string())
 }
 
@@ -93,17 +93,17 @@ fn fits(file: &Path, capture: &Capture, ledger: LedgerKind, opened: &Opened, arg
         && let Some(stream) = lane.stream_arn.as_deref().filter(|stream| !is_of(stream, &opened.table_arn))
     {
         let table = &opened.table_arn;
-        return Err(Usage(format!("the records in {file} are of {stream}, which is no stream of {table}")).into());
+        return Err(Usage(format!("the records in {file} are of {stream}, which is not a stream of {table}")).into());
     }
     if ledger == LedgerKind::Receipts || capture.records.is_empty() {
         return Ok(());
     }
     let missing = match lane {
-        Lane { stream_arn: None, .. } => "of which stream its records are: give it with --stream",
-        Lane { shard: None, .. } => "of which shard its records are: give it with --shard",
+        Lane { stream_arn: None, .. } => "the stream of its records: give it with --stream",
+        Lane { shard: None, .. } => "the shard of its records: give it with --shard",
         _ => return Ok(()),
     };
-    Err(Usage(format!("the ledger is one of checkpoints, and {file} does not say {missing}")).into())
+    Err(Usage(format!("a checkpoint ledger needs more than {file} contains: {missing}")).into())
 }
 
 fn is_of(stream_arn: &str, table_arn: &str) -> bool {

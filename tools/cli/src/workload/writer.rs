@@ -81,7 +81,7 @@ impl Writer {
             };
             match done {
                 Err(undone) if undone.is_refusal() => self.store.written().n_refused += 1,
-                done => done.with_context(|| format!("the application cannot write what it does to {subject}"))?,
+                done => done.with_context(|| format!("the application cannot write to {subject}"))?,
             }
             bar.inc(1);
         }

@@ -20,7 +20,7 @@ pub(super) fn section(design: &Design) -> String {
          Attributes with `*` are derived, and so is every attribute of an entity with `*`.\n\
          E-30 is what Ripple keeps for itself: see [bookkeeping](#bookkeeping).\n\n{}\n\
          ### A sample of each\n\n\
-         With its keys in the indexes, its size, and what making it costs: in the table, and in the indexes.\n\n\
+         Each with its index keys, its size, and the price of creating it: in the table, and in the indexes.\n\n\
          ```text\n",
         table(&head, &rows)
     );

@@ -17,9 +17,9 @@ pub(super) fn section(design: &Design) -> String {
     }
     format!(
         "## Reads\n\n\
-         One row a form of request, of a first page; `n` is how many requests there are of it.\n\
-         A page's limit is the caller's, here {}.\n\
-         What an index answers is always of a while ago.\n\n{}",
+         One row for each form of request of a first page; `n` is the number of such requests.\n\
+         The caller chooses a page's limit, here {}.\n\
+         A read of an index is always eventually consistent.\n\n{}",
         queries::pattern::SAMPLE_LIMIT,
         table(&HEAD, &rows)
     )

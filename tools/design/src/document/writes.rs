@@ -19,9 +19,9 @@ pub(super) fn section(design: &Design) -> String {
         return String::new();
     }
     let mut text = "## Writes\n\n\
-         In the order in which a run of the pattern sends them.\n\
-         The actions of a transaction are done all together or not at all; its conditions are read by position, so a \
-         refusal names the one that did not hold.\n"
+         In the order in which the pattern sends them.\n\
+         A transaction does all of its actions or none. DynamoDB reports failed conditions by position, so a refusal \
+         names the condition that failed.\n"
         .to_owned();
     for pattern in writes {
         text.extend([format!("\n### {} {}\n\n", pattern.id, pattern.title)]);

@@ -26,8 +26,8 @@ pub(super) fn stale(answer: &FindingAnswer) -> ReviewFinding {
     ReviewFinding {
         check: Check::StaleAnswer,
         subject: format!("{} {}", answer.check, answer.subject),
-        what: "there is no such finding, and it is answered".to_owned(),
-        why: "the answer would answer, unread, whatever is found under this name later",
-        advice: "take the answer away",
+        what: "it answers a finding that does not exist".to_owned(),
+        why: "it would silently answer a later finding with this name",
+        advice: "remove the answer",
     }
 }

@@ -29,9 +29,9 @@ fn endless(design: &Design) -> impl Iterator<Item = ReviewFinding> {
     let finding = |derivation: &Derivation| ReviewFinding {
         check: Check::Cycle,
         subject: derivation.name.clone(),
-        what: "it reads of one item what it writes into another, and says no depth at which it ends".to_owned(),
+        what: "it reads from one item what it writes to another, without a bound on the depth".to_owned(),
         why: "items that name each other in a loop are then written without end",
-        advice: "give it a bound, past which it writes nothing",
+        advice: "give it a bound, beyond which it writes nothing",
     };
     design.catalogue.derivations().filter(is_endless).map(finding)
 }
@@ -286,9 +286,7 @@ mod tests {
         };
         check(
             None,
-            &expect![
-                "title-heir: it reads of one item what it writes into another, and says no depth at which it ends"
-            ],
+            &expect!["title-heir: it reads from one item what it writes to another, without a bound on the depth"],
         );
         check(Some(64), &expect![""]);
     }

@@ -71,7 +71,7 @@ fn unpadded_numbers(design: &Design) -> Vec<ReviewFinding> {
                     found.push(ReviewFinding {
                         check: Check::UnpaddedNumber,
                         subject: format!("{subject}: {}", field.name),
-                        what: format!("`{}` is a number, and stands unpadded in the sort key `{}`", field.name, key.sk),
+                        what: format!("`{}` is a number, and is not padded in the sort key `{}`", field.name, key.sk),
                         why: "sort keys are ordered as text: 10 comes before 9, in every listing and range",
                         advice: "pad it, as in `{Total:12}`, or `{MAX-Total:12}` for the greatest first",
                     });
@@ -109,7 +109,7 @@ fn keys_that_meet(schema: &Schema) -> Vec<ReviewFinding> {
                     "one key can be of both forms: `{} / {}` and `{} / {}`",
                     one.key.pk, one.key.sk, other.key.pk, other.key.sk
                 ),
-                why: "a put of the one then takes the place of the other, without an error",
+                why: "a put of one then replaces the other, without an error",
                 advice: "give one of them a prefix of its own in the sort key",
             });
         }
@@ -181,13 +181,13 @@ mod tests {
             "E#{place}",
             "E#7",
             none(),
-            &expect!["Entry: place: `place` is a number, and stands unpadded in the sort key `E#{place}`"],
+            &expect!["Entry: place: `place` is a number, and is not padded in the sort key `E#{place}`"],
         );
         check_number(
             "E#{of}#{id}",
             "E#7#x",
             AttributeValue::N("7".to_owned()),
-            &expect!["Entry: of: `of` is a number, and stands unpadded in the sort key `E#{of}#{id}`"],
+            &expect!["Entry: of: `of` is a number, and is not padded in the sort key `E#{of}#{id}`"],
         );
         check_number("E#{place:3}", "E#007", none(), &expect![""]);
         check_number("E#{MAX-place:3}", "E#992", none(), &expect![""]);
@@ -222,7 +222,7 @@ mod tests {
         };
         check(
             "{orders}#{id}",
-            &expect!["User in top: orders: `orders` is a number, and stands unpadded in the sort key `{orders}#{id}`"],
+            &expect!["User in top: orders: `orders` is a number, and is not padded in the sort key `{orders}#{id}`"],
         );
         check("{MAX-orders:12}#{id}", &expect![""]);
         check("{city}#{id}", &expect![""]);

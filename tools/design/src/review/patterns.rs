@@ -36,7 +36,7 @@ fn scans(design: &Design) -> Vec<ReviewFinding> {
         check: Check::Scan,
         subject: pattern.id.clone(),
         what: format!("{} reads the whole table", pattern.title),
-        why: "it costs what the table holds, not what it finds, and is slower with every item that is written",
+        why: "it costs as much as the whole table, however little it finds, and gets slower with every new item",
         advice: "make a key that it can query: a sort key to range over, or an index",
     };
     scanning.map(finding).collect()
@@ -74,12 +74,12 @@ fn counters_in_listings(design: &Design) -> Vec<ReviewFinding> {
                 check: Check::CounterInListing,
                 subject: pattern.id.clone(),
                 what: format!(
-                    "its range takes in the counters of {}",
+                    "its range includes the counters of {}",
                     taken.into_iter().collect::<Vec<_>>().join(", ")
                 ),
                 why: "counters stand behind the item that they count for, up to 100 shards each: they are read and paid \
                       for, and whoever shows the items must pass them over",
-                advice: "end the range before the counters, or drop what is of another entity",
+                advice: "end the range before the counters, or skip items of other entities",
             });
         }
     }
@@ -166,7 +166,7 @@ fn unread_targets(design: &Design) -> Vec<ReviewFinding> {
                     parts.into_iter().collect::<Vec<_>>().join(", ")
                 ),
                 why: "it is paid for with every change of its source",
-                advice: "remove it, or write down the pattern that reads it",
+                advice: "remove it, or declare the pattern that reads it",
             });
         }
     }
@@ -276,9 +276,9 @@ mod tests {
             table().queries("AP-1", None, "USER#{userId}", sk).check(Check::CounterInListing, wanted);
         };
         let between = |first: &str, last: &str| SortKeys::Between(first.to_owned(), last.to_owned());
-        check(SortKeys::All, &expect!["AP-1: its range takes in the counters of shop-count"]);
-        check(SortKeys::Prefix("PROFILE".to_owned()), &expect!["AP-1: its range takes in the counters of shop-count"]);
-        check(between("PROFILE", "SHOP$"), &expect!["AP-1: its range takes in the counters of shop-count"]);
+        check(SortKeys::All, &expect!["AP-1: its range includes the counters of shop-count"]);
+        check(SortKeys::Prefix("PROFILE".to_owned()), &expect!["AP-1: its range includes the counters of shop-count"]);
+        check(between("PROFILE", "SHOP$"), &expect!["AP-1: its range includes the counters of shop-count"]);
         check(SortKeys::Prefix("SHOP#".to_owned()), &expect![""]);
         check(between("A", "PROFILE"), &expect![""]);
         check(between("PROFILE#D", "SHOP$"), &expect![""]);

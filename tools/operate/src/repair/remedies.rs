@@ -168,10 +168,10 @@ impl<S: Store> Repairing<'_, S> {
             match unheld(&transaction, &reasons).next().map(|write| write.table) {
                 Some(Table::Main) => {
                     return refused(
-                        "it is written to: an instance that still has its derivation runs, or somebody else counts in it",
+                        "somebody writes it: an instance with its derivation still runs, or another client counts in it",
                     );
                 }
-                Some(Table::Ledger) => return refused("the functions have another catalogue since: repair once more"),
+                Some(Table::Ledger) => return refused("the functions have another catalogue now: repair again"),
                 None => {}
             }
             if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {

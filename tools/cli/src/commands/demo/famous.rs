@@ -223,8 +223,8 @@ impl FamousReport {
             "  renamed {renames} times: {n_names} names written in {fan_out_ms} ms, {items_per_second} a second"
         )];
         if let Some(OthersLag { quiet, during }) = &self.others {
-            lines.push(format!("  lag of other people before: {}", quiet.text()));
-            lines.push(format!("  and while names are written: {}", during.text()));
+            lines.push(format!("  lag of other people before the renames: {}", quiet.text()));
+            lines.push(format!("  lag of other people during the renames: {}", during.text()));
         }
         lines
     }

@@ -109,12 +109,12 @@ impl RunReport {
         lines.extend(self.report.lines());
         lines.push(format!("  {changes} changes and {echoes} echoes in the stream, {derived_writes} derived writes"));
         if self.late_changes > 0 {
-            lines.push(format!("  {} late changes, of items of which only the insert counts", self.late_changes));
+            lines.push(format!("  {} late changes, of items that count by their insert alone", self.late_changes));
         }
         if let Some(lag) = &self.lag_ms {
             let paced = match rate {
                 Some(_) => "",
-                None => ", behind an application that writes as fast as it can (--rate 200 paces it)",
+                None => ", while the application writes as fast as it can (--rate 200 slows it down)",
             };
             lines.push(format!("  lag {}{paced}", lag.text()));
         }
@@ -128,7 +128,7 @@ impl RunReport {
         for (name, units) in &wcu.by_derivation {
             lines.push(format!("    {name:<26} {units:>12.1}"));
         }
-        let verdict = if *findings == 0 { "every derived value is what its definition says" } else { "not in step" };
+        let verdict = if *findings == 0 { "every derived value equals its definition" } else { "not in step" };
         lines.push(format!("{parked} parked, {findings} findings: {verdict}"));
         lines.join("\n")
     }

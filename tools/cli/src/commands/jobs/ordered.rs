@@ -120,11 +120,13 @@ impl OrderResult {
 fn undone(job: &Job, engine: &Engine<Arc<DynamoStore>>) -> String {
     let (so_far, origin) = (so_far(job), job.origin());
     match &job.task {
-        Task::Cascade { .. } => format!("{so_far}; what else hung on {origin} stays, and nothing deletes it later"),
+        Task::Cascade { .. } => {
+            format!("{so_far}; the rest of what belonged to {origin} stays, and nothing deletes it later")
+        }
         Task::FanOut(_) => {
-            let rest = "what it had not come to stays as it was, until `ripple verify` finds it";
+            let rest = "items that it had not reached stay as they are, until `ripple verify` finds them";
             let again = if engine.is_searched_again(job) {
-                "; it goes by an index, so the sweep begins it once more when the index has had time"
+                "; it searches an index, so the sweep starts it once more after the index has caught up"
             } else {
                 ""
             };

@@ -15,7 +15,7 @@ impl Preflighted {
             lines.push(format!("{none}: declare them with --config, or name another table with --table"));
         }
         if !fitting.unreadable.is_empty() {
-            lines.push("what cannot be read counts as absent until it is mended: see unreadable".to_owned());
+            lines.push("unreadable items count as absent until somebody corrects them: see unreadable".to_owned());
         }
         lines
     }
@@ -27,15 +27,15 @@ impl Preflighted {
         lines.extend(to_do.iter().map(|line| row("to do", line)));
         lines.push(match to_do.len() {
             0 => "it fits".to_owned(),
-            1 => "1 thing to look at".to_owned(),
-            n => format!("{n} things to look at"),
+            1 => "1 thing to do".to_owned(),
+            n => format!("{n} things to do"),
         });
         lines.join("\n")
     }
 
     fn table_lines(&self) -> Vec<String> {
         let seen = &self.surroundings;
-        let counted = format!("{} items, {} bytes, as it last counted them", seen.n_items, seen.bytes);
+        let counted = format!("{} items, {} bytes, as DynamoDB last counted them", seen.n_items, seen.bytes);
         let fit = |fits: bool| if fits { "fits" } else { "does not fit" };
         let mut lines = vec![
             row("table", &format!("{}: {counted}", seen.table)),
@@ -55,7 +55,7 @@ impl Preflighted {
         ));
         if let Some(arn) = &seen.stream_arn {
             let ask = format!("aws lambda list-event-source-mappings --event-source-arn {arn}");
-            lines.push(row("readers", &format!("a shard may have two, and DynamoDB does not say who they are: {ask}")));
+            lines.push(row("readers", &format!("a shard can have two, and DynamoDB does not list them: {ask}")));
         }
         lines.push(row("expiry", seen.expiry.word()));
         let ledger = &seen.ledger;
@@ -64,7 +64,7 @@ impl Preflighted {
             &match (&ledger.kind, ledger.is_there) {
                 (Some(kind), _) => format!("{}: of {kind}", ledger.table),
                 (None, true) => format!("{}: not in use yet", ledger.table),
-                (None, false) => format!("{}: not there yet", ledger.table),
+                (None, false) => format!("{}: does not exist yet", ledger.table),
             },
         ));
         lines
@@ -73,11 +73,11 @@ impl Preflighted {
     fn sample_lines(&self) -> Vec<String> {
         let (sample, fitting) = (&self.sample, &self.fitting);
         if !self.surroundings.has_key {
-            return vec![row("sample", "nothing is read of a table with another key")];
+            return vec![row("sample", "a table with another key is not read")];
         }
         if fitting.n_items == 0 && sample.is_whole {
             let what = if sample.segments == 1 { "the table" } else { "this part of the table" };
-            return vec![row("sample", &format!("{what} is empty, so nothing can be said of its items"))];
+            return vec![row("sample", &format!("{what} is empty, so there are no items to check"))];
         }
         let part = if sample.is_whole { "all" } else { "the first" };
         let of =
@@ -103,10 +103,7 @@ impl Preflighted {
         let reads = backfill.read_units;
         let mut lines = vec![row("backfill", &format!("read units to read the table once, consistently: {reads}"))];
         match &backfill.parts {
-            None => lines.push(row(
-                "backfill",
-                "write units are not known, since nothing says which share of the table was read",
-            )),
+            None => lines.push(row("backfill", "the write units are unknown, because the table's size is unknown")),
             Some(parts) => {
                 for WriteEstimate { derivation, n_items, units } in parts {
                     lines.push(row("backfill", &format!("{derivation}: at most {n_items} items, {units} write units")));
@@ -116,7 +113,7 @@ impl Preflighted {
         }
         if !backfill.history.is_empty() {
             let names = backfill.history.join(", ");
-            lines.push(row("backfill", &format!("not {names}: the table does not hold what they count")));
+            lines.push(row("backfill", &format!("not {names}: the table does not contain everything that they count")));
         }
         lines
     }
@@ -167,7 +164,7 @@ impl Preflighted {
 
 /// The label of items without an entity type.
 const UNTYPED: &str = "without an entity type";
-const UNKNOWN: &str = "of an entity that is declared nowhere";
+const UNKNOWN: &str = "of an undeclared entity";
 
 fn row(word: &str, line: &str) -> String {
     format!("{word:<12}{line}")

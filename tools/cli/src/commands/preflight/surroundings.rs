@@ -90,7 +90,7 @@ impl Surroundings {
             && layout.time_to_live.as_ref() != Some(held)
         {
             let declared = layout.time_to_live.as_deref().unwrap_or("no attribute");
-            let line = format!("items of {} expire by {held}, and {declared} is declared", self.table);
+            let line = format!("items of {} expire by {held}, but {declared} is declared", self.table);
             lines.push(format!("{line}: declare it with {}", tables::OPTIONS.config));
         }
         lines.extend(self.ledger.to_do.iter().cloned());
@@ -115,7 +115,7 @@ impl LedgerTable {
         let misfit = of_ledger(&opened.schema.layout, stored, tables::OPTIONS);
         let mut lines: Vec<String> = misfit.into_iter().map(|misfit| misfit.line).collect();
         if stored.has_stream {
-            lines.push(format!("the ledger's table {table} has a stream, which nobody has a use for: disable it"));
+            lines.push(format!("the ledger's table {table} has a stream, which nobody uses: disable it"));
         }
         let is_right = match Expiry::of(opened, table).await {
             Expiry::By(attribute) => attribute == EXPIRES_AT,
@@ -169,7 +169,7 @@ impl Expiry {
         match self {
             Self::By(attribute) => attribute,
             Self::Never => "never",
-            Self::Unsaid => "not said: it may not be asked",
+            Self::Unsaid => "unknown: the call is not allowed",
         }
     }
 }

@@ -26,13 +26,13 @@ pub(super) fn lines(marked: &Marked, args: &Verify, is_clean: bool) -> [String; 
     let (since, until, hours) = (time::text(*since_ms), time::text(*until_ms), late_ms / 3_600_000);
     let of = [families.as_str(), marked.mark.stream_label(), shard].join(" ");
     let became = if marked.is_cleared {
-        "nothing is missing: the mark is taken away"
+        "nothing is missing: the mark is removed"
     } else if !is_clean {
         "the mark stays until nothing is found"
     } else if args.connection.aws && !args.yes {
-        "nothing is missing: give --yes to take the mark away"
+        "nothing is missing: give --yes to remove the mark"
     } else {
-        "it was seen again meanwhile: verify once more"
+        "the mark was renewed meanwhile: verify again"
     };
     let line = format!("possible loss  {}  records came {hours} hours late, from {since} to {until}", of.trim_end());
     [line, format!("  {became}")]
