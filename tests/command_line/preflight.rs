@@ -13,7 +13,7 @@ use support::{
 
 use super::{database, fails_saying, ripple};
 
-/// A database with the shipped table, which expires as it should.
+/// A database with the shipped table, whose items expire as declared.
 struct Shop {
     runtime: tokio::runtime::Runtime,
     endpoint: String,
@@ -39,7 +39,7 @@ impl Shop {
         self.runtime.block_on(call.send()).unwrap();
     }
 
-    /// Puts an item, written as `PK / SK Name=Value …`; `N:` begins a number.
+    /// Puts an item, written as `PK / SK Name=Value …`; `N:` marks a number.
     fn put(&self, text: &str) {
         let (key, rest) = text.split_once(" : ").unwrap();
         let (pk, sk) = key.split_once(" / ").unwrap();
@@ -53,7 +53,7 @@ impl Shop {
         self.runtime.block_on(call.send()).unwrap();
     }
 
-    /// People who follow each other.
+    /// Users who follow each other.
     fn people(&self) {
         for user in ["ada", "bob", "cid"] {
             self.put(&format!("USER#{user} / PROFILE : EntityType=User Name=secret-{user}"));
@@ -73,7 +73,7 @@ impl Shop {
 }
 
 #[test]
-fn a_table_that_fits_is_told_with_what_a_backfill_would_cost() {
+fn a_table_that_fits_is_reported_with_the_cost_of_a_backfill() {
     let shop = Shop::new();
     shop.people();
     let (code, said) = shop.preflight(&[]);
@@ -107,7 +107,7 @@ fn a_table_that_fits_is_told_with_what_a_backfill_would_cost() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_with_keys_and_why_and_without_values() {
+fn items_that_do_not_fit_are_reported_with_keys_and_reasons_and_without_values() {
     let shop = Shop::new();
     shop.people();
     shop.put("USER#eve / NOTE#1 : Text=secret");
@@ -138,7 +138,7 @@ fn what_does_not_fit_is_told_with_keys_and_why_and_without_values() {
 }
 
 #[test]
-fn a_table_without_what_is_needed_is_told_line_by_line() {
+fn each_missing_part_of_a_table_is_a_line_of_the_report() {
     let (runtime, endpoint) = database();
     let client = client(&endpoint);
     runtime.block_on(make(&client, "bare", ["PK", "SK"], |call| call));

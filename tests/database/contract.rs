@@ -73,7 +73,7 @@ contract! {
         a_chunk_under_the_checkpoint_has_99_counters,
     ]
     registry: [
-        instances_tell_what_they_have_and_operators_learn_it,
+        instances_publish_their_derivations_and_operators_read_them,
     ]
     reads: [
         items_are_read_by_key_in_any_number,

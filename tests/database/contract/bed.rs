@@ -123,7 +123,7 @@ impl<S: Store> Bed<S> {
         }
     }
 
-    /// Holds the units of a transaction to be these. DynamoDB Local (1.25.1) tells those of the last action, doubled
+    /// Compares the units of a transaction with these. DynamoDB Local (1.25.1) reports those of the last action, doubled
     /// again.
     #[track_caller]
     pub(crate) fn same_units(

@@ -1,4 +1,4 @@
-//! The registry, told by instances of two versions and read by operators.
+//! The registry: instances of two versions publish, and operators read.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -60,17 +60,17 @@ impl<S: Store + 'static> Scene<S> {
     }
 }
 
-pub(crate) async fn instances_tell_what_they_have_and_operators_learn_it<S: Store + 'static>(bed: Bed<S>) {
+pub(crate) async fn instances_publish_their_derivations_and_operators_read_them<S: Store + 'static>(bed: Bed<S>) {
     let scene = Scene { store: Arc::new(bed.store), clock: ManualClock::at(BEGIN_MS) };
     let lacks = ["like-count", "like-count-display"];
     let old = scene.engine(&lacks, RegistryWatch::publishing(LOOK_MS, HOLD));
     let new = scene.engine(&[], RegistryWatch::publishing(LOOK_MS, HOLD));
     let operator = scene.engine(&[], RegistryWatch::reading(0));
     let all: BTreeSet<String> = catalogue::derivations().into_iter().map(|it| it.name).collect();
-    assert!(operator.registry(scene.deadline_ms()).await.unwrap().is_empty(), "nobody has told");
+    assert!(operator.registry(scene.deadline_ms()).await.unwrap().is_empty(), "nobody has published");
     assert!(operator.publish(scene.deadline_ms()).await.unwrap().is_empty(), "so nobody has anything else");
 
-    // The first tells, and once more when it has something else to tell.
+    // The first publishes, and again after its derivations change.
     assert_eq!(old.publish(scene.deadline_ms()).await.unwrap().len(), 2);
     scene.clock.advance(LOOK_MS);
     assert_eq!(old.publish(scene.deadline_ms()).await.unwrap().len(), 0);
@@ -106,7 +106,7 @@ pub(crate) async fn instances_tell_what_they_have_and_operators_learn_it<S: Stor
     let likes_alone = BTreeSet::from(["like-count".to_owned()]);
     assert_eq!(operator.mark_filled(&likes_alone, &ready, 0, scene.deadline_ms()).await.unwrap(), 0);
     assert!(matches!(standing().await, Standing::Young { .. }));
-    // Nobody who told anything runs any more.
+    // No instance that published anything runs any more.
     operator.leave(scene.deadline_ms()).await.unwrap();
     scene.clock.advance(61_000);
     let ready = operator.registry(scene.deadline_ms()).await.unwrap();

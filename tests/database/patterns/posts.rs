@@ -60,7 +60,7 @@ pub(crate) async fn ap_006_a_post_with_displays_or_with_exact_counts(bed: Held) 
         bed.same(&found.post.as_ref(), &Some(&wanted), &post);
         let key = PostDetailKey { post_id: post };
         let counts = bed.queries.counts_of::<PostDetail>(&key).await.unwrap();
-        bed.same(&told(&found.counts), &told(&counts), &key);
+        bed.same(&named_counts(&found.counts), &named_counts(&counts), &key);
         bed.same(&found.counts.of("sharded-count").value, &Some(39), &key);
     }
     bed.same(&bed.queries.post(&"p2".into(), Consistency::Strong).await.unwrap(), &None, "no post");
@@ -183,7 +183,7 @@ pub(crate) async fn ap_013_does_a_user_like_a_post(bed: Held) {
 }
 
 /// Derivation, value and sum.
-fn told(counts: &Counts) -> Vec<(String, Count)> {
+fn named_counts(counts: &Counts) -> Vec<(String, Count)> {
     assert!(counts.unreadable.is_empty());
     counts.iter().map(|(derivation, count)| (derivation.to_owned(), count.clone())).collect()
 }
@@ -199,7 +199,7 @@ pub(crate) async fn ap_040_exact_counts_of_a_target_are_the_sums_of_its_shards(b
             ("sharded-count~2", count(7, None)),
             ("summed", count(5, Some("0.3"))),
         ];
-        bed.same(&told(&counts), &wanted.map(|(name, count)| (name.to_owned(), count)).to_vec(), &user);
+        bed.same(&named_counts(&counts), &wanted.map(|(name, count)| (name.to_owned(), count)).to_vec(), &user);
         bed.same(&counts.of("summed"), &count(5, Some("0.3")), &user);
         bed.same(&counts.of("no-count"), &count(0, None), &user);
         let n_counters = bed

@@ -108,7 +108,7 @@ fn story() -> Vec<Step> {
 }
 
 /// The story where the first writes of every step go wrong: what each step said, and the table afterwards.
-async fn told(faults: impl Fn() -> Faults) -> (Vec<String>, Vec<(Key, Item)>) {
+async fn outcome(faults: impl Fn() -> Faults) -> (Vec<String>, Vec<(Key, Item)>) {
     let calm = Model::new(Faults::None);
     let mut said = Vec::new();
     for (at, step) in story().into_iter().enumerate() {
@@ -124,11 +124,11 @@ async fn told(faults: impl Fn() -> Faults) -> (Vec<String>, Vec<(Key, Item)>) {
 #[test]
 fn what_goes_wrong_with_a_write_makes_no_difference() {
     runtime().block_on(async {
-        let wanted = told(|| Faults::None).await;
+        let wanted = outcome(|| Faults::None).await;
         for side in [Side::Before, Side::After] {
             for fault in [Fault::Unanswered, Fault::Conflict(0), Fault::Throttle([0].into())] {
                 for n_faults in [1, 3] {
-                    let (said, items) = told(|| Faults::Writes(side, fault.clone(), 0..n_faults)).await;
+                    let (said, items) = outcome(|| Faults::Writes(side, fault.clone(), 0..n_faults)).await;
                     assert_eq!(said, wanted.0, "{side:?} {fault:?}");
                     assert_eq!(shown(&items), shown(&wanted.1), "{side:?} {fault:?}");
                 }

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_settled_is_forgotten_and_the_rest_told_as_before() {
+    fn settled_changes_are_forgotten_and_the_lags_of_the_rest_stay_the_same() {
         let (records, writes, mut answered_ms) = two_follows();
         let mut trace = Trace { records: records.to_vec(), writes };
         trace.records.push(seen("d1", "D", false));

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_in_utc() {
+    fn times_are_printed_in_utc() {
         assert_eq!(text(1_705_314_600_417), "2024-01-15T10:30:00.417Z");
         assert_eq!(text(1_705_314_600_000), "2024-01-15T10:30:00.000Z");
         assert_eq!(text(u64::MAX), format!("{} ms", u64::MAX));

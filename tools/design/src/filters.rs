@@ -7,10 +7,10 @@
 //! A record belongs to one of them by its key, or by the type attribute of an image:
 //!
 //! - `Keys`: by the prefix of the keys. No attribute of the item matters, so an item with a value of a wrong type
-//! passes, and so does a record that does not decode: the function must see and park it. The removal of an item passes
-//! too, although it has only an old image.
+//!   passes, and so does a record that does not decode: the function must see and park it. The removal of an item
+//!   passes too, although it has only an old image.
 //! - The type attribute of either image, if the table has one. An item that claims to be of the entity, but has another
-//! form of key, is listed for an operator.
+//!   form of key, is listed for an operator.
 //!
 //! A counter's sort key begins with the sort key of its target, so the target's key identifies the counters that are
 //! displayed. A function with level-triggered derivations also needs the records of its own jobs. All other bookkeeping
@@ -182,8 +182,8 @@ fn by_both_keys(schema: &Schema, forms: &BTreeSet<KeyStart>) -> Option<Vec<Strin
     }
     let mut patterns = Vec::new();
     for (any_pk, any_sk) in [(false, false), (false, true), (true, false)] {
-        let told_alike = |form: &&KeyStart| (form.pk == Start::Any) == any_pk && (form.sk == Start::Any) == any_sk;
-        let alike = || forms.iter().filter(told_alike);
+        let has_same_keys = |form: &&KeyStart| (form.pk == Start::Any) == any_pk && (form.sk == Start::Any) == any_sk;
+        let alike = || forms.iter().filter(has_same_keys);
         if alike().next().is_some() {
             let [pk, sk] = [alike().map(|form| &form.pk).collect(), alike().map(|form| &form.sk).collect()];
             let keys = [(&schema.layout.pk, pk, any_pk), (&schema.layout.sk, sk, any_sk)];
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_begins_with_a_field_is_told_by_the_other_and_by_none_where_neither_has_text() {
+    fn an_item_whose_key_begins_with_a_field_is_matched_by_its_other_key_if_that_has_text() {
         let bare = manifest("", ("{id}", "PROFILE"), ("{from}", "it's {to}"));
         check(
             &bare,

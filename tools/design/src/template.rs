@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_told_by_their_form() {
+    fn fields_are_known_by_their_form() {
         let template = Template::parse("A#{UserId}#{MAX-Total:14.2}#{Id%8}#{Path/}#{Path/last}").unwrap();
         let declared: Vec<String> =
             fields(&template).iter().map(|field| format!("{} {:?}", field.name, field.form)).collect();

@@ -5,7 +5,7 @@
 //! - [`verify`] decides what is a finding, over any [`Store`](store::Store); [`repair`] corrects one finding.
 //! - [`verifying`] is a whole verification: it keeps its progress in a file, and follows the stream.
 //! - [`repairing`] is a whole repair: it takes the right to repair, verifies, corrects each finding, and marks
-//! derivations as filled.
+//!   derivations as filled.
 //! - [`loss`] handles the marks of a possible loss, which a verification without findings removes.
 //!
 //! All work on a [`Deployment`](tables::Deployment), and end early with an [`OperateError`](failure::OperateError).

@@ -70,8 +70,8 @@ fn a_page_is_shaped_into_an_event_whoever_printed_it() {
         assert_eq!(records, [of_an_event()], "{time}");
         assert_eq!(capture.origin.lane, lane(Some(ARN), Some("s-1")));
     }
-    let untold = records(&read(&json!({"Records": [of_the_api(&json!(0))]}), &Lane::default()));
-    assert_eq!(untold[0].get("eventSourceARN"), None);
+    let unnamed = records(&read(&json!({"Records": [of_the_api(&json!(0))]}), &Lane::default()));
+    assert_eq!(unnamed[0].get("eventSourceARN"), None);
 }
 
 #[test]

@@ -43,9 +43,9 @@ async fn diff(args: &Diff) -> anyhow::Result<Completion> {
     let cost = cost(&opened, args, &differences).await?;
     let is_in_step = differences.iter().all(|it| matches!(it.state, DerivationState::InStep { .. }));
     if args.json {
-        let told: Vec<Value> = differences.iter().map(|it| as_json(it, cost.as_ref())).collect();
+        let derivations: Vec<Value> = differences.iter().map(|it| as_json(it, cost.as_ref())).collect();
         let read_units = cost.as_ref().map(|cost| cost.read_units);
-        print(&json!({ "derivations": told, "read_units": read_units }).to_string());
+        print(&json!({ "derivations": derivations, "read_units": read_units }).to_string());
     } else {
         differences.iter().flat_map(|it| as_text(it, cost.as_ref())).for_each(|line| print(&line));
         print(&totals(&differences));
@@ -66,8 +66,8 @@ async fn cost(opened: &Opened, args: &Diff, differences: &[Difference]) -> anyho
         }
     })
     .await?;
-    let told = |number: Option<i64>| u64::try_from(number.unwrap_or_default()).unwrap_or_default();
-    let (n_items, bytes) = (told(opened.table.item_count), told(opened.table.table_size_bytes));
+    let known = |number: Option<i64>| u64::try_from(number.unwrap_or_default()).unwrap_or_default();
+    let (n_items, bytes) = (known(opened.table.item_count), known(opened.table.table_size_bytes));
     Ok(Some(BackfillCost::estimate(opened, &fitting, sample.share(n_items), bytes)))
 }
 
@@ -151,7 +151,7 @@ fn as_text(difference: &Difference, cost: Option<&BackfillCost>) -> Vec<String> 
 /// JSON for a derivation. The names are stable.
 fn as_json(difference: &Difference, cost: Option<&BackfillCost>) -> Value {
     let Difference { name, family, definition, version, state } = difference;
-    let mut told = json!({
+    let mut object = json!({
         "derivation": name,
         "family": family.to_string(),
         "state": word(state),
@@ -172,11 +172,11 @@ fn as_json(difference: &Difference, cost: Option<&BackfillCost>) -> Value {
         None => json!({}),
     };
     for more in [&mut more, &mut costs] {
-        if let (Some(told), Some(more)) = (told.as_object_mut(), more.as_object_mut()) {
-            told.append(more);
+        if let (Some(object), Some(more)) = (object.as_object_mut(), more.as_object_mut()) {
+            object.append(more);
         }
     }
-    told
+    object
 }
 
 fn totals(differences: &[Difference]) -> String {

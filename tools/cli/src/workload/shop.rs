@@ -183,7 +183,10 @@ impl Shop {
             }
             Self::ChangeOrder(order, status) => queries.change_order_status(&order, status).await?,
             Self::Review(user_id, product_id, review_id, rating) => {
-                queries.write_review(&user_id, &product_id, &review_id, rating, Some("As told.")).await.map(drop)?;
+                queries
+                    .write_review(&user_id, &product_id, &review_id, rating, Some("As described."))
+                    .await
+                    .map(drop)?;
             }
             Self::EditReview(review, rating) => {
                 let edit = ReviewEdit { rating: Some(rating), text: Edit::Keep };

@@ -38,7 +38,7 @@ mod tests {
     const TIME_MS_MAX: u64 = 253_402_300_799_999;
 
     #[test]
-    fn times_are_told_in_utc_to_the_millisecond() {
+    fn times_are_in_utc_to_the_millisecond() {
         for (ms, shown) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (1_705_314_600_417, "2024-01-15T10:30:00.417Z"),
