@@ -22,12 +22,9 @@ const SOURCE_LINES_MAX: usize = 1_200;
 /// Names that several types of shipped code have, with the number of types if it is more than two. A name should have one
 /// meaning, so this list may only get shorter.
 const SHARED_NAMES: &str = "\
-    Action Answer=3 Asked Attributes Backfill BatchInfo Bounds Catalogue Change=3 Clock Condition=3 Count Counted \
-    Counts=3 Cursor Design Difference=3 Ended Entry Event EventError Famous Fields Finding Followed=3 Form=3 \
-    Found=3 Function Grain Handled Held=3 Hot IndexKey Item Kept Kind Lag Lane=3 Ledger Listing Metrics Order \
-    Outcome Page Parked Part=5 Path Pattern Piece Place=3 Position Read ReadError Reader Record=3 Sample=3 Scope=3 \
-    Seen=3 Shared Shown Source Step Stop Table Tables Target Template TemplateError Unreadable Value Verdict \
-    Verified Wanted Written";
+    Attributes Change=3 Clock Condition=3 Counts Difference=3 Entry Event EventError Fields Function Grain Handled \
+    Held=3 IndexKey Item Kept Kind Lane Order Outcome Page Path Piece Place Read ReadError Reader Record=3 Scope \
+    Shared Source Step Stop Table Tables Target Template TemplateError Value Verdict Verified";
 
 /// A source file of the workspace.
 struct Source {

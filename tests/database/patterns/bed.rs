@@ -14,7 +14,7 @@ use futures::FutureExt;
 use keys::{item::Item, key::Key};
 use queries::{
     Queries,
-    cursor::Cursor,
+    cursor::PageCursor,
     page::{Page, PageRequest},
     read_error::ReadError,
 };
@@ -187,7 +187,7 @@ impl Bed {
                 found.extend(page.items);
                 n_pages += 1;
                 // What is kept of a cursor is its text.
-                next = page.next.map(|cursor| Cursor::from(cursor.to_string()));
+                next = page.next.map(|cursor| PageCursor::from(cursor.to_string()));
                 if next.is_none() {
                     break;
                 }

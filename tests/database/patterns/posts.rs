@@ -15,7 +15,7 @@ use queries::{
     page::PageRequest,
     read_error::ReadError,
     reads::{
-        counts::{Count, Counts},
+        counts::{ExactCount, ExactCounts},
         times::Times,
     },
 };
@@ -183,7 +183,7 @@ pub(crate) async fn ap_013_does_a_user_like_a_post(bed: Held) {
 }
 
 /// Derivation, value and sum.
-fn named_counts(counts: &Counts) -> Vec<(String, Count)> {
+fn named_counts(counts: &ExactCounts) -> Vec<(String, ExactCount)> {
     assert!(counts.unreadable.is_empty());
     counts.iter().map(|(derivation, count)| (derivation.to_owned(), count.clone())).collect()
 }
@@ -192,7 +192,8 @@ pub(crate) async fn ap_040_exact_counts_of_a_target_are_the_sums_of_its_shards(b
     for (at, user) in users().into_iter().enumerate() {
         let key = UserKey { user_id: user.clone() };
         let counts = bed.queries.counts_of::<User>(&key).await.unwrap();
-        let count = |value: i64, sum: Option<&str>| Count { value: Some(value), sum: sum.and_then(Decimal::parse) };
+        let count =
+            |value: i64, sum: Option<&str>| ExactCount { value: Some(value), sum: sum.and_then(Decimal::parse) };
         let wanted = [
             ("plain-count", count(whole(5 + at), None)),
             ("sharded-count", count(39, None)),

@@ -7,10 +7,10 @@
 //! forged cursor than the query permits anyway.
 //!
 //! ```
-//! use queries::cursor::Cursor;
+//! use queries::cursor::PageCursor;
 //!
-//! let kept: String = Cursor::from("bm90IGEgY3Vyc29y").to_string();
-//! assert_eq!(Cursor::from(kept), Cursor::from("bm90IGEgY3Vyc29y"));
+//! let kept: String = PageCursor::from("bm90IGEgY3Vyc29y").to_string();
+//! assert_eq!(PageCursor::from(kept), PageCursor::from("bm90IGEgY3Vyc29y"));
 //! ```
 
 use std::fmt;
@@ -27,15 +27,15 @@ const JOINT: char = '#';
 
 /// Where the next page of a query begins: opaque text of letters, digits, `-` and `_`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cursor(String);
+pub struct PageCursor(String);
 
-impl<T: Into<String>> From<T> for Cursor {
+impl<T: Into<String>> From<T> for PageCursor {
     fn from(text: T) -> Self {
         Self(text.into())
     }
 }
 
-impl fmt::Display for Cursor {
+impl fmt::Display for PageCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -74,16 +74,16 @@ impl CursorScope {
     }
 
     /// The cursor at a position.
-    pub(crate) fn seal(&self, position: &[String]) -> Cursor {
+    pub(crate) fn seal(&self, position: &[String]) -> PageCursor {
         let fingerprint = format!("{:016x}", self.fingerprint);
         let mut parts = vec![VERSION, self.pattern, &fingerprint];
         parts.extend(position.iter().map(String::as_str));
         let text = joined(&parts);
-        Cursor(URL_SAFE_NO_PAD.encode(format!("{text}{JOINT}{:016x}", hash(&text))))
+        PageCursor(URL_SAFE_NO_PAD.encode(format!("{text}{JOINT}{:016x}", hash(&text))))
     }
 
     /// The position of a cursor.
-    pub(crate) fn open(&self, cursor: &Cursor) -> Result<Vec<String>, CursorError> {
+    pub(crate) fn open(&self, cursor: &PageCursor) -> Result<Vec<String>, CursorError> {
         let (pattern, fingerprint, position) = opened(cursor).ok_or_else(|| self.damaged())?;
         let is_ours = pattern == self.pattern && fingerprint == format!("{:016x}", self.fingerprint);
         if is_ours { Ok(position) } else { Err(CursorError::OtherQuery { pattern: self.pattern }) }
@@ -96,7 +96,7 @@ impl CursorScope {
 }
 
 /// Pattern, fingerprint and position of an unchanged cursor.
-fn opened(cursor: &Cursor) -> Option<(String, String, Vec<String>)> {
+fn opened(cursor: &PageCursor) -> Option<(String, String, Vec<String>)> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(&cursor.0).ok()?).ok()?;
     let (text, sum) = text.rsplit_once(JOINT)?;
     if sum != format!("{:016x}", hash(text)) {
@@ -157,7 +157,7 @@ mod tests {
             let mut letters: Vec<char> = cursor.to_string().chars().collect();
             let at = at.index(letters.len());
             letters[at] = other.chars().next().unwrap();
-            let changed = Cursor::from(String::from_iter(letters));
+            let changed = PageCursor::from(String::from_iter(letters));
             if changed != cursor {
                 proptest::prop_assert_eq!(scope.open(&changed), Err(scope.damaged()));
             }
@@ -166,7 +166,7 @@ mod tests {
         #[test]
         fn arbitrary_text_is_no_cursor(text in ".*") {
             let scope = scope("AP-009", "POST#p", "");
-            proptest::prop_assert_eq!(scope.open(&Cursor::from(text)), Err(scope.damaged()));
+            proptest::prop_assert_eq!(scope.open(&PageCursor::from(text)), Err(scope.damaged()));
         }
     }
 

@@ -5,7 +5,7 @@
 
 use keys::{error::EntityError, key::Key};
 
-use crate::{cursor::Cursor, read_error::ReadError};
+use crate::{cursor::PageCursor, read_error::ReadError};
 
 /// Most items of a page, so that a reader holds one response of the database at a time.
 pub const PAGE_ITEMS_MAX: u32 = 1_000;
@@ -18,7 +18,7 @@ pub const LOOKED_AT_MAX: usize = 10_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageRequest {
     limit: u32,
-    after: Option<Cursor>,
+    after: Option<PageCursor>,
 }
 
 impl PageRequest {
@@ -30,12 +30,12 @@ impl PageRequest {
 
     /// The page after the one with this cursor; it may have another limit.
     #[must_use]
-    pub fn after(limit: u32, cursor: Cursor) -> Self {
+    pub fn after(limit: u32, cursor: PageCursor) -> Self {
         Self { limit, after: Some(cursor) }
     }
 
     /// The cursor to continue from.
-    pub(crate) fn cursor(&self) -> Option<&Cursor> {
+    pub(crate) fn cursor(&self) -> Option<&PageCursor> {
         self.after.as_ref()
     }
 
@@ -57,7 +57,7 @@ pub struct Page<T> {
     /// read.
     pub unreadable: Vec<InvalidItem>,
     /// The cursor of the next page; `None` at the end.
-    pub next: Option<Cursor>,
+    pub next: Option<PageCursor>,
 }
 
 /// An item that does not fit its declaration.

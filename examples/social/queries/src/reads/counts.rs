@@ -23,31 +23,31 @@ use crate::{
 /// Exact counts of a target, up to what the stream has delivered.
 #[derive(Debug, Default)]
 #[must_use]
-pub struct Counts {
-    counts: BTreeMap<String, Count>,
+pub struct ExactCounts {
+    counts: BTreeMap<String, ExactCount>,
     /// Counters that do not fit their declaration. They count as 0 until somebody corrects them.
     pub unreadable: Vec<InvalidItem>,
 }
 
 /// One derivation's count of a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct ExactCount {
     /// The count; `None` if it is outside the range of the type.
     pub value: Option<i64>,
     /// The sum, if the derivation also sums; `None` if it has too many digits.
     pub sum: Option<Decimal>,
 }
 
-impl Counts {
+impl ExactCounts {
     /// The count of a derivation, by its name; 0 without a counter.
     #[must_use]
-    pub fn of(&self, derivation: &str) -> Count {
-        let none = Count { value: Some(0), sum: None };
+    pub fn of(&self, derivation: &str) -> ExactCount {
+        let none = ExactCount { value: Some(0), sum: None };
         self.counts.get(derivation).cloned().unwrap_or(none)
     }
 
     /// All counts with a counter, by the names of their derivations.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Count)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &ExactCount)> {
         self.counts.iter().map(|(derivation, count)| (derivation.as_str(), count))
     }
 
@@ -62,7 +62,7 @@ impl Counts {
                 return;
             }
         };
-        let count = self.counts.entry(shard.key.derivation).or_insert(Count { value: Some(0), sum: None });
+        let count = self.counts.entry(shard.key.derivation).or_insert(ExactCount { value: Some(0), sum: None });
         count.value = count.value.and_then(|value| value.checked_add(shard.value.unwrap_or_default()));
         if let Some(sum) = shard.sum {
             count.sum = count.sum.take().unwrap_or_default().plus(&sum);
@@ -77,10 +77,10 @@ impl<S: Store> Queries<S> {
     /// # Errors
     ///
     /// [`ReadError`] if nothing could be read.
-    pub async fn counts_of<E: Entity>(&self, target: &E::Key) -> Result<Counts, ReadError> {
+    pub async fn counts_of<E: Entity>(&self, target: &E::Key) -> Result<ExactCounts, ReadError> {
         let target = E::primary_key(target)?;
         let query = Query::prefix(None, &target.pk, counter::prefix(&target));
-        let mut counts = Counts::default();
+        let mut counts = ExactCounts::default();
         for item in self.whole(&query).await? {
             counts.add(&self.layout, &target, &item);
         }
@@ -108,7 +108,7 @@ pub(crate) fn patterns() -> Vec<AccessPattern> {
         id: "AP-040",
         title: "exact counts of a target, up to what the stream has delivered: shards added up",
         input: "the target's key",
-        result: "Counts: count and sum by derivation",
+        result: "ExactCounts: count and sum by derivation",
         order: "",
         sample: sample!(|queries| {
             let _counts = queries.counts_of::<User>(&UserKey { user_id: "{UserId}".into() }).await?;

@@ -10,7 +10,7 @@ use store::Store;
 use super::position::ItemPosition;
 use crate::{
     Queries,
-    cursor::{Cursor, CursorError, CursorScope},
+    cursor::{CursorError, CursorScope, PageCursor},
     page::{InvalidItem, LOOKED_AT_MAX, PAGE_ITEMS_MAX, Page, PageRequest},
     read_error::ReadError,
 };
@@ -109,7 +109,7 @@ impl<S: Store> Queries<S> {
         is_filtered: bool,
         request: &PageRequest,
         put: &mut Put<'_>,
-    ) -> Result<Option<Cursor>, ReadError> {
+    ) -> Result<Option<PageCursor>, ReadError> {
         let limit = request.limit()?;
         let mut place = self.place(queries, scope, request)?;
         let (mut n_put, mut n_looked_at) = (0, 0);

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     Queries,
-    cursor::{Cursor, CursorError, CursorScope},
+    cursor::{CursorError, CursorScope, PageCursor},
     page::{LOOKED_AT_MAX, PAGE_ITEMS_MAX, Page, PageRequest},
     read_error::ReadError,
 };
@@ -118,7 +118,7 @@ impl<S: Store> Queries<S> {
         queries: &[Query],
         request: &PageRequest,
         put: &mut Put<'_>,
-    ) -> Result<Option<Cursor>, ReadError> {
+    ) -> Result<Option<PageCursor>, ReadError> {
         let limit = request.limit()?;
         let mut lanes = self.lanes(queries, scope, request)?;
         // Twice the average share of a suffix in a page, so that most pages need one round.

@@ -9,7 +9,7 @@ use keys::{entity::Entity, fields::Fields};
 use store::Store;
 
 use super::{
-    counts::Counts,
+    counts::ExactCounts,
     listing::ListPlan,
     projection::{Projected, projection},
     ranges,
@@ -62,7 +62,7 @@ pub struct PostWithCounts {
     /// The post; `None` if it does not exist, or has no mirror yet.
     pub post: Option<PostDetail>,
     /// Its counts, which exist without the post too.
-    pub counts: Counts,
+    pub counts: ExactCounts,
 }
 
 enum PostOrComment {
@@ -106,7 +106,7 @@ impl<S: Store> Queries<S> {
     pub async fn post_with_counts(&self, post: &PostId) -> Result<PostWithCounts, ReadError> {
         let key = PostDetail::primary_key(&PostDetailKey { post_id: post.clone() })?;
         let query = Query::prefix(None, &key.pk, &key.sk);
-        let mut found = PostWithCounts { post: None, counts: Counts::default() };
+        let mut found = PostWithCounts { post: None, counts: ExactCounts::default() };
         for item in self.whole(&query).await? {
             if self.layout.key(&item).as_ref() == Some(&key) {
                 let post = PostDetail::from_item(&self.layout, &item);
@@ -220,7 +220,7 @@ fn posts() -> Vec<AccessPattern> {
             id: "AP-006",
             title: "post by ID with author name and counts: by the displays, or with exact counts",
             input: "PostId, Consistency; or PostId",
-            result: "PostDetail, if there; or PostWithCounts: PostDetail, Counts",
+            result: "PostDetail, if there; or PostWithCounts: PostDetail, ExactCounts",
             order: "",
             sample: sample!(|queries| {
                 queries.post(&"{PostId}".into(), Consistency::Eventual).await?;
