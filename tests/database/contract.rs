@@ -1,7 +1,7 @@
-//! The contract of `store::Store`: one suite against the model and against DynamoDB, so that the model cannot drift.
+//! The contract of `store::Store`: one suite for the model and for DynamoDB, so that the model cannot drift.
 //!
-//! Every case runs against the model (`memory::…`) and against the embedded DynamoDB (`embedded::…`), and against the
-//! DynamoDB at `CONTRACT_ENDPOINT` where that is set (`endpoint::…`; DynamoDB Local, or AWS with the standard
+//! Every case runs against the model (`memory::…`) and against the embedded DynamoDB (`embedded::…`), and, if
+//! `CONTRACT_ENDPOINT` is set, against the DynamoDB there (`endpoint::…`; DynamoDB Local, or AWS with the standard
 //! credentials in the environment):
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! Cursors that are not the query's own.
+//! Cursors of other queries.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ pub(crate) async fn a_cursor_of_another_query_is_refused(bed: Held) {
     assert_eq!(refusal(comments(Times::all(), Order::Descending, page(&upward)).await), other("AP-009"));
     let later = Times { from: Some("2024".into()), to: None };
     assert_eq!(refusal(comments(later, Order::Ascending, page(&upward)).await), other("AP-009"));
-    // Merged reads too.
+    // The same for merged reads.
     let pending = queries.open_orders("pending", &PageRequest::first(1)).await.unwrap().next.unwrap();
     assert!(queries.open_orders("pending", &page(&pending)).await.is_ok());
     assert_eq!(refusal(queries.open_orders("paid", &page(&pending)).await), other("AP-036"));
@@ -69,7 +69,7 @@ pub(crate) async fn a_damaged_cursor_is_refused(bed: Held) {
     );
 }
 
-/// Whoever knows how a cursor is made may write one; it has no partition key to change.
+/// Somebody who knows the form of a cursor may forge one, but it contains no partition key to change.
 pub(crate) async fn a_made_up_cursor_stays_within_its_own_query(bed: Held) {
     use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
     let sum = |text: &str| {

@@ -90,7 +90,7 @@ pub(crate) async fn ap_008_a_post_with_its_newest_comments(bed: Held) {
         bed.same(&found.comments.items, &comments[..3].to_vec(), &post);
         let read = async |page: PageRequest| {
             let found = bed.queries.post_with_comments(&post, &page).await?;
-            // Where there is a post, it is one of the page's items.
+            // If the post exists, it is one of the page's items.
             let items = found.post.map(|_| None).into_iter().chain(found.comments.items.into_iter().map(Some));
             Ok(queries::page::Page { items: items.collect(), unreadable: vec![], next: found.comments.next })
         };

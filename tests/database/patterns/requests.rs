@@ -1,4 +1,4 @@
-//! What each pattern asks of the store, as its row of the design says.
+//! Each pattern's requests to the store, as the table's design shows them.
 
 use derive::query::{Consistency, Order};
 use entities::table::layout;

@@ -1,4 +1,4 @@
-//! Users, what hangs on them, and groups.
+//! Users, their collections, and groups.
 
 use std::sync::Arc;
 
@@ -163,7 +163,7 @@ pub(crate) async fn ap_019_a_membership_with_its_role(bed: Held) {
 }
 
 pub(crate) async fn ap_041_many_items_by_id_with_the_missing_ones_named(bed: Held) {
-    // More than one call takes, some of them twice, in no order of their keys.
+    // More keys than one call takes, some of them twice, in no order.
     let mut asked: Vec<UserId> = (0..120).rev().map(|n| UserId::from(format!("m{n}"))).collect();
     asked.extend(users());
     asked.extend(users());
