@@ -85,7 +85,7 @@ fn a_table_that_fits_is_reported_with_the_cost_of_a_backfill() {
         stream      NEW_AND_OLD_IMAGES, 1 open shard
         readers     a shard can have two, and DynamoDB does not list them: aws lambda list-event-source-mappings --event-source-arn …
         expiry      ExpiresAt
-        ledger      ripple-ledger: not there yet
+        ledger      ripple-ledger: does not exist yet
         sample      6 items, all of the table, 0.5 read units
         fits        3  Follow
         fits        3  User
@@ -160,7 +160,7 @@ fn each_missing_part_of_a_table_is_a_line_of_the_report() {
         to do       the table bare has no index GSI1, needed by comment-author, folder-path, member-user-name, post-cascade, review-author, user-cascade: make it with the key GSI1PK (S) and GSI1SK (S), or switch comment-author, folder-path, member-user-name, post-cascade, review-author, user-cascade off with --disable
         to do       the table bare has no index GSI2, needed by best-sellers: make it with the key GSI2PK (S) and GSI2SK (S), or switch best-sellers off with --disable
         to do       the table bare has no stream: enable one with the view type NEW_AND_OLD_IMAGES
-        to do       items of bare expire by GoneAt, and ExpiresAt is declared: declare it with --config
+        to do       items of bare expire by GoneAt, but ExpiresAt is declared: declare it with --config
         to do       the ledger's table bare-ledger has a stream, which nobody uses: disable it
         to do       items of the ledger's table bare-ledger do not expire by ExpiresAt: enable its time to live, or receipts stay for ever
         6 things to do
