@@ -196,7 +196,7 @@ async fn right<S: Store>(engine: &Engine<Arc<S>>, spool: &Spool) -> Result<Strin
     let repairing = Repairing::new(engine);
     if let Some(run) = spool.about(RUN)? {
         if !repairing.may_repair(&run, deadline_ms).await? {
-            let why = "another repair has begun since this one was stopped, so what it found is not to be relied on: \
+            let why = "another repair has started since this one was stopped, so its findings cannot be trusted: \
                        delete the --resume file, and begin anew";
             return Err(OperateError::Refused(why.to_owned()));
         }

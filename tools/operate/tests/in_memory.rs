@@ -200,7 +200,7 @@ async fn what_a_run_found_is_added_no_more_once_another_has_begun() {
     let overtaken = begin(&tables, &first).await.unwrap();
     let overtaking = begin(&tables, &second).await.unwrap();
     let error = mend(overtaken, &tables).await.unwrap_err();
-    assert!(error.to_string().starts_with("another repair has begun since this one did"), "{error}");
+    assert!(error.to_string().starts_with("another repair has started since"), "{error}");
     assert_eq!(count(&tables, "ann").await, None);
     let error = begin(&tables, &first).await.err().unwrap();
     assert!(matches!(error, OperateError::Refused(_)), "{error}");

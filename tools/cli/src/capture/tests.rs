@@ -119,7 +119,7 @@ fn what_is_none_of_them_says_why() {
         (json!({"Records": [{"s3": {}}]}).to_string(), "its record 1 is not a stream record: it has no `dynamodb`"),
         (
             json!({"Records": [of_the_api(&json!("noon"))]}).to_string(),
-            "its record 1 has an ApproximateCreationDateTime that is no time: noon",
+            "its record 1 has an ApproximateCreationDateTime that is not a time: noon",
         ),
     ] {
         assert_eq!(error(&file).to_string(), why, "{file}");
