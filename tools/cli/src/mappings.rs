@@ -228,8 +228,8 @@ mod tests {
         let said = said("MaximumRecordAgeInSeconds: !If [Checkpoint, -1, 82800]", "MaximumRecordAgeInSeconds: 3600");
         assert_eq!(
             said,
-            "the template's Aggregate cannot keep the checkpoint ledger: a change that is given up on is passed by the \
-             next and lost: set MaximumRecordAgeInSeconds to -1, or use --ledger receipts"
+            "the template's Aggregate cannot keep the checkpoint ledger: a change that Lambda gives up is passed \
+             by the next batch, and lost: set MaximumRecordAgeInSeconds to -1, or use --ledger receipts"
         );
     }
 
