@@ -24,11 +24,12 @@ use std::{
 
 use derive::{
     catalogue::Catalogue,
-    derivation::{Derivation, Family},
-    kinds::{Link, Predicate, count::Count},
+    declaration::{count::Count, link::Link, predicate::Predicate},
+    derivation::Derivation,
+    family::Family,
     query::{Consistency, Query},
-    refresh::sums,
     schema::Schema,
+    sources::sums,
     write::{Table, Transaction, Write},
 };
 use engine::{

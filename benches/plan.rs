@@ -9,12 +9,13 @@
 use aws_lambda_events::event::dynamodb;
 use benches::record::{decoded, records};
 use derive::{
-    bucket::Held,
+    bucket::HeldBuckets,
     catalogue::Catalogue,
     coalesce::{Adds, Amount, Counted, Proof, amount_writes, chunks},
-    derivation::Family,
     effect::{Add, Effect},
+    family::Family,
     plan::{Planned, plan},
+    position::{DerivationAt, RecordAt},
     schema::Schema,
     tally::Tally,
     write::Write,
@@ -89,8 +90,8 @@ fn f_combined(bencher: Bencher<'_, '_>, n_records: usize) {
 /// What an event asks for.
 #[expect(dead_code, reason = "it is made and dropped")]
 struct Asked {
-    counts: Vec<(Write, usize)>,
-    rest: Vec<(usize, Effect)>,
+    counts: Vec<(Write, DerivationAt)>,
+    rest: Vec<(DerivationAt, Effect)>,
 }
 
 fn coalesced(schema: &Schema, catalogue: &Catalogue, families: &[Family], event: &str) -> Asked {
@@ -108,17 +109,17 @@ fn coalesced(schema: &Schema, catalogue: &Catalogue, families: &[Family], event:
         }
         if !amounts.is_empty() {
             let (id, sequence_number) = (change.id.clone(), change.sequence_number.clone());
-            counted.push(Counted { position, id, sequence_number, amounts });
+            counted.push(Counted { position: RecordAt(position), id, sequence_number, amounts });
         }
     }
     let counts = chunks(counted, Proof::EachChange)
         .iter()
-        .flat_map(|chunk| amount_writes(schema, chunk, &Held::new()))
+        .flat_map(|chunk| amount_writes(schema, chunk, &HeldBuckets::new()))
         .collect();
     Asked { counts, rest }
 }
 
-fn amount(catalogue: &Catalogue, derivation: usize, add: Add) -> Amount {
+fn amount(catalogue: &Catalogue, derivation: DerivationAt, add: Add) -> Amount {
     let name = catalogue.name(derivation).to_owned();
     let counter = CounterKey { target: add.target, derivation: name, shard: 3 % add.n_shards.max(1) };
     let adds = Adds::Tally(Tally { count: add.count, sum: add.sum });

@@ -1,4 +1,4 @@
-//! Configuration of a function, from its environment.
+//! The configuration of a function, from its environment.
 
 use std::{env, path::PathBuf, str::FromStr, time::Duration};
 
@@ -13,54 +13,51 @@ use engine::{
 
 use crate::{declared::Choice, mode::Mode};
 
-/// Name of the variable that holds the application's table. Stable.
+/// Variable with the name of the application's table. Stable.
 pub const TABLE_NAME: &str = "TABLE_NAME";
 
-/// Name of the variable that holds the ledger's table. Stable.
+/// Variable with the name of the ledger's table. Stable.
 pub const LEDGER_TABLE_NAME: &str = "LEDGER_TABLE_NAME";
 
-/// Name of the variable that says which ledger: `receipts`, also where it is not set, or `checkpoint`. Stable.
+/// Variable with the kind of the ledger: `receipts` (default) or `checkpoint`. Stable.
 pub const LEDGER: &str = "LEDGER";
 
-/// Name of the variable that says how much of a batch may be unreadable before nothing of it is applied, in percent.
-/// Stable.
+/// Variable with the share of a batch, in percent, that may be unreadable before the brake holds the batch. Stable.
 pub const UNREADABLE_PERCENT_MAX: &str = "UNREADABLE_PERCENT_MAX";
 
-/// Name of the variable that says how long such a batch is held, in hours. Stable.
+/// Variable with the number of hours for which the brake holds a batch. Stable.
 pub const UNREADABLE_HOLD_HOURS: &str = "UNREADABLE_HOLD_HOURS";
 
-/// Name of the variable that holds the path of a manifest, such as `ripple.toml` in the function's package; the shipped
-/// table where it is not set. Stable.
+/// Variable with the path of a manifest, such as `ripple.toml` in the function's package (default: the shipped table).
+/// Stable.
 pub const CONFIG: &str = "CONFIG";
 
-/// Name of the variable that says how long after a removal a cascade begins, in seconds: longer than a stream is kept
-/// where it is not set. Stable.
+/// Variable with the seconds between a removal and its cascade (default: longer than a stream keeps records). Stable.
 pub const SETTLE_SECONDS: &str = "SETTLE_SECONDS";
 
-/// Name of the variable that names derivations that are switched off, with commas between. `ground` stands for all that
-/// delete or move the application's own items. Stable.
+/// Variable with the names of derivations to switch off, separated by commas. `ground` stands for all that delete the
+/// application's own items. Stable.
 pub const DISABLED: &str = "DISABLED";
 
-/// Name of the variable that says how many items a sweep reads of the table; 5,000 where it is not set. Stable.
+/// Variable with the number of items that a sweep reads (default: 5,000). Stable.
 pub const SWEEP_ITEMS: &str = "SWEEP_ITEMS";
 
-/// Name of the variable that says how long an item must have differed in the very same way before it has drifted, in
-/// seconds; 900 where it is not set. Stable.
+/// Variable with the seconds for which an item must differ in the same way before it has drifted (default: 900).
+/// Stable.
 pub const DRIFT_WAIT_SECONDS: &str = "DRIFT_WAIT_SECONDS";
 
-/// Name of the variable that says how many write units a second a fan-out's job may consume; as many as there are where it
-/// is not set. Stable.
+/// Variable with the limit on the write units a second of a fan-out's job (default: no limit). Stable.
 pub const FAN_OUT_UNITS_PER_SECOND: &str = "FAN_OUT_UNITS_PER_SECOND";
 
-/// Name of the variable that says how long an index may lag, in seconds, before what it was searched for is searched for
-/// again; 900 where it is not set. Stable.
+/// Variable with the seconds after which a search of an index is repeated, because the index may lag (default: 900).
+/// Stable.
 pub const INDEX_LAG_SECONDS: &str = "INDEX_LAG_SECONDS";
 
-/// Name of the variable that says whether the function writes: `apply`, also where it is not set, or `observe`, which
-/// plans, reads, logs and counts, and writes nothing. Stable.
+/// Variable with the mode: `apply` (default), or `observe`, which plans, reads, logs and counts, but writes nothing.
+/// Stable.
 pub const MODE: &str = "MODE";
 
-/// Longest wait for one answer, in seconds: short against an invocation, so that there is time to send again.
+/// Longest wait for one response, in seconds: short compared with an invocation, so that there is time to retry.
 const ANSWER_S_MAX: u64 = 5;
 
 /// Longest wait for a connection, in seconds.
@@ -73,27 +70,27 @@ pub struct Config {
     pub table: String,
     /// Name of the ledger's table.
     pub ledger_table: String,
-    /// Which ledger.
+    /// The kind of the ledger.
     pub ledger: LedgerKind,
-    /// When a batch is held since much of it cannot be read.
+    /// When the brake holds a batch.
     pub limits: BrakeLimits,
-    /// The manifest that declares the table; the shipped table where there is none.
+    /// The manifest that declares the table; `None` for the shipped table.
     pub manifest: Option<PathBuf>,
-    /// Names of derivations that are switched off.
+    /// Names of the derivations that are switched off.
     pub disabled: Vec<String>,
-    /// How long after a removal a cascade begins, in milliseconds.
+    /// Time between a removal and its cascade, in milliseconds.
     pub settle_ms: u64,
-    /// How much a fan-out does at once.
+    /// The limits of a fan-out.
     pub fan_out: fan_out::limits::FanOutLimits,
-    /// How many items a sweep reads of the table.
+    /// Number of items that a sweep reads.
     pub sweep_items: usize,
-    /// How long an item must have differed before it has drifted, in milliseconds.
+    /// Time for which an item must differ before it has drifted, in milliseconds.
     pub drift_wait_ms: u64,
-    /// Whether it writes.
+    /// Does the function write?
     pub mode: Mode,
 }
 
-/// A function that cannot start.
+/// Why the configuration cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// A variable is not set, or empty.
@@ -101,23 +98,23 @@ pub enum ConfigError {
     Missing {
         /// The variable.
         name: &'static str,
-        /// What it names.
+        /// What the variable means.
         meaning: &'static str,
     },
-    /// A variable has a value that means nothing.
+    /// A variable has an invalid value.
     #[error("the environment variable {name} is {value:?}: set it to {wanted}")]
     Invalid {
         /// The variable.
         name: &'static str,
         /// Its value.
         value: String,
-        /// What it may be.
+        /// The valid values.
         wanted: &'static str,
     },
 }
 
 impl Config {
-    /// These tables, with everything else as it is where nothing is said.
+    /// These tables, with the defaults for everything else.
     #[must_use]
     pub fn of(table: String, ledger_table: String) -> Self {
         let (ledger, limits) = (LedgerKind::Receipts, BrakeLimits::default());
@@ -136,17 +133,17 @@ impl Config {
         }
     }
 
-    /// What is declared, as it is configured.
+    /// The choice of declarations.
     #[must_use]
     pub fn choice(&self) -> Choice<'_> {
         Choice { manifest: self.manifest.as_deref(), disabled: &self.disabled }
     }
 
-    /// The configuration in the environment.
+    /// Reads the configuration from the environment.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] naming the variable and what to set it to.
+    /// [`ConfigError`] with the variable and what to set it to.
     pub fn from_env() -> Result<Self, ConfigError> {
         Self::from_variables(|name| env::var(name).ok())
     }
@@ -182,7 +179,7 @@ impl Config {
         }
         config.fan_out.units_per_second = parsed(&variable, FAN_OUT_UNITS_PER_SECOND, "a whole number of write units")?;
         if let Some(seconds) = parsed::<u32>(&variable, INDEX_LAG_SECONDS, "a whole number of seconds")? {
-            // A real index lags, if only for a moment.
+            // A real index always lags, if only for a moment.
             config.fan_out.index_lag_ms = u64::from(seconds.max(1)) * 1_000;
         }
         if let Some(mode) = parsed(&variable, MODE, "apply or observe")? {
@@ -192,7 +189,7 @@ impl Config {
     }
 }
 
-/// The value of a variable that need not be set.
+/// The value of an optional variable.
 fn parsed<T: FromStr>(
     variable: impl Fn(&str) -> Option<String>,
     name: &'static str,
@@ -205,10 +202,10 @@ fn parsed<T: FromStr>(
     }
 }
 
-/// Milliseconds of an hour.
+/// Milliseconds in an hour.
 const MS_AN_HOUR: u64 = 3_600_000;
 
-/// The SDK's configuration from the standard AWS environment, with time-outs that leave time to send again.
+/// The SDK's configuration from the standard AWS environment, with timeouts that leave time to retry.
 pub async fn sdk_config() -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(Duration::from_secs(CONNECT_S_MAX))

@@ -1,6 +1,6 @@
-//! What is declared: the schema and the catalogue that everything runs on, from a manifest or the shipped ones.
+//! The declarations: the schema and the catalogue, from a manifest or the shipped ones.
 //!
-//! The one place that decides which: the functions ask by the variable `CONFIG`, the command line by `--config`.
+//! This is the one place that chooses. The functions pass the variable `CONFIG`, the command line passes `--config`.
 
 use std::{path::Path, sync::Arc};
 
@@ -8,57 +8,58 @@ use catalogue::{catalogue, schema};
 use derive::{
     catalogue::{Catalogue, CatalogueError},
     derivation::Derivation,
-    kind::Shape,
+    kind::shape::Shape,
     schema::Schema,
 };
 use manifest::error::ReadError;
 
-/// The word that stands for every derivation that deletes the application's own items, where derivations are switched
-/// off: of any table, those that have none included. Stable.
+/// Stands for all derivations that delete the application's own items, in a list of derivations to switch off. It is
+/// valid for a table without such derivations too. Stable.
 pub const GROUND: &str = "ground";
 
-/// What is declared, and what of it is switched off.
+/// The choice of declarations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choice<'a> {
-    /// The manifest; the shipped table where there is none.
+    /// The manifest; `None` for the shipped table.
     pub manifest: Option<&'a Path>,
-    /// Names of derivations that are switched off; [`GROUND`] is several.
+    /// Names of derivations to switch off; [`GROUND`] stands for several.
     pub disabled: &'a [String],
 }
 
-/// Declarations that cannot be used.
+/// Why the declarations cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DeclaredError {
-    /// The manifest cannot be read, or says something that cannot be.
+    /// The manifest cannot be read, or is wrong.
     #[error(transparent)]
     Manifest(#[from] ReadError),
-    /// The shipped schema and catalogue do not fit each other; a test shows that they do.
+    /// The shipped schema and catalogue do not fit each other; a test shows that they fit.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
-    /// A derivation is to be switched off that there is not.
+    /// A derivation to switch off does not exist.
     #[error("there is no derivation {name} to switch off; there are {}", known.join(", "))]
     Unknown {
         /// The name.
         name: String,
-        /// Names of those that there are.
+        /// Names of the existing derivations.
         known: Vec<String>,
     },
-    /// What is left builds on what is switched off.
+    /// A remaining derivation builds on one that is switched off.
     #[error("{} cannot be switched off alone: {source}", disabled.join(", "))]
     Needed {
-        /// The names.
+        /// Names of the derivations to switch off.
         disabled: Vec<String>,
-        /// What does not fit.
+        /// The error of the remaining catalogue.
         #[source]
         source: CatalogueError,
     },
 }
 
-/// The schema and catalogue of a manifest, or the shipped ones where none is given, without what is switched off.
+/// The schema and catalogue of a manifest, or the shipped ones without a manifest, without the derivations that are
+/// switched off.
 ///
 /// # Errors
 ///
-/// [`DeclaredError`] naming the file, and in it the line, the key and what was meant; or what cannot be switched off.
+/// [`DeclaredError`] with the file, line, key and suggestion, or with the derivations that cannot be switched off.
 pub fn declared(choice: Choice<'_>) -> Result<(Arc<Schema>, Arc<Catalogue>), DeclaredError> {
     let (schema, catalogue) = if let Some(file) = choice.manifest {
         manifest::read(file)?

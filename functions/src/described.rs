@@ -1,4 +1,4 @@
-//! What `DescribeTable` says of a table, as [`derive::fit`] compares it.
+//! Translates the response of `DescribeTable` for the comparison by [`derive::fit`].
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::{
 };
 use derive::fit::{StoredIndex, StoredKey, StoredTable};
 
-/// The table, without what nobody compares.
+/// The parts of the description that the comparison needs.
 #[must_use]
 pub fn described(table: &TableDescription) -> StoredTable {
     let attributes = table.attribute_definitions();
@@ -53,7 +53,7 @@ mod tests {
     fn schema(pk: &str, sk: &str) -> Vec<KeySchemaElement> {
         let element =
             |name: &str, part| KeySchemaElement::builder().attribute_name(name).key_type(part).build().unwrap();
-        // In the other order, which a description may have.
+        // A description may have the other order.
         vec![element(sk, KeyType::Range), element(pk, KeyType::Hash)]
     }
 

@@ -1,9 +1,9 @@
-//! The handler: an event in, a response out. The same for Lambda and for the command line.
+//! The handler: an event in, a response out. Lambda and the command line use the same one.
 
 use std::{fmt, sync::Arc};
 
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
-use derive::{derivation::Family, schema::Schema};
+use derive::{family::Family, schema::Schema};
 use engine::{
     batch::{Engine, Handled},
     clock::SystemClock,
@@ -23,30 +23,30 @@ use crate::{
     start::TableError,
 };
 
-/// How often an instance looks whether the registry says what it has, in milliseconds.
+/// Time between two reads of the registry by an instance, in milliseconds.
 const LOOK_MS: u64 = 60_000;
 
-/// How long an instance may run on without: until it looks again, and for as long as an invocation may take; and how much
-/// clocks may differ, with the time in which a call lands that was sent, and that by which an emulator may round the time
-/// of a record down. Source: Lambda's quotas, "function timeout", 900 seconds; DynamoDB Local rounds to the minute.
+/// How long an instance may run without registering: until its next read of the registry, plus the longest invocation.
+/// The margin covers the difference between clocks, calls that are still under way, and the rounding of record times by
+/// an emulator. Source: Lambda's quotas, "function timeout", 900 seconds; DynamoDB Local rounds to the minute.
 const HOLD: Hold = Hold { hold_ms: LOOK_MS + 900_000, margin_ms: 120_000 };
 
-/// Which function this is. Its name is stable: it is the binary's, the package's and the mapping's.
+/// A function. Its name is stable: the binary, the package and the mapping have it too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
     /// Runs the additive derivations.
     Aggregate,
     /// Runs the level-triggered derivations.
     Propagate,
-    /// Runs both, for a stream that has one reader left.
+    /// Runs both, for a stream with a single free reader.
     Combined,
-    /// Runs none, but on a schedule lets jobs begin that are due, rings those that stand still, verifies the next slice of
-    /// the table again, and collects counters of zero.
+    /// Runs none. On a schedule it starts due jobs, restarts those that stand still, checks the next slice of the table
+    /// for drift, and deletes counters of zero.
     Sweep,
 }
 
 impl Function {
-    /// The families of derivations that it runs.
+    /// The families of derivations that the function runs.
     #[must_use]
     pub fn families(self) -> Vec<Family> {
         match self {
@@ -76,40 +76,40 @@ pub fn dynamo(client: aws_sdk_dynamodb::Client, schema: &Schema, config: &Config
     DynamoStore::new(client, schema.layout.clone(), names)
 }
 
-/// A function's engine over a store, for the table that is configured.
+/// A function's engine over a store, for the configured table.
 ///
 /// # Errors
 ///
-/// [`StartError`] when what is declared cannot be used, or the ledger is of another kind than configured.
+/// [`StartError`] if the declarations cannot be used, or if the ledger has another kind than configured.
 pub async fn engine<S: Store>(function: Function, config: &Config, store: S) -> Result<Engine<S>, StartError> {
     let (schema, catalogue) = declared(config.choice())?;
-    // A function that counts nothing has no use for the ledger's kind.
+    // A function that counts nothing does not use the ledger.
     if function.families().contains(&Family::Additive) {
         claim(&store, &schema.layout, config.ledger).await?;
     }
     let engine = Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock));
     let engine = engine.with_ledger(config.ledger).with_limits(config.limits);
     let engine = engine.with_settling(config.settle_ms).with_fan_out(config.fan_out);
-    // One that writes nothing registers nothing.
+    // An observing function does not register.
     Ok(if config.mode == Mode::Apply { engine.watching(RegistryWatch::publishing(LOOK_MS, HOLD)) } else { engine })
 }
 
-/// A function that cannot start.
+/// Why a function cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A variable is missing, or says something that cannot be.
+    /// A variable is missing or invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A table is not there, or does not fit.
+    /// A table does not exist, or does not fit.
     #[error(transparent)]
     Table(#[from] TableError),
-    /// What is declared cannot be used.
+    /// The declarations cannot be used.
     #[error(transparent)]
     Declared(#[from] DeclaredError),
-    /// The ledger cannot be used as it is configured.
+    /// The ledger has another kind than configured.
     #[error(transparent)]
     Ledger(#[from] SettingsError),
-    /// Nobody is there to invoke it.
+    /// No runtime API invokes the function.
     #[error(
         "the environment variable AWS_LAMBDA_RUNTIME_API is not set, so nobody invokes it: run it in Lambda, or with \
          `cargo lambda watch`"
@@ -117,8 +117,8 @@ pub enum StartError {
     NoLambda,
 }
 
-/// The answer to Lambda: the lowest record that is not done, from which Lambda sends the batch again, and the state of
-/// the tumbling window if there is one. Without the state the invocation would count as failed.
+/// The response to Lambda: the lowest record that is not done, from which Lambda delivers the batch again, and the
+/// state of the tumbling window if there is one. Without the state Lambda would count the invocation as failed.
 #[must_use]
 pub fn response(handled: &Handled) -> serde_json::Value {
     let mut failures = DynamoDbEventResponse::default();
@@ -129,7 +129,8 @@ pub fn response(handled: &Handled) -> serde_json::Value {
     }));
     let mut answer = json!(failures);
     if let (Some(state), Some(fields)) = (&handled.state, answer.as_object_mut()) {
-        // Any JSON object: the type of `aws_lambda_events` holds texts only, and another function may have counted in it.
+        // Any JSON object: the type of `aws_lambda_events` allows only strings, and another function may have stored a
+        // number.
         let state = serde_json::from_str(state).unwrap_or_else(|_| json!({}));
         fields.insert("state".to_owned(), state);
     }

@@ -17,22 +17,21 @@ use crate::{
     declared::declared,
     handler::{Function, StartError, dynamo, engine, response},
     logging,
-    metrics::{self, Metrics, batch},
+    metrics::{self, SweepMetrics, batch},
     mode::{Mode, Moded},
     start::check_tables,
 };
 
-/// Name of the variable by which Lambda says where invocations are asked for.
+/// Variable with the address of Lambda's runtime API.
 const RUNTIME_API: &str = "AWS_LAMBDA_RUNTIME_API";
 
-/// How long an invocation may take where the deadline is not to be believed, in milliseconds: `cargo lambda` gives one
-/// that lies in 1970.
+/// Time limit of an invocation without a credible deadline, in milliseconds: `cargo lambda` gives one in 1970.
 const INVOCATION_MS: u64 = 60_000;
 
-/// Time that a sweep leaves of its invocation, in milliseconds: for calls that are under way, and for its answer.
+/// Time that a sweep leaves at the end of its invocation, in milliseconds: for calls under way, and for the response.
 const SWEEP_MARGIN_MS: u64 = 10_000;
 
-/// Runs a function until Lambda ends it. What keeps it from starting is logged in one line, and ends it with 1.
+/// Runs a function until Lambda ends it. If the function cannot start, logs why in one line and exits with 1.
 pub async fn run(function: Function) -> ExitCode {
     logging::for_function();
     let (config, tables, engine) = match Box::pin(start(function)).await {
@@ -67,7 +66,7 @@ pub async fn run(function: Function) -> ExitCode {
 /// The tables of a function.
 type Tables = Arc<Moded<DynamoStore>>;
 
-/// Its configuration, its tables, and its engine: once all of it is known to fit.
+/// Reads the configuration, checks the tables, and makes the engine.
 async fn start(function: Function) -> Result<(Arc<Config>, Tables, Arc<Engine<Tables>>), StartError> {
     let config = Config::from_env()?;
     let (schema, catalogue) = declared(config.choice())?;
@@ -81,8 +80,8 @@ async fn start(function: Function) -> Result<(Arc<Config>, Tables, Arc<Engine<Ta
     Ok((Arc::new(config), tables, Arc::new(engine)))
 }
 
-/// A sweep, whatever the schedule's event says: jobs first, then what is to be searched for again, then the next slice
-/// of the table.
+/// One sweep, whatever the schedule's event contains: jobs first, then repeated searches, then the next slice of the
+/// table.
 async fn sweep<S: Store>(
     engine: &Engine<S>,
     config: &Config,
@@ -95,8 +94,8 @@ async fn sweep<S: Store>(
     let is_past = |noted_at_ms: u64| engine.clock().now_ms().saturating_sub(noted_at_ms) >= config.drift_wait_ms;
     let slice = engine.sweep_slice(bounds, is_past).await;
     let may_have_lost = engine.may_have_lost().await;
-    // What one of them did is reported though the other failed.
-    let metrics = Metrics {
+    // The result of each is reported, even if the other failed.
+    let metrics = SweepMetrics {
         jobs: jobs.as_ref().copied().unwrap_or_default(),
         again: again.as_ref().copied().unwrap_or_default(),
         slice: slice.as_ref().map(Clone::clone).unwrap_or_default(),
@@ -110,7 +109,7 @@ async fn sweep<S: Store>(
             "a derived part has drifted"
         );
     }
-    // As text: the runtime logs an error in full, which may quote what it is about.
+    // As text: the runtime logs an error in full, and its details may contain values.
     let text = |error: &(dyn std::error::Error + 'static)| describe(error);
     let jobs = jobs.map_err(|error| text(&error))?;
     let again = again.map_err(|error| text(&error))?;
@@ -145,7 +144,7 @@ async fn sweep<S: Store>(
     }))
 }
 
-/// When an invocation has to end.
+/// The time by which an invocation must end.
 fn deadline_ms<S: Store>(engine: &Engine<S>, event: &LambdaEvent<Box<RawValue>>) -> u64 {
     let now_ms = engine.clock().now_ms();
     Some(event.context.deadline).filter(|deadline| *deadline > now_ms).unwrap_or(now_ms + INVOCATION_MS)
@@ -157,10 +156,10 @@ async fn handle<S: Store>(
     config: &Config,
     event: LambdaEvent<Box<RawValue>>,
 ) -> Result<Value, Error> {
-    // As text: the runtime logs an error in full, and one of an event quotes it.
+    // As text: the runtime logs an error in full, and an error about an event quotes the event.
     let handled = engine.handle(event.payload.get(), deadline_ms(engine, &event)).await;
     let handled = handled.map_err(|error| error.to_string())?;
-    metrics::publish(&batch::Metrics::of(engine, &handled.account).line(
+    metrics::publish(&batch::BatchMetrics::of(engine, &handled.account).line(
         &config.table,
         function,
         config.mode,

@@ -1,7 +1,6 @@
-//! What the functions share: configuration from the environment, what is checked at start, logging, and the handler.
+//! The Lambda functions: configuration, the checks at start, logging, metrics, and the handler.
 //!
-//! A function's `main.rs` only says which derivations it runs. The command line calls the same [`handler`] in its own
-//! process.
+//! Each file in `src/bin` only names its function. The command line calls the same [`handler`] in its own process.
 
 pub mod config;
 pub mod declared;

@@ -1,8 +1,8 @@
-//! Structured logs: JSON in Lambda, readable on a terminal. No attribute value of any item is ever logged.
+//! Structured logs: JSON in Lambda, text on a terminal. No value of an attribute is ever logged.
 //!
-//! *Keeps true*: every line of an invocation has the ids by which it is found, in its span. What other crates say below
-//! `info` may hold whole requests and events, so it is left out, whatever `RUST_LOG` says; and of a panic in a function
-//! its place is logged, and its message only if that stands in the code.
+//! *Keeps true*: every line of an invocation has the ids of the invocation in its span. Other crates may log whole
+//! requests and events below `info`, so those lines are dropped, whatever `RUST_LOG` says. A panic is logged with its
+//! place, and with its message only if the message is a constant in the code.
 
 use std::{
     io::{IsTerminal, stderr, stdout},
@@ -21,10 +21,10 @@ use tracing_subscriber::{
 
 use crate::{handler::Function, mode::Mode};
 
-/// How much is logged where `RUST_LOG` does not say.
+/// Log levels if `RUST_LOG` is not set.
 const DEFAULT_FILTER: &str = "info,aws_config=warn,aws_smithy_runtime=warn,hyper=warn,lambda_runtime=warn";
 
-/// The crates whose every line is ours, so that it holds no value.
+/// Our own crates, whose log lines contain no values.
 const OURS: [&str; 11] = [
     "catalogue",
     "derive",
@@ -39,21 +39,22 @@ const OURS: [&str; 11] = [
     "stream",
 ];
 
-/// Logs as JSON to standard output, as Lambda collects it. The first call in a process counts.
+/// Logs JSON to standard output, where Lambda collects it. Only the first call in a process has an effect.
 pub fn json() {
     let _already_set = registry(as_json(stdout, asked(DEFAULT_FILTER)));
 }
 
-/// Logs for a person to standard error, by `default` where `RUST_LOG` does not say. The first call in a process counts.
+/// Logs text to standard error, with the levels of `default` if `RUST_LOG` is not set. Only the first call in a process
+/// has an effect.
 pub fn readable(default: &str) {
     let layer =
         tracing_subscriber::fmt::layer().with_writer(stderr).with_ansi(stderr().is_terminal()).with_target(false);
     let _already_set = registry(layer.with_filter(filter(asked(default))));
 }
 
-/// As [`json`] inside Lambda, else as [`readable`].
+/// Uses [`json`] in Lambda, and [`readable`] elsewhere.
 pub fn for_function() {
-    set_hook(Box::new(tell_panic));
+    set_hook(Box::new(log_panic));
     if std::env::var_os("AWS_EXECUTION_ENV").is_some() || std::env::var_os("LAMBDA_TASK_ROOT").is_some() {
         json();
     } else {
@@ -61,8 +62,8 @@ pub fn for_function() {
     }
 }
 
-/// The span of an invocation, which its lines have: of the highest level, so that no filter takes the ids away.
-/// Where nothing is written it says so, that nobody takes it for one that does.
+/// The span of an invocation. It has the highest level, so that no filter removes the ids. An observing function adds
+/// its mode, so that nobody takes its lines for those of a writing one.
 pub(crate) fn invocation(function: Function, context: &Context, mode: Mode) -> Span {
     let mode = (mode == Mode::Observe).then(|| mode.to_string());
     let (request_id, xray_trace_id) = (&context.request_id, context.xray_trace_id.as_deref());
@@ -81,22 +82,23 @@ where
     layer.with_writer(writer).with_filter(filter(asked))
 }
 
-/// What `RUST_LOG` asks for, or `default` if it is not set or not a list of levels by target.
+/// The levels of `RUST_LOG`, or `default` if it is not set or not a list of levels by target.
 fn asked(default: &str) -> Targets {
     let variable = std::env::var("RUST_LOG").ok();
     variable.and_then(|text| targets(&text).ok()).or_else(|| targets(default).ok()).unwrap_or_default()
 }
 
-/// Levels by target, as in `warn,engine=debug`. An empty entry would mean every level of every target, so it is skipped.
+/// Parses levels by target, such as `warn,engine=debug`. An empty entry would mean every level of every target, so it
+/// is skipped.
 ///
-/// The filter of `tracing-subscriber` that also reads spans and fields brings a regular expression engine into every
-/// build.
+/// The more capable filter of `tracing-subscriber`, which also reads spans and fields, would add a regular expression
+/// engine to every build.
 fn targets(text: &str) -> Result<Targets, ParseError> {
     let entries: Vec<&str> = text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
     if entries.is_empty() { "error".parse() } else { entries.join(",").parse() }
 }
 
-/// What is asked for, as far as it holds no value.
+/// A filter with these levels, but without lines that may contain values.
 fn filter<S>(asked: Targets) -> impl Filter<S> + Send + Sync {
     asked.and(filter_fn(holds_no_value))
 }
@@ -105,13 +107,13 @@ fn holds_no_value(metadata: &Metadata<'_>) -> bool {
     *metadata.level() <= Level::INFO || is_ours(metadata)
 }
 
-/// Does this service say it?
+/// Does one of our crates log it?
 fn is_ours(metadata: &Metadata<'_>) -> bool {
     OURS.contains(&metadata.target().split("::").next().unwrap_or_default())
 }
 
-/// Logs where it panicked. A message that was made while it ran may hold a value.
-fn tell_panic(panic: &PanicHookInfo<'_>) {
+/// Logs the place of a panic. A message that was formatted at run time may contain a value.
+fn log_panic(panic: &PanicHookInfo<'_>) {
     let at = panic.location().map(ToString::to_string);
     tracing::error!(at, message_in_code = panic.payload().downcast_ref::<&'static str>(), "panicked");
 }
@@ -127,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// Lines that are kept.
+    /// Collects the lines.
     #[derive(Clone, Default)]
     struct Kept(Arc<Mutex<Vec<u8>>>);
 
@@ -141,7 +143,7 @@ mod tests {
         }
     }
 
-    /// What is logged of this, where so much is asked for.
+    /// The logged lines at these levels.
     fn logged(asked: &str, say: impl FnOnce()) -> Vec<Value> {
         let kept = Kept::default();
         let writer = kept.clone();

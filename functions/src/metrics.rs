@@ -1,7 +1,7 @@
-//! What an invocation did, as metrics: a line in CloudWatch's embedded metric format, of which it makes them.
+//! Metrics of an invocation, as a line in CloudWatch's embedded metric format.
 //!
-//! Namespace, names and dimensions are stable: alarms and dashboards name them. No value of any item is in a line, and no
-//! key. Here are those of a sweep; those of a batch are in [`batch`].
+//! Namespace, names and dimensions are stable, because alarms and dashboards use them. A line contains no key and no
+//! value of an item. This file has the metrics of a sweep; [`batch`] has those of a batch.
 
 pub mod batch;
 
@@ -15,33 +15,33 @@ use crate::mode::Mode;
 /// Namespace of the metrics.
 const NAMESPACE: &str = "Ripple";
 
-/// The dimension that all of them have: the application's table.
+/// The dimension of all metrics: the application's table.
 const TABLE: &str = "Table";
 
-/// Unit of what is counted. Source: CloudWatch's `MetricDatum`.
+/// Unit of a count. Source: CloudWatch's `MetricDatum`.
 const COUNT: &str = "Count";
 
-/// What says whether the function writes. No dimension, so that observing makes no other metrics.
+/// Name of the mode in a line. It is no dimension, so that observing makes no other metrics.
 const MODE: &str = "mode";
 
-/// What a sweep did, published at its end.
+/// The metrics of a sweep, published at its end.
 #[derive(Clone, Debug, Default)]
-pub struct Metrics {
-    /// What became of the jobs.
+pub struct SweepMetrics {
+    /// The jobs that were started or restarted.
     pub jobs: Swept,
-    /// What was searched for again.
+    /// The searches that were repeated.
     pub again: Again,
-    /// What the slice found.
+    /// The result of the check for drift.
     pub slice: Slice,
-    /// Is there a mark that records may be lost?
+    /// Does a mark of a possible loss exist?
     pub may_have_lost: bool,
 }
 
 /// A metric: its name, its unit, and its value, or a list of at most 100.
 type Metric = (&'static str, &'static str, Value);
 
-impl Metrics {
-    /// The metrics by their names.
+impl SweepMetrics {
+    /// The metrics by name.
     fn values(&self) -> [(&'static str, usize); 9] {
         [
             ("Drift", self.slice.drifts.len()),
@@ -56,14 +56,14 @@ impl Metrics {
         ]
     }
 
-    /// The metrics of this table at this moment, in milliseconds since the epoch, as CloudWatch reads them.
+    /// The line for this table at this time, in milliseconds since the epoch.
     #[must_use]
     pub fn line(&self, table: &str, mode: Mode, now_ms: u64) -> Value {
         line(&[(TABLE, table)], mode, self.values().map(|(name, value)| (name, COUNT, json!(value))), now_ms)
     }
 }
 
-/// A line of these metrics, of one set of dimensions.
+/// A line with these metrics and dimensions.
 fn line(dimensions: &[(&str, &str)], mode: Mode, metrics: impl IntoIterator<Item = Metric>, now_ms: u64) -> Value {
     let (mut declared, mut fields) = (Vec::new(), serde_json::Map::new());
     for (name, unit, value) in metrics {
@@ -78,11 +78,11 @@ fn line(dimensions: &[(&str, &str)], mode: Mode, metrics: impl IntoIterator<Item
     Value::Object(fields)
 }
 
-/// Writes a line to standard output, which is where Lambda collects it.
+/// Writes a line to standard output, where Lambda collects it.
 ///
 /// # Errors
 ///
-/// When standard output is closed.
+/// An I/O error if standard output is closed.
 pub fn publish(line: &Value) -> std::io::Result<()> {
     writeln!(stdout().lock(), "{line}")
 }
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn a_line_is_in_the_embedded_metric_format() {
         let drift = |id: &str| Drift { item: Key::new(id, "PROFILE"), derivations: vec!["follower-shown".to_owned()] };
-        let metrics = Metrics {
+        let metrics = SweepMetrics {
             jobs: Swept { n_jobs: 4, n_begun: 1, n_rung: 3, ..Swept::default() },
             again: Again { n_done: 9, n_written: 8, ..Again::default() },
             slice: Slice {

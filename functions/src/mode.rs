@@ -1,4 +1,4 @@
-//! Whether a function writes: it does, or it only says what it would write.
+//! Whether a function writes, or only counts what it would write.
 
 use std::{fmt, str::FromStr};
 
@@ -9,17 +9,17 @@ use derive::{
 use keys::{item::Item, key::Key, layout::Layout};
 use store::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, observing::Observing};
 
-/// What becomes of a function's writes. The words are stable.
+/// What happens to a function's writes. The words are stable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// `apply`: they are done.
+    /// `apply`: the function writes.
     #[default]
     Apply,
-    /// `observe`: they are counted and not sent, none of them, the ledger's own included.
+    /// `observe`: the writes are counted, but none is sent, not even those of the ledger.
     Observe,
 }
 
-/// A mode that there is not.
+/// An unknown mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a mode is apply or observe")]
 pub struct UnknownMode;
@@ -45,17 +45,17 @@ impl fmt::Display for Mode {
     }
 }
 
-/// A store whose writes are done, or counted.
+/// A store that writes or only counts the writes.
 #[derive(Debug)]
 pub enum Moded<S> {
-    /// They are done.
+    /// It writes.
     Applied(S),
-    /// They are counted and not sent.
+    /// It counts the writes.
     Observed(Observing<S>),
 }
 
 impl<S: Store> Moded<S> {
-    /// A store of this layout in a mode.
+    /// A store in this mode.
     pub fn new(mode: Mode, store: S, layout: &Layout) -> Self {
         match mode {
             Mode::Apply => Self::Applied(store),
@@ -63,7 +63,7 @@ impl<S: Store> Moded<S> {
         }
     }
 
-    /// An invocation begins: it sees the tables as they are, and nothing of what one before would have written.
+    /// Starts an invocation, which sees the tables as they are, without what an earlier invocation would have written.
     pub fn begin(&self) {
         if let Self::Observed(observing) = self {
             observing.forget();

@@ -1,7 +1,7 @@
-//! What is looked at when a function starts, so that the log names a configuration that cannot work at once, in one line.
+//! The checks at the start of a function, so that the log names a configuration that cannot work at once, in one line.
 //!
-//! Both tables are described, side by side. What cannot be described, since it is not allowed or not answered just then,
-//! is no reason not to start: the function says so once, and goes on.
+//! Both tables are described at the same time. A failed description, because the call is not allowed or gets no
+//! response, does not stop the start: the function logs it once, and continues.
 
 use aws_sdk_dynamodb::{Client, operation::describe_table::DescribeTableError};
 use derive::{
@@ -16,37 +16,37 @@ use crate::{
     described::described,
 };
 
-/// How a function's variables name what is to be changed.
+/// The names of the function's variables, for messages.
 pub const VARIABLES: Names =
     Names { table: TABLE_NAME, ledger_table: LEDGER_TABLE_NAME, config: CONFIG, disabled: DISABLED };
 
-/// Tables that a function cannot work on.
+/// Why a function cannot work on its tables.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
-    /// A table is not there.
-    #[error("there is no table {table} in {region}: set {variable} to another, or make it first")]
+    /// A table does not exist.
+    #[error("there is no table {table} in {region}: set {variable} to another, or create it first")]
     Missing {
         /// The table.
         table: String,
-        /// The region that was asked.
+        /// The Region of the call.
         region: String,
-        /// The variable that names it.
+        /// The variable with the table's name.
         variable: &'static str,
     },
-    /// A table does not fit what is declared.
+    /// A table does not fit the declarations.
     #[error(transparent)]
     Misfit(#[from] Misfit),
 }
 
-/// A table, as far as it can be known.
+/// A description of a table, if there is one.
 enum Described {
     Table(Box<StoredTable>),
     Missing,
-    /// Nobody says, and why not.
+    /// It could not be read, for this reason.
     Unknown(String),
 }
 
-/// Looks whether both tables are there and fit what is declared.
+/// Checks that both tables exist and fit the declarations.
 ///
 /// # Errors
 ///
@@ -88,7 +88,7 @@ pub async fn check_tables(
     }
     if ledger.has_stream {
         let table = config.ledger_table.as_str();
-        tracing::warn!(table, "the ledger's table has a stream, which nobody has a use for: disable it");
+        tracing::warn!(table, "the ledger's table has a stream, which nobody uses: disable it");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `ripple jobs`: what is listed, shown, paused, resumed and cancelled.
+//! `ripple jobs`: lists, shows, pauses, resumes and cancels jobs.
 
 #![expect(clippy::indexing_slicing, reason = "a test fails by a panic")]
 
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use derive::{
     catalogue::Catalogue,
-    derivation::Family,
+    family::Family,
     write::{Action, Table, Update, Write},
 };
 use engine::{batch::Engine, fan_out::limits::FanOutLimits};
@@ -25,7 +25,7 @@ use support::{
 
 use super::{Ended, database, fails, ripple, table_without_stream};
 
-/// When all of it happens, in milliseconds since the epoch.
+/// The time of everything in this file, in milliseconds since the epoch.
 const NOW_MS: u64 = 1_705_315_200_000;
 
 /// A page of two items for each record of a job.
@@ -38,11 +38,11 @@ const LIMITS: FanOutLimits = FanOutLimits {
     index_lag_ms: 0,
 };
 
-/// Id of the fan-out of a renamed user, and of the cascade of a removed one.
+/// Ids of a renamed user's fan-out, and of a removed user's cascade.
 const FAN_OUT: &str = "followee-name#8:USER%23ada|PROFILE";
 const CASCADE: &str = "user-cascade#removed";
 
-/// A table with a database and an engine on it, but no stream.
+/// A table with a database and an engine, but without a stream.
 struct Shop {
     runtime: tokio::runtime::Runtime,
     endpoint: String,
@@ -67,7 +67,7 @@ impl Shop {
             .region(aws_sdk_dynamodb::config::Region::new("us-east-1"))
             .credentials_provider(aws_sdk_dynamodb::config::Credentials::new("some", "body", None, None, "any"));
         let schema = Arc::new(catalogue::schema());
-        // Those that need no index, which the table has not.
+        // The derivations without an index, because the table has none.
         let derivations = catalogue::derivations().into_iter();
         let derivations = derivations.filter(|it| ["followee-name", "user-cascade"].contains(&it.name.as_str()));
         let catalogue = Arc::new(Catalogue::new(&schema, derivations.collect()).unwrap());
@@ -80,7 +80,6 @@ impl Shop {
         Self { runtime, endpoint, store, engine: engine.with_fan_out(LIMITS), schema }
     }
 
-    /// An item, as it is put.
     fn item(&self, entity: &str, fields: &[(&str, &str)], attributes: &[(&str, &str)]) -> (Key, Item) {
         let key = self.schema.entity(entity).unwrap().build(&fields.iter().copied().collect::<Fields>()).unwrap();
         let mut item = self.schema.layout.key_item(&key);
@@ -105,7 +104,6 @@ impl Shop {
         held.into_iter().next().map(|(_, item)| item)
     }
 
-    /// Hands a record to the engine.
     fn handle(&self, id: &str, key: &Key, images: [Option<&Item>; 2]) {
         let keys = Item::from([("PK".to_owned(), text(&key.pk)), ("SK".to_owned(), text(&key.sk))]);
         let ([old, new], at_ms) = (images, NOW_MS);
@@ -115,7 +113,7 @@ impl Shop {
         assert_eq!((handled.failed_from, handled.account.parked.len()), (None, 0));
     }
 
-    /// A user with ten followers is renamed: a job begins. A record of it does a page.
+    /// Renames a user with ten followers, which starts a job. One record of it does a page.
     fn renamed(&self) -> Key {
         let (key, user) = self.put("User", &[("UserId", "ada")], &[("Name", "new name")]);
         for number in 0..10 {
@@ -135,13 +133,13 @@ impl Shop {
         self.handle("page", job, [Some(&item), Some(&item)]);
     }
 
-    /// A user is removed: a job waits.
+    /// Removes a user, so that a job waits.
     fn removed(&self) {
         let (key, user) = self.item("User", &[("UserId", "bob")], &[]);
         self.handle("removed", &key, [Some(&user), None]);
     }
 
-    /// Follows that have the new name.
+    /// The number of follows with the new name.
     fn n_named(&self) -> usize {
         let follow = |number: usize| {
             let follower = format!("u{number}");
@@ -190,14 +188,14 @@ fn jobs_are_listed_a_line_each_and_shown_whole() {
         2 jobs: 1 running, 1 waiting, 0 paused
     "#]].assert_eq(&ended.stdout);
 
-    // By its sort key, or by its whole key.
+    // By the sort key, or by the whole key.
     let whole = job.to_string();
     let ended = shop.jobs(&[&whole, CASCADE]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     expect![[r#"
         job         user-cascade#removed
           key       JOBS#02 / user-cascade#removed
-          does      cascade: deletes what hung on an item that was removed
+          does      cascade: deletes what belonged to a removed item
           for       user-cascade
           item      USER#bob / PROFILE
           state     waiting
@@ -208,7 +206,7 @@ fn jobs_are_listed_a_line_each_and_shown_whole() {
           moves     0
         job         followee-name#8:USER%23ada|PROFILE
           key       JOBS#07 / followee-name#8:USER%23ada|PROFILE
-          does      fan-out: looks at what follows from an item that changed
+          does      fan-out: looks at the items that depend on a changed item
           for       followee-name
           item      USER#ada / PROFILE
           state     running
@@ -223,11 +221,11 @@ fn jobs_are_listed_a_line_each_and_shown_whole() {
 }
 
 #[test]
-fn jobs_are_told_as_one_json_object() {
+fn jobs_are_printed_as_one_json_object() {
     let shop = Shop::new();
     let job = shop.renamed();
     shop.page(&job);
-    // A newer change has it go round once more.
+    // A newer change starts its second round.
     let (key, user) = shop.item("User", &[("UserId", "ada")], &[("Name", "new name")]);
     let (_, newer) = shop.item("User", &[("UserId", "ada")], &[("Name", "newer name")]);
     shop.handle("renamed-again", &key, [Some(&user), Some(&newer)]);
@@ -303,8 +301,8 @@ fn a_job_that_is_cancelled_says_what_stays_undone() {
     let mut lines: Vec<&str> = ended.stdout.lines().collect();
     lines.sort_unstable();
     expect![[r#"
-        followee-name#8:USER%23ada|PROFILE  cancelled: 2 looked at; what it had not come to stays as it was, until `ripple verify` finds it or USER#ada / PROFILE changes again
-        user-cascade#removed  cancelled: 0 dealt with; what else hung on USER#bob / PROFILE stays, and nothing deletes it later"#]].assert_eq(&lines.join("\n"));
+        followee-name#8:USER%23ada|PROFILE  cancelled: 2 looked at; items that it had not reached stay as they are, until `ripple verify` finds them or USER#ada / PROFILE changes again
+        user-cascade#removed  cancelled: 0 dealt with; the rest of what belonged to USER#bob / PROFILE stays, and nothing deletes it later"#]].assert_eq(&lines.join("\n"));
 }
 
 #[test]
@@ -323,7 +321,7 @@ fn an_id_that_is_no_job_or_whose_job_has_ended_is_named_and_the_others_are_dealt
         assert_eq!((ended.code, ended.stdout), (Some(1), format!("{FAN_OUT}  is no job\n")), "{order}");
         assert_eq!(shop.held(&job), None, "nothing is written where it was");
     }
-    // What is no job of ours is none.
+    // An item that is no job.
     let torso = Update::set(Item::from([("Value".to_owned(), text("x"))]));
     shop.write(&job, Action::Update(torso));
     assert_eq!(shop.jobs(&["--cancel", FAN_OUT]).code, Some(1));

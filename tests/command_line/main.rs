@@ -1,4 +1,4 @@
-//! The command line: what it says, and with which exit code it ends.
+//! The command line: its output and its exit codes.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by a panic")]
 
@@ -25,7 +25,7 @@ use support::{
     database::embedded as database,
 };
 
-/// Runs a command in the workspace's folder.
+/// Runs a command in the repository's folder.
 fn ripple(arguments: &[&str]) -> Ended {
     ripple_with(arguments, &[])
 }
@@ -37,14 +37,14 @@ fn ripple_with(arguments: &[&str], variables: &[(&str, &str)]) -> Ended {
     Ended::of(ripple.args(arguments).current_dir(workspace).envs(variables.iter().copied()))
 }
 
-/// A command that fails: its exit code, nothing on standard output, and this on standard error.
+/// Checks a failing command: its exit code, an empty standard output, and this standard error.
 fn fails(arguments: &[&str], code: i32, stderr: &Expect) {
     let ended = ripple(arguments);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(code), ""), "{ended:?}");
     stderr.assert_eq(&ended.stderr);
 }
 
-/// A command that fails with exit code 1 and this one line.
+/// Checks a command that fails with exit code 1 and this one line.
 fn fails_saying(arguments: &[&str], line: &str) {
     let ended = ripple(arguments);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
@@ -57,19 +57,19 @@ fn file(text: &str) -> tempfile::NamedTempFile {
     file
 }
 
-/// A command, its own commands' names behind its own.
+/// A command, with the names of the commands above it.
 struct Listed {
     words: Vec<String>,
     help: String,
 }
 
-/// Every command that the help lists, as clap makes it, and theirs.
+/// Every command in the help of clap, with the commands below it.
 fn commands() -> Vec<Listed> {
     let mut all = vec![Listed { words: Vec::new(), help: ripple(&["--help"]).stdout }];
     let mut at = 0;
     while let Some(Listed { words, help }) = all.get(at) {
         let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-        // What stands further to the right goes on with what is above.
+        // A line with a greater indentation continues the line above.
         let names =
             listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty()));
         let names = names.filter(|name| *name != "help").map(|name| [words.as_slice(), &[name.to_owned()]].concat());
@@ -89,7 +89,7 @@ impl Listed {
         self.help.lines().find(|line| line.starts_with("Usage: ")).expect("help says how a command is used")
     }
 
-    /// Is it run itself, and not one of its own commands?
+    /// Is it a command to run, and not only a group of commands?
     fn runs(&self) -> bool {
         !self.usage().ends_with(" <COMMAND>")
     }
@@ -98,7 +98,7 @@ impl Listed {
         self.help.lines().any(|line| line.trim_start().starts_with(&format!("{option} ")))
     }
 
-    /// The command with what it cannot do without.
+    /// The command with its required arguments.
     fn arguments(&self) -> Vec<&str> {
         let mut arguments: Vec<&str> = self.words.iter().map(String::as_str).collect();
         arguments.extend(self.usage().split(' ').filter(|word| word.starts_with('<')).map(|word| match word {
@@ -163,13 +163,13 @@ fn explain_says_what_each_record_would_do() {
 }
 
 #[test]
-fn explain_tells_what_is_ignored_and_what_does_not_decode() {
+fn explain_names_ignored_records_and_those_that_do_not_decode() {
     let ended = ripple(&["explain", "tests/events/unknown-entities.json"]);
     assert_eq!(ended.code, Some(0));
     let ignored: Vec<&str> = ended.stdout.lines().filter(|line| line.contains("ignored")).collect();
     expect![[r#"
         709e7340bf3f6b642cd94bb581236aec  ignored: the item has no entity type  USER#ada / SETTINGS
-        da63f5f501a8dbd9108ce398bc65e011  ignored: the item's entity type is declared nowhere  GADGET#7 / METADATA"#]]
+        da63f5f501a8dbd9108ce398bc65e011  ignored: the item's entity type is not declared  GADGET#7 / METADATA"#]]
     .assert_eq(&ignored.join("\n"));
     let ended = ripple(&["explain", "tests/events/undecodable.json"]);
     assert_eq!(ended.code, Some(0));
@@ -221,7 +221,7 @@ fn a_manifest_that_cannot_be_used_is_one_line() {
     let what = "derivation.follower-count.from: there is no entity \"Folow\": did you mean \"Follow\"?";
     let missing = "cannot read no/ripple.toml: No such file or directory (os error 2)";
     for (config, line) in [(wrong, format!("{wrong}:33: {what}")), ("no/ripple.toml", missing.to_owned())] {
-        // It is refused before anything is asked, so that nothing need answer there.
+        // The command refuses this before any call, so no server is necessary.
         let configured: Vec<Listed> =
             commands().into_iter().filter(|command| command.runs() && command.takes("--config")).collect();
         assert!(configured.len() > 10);
@@ -304,7 +304,7 @@ fn the_design_of_a_table_of_ones_own_is_checked_as_far_as_it_is_known() {
     let ended = ripple(&["design", "--check", "--config", "examples/own-table/ripple.toml"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     expect![[r#"
-        not checked, since it is not known what is asked of the table: scan, unread-index, counter-in-listing, unread-target, large-transaction
+        not checked, because the access patterns are unknown: scan, unread-index, counter-in-listing, unread-target, large-transaction
         0 findings, 0 not answered
     "#]].assert_eq(&ended.stdout);
     let notes = file(NOTES);
@@ -315,7 +315,7 @@ fn the_design_of_a_table_of_ones_own_is_checked_as_far_as_it_is_known() {
           found     the partition key `NOTES` is the same for all items, or nearly so
           matters   a partition takes 1,000 write units and gives 3,000 read units a second, whatever the table has; every item is written to and read from this one
           to do     spread the key over suffixes, such as `{Id%8}`, and merge the suffixes when reading; or put a field into it that differs
-        not checked, since it is not known what is asked of the table: scan, unread-index, counter-in-listing, unread-target, large-transaction
+        not checked, because the access patterns are unknown: scan, unread-index, counter-in-listing, unread-target, large-transaction
         1 findings, 1 not answered
     "#]].assert_eq(&ended.stdout);
 }
@@ -359,9 +359,9 @@ fn an_event_file_that_is_none_is_one_line() {
 
 #[test]
 fn an_endpoint_where_nothing_answers_is_one_line() {
-    // Nobody listens on port 1, and a free port could be another test's by now.
+    // Nothing listens on port 1; another test might have taken a free port by now.
     for endpoint in ["http://127.0.0.1:1", "nonsense"] {
-        let line = format!("nothing answers at {endpoint}: is a DynamoDB running there?");
+        let line = format!("nothing responds at {endpoint}: is a DynamoDB running there?");
         fails_saying(&["verify", "--endpoint", endpoint], &line);
         fails_saying(&["parked", "--endpoint", endpoint], &line);
         fails_saying(&["jobs", "--endpoint", endpoint], &line);
@@ -379,12 +379,12 @@ fn an_endpoint_that_is_something_else_is_one_line() {
     thread::spawn(move || {
         for connection in listener.incoming() {
             let mut connection = connection.unwrap();
-            // To the end of the request, which is a JSON object: what is left unread would reset the connection.
+            // Reads to the end of the request, a JSON object, because unread input would reset the connection.
             BufReader::new(&connection).read_until(b'}', &mut Vec::new()).unwrap();
             connection.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello").unwrap();
         }
     });
-    let line = format!("what answers at {endpoint} is no DynamoDB");
+    let line = format!("the server at {endpoint} is not a DynamoDB");
     fails_saying(&["verify", "--endpoint", &endpoint], &line);
     fails_saying(&["dev", "--endpoint", &endpoint], &line);
 }
@@ -392,7 +392,8 @@ fn an_endpoint_that_is_something_else_is_one_line() {
 #[test]
 fn a_table_that_is_missing_is_one_line() {
     let (_runtime, endpoint) = database();
-    let line = |table| format!("there is no table {table} at {endpoint}: name another with --table, or make it first");
+    let line =
+        |table| format!("there is no table {table} at {endpoint}: name another with --table, or create it first");
     fails_saying(&["verify", "--endpoint", &endpoint], &line("ripple"));
     fails_saying(&["verify", "--endpoint", &endpoint, "--table", "rippel"], &line("rippel"));
     fails_saying(&["jobs", "--endpoint", &endpoint], &line("ripple"));
@@ -402,7 +403,7 @@ fn a_table_that_is_missing_is_one_line() {
     }
 }
 
-/// Commands that need the ledger's table too.
+/// Commands that also need the ledger's table.
 const WITH_LEDGER: [&[&str]; 4] =
     [&["parked"], &["redrive", "--all"], &["replay", "tests/events/insert.json"], &["jobs", "--pause", "an-id"]];
 
@@ -410,7 +411,7 @@ const WITH_LEDGER: [&[&str]; 4] =
 fn a_ledgers_table_that_is_missing_is_one_line() {
     let (runtime, endpoint) = database();
     runtime.block_on(table_without_stream(&endpoint, "ripple"));
-    let line = format!("there is no table ledger at {endpoint}: name another with --ledger-table, or make it first");
+    let line = format!("there is no table ledger at {endpoint}: name another with --ledger-table, or create it first");
     for command in WITH_LEDGER {
         fails_saying(&[command, &["--endpoint", &endpoint, "--ledger-table", "ledger"]].concat(), &line);
     }
@@ -418,7 +419,7 @@ fn a_ledgers_table_that_is_missing_is_one_line() {
 
 #[test]
 fn what_writes_on_the_real_aws_says_where_and_wants_a_yes() {
-    // An emulator that the standard AWS environment names stands for the real one.
+    // An emulator in the standard AWS environment stands for the real AWS.
     let (runtime, endpoint) = database();
     for table in ["ripple", "ripple-ledger"] {
         runtime.block_on(table_without_stream(&endpoint, table));
@@ -429,9 +430,9 @@ fn what_writes_on_the_real_aws_says_where_and_wants_a_yes() {
         ("AWS_SECRET_ACCESS_KEY", "else"),
         ("AWS_REGION", "us-east-1"),
     ];
-    // The embedded database has a region of its own in its ARNs.
+    // The ARNs of the embedded database always name the same Region.
     let place = "account 000000000000, region dynoxide, table ripple, ledger's table ripple-ledger\n";
-    let refused = "ripple: this writes to the tables named above, on the real AWS: give --yes if that is meant\n";
+    let refused = "ripple: this writes to the tables named above, on the real AWS: give --yes to confirm\n";
     for command in &WITH_LEDGER[1..] {
         let ended = ripple_with(&[command, &["--aws"][..]].concat(), &variables);
         assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr), (Some(2), "", format!("{place}{refused}")));
@@ -459,7 +460,7 @@ fn a_file_that_cannot_be_replayed_is_one_line_and_nothing_is_applied() {
                       writes to S3 holds the records, in `payload`; while the stream holds them (24 hours), \
                       GetRecords gives them, 1 to 2 of the shard s";
     for (text, why) in [
-        ("hello", "it is no JSON: expected value at line 1 column 1"),
+        ("hello", "it is not JSON: expected value at line 1 column 1"),
         ("{}", none),
         (r#"{"Records": [{"eventSource": "aws:sqs"}]}"#, "its record 1 is of aws:sqs, not of aws:dynamodb"),
         (queued, no_payload),
@@ -506,7 +507,7 @@ async fn table_without_stream(endpoint: &str, table: &str) {
 fn a_folder_that_cannot_keep_the_database_is_one_line() {
     let file = file("no database");
     let path = file.path().to_str().unwrap();
-    let line = format!("cannot make the folder {path}: File exists (os error 17)");
+    let line = format!("cannot create the folder {path}: File exists (os error 17)");
     fails_saying(&["dev", "--port", "0", "--data", path], &line);
 }
 
@@ -719,7 +720,7 @@ fn every_derivation_takes_part_in_the_demonstration_with_a_checkpoint() {
     takes_part("checkpoint");
 }
 
-/// A workload that is large enough for all of the table.
+/// A workload that is large enough to use the whole table.
 fn takes_part(ledger: &str) {
     let ended = ripple(&["demo", "--writes", "1000", "--seed", "11", "--json", "--ledger", ledger]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -734,7 +735,7 @@ fn takes_part(ledger: &str) {
     assert_eq!(absent, [""; 0], "{shown}");
 }
 
-/// What a scenario shows that ends in step: as JSON.
+/// The JSON report of a scenario that ends in step.
 fn scenario(arguments: &[&str]) -> Value {
     let ended = ripple(&[&["demo", "--json", "--scenario"], arguments].concat());
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
@@ -758,7 +759,7 @@ fn whole(shown: &Value, pointer: &str) -> u64 {
 
 #[test]
 fn a_post_that_everybody_likes_has_its_exact_count_with_receipts() {
-    // A receipt is 2 units, and the counter and its display are shared.
+    // A receipt is 2 units; the likes share the counter and its display.
     is_liked("receipts", "one", 2.0..4.5);
 }
 
@@ -770,7 +771,7 @@ fn a_post_that_everybody_likes_has_its_exact_count_with_a_checkpoint() {
 fn is_liked(ledger: &str, readers: &str, wcu_per_like: std::ops::Range<f64>) {
     let shown = scenario(&["hot", "--writes", "203", "--seed", "5", "--ledger", ledger, "--readers", readers]);
     assert_eq!(["/writes", "/hot/likes", "/hot/exact"].map(|name| whole(&shown, name)), [203; 3], "{shown}");
-    // Beside the likes, the author and the post.
+    // Besides the likes: the author and the post.
     assert_eq!(whole(&shown, "/changes"), 205, "{shown}");
     assert!(wcu_per_like.contains(&number(&shown, "/hot/wcu_per_like")), "{shown}");
     assert_eq!(shown.pointer("/famous"), None);
@@ -786,15 +787,15 @@ fn a_famous_users_items_have_the_last_name_with_a_checkpoint() {
     is_renamed("checkpoint");
 }
 
-/// Verifying says that every name is the last.
+/// The verification shows that every name is the last one.
 fn is_renamed(ledger: &str) {
     let shown = scenario(&["famous", "--writes", "150", "--seed", "5", "--ledger", ledger]);
     assert_eq!(["/writes", "/famous/items"].map(|name| whole(&shown, name)), [150; 2], "{shown}");
-    // The user and the authors of a hundred posts, each with a name, their posts, the comments, the renames.
+    // The user and the authors of a hundred posts, each with a name; their posts; the comments; the renames.
     assert_eq!(whole(&shown, "/changes"), 101 + 100 + 150 + 3, "{shown}");
     assert_eq!(whole(&shown, "/famous/renames"), 3);
     assert!(number(&shown, "/famous/items_per_second") > 0.0, "{shown}");
-    // Each has a name, the first, and gets each later name once at most.
+    // Each gets the first name, and each later one at most once.
     let names = number(&shown, "/wcu/by_derivation/comment-author");
     assert!((300.0..=600.0).contains(&names), "{shown}");
     let a_second = number(&shown, "/famous/items_per_second") * number(&shown, "/famous/fan_out_ms") / 1_000.0;
@@ -803,9 +804,9 @@ fn is_renamed(ledger: &str) {
 }
 
 #[test]
-fn the_lag_of_other_people_is_told_before_and_while_a_user_is_renamed() {
+fn the_lag_of_other_people_is_reported_before_and_while_a_user_is_renamed() {
     let shown = scenario(&["famous", "--writes", "150", "--others", "40", "--rate", "2000"]);
-    // Forty a second for three seconds, each a change of its own.
+    // Forty a second for three seconds, each a change.
     assert_eq!(whole(&shown, "/famous/others/quiet/changes"), 120, "{shown}");
     for phase in ["quiet", "during"] {
         let [changes, p50, p99, max] =
@@ -816,7 +817,7 @@ fn the_lag_of_other_people_is_told_before_and_while_a_user_is_renamed() {
 }
 
 #[test]
-fn a_scenario_is_told_to_a_person_in_lines() {
+fn a_scenario_is_reported_as_text() {
     let ended = ripple(&["demo", "--scenario", "hot", "--writes", "8", "--rate", "100"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
     let lines: Vec<&str> = ended.stdout.lines().collect();
@@ -827,6 +828,6 @@ fn a_scenario_is_told_to_a_person_in_lines() {
     );
     let exact = "  exact count 8, right each time the stream was quiet: at 2, 4, 6, 8";
     assert_eq!(lines.get(1), Some(&exact), "{ended:?}");
-    let verdict = "0 parked, 0 findings: every derived value is what its definition says";
+    let verdict = "0 parked, 0 findings: every derived value equals its definition";
     assert_eq!(lines.last(), Some(&verdict), "{ended:?}");
 }

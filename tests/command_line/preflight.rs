@@ -13,7 +13,7 @@ use support::{
 
 use super::{database, fails_saying, ripple};
 
-/// A database with the shipped table, which expires as it should.
+/// A database with the shipped table, whose items expire as declared.
 struct Shop {
     runtime: tokio::runtime::Runtime,
     endpoint: String,
@@ -39,7 +39,7 @@ impl Shop {
         self.runtime.block_on(call.send()).unwrap();
     }
 
-    /// Puts an item, written as `PK / SK Name=Value …`; `N:` begins a number.
+    /// Puts an item, written as `PK / SK Name=Value …`; `N:` marks a number.
     fn put(&self, text: &str) {
         let (key, rest) = text.split_once(" : ").unwrap();
         let (pk, sk) = key.split_once(" / ").unwrap();
@@ -53,7 +53,7 @@ impl Shop {
         self.runtime.block_on(call.send()).unwrap();
     }
 
-    /// People who follow each other.
+    /// Users who follow each other.
     fn people(&self) {
         for user in ["ada", "bob", "cid"] {
             self.put(&format!("USER#{user} / PROFILE : EntityType=User Name=secret-{user}"));
@@ -73,19 +73,19 @@ impl Shop {
 }
 
 #[test]
-fn a_table_that_fits_is_told_with_what_a_backfill_would_cost() {
+fn a_table_that_fits_is_reported_with_the_cost_of_a_backfill() {
     let shop = Shop::new();
     shop.people();
     let (code, said) = shop.preflight(&[]);
     expect![[r#"
-        table       ripple: 6 items, 258 bytes, as it last counted them
+        table       ripple: 6 items, 258 bytes, as DynamoDB last counted them
         key         PK (S) and SK (S): fits
         index       GSI1: fits
         index       GSI2: fits
         stream      NEW_AND_OLD_IMAGES, 1 open shard
-        readers     a shard may have two, and DynamoDB does not say who they are: aws lambda list-event-source-mappings --event-source-arn …
+        readers     a shard can have two, and DynamoDB does not list them: aws lambda list-event-source-mappings --event-source-arn …
         expiry      ExpiresAt
-        ledger      ripple-ledger: not there yet
+        ledger      ripple-ledger: does not exist yet
         sample      6 items, all of the table, 0.5 read units
         fits        3  Follow
         fits        3  User
@@ -107,7 +107,7 @@ fn a_table_that_fits_is_told_with_what_a_backfill_would_cost() {
 }
 
 #[test]
-fn what_does_not_fit_is_told_with_keys_and_why_and_without_values() {
+fn items_that_do_not_fit_are_reported_with_keys_and_reasons_and_without_values() {
     let shop = Shop::new();
     shop.people();
     shop.put("USER#eve / NOTE#1 : Text=secret");
@@ -122,11 +122,11 @@ fn what_does_not_fit_is_told_with_keys_and_why_and_without_values() {
         fits        3  Follow
         fits        3  User
         ignored     1  without an entity type, such as USER#eve / NOTE#1
-        ignored     1  of an entity that is declared nowhere, such as GADGET#1 / METADATA
+        ignored     1  of an undeclared entity, such as GADGET#1 / METADATA
         unreadable  1  by every derivation: PK, SK: the key of a User has the form USER#{UserId} / PROFILE, such as PERSON#eve / PROFILE
         unreadable  1  by comment-author: UserId: is not of type S, such as POST#p / COMMENT#2024-01-15T10:30:00.417Z#c-1
-        to do       what cannot be read counts as absent until it is mended: see unreadable
-        1 thing to look at"#]].assert_eq(&lines.join("\n"));
+        to do       unreadable items count as absent until somebody corrects them: see unreadable
+        1 thing to do"#]].assert_eq(&lines.join("\n"));
     assert_eq!(code, Some(3));
     assert!(!said.contains("secret") && !said.contains("4711") && !said.contains("Gadget"), "{said}");
     let json: Value =
@@ -138,7 +138,7 @@ fn what_does_not_fit_is_told_with_keys_and_why_and_without_values() {
 }
 
 #[test]
-fn a_table_without_what_is_needed_is_told_line_by_line() {
+fn each_missing_part_of_a_table_is_a_line_of_the_report() {
     let (runtime, endpoint) = database();
     let client = client(&endpoint);
     runtime.block_on(make(&client, "bare", ["PK", "SK"], |call| call));
@@ -147,23 +147,23 @@ fn a_table_without_what_is_needed_is_told_line_by_line() {
     shop.expires("bare", "GoneAt");
     let (code, said) = shop.preflight(&["--table", "bare", "--disable", "org-chart,employee-path"]);
     expect![[r#"
-        table       bare: 0 items, 0 bytes, as it last counted them
+        table       bare: 0 items, 0 bytes, as DynamoDB last counted them
         key         PK (S) and SK (S): fits
         index       GSI1: does not fit
         index       GSI2: does not fit
         stream      none
         expiry      GoneAt
         ledger      bare-ledger: not in use yet
-        sample      the table is empty, so nothing can be said of its items
+        sample      the table is empty, so there are no items to check
         backfill    read units to read the table once, consistently: 0
         backfill    at most 0 write units in all
         to do       the table bare has no index GSI1, needed by comment-author, folder-path, member-user-name, post-cascade, review-author, user-cascade: make it with the key GSI1PK (S) and GSI1SK (S), or switch comment-author, folder-path, member-user-name, post-cascade, review-author, user-cascade off with --disable
         to do       the table bare has no index GSI2, needed by best-sellers: make it with the key GSI2PK (S) and GSI2SK (S), or switch best-sellers off with --disable
         to do       the table bare has no stream: enable one with the view type NEW_AND_OLD_IMAGES
-        to do       items of bare expire by GoneAt, and ExpiresAt is declared: declare it with --config
-        to do       the ledger's table bare-ledger has a stream, which nobody has a use for: disable it
+        to do       items of bare expire by GoneAt, but ExpiresAt is declared: declare it with --config
+        to do       the ledger's table bare-ledger has a stream, which nobody uses: disable it
         to do       items of the ledger's table bare-ledger do not expire by ExpiresAt: enable its time to live, or receipts stay for ever
-        6 things to look at
+        6 things to do
     "#]].assert_eq(&said);
     assert_eq!(code, Some(3));
 }
@@ -180,7 +180,7 @@ fn a_table_with_another_key_is_not_read() {
     let lines: Vec<&str> = said.lines().filter(is_about).take(3).collect();
     expect![[r#"
         key         Id (S) and Sort (S): does not fit
-        sample      nothing is read of a table with another key
+        sample      a table with another key is not read
         to do       the table other has the key Id (S) and Sort (S), and PK (S) and SK (S) is declared: name another table with --table, or declare this one's key with --config"#]].assert_eq(&lines.join("\n"));
 }
 
@@ -212,13 +212,13 @@ fn a_part_of_a_table_stands_for_the_whole() {
 #[test]
 fn a_table_that_is_missing_or_asked_for_nothing_is_one_line() {
     let (_runtime, endpoint) = database();
-    let line = format!("there is no table ripple at {endpoint}: name another with --table, or make it first");
+    let line = format!("there is no table ripple at {endpoint}: name another with --table, or create it first");
     fails_saying(&["preflight", "--endpoint", &endpoint], &line);
     for wrong in [["--items", "0"], ["--segment-of", "0"], ["--units-per-second", "none"]] {
         let ended = ripple(&[&["preflight"][..], &wrong].concat());
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
     }
-    let nowhere = "nothing answers at http://127.0.0.1:1: is a DynamoDB running there?";
+    let nowhere = "nothing responds at http://127.0.0.1:1: is a DynamoDB running there?";
     fails_saying(&["preflight", "--endpoint", "http://127.0.0.1:1"], nowhere);
 }
 
@@ -228,7 +228,7 @@ fn an_empty_table_fits_and_says_that_it_is_empty() {
     let (code, said) = shop.preflight(&[]);
     let lines: Vec<&str> = said.lines().skip(8).collect();
     expect![[r#"
-        sample      the table is empty, so nothing can be said of its items
+        sample      the table is empty, so there are no items to check
         backfill    read units to read the table once, consistently: 0
         backfill    at most 0 write units in all
         it fits"#]]

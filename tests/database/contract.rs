@@ -1,7 +1,7 @@
-//! The contract of `store::Store`: one suite against the model and against DynamoDB, so that the model cannot drift.
+//! The contract of `store::Store`: one suite for the model and for DynamoDB, so that the model cannot drift.
 //!
-//! Every case runs against the model (`memory::…`) and against the embedded DynamoDB (`embedded::…`), and against the
-//! DynamoDB at `CONTRACT_ENDPOINT` where that is set (`endpoint::…`; DynamoDB Local, or AWS with the standard
+//! Every case runs against the model (`memory::…`) and against the embedded DynamoDB (`embedded::…`), and, if
+//! `CONTRACT_ENDPOINT` is set, against the DynamoDB there (`endpoint::…`; DynamoDB Local, or AWS with the standard
 //! credentials in the environment):
 //!
 //! ```text
@@ -73,7 +73,7 @@ contract! {
         a_chunk_under_the_checkpoint_has_99_counters,
     ]
     registry: [
-        instances_tell_what_they_have_and_operators_learn_it,
+        instances_publish_their_derivations_and_operators_read_them,
     ]
     reads: [
         items_are_read_by_key_in_any_number,

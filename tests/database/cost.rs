@@ -1,7 +1,7 @@
-//! What an action costs: derived write units by part, nothing coalesced, items under 1 KB.
+//! The price of an action: derived write units by part, with one change in each batch and items under 1 KB.
 //!
-//! Units are the model's, which the contract suite holds to what the embedded DynamoDB reports. An account that changes
-//! is seen here, and is the README's table.
+//! The units are the model's, which the contract suite compares with those of the embedded DynamoDB. A change of a
+//! price shows here, and must be made in the README's table too.
 
 mod batches;
 mod ground;
@@ -9,7 +9,7 @@ mod ground;
 use std::{collections::BTreeMap, sync::Arc};
 
 use catalogue::{catalogue, schema};
-use derive::{derivation::Family, schema::Schema, write::Table};
+use derive::{family::Family, schema::Schema, write::Table};
 use engine::{
     batch::Engine,
     clock::{Clock, SystemClock},
@@ -43,7 +43,7 @@ impl Bed {
         Self { schema, store, functions, n_records: 0 }
     }
 
-    /// An application puts an item, written as `PK / SK EntityType Name=Value …`.
+    /// Puts an item as an application, written as `PK / SK EntityType Name=Value …`.
     fn put(&self, text: &str) {
         let (key, rest) = text.split_once(" : ").unwrap();
         let (pk, sk) = key.split_once(" / ").unwrap();
@@ -60,7 +60,8 @@ impl Bed {
         self.store.put_raw(Table::Main, item).unwrap();
     }
 
-    /// Delivers batches of so many records, until there are no more: write units by part, and how many records we made.
+    /// Delivers batches of this many records until no more come: write units by part, and the number of records that
+    /// Ripple made.
     async fn settle(&mut self, batch_size: usize) -> (BTreeMap<String, f64>, usize) {
         let mut units = BTreeMap::new();
         let n_before = self.n_records;
@@ -195,7 +196,7 @@ async fn a_reading() {
     "#]],
     )
     .await;
-    // What is late costs nothing.
+    // A late change costs nothing.
     check(
         &[&reading(30, 21)],
         &reading(30, 22),
@@ -276,7 +277,7 @@ async fn a_rename_of_a_folder_with_ten_folders_that_have_a_file_each() {
     let folders: Vec<String> = (0..10).map(|n| folder(&format!("f{n}"), "top")).collect();
     let files: Vec<String> = (0..10).map(|n| format!("FOLDER#f{n} / FILE#2024#a{n} : File Name=a{n}")).collect();
     let given: Vec<&str> = [TOP].into_iter().chain(folders.iter().chain(&files).map(String::as_str)).collect();
-    // As an update leaves it: with the path of before.
+    // As an update leaves it: with the old path.
     check(
         &given,
         "FOLDER#top / METADATA : Folder Name=papers Path=/top",
@@ -290,7 +291,7 @@ async fn a_rename_of_a_folder_with_ten_folders_that_have_a_file_each() {
     .await;
 }
 
-/// The derived write units of 25 actions in one batch, each one's part.
+/// The derived write units of 25 actions in one batch, per action.
 async fn each_of_25(given: &[&str], action: impl Fn(usize) -> String) -> f64 {
     let mut bed = Bed::new();
     for item in given {

@@ -1,4 +1,4 @@
-//! What is held against the embedded DynamoDB: the model of it, the patterns of the table, and what actions cost.
+//! Tests on the embedded DynamoDB: the model of it, the patterns of the table, and the price of actions.
 
 mod contract;
 mod cost;

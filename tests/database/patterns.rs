@@ -1,8 +1,8 @@
 //! The patterns of the table's design: every read, by its ID, against the model and the embedded DynamoDB.
 //!
 //! All read one crowded table: ids that begin like others, ids that need escapes, every other entity of the same
-//! collection, counters, and items of nobody. What is read is compared with what a plain loop over all items finds, in
-//! its exact order, in one page and in several.
+//! collection, counters, and items of undeclared entities. Each result is compared with that of a plain loop over all
+//! items, in exact order, in one page and in several.
 
 mod bed;
 mod coverage;
@@ -26,7 +26,7 @@ macro_rules! patterns {
         mod embedded {
             $(mod $file { $(#[test] fn $case() { crate::patterns::bed::on_embedded(crate::patterns::$file::$case); })* })*
         }
-        /// Names of all cases.
+        /// The names of all cases.
         const CASES: &[&str] = &[$($(stringify!($case)),*),*];
     };
 }

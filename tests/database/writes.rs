@@ -1,7 +1,8 @@
-//! The write patterns WP-01 to WP-19, by their IDs: each against the model and against the embedded DynamoDB, with the
-//! whole table as it is afterwards, index keys and derived attributes included.
+//! The write patterns WP-01 to WP-19, by their IDs: each on the model and on the embedded DynamoDB, with the whole
+//! table afterwards, index keys and derived attributes included.
 //!
-//! Races and lost answers are on the model with faults (`store::faulty`), which lets others run in every call.
+//! Races and lost responses are tested on the model with faults (`store::faulty`), which lets others run during every
+//! call.
 
 mod answers;
 mod bed;

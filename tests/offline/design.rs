@@ -1,4 +1,4 @@
-//! The table's design: the page is what the values say, and nothing is missing in it.
+//! The page of the table's design is up to date and complete.
 
 use std::{env, fs, path::PathBuf};
 
@@ -7,7 +7,7 @@ use design::{
     shipped::{self, PATH},
 };
 
-/// Rows of the table's design: letters, the first and the last number, and how many digits it is written with.
+/// The ranges of ids in the table's design: letters, the first and the last number, and the number of digits.
 const IDS: [(&str, u32, u32, usize); 4] = [("E", 1, 31, 2), ("AP", 1, 44, 3), ("WP", 1, 19, 2), ("D", 1, 30, 2)];
 
 fn kept() -> PathBuf {

@@ -1,11 +1,11 @@
-//! The events in `events/`, each handled by an engine on a table that holds the items as the records leave them.
+//! An engine handles each event of `events/`, on a table with the items as the records leave them.
 //!
-//! An event is handed over as Lambda would, as text; what is not of the shipped table is as much part of it as what is.
+//! The engine gets an event as text, like a function in Lambda. Some events contain records of other tables on purpose.
 
 use std::{collections::HashMap, fs, path::Path, sync::Arc};
 
 use aws_lambda_events::event::dynamodb;
-use derive::{change::Images, derivation::Family, write::Table};
+use derive::{change::Images, family::Family, write::Table};
 use engine::batch::{Engine, Handled};
 use expect_test::{Expect, expect};
 use keys::item::Item;
@@ -14,10 +14,10 @@ use serde_json::Value;
 use store::memory::MemoryStore;
 use support::clock::ManualClock;
 
-/// When the events are handled: some time after their records were made.
+/// The time at which the events are handled: a while after their records were made.
 const NOW_MS: u64 = 1_705_315_300_000;
 
-/// An engine on the items that these records leave, as far as they can be read.
+/// An engine on the readable items that these records leave.
 fn engine(event: &str) -> Engine<MemoryStore> {
     let schema = catalogue::schema();
     let catalogue = catalogue::catalogue(&schema).unwrap();
@@ -35,7 +35,7 @@ fn engine(event: &str) -> Engine<MemoryStore> {
 async fn handle(file: &str) -> Handled {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("events").join(file);
     let event = fs::read_to_string(path).unwrap();
-    // A time-out longer than the records are old, so that nothing is taken for a second attempt.
+    // A timeout that is longer than the age of the records, so that no batch counts as a second attempt.
     engine(&event).handle(&event, NOW_MS + 900_000).await.unwrap()
 }
 
@@ -44,7 +44,7 @@ fn check(file: &str, wanted: &Expect) {
     wanted.assert_eq(&text(&runtime.block_on(handle(file))));
 }
 
-/// The account, the writes on the main table, and what is parked.
+/// The account, the writes to the main table, and the parked changes.
 fn text(handled: &Handled) -> String {
     let account = &handled.account;
     let mut lines = vec![
@@ -210,7 +210,7 @@ fn every_event_is_handled_by_a_test() {
     }
 }
 
-/// What the types of `aws_lambda_events` make of an event, and what the engine does, is the same as far as both read it.
+/// The types of `aws_lambda_events` and the engine read the same, as far as both read an event.
 #[test]
 fn the_typed_events_of_lambda_and_the_raw_reading_agree() {
     let layout = catalogue::schema().layout.clone();

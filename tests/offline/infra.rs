@@ -1,4 +1,4 @@
-//! The templates of `infra/` hold what the code says: tables, keys, indexes, filters, variables, metrics and permissions.
+//! The templates of `infra/` agree with the code: tables, keys, indexes, filters, variables, metrics and permissions.
 
 mod alarms;
 mod filters;

@@ -1,9 +1,8 @@
-//! The keys of the shipped table, as they are stored.
+//! The stored keys of the shipped table.
 //!
-//! A changed key is a migration of data, so every entity's keys stand here in full: a change of a template shows up
-//! as a changed line of this file and has to be meant.
-//! Beside them, what holds for every key whatever its values: it reads back, it is of one entity only, and what cannot
-//! be kept is refused by name.
+//! A changed key is a migration of data, so this file contains every entity's keys in full: a change of a template
+//! shows up as a changed line here, and must be intended. Other tests check every key, whatever its values: it reads
+//! back, it belongs to one entity only, and invalid values are refused by name.
 
 use std::{collections::BTreeSet, fmt::Debug};
 
@@ -47,7 +46,7 @@ use serde_dynamo::AttributeValue;
 
 const AT: &str = "2024-01-15T10:30:00.000Z";
 
-/// Holds the keys of an item, and that the item reads back as it was written.
+/// Checks the keys of an item, and that the item reads back as it was written.
 #[track_caller]
 fn check<E: Entity + Debug + PartialEq>(entity: &E, keys: &Expect) {
     let item = entity.to_item(&layout()).unwrap();
@@ -55,7 +54,7 @@ fn check<E: Entity + Debug + PartialEq>(entity: &E, keys: &Expect) {
     assert_eq!(E::from_item(&layout(), &item).unwrap().as_ref(), Some(entity));
 }
 
-/// One line a key: the table's, then those of the indexes that hold the item.
+/// One line for each key: the table's, then those of the indexes with the item.
 fn rendered<E: Entity>(item: &Item) -> String {
     let part = |name: &str| text(item, name).map(str::to_owned);
     let definition = E::definition();
@@ -746,12 +745,12 @@ fn decimal(text: &str) -> Decimal {
     Decimal::parse(text).unwrap()
 }
 
-/// Any text that is not empty, every other one full of what keys are joined and escaped with.
+/// Any text that is not empty; every second one is full of separators and escape characters.
 fn value() -> impl Strategy<Value = String> {
     prop_oneof!["(?s).{1,20}", "[#%/2F35$]{1,12}"]
 }
 
-/// Text for a part of a key: anything, and what the templates are made of in any order.
+/// Text for a part of a key: anything, and the parts of templates in any order.
 fn key_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "(USER|POST|GROUP|ORG|FOLLOWS|FOLLOWER|LIKE|VIEW|COMMENT|MEMBER|TEAM|EMP|COUNT|PROFILE|METADATA)",
@@ -772,7 +771,7 @@ where
     assert_eq!(E::parse_key(&primary).as_ref(), Some(key), "{primary}");
 }
 
-/// A value for every field that the template needs, of the form that the field has.
+/// A value for every field of the template, in the field's form.
 fn filled(template: &KeyTemplate, values: &[String]) -> Fields {
     let value = |name: &str, text: &str| match name {
         "Path" => format!("/{}", keys::escape::segment(text)),
@@ -851,7 +850,7 @@ proptest! {
             let Some(fields) = definition.key.parse_key(&key) else { continue };
             let Ok(again) = definition.build(&fields) else { continue };
             prop_assert_eq!(definition.key.parse_key(&again), Some(fields), "{} {}", definition.name, key);
-            // Another writer may leave a `%` as it is, which stands for itself; ours is escaped.
+            // Another writer may leave a `%` unescaped; Ripple escapes it.
             if !key.to_string().contains('%') {
                 prop_assert_eq!(&again, &key, "{}", definition.name);
             }
@@ -877,7 +876,7 @@ proptest! {
 
     #[test]
     fn a_key_is_of_one_entity_only(values in proptest::collection::vec(value(), 4)) {
-        // A counter may count about anything, so its target is a key of this table here.
+        // A counter's target can be anything; here it is a key of this table.
         for definition in definitions().into_iter().filter(|definition| definition.name != Counter::NAME) {
             let target = definition.build(&filled(&definition.key, &values)).unwrap();
             prop_assert_eq!(of_form(&target), [definition.name.as_str()], "{}", target);
@@ -887,7 +886,7 @@ proptest! {
     }
 }
 
-/// Names of the entities whose form this key has.
+/// The entities with a form that matches this key.
 fn of_form(key: &Key) -> Vec<&'static str> {
     let fits = definitions().into_iter().filter(|definition| definition.key.parse_key(key).is_some());
     fits.map(|definition| definition.name.as_str()).collect()
@@ -930,7 +929,7 @@ fn an_item_whose_index_key_cannot_be_made_is_refused() {
     assert_eq!(refusal(&without), "User.Email is missing; the key needs it");
 }
 
-/// The images of the captured records, with the file that each is from; those that do not decode are left out.
+/// The images of the captured records, with the file of each, without those that do not decode.
 fn captured_images() -> Vec<(String, Item)> {
     let mut images = Vec::new();
     for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/events")).unwrap() {
@@ -970,7 +969,7 @@ fn items_of_captured_records_have_the_keys_that_their_entities_make() {
 
 #[test]
 fn a_change_is_typed_by_its_entity_and_a_change_of_type_removes_and_inserts() {
-    use keys::change::Change;
+    use keys::change::EntityChange;
 
     let layout = entities::table::layout();
     let item = |entity: &str, name: &str| {
@@ -988,16 +987,19 @@ fn a_change_is_typed_by_its_entity_and_a_change_of_type_removes_and_inserts() {
         ..entities::groups::Group::default()
     };
     let typed = |old: Option<&keys::item::Item>, new: Option<&keys::item::Item>| {
-        Change::<entities::groups::Group>::from_images(&layout, old, new).unwrap()
+        EntityChange::<entities::groups::Group>::from_images(&layout, old, new).unwrap()
     };
     let (one, other, foreign) = (item("Group", "One"), item("Group", "Other"), item("Gadget", "One"));
-    assert_eq!(typed(None, Some(&one)), Some(Change::Inserted(group("One"))));
-    assert_eq!(typed(Some(&one), Some(&other)), Some(Change::Modified { old: group("One"), new: group("Other") }));
-    assert_eq!(typed(Some(&one), None), Some(Change::Removed(group("One"))));
-    assert_eq!(typed(Some(&one), Some(&foreign)), Some(Change::Removed(group("One"))));
-    assert_eq!(typed(Some(&foreign), Some(&one)), Some(Change::Inserted(group("One"))));
+    assert_eq!(typed(None, Some(&one)), Some(EntityChange::Inserted(group("One"))));
+    assert_eq!(
+        typed(Some(&one), Some(&other)),
+        Some(EntityChange::Modified { old: group("One"), new: group("Other") })
+    );
+    assert_eq!(typed(Some(&one), None), Some(EntityChange::Removed(group("One"))));
+    assert_eq!(typed(Some(&one), Some(&foreign)), Some(EntityChange::Removed(group("One"))));
+    assert_eq!(typed(Some(&foreign), Some(&one)), Some(EntityChange::Inserted(group("One"))));
     assert_eq!(typed(Some(&foreign), None), None);
     let mut misfit = one.clone();
     misfit.insert("SK".to_owned(), serde_dynamo::AttributeValue::S("ELSEWHERE".to_owned()));
-    assert!(Change::<entities::groups::Group>::from_images(&layout, None, Some(&misfit)).is_err());
+    assert!(EntityChange::<entities::groups::Group>::from_images(&layout, None, Some(&misfit)).is_err());
 }

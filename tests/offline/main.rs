@@ -1,4 +1,5 @@
-//! What is held without a database: what is declared, what is stored, and the functions on the model of a table.
+//! Tests without a database: declarations, stored keys and attributes, templates, and the functions on the model of a
+//! table.
 
 mod design;
 mod events;

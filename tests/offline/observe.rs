@@ -1,8 +1,8 @@
-//! `MODE=observe`: a function that observes leaves the tables as they are, and counts what one that writes would write.
+//! `MODE=observe`: an observing function leaves the tables as they are, and counts what a writing function would write.
 //!
-//! A table is brought in step by functions that write. Before each of them handles a batch, one that observes handles the
-//! same batch on the same tables: nothing of them may be another then, and it must have counted the very writes that
-//! the other then does.
+//! Functions that write bring a table in step. Before each of them handles a batch, an observing one handles the same
+//! batch on the same tables. The tables must stay the same, and the observing function must have counted exactly the
+//! writes that the other one then makes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,19 +33,19 @@ use support::{
     record::{Record, Window, event},
 };
 
-/// When all of it begins, in milliseconds since the epoch.
+/// The time of the first batch, in milliseconds since the epoch.
 const START_MS: u64 = 1_705_315_200_000;
 
 type Tables = Arc<Moded<Arc<MemoryStore>>>;
 
-/// A function that writes, and one that observes, on the same tables.
+/// A writing function and an observing one, on the same tables.
 struct Pair {
     writes: Engine<Tables>,
     observing: Tables,
     observes: Engine<Tables>,
 }
 
-/// A record: a key with the item under it before and after a write.
+/// A record: a key, with the item before and after a write.
 type Made = (Key, Option<Item>, Option<Item>);
 
 struct Bed {
@@ -55,13 +55,13 @@ struct Bed {
     functions: Vec<Pair>,
     sweep: Pair,
     n_records: u64,
-    /// Records that are still to be delivered.
+    /// Records that are not delivered yet.
     made: Vec<Made>,
-    /// Writes that were counted while observing, by table.
+    /// The writes that were counted while observing, by table.
     counted: BTreeMap<Table, usize>,
 }
 
-/// Pages of a few items, so that jobs are made, and an index that lags, so that notes are.
+/// Pages of a few items, so that jobs are created, and an index that lags, so that searches are noted.
 const LIMITS: FanOutLimits = FanOutLimits {
     direct_max: 3,
     page_items: 3,
@@ -94,7 +94,7 @@ impl Bed {
         Self { schema, store, clock, functions, sweep, n_records: 0, made: Vec::new(), counted: BTreeMap::new() }
     }
 
-    /// The application puts an item, written as `PK / SK EntityType Name=Value …`; `N:` begins a number.
+    /// Puts an item, written as `PK / SK EntityType Name=Value …`; `N:` marks a number.
     fn put(&self, text: &str) {
         let (key, rest) = text.split_once(" : ").unwrap();
         let (pk, sk) = key.split_once(" / ").unwrap();
@@ -115,7 +115,7 @@ impl Bed {
     }
 
     fn event(&mut self, records: &[Made]) -> String {
-        let mut told = Vec::new();
+        let mut texts = Vec::new();
         for (key, old, new) in records {
             self.n_records += 1;
             let (id, sequence_number) = (format!("{:032x}", self.n_records), format!("{:021}", self.n_records));
@@ -123,12 +123,12 @@ impl Bed {
             let (old, new) = (old.as_ref(), new.as_ref());
             let record =
                 Record { id: &id, sequence_number: &sequence_number, keys: &keys, old, new, at_ms, is_expiry: false };
-            told.push(record.json());
+            texts.push(record.json());
         }
-        Window::of_shard("shard-1").around(&event(&told))
+        Window::of_shard("shard-1").around(&event(&texts))
     }
 
-    /// Has each function observe a batch, and then handle it.
+    /// Each function observes a batch, and then handles it.
     async fn handle(&mut self, event: &str) {
         let before_ms = self.clock.now_ms();
         for at in 0..self.functions.len() {
@@ -145,11 +145,11 @@ impl Bed {
             for commit in &observed.account.commits {
                 *self.counted.entry(commit.table).or_default() += 1;
             }
-            assert_eq!(told(&observed), told(&handled), "{event}");
+            assert_eq!(result(&observed), result(&handled), "{event}");
         }
     }
 
-    /// Delivers batches until there are no more, and sweeps between.
+    /// Delivers batches until no more come, with sweeps in between.
     async fn settle(&mut self) {
         loop {
             let mut records = std::mem::take(&mut self.made);
@@ -165,7 +165,7 @@ impl Bed {
     }
 
     async fn sweeps(&mut self) {
-        // So late that cascades and what is to be searched for again are due.
+        // Late enough that cascades and repeated searches are due.
         self.clock.advance(10_000);
         let now_ms = self.clock.now_ms();
         let before = self.tables();
@@ -176,18 +176,18 @@ impl Bed {
     }
 }
 
-/// What a sweep came to, in text. The moment is given back, and waiting takes none of it.
+/// The result of a sweep as text. It restores the time afterwards, so that waiting takes none.
 async fn swept(engine: &Engine<Tables>, now_ms: u64) -> String {
     let jobs = engine.sweep(|_| true).await.unwrap();
     let again = engine.search_again(now_ms + 60_000).await.unwrap();
     let bounds = Bounds { n_items_max: 5_000, deadline_ms: now_ms + 60_000 };
     let slice = engine.sweep_slice(bounds, |_| false).await.unwrap();
-    // The items that it read are not compared: a run that writes reads what it made itself, such as a job.
+    // The items that it read are not compared: a writing run also reads items that it made itself, such as a job.
     format!("{jobs:?} {again:?} {} {} {:?}", slice.n_suspects, slice.n_zero_counters, slice.drifts)
 }
 
-/// What a batch came to, but for the moments at which answers came.
-fn told(handled: &Handled) -> Value {
+/// The result of a batch, without the times of responses.
+fn result(handled: &Handled) -> Value {
     let Account { commits, parked, refused, undone, .. } = &handled.account;
     let mut written: Vec<String> = commits
         .iter()
@@ -214,7 +214,7 @@ fn told(handled: &Handled) -> Value {
     })
 }
 
-/// An application at work: people, posts, comments enough for a job, an order, employees, what cannot be read.
+/// The work of an application: users, posts, comments enough for a job, an order, employees, unreadable items.
 async fn a_day(ledger: LedgerKind) -> Bed {
     let mut bed = Bed::new(ledger);
     for user in ["ada", "bob", "cid"] {
@@ -235,7 +235,7 @@ async fn a_day(ledger: LedgerKind) -> Bed {
     bed.put(&format!("ORG#o1 / EMPLOYEE#e2 : Employee Name=e2 {manager} GSI1PK=EMP#e2 GSI1SK=EMP"));
     bed.put("GADGET#1 / METADATA : Gadget");
     bed.settle().await;
-    // A rename, so that a job goes through the comments; a removal, so that a cascade does.
+    // A rename makes a job go through the comments; a removal starts a cascade.
     bed.put("USER#ada / PROFILE : User Name=Ada");
     bed.settle().await;
     bed.sweeps().await;
@@ -256,7 +256,7 @@ async fn under_receipts_nothing_is_written_and_the_very_writes_are_counted() {
     let mut bed = a_day(LedgerKind::Receipts).await;
     // Some of each: counters, mirrors, copies; receipts, jobs, notes.
     assert!(bed.counted[&Table::Main] > 30 && bed.counted[&Table::Ledger] > 15, "{:?}", bed.counted);
-    // What comes again is in already, and a record that does not decode is parked.
+    // A repeated record counts as a duplicate, and a record that does not decode is parked.
     bed.put("USER#cid / LIKE#POST#p1 : Like");
     let records = bed.store.take_records();
     let event = bed.event(&records);

@@ -1,4 +1,4 @@
-//! Somebody else's table: a `ripple.toml` makes what typed declarations make, and the functions run on it.
+//! A table of a user: a `ripple.toml` makes the same values as typed declarations, and the functions run on it.
 
 use std::{
     path::{Path, PathBuf},
@@ -23,7 +23,7 @@ use support::record::{self, Record};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/own-table/ripple.toml");
 
-/// A part of the shipped table with each kind that a manifest can say, as a manifest says it.
+/// A part of the shipped table as a manifest, with each kind that a manifest supports.
 const SHIPPED: &str = r##"
 [table]
 partition-key = "PK"
@@ -102,12 +102,12 @@ attributes = { Name = "FollowerName" }
 found = "Follow"
 "##;
 
-/// The same definition, but for the row of the table's design, which a manifest does not have.
+/// The same definition, but without the id of the table's design, which a manifest lacks.
 fn unnumbered(definition: &Definition) -> Definition {
     Definition { id: String::new(), ..definition.clone() }
 }
 
-/// What a derivation of the catalogue is.
+/// The definition of a derivation in the catalogue.
 fn declared(catalogue: &Catalogue, name: &str) -> String {
     let derivation = catalogue.derivations().find(|derivation| derivation.name == name);
     format!("{:?}", derivation.expect("it is declared").kind)
@@ -143,7 +143,7 @@ fn follow() -> Value {
     })
 }
 
-/// The event of a follow that was put.
+/// The event of a new follow.
 fn event() -> String {
     let new = item(&follow());
     let keys = ["pk", "sk"].into_iter().map(|name| (name.to_owned(), new.get(name).unwrap().clone())).collect();
@@ -156,7 +156,7 @@ fn item(value: &Value) -> Item {
     serde_json::from_value(value.clone()).expect("an item")
 }
 
-/// The table with the follow in it, and both users.
+/// The table with the follow and both users.
 fn table(schema: &Schema) -> Arc<MemoryStore> {
     let store = Arc::new(MemoryStore::new(schema.layout.clone()));
     store.put_raw(Table::Main, item(&follow())).unwrap();

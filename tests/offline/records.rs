@@ -1,11 +1,11 @@
-//! Records that nobody writes: the decoder on arbitrary and on damaged text.
+//! The decoder on generated and on damaged text.
 //!
-//! Whatever a record holds, it makes no panic and takes none of its neighbours along; and the two ways of reading one,
-//! the quick and the general, read the same.
+//! No record causes a panic or affects its neighbours; and the two ways to read a record, the quick one and the general
+//! one, give the same.
 
 use std::{cell::Cell, fmt::Debug, fs, sync::LazyLock};
 
-use derive::{change::Change, derivation::Family, plan::plan};
+use derive::{change::Change, family::Family, plan::plan};
 use engine::record::{Decoded, decode, decoded, head, records};
 use keys::layout::Layout;
 use proptest::{
@@ -17,7 +17,8 @@ use proptest::{
 };
 use serde_json::{Value, value::RawValue};
 
-/// Records of the shipped table's stream: those of the benchmark, and the captured ones as they are and compact.
+/// Records of the shipped table's stream: those of the benchmark, and the captured ones in both their own and a compact
+/// form.
 static RECORDS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut events = vec![benches::event(48)];
     for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/events")).unwrap() {
@@ -33,21 +34,21 @@ static RECORDS: LazyLock<Vec<String>> = LazyLock::new(|| {
 
 static LAYOUT: LazyLock<Layout> = LazyLock::new(entities::table::layout);
 
-/// A record as the general reading has it, to which a line break leaves every text.
+/// A record as the general way reads it; a line break selects that way for every text.
 fn generally(record: &str) -> Option<Change> {
     let apart = record.replacen('{', "{\n", 1);
     decode(&LAYOUT, serde_json::from_str::<&RawValue>(&apart).ok()?.get()).ok()
 }
 
-/// An event that holds a record between two good ones, each of which must decode as if it stood alone. Does the record
-/// decode too?
+/// An event with a record between two good ones, each of which must decode as if it were alone. Returns whether the
+/// record decodes too.
 #[track_caller]
 fn check(record: &str, before: Index, after: Index) -> bool {
     let [before, after] = [before, after].map(|index| index.get(RECORDS.as_slice()).as_str());
     let event = format!(r#"{{"Records":[{before},{record},{after}]}}"#);
     let together = decoded(&LAYOUT, &event);
     if serde_json::from_str::<&RawValue>(record).is_err() {
-        // The damage may reach beyond the record; all that is asked is an answer.
+        // The damage may reach beyond the record, so the test only requires that the decoder returns.
         return false;
     }
     let together = together.unwrap();
@@ -65,8 +66,8 @@ fn check(record: &str, before: Index, after: Index) -> bool {
     decodes
 }
 
-/// Checks generated cases. What they hold must decode in so many of a hundred at least: a check of what never decodes
-/// shows nothing.
+/// Checks generated cases. At least this percentage must decode, because a check of records that never decode shows
+/// nothing.
 #[track_caller]
 fn decoding<S: Strategy<Value: Debug>>(percent: u32, strategy: &S, check: impl Fn(S::Value) -> bool) {
     let (n_cases, n_decoded) = (Cell::new(0), Cell::new(0));
@@ -87,7 +88,7 @@ fn record() -> impl Strategy<Value = &'static String> {
     any::<Index>().prop_map(|index| index.get(RECORDS.as_slice()))
 }
 
-/// Plans a change: whatever its images hold, that is no panic either.
+/// Plans a change, which must not panic, whatever the images contain.
 fn planned(change: &Change) {
     static TABLE: LazyLock<(derive::schema::Schema, derive::catalogue::Catalogue)> = LazyLock::new(|| {
         let schema = catalogue::schema();
@@ -96,10 +97,10 @@ fn planned(change: &Change) {
     });
     let (schema, catalogue) = &*TABLE;
     let both = plan(schema, catalogue, &[Family::Additive, Family::LevelTriggered], change);
-    // A derivation that is not asked about an entity has nothing to say about it.
+    // A derivation that does not read an entity must not plan anything for it.
     let sight = derive::change::Sight::of(schema, change);
     let mut effects = Vec::new();
-    for (at, derivation) in catalogue.derivations().enumerate().filter(|_| sight.differs()) {
+    for (at, derivation) in catalogue.positioned().filter(|_| sight.differs()) {
         effects.extend(derivation.kind.plan(schema, &sight).into_iter().map(|effect| (at, effect)));
         let [was, is] = [&sight.old, &sight.new].map(|i| derivation.kind.unreadable(schema, i.as_ref()?));
         if was.is_some() || is.is_some() {
@@ -109,7 +110,7 @@ fn planned(change: &Change) {
     assert_eq!(both.effects, effects);
 }
 
-/// Any JSON, with the names and types of records among its texts.
+/// Any JSON, with the names and types of records among its strings.
 fn json() -> impl Strategy<Value = Value> {
     let word = prop_oneof![
         "[A-Za-z]{0,6}",
@@ -165,7 +166,7 @@ fn damaged(record: &str, at: Index, damage: &Damage) -> String {
     characters.into_iter().collect()
 }
 
-/// Pointers to all nodes of a value but the root, outermost first.
+/// Pointers to all nodes of a value except the root, outermost first.
 fn pointers(value: &Value) -> Vec<String> {
     let mut all = vec![String::new()];
     let mut at = 0;
@@ -183,7 +184,7 @@ fn pointers(value: &Value) -> Vec<String> {
     all.split_off(1)
 }
 
-/// A text with damage here and there.
+/// A text with some damage.
 fn damaged_at(text: &str, damages: &[(Index, Damage)]) -> String {
     damages.iter().fold(text.to_owned(), |text, (at, kind)| damaged(&text, *at, kind))
 }

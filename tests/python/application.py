@@ -50,7 +50,7 @@ class Writer:
                 # An action that finds nothing to undo writes nothing, and another is drawn.
                 (action,) = self.random.choices(list(ACTIONS), weights=ACTIONS.values())
                 getattr(self, action)(self.random.choice(self.users))
-        except Exception as failure:  # Told by who waits for the thread.
+        except Exception as failure:  # The code that waits for the thread reports it.
             self.failure = failure
 
     def put(self, pk, sk, **attributes):

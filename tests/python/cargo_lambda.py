@@ -70,15 +70,15 @@ def until(what, holds):
 
 def in_step(client, ripple, endpoint, lines):
     """Waits until the service has caught up with all that was written; then nothing may be found."""
-    # The time that is told is a whole number of milliseconds, and later only in a later one.
+    # The printed time is a whole number of milliseconds, so it changes only in a later one.
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     time.sleep(0.002)
-    # Nothing follows from it; but with nothing to catch up with, nothing would be told.
+    # Nothing follows from it, but without a write nothing would be printed.
     client.put_item(TableName="ripple", Item={"PK": {"S": "MARK"}, "SK": {"S": now}})
 
     def caught_up():
-        told = [line.split()[-1] for line in lines if line.startswith("caught up ")]
-        return told[-1:] > [now] or f"caught up with {told[-1:]}, not with {now}"
+        printed = [line.split()[-1] for line in lines if line.startswith("caught up ")]
+        return printed[-1:] > [now] or f"caught up with {printed[-1:]}, not with {now}"
 
     until("caught up", caught_up)
     verify = subprocess.run([ripple, "verify", "--endpoint", endpoint, "--json"], cwd=ROOT, capture_output=True)

@@ -21,7 +21,7 @@ logging.disable(logging.WARNING)
 
 INFRA = pathlib.Path(__file__).resolve().parent.parent.parent / "infra"
 
-# What the attaching template must be told.
+# Parameters that the attaching template requires.
 ATTACHED = {
     "TableName": "theirs",
     "StreamArn": "arn:aws:dynamodb:eu-west-1:123456789012:table/theirs/stream/2026-01-01T00:00:00.000",
@@ -142,11 +142,11 @@ def check(name, parameters):
     roles = of_type("AWS::IAM::Role")
     for function in names:
         role = roles[f"{function}Role"]
-        told = json.dumps(role["Policies"])
+        policies = json.dumps(role["Policies"])
         assert functions[function]["Role"] == {"Fn::GetAtt": [f"{function}Role", "Arn"]}, functions[function]["Role"]
-        assert "ManagedPolicyArns" not in role and '"*"' not in told, (name, role)
-        assert ("s3:PutObject" in told) == ("GetRecords" in told) == (function != "Sweep"), (name, function)
-        assert ("kms:" in told) == ("KmsKeyArn" in parameters), (name, function)
+        assert "ManagedPolicyArns" not in role and '"*"' not in policies, (name, role)
+        assert ("s3:PutObject" in policies) == ("GetRecords" in policies) == (function != "Sweep"), (name, function)
+        assert ("kms:" in policies) == ("KmsKeyArn" in parameters), (name, function)
     return len(mappings)
 
 

@@ -26,7 +26,7 @@ from cargo_lambda import ROOT, free_port, running
 FUNCTIONS = ("aggregate", "propagate", "combined", "sweep")
 # Lambda's limit of a zip that is uploaded directly: 50 MB.
 ZIP_BYTES_MAX = 50 * 1_000 * 1_000
-# How often a function is started for its times; the median is told.
+# How often a function is started for its times; the median is printed.
 N_STARTS = 9
 # What it is given before its memory is read.
 N_EVENTS, N_RECORDS = 40, 50

@@ -1,4 +1,4 @@
-//! Who calls the store: what goes wrong with its calls is drawn, counted and told.
+//! Callers of the store. The faults of their calls are drawn, counted and traced.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -8,13 +8,19 @@ use store::faulty::{Call, Decider, Fault, Side};
 
 use crate::{executor::Gone, scene::Scene};
 
-/// Faults of a read, a single write and a transaction, with how often each is drawn among them.
-const OF_A_READ: [(Kind, usize); 3] = [(Kind::Unanswered, 4), (Kind::Throttle, 2), (Kind::Killed, 1)];
-const OF_A_WRITE: [(Kind, usize); 5] =
-    [(Kind::Unanswered, 3), (Kind::Conflict, 3), (Kind::Throttle, 3), (Kind::Killed, 1), (Kind::Late, 2)];
+/// Faults of a read and of a write, with their weights.
+const OF_A_READ: [(FaultKind, usize); 3] =
+    [(FaultKind::Unanswered, 4), (FaultKind::Throttle, 2), (FaultKind::Killed, 1)];
+const OF_A_WRITE: [(FaultKind, usize); 5] = [
+    (FaultKind::Unanswered, 3),
+    (FaultKind::Conflict, 3),
+    (FaultKind::Throttle, 3),
+    (FaultKind::Killed, 1),
+    (FaultKind::Late, 2),
+];
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum FaultKind {
     Unanswered,
     Conflict,
     Throttle,
@@ -28,17 +34,16 @@ pub(crate) struct Caller {
     scene: Arc<Scene>,
     name: Arc<str>,
     gone: Gone,
-    /// When its time is over.
+    /// When its time is over, in milliseconds since the epoch.
     deadline_ms: u64,
 }
 
 impl Caller {
-    /// A caller of this name, who has time until then.
     pub(crate) fn new(scene: &Arc<Scene>, name: &Arc<str>, gone: &Gone, deadline_ms: u64) -> Self {
         Self { scene: Arc::clone(scene), name: Arc::clone(name), gone: gone.clone(), deadline_ms }
     }
 
-    /// A call that never ends takes all the time that there is.
+    /// A deadly call never ends, and takes all of the caller's time.
     fn dies(&self, call: &Call<'_>) {
         self.scene.count("deadly");
         self.scene.trace.note(|| format!("{} {call} : deadly; it is gone", self.name));
@@ -46,13 +51,13 @@ impl Caller {
         self.gone.set();
     }
 
-    fn drawn(&self, call: &Call<'_>) -> Option<(Side, Kind)> {
+    fn drawn(&self, call: &Call<'_>) -> Option<(Side, FaultKind)> {
         let chance = &self.scene.chance;
         if self.scene.is_healed() || self.scene.per_mille == 0 || chance.below(1000) < 1000 - self.scene.per_mille {
             return None;
         }
         let side = if chance.below(2) == 0 { Side::Before } else { Side::After };
-        let kinds: &[(Kind, usize)] = if call.is_read() { &OF_A_READ } else { &OF_A_WRITE };
+        let kinds: &[(FaultKind, usize)] = if call.is_read() { &OF_A_READ } else { &OF_A_WRITE };
         let weights: Vec<usize> = kinds.iter().map(|(_, weight)| *weight).collect();
         Some((side, kinds[chance.weighted(&weights)].0))
     }
@@ -71,14 +76,14 @@ impl Decider for Caller {
         }
         let (side, kind) = self.drawn(call)?;
         let (name, fault) = match kind {
-            Kind::Unanswered => ("unanswered", Fault::Unanswered),
-            Kind::Conflict => ("conflict", Fault::Conflict(self.scene.chance.below(call.n_writes()))),
-            Kind::Throttle => ("throttle", Fault::Throttle(self.throttled(call.n_writes()))),
-            Kind::Killed => ("killed", Fault::Killed),
-            Kind::Late => ("late", Fault::Late),
+            FaultKind::Unanswered => ("unanswered", Fault::Unanswered),
+            FaultKind::Conflict => ("conflict", Fault::Conflict(self.scene.chance.below(call.n_writes()))),
+            FaultKind::Throttle => ("throttle", Fault::Throttle(self.throttled(call.n_writes()))),
+            FaultKind::Killed => ("killed", Fault::Killed),
+            FaultKind::Late => ("late", Fault::Late),
         };
         self.scene.count_call(name, side);
-        if matches!((side, kind), (_, Kind::Killed) | (Side::Before, Kind::Late)) {
+        if matches!((side, kind), (_, FaultKind::Killed) | (Side::Before, FaultKind::Late)) {
             self.scene.trace.note(|| format!("{} {call} : {fault:?}, {side:?}; it is gone", self.name));
             self.gone.set();
         }

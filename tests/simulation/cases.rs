@@ -1,4 +1,4 @@
-//! Single records and batches, on a table of a few items: what the runs rarely meet, or cannot say exactly.
+//! Single records and batches on a table of a few items: what the runs rarely meet, or cannot check exactly.
 
 mod attempts;
 mod bed;
@@ -17,4 +17,4 @@ mod refusals;
 mod rollups;
 mod sharded_counters;
 mod single_records;
-mod told_apart;
+mod verification;

@@ -1,15 +1,15 @@
 //! One source of choices: everything random in a run is a draw from it, and the draws are kept.
 //!
-//! A run of a seed draws numbers and records them. The same run is had again from the recorded list alone, and a
+//! A run of a seed draws numbers and records them. The recorded list alone repeats the run, and a
 //! changed list makes a similar run: that is what shrinking does (as in Hypothesis).
 //!
-//! The list is cut where a step of the scheduler begins, and a step draws from its own part alone. So a part that is
-//! taken out takes one step away, and the others go on to mean what they meant. Past a part's end every draw is 0, and
-//! 0 stands everywhere for the plainest thing: no fault, the next batch in order, nothing out of the way.
+//! The list has one part for each step of the scheduler, and a step draws from its own part only. So removing a part
+//! removes one step, and the other parts keep their meaning. Past a part's end every draw is 0, and 0 always stands for
+//! the plainest choice: no fault, the next batch in order, nothing unusual.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// What was drawn, step by step of the scheduler; without the zeros at a step's end.
+/// The draws of each step of the scheduler, without the zeros at its end.
 pub(crate) type Choices = Vec<Vec<u32>>;
 
 /// The choices of one run; clones draw from the same.
@@ -19,7 +19,7 @@ pub(crate) struct Chance(Arc<Mutex<Draws>>);
 #[derive(Debug)]
 struct Draws {
     source: Source,
-    /// What was drawn so far, the step that runs included.
+    /// The draws so far, including the current step.
     drawn: Choices,
 }
 
@@ -27,17 +27,16 @@ struct Draws {
 enum Source {
     /// State of the generator (`SplitMix64`).
     Random(u64),
-    /// These are all there is.
+    /// A given list, and zeros after it.
     Given(Choices),
 }
 
 impl Chance {
-    /// The choices of a seed.
     pub(crate) fn of_seed(seed: u64) -> Self {
         Self::of(Source::Random(seed))
     }
 
-    /// These choices, and zeros after them.
+    /// A given list, and zeros after it.
     pub(crate) fn of_choices(choices: Choices) -> Self {
         Self::of(Source::Given(choices))
     }
@@ -51,7 +50,7 @@ impl Chance {
         self.draws().drawn.push(Vec::new());
     }
 
-    /// What was drawn so far, as far as it was given.
+    /// The draws so far. Of a given list only the given steps.
     pub(crate) fn choices(&self) -> Choices {
         let draws = self.draws();
         let n_steps = match &draws.source {
@@ -65,13 +64,13 @@ impl Chance {
         draws.drawn[..n_steps].iter().map(trimmed).collect()
     }
 
-    /// Is a list of choices at its end?
+    /// Has a given list ended?
     pub(crate) fn is_exhausted(&self) -> bool {
         let draws = self.draws();
         matches!(&draws.source, Source::Given(choices) if draws.drawn.len() > choices.len())
     }
 
-    /// A number below `n`; 0, without a draw, where there is no choice.
+    /// A number below `n`; 0 without a draw when there is no choice.
     pub(crate) fn below(&self, n: usize) -> usize {
         if n < 2 {
             return 0;
@@ -95,17 +94,17 @@ impl Chance {
         low + self.below(high - low + 1)
     }
 
-    /// Does it happen, in so many of a hundred cases?
+    /// True in so many of a hundred cases.
     pub(crate) fn percent(&self, percent: usize) -> bool {
         self.below(100) >= 100 - percent
     }
 
-    /// One of these; `None` where there are none.
+    /// One of these; `None` when there are none.
     pub(crate) fn one_of<'a, T>(&self, of: &'a [T]) -> Option<&'a T> {
         of.get(self.below(of.len()))
     }
 
-    /// A position in a list of weights, as often as it weighs.
+    /// A position in a list of weights, drawn by weight.
     pub(crate) fn weighted(&self, weights: &[usize]) -> usize {
         let mut drawn = self.below(weights.iter().sum());
         for (at, weight) in weights.iter().enumerate() {

@@ -1,7 +1,8 @@
-//! What must be true of every run: at its end, and of all that was written in it.
+//! What must be true of every run: of its end, and of everything written in it.
 
+pub(crate) mod account;
 pub(crate) mod audit;
+pub(crate) mod buckets;
 pub(crate) mod history;
 pub(crate) mod listed;
-pub(crate) mod readings;
 pub(crate) mod strict;

@@ -1,4 +1,4 @@
-//! Futures, polled by hand: which of them goes on is the scheduler's choice.
+//! Futures that are polled by hand, so that the scheduler chooses which of them continues.
 
 use std::{
     future::Future,
@@ -10,23 +10,23 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-/// Turns of a task that runs alone, after which it is taken for endless.
+/// Most turns of a task that runs alone. After these it counts as endless.
 const TURNS_MAX: usize = 100_000;
 
-/// A future that runs beside others.
+/// A future that runs beside others, one turn at a time.
 pub(crate) struct Task<T> {
     future: Pin<Box<dyn Future<Output = T>>>,
     gone: Gone,
 }
 
-/// Is a caller gone? Whoever knows sets it, and its task is dropped at its next stop.
+/// Is a caller gone? Then its task is dropped at its next stop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gone {
     is_gone: Arc<AtomicBool>,
     is_unnoted: Arc<AtomicBool>,
 }
 
-/// How a task stands after it ran for a turn.
+/// The state of a task after a turn.
 pub(crate) enum Turn<T> {
     Runs,
     Ended(T),
@@ -35,17 +35,15 @@ pub(crate) enum Turn<T> {
 }
 
 impl Gone {
-    /// It is gone.
     pub(crate) fn set(&self) {
         self.is_gone.store(true, Ordering::Relaxed);
     }
 
-    /// Its last word about its attempt was written, or was not: then the next attempt takes it for dead.
+    /// Was the end of its attempt written? If not, the next attempt assumes that it died.
     pub(crate) fn noted(&self, is_noted: bool) {
         self.is_unnoted.store(!is_noted, Ordering::Relaxed);
     }
 
-    #[allow(dead_code, reason = "the events' tests share this file and have no use for it")]
     pub(crate) fn is_unnoted(&self) -> bool {
         self.is_unnoted.load(Ordering::Relaxed)
     }
@@ -57,7 +55,7 @@ impl<T> Task<T> {
         Self { future: Box::pin(future), gone: gone.clone() }
     }
 
-    /// Lets it run until it lets others run.
+    /// Runs it until its next stop.
     pub(crate) fn turn(&mut self) -> Turn<T> {
         let polled = self.future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         match polled {
@@ -67,12 +65,12 @@ impl<T> Task<T> {
         }
     }
 
-    /// Lets it run for a turn, and says whether that was its last.
+    /// Runs it for a turn. True when it has ended.
     pub(crate) fn ends(&mut self) -> bool {
         matches!(self.turn(), Turn::Ended(_))
     }
 
-    /// Lets it run alone, to its end; `None` when its caller is gone before.
+    /// Runs it alone to its end; `None` when its caller is gone before.
     pub(crate) fn finish(&mut self) -> Option<T> {
         for _ in 0..TURNS_MAX {
             match self.turn() {

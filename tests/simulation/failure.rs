@@ -5,14 +5,12 @@ use std::fmt;
 /// Why a run failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// One word: two failures of one category are taken for the same, when a run is made smaller.
+    /// One word. When a run is made smaller, a failure of the same category counts as the same failure.
     pub(crate) category: &'static str,
-    /// What was seen.
     pub(crate) text: String,
 }
 
 impl Failure {
-    /// A failure.
     pub(crate) fn new(category: &'static str, text: impl Into<String>) -> Self {
         Self { category, text: text.into() }
     }

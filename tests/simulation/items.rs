@@ -1,5 +1,7 @@
 //! Items that the application makes: of every entity, over a few ids, right and wrong.
 
+pub(crate) mod readings;
+
 use std::collections::BTreeSet;
 
 use derive::{catalogue::Catalogue, schema::Schema};
@@ -8,17 +10,18 @@ use keys::{
     fields::Fields,
     item::{Item, text},
     key::Key,
+    value::whole_number,
 };
 use serde_dynamo::AttributeValue;
 
-use crate::{chance::Chance, checks::readings::amount};
+use crate::chance::Chance;
 
 pub(crate) const USERS: [&str; 4] = ["ann", "b#b", "50%", "d/%23"];
 pub(crate) const POSTS: [&str; 3] = ["p1", "p#2", "%"];
 pub(crate) const PAIR: [&str; 2] = ["x", "y#%"];
-/// Ids of those who work somewhere, few enough that they often report to themselves.
+/// Few enough that employees often report to themselves.
 pub(crate) const EMPLOYEES: [&str; 5] = ["ceo", "vp", "v/p", "x#", "dev"];
-/// Few enough that folders often stand in themselves.
+/// Few enough that folders often contain themselves.
 pub(crate) const FOLDERS: [&str; 4] = ["top", "f#1", "f/2", "%"];
 pub(crate) const TIMES: [&str; 2] = ["2024-01-15T10:30:00.000Z", "2024-01-16"];
 pub(crate) const PATHS: [&str; 3] = ["/ceo", "/ceo/vp", "/ceo/v%2Fp"];
@@ -27,8 +30,7 @@ pub(crate) const NAMES: [&str; 3] = ["Ann", "Bob", "Cleo"];
 /// Attributes that hold numbers, and are summed.
 const NUMBERS: [&str; 5] = ["Total", "Quantity", "SizeBytes", "Rating", "Value"];
 
-/// An item of one of the entities that are meant, of those with which a derivation has to do: nothing happens after a
-/// write of any other.
+/// An item of one of these entities, if a derivation uses it: the service does nothing after a write of another.
 pub(crate) fn new_item(
     chance: &Chance,
     (schema, catalogue): (&Schema, &Catalogue),
@@ -47,7 +49,7 @@ pub(crate) fn new_item(
         }
     }
     if chance.percent(10) {
-        // An attribute that is called as a field of the key says nothing.
+        // An attribute with the name of a key field means nothing.
         let names = definition.key.field_names();
         let name = (*chance.one_of(&names).unwrap()).to_owned();
         item.insert(name.clone(), value(chance, &name));
@@ -59,7 +61,6 @@ pub(crate) fn new_item(
     indexed(schema, definition, &key, item)
 }
 
-/// A value for each field of a key.
 pub(crate) fn fields(chance: &Chance, template: &KeyTemplate) -> Fields {
     template.field_names().into_iter().map(|name| (name.to_owned(), field(chance, name))).collect()
 }
@@ -77,7 +78,7 @@ fn field(chance: &Chance, name: &str) -> String {
     (*chance.one_of(values).unwrap()).to_owned()
 }
 
-/// A value for an attribute; in one of twelve cases one of another type than is meant.
+/// A value for an attribute, in one of twelve cases of the wrong type.
 pub(crate) fn value(chance: &Chance, name: &str) -> AttributeValue {
     let is_number = NUMBERS.contains(&name);
     if chance.below(12) == 0 && is_number {
@@ -100,12 +101,12 @@ pub(crate) fn value(chance: &Chance, name: &str) -> AttributeValue {
     s(chance.one_of(texts).unwrap())
 }
 
-/// The definition of an item that the schema knows.
+/// The definition of an item with a known type.
 pub(crate) fn definition<'a>(schema: &'a Schema, item: &Item) -> &'a Definition {
     schema.entity(text(item, schema.layout.entity_type.as_ref().unwrap()).unwrap()).unwrap()
 }
 
-/// Counters and buckets are the authority, and nobody else touches them.
+/// Counters and buckets hold the authoritative values. The application never writes them.
 pub(crate) fn is_authority(definition: &Definition) -> bool {
     ["Counter", "Rollup"].contains(&definition.name.as_str())
 }
@@ -114,7 +115,7 @@ pub(crate) fn is_mirror(definition: &Definition) -> bool {
     definition.derived && !is_authority(definition)
 }
 
-/// The item with the index keys that its attributes make.
+/// The item with the index keys that follow from its attributes.
 pub(crate) fn indexed(schema: &Schema, definition: &Definition, key: &Key, mut item: Item) -> Item {
     let fields = definition.fields(key, &item).unwrap();
     for (name, value) in definition.index_attributes(&schema.layout, &fields) {
@@ -134,4 +135,15 @@ pub(crate) fn s(text: &str) -> AttributeValue {
 /// A value of type N.
 pub(crate) fn n(text: &str) -> AttributeValue {
     AttributeValue::N(text.to_owned())
+}
+
+/// Any number, whole or not.
+pub(crate) fn amount(chance: &Chance) -> AttributeValue {
+    let places = ["", ".5", ".10", "E1"];
+    n(&format!("{}{}", chance.between(0, 40).cast_signed() - 20, chance.one_of(&places).unwrap()))
+}
+
+/// Does this counter count nothing?
+pub(crate) fn is_zero(counter: &Item) -> bool {
+    ["Value", "Sum"].iter().all(|name| counter.get(name).is_none_or(|value| whole_number(value) == Some(0)))
 }

@@ -1,62 +1,65 @@
-//! The simulation: whatever an application writes and whatever the platform does, derived data ends as it is defined.
+//! The simulation: whatever an application writes and the platform does, derived data ends as defined.
 //!
 //! One seed drives a store with faults, a stream of shards that split, the functions behind their event source mappings,
-//! an application and an operator. A scheduler says at every call of the store who is next. When the stream is quiet,
-//! `verify` finds nothing, parked is what must be, each invocation's account matches what the store answered, and a
-//! replay of everything, or of any window, changes nothing.
+//! an application and an operator. A scheduler chooses who is next at every call of the store. When the stream is quiet,
+//! `verify` finds nothing, exactly the expected records are parked, each invocation's account matches what the store
+//! answered, and a replay of everything, or of any window, changes nothing.
 //!
 //! ```text
 //! cargo test --workspace --test simulation                         # 100 seeds
-//! SIM_SEEDS=2000 cargo test --workspace --test simulation          # more; SIM_START says from which on
+//! SIM_SEEDS=2000 cargo test --workspace --test simulation          # more; SIM_START is the first
 //! SIM_SEED=42 cargo test --workspace --test simulation             # one of them
 //! ```
 //!
-//! A seed that fails is made smaller, and what happens in it is printed; all that happens in it with `SIM_WHOLE=1`.
+//! A seed that fails is made smaller, and its trace is printed. `SIM_WHOLE=1` prints the whole trace instead.
 //!
-//! | what | modules |
+//! | what | modules, the upper ones use the lower ones |
 //! |---|---|
-//! | a run | `world`, the scheduler; `actors`, everybody who acts, one a file; `pace`, how often; `scene`, what they share; `chance`, `executor`, `caller` |
-//! | the platform between table and functions | `stream`, `mapping`, `event`, `corruption`, `respond`, `verdict`; `items`, what is written |
-//! | what must be true | `checks`, of every run; `cases`, of single records |
-//! | many runs | `seeds`, `tally`, `mutant`, `noticed`; of one that fails `failure`, `shrink`, `trace` |
+//! | many runs | `seeds`: which seeds run, the search for the smallest failing run, the seeds that showed each mutant |
+//! | one run | `run`, from the first write to the last check; `ending`, how a run is completed; `scheduler`, who is next |
+//! | who acts | `actors`, one a file |
+//! | what is checked | `checks`, of every run; `cases`, single records and batches without a run |
+//! | what a run holds | `world` and its parts: the tasks, the application's memory, verifications; `pace`, how often each acts |
+//! | the service under test | `engines`, as the functions and the operators make them; `stored`, its parked items and jobs |
+//! | the platform | `platform`: stream, event source mappings, events, corrupt records; `caller`, faults of the store's calls |
+//! | what everybody shares | `scene`: tables, clock, deployed catalogues, theme; `items`, what is written |
+//! | tools | `chance`, `executor`, `trace`, `occurrences`, `failure`, `mutant` |
 
 mod actors;
 mod caller;
 mod cases;
 mod chance;
 mod checks;
-mod corruption;
-mod event;
+mod ending;
+mod engines;
 mod executor;
 mod failure;
 mod items;
-mod mapping;
 mod mutant;
-mod noticed;
+mod occurrences;
 mod pace;
-mod respond;
+mod platform;
+mod run;
 mod scene;
+mod scheduler;
 mod seeds;
-mod shrink;
-mod stream;
-mod tally;
+mod stored;
 mod trace;
-mod verdict;
 mod world;
 
 use chance::Chance;
 use derive::guard::Purpose;
 use engine::ledger::LedgerKind;
 use mutant::Mutant;
-use seeds::{Config, first_failure, holds, run, smallest};
+use seeds::{Config, first_failure, holds, noticed, run, smallest};
 
-/// Seeds within which a mutant must be noticed; one of them, a cascade that starts twice, needs more than a thousand.
+/// Seeds within which a mutant must be noticed. A cascade that starts twice needs more than a thousand.
 const MUTANT_SEEDS: u64 = 2_000;
 
 /// Seeds of one ledger that are tried before those of the other.
 const TURN_SEEDS: u64 = 10;
 
-/// Lines that a run may tell when it is made small.
+/// Most lines of the trace of a run that was made small.
 const TRACE_LINES_MAX: usize = 100;
 
 const RECEIPTS: Config = Config { ledger: LedgerKind::Receipts, mutant: None };
@@ -83,15 +86,15 @@ fn a_seed_runs_the_same_twice() {
     }
 }
 
-/// Every guard that has no script in `cases/guards.rs` and every named step is taken out, one after the other; either
-/// ledger must show its lack. The table that is printed is what `simulation/noticed.rs` should say.
+/// Every guard without a script in `cases/guards.rs` and every named step is left out, one after the other. A run of
+/// either ledger must notice. The printed table is what `seeds/noticed.rs` should say.
 #[test]
 fn what_is_left_out_is_missed() {
     let mut unnoticed = Vec::new();
     println!("{:<32} {:<18} {:<11} prevents", "left out", "seed", "shows as");
     let asked = std::env::var("SIM_MUTANT").unwrap_or_default();
     for mutant in Mutant::all().into_iter().filter(|mutant| format!("{mutant:?}").contains(&asked)) {
-        // The seed that showed it the last time, then a few of either ledger in turn: some things only one of them needs.
+        // First the seed that showed it the last time, then a few of either ledger in turn: only one of them may need it.
         let last = noticed::last(mutant).map(|(ledger, seed)| (Config { ledger, mutant: None }, seed..seed + 1));
         let turns = (0..MUTANT_SEEDS / TURN_SEEDS).map(|turn| turn * TURN_SEEDS..(turn + 1) * TURN_SEEDS);
         let turns = turns.flat_map(|seeds| [(RECEIPTS, seeds.clone()), (CHECKPOINT, seeds)]);
@@ -109,7 +112,7 @@ fn what_is_left_out_is_missed() {
 }
 
 #[test]
-fn a_run_that_fails_is_made_small_and_told() {
+fn a_run_that_fails_is_made_small_and_traced() {
     let config = Config { mutant: Some(Mutant::Unguarded(Purpose::Receipt)), ..RECEIPTS };
     let (failed, _) = first_failure(config, 0..MUTANT_SEEDS);
     let (seed, failure) = failed.unwrap();

@@ -3,7 +3,7 @@
 use derive::guard::{Guard, Purpose};
 use engine::protocol::ProtocolStep;
 
-/// Purposes of which random runs seldom or never meet the overlap. `cases/guards.rs` has a script for each.
+/// Purposes whose overlap random runs seldom or never meet. `cases/guards.rs` has a script for each.
 pub(crate) const SCRIPTED: &[Purpose] = &[
     Purpose::LedgerKind,
     Purpose::NewJob,
@@ -33,7 +33,7 @@ impl Mutant {
         guards.chain(ProtocolStep::ALL.iter().map(|step| Self::Without(*step))).collect()
     }
 
-    /// What it prevents that is left out.
+    /// What the missing guard or step prevents.
     pub(crate) fn prevents(self) -> &'static str {
         match self {
             Self::Unguarded(purpose) => purpose.prevents(),
@@ -41,7 +41,6 @@ impl Mutant {
         }
     }
 
-    /// Is this guard sent?
     pub(crate) fn sends(self, guard: &Guard) -> bool {
         !matches!(self, Self::Unguarded(purpose) if purpose == guard.purpose)
     }

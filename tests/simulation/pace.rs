@@ -1,10 +1,10 @@
-//! The temper of a run: what happens how often. It is drawn once a run, so that runs differ as a whole.
+//! The pace of a run: how often each step happens. It is drawn once a run, so that whole runs differ.
 
 use engine::clock::Clock as _;
 
 use crate::{chance::Chance, scene::Scene};
 
-/// What the scheduler may let happen.
+/// What may happen next in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// A task runs to its next stop.
@@ -25,9 +25,9 @@ pub(crate) enum Step {
     Wait,
     /// An item is removed by its time to live.
     Expire,
-    /// What is done is delivered once more.
+    /// Handled records are delivered again.
     Redeliver,
-    /// A lane goes back to an earlier position.
+    /// A queue goes back to an earlier position.
     SetBack,
     /// An invocation times out.
     TimeOut,
@@ -37,9 +37,9 @@ pub(crate) enum Step {
     Redrive,
     /// The operator pauses a job.
     Pause,
-    /// The operator lets a job go on.
+    /// The operator resumes a job.
     Resume,
-    /// The sweeper looks after the jobs.
+    /// The sweeper starts jobs and searches again.
     Sweep,
     /// The sweeper verifies a slice of the table, and collects counters of zero.
     Slice,
@@ -51,7 +51,7 @@ pub(crate) enum Step {
     Fault,
     /// A deployment goes on, or is taken back.
     RollOut,
-    /// An operator waits until what is new can be filled.
+    /// An operator waits until new derivations can be filled.
     Ready,
 }
 
@@ -91,7 +91,6 @@ const OPERATED_PERCENT: usize = 30;
 /// Time that an invocation has, in milliseconds: little enough to end early now and then.
 const INVOCATION_MS: [u64; 3] = [300_000, 60_000, 560];
 
-/// The temper of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     pub(crate) n_writes: usize,
@@ -102,14 +101,13 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Draws one.
     pub(crate) fn new(chance: &Chance, is_rolled_out: bool) -> Self {
         let n_writes = chance.between(WRITES.0, WRITES.1);
         let functions_sleep = chance.percent(8);
         let (steps, mut weights): (Vec<_>, Vec<_>) = STEPS.into_iter().unzip();
         let write = STEPS.iter().position(|(step, _)| *step == Step::Write).unwrap();
         weights[write] = [400, 100, 1_500][chance.below(3)];
-        // Operators take turns from everybody else, so they are at work in some runs only, and then often.
+        // Operators take turns from everybody else, so they act in some runs only, and then often.
         let all = std::env::var("SIM_OPERATED").is_ok();
         let is_operated = is_rolled_out || chance.percent(OPERATED_PERCENT) || all;
         for (weight, (step, _)) in weights.iter_mut().zip(STEPS) {
@@ -120,20 +118,20 @@ impl Pace {
         Self { n_writes, functions_sleep, steps, weights }
     }
 
-    /// A step is taken so many times as often.
+    /// Makes a step this many times as likely.
     pub(crate) fn more_of(&mut self, step: Step, times: usize) {
         for (_, weight) in self.steps.iter().zip(&mut self.weights).filter(|(other, _)| **other == step) {
             *weight *= times;
         }
     }
 
-    /// What is to happen next, if it can.
+    /// The next step, if it is possible.
     pub(crate) fn step(&self, chance: &Chance) -> Step {
         self.steps[chance.weighted(&self.weights)]
     }
 }
 
-/// When an invocation that begins now has to end.
+/// The deadline of an invocation that starts now.
 pub(crate) fn deadline_ms(scene: &Scene) -> u64 {
     let weights = if scene.is_healed() { [1, 0, 0] } else { [10, 5, 4] };
     scene.clock.now_ms() + INVOCATION_MS[scene.chance.weighted(&weights)]

@@ -1,4 +1,8 @@
-//! What everybody in a run shares: the tables, the clock, the choices, and what is told of it.
+//! What everybody in a run shares: the tables, the clock, the choices, the deployed catalogues, the trace and the counts.
+
+pub(crate) mod rollout;
+pub(crate) mod sharding;
+pub(crate) mod theme;
 
 use std::sync::{
     Arc, Mutex,
@@ -6,17 +10,18 @@ use std::sync::{
 };
 
 use derive::{catalogue::Catalogue, schema::Schema, write::Table};
-use engine::{batch::limits::BrakeLimits, protocol::ProtocolStep};
+use engine::{batch::limits::BrakeLimits, clock::Clock as _, protocol::ProtocolStep, registry::edit::begin};
 use keys::{counter::CounterKey, key::Key};
 use store::faulty::{Call, Database, Lagging, Side};
 use support::clock::ManualClock;
 
 use crate::{
-    actors::{application::theme::Theme, resharded::Deployed, rollout::Rollout},
     chance::Chance,
+    executor::now,
     items::{USERS, is_mirror, new_item},
     mutant::Mutant,
-    tally::Tally,
+    occurrences::Occurrences,
+    scene::{rollout::Rollout, sharding::Sharding, theme::Theme},
     trace::Trace,
 };
 
@@ -26,19 +31,18 @@ const BEGIN_MS: u64 = 1_705_315_200_000;
 /// Bytes of a page: small, so that a search has several.
 const PAGE_BYTES: usize = 400;
 
-/// Of a hundred runs, in how many the functions brake, and in how many an item is deadly.
+/// Of a hundred runs, in how many the functions brake, and how many have a deadly item.
 const BRAKED_PERCENT: usize = 15;
 const DEADLY_PERCENT: usize = 10;
 
 /// The brake is off.
 const UNBRAKED: BrakeLimits = BrakeLimits { unreadable_percent_max: 100, unreadable_hold_ms: 0 };
 
-/// The shared part of a run.
 #[derive(Debug)]
 pub(crate) struct Scene {
     pub(crate) schema: Arc<Schema>,
     pub(crate) catalogue: Arc<Catalogue>,
-    pub(crate) deployed: Deployed,
+    sharding: Sharding,
     pub(crate) rollout: Rollout,
     pub(crate) database: Arc<Database>,
     pub(crate) clock: ManualClock,
@@ -47,14 +51,14 @@ pub(crate) struct Scene {
     pub(crate) mutant: Option<Mutant>,
     /// Of a thousand calls, how many go wrong.
     pub(crate) per_mille: usize,
-    /// Do the functions brake, while anything may go wrong? Much of what this application writes cannot be read.
+    /// Do the functions brake while faults happen? Much of what this application writes cannot be read.
     pub(crate) is_braked: bool,
     /// What the application does more of than everything else.
     pub(crate) theme: Theme,
-    /// Who touches this item dies, until the operator mends it.
+    /// A caller that touches this item dies, until the operator mends it.
     deadly: Mutex<Option<Key>>,
     is_healed: AtomicBool,
-    tally: Mutex<Tally>,
+    occurrences: Mutex<Occurrences>,
 }
 
 impl Scene {
@@ -77,7 +81,7 @@ impl Scene {
         Arc::new(Self {
             schema: Arc::clone(schema),
             catalogue: Arc::clone(catalogue),
-            deployed: Deployed::default(),
+            sharding: Sharding::default(),
             rollout,
             database: Arc::new(database),
             clock: ManualClock::at(BEGIN_MS),
@@ -89,7 +93,7 @@ impl Scene {
             theme,
             deadly: Mutex::new(deadly),
             is_healed: AtomicBool::new(false),
-            tally: Mutex::default(),
+            occurrences: Mutex::default(),
         })
     }
 
@@ -98,17 +102,33 @@ impl Scene {
         self.is_healed.store(true, Ordering::Relaxed);
     }
 
-    /// Does nothing go wrong any more?
     pub(crate) fn is_healed(&self) -> bool {
         self.is_healed.load(Ordering::Relaxed)
     }
 
-    /// When the functions put the brake on.
+    /// The limits of the functions' brake.
     pub(crate) fn limits(&self) -> BrakeLimits {
         if self.is_braked && !self.is_healed() { BrakeLimits::default() } else { UNBRAKED }
     }
 
-    /// Does this call kill who sends it?
+    /// Makes the table, with the registry of what is deployed first.
+    pub(crate) fn make_table(&self) {
+        let catalogue = self.rollout.old().unwrap_or(&self.catalogue);
+        now(begin(self.database.memory(), &self.schema, catalogue, self.clock.now_ms())).unwrap();
+    }
+
+    /// The catalogue of an engine that starts now. Sometimes the number of shards changes first.
+    pub(crate) fn deployed(&self) -> Arc<Catalogue> {
+        if !self.is_healed()
+            && let Some(n_shards) = self.sharding.changes(&self.chance)
+        {
+            self.count("resharded");
+            self.trace.note(|| format!("from now on the sharded counters have {n_shards} shards"));
+        }
+        self.sharding.catalogue().unwrap_or_else(|| Arc::clone(&self.catalogue))
+    }
+
+    /// Does this call kill its caller?
     pub(crate) fn is_deadly(&self, call: &Call<'_>) -> bool {
         let deadly = self.deadly.lock().unwrap();
         deadly.as_ref().is_some_and(|deadly| match call {
@@ -126,7 +146,7 @@ impl Scene {
 
     /// Counts a fault of a call.
     pub(crate) fn count_call(&self, fault: &'static str, side: Side) {
-        self.tally.lock().unwrap().call(fault, side);
+        self.occurrences.lock().unwrap().call(fault, side);
     }
 
     /// Counts something else that happened.
@@ -136,16 +156,15 @@ impl Scene {
 
     /// Counts so many of something.
     pub(crate) fn count_all(&self, what: &'static str, n: usize) {
-        self.tally.lock().unwrap().other(what, n);
+        self.occurrences.lock().unwrap().other(what, n);
     }
 
-    /// The counts so far.
-    pub(crate) fn tally(&self) -> Tally {
-        self.tally.lock().unwrap().clone()
+    pub(crate) fn occurrences(&self) -> Occurrences {
+        self.occurrences.lock().unwrap().clone()
     }
 }
 
-/// A user, something that is counted of one, a bucket, or a mirror.
+/// A user, one of its counters, a bucket, or a mirror.
 fn deadly_item(chance: &Chance, (schema, catalogue): (&Schema, &Catalogue)) -> Key {
     let user = [("UserId", *chance.one_of(&USERS).unwrap())].into_iter().collect();
     let target = schema.entity("User").unwrap().build(&user).unwrap();

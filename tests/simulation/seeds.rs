@@ -1,4 +1,7 @@
-//! Many seeds: run on all cores, each for itself, and told of as if one after the other.
+//! Many seeds: each runs by itself on any core, and they are reported in their order.
+
+pub(crate) mod noticed;
+mod shrink;
 
 use std::{
     cell::Cell,
@@ -19,13 +22,13 @@ use crate::{
     chance::{Chance, Choices},
     failure::Failure,
     mutant::Mutant,
+    occurrences::Occurrences,
     scene::Scene,
-    shrink::shrunk,
-    tally::Tally,
+    seeds::shrink::shrunk,
     world::World,
 };
 
-/// Seeds of a test where nothing else is asked for.
+/// Seeds of a test by default.
 const SEEDS: u64 = 100;
 
 static SHIPPED: LazyLock<(Arc<Schema>, Arc<Catalogue>)> = LazyLock::new(|| {
@@ -39,24 +42,22 @@ thread_local! {
     static RUNS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What is run.
+/// The ledger of a run, and what the service leaves out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Config {
     pub(crate) ledger: LedgerKind,
     pub(crate) mutant: Option<Mutant>,
 }
 
-/// A run that is over.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct FinishedRun {
     pub(crate) failure: Option<Failure>,
     pub(crate) trace: Vec<String>,
     choices: Choices,
-    tally: Tally,
+    occurrences: Occurrences,
 }
 
-/// One run.
-pub(crate) fn run(config: Config, chance: &Chance, is_traced: bool) -> Ran {
+pub(crate) fn run(config: Config, chance: &Chance, is_traced: bool) -> FinishedRun {
     let (schema, catalogue) = &*SHIPPED;
     quiet_panics();
     let scene = Scene::new((schema, catalogue), chance.clone(), config.mutant, is_traced);
@@ -67,25 +68,30 @@ pub(crate) fn run(config: Config, chance: &Chance, is_traced: bool) -> Ran {
         let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         Err(Failure::new("panic", text.unwrap_or_default()))
     });
-    Ran { failure: failure.err(), trace: scene.trace.lines(), choices: chance.choices(), tally: scene.tally() }
+    FinishedRun {
+        failure: failure.err(),
+        trace: scene.trace.lines(),
+        choices: chance.choices(),
+        occurrences: scene.occurrences(),
+    }
 }
 
-/// A panic in a run is a failure of that run and told as such; a smaller run would tell it a thousand times.
+/// A panic in a run is reported as that run's failure. While a run is made smaller, its panics are not printed.
 fn quiet_panics() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
-        let told = panic::take_hook();
+        let printing = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
             if !RUNS.get() {
-                told(panic);
+                printing(panic);
             }
         }));
     });
 }
 
-/// The lowest of these seeds that fails, and how often each fault occurred up to there. The number of threads changes
-/// nothing of it.
-pub(crate) fn first_failure(config: Config, seeds: Range<u64>) -> (Option<(u64, Failure)>, Tally) {
+/// The lowest of these seeds that fails, and how often each fault occurred up to it. The number of threads does not
+/// matter.
+pub(crate) fn first_failure(config: Config, seeds: Range<u64>) -> (Option<(u64, Failure)>, Occurrences) {
     let (next, end) = (AtomicU64::new(seeds.start), AtomicU64::new(seeds.end));
     let runs = Mutex::new(Vec::new());
     thread::scope(|scope| {
@@ -100,42 +106,42 @@ pub(crate) fn first_failure(config: Config, seeds: Range<u64>) -> (Option<(u64, 
                     if ran.failure.is_some() {
                         end.fetch_min(seed, Ordering::Relaxed);
                     }
-                    runs.lock().unwrap().push((seed, ran.failure, ran.tally));
+                    runs.lock().unwrap().push((seed, ran.failure, ran.occurrences));
                 }
             });
         }
     });
     let mut runs = runs.into_inner().unwrap();
     runs.sort_by_key(|(seed, ..)| *seed);
-    let mut tally = Tally::default();
+    let mut occurrences = Occurrences::default();
     for (seed, failure, counts) in runs {
-        tally.add(&counts);
+        occurrences.add(&counts);
         if let Some(failure) = failure {
-            return (Some((seed, failure)), tally);
+            return (Some((seed, failure)), occurrences);
         }
     }
-    (None, tally)
+    (None, occurrences)
 }
 
-/// Runs the seeds that the environment asks for, and fails with the lowest that fails, made small.
+/// Runs the seeds that the environment names. Fails with the lowest failing seed, made smaller.
 pub(crate) fn holds(config: Config, test: &str) {
     let seeds = match (variable("SIM_SEED"), variable("SIM_START").unwrap_or(0), variable("SIM_SEEDS")) {
         (Some(seed), ..) => seed..seed + 1,
         (None, start, n_seeds) => start..start + n_seeds.unwrap_or(SEEDS),
     };
-    let (failed, tally) = first_failure(config, seeds.clone());
-    println!("{} seeds\n{tally}", seeds.end - seeds.start);
+    let (failed, occurrences) = first_failure(config, seeds.clone());
+    println!("{} seeds\n{occurrences}", seeds.end - seeds.start);
     if let Some((seed, failure)) = failed {
         println!("seed {seed} fails, and is made smaller: {failure}");
-        tell(config, seed, &failure);
+        report(config, seed, &failure);
         panic!("{failure}\nto repeat: SIM_SEED={seed} cargo test --workspace --test simulation {test}");
     }
-    let rare = tally.rare(usize::try_from(seeds.end - seeds.start).unwrap());
+    let rare = occurrences.rare(usize::try_from(seeds.end - seeds.start).unwrap());
     assert!(rare.is_empty(), "the run proves less than it says, since these are rare: {rare:?}");
 }
 
-/// Prints what happens in a failing seed, made as small as it gets.
-fn tell(config: Config, seed: u64, failure: &Failure) {
+/// Prints the trace of a failing seed, made as small as possible.
+fn report(config: Config, seed: u64, failure: &Failure) {
     if env::var("SIM_WHOLE").is_ok() {
         run(config, &Chance::of_seed(seed), true).trace.iter().for_each(|line| println!("{line}"));
         return;
@@ -146,8 +152,8 @@ fn tell(config: Config, seed: u64, failure: &Failure) {
     println!("{}", smallest.failure.map(|failure| failure.to_string()).unwrap_or_default());
 }
 
-/// The smallest run that was found to fail as this seed does, with its trace; and how it was found.
-pub(crate) fn smallest(config: Config, seed: u64, failure: &Failure) -> (Ran, String) {
+/// The smallest run found that fails like this seed, with its trace, and a description of the search.
+pub(crate) fn smallest(config: Config, seed: u64, failure: &Failure) -> (FinishedRun, String) {
     let whole = run(config, &Chance::of_seed(seed), false);
     let mut fails = |choices: Choices| {
         let ran = run(config, &Chance::of_choices(choices), false);

@@ -1,4 +1,4 @@
-//! What happened in a run, line by line, for a person. It is kept only when asked for: a run that fails is run again.
+//! What happened in a run, line by line, for a person. It is kept only on request: a failing seed runs again for it.
 
 use std::sync::Mutex;
 
@@ -7,7 +7,6 @@ use std::sync::Mutex;
 pub(crate) struct Trace(Mutex<Option<Vec<String>>>);
 
 impl Trace {
-    /// A trace that is kept, or not.
     pub(crate) fn new(is_kept: bool) -> Self {
         Self(Mutex::new(is_kept.then(Vec::new)))
     }
@@ -20,7 +19,6 @@ impl Trace {
         }
     }
 
-    /// All lines.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.0.lock().unwrap().clone().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! A server on the loopback address that speaks just enough HTTP, and Lambda's runtime API on it.
+//! A server on the loopback address with minimal HTTP, and Lambda's runtime API on it.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -8,13 +8,13 @@ use std::{
     thread,
 };
 
-/// A request: its first line and headers, and its body, as far as it is text.
+/// A request: its first line and headers, and its body if it is text.
 pub(crate) struct Request {
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-/// A server that answers each request with a status and a body; it ends with the process.
+/// A server that answers each request with a status and a body, until the process ends.
 pub(crate) struct Server {
     pub(crate) url: String,
 }
@@ -30,7 +30,7 @@ impl Server {
                 let (status, body) = answer(request);
                 let head =
                     format!("HTTP/1.1 {status} status\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
-                // Whoever asked may be gone.
+                // The client may have disconnected.
                 drop(connection.write_all(format!("{head}{INVOCATION}\r\n{body}").as_bytes()));
             }
         });
@@ -38,7 +38,7 @@ impl Server {
     }
 }
 
-/// What Lambda says of an invocation in its headers; nobody else reads them.
+/// The headers of an invocation.
 const INVOCATION: &str = "Lambda-Runtime-Aws-Request-Id: request-1\r\nLambda-Runtime-Deadline-Ms: 4102444800000\r\n\
                           Lambda-Runtime-Invoked-Function-Arn: arn\r\n";
 
@@ -58,7 +58,7 @@ fn read(connection: &mut impl std::io::BufRead) -> Option<Request> {
     Some(Request { head, body: String::from_utf8_lossy(&body).into_owned() })
 }
 
-/// Invokes a function once, as Lambda does, and ends it: its answer, and what it logged.
+/// Invokes a function once, as Lambda does, and stops it: returns its response and its log.
 pub(crate) fn invoked(mut function: Command, event: String) -> (String, Vec<String>) {
     let (sender, answers) = mpsc::channel();
     let (again, asked_again) = mpsc::channel::<()>();
@@ -69,7 +69,7 @@ pub(crate) fn invoked(mut function: Command, event: String) -> (String, Vec<Stri
             if is_first.swap(false, std::sync::atomic::Ordering::SeqCst) {
                 return (200, event.clone());
             }
-            // No further invocation comes: the answer waits until the function has been ended.
+            // There is no further invocation: this request waits until the function is stopped.
             let _ended = asked_again.lock().unwrap().recv();
         }
         drop(sender.send(request.body));

@@ -1,4 +1,4 @@
-//! The compiled function: what keeps it from starting is one line that says what to change, and exit code 1.
+//! The compiled function: a configuration that cannot work gives exit code 1 and one line that says what to change.
 //!
 //! All four functions start by the same code; this is `aggregate`.
 
@@ -18,10 +18,10 @@ use support::{
     tables::{indexed, make, streamed},
 };
 
-/// The variables of a function, on top of those that the SDK wants.
+/// The variables of a function, besides those of the SDK.
 type Variables<'a> = BTreeMap<&'a str, &'a str>;
 
-/// A database without tables, as long as the runtime lives.
+/// A database without tables, until the runtime ends.
 struct Database {
     runtime: tokio::runtime::Runtime,
     endpoint: String,
@@ -35,7 +35,7 @@ impl Database {
         Self { runtime, endpoint, client }
     }
 
-    /// Makes a table with this key, and what else is asked.
+    /// Creates a table with this key and these settings.
     fn make(
         &self,
         name: &str,
@@ -55,19 +55,19 @@ impl Database {
         database
     }
 
-    /// Starts the function with the two tables and these variables, and waits until it has ended.
+    /// Starts the function with the two tables and these variables, and waits until it ends.
     fn starts(&self, variables: &[(&str, &str)]) -> Ended {
         let names = [("TABLE_NAME", "ripple"), ("LEDGER_TABLE_NAME", "ripple-ledger")];
         started(&names.into_iter().chain(variables.iter().copied()).collect(), &self.endpoint)
     }
 
-    /// It ends with 1 and this one line.
+    /// Checks exit code 1 and this one line.
     fn refuses(&self, variables: &[(&str, &str)], line: &Expect) {
         line.assert_eq(&self.starts(variables).refusal());
     }
 }
 
-/// A command of the function, with nothing of this process's environment that it would look at.
+/// A command of the function, without the variables of this process that it would read.
 fn function(variables: &Variables<'_>, endpoint: &str) -> Command {
     let mut function = Command::new(env!("CARGO_BIN_EXE_aggregate"));
     function.env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -77,7 +77,7 @@ fn function(variables: &Variables<'_>, endpoint: &str) -> Command {
     function
 }
 
-/// How a function ended, and what it logged: to standard error, since this is not Lambda.
+/// The exit code of a function, and its log: on standard error, because this is not Lambda.
 #[derive(Debug)]
 struct Ended {
     code: Option<i32>,
@@ -86,7 +86,7 @@ struct Ended {
 }
 
 impl Ended {
-    /// The one line that it refuses to start with, without the moment.
+    /// The one line of a function that does not start, without the time.
     fn refusal(&self) -> String {
         assert_eq!((self.code, self.stdout.as_str(), self.lines.len()), (Some(1), "", 1), "{self:?}");
         let line = self.lines.first().unwrap();
@@ -139,12 +139,12 @@ fn a_table_that_is_not_there_is_named_with_its_variable() {
     let database = Database::new();
     database.refuses(
         &[],
-        &expect!["aggregate does not start: there is no table ripple in us-east-1: set TABLE_NAME to another, or make it first"],
+        &expect!["aggregate does not start: there is no table ripple in us-east-1: set TABLE_NAME to another, or create it first"],
     );
     let database = Database::with_tables();
     database.refuses(
         &[("LEDGER_TABLE_NAME", "ledger")],
-        &expect!["aggregate does not start: there is no table ledger in us-east-1: set LEDGER_TABLE_NAME to another, or make it first"],
+        &expect!["aggregate does not start: there is no table ledger in us-east-1: set LEDGER_TABLE_NAME to another, or create it first"],
     );
 }
 
@@ -199,7 +199,7 @@ fn a_table_whose_stream_lacks_an_image_is_refused() {
     );
 }
 
-/// What a function says that has found nothing to refuse, and is not in Lambda.
+/// The output of a function outside Lambda that has nothing else to refuse.
 const FITS: &str = "aggregate does not start: the environment variable AWS_LAMBDA_RUNTIME_API is not set, so nobody invokes \
                     it: run it in Lambda, or with `cargo lambda watch`";
 
@@ -222,14 +222,13 @@ fn a_ledger_of_another_kind_is_refused() {
 }
 
 #[test]
-fn a_ledger_with_a_stream_is_told_once_and_taken() {
+fn a_ledger_with_a_stream_is_accepted_with_one_warning() {
     let database = Database::with_tables();
     database.make("loud", ["PK", "SK"], |call| streamed(call, StreamViewType::KeysOnly));
     let ended = database.starts(&[("LEDGER_TABLE_NAME", "loud")]);
     let [warning, refusal] = ended.lines.as_slice() else { panic!("{ended:?}") };
     assert!(
-        warning
-            .ends_with("WARN the ledger's table has a stream, which nobody has a use for: disable it table=\"loud\""),
+        warning.ends_with("WARN the ledger's table has a stream, which nobody uses: disable it table=\"loud\""),
         "{ended:?}"
     );
     assert!(refusal.ends_with(FITS), "{ended:?}");
@@ -238,7 +237,7 @@ fn a_ledger_with_a_stream_is_told_once_and_taken() {
 #[test]
 fn a_function_that_may_not_describe_a_table_says_so_once_for_each_and_starts() {
     let refused = r#"{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"not authorized to perform: dynamodb:DescribeTable"}"#;
-    // It may read the ledger, in which nothing is yet, and write to it.
+    // It may read the empty ledger, and write to it.
     let said = lambda::Server::start(move |request| {
         if request.head.contains("DynamoDB_20120810.DescribeTable") {
             (400, refused.to_owned())

@@ -1,4 +1,4 @@
-//! Runs all derivations in one function, for a stream that has one reader left.
+//! Runs all derivations in one function, for a stream with a single free reader.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! Looks after jobs, verifies the next slice of the table again, and collects counters of zero: on a schedule, not on the
-//! stream.
+//! Runs on a schedule instead of the stream: starts due jobs, checks the next slice of the table for drift, and deletes
+//! counters of zero.
 
 use std::process::ExitCode;
 

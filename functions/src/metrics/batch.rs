@@ -1,8 +1,8 @@
-//! What a batch did, as metrics.
+//! Metrics of a batch.
 //!
-//! All counts are there, those of nothing too, so that an alarm has data whenever the function runs. What happened by
-//! derivation is a member `Derivations` of the same line, and no metrics: CloudWatch Logs Insights reads it for the price
-//! of a query, where a metric for each derivation and figure would cost by the month.
+//! Every line has all counts, also those of 0, so that an alarm has data whenever the function runs. The figures by
+//! derivation are a member `Derivations` of the line, and no metrics: CloudWatch Logs Insights reads them for the price
+//! of a query, but CloudWatch charges each metric by the month.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::{handler::Function, mode::Mode};
 /// The second dimension: the function.
 const FUNCTION: &str = "Function";
 
-/// The metric that is a list, of how old each change was when it was in. Stable.
+/// The metric with a list of values: the age of each change at its last write. Stable.
 pub const LAG: &str = "Lag";
 
 /// Unit of a lag. Source: CloudWatch's `MetricDatum`.
@@ -25,19 +25,19 @@ const MILLISECONDS: &str = "Milliseconds";
 /// Most values of one metric in a line. Source: CloudWatch user guide, "Specification: Embedded metric format".
 const VALUES_MAX: usize = 100;
 
-/// Longest line, in bytes, below the 256 KB of a log event, with room for what it adds itself. Source: as above.
+/// Longest line in bytes: below the 256 KB of a log event, with room for CloudWatch's own fields. Source: as above.
 const LINE_BYTES_MAX: usize = 250 * 1024;
 
-/// What a batch did, published at the end of its invocation.
+/// The metrics of a batch, published at the end of its invocation.
 #[derive(Clone, Debug)]
-pub struct Metrics {
+pub struct BatchMetrics {
     counts: [(&'static str, f64); 15],
     lags_ms: Vec<u64>,
     figures: BTreeMap<String, Figures>,
 }
 
-impl Metrics {
-    /// The metrics of a batch that an engine handled.
+impl BatchMetrics {
+    /// The metrics of a batch that this engine handled.
     #[must_use]
     pub fn of<S: Store>(engine: &Engine<S>, account: &Account) -> Self {
         let figures = engine.figures(account);
@@ -63,11 +63,11 @@ impl Metrics {
         Self { counts, lags_ms: sampled(account.lags_ms()), figures }
     }
 
-    /// The metrics of this table and function at this moment, in milliseconds since the epoch, as CloudWatch reads them.
+    /// The line for this table and function at this time, in milliseconds since the epoch.
     #[must_use]
     pub fn line(&self, table: &str, function: Function, mode: Mode, now_ms: u64) -> Value {
         let counts = self.counts.iter().map(|(name, value)| (*name, COUNT, number(*value)));
-        // A list without a value is refused.
+        // CloudWatch refuses an empty list.
         let lag = (!self.lags_ms.is_empty()).then(|| (LAG, MILLISECONDS, json!(self.lags_ms)));
         let dimensions = [(TABLE, table), (FUNCTION, &function.to_string())];
         let mut line = line(&dimensions, mode, counts.chain(lag), now_ms);
@@ -85,7 +85,7 @@ impl Metrics {
     }
 }
 
-/// The figures of a derivation that are not zero: Insights reads 200 fields of a line.
+/// The figures of a derivation that are not zero, because Insights reads only 200 fields of a line.
 fn shown(figures: &Figures) -> Value {
     let count = |count: usize| (count > 0).then(|| json!(count));
     let figures = [
@@ -104,13 +104,13 @@ fn shown(figures: &Figures) -> Value {
     Value::Object(entries.collect())
 }
 
-/// A number, without a fraction where it has none.
+/// A number, without a fraction if it is whole.
 fn number(value: f64) -> Value {
     if value.fract() == 0.0 { json!(format!("{value}").parse::<u64>().ok()) } else { json!(value) }
 }
 
-/// At most so many values as a line may have, at even distances in their order, the least and the greatest among them:
-/// what a percentile says of them it says of all.
+/// At most as many values as a line may have: at even distances in their order, with the least and the greatest. So
+/// their percentiles are close to those of all values.
 fn sampled(mut values: Vec<u64>) -> Vec<u64> {
     values.sort_unstable();
     let n_gaps = VALUES_MAX - 1;
@@ -124,7 +124,7 @@ fn sampled(mut values: Vec<u64>) -> Vec<u64> {
 mod tests {
     use std::sync::Arc;
 
-    use derive::derivation::Family;
+    use derive::family::Family;
     use engine::{account::Commit, account::figures::Share, clock::SystemClock};
     use keys::key::Key;
     use store::memory::MemoryStore;
@@ -141,14 +141,14 @@ mod tests {
         assert!(sample[49].abs_diff(5_000) < 100 && sample[98].abs_diff(9_900) < 100, "{sample:?}");
     }
 
-    fn account(derivation: usize) -> Account {
+    fn account(derivation: derive::position::DerivationAt) -> Account {
         let commit = |position: usize, at_ms| Commit {
             key: Key::new("USER#ann", "PROFILE"),
             table: derive::write::Table::Main,
             at_ms,
             units: 1.5,
             derivations: vec!["follower-count".to_owned(), "follower-mirror".to_owned()],
-            causes: [position].into(),
+            causes: [derive::position::RecordAt(position)].into(),
             is_correction: position == 1,
         };
         let share = Share { n_changes: 2, n_effects: 3, n_retries: 1, n_parked: 0 };
@@ -169,7 +169,8 @@ mod tests {
         let account = account(catalogue.position("follower-count").unwrap());
         let store = MemoryStore::new(schema.layout.clone());
         let engine = Engine::new(schema, catalogue, vec![Family::Additive], store, Arc::new(SystemClock));
-        let line = Metrics::of(&engine, &account).line("ripple", Function::Aggregate, Mode::Apply, 1_705_315_200_000);
+        let line =
+            BatchMetrics::of(&engine, &account).line("ripple", Function::Aggregate, Mode::Apply, 1_705_315_200_000);
         let directive = &line["_aws"]["CloudWatchMetrics"][0];
         assert_eq!(directive["Dimensions"], json!([["Table", "Function"]]));
         assert_eq!((&line["Table"], &line["Function"]), (&json!("ripple"), &json!("aggregate")));
@@ -210,7 +211,7 @@ mod tests {
         let (schema, catalogue) = declared(Choice::default()).unwrap();
         let store = MemoryStore::new(schema.layout.clone());
         let engine = Engine::new(schema, catalogue, vec![Family::Additive], store, Arc::new(SystemClock));
-        let line = Metrics::of(&engine, &Account::default()).line("ripple", Function::Combined, Mode::Apply, 0);
+        let line = BatchMetrics::of(&engine, &Account::default()).line("ripple", Function::Combined, Mode::Apply, 0);
         assert_eq!((&line["Parked"], &line["Refused"], &line["PossibleLoss"]), (&json!(0), &json!(0), &json!(0)));
         assert_eq!((line.get("Lag"), line.get("Derivations")), (None, None));
         let metrics = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap();
@@ -221,7 +222,7 @@ mod tests {
     fn a_line_that_would_be_too_long_leaves_the_derivations_out() {
         let figures = Figures { n_writes: 1, ..Figures::default() };
         let figures = (0..10_000).map(|at| (format!("derivation-with-a-name-{at}"), figures)).collect();
-        let line = Metrics { counts: [("Records", 1.0); 15], lags_ms: Vec::new(), figures }.line(
+        let line = BatchMetrics { counts: [("Records", 1.0); 15], lags_ms: Vec::new(), figures }.line(
             "t",
             Function::Combined,
             Mode::Apply,

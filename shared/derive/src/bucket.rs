@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Buckets as they were read; one that is not there holds nothing.
-pub type Held = BTreeMap<Key, Item>;
+pub type HeldBuckets = BTreeMap<Key, Item>;
 
 /// What the values of a bucket come to; there is one at least.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,15 +10,18 @@ use keys::counter::COUNTER;
 
 use crate::{
     change::Sight,
-    derivation::{Derivation, Family, Part, PartOf},
-    kind::{Refresh, Shape},
+    derivation::Derivation,
+    family::Family,
+    kind::{refresh::Refresh, shape::Shape},
+    part::{Part, PartOf},
+    position::DerivationAt,
     schema::Schema,
 };
 
 /// Derivations in an order in which each comes after those that it builds on.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
-    entries: Vec<Entry>,
+    entries: Vec<CatalogueEntry>,
     /// By entity, so that a change asks only those that its item may concern.
     concerns: BTreeMap<String, Concern>,
 }
@@ -27,13 +30,13 @@ pub struct Catalogue {
 #[derive(Clone, Debug, Default)]
 struct Concern {
     /// Positions of the derivations that look at such items, ascending.
-    derivations: Vec<(usize, Family)>,
+    derivations: Vec<(DerivationAt, Family)>,
     /// The parts of such items that derivations read, each once.
     reads: Vec<Part>,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct CatalogueEntry {
     derivation: Derivation,
     reads: Vec<Part>,
     writes: Vec<Part>,
@@ -97,7 +100,7 @@ impl Catalogue {
                 writes.push(Part::attribute(COUNTER, &derivation.name));
                 writes.extend(count.sum.as_ref().map(|_| Part::attribute(COUNTER, &sum_of(&derivation.name))));
             }
-            entries.push(Entry { derivation, reads: reach.reads, writes });
+            entries.push(CatalogueEntry { derivation, reads: reach.reads, writes });
         }
         written_once(&entries)?;
         counted(&entries)?;
@@ -111,10 +114,19 @@ impl Catalogue {
         self.entries.iter().map(|entry| &entry.derivation)
     }
 
+    /// The derivations with their positions, in the same order.
+    pub fn positioned(&self) -> impl Iterator<Item = (DerivationAt, &Derivation)> {
+        self.derivations().enumerate().map(|(at, derivation)| (DerivationAt(at), derivation))
+    }
+
     /// The derivations of these families that a change may concern, with their positions, in their order.
-    pub fn looking_at(&self, sight: &Sight<'_>, families: &[Family]) -> impl Iterator<Item = (usize, &Derivation)> {
+    pub fn looking_at(
+        &self,
+        sight: &Sight<'_>,
+        families: &[Family],
+    ) -> impl Iterator<Item = (DerivationAt, &Derivation)> {
         let [old, new] = self.concerns_of(sight).map(|concern| concern.map_or(&[][..], |it| it.derivations.as_slice()));
-        let mut ours: Vec<usize> = Vec::with_capacity(old.len() + new.len());
+        let mut ours: Vec<DerivationAt> = Vec::with_capacity(old.len() + new.len());
         ours.extend(old.iter().chain(new).filter(|(_, family)| families.contains(family)).map(|(at, _)| *at));
         if !old.is_empty() {
             ours.sort_unstable();
@@ -132,38 +144,43 @@ impl Catalogue {
 
     /// The derivation at a position.
     #[must_use]
-    pub fn derivation(&self, at: usize) -> Option<&Derivation> {
-        self.entries.get(at).map(|entry| &entry.derivation)
+    pub fn derivation(&self, at: DerivationAt) -> Option<&Derivation> {
+        self.entries.get(at.0).map(|entry| &entry.derivation)
     }
 
     /// The name of the derivation at a position.
     #[must_use]
-    pub fn name(&self, at: usize) -> &str {
+    pub fn name(&self, at: DerivationAt) -> &str {
         self.derivation(at).map_or("", |derivation| derivation.name.as_str())
     }
 
     /// The position of the derivation of this name.
     #[must_use]
-    pub fn position(&self, name: &str) -> Option<usize> {
-        self.entries.iter().position(|entry| entry.derivation.name == name)
+    pub fn position(&self, name: &str) -> Option<DerivationAt> {
+        self.entries.iter().position(|entry| entry.derivation.name == name).map(DerivationAt)
     }
 
     /// Positions of the derivations that write into items of an entity by looking at them.
-    pub fn refreshing(&self, entity: &str) -> impl Iterator<Item = usize> {
+    pub fn refreshing(&self, entity: &str) -> impl Iterator<Item = DerivationAt> {
         let refreshes =
-            move |entry: &Entry| entry.derivation.kind.refresh().is_some_and(|part| part.target() == entity);
-        self.entries.iter().enumerate().filter(move |(_, entry)| refreshes(entry)).map(|(at, _)| at)
+            move |entry: &CatalogueEntry| entry.derivation.kind.refresh().is_some_and(|part| part.target() == entity);
+        self.entries.iter().enumerate().filter(move |(_, entry)| refreshes(entry)).map(|(at, _)| DerivationAt(at))
     }
 
     /// How the derivation at a position looks at an item.
     #[must_use]
-    pub fn refresh(&self, at: usize) -> Option<&dyn Refresh> {
+    pub fn refresh(&self, at: DerivationAt) -> Option<&dyn Refresh> {
         self.derivation(at)?.kind.refresh()
     }
 
     /// Does the derivation at a position read one of these attributes of an entity's items?
-    pub(crate) fn reads_any<'a>(&self, at: usize, entity: &str, mut names: impl Iterator<Item = &'a str>) -> bool {
-        let reads = self.entries.get(at).map_or(&[][..], |entry| entry.reads.as_slice());
+    pub(crate) fn reads_any<'a>(
+        &self,
+        at: DerivationAt,
+        entity: &str,
+        mut names: impl Iterator<Item = &'a str>,
+    ) -> bool {
+        let reads = self.entries.get(at.0).map_or(&[][..], |entry| entry.reads.as_slice());
         names.any(|name| reads.iter().any(|part| part.entity == entity && part.of.holds(name)))
     }
 
@@ -179,12 +196,16 @@ impl Catalogue {
     }
 }
 
-fn concerns(entries: &[Entry]) -> BTreeMap<String, Concern> {
+fn concerns(entries: &[CatalogueEntry]) -> BTreeMap<String, Concern> {
     let mut concerns: BTreeMap<String, Concern> = BTreeMap::new();
     for (at, entry) in entries.iter().enumerate() {
         let entities: BTreeSet<&str> = entry.derivation.kind.entities().into_iter().collect();
         for entity in entities {
-            concerns.entry(entity.to_owned()).or_default().derivations.push((at, entry.derivation.kind.family()));
+            concerns
+                .entry(entity.to_owned())
+                .or_default()
+                .derivations
+                .push((DerivationAt(at), entry.derivation.kind.family()));
         }
         for part in &entry.reads {
             let reads = &mut concerns.entry(part.entity.clone()).or_default().reads;
@@ -205,7 +226,7 @@ pub fn sum_of(derivation: &str) -> String {
 }
 
 /// A count or sum that is read is one that is declared.
-fn counted(entries: &[Entry]) -> Result<(), CatalogueError> {
+fn counted(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
     for entry in entries {
         let mut read = entry.reads.iter().filter(|part| part.entity == COUNTER);
         if let Some(Part { of: PartOf::Attribute(name), .. }) =
@@ -219,7 +240,7 @@ fn counted(entries: &[Entry]) -> Result<(), CatalogueError> {
     Ok(())
 }
 
-fn written_once(entries: &[Entry]) -> Result<(), CatalogueError> {
+fn written_once(entries: &[CatalogueEntry]) -> Result<(), CatalogueError> {
     for (at, one) in entries.iter().enumerate() {
         for other in entries.iter().skip(at + 1) {
             if let Some(part) = one.writes.iter().find(|part| other.writes.iter().any(|other| part.meets(other))) {
@@ -238,16 +259,17 @@ fn written_once(entries: &[Entry]) -> Result<(), CatalogueError> {
 }
 
 /// Puts each entry after those whose writes it reads, and otherwise keeps the order.
-fn sorted(mut waiting: Vec<Entry>) -> Result<Vec<Entry>, CatalogueError> {
+fn sorted(mut waiting: Vec<CatalogueEntry>) -> Result<Vec<CatalogueEntry>, CatalogueError> {
     let mut sorted = Vec::new();
     while !waiting.is_empty() {
-        let free = |entry: &Entry| {
-            let recurs_to = |other: &Entry| {
+        let free = |entry: &CatalogueEntry| {
+            let recurs_to = |other: &CatalogueEntry| {
                 other.derivation.name == entry.derivation.name
                     && entry.derivation.kind.refresh().is_some_and(Refresh::recurs)
             };
-            let builds_on =
-                |other: &Entry| other.writes.iter().any(|part| entry.reads.iter().any(|read| read.meets(part)));
+            let builds_on = |other: &CatalogueEntry| {
+                other.writes.iter().any(|part| entry.reads.iter().any(|read| read.meets(part)))
+            };
             !waiting.iter().any(|other| builds_on(other) && !recurs_to(other))
         };
         let Some(at) = waiting.iter().position(free) else {

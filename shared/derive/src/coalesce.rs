@@ -14,8 +14,9 @@ use keys::{counter, item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 
 use crate::{
-    bucket::{Bucket, Held},
+    bucket::{Bucket, HeldBuckets},
     effect::BucketForm,
+    position::{DerivationAt, RecordAt},
     schema::Schema,
     tally::{Sum, Tally},
     write::{Action, TRANSACT_ACTIONS_MAX, Table, Update, Write},
@@ -25,7 +26,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// Position of the change in its batch.
-    pub position: usize,
+    pub position: RecordAt,
     /// Id of the event.
     pub id: String,
     /// Sequence number of its record.
@@ -40,7 +41,7 @@ pub struct Amount {
     /// The counter, or the bucket.
     pub item: Key,
     /// Position of the derivation in the catalogue.
-    pub derivation: usize,
+    pub derivation: DerivationAt,
     /// What is added.
     pub adds: Adds,
 }
@@ -130,15 +131,15 @@ pub fn buckets(chunk: &[Counted]) -> Vec<Key> {
 /// The writes that add a chunk's amounts, with the derivation each is of: one for each counter to which they do not add
 /// up to nothing, and one for each bucket, as it was read.
 #[must_use]
-pub fn amount_writes(schema: &Schema, chunk: &[Counted], held: &Held) -> Vec<(Write, usize)> {
-    let mut sums: BTreeMap<&Key, (Added, usize)> = BTreeMap::new();
+pub fn amount_writes(schema: &Schema, chunk: &[Counted], held: &HeldBuckets) -> Vec<(Write, DerivationAt)> {
+    let mut sums: BTreeMap<&Key, (Added, DerivationAt)> = BTreeMap::new();
     for Amount { item, derivation, adds } in chunk.iter().flat_map(|change| &change.amounts) {
         match sums.entry(item) {
             Entry::Vacant(entry) => drop(entry.insert((Added::of(adds), *derivation))),
             Entry::Occupied(mut entry) => entry.get_mut().0.add(adds),
         }
     }
-    let written = |(key, (added, derivation)): (&Key, (Added, usize))| {
+    let written = |(key, (added, derivation)): (&Key, (Added, DerivationAt))| {
         let write = match added {
             Added::Tally(tally) if tally.is_zero() => return None,
             Added::Tally(tally) => counter_write(schema, key, &tally),

@@ -11,10 +11,11 @@ use keys::{entity::Definition, key::Key};
 
 use crate::{
     catalogue::Catalogue,
+    declaration::{count::Count, link::Link, mirror::Mirror, predicate::Predicate},
     derivation::Derivation,
-    kind::Shape,
-    kinds::{Link, Predicate, count::Count, mirror::Mirror},
+    kind::shape::Shape,
     outline::renamed,
+    position::DerivationAt,
     query::Query,
     schema::{Image, Schema},
     tally::Tally,
@@ -28,9 +29,9 @@ const IN_TWO_WAYS: [&str; 2] = ["%25", "/"];
 #[derive(Clone, Debug)]
 pub struct CollectionCount {
     /// Position of the count.
-    pub count: usize,
+    pub count: DerivationAt,
     /// Position of the mirror whose items stand for the sources; `None` where they stand there themselves.
-    pub mirror: Option<usize>,
+    pub mirror: Option<DerivationAt>,
     /// Entity of the items that are counted.
     pub entity: String,
     /// How the target's key is made from their fields.
@@ -43,7 +44,7 @@ impl CollectionCount {
     /// All such counts, in the order of the catalogue.
     #[must_use]
     pub fn all(schema: &Schema, catalogue: &Catalogue) -> Vec<Self> {
-        let of = |(at, derivation): (usize, &Derivation)| {
+        let of = |(at, derivation): (DerivationAt, &Derivation)| {
             let Shape::Count(count) = derivation.kind.shape() else { return None };
             if count.history {
                 return None;
@@ -51,20 +52,20 @@ impl CollectionCount {
             let themselves = Self::of(schema, at, None, (&count.source, &count.target), count.link.clone());
             themselves.or_else(|| Self::mirrored(schema, catalogue, at, count))
         };
-        catalogue.derivations().enumerate().filter_map(of).collect()
+        catalogue.positioned().filter_map(of).collect()
     }
 
-    fn mirrored(schema: &Schema, catalogue: &Catalogue, at: usize, count: &Count) -> Option<Self> {
+    fn mirrored(schema: &Schema, catalogue: &Catalogue, at: DerivationAt, count: &Count) -> Option<Self> {
         if count.predicate != Predicate::Always || count.sum.is_some() {
             return None;
         }
         let source = schema.entity(&count.source)?;
         let is_of_each = |mirror: &&Mirror| mirror.source == count.source && !mirror.lists_claims(source);
-        let mirrors = catalogue.derivations().map(|derivation| match derivation.kind.shape() {
-            Shape::Mirror(mirror) => Some(mirror).filter(is_of_each),
-            _ => None,
+        let mut mirrors = catalogue.positioned().map(|(at, derivation)| match derivation.kind.shape() {
+            Shape::Mirror(mirror) => (at, Some(mirror).filter(is_of_each)),
+            _ => (at, None),
         });
-        let of = |(position, mirror): (usize, Option<&Mirror>)| {
+        let of = |(position, mirror): (DerivationAt, Option<&Mirror>)| {
             let mirror = mirror?;
             // What the mirror's key has of the source's gives the target's.
             let pairs = count.link.0.iter().map(|(to, from)| {
@@ -74,13 +75,13 @@ impl CollectionCount {
             let link = Link(pairs.collect::<Option<_>>()?);
             Self::of(schema, at, Some(position), (&mirror.target, &count.target), link)
         };
-        mirrors.enumerate().find_map(of)
+        mirrors.find_map(of)
     }
 
     fn of(
         schema: &Schema,
-        count: usize,
-        mirror: Option<usize>,
+        count: DerivationAt,
+        mirror: Option<DerivationAt>,
         (entity, target): (&str, &str),
         link: Link,
     ) -> Option<Self> {

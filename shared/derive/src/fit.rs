@@ -10,12 +10,7 @@ use std::{
 
 use keys::layout::{Index, Layout};
 
-use crate::{
-    catalogue::Catalogue,
-    derivation::{Derivation, PartOf},
-    effect::Find,
-    schema::Schema,
-};
+use crate::{catalogue::Catalogue, derivation::Derivation, effect::Find, part::PartOf, schema::Schema};
 
 /// The view type that a table's stream must have.
 const BOTH_IMAGES: &str = "NEW_AND_OLD_IMAGES";

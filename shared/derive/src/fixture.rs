@@ -23,14 +23,13 @@ use serde_dynamo::AttributeValue;
 use crate::{
     catalogue::Catalogue,
     change::{Change, Images},
-    derivation::{Derivation, Family},
+    declaration::{count::Count, found_by::FoundBy, link::Link, mirror::Mirror, predicate::Predicate},
+    derivation::Derivation,
     effect::Effect,
+    family::Family,
     kinds::{
-        Link, Predicate,
-        copy::{Copy, Found},
-        count::Count,
+        copy::Copy,
         display::{Display, Shows},
-        mirror::Mirror,
     },
     plan::plan,
     schema::Schema,
@@ -178,7 +177,7 @@ pub(crate) fn copy(target: &str, (by, to): (&str, &str), index: Option<&str>, vi
         target: target.into(),
         link: Link::of(&[("UserId", by)]),
         attributes: vec![("Name".into(), to.into())],
-        found: Found { via: via.0.into(), index: index.map(str::to_owned), by: Link::of(&[(via.1, "UserId")]) },
+        found: FoundBy { via: via.0.into(), index: index.map(str::to_owned), by: Link::of(&[(via.1, "UserId")]) },
     }
 }
 

@@ -1,23 +1,23 @@
 //! What a kind of derivation must be able to do.
 //!
 //! A new kind is a file in [`kinds`](crate::kinds) with a declaration that implements [`Kind`], and [`Refresh`] too if it
-//! is level-triggered. It has one of the [shapes](Shape). If none fits, it adds one, and the compiler names every place
-//! that must handle it.
+//! is level-triggered. It has one of the [shapes](Shape). If none fits, it adds one, with its declaration in
+//! [`declaration`](crate::declaration), and the compiler names every place that must handle it.
+
+pub mod refresh;
+pub mod shape;
 
 use std::fmt;
 
-use keys::{item::Item, key::Key};
-
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Family, Items, Reach},
-    effect::{Effect, Find},
-    flaw::Flaw,
-    kinds::{cascade::Cascade, count::Count, mirror::Mirror, rollup::Rollup},
+    derived::{Counts, Derived, Items},
+    effect::Effect,
+    family::Family,
+    kind::{refresh::Refresh, shape::Shape},
     outline::Outline,
-    refresh::{Computed, Source, Sources, Target},
+    part::Reach,
     schema::{Image, Schema, Unreadable},
-    write::Wanted,
 };
 
 /// A kind of derivation, with the declaration of one.
@@ -55,69 +55,6 @@ pub trait Kind: fmt::Debug + Send + Sync {
 
     /// What all of its derived data should be. `items` holds the ground, and what derivations before it derived.
     fn derive(&self, name: &str, schema: &Schema, items: &Items, counts: &Counts) -> Vec<Derived>;
-}
-
-/// How a kind is applied, with what only kinds of that shape have.
-#[derive(Clone, Copy, Debug)]
-pub enum Shape<'a> {
-    /// It adds to counters.
-    Count(&'a Count),
-    /// It adds to buckets, and widens their bounds.
-    Rollup(&'a Rollup),
-    /// It looks at items and makes them whole.
-    Mirror(&'a Mirror),
-    /// It looks at items and writes some of their attributes.
-    Attributes(&'a dyn Refresh),
-    /// It deletes or changes the application's items after a removal.
-    Cascade(&'a Cascade),
-}
-
-/// How a level-triggered kind looks at an item.
-pub trait Refresh: fmt::Debug + Send + Sync {
-    /// Entity of the items that it writes into.
-    fn target(&self) -> &str;
-
-    /// Does it make the whole item?
-    fn makes_item(&self) -> bool {
-        false
-    }
-
-    /// Does it read in one item of its entity what it writes into another? Then it ends at a depth of its own.
-    fn recurs(&self) -> bool {
-        false
-    }
-
-    /// What must be read to compute its part of an item.
-    fn sources(&self, schema: &Schema, target: &Target<'_>) -> Vec<Source>;
-
-    /// Its part of an item that was not read, when the item names this source and has it of no other: the attributes by
-    /// which it names it, beside its key, and the part. `None` where that does not decide it.
-    fn taken_from(&self, schema: &Schema, source: &Key, item: &Key, sources: &Sources) -> Option<(Item, Vec<Wanted>)> {
-        let (_, _, _, _) = (schema, source, item, sources);
-        None
-    }
-
-    /// Its part of an item, from what was read.
-    fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed;
-
-    /// The search for all items that follow from a source of this key, the same as a change of the source asks for;
-    /// `None` where the source itself names the item.
-    fn find_from(&self, schema: &Schema, source: &Key) -> Option<Find> {
-        let (_, _) = (schema, source);
-        None
-    }
-
-    /// May it derive nothing for an item that can be read?
-    fn has_flaws(&self) -> bool {
-        false
-    }
-
-    /// Items for which it derives nothing though all can be read. `items` are those that
-    /// [`derive`](Kind::derive) is given.
-    fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
-        let (_, _) = (schema, items);
-        Vec::new()
-    }
 }
 
 /// What follows from the shape.

@@ -3,16 +3,9 @@
 //! An outline is made from the values that plan and refresh, so it cannot say anything else than what is done. Keys
 //! and queries in it hold placeholders for what a change gives, such as `USER#{FolloweeId}`.
 
-use std::collections::BTreeSet;
+use keys::{entity::Definition, fields::Fields};
 
-use keys::{counter::COUNTER, entity::Definition, fields::Fields};
-
-use crate::{
-    derivation::{Derivation, PartOf},
-    effect::Find,
-    kinds::Link,
-    schema::Schema,
-};
+use crate::{declaration::link::Link, effect::Find};
 
 /// What a derivation declares.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,42 +32,6 @@ impl Outline {
     pub fn from(entity: &str) -> Self {
         Self { from: vec![entity.to_owned()], ..Self::default() }
     }
-}
-
-/// What a derivation derives, in words that are the same as long as it derives the same of the same items. How many
-/// shards a counter has, and how items are found, is not in them: both may change at any time.
-///
-/// The words are stored, so that a change of what is derived is seen. A kind that comes to derive otherwise says other
-/// words in its outline.
-#[must_use]
-pub fn definition(derivation: &Derivation, schema: &Schema) -> String {
-    let kind = &derivation.kind;
-    let Outline { from, terms, into, touches, depth_max, .. } = kind.outline(schema);
-    let reach = kind.reach(schema).unwrap_or_default();
-    let reads = reach.reads.iter().filter_map(|part| match &part.of {
-        PartOf::Attribute(name) => Some(format!("{}.{name}", part.entity)),
-        PartOf::Existence | PartOf::AllBut(_) => None,
-    });
-    let writes = reach.writes.iter().filter(|part| part.entity != COUNTER).filter_map(|part| match &part.of {
-        PartOf::Attribute(name) => Some(name.clone()),
-        PartOf::Existence => Some(part.entity.clone()),
-        PartOf::AllBut(_) => None,
-    });
-    let listed = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
-    let (reads, writes) = (listed(reads.collect()), listed(writes.chain(touches).collect()));
-    let depth = depth_max.map(|depth| format!("at most {depth} deep"));
-    let mut words = format!("{}: {}", kind.name(), from.join(", "));
-    let parts = [
-        (" (", terms.join("; "), ")"),
-        (" into ", into.unwrap_or_default(), ""),
-        (", ", depth.unwrap_or_default(), ""),
-        ("; writes ", writes, ""),
-        ("; reads ", reads, ""),
-    ];
-    for (before, part, after) in parts.iter().filter(|(_, part, _)| !part.is_empty()) {
-        words.extend([before, part.as_str(), after]);
-    }
-    words
 }
 
 /// The key that a link makes, as a template over the fields of the items that it starts from.
@@ -104,47 +61,7 @@ pub fn placeholders<'a>(names: impl IntoIterator<Item = &'a str>) -> Fields {
 
 #[cfg(test)]
 mod tests {
-    use super::definition;
     use crate::fixture::{derivations, schema};
-
-    #[test]
-    fn the_definition_of_a_derivation_says_what_it_derives() {
-        let schema = schema();
-        let shown: Vec<String> = derivations()
-            .iter()
-            .map(|derivation| format!("{} = {}", derivation.name, definition(derivation, &schema)))
-            .collect();
-        expect_test::expect![[r#"
-            follower-mirror = mirror: Follow into USER#{FolloweeId} / FOLLOWER#{FollowerId}; writes Follower
-            follower-count = count: Follow into USER#{FolloweeId} / PROFILE; reads Follow.FolloweeId
-            follower-shown = display: Counter (Value of follower-count) into USER#{UserId} / PROFILE; writes FollowerCount; reads Counter.follower-count
-            post-detail = mirror: Post (except Content) into POST#{PostId} / METADATA; writes PostDetail
-            post-count = count: Post (where Status is published) into USER#{AuthorId} / PROFILE; reads Post.AuthorId, Post.Status
-            post-shown = display: Counter (Value of post-count) into USER#{UserId} / PROFILE; writes PostCount; reads Counter.post-count
-            comment-count = count: Comment into POST#{PostId} / METADATA; reads Comment.PostId
-            comment-shown = display: Counter (Value of comment-count) into POST#{PostId} / METADATA; writes CommentCount; reads Counter.comment-count
-            writer-count = count: Comment into USER#{UserId} / PROFILE; reads Comment.UserId
-            view-count = history count: View (inserts only) into POST#{PostId} / METADATA; reads View.PostId
-            comment-author = copy: User (Name as UserName) into POST#{PostId} / COMMENT#{CommentId}; writes UserName; reads Comment.UserId, User.Name
-            post-author = copy: User (Name as AuthorName) into POST#{PostId} / METADATA; writes AuthorName; reads PostDetail.AuthorId, User.Name
-            followee-name = copy: User (Name as FolloweeName) into USER#{FollowerId} / FOLLOWS#{FolloweeId}; writes FolloweeName; reads Follow.FolloweeId, User.Name
-            follower-name = copy: User (Name as FollowerName) into USER#{FolloweeId} / FOLLOWER#{FollowerId}; writes FollowerName; reads Follower.FollowerId, User.Name
-            user-cascade = cascade: User (removed, and no User there) into USER#{UserId} / PROFILE; writes EmailClaim, named by what was removed, deleted while its UserId is the owner's
-            post-cascade = cascade: Post, PostDetail (removed, and no PostDetail there) into POST#{PostId} / METADATA; writes Comment deleted
-            employee-path = path: Employee (EmployeeId below the Path of its Employee) into ORG#{OrgId} / EMPLOYEE#{EmployeeId}, at most 4 deep; writes Path; reads Employee.EmployeeId, Employee.ManagerId, Employee.OrgId, Employee.Path
-            org-chart = mirror: Employee into ORG#{OrgId} / EMP#{Path/}; writes OrgChart; reads Employee.Path
-            folder-path = path: Folder (Name below the Path of its Folder) into FOLDER#{FolderId} / METADATA, at most 5 deep; writes Path; reads Folder.Name, Folder.ParentId, Folder.Path
-            file-detail = mirror: File into FILE#{FileId} / METADATA; writes FileDetail
-            file-path = path: FileDetail (Name below the Path of its Folder) into FILE#{FileId} / METADATA, at most 6 deep; writes Path; reads FileDetail.FolderId, FileDetail.Name, Folder.Path
-            best-sellers = index key: Product (UnitsSold above zero) into BESTSELLERS#{Category} / {MAX-UnitsSold:12}#{ProductId} of GSI2; writes GSI2PK, GSI2SK; reads Product.Category, Product.ProductId, Product.UnitsSold
-            sale-count = history count: Sale (inserts only) into PRODUCT#{ProductId} / METADATA; reads Sale.ProductId
-            sale-shown = display: Counter (Value of sale-count) into PRODUCT#{ProductId} / METADATA; writes UnitsSold; reads Counter.sale-count
-            sold = count and sum: Line (where Status is not cancelled; sum of Quantity) into WARE#{ProductId} / METADATA; reads Line.ProductId, Line.Quantity, Line.Status
-            sold-count = display: Counter (Value of sold) into WARE#{ProductId} / METADATA; writes SoldCount; reads Counter.sold
-            sold-sum = display: Counter (Sum of sold) into WARE#{ProductId} / METADATA; writes Sold; reads Counter.sum of sold
-            kept = count: Line (where not Cancelled) into WARE#{ProductId} / METADATA; reads Line.Cancelled, Line.ProductId
-            readings = roll-up: Reading (Value by HOUR and DAY of At; inserts only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value"#]].assert_eq(&shown.join("\n"));
-    }
 
     #[test]
     fn an_outline_says_where_a_derivation_writes_and_how_it_finds_that() {

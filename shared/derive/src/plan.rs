@@ -9,8 +9,9 @@ use keys::{
 use crate::{
     catalogue::Catalogue,
     change::{Change, Sight},
-    derivation::Family,
     effect::{Effect, Ground},
+    family::Family,
+    position::DerivationAt,
     schema::{Schema, Unreadable},
 };
 
@@ -18,9 +19,9 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
     /// What kind of record it is.
-    pub record: Record,
+    pub record: RecordKind,
     /// Effects, each with the position of its derivation in the catalogue.
-    pub effects: Vec<(usize, Effect)>,
+    pub effects: Vec<(DerivationAt, Effect)>,
     /// What cannot be interpreted in an item of a declared entity whose key is of another form; for all derivations.
     pub misfit: Option<Unreadable>,
     /// Was the item such a one before, and is not any more?
@@ -29,7 +30,7 @@ pub struct Planned {
 
 /// What kind of record a change is, for the account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Record {
+pub enum RecordKind {
     /// Of a ground item, with a difference that a derivation reads.
     Change,
     /// Any other of a declared entity: our own writes coming back, and attributes that nobody reads.
@@ -62,7 +63,12 @@ pub fn plan(schema: &Schema, catalogue: &Catalogue, families: &[Family], change:
 }
 
 /// A job that was begun or went on goes on.
-fn working(schema: &Schema, catalogue: &Catalogue, families: &[Family], change: &Change) -> Option<(usize, Effect)> {
+fn working(
+    schema: &Schema,
+    catalogue: &Catalogue,
+    families: &[Family],
+    change: &Change,
+) -> Option<(DerivationAt, Effect)> {
     let item = change.new_image().filter(|_| families.contains(&Family::LevelTriggered))?;
     let is_running = text(item, STATE) == Some(RUNNING) && item.get(PAUSED).is_none();
     let is_running = is_running && is_job(schema, &change.key, item);
@@ -76,9 +82,9 @@ fn is_job(schema: &Schema, key: &Key, item: &Item) -> bool {
     says && JobKey::parse(key).is_some()
 }
 
-fn record(schema: &Schema, catalogue: &Catalogue, change: &Change, sight: &Sight<'_>) -> Record {
+fn record(schema: &Schema, catalogue: &Catalogue, change: &Change, sight: &Sight<'_>) -> RecordKind {
     if catalogue.reads_difference(sight) {
-        return Record::Change;
+        return RecordKind::Change;
     }
     let (item, declared) = match change.new_image() {
         Some(item) => (Some(item), sight.new.is_some() || sight.misfit.is_some()),
@@ -86,10 +92,10 @@ fn record(schema: &Schema, catalogue: &Catalogue, change: &Change, sight: &Sight
     };
     let says = |attribute: &String| item.is_some_and(|item| text(item, attribute).is_some());
     if declared || item.is_some_and(|item| is_job(schema, &change.key, item)) {
-        Record::Echo
+        RecordKind::Echo
     } else if schema.layout.entity_type.as_ref().is_none_or(says) {
-        Record::Unknown
+        RecordKind::Unknown
     } else {
-        Record::Untyped
+        RecordKind::Untyped
     }
 }

@@ -14,24 +14,19 @@
 
 mod difference;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use difference::Difference;
+use difference::ItemDifference;
 
 use crate::{
     catalogue::Catalogue,
-    kind::Refresh,
-    schema::{Image, Schema},
-    tally::{Sum, Tally},
+    kind::refresh::{Computed, Refresh, RefreshTarget},
+    position::DerivationAt,
+    schema::Schema,
+    sources::{Source, Sources},
     write::{Action, Table, Wanted, Write},
 };
-use keys::{
-    counter::{self, CounterKey},
-    entity::Definition,
-    item::Item,
-    key::Key,
-    value::whole_number,
-};
+use keys::{entity::Definition, item::Item, key::Key};
 
 /// An item to look at, and on whose behalf. Looks at one item are merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,47 +36,9 @@ pub struct Look {
     /// Its entity.
     pub entity: String,
     /// Positions in the catalogue of the derivations that are concerned.
-    pub derivations: BTreeSet<usize>,
+    pub derivations: BTreeSet<DerivationAt>,
     /// Sources that changes named.
     pub named: BTreeSet<Key>,
-}
-
-/// The item that a kind computes its part of.
-#[derive(Clone, Debug)]
-pub struct Target<'a> {
-    /// Its key.
-    pub key: &'a Key,
-    /// What items of its entity look like.
-    pub definition: &'a Definition,
-    /// Its attributes, as far as they are known; `None` when it does not exist.
-    pub item: Option<&'a Item>,
-    /// Sources that changes named.
-    pub named: &'a BTreeSet<Key>,
-}
-
-/// Something that must be read.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
-    /// An item.
-    Item(Key),
-    /// All counters of a target.
-    Counters(Key),
-}
-
-/// What was read. What was read and is not there is known too.
-#[derive(Clone, Debug, Default)]
-pub struct Sources {
-    items: BTreeMap<Key, Option<Item>>,
-    counts: BTreeMap<Key, BTreeMap<String, Tally>>,
-}
-
-/// A derivation's part of an item.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Computed {
-    /// Some attributes.
-    Attributes(Vec<Wanted>),
-    /// The whole item but for the attributes of other derivations; `None` when it should not exist.
-    Item(Option<Item>),
 }
 
 /// What comes next in looking at an item.
@@ -103,74 +60,14 @@ pub enum Verdict {
         /// The write.
         write: Box<Write>,
         /// Positions in the catalogue of the derivations whose part differed.
-        derivations: Vec<usize>,
+        derivations: Vec<DerivationAt>,
     },
 }
 
 impl Look {
-    fn target<'a>(&'a self, definition: &'a Definition, item: Option<&'a Item>) -> Target<'a> {
-        Target { key: &self.item, definition, item, named: &self.named }
+    fn target<'a>(&'a self, definition: &'a Definition, item: Option<&'a Item>) -> RefreshTarget<'a> {
+        RefreshTarget { key: &self.item, definition, item, named: &self.named }
     }
-}
-
-impl<'a> Target<'a> {
-    /// The item as the schema sees it, when it is of the target's entity.
-    #[must_use]
-    pub fn image(&self, schema: &'a Schema) -> Option<Image<'a>> {
-        schema.image(self.key, self.item?).filter(|image| image.definition.name == self.definition.name)
-    }
-}
-
-impl Sources {
-    /// Adds an item that was read, or that is not there.
-    pub fn add_item(&mut self, key: Key, item: Option<Item>) {
-        self.items.insert(key, item);
-    }
-
-    /// Adds the counters of a target: all items that its query gave.
-    pub fn add_counters<'a>(&mut self, schema: &Schema, target: Key, items: impl IntoIterator<Item = &'a Item>) {
-        let counts = sums(schema, items).into_iter().filter(|((of, _), _)| *of == target);
-        let counts = counts.map(|((_, derivation), sum)| (derivation, sum)).collect();
-        self.counts.insert(target, counts);
-    }
-
-    /// Has this been read?
-    #[must_use]
-    pub fn knows(&self, source: &Source) -> bool {
-        match source {
-            Source::Item(key) => self.items.contains_key(key),
-            Source::Counters(target) => self.counts.contains_key(target),
-        }
-    }
-
-    /// An item that was read.
-    #[must_use]
-    pub fn item(&self, key: &Key) -> Option<&Item> {
-        self.items.get(key)?.as_ref()
-    }
-
-    /// A tally of a target, over all shards; `None` where there is none.
-    #[must_use]
-    pub fn tally(&self, target: &Key, derivation: &str) -> Option<&Tally> {
-        self.counts.get(target)?.get(derivation)
-    }
-}
-
-/// Tallies by target and derivation, shards added up. A part of a counter that cannot be read is left out.
-#[must_use]
-pub fn sums<'a>(schema: &Schema, items: impl IntoIterator<Item = &'a Item>) -> BTreeMap<(Key, String), Tally> {
-    let mut sums: BTreeMap<_, Tally> = BTreeMap::new();
-    for item in items {
-        let is_counter = |attribute: &String| keys::item::text(item, attribute) == Some(counter::COUNTER);
-        let typed = schema.layout.entity_type.as_ref().is_none_or(is_counter);
-        let counter = schema.layout.key(item).as_ref().and_then(CounterKey::parse).filter(|_| typed);
-        let (count, sum) = (item.get(counter::VALUE).and_then(whole_number), item.get(counter::SUM).and_then(Sum::of));
-        if let (Some(counter), true) = (counter, count.is_some() || sum.is_some()) {
-            let tally = Tally { count: count.unwrap_or(0), sum: sum.unwrap_or_default() };
-            sums.entry((counter.target, counter.derivation)).or_default().add(&tally);
-        }
-    }
-    sums
 }
 
 /// Looks at an item that holds `held`, as far as `sources` are known.
@@ -180,7 +77,7 @@ pub fn sums<'a>(schema: &Schema, items: impl IntoIterator<Item = &'a Item>) -> B
 #[must_use]
 pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&Item>, sources: &Sources) -> Step {
     let Some(definition) = schema.entity(&look.entity) else { return Step::Decided(Verdict::InStep) };
-    let parts: Vec<usize> = catalogue.refreshing(&look.entity).collect();
+    let parts: Vec<DerivationAt> = catalogue.refreshing(&look.entity).collect();
     let maker = parts.iter().copied().find(|&at| catalogue.refresh(at).is_some_and(Refresh::makes_item));
 
     let made = match maker.filter(|at| look.derivations.contains(at)).and_then(|at| catalogue.refresh(at)) {
@@ -201,7 +98,7 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
         (None | Some(None), _) => return Step::Decided(Verdict::InStep),
     };
 
-    let mut difference = Difference::default();
+    let mut difference = ItemDifference::default();
     if let (Some(at), Some(Some(item))) = (maker, &made) {
         difference.add(at, held, owned(definition, item, held));
         // What is written says what it is: were its type gone by hand, its record, with the claims, would not be seen.
@@ -242,7 +139,7 @@ fn unknown(wanted: Vec<Source>, sources: &Sources) -> Vec<Source> {
 
 /// A mirror without a living source goes. Should a source have come meanwhile, the removal's own record rings, names
 /// what the mirror held, and the mirror comes back; so it needs no guard.
-fn removal(look: &Look, maker: Option<usize>) -> Verdict {
+fn removal(look: &Look, maker: Option<DerivationAt>) -> Verdict {
     Verdict::Write {
         write: Box::new(Write { table: Table::Main, key: look.item.clone(), action: Action::Delete, guard: None }),
         derivations: maker.into_iter().collect(),

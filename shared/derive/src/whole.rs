@@ -9,12 +9,12 @@
 
 use crate::{
     catalogue::Catalogue,
-    derivation::{Counts, Derived, Items},
+    declaration::cascade::Way,
+    derived::{Counts, Derived, Items},
     flaw::Flaw,
-    kind::Shape,
-    kinds::cascade::Way,
-    refresh::sums,
+    kind::shape::Shape,
     schema::Schema,
+    sources::sums,
 };
 
 /// All that should be derived.
@@ -117,10 +117,11 @@ mod tests {
         bucket::Bucket,
         change::{Change, Images},
         coalesce::{Adds, Amount, Counted, amount_writes},
-        derivation::Family,
         effect::Effect,
+        family::Family,
         fixture::{catalogue, item, key_of, schema, totals::rollup},
         plan::plan,
+        position::RecordAt,
         tally::{Sum, Tally},
         write::{Action, Update},
     };
@@ -175,7 +176,7 @@ mod tests {
             let item = Key::new(item.pk, format!("{}#{}", item.sk, catalogue.name(derivation)));
             Some(Amount { item, derivation, adds })
         });
-        Counted { position: 0, id: String::new(), sequence_number: String::new(), amounts: amounts.collect() }
+        Counted { position: RecordAt(0), id: String::new(), sequence_number: String::new(), amounts: amounts.collect() }
     }
 
     /// What the engine makes of these changes: chunk by chunk, each with the buckets as they are.

@@ -6,7 +6,10 @@ pub mod loss;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use derive::write::{Action, Table, Write};
+use derive::{
+    position::{DerivationAt, RecordAt},
+    write::{Action, Table, Write},
+};
 use keys::{item::Item, key::Key, size::item_bytes};
 use store::Units;
 
@@ -21,7 +24,7 @@ pub struct Account {
     /// whole seconds, rounded down.
     pub created_ms: Vec<Option<u64>>,
     /// What was asked of derivations, and what stood in their way, by position in the catalogue.
-    pub shares: BTreeMap<usize, Share>,
+    pub shares: BTreeMap<DerivationAt, Share>,
     /// Records of ground items with a difference that a derivation reads.
     pub n_changes: usize,
     /// The other records of declared entities.
@@ -50,7 +53,7 @@ pub struct Account {
     /// already: see [`loss`].
     pub late_ms: Option<u64>,
     /// Positions of records that are not done, with the reason.
-    pub undone: BTreeMap<usize, String>,
+    pub undone: BTreeMap<RecordAt, String>,
 }
 
 /// A write that was done.
@@ -67,7 +70,7 @@ pub struct Commit {
     /// Names of the derivations on whose behalf; none for the ledger's own.
     pub derivations: Vec<String>,
     /// Positions of the records that it follows from.
-    pub causes: BTreeSet<usize>,
+    pub causes: BTreeSet<RecordAt>,
     /// Does it put right what somebody had made of the item's derived part, though none of its sources changed?
     pub is_correction: bool,
 }
@@ -76,7 +79,7 @@ pub struct Commit {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parked {
     /// Position of the record.
-    pub position: usize,
+    pub position: RecordAt,
     /// Id of the event, where it could be read.
     pub id: String,
     /// Why.
@@ -87,7 +90,7 @@ pub struct Parked {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// Position of the record.
-    pub position: usize,
+    pub position: RecordAt,
     /// Id of the event.
     pub id: String,
     /// Why.
@@ -116,28 +119,28 @@ impl Account {
     }
 
     /// What was asked of a derivation, to add to it.
-    pub(crate) fn share(&mut self, derivation: usize) -> &mut Share {
+    pub(crate) fn share(&mut self, derivation: DerivationAt) -> &mut Share {
         self.shares.entry(derivation).or_default()
     }
 
     /// A record is parked on behalf of these derivations.
-    pub(crate) fn parked_for(&mut self, derivations: impl IntoIterator<Item = usize>) {
-        for derivation in derivations.into_iter().collect::<BTreeSet<usize>>() {
+    pub(crate) fn parked_for(&mut self, derivations: impl IntoIterator<Item = DerivationAt>) {
+        for derivation in derivations.into_iter().collect::<BTreeSet<DerivationAt>>() {
             self.share(derivation).n_parked += 1;
         }
     }
 
     /// Something is sent again, on behalf of these derivations.
-    pub(crate) fn sends_again(&mut self, derivations: impl IntoIterator<Item = usize>) {
+    pub(crate) fn sends_again(&mut self, derivations: impl IntoIterator<Item = DerivationAt>) {
         self.n_retries += 1;
-        for derivation in derivations.into_iter().collect::<BTreeSet<usize>>() {
+        for derivation in derivations.into_iter().collect::<BTreeSet<DerivationAt>>() {
             self.share(derivation).n_retries += 1;
         }
     }
 }
 
 /// Marks records as not done.
-pub fn undone(account: &mut Account, positions: impl IntoIterator<Item = usize>, why: &str) {
+pub fn undone(account: &mut Account, positions: impl IntoIterator<Item = RecordAt>, why: &str) {
     for position in positions {
         account.undone.entry(position).or_insert_with(|| why.to_owned());
     }

@@ -16,7 +16,7 @@ pub mod replay;
 
 use std::sync::{Arc, atomic::AtomicU64};
 
-use derive::{catalogue::Catalogue, change::Change, derivation::Family, schema::Schema};
+use derive::{catalogue::Catalogue, change::Change, family::Family, schema::Schema};
 use store::Store;
 
 use crate::{

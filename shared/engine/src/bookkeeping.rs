@@ -7,8 +7,9 @@ mod swept;
 
 use derive::{
     coalesce::Counted,
-    derivation::Family,
     effect::Removal,
+    family::Family,
+    position::RecordAt,
     schema::Unreadable,
     write::{Action, Table, Write},
 };
@@ -223,7 +224,7 @@ fn ground(layout: &Layout) -> Vec<Kept> {
 }
 
 fn change() -> Counted {
-    Counted { position: 0, id: EVENT.to_owned(), sequence_number: "1".to_owned(), amounts: Vec::new() }
+    Counted { position: RecordAt(0), id: EVENT.to_owned(), sequence_number: "1".to_owned(), amounts: Vec::new() }
 }
 
 fn of(

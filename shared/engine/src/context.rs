@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, atomic::AtomicU64},
 };
 
-use derive::{catalogue::Catalogue, derivation::Family, schema::Schema, write::Table};
+use derive::{catalogue::Catalogue, family::Family, position::RecordAt, schema::Schema, write::Table};
 use keys::key::Key;
 use store::Units;
 
@@ -43,7 +43,7 @@ impl<S> Context<S> {
     }
 
     /// A write in the ledger's table, for the account.
-    pub(crate) fn ledger_commit(&self, key: &Key, units: Units, position: usize) -> Commit {
+    pub(crate) fn ledger_commit(&self, key: &Key, units: Units, position: RecordAt) -> Commit {
         Commit {
             key: key.clone(),
             table: Table::Ledger,

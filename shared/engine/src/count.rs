@@ -13,7 +13,11 @@ pub mod target;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use derive::{coalesce::Counted, write::Table};
+use derive::{
+    coalesce::Counted,
+    position::{DerivationAt, RecordAt},
+    write::Table,
+};
 use keys::key::Key;
 use store::{Store, StoreError};
 
@@ -84,11 +88,11 @@ impl Chunk {
         Self { failed: Some(cause), ..Self::new(vec![change]) }
     }
 
-    fn positions(&self) -> impl Iterator<Item = usize> {
+    fn positions(&self) -> impl Iterator<Item = RecordAt> {
         self.changes.iter().map(|change| change.position)
     }
 
-    fn derivations(&self) -> impl Iterator<Item = usize> {
+    fn derivations(&self) -> impl Iterator<Item = DerivationAt> {
         self.changes.iter().flat_map(|change| &change.amounts).map(|amount| amount.derivation)
     }
 }

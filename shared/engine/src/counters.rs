@@ -1,6 +1,6 @@
 //! The counters of a target, in all their shards.
 
-use derive::{derivation::Items, refresh::sums, schema::Schema, tally::Tally};
+use derive::{derived::Items, schema::Schema, sources::sums, tally::Tally};
 
 /// What the shards of one counter come to.
 #[must_use]

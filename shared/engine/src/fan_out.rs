@@ -28,9 +28,10 @@ mod unread;
 use std::collections::BTreeSet;
 
 use derive::{
+    declaration::found_by::through,
     effect::Find,
     guard::{Guard, Purpose},
-    kinds::copy::through,
+    position::DerivationAt,
     query::Query,
     write::{Action, Table, Write},
 };
@@ -73,14 +74,14 @@ impl<S: Store> FanOuts<'_, S> {
     }
 
     /// What a derivation searches for when a source of this key changes.
-    pub(crate) fn search_of(&self, derivation: usize, source: &Key) -> Option<Find> {
+    pub(crate) fn search_of(&self, derivation: DerivationAt, source: &Key) -> Option<Find> {
         self.context.catalogue.derivation(derivation)?.kind.refresh()?.find_from(&self.context.schema, source)
     }
 
     /// Has all items looked at that follow from a source: begins a job, or changes the one that there is.
     pub(crate) async fn fan_out(
         &self,
-        derivation: usize,
+        derivation: DerivationAt,
         source: &Key,
         patience: Patience<'_>,
     ) -> Result<Option<(Key, Units)>, GaveUp> {

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use derive::{catalogue::Catalogue, refresh::Look, schema::Schema};
+use derive::{catalogue::Catalogue, position::DerivationAt, refresh::Look, schema::Schema};
 use derive::{
-    derivation::Items,
-    refresh::{Source, Sources},
+    derived::Items,
+    sources::{Source, Sources},
 };
 use keys::{item::Item, key::Key};
 use store::{Store, StoreError};
@@ -26,7 +26,7 @@ use crate::{
         Looker,
         bells::Bells,
         looked::LookRequest,
-        reading::{Held, ItemReader},
+        reading::{HeldItems, ItemReader},
     },
     park::{
         redrive::{ParkedChange, Redriven, Redriver},
@@ -70,7 +70,7 @@ impl<S: Store> Engine<S> {
         is_asked: impl Fn(&mut Look) -> bool,
         patience: Patience<'_>,
     ) -> Result<Vec<Look>, GaveUp> {
-        let (mut bells, mut held) = (Bells::default(), Held::new());
+        let (mut bells, mut held) = (Bells::default(), HeldItems::new());
         for (key, item) in items {
             let item = TableSweep::new(&self.context).ring_as_inserted(key.clone(), item, &mut bells);
             held.insert(key, item);
@@ -160,7 +160,7 @@ impl<S: Store> Engine<S> {
     /// # Errors
     ///
     /// [`GaveUp`] when they cannot be read.
-    pub async fn held(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<Held, GaveUp> {
+    pub async fn held(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<HeldItems, GaveUp> {
         ItemReader::new(&self.context).held(keys, patience).await
     }
 
@@ -244,7 +244,7 @@ impl<S: Store> Engine<S> {
     /// How a derivation, by its position, stands to what the functions have. What is not ready may not be repaired: it would
     /// be measured by one definition and counted by another.
     #[must_use]
-    pub fn standing(&self, registry: &Registry, at: usize) -> Standing {
+    pub fn standing(&self, registry: &Registry, at: DerivationAt) -> Standing {
         Publisher::new(&self.context).standing(registry, at)
     }
 

@@ -19,7 +19,9 @@ pub mod reading;
 use std::collections::BTreeSet;
 
 use derive::{
-    refresh::{Source, Sources, Step, Verdict, step},
+    position::DerivationAt,
+    refresh::{Step, Verdict, step},
+    sources::{Source, Sources},
     write::Write,
 };
 use futures::{StreamExt, stream};
@@ -29,10 +31,11 @@ use crate::{
     backoff::{GaveUp, Patience, describe},
     batch::caught::caught,
     context::Context,
+    look::own_image::OwnState,
     look::{
         bells::Rung,
         looked::{LookRequest, Looked, WrittenItem},
-        reading::{CALLS_AT_ONCE, Held, ItemReader},
+        reading::{CALLS_AT_ONCE, HeldItems, ItemReader},
     },
 };
 
@@ -65,8 +68,15 @@ impl<S: Store> Looker<'_, S> {
     /// Looks at these items.
     pub(crate) async fn look_at(&self, request: LookRequest<'_>, sources: &mut Sources, looked: &mut Looked) {
         let LookRequest { items, images, patience } = request;
-        let shown = |rung: &Rung| images.and_then(|images| images.shown(&rung.look.item, &rung.causes));
-        let held: Held = items.iter().filter_map(shown).collect();
+        let shown = |rung: &Rung| {
+            let held = match images?.shown(&rung.look.item, &rung.causes) {
+                OwnState::NotShown => return None,
+                OwnState::Absent => None,
+                OwnState::Present(item) => Some(item.clone()),
+            };
+            Some((rung.look.item.clone(), held))
+        };
+        let held: HeldItems = items.iter().filter_map(shown).collect();
         let (seen, unseen) = items.into_iter().partition(|rung| held.contains_key(&rung.look.item));
         let differing = self.differing(seen, &held, sources, patience, looked).await;
         let mut waiting: Vec<Rung> = differing.into_iter().map(|(rung, _)| rung).chain(unseen).collect();
@@ -93,11 +103,11 @@ impl<S: Store> Looker<'_, S> {
     pub(crate) async fn differing(
         &self,
         items: Vec<Rung>,
-        held: &Held,
+        held: &HeldItems,
         sources: &mut Sources,
         patience: Patience<'_>,
         looked: &mut Looked,
-    ) -> Vec<(Rung, (Write, Vec<usize>))> {
+    ) -> Vec<(Rung, (Write, Vec<DerivationAt>))> {
         let (mut undecided, mut differing) = (items, Vec::new());
         while !undecided.is_empty() {
             let mut wanted: BTreeSet<Source> = BTreeSet::new();
@@ -129,7 +139,7 @@ impl<S: Store> Looker<'_, S> {
     /// Does the writes, and gives back those whose guard failed.
     pub(crate) async fn write_all(
         &self,
-        differing: Vec<(Rung, (Write, Vec<usize>))>,
+        differing: Vec<(Rung, (Write, Vec<DerivationAt>))>,
         patience: Patience<'_>,
         looked: &mut Looked,
     ) -> Vec<Rung> {

@@ -14,7 +14,8 @@ pub mod waiting;
 use std::io::{Read as _, Write as _};
 
 use derive::{
-    derivation::Family,
+    family::Family,
+    position::{DerivationAt, RecordAt},
     write::{Action, Table, Write},
 };
 use flate2::{Compression, Crc, read::GzDecoder, write::GzEncoder};
@@ -141,13 +142,13 @@ impl<S: Store> Parker<'_, S> {
     /// done.
     pub(crate) async fn park(
         &self,
-        position: usize,
-        derivations: impl IntoIterator<Item = usize> + Send,
+        position: RecordAt,
+        derivations: impl IntoIterator<Item = DerivationAt> + Send,
         cause: &str,
         batch: &Batch<'_>,
         account: &mut Account,
     ) {
-        let Some(record) = batch.records.get(position) else { return };
+        let Some(record) = batch.record(position) else { return };
         let parking = Parking {
             head: &record.head,
             record: record.text,

@@ -25,9 +25,10 @@ use std::collections::BTreeMap;
 
 use derive::{
     catalogue::Catalogue,
-    derivation::{Derivation, Family},
+    definition::definition,
+    derivation::Derivation,
+    family::Family,
     guard::{Guard, Purpose},
-    outline::definition,
     schema::Schema,
     write::{Action, Table, Write},
 };

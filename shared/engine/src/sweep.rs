@@ -22,10 +22,12 @@ mod zero;
 
 use derive::{
     change::{Change, Images},
-    derivation::Family,
     effect::Effect,
+    family::Family,
     plan::plan,
-    refresh::{Look, Sources},
+    position::DerivationAt,
+    refresh::Look,
+    sources::Sources,
     write::{Table, Write},
 };
 use keys::{item::Item, key::Key};
@@ -39,7 +41,7 @@ use crate::{
         Looker,
         bells::{Bells, Rung},
         looked::Looked,
-        reading::{Held, ItemReader},
+        reading::{HeldItems, ItemReader},
     },
     sweep::{counts::Collections, difference::difference, round::Round},
 };
@@ -92,7 +94,7 @@ struct Differing {
     /// The item, as it was looked at.
     look: Look,
     /// Positions of the derivations whose part differs.
-    derivations: Vec<usize>,
+    derivations: Vec<DerivationAt>,
     /// Checksum of how.
     difference: String,
 }
@@ -191,7 +193,8 @@ impl<S: Store> TableSweep<'_, S> {
         patience: Patience<'_>,
         slice: &mut Slice,
     ) -> Result<(), GaveUp> {
-        let (mut bells, mut held, mut zeros, mut counted) = (Bells::default(), Held::new(), Vec::new(), Vec::new());
+        let (mut bells, mut held, mut zeros, mut counted) =
+            (Bells::default(), HeldItems::new(), Vec::new(), Vec::new());
         for item in items {
             let Some(key) = self.context.schema.layout.key(&item) else { continue };
             counted.extend(self.add_up(collections, &key, &item));
@@ -228,7 +231,12 @@ impl<S: Store> TableSweep<'_, S> {
     }
 
     /// Those of these items that are not in step, with what they are decided by.
-    async fn differing_now(&self, bells: Bells, held: Held, patience: Patience<'_>) -> Result<Vec<Differing>, GaveUp> {
+    async fn differing_now(
+        &self,
+        bells: Bells,
+        held: HeldItems,
+        patience: Patience<'_>,
+    ) -> Result<Vec<Differing>, GaveUp> {
         let (differing, held) = self.differing_writes(bells, held, patience).await?;
         let differing = differing.into_iter().map(|(look, write, derivations)| {
             let difference = difference(&write, held.get(&write.key).and_then(Option::as_ref));
@@ -242,9 +250,9 @@ impl<S: Store> TableSweep<'_, S> {
     pub(crate) async fn differing_writes(
         &self,
         bells: Bells,
-        mut held: Held,
+        mut held: HeldItems,
         patience: Patience<'_>,
-    ) -> Result<(Vec<(Look, Write, Vec<usize>)>, Held), GaveUp> {
+    ) -> Result<(Vec<(Look, Write, Vec<DerivationAt>)>, HeldItems), GaveUp> {
         let rung: Vec<Rung> = bells.rung.into_values().collect();
         let unknown = rung.iter().map(|rung| &rung.look.item).filter(|item| !held.contains_key(*item));
         let unknown: Vec<Key> = unknown.cloned().collect();

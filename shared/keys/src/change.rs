@@ -6,7 +6,7 @@ use crate::{entity::Entity, error::EntityError, item::Item, layout::Layout};
 ///
 /// An item whose type attribute changed is removed from the one entity and inserted into the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change<E> {
+pub enum EntityChange<E> {
     /// The item was not there before.
     Inserted(E),
     /// The item was there before, and differs.
@@ -20,7 +20,7 @@ pub enum Change<E> {
     Removed(E),
 }
 
-impl<E: Entity> Change<E> {
+impl<E: Entity> EntityChange<E> {
     /// The typed change of two images; `None` when neither is of this entity.
     ///
     /// # Errors

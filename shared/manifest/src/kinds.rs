@@ -16,7 +16,7 @@ use keys::{counter::COUNTER, entity::Definition};
 
 use crate::{
     error::ManifestError,
-    section::{Named, Place, Section},
+    section::{Named, Section, TomlPlace},
 };
 
 /// How a kind of derivation is written.
@@ -57,7 +57,7 @@ pub(crate) fn keys() -> Vec<&'static str> {
 /// The catalogue of all derivations.
 pub(crate) fn read(root: &Section<'_>, schema: &Schema) -> Result<Catalogue, ManifestError> {
     let mut derivations = Vec::new();
-    let mut places: Vec<(String, Place<'_>)> = Vec::new();
+    let mut places: Vec<(String, TomlPlace<'_>)> = Vec::new();
     for (name, section) in root.sections("derivation")? {
         stored(name, &section.place)?;
         let place = section.place.clone();
@@ -84,7 +84,7 @@ fn rule(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
 }
 
 /// The name stands in the keys of counters, in metrics and in what commands print.
-fn stored(name: &str, place: &Place<'_>) -> Result<(), ManifestError> {
+fn stored(name: &str, place: &TomlPlace<'_>) -> Result<(), ManifestError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || !name.chars().all(plain) {
         return Err(place.wrong("a derivation's name is of letters, digits, - and _, since it is stored in keys"));

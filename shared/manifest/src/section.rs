@@ -11,7 +11,7 @@ use crate::{
 
 /// A place in the file.
 #[derive(Clone, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct TomlPlace<'a> {
     text: &'a str,
     /// Offset in the text, in bytes.
     at: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Place<'a> {
     key: String,
 }
 
-impl Place<'_> {
+impl TomlPlace<'_> {
     /// A mistake at this place.
     pub(crate) fn wrong(&self, what: impl Into<String>) -> ManifestError {
         ManifestError { line: line(self.text, self.at), key: self.key.clone(), what: what.into() }
@@ -36,7 +36,7 @@ impl Place<'_> {
 #[derive(Clone, Debug)]
 pub(crate) struct Named<'a> {
     pub(crate) text: &'a str,
-    pub(crate) place: Place<'a>,
+    pub(crate) place: TomlPlace<'a>,
 }
 
 impl Named<'_> {
@@ -49,14 +49,14 @@ impl Named<'_> {
 /// A table of the file.
 #[derive(Clone)]
 pub(crate) struct Section<'a> {
-    pub(crate) place: Place<'a>,
+    pub(crate) place: TomlPlace<'a>,
     table: &'a dyn TableLike,
 }
 
 impl<'a> Section<'a> {
     /// The whole file.
     pub(crate) fn root(text: &'a str, table: &'a dyn TableLike) -> Self {
-        Self { place: Place { text, at: 0, key: String::new() }, table }
+        Self { place: TomlPlace { text, at: 0, key: String::new() }, table }
     }
 
     /// Refuses every key but these.
@@ -98,7 +98,7 @@ impl<'a> Section<'a> {
 #[derive(Clone)]
 pub(crate) struct Entry<'a> {
     pub(crate) key: &'a str,
-    pub(crate) place: Place<'a>,
+    pub(crate) place: TomlPlace<'a>,
     item: &'a Item,
 }
 
@@ -141,7 +141,7 @@ impl<'a> Entry<'a> {
         let list = self.item.as_array().ok_or_else(|| self.is_not("a list of texts, as in [\"a\", \"b\"]"))?;
         let mut texts: Vec<Named<'a>> = Vec::new();
         for value in list {
-            let place = Place { at: value.span().map_or(self.place.at, |span| span.start), ..self.place.clone() };
+            let place = TomlPlace { at: value.span().map_or(self.place.at, |span| span.start), ..self.place.clone() };
             let Some(text) = value.as_str().filter(|text| !text.is_empty()) else {
                 return Err(place.wrong("is a list of texts, and this in it is none"));
             };

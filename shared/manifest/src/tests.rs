@@ -616,8 +616,8 @@ fn everything_that_a_manifest_can_say_is_in_its_values() {
         order-count Count { source: "Order", predicate: Is { attribute: "status", text: "paid" }, target: "Customer", link: Link([("customerId", "buyerId")]), sum: None, n_shards: 4, history: false }
         order-count-display Display { count: "order-count", target: "Customer", shows: Count, attribute: "orderCount" }
         order-by-id Mirror { source: "Order", target: "OrderById", link: Link([("orderId", "orderId")]), except: ["note"] }
-        buyer-name Copy { source: "Customer", target: "Order", link: Link([("customerId", "buyerId")]), attributes: [("customerName", "buyerName")], found: Found { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }
-        buyer-name-by-id Copy { source: "Customer", target: "OrderById", link: Link([("customerId", "buyerId")]), attributes: [("customerName", "customerName")], found: Found { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }"#]].assert_eq(&catalogue.derivations().map(described).collect::<Vec<_>>().join("\n"));
+        buyer-name Copy { source: "Customer", target: "Order", link: Link([("customerId", "buyerId")]), attributes: [("customerName", "buyerName")], found: FoundBy { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }
+        buyer-name-by-id Copy { source: "Customer", target: "OrderById", link: Link([("customerId", "buyerId")]), attributes: [("customerName", "customerName")], found: FoundBy { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }"#]].assert_eq(&catalogue.derivations().map(described).collect::<Vec<_>>().join("\n"));
 }
 
 #[test]

@@ -76,11 +76,11 @@ struct Tables {
     ledger: BTreeMap<Key, Item>,
     /// What is in each index of the main table, in the layout's order.
     indexes: Vec<index::Places>,
-    records: Vec<Change>,
+    records: Vec<RecordedChange>,
 }
 
 /// A key with the item under it before and after a write.
-type Change = (Key, Option<Item>, Option<Item>);
+pub(crate) type RecordedChange = (Key, Option<Item>, Option<Item>);
 
 impl MemoryStore {
     /// Two empty tables. The layout is the main one's; the ledger has its key attributes, and no index.

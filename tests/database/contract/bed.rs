@@ -1,4 +1,4 @@
-//! The stores under test, and how a case speaks with them.
+//! The stores under test, and helpers for the cases.
 
 use std::{
     collections::BTreeMap,
@@ -28,10 +28,10 @@ use support::database::{client, create_table, embedded_endpoint, unique_names};
 
 /// A store under test.
 pub(crate) struct Bed<S> {
-    /// Which store it is, for messages.
+    /// The store's name, for messages.
     pub(crate) name: String,
     pub(crate) store: S,
-    /// Is it DynamoDB Local? Its transactions are not like those of AWS: see [`Bed::same_units`] and
+    /// Is it DynamoDB Local? Its transactions differ from those of AWS: see [`Bed::same_units`] and
     /// [`Bed::is_rejected`].
     is_dynamodb_local: bool,
 }
@@ -46,7 +46,7 @@ pub(crate) fn on_embedded<F: Future<Output = ()>>(case: impl FnOnce(Bed<DynamoSt
     runtime().block_on(async { case(embedded().await).await });
 }
 
-/// Runs a case against the DynamoDB at `CONTRACT_ENDPOINT`, where that is set.
+/// Runs a case against the DynamoDB at `CONTRACT_ENDPOINT`, if that is set.
 pub(crate) fn on_endpoint<F: Future<Output = ()>>(case: impl FnOnce(Bed<DynamoStore>) -> F) {
     let Ok(endpoint) = env::var("CONTRACT_ENDPOINT") else {
         return;
@@ -54,7 +54,7 @@ pub(crate) fn on_endpoint<F: Future<Output = ()>>(case: impl FnOnce(Bed<DynamoSt
     let (runtime, client, names) = (runtime(), client(&endpoint), unique_names());
     let bed = runtime.block_on(dynamo(endpoint, client.clone(), names.clone()));
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| runtime.block_on(case(bed))));
-    // The tables go, however the case went.
+    // The tables are deleted, whatever the result of the case.
     for name in [names.main, names.ledger] {
         runtime.block_on(client.delete_table().table_name(name).send()).unwrap();
     }
@@ -100,7 +100,7 @@ async fn dynamo(name: String, client: Client, names: TableNames) -> Bed<DynamoSt
 }
 
 impl<S: Store> Bed<S> {
-    /// What a write that is done costs.
+    /// The units of a successful write.
     pub(crate) async fn done(&self, write: &Write) -> Units {
         match self.store.write(write).await {
             Ok(Outcome::Done { units }) => units,
@@ -123,7 +123,7 @@ impl<S: Store> Bed<S> {
         }
     }
 
-    /// Holds the units of a transaction to be these. DynamoDB Local (1.25.1) tells those of the last action, doubled
+    /// Compares the units of a transaction with these. DynamoDB Local (1.25.1) reports those of the last action, doubled
     /// again.
     #[track_caller]
     pub(crate) fn same_units(
@@ -137,8 +137,8 @@ impl<S: Store> Bed<S> {
         }
     }
 
-    /// Holds a transaction to be cancelled with these reasons, the text of a rejection left out. DynamoDB Local (1.25.1)
-    /// refuses the whole call where one action is to be rejected.
+    /// Checks that a transaction was cancelled with these reasons, without the text of a rejection. DynamoDB Local
+    /// (1.25.1) refuses the whole call if one action is rejected.
     pub(crate) async fn is_rejected(&self, writes: Vec<Write>, wanted: Vec<Reason>) {
         let reasons = match self.store.transact(&Transaction::new(writes).unwrap()).await {
             Ok(TransactOutcome::Cancelled { reasons }) => reasons,
@@ -152,23 +152,23 @@ impl<S: Store> Bed<S> {
         self.same(&reasons.into_iter().map(without_text).collect(), &wanted, "reasons");
     }
 
-    /// The item of the main table under a key.
+    /// The item of the main table with this key.
     pub(crate) async fn item(&self, key: &Key) -> Option<Item> {
         let mut found = self.store.get(Table::Main, std::slice::from_ref(key)).await.unwrap();
         found.pop().map(|(_, item)| item)
     }
 
-    /// All items of a query, and on how many pages they came.
+    /// All items of a query, and the number of pages.
     pub(crate) async fn query_all(&self, query: &Query) -> (Vec<Item>, usize) {
         self.pages(async |after| self.store.query(Table::Main, query, after).await).await
     }
 
-    /// All items of a table, and on how many pages they came.
+    /// All items of a table, and the number of pages.
     pub(crate) async fn scan_all(&self, table: Table) -> (Vec<Item>, usize) {
         self.scan_segment(table, store::Segment::WHOLE).await
     }
 
-    /// All items of a segment, and on how many pages they came.
+    /// All items of a segment, and the number of pages.
     pub(crate) async fn scan_segment(&self, table: Table, segment: store::Segment) -> (Vec<Item>, usize) {
         self.pages(async |after| self.store.scan(table, segment, after).await).await
     }
@@ -190,7 +190,7 @@ impl<S: Store> Bed<S> {
         }
     }
 
-    /// Holds two things to be equal, and says in which store they are not.
+    /// Checks that two values are equal, and names the store if not.
     #[track_caller]
     pub(crate) fn same<T: PartialEq + std::fmt::Debug>(&self, stored: &T, wanted: &T, about: impl std::fmt::Debug) {
         assert_eq!(stored, wanted, "in the {} store, about {about:?}", self.name);

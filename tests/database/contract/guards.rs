@@ -1,4 +1,4 @@
-//! Guards: each holds and fails, on every action, alone and in a transaction.
+//! Guards: each succeeds and fails, on every action, alone and in a transaction.
 
 use std::collections::BTreeSet;
 
@@ -18,10 +18,10 @@ use crate::contract::{
 /// An attribute that needs a placeholder.
 const ATTRIBUTE: &str = "claims.#1";
 
-/// Guards, each with items (or none) on which it holds or fails.
+/// Guards, each with items (or none) on which it succeeds or fails.
 fn guards() -> Vec<(Guard, Option<AttributeValue>, bool, bool)> {
     let (one, two) = (Some(n("1")), Some(n("2")));
-    // Guard, the attribute's value, is there an item, does it hold.
+    // Guard, the attribute's value, whether an item exists, whether the guard succeeds.
     vec![
         (absent(), None, false, true),
         (absent(), None, true, false),
@@ -83,22 +83,22 @@ fn present() -> Guard {
     Guard::present(Purpose::Update)
 }
 
-/// There is an item without the attribute.
+/// An item exists, but lacks the attribute.
 fn both() -> Guard {
     Guard { purpose: Purpose::Application, asks: vec![Ask::Present, Ask::Lacks(ATTRIBUTE.to_owned())] }
 }
 
-/// The least of a bucket that had no greatest.
+/// The least value of a bucket that had no greatest one.
 fn bounds_as_read(value: Option<AttributeValue>) -> Guard {
     Guard::as_read(Purpose::Bucket, [(ATTRIBUTE, value), ("Max", None)])
 }
 
-/// The item says two things.
+/// Two conditions on the item.
 fn theirs(text: &str) -> Guard {
     Guard::as_read(Purpose::StillTheirs, [(ATTRIBUTE, Some(s(text))), ("Name", Some(s("old")))])
 }
 
-/// The item is as it was read: it held this, and its name, and nothing under a third.
+/// The item is as it was read: with this attribute and its name, and without a third one.
 fn as_read(value: Option<AttributeValue>) -> Guard {
     Guard::as_read(Purpose::Job, [(ATTRIBUTE, value), ("Name", Some(s("old"))), ("Third", None)])
 }
@@ -107,11 +107,11 @@ fn asks(ask: impl Fn(String, AttributeValue) -> Ask, value: AttributeValue) -> G
     Guard { purpose: Purpose::Application, asks: vec![ask(ATTRIBUTE.to_owned(), value)] }
 }
 
-/// Every guard on every action: the write, the item before and after it, and whether the guard holds.
+/// Every guard on every action: the write, the item before and after it, and whether the guard succeeds.
 fn cases() -> Vec<(Write, Option<Item>, Option<Item>, bool)> {
     let mut cases = Vec::new();
     for (position, (guard, value, is_there, holds)) in guards().into_iter().enumerate() {
-        // A counter's guard asks for attributes of a counter, each of which may be the one that is not zero.
+        // A counter's guard checks all attributes of a counter, because any of them may not be zero.
         let attributes: &[&str] = if guard == Guard::still_zero() { &["Value", "Sum"] } else { &[ATTRIBUTE] };
         let actions = ["put", "update", "delete"];
         for (attribute, action) in attributes.iter().flat_map(|attribute| actions.map(|action| (*attribute, action))) {

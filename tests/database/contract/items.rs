@@ -1,4 +1,4 @@
-//! Items and writes in few words.
+//! Short forms for items and writes.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub(crate) fn map<const N: usize>(attributes: [(&str, AttributeValue); N]) -> It
     attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// An item of exactly so many bytes.
+/// An item of exactly this many bytes.
 pub(crate) fn item_of_bytes(key: &Key, bytes: usize) -> Item {
     let empty = keys::size::item_bytes(&item(key, [("Text", s(""))]));
     item(key, [("Text", s(&"x".repeat(bytes - empty)))])

@@ -1,4 +1,4 @@
-//! What the engine sends as one transaction, in the forms that it sends.
+//! The engine's transactions, in the forms that it sends.
 
 use derive::{
     guard::{Guard, Purpose},
@@ -48,7 +48,7 @@ pub(crate) async fn a_checkpoint_moves_only_from_where_it_was_read<S: Store>(bed
     let counter = key("COUNT");
     let units = bed.all_done(vec![moved(None, "7"), add(&counter, "Value", 1)]).await;
     bed.same_units(&units, &[(Table::Main, 2.0), (Table::Ledger, 2.0)], "units");
-    // The same again, as after a lost answer; and one that read it before it moved.
+    // The same again, as after a lost response; and one by a caller that read it before it moved.
     for late in [moved(None, "7"), moved(Some("5"), "9")] {
         let outcome = bed.transact(vec![late, add(&counter, "Value", 1)]).await;
         bed.same(&reasons(outcome), &vec![Reason::GuardFailed, Reason::None], "fenced off");
@@ -58,7 +58,7 @@ pub(crate) async fn a_checkpoint_moves_only_from_where_it_was_read<S: Store>(bed
 }
 
 pub(crate) async fn a_change_is_parked_with_its_proof_and_once<S: Store>(bed: Bed<S>) {
-    // A record of two parts, each close to the limit of an item.
+    // A record in two parts, each close to the size limit of an item.
     let part = |at: usize| {
         let key = Key::new("PARKED#additive", format!("e1#{at:02}"));
         in_ledger(put(&key, item_of_bytes(&key, 352 * 1024)))

@@ -109,7 +109,7 @@ pub(crate) async fn a_query_takes_a_range_in_either_order_and_so_many_a_page<S: 
             let (mut down, _) = bed.query_all(&of(None, sk.clone(), Order::Descending, limit)).await;
             down.reverse();
             bed.same(&sort_keys(&down), &wanted, (&sk, limit, "descending"));
-            // A page that is full says that there may be more.
+            // A full page says that there may be more.
             assert!(limit.is_none_or(|limit| n_pages >= wanted.len() / limit as usize), "{}: {n_pages}", bed.name);
         }
     }
@@ -152,9 +152,9 @@ pub(crate) async fn an_index_holds_what_it_projects<S: Store>(bed: Bed<S>) {
         indexed("d", "H", "1"),
         indexed("e", "G", "3#2"),
         indexed("f", "G", "4"),
-        // Half of the key is none.
+        // Half of the key is not enough.
         set(&key("g"), [("GSI1PK", s("G")), ("Name", s("g"))]),
-        // What loses its key leaves the index.
+        // An item that loses its index key leaves the index.
         update(&key("f"), Item::new(), &["GSI1SK"], &[]),
         set(&key("a"), [("Value", n("1")), ("Bio", s("still not"))]),
     ] {
@@ -166,7 +166,7 @@ pub(crate) async fn an_index_holds_what_it_projects<S: Store>(bed: Bed<S>) {
     let mut first = entry("a", "2");
     first.insert("Value".to_owned(), n("1"));
     let wanted = vec![entry("b", "1"), first, entry("c", "3#1"), entry("e", "3#2")];
-    // On AWS an index lags, most often by less than a call takes.
+    // On AWS an index lags, usually for less than a call takes.
     let mut found = Vec::new();
     for _ in 0..100 {
         found = bed.query_all(&of_index("")).await.0;

@@ -1,4 +1,4 @@
-//! What DynamoDB refuses is refused before the call, and what it takes is not.
+//! The store refuses before the call what DynamoDB would refuse, and nothing else.
 
 use derive::{
     query::Query,

@@ -1,8 +1,8 @@
-//! The registry, told by instances of two versions and read by operators.
+//! The registry: instances of two versions publish, and operators read.
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use derive::{catalogue::Catalogue, derivation::Family};
+use derive::{catalogue::Catalogue, family::Family};
 use engine::{
     batch::Engine,
     clock::Clock as _,
@@ -21,10 +21,10 @@ use crate::contract::bed::Bed;
 const LOOK_MS: u64 = 1_000;
 const HOLD: Hold = Hold { hold_ms: 60_000, margin_ms: 500 };
 
-/// Time that a call has, in milliseconds.
+/// Time limit of a call, in milliseconds.
 const CALL_MS: u64 = 10_000;
 
-/// When the case begins, in milliseconds since the epoch.
+/// The time at the start of the case, in milliseconds since the epoch.
 const BEGIN_MS: u64 = 1_705_315_200_000;
 
 struct Scene<S> {
@@ -33,7 +33,7 @@ struct Scene<S> {
 }
 
 impl<S: Store + 'static> Scene<S> {
-    /// An engine that lacks these of the shipped derivations.
+    /// An engine without these of the shipped derivations.
     fn engine(&self, lacks: &[&str], watch: RegistryWatch) -> Engine<Arc<S>> {
         let schema = catalogue::schema();
         let mut derivations = catalogue::derivations();
@@ -48,7 +48,7 @@ impl<S: Store + 'static> Scene<S> {
         self.clock.now_ms() + CALL_MS
     }
 
-    /// What is not in step of what is declared with nothing lacking.
+    /// The derivations that are not in step with the whole catalogue.
     async fn stands(&self) -> Vec<String> {
         let engine = self.engine(&[], RegistryWatch::reading(0));
         let registry = engine.registry(self.deadline_ms()).await.unwrap();
@@ -60,17 +60,17 @@ impl<S: Store + 'static> Scene<S> {
     }
 }
 
-pub(crate) async fn instances_tell_what_they_have_and_operators_learn_it<S: Store + 'static>(bed: Bed<S>) {
+pub(crate) async fn instances_publish_their_derivations_and_operators_read_them<S: Store + 'static>(bed: Bed<S>) {
     let scene = Scene { store: Arc::new(bed.store), clock: ManualClock::at(BEGIN_MS) };
     let lacks = ["like-count", "like-count-display"];
     let old = scene.engine(&lacks, RegistryWatch::publishing(LOOK_MS, HOLD));
     let new = scene.engine(&[], RegistryWatch::publishing(LOOK_MS, HOLD));
     let operator = scene.engine(&[], RegistryWatch::reading(0));
     let all: BTreeSet<String> = catalogue::derivations().into_iter().map(|it| it.name).collect();
-    assert!(operator.registry(scene.deadline_ms()).await.unwrap().is_empty(), "nobody has told");
+    assert!(operator.registry(scene.deadline_ms()).await.unwrap().is_empty(), "nobody has published");
     assert!(operator.publish(scene.deadline_ms()).await.unwrap().is_empty(), "so nobody has anything else");
 
-    // The first tells, and once more when it has something else to tell.
+    // The first publishes, and again after its derivations change.
     assert_eq!(old.publish(scene.deadline_ms()).await.unwrap().len(), 2);
     scene.clock.advance(LOOK_MS);
     assert_eq!(old.publish(scene.deadline_ms()).await.unwrap().len(), 0);
@@ -87,7 +87,7 @@ pub(crate) async fn instances_tell_what_they_have_and_operators_learn_it<S: Stor
     let young = lacks.map(|name| format!("{name} Young {{ ready_ms: {ready_ms} }}"));
     assert_eq!(scene.stands().await, young);
 
-    // It is ready when the old may run on no more.
+    // It is ready when the old instance can no longer run.
     let shipped = Catalogue::new(&catalogue::schema(), catalogue::derivations()).unwrap();
     let likes = shipped.position("like-count").unwrap();
     let standing = async || {
@@ -99,21 +99,21 @@ pub(crate) async fn instances_tell_what_they_have_and_operators_learn_it<S: Stor
     assert_eq!(standing().await, Standing::Ready);
     let ready = operator.registry(scene.deadline_ms()).await.unwrap();
 
-    // The old comes back: what was measured meanwhile marks nothing.
+    // The old instance returns, so what was measured meanwhile marks nothing as filled.
     assert_eq!(old.publish(scene.deadline_ms()).await.unwrap().len(), 2);
     scene.clock.advance(LOOK_MS);
     assert_eq!(new.publish(scene.deadline_ms()).await.unwrap().len(), 2);
     let likes_alone = BTreeSet::from(["like-count".to_owned()]);
     assert_eq!(operator.mark_filled(&likes_alone, &ready, 0, scene.deadline_ms()).await.unwrap(), 0);
     assert!(matches!(standing().await, Standing::Young { .. }));
-    // Nobody who told anything runs any more.
+    // No instance that published anything runs any more.
     operator.leave(scene.deadline_ms()).await.unwrap();
     scene.clock.advance(61_000);
     let ready = operator.registry(scene.deadline_ms()).await.unwrap();
     assert_eq!(operator.mark_filled(&all, &ready, 0, scene.deadline_ms()).await.unwrap(), all.len());
     assert_eq!(scene.stands().await, [""; 0]);
 
-    // It is dropped, and forgotten.
+    // It is dropped, and then forgotten.
     scene.clock.advance(LOOK_MS);
     old.publish(scene.deadline_ms()).await.unwrap();
     assert_eq!(operator.forget(&all, scene.deadline_ms()).await.unwrap(), lacks.len());

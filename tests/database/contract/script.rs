@@ -1,8 +1,10 @@
-//! Random writes: the model answers as the embedded DynamoDB does, units and reasons included, and ends the same.
+//! Random writes: the model responds like the embedded DynamoDB, units and reasons included, and ends with the same
+//! items.
 //!
-//! The domain is tiny, so that writes meet. An update that only removes, of a missing item, is left out: in the model it
-//! makes none, as seen on AWS (<https://github.com/scylladb/scylladb/issues/5862>, by the older parameters); in the
-//! embedded DynamoDB and in DynamoDB Local it makes one of the key alone. The service sends none without a guard.
+//! The domain is tiny, so that writes conflict. An update that only removes attributes of a missing item is left out:
+//! in the model it creates no item, as seen on AWS (<https://github.com/scylladb/scylladb/issues/5862>, by the older
+//! parameters); in the embedded DynamoDB and in DynamoDB Local it creates one with only the key. The service sends none
+//! without a guard.
 
 use derive::{
     guard::{Guard, Purpose},
@@ -30,7 +32,7 @@ fn name() -> impl Strategy<Value = &'static str> {
     select(vec!["Name", "Value", "a.b"])
 }
 
-/// Attributes, with the keys of the index now and then.
+/// Attributes, sometimes with the keys of the index.
 fn attributes() -> impl Strategy<Value = Item> {
     let index = (prop::option::of(select(vec!["G", "H"])), prop::option::of(select(vec!["1", "2"])));
     (vec((name(), value()), 0..3), index).prop_map(|(attributes, (pk, sk))| {
@@ -77,7 +79,7 @@ fn write() -> impl Strategy<Value = Write> {
     })
 }
 
-/// Does the writes, alone or together; what came of it, in words, and what the tables hold.
+/// Makes the writes, alone or together; returns the results as text, and the items of the tables.
 async fn play<S: Store>(bed: &Bed<S>, script: &[(Vec<Write>, bool)]) -> (Vec<String>, Vec<Item>) {
     let mut words = Vec::new();
     for (writes, together) in script {

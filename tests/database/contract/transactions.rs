@@ -1,4 +1,4 @@
-//! Transactions: all or nothing, and why.
+//! Transactions: all actions or none, and the cancellation reasons.
 
 use derive::{
     guard::{Guard, Purpose},

@@ -1,4 +1,4 @@
-//! What writes cost: the model counts as DynamoDB does.
+//! The price of writes: the model counts as DynamoDB does.
 
 use derive::{
     guard::{Guard, Purpose},

@@ -121,7 +121,7 @@ pub(crate) async fn a_failed_guard_comes_before_a_wrong_type<S: Store>(bed: Bed<
 }
 
 pub(crate) async fn an_attribute_may_have_any_name<S: Store>(bed: Bed<S>) {
-    // Reserved words, and what an expression would read as its own.
+    // Reserved words, and names that an expression would read as its own syntax.
     let names = ["Name", "Value", "size", "a.b", "a#b", "#g", ":g", "a b", "[0]", "ä€", "0", "and", "x = y"];
     for (position, name) in names.into_iter().enumerate() {
         let key = key(&position.to_string());

@@ -1,4 +1,4 @@
-//! Values come back as they were.
+//! Values are read as they were written.
 
 use keys::value::same_item;
 use std::collections::HashMap;

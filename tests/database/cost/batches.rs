@@ -1,10 +1,10 @@
-//! What counting costs, by ledger: write units a change of a batch of 100, by `ReturnConsumedCapacity` of the embedded
-//! DynamoDB; items under 1 KB.
+//! The price of counting, by ledger: write units per change in a batch of 100, by `ReturnConsumedCapacity` of the
+//! embedded DynamoDB; items under 1 KB.
 
 use std::sync::Arc;
 
 use catalogue::{catalogue, schema};
-use derive::{derivation::Family, write::Table};
+use derive::{family::Family, write::Table};
 use engine::{
     account::Account,
     batch::Engine,
@@ -20,10 +20,10 @@ use support::{
     record::{Record, Window, event},
 };
 
-/// Changes of a batch.
+/// Number of changes in the batch.
 const N_CHANGES: u8 = 100;
 
-/// The counting function over the embedded DynamoDB.
+/// The counting function on the embedded DynamoDB.
 struct Bed {
     aggregate: Engine<Arc<DynamoStore>>,
     store: Arc<DynamoStore>,
@@ -54,7 +54,7 @@ impl Bed {
     async fn counted(&self) -> i64 {
         let page = self.store.scan(Table::Main, store::Segment::WHOLE, None).await.unwrap();
         let items: Vec<_> = page.items.iter().collect();
-        derive::refresh::sums(&schema(), items).values().map(|tally| tally.count).sum()
+        derive::sources::sums(&schema(), items).values().map(|tally| tally.count).sum()
     }
 }
 
@@ -77,7 +77,7 @@ fn units(account: &Account) -> f64 {
     account.commits.iter().map(|commit| commit.units).sum()
 }
 
-/// Units a change of the batch, and of the same batch delivered again.
+/// Units per change for the batch, and for the same batch delivered again.
 async fn check(ledger: LedgerKind, post_of: impl Fn(usize) -> usize, units_max: f64) {
     let bed = Bed::new(ledger).await;
     let records = comments(post_of);

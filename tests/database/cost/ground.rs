@@ -1,4 +1,4 @@
-//! What it costs to touch the application's own items: a deletion by a cascade, and a move.
+//! The price of touching the application's own items: a deletion by a cascade, and a move.
 
 use derive::write::{Action, Table, Write};
 use expect_test::{Expect, expect};
@@ -7,7 +7,7 @@ use store::Store as _;
 
 use crate::cost::{ANN, BOB, Bed, POST};
 
-/// Units of what follows from a removal or a put, up to the end of the jobs that it starts.
+/// The units of everything that follows from a removal or a put, including the jobs that it starts.
 async fn check(given: &[&str], act: impl AsyncFnOnce(&Bed), wanted: Expect) {
     let mut bed = Bed::new();
     for item in given {

@@ -1,4 +1,4 @@
-//! The crowded tables, and how a case reads from them.
+//! The crowded tables, and helpers for the cases.
 
 use std::{
     fmt::Debug,
@@ -14,7 +14,7 @@ use futures::FutureExt;
 use keys::{item::Item, key::Key};
 use queries::{
     Queries,
-    cursor::Cursor,
+    cursor::PageCursor,
     page::{Page, PageRequest},
     read_error::ReadError,
 };
@@ -33,14 +33,14 @@ pub(crate) type Recorded = Arc<Recording<Either>>;
 
 /// A crowded table, which no case writes to.
 pub(crate) struct Bed {
-    /// Which store it is, for messages.
+    /// The store's name, for messages.
     pub(crate) name: &'static str,
     pub(crate) queries: Queries<Recorded>,
     pub(crate) crowd: &'static Crowd,
     recorded: Recorded,
 }
 
-/// One of the two stores, so that each case is compiled once.
+/// One of the two stores in one type, so that each case is compiled once.
 #[derive(Clone)]
 pub(crate) enum Either {
     Memory(Arc<MemoryStore>),
@@ -126,7 +126,7 @@ pub(crate) fn runtime() -> &'static Runtime {
     &RUNTIME
 }
 
-/// A page of what is made of its items.
+/// A page of converted items.
 pub(crate) fn mapped<T, U>(page: Page<T>, of: impl Fn(T) -> U) -> Page<U> {
     Page { items: page.items.into_iter().map(of).collect(), unreadable: page.unreadable, next: page.next }
 }
@@ -163,7 +163,7 @@ async fn fill(store: &Either) {
 }
 
 impl Bed {
-    /// Holds a listing to be exactly this, in one page, and in three or more whose cursors are kept as texts.
+    /// Checks that a listing is exactly this, in one page, and in three or more whose cursors are stored as text.
     pub(crate) async fn lists<T: PartialEq + Debug>(
         &self,
         about: impl Debug,
@@ -171,7 +171,7 @@ impl Bed {
         read: impl AsyncFn(PageRequest) -> Result<Page<T>, ReadError>,
     ) {
         assert!(wanted.len() >= 3, "{about:?}: the crowd has {} of them", wanted.len());
-        // At most half of all but one, so that there are three pages.
+        // At most half of all items but one, so that there are three pages.
         let third = u32::try_from((wanted.len() - 1) / 2).unwrap();
         for limit in [1_000, third, 1] {
             let (mut found, mut n_pages, mut next) = (Vec::new(), 0, None);
@@ -186,8 +186,8 @@ impl Bed {
                 assert!(is_full || page.next.is_none(), "{about:?}: a page of {}", page.items.len());
                 found.extend(page.items);
                 n_pages += 1;
-                // What is kept of a cursor is its text.
-                next = page.next.map(|cursor| Cursor::from(cursor.to_string()));
+                // A client stores the text of a cursor.
+                next = page.next.map(|cursor| PageCursor::from(cursor.to_string()));
                 if next.is_none() {
                     break;
                 }
@@ -197,13 +197,13 @@ impl Bed {
         }
     }
 
-    /// Holds an answer to be this.
+    /// Checks a result.
     #[track_caller]
     pub(crate) fn same<T: PartialEq + Debug>(&self, found: &T, wanted: &T, about: impl Debug) {
         assert_eq!(found, wanted, "in the {} store, about {about:?}", self.name);
     }
 
-    /// What was asked of the store since the last call.
+    /// The requests to the store since the last call.
     pub(crate) fn asked(&self) -> Vec<Request> {
         self.recorded.take()
     }

@@ -1,4 +1,4 @@
-//! The crowd: items of every entity, with neighbours that a careless key would take in.
+//! The crowd: items of every entity, with neighbours that a careless key would include.
 
 use derive::query::Order as QueryOrder;
 use entities::{
@@ -23,7 +23,7 @@ use entities::{
 use keys::{counter::CounterKey, entity::Entity, item::Item, key::Key, key_field::KeyField, number::Decimal};
 use serde_dynamo::AttributeValue;
 
-/// Times in their order; the last is another client's.
+/// Times in order; the last was written by another client.
 pub(crate) const TIMES: [&str; 4] =
     ["2024-01-15T10:30:00.000Z", "2024-01-15T10:30:00.001Z", "2024-01-16T00:00:00.000Z", "the other day"];
 
@@ -34,7 +34,7 @@ pub(crate) const ORDER_STATUSES: [&str; 5] =
 
 const POST_STATUSES: [&str; 3] = ["published", "draft", "archived"];
 
-/// Days of readings; one is left out.
+/// Days with readings; one day is left out.
 pub(crate) const DAYS: [&str; 4] = ["2023-12-31", "2024-01-01", "2024-02-29", "2024-03-01"];
 
 /// All items of the table.
@@ -43,7 +43,7 @@ pub(crate) struct Crowd {
 }
 
 impl Crowd {
-    /// All of an entity that are wanted, in the order of a key.
+    /// All chosen items of an entity, in the order of a key.
     pub(crate) fn sorted<E: Entity, K: Ord>(&self, is_wanted: impl Fn(&E) -> bool, key: impl Fn(&E) -> K) -> Vec<E> {
         let typed = self.items.iter().filter_map(|item| E::from_item(&layout(), item).unwrap());
         let mut found: Vec<E> = typed.filter(|entity| is_wanted(entity)).collect();
@@ -51,14 +51,14 @@ impl Crowd {
         found
     }
 
-    /// The same, the other way round.
+    /// The same in reverse order.
     pub(crate) fn reversed<E: Entity, K: Ord>(&self, is_wanted: impl Fn(&E) -> bool, key: impl Fn(&E) -> K) -> Vec<E> {
         let mut found = self.sorted(is_wanted, key);
         found.reverse();
         found
     }
 
-    /// The only one of an entity that is wanted.
+    /// The only chosen item of an entity.
     pub(crate) fn only<E: Entity>(&self, is_wanted: impl Fn(&E) -> bool) -> E {
         let mut found = self.sorted(is_wanted, |_| ());
         assert_eq!(found.len(), 1, "{}", E::NAME);
@@ -66,7 +66,6 @@ impl Crowd {
     }
 }
 
-/// In this order.
 pub(crate) fn in_order<T>(mut ascending: Vec<T>, order: QueryOrder) -> Vec<T> {
     if order == QueryOrder::Descending {
         ascending.reverse();
@@ -74,7 +73,7 @@ pub(crate) fn in_order<T>(mut ascending: Vec<T>, order: QueryOrder) -> Vec<T> {
     ascending
 }
 
-/// Ids of which each is the start of others, or needs escapes, in the order of their texts.
+/// Ids that begin with each other or need escapes, in the order of their texts.
 pub(crate) fn ids(letter: &str) -> Vec<String> {
     ["", "1", "1#x", "1%23x", "1%x", "1/x", "10"].map(|end| format!("{letter}{end}")).to_vec()
 }
@@ -91,7 +90,6 @@ fn decimal(text: &str) -> Decimal {
     Decimal::parse(text).unwrap()
 }
 
-/// A count.
 pub(crate) fn whole(at: usize) -> i64 {
     i64::try_from(at).unwrap()
 }
@@ -182,7 +180,7 @@ fn posts(items: &mut Vec<Item>) {
             put(items, &Like { key: LikeKey { user_id: user.into(), post_id: post.into() }, ..Like::default() });
             let key = ViewKey { user_id: user.into(), viewed_at: time(post_at + 1), post_id: post.into() };
             put(items, &View { key, expires_at: Some(1_900_000_000), ..View::default() });
-            // On the post of this number, by another user each.
+            // On the post with this number, each by another user.
             let key =
                 CommentKey { post_id: ids("p")[at].clone().into(), created_at, comment_id: format!("c{post}").into() };
             put(
@@ -241,7 +239,7 @@ fn groups_and_organizations(items: &mut Vec<Item>) {
     }
 }
 
-/// Places of employees; ids are unique over all organizations, so each has its organization's in it.
+/// Paths of employees; ids are unique over all organizations, so each contains its organization's id.
 const PLACES: [&[&str]; 10] = [
     &["ceo"],
     &["ceo", "e"],
@@ -262,7 +260,7 @@ fn files(items: &mut Vec<Item>) {
         for (at, file) in ids("x").iter().enumerate() {
             let key = FileKey { folder_id: folder.clone().into(), uploaded_at: time(at), file_id: file.into() };
             put(items, &File { key, name: Some(file.clone()), size_bytes: Some(9), ..File::default() });
-            // Names that stand twice, that begin like others, and that need escapes.
+            // Names that occur twice, that begin like others, or that need escapes.
             put(
                 items,
                 &Folder {
@@ -296,7 +294,7 @@ fn products(items: &mut Vec<Item>) {
                 ..Product::default()
             };
             let mut item = entity.to_item(&layout()).unwrap();
-            // The service's own index key: no writer makes it. The last has sold nothing.
+            // Ripple makes this index key, and no writer does. The last product has sold nothing.
             if at < 6 {
                 let units_sold = (at * 7 % 5 + 1).to_string();
                 item.insert("UnitsSold".to_owned(), AttributeValue::N(units_sold));
@@ -388,8 +386,8 @@ fn counters(items: &mut Vec<Item>) {
     }
 }
 
-/// Beside every third item, one that is nobody's: in the same collection and the same places of the indexes, of an
-/// unknown type or of none.
+/// An item of an unknown entity, or without one, beside every third item: in the same collection and at the same places
+/// of the indexes.
 fn strangers(items: &mut Vec<Item>) {
     let beside: Vec<Item> = items.iter().step_by(3).cloned().collect();
     for (at, mut item) in beside.into_iter().enumerate() {

@@ -1,11 +1,11 @@
-//! Cursors that are not the query's own.
+//! Cursors of other queries.
 
 use std::sync::Arc;
 
 use derive::query::Order;
 use entities::ids::{PostId, UserId};
 use queries::{
-    cursor::{Cursor, CursorError},
+    cursor::{CursorError, PageCursor},
     page::PageRequest,
     read_error::ReadError,
     reads::times::Times,
@@ -15,7 +15,7 @@ use crate::patterns::bed::Bed;
 
 type Held = Arc<Bed>;
 
-async fn cursor(bed: &Bed, user: &str, status: Option<&str>) -> Cursor {
+async fn cursor(bed: &Bed, user: &str, status: Option<&str>) -> PageCursor {
     bed.queries.posts_of(&user.into(), status, &PageRequest::first(1)).await.unwrap().next.unwrap()
 }
 
@@ -29,7 +29,7 @@ fn refusal<T>(answer: Result<T, ReadError>) -> CursorError {
 
 pub(crate) async fn a_cursor_of_another_query_is_refused(bed: Held) {
     let queries = &bed.queries;
-    let page = |cursor: &Cursor| PageRequest::after(2, cursor.clone());
+    let page = |cursor: &PageCursor| PageRequest::after(2, cursor.clone());
     let of_u1 = cursor(&bed, "u1", None).await;
     assert!(queries.posts_of(&"u1".into(), None, &page(&of_u1)).await.is_ok());
     let other = |pattern| CursorError::OtherQuery { pattern };
@@ -49,7 +49,7 @@ pub(crate) async fn a_cursor_of_another_query_is_refused(bed: Held) {
     assert_eq!(refusal(comments(Times::all(), Order::Descending, page(&upward)).await), other("AP-009"));
     let later = Times { from: Some("2024".into()), to: None };
     assert_eq!(refusal(comments(later, Order::Ascending, page(&upward)).await), other("AP-009"));
-    // Merged reads too.
+    // The same for merged reads.
     let pending = queries.open_orders("pending", &PageRequest::first(1)).await.unwrap().next.unwrap();
     assert!(queries.open_orders("pending", &page(&pending)).await.is_ok());
     assert_eq!(refusal(queries.open_orders("paid", &page(&pending)).await), other("AP-036"));
@@ -60,7 +60,7 @@ pub(crate) async fn a_damaged_cursor_is_refused(bed: Held) {
     let good = cursor(&bed, "u1", None).await.to_string();
     let damaged = CursorError::Damaged { pattern: "AP-005" };
     for text in ["", "x", "ü", &good[1..], &good[..good.len() - 1], &good.to_lowercase(), &format!("{good}A")] {
-        let page = PageRequest::after(2, Cursor::from(text));
+        let page = PageRequest::after(2, PageCursor::from(text));
         assert_eq!(refusal(bed.queries.posts_of(&"u1".into(), None, &page).await), damaged, "{text}");
     }
     assert_eq!(
@@ -69,7 +69,7 @@ pub(crate) async fn a_damaged_cursor_is_refused(bed: Held) {
     );
 }
 
-/// Whoever knows how a cursor is made may write one; it has no partition key to change.
+/// Somebody who knows the form of a cursor may forge one, but it contains no partition key to change.
 pub(crate) async fn a_made_up_cursor_stays_within_its_own_query(bed: Held) {
     use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
     let sum = |text: &str| {
@@ -81,7 +81,7 @@ pub(crate) async fn a_made_up_cursor_stays_within_its_own_query(bed: Held) {
         let text = String::from_utf8(URL_SAFE_NO_PAD.decode(good).unwrap()).unwrap();
         let head: Vec<&str> = text.split('#').take(4).collect();
         let text = format!("{}#{}", head.join("#"), keys::escape::value(sk));
-        let cursor = Cursor::from(URL_SAFE_NO_PAD.encode(format!("{text}#{}", sum(&text))));
+        let cursor = PageCursor::from(URL_SAFE_NO_PAD.encode(format!("{text}#{}", sum(&text))));
         bed.queries.posts_of(&user, None, &PageRequest::after(100, cursor)).await
     };
     let page = made_up("u1".into(), "POST#zzz").await.unwrap();

@@ -45,7 +45,7 @@ pub(crate) async fn ap_027_a_file_with_its_path(bed: Held) {
 pub(crate) async fn ap_028_sub_folders_by_name(bed: Held) {
     for folder in ids("f") {
         let is_below = |it: &Folder| it.parent_id.as_ref().is_some_and(|parent| parent.as_str() == folder);
-        // A name ends in the key's `#`, so it comes behind those that go on with a space.
+        // A name ends in `#` in the key, so it comes after names that continue with a space.
         let by_name = |it: &Folder| (keys::escape::value(&it.name.clone().unwrap()) + "#", it.key.folder_id.clone());
         let below = bed.crowd.sorted(is_below, by_name);
         let wanted: Vec<_> = below.into_iter().map(|it| (it.key, it.name, it.path)).collect();

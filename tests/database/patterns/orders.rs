@@ -32,7 +32,7 @@ pub(crate) async fn ap_033_orders_of_a_user_between_two_times_and_by_status(bed:
             for status in ORDER_STATUSES {
                 let wanted: Vec<Order> =
                     wanted.iter().filter(|it| it.status.as_deref() == Some(status)).cloned().collect();
-                // Each status is rare, and pages are full all the same.
+                // Each status is rare, but pages are full.
                 let first = bed.queries.orders_of(&user, &times, Some(status), &PageRequest::first(1)).await.unwrap();
                 bed.same(&first.items, &wanted.iter().take(1).cloned().collect(), (&user, status));
                 let all = bed.queries.orders_of(&user, &times, Some(status), &PageRequest::first(9)).await.unwrap();

@@ -15,7 +15,7 @@ use queries::{
     page::PageRequest,
     read_error::ReadError,
     reads::{
-        counts::{Count, Counts},
+        counts::{ExactCount, ExactCounts},
         times::Times,
     },
 };
@@ -60,7 +60,7 @@ pub(crate) async fn ap_006_a_post_with_displays_or_with_exact_counts(bed: Held) 
         bed.same(&found.post.as_ref(), &Some(&wanted), &post);
         let key = PostDetailKey { post_id: post };
         let counts = bed.queries.counts_of::<PostDetail>(&key).await.unwrap();
-        bed.same(&told(&found.counts), &told(&counts), &key);
+        bed.same(&named_counts(&found.counts), &named_counts(&counts), &key);
         bed.same(&found.counts.of("sharded-count").value, &Some(39), &key);
     }
     bed.same(&bed.queries.post(&"p2".into(), Consistency::Strong).await.unwrap(), &None, "no post");
@@ -90,7 +90,7 @@ pub(crate) async fn ap_008_a_post_with_its_newest_comments(bed: Held) {
         bed.same(&found.comments.items, &comments[..3].to_vec(), &post);
         let read = async |page: PageRequest| {
             let found = bed.queries.post_with_comments(&post, &page).await?;
-            // Where there is a post, it is one of the page's items.
+            // If the post exists, it is one of the page's items.
             let items = found.post.map(|_| None).into_iter().chain(found.comments.items.into_iter().map(Some));
             Ok(queries::page::Page { items: items.collect(), unreadable: vec![], next: found.comments.next })
         };
@@ -183,7 +183,7 @@ pub(crate) async fn ap_013_does_a_user_like_a_post(bed: Held) {
 }
 
 /// Derivation, value and sum.
-fn told(counts: &Counts) -> Vec<(String, Count)> {
+fn named_counts(counts: &ExactCounts) -> Vec<(String, ExactCount)> {
     assert!(counts.unreadable.is_empty());
     counts.iter().map(|(derivation, count)| (derivation.to_owned(), count.clone())).collect()
 }
@@ -192,14 +192,15 @@ pub(crate) async fn ap_040_exact_counts_of_a_target_are_the_sums_of_its_shards(b
     for (at, user) in users().into_iter().enumerate() {
         let key = UserKey { user_id: user.clone() };
         let counts = bed.queries.counts_of::<User>(&key).await.unwrap();
-        let count = |value: i64, sum: Option<&str>| Count { value: Some(value), sum: sum.and_then(Decimal::parse) };
+        let count =
+            |value: i64, sum: Option<&str>| ExactCount { value: Some(value), sum: sum.and_then(Decimal::parse) };
         let wanted = [
             ("plain-count", count(whole(5 + at), None)),
             ("sharded-count", count(39, None)),
             ("sharded-count~2", count(7, None)),
             ("summed", count(5, Some("0.3"))),
         ];
-        bed.same(&told(&counts), &wanted.map(|(name, count)| (name.to_owned(), count)).to_vec(), &user);
+        bed.same(&named_counts(&counts), &wanted.map(|(name, count)| (name.to_owned(), count)).to_vec(), &user);
         bed.same(&counts.of("summed"), &count(5, Some("0.3")), &user);
         bed.same(&counts.of("no-count"), &count(0, None), &user);
         let n_counters = bed

@@ -1,10 +1,10 @@
-//! What each pattern asks of the store, as its row of the design says.
+//! Each pattern's requests to the store, as the table's design shows them.
 
 use derive::query::{Consistency, Order};
 use entities::table::layout;
 use expect_test::{Expect, expect};
 use queries::pattern::{
-    Pattern, reads,
+    AccessPattern, reads,
     row::{Row, rows},
 };
 
@@ -25,7 +25,7 @@ fn line(id: &str, row: &Row) -> String {
     format!("{id} {times}{}{index} {}{order}{limit}{consistency}\n", row.operation, row.keys)
 }
 
-fn check(patterns: &[Pattern], wanted: &Expect) {
+fn check(patterns: &[AccessPattern], wanted: &Expect) {
     let runtime = crate::patterns::bed::runtime();
     let mut text = String::new();
     for pattern in patterns {

@@ -47,7 +47,7 @@ pub(crate) async fn ap_038_readings_across_days(bed: Held) {
     let times = ("2024-01-01", "2024-12-31T23:59:59.999Z");
     let page = bed.queries.readings_of(&id, times, Order::Ascending, &PageRequest::first(6)).await.unwrap();
     let asked = bed.asked();
-    // A day with an item that is no reading may be asked twice.
+    // A day with an item that is no reading may need two queries.
     let day = |request: &Request| if let Request::Query(_, query, _) = request { Some(query.pk.clone()) } else { None };
     let days: BTreeSet<String> = asked.iter().filter_map(day).collect();
     assert_eq!(days.len(), 60, "the days until the page is full");

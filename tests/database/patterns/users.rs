@@ -1,4 +1,4 @@
-//! Users, what hangs on them, and groups.
+//! Users, their collections, and groups.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use entities::{
     table::layout,
 };
 use keys::{entity::Entity, item::text};
-use queries::reads::collection::{Collected, Kind};
+use queries::reads::collection::{Collected, ItemKind};
 
 use crate::patterns::{bed::Bed, crowd::ids};
 
@@ -84,10 +84,10 @@ pub(crate) async fn ap_004_a_whole_collection_and_chosen_kinds_of_it(bed: Held) 
         let wanted: Vec<Collected> = items.into_iter().map(collected).collect();
         assert!(wanted.len() > 40);
         bed.lists(&user, &wanted, async |page| bed.queries.collection_of(&user, &page).await).await;
-        bed.lists(&user, &wanted, async |page| bed.queries.kinds_of(&user, Kind::ALL, &page).await).await;
+        bed.lists(&user, &wanted, async |page| bed.queries.kinds_of(&user, ItemKind::ALL, &page).await).await;
         let chosen = |item: &&Collected| matches!(item, Collected::User(_) | Collected::Like(_) | Collected::Follow(_));
         let wanted: Vec<Collected> = wanted.iter().filter(chosen).cloned().collect();
-        let kinds = [Kind::User, Kind::Like, Kind::Follow, Kind::Like];
+        let kinds = [ItemKind::User, ItemKind::Like, ItemKind::Follow, ItemKind::Like];
         bed.lists(&user, &wanted, async |page| bed.queries.kinds_of(&user, &kinds, &page).await).await;
     }
 }
@@ -163,7 +163,7 @@ pub(crate) async fn ap_019_a_membership_with_its_role(bed: Held) {
 }
 
 pub(crate) async fn ap_041_many_items_by_id_with_the_missing_ones_named(bed: Held) {
-    // More than one call takes, some of them twice, in no order of their keys.
+    // More keys than one call takes, some of them twice, in no order.
     let mut asked: Vec<UserId> = (0..120).rev().map(|n| UserId::from(format!("m{n}"))).collect();
     asked.extend(users());
     asked.extend(users());

@@ -1,6 +1,7 @@
-//! Answers that are lost, and conflicts, on the model.
+//! Lost responses and conflicts, on the model.
 //!
-//! Every write is made in a table where the first answers of writes go wrong, and must end as in one where none does.
+//! Every write is made in a table where the first responses to writes are lost, and must end as in a table where none
+//! is.
 
 use futures::future::BoxFuture;
 use keys::{item::Item, key::Key, number::Decimal};
@@ -32,7 +33,7 @@ use crate::writes::{
 type Interface = Queries<Arc<Faulty<Chance>>>;
 type Step = for<'a> fn(&'a Interface) -> BoxFuture<'a, Result<String, WriteError>>;
 
-/// A step of the story: what is written, and what it says.
+/// A step of the story: a write and its result.
 macro_rules! steps {
     ($(|$queries:ident| $write:expr;)*) => {
         [$((|$queries| Box::pin(async move { Ok(format!("{:?}", $write.await?)) })) as Step),*]
@@ -54,7 +55,7 @@ fn file_key(folder: &str) -> entities::files::FileKey {
     entities::files::FileKey { folder_id: folder.into(), uploaded_at, file_id: "x".into() }
 }
 
-/// A story with every kind of write, each on what the last ones left.
+/// A story with every kind of write, each on the items of the earlier ones.
 fn story() -> Vec<Step> {
     let people = steps! {
         |queries| queries.create_user(&"ada".into(), user("Ada", "ada@example.org"));
@@ -107,8 +108,8 @@ fn story() -> Vec<Step> {
     people.into_iter().chain(things).collect()
 }
 
-/// The story where the first writes of every step go wrong: what each step said, and the table afterwards.
-async fn told(faults: impl Fn() -> Faults) -> (Vec<String>, Vec<(Key, Item)>) {
+/// The story with failing first writes in every step: the result of each step, and the table afterwards.
+async fn outcome(faults: impl Fn() -> Faults) -> (Vec<String>, Vec<(Key, Item)>) {
     let calm = Model::new(Faults::None);
     let mut said = Vec::new();
     for (at, step) in story().into_iter().enumerate() {
@@ -124,11 +125,11 @@ async fn told(faults: impl Fn() -> Faults) -> (Vec<String>, Vec<(Key, Item)>) {
 #[test]
 fn what_goes_wrong_with_a_write_makes_no_difference() {
     runtime().block_on(async {
-        let wanted = told(|| Faults::None).await;
+        let wanted = outcome(|| Faults::None).await;
         for side in [Side::Before, Side::After] {
             for fault in [Fault::Unanswered, Fault::Conflict(0), Fault::Throttle([0].into())] {
                 for n_faults in [1, 3] {
-                    let (said, items) = told(|| Faults::Writes(side, fault.clone(), 0..n_faults)).await;
+                    let (said, items) = outcome(|| Faults::Writes(side, fault.clone(), 0..n_faults)).await;
                     assert_eq!(said, wanted.0, "{side:?} {fault:?}");
                     assert_eq!(shown(&items), shown(&wanted.1), "{side:?} {fault:?}");
                 }
@@ -143,7 +144,7 @@ fn wp_08_an_order_that_somebody_else_placed_is_not_ours_when_an_answer_is_lost()
         let model = Model::new(Faults::None);
         let (ada, order, lines) = ("ada".into(), "o1".into(), [line("pen", 1)]);
         model.queries.create_product(&"pen".into(), product("1.5", 10)).await.unwrap();
-        // Both look before either is placed; the one whose answers are lost is never done, and comes second.
+        // Both read before either is placed; the one whose responses are lost is never done, and comes second.
         let lost = Model::at(&model.database, Faults::Writes(Side::Before, Fault::Unanswered, 0..1), START_MS + 1);
         let (lost, placed) = futures::future::join(
             lost.queries.place_order(&ada, &order, &lines),

@@ -1,4 +1,4 @@
-//! The stores under test, and how a case looks at them.
+//! The stores under test, and helpers for the cases.
 
 use std::{
     future::Future,
@@ -23,7 +23,7 @@ pub(crate) const START_MS: u64 = 1_705_314_600_000;
 
 /// A store under test, with the query interface on it.
 pub(crate) struct Bed<S> {
-    /// Which store it is, for messages.
+    /// The store's name, for messages.
     name: &'static str,
     pub(crate) queries: Queries<Arc<S>>,
     pub(crate) store: Arc<S>,
@@ -57,7 +57,7 @@ impl<S: Store> Bed<S> {
         Self { name, queries: queries.pausing(|_| Box::pin(tokio::task::yield_now())), store, now_ms }
     }
 
-    /// It is a second later.
+    /// Moves the clock by a second.
     pub(crate) fn later(&self) {
         self.now_ms.fetch_add(1_000, Ordering::Relaxed);
     }
@@ -70,7 +70,7 @@ impl<S: Store> Bed<S> {
         self.store.write(&write).await.unwrap();
     }
 
-    /// Sets attributes of an item, as the service does with derived ones.
+    /// Sets attributes of an item, as Ripple does with derived ones.
     pub(crate) async fn set(&self, key: &Key, attributes: impl IntoIterator<Item = (&'static str, AttributeValue)>) {
         let set: Item = attributes.into_iter().collect();
         let action = Action::Update(Update::set(set));
@@ -78,7 +78,6 @@ impl<S: Store> Bed<S> {
         self.store.write(&write).await.unwrap();
     }
 
-    /// The item under a key.
     pub(crate) async fn item(&self, key: &Key) -> Option<Item> {
         self.store.get(Table::Main, std::slice::from_ref(key)).await.unwrap().pop().map(|(_, item)| item)
     }
@@ -97,12 +96,12 @@ impl<S: Store> Bed<S> {
         }
     }
 
-    /// Holds the whole table to be this.
+    /// Compares the whole table with this text.
     pub(crate) async fn holds(&self, wanted: Expect) {
         wanted.assert_eq(&shown(&self.items().await));
     }
 
-    /// Holds a write to be refused with this error.
+    /// Checks that a write is refused with this error.
     #[track_caller]
     pub(crate) fn refuses<T: std::fmt::Debug>(&self, answer: Result<T, WriteError>, wanted: &str) {
         match answer {
@@ -112,7 +111,7 @@ impl<S: Store> Bed<S> {
     }
 }
 
-/// Items as text: a line for the key, and one for each attribute.
+/// Items as text: one line for the key, and one for each attribute.
 pub(crate) fn shown(items: &[(Key, Item)]) -> String {
     let mut lines = Vec::new();
     for (key, item) in items {
@@ -137,12 +136,12 @@ fn value_shown(value: &AttributeValue) -> String {
     }
 }
 
-/// A number, as an attribute's value.
+/// A number value.
 pub(crate) fn n(number: i64) -> AttributeValue {
     AttributeValue::N(number.to_string())
 }
 
-/// A text, as an attribute's value.
+/// A string value.
 pub(crate) fn s(text: &str) -> AttributeValue {
     AttributeValue::S(text.to_owned())
 }

@@ -8,7 +8,7 @@ use store::Store;
 
 use crate::writes::bed::{Bed, s};
 
-/// `ceo`, below them `vp`, below them `eng`.
+/// `ceo`, with `vp` below, with `eng` below that.
 pub(crate) async fn three_employees<S: Store>(bed: &Bed<S>) {
     let acme = "acme".into();
     bed.queries.hire(&acme, &"ceo".into(), "Ada", None).await.unwrap();
@@ -126,7 +126,7 @@ pub(crate) async fn wp_11_a_move_under_a_report_is_refused<S: Store>(bed: Bed<S>
     assert_eq!(bed.items().await, before);
 }
 
-/// Whatever the chart says, which is derived later.
+/// Whatever the chart contains, because it is derived later.
 pub(crate) async fn wp_11_a_report_is_known_by_the_manager_and_not_by_the_chart<S: Store>(bed: Bed<S>) {
     three_employees(&bed).await;
     let acme = "acme".into();
@@ -142,7 +142,7 @@ pub(crate) async fn wp_11_a_report_is_known_by_the_manager_and_not_by_the_chart<
 pub(crate) async fn wp_11_who_has_reports_is_not_dismissed<S: Store>(bed: Bed<S>) {
     three_employees(&bed).await;
     let acme = "acme".into();
-    // An id that begins like another is nobody's report.
+    // An id that begins like another one is no report of it.
     bed.queries.hire(&acme, &"vp2".into(), "Two", Some(&"ceo".into())).await.unwrap();
     bed.refuses(
         bed.queries.dismiss(&acme, &"vp".into()).await,
@@ -185,7 +185,8 @@ pub(crate) async fn wp_11_an_employee_of_another_organization_is_not_found<S: St
     );
 }
 
-/// A dismissed manager's reports name them still; hired again below one of those, they would be their own manager.
+/// The reports of a dismissed manager still name them; hired again below one of those, the manager would be above
+/// themselves.
 pub(crate) async fn wp_11_nobody_is_hired_below_somebody_who_names_them<S: Store>(bed: Bed<S>) {
     let acme = "acme".into();
     let orphan = Employee {

@@ -16,17 +16,17 @@ use store::{
 
 use crate::writes::bed::START_MS;
 
-/// What goes wrong with the calls.
+/// The calls that fail.
 pub(crate) enum Faults {
-    /// Nothing.
+    /// None.
     None,
-    /// This, with the writes of these numbers, counted from 0; reads are not counted.
+    /// The writes with these numbers fail in this way, counted from 0; reads are not counted.
     Writes(Side, Fault, std::ops::Range<usize>),
-    /// Something, with one call in three, by chance of this state.
+    /// One call in three fails in some way, at random from this state.
     OneInThree(Mutex<u64>),
 }
 
-/// Decides by the faults, and counts what it decided.
+/// Decides by the faults, and counts the decisions.
 pub(crate) struct Chance {
     faults: Faults,
     n_writes: AtomicUsize,
@@ -46,12 +46,12 @@ impl Model {
         Self::on(&Arc::new(Database::new(layout(), PAGE_BYTES)), faults)
     }
 
-    /// Another caller of the same table, whose calls go wrong otherwise.
+    /// Another caller of the same table, with other faults.
     pub(crate) fn on(database: &Arc<Database>, faults: Faults) -> Self {
         Self::at(database, faults, START_MS)
     }
 
-    /// The same at another time.
+    /// The same caller at another time.
     pub(crate) fn at(database: &Arc<Database>, faults: Faults, now_ms: u64) -> Self {
         let n_faults = Arc::new(AtomicUsize::new(0));
         let chance = Chance { faults, n_writes: AtomicUsize::new(0), n_faults: Arc::clone(&n_faults) };
@@ -65,12 +65,11 @@ impl Model {
         self.database.memory().snapshot(Table::Main).into_iter().collect()
     }
 
-    /// The item under a key.
     pub(crate) fn item(&self, pk: &str, sk: &str) -> Option<Item> {
         self.database.memory().view(Table::Main, |items| items.get(&Key::new(pk, sk)).cloned())
     }
 
-    /// How many calls went wrong.
+    /// Number of failed calls.
     pub(crate) fn n_faults(&self) -> usize {
         self.n_faults.load(Ordering::Relaxed)
     }
@@ -87,7 +86,7 @@ impl Chance {
             Faults::OneInThree(state) => {
                 let mut state = state.lock().unwrap();
                 let mut below = |bound: u64| {
-                    // Knuth's multiplier; the upper bits are the good ones.
+                    // Knuth's multiplier; its upper bits are the good ones.
                     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                     (*state >> 33) % bound
                 };

@@ -10,7 +10,7 @@ use crate::writes::{
     files::file,
 };
 
-/// Folders below each other: `a`, in it `b`, in it `c`.
+/// Nested folders: `a` contains `b`, and `b` contains `c`.
 async fn three_folders<S: Store>(bed: &Bed<S>) {
     bed.queries.create_folder(&"a".into(), None, "A").await.unwrap();
     bed.queries.create_folder(&"b".into(), Some(&"a".into()), "B").await.unwrap();
@@ -111,7 +111,7 @@ pub(crate) async fn wp_10_only_an_empty_folder_is_deleted<S: Store>(bed: Bed<S>)
     let inside = bed.queries.upload_file(&"c".into(), &"x".into(), file("x.txt")).await.unwrap();
     bed.refuses(bed.queries.delete_folder(&"c".into()).await, &wanted("c"));
     bed.queries.delete_file(&inside).await.unwrap();
-    // A counter in the folder's collection is nothing that is in it.
+    // A counter in the folder's collection is no content.
     bed.set(&Key::new("FOLDER#c", "METADATA#COUNT#folder-totals#00"), [("Value", n(0))]).await;
     for folder in ["c", "b", "a"] {
         assert!(bed.queries.delete_folder(&folder.into()).await.unwrap());

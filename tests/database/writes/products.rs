@@ -12,7 +12,7 @@ use store::Store;
 
 use crate::writes::bed::{Bed, n, s};
 
-/// A product of this price and stock.
+/// A product with this price and stock.
 pub(crate) fn product(price: &str, inventory: i64) -> NewProduct {
     NewProduct {
         name: "Pen".to_owned(),

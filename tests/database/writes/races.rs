@@ -1,4 +1,4 @@
-//! Writers at the same time, on the model.
+//! Concurrent writers, on the model.
 
 use std::sync::Mutex;
 
@@ -18,10 +18,10 @@ use crate::writes::{
     users::user,
 };
 
-/// How many callers want one of the last [`PIECES`].
+/// Number of callers that want one of the last [`PIECES`].
 const CALLERS: usize = 1_000;
 
-/// How many there are.
+/// Number of pieces.
 const PIECES: i64 = 10;
 
 #[test]
@@ -114,7 +114,7 @@ fn wp_08_a_price_that_changes_meanwhile_is_the_new_one() {
         let model = Model::new(Faults::None);
         let (pen, ada, order) = ("pen".into(), "ada".into(), "o1".into());
         model.queries.create_product(&pen, product("1.5", 10)).await.unwrap();
-        // The order's first transaction is put off, so that the other price is there before it.
+        // The order's first transaction is delayed until the price has changed.
         let held = Model::on(&model.database, Faults::Writes(Side::Before, Fault::Conflict(0), 0..1));
         let edit =
             queries::writes::products::ProductEdit { price: keys::number::Decimal::parse("2"), ..Default::default() };
@@ -153,7 +153,7 @@ fn wp_09_one_status_is_set_once_and_no_status_follows_cancelled() {
         let answers = join(change(OrderStatus::Paid), change(OrderStatus::Paid)).await;
         assert!(matches!(answers, (Ok(()), Err(WriteError::Unchanged { .. }))), "{answers:?}");
         let (cancelled, shipped) = join(change(OrderStatus::Cancelled), change(OrderStatus::Shipped)).await;
-        // Shipping is one call and comes first; cancelling reads the items before.
+        // Shipping is one call and comes first; cancelling first reads the items.
         assert!(cancelled.is_ok() && shipped.is_ok(), "{cancelled:?} {shipped:?}");
         assert_eq!(stock(&model, "pen"), 10);
         let late = change(OrderStatus::Shipped).await;
@@ -216,7 +216,7 @@ fn wp_11_nobody_is_hired_below_a_manager_who_is_dismissed_meanwhile() {
     runtime().block_on(async {
         let (model, acme) = (Model::new(Faults::None), "acme".into());
         model.queries.hire(&acme, &"boss".into(), "Boss", None).await.unwrap();
-        // The hire's transaction is put off until the manager is gone.
+        // The hire's transaction is delayed until the manager is gone.
         let held = Model::on(&model.database, Faults::Writes(Side::Before, Fault::Conflict(0), 0..3));
         let (new, boss) = ("new".into(), "boss".into());
         let (hired, dismissed) =

@@ -1,4 +1,4 @@
-//! What each write pattern asks of a store, conditions included, as the table's design shows it.
+//! Each write pattern's requests to a store, conditions included, as the table's design shows them.
 
 use std::collections::BTreeSet;
 

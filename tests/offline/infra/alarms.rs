@@ -1,4 +1,4 @@
-//! Alarms and the dashboard name metrics that there are.
+//! Alarms and the dashboard name only metrics that exist.
 
 use std::{
     collections::BTreeSet,
@@ -22,16 +22,16 @@ static OF_READERS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
     let (schema, catalogue) = declared(Choice::default()).unwrap();
     let (store, clock) = (Arc::new(MemoryStore::new(schema.layout.clone())), Arc::new(SystemClock));
     let engine = Engine::new(schema, catalogue, Function::Combined.families(), store, clock);
-    let metrics = metrics::batch::Metrics::of(&engine, &Account::default());
+    let metrics = metrics::batch::BatchMetrics::of(&engine, &Account::default());
     let mut names = names(&metrics.line("table", Function::Combined, Mode::Apply, 0));
-    // A batch that commits nothing has none.
+    // A batch that commits nothing has no `Lag`.
     names.insert(LAG.to_owned());
     names
 });
 
 /// Metrics of `sweep`, by table.
 static OF_SWEEP: LazyLock<BTreeSet<String>> =
-    LazyLock::new(|| names(&metrics::Metrics::default().line("table", Mode::Apply, 0)));
+    LazyLock::new(|| names(&metrics::SweepMetrics::default().line("table", Mode::Apply, 0)));
 
 /// The metrics of a line.
 fn names(line: &Value) -> BTreeSet<String> {
@@ -39,7 +39,7 @@ fn names(line: &Value) -> BTreeSet<String> {
     metrics.iter().map(|metric| metric["Name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Metrics of Lambda and of DynamoDB that are named.
+/// The metrics of Lambda and DynamoDB that the templates name.
 const OF_THE_PLATFORM: [(&str, &str); 9] = [
     ("AWS/Lambda", "IteratorAge"),
     ("AWS/Lambda", "Errors"),
@@ -52,7 +52,7 @@ const OF_THE_PLATFORM: [(&str, &str); 9] = [
     ("AWS/DynamoDB", "WriteThrottleEvents"),
 ];
 
-/// Is there this metric, with these dimensions?
+/// Does this metric exist, with these dimensions?
 fn there_is(namespace: &str, metric: &str, dimensions: &[&str]) -> bool {
     match (namespace, dimensions) {
         ("Ripple", ["Table", "Function"]) => OF_READERS.contains(metric),
@@ -74,8 +74,8 @@ fn every_alarm_is_on_a_metric_that_there_is() {
                 alarm["Dimensions"].as_array().unwrap().iter().map(|it| it["Name"].as_str().unwrap()).collect();
             let [namespace, metric] = ["Namespace", "MetricName"].map(|it| alarm[it].as_str().unwrap());
             assert!(there_is(namespace, metric, &dimensions), "{id}: {namespace} {metric} by {dimensions:?}");
-            let told = alarm["AlarmDescription"].as_str().unwrap();
-            assert!(told.contains("docs/alarms.md#"), "{id} says where the operator reads on: {told}");
+            let description = alarm["AlarmDescription"].as_str().unwrap();
+            assert!(description.contains("docs/alarms.md#"), "{id} says where the operator reads on: {description}");
             let topic = json!({ "Fn::If": ["HasAlarmTopic", [{ "Ref": "AlarmTopicArn" }], { "Ref": "AWS::NoValue" }] });
             assert_eq!((&alarm["AlarmActions"], &alarm["OKActions"]), (&topic, &topic), "{id}");
         }

@@ -1,7 +1,8 @@
-//! No filter drops what a function needs.
+//! No filter drops a record that a function needs.
 //!
-//! Every image that a record can have is held against planning itself: samples of all entities, each with any of its
-//! attributes missing or of another type, under its own key and under those of all others, inserted, changed and removed.
+//! Every image that a record can have is compared with planning itself: samples of all entities, each with any of its
+//! attributes missing or of another type, under its own key and under those of all others, inserted, changed and
+//! removed.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -38,7 +39,7 @@ use crate::infra::{
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/own-table/ripple.toml");
 
-/// A table with what is held against its filters.
+/// A table with samples for its filters.
 struct World {
     schema: Schema,
     catalogue: Catalogue,
@@ -82,14 +83,14 @@ impl World {
         }
     }
 
-    /// Entities that a function's derivations look at.
+    /// The entities that a function's derivations read.
     fn entities(&self, function: Function) -> BTreeSet<&str> {
         let families = function.families();
         let ours = self.catalogue.derivations().filter(|it| families.contains(&it.kind.family()));
         ours.flat_map(|derivation| derivation.kind.entities()).collect()
     }
 
-    /// Every change that is looked at.
+    /// Every change to check.
     fn changes(&self) -> Vec<Change> {
         let mut changes = Vec::new();
         let samples = self.samples.iter().map(|sample| (sample, self.samples.as_slice()));
@@ -109,7 +110,7 @@ impl World {
         changes
     }
 
-    /// The item with each of its attributes missing, or with a value of each of some types.
+    /// The item with each of its attributes missing, or of each of some other types.
     fn variants(&self, item: &Item) -> Vec<Item> {
         let mut variants = vec![item.clone()];
         let names = item.iter().map(|(name, _)| name.to_owned());
@@ -150,7 +151,7 @@ impl World {
         item
     }
 
-    /// Does planning ask anything of this function's derivations, or is the item one that they cannot read?
+    /// Does planning need the change for this function's derivations, or is the item one that they cannot read?
     fn asks(&self, planned: &Planned, change: &Change, entities: &BTreeSet<&str>) -> bool {
         let images = || [change.old_image(), change.new_image()].into_iter().flatten();
         let of_ours = || {
@@ -160,7 +161,7 @@ impl World {
         !planned.effects.is_empty() || ((planned.misfit.is_some() || planned.mended) && of_ours())
     }
 
-    /// Holds all changes against a function's filters, and tells which derivations were asked.
+    /// Compares all changes with a function's filters, and returns the derivations that needed one.
     fn check(&self, function: Function, changes: &[Change]) -> BTreeSet<&str> {
         let (patterns, entities) = (self.patterns(function), self.entities(function));
         let mut asked = BTreeSet::new();
@@ -196,7 +197,7 @@ fn job(layout: &Layout, derivation: &str) -> (Key, Item) {
     (key, item)
 }
 
-/// A record as Lambda holds it against patterns.
+/// A record as Lambda compares it with patterns.
 fn record(layout: &Layout, change: &Change) -> Value {
     let mut dynamodb = json!({ "Keys": layout.key_item(&change.key) });
     if let Some(new) = change.new_image() {
@@ -265,7 +266,7 @@ fn a_record_that_does_not_decode_passes_by_its_key() {
 #[test]
 fn what_nobody_reads_is_kept_out() {
     let world = World::shipped();
-    let mut told = String::new();
+    let mut dropped = String::new();
     for (_, function) in READERS {
         let patterns = world.patterns(function);
         let is_out = |(key, item): &&(Key, Item)| {
@@ -274,13 +275,13 @@ fn what_nobody_reads_is_kept_out() {
         let out =
             world.samples.iter().chain(&world.own).filter(is_out).filter_map(|(_, item)| text(item, "EntityType"));
         let names: BTreeSet<&str> = out.collect();
-        told.extend([format!("{function}: {}\n", names.into_iter().collect::<Vec<_>>().join(" "))]);
+        dropped.extend([format!("{function}: {}\n", names.into_iter().collect::<Vec<_>>().join(" "))]);
     }
     expect![[r#"
         aggregate: Counter EmailClaim FileDetail Folder Follower Group GroupMember Job OrderDetail OrgChart Organization PostDetail Product Subscription User
         propagate: CartItem EmailClaim Like OrderItem Reading Rollup Subscription Team View
         combined: EmailClaim Subscription
-    "#]].assert_eq(&told);
+    "#]].assert_eq(&dropped);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Does a record match a pattern? As much of the syntax as the generated patterns have: objects, text, and prefixes.
+//! Does a record match a pattern? It supports the syntax of the generated patterns: objects, strings, and prefixes.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ pub(crate) fn read(patterns: &[String]) -> Vec<Value> {
 
 fn matches(pattern: &Value, value: &Value) -> bool {
     match pattern {
-        // All members of an object must match, and what is not there matches nothing.
+        // All members of an object must match, and a missing member matches nothing.
         Value::Object(members) => members.iter().all(|(name, of)| value.get(name).is_some_and(|it| matches(of, it))),
         Value::Array(alternatives) => alternatives.iter().any(|one| is_one(one, value)),
         other => panic!("no pattern has this: {other}"),

@@ -1,7 +1,7 @@
-//! Permissions: each function may do what it does, and no more.
+//! Each function has exactly the permissions that it uses.
 //!
-//! The functions' engines run over a store that records what it is asked, on samples of the whole table that are made,
-//! changed and removed, under either ledger; what they asked is held against the policies.
+//! The functions' engines run on a store that records their calls, on samples of the whole table that are created,
+//! changed and removed, under either ledger. The recorded calls are compared with the policies.
 
 use std::{
     collections::BTreeSet,
@@ -45,16 +45,17 @@ const MAIN: &str = "table";
 const INDEXES: [&str; 2] = ["GSI1", "GSI2"];
 const LEDGER: &str = "ledger";
 
-/// Statements for what Lambda does with a function's role: reading the stream, giving up batches, and keeping logs.
+/// Statements for what Lambda does with a function's role: it reads the stream, stores batches that it gives up, and
+/// writes logs.
 const OF_THE_PLATFORM: [&str; 4] = ["Stream", "Streams", "FailedBatches", "Logs"];
 
-/// What a function asks when it starts, which goes past the store.
+/// The calls of a function at its start, which do not use the store.
 const AT_START: &str = "DescribeTable";
 
-/// Rounds of records after which nothing new comes of them.
+/// Rounds of records after which no new records come.
 const ROUNDS_MAX: usize = 60;
 
-/// A clock that goes on by a second whenever it is read.
+/// A clock that moves by a second whenever it is read.
 #[derive(Default)]
 struct Ticking(AtomicU64);
 
@@ -104,7 +105,7 @@ fn needed(request: &Request) -> Vec<Permission> {
     }
 }
 
-/// What a function may do, of either template.
+/// The permissions of a function, in either template.
 fn allowed(template: &Value, id: &str) -> BTreeSet<Permission> {
     let mut allowed = BTreeSet::new();
     let policies = at(template, &["Resources", &format!("{id}Role"), "Properties", "Policies"]).as_array().unwrap();
@@ -113,7 +114,7 @@ fn allowed(template: &Value, id: &str) -> BTreeSet<Permission> {
             assert_eq!(statement["Fn::If"][0], "CustomerKey", "{statement}");
             continue;
         };
-        // What Lambda does for the function, not the function itself.
+        // Lambda does this for the function.
         if OF_THE_PLATFORM.contains(&sid) {
             continue;
         }
@@ -157,12 +158,12 @@ impl World {
         let clock: Arc<dyn Clock> = self.clock.clone();
         let engine =
             Engine::new(Arc::new(schema), Arc::new(catalogue), function.families(), Arc::clone(&self.store), clock);
-        // As little at once as can be, so that jobs are made.
+        // Small limits, so that jobs are created.
         let limits = FanOutLimits { direct_max: 0, page_items: 1, index_lag_ms: 1, ..FanOutLimits::default() };
         engine.with_ledger(self.ledger).with_settling(0).with_fan_out(limits)
     }
 
-    /// The next event, of all records there are.
+    /// The next event, with all records so far.
     fn event(&mut self) -> Option<String> {
         let layout = &shipped().0.layout;
         let records: Vec<String> = self
@@ -181,7 +182,7 @@ impl World {
         (!records.is_empty()).then(|| Window::of_shard("shardId-1").around(&event(&records)))
     }
 
-    /// Lets these functions handle what there is until nothing comes of it any more, and adds what each asked.
+    /// These functions handle all records until no more come; adds the calls of each.
     async fn settle(&mut self, asked: &mut [(Function, BTreeSet<Permission>)]) {
         for _ in 0..ROUNDS_MAX {
             let event = self.event();
@@ -213,7 +214,7 @@ impl World {
     }
 }
 
-/// The item with one of the application's attributes changed, for each of them.
+/// The item with one of the application's attributes changed, for each attribute.
 fn changed(item: &Item, names: &[String]) -> Vec<Item> {
     let other = |value: &AttributeValue| match value {
         AttributeValue::S(text) => AttributeValue::S(format!("{text}x")),
@@ -234,7 +235,7 @@ fn changed(item: &Item, names: &[String]) -> Vec<Item> {
     variants
 }
 
-/// What each function asks for in the life of all samples.
+/// The calls of each function during the life of all samples.
 async fn asked(functions: &[Function], ledger: LedgerKind) -> Vec<(Function, BTreeSet<Permission>)> {
     let mut world = World::new(ledger);
     let mut asked: Vec<_> = functions.iter().map(|function| (*function, BTreeSet::new())).collect();
@@ -282,8 +283,8 @@ async fn functions_may_do_what_they_do() {
             let missing: Vec<_> = ours.difference(&allowed).collect();
             assert!(missing.is_empty(), "{name}: {id} may not {missing:?}");
             if name == "template.yaml" {
-                let told = allowed.difference(&ours).map(|(place, action)| format!(" {place}:{action}"));
-                unused.extend([format!("{function}:{}\n", told.collect::<String>())]);
+                let more = allowed.difference(&ours).map(|(place, action)| format!(" {place}:{action}"));
+                unused.extend([format!("{function}:{}\n", more.collect::<String>())]);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What the two templates share, and the filters in them: written once, and carried over.
+//! The parts that the two templates share, and the filters in them: written once, and copied by this test.
 
 use std::{env, fs};
 
@@ -8,14 +8,13 @@ use functions::handler::Function;
 
 use crate::infra::template::{BOTH, READERS, at, parsed, path, read, text};
 
-/// The shipped table.
 pub(crate) fn shipped() -> (Schema, Catalogue) {
     let schema = catalogue::schema();
     let catalogue = catalogue::catalogue(&schema).unwrap();
     (schema, catalogue)
 }
 
-/// The patterns of a function of the shipped table.
+/// The patterns of a function for the shipped table.
 pub(crate) fn patterns(function: Function) -> Vec<String> {
     let (schema, catalogue) = shipped();
     match needed(&schema, &catalogue, &function.families()) {
@@ -24,7 +23,7 @@ pub(crate) fn patterns(function: Function) -> Vec<String> {
     }
 }
 
-/// The text with these patterns in a resource.
+/// Replaces the patterns in a resource.
 fn with_filters(text: &str, resource: &str, patterns: &[String]) -> String {
     let (mut lines, mut is_ours) = (Vec::new(), false);
     for line in text.lines() {
@@ -52,16 +51,16 @@ fn template() -> String {
 const BEGIN: &str = "# >>> shared";
 const END: &str = "# <<< shared";
 
-/// The text between the marks, place by place.
+/// The text between the marks, for each pair of marks.
 fn regions(text: &str) -> Vec<String> {
     let region = |part: &str| part.split_once(END).expect("an end of what is shared").0.to_owned();
     text.split(BEGIN).skip(1).map(region).collect()
 }
 
-/// What is shared, as it reads where the main table is somebody else's.
+/// A shared part, as the template for an existing table needs it.
 fn carried(region: &str) -> String {
     const TABLE: &str = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${TableName}";
-    let told = [
+    let replaced = [
         ("!GetAtt Table.StreamArn", "!Ref StreamArn"),
         // One pattern stands for all indexes.
         ("                  - !Sub ${Table.Arn}/index/GSI2\n", ""),
@@ -73,10 +72,10 @@ fn carried(region: &str) -> String {
         ("AttributeName: PK", "AttributeName: !Ref PartitionKey"),
         ("AttributeName: SK", "AttributeName: !Ref SortKey"),
     ];
-    told.iter().fold(region.to_owned(), |text, (from, to)| text.replace(from, to))
+    replaced.iter().fold(region.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
-/// The attaching template as it should be: its own text, with what is shared carried over.
+/// The attaching template as it should be: its own text with the shared parts.
 fn attach(template: &str) -> String {
     let held = text("attach.yaml");
     let mut parts = held.split(BEGIN);

@@ -1,4 +1,4 @@
-//! Tables, and what the functions are told of them.
+//! The tables, and the functions' variables that name them.
 
 use std::collections::BTreeSet;
 
@@ -83,7 +83,7 @@ fn tables_are_kept_protected_and_restorable() {
 }
 
 #[test]
-fn functions_are_told_by_the_variables_that_they_read() {
+fn functions_get_the_variables_that_they_read() {
     let wanted: BTreeSet<&str> = VARIABLES.into();
     for name in BOTH {
         let template = read(name);

@@ -1,4 +1,4 @@
-//! A template as a value: YAML, with the short forms of its functions made long.
+//! A template as a value: YAML, with the short forms of its functions expanded.
 
 use std::{fs, path::PathBuf};
 
@@ -13,17 +13,14 @@ pub(crate) const BOTH: [&str; 2] = ["template.yaml", "attach.yaml"];
 pub(crate) const READERS: [(&str, Function); 3] =
     [("Aggregate", Function::Aggregate), ("Propagate", Function::Propagate), ("Combined", Function::Combined)];
 
-/// Where a template is.
 pub(crate) fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../infra").join(name)
 }
 
-/// Its text.
 pub(crate) fn text(name: &str) -> String {
     fs::read_to_string(path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Its value.
 pub(crate) fn read(name: &str) -> Value {
     parsed(&text(name))
 }
@@ -34,7 +31,7 @@ pub(crate) fn parsed(text: &str) -> Value {
     value(documents.first().expect("a document"))
 }
 
-/// What stands at a path of names.
+/// The value at a path of names.
 pub(crate) fn at<'a>(template: &'a Value, path: &[&str]) -> &'a Value {
     path.iter()
         .fold(template, |value, name| value.get(*name).unwrap_or_else(|| panic!("there is no {}", path.join("."))))

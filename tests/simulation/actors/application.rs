@@ -5,14 +5,13 @@
 //! derived items by hand. It never touches a counter: those are the authority.
 
 mod ground;
-pub(crate) mod theme;
+mod theme;
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use derive::{
-    derivation::PartOf,
-    kinds::mirror::CLAIMS,
-    schema::Schema,
+    claims::CLAIMS,
+    part::PartOf,
     write::{Action, Table, Update, Write},
 };
 use keys::{
@@ -23,36 +22,31 @@ use keys::{
 use store::{Store as _, faulty::Call, memory::MemoryStore};
 
 use crate::{
-    checks::readings::reading,
     executor::now,
-    items::{PAIR, TIMES, USERS, definition, indexed, is_authority, is_mirror, n, new_item, s, value},
-    scene::Scene,
-    stream::Author,
+    items::{
+        PAIR, TIMES, USERS, definition, indexed, is_authority, is_mirror, n, new_item, readings::reading, s, value,
+    },
+    platform::stream::Author,
+    world::{World, application::Application},
 };
 
-/// An application with its memory of items that it read.
-pub(crate) struct Application {
-    scene: Arc<Scene>,
-    schema: Arc<Schema>,
-    read_before: Vec<Item>,
-    untyped: BTreeSet<Key>,
-    /// The item that it made last.
-    newest: Option<Key>,
+impl World {
+    /// The application writes; false when it has nothing left to write.
+    pub(crate) fn write(&mut self) -> bool {
+        if self.is_written() {
+            return false;
+        }
+        self.n_writes -= 1;
+        self.scene.count("writes");
+        self.stream.take(Author::Service);
+        let author = self.application.write();
+        self.stream.take(author);
+        true
+    }
 }
 
 impl Application {
-    /// An application on a table.
-    pub(crate) fn new(scene: &Arc<Scene>) -> Self {
-        let (scene, schema) = (Arc::clone(scene), Arc::clone(&scene.schema));
-        Self { scene, schema, read_before: Vec::new(), untyped: BTreeSet::new(), newest: None }
-    }
-
-    /// Keys of items that it left without a type that is known, at some time.
-    pub(crate) fn untyped(&self) -> &BTreeSet<Key> {
-        &self.untyped
-    }
-
-    /// Writes once, or twice where something moves; says whether as itself or by somebody's hand.
+    /// Writes once, or twice when something moves. Returns who wrote: the application itself or somebody by hand.
     pub(crate) fn write(&mut self) -> Author {
         let scene = Arc::clone(&self.scene);
         let table = scene.database.memory();
@@ -106,7 +100,7 @@ impl Application {
         self.put(table, indexed(&schema, definition, &key, item));
     }
 
-    /// A user, a group, an organization or a folder is called otherwise.
+    /// A user, a group, an organization or a folder gets another name.
     fn rename(&mut self, table: &MemoryStore) {
         let names = ["User", "Group", "Organization", "Folder"];
         let named = |definition: &Definition| names.contains(&definition.name.as_str());
@@ -115,7 +109,7 @@ impl Application {
         item.insert("Name".to_owned(), value(&self.scene.chance, "Name"));
         let definition = definition(&schema, &item);
         let mut written = definition.index_attributes(&schema.layout, &definition.fields(&key, &item).unwrap());
-        // The index keys are the writer's: without them a folder is not found from above.
+        // The application writes the index keys: without them a folder is not found from its parent.
         written.retain(|(name, _)| item.contains_key(name) || definition.name == "Folder");
         let mut update = Update::set(Item::from([("Name".to_owned(), item.get("Name").cloned().unwrap())]));
         for (name, value) in written {
@@ -127,7 +121,7 @@ impl Application {
         self.act(table, key, Action::Update(update));
     }
 
-    /// Deletes an item, often one that is looked at just now since it is new.
+    /// Deletes an item, often a new one that the functions read at this moment.
     fn remove(&mut self, table: &MemoryStore) {
         let newest = self.newest.take().filter(|_| self.scene.chance.percent(50));
         if let Some(newest) = newest {
@@ -137,7 +131,7 @@ impl Application {
         }
     }
 
-    /// Somebody follows, or does so no more: what is counted comes to nothing and goes up again.
+    /// Somebody follows or unfollows, so that a count falls to zero and rises again.
     fn follow_or_not(&mut self, table: &MemoryStore) {
         let schema = Arc::clone(&self.schema);
         let follow = schema.entity("Follow").unwrap();
@@ -151,7 +145,7 @@ impl Application {
         self.put(table, indexed(&schema, follow, &key, item));
     }
 
-    /// A post is dated anew, or given to somebody else: its key changes.
+    /// A post gets another date or author: its key changes.
     fn move_post(&mut self, table: &MemoryStore) {
         let Some((key, old)) = self.any(table, |definition| definition.name == "Post") else { return };
         let schema = Arc::clone(&self.schema);
@@ -200,14 +194,14 @@ impl Application {
         self.put(table, indexed(&schema, definition(&schema, &item), &key, item));
     }
 
-    /// A sensor reads several times, over what it read before too.
+    /// A sensor reads several times, and overwrites some of its earlier readings.
     fn measure(&mut self, table: &MemoryStore) {
         for _ in 0..self.scene.chance.between(2, 6) {
             self.put(table, reading(&self.scene.chance));
         }
     }
 
-    /// A folder is put into any other, into none, or into itself by way of others.
+    /// A folder moves into any other, into none, or into a folder below itself.
     fn move_folder(&mut self, table: &MemoryStore) {
         let Some((key, mut item)) = self.any(table, |definition| definition.name == "Folder") else { return };
         let schema = Arc::clone(&self.schema);
@@ -218,7 +212,7 @@ impl Application {
         self.put(table, indexed(&schema, definition(&schema, &item), &key, item));
     }
 
-    /// Puts back an item that was read long before, whole.
+    /// Puts back a whole item that was read long before.
     fn put_back(&mut self, table: &MemoryStore) {
         if let Some(item) = self.scene.chance.one_of(&self.read_before).cloned() {
             self.scene.count("put back");
@@ -226,7 +220,7 @@ impl Application {
         }
     }
 
-    /// Somebody's hand changes a copy, a display or a list of claims.
+    /// Somebody changes a copy, a display or a list of claims by hand.
     fn alter_derived(&mut self, table: &MemoryStore) {
         let derived = |definition: &Definition| !definition.derived_attributes.is_empty() && !is_authority(definition);
         let Some((key, item)) = self.any(table, derived) else { return };
@@ -236,7 +230,7 @@ impl Application {
         }
     }
 
-    /// The derived attributes that a derivation writes: nobody corrects any other.
+    /// The derived attributes that a derivation writes. Nothing corrects the others.
     fn written(&self, definition: &Definition) -> Vec<String> {
         let derivations = self.scene.catalogue.derivations();
         let parts = derivations.flat_map(|derivation| derivation.kind.reach(&self.schema).unwrap().writes);
@@ -251,7 +245,7 @@ impl Application {
         definition.derived_attributes.iter().filter(|name| is_written.contains(*name)).cloned().collect()
     }
 
-    /// Somebody's hand changes any attribute of a mirror, its type too, or deletes it.
+    /// Somebody changes any attribute of a mirror by hand, even its type, or deletes it.
     fn alter_mirror(&mut self, table: &MemoryStore) {
         let Some((key, item)) = self.any(table, is_mirror) else { return };
         let layout = &self.schema.layout;
@@ -280,19 +274,19 @@ impl Application {
         self.act(table, key, action);
     }
 
-    /// Somebody's hand makes a mirror, of something that may not be there.
+    /// Somebody makes a mirror by hand. Its source may not exist.
     fn forge(&mut self, table: &MemoryStore) {
         let shipped = (&*self.schema, &*self.scene.catalogue);
         let item = new_item(&self.scene.chance, shipped, is_mirror);
         self.put(table, item);
     }
 
-    /// Items that are none of ours, and types that change.
+    /// Items of no entity of ours, and items whose type changes.
     fn junk(&mut self, table: &MemoryStore) {
         let type_name = self.schema.layout.entity_type.clone().unwrap();
         let text = |name: &str, text: &str| (name.to_owned(), s(text));
         if self.scene.chance.percent(50) {
-            // A misfit says that it is a user, and is not where users are.
+            // Its type may be one of ours, but its key is not.
             let mut item = Item::from([text("PK", "JUNK"), text("SK", self.scene.chance.one_of(&PAIR).unwrap())]);
             let types = ["Gadget", "User", "Follower"];
             if let Some(name) = self.scene.chance.one_of(&types).filter(|_| self.scene.chance.percent(70)) {
@@ -312,7 +306,7 @@ impl Application {
         }
     }
 
-    /// Any item of the entities that are meant: the first of them behind a place in the table.
+    /// An item of one of these entities: the first one after a random place in the table.
     fn any(&mut self, table: &MemoryStore, meant: impl Fn(&Definition) -> bool) -> Option<(Key, Item)> {
         let schema = &self.schema;
         let is_meant = |(key, item): &(&Key, &Item)| {

@@ -8,7 +8,7 @@ use store::Store as _;
 
 use crate::{executor::now, scene::Scene};
 
-/// Removes one item of the application's that is past its time; false when there is none.
+/// Removes one expired item of the main table; false when there is none.
 pub(crate) fn expire_ground(scene: &Scene) -> bool {
     let is_expired = expire(scene, Table::Main);
     if is_expired {
@@ -17,7 +17,7 @@ pub(crate) fn expire_ground(scene: &Scene) -> bool {
     is_expired
 }
 
-/// Removes one item of the ledger's that is past its time; false when there is none.
+/// Removes one expired item of the ledger; false when there is none.
 pub(crate) fn expire_ledger(scene: &Scene) -> bool {
     expire(scene, Table::Ledger)
 }

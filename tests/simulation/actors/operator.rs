@@ -16,24 +16,22 @@ use store::Store;
 use support::record::STREAM_ARN;
 
 use crate::{
-    actors::{
-        platform::{BOTH, TASKS_MAX},
-        sweeper::jobs,
-    },
-    corruption::{parked as parked_items, put_true},
-    event::event,
-    respond::engine,
+    engines::engine,
+    platform::{corruption::put_true, event::event, stream::Stream},
     scene::Scene,
-    stream::Stream,
-    world::World,
+    stored::{self, jobs},
+    world::{
+        World,
+        tasks::{BOTH, TASKS_MAX},
+    },
 };
 
 /// Most records of a replay.
 const RECORDS_MAX: usize = 60;
 
-/// A captured window of the stream, as it arrived, and where it came from; `None` while there is nothing.
+/// A captured part of the stream with its origin; `None` while the stream is empty.
 ///
-/// Under receipts it is of any shards. Under the checkpoint it is of one, whose name the operator knows.
+/// Under receipts its records come from any shards. Under the checkpoint they come from one, which the operator names.
 pub(crate) fn captured(scene: &Arc<Scene>, stream: &Stream, ledger: LedgerKind) -> Option<(String, Origin)> {
     let all: Vec<usize> = (0..stream.records.len()).collect();
     let (records, lane) = match ledger {
@@ -54,13 +52,12 @@ pub(crate) fn captured(scene: &Arc<Scene>, stream: &Stream, ledger: LedgerKind) 
         format!("operator replays {}", names.join(" "))
     });
     let event = event(stream, records[start..end].iter().copied(), None);
-    // What was given up may be in or not: a checkpoint does not tell, and applies nothing of it.
+    // A checkpoint does not show whether a record that was given up was applied, so nothing of it is applied.
     let was_given_up = scene.chance.percent(30);
     scene.count_all("given up", usize::from(was_given_up));
     Some((event, Origin { lane, was_given_up }))
 }
 
-/// Redrives all that is parked.
 pub(crate) async fn redrive<S: Store>(
     scene: Arc<Scene>,
     engine: Engine<S>,
@@ -78,11 +75,11 @@ pub(crate) async fn redrive<S: Store>(
     Ok(())
 }
 
-/// No item is deadly any more, and the decoder is mended: in the place of what is parked and corrupt stands what it should have been.
+/// From now on no item is deadly and every record decodes: the true records replace the corrupt ones that are parked.
 pub(crate) fn mend(scene: &Scene, stream: &mut Stream) {
     scene.mend();
     let mended = stream.mend();
-    for parked in parked_items(scene) {
+    for parked in stored::parked(scene) {
         if let Some(json) = mended.get(&parked.id) {
             scene.trace.note(|| format!("operator mends {}", parked.key));
             put_true(scene.database.memory(), &parked.key, json);
@@ -111,7 +108,7 @@ impl World {
 
     /// The operator redrives all that is parked.
     pub(crate) fn redrive(&mut self) -> bool {
-        if self.tasks.len() >= TASKS_MAX || parked_items(&self.scene).is_empty() {
+        if self.tasks.len() >= TASKS_MAX || stored::parked(&self.scene).is_empty() {
             return false;
         }
         let caller = self.caller("operator");
@@ -122,7 +119,7 @@ impl World {
         true
     }
 
-    /// The operator pauses a job, or resumes one that is paused; false where there is none.
+    /// The operator pauses a job, or resumes a paused one; false when there is none.
     pub(crate) fn order(&mut self, order: Order) -> bool {
         let mut jobs = jobs(&self.scene);
         jobs.retain(|job| job.is_paused == (order == Order::Resume));

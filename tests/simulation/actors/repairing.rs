@@ -1,11 +1,8 @@
 //! Counts that somebody makes wrong by hand at any moment, and operators who repair them beside everybody else.
 //!
-//! What was wrong before a repair began that came to its end is right from then on, whoever else repaired meanwhile.
+//! A repair that ends mends everything that was wrong before it began, whoever else repairs at the same time.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use derive::write::{Action, Table, Update, Write};
 use engine::{batch::Engine, count::target::Target, registry::Standing};
@@ -23,61 +20,32 @@ use operate::{
 use store::Store;
 
 use crate::{
-    actors::{
-        platform::{BOTH, TASKS_MAX},
-        rollout::unfilled,
-        verifying::{Follower, Listening, Shared, WAIT_MS},
-    },
-    corruption::parked,
-    failure::Failure,
+    actors::verifying::WAIT_MS,
+    engines::engine,
+    executor::now,
     items::n,
-    respond::engine,
+    platform::stream::Author,
     scene::Scene,
-    stream::Author,
-    world::World,
+    stored::parked,
+    world::{
+        World,
+        following::{EventList, SharedView, ViewReader},
+        planted::{Ended, Mended},
+        tasks::{BOTH, TASKS_MAX},
+    },
 };
 
 /// How long a repair's call is tried, in milliseconds.
 const CALL_MS: u64 = 60_000;
 
-/// How much earlier than a verification began what it proves ends, in milliseconds: records' times are rounded down.
+/// A verification proves the table up to this long before its start, in milliseconds: times of records are rounded down.
 const MARGIN_MS: u64 = 2_000;
 
-/// How often all that is wrong is repaired at the end.
-const REPAIRS_MAX: usize = 4;
-
-/// What was made wrong by hand.
-#[derive(Debug, Default)]
-pub(crate) struct Planted {
-    /// Targets that were ever made wrong.
-    pub(crate) ever: BTreeSet<Target>,
-    /// Those that no repair has mended since, with the number of their last fault.
-    left: BTreeMap<Target, usize>,
-    n_faults: usize,
-    n_repairs: usize,
-    /// Repairs that are under way: the number of the last fault before each began, and what it mended when it has ended.
-    under_way: Vec<(usize, Ended)>,
-}
-
-/// The targets that a repair mended, of those that it found.
-type Ended = Arc<Mutex<Option<Mended>>>;
-
-/// What a repair came to.
-#[derive(Debug, Default)]
-struct Mended {
-    /// Did it see and mend all that it could decide?
-    is_whole: bool,
-    /// Targets that it could not decide.
-    undecided: BTreeSet<Target>,
-    /// Derivations of which not all is right.
-    open: BTreeSet<String>,
-}
-
 impl World {
-    /// Somebody writes a counter by hand, whose record goes the way of all records.
+    /// Somebody changes a counter by hand. The record of it goes through the stream like any other.
     pub(crate) fn plant_fault(&mut self) -> bool {
         let items = self.scene.database.memory().snapshot(Table::Main);
-        let catalogue = self.scene.deployed.catalogue(&self.scene);
+        let catalogue = self.scene.deployed();
         let is_mendable = |key: &Key, item: &Item| {
             let counter = CounterKey::parse(key)?;
             let at = catalogue.position(&counter.derivation)?;
@@ -93,8 +61,7 @@ impl World {
         let add = Item::from([("Value".to_owned(), n(&(sign * amount).to_string()))]);
         let action = Action::Update(Update { add, ..Update::default() });
         let write = Write { table: Table::Main, key: (*key).clone(), action, guard: None };
-        let written = self.scene.database.memory().write(&write);
-        futures::executor::block_on(written).unwrap();
+        now(self.scene.database.memory().write(&write)).unwrap();
         self.stream.take(Author::Service);
         self.scene.trace.note(|| format!("somebody adds {} to {key} by hand", sign * amount));
         self.scene.count("faults by hand");
@@ -106,7 +73,7 @@ impl World {
         true
     }
 
-    /// An operator repairs what is wrong; several at once.
+    /// An operator repairs. Several repairs may run at once.
     pub(crate) fn repair(&mut self) -> bool {
         if self.tasks.len() >= TASKS_MAX {
             return false;
@@ -115,25 +82,25 @@ impl World {
         true
     }
 
-    fn begin_repair(&mut self) -> Ended {
+    pub(crate) fn begin_repair(&mut self) -> Ended {
         let caller = self.caller("repair");
         let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
         self.planted.n_repairs += 1;
         let run = format!("run-{}", self.planted.n_repairs);
         let ended = Ended::default();
         self.planted.under_way.push((self.planted.n_faults, Arc::clone(&ended)));
-        let followed = self.follow_anew();
+        let view = self.new_view();
         let scene = Arc::clone(&self.scene);
         let result = Arc::clone(&ended);
         self.start(caller, None, async move {
-            let mended = repaired(&scene, &engine, &run, followed).await?;
+            let mended = repaired(&scene, &engine, &run, view).await?;
             *result.lock().unwrap() = mended;
             Ok(None)
         });
         ended
     }
 
-    /// Takes note of the repairs that came to their end.
+    /// Forgets the planted faults that an ended repair has mended.
     pub(crate) fn follow_repairs(&mut self) {
         let (left, under_way) = (&mut self.planted.left, &mut self.planted.under_way);
         under_way.retain(|(n_faults, ended)| {
@@ -145,58 +112,34 @@ impl World {
             false
         });
     }
-
-    /// What is found is what somebody made wrong and nobody mended; and then it is mended.
-    pub(crate) fn faults_are_mended(&mut self) -> Result<(), Failure> {
-        self.follow_repairs();
-        for n_repairs in 0..REPAIRS_MAX {
-            let unfilled = unfilled(&self.scene);
-            let found = self.verified()?;
-            let is_new = |finding: &&Finding| unfilled.contains(&finding.derivation);
-            let counted: Vec<Target> = found.iter().filter(|it| !is_new(it)).filter_map(target).collect();
-            let left = &self.planted.left;
-            if let Some(wrong) = counted.iter().find(|target| !left.contains_key(target)) {
-                return Err(Failure::new("repair", format!("{wrong:?} is wrong, and nobody made it so: {found:?}")));
-            }
-            if counted.is_empty() && !found.iter().any(|finding| is_new(&finding)) {
-                return Ok(());
-            }
-            self.scene.count_all("repaired at the end", usize::from(n_repairs == 0));
-            self.begin_repair();
-            self.settle()?;
-            self.follow_repairs();
-        }
-        Err(Failure::new("repair", "what was made wrong by hand is not mended"))
-    }
 }
 
-/// A repair of all that is found; `None` where not all functions have what is deployed.
+/// Repairs everything that a verification finds; `None` while some function is not registered with what is deployed.
 async fn repaired<S: Store>(
     scene: &Scene,
     engine: &Engine<S>,
     run: &str,
-    followed: Shared,
+    view: SharedView,
 ) -> Result<Option<Mended>, String> {
     let was_parked = is_any_parked(scene);
     let deadline_ms = || engine.clock().now_ms() + CALL_MS;
     Repairing::new(engine).begin_repair(run, deadline_ms()).await.map_err(|error| error.to_string())?;
     let registry = engine.registry(deadline_ms()).await.map_err(|error| error.to_string())?;
-    let mut positions = 0..scene.catalogue.derivations().count();
-    if !positions.all(|at| engine.standing(&registry, at) == Standing::Ready) {
+    if !scene.catalogue.positioned().all(|(at, _)| engine.standing(&registry, at) == Standing::Ready) {
         scene.trace.note(|| format!("{run} is not ready"));
         return Ok(None);
     }
     let begun_ms = engine.clock().now_ms();
-    let (following, mut tallies, mut listening) = (Follower(followed), MemoryTallies::default(), Listening::default());
+    let (following, mut tallies, mut events) = (ViewReader(view), MemoryTallies::default(), EventList::default());
     let limits = Limits { segments: 1, wait_ms: WAIT_MS };
-    let verification = Verification::new(engine, &following, &mut tallies, &mut listening, limits, Scope::default());
+    let verification = Verification::new(engine, &following, &mut tallies, &mut events, limits, Scope::default());
     let verified = verification.run().await;
     drop(verification);
-    // A count of nothing, that is wrong by what is parked or on its way, is nowhere to be seen.
+    // A counter that does not exist, and should because of something parked, shows up in no finding.
     let is_proven = verified.is_ok_and(|extent| extent.is_proven);
     let is_whole = is_proven && !was_parked && !is_any_parked(scene);
     let mut mended = Mended { is_whole, ..Mended::default() };
-    for event in listening.0 {
+    for event in events.0 {
         mend(scene, engine, run, event, &mut mended).await;
     }
     if mended.is_whole {
@@ -210,7 +153,7 @@ async fn repaired<S: Store>(
     Ok(Some(mended))
 }
 
-/// Mends what was found, and takes note of what is left.
+/// Repairs one finding, and records what is left.
 async fn mend<S: Store>(scene: &Scene, engine: &Engine<S>, run: &str, event: VerifyEvent, mended: &mut Mended) {
     let finding = match event {
         VerifyEvent::Finding(finding, _) => finding,
@@ -248,8 +191,8 @@ fn is_any_parked(scene: &Scene) -> bool {
     parked(scene).iter().any(|parked| parked.key.pk == "PARKED#additive")
 }
 
-/// The count that a finding is of.
-fn target(finding: &Finding) -> Option<Target> {
+/// The count of a finding.
+pub(crate) fn target(finding: &Finding) -> Option<Target> {
     let counter = CounterKey::parse(&Key::new(&finding.pk, &finding.sk))?;
     Some(Target { derivation: counter.derivation, item: counter.target })
 }

@@ -1,11 +1,10 @@
-//! The sweeper, which lets jobs begin: when their time has come, and all that was written before them has been seen.
+//! The sweeper, which starts jobs that are due once everything written before them has been handled.
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use derive::write::Table;
 use engine::{
     clock::Clock as _,
-    fan_out::{again::Again, limits::FanOutLimits},
+    fan_out::again::Again,
     jobs::Order,
     jobs::ground::sweep::{STALLED_MS, Swept},
     jobs::job::Job,
@@ -13,35 +12,21 @@ use engine::{
 use keys::{item::Item, job::JobKey, key::Key};
 
 use crate::{
-    actors::platform::{BOTH, TASKS_MAX},
-    corruption::parked,
-    respond::engine,
+    engines::engine,
     scene::Scene,
-    world::World,
-};
-
-/// How long after a removal a cascade begins, in milliseconds.
-pub(crate) const SETTLE_MS: u64 = 30_000;
-
-/// Partition keys of the notes of what is to be searched for again.
-const NOTES: &str = "AGAIN#";
-
-/// So little at once that there are jobs and pages.
-pub(crate) const FAN_OUT: FanOutLimits = FanOutLimits {
-    direct_max: 2,
-    page_items: 2,
-    page_ms: 30,
-    page_beside_ms: 5,
-    units_per_second: None,
-    index_lag_ms: 15_000,
+    stored::{jobs, notes, parked},
+    world::{
+        World,
+        tasks::{BOTH, TASKS_MAX},
+    },
 };
 
 impl World {
-    /// Of which jobs all is done that was written before them, as the sweeper knows it when it begins.
+    /// The jobs for which everything written before them is handled, as the sweeper knows it when it starts.
     pub(crate) fn settled(&self) -> impl Fn(&Job) -> bool + use<> {
         let undone = self.mappings.iter().map(|mapping| mapping.first_undone(&self.stream)).min();
         let first = undone.unwrap_or(0).min(self.stream.first_on_its_way());
-        // A job is settled when everything before the record with which its wait began is done.
+        // A job is settled when everything before the record that began its wait is handled.
         let due = |item: &Option<Item>| item.as_ref().and_then(|item| item.get("DueAt").cloned());
         let waits = self.stream.made.iter().take(first + 1).filter(|made| due(&made.old) != due(&made.new));
         let jobs = waits.filter(|made| JobKey::parse(&made.key).is_some());
@@ -51,7 +36,7 @@ impl World {
         move |job| settled.contains(&(job.key.clone(), job.due_at_ms))
     }
 
-    /// The sweeper lets jobs begin, and rings those that stand still.
+    /// The sweeper starts jobs, and rings the bell of stalled ones.
     pub(crate) fn sweep(&mut self) -> bool {
         if self.tasks.len() >= TASKS_MAX {
             return false;
@@ -63,7 +48,7 @@ impl World {
         self.start(caller, None, async move {
             let swept = engine.sweep(is_settled).await.map_err(|error| error.to_string())?;
             scene.trace.note(|| format!("the sweeper: {swept:?}"));
-            tell(&scene, swept);
+            count_swept(&scene, swept);
             Ok(None)
         });
         true
@@ -80,14 +65,14 @@ impl World {
         self.start(caller, None, async move {
             let again = engine.search_again(deadline_ms).await.map_err(|error| error.to_string())?;
             scene.trace.note(|| format!("the sweeper: {again:?}"));
-            tell_again(&scene, again);
+            count_again(&scene, again);
             Ok(None)
         });
         true
     }
 
-    /// When all else is quiet and a job is left, it goes on where it is paused, and else its time comes; false when
-    /// there is none that can go on.
+    /// When all else is quiet, a paused job is resumed, or time passes until the next job or note is due; false when there
+    /// is none.
     pub(crate) fn sweep_the_rest(&mut self) -> bool {
         if self.order(Order::Resume) {
             return true;
@@ -104,51 +89,18 @@ impl World {
         if of_notes.is_some_and(|due_ms| due_ms <= next_ms) { self.search_again() } else { self.sweep() }
     }
 
-    /// No index lags for longer than half of the time that it is given.
-    pub(crate) fn follow(&mut self) {
-        let now_ms = self.scene.clock.now_ms();
-        if self.scene.database.n_behind() == 0 {
-            self.behind_since_ms = None;
-        } else if now_ms.saturating_sub(*self.behind_since_ms.get_or_insert(now_ms)) > FAN_OUT.index_lag_ms / 2 {
-            while self.scene.database.n_behind() > 0 {
-                self.scene.database.catch_up(0);
-            }
-        }
-    }
-
-    /// Do jobs wait for the operator, since something is parked? It may be a job's own record.
+    /// Do jobs wait for the operator because something is parked? It may be a job's own record.
     fn is_held(&self) -> bool {
         parked(&self.scene).iter().any(|parked| parked.key.pk == "PARKED#level-triggered")
     }
 }
 
-/// All jobs that there are.
-pub(crate) fn jobs(scene: &Scene) -> Vec<Job> {
-    let layout = &scene.schema.layout;
-    let is_job = |(key, _): &(&Key, &keys::item::Item)| JobKey::parse(key).is_some();
-    scene
-        .database
-        .memory()
-        .view(Table::Main, |items| items.iter().filter(is_job).filter_map(|(_, item)| Job::of(layout, item)).collect())
-}
-
-/// When what is noted is to be searched for again.
-fn notes(scene: &Scene) -> Vec<u64> {
-    let due_ms = |key: &Key| {
-        let (due_ms, _) = key.sk.split_once('#').filter(|_| key.pk.starts_with(NOTES))?;
-        due_ms.parse().ok()
-    };
-    scene.database.memory().view(Table::Ledger, |items| items.keys().filter_map(due_ms).collect())
-}
-
-/// Counts what was searched for again.
-pub(crate) fn tell_again(scene: &Scene, again: Again) {
+pub(crate) fn count_again(scene: &Scene, again: Again) {
     scene.count_all("searched again", again.n_done);
     scene.count_all("found again", again.n_written);
 }
 
-/// Counts what a sweep did.
-pub(crate) fn tell(scene: &Scene, swept: Swept) {
+pub(crate) fn count_swept(scene: &Scene, swept: Swept) {
     scene.count_all("jobs begun", swept.n_begun);
     scene.count_all("jobs held", swept.n_held);
     scene.count_all("owners back", swept.n_ended);

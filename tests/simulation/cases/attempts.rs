@@ -1,8 +1,8 @@
-//! Records that take the whole invocation with them.
+//! Records that kill the whole invocation.
 
 use std::collections::BTreeSet;
 
-use derive::{derivation::Family, write::Table};
+use derive::{family::Family, position::RecordAt, write::Table};
 use engine::ledger::LedgerKind;
 use keys::{item::text, key::Key};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::cases::bed::{Bed, INVOCATION_MS};
 
 const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Checkpoint];
 
-/// Who touches this item dies, before the call is done.
+/// A caller that touches this item dies before the call is done.
 fn deadly(bed: &Bed, deadly: Key) {
     bed.fails(move |call| {
         let touches = match call {
@@ -25,10 +25,10 @@ fn deadly(bed: &Bed, deadly: Key) {
     });
 }
 
-/// Delivers a batch until an invocation lives; the number of those that died.
+/// Delivers a batch until an invocation survives. Returns the number of deaths.
 fn deliver(bed: &Bed, records: &[Value]) -> usize {
     for n_dead in 0..20 {
-        // The platform sees it dead when its time is over.
+        // The platform notices the death when the time is over.
         bed.clock.advance(INVOCATION_MS + 1);
         if let Some(handled) = bed.start(&bed.event(records)).finish() {
             assert_eq!(handled.unwrap().failed_from, None);
@@ -38,7 +38,7 @@ fn deliver(bed: &Bed, records: &[Value]) -> usize {
     panic!("every invocation dies");
 }
 
-/// What is parked, as family and event, all with the cause that two invocations died.
+/// The parked records as family and event. Each must have the cause that two invocations died.
 fn parked(bed: &Bed) -> Vec<String> {
     let items = bed.ledger("PARKED");
     assert!(items.iter().all(|item| text(item, "Cause").unwrap().starts_with("two invocations died")));
@@ -81,7 +81,7 @@ async fn a_change_whose_count_kills_is_parked_at_the_fifth_delivery_and_counts_w
     }
 }
 
-/// The first, which was found deadly, was once tried again as soon as the second had died, and so on for ever.
+/// Once the first was tried again as soon as the second had died, though it was known to be deadly, and so on forever.
 #[tokio::test]
 async fn two_deadly_records_in_one_batch_are_both_parked() {
     let mut bed = Bed::new().running(Family::Additive);
@@ -92,8 +92,8 @@ async fn two_deadly_records_in_one_batch_are_both_parked() {
     assert_eq!(bed.counted("member-count"), 1);
 }
 
-/// Found by the simulation under the checkpoint, `SIM_SEED=103820` at that time: the second death was counted against the
-/// record that the first had in progress.
+/// Found by the simulation under the checkpoint (`SIM_SEED=103820` then): the second death counted against the record
+/// that was in progress at the first.
 #[tokio::test]
 async fn an_invocation_that_dies_before_it_begins_with_a_record_is_no_death_of_that_record() {
     let mut bed = Bed::new().running(Family::Additive);
@@ -117,8 +117,8 @@ async fn an_invocation_that_dies_before_it_begins_with_a_record_is_no_death_of_t
     assert_eq!((parked(&bed), bed.counted("member-count")), (Vec::new(), 3));
 }
 
-/// Records of a shard come in the order of their sequence numbers. Where they do not, the checkpoint must not pass one
-/// that is still to come, though they go one by one.
+/// Records of a shard arrive in the order of their sequence numbers. If they do not, the checkpoint must not pass a record
+/// that is still to come, even when they are handled one by one.
 #[tokio::test]
 async fn records_out_of_order_that_go_one_by_one_are_not_passed_before_they_are_in() {
     let mut bed = Bed::new().under(LedgerKind::Checkpoint).running(Family::Additive);
@@ -165,7 +165,7 @@ async fn an_attempt_that_ends_with_records_undone_is_counted_and_suspects_nobody
     assert!(notes.len() == 1 && text(&notes[0], "InProgress").is_none(), "{notes:?}");
     bed.fails(|_| None);
     let handled = bed.handle(&records).await;
-    let parked: BTreeSet<usize> = handled.account.parked.iter().map(|parked| parked.position).collect();
+    let parked: BTreeSet<RecordAt> = handled.account.parked.iter().map(|parked| parked.position).collect();
     assert_eq!((handled.failed_from, parked), (None, BTreeSet::new()));
     assert_eq!((bed.counted("member-count"), bed.ledger("ATTEMPTS").len()), (2, 0));
 }

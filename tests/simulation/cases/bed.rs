@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use derive::{
     catalogue::Catalogue,
-    derivation::Family,
+    family::Family,
     guard::{Guard, Purpose},
-    refresh::sums,
     schema::Schema,
+    sources::sums,
     write::{Action, Table, Update, Write},
 };
 use engine::{
@@ -34,10 +34,9 @@ use support::{
 };
 
 use crate::{
-    corruption::put_true,
     executor::{Gone, Task},
     items::{n, s},
-    stream::key_item,
+    platform::{corruption::put_true, stream::key_item},
 };
 
 /// When a test begins, in milliseconds since the epoch.
@@ -52,10 +51,10 @@ pub(crate) const SHARD: &str = "shardId-00000001573689847184-a1b2c3d4";
 /// Bytes of a page: small, so that a search has several.
 const PAGE_BYTES: usize = 400;
 
-/// What goes wrong with a call.
+/// Chooses the fault of a call.
 type Hook = Box<dyn FnMut(&Call<'_>) -> Option<(Side, Fault)> + Send>;
 
-/// What goes wrong with the calls of an invocation, and how they ended.
+/// The faults of an invocation's calls, and how the calls ended.
 #[derive(Clone, Default)]
 pub(crate) struct Faults {
     hook: Arc<Mutex<Option<Hook>>>,
@@ -86,7 +85,7 @@ impl Decider for Faults {
     }
 }
 
-/// The table, how the function is configured, and the records so far.
+/// The table, the function's configuration, and the number of records so far.
 pub(crate) struct Bed {
     pub(crate) schema: Arc<Schema>,
     pub(crate) catalogue: Arc<Catalogue>,
@@ -101,7 +100,7 @@ pub(crate) struct Bed {
 }
 
 impl Bed {
-    /// An empty table of the shipped form, with a function that runs everything, and a ledger of receipts.
+    /// An empty table with the shipped schema, a function that runs everything, and a ledger of receipts.
     pub(crate) fn new() -> Self {
         let schema = catalogue::schema();
         let catalogue = catalogue::catalogue(&schema).unwrap();
@@ -141,7 +140,7 @@ impl Bed {
         Self { limits, ..self }
     }
 
-    /// The same with a function that fans out so much at once.
+    /// The same with these limits of a fan-out.
     pub(crate) fn fanning(self, fan_out: fan_out::limits::FanOutLimits) -> Self {
         Self { fan_out, ..self }
     }
@@ -165,7 +164,7 @@ impl Bed {
         }
     }
 
-    /// An engine as an invocation has it.
+    /// The engine of an invocation.
     pub(crate) fn engine(&self) -> Engine<Faulty<Faults>> {
         self.engine_of(&Gone::default())
     }
@@ -177,37 +176,37 @@ impl Bed {
         engine.with_ledger(self.ledger).with_limits(self.limits).with_fan_out(self.fan_out)
     }
 
-    /// The tables, as somebody beside the function calls them.
+    /// The tables for a caller beside the function.
     pub(crate) fn store(&self) -> Faulty<Faults> {
         Faulty::new(&self.database, self.faults.clone())
     }
 
-    /// The tables as they are.
+    /// The tables without faults.
     pub(crate) fn memory(&self) -> &MemoryStore {
         self.database.memory()
     }
 
-    /// From now on the store stays away, so that no call is done, or is there again.
+    /// From now on no call reaches the store, or every call does again.
     pub(crate) fn stay_away(&self, is_away: bool) {
         self.fails(move |_| is_away.then_some((Side::Before, Fault::Unanswered)));
     }
 
-    /// From now on this goes wrong with calls, and nothing else.
+    /// From now on calls have these faults only.
     pub(crate) fn fails(&self, hook: impl FnMut(&Call<'_>) -> Option<(Side, Fault)> + Send + 'static) {
         *self.faults.hook.lock().unwrap() = Some(Box::new(hook));
     }
 
-    /// The calls that ended since the last time, with how they did.
+    /// The calls that ended since the last time, and how each ended.
     pub(crate) fn calls(&self) -> Vec<String> {
         std::mem::take(&mut *self.faults.calls.lock().unwrap())
     }
 
-    /// A call that is late lands, with how it ends.
+    /// A late call lands. Returns how it ends.
     pub(crate) fn land(&self) -> String {
         self.database.land(0).unwrap().how
     }
 
-    /// Puts an item of an entity, over whatever is there, and gives its key. A number is written `N:1`.
+    /// Puts an item of an entity and returns its key. A number is written `N:1`.
     pub(crate) async fn put(&self, entity: &str, fields: &[(&str, &str)], attributes: &[(&str, &str)]) -> Key {
         let definition = self.schema.entity(entity).unwrap();
         let key = definition.build(&fields.iter().copied().collect::<Fields>()).unwrap();
@@ -226,7 +225,6 @@ impl Bed {
         self.write(key, Action::Update(Update::set(set))).await;
     }
 
-    /// Deletes an item.
     pub(crate) async fn delete(&self, key: &Key) {
         self.write(key, Action::Delete).await;
     }
@@ -259,20 +257,20 @@ impl Bed {
         }
     }
 
-    /// When an invocation has to end that begins now.
+    /// The deadline of an invocation that starts now.
     pub(crate) fn deadline_ms(&self) -> u64 {
         self.clock.now_ms() + INVOCATION_MS
     }
 
-    /// An invocation that begins.
+    /// Starts an invocation.
     pub(crate) fn start(&self, event: &str) -> Task<Result<Handled, HandleError>> {
         let gone = Gone::default();
         let (engine, event, deadline_ms) = (self.engine_of(&gone), event.to_owned(), self.deadline_ms());
         Task::new(&gone, async move { engine.handle(&event, deadline_ms).await })
     }
 
-    /// Lets a task run until its next call is one with a guard of this purpose, which is not done yet. Of several calls at
-    /// once some may be done by then: a write of that kind is better held back by [`Fault::Late`].
+    /// Runs a task until its next call has a guard of this purpose. The call is not done yet, but other calls that the task
+    /// makes at the same time may be: hold such a write back with [`Fault::Late`] instead.
     pub(crate) fn stops_before<T>(&self, task: &mut Task<T>, purpose: Purpose) {
         let guards = || self.faults.guards.lock().unwrap();
         guards().clear();
@@ -291,7 +289,7 @@ impl Bed {
         self.try_handle(&self.event(records)).await.unwrap()
     }
 
-    /// Delivers what was written, and what follows from it, a batch at a time, until the stream is quiet.
+    /// Delivers everything written, and what follows from it, a batch at a time until the stream is quiet.
     pub(crate) async fn settle(&mut self) -> Vec<Handled> {
         let mut all = Vec::new();
         loop {
@@ -303,7 +301,7 @@ impl Bed {
         }
     }
 
-    /// An attribute of an item, as text; empty where it is not there.
+    /// An attribute of an item as text; empty when it does not exist.
     pub(crate) fn shown(&self, key: &Key, name: &str) -> String {
         let items = self.memory().snapshot(Table::Main);
         let value = items.get(key).and_then(|item| item.get(name)).map(|value| serde_json::to_value(value).unwrap());
@@ -317,14 +315,14 @@ impl Bed {
         verified.findings.iter().map(|f| format!("{}: {} / {}", f.derivation, f.pk, f.sk)).collect()
     }
 
-    /// What a derivation counted, all targets together.
+    /// The counts of a derivation, all targets together.
     pub(crate) fn counted(&self, derivation: &str) -> i64 {
         let items = self.memory().snapshot(Table::Main);
         let sums = sums(&self.schema, items.values()).into_iter();
         sums.filter(|((_, name), _)| name == derivation).map(|(_, tally)| tally.count).sum()
     }
 
-    /// Puts memberships of these users in these groups, and gives their records.
+    /// Puts memberships of these users in these groups, and returns their records.
     pub(crate) async fn memberships(&mut self, pairs: impl IntoIterator<Item = (String, String)>) -> Vec<Value> {
         for (user, group) in pairs {
             self.put("Membership", &[("UserId", &user), ("GroupId", &group)], &[]).await;
@@ -337,13 +335,12 @@ impl Bed {
         self.memberships((0..n_groups).map(|group| ("ann".to_owned(), format!("g{group}")))).await
     }
 
-    /// The ledger's items under partition keys that begin so.
+    /// The ledger's items whose partition keys have this prefix.
     pub(crate) fn ledger(&self, prefix: &str) -> Vec<Item> {
         let ledger = self.memory().snapshot(Table::Ledger).into_iter();
         ledger.filter(|(key, _)| key.pk.starts_with(prefix)).map(|(_, item)| item).collect()
     }
 
-    /// Redrives all that is parked.
     pub(crate) async fn redrive_all(&self) {
         for change in parked(self.memory()).await.unwrap() {
             let redriven = self.engine().redrive(&change, self.deadline_ms()).await.unwrap();
@@ -351,7 +348,7 @@ impl Bed {
         }
     }
 
-    /// Puts a record in the place of the corrupt ones that are parked.
+    /// Replaces the corrupt records that are parked by this one.
     pub(crate) fn put_true(&self, json: &str) {
         for key in self.memory().snapshot(Table::Ledger).into_keys().filter(|key| key.pk.starts_with("PARKED")) {
             put_true(self.memory(), &key, json);
@@ -370,7 +367,7 @@ fn written(text: &str) -> AttributeValue {
     text.strip_prefix("N:").map_or_else(|| s(text), n)
 }
 
-/// An event with what a tumbling window adds to it.
+/// An event within a tumbling window.
 pub(crate) fn in_window(event: &str, state: &str, is_final: bool) -> String {
     Window { state: state.to_owned(), is_final, ..Window::of_shard(SHARD) }.around(event)
 }

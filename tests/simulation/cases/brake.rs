@@ -1,4 +1,4 @@
-//! The brake: a batch of which much cannot be read is held.
+//! The brake: a batch with many unreadable records is held.
 
 use derive::write::Table;
 use engine::{batch::handle_error::HandleError, batch::limits::BrakeLimits};
@@ -8,7 +8,7 @@ use crate::cases::bed::Bed;
 
 const HOLD_MS: u64 = 4 * 3_600_000;
 
-/// So many records, of which the last ones cannot be read.
+/// This many records. The last ones cannot be read.
 async fn records(bed: &mut Bed, n_records: usize, n_unreadable: usize) -> Vec<Value> {
     let mut records = bed.joins(n_records).await;
     for record in &mut records[n_records - n_unreadable..] {
@@ -36,7 +36,7 @@ async fn a_batch_of_which_more_than_five_percent_cannot_be_read_is_held_from_twe
 async fn the_error_of_a_held_batch_names_three_records_and_nothing_is_asked_or_written() {
     let mut bed = Bed::new();
     let records = records(&mut bed, 20, 5).await;
-    // Old enough for an attempt to be noted: the brake comes before.
+    // Old enough for an attempt to be noted, but the brake comes first.
     bed.clock.advance(HOLD_MS);
     let before = bed.memory().snapshot(Table::Main);
     let error = bed.try_handle(&bed.event(&records)).await.unwrap_err();
@@ -58,7 +58,7 @@ async fn an_item_that_no_derivation_can_read_is_unreadable_too() {
     }
     let mut records = bed.records();
     for record in &mut records[..2] {
-        // A membership where none is: the type does not fit the key.
+        // The type is that of a membership, and does not fit the key.
         record["dynamodb"]["NewImage"]["EntityType"] = json!({"S": "Organization"});
     }
     let error = bed.try_handle(&bed.event(&records)).await.unwrap_err().to_string();

@@ -1,6 +1,6 @@
-//! Under the checkpoint: what an event must bring, what is passed and when, and that nothing counts twice.
+//! Under the checkpoint: what an event must contain, which records it passes, and that nothing counts twice.
 
-use derive::{derivation::Family, write::Table};
+use derive::{family::Family, write::Table};
 use engine::ledger::{LedgerKind, checkpoint::POSITION};
 use keys::{item::text, key::Key};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn bed() -> Bed {
     Bed::new().under(LedgerKind::Checkpoint).running(Family::Additive)
 }
 
-/// The position of the checkpoint, without the zeros that it is padded with; empty where there is none.
+/// The position of the checkpoint without its padding zeros; empty when there is none.
 fn position(bed: &Bed) -> String {
     let checkpoints = bed.ledger("CHECKPOINT");
     assert!(checkpoints.len() < 2, "one shard");
@@ -99,8 +99,8 @@ async fn one_more_and_one_less_in_one_batch_write_the_checkpoint_alone() {
     assert_eq!(bed.memory().snapshot(Table::Main).len(), 0, "half of it that comes again adds nothing");
 }
 
-/// Wherever one invocation stands when the other handles all of the batch, each change counts once. One that read the
-/// checkpoint again, since its guard had failed, once sent what was waiting under the position that it found.
+/// At whatever point one invocation stops while the other handles the whole batch, each change counts once. An invocation
+/// that read the checkpoint again after its guard failed once sent its pending changes under the new position.
 #[tokio::test]
 async fn two_invocations_at_once_on_a_batch_of_several_chunks_count_once() {
     for n_turns in 0.. {

@@ -1,15 +1,15 @@
-//! Conflicts and throttles are counted for the log and the metrics, and nothing of that is stored.
+//! Conflicts and throttles are counted for the log and the metrics, and not stored.
 
 use std::collections::BTreeSet;
 
-use derive::derivation::Family;
+use derive::family::Family;
 use keys::counter::CounterKey;
 use serde_json::Value;
 use store::faulty::{Call, Fault, Side};
 
 use crate::cases::bed::Bed;
 
-/// So many sendings of a transaction find the counter of this group busy.
+/// The counter of this group is busy for this many attempts of a transaction.
 fn busy(bed: &Bed, group: &'static str, mut n_left: usize, fault: fn(usize) -> Fault) {
     bed.fails(move |call| {
         let Call::Transact(transaction) = call else { return None };

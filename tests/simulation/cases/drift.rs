@@ -1,4 +1,4 @@
-//! The sweep, slice by slice: what has drifted is told, what is on its way is not, and counters of zero are collected.
+//! The sweep, slice by slice: what has drifted is reported, what is on its way is not, and counters of zero are collected.
 
 use derive::{
     schema::Unreadable,
@@ -28,7 +28,7 @@ const COMMENT: [(&str, &str); 3] = [("PostId", "p"), ("CreatedAt", "t"), ("Comme
 const COMMENT_TOO: [(&str, &str); 3] = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "d")];
 const FOLLOW: [(&str, &str); 2] = [("FollowerId", "ann"), ("FolloweeId", "bob")];
 
-/// A run that reads at most so many items.
+/// A run that reads at most this many items.
 async fn run(bed: &Bed, n_items_max: usize) -> Slice {
     let bounds = Bounds { n_items_max, deadline_ms: bed.deadline_ms() };
     let is_past = |noted_at_ms| bed.clock.now_ms() - noted_at_ms >= WAIT_MS;
@@ -39,13 +39,13 @@ async fn run(bed: &Bed, n_items_max: usize) -> Slice {
 async fn round(bed: &Bed) -> Slice {
     let before = bed.memory().snapshot(Table::Main);
     let slice = run(bed, usize::MAX).await;
-    assert_eq!(bed.memory().snapshot(Table::Main), before, "the sweep tells, and mends nothing");
+    assert_eq!(bed.memory().snapshot(Table::Main), before, "the sweep reports, and mends nothing");
     assert_eq!(slice.n_items, before.len());
     slice
 }
 
-/// What has drifted, a line each.
-fn told(slice: &Slice) -> String {
+/// The drifts, one a line.
+fn drifts(slice: &Slice) -> String {
     let mut lines: Vec<String> =
         slice.drifts.iter().map(|drift| format!("{}: {}\n", drift.item, drift.derivations.join(", "))).collect();
     lines.sort();
@@ -84,7 +84,7 @@ async fn full(bed: &mut Bed) {
 }
 
 #[tokio::test]
-async fn what_has_drifted_is_told_and_nothing_that_is_right() {
+async fn what_has_drifted_is_reported_and_nothing_that_is_right() {
     let mut bed = Bed::new();
     full(&mut bed).await;
     for _ in 0..2 {
@@ -106,10 +106,10 @@ async fn what_has_drifted_is_told_and_nothing_that_is_right() {
     assert_eq!(bed.records().len(), 9, "nobody is given the records");
 
     let first = round(&bed).await;
-    assert_eq!((first.n_suspects, told(&first).as_str()), (11, ""), "they may be on their way");
+    assert_eq!((first.n_suspects, drifts(&first).as_str()), (11, ""), "they may be on their way");
     bed.clock.advance(WAIT_MS - 1);
     let sooner = round(&bed).await;
-    assert_eq!((sooner.n_suspects, told(&sooner).as_str()), (0, ""));
+    assert_eq!((sooner.n_suspects, drifts(&sooner).as_str()), (0, ""));
     bed.clock.advance(1);
     let wanted = expect![[r#"
         FOLDER#a / METADATA: folder-path
@@ -124,8 +124,8 @@ async fn what_has_drifted_is_told_and_nothing_that_is_right() {
         USER#bob / PROFILE: follower-count-display
         USER#dan / PROFILE#COUNT#following-count#00: following-count
     "#]];
-    wanted.assert_eq(&told(&round(&bed).await));
-    wanted.assert_eq(&told(&round(&bed).await));
+    wanted.assert_eq(&drifts(&round(&bed).await));
+    wanted.assert_eq(&drifts(&round(&bed).await));
 }
 
 #[tokio::test]
@@ -141,11 +141,11 @@ async fn one_that_comes_in_step_is_taken_off_and_one_that_differs_otherwise_wait
     bed.set(&comments[0], "UserName", "Bob").await;
     bed.set(&comments[1], "UserName", "by another hand").await;
     let slice = round(&bed).await;
-    assert_eq!((slice.n_suspects, told(&slice).as_str(), n_notes(&bed)), (1, "", 1));
-    // What else happens to the item says nothing of the part that differs.
+    assert_eq!((slice.n_suspects, drifts(&slice).as_str(), n_notes(&bed)), (1, "", 1));
+    // Another change of the item does not affect the part that differs.
     bed.set(&comments[1], "Content", "edited").await;
     bed.clock.advance(WAIT_MS);
-    assert_eq!(told(&round(&bed).await), "POST#q / COMMENT#t#d: comment-author\n");
+    assert_eq!(drifts(&round(&bed).await), "POST#q / COMMENT#t#d: comment-author\n");
 }
 
 #[tokio::test]
@@ -162,12 +162,12 @@ async fn an_item_of_which_a_change_is_parked_has_not_drifted() {
     assert!(parked.iter().all(|key| key.starts_with("PARKED#level-triggered")) && !parked.is_empty(), "{parked:?}");
     assert_eq!(round(&bed).await.n_suspects, 1);
     bed.clock.advance(WAIT_MS);
-    assert_eq!((told(&round(&bed).await), n_notes(&bed)), (String::new(), 1), "it waits");
+    assert_eq!((drifts(&round(&bed).await), n_notes(&bed)), (String::new(), 1), "it waits");
     for key in bed.memory().snapshot(Table::Ledger).into_keys().filter(|key| key.pk.starts_with("PARKED")) {
         let write = Write { table: Table::Ledger, key, action: Action::Delete, guard: None };
         bed.memory().write(&write).await.unwrap();
     }
-    assert_eq!(told(&round(&bed).await), format!("{comment}: comment-author\n"));
+    assert_eq!(drifts(&round(&bed).await), format!("{comment}: comment-author\n"));
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ async fn an_item_that_is_listed_since_it_cannot_be_read_has_not_drifted() {
         bed.memory().write(&write).await.unwrap();
         round(&bed).await;
         bed.clock.advance(WAIT_MS);
-        assert_eq!(told(&round(&bed).await), wanted);
+        assert_eq!(drifts(&round(&bed).await), wanted);
     }
 }
 
@@ -215,7 +215,7 @@ async fn a_count_has_drifted_where_its_sources_or_their_mirrors_beside_it_say_ot
         bed.memory().put_raw(Table::Main, item).unwrap();
     }
     bed.set(&counter("USER#dan", "PROFILE", "following-count"), "Value", "by hand").await;
-    // The likes of a post stand with the users: nothing is told of them.
+    // The likes of a post have partition keys of their users, so a drift of their count is not reported.
     let likes = bed.memory().snapshot(Table::Main).into_keys().find(|key| key.sk.contains("#COUNT#like-count#"));
     bed.set(&likes.unwrap(), "Value", "N:9").await;
     drop(bed.records());
@@ -229,19 +229,19 @@ async fn a_count_has_drifted_where_its_sources_or_their_mirrors_beside_it_say_ot
         USER#dan / PROFILE#COUNT#following-count#00: following-count
     "#]];
     let first = round(&bed).await;
-    assert_eq!(told(&first), "", "they may be on their way");
+    assert_eq!(drifts(&first), "", "they may be on their way");
     bed.clock.advance(WAIT_MS);
     let counts = |slice: &Slice| -> String {
-        let told = told(slice);
-        told.split_inclusive('\n').filter(|line| line.contains("#COUNT#")).collect()
+        let drifts = drifts(slice);
+        drifts.split_inclusive('\n').filter(|line| line.contains("#COUNT#")).collect()
     };
     wanted.assert_eq(&counts(&round(&bed).await));
-    // One that is counted again, and one of which something else was counted since.
+    // One has a new value, and something was counted into the other since.
     bed.set(&counter("USER#ann", "PROFILE", "post-count"), "Value", "N:3").await;
     bed.put("Comment", &COMMENT_TOO, &[("UserId", "bob")]).await;
     bed.settle().await;
-    let n_told = counts(&round(&bed).await).lines().count();
-    assert_eq!(n_told, 4);
+    let n_reported = counts(&round(&bed).await).lines().count();
+    assert_eq!(n_reported, 4);
     bed.clock.advance(WAIT_MS);
     assert!(counts(&round(&bed).await).contains("POST#p / METADATA#COUNT#comment-count#00: comment-count\n"));
 }
@@ -253,7 +253,7 @@ async fn a_count_of_which_a_change_is_parked_or_a_mirror_has_not_drifted() {
     bed.put("User", &[("UserId", "ann")], &[("Name", &"y".repeat(150_000))]).await;
     bed.put("Follow", &FOLLOW, &[("Note", &"x".repeat(300_000))]).await;
     bed.settle().await;
-    // To what is no number nothing can be added.
+    // Nothing can be added to a value that is no number.
     bed.set(&counter("USER#ann", "PROFILE", "following-count"), "Value", "by hand").await;
     bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "cleo")], &[]).await;
     bed.settle().await;
@@ -263,17 +263,17 @@ async fn a_count_of_which_a_change_is_parked_or_a_mirror_has_not_drifted() {
     );
     round(&bed).await;
     bed.clock.advance(WAIT_MS);
-    assert_eq!(told(&round(&bed).await), "", "they wait");
+    assert_eq!(drifts(&round(&bed).await), "", "they wait");
     for key in bed.memory().snapshot(Table::Ledger).into_keys().filter(|key| key.pk.starts_with("PARKED")) {
         let write = Write { table: Table::Ledger, key, action: Action::Delete, guard: None };
         bed.memory().write(&write).await.unwrap();
     }
     let slice = round(&bed).await;
-    let told = told(&slice);
-    let counts: Vec<&str> = told.lines().filter(|line| line.contains("#COUNT#")).collect();
-    assert_eq!(counts.len(), 3, "{told}");
+    let drifts = drifts(&slice);
+    let counts: Vec<&str> = drifts.lines().filter(|line| line.contains("#COUNT#")).collect();
+    assert_eq!(counts.len(), 3, "{drifts}");
     for (line, wanted) in counts.iter().zip(["ann / PROFILE#COUNT#following", "bob / PROFILE#COUNT#follower", "cleo"]) {
-        assert!(line.starts_with(&format!("USER#{wanted}")), "{told}");
+        assert!(line.starts_with(&format!("USER#{wanted}")), "{drifts}");
     }
 }
 
@@ -332,7 +332,7 @@ async fn a_collection_that_two_runs_read_is_compared_as_a_whole() {
     }
 }
 
-/// Ann follows Bob, and does so no more: her, and the counter of how many she follows.
+/// Ann follows and unfollows Bob. Returns her key and that of her following count.
 async fn followed_no_more(bed: &mut Bed) -> (Key, Key) {
     let ann = bed.put("User", &[("UserId", "ann")], &[]).await;
     let follow = bed.put("Follow", &FOLLOW, &[]).await;
@@ -395,7 +395,7 @@ async fn a_shard_of_zero_goes_while_others_stay() {
         item.extend(attributes.iter().map(|(name, number)| ((*name).to_owned(), n(number))));
         bed.memory().put_raw(Table::Main, item).unwrap();
     }
-    // Under the key of a counter, and none.
+    // It has the key of a counter, and is none.
     let other = Item::from([("PK", s("POST#p")), ("SK", s("METADATA#COUNT#like-count#09")), ("Value", n("0"))]);
     bed.memory().put_raw(Table::Main, other).unwrap();
     assert_eq!(run(&bed, usize::MAX).await.n_zero_counters, 3);
@@ -420,7 +420,7 @@ async fn a_round_goes_on_where_the_last_run_stopped_and_says_how_long_it_took() 
             round_ms = slice.round_ms;
         }
         assert_eq!((n_read, n_suspects), (n_items, 1 - n_before), "each item once, and noted once");
-        // A round begins when the one before ends.
+        // A round begins when the last one ends.
         assert_eq!(round_ms, Some((n_runs - 1 + took_ms) * 1_000));
     }
 }

@@ -18,7 +18,7 @@ use store::{
 
 use crate::{cases::bed::Bed, executor::Turn, items::s};
 
-/// A page looks at two items, since the clock stands still and a page is over at once.
+/// A page has two items: the clock stands still, and a page is over at once.
 const PAGES: FanOutLimits = FanOutLimits {
     direct_max: 2,
     page_items: 2,
@@ -30,7 +30,7 @@ const PAGES: FanOutLimits = FanOutLimits {
 
 const ANN: [(&str, &str); 1] = [("UserId", "ann")];
 
-/// A user whom so many follow; the follows carry the name, and are found by a query of the table.
+/// A user with this many followers. The follows hold the name, and a query of the table finds them.
 async fn famous(limits: FanOutLimits, n_followers: usize) -> (Bed, Key, Vec<Key>) {
     let mut bed = Bed::new().fanning(limits);
     let ann = bed.put("User", &ANN, &[("Name", "Ann")]).await;
@@ -53,7 +53,7 @@ fn jobs(bed: &Bed) -> Vec<Job> {
     items.iter().filter(is_job).filter_map(|(_, item)| Job::of(&bed.schema.layout, item)).collect()
 }
 
-/// Handles the records of jobs alone; gives those of what they wrote.
+/// Handles the records of jobs, and returns the records of what they wrote.
 async fn page(bed: &mut Bed, records: Vec<Value>) -> Vec<Value> {
     let is_job = |record: &Value| record["dynamodb"]["Keys"]["PK"]["S"].as_str().unwrap().starts_with("JOBS#");
     let (of_jobs, _): (Vec<Value>, Vec<Value>) = records.into_iter().partition(is_job);
@@ -61,7 +61,7 @@ async fn page(bed: &mut Bed, records: Vec<Value>) -> Vec<Value> {
     bed.records()
 }
 
-/// Renames, and handles the record of that; gives the record of the job.
+/// Renames a user, handles the record, and returns the record of the job.
 async fn renamed(bed: &mut Bed, user: &Key, name: &str) -> Vec<Value> {
     bed.set(user, "Name", name).await;
     let records = bed.records();
@@ -96,7 +96,8 @@ async fn a_job_goes_on_page_by_page_and_its_progress_can_be_read() {
     assert_eq!(names(&bed, &follows), vec!["Anna"; 7]);
 }
 
-/// What is written by a page comes back with the record of its job. Nobody waits behind that; a change is somebody's.
+/// The records of a page's own writes arrive with that of its job. Nobody waits for these, but somebody may wait for a
+/// change.
 #[tokio::test]
 async fn a_page_is_short_beside_a_change_and_not_beside_its_own_echoes() {
     let (mut bed, ann, follows) = famous(FanOutLimits { page_ms: 1_000, ..PAGES }, 9).await;
@@ -112,11 +113,11 @@ async fn a_page_is_short_beside_a_change_and_not_beside_its_own_echoes() {
     assert_eq!(n_named(&bed), 9);
 }
 
-/// Whoever writes now and then waits for a page that has nothing of theirs in its batch.
+/// A page with no other change in its batch may still keep an occasional writer waiting.
 #[tokio::test]
 async fn a_page_is_short_for_a_second_after_something_was_done_for_somebody_else() {
     let (mut bed, ann, follows) = famous(FanOutLimits { page_ms: 1_000, ..PAGES }, 9).await;
-    // One instance, which remembers. Nobody waits behind the change that began the job.
+    // One instance, which remembers. Nobody waits for the change that began the job.
     let engine = bed.engine();
     bed.set(&ann, "Name", "Anna").await;
     let began = bed.records();
@@ -155,7 +156,7 @@ async fn an_item_that_is_written_with_the_old_name_while_a_job_is_under_way_ends
     let records = renamed(&mut bed, &ann, "Anna").await;
     let records = page(&mut bed, records).await;
     let old = [("EntityType", "Follow"), ("FolloweeName", "Ann")];
-    // One that the job is past, and one that did not exist.
+    // The job has passed the first one, and the second one is new.
     bed.put("Follow", &[("FollowerId", "f00"), ("FolloweeId", "ann")], &old).await;
     let late = bed.put("Follow", &[("FollowerId", "a"), ("FolloweeId", "ann")], &old).await;
     bed.handle(&records).await;
@@ -216,12 +217,12 @@ async fn a_job_that_stands_still_is_rung_by_the_sweep() {
     assert_eq!((names(&bed, &follows), jobs(&bed).len()), (vec!["Anna".to_owned(); 5], 0));
 }
 
-/// Nobody rings a job but its own records. The sort keys lie unevenly: few followers first, and then many.
+/// Only its own records ring a job. The sort keys are uneven: few followers first, and then many.
 #[tokio::test]
 async fn two_renames_of_a_famous_user_both_end_however_far_the_first_one_is() {
     const N_FEW: usize = 6;
     const N_MANY: usize = 30;
-    // A page of two items is a ring: once through all, and round to where the first rename was.
+    // Each page of two items takes one ring: once through all, and again up to where the first rename was.
     const RINGS_MAX: usize = N_FEW + N_MANY + 2;
     for n_pages_before in 0..=RINGS_MAX / 2 {
         let (mut bed, ann, mut follows) = famous(PAGES, N_FEW).await;
@@ -245,8 +246,8 @@ async fn two_renames_of_a_famous_user_both_end_however_far_the_first_one_is() {
     }
 }
 
-/// Older versions cut a large job: it ended before the sort key `To`, and parts of it, jobs of their own, began at `From`.
-/// Neither bounds a job any more: what is left of them goes on to the end of the search.
+/// Older versions split a large job: it ended before the sort key `To`, and its parts were jobs that began at `From`.
+/// Neither bounds a job now, so such jobs continue to the end of the search.
 #[tokio::test]
 async fn what_an_older_version_left_of_a_job_that_was_cut_goes_on_to_the_end() {
     for is_whole_left in [true, false] {
@@ -278,25 +279,25 @@ async fn what_an_older_version_left_of_a_job_that_was_cut_goes_on_to_the_end() {
 }
 
 #[tokio::test]
-async fn a_page_whose_job_was_told_of_a_newer_change_is_done_again() {
+async fn a_page_whose_job_is_restarted_by_a_newer_change_is_done_again() {
     let (mut bed, ann, follows) = famous(PAGES, 5).await;
     let first = renamed(&mut bed, &ann, "Anna").await;
-    // The page has read the old name when the name changes, and the job is told.
+    // The page has read the old name when the name changes, which restarts the job.
     bed.calls();
     let mut task = bed.start(&bed.event(&first));
     while !bed.calls().iter().any(|call| call.starts_with("gets Main [USER#ann / PROFILE]")) {
         task.turn();
     }
-    let told = renamed(&mut bed, &ann, "Anne").await;
+    let restarted = renamed(&mut bed, &ann, "Anne").await;
     assert!(task.finish().is_some());
     assert_eq!(jobs(&bed)[0].n_touched, 0, "the page did not count");
-    let records = page(&mut bed, told).await;
+    let records = page(&mut bed, restarted).await;
     bed.handle(&records).await;
     bed.settle().await;
     assert_eq!(names(&bed, &follows), vec!["Anne"; 5]);
 }
 
-/// Jobs of a source have one key, and each begins at the same revision.
+/// All jobs of a source have one key, and each begins at the same revision.
 #[tokio::test]
 async fn a_page_of_a_job_that_has_ended_does_not_move_the_one_that_began_after_it() {
     let (mut bed, ann, follows) = famous(PAGES, 3).await;
@@ -307,7 +308,7 @@ async fn a_page_of_a_job_that_has_ended_does_not_move_the_one_that_began_after_i
     while names(&bed, &follows).iter().filter(|name| *name == "Anna").count() < 2 {
         assert!(matches!(slow.turn(), Turn::Runs), "it has not done its page yet");
     }
-    // The other does all of it; and the name changes, so that there is another job.
+    // The other does all of it. Then the name changes, which begins another job.
     bed.handle(&first).await;
     bed.settle().await;
     assert_eq!((names(&bed, &follows), jobs(&bed).len()), (vec!["Anna".to_owned(); 3], 0));
@@ -348,7 +349,7 @@ async fn a_rate_is_kept_over_pages() {
         bed.clock.advance(100);
     }
     assert_eq!(names(&bed, &follows), vec!["Anna"; 8]);
-    // Six of eight units at two a second; the last page need not wait for what it consumed.
+    // Six of eight units at two a second: the last page need not wait for its own units.
     let took_ms = bed.deadline_ms() - began_ms;
     assert!((3_000..4_500).contains(&took_ms), "{took_ms} ms");
 }
@@ -362,7 +363,7 @@ async fn no_more_is_looked_at_together_than_a_second_has_units() {
     assert_eq!(names(&bed, &follows).iter().filter(|name| *name == "Anna").count(), 3);
 }
 
-/// Ann's comments, which a search of an index finds, each as it is.
+/// Ann and her comments. A search of an index finds them.
 async fn comments(bed: &mut Bed, n_comments: usize) -> (Key, Vec<Key>) {
     let ann = bed.put("User", &ANN, &[("Name", "Ann")]).await;
     let mut comments = Vec::new();
@@ -394,7 +395,7 @@ async fn what_names_another_by_now_keeps_the_others_name_and_what_is_gone_stays_
     let (ann, comments) = comments(&mut bed, 3).await;
     bed.index_follows();
     bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
-    // The index goes on to show the first as Ann's, and the second, which is gone.
+    // The index still shows the first as Ann's, and the second, which is deleted.
     bed.set(&comments[0], "UserId", "bob").await;
     bed.delete(&comments[1]).await;
     bed.settle().await;
@@ -405,7 +406,7 @@ async fn what_names_another_by_now_keeps_the_others_name_and_what_is_gone_stays_
     assert!(!bed.memory().snapshot(Table::Main).contains_key(&comments[1]), "no torso is made");
 }
 
-/// A comment that its author's rename does not find, since the index does not hold it yet.
+/// A comment that its author's rename does not find because the index lags.
 async fn missed() -> (Bed, Key, Key) {
     let mut bed = Bed::new().lagging().fanning(PAGES);
     let ann = bed.put("User", &ANN, &[("Name", "Ann")]).await;

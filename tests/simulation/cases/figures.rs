@@ -1,6 +1,6 @@
-//! What is told of a batch by derivation, its lag, its corrections, and the mark of a possible loss.
+//! The figures of a batch: by derivation, its lag, its corrections, and the mark of a possible loss.
 
-use derive::{derivation::Family, write::Table};
+use derive::{family::Family, write::Table};
 use engine::{
     account::figures::{Figures, Share},
     account::loss::{POSSIBLE_LOSS_MS, marks},
@@ -30,7 +30,7 @@ fn figures(bed: &Bed, account: &engine::account::Account, derivation: &str) -> F
 }
 
 #[tokio::test]
-async fn what_was_asked_and_written_is_told_by_derivation_with_its_lag() {
+async fn changes_and_writes_are_counted_by_derivation_with_their_lag() {
     let mut bed = Bed::new();
     bed.put("Follow", &FOLLOW, &[]).await;
     bed.put("Follow", &[("FollowerId", "cy"), ("FolloweeId", "bob")], &[]).await;
@@ -88,7 +88,7 @@ async fn a_write_against_a_foreign_value_is_a_correction_and_no_other_write_is()
     let by_derivation: usize = all.iter().map(|it| figures(&bed, &it.account, "comment-author").n_corrections).sum();
     assert_eq!(by_derivation, 1);
 
-    // Somebody removes a mirror, and makes one that nobody asked for.
+    // Somebody removes a mirror, and makes a wrong one.
     bed.delete(&Key::new("USER#bob", "FOLLOWER#ann")).await;
     assert_eq!(n_corrections(&bed.settle().await), 1);
     bed.put("Follower", &[("FolloweeId", "bob"), ("FollowerId", "mallory")], &[]).await;

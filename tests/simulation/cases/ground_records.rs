@@ -1,4 +1,4 @@
-//! Cascades, and who works for whom, record by record.
+//! Cascades and the organization chart, record by record.
 
 use std::collections::HashMap;
 
@@ -37,7 +37,7 @@ async fn a_day_passes(bed: &Bed) -> Swept {
     bed.engine().sweep(|_| true).await.unwrap()
 }
 
-/// The jobs that are due list what hangs, wait once more, and end.
+/// The due jobs list what belongs to the owner, wait once more, and end.
 async fn two_days_pass(bed: &mut Bed) {
     for _ in 0..2 {
         a_day_passes(bed).await;
@@ -45,7 +45,7 @@ async fn two_days_pass(bed: &mut Bed) {
     }
 }
 
-/// A post with a comment is removed: the records of that, and the comment.
+/// A post with a comment is removed. Returns the records and the comment's key.
 async fn removed_post(bed: &mut Bed) -> (Vec<Value>, Key) {
     let post = bed.put("Post", &POST, &[("Status", "published")]).await;
     let comment = bed.put("Comment", &COMMENT, &[]).await;
@@ -87,7 +87,7 @@ async fn a_removal_that_is_delivered_again_or_replayed_starts_no_second_job() {
     }
 }
 
-/// Posts come back under another key, and are liked, while nobody has made their mirrors yet.
+/// Posts come back under another key and are liked before their mirrors exist again.
 #[tokio::test]
 async fn what_is_written_after_a_post_came_back_under_another_key_is_not_deleted() {
     for is_listed_before in [true, false] {
@@ -110,7 +110,7 @@ async fn what_is_written_after_a_post_came_back_under_another_key_is_not_deleted
             bed.put("Post", &fields(id, "u"), &[]).await;
             likes.push(bed.put("Like", &[("UserId", "bob"), ("PostId", id)], &[]).await);
         }
-        // The functions lag: they have the jobs' records, and not yet those of the posts and of the likes.
+        // The functions lag: they have only the jobs' records, not yet those of the posts and the likes.
         let later = bed.records();
         a_day_passes(&bed).await;
         bed.settle().await;
@@ -224,7 +224,7 @@ async fn an_item_that_is_none_of_ours_is_not_deleted_where_one_hung() {
     bed.settle().await;
     a_day_passes(&bed).await;
     let begun = bed.records();
-    // The way there still stands when the follow is something else.
+    // The mirror that leads to the follow still exists, and the follow has another type.
     bed.set(&follow, "EntityType", "Gadget").await;
     bed.handle(&begun).await;
     bed.settle().await;
@@ -272,13 +272,13 @@ async fn a_deletion_that_is_refused_parks_the_record_of_its_job() {
     assert!(parked.len() == 1 && parked[0].starts_with("PARKED#level-triggered"), "{parked:?}");
 }
 
-/// Somebody works here, for this manager.
+/// Puts an employee with this manager.
 async fn hire(bed: &Bed, id: &str, manager: Option<&str>) -> Key {
     let manager: Vec<(&str, &str)> = manager.map(|manager| ("ManagerId", manager)).into_iter().collect();
     bed.put("Employee", &[("OrgId", "o"), ("EmployeeId", id)], &manager).await
 }
 
-/// The paths under which employees stand in the chart.
+/// The paths of the chart.
 fn chart(bed: &Bed) -> Vec<String> {
     let items = bed.memory().snapshot(Table::Main);
     items.keys().filter_map(|key| key.sk.strip_prefix("EMP#")).map(str::to_owned).collect()

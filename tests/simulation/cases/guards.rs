@@ -1,6 +1,6 @@
 //! Guards whose overlap random runs seldom or never meet, one script each.
 //!
-//! The first writer stops just before its guarded write, the second one writes, and the first goes on. Each script runs
+//! The first writer stops just before its guarded write, the second one writes, and the first continues. Each script runs
 //! twice: as it is, and with a service that does not send the guard. Then it must end wrong.
 
 use derive::{guard::Purpose, write::Table};
@@ -99,7 +99,7 @@ async fn end(purpose: Purpose, bed: Bed) -> String {
     }
 }
 
-/// Somebody who can be stopped.
+/// A task that can be stopped.
 fn task<T>(future: impl Future<Output = T> + 'static) -> Task<T> {
     Task::new(&Gone::default(), future)
 }
@@ -114,8 +114,7 @@ async fn ledger_kind(bed: &Bed) -> String {
     format!("{n_started} of 2 functions start")
 }
 
-/// An invocation is about to begin a job when its time is over, and its write lands late. The next attempt begins the job
-/// meanwhile.
+/// An invocation times out as it begins a job, and its write lands late. The next attempt begins the job before that.
 async fn new_job(bed: Bed) -> String {
     let limits =
         FanOutLimits { direct_max: 2, page_items: 2, page_ms: 0, page_beside_ms: 0, ..FanOutLimits::default() };
@@ -137,12 +136,12 @@ async fn new_job(bed: Bed) -> String {
     begun_twice(&mut bed, &bob).await;
     goes_on(&mut bed).await;
     assert_eq!(named(&bed, "bob", "second"), 2, "the first page is done");
-    // Bob takes his old name. The second page finds that, and writes what the follows hold anyway.
+    // Bob takes his old name. The second page finds that name, which its follows hold already.
     let records = bed.records();
     bed.set(&bob, "Name", "first").await;
     let mut page = bed.start(&bed.event(&records));
     bed.stops_before(&mut page, Purpose::Job);
-    // The job is asked to go on to the end, and then from the start.
+    // The job must continue to the end, and then from the start.
     bed.set(&bob, "Name", "third").await;
     goes_on(&mut bed).await;
     bed.land();
@@ -159,7 +158,7 @@ async fn new_job(bed: Bed) -> String {
     format!("{n_third} of 9 follows have the newest name, and {n_second} the name of a fan-out that was paused")
 }
 
-/// A user is renamed. The first attempt dies with a write under way that begins a job for it, and the second one begins it.
+/// A user is renamed. The first attempt dies while its write that begins the job is late, and the second begins the job.
 async fn begun_twice(bed: &mut Bed, user: &Key) {
     bed.set(user, "Name", "second").await;
     let records = bed.records();
@@ -191,7 +190,7 @@ async fn wait(mut bed: Bed) -> String {
     let mut late = task(async move { engine.sweep(|_| true).await.unwrap() });
     bed.stops_before(&mut late, Purpose::Wait);
     assert_eq!(bed.engine().sweep(|_| true).await.unwrap().n_begun, 1);
-    // It lists what hangs there, and waits for the second time.
+    // It lists what belongs to the user, and waits for the second time.
     bed.settle().await;
     late.finish();
     bed.settle().await;
@@ -219,7 +218,7 @@ async fn index_keys(bed: &Bed) -> String {
     format!("the folder {} stands at {}", bed.shown(&folder, "Name"), bed.shown(&folder, "GSI1SK"))
 }
 
-/// An instance of before still counts while a counter of a dropped derivation is deleted.
+/// An instance of the old version still counts while a counter of a dropped derivation is deleted.
 async fn dropped_counter(bed: &Bed) -> String {
     let target = Key::new("POST#p", "METADATA");
     let counter = CounterKey { target, derivation: "old-count".to_owned(), shard: 0 }.key().unwrap();
@@ -234,7 +233,7 @@ async fn dropped_counter(bed: &Bed) -> String {
     format!("the counter says '{}'", bed.shown(&counter, "Value"))
 }
 
-/// A batch comes late while a verification runs that will find nothing.
+/// A late batch arrives during a verification that will find nothing.
 async fn loss_mark(mut bed: Bed) -> String {
     let late_batch = async |bed: &mut Bed, id| {
         bed.put("Comment", &[("PostId", "p"), ("CreatedAt", "t"), ("CommentId", id)], &[]).await;
@@ -251,7 +250,7 @@ async fn loss_mark(mut bed: Bed) -> String {
     format!("{} of {} marks are left", marks(&bed.store()).await.unwrap().len(), before.len())
 }
 
-/// Two instances register, one of which may run on for longer without looking.
+/// Two instances register. One may run on longer without looking at the registry.
 async fn registry(bed: &Bed) -> String {
     begin(&bed.store(), &bed.schema, &bed.catalogue, bed.clock.now_ms()).await.unwrap();
     let holding = |hold_ms| bed.engine().watching(RegistryWatch::publishing(1_000, Hold { hold_ms, margin_ms: 0 }));
@@ -273,7 +272,7 @@ fn sweep(bed: &Bed, n_items_max: usize) -> Task<Slice> {
     task(async move { engine.sweep_slice(bounds, is_past).await.unwrap() })
 }
 
-/// Comments of a post that all hold what they should.
+/// Comments of a post, all right.
 async fn commented(bed: &mut Bed) -> Vec<Key> {
     let mut comments = Vec::new();
     for id in ["a", "b", "c", "d"] {
@@ -301,7 +300,7 @@ async fn sweep_round(mut bed: Bed) -> String {
     format!("the next round compares {} of {n_items} items and notes {} suspects", second.n_items, second.n_suspects)
 }
 
-/// A run of the sweep finds a suspect in step, which another one then finds to differ again.
+/// A run of the sweep finds that a suspect is in step, and then another run finds that it differs again.
 async fn suspect(mut bed: Bed) -> String {
     let comments = commented(&mut bed).await;
     let last = comments.last().unwrap();
@@ -318,7 +317,7 @@ async fn suspect(mut bed: Bed) -> String {
     let is_reported = |slice: Slice, key: &Key| slice.drifts.iter().any(|drift| drift.item == *key);
     let again = is_reported(sweep(&bed, 1).finish().unwrap(), last);
 
-    // One that every round finds, each of which takes less than the waiting time.
+    // Every round finds this one, and each round is shorter than the waiting time.
     assert!(sweep(&bed, usize::MAX).finish().unwrap().round_ms.is_some());
     bed.set(&comments[0], "UserName", "by hand").await;
     for wait_ms in [DRIFT_WAIT_MS - 1, 1] {

@@ -1,4 +1,4 @@
-//! What an operator asks of jobs: held where they are, resumed, given up.
+//! An operator's orders to jobs: pause, resume, cancel.
 
 use derive::write::{Action, Table, Write};
 use engine::{
@@ -24,7 +24,7 @@ fn limits() -> FanOutLimits {
 /// Longer than a cascade waits, in milliseconds.
 const SETTLED_MS: u64 = 26 * 3_600 * 1_000;
 
-/// A table in which a user has written so many comments, each with the user's first name.
+/// A table with this many comments of a user, each with the user's first name.
 async fn commented(n_comments: usize) -> (Bed, Key) {
     let mut bed = Bed::new().fanning(limits());
     let user = bed.put("User", &[("UserId", "ann")], &[("Name", "first")]).await;
@@ -90,7 +90,7 @@ async fn a_fan_out_that_is_paused_stays_at_its_cursor_and_ends_right_when_it_is_
     assert_eq!((swept.n_rung, n_named(&bed, "second"), held.is_paused), (0, n_before, true));
     assert_eq!((held.after.clone(), held.n_touched), (begun.after, begun.n_touched));
 
-    // A change that comes meanwhile has it go round once more, when it goes on.
+    // A change in between makes it go round once more when it is resumed.
     bed.set(&user, "Name", "third").await;
     bed.settle().await;
     assert_eq!((n_named(&bed, "third"), job(&bed).await.is_paused), (0, true));
@@ -212,7 +212,7 @@ async fn a_cascade_that_is_cancelled_leaves_what_hangs_there() {
     bed.handle(&removal).await;
     bed.settle().await;
     assert!(is_done(&bed, &job(&bed).await, Order::Cancel).await);
-    // Nor does the removal start another, delivered again.
+    // The removal starts no other job when it is delivered again.
     bed.handle(&removal).await;
     bed.clock.advance(SETTLED_MS);
     bed.engine().sweep(|_| true).await.unwrap();
@@ -229,7 +229,7 @@ async fn an_order_that_lands_when_the_job_has_ended_writes_nothing() {
         goes_on(&mut bed).await;
         let begun = job(&bed).await;
         bed.fails(|call| matches!(call, Call::Write(_)).then_some((Side::After, Fault::Late)));
-        // Nobody is told how it ended.
+        // The answer is lost.
         bed.engine().order(&begun, asked, bed.deadline_ms()).await.unwrap_err();
         bed.fails(|_| None);
         bed.settle().await;
@@ -246,7 +246,7 @@ async fn an_order_that_lands_when_the_job_has_ended_writes_nothing() {
     }
 }
 
-/// Has a comment refuse a longer name: it is nearly as large as an item may be.
+/// A comment that refuses a longer name: it has almost the largest size of an item.
 async fn refusing(bed: &mut Bed) -> Key {
     let fields = [("PostId", "p"), ("CreatedAt", "t00"), ("CommentId", "c")];
     let content = "x".repeat(409_400 - 60);
@@ -270,7 +270,7 @@ async fn what_was_refused_is_looked_at_once_more_when_it_is_redriven_and_its_job
         bed.settle().await;
         assert_eq!(jobs(&bed).await.len(), usize::from(is_held));
         bed.set(&comment, "Content", "short").await;
-        // Its own record, which would mend it, has not come yet.
+        // Its own record, which would mend it, has not arrived yet.
         drop(bed.records());
         bed.redrive_all().await;
         if is_held {

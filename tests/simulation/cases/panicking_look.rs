@@ -5,11 +5,17 @@ use std::collections::BTreeSet;
 use derive::{
     catalogue::Catalogue,
     change::Sight,
-    derivation::{Counts, Derivation, Derived, Items, Reach},
+    derivation::Derivation,
+    derived::{Counts, Derived, Items},
     effect::{Bell, Effect},
-    kind::{Kind, Refresh, Shape},
-    refresh::{Computed, Source, Sources, Target},
+    kind::{
+        Kind,
+        refresh::{Computed, Refresh, RefreshTarget},
+        shape::Shape,
+    },
+    part::Reach,
     schema::{Image, Schema, Unreadable},
+    sources::{Source, Sources},
 };
 
 use crate::{cases::bed::Bed, items::s};
@@ -54,11 +60,11 @@ impl Refresh for PanicsAtBob {
         "User"
     }
 
-    fn sources(&self, _schema: &Schema, _target: &Target<'_>) -> Vec<Source> {
+    fn sources(&self, _schema: &Schema, _target: &RefreshTarget<'_>) -> Vec<Source> {
         Vec::new()
     }
 
-    fn compute(&self, schema: &Schema, target: &Target<'_>, _sources: &Sources) -> Computed {
+    fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, _sources: &Sources) -> Computed {
         let name = target.image(schema).and_then(|image| image.attribute("Name").cloned());
         assert_ne!(name, Some(s("Bob")), "not him");
         Computed::Attributes(Vec::new())

@@ -1,6 +1,6 @@
 //! Changes that are refused, replayed, parked and redriven, under either ledger.
 
-use derive::{derivation::Family, write::Table};
+use derive::{family::Family, write::Table};
 use engine::{
     batch::Handled,
     batch::replay::Origin,
@@ -18,7 +18,7 @@ use crate::cases::bed::{Bed, SHARD};
 const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Checkpoint];
 const DAY_MS: u64 = 24 * 3_600_000;
 
-/// What is listed for a recount, as `derivation: item, since event`.
+/// The list of recounts, as `derivation: item, since event`.
 async fn listed(bed: &Bed) -> Vec<String> {
     let shown = |target: Option<engine::count::target::Target>| match target {
         Some(target) => format!("{}: {}", target.derivation, target.item),
@@ -43,7 +43,7 @@ async fn one_more_and_one_less_in_one_batch_are_two_changes_with_a_receipt_each(
     assert_eq!(bed.memory().snapshot(Table::Main).len(), 0);
 }
 
-/// It once lost its cause: it took the receipt, and the change was neither in nor parked.
+/// Once the cause was lost: the receipt was written, and the change was neither applied nor parked.
 #[tokio::test]
 async fn a_parking_that_meets_another_writer_stays_a_parking() {
     for (ledger, position) in [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(at, position)| (LEDGERS[at], position)) {
@@ -79,8 +79,8 @@ async fn a_change_from_behind_the_horizon_is_never_applied_and_its_targets_are_l
             let handled = bed.handle(&batch).await;
             assert_eq!(handled.failed_from, None, "{ledger}");
             let refused: Vec<(usize, &str)> =
-                handled.account.refused.iter().map(|refused| (refused.position, refused.why.as_str())).collect();
-            // The checkpoint has passed it the second time, with the change behind it.
+                handled.account.refused.iter().map(|refused| (refused.position.0, refused.why.as_str())).collect();
+            // The second time the checkpoint has passed it, with the change behind it.
             let n_refused = usize::from(ledger == LedgerKind::Receipts || !is_again);
             assert_eq!(refused, [(0, "it is older than the ledger's horizon of 14 days")][..n_refused].to_vec());
             let targets =
@@ -135,7 +135,7 @@ async fn a_record_that_does_not_say_when_it_was_made_is_parked_and_not_counted()
     }
 }
 
-/// Replays records of the shard under the checkpoint, and gives why each was refused.
+/// Replays records of the shard under the checkpoint, and returns why each was refused.
 async fn replayed(bed: &Bed, records: &[Value], was_given_up: bool) -> (Handled, Vec<String>) {
     let lane = Lane { stream_arn: Some(STREAM_ARN.to_owned()), shard: Some(SHARD.to_owned()) };
     let event = json!({ "Records": records }).to_string();
@@ -211,7 +211,7 @@ async fn a_replayed_record_that_does_not_decode_is_refused_and_not_parked() {
     }
 }
 
-/// A bed where the first of two changes is parked, since its record does not decode or its counter is no number.
+/// A bed where the first of two changes is parked: its record does not decode, or its counter is no number.
 async fn with_parked(ledger: LedgerKind) -> (Bed, ParkedChange) {
     let mut bed = Bed::new().under(ledger).running(Family::Additive);
     let counter = keys::key::Key::new("GROUP#g0", "METADATA#COUNT#member-count#00");

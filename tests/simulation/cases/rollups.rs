@@ -1,6 +1,6 @@
-//! Roll-ups and sums on single records, under either ledger: what is late, what meets, what cannot be applied.
+//! Roll-ups and sums on single records, under either ledger: late readings, conflicts, values that cannot be applied.
 
-use derive::{derivation::Family, write::Table};
+use derive::{family::Family, write::Table};
 use engine::{
     ledger::LedgerKind,
     park::lists::to_recount,
@@ -24,7 +24,7 @@ async fn read(bed: &Bed, minute: usize, value: &str) -> Key {
     bed.put("Reading", &[("SensorId", "s"), ("Day", "2024-01-15"), ("At", &at)], &[("Value", value)]).await
 }
 
-/// Count, sum, least and greatest of the hour, and of the day.
+/// Count, sum, minimum and maximum of the hour and of the day.
 fn buckets(bed: &Bed) -> [String; 2] {
     ["HOUR#2024-01-15T10", "DAY#2024-01-15"].map(|sk| {
         let key = Key::new("SENSOR#s", sk);
@@ -68,11 +68,11 @@ async fn a_bucket_that_another_writes_in_between_is_read_again() {
         read(&bed, 3, "N:9").await;
         let others = bed.records();
         let mut task = bed.start(&bed.event(&mine));
-        // It has read the buckets, and sends what it made of them.
+        // It has read the buckets, and sends their new values.
         while !bed.calls().iter().any(|call| call.contains("SENSOR")) {
             task.turn();
         }
-        // The other one is of another shard, where shards matter.
+        // The other batch is of another shard, where shards matter.
         let other = bed.event(&others).replace(SHARD, "shardId-2");
         assert_eq!(bed.try_handle(&other).await.unwrap().failed_from, None);
         let handled = task.finish().unwrap().unwrap();
@@ -131,7 +131,7 @@ async fn a_parked_reading_is_redriven_once_into_buckets_as_they_are_by_then() {
         read(&bed, 2, "N:7").await;
         let others = bed.records();
 
-        // While it is redriven, another writes the same buckets.
+        // Another invocation writes the same buckets during the redrive.
         let (engine, deadline_ms) = (bed.engine(), bed.deadline_ms());
         let mut redrive = crate::executor::Task::new(&crate::executor::Gone::default(), async move {
             engine.redrive(&change, deadline_ms).await

@@ -1,5 +1,5 @@
-//! Sharded counters on single records: their number of shards changes while they count, and those that others hold
-//! make way.
+//! Sharded counters on single records: their number of shards changes while they count, and a contended counter does
+//! not hold up others.
 
 use std::{
     collections::BTreeSet,
@@ -7,7 +7,7 @@ use std::{
 };
 
 use derive::{
-    derivation::Family,
+    family::Family,
     write::{Table, Write},
 };
 use engine::{batch::Handled, ledger::LedgerKind};
@@ -21,8 +21,8 @@ use store::{
 };
 
 use crate::{
-    actors::resharded::with_shards,
     cases::bed::{Bed, SHARD},
+    scene::sharding::with_shards,
 };
 
 const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Checkpoint];
@@ -35,7 +35,7 @@ async fn likes(bed: &mut Bed, users: std::ops::Range<usize>) -> Vec<Value> {
     bed.records()
 }
 
-/// The batch, as it comes on another shard of the stream.
+/// Handles the batch on a shard of the stream.
 async fn handle_on(bed: &Bed, shard: usize, records: &[Value]) -> Handled {
     let event = bed.event(records).replace(SHARD, &format!("shardId-{shard}"));
     bed.try_handle(&event).await.unwrap()
@@ -55,7 +55,7 @@ async fn exact_likes(bed: &Bed) -> i64 {
     counts.of("like-count").value.unwrap()
 }
 
-/// The shards that the post's counter has items of.
+/// The shards of the post's counter that have items.
 fn shards(bed: &Bed) -> BTreeSet<u32> {
     let items = bed.memory().snapshot(Table::Main);
     let counters = items.keys().filter_map(CounterKey::parse);
@@ -84,7 +84,7 @@ async fn a_counter_gets_more_and_fewer_shards_between_invocations_and_its_exact_
         }
         assert!(n_shards_seen.windows(2).all(|pair| pair[0] <= pair[1]), "none is lost: {n_shards_seen:?}");
         assert!(n_shards_seen.last() > n_shards_seen.first(), "more were added: {n_shards_seen:?}");
-        // What was counted into a shard is proven wherever it comes again.
+        // A counted change does not count again, on whichever shard its record is repeated.
         bed.catalogue = Arc::new(with_shards(7));
         for (at, record) in &all {
             handle_on(&bed, *at, std::slice::from_ref(record)).await;
@@ -143,14 +143,14 @@ fn members(bed: &Bed, group: usize) -> Key {
     CounterKey { target, derivation: "member-count".to_owned(), shard: 0 }.key().unwrap()
 }
 
-/// One joins six groups, in one batch, while another writer holds the counter of the third group for three tries. What
-/// each transaction counted that was not cancelled, by group.
+/// A user joins six groups in one batch, while another writer holds the counter of the third group for three attempts.
+/// Returns the groups that each committed transaction counted.
 async fn with_the_third_held(ledger: LedgerKind) -> Vec<Vec<usize>> {
     let mut bed = Bed::new().under(ledger).running(Family::Additive);
     let records = bed.joins(6).await;
     let groups: Vec<Key> = (0..6).map(|group| members(&bed, group)).collect();
     let done: Arc<Mutex<Vec<Vec<usize>>>> = Arc::default();
-    let (told, mut n_left) = (Arc::clone(&done), 3);
+    let (committed, mut n_left) = (Arc::clone(&done), 3);
     bed.fails(move |call| {
         let Call::Transact(transaction) = call else { return None };
         let place = |write: &Write| groups.iter().position(|group| *group == write.key);
@@ -159,7 +159,7 @@ async fn with_the_third_held(ledger: LedgerKind) -> Vec<Vec<usize>> {
             n_left -= 1;
             return Some((Side::Before, Fault::Conflict(at)));
         }
-        told.lock().unwrap().push(counted.into_iter().flatten().collect());
+        committed.lock().unwrap().push(counted.into_iter().flatten().collect());
         None
     });
     let handled = bed.handle(&records).await;

@@ -1,15 +1,22 @@
-//! Single records and batches: what once went wrong, and what cannot be applied.
+//! Single records and batches: past defects, and changes that cannot be applied.
 
 use std::collections::BTreeSet;
 
 use derive::{
     catalogue::Catalogue,
     change::Sight,
-    derivation::{Counts, Derivation, Derived, Items, Reach},
+    derivation::Derivation,
+    derived::{Counts, Derived, Items},
     effect::Effect,
-    kind::{Kind, Refresh, Shape},
-    refresh::{Computed, Source, Sources, Target},
+    kind::{
+        Kind,
+        refresh::{Computed, Refresh, RefreshTarget},
+        shape::Shape,
+    },
+    part::Reach,
+    position::RecordAt,
     schema::{Image, Schema, Unreadable},
+    sources::{Source, Sources},
 };
 use keys::key::Key;
 use serde_json::json;
@@ -64,7 +71,9 @@ async fn a_record_that_does_not_decode_is_parked_and_its_neighbours_are_applied(
     let handled = bed.handle(&records).await;
     assert_eq!(handled.failed_from, None);
     let cause = "the record does not decode: a value is missing or not of the form of a stream record, at column";
-    assert!(handled.account.parked.iter().all(|parked| parked.position == 1 && parked.cause.starts_with(cause)));
+    assert!(
+        handled.account.parked.iter().all(|parked| parked.position == RecordAt(1) && parked.cause.starts_with(cause))
+    );
     assert_eq!(bed.parked(), ["PARKED#additive / event-2#00", "PARKED#level-triggered / event-2#00"]);
     let findings = bed.findings();
     assert!(findings.len() == 1 && findings[0].starts_with("like-count: POST#p"), "{findings:?}");
@@ -74,7 +83,7 @@ async fn a_record_that_does_not_decode_is_parked_and_its_neighbours_are_applied(
     assert_eq!(bed.parked().len(), 2, "what is parked is parked once");
 }
 
-/// A kind that cannot stand users of one name.
+/// A kind that panics at users with one name.
 #[derive(Debug)]
 struct Panics;
 
@@ -115,11 +124,11 @@ impl Refresh for Panics {
         "User"
     }
 
-    fn sources(&self, _schema: &Schema, _target: &Target<'_>) -> Vec<Source> {
+    fn sources(&self, _schema: &Schema, _target: &RefreshTarget<'_>) -> Vec<Source> {
         Vec::new()
     }
 
-    fn compute(&self, _schema: &Schema, _target: &Target<'_>, _sources: &Sources) -> Computed {
+    fn compute(&self, _schema: &Schema, _target: &RefreshTarget<'_>, _sources: &Sources) -> Computed {
         Computed::Attributes(Vec::new())
     }
 }
@@ -137,7 +146,7 @@ async fn a_record_on_which_a_kind_panics_is_parked_and_its_neighbours_are_applie
     assert_eq!(handled.failed_from, None);
     // The assertion quotes the name, which must not come into a log.
     let cause = "planning it panicked: its message may hold values; the log says where";
-    assert!(handled.account.parked.iter().all(|parked| parked.position == 1 && parked.cause == cause));
+    assert!(handled.account.parked.iter().all(|parked| parked.position == RecordAt(1) && parked.cause == cause));
     assert_eq!(bed.parked(), ["PARKED#additive / event-2#00", "PARKED#level-triggered / event-2#00"]);
     bed.settle().await;
     assert_eq!(bed.shown(&user, "FollowingCount"), "1");
@@ -156,12 +165,13 @@ async fn a_counter_that_cannot_be_added_to_parks_the_changes_that_count_there_an
     bed.put("Follow", &[("FollowerId", "bob"), ("FolloweeId", "ann")], &[]).await;
     bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "cleo")], &[]).await;
     let all = bed.settle().await;
-    let parked: BTreeSet<usize> = all.iter().flat_map(|handled| &handled.account.parked).map(|p| p.position).collect();
-    assert_eq!(parked, BTreeSet::from([0, 2]));
+    let parked: BTreeSet<RecordAt> =
+        all.iter().flat_map(|handled| &handled.account.parked).map(|p| p.position).collect();
+    assert_eq!(parked, BTreeSet::from([0, 2].map(RecordAt)));
     assert_eq!(bed.shown(&counter, "Value"), "many");
     let parked = bed.parked();
     assert!(parked.iter().all(|key| key.starts_with("PARKED#additive")), "{parked:?}");
-    // Both changes are parked whole: what they would have added elsewhere is parked with them.
+    // Both changes are parked whole, with what they would have added elsewhere.
     assert_eq!(bed.findings().len(), 3, "{:?}", bed.findings());
 }
 
@@ -175,7 +185,7 @@ async fn while_the_store_stays_away_the_response_names_the_lowest_record_that_is
     let records = bed.records();
     let handled = bed.handle(&records).await;
     assert_eq!(handled.failed_from.as_deref(), Some("1002"), "nothing is to be done for the first");
-    assert_eq!(handled.account.undone.keys().copied().collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(handled.account.undone.keys().copied().collect::<Vec<_>>(), [1, 2].map(RecordAt));
 
     bed.stay_away(false);
     let handled = bed.handle(&records[1..]).await;

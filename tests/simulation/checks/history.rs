@@ -1,43 +1,45 @@
-//! All that was written to the table, read again from the first record to the last.
+//! Everything that was written to the table, replayed from the first record to the last.
 
 use std::collections::BTreeMap;
 
-use derive::derivation::Items;
+use derive::derived::Items;
 use keys::{item::Item, key::Key};
 
-use crate::stream::{Author, Made, Stream};
+use crate::platform::stream::{Author, Stream, TableChange};
 
-/// The table as it was, and when its items were made.
+/// The table at one moment, and which records made its items.
 #[derive(Debug, Default)]
 pub(crate) struct Past {
-    /// The items.
     pub(crate) items: Items,
-    /// Which record made the item that stands here, or stood here last.
+    /// The record that inserted the item, present or deleted.
     pub(crate) inserted: BTreeMap<Key, usize>,
-    /// Which record wrote it last.
+    /// The last record of each item.
     pub(crate) written: BTreeMap<Key, usize>,
-    /// Which record of anybody but the service wrote it last.
+    /// The last record of each item that the service did not write.
     pub(crate) touched: BTreeMap<Key, usize>,
-    /// All that it has been, from first to last.
-    pub(crate) versions: BTreeMap<Key, Vec<Version>>,
+    /// All versions of each item, the oldest first.
+    pub(crate) versions: BTreeMap<Key, Vec<ItemVersion>>,
 }
 
-/// What an item was from a record on.
+/// An item from a record on.
 #[derive(Debug)]
-pub(crate) struct Version {
+pub(crate) struct ItemVersion {
     pub(crate) at: usize,
     pub(crate) at_ms: u64,
-    /// `None` when it was not there.
+    /// `None` when it was deleted.
     pub(crate) item: Option<Item>,
 }
 
-/// Shows each record with the table before it, and gives the table behind the last.
-pub(crate) fn told<E>(stream: &Stream, mut see: impl FnMut(&Past, usize, &Made) -> Result<(), E>) -> Result<Past, E> {
+/// Passes each record with the table before it to `see`, and returns the table after the last.
+pub(crate) fn replayed<E>(
+    stream: &Stream,
+    mut see: impl FnMut(&Past, usize, &TableChange) -> Result<(), E>,
+) -> Result<Past, E> {
     let mut past = Past::default();
     for (at, made) in stream.made.iter().enumerate() {
         see(&past, at, made)?;
         past.written.insert(made.key.clone(), at);
-        let version = Version { at, at_ms: made.at_ms, item: made.new.clone() };
+        let version = ItemVersion { at, at_ms: made.at_ms, item: made.new.clone() };
         past.versions.entry(made.key.clone()).or_default().push(version);
         if made.author != Author::Service {
             past.touched.insert(made.key.clone(), at);

@@ -1,11 +1,11 @@
-//! What a cascade may delete: nothing that was written, or written otherwise, since it was listed, nor what was written
-//! when a post was there again, under whatever key.
+//! What a cascade may delete: nothing that was written or changed after it was listed, and nothing that was written
+//! after its post came back, under any key.
 
 use keys::{counter::CounterKey, item::Item, key::Key};
 
-use crate::{actors::sweeper::SETTLE_MS, checks::history::Past, scene::Scene};
+use crate::{checks::history::Past, engines::SETTLE_MS, scene::Scene};
 
-/// The record from which on an item was as it is, now or at some time before; it was listed so, and long enough ago.
+/// The first record since which an item could have been listed in its present form. Fails when it is too recent.
 pub(crate) fn listed_at(scene: &Scene, past: &Past, key: &Key, item: &Item, at_ms: u64) -> Result<usize, String> {
     let as_it_is = judged(scene, key, item);
     let mut versions = past.versions.get(key).into_iter().flatten();
@@ -16,7 +16,7 @@ pub(crate) fn listed_at(scene: &Scene, past: &Past, key: &Key, item: &Item, at_m
     }
 }
 
-/// Is there a post of this id, under any key, since before this record? Its mirror may not be there yet.
+/// Does a post with this id exist, under any key, since before this record? Its mirror may not exist yet.
 pub(crate) fn has_come_back(scene: &Scene, past: &Past, id: &str, before: usize) -> bool {
     let post = scene.schema.entity("Post").unwrap();
     let is_of = |key: &Key| post.key.parse_key(key).is_some_and(|fields| fields.get("PostId") == Some(id));
@@ -29,7 +29,7 @@ pub(crate) fn has_come_back(scene: &Scene, past: &Past, id: &str, before: usize)
     })
 }
 
-/// What an item holds that others than the service wrote; of a counter all.
+/// The attributes that the service did not write; all attributes of a counter.
 fn judged(scene: &Scene, key: &Key, item: &Item) -> Item {
     let image = scene.schema.image(key, item).filter(|_| CounterKey::parse(key).is_none());
     let derived = image.map(|image| image.definition.derived_attributes.clone()).unwrap_or_default();

@@ -1,9 +1,9 @@
-//! What must be true of every deletion: its owner was gone, and long enough; and of the end: nothing is left over.
+//! Cascades delete only what belongs to an owner that was gone for long enough, and leave nothing over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use derive::{derivation::Items, schema::Seen};
-use engine::jobs::job::{Job, Task};
+use derive::{derived::Items, schema::Seen};
+use engine::jobs::job::{self, Job};
 use keys::{
     counter::CounterKey,
     item::{Item, text},
@@ -14,49 +14,47 @@ use keys::{
 use serde_dynamo::AttributeValue;
 
 use crate::{
-    actors::{application::Application, slices::is_zero, sweeper::SETTLE_MS},
     checks::{
-        history::{Past, told},
+        history::{Past, replayed},
         listed::{has_come_back, listed_at},
     },
+    engines::SETTLE_MS,
     failure::Failure,
-    items::is_mirror,
+    items::{is_mirror, is_zero},
+    platform::stream::{Author, Stream, TableChange},
     scene::Scene,
-    stream::{Author, Made, Stream},
 };
 
-/// On what an item hangs.
+/// What an item belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner {
     User(String),
     Post(String),
 }
 
-/// A removal of an owner.
 #[derive(Debug)]
 struct Removal {
     at: usize,
     at_ms: u64,
-    /// Was the item of its type?
+    /// Did the item have its type?
     is_typed: bool,
-    /// All keys that it was known under.
+    /// All keys under which it was known.
     keys: Vec<Key>,
-    /// The removed item.
     item: Item,
 }
 
-/// What is known of owners so far.
+/// The owners so far.
 #[derive(Default)]
 struct Owners {
     removals: BTreeMap<Owner, Vec<Removal>>,
-    /// Claims of a post's mirror, as it said last; none after a hand was at it, nor those that were gone when it went.
+    /// The last claims of each post's mirror; none after somebody changed it by hand, and none of posts gone when it went.
     claims: BTreeMap<String, Vec<Key>>,
 }
 
-/// Looks at all that the service did to the application's items, and at what is left.
-pub(crate) fn cascades_are_strict(scene: &Scene, stream: &Stream, application: &Application) -> Result<(), Failure> {
+/// Checks every write of the service to the application's items, and what is left at the end.
+pub(crate) fn cascades_are_strict(scene: &Scene, stream: &Stream, untyped: &BTreeSet<Key>) -> Result<(), Failure> {
     let mut owners = Owners::default();
-    let past = told(stream, |past, at, made| {
+    let past = replayed(stream, |past, at, made| {
         if made.author == Author::Service {
             allowed(scene, &owners, past, made)?;
         }
@@ -64,14 +62,13 @@ pub(crate) fn cascades_are_strict(scene: &Scene, stream: &Stream, application: &
         Ok(())
     })?;
     let touched = |key: &Key| {
-        application.untyped().contains(key)
-            || stream.made.iter().any(|made| made.key == *key && made.author != Author::Service)
+        untyped.contains(key) || stream.made.iter().any(|made| made.key == *key && made.author != Author::Service)
     };
-    nothing_is_left(scene, &owners, &past, application, touched)
+    nothing_is_left(scene, &owners, &past, untyped, touched)
 }
 
 impl Owners {
-    fn note(&mut self, scene: &Scene, past: &Past, at: usize, made: &Made) {
+    fn note(&mut self, scene: &Scene, past: &Past, at: usize, made: &TableChange) {
         let (Some(owner), schema) = (owner_at(scene, &made.key), &scene.schema) else { return };
         let image = |item: &Item| schema.image(&made.key, item).is_some();
         let is_detail = made.key.sk == "METADATA";
@@ -84,7 +81,7 @@ impl Owners {
         if let (Owner::Post(post), true) = (&owner, is_detail) {
             match (&made.new, made.author) {
                 (Some(new), Author::Service) => drop(self.claims.insert(post.clone(), claims(new))),
-                // It is right to go when nothing claims it; what does all the same, does.
+                // The mirror goes when nothing claims it. A claim by a post that exists stays.
                 (_, Author::Service) => {
                     let is_post = |claim: &Key| {
                         let image = past.items.get(claim).and_then(|item| schema.image(claim, item));
@@ -97,7 +94,7 @@ impl Owners {
         }
     }
 
-    /// Was the owner gone, and long enough?
+    /// Was the owner gone for long enough?
     fn is_gone(&self, past: &Past, owner: &Owner, at_ms: u64) -> Result<(), String> {
         let removals = self.removals.get(owner).map(Vec::as_slice).unwrap_or_default();
         let is_absent = |key: &Key| !past.items.contains_key(key);
@@ -116,7 +113,7 @@ impl Owners {
     }
 }
 
-/// The owner that stands under a key, or a post's own item.
+/// The owner with this key; a post's own item counts too.
 fn owner_at(scene: &Scene, key: &Key) -> Option<Owner> {
     let field =
         |entity: &str, name: &str| Some(scene.schema.entity(entity).unwrap().key.parse_key(key)?.get(name)?.to_owned());
@@ -148,8 +145,8 @@ fn claims(item: &Item) -> Vec<Key> {
     claims.iter().filter_map(claim).collect()
 }
 
-/// On what an item of the application hangs; a counter on its target.
-fn owners(scene: &Scene, key: &Key, item: &Item) -> Vec<Owner> {
+/// The owners of an item; a counter belongs to its target.
+fn owners_of(scene: &Scene, key: &Key, item: &Item) -> Vec<Owner> {
     if let Some(counter) = CounterKey::parse(key) {
         let is_history = counter.derivation == "view-count";
         return owner_at(scene, &counter.target).filter(|_| is_history).into_iter().collect();
@@ -169,7 +166,7 @@ fn owners(scene: &Scene, key: &Key, item: &Item) -> Vec<Owner> {
 }
 
 /// May the service do this?
-fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &Made) -> Result<(), Failure> {
+fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &TableChange) -> Result<(), Failure> {
     let of = |item: &Item| match scene.schema.see(&made.key, item) {
         Seen::Known(image) => Some((image.definition.name.clone(), image.definition.derived)),
         _ => None,
@@ -177,7 +174,7 @@ fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &Made) -> R
     let refused = |what: String| Failure::new("strict", format!("the service {what} {}", made.key));
     if JobKey::parse(&made.key).is_some() {
         let job = made.new.as_ref().and_then(|item| Job::of(&scene.schema.layout, item));
-        let is_cascade = job.is_some_and(|job| matches!(job.task, Task::Cascade { .. }));
+        let is_cascade = job.is_some_and(|job| matches!(job.task, job::Task::Cascade { .. }));
         // The key of a cascade names the record of the removal.
         let is_again = made.old.is_none() && past.written.contains_key(&made.key);
         return if is_cascade && is_again { Err(refused("started a cascade again:".to_owned())) } else { Ok(()) };
@@ -193,7 +190,7 @@ fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &Made) -> R
                 Ok(())
             }
             Some((name, _)) => {
-                let owners = owners(scene, &made.key, old);
+                let owners = owners_of(scene, &made.key, old);
                 let gone = owners.iter().map(|owner| {
                     let listed_at = listed_at(scene, past, &made.key, old, made.at_ms)?;
                     match owner {
@@ -210,7 +207,7 @@ fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &Made) -> R
                 }
                 Err(refused(format!("deleted the {name}, though {gone:?}:")))
             }
-            // A mirror whose type a hand changed just before.
+            // A mirror whose type somebody changed by hand just before.
             None if scene.schema.entities().any(|d| is_mirror(d) && d.key.parse_key(&made.key).is_some()) => Ok(()),
             None => Err(refused("deleted what is none of ours,".to_owned())),
         },
@@ -241,27 +238,27 @@ fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &Made) -> R
     }
 }
 
-/// Is an owner not there, under any key and type?
+/// Is there no item of this owner, under any key and type?
 fn is_absent(scene: &Scene, items: &Items, owner: &Owner) -> bool {
     !items.contains_key(&home(scene, owner)) && !items.keys().any(|key| owner_at(scene, key).as_ref() == Some(owner))
 }
 
-/// What hung on what was removed, and is not there any more, is gone.
+/// Nothing is left that belonged to a removed owner.
 fn nothing_is_left(
     scene: &Scene,
     known: &Owners,
     past: &Past,
-    application: &Application,
+    untyped: &BTreeSet<Key>,
     touched: impl Fn(&Key) -> bool,
 ) -> Result<(), Failure> {
     let gone = |owner: &Owner| {
         let removal = known.removals.get(owner)?.last().filter(|removal| removal.is_typed)?;
         is_absent(scene, &past.items, owner).then_some(removal)
     };
-    for (key, item) in past.items.iter().filter(|(key, _)| !application.untyped().contains(*key)) {
+    for (key, item) in past.items.iter().filter(|(key, _)| !untyped.contains(*key)) {
         let left = |why: String| Err(Failure::new("left", format!("{key} is left, though {why}")));
-        for owner in owners(scene, key, item) {
-            // What was written later is left alone; a counter is, when it was counted in.
+        for owner in owners_of(scene, key, item) {
+            // What was written later stays. A counter stays when it was counted later.
             let writes = if CounterKey::parse(key).is_some() { &past.written } else { &past.touched };
             let is_older = |removal: &&Removal| writes.get(key).is_none_or(|at| *at < removal.at);
             let Some(removal) = gone(&owner).filter(is_older) else { continue };

@@ -1,4 +1,4 @@
-//! A clock that moves when it is moved, and when somebody waits by it.
+//! A clock that a test moves, and that moves when somebody waits for it.
 
 use std::{
     future::{Future, poll_fn},
@@ -13,23 +13,23 @@ use std::{
 
 use engine::clock::Clock;
 
-/// The time of a run, in milliseconds since the epoch; clones show the same.
+/// The time of a run, in milliseconds since the epoch. Clones share it.
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<AtomicU64>);
 
 impl ManualClock {
-    /// A clock that shows this time, in milliseconds since the epoch.
+    /// Starts at this time, in milliseconds since the epoch.
     #[must_use]
     pub fn at(now_ms: u64) -> Self {
         Self(Arc::new(AtomicU64::new(now_ms)))
     }
 
-    /// Shows this time from now on, in milliseconds since the epoch.
+    /// Sets the time, in milliseconds since the epoch.
     pub fn set(&self, now_ms: u64) {
         self.0.store(now_ms, Ordering::Relaxed);
     }
 
-    /// Moves it on, by milliseconds.
+    /// Moves the time forward by milliseconds.
     pub fn advance(&self, by_ms: u64) {
         self.0.fetch_add(by_ms, Ordering::Relaxed);
     }
@@ -40,7 +40,7 @@ impl Clock for ManualClock {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Lets others run once; then the time has come.
+    /// Lets other tasks run once; then the time has come.
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let now_ms = Arc::clone(&self.0);
         let due_ms = self.now_ms() + u64::try_from(duration.as_millis()).unwrap();

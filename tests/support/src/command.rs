@@ -2,11 +2,11 @@
 
 use std::process::{Command, Stdio};
 
-/// Variables that would have a program look elsewhere.
+/// Variables that would lead a program to another place.
 const FOREIGN_VARIABLES: [&str; 5] =
     ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL_DYNAMODB", "RUST_LOG"];
 
-/// A command of the program at a path, about to run: without input, and without what is set for somebody else.
+/// A command of the program at a path, without input and without the variables of this process that change its work.
 #[must_use]
 pub fn command(program: &str) -> Command {
     let mut command = Command::new(program);
@@ -17,10 +17,10 @@ pub fn command(program: &str) -> Command {
     command
 }
 
-/// How a program ended, and what it said.
+/// The exit code and the output of a program.
 #[derive(Debug)]
 pub struct Ended {
-    /// Its exit code; none when it was killed.
+    /// Its exit code; `None` if it was killed.
     pub code: Option<i32>,
     /// What it wrote to standard output.
     pub stdout: String,
@@ -33,7 +33,7 @@ impl Ended {
     ///
     /// # Panics
     ///
-    /// When it does not start, or writes what is no text.
+    /// If it does not start, or if its output is not text.
     #[must_use]
     pub fn of(command: &mut Command) -> Self {
         let output = command.output().expect("the program starts");

@@ -19,14 +19,14 @@ use keys::layout::Layout;
 use store::dynamo::TableNames;
 use tokio::{net::TcpListener, runtime::Runtime};
 
-/// How long a table may take to be made, on AWS. A local one is there at once.
+/// Time limit for creating a table on AWS. A local table exists at once.
 const TABLE_WAIT: Duration = Duration::from_mins(2);
 
-/// URL of an embedded DynamoDB of its own, which ends with the runtime.
+/// Starts an embedded DynamoDB, which ends with the runtime, and returns its URL.
 ///
 /// # Panics
 ///
-/// When no port is free.
+/// If no port is free.
 pub async fn embedded_endpoint() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -34,11 +34,11 @@ pub async fn embedded_endpoint() -> String {
     endpoint
 }
 
-/// An embedded DynamoDB without tables, which ends with the runtime, and its URL.
+/// Starts an embedded DynamoDB without tables, which ends with the runtime, and returns it with its URL.
 ///
 /// # Panics
 ///
-/// When no port is free.
+/// If no port is free.
 #[must_use]
 pub fn embedded() -> (Runtime, String) {
     let runtime = Runtime::new().unwrap();
@@ -50,7 +50,7 @@ pub fn embedded() -> (Runtime, String) {
 ///
 /// # Panics
 ///
-/// When the clock stands before the epoch.
+/// If the clock is before the epoch.
 #[must_use]
 pub fn unique_names() -> TableNames {
     static MADE: AtomicU32 = AtomicU32::new(0);
@@ -59,7 +59,7 @@ pub fn unique_names() -> TableNames {
     TableNames { main: format!("{name}-main"), ledger: format!("{name}-ledger") }
 }
 
-/// A client of the DynamoDB at a URL, with the credentials of the environment, or any.
+/// A client of the DynamoDB at a URL, with the credentials of the environment or invented ones.
 #[must_use]
 pub fn client(endpoint: &str) -> Client {
     let of = |name: &str| env::var(name).ok();
@@ -74,11 +74,11 @@ pub fn client(endpoint: &str) -> Client {
     Client::from_conf(config)
 }
 
-/// Makes a table; its ARN.
+/// Creates a table, and returns its ARN.
 ///
 /// # Panics
 ///
-/// When it cannot be made.
+/// If it cannot be created.
 pub async fn create_table(client: &Client, name: &str, layout: &Layout) -> String {
     let key =
         |name: &str, key_type| KeySchemaElement::builder().attribute_name(name).key_type(key_type).build().unwrap();

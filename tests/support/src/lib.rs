@@ -1,4 +1,4 @@
-//! What several kinds of tests need: the records of a stream, databases and tables, a clock that is moved by hand, and
+//! Support for several kinds of tests: records of a stream, databases and tables, a clock that a test moves, and
 //! commands that run as child processes.
 
 pub mod clock;

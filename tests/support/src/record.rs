@@ -1,8 +1,8 @@
-//! Stream records and events as Lambda hands them to a function, as text.
+//! Stream records and events as text, as a function in Lambda gets them.
 
 use keys::{item::Item, size::item_bytes};
 
-/// ARN of a stream of no table in particular.
+/// ARN of a stream that belongs to no existing table.
 pub const STREAM_ARN: &str = "arn:aws:dynamodb:eu-west-1:123456789012:table/Main/stream/2024-01-15T10:00:00.000";
 
 /// A record of a change.
@@ -10,7 +10,7 @@ pub const STREAM_ARN: &str = "arn:aws:dynamodb:eu-west-1:123456789012:table/Main
 pub struct Record<'a> {
     /// The event's id.
     pub id: &'a str,
-    /// Its number in its shard.
+    /// Its sequence number.
     pub sequence_number: &'a str,
     /// The item's key attributes.
     pub keys: &'a Item,
@@ -18,18 +18,18 @@ pub struct Record<'a> {
     pub old: Option<&'a Item>,
     /// The item after the change.
     pub new: Option<&'a Item>,
-    /// When the change was made, in milliseconds since the epoch; the record has it in seconds.
+    /// When the change was made, in milliseconds since the epoch; the record contains whole seconds.
     pub at_ms: u64,
-    /// Was it DynamoDB that removed the item, by its time to live?
+    /// Did DynamoDB remove the item, by its time to live?
     pub is_expiry: bool,
 }
 
 impl Record<'_> {
-    /// Its JSON.
+    /// The record as JSON.
     ///
     /// # Panics
     ///
-    /// When an item has no JSON, which no item of a table can be.
+    /// If an item has no JSON, which is impossible for an item of a table.
     #[must_use]
     pub fn json(&self) -> String {
         let Self { id, sequence_number, keys, old, new, at_ms, is_expiry } = *self;
@@ -64,25 +64,25 @@ impl Record<'_> {
     }
 }
 
-/// What a tumbling window adds to an event.
+/// The members that a tumbling window adds to an event.
 #[derive(Clone, Debug)]
 pub struct Window {
     /// When it begins.
     pub start: String,
     /// When it ends.
     pub end: String,
-    /// What the invocation before gave back, as JSON.
+    /// The state of the invocation before, as JSON.
     pub state: String,
-    /// The shard that the event is of.
+    /// The shard of the event.
     pub shard_id: String,
     /// Is it the last invocation of the window?
     pub is_final: bool,
-    /// Did the platform end the window before its time?
+    /// Did Lambda end the window early?
     pub is_ended_early: bool,
 }
 
 impl Window {
-    /// A window of a minute, with nothing in its state yet, and more to come.
+    /// A window of a minute with an empty state, which is not the last invocation.
     #[must_use]
     pub fn of_shard(shard_id: &str) -> Self {
         Self {
@@ -95,11 +95,11 @@ impl Window {
         }
     }
 
-    /// The event with this window in it.
+    /// Adds this window to the event.
     ///
     /// # Panics
     ///
-    /// When the text is not an object.
+    /// If the text is not an object.
     #[must_use]
     pub fn around(&self, event: &str) -> String {
         let Self { start, end, state, shard_id, is_final, is_ended_early } = self;
@@ -114,7 +114,7 @@ impl Window {
     }
 }
 
-/// An event of these records.
+/// An event with these records.
 #[must_use]
 pub fn event<T: AsRef<str>>(records: &[T]) -> String {
     let records: Vec<&str> = records.iter().map(AsRef::as_ref).collect();

@@ -1,4 +1,4 @@
-//! Tables that fit what is declared, and tables that do not.
+//! Tables that fit the declarations, and tables that do not.
 
 use aws_sdk_dynamodb::{
     Client,
@@ -9,11 +9,11 @@ use aws_sdk_dynamodb::{
     },
 };
 
-/// Makes a table with this key, of type S, and what else is asked.
+/// Creates a table with this key, of type S, and these settings.
 ///
 /// # Panics
 ///
-/// When it cannot be made.
+/// If it cannot be created.
 pub async fn make(
     client: &Client,
     name: &str,
@@ -41,7 +41,7 @@ fn index(name: &str, pk: &str, sk: &str, projects: bool) -> GlobalSecondaryIndex
     index.projection(projection).build().unwrap()
 }
 
-/// The shipped table's indexes, the first with this sort key, and with all attributes or with keys alone.
+/// The shipped table's indexes. The first has this sort key, and projects all attributes or only keys.
 #[must_use]
 pub fn indexed(call: CreateTableFluentBuilder, sk: &str, projects: bool) -> CreateTableFluentBuilder {
     let call =
@@ -51,11 +51,11 @@ pub fn indexed(call: CreateTableFluentBuilder, sk: &str, projects: bool) -> Crea
     call.global_secondary_indexes(index("GSI2", "GSI2PK", "GSI2SK", true))
 }
 
-/// With a stream of this view.
+/// Adds a stream with this view type.
 ///
 /// # Panics
 ///
-/// Never: the specification is whole.
+/// Never: the specification is complete.
 #[must_use]
 pub fn streamed(call: CreateTableFluentBuilder, view: StreamViewType) -> CreateTableFluentBuilder {
     let stream = StreamSpecification::builder().stream_enabled(true).stream_view_type(view);

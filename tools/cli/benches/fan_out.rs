@@ -1,28 +1,28 @@
-//! How fast a name reaches all items that carry it, and what memory that takes.
+//! How fast a name reaches all items that repeat it, and how much memory that takes.
 //!
-//! `cargo bench -p cli --bench fan_out`, with `-- --items 20000 --rounds 3 --calls 16,64 --memory 1000,10000` for other
-//! sizes; `--rounds 0` leaves the rate out, and `--memory 0` the memory. `--latency 20` has each answer of the database
-//! come 20 ms later, as if it were not on this machine. Three processes besides this one: the embedded
+//! Run `cargo bench -p cli --bench fan_out`, with `-- --items 20000 --rounds 3 --calls 16,64 --memory 1000,10000` for
+//! other sizes; `--rounds 0` leaves out the rate, and `--memory 0` the memory. `--latency 20` delays each response of
+//! the database by 20 ms, as if it were on another machine. There are three processes besides this one: the embedded
 //! database of `ripple dev`, `ripple dev --endpoint` with the functions, and one that runs the bare loop.
 //!
-//! *Rate*: one user's comments are put over 100 posts, in two tables of the same shape and content. In each round:
+//! *Rate*: one user's comments are put on 100 posts, in two tables of the same shape and content. In each round:
 //!
 //! - *bare*: each item of the second table, whose stream nobody reads, gets a name by an `UpdateItem` on the condition
-//!   that it exists, by the same store as the functions'. The keys are known, so nothing is read.
-//! - *followed*: the same with an attribute that nothing is derived from, in the first table: its stream is read by
-//!   the functions, as that of a fan-out's writes is.
-//! - *fan-out*: the user of the first table is renamed once, from the answer to that until the name has arrived. That is
-//!   told by 200 items that lie evenly over all and by the last, a few read at a time, so that watching takes nothing
-//!   away; that all others have it is seen afterwards, and told where some had not.
+//!   that it exists, through the same store as the functions'. The keys are known, so nothing is read.
+//! - *followed*: the same in the first table, with an attribute from which nothing is derived. The functions read that
+//!   table's stream, as they read the records of a fan-out's writes.
+//! - *fan-out*: the user of the first table is renamed once; it takes from the response until the name has arrived. The
+//!   arrival is measured on 200 evenly distributed items and the last one, a few read at a time, so that watching costs
+//!   nothing. All other items are checked afterwards, and those without the name are reported.
 //!
-//! The loops run with each number of calls at once that is asked for, in tasks of 16, as the functions have them in each
-//! page of a job. A round begins when nothing is left of the one before.
+//! The loops run with each given number of parallel calls, in tasks of 16, like the functions in a page of a job. A
+//! round begins when nothing of the one before is left.
 //!
-//! On a machine whose processors the three share, it is processor time that they wait for, so that is told too.
+//! On a machine with shared processors, all processes wait for processor time, so that time is printed too.
 //!
-//! *Memory*: the functions' process, fresh for each number of items, before a rename and the most during it.
+//! *Memory*: the functions' process, fresh for each number of items: before a rename, and its peak during the rename.
 
-#![expect(clippy::print_stdout, clippy::expect_used, reason = "it tells what it measured, and stops when it cannot")]
+#![expect(clippy::print_stdout, clippy::expect_used, reason = "it prints what it measured, and stops when it cannot")]
 
 #[path = "fan_out/bare.rs"]
 mod bare;

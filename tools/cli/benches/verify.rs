@@ -10,7 +10,7 @@
 //! - *scan*: all items are read, consistently, in as many segments, and nothing is done with them.
 //! - *verify*: `ripple verify --at-rest` of the same table, from its start to its end, with its greatest resident memory.
 
-#![expect(clippy::print_stdout, clippy::expect_used, reason = "it tells what it measured, and stops when it cannot")]
+#![expect(clippy::print_stdout, clippy::expect_used, reason = "it prints what it measured, and stops when it cannot")]
 
 #[expect(dead_code, reason = "shared with the other benchmark")]
 #[path = "fan_out/child.rs"]

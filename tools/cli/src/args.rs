@@ -16,7 +16,7 @@ use clap::{
 use engine::ledger::LedgerKind;
 
 use crate::exit::Usage;
-use catalogue::Catalogue;
+use catalogue::CatalogueCommand;
 use demo::Demo;
 use jobs::Jobs;
 use preflight::Preflight;
@@ -34,7 +34,6 @@ pub(crate) struct Args {
 
 const EXIT_CODES: &str = "Exit codes: 0 in step, 1 failed, 2 usage, 3 findings.";
 
-/// A command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Writes a workload to an embedded DynamoDB, with the service running, and verifies the result.
@@ -54,7 +53,7 @@ pub(crate) enum Command {
     Backfill(Backfill),
     /// Compares the declared derivations with those that the functions have deployed.
     #[command(subcommand, after_help = EXIT_CODES)]
-    Catalogue(Catalogue),
+    Catalogue(CatalogueCommand),
     /// Reads a part of a table and reports whether it fits the declaration, before you attach the service.
     #[command(after_help = EXIT_CODES)]
     Preflight(Preflight),
@@ -63,10 +62,10 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Prints the table's design as Markdown, or with --check the questions that a reviewer would ask.
     #[command(after_help = EXIT_CODES)]
-    Design(Design),
+    Design(DesignArgs),
     /// Lists the changes that the service could not apply, and the counts that need a recount.
     #[command(after_help = EXIT_CODES)]
-    Parked(Parked),
+    Parked(ParkedArgs),
     /// Applies parked changes again, after you fixed what blocked them.
     #[command(after_help = EXIT_CODES)]
     Redrive(Redrive),
@@ -140,7 +139,7 @@ pub(crate) struct Explain {
 /// `ripple design`
 #[derive(Debug, Group)]
 #[command(group(ArgGroup::new("printed").args(["check", "filters"])))]
-pub(crate) struct Design {
+pub(crate) struct DesignArgs {
     /// Prints the findings of a review instead, and exits with 3 when one has no answer.
     #[arg(long)]
     pub(crate) check: bool,
@@ -160,11 +159,10 @@ pub(crate) struct Design {
 
 /// `ripple parked`
 #[derive(Debug, Group)]
-pub(crate) struct Parked {
+pub(crate) struct ParkedArgs {
     /// Shows only these events, in full (default: a list of all).
     #[arg(value_name = "ID")]
     pub(crate) ids: Vec<String>,
-    /// The tables.
     #[command(flatten)]
     pub(crate) connection: Connection,
     /// Prints one JSON object.
@@ -182,7 +180,6 @@ pub(crate) struct Redrive {
     /// Applies everything that is parked.
     #[arg(long)]
     pub(crate) all: bool,
-    /// The tables.
     #[command(flatten)]
     pub(crate) writing: Writing,
     /// Prints one JSON object.
@@ -202,7 +199,6 @@ pub(crate) struct Replay {
     /// Shard of the records, for files that do not name it. Only a `checkpoint` ledger needs it.
     #[arg(long, value_name = "ID")]
     pub(crate) shard: Option<String>,
-    /// The tables.
     #[command(flatten)]
     pub(crate) writing: Writing,
     /// Prints one JSON object.
@@ -213,7 +209,6 @@ pub(crate) struct Replay {
 /// The tables that a command writes to.
 #[derive(Debug, Group)]
 pub(crate) struct Writing {
-    /// The tables.
     #[command(flatten)]
     pub(crate) connection: Connection,
     /// Allows writes on the real AWS.
@@ -221,7 +216,6 @@ pub(crate) struct Writing {
     pub(crate) yes: bool,
 }
 
-/// Where the tables are.
 #[derive(Debug, Group)]
 pub(crate) struct Connection {
     /// Uses the DynamoDB at this URL. The default is that of `ripple dev`.
@@ -247,7 +241,7 @@ pub(crate) struct Connection {
     pub(crate) disable: Vec<String>,
 }
 
-/// A URL that functions can be invoked at: plain HTTP, as emulators speak it.
+/// Accepts the base URL of an invoke API. Only plain HTTP, which is what emulators use.
 fn http_url(text: &str) -> Result<String, String> {
     match text.strip_prefix("http://") {
         Some(host) if !host.is_empty() => Ok(text.to_owned()),
@@ -262,7 +256,6 @@ fn ledger_kind() -> impl TypedValueParser<Value = LedgerKind> {
     PossibleValuesParser::new(["receipts", "checkpoint"]).try_map(|text| text.parse::<LedgerKind>())
 }
 
-/// How many functions read the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Readers {
     /// `combined`.
@@ -271,7 +264,8 @@ pub(crate) enum Readers {
     Two,
 }
 
-/// The ledger's table. It is never the application's table, because only the service may write ledger items.
+/// Gives the name of the ledger's table. It is never the application's table, because only the service may write ledger
+/// items.
 pub(crate) fn ledger_table(given: Option<&String>, table: &str) -> Result<String, Usage> {
     match given {
         Some(given) if given == table => {

@@ -1,4 +1,4 @@
-//! How far a command is, for a person at the terminal.
+//! The progress bar of a command.
 
 use std::{
     io::{IsTerminal as _, stderr},
@@ -10,7 +10,7 @@ use operate::{progress::Progress, verify::report::Belief, verifying::filled::Mar
 
 use crate::{exit::report, time};
 
-/// Progress for a person, with an estimate by what the table says of its size; nothing where nobody looks.
+/// A progress bar with an estimate from the table's size. Hidden if standard error is no terminal.
 pub(crate) fn progress(json: bool) -> ProgressBar {
     if json || !stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -21,7 +21,7 @@ pub(crate) fn progress(json: bool) -> ProgressBar {
         .with_message("reading the table")
 }
 
-/// A verification's progress, on this bar.
+/// Shows a verification's progress on this bar.
 pub(crate) fn on(bar: &ProgressBar) -> Arc<dyn Progress> {
     Arc::new(OnBar(bar.clone()))
 }
@@ -39,23 +39,23 @@ impl Progress for OnBar {
 
     fn waits(&self, until_ms: u64) {
         report(&format!(
-            "waiting until {}: before, an instance of a function may be at work that lacks what is to be repaired",
+            "waiting until {}: an instance of a function without the derivations to repair may run until then",
             time::text(until_ms)
         ));
     }
 
     fn believed(&self, Belief { handled_ms, until_ms }: Belief) -> String {
         let [handled, until] = [handled_ms, until_ms].map(time::text);
-        format!("all written before {handled} is handled, and nothing that it was decided by was written until {until}")
+        format!("everything written before {handled} is handled, and none of its sources was written until {until}")
     }
 }
 
-/// Says why not all that is right is marked as filled.
+/// Reports why some correct derivations were not marked as filled.
 pub(crate) fn report_marking(marking: Marking) {
     match marking {
         Marking::Done => {}
         Marking::WentOn => {
-            report("a repair that went on marks nothing as filled: a `ripple verify` that finds nothing does");
+            report("a resumed repair marks nothing as filled: `ripple verify` does, if it finds nothing");
         }
         Marking::NotAll => report(
             "not all that is right is marked as filled: a change is parked, or functions with other derivations were at \

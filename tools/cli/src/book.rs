@@ -1,4 +1,4 @@
-//! What a run of the service did: the records that it saw, its writes, what they cost and what it parked.
+//! The account of a run of the service: records seen, writes, their cost, and parked changes.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet, VecDeque},
@@ -10,9 +10,10 @@ use std::{
 use derive::{
     catalogue::Catalogue,
     change::{Change, Sight},
-    derivation::Family,
     effect::Effect,
+    family::Family,
     plan::plan,
+    position::RecordAt,
     schema::Schema,
     write::Table,
 };
@@ -22,22 +23,21 @@ use keys::item::{Item, text};
 
 use crate::{
     exit::report,
-    lag::{Done, Seen, Trace},
+    lag::{Done, SeenRecord, Trace},
     service::Witness,
     workload::metered::{HasLag, Stamp},
 };
 
-/// Name under which the ledger's own write units are accounted. Stable.
+/// Name for the ledger's write units beside those of the derivations. Stable.
 const LEDGER: &str = "ledger";
 
-/// Attributes of a product that the application adds to without a new `UpdatedAt`, since that is no edit.
+/// Product attributes that the application increments without a new `UpdatedAt`, because an increment is no edit.
 const UNSTAMPED: [&str; 2] = ["Inventory", "ViewCount"];
 
-/// Records that are kept to know one that is delivered again: in one of the last batches, or to the other function, which
-/// may be far behind while it reaches many items.
+/// Number of recent record ids to remember, so that a record that is delivered again, or to the other function too,
+/// counts once. The other function may be far behind during a large fan-out.
 const RECENT_MAX: usize = 100_000;
 
-/// Keeps the book of a run.
 pub(crate) struct Bookkeeper {
     schema: Arc<Schema>,
     catalogue: Arc<Catalogue>,
@@ -45,21 +45,21 @@ pub(crate) struct Bookkeeper {
     book: Mutex<Book>,
 }
 
-/// The book of a run. It does not grow with the run, except for what the lag is computed from.
+/// The account of a run. Its size does not grow with the run, except for the trace of the lag.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     recent: Recent,
-    /// Records of ground items with a difference that a derivation reads.
+    /// Records of ground items that change something a derivation reads.
     pub(crate) n_changes: usize,
     /// The other records.
     pub(crate) n_echoes: usize,
-    /// Records that came too late: of items of which only the insert counts.
+    /// Changes and removals of items that count by their insert alone.
     pub(crate) n_late_changes: usize,
-    /// Writes in the application's table.
+    /// Writes to the application's table.
     pub(crate) n_writes: usize,
-    /// The same by derivation.
+    /// Writes by derivation.
     pub(crate) wrote: BTreeMap<String, Wrote>,
-    /// Write units by derivation, those of the ledger apart.
+    /// Write units by derivation, and under [`LEDGER`] those of the ledger.
     pub(crate) units: BTreeMap<String, f64>,
     /// Ids of the changes that were parked.
     pub(crate) parked: BTreeSet<String>,
@@ -67,12 +67,11 @@ pub(crate) struct Book {
     pub(crate) trace: Trace,
 }
 
-/// A derivation's writes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wrote {
-    /// How many.
+    /// Number of writes.
     pub(crate) n: usize,
-    /// When the last was answered, in milliseconds since the epoch.
+    /// Time of the response to the last write, in milliseconds since the epoch.
     pub(crate) last_ms: u64,
 }
 
@@ -84,7 +83,7 @@ struct Recent {
 }
 
 impl Recent {
-    /// Is it delivered for the first time?
+    /// Is this record delivered for the first time?
     fn is_first(&mut self, id: &str) -> bool {
         let mut hasher = DefaultHasher::new();
         id.hash(&mut hasher);
@@ -108,24 +107,22 @@ impl Book {
         self.units.values().fold(0.0, |sum, units| sum + units)
     }
 
-    /// What was written for a derivation.
     pub(crate) fn wrote(&self, derivation: &str) -> Wrote {
         self.wrote.get(derivation).copied().unwrap_or_default()
     }
 }
 
 impl Bookkeeper {
-    /// A run that has not begun, and measures the lag of these items.
+    /// Starts the account of a run that measures the lag of these items.
     pub(crate) fn new(schema: Arc<Schema>, catalogue: Arc<Catalogue>, has_lag: HasLag) -> Self {
         Self { schema, catalogue, has_lag, book: Mutex::new(Book::default()) }
     }
 
-    /// The book so far.
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counted by the record and not by an account, so that one that is delivered again counts once.
+    /// Judged by the record instead of the engine's account, so that a record that is delivered again counts once.
     fn is_late(&self, change: &Change) -> bool {
         let planned = plan(&self.schema, &self.catalogue, &[Family::Additive], change);
         planned.effects.iter().any(|(_, effect)| *effect == Effect::Late)
@@ -141,7 +138,7 @@ impl Bookkeeper {
         }
     }
 
-    fn seen(&self, change: &Change) -> Seen {
+    fn seen(&self, change: &Change) -> SeenRecord {
         let stamped =
             |item: Option<&Item>| item.and_then(|item| text(item, "UpdatedAt")).unwrap_or_default().to_owned();
         let (old, new) = (change.old_image(), change.new_image());
@@ -151,7 +148,7 @@ impl Bookkeeper {
         let stays = |name: &str| old.and_then(|item| item.get(name)) == new.and_then(|item| item.get(name));
         let counted = image.is_some_and(|image| image.is("Product")) && !UNSTAMPED.into_iter().all(stays);
         let unstamped = old.is_some() && new.is_some() && stamped(old) == stamped(new);
-        Seen {
+        SeenRecord {
             id: change.id.clone(),
             stamp: Stamp { key: change.key.clone(), updated_at: stamped(new.or(old)), removed: new.is_none() },
             ours: derived || (unstamped && !counted),
@@ -164,8 +161,8 @@ impl Bookkeeper {
 impl Witness for Bookkeeper {
     fn handled(&self, _function: Function, handled: &Handled, _elapsed: Duration) {
         let mut book = self.book();
-        // Each function is given the records that its filters match. Those of an item are all matched or none, so whoever
-        // is first, they come in order.
+        // Each function gets only the records that match its filters. The filters match all records of an item or none,
+        // so these records arrive in order, whichever function is first.
         for change in handled.changes.iter().flatten() {
             if book.recent.is_first(&change.id) {
                 self.delivered(&mut book, change);
@@ -177,7 +174,7 @@ impl Witness for Bookkeeper {
                 continue;
             }
             book.n_writes += 1;
-            // A write on behalf of several derivations is theirs in equal parts.
+            // A write for several derivations is divided equally among them.
             let n_parts = f64::from(u32::try_from(commit.derivations.len().max(1)).unwrap_or(1));
             for name in &commit.derivations {
                 *book.units.entry(name.clone()).or_default() += commit.units / n_parts;
@@ -185,7 +182,7 @@ impl Witness for Bookkeeper {
                 *wrote = Wrote { n: wrote.n + 1, last_ms: wrote.last_ms.max(commit.at_ms) };
             }
             if (self.has_lag)(&commit.key) {
-                let cause = |at: &usize| Some(handled.changes.get(*at)?.as_ref()?.id.clone());
+                let cause = |at: &RecordAt| Some(handled.changes.get(at.0)?.as_ref()?.id.clone());
                 let causes = commit.causes.iter().filter_map(cause).collect();
                 book.trace.writes.push(Done { key: commit.key.clone(), at_ms: commit.at_ms, causes });
             }

@@ -1,14 +1,14 @@
 //! Captured records, from a file in one of three forms:
 //!
-//! | form | known by | stream | shard |
+//! | form | recognized by | stream | shard |
 //! |---|---|---|---|
 //! | a Lambda event | `Records` | each record's `eventSourceARN` | only in that of a tumbling window |
-//! | a page of `GetRecords` | records without `eventSourceARN` | not in it | not in it |
-//! | an on-failure record in S3 | `DDBStreamBatchInfo`, `payload` | in it | in it |
+//! | a page of `GetRecords` | records without `eventSourceARN` | not included | not included |
+//! | an on-failure record in S3 | `DDBStreamBatchInfo`, `payload` | included | included |
 //!
-//! A page's records are [re-shaped](page) into those of an event; the others stay as they came. Those of a page must
-//! decode: whoever printed it may have lost something, and parking what is left would keep the record itself, which the
-//! stream may still bring, from being applied.
+//! The records of a page are [converted](page) to those of an event; the others stay as they are. A page's records must
+//! decode: the tool that printed them may have lost a part, and a parked remainder would keep the complete record,
+//! which the stream may still deliver, from being applied.
 
 mod page;
 
@@ -21,19 +21,19 @@ use keys::layout::Layout;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug)]
 pub(crate) struct Capture {
     /// The records, in Lambda's form.
     pub(crate) records: Vec<Box<RawValue>>,
-    /// Where they come from.
+    /// The source of the records.
     pub(crate) origin: Origin,
 }
 
-/// A file that holds no records.
+/// A file without records.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CaptureError {
-    #[error("it is no JSON")]
+    #[error("it is not JSON")]
     Json(#[source] serde_json::Error),
     #[error(
         "it is none of a Lambda event, a page of GetRecords and an on-failure record of a DynamoDB stream as Lambda \
@@ -50,9 +50,9 @@ pub(crate) enum CaptureError {
     Payload(#[source] EventError),
     #[error("its record {number} is of {source_name}, not of aws:dynamodb")]
     Foreign { number: usize, source_name: String },
-    #[error("its record {number} is no stream record: it has no `dynamodb`")]
+    #[error("its record {number} is not a stream record: it has no `dynamodb`")]
     NoChange { number: usize },
-    #[error("its record {number} has an ApproximateCreationDateTime that is no time: {text}")]
+    #[error("its record {number} has an ApproximateCreationDateTime that is not a time: {text}")]
     NoTime { number: usize, text: String },
     #[error("its record {number} cannot be read; binary values must be base64, as the AWS command line prints them")]
     Undecodable {
@@ -66,23 +66,23 @@ pub(crate) enum CaptureError {
 #[serde(rename_all = "camelCase")]
 struct Top {
     #[serde(rename = "DDBStreamBatchInfo")]
-    batch: Option<BatchInfo>,
+    batch: Option<FailureInfo>,
     request_context: Option<IgnoredAny>,
     payload: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct BatchInfo {
+struct FailureInfo {
     shard_id: Option<String>,
     stream_arn: Option<String>,
     start_sequence_number: Option<String>,
     end_sequence_number: Option<String>,
 }
 
-/// What shows which form a record has.
+/// The fields that show which form a record has.
 ///
-/// The record of `aws_lambda_events` asks for more than a foreign or damaged record has, which must still be named here.
+/// It is looser than the record type of `aws_lambda_events`, so that a foreign or damaged record can be named too.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Sort {
@@ -93,7 +93,7 @@ struct Sort {
 }
 
 impl Capture {
-    /// Reads the text of a file. What it does not say of its stream and shard is as given.
+    /// Reads the text of a file. `given` supplies the stream and shard if the file lacks them.
     pub(crate) fn read(text: &str, given: &Lane, layout: &Layout) -> Result<Self, CaptureError> {
         let top: Top = serde_json::from_str(text).map_err(|error| match error.classify() {
             serde_json::error::Category::Data => CaptureError::Neither,
@@ -106,7 +106,7 @@ impl Capture {
         }
     }
 
-    fn failure(batch: BatchInfo, payload: Option<&str>, given: &Lane, layout: &Layout) -> Result<Self, CaptureError> {
+    fn failure(batch: FailureInfo, payload: Option<&str>, given: &Lane, layout: &Layout) -> Result<Self, CaptureError> {
         let or_unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
         let Some(payload) = payload else {
             return Err(CaptureError::NoPayload {
@@ -141,7 +141,7 @@ fn or(lane: Lane, given: &Lane) -> Lane {
     }
 }
 
-/// A record in Lambda's form. Records are numbered from 1.
+/// Converts one record to Lambda's form. Records are numbered from 1.
 fn shaped(
     number: usize,
     record: &RawValue,

@@ -1,4 +1,4 @@
-//! The commands, a file each.
+//! The commands, one file each.
 
 mod catalogue;
 mod demo;
@@ -15,18 +15,17 @@ mod verify;
 
 use crate::{
     args::{Args, Command, demo::Demo},
-    exit::Ended,
+    exit::Completion,
 };
 
-/// What the commands log where `RUST_LOG` does not say: what the embedded database and the search for credentials warn
-/// of is reported as the command's own error.
+/// Log level if `RUST_LOG` is not set. Warnings of the embedded database and of the search for credentials are off,
+/// because the command reports those problems itself.
 const LOG_FILTER: &str = "warn,dynoxide=error,aws_config=error";
 
-/// The same for commands that say themselves what the engine refused or parked.
+/// Log level for commands that print what the engine refused or parked.
 const QUIET_LOG_FILTER: &str = "warn,aws_config=error,engine=off";
 
-/// Runs a command.
-pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
+pub(crate) async fn run(args: Args) -> anyhow::Result<Completion> {
     match args.command {
         None => Box::pin(demo::run(&defaults())).await,
         Some(Command::Demo(args)) => Box::pin(demo::run(&args)).await,
@@ -45,7 +44,7 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Ended> {
     }
 }
 
-/// The demonstration where nothing is said: the arguments' own defaults.
+/// The arguments of `ripple` without a command.
 fn defaults() -> Demo {
     use clap::{Args as _, Command as Parser, FromArgMatches as _};
     let matches = Demo::augment_args(Parser::new("demo")).get_matches_from(["demo"]);

@@ -1,9 +1,8 @@
-//! Clients of a DynamoDB: an emulator by its URL, or the real one.
+//! Clients of a DynamoDB: an emulator at a URL, or the real AWS.
 
 use aws_config::{BehaviorVersion, Region, SdkConfig, retry::RetryConfig};
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 
-/// The clients of one endpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct Clients {
     pub(crate) dynamodb: aws_sdk_dynamodb::Client,
@@ -13,7 +12,7 @@ pub(crate) struct Clients {
 impl Clients {
     /// Clients of the DynamoDB at a URL.
     ///
-    /// An emulator takes any credentials. Those of the environment are used where there are some, since DynamoDB Local
+    /// Emulators accept any credentials. Those of the environment are used if there are some, because DynamoDB Local
     /// keeps a database per access key and region.
     pub(crate) async fn at(endpoint: &str, region: &str) -> Self {
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
@@ -27,7 +26,7 @@ impl Clients {
         Self::of(&Box::pin(loader.load()).await)
     }
 
-    /// Clients of the real AWS, as the standard AWS environment says.
+    /// Clients of the real AWS, with the standard AWS environment.
     pub(crate) async fn aws(region: Option<&str>) -> Self {
         let mut loader = aws_config::defaults(BehaviorVersion::latest());
         if let Some(region) = region {

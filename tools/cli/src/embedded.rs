@@ -13,10 +13,10 @@ use anyhow::Context as _;
 use dynoxide::{Database, server::serve_with_shutdown};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
-/// How often expired items are looked for. The real service takes hours; a person at a laptop does not want to wait.
+/// Time between two deletions of expired items. The real service takes hours; a person at a laptop does not want to
+/// wait.
 const TIME_TO_LIVE_SWEEP: Duration = Duration::from_secs(2);
 
-/// A running database.
 pub(crate) struct Embedded {
     /// URL that clients use.
     pub(crate) endpoint: String,
@@ -24,8 +24,8 @@ pub(crate) struct Embedded {
 }
 
 impl Embedded {
-    /// Serves a database on a port of the loopback address; 0 takes a free one. It is kept in a file of the folder, or
-    /// in memory.
+    /// Serves a database on a port of the loopback address; 0 takes a free port. The database is a file in the folder,
+    /// or in memory without one.
     pub(crate) async fn start(port: u16, folder: Option<&Path>, stop: watch::Receiver<bool>) -> anyhow::Result<Self> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let listener = TcpListener::bind(address).await.map_err(|error| match error.kind() {
@@ -46,7 +46,7 @@ impl Embedded {
         Ok(Self { endpoint, tasks: vec![serving, sweeping] })
     }
 
-    /// Waits until it has stopped, so that its file is closed.
+    /// Waits until the database has stopped, so that its file is closed.
     pub(crate) async fn stopped(self) {
         for task in self.tasks {
             if let Err(error) = task.await {
@@ -58,10 +58,11 @@ impl Embedded {
 
 fn open(folder: Option<&Path>) -> anyhow::Result<Database> {
     let path = match folder {
-        // A name of its own, by which a second connection reaches the same memory.
+        // A unique name, so that a second connection can open the same memory.
         None => format!("file:ripple-{:016x}?mode=memory&cache=shared", rand::random::<u64>()),
         Some(folder) => {
-            std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+            std::fs::create_dir_all(folder)
+                .with_context(|| format!("cannot create the folder {}", folder.display()))?;
             folder.join("dynamodb.sqlite").to_string_lossy().into_owned()
         }
     };
@@ -72,7 +73,7 @@ fn open(folder: Option<&Path>) -> anyhow::Result<Database> {
     Ok(database)
 }
 
-/// Deletes expired items, as DynamoDB does by itself.
+/// Deletes expired items, as DynamoDB does.
 async fn sweep(database: Database, mut stop: watch::Receiver<bool>) {
     loop {
         if tokio::time::timeout(TIME_TO_LIVE_SWEEP, stop.changed()).await.is_ok() {

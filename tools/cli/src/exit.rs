@@ -4,28 +4,28 @@ use std::process::ExitCode;
 
 use operate::failure::OperateError;
 
-/// How a command ended that did not fail.
+/// The result of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum Completion {
     /// All is in step.
     InStep,
     /// There are findings.
     Findings,
-    /// Not all that was asked for is done; what is not has been named.
+    /// Some of the work is not done; the command has named it.
     Unfinished,
 }
 
-/// A command that was called wrongly: exit code 2, as the argument parser's own errors.
+/// Wrong usage: exit code 2, like the argument parser's own errors.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Usage(pub(crate) String);
 
-/// The exit code; a failure is reported in one line.
-pub(crate) fn code(result: anyhow::Result<Ended>) -> ExitCode {
+/// The exit code of a result. Reports a failure in one line.
+pub(crate) fn code(result: anyhow::Result<Completion>) -> ExitCode {
     match result {
-        Ok(Ended::InStep) => ExitCode::SUCCESS,
-        Ok(Ended::Findings) => ExitCode::from(3),
-        Ok(Ended::Unfinished) => ExitCode::FAILURE,
+        Ok(Completion::InStep) => ExitCode::SUCCESS,
+        Ok(Completion::Findings) => ExitCode::from(3),
+        Ok(Completion::Unfinished) => ExitCode::FAILURE,
         Err(error) => {
             report(&format!("ripple: {}", engine::backoff::describe(error.as_ref())));
             ExitCode::from(if is_usage(&error) { 2 } else { 1 })
@@ -33,12 +33,11 @@ pub(crate) fn code(result: anyhow::Result<Ended>) -> ExitCode {
     }
 }
 
-/// Was something asked for wrongly?
 fn is_usage(error: &anyhow::Error) -> bool {
     error.is::<Usage>() || matches!(error.downcast_ref(), Some(OperateError::Usage(_)))
 }
 
-/// Says something to the person at the terminal: progress and failures, on standard error.
+/// Prints progress or a failure on standard error.
 #[expect(clippy::print_stderr, reason = "the one place that writes to standard error")]
 pub(crate) fn report(line: &str) {
     eprintln!("{line}");
@@ -49,6 +48,6 @@ pub(crate) fn report(line: &str) {
 pub(crate) fn print(text: &str) {
     use std::io::Write as _;
     println!("{text}");
-    // A closed pipe is the reader's choice.
+    // The reader may close the pipe early.
     let _closed = std::io::stdout().flush().is_err();
 }

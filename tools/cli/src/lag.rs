@@ -1,12 +1,14 @@
-//! Lag: from the answer to a write of the application to the commit of the last write that follows from it.
+//! Lag: the time from the response to a write of the application until the commit of the last write that follows from
+//! it.
 //!
-//! What follows from what the functions report: each of their writes names the records that it follows from, and
-//! makes a record of its own, from which more may follow. Which record a write made is found at the end: an item's
-//! records come in the order of its writes, and those of the service are the ones that leave `UpdatedAt` as it is,
-//! which every edit of the demonstration's application changes, and the removals and new keys that it did not ask for.
+//! It is computed from the functions' reports. Each of their writes names the records that it follows from, and makes a
+//! record of its own, from which more may follow. A record is matched to its write at the end, because an item's
+//! records have the order of its writes. The service's records are those that leave `UpdatedAt` as it is, which each
+//! edit of the demonstration's application changes; and those of removals and new keys that the application did not
+//! write.
 //!
-//! A cascade is no lag: it waits until what was written before has been seen, and what follows from its deletions is
-//! not traced back to the removal that began it.
+//! A cascade has no lag: it waits until everything written before it has been handled. The writes that follow from its
+//! deletions are not traced back to the removal that started it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -16,56 +18,54 @@ use crate::workload::metered::{Answered, Stamp};
 
 /// A record of the stream.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
-    /// Id of the event.
+pub(crate) struct SeenRecord {
     pub(crate) id: String,
-    /// The item, and what identifies an application's write of it.
+    /// The item, and the stamp that identifies an application's write to it.
     pub(crate) stamp: Stamp,
-    /// Does it show by itself that the service wrote it?
+    /// Does the record alone show that the service wrote it?
     pub(crate) ours: bool,
-    /// Is it of an item that was declared?
+    /// Is it a record of a declared entity?
     pub(crate) is_known: bool,
-    /// Is it of a ground item, with a difference that a derivation reads?
+    /// Is it a change of a ground item that a derivation reads?
     pub(crate) is_change: bool,
 }
 
 /// A write of the service.
 #[derive(Clone, Debug)]
 pub(crate) struct Done {
-    /// The item.
     pub(crate) key: Key,
-    /// When it was answered, in milliseconds since the epoch.
+    /// Time of the response, in milliseconds since the epoch.
     pub(crate) at_ms: u64,
-    /// Ids of the records that it follows from.
+    /// Ids of the records that the write follows from.
     pub(crate) causes: Vec<String>,
 }
 
-/// What followed from a change.
+/// A change from which a write followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Followed {
-    /// When the application was answered, in milliseconds since the epoch.
+pub(crate) struct ChangeLag {
+    /// Time of the response to the application, in milliseconds since the epoch.
     pub(crate) answered_ms: u64,
-    /// How long after that the last write was done, in milliseconds.
+    /// Time from the response until the last write, in milliseconds.
     pub(crate) lag_ms: u64,
 }
 
-/// What lag is computed from.
+/// The records and writes from which the lag is computed.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     /// Every record once, in the order of delivery.
-    pub(crate) records: Vec<Seen>,
+    pub(crate) records: Vec<SeenRecord>,
     /// The service's writes, in any order.
     pub(crate) writes: Vec<Done>,
 }
 
 impl Trace {
-    /// Every change from which a write followed.
-    pub(crate) fn followed(&mut self, answered_ms: &Answered) -> Vec<Followed> {
+    /// The lags of all changes from which a write followed.
+    pub(crate) fn followed(&mut self, answered_ms: &Answered) -> Vec<ChangeLag> {
         self.writes.sort_by_key(|write| write.at_ms);
         let made_by = self.made_by(answered_ms);
         let changes = self.records.iter().filter(|record| record.is_change && !is_ours(record, answered_ms));
         let changes: HashMap<&str, &Stamp> = changes.map(|record| (record.id.as_str(), &record.stamp)).collect();
-        // Changes that each write follows from. A write's causes were made by earlier writes.
+        // For each write, the changes that it follows from. The causes of a write were made by earlier writes.
         let mut follows: Vec<BTreeSet<&str>> = Vec::new();
         let mut last_ms: BTreeMap<&str, u64> = BTreeMap::new();
         for write in &self.writes {
@@ -84,15 +84,15 @@ impl Trace {
         }
         let followed = |(change, last_ms): (&str, u64)| {
             let answered_ms = *answered_ms.get(*changes.get(change)?)?;
-            Some(Followed { answered_ms, lag_ms: last_ms.saturating_sub(answered_ms) })
+            Some(ChangeLag { answered_ms, lag_ms: last_ms.saturating_sub(answered_ms) })
         };
         last_ms.into_iter().filter_map(followed).collect()
     }
 
-    /// Forgets what was answered or written before a time so long ago that nothing can follow from it any more, and
-    /// gives the changes of before that time from which a write followed. What is kept tells of the later changes as
-    /// if nothing had been forgotten: of an item, as many records are forgotten as writes that made them.
-    pub(crate) fn settle(&mut self, answered_ms: &mut Answered, before_ms: u64) -> Vec<Followed> {
+    /// Forgets the changes before a time, from which nothing can follow any more, and returns the lags of those from
+    /// which a write followed. The rest gives the same lags of later changes as before, because each item loses as many
+    /// records as writes that made them.
+    pub(crate) fn settle(&mut self, answered_ms: &mut Answered, before_ms: u64) -> Vec<ChangeLag> {
         let mut followed = self.followed(answered_ms);
         followed.retain(|change| change.answered_ms < before_ms);
         let is_past = |at: &usize| self.writes.get(*at).is_some_and(|write| write.at_ms < before_ms);
@@ -107,7 +107,8 @@ impl Trace {
         followed
     }
 
-    /// Positions of the writes that made the service's records: the first of an item's made its first, and so on.
+    /// For each record of the service, the position of the write that made it: an item's first write made its first
+    /// record, and so on.
     fn made_by(&self, answered_ms: &Answered) -> HashMap<&str, usize> {
         let mut of_item: HashMap<&Key, VecDeque<usize>> = HashMap::new();
         for (at, write) in self.writes.iter().enumerate() {
@@ -118,19 +119,19 @@ impl Trace {
     }
 }
 
-/// Did the service write it? Then the application was not answered for it.
-fn is_ours(record: &Seen, answered_ms: &Answered) -> bool {
+/// Did the service make this record? Then no response to the application belongs to it.
+fn is_ours(record: &SeenRecord, answered_ms: &Answered) -> bool {
     record.ours || (record.is_known && !answered_ms.contains_key(&record.stamp))
 }
 
-/// How often each lag occurred, in whole milliseconds: of a size that the longest lag bounds, however many there were.
+/// A histogram of lags in whole milliseconds. Its size is bounded by the longest lag, however many lags there are.
 #[derive(Debug, Default)]
 pub(crate) struct Lags {
     n_by_ms: BTreeMap<u64, usize>,
 }
 
 impl Lags {
-    /// The value below which so many percent of the values are; 0 where there are none.
+    /// The percentile; 0 if there are no lags.
     pub(crate) fn percentile_ms(&self, percent: usize) -> u64 {
         let wanted = (self.len() * percent).div_ceil(100);
         let mut n_so_far = 0;
@@ -143,19 +144,18 @@ impl Lags {
         0
     }
 
-    /// The longest; 0 where there are none.
+    /// The longest lag; 0 if there are none.
     pub(crate) fn max_ms(&self) -> u64 {
         self.n_by_ms.last_key_value().map_or(0, |(ms, _)| *ms)
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.n_by_ms.values().sum()
     }
 }
 
-impl FromIterator<Followed> for Lags {
-    fn from_iter<T: IntoIterator<Item = Followed>>(followed: T) -> Self {
+impl FromIterator<ChangeLag> for Lags {
+    fn from_iter<T: IntoIterator<Item = ChangeLag>>(followed: T) -> Self {
         let mut lags = Self::default();
         for change in followed {
             *lags.n_by_ms.entry(change.lag_ms).or_default() += 1;
@@ -172,15 +172,15 @@ mod tests {
         Stamp { key: Key::new("P", sk), updated_at: "t".to_owned(), removed: false }
     }
 
-    fn seen(id: &str, sk: &str, is_change: bool) -> Seen {
-        Seen { id: id.to_owned(), stamp: stamp(sk), ours: !is_change, is_known: true, is_change }
+    fn seen(id: &str, sk: &str, is_change: bool) -> SeenRecord {
+        SeenRecord { id: id.to_owned(), stamp: stamp(sk), ours: !is_change, is_known: true, is_change }
     }
 
     fn done(sk: &str, at_ms: u64, causes: &[&str]) -> Done {
         Done { key: Key::new("P", sk), at_ms, causes: causes.iter().map(|&cause| cause.to_owned()).collect() }
     }
 
-    fn lags_ms(records: &[Seen], writes: Vec<Done>, answered_ms: &Answered) -> Vec<u64> {
+    fn lags_ms(records: &[SeenRecord], writes: Vec<Done>, answered_ms: &Answered) -> Vec<u64> {
         let mut trace = Trace { records: records.to_vec(), writes };
         let mut followed = trace.followed(answered_ms);
         followed.sort_by_key(|change| change.answered_ms);
@@ -194,8 +194,8 @@ mod tests {
         assert_eq!(lags_ms(&records, writes, &HashMap::from([(stamp("F"), 100)])), [30]);
     }
 
-    /// Two follows, each with the counter's and the display's write after it.
-    fn two_follows() -> ([Seen; 4], Vec<Done>, Answered) {
+    /// Two follows. The writes of the counter and of the display follow from each.
+    fn two_follows() -> ([SeenRecord; 4], Vec<Done>, Answered) {
         let records = [seen("one", "F", true), seen("c1", "C", false), seen("two", "G", true), seen("c2", "C", false)];
         let writes = vec![
             done("C", 110, &["one"]),
@@ -213,17 +213,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_settled_is_forgotten_and_the_rest_told_as_before() {
+    fn settled_changes_are_forgotten_and_the_lags_of_the_rest_stay_the_same() {
         let (records, writes, mut answered_ms) = two_follows();
         let mut trace = Trace { records: records.to_vec(), writes };
         trace.records.push(seen("d1", "D", false));
         assert_eq!(trace.settle(&mut answered_ms, 50), []);
         assert_eq!((trace.records.len(), trace.writes.len(), answered_ms.len()), (5, 4, 2));
 
-        assert_eq!(trace.settle(&mut answered_ms, 500), [Followed { answered_ms: 100, lag_ms: 20 }]);
+        assert_eq!(trace.settle(&mut answered_ms, 500), [ChangeLag { answered_ms: 100, lag_ms: 20 }]);
         let left: Vec<&str> = trace.records.iter().map(|record| record.id.as_str()).collect();
         assert_eq!((left, trace.writes.len(), answered_ms.len()), (vec!["two", "c2"], 2, 1));
-        assert_eq!(trace.followed(&answered_ms), [Followed { answered_ms: 1_000, lag_ms: 25 }]);
+        assert_eq!(trace.followed(&answered_ms), [ChangeLag { answered_ms: 1_000, lag_ms: 25 }]);
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
     fn percentiles_are_values_that_occur() {
         let lags = Lags::default();
         assert_eq!((lags.percentile_ms(99), lags.max_ms(), lags.len()), (0, 0, 0));
-        let of = |lag_ms| Followed { answered_ms: 0, lag_ms };
+        let of = |lag_ms| ChangeLag { answered_ms: 0, lag_ms };
         let lags: Lags = (1..=200).rev().map(of).collect();
         assert_eq!((lags.percentile_ms(50), lags.percentile_ms(99), lags.max_ms(), lags.len()), (100, 198, 200, 200));
         let lags: Lags = (1..=200).map(of).chain([of(7); 800]).collect();

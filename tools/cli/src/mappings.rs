@@ -1,21 +1,21 @@
-//! The event source mappings of the functions that run, from the template that they are deployed with.
+//! The event source mappings of the running functions, from the template that deploys them.
 //!
-//! With `--template` they have that template's very settings, and Lambda's pace. Without, they have those of the
-//! repository's template, as it was when this was built, but for what a person at a laptop would wait for:
+//! With `--template` they have exactly that template's settings, and Lambda's pace. Without, they have those of the
+//! repository's template when this was built, except for settings that would make a person at a laptop wait:
 //!
 //! | here | instead of | because |
 //! |---|---|---|
 //! | [`BATCHING_WINDOW_MS`] | `MaximumBatchingWindowInSeconds` | its second would be most of the lag |
 //! | [`IDLE_POLL_MS`] | four reads a second | the same |
-//! | [`LANES`], where there are several | `ParallelizationFactor` | they share one process |
+//! | [`LANES`] for several lanes | `ParallelizationFactor` | all functions share one process |
 //!
-//! Its parameters `Readers`, `Ledger` and, with `--config`, the one that names a manifest are told, all others have their
-//! defaults. A mapping is refused under which a change would be lost: by the checkpoint ledger, or by its own filters.
+//! The parameters `Readers`, `Ledger` and, with `--config`, the one that names a manifest are set; all others have
+//! their defaults. A mapping is refused if the checkpoint ledger or the mapping's own filters would lose a change.
 
 use std::{fs, path::Path};
 
 use anyhow::Context as _;
-use derive::{catalogue::Catalogue, derivation::Family, schema::Schema};
+use derive::{catalogue::Catalogue, family::Family, schema::Schema};
 use design::filters;
 use engine::ledger::LedgerKind;
 use functions::handler::Function;
@@ -29,30 +29,30 @@ use crate::{args::Readers, exit::Usage};
 /// The repository's template.
 const SHIPPED: &str = include_str!("../../../infra/template.yaml");
 
-/// How long a batch is gathered where no template is given, in milliseconds: long enough to coalesce, short against a
-/// second of lag over a chain of three records (a follow, its counter, its display).
+/// How long to gather a batch without a template, in milliseconds: long enough to coalesce, but short compared with the
+/// second of lag of a chain of three records (a follow, its counter, its display).
 const BATCHING_WINDOW_MS: u64 = 50;
 
-/// Lanes of each shard for the function that counts nothing, where no template is given: fewer than Lambda's ten, since all
-/// of them have one process. Measured with `ripple demo --scenario famous --others 20`: with ten, whose batches are
-/// smaller, a rename reaches a third fewer items a second, and others wait longer.
+/// Lanes of each shard for the function that counts nothing, without a template: fewer than Lambda's ten, because all
+/// lanes share one process. Measured with `ripple demo --scenario famous --others 20`: with ten lanes, whose batches
+/// are smaller, a rename reaches a third fewer items a second, and others wait longer.
 const LANES: usize = 4;
 
-/// Wait after an empty read where no template is given, in milliseconds: a person is watching.
+/// Wait after an empty read without a template, in milliseconds: short, because a person is watching.
 const IDLE_POLL_MS: u64 = 20;
 
-/// Wait after an empty read where a template is given, in milliseconds: Lambda reads a shard four times a second.
+/// Wait after an empty read with a template, in milliseconds: Lambda reads a shard four times a second.
 const LAMBDA_POLL_MS: u64 = 250;
 
-/// Names of the template's parameters that decide which mappings there are. Stable.
+/// Names of the template's parameters that select the mappings. Stable.
 const READERS: &str = "Readers";
 const LEDGER: &str = "Ledger";
 
-/// Names of the parameter that says where a manifest is, with a value that it may have: of `infra/template.yaml` and of
-/// `infra/attach.yaml`. Stable.
+/// The parameter that names a manifest, with a possible value: in `infra/template.yaml` and in `infra/attach.yaml`.
+/// Stable.
 const MANIFEST: [(&str, &str); 2] = [("Config", "ripple.toml"), ("ConfigUri", "s3://manifests/ripple.zip")];
 
-/// Which mappings.
+/// The choice of mappings.
 pub(crate) struct MappingRequest<'a> {
     pub(crate) template: Option<&'a Path>,
     pub(crate) readers: Readers,
@@ -60,7 +60,7 @@ pub(crate) struct MappingRequest<'a> {
     pub(crate) stream_arn: &'a str,
     pub(crate) schema: &'a Schema,
     pub(crate) catalogue: &'a Catalogue,
-    /// Is the table another than the shipped one?
+    /// Does a manifest declare the table?
     pub(crate) has_manifest: bool,
 }
 
@@ -101,7 +101,6 @@ fn mapping(template: &Template, function: Function, wanted: &MappingRequest<'_>)
     Ok(mapping)
 }
 
-/// The function's name in a template. Stable.
 fn logical_id(function: Function) -> &'static str {
     match function {
         Function::Aggregate => "Aggregate",
@@ -111,24 +110,24 @@ fn logical_id(function: Function) -> &'static str {
     }
 }
 
-/// Refuses a mapping under which the checkpoint would lose changes, or could not be kept at all.
+/// Refuses a mapping under which the checkpoint ledger would lose changes, or cannot work at all.
 fn suits_checkpoint(function: Function, mapping: &Mapping) -> Result<(), Usage> {
     let function = logical_id(function);
     let why = if mapping.tumbling_window_seconds == 0 {
-        "only events of a tumbling window name their shard: set TumblingWindowInSeconds, to 60 for one"
+        "only events of a tumbling window name their shard: set TumblingWindowInSeconds, for example to 60"
     } else if mapping.parallelization_factor > 1 {
-        "a lane that is ahead would hide the changes of one that is behind: set ParallelizationFactor to 1"
+        "a faster lane would hide the changes of a slower one: set ParallelizationFactor to 1"
     } else if mapping.retry_attempts_max.is_some() {
-        "a change that is given up on is passed by the next and lost: set MaximumRetryAttempts to -1"
+        "a change that Lambda gives up is passed by the next batch, and lost: set MaximumRetryAttempts to -1"
     } else if mapping.record_age_ms_max.is_some() {
-        "a change that is given up on is passed by the next and lost: set MaximumRecordAgeInSeconds to -1"
+        "a change that Lambda gives up is passed by the next batch, and lost: set MaximumRecordAgeInSeconds to -1"
     } else {
         return Ok(());
     };
-    Err(Usage(format!("the template's {function} cannot keep the checkpoint ledger, {why}, or use --ledger receipts")))
+    Err(Usage(format!("the template's {function} cannot keep the checkpoint ledger: {why}, or use --ledger receipts")))
 }
 
-/// Refuses filters that drop what a derivation of the function needs.
+/// Refuses filters that drop a record that a derivation of the function needs.
 fn lets_through(function: Function, mapping: &Mapping, wanted: &MappingRequest<'_>) -> Result<(), Usage> {
     let samples = filters::samples(wanted.schema, wanted.catalogue, &function.families());
     let Some(dropped) = samples.iter().find(|sample| !mapping.filters.matches(&sample.record)) else { return Ok(()) };
@@ -168,7 +167,7 @@ mod tests {
         MappingRequest { template: None, readers, ledger, stream_arn: ARN, schema, catalogue, has_manifest: false }
     }
 
-    /// The shipped template with a line of it replaced wherever it is, in a file.
+    /// Writes the shipped template to a file, with every occurrence of a line replaced.
     fn changed(from: &str, to: &str) -> (tempfile::TempDir, PathBuf) {
         assert!(SHIPPED.contains(from), "the template has no {from}");
         written(&SHIPPED.replace(from, to))
@@ -229,8 +228,8 @@ mod tests {
         let said = said("MaximumRecordAgeInSeconds: !If [Checkpoint, -1, 82800]", "MaximumRecordAgeInSeconds: 3600");
         assert_eq!(
             said,
-            "the template's Aggregate cannot keep the checkpoint ledger, a change that is given up on is passed by the \
-             next and lost: set MaximumRecordAgeInSeconds to -1, or use --ledger receipts"
+            "the template's Aggregate cannot keep the checkpoint ledger: a change that Lambda gives up is passed \
+             by the next batch, and lost: set MaximumRecordAgeInSeconds to -1, or use --ledger receipts"
         );
     }
 
@@ -251,7 +250,7 @@ mod tests {
     #[test]
     fn filters_that_drop_what_a_derivation_needs_are_refused_with_what_they_drop() {
         let said = |from: &str, to: &str| {
-            // Filters by what an item says of itself are for items under a wrong key: those by key are enough.
+            // The filters by type attribute are for items under a wrong key; the filters by key are enough here.
             let (_folder, file) = written(&SHIPPED.replace("EntityType", "Kind").replace(from, to));
             let wanted = MappingRequest { template: Some(&file), ..wanted(Readers::Two, LedgerKind::Receipts) };
             mappings(&wanted).map(|all| all.len()).map_err(|refused| refused.to_string())

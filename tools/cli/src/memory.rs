@@ -1,17 +1,16 @@
-//! The process's memory.
-
 use mimalloc::MiMalloc;
 
-/// What gives it. The database and the SDK allocate for each value of an item, which took a quarter of a fan-out's time.
+/// The system's allocator took a quarter of a fan-out's time, because the database and the SDK allocate for each value
+/// of an item.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// The most that was resident so far, in MB of 1,048,576 bytes; none where the system does not report it, as elsewhere than on Linux.
+/// Peak memory so far, in MB of 1,048,576 bytes; `None` if the system does not report it. Only Linux does.
 pub(crate) fn peak_mb() -> Option<f64> {
     high_water_mb(&std::fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// Of the text of a process's status, to one decimal.
+/// Reads the peak from the text of a process's status, in MB with one decimal.
 fn high_water_mb(status: &str) -> Option<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kilobytes: u32 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;

@@ -1,4 +1,4 @@
-//! The tables that a command works on, opened: an emulator's, or with `--aws` the real ones.
+//! The opened tables of a command: those of an emulator or, with `--aws`, the real ones.
 
 use std::sync::Arc;
 
@@ -21,23 +21,21 @@ use crate::{
     tables,
 };
 
-/// Tables that are there, and what runs on them.
+/// Existing tables, and what the commands use to work on them.
 pub(crate) struct Opened {
     pub(crate) schema: Arc<Schema>,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) store: Arc<DynamoStore>,
-    /// ARN of the application's table.
     pub(crate) table_arn: String,
-    /// What the database says of the application's table.
+    /// The database's description of the application's table.
     pub(crate) table: TableDescription,
     pub(crate) clients: Clients,
     pub(crate) endpoint: String,
     pub(crate) config: Config,
-    /// Is it the real AWS?
     pub(crate) is_aws: bool,
 }
 
-/// Opens the application's table, which must be there.
+/// Opens the application's table, which must exist.
 pub(crate) async fn open(connection: &Connection) -> anyhow::Result<Opened> {
     let (schema, catalogue) =
         declared(Choice { manifest: connection.config.as_deref(), disabled: &connection.disable })?;
@@ -55,14 +53,14 @@ pub(crate) async fn open(connection: &Connection) -> anyhow::Result<Opened> {
     Ok(Opened { schema, catalogue, store, table_arn, table, clients, endpoint, config, is_aws: connection.aws })
 }
 
-/// Opens both tables, which must be there.
+/// Opens both tables, which must exist.
 pub(crate) async fn open_with_ledger(connection: &Connection) -> anyhow::Result<Opened> {
     let opened = open(connection).await?;
     tables::existing(&opened.clients.dynamodb, &opened.config.ledger_table, &opened.endpoint, "--ledger-table").await?;
     Ok(opened)
 }
 
-/// Opens both tables for a command that writes. On the real AWS it says where that is, and wants `--yes`.
+/// Opens both tables for a command that writes. On the real AWS it prints the account and Region, and requires `--yes`.
 pub(crate) async fn open_to_write(writing: &Writing) -> anyhow::Result<Opened> {
     let opened = open_with_ledger(&writing.connection).await?;
     if writing.connection.aws {
@@ -70,7 +68,7 @@ pub(crate) async fn open_to_write(writing: &Writing) -> anyhow::Result<Opened> {
         let (account, region) = place(&opened.table_arn);
         report(&format!("account {account}, region {region}, table {table}, ledger's table {ledger_table}"));
         if !writing.yes {
-            let what = "this writes to the tables named above, on the real AWS: give --yes if that is meant";
+            let what = "this writes to the tables named above, on the real AWS: give --yes to confirm";
             return Err(Usage(what.to_owned()).into());
         }
     }
@@ -78,12 +76,12 @@ pub(crate) async fn open_to_write(writing: &Writing) -> anyhow::Result<Opened> {
 }
 
 impl Opened {
-    /// An engine that runs all derivations, as an operator's command has it.
+    /// An engine that runs all derivations, for an operator's command.
     pub(crate) fn engine(&self) -> Engine<Arc<DynamoStore>> {
         self.tables().engine()
     }
 
-    /// The same tables, for what an operator does to them.
+    /// The same tables, for verify, repair and backfill.
     pub(crate) fn tables(&self) -> Deployment<DynamoStore> {
         let stream = self
             .table
@@ -103,7 +101,7 @@ impl Opened {
     }
 }
 
-/// Account and region of a table's ARN.
+/// Account and region in a table's ARN.
 fn place(table_arn: &str) -> (&str, &str) {
     let mut parts = table_arn.split(':').skip(3);
     let (region, account) = (parts.next().unwrap_or("unknown"), parts.next().unwrap_or("unknown"));

@@ -34,20 +34,20 @@ use tokio::{
 use self::function::{engine, invoked};
 use crate::sweeper::Sweeper;
 
-/// How long it is tried to say what the functions have, in milliseconds.
-const TELL_MS: u64 = 5_000;
+/// Time limit for publishing the functions' derivations, in milliseconds.
+const PUBLISH_MS: u64 = 5_000;
 
-/// How long it is tried to say that nobody is at work any more, in milliseconds.
+/// Time limit for removing the functions' positions at a stop, in milliseconds.
 const LEAVE_MS: u64 = 5_000;
 
-/// How often it is looked whether the stream is quiet.
+/// Time between two checks whether the stream is quiet.
 const QUIET_POLL: Duration = Duration::from_millis(10);
 
-/// How often the jobs are read while the stream is quiet and there are some: eight queries each time, and one may be
-/// there for as long as its record is parked.
+/// Time between two reads of the jobs while the stream is quiet and jobs exist. A read is eight queries, and a job
+/// stays for as long as its record is parked.
 const JOBS_POLL: Duration = Duration::from_millis(200);
 
-/// What the service runs on.
+/// The settings of a service.
 pub(crate) struct Plan<'a> {
     pub(crate) schema: Arc<Schema>,
     pub(crate) catalogue: Arc<Catalogue>,
@@ -57,45 +57,45 @@ pub(crate) struct Plan<'a> {
     /// The functions that read the stream, with the mapping of each.
     pub(crate) mappings: Vec<(Function, Mapping)>,
     pub(crate) ledger: LedgerKind,
-    /// Where functions are invoked that do not run in this process.
+    /// URL of functions that do not run in this process.
     pub(crate) functions: Option<&'a str>,
-    /// Where failure records are kept.
+    /// Folder for failure records.
     pub(crate) failures: &'a Path,
 }
 
-/// Sees what the functions do.
+/// Observes the functions.
 pub(crate) trait Witness: Send + Sync {
     /// A function in this process handled a batch.
     fn handled(&self, function: Function, handled: &Handled, elapsed: Duration) {
         let _: (Function, &Handled, Duration) = (function, handled, elapsed);
     }
 
-    /// A function elsewhere was invoked, or one anywhere failed.
+    /// A function in another process was invoked, or any invocation failed.
     fn invoked(&self, invocation: &Invocation) {
         let _: &Invocation = invocation;
     }
 
-    /// Something stands in the way.
+    /// A problem that the person at the terminal should see.
     fn trouble(&self, line: &str);
 }
 
-/// The running service.
 pub(crate) struct Service {
     progress: Arc<Watch>,
     tasks: JoinSet<Result<(), StreamError>>,
     stop: watch::Sender<bool>,
-    /// Knows which jobs there are.
+    /// Reads the jobs.
     jobs: Engine<Arc<DynamoStore>>,
     /// Do the functions run in another process?
     is_elsewhere: bool,
 }
 
 impl Service {
-    /// Starts the mappings. The functions publish at once what they have, so that it can be filled before anybody writes.
+    /// Starts the mappings. The functions publish their derivations at once, so that a backfill can start before
+    /// anybody writes.
     pub(crate) async fn start(plan: &Plan<'_>, witness: &Arc<dyn Witness>) -> anyhow::Result<Self> {
         if plan.functions.is_none() {
             for (function, _) in &plan.mappings {
-                engine(plan, *function).publish(SystemClock.now_ms() + TELL_MS).await?;
+                engine(plan, *function).publish(SystemClock.now_ms() + PUBLISH_MS).await?;
             }
         }
         let (stop, stopped) = watch::channel(false);
@@ -125,8 +125,9 @@ impl Service {
         Ok(Self { progress, tasks, stop, jobs: engine(plan, Function::Sweep), is_elsewhere })
     }
 
-    /// Waits until all that was written up to now, and all that follows from it, jobs too, is handled; a job that an
-    /// operator holds is not waited for. Says up to when what was written is handled. Fails when a mapping ends before.
+    /// Waits until everything written up to now is handled, and everything that follows from it, jobs included. It does
+    /// not wait for a job that an operator paused. Returns the time up to which everything is handled. Fails if a
+    /// mapping ends.
     pub(crate) async fn quiet(&mut self) -> anyhow::Result<Instant> {
         let since = Instant::now();
         loop {
@@ -135,13 +136,13 @@ impl Service {
             } else if !self.jobs.jobs().await?.iter().all(|job| job.is_paused) {
                 self.pause(JOBS_POLL).await?;
             } else if let Some(moment) = self.progress.watched().quiet(since) {
-                // A job that ended meanwhile has made records again.
+                // A job that ended meanwhile has made records.
                 return Ok(moment);
             }
         }
     }
 
-    /// Waits until records were found in the stream after this moment, or any were.
+    /// Waits until a mapping finds records after this moment, or any records if there is no moment.
     pub(crate) async fn active(&mut self, since: Option<Instant>) -> anyhow::Result<()> {
         while self.progress.watched().last_found <= since {
             self.pause(QUIET_POLL).await?;
@@ -156,7 +157,7 @@ impl Service {
         }
     }
 
-    /// Runs until a mapping ends, which it only does when it cannot go on.
+    /// Runs until a mapping ends, which happens only if it cannot continue.
     pub(crate) async fn ended(&mut self) -> anyhow::Error {
         match self.tasks.join_next().await {
             Some(ended) => unexpected(ended),
@@ -164,7 +165,7 @@ impl Service {
         }
     }
 
-    /// Stops, after the invocations in progress. What was counted of each mapping, by its name.
+    /// Stops after the invocations in progress. Returns the counts of each mapping, by its name.
     pub(crate) async fn stop(mut self) -> anyhow::Result<Vec<(String, EventCount)>> {
         let _nobody_listens = self.stop.send(true).is_err();
         while let Some(ended) = self.tasks.join_next().await {
@@ -190,7 +191,7 @@ fn unexpected(ended: Result<Result<(), StreamError>, JoinError>) -> anyhow::Erro
     }
 }
 
-/// How far the mappings are.
+/// The progress of the mappings.
 pub(crate) struct Watch {
     watched: Mutex<Watched>,
     counts: Counts,
@@ -216,12 +217,12 @@ impl Watched {
 }
 
 impl Watch {
-    /// Has every mapping handled what was in the stream at this moment?
+    /// Has every mapping handled everything that was in the stream at this moment?
     pub(crate) fn is_past(&self, moment: Instant) -> bool {
         self.watched().delivered.values().all(|until| until.is_some_and(|until| until > moment))
     }
 
-    /// Has nothing been in the stream since this moment, and since the last write of anybody?
+    /// Has the stream been empty since this moment, and since everybody's last write?
     pub(crate) fn is_quiet(&self, since: Instant) -> bool {
         self.watched().quiet(since).is_some()
     }
@@ -259,7 +260,7 @@ impl Observer for Watch {
     fn discarded(&self, mapping: &str, shard: &str, n_records: usize, key: Option<&str>) {
         self.counts.discarded(mapping, shard, n_records, key);
         let kept = match key {
-            Some(key) => format!("what is known of them is in {key}"),
+            Some(key) => format!("their failure record is {key}"),
             None => "they are lost, since the template has no on-failure destination".to_owned(),
         };
         self.witness.trouble(&format!("{mapping} gave up on {n_records} records of {shard}; {kept}"));

@@ -1,10 +1,11 @@
-//! The sweeper of a service on a laptop: lets jobs begin when the mappings are past what was written before them.
+//! The sweeper of a service on a laptop: starts jobs after the mappings have handled everything written before them.
 //!
-//! In Lambda, nobody knows how far every shard is read, and a cascade waits for longer than a stream is kept. Here it is
-//! known: a job that was seen at some moment may begin when every mapping has found the stream empty after it.
+//! In Lambda nobody knows how far every shard is read, so a cascade waits for longer than the stream keeps records.
+//! Here the progress is known: a job that was seen at some moment may start when every mapping has found the stream
+//! empty after it.
 //!
-//! Now and then it verifies a slice of the table again and collects counters of zero. An item that differs has drifted
-//! when the stream was quiet since it was noted. Nobody waits for a slice.
+//! It also checks a slice of the table for drift every few seconds, and deletes counters of zero. An item that differs
+//! has drifted if the stream has been quiet since the item was noted. Nothing waits for a slice.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,32 +28,30 @@ use crate::service::{Watch, Witness};
 /// Time between two sweeps.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Time between two slices, the items of one, and how long it may take, or what is searched for again.
+/// Time between two slices, the number of items in one, and its time limit, which also holds for repeated searches.
 const SLICE_PAUSE: Duration = Duration::from_secs(5);
 const SLICE_ITEMS: usize = 500;
 const SLICE_MS: u64 = 5_000;
 
-/// Sweeps until it is stopped.
 pub(crate) struct Sweeper {
     engine: Engine<Arc<DynamoStore>>,
     progress: Arc<Watch>,
     witness: Arc<dyn Witness>,
-    /// When each wait of a job that there is was first seen, by when it is due: a cascade waits twice.
+    /// When each wait of a job was first seen, by its due time: a cascade waits twice.
     seen: BTreeMap<(Key, u64), Instant>,
-    /// When the last slice ended.
     sliced: Instant,
-    /// Items that have drifted, as they were reported.
+    /// Drifted items that were reported already.
     drifted: BTreeSet<Key>,
 }
 
 impl Sweeper {
-    /// A sweeper that begins jobs when the mappings of this progress are past them.
+    /// A sweeper that starts jobs when the mappings of this progress are past them.
     pub(crate) fn new(engine: Engine<Arc<DynamoStore>>, progress: Arc<Watch>, witness: Arc<dyn Witness>) -> Self {
         let (seen, drifted) = (BTreeMap::new(), BTreeSet::new());
         Self { engine, progress, witness, seen, sliced: Instant::now(), drifted }
     }
 
-    /// Sweeps again and again, until it is asked to stop.
+    /// Sweeps until it is stopped.
     pub(crate) async fn run(mut self, mut stopped: watch::Receiver<bool>) {
         loop {
             tokio::select! {
@@ -78,18 +77,18 @@ impl Sweeper {
         }
         let is_settled = |job: &Job| self.seen.get(&wait(job)).is_some_and(|seen| self.progress.is_past(*seen));
         if let Err(error) = self.engine.ring_due(&jobs, is_settled).await {
-            self.witness.trouble(&format!("a job cannot be begun: {error}"));
+            self.witness.trouble(&format!("a job cannot be started: {error}"));
         }
     }
 
-    /// When it is time, makes the searches again that are due, which functions of another process may have noted, and
-    /// verifies the next slice; reports what has drifted, once.
+    /// Repeats the searches of indexes that are due, which functions in another process may have noted, checks the next
+    /// slice if it is time, and reports each drifted item once.
     async fn slice(&mut self) {
         if self.sliced.elapsed() < SLICE_PAUSE {
             return;
         }
         if let Err(error) = self.engine.search_again(SystemClock.now_ms() + SLICE_MS).await {
-            self.witness.trouble(&format!("what an index may have missed cannot be searched for again: {error}"));
+            self.witness.trouble(&format!("a search of an index cannot be repeated: {error}"));
         }
         let (now, now_ms) = (Instant::now(), SystemClock.now_ms());
         let bounds = Bounds { n_items_max: SLICE_ITEMS, deadline_ms: now_ms + SLICE_MS };
@@ -101,7 +100,7 @@ impl Sweeper {
         self.sliced = Instant::now();
         let slice = match swept {
             Ok(slice) => slice,
-            Err(error) => return self.witness.trouble(&format!("the table cannot be verified again: {error}")),
+            Err(error) => return self.witness.trouble(&format!("the table cannot be checked for drift: {error}")),
         };
         let drifted: BTreeSet<Key> = slice.drifts.iter().map(|drift| drift.item.clone()).collect();
         for drift in slice.drifts.iter().filter(|drift| !self.drifted.contains(&drift.item)) {

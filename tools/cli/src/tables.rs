@@ -1,4 +1,4 @@
-//! The service's tables: made from the schema, or found.
+//! The service's tables: created from the schema, or existing.
 
 use std::collections::BTreeSet;
 
@@ -17,23 +17,23 @@ use engine::ledger::EXPIRES_AT;
 use functions::{config::Config, described::described};
 use keys::layout::Layout;
 
-/// What stands for the endpoint where the real AWS is used.
+/// Stands for the endpoint in messages about the real AWS.
 pub(crate) const AWS: &str = "AWS";
 
-/// How the options of a command name what is to be changed.
+/// The options of a command, as messages name them.
 pub(crate) const OPTIONS: Names =
     Names { table: "--table", ledger_table: "--ledger-table", config: "--config", disabled: "--disable" };
 
-/// A table that is not there.
+/// A table that does not exist.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no table {table} at {endpoint}: name another with {option}, or make it first")]
+#[error("there is no table {table} at {endpoint}: name another with {option}, or create it first")]
 pub(crate) struct NoTable {
     table: String,
     endpoint: String,
     option: &'static str,
 }
 
-/// Makes the tables that are missing. Says whether the application's was.
+/// Creates the missing tables. Returns whether the application's table was created.
 pub(crate) async fn make(client: &Client, layout: &Layout, config: &Config, endpoint: &str) -> anyhow::Result<bool> {
     let is_missing = describe(client, &config.table, endpoint).await?.is_none();
     if is_missing {
@@ -45,7 +45,6 @@ pub(crate) async fn make(client: &Client, layout: &Layout, config: &Config, endp
     Ok(is_missing)
 }
 
-/// Deletes both tables.
 pub(crate) async fn delete(client: &Client, config: &Config) -> anyhow::Result<()> {
     for table in [&config.table, &config.ledger_table] {
         client
@@ -58,16 +57,16 @@ pub(crate) async fn delete(client: &Client, config: &Config) -> anyhow::Result<(
     Ok(())
 }
 
-/// ARN of the application's table's stream, which must have both images.
+/// ARN of the stream of the application's table. The stream must have both images.
 pub(crate) async fn stream_arn(client: &Client, table: &str, endpoint: &str) -> anyhow::Result<String> {
     let description = existing(client, table, endpoint, "--table").await?;
     if let Some(misfit) = fit::of_stream(&described(&description)) {
         return Err(misfit.into());
     }
-    description.latest_stream_arn.with_context(|| format!("the table {table} does not say what its stream is called"))
+    description.latest_stream_arn.with_context(|| format!("the table {table} has a stream without an ARN"))
 }
 
-/// The description of a table that must be there.
+/// The description of a table that must exist.
 pub(crate) async fn existing(
     client: &Client,
     table: &str,
@@ -78,7 +77,7 @@ pub(crate) async fn existing(
     Ok(describe(client, table, endpoint).await?.ok_or_else(missing)?)
 }
 
-/// The description of a table, where it is there.
+/// The description of a table, if it exists.
 pub(crate) async fn describe(client: &Client, table: &str, endpoint: &str) -> anyhow::Result<Option<TableDescription>> {
     match client.describe_table().table_name(table).send().await {
         Ok(output) => Ok(output.table),
@@ -88,15 +87,15 @@ pub(crate) async fn describe(client: &Client, table: &str, endpoint: &str) -> an
         Err(error) if matches!(error, SdkError::DispatchFailure(_) | SdkError::TimeoutError(_)) => {
             tracing::debug!(cause = %DisplayErrorContext(&error), "no answer");
             if endpoint == AWS {
-                bail!("AWS cannot be asked: give credentials and a region, by the AWS environment or its files")
+                bail!("AWS cannot be called: give credentials and a region, by the AWS environment or its files")
             }
-            bail!("nothing answers at {endpoint}: is a DynamoDB running there?")
+            bail!("nothing responds at {endpoint}: is a DynamoDB running there?")
         }
         Err(error) => {
             tracing::debug!(cause = %DisplayErrorContext(&error), "no description");
             let message = error.message();
             let message = message.map(|message| format!("{endpoint} does not describe the table {table}: {message}"));
-            Err(anyhow::Error::msg(message.unwrap_or_else(|| format!("what answers at {endpoint} is no DynamoDB"))))
+            Err(anyhow::Error::msg(message.unwrap_or_else(|| format!("the server at {endpoint} is not a DynamoDB"))))
         }
     }
 }
@@ -114,7 +113,7 @@ async fn make_main(client: &Client, layout: &Layout, table: &str) -> anyhow::Res
         .set_key_schema(Some(key_schema(&layout.pk, &layout.sk)?))
         .set_attribute_definitions(Some(key_attributes(layout)?));
     for index in &layout.indexes {
-        // An empty list is refused: then the index has the keys only.
+        // DynamoDB refuses an empty list; without attributes the index projects only the keys.
         let projection = match index.projection.as_slice() {
             [] => Projection::builder().projection_type(ProjectionType::KeysOnly),
             names => Projection::builder()
@@ -128,7 +127,7 @@ async fn make_main(client: &Client, layout: &Layout, table: &str) -> anyhow::Res
             .build()?;
         request = request.global_secondary_indexes(secondary);
     }
-    request.send().await.with_context(|| format!("cannot make the table {table}"))?;
+    request.send().await.with_context(|| format!("cannot create the table {table}"))?;
     expire(client, table, layout.time_to_live.as_deref()).await
 }
 
@@ -141,7 +140,7 @@ async fn make_ledger(client: &Client, layout: &Layout, table: &str) -> anyhow::R
         .set_attribute_definitions(Some(vec![text(&layout.pk)?, text(&layout.sk)?]))
         .send()
         .await
-        .with_context(|| format!("cannot make the table {table}"))?;
+        .with_context(|| format!("cannot create the table {table}"))?;
     expire(client, table, Some(EXPIRES_AT)).await
 }
 
@@ -158,7 +157,7 @@ fn key_schema(pk: &str, sk: &str) -> anyhow::Result<Vec<KeySchemaElement>> {
     Ok(vec![element(pk, KeyType::Hash)?, element(sk, KeyType::Range)?])
 }
 
-/// The attributes of all keys, each once: an index may have those of the table, changed about.
+/// The attributes of all keys, each once: an index may use those of the table in another order.
 fn key_attributes(layout: &Layout) -> anyhow::Result<Vec<AttributeDefinition>> {
     let of_indexes = layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]);
     let names: BTreeSet<&String> = [&layout.pk, &layout.sk].into_iter().chain(of_indexes).collect();

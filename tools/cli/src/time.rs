@@ -1,8 +1,7 @@
-//! Times, as commands show them and as captured records have them.
+//! Times, as commands print them and as captured records contain them.
 
 use aws_sdk_dynamodb::primitives::{DateTime, DateTimeFormat};
 
-/// A time in milliseconds since the epoch, as ISO 8601 in UTC.
 pub(crate) fn text(ms: u64) -> String {
     let time = DateTime::from_secs(i64::try_from(ms / 1000).unwrap_or(i64::MAX));
     match time.fmt(DateTimeFormat::DateTime) {
@@ -11,8 +10,8 @@ pub(crate) fn text(ms: u64) -> String {
     }
 }
 
-/// A time in seconds since the epoch, of an ISO 8601 text with its offset; a space may stand for the `T`, as Python
-/// prints it.
+/// Parses an ISO 8601 time with its offset as seconds since the epoch. A space may replace the `T`, as Python prints
+/// it.
 pub(crate) fn seconds(text: &str) -> Option<f64> {
     let text = text.replacen(' ', "T", 1);
     DateTime::from_str(&text, DateTimeFormat::DateTimeWithOffset).ok().map(|time| time.as_secs_f64())
@@ -23,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_in_utc() {
+    fn times_are_printed_in_utc() {
         assert_eq!(text(1_705_314_600_417), "2024-01-15T10:30:00.417Z");
         assert_eq!(text(1_705_314_600_000), "2024-01-15T10:30:00.000Z");
         assert_eq!(text(u64::MAX), format!("{} ms", u64::MAX));

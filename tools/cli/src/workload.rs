@@ -1,8 +1,8 @@
-//! A mixed workload, as an application and some foreign clients would write it: the same seed gives the same actions.
+//! A mixed workload of an application and some foreign clients. A seed always gives the same actions.
 //!
-//! The application uses the query interface for all that it offers, and is refused now and then, since it acts on what
-//! it last knew. The [foreign clients](foreign) use none: they put whole items, and those that they read long before.
-//! All of it comes in any order, so that a comment may come before its post and a follow before both users.
+//! The application uses the whole query interface, which refuses some actions, because the application acts on what it
+//! knew last. The [foreign clients](foreign) do not use it: they put whole items, also items that they read long
+//! before. The order is arbitrary, so a comment may come before its post, and a follow before both users.
 
 pub(crate) mod act;
 mod act_error;
@@ -29,17 +29,17 @@ use entities::{
 };
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
-use act::{Act, Action};
+use act::{Act, AppAction};
 use files::FolderPlace;
 use readings::Taken;
 
-/// Time of the first action, in milliseconds since the epoch: 2030-01-01, so that no view expires while it runs.
+/// Time of the first action, in milliseconds since the epoch: 2030-01-01, so that no view expires during the run.
 const BEGIN_MS: u64 = 1_893_456_000_000;
 
 /// Users who sign up before anything else happens.
 const USERS_MIN: usize = 20;
 
-/// The application: what it has done, as far as it must know to go on. What was refused it does not know.
+/// The application, and what it knows of its own actions. It does not know which of them were refused.
 pub(crate) struct Application {
     chance: StdRng,
     n_actions: u64,
@@ -64,13 +64,12 @@ pub(crate) struct Application {
     readings: Vec<Taken>,
 }
 
-/// What is done, with its subject.
 fn done<T>((subject, what): (String, T), act: impl Fn(T) -> Act) -> (String, Act) {
     (subject, act(what))
 }
 
 impl Application {
-    /// An application that has written nothing yet.
+    /// An application that has not written anything yet.
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             chance: StdRng::seed_from_u64(seed),
@@ -97,15 +96,15 @@ impl Application {
         }
     }
 
-    /// What it does next.
-    pub(crate) fn next(&mut self) -> Result<Action, keys::error::EntityError> {
+    /// The next action.
+    pub(crate) fn next(&mut self) -> Result<AppAction, keys::error::EntityError> {
         self.n_actions += 1;
         let (subject, act) =
             if self.users.len() < USERS_MIN { done(self.sign_up(), Act::People) } else { self.draw()? };
-        Ok(Action { now_ms: self.now_ms(), subject, act })
+        Ok(AppAction { now_ms: self.now_ms(), subject, act })
     }
 
-    /// Of 100: how often something of each kind is done.
+    /// Chooses the next action. The numbers are percentages.
     fn draw(&mut self) -> Result<(String, Act), keys::error::EntityError> {
         Ok(match self.chance.random_range(0..100) {
             0..=26 => done(self.of_people(), Act::People),
@@ -119,7 +118,7 @@ impl Application {
         })
     }
 
-    /// The time of the action, which no other has.
+    /// The time of the action, which no other action has.
     fn now_ms(&self) -> u64 {
         BEGIN_MS + self.n_actions
     }
@@ -128,19 +127,19 @@ impl Application {
         crate::time::text(self.now_ms())
     }
 
-    /// A text that no other action makes.
+    /// An id that no other action makes.
     fn new_id(&self, kind: &str) -> String {
         format!("{kind}{}", self.n_actions)
     }
 
-    /// One of several; none when there is nothing yet.
+    /// One of several at random; `None` if there are none yet.
     fn any<T: Clone>(&mut self, of: impl Fn(&Self) -> &[T]) -> Option<T> {
         let n = of(self).len();
         let at = if n == 0 { 0 } else { self.chance.random_range(0..n) };
         of(self).get(at).cloned()
     }
 
-    /// True so often of so many times.
+    /// True in `times` of `of` cases.
     fn happens(&mut self, times: u32, of: u32) -> bool {
         self.chance.random_ratio(times, of)
     }
@@ -162,7 +161,7 @@ impl Application {
     }
 }
 
-/// Some ids hold the characters that join keys.
+/// Some ids contain the characters that join keys.
 fn user_id(at: usize) -> UserId {
     match at % 10 {
         7 => UserId::from(format!("u{at}#x")),

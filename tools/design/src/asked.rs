@@ -1,4 +1,4 @@
-//! What is asked of a table: a pattern, with the requests that it really makes.
+//! Access patterns with the requests that they make.
 
 use derive::{
     query::Query,
@@ -9,25 +9,25 @@ use store::recording::Request;
 
 /// A pattern, with the requests of one run with placeholders for its inputs.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct PatternRequests {
     /// Its row in the table's design, such as `AP-009`.
     pub id: String,
-    /// What it is for.
+    /// The purpose of the pattern.
     pub title: String,
-    /// What the caller gives.
+    /// The caller's input.
     pub input: String,
-    /// What the caller gets.
+    /// The result for the caller.
     pub result: String,
-    /// In which order; empty where there is none.
+    /// The order of the result; empty if there is none.
     pub order: String,
-    /// What it asks of the table, in its order.
+    /// The requests to the table, in order.
     pub requests: Vec<Request>,
-    /// Most actions of its transaction, where that grows with the input and has a bound.
+    /// Most actions of its transaction, if that number grows with the input and has a bound.
     pub actions_max: Option<usize>,
 }
 
-impl Asked {
-    /// Its queries.
+impl PatternRequests {
+    /// The queries among the requests.
     pub fn queries(&self) -> impl Iterator<Item = &Query> {
         self.requests.iter().filter_map(|request| match request {
             Request::Query(_, query, _) => Some(query),
@@ -35,7 +35,7 @@ impl Asked {
         })
     }
 
-    /// The keys that it reads items by.
+    /// The keys of the items that the pattern gets.
     pub fn keys(&self) -> impl Iterator<Item = &Key> {
         self.requests.iter().flat_map(|request| match request {
             Request::Read(_, keys, _) => keys.as_slice(),
@@ -43,7 +43,7 @@ impl Asked {
         })
     }
 
-    /// Its transactions.
+    /// The transactions among the requests.
     pub fn transactions(&self) -> impl Iterator<Item = &Transaction> {
         self.requests.iter().filter_map(|request| match request {
             Request::Transact(transaction) => Some(transaction),
@@ -51,7 +51,7 @@ impl Asked {
         })
     }
 
-    /// Its writes, those of transactions too.
+    /// All writes, those of transactions too.
     pub fn writes(&self) -> impl Iterator<Item = &Write> {
         self.requests.iter().flat_map(|request| match request {
             Request::Write(write) => std::slice::from_ref(write),
@@ -60,13 +60,13 @@ impl Asked {
         })
     }
 
-    /// Does it read the whole table?
+    /// Does the pattern read the whole table?
     #[must_use]
     pub fn scans(&self) -> bool {
         self.requests.iter().any(|request| matches!(request, Request::Scan(_)))
     }
 
-    /// Does it write?
+    /// Does the pattern write?
     #[must_use]
     pub fn is_write(&self) -> bool {
         self.writes().next().is_some()

@@ -1,7 +1,6 @@
 //! The design document: one page of markdown that shows a whole table.
 //!
-//! A part a section, in the order in which one reads: what the items are, what is asked for, what is derived, what is
-//! kept beside all that, and why.
+//! Its sections have the order of reading: the items, the requests, the derivations, the bookkeeping, and the reasons.
 
 mod bookkeeping;
 mod derivations;
@@ -14,7 +13,7 @@ mod writes;
 
 use crate::{Design, review::Reviewed};
 
-/// The page, with the command that writes it anew, and with the review's findings.
+/// Makes the page, with the command that generates it and the findings of the review.
 #[must_use]
 pub fn page(design: &Design, written_by: &str, reviewed: &Reviewed) -> String {
     let parts = [

@@ -1,32 +1,28 @@
 //! Event filters: which records of the stream a function needs, as patterns of an event source mapping.
 //!
-//! *Keeps true*: a record from which planning asks anything of the function's derivations passes. What is sure to ask
-//! nothing is kept out where a pattern can know, so that no invocation is paid for it.
+//! *Keeps true*: every record that planning needs for one of the function's derivations passes. A record that planning
+//! certainly does not need is dropped if a pattern can express that, so that no invocation is paid for it.
 //!
-//! Planning asks only the derivations that look at the entity of an image, so those entities are what a function needs.
-//! A record is of one of them by its key, or by what an image says of itself:
+//! Planning needs a record only for derivations that read the entity of an image, so the function needs those entities.
+//! A record belongs to one of them by its key, or by the type attribute of an image:
 //!
-//! - `Keys`, by what a key begins with. No attribute of the item is asked, so an item with a value of another type passes
-//!   as any other, and so does a record that will not decode: the function is to see it and park it. The removal of an
-//!   item passes too, though it has but an old image.
-//! - the type attribute of either image, where the table has one: an item that says that it is of the entity, under a
-//!   key that is not, is listed for a person.
+//! - `Keys`: by the prefix of the keys. No attribute of the item matters, so an item with a value of a wrong type
+//!   passes, and so does a record that does not decode: the function must see and park it. The removal of an item
+//!   passes too, although it has only an old image.
+//! - The type attribute of either image, if the table has one. An item that claims to be of the entity, but has another
+//!   form of key, is listed for an operator.
 //!
-//! Counters stand behind the sort key of what they count, so those that are displayed are known by the target's key. A
-//! function with level-triggered derivations is driven by the records of its own jobs too. Everything else that is kept
-//! beside the data stands under keys of its own, and is kept out also where a ledger shares the table, unless the keys
-//! of an entity begin with a field: then no prefix can tell.
+//! A counter's sort key begins with the sort key of its target, so the target's key identifies the counters that are
+//! displayed. A function with level-triggered derivations also needs the records of its own jobs. All other bookkeeping
+//! has keys of its own, and is dropped even if a ledger shares the table; only if the keys of an entity begin with a
+//! field, no prefix can separate them.
 //!
-//! *Example*: `follower-count` wants `USER#{FollowerId} / FOLLOWS#{FolloweeId}`: partition keys that begin with `USER#`
-//! and sort keys that begin with `FOLLOWS#`.
+//! *Example*: `follower-count` needs `USER#{FollowerId} / FOLLOWS#{FolloweeId}`: partition keys that begin with
+//! `USER#`, and sort keys that begin with `FOLLOWS#`.
 
 use std::collections::BTreeSet;
 
-use derive::{
-    catalogue::Catalogue,
-    derivation::{Derivation, Family},
-    schema::Schema,
-};
+use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, schema::Schema};
 use keys::{
     counter::{self, COUNTER},
     entity::Definition,
@@ -37,66 +33,66 @@ use keys::{
 };
 use serde_json::{Map, Value, json};
 
-/// Patterns of an event source mapping at most. Source: Lambda's quota, which can be raised to 10.
+/// Most patterns of an event source mapping. Source: Lambda's quota, which can be raised to 10.
 pub const PATTERNS_MAX: usize = 5;
 
-/// Characters of a pattern at most. Source: the API of Lambda.
+/// Most characters of a pattern. Source: the API of Lambda.
 pub const PATTERN_CHARACTERS_MAX: usize = 4_096;
 
 /// The records that a function needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Needed {
-    /// None: it has no derivation, and wants no event source mapping.
+    /// None: it has no derivation, and needs no event source mapping.
     Nothing,
-    /// Those that match one of these patterns.
+    /// Records that match one of these patterns.
     Matching(Vec<String>),
-    /// All: no patterns of the permitted number and length tell those that ask nothing.
+    /// All records: no patterns of the permitted number and length can separate them.
     Everything,
 }
 
-/// What the text of a key attribute begins with.
+/// The beginning of a key attribute's text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Start {
-    /// It may be any.
+    /// Any text.
     Any,
-    /// This, and then something.
+    /// A text that begins with this, and continues.
     With(String),
-    /// This is all of it.
+    /// Exactly this text.
     Is(String),
 }
 
-/// What the keys of some items begin with.
+/// The beginnings of the keys of some items.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Form {
+struct KeyStart {
     pk: Start,
     sk: Start,
 }
 
-/// The records that a function of these families needs.
+/// The filters for a function that runs these families.
 #[must_use]
 pub fn needed(schema: &Schema, catalogue: &Catalogue, families: &[Family]) -> Needed {
     let entities = entities(catalogue, families);
     if entities.is_empty() {
         return Needed::Nothing;
     }
-    let forms: BTreeSet<Form> = forms(schema, catalogue, families).into_iter().map(|(_, form)| form).collect();
+    let forms: BTreeSet<KeyStart> = forms(schema, catalogue, families).into_iter().map(|(_, form)| form).collect();
     let exact = by_both_keys(schema, &forms).map(|patterns| [patterns, by_type(schema, &entities)].concat());
     exact.filter(|patterns| are_permitted(patterns)).map_or(Needed::Everything, Needed::Matching)
 }
 
-/// A record that a function needs, of those that filters can tell from others.
+/// A record that a function needs, and that its filters must pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sample {
-    /// What it is, in words: `the removal of a Follow`.
+pub struct NeededRecord {
+    /// The record in words: `the removal of a Follow`.
     pub what: String,
-    /// The record as it stands in an event, as JSON.
+    /// The record as in an event, as JSON.
     pub record: String,
 }
 
-/// What a function of these families needs, by samples: whatever else an event source mapping lets through, it must let
-/// these. Each kind of item is there as it is put, changed and removed.
+/// Samples of the records that a function of these families needs. An event source mapping must pass all of them. Each
+/// kind of item is put, changed and removed.
 #[must_use]
-pub fn samples(schema: &Schema, catalogue: &Catalogue, families: &[Family]) -> Vec<Sample> {
+pub fn samples(schema: &Schema, catalogue: &Catalogue, families: &[Family]) -> Vec<NeededRecord> {
     const EVENTS: [(&str, &str, &[&str]); 3] = [
         ("INSERT", "a new", &["NewImage"]),
         ("MODIFY", "a change of", &["NewImage", "OldImage"]),
@@ -119,27 +115,27 @@ pub fn samples(schema: &Schema, catalogue: &Catalogue, families: &[Family]) -> V
             let change = images.iter().map(|side| ((*side).to_owned(), json!(image)));
             let change: Map<String, Value> = change.chain([("Keys".to_owned(), json!(keys))]).collect();
             let record = json!({ "eventName": event, "eventSource": "aws:dynamodb", "dynamodb": change });
-            samples.push(Sample { what: format!("{done} {name}, {pk} / {sk}"), record: record.to_string() });
+            samples.push(NeededRecord { what: format!("{done} {name}, {pk} / {sk}"), record: record.to_string() });
         }
     }
     samples
 }
 
-/// The entities that derivations of these families look at.
+/// The entities that derivations of these families read.
 fn entities<'a>(catalogue: &'a Catalogue, families: &[Family]) -> BTreeSet<&'a str> {
     let ours = catalogue.derivations().filter(|derivation| families.contains(&derivation.kind.family()));
     ours.flat_map(|derivation| derivation.kind.entities()).collect()
 }
 
-/// What the keys of the items look like that a function of these families needs, each with its entity's name.
-fn forms(schema: &Schema, catalogue: &Catalogue, families: &[Family]) -> Vec<(String, Form)> {
+/// The beginnings of the keys of the items that a function of these families needs, each with the name of its entity.
+fn forms(schema: &Schema, catalogue: &Catalogue, families: &[Family]) -> Vec<(String, KeyStart)> {
     let ours = || catalogue.derivations().filter(|derivation| families.contains(&derivation.kind.family()));
     let entities = entities(catalogue, families);
     let definitions = entities.iter().filter(|name| **name != COUNTER).filter_map(|name| schema.entity(name));
     let mut forms: Vec<_> = definitions.map(|definition| (definition.name.clone(), of_entity(definition))).collect();
     forms.extend(ours().filter_map(|derivation| Some((COUNTER.to_owned(), of_counters(schema, derivation)?))));
     if ours().any(|derivation| derivation.kind.family() == Family::LevelTriggered) {
-        forms.push((job::JOB.to_owned(), Form { pk: Start::With(job::PARTITION.to_owned()), sk: Start::Any }));
+        forms.push((job::JOB.to_owned(), KeyStart { pk: Start::With(job::PARTITION.to_owned()), sk: Start::Any }));
     }
     forms
 }
@@ -148,24 +144,24 @@ fn are_permitted(patterns: &[String]) -> bool {
     patterns.len() <= PATTERNS_MAX && patterns.iter().all(|text| text.chars().count() <= PATTERN_CHARACTERS_MAX)
 }
 
-fn of_entity(definition: &Definition) -> Form {
-    Form { pk: start(&definition.key.pk), sk: start(&definition.key.sk) }
+fn of_entity(definition: &Definition) -> KeyStart {
+    KeyStart { pk: start(&definition.key.pk), sk: start(&definition.key.sk) }
 }
 
-/// The counters that a derivation looks at; each stands behind its target's sort key.
-fn of_counters(schema: &Schema, derivation: &Derivation) -> Option<Form> {
+/// The counters that a derivation reads; the sort key of each begins with its target's.
+fn of_counters(schema: &Schema, derivation: &Derivation) -> Option<KeyStart> {
     derivation.kind.entities().contains(&COUNTER).then_some(())?;
     let target = derivation.kind.refresh().and_then(|refresh| schema.entity(refresh.target()));
-    let Some(target) = target.map(of_entity) else { return Some(Form { pk: Start::Any, sk: Start::Any }) };
+    let Some(target) = target.map(of_entity) else { return Some(KeyStart { pk: Start::Any, sk: Start::Any }) };
     let sk = match target.sk {
         Start::Is(sk) => Start::With(counter::prefix(&Key::new("", sk))),
         other => other,
     };
-    Some(Form { sk, ..target })
+    Some(KeyStart { sk, ..target })
 }
 
 fn start(template: &Template) -> Start {
-    // A field that is not given ends the prefix, so no value can be refused.
+    // The prefix ends at the first field, and no field is given, so no value can be refused.
     let text = template.prefix(&Fields::new()).unwrap_or_default();
     match (text.is_empty(), template.field_names().is_empty()) {
         (true, _) => Start::Any,
@@ -174,16 +170,16 @@ fn start(template: &Template) -> Start {
     }
 }
 
-/// Patterns of the forms that tell both keys, of those that tell the partition key alone, and of those that tell the sort
-/// key alone; none where a form tells neither.
-fn by_both_keys(schema: &Schema, forms: &BTreeSet<Form>) -> Option<Vec<String>> {
-    if forms.contains(&Form { pk: Start::Any, sk: Start::Any }) {
+/// Patterns for the forms with a known beginning of both keys, of the partition key only, and of the sort key only.
+/// `None` if neither is known for some form.
+fn by_both_keys(schema: &Schema, forms: &BTreeSet<KeyStart>) -> Option<Vec<String>> {
+    if forms.contains(&KeyStart { pk: Start::Any, sk: Start::Any }) {
         return None;
     }
     let mut patterns = Vec::new();
     for (any_pk, any_sk) in [(false, false), (false, true), (true, false)] {
-        let told_alike = |form: &&Form| (form.pk == Start::Any) == any_pk && (form.sk == Start::Any) == any_sk;
-        let alike = || forms.iter().filter(told_alike);
+        let has_same_keys = |form: &&KeyStart| (form.pk == Start::Any) == any_pk && (form.sk == Start::Any) == any_sk;
+        let alike = || forms.iter().filter(has_same_keys);
         if alike().next().is_some() {
             let [pk, sk] = [alike().map(|form| &form.pk).collect(), alike().map(|form| &form.sk).collect()];
             let keys = [(&schema.layout.pk, pk, any_pk), (&schema.layout.sk, sk, any_sk)];
@@ -195,7 +191,7 @@ fn by_both_keys(schema: &Schema, forms: &BTreeSet<Form>) -> Option<Vec<String>> 
     Some(patterns)
 }
 
-/// What matches any of these starts, without those that another covers.
+/// Matches any of these beginnings, without those that another one covers.
 fn alternatives(starts: Vec<&Start>) -> Value {
     let starts: BTreeSet<&Start> = starts.into_iter().collect();
     let is_covered = |start: &Start| {
@@ -210,20 +206,20 @@ fn alternatives(starts: Vec<&Start>) -> Value {
     starts.iter().filter(|start| !is_covered(start)).filter_map(|start| value(start)).collect()
 }
 
-/// Patterns of the items that say that they are of these entities.
+/// Patterns for items whose type attribute names one of these entities.
 fn by_type(schema: &Schema, entities: &BTreeSet<&str>) -> Vec<String> {
     let Some(attribute) = &schema.layout.entity_type else { return Vec::new() };
     let pattern = |image: &str| json!({ "dynamodb": { image: { attribute: { "S": entities } } } }).to_string();
     ["NewImage", "OldImage"].map(pattern).into()
 }
 
-/// An object with its members in order of their names, whatever order the map keeps.
+/// An object with its members in the order of their names, whatever order the map has.
 fn in_order(mut members: Vec<(String, Value)>) -> Map<String, Value> {
     members.sort_by(|one, other| one.0.cmp(&other.0));
     members.into_iter().collect()
 }
 
-/// What stands in a template for these records, as YAML: `FilterCriteria` of an event source mapping.
+/// The `FilterCriteria` of an event source mapping for these records, as a template takes them in YAML.
 #[must_use]
 pub fn yaml(needed: &Needed) -> String {
     match needed {
@@ -236,7 +232,7 @@ pub fn yaml(needed: &Needed) -> String {
     }
 }
 
-/// The same as the API takes it; without the mapping, or without its filters, where there is nothing to say.
+/// The same as the API takes it; null without a mapping, and empty without filters.
 #[must_use]
 pub fn criteria(needed: &Needed) -> Value {
     match needed {
@@ -259,7 +255,7 @@ mod tests {
         wanted.assert_eq(&yaml(&needed(&schema, &catalogue, families)));
     }
 
-    /// A table of users and of follows, with keys of these forms, and the count of one's followers.
+    /// A table of users and follows with keys of these forms, and the count of a user's followers.
     fn manifest(type_attribute: &str, user: (&str, &str), follow: (&str, &str)) -> String {
         format!(
             r##"
@@ -320,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_begins_with_a_field_is_told_by_the_other_and_by_none_where_neither_has_text() {
+    fn an_item_whose_key_begins_with_a_field_is_matched_by_its_other_key_if_that_has_text() {
         let bare = manifest("", ("{id}", "PROFILE"), ("{from}", "it's {to}"));
         check(
             &bare,

@@ -1,18 +1,21 @@
-//! What the making of an item sets going, and what all of that costs.
+//! The writes that follow from creating an item, and their price.
 //!
-//! The item's sample is planned as an insert, by every derivation. What it counts goes in as one transaction with one
-//! receipt; each counter's display is written; and every item that is looked at is written once, whoever writes into it.
-//! Items that a query would find are left out, since nobody knows how many they are.
+//! Every derivation plans the item's sample as an insert. The counts are one transaction with one receipt, each
+//! counter's display is written, and each item that is looked at is written once, by however many derivations. Items
+//! that only a query finds are left out, because their number is unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     catalogue::sum_of,
     change::{Change, Images},
-    derivation::{Derivation, Family, Part},
+    derivation::Derivation,
     effect::Effect,
-    kind::Refresh,
+    family::Family,
+    kind::refresh::Refresh,
+    part::Part,
     plan::plan,
+    position::DerivationAt,
 };
 use keys::{counter::COUNTER, entity::Definition, item::Item, key::Key};
 
@@ -21,18 +24,18 @@ use crate::{
     price::{Price, price},
 };
 
-/// What the making of an item sets going.
+/// The writes that follow from creating an item.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Followed {
+pub struct Consequences {
     /// Names of the derivations that write.
     pub derivations: BTreeSet<String>,
-    /// What they write costs.
+    /// The price of these writes.
     pub price: Price,
 }
 
-/// What the making of an entity's sample sets going; `None` where there is none, or where it is derived itself.
+/// What follows from creating an entity's sample; `None` if there is no sample, or if the entity is derived.
 #[must_use]
-pub fn followed(design: &Design, definition: &Definition) -> Option<Followed> {
+pub fn followed(design: &Design, definition: &Definition) -> Option<Consequences> {
     let item = made(design, definition)?;
     let change = Change {
         id: String::new(),
@@ -43,8 +46,8 @@ pub fn followed(design: &Design, definition: &Definition) -> Option<Followed> {
     };
     let families = [Family::Additive, Family::LevelTriggered];
     let planned = plan(&design.schema, &design.catalogue, &families, &change);
-    let mut set_going = Followed::default();
-    let mut counting: BTreeMap<usize, Price> = BTreeMap::new();
+    let mut set_going = Consequences::default();
+    let mut counting: BTreeMap<DerivationAt, Price> = BTreeMap::new();
     let mut written: BTreeMap<Key, Price> = BTreeMap::new();
     for (at, effect) in planned.effects {
         let Some(derivation) = design.catalogue.derivation(at) else { continue };
@@ -65,7 +68,7 @@ pub fn followed(design: &Design, definition: &Definition) -> Option<Followed> {
     }
     for price in counting.values() {
         set_going.price.table += price.table;
-        // One receipt is the proof of all that a change counts.
+        // One receipt proves all counts of a change.
         set_going.price.ledger = set_going.price.ledger.max(price.ledger);
     }
     for price in written.values() {
@@ -75,7 +78,7 @@ pub fn followed(design: &Design, definition: &Definition) -> Option<Followed> {
     Some(set_going).filter(|set_going| !set_going.derivations.is_empty())
 }
 
-/// Notes what a write of an item costs: the most that any derivation's part of it does.
+/// Notes the price of writing an item: the highest price of any derivation's part of it.
 fn costs(written: &mut BTreeMap<Key, Price>, item: Key, price: Option<Price>) {
     let Some(price) = price else { return };
     let held = written.entry(item).or_default();
@@ -84,7 +87,7 @@ fn costs(written: &mut BTreeMap<Key, Price>, item: Key, price: Option<Price>) {
     }
 }
 
-/// An entity's sample as the application makes it; `None` where the entity is derived.
+/// An entity's sample as the application creates it; `None` if the entity is derived.
 #[must_use]
 pub fn made(design: &Design, definition: &Definition) -> Option<Item> {
     let mut item = design.samples.item(&definition.name).filter(|_| !definition.derived)?.clone();
@@ -101,7 +104,7 @@ fn reads(design: &Design, derivation: &Derivation) -> Vec<Part> {
     derivation.kind.reach(&design.schema).map(|reach| reach.reads).unwrap_or_default()
 }
 
-/// Does it show, in an item of this entity, what is derived? Then it has nothing to show in a new one.
+/// Does the derivation show a count on the item itself? A new item has no count to show yet.
 fn shows(design: &Design, definition: &Definition, derivation: &Derivation) -> bool {
     let is_derived = |part: &Part| {
         let own = definition.derived_attributes.iter().map(|name| Part::attribute(&definition.name, name));
@@ -110,7 +113,7 @@ fn shows(design: &Design, definition: &Definition, derivation: &Derivation) -> b
     !derivation.kind.refresh().is_some_and(Refresh::recurs) && reads(design, derivation).iter().any(is_derived)
 }
 
-/// The displays of a count, and what is made of those in the same write.
+/// The displays of a count, and the attributes that the same write derives from them.
 fn displays<'a>(design: &'a Design, count: &Derivation) -> Vec<&'a Derivation> {
     let counters = [count.name.clone(), sum_of(&count.name)].map(|name| Part::attribute(COUNTER, &name));
     let reads_any = |derivation: &Derivation, parts: &[Part]| {
@@ -133,7 +136,7 @@ mod tests {
     async fn what_follows_costs_what_is_measured_on_the_embedded_database() {
         let design = crate::shipped::design().await.unwrap();
         let total = |entity: &str| followed(&design, design.schema.entity(entity).unwrap()).unwrap().price.total();
-        // Those of `tests/database/cost.rs`, for items that were there before.
+        // The units of `tests/database/cost.rs`, for existing items.
         for (entity, units) in [("Follow", 10.0), ("Like", 5.0), ("Comment", 6.0)] {
             assert!((total(entity) - units).abs() < f64::EPSILON, "{entity}: {}", total(entity));
         }

@@ -1,11 +1,10 @@
-//! A table's design, from the values that make its keys and its requests: the [`document`] that shows it, and
-//! the [`review`] that a good reviewer would do; and the [`filters`] of the records that each function needs.
+//! A table's design: the [`document`] that shows it, its [`review`], and the event [`filters`] of each function.
 //!
-//! *Keeps true*: what the document says is what is done. Keys are those of the entities' own declarations, requests are
-//! those that the patterns really make, prices are what the store's model asks for them, and the service's own items
-//! are made by the code that keeps them. So the page cannot be out of date without its text being another.
+//! *Keeps true*: the document shows what the code does. The keys are those of the declarations, the requests are those
+//! that the patterns make, the prices are those of the store's model, and the items of the bookkeeping are made by the
+//! code that stores them. A change of any of these changes the page's text.
 //!
-//! Everything takes a [`Design`], of any table. Only [`shipped`] names the one that comes with this service.
+//! Everything takes a [`Design`] of any table. Only [`shipped`] names the shipped table.
 
 pub mod asked;
 pub mod document;
@@ -20,27 +19,27 @@ mod template;
 use derive::{catalogue::Catalogue, schema::Schema};
 use engine::bookkeeping::Kept;
 
-use crate::{asked::Asked, review::answer::Answer, samples::Samples};
+use crate::{asked::PatternRequests, review::answer::FindingAnswer, samples::Samples};
 
-/// A table, with all that is known of its use.
+/// A table, and what is known about its use.
 #[derive(Clone, Debug)]
 pub struct Design {
-    /// How it is called, and what its items look like.
+    /// Keys, indexes and entities.
     pub schema: Schema,
-    /// What is derived in it.
+    /// The derivations.
     pub catalogue: Catalogue,
     /// An item of each entity.
     pub samples: Samples,
-    /// What is asked of it; empty where that is not known.
-    pub patterns: Vec<Asked>,
-    /// What the service keeps for itself.
+    /// The access patterns; empty if they are unknown.
+    pub patterns: Vec<PatternRequests>,
+    /// The items that Ripple keeps for itself.
     pub kept: Vec<Kept>,
-    /// What was answered to findings of the review.
-    pub answers: Vec<Answer>,
+    /// The answers to findings of the review.
+    pub answers: Vec<FindingAnswer>,
 }
 
 impl Design {
-    /// The design of a table of which nothing but its declarations is known.
+    /// A design from the declarations alone.
     #[must_use]
     pub fn declared(schema: Schema, catalogue: Catalogue) -> Self {
         let (samples, kept) = (Samples::made_up(&schema), engine::bookkeeping::kept(&schema.layout));

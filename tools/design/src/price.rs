@@ -1,17 +1,19 @@
-//! What writes cost: write units by DynamoDB's rules, as the store's model asks for them.
+//! The price of writes in write units, by DynamoDB's rules as the store's model implements them.
 //!
-//! Nothing is calculated here. A write is done on a sample item in the model, and what the model answers is the price,
-//! with the arms of the indexes apart. So prices are those of items of the samples' size.
+//! Nothing is calculated here. A write is done to a sample item in the model, and the model's response is the price,
+//! with the indexes separate. So a price holds for items of the samples' size.
 
 use std::collections::BTreeSet;
 
 use derive::{
     change::{Change, Images},
-    derivation::{Derivation, Family, PartOf},
+    declaration::cascade::{Cascade, Hanging},
+    derivation::Derivation,
     effect::Effect,
+    family::Family,
     guard::{Guard, Purpose},
-    kind::{Refresh, Shape},
-    kinds::cascade::{Cascade, Hanging},
+    kind::{refresh::Refresh, shape::Shape},
+    part::PartOf,
     plan::plan,
     write::{Action, Table, Transaction, Update, Write},
 };
@@ -28,7 +30,7 @@ use store::{Outcome, Store as _, TransactOutcome, Units, memory::MemoryStore, si
 
 use crate::Design;
 
-/// What a derivation writes into one item, and what that costs.
+/// The price of a derivation's write to one item.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Price {
     /// Write units of the application's table.
@@ -40,15 +42,15 @@ pub struct Price {
 }
 
 impl Price {
-    /// All of it.
+    /// The sum.
     #[must_use]
     pub fn total(&self) -> Units {
         self.table + self.indexes + self.ledger
     }
 }
 
-/// What a derivation costs: for each item that it writes, when that item changes in all that it writes. `None` where
-/// there is no sample of it.
+/// The price of a derivation: for each item that it writes, if everything that it writes changes. `None` if there is no
+/// sample.
 #[must_use]
 pub fn price(design: &Design, derivation: &Derivation) -> Option<Price> {
     let (layout, kind) = (&design.schema.layout, &derivation.kind);
@@ -63,7 +65,7 @@ pub fn price(design: &Design, derivation: &Derivation) -> Option<Price> {
     changed(layout, old.as_ref(), Some(new))
 }
 
-/// What a change of one item costs: no old item is its making, no new one its deletion.
+/// The price of a change of one item. Without an old item it is a creation, without a new one a deletion.
 #[must_use]
 pub fn changed(layout: &Layout, old: Option<&Item>, new: Option<&Item>) -> Option<Price> {
     let key = layout.key(new.or(old)?)?;
@@ -79,14 +81,14 @@ pub fn changed(layout: &Layout, old: Option<&Item>, new: Option<&Item>) -> Optio
     Some(Price { table, indexes: units - table, ledger: 0.0 })
 }
 
-/// What one index asks for a change of an item.
+/// The price of the change in one index.
 #[must_use]
 pub fn changed_in(layout: &Layout, index: &Index, old: Option<&Item>, new: Option<&Item>) -> Option<Units> {
     let layout = Layout { indexes: vec![index.clone()], ..layout.clone() };
     changed(&layout, old, new).map(|price| price.indexes)
 }
 
-/// An item as it was before a derivation wrote into it: every attribute that it writes had another value, as large.
+/// The item before a derivation's write: every attribute that the derivation writes has another value of the same size.
 #[must_use]
 pub fn rewritten(design: &Design, derivation: &Derivation, new: &Item) -> Item {
     let layout = &design.schema.layout;
@@ -109,7 +111,7 @@ pub fn rewritten(design: &Design, derivation: &Derivation, new: &Item) -> Item {
     old
 }
 
-/// Gives a value another one of the same size.
+/// Replaces a value by another one of the same size.
 fn alter(value: &mut AttributeValue) {
     match value {
         AttributeValue::S(text) => {
@@ -127,7 +129,7 @@ fn alter(value: &mut AttributeValue) {
     }
 }
 
-/// A transaction of one change's receipt, and of each item that the insert of a source adds to.
+/// The price of a transaction with the receipt of one change, and with each item that the insert of a source adds to.
 fn additive(design: &Design, derivation: &Derivation) -> Option<Price> {
     let layout = &design.schema.layout;
     let mut writes = vec![engine::ledger::receipts::receipt(layout, &"0".repeat(EVENT_ID_BYTES), 0)];
@@ -142,7 +144,7 @@ fn additive(design: &Design, derivation: &Derivation) -> Option<Price> {
     transacted(layout, &held, &writes)
 }
 
-/// What a transaction costs, on a table that holds these items.
+/// The price of a transaction on a table with these items.
 fn transacted(layout: &Layout, held: &[Item], writes: &[Write]) -> Option<Price> {
     let of_indexes = |layout: &Layout| -> Option<Units> {
         let store = MemoryStore::new(layout.clone());
@@ -170,7 +172,7 @@ fn ledger_units(layout: &Layout, writes: Vec<Write>) -> Option<Units> {
 /// Length of an event's id, in bytes. Source: `DynamoDB` Streams records.
 const EVENT_ID_BYTES: usize = 32;
 
-/// The items that the insert of a source adds to, counters or buckets, each with a sample of it.
+/// The items that the insert of a source adds to, counters or buckets, each with a sample.
 fn added_to(design: &Design, derivation: &Derivation) -> Option<Vec<(Key, Item)>> {
     let (schema, catalogue) = (&design.schema, &design.catalogue);
     let outline = derivation.kind.outline(schema);
@@ -196,7 +198,7 @@ fn added_to(design: &Design, derivation: &Derivation) -> Option<Vec<(Key, Item)>
     (!added.is_empty()).then_some(added)
 }
 
-/// The costliest deletion of a cascade: a transaction with a check of every key that the owner had.
+/// The most expensive deletion of a cascade: a transaction that checks every key of the owner.
 fn cascade(design: &Design, cascade: &Cascade) -> Option<Price> {
     let layout = &design.schema.layout;
     let starts = cascade.starts.iter().map(|(name, _)| name).chain([&cascade.owner]);

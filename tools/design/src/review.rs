@@ -1,10 +1,10 @@
-//! The review: what a good reviewer would ask about a table's design.
+//! The review: the questions that a reviewer asks about a table's design.
 //!
-//! Each [`Check`] looks at declarations, at requests, or at prices, and gives [findings](Finding): what
-//! it is, why it matters, what to do. A finding may be right for the table at hand; then it is [answered](Answer) with a
-//! written reason. An answer that answers nothing is a finding itself, so that none outlives what it was for.
+//! Each [`Check`] reads declarations, requests or prices, and gives [findings](ReviewFinding): what it is, why it
+//! matters, what to do. A finding may be acceptable for the table; then it is [answered](FindingAnswer) with a written
+//! reason. An answer to no finding is a finding itself, so that no answer outlives its reason.
 //!
-//! Checks on what is asked of a table are left out where that is not known, and the review says which.
+//! If the access patterns are unknown, the checks that need them are skipped, and the review names those.
 
 pub mod answer;
 pub mod derivations;
@@ -19,28 +19,28 @@ use std::collections::BTreeSet;
 use crate::{
     Design,
     review::{
-        answer::Answer,
-        finding::{Check, Finding},
+        answer::FindingAnswer,
+        finding::{Check, ReviewFinding},
     },
 };
 
-/// A review of a design.
+/// The result of a review.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reviewed {
-    /// What was found, each with its answer where it has one.
-    pub findings: Vec<(Finding, Option<Answer>)>,
-    /// Checks that could not be made, since it is not known what is asked of the table.
+    /// The findings, each with its answer if there is one.
+    pub findings: Vec<(ReviewFinding, Option<FindingAnswer>)>,
+    /// The skipped checks, because the access patterns are unknown.
     pub unchecked: Vec<Check>,
 }
 
 impl Reviewed {
     /// The findings without an answer.
-    pub fn unanswered(&self) -> impl Iterator<Item = &Finding> {
+    pub fn unanswered(&self) -> impl Iterator<Item = &ReviewFinding> {
         self.findings.iter().filter(|(_, answer)| answer.is_none()).map(|(finding, _)| finding)
     }
 }
 
-/// Reviews a design.
+/// Makes all checks of a design.
 #[must_use]
 pub fn review(design: &Design) -> Reviewed {
     let mut found = keys::findings(design);
@@ -52,7 +52,7 @@ pub fn review(design: &Design) -> Reviewed {
     found.dedup();
     let answered: BTreeSet<(Check, &str)> =
         found.iter().map(|finding| (finding.check, finding.subject.as_str())).collect();
-    let stale: Vec<Finding> = design
+    let stale: Vec<ReviewFinding> = design
         .answers
         .iter()
         .filter(|answer| {
@@ -61,7 +61,7 @@ pub fn review(design: &Design) -> Reviewed {
         .map(answer::stale)
         .collect();
     found.extend(stale);
-    let answer = |finding: &Finding| {
+    let answer = |finding: &ReviewFinding| {
         let mut answers = design.answers.iter();
         answers.find(|answer| answer.check == finding.check && answer.subject == finding.subject).cloned()
     };
@@ -94,25 +94,25 @@ mod tests {
 
     #[test]
     fn a_finding_is_answered_by_check_and_subject() {
-        let answer = Answer::new(Check::StaticPartition, "Note in all", "there are ten");
+        let answer = FindingAnswer::new(Check::StaticPartition, "Note in all", "there are ten");
         let reviewed = Reviewing::table(INDEXED).answer(answer.clone()).reviewed();
         assert_eq!(reviewed.findings.iter().map(|(_, answer)| answer.clone()).collect::<Vec<_>>(), [Some(answer)]);
         assert_eq!(reviewed.unanswered().count(), 0);
-        let other = Answer::new(Check::KeysMeet, "Note in all", "there are ten");
+        let other = FindingAnswer::new(Check::KeysMeet, "Note in all", "there are ten");
         assert_eq!(Reviewing::table(INDEXED).answer(other).reviewed().unanswered().count(), 2);
     }
 
     #[test]
     fn an_answer_that_answers_nothing_is_a_finding() {
-        let answer = |check, subject| Answer::new(check, subject, "once it was so");
+        let answer = |check, subject| FindingAnswer::new(check, subject, "once it was so");
         let reviewing = Reviewing::table(INDEXED).answer(answer(Check::StaticPartition, "Note in all"));
         reviewing.clone().check(Check::StaleAnswer, &expect![""]);
         let stale = reviewing.clone().answer(answer(Check::StaticPartition, "Gone in all"));
         stale.check(
             Check::StaleAnswer,
-            &expect!["static-partition Gone in all: there is no such finding, and it is answered"],
+            &expect!["static-partition Gone in all: it answers a finding that does not exist"],
         );
-        // Of what is not checked, nobody knows.
+        // Nobody knows the findings of a skipped check.
         reviewing.answer(answer(Check::Scan, "AP-1")).check(Check::StaleAnswer, &expect![""]);
     }
 

@@ -1,7 +1,7 @@
-//! A sample item of each entity: what is shown, and what prices are calculated from.
+//! A sample item of each entity, for the page and for prices.
 //!
-//! Where nobody gave one, it is made up of what is declared, with placeholders such as `{UserId}` for values. Its size is
-//! then a guess: that of its names.
+//! An entity without a given sample has one made from its declaration, with placeholders such as `{UserId}` as values.
+//! Its size is a guess: that of the names.
 
 use std::collections::BTreeMap;
 
@@ -14,25 +14,25 @@ use keys::{
 };
 use serde_dynamo::AttributeValue;
 
-use crate::template::{Form, fields};
+use crate::template::{FieldForm, fields};
 
 /// A sample item of each entity, by the entity's name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
     items: BTreeMap<String, Item>,
-    /// Entities of which somebody gave a sample.
+    /// Entities with a given sample.
     given: Vec<String>,
 }
 
 impl Samples {
-    /// Samples made up of the declarations alone.
+    /// Samples made from the declarations alone.
     #[must_use]
     pub fn made_up(schema: &Schema) -> Self {
         let item = |definition: &Definition| Some((definition.name.clone(), made_up(schema, definition)?));
         Self { items: schema.entities().filter_map(item).collect(), given: Vec::new() }
     }
 
-    /// These samples, and made-up ones of the entities that have none among them.
+    /// These samples, and made-up ones for the other entities.
     #[must_use]
     pub fn of(schema: &Schema, items: Vec<Item>) -> Self {
         let mut samples = Self::made_up(schema);
@@ -53,14 +53,14 @@ impl Samples {
         self.items.get(entity)
     }
 
-    /// Did somebody give the sample, so that its size means something?
+    /// Was the sample given, so that its size means something?
     #[must_use]
     pub fn is_given(&self, entity: &str) -> bool {
         self.given.iter().any(|given| given == entity)
     }
 }
 
-/// An item of an entity with all that is declared; `None` where its key cannot be made up.
+/// An item of an entity with everything that is declared; `None` if its key cannot be made up.
 fn made_up(schema: &Schema, definition: &Definition) -> Option<Item> {
     let layout = &schema.layout;
     let mut values = key_values(&definition.key);
@@ -96,12 +96,12 @@ fn made_up(schema: &Schema, definition: &Definition) -> Option<Item> {
     Some(item)
 }
 
-/// A value for each field of a key: a placeholder where any text fits.
+/// A value for each field of a key: a placeholder if the field accepts any text.
 fn key_values(key: &KeyTemplate) -> Fields {
-    let value = |name: &str, form: Form| match form {
-        Form::Number => "1".to_owned(),
-        Form::Text | Form::Spread | Form::Other => format!("{{{name}}}"),
-        Form::Path => format!("/{{{name}}}"),
+    let value = |name: &str, form: FieldForm| match form {
+        FieldForm::Number => "1".to_owned(),
+        FieldForm::Text | FieldForm::Spread | FieldForm::Other => format!("{{{name}}}"),
+        FieldForm::Path => format!("/{{{name}}}"),
     };
     let all = fields(&key.pk).into_iter().chain(fields(&key.sk));
     all.map(|field| (field.name.clone(), value(&field.name, field.form))).collect()

@@ -1,24 +1,24 @@
-//! The design of the table that comes with this service.
+//! The design of the shipped table.
 
 mod answers;
 
 use derive::{catalogue::CatalogueError, write::TRANSACT_ACTIONS_MAX};
 use keys::error::EntityError;
 use queries::{
-    pattern::{Pattern, SampleError},
+    pattern::{AccessPattern, SampleError},
     write_error::LINES_MAX,
     writes::{employees::EMPLOYEE_DEPTH_MAX, folders::FOLDER_DEPTH_MAX},
 };
 
-use crate::{Design, asked::Asked, document, review, samples::Samples};
+use crate::{Design, asked::PatternRequests, document, review, samples::Samples};
 
-/// Where the page is kept, from the workspace's folder.
+/// Path of the page in the repository.
 pub const PATH: &str = "docs/table-design.md";
 
-/// The command that writes it.
+/// The command that generates the page.
 pub const WRITTEN_BY: &str = "cargo run -- design > docs/table-design.md";
 
-/// Why there is no design. Tests show that there is.
+/// Why there is no design. Tests show that this does not happen.
 #[derive(Debug, thiserror::Error)]
 pub enum ShippedError {
     /// The derivations do not fit the table.
@@ -30,9 +30,9 @@ pub enum ShippedError {
     /// A pattern does not run with placeholders.
     #[error("the pattern {id} does not run with placeholders")]
     Pattern {
-        /// The pattern.
+        /// The pattern's id.
         id: &'static str,
-        /// What stopped it.
+        /// The cause.
         #[source]
         source: SampleError,
     },
@@ -42,7 +42,7 @@ pub enum ShippedError {
 ///
 /// # Errors
 ///
-/// [`ShippedError`], which a test shows not to be.
+/// [`ShippedError`], which tests show not to happen.
 pub async fn design() -> Result<Design, ShippedError> {
     let schema = catalogue::schema();
     let catalogue = catalogue::catalogue(&schema)?;
@@ -54,7 +54,7 @@ pub async fn design() -> Result<Design, ShippedError> {
     Ok(Design { samples, patterns, answers: answers::answers(), ..Design::declared(schema, catalogue) })
 }
 
-/// The page that shows it.
+/// The page of the shipped table's design.
 ///
 /// # Errors
 ///
@@ -64,10 +64,10 @@ pub async fn page() -> Result<String, ShippedError> {
     Ok(document::page(&design, WRITTEN_BY, &review::review(&design)))
 }
 
-async fn asked(pattern: &Pattern) -> Result<Asked, ShippedError> {
+async fn asked(pattern: &AccessPattern) -> Result<PatternRequests, ShippedError> {
     let id = pattern.id;
     let requests = pattern.requests().await.map_err(|source| ShippedError::Pattern { id, source })?;
-    Ok(Asked {
+    Ok(PatternRequests {
         id: id.to_owned(),
         title: pattern.title.to_owned(),
         input: pattern.input.to_owned(),
@@ -78,8 +78,8 @@ async fn asked(pattern: &Pattern) -> Result<Asked, ShippedError> {
     })
 }
 
-/// Most actions of a pattern's transaction that grows with its input: an order is itself, and two for each line; a move
-/// checks every item above the new place.
+/// Most actions of a pattern's transaction that grows with its input. An order has one action for itself and two for
+/// each line; a move checks every item above the new place.
 fn actions_max(id: &str) -> Option<usize> {
     match id {
         "WP-08" => Some(1 + 2 * LINES_MAX),

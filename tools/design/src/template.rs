@@ -1,4 +1,4 @@
-//! Key templates as a reviewer reads them: which fields stand in them, in which form.
+//! The fields of key templates, and their forms.
 
 use keys::template::Template;
 
@@ -6,21 +6,21 @@ use keys::template::Template;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     pub(crate) name: String,
-    pub(crate) form: Form,
+    pub(crate) form: FieldForm,
 }
 
-/// What a field does in a key, as far as a review asks.
+/// How a field appears in a key, as far as the review needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// It stands there as its text.
+pub(crate) enum FieldForm {
+    /// As its text.
     Text,
-    /// It stands there as a number of a fixed width.
+    /// As a number of a fixed width.
     Number,
-    /// It spreads the key over suffixes.
+    /// As a suffix that spreads the key.
     Spread,
-    /// It stands there as a path, or as the end of one.
+    /// As a path, or as the end of one.
     Path,
-    /// It stands there in another way.
+    /// In another form.
     Other,
 }
 
@@ -37,11 +37,11 @@ fn field(inside: &str) -> Field {
     let end = unsigned.find(|c| !is_name(c)).unwrap_or(unsigned.len());
     let (name, form) = unsigned.split_at(end);
     let form = match form.chars().next() {
-        None => Form::Text,
-        Some(':') => Form::Number,
-        Some('%') => Form::Spread,
-        Some('/') => Form::Path,
-        Some(_) => Form::Other,
+        None => FieldForm::Text,
+        Some(':') => FieldForm::Number,
+        Some('%') => FieldForm::Spread,
+        Some('/') => FieldForm::Path,
+        Some(_) => FieldForm::Other,
     };
     Field { name: name.to_owned(), form }
 }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_told_by_their_form() {
+    fn fields_are_known_by_their_form() {
         let template = Template::parse("A#{UserId}#{MAX-Total:14.2}#{Id%8}#{Path/}#{Path/last}").unwrap();
         let declared: Vec<String> =
             fields(&template).iter().map(|field| format!("{} {:?}", field.name, field.form)).collect();

@@ -1,5 +1,5 @@
-//! Checkpoints of the local event source mapping, kept in the ledger's table, so that they live as long as the tables
-//! do: a start goes on where the last stop was, whether the database is embedded or not.
+//! Checkpoints of the local event source mapping, stored in the ledger's table, so that they live as long as the
+//! tables: the next start continues where the last one stopped, with any database.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use serde_dynamo::AttributeValue;
 use store::{Store, StoreError};
 use stream::checkpoint::{CheckpointError, Checkpoints, Position};
 
-/// Attribute that holds the position, as JSON. Stored, so it is stable.
+/// Attribute with the position, as JSON. Stored, so it is stable.
 const POSITION: &str = "Position";
 
-/// Attribute that holds the stream's ARN: a table made anew has a new stream, in which old positions mean nothing.
+/// Attribute with the stream's ARN. A new table has a new stream, in which old positions mean nothing.
 const STREAM: &str = "Stream";
 
 /// Checkpoints in the ledger's table.
@@ -34,11 +34,11 @@ impl<S: Store> LedgerCheckpoints<S> {
         Self { store, layout, stream_arn: stream_arn.to_owned() }
     }
 
-    /// Has a mapping been anywhere in this stream?
+    /// Has a mapping stored a position in this stream?
     ///
     /// # Errors
     ///
-    /// [`StoreError`] when that cannot be read.
+    /// [`StoreError`] if the positions cannot be read.
     pub async fn has_any(&self, mapping: &str) -> Result<bool, StoreError> {
         let (query, mut after) = (Query::prefix(None, &key(mapping, "").pk, ""), None);
         loop {

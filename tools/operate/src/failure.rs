@@ -1,4 +1,4 @@
-//! Why what was asked for was not done.
+//! Why a verification, repair or backfill ended early.
 
 use std::io;
 
@@ -8,43 +8,43 @@ use stream::{checkpoint::CheckpointError, poller::StreamError};
 
 use crate::verify::report::VerifyError;
 
-/// Why a verification or a repair ended early. What a file holds up to there is kept.
+/// Why a verification or a repair ended early. The file keeps the progress so far.
 #[derive(Debug, thiserror::Error)]
 pub enum OperateError {
-    /// It was asked for wrongly; the text says what to ask for instead.
+    /// Wrong usage; the text says what to change.
     #[error("{0}")]
     Usage(String),
-    /// It cannot be relied on, or not gone on with; the text says what to do.
+    /// The work cannot be trusted or continued; the text says what to do.
     #[error("{0}")]
     Refused(String),
-    /// A file cannot be opened.
-    #[error("{file} is no file of a verification")]
+    /// The progress file cannot be opened.
+    #[error("{file} is not the progress file of a verification")]
     NoSpool {
         /// The file.
         file: String,
-        /// Why.
+        /// The database's error.
         #[source]
         cause: rusqlite::Error,
     },
-    /// The file cannot be read or written.
+    /// The progress file cannot be read or written.
     #[error(transparent)]
     Spool(#[from] rusqlite::Error),
-    /// What the file holds cannot be read.
+    /// The content of the progress file cannot be decoded.
     #[error(transparent)]
     Kept(#[from] serde_json::Error),
-    /// A number in the file cannot be read.
-    #[error("{text} is no number")]
+    /// A number in the progress file cannot be decoded.
+    #[error("{text} is not a number")]
     NoNumber {
-        /// What is there.
+        /// The text in its place.
         text: String,
     },
-    /// A file, or what is printed, cannot be written.
+    /// A file or the output cannot be written.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The verification ended.
     #[error(transparent)]
     Verify(#[from] VerifyError),
-    /// The database refuses a call, or does not answer.
+    /// The database refuses a call, or does not respond.
     #[error(transparent)]
     Call(#[from] GaveUp),
     /// The database refuses a read.

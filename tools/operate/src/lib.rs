@@ -1,13 +1,14 @@
-//! What an operator does to a table: verify it, repair what is found, and fill a derivation.
+//! Verify, repair and backfill, as the command line uses them.
 //!
-//! The command line parses arguments and prints; what is between is here, and is tested without it.
+//! The command line parses arguments and prints; everything between is here, and is tested without it.
 //!
-//! - [`verify`] decides what is a finding, over any [`Store`](store::Store), and [`repair`] mends one finding.
-//! - [`verifying`] is a whole verification: what was read and found is in a file, and the stream is followed beside it.
-//! - [`repairing`] is a whole repair: the right to it, the verification, each finding mended, and what is marked as filled.
-//! - [`loss`] are the marks of a possible loss, which a verification takes away that finds nothing.
+//! - [`verify`] decides what is a finding, over any [`Store`](store::Store); [`repair`] corrects one finding.
+//! - [`verifying`] is a whole verification: it keeps its progress in a file, and follows the stream.
+//! - [`repairing`] is a whole repair: it takes the right to repair, verifies, corrects each finding, and marks
+//!   derivations as filled.
+//! - [`loss`] handles the marks of a possible loss, which a verification without findings removes.
 //!
-//! [`Deployment`](tables::Deployment) is what all work on, and [`OperateError`](failure::OperateError) why one ended early.
+//! All work on a [`Deployment`](tables::Deployment), and end early with an [`OperateError`](failure::OperateError).
 
 pub mod checkpoints;
 pub mod failure;

@@ -1,33 +1,33 @@
-//! Marks of a possible loss: those that there are before a table is read go when nothing is found.
+//! The marks of a possible loss. A verification without findings removes those that existed before it began.
 
 use engine::account::loss::{Mark, clear, marks};
 use store::Store;
 
 use crate::{failure::OperateError, tables::Deployment};
 
-/// A mark, and whether it was taken away.
+/// A mark, and whether it was removed.
 #[derive(Clone, Debug)]
 pub struct Marked {
     /// The mark.
     pub mark: Mark,
-    /// Was it taken away?
+    /// Was it removed?
     pub is_cleared: bool,
 }
 
-/// The marks that there are before the table is read.
+/// Reads the marks before the table is read.
 ///
 /// # Errors
 ///
-/// [`OperateError::Store`] when they cannot be read.
+/// [`OperateError::Store`] if they cannot be read.
 pub async fn before<S: Store>(opened: &Deployment<S>) -> Result<Vec<Mark>, OperateError> {
     Ok(marks(&opened.store).await?)
 }
 
-/// Takes these marks away, where that may be done: when a whole verification found nothing.
+/// Removes these marks after a verification of the whole table without findings, if that is permitted.
 ///
 /// # Errors
 ///
-/// [`OperateError::Store`] when one cannot be taken away.
+/// [`OperateError::Store`] if one cannot be removed.
 pub async fn settled<S: Store>(
     opened: &Deployment<S>,
     marks: Vec<Mark>,

@@ -1,19 +1,19 @@
-//! What is said while it goes on.
+//! Progress reports of a verification.
 
 use crate::verify::report::Belief;
 
-/// Hears how far a verification is.
+/// Receives the progress of a verification.
 pub trait Progress: Send + Sync {
-    /// It begins to read a table of about so many items.
+    /// The verification starts to read a table of about this many items.
     fn begins(&self, n_items: u64);
 
-    /// So many items more were read.
+    /// This many more items were read.
     fn read(&self, n_items: usize);
 
-    /// It waits until this moment, in milliseconds since the epoch: before, an instance of a function may be at work that
-    /// lacks what is to be repaired.
+    /// The verification waits until this moment, in milliseconds since the epoch. An instance of a function without the
+    /// derivations to repair may run until then.
     fn waits(&self, until_ms: u64);
 
-    /// Why a finding is believed, in words: they are kept and shown with it.
+    /// Gives the words for the reason of a finding, which is stored and shown with it.
     fn believed(&self, belief: Belief) -> String;
 }

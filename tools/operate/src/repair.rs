@@ -1,18 +1,18 @@
-//! Repair: what a verification found is mended, while writes go on.
+//! Repair: corrects the findings of a verification, while writes go on.
 //!
-//! *Keeps true*: no right value is made wrong, and a repair that is killed goes on.
+//! *Keeps true*: no right value becomes wrong, and a repair that was killed can continue.
 //!
-//! *Level-triggered*: the item is looked at as a record of it would have it looked at, and written if it still differs.
-//! Twice is harmless.
+//! *Level-triggered*: the repair looks at the item as a record of it would, and writes it if it still differs. A second
+//! time does no harm.
 //!
-//! *Counts*: what a target's sources come to, less what its counters hold, stays the same while every change is counted
-//! once, whatever goes on. So that difference, once it is known, is added, and the count is right from then on. It must be
-//! added once: each repair of a target takes a receipt of its run, in the same transaction. And nobody else may mend it in
-//! between: a run that begins takes the [right to repair](Repairing::begin_repair) *before* it verifies, each transaction
-//! checks that it still has it, and what an earlier run found can be added no more.
+//! *Counts*: the difference between the total of a target's sources and its counters stays the same while every change
+//! counts once. So the repair adds that difference, and the count is right from then on. It must add it only once: each
+//! repair of a target writes a receipt of its run in the same transaction. No other run may add in between: a run takes
+//! the [right to repair](Repairing::begin_repair) *before* it verifies, each transaction checks that right, and an
+//! earlier run can add no more.
 //!
-//! *Example*: a post has 12 likes, and its counter says 9. Three are added. Had two more likes come in meanwhile, the
-//! sources would be 14, the counters 9, 10 or 11 and soon 11; with the three they end at 14.
+//! *Example*: a post has 12 likes, and its counter says 9, so three are added. If two more likes come in meanwhile, the
+//! sources are 14, and the counter goes from 9 to 11; with the three it ends at 14.
 
 mod remedies;
 
@@ -32,78 +32,79 @@ use store::Store;
 
 use crate::verify::{Finding, single::INDEX_KEYS};
 
-/// How a repair ended.
+/// The result of a repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repaired {
-    /// It is mended.
+    /// The finding is corrected.
     Done,
-    /// There was nothing to mend any more.
+    /// There was nothing left to correct.
     NotNeeded,
-    /// A person has to see to it.
+    /// An operator must decide.
     Refused {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Another run has the right to repair counts now: what this one found is not to be relied on.
+    /// Another run has the right to repair counts now, so this run's findings can no longer be trusted.
     Overtaken,
 }
 
-/// What would be done about a finding.
+/// The action for a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// The item is looked at, and written if it differs.
+    /// Looks at the item, and writes it if it differs.
     Refresh,
-    /// This is added to a counter.
+    /// Adds to a counter.
     Add {
-        /// To the count.
+        /// The number to add to the count.
         count: i64,
-        /// To the sum.
+        /// The number to add to the sum.
         sum: Sum,
     },
-    /// Keys of indexes are set to what the item's other attributes give.
+    /// Sets index keys to what the item's other attributes give.
     SetIndexKeys,
-    /// A counter that nothing explains is deleted, unless the functions have its derivation.
+    /// Deletes a counter of an undeclared derivation, unless the functions have that derivation.
     Delete,
-    /// Nothing: a person has to see to it.
+    /// Nothing: an operator must decide.
     None {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
-/// Repairs by an engine, which finds what an item should be.
+/// Repairs with an engine, which computes what an item should be.
 pub struct Repairing<'a, S> {
     engine: &'a Engine<S>,
 }
 
 impl<'a, S: Store> Repairing<'a, S> {
-    /// Repairs by this engine.
+    /// Repairs with this engine.
     pub fn new(engine: &'a Engine<S>) -> Self {
         Self { engine }
     }
 
-    /// Takes the right to repair counts for a run, by a name that no other run has. From now on no other adds to a count.
+    /// Takes the right to repair counts for a run, under a name that no other run has. No other run can add to a count
+    /// from now on.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when it cannot be taken.
+    /// [`GaveUp`] if the right cannot be taken.
     pub async fn begin_repair(&self, run: &str, deadline_ms: u64) -> Result<(), GaveUp> {
         let patience = Patience { clock: self.engine.clock(), deadline_ms };
         let write = repairs::right(&self.engine.schema().layout, run, self.engine.clock().now_ms());
         patience.call(|| self.engine.store().write(&write)).await.map(drop)
     }
 
-    /// Has this run the right to repair counts?
+    /// Does this run have the right to repair counts?
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when that cannot be read.
+    /// [`GaveUp`] if that cannot be read.
     pub async fn may_repair(&self, run: &str, deadline_ms: u64) -> Result<bool, GaveUp> {
         let patience = Patience { clock: self.engine.clock(), deadline_ms };
         repairs::may_repair(self.engine.store(), run, patience).await
     }
 
-    /// What would be done about a finding.
+    /// The action for a finding.
     #[must_use]
     pub fn remedy(&self, finding: &Finding) -> Remedy {
         let key = Key::new(&finding.pk, &finding.sk);
@@ -119,7 +120,7 @@ impl<'a, S: Store> Repairing<'a, S> {
         };
         let kind = &derivation.kind;
         if kind.is_history() {
-            let why = "what it counts is not all in the table any more, so nobody can tell what it should be";
+            let why = "the table no longer contains everything that it counts, so its right value is unknown";
             return Remedy::None { why: why.to_owned() };
         }
         if CounterKey::parse(&key).is_none_or(|counter| counter.derivation != finding.derivation) {
@@ -131,18 +132,17 @@ impl<'a, S: Store> Repairing<'a, S> {
                 Remedy::Add { count: derived.count, sum: derived.sum }
             }
             _ => Remedy::None {
-                why: format!(
-                    "{VALUE} or {SUM} of the counter is no number: delete the attribute, and repair once more"
-                ),
+                why: format!("{VALUE} or {SUM} of the counter is not a number: delete the attribute, and repair again"),
             },
         }
     }
 
-    /// Mends what was found, by a run that has the right to.
+    /// Corrects a finding, for a run with the right to repair.
     ///
     /// # Errors
     ///
-    /// [`GaveUp`] when the database does not answer, or refuses it. It may be done then, and can be tried again.
+    /// [`GaveUp`] if the database refuses the call or does not respond. The repair may be done then, and can be
+    /// retried.
     pub async fn repair(&self, finding: &Finding, run: &str, deadline_ms: u64) -> Result<Repaired, GaveUp> {
         let patience = Patience { clock: self.engine.clock(), deadline_ms };
         let key = Key::new(&finding.pk, &finding.sk);
@@ -156,7 +156,7 @@ impl<'a, S: Store> Repairing<'a, S> {
     }
 }
 
-/// What a finding's counter says; `None` where it cannot be read.
+/// The content of a finding's counter; `None` if it is unreadable.
 fn tally(item: Option<&Item>) -> Option<Tally> {
     let Some(item) = item else { return Some(Tally::default()) };
     let count = item.get(VALUE).map_or(Some(0), whole_number)?;

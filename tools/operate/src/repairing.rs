@@ -1,14 +1,14 @@
-//! A whole repair: what a verification finds is mended, while writes go on.
+//! A whole repair: corrects the findings of a verification, while writes go on.
 //!
-//! The right to repair counts is taken before anything is read, so that what is found is to be relied on until another
-//! run takes it. The file keeps the name of the run: one that was killed goes on, and adds nothing twice.
+//! The run takes the right to repair counts before it reads anything, so its findings can be trusted until another run
+//! takes that right. The file stores the name of the run: a run that was killed continues, and adds nothing twice.
 //!
-//! *Example*: `begin`, then `mend` with what is to happen with each outcome. Without a run nothing is written, and each
-//! outcome says what would be done.
+//! *Example*: `begin`, then `mend` with a function that receives each outcome. Without a run nothing is written, and
+//! each outcome says what would be done.
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use derive::kind::Shape;
+use derive::kind::shape::Shape;
 use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
@@ -30,68 +30,68 @@ use crate::{
     },
 };
 
-/// How long the repair of one finding may take, in milliseconds.
+/// Time limit for the repair of one finding, in milliseconds.
 const REPAIR_MS_MAX: u64 = 60_000;
 
-/// Findings that are mended one after the other before more are read from the file.
+/// Findings to repair before more are read from the file.
 const FINDINGS_AT_ONCE: usize = 500;
 
-/// Name in the file under which the run stands.
+/// Name of the run's entry in the file.
 const RUN: &str = "run";
 
-/// What is found, and is to be mended.
-pub struct Found {
-    /// The run that has the right to repair; `None` where nothing is applied.
+/// A verification with findings to repair.
+pub struct PlannedRepair {
+    /// The run with the right to repair; `None` if nothing is applied.
     run: Option<String>,
     before: Option<Before>,
-    /// What was found.
+    /// The result of the verification.
     pub verified: Verified,
 }
 
-/// What became of a finding.
+/// The outcome for a finding.
 #[derive(Clone, Debug)]
 pub struct Mended {
     /// The finding, and why it is believed.
     pub difference: Difference,
-    /// What is to be done about it.
+    /// The action for it.
     pub remedy: Remedy,
-    /// How that ended; `None` where nothing is applied.
+    /// The result; `None` if nothing is applied.
     pub repaired: Option<Repaired>,
 }
 
-/// What became of all.
+/// The outcome of a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// What became of the findings.
+    /// The outcomes of the findings.
     pub sums: Sums,
-    /// What may be on its way.
+    /// Number of undecided differences.
     pub n_undecided: usize,
-    /// What a parked change or a job explains.
+    /// Number of differences that a parked change or a job explains.
     pub n_waiting: usize,
-    /// Counts that were equal while they were changing.
+    /// Number of counts that were equal while they were changing.
     pub n_unproven: usize,
-    /// What was marked as filled.
+    /// The derivations that were marked as filled.
     pub marking: Marking,
 }
 
-/// How many findings ended so.
+/// Number of findings by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// Mended.
+    /// Corrected.
     pub done: usize,
-    /// There was nothing to mend any more.
+    /// There was nothing left to correct.
     pub not_needed: usize,
-    /// Left to a person.
+    /// Left to an operator.
     pub refused: usize,
-    /// Would be mended, if it were applied.
+    /// Would be corrected with `--apply`.
     pub would: usize,
 }
 
-/// Can this derivation be filled? The request is then to repair it alone.
+/// Checks that this derivation can be filled, and makes the request to repair it alone.
 ///
 /// # Errors
 ///
-/// [`OperateError::Usage`], which says why not.
+/// [`OperateError::Usage`] with the reason why it cannot be filled.
 pub fn backfill<S: Store>(
     opened: &Deployment<S>,
     name: &str,
@@ -102,47 +102,47 @@ pub fn backfill<S: Store>(
         return Err(OperateError::Usage(format!("there is no derivation {name}; `ripple design` lists them")));
     };
     if derivation.kind.is_history() {
-        let why = "it counts what the platform deletes, so what came before it was declared is not all in the table";
+        let why = "it counts items that expire, so the table does not contain everything from before its declaration";
         return Err(OperateError::Usage(format!("{name} cannot be filled: {why}")));
     }
     if matches!(derivation.kind.shape(), Shape::Cascade(_)) {
-        let why = "it deletes when something is removed, and there is nothing to fill";
+        let why = "it deletes after a removal, so there is nothing to fill";
         return Err(OperateError::Usage(format!("{name} cannot be filled: {why}")));
     }
     Ok(VerifyOptions { derivation: vec![name.to_owned()], ..args })
 }
 
-/// Verifies, with the right to repair where what is found is to be mended.
+/// Verifies, with the right to repair if the findings will be repaired.
 ///
 /// # Errors
 ///
-/// [`OperateError`], with what was read kept in the file.
+/// [`OperateError`]. The file keeps what was read.
 pub async fn begin<S: Store + 'static>(
     opened: &Deployment<S>,
     args: &VerifyOptions,
     is_applied: bool,
     progress: &Arc<dyn Progress>,
-) -> Result<Found, OperateError> {
+) -> Result<PlannedRepair, OperateError> {
     let engine = opened.engine();
-    // With or without --apply, and even while no function runs: they will run again.
+    // With or without --apply, and even if no function runs now: the functions will run again.
     Before::read(opened).await?.knows_all(opened)?;
     let prepared = prepare(opened, args)?;
-    // What was read and found another time proves nothing of now.
+    // The file's earlier content proves nothing about now.
     let is_new = prepared.spool.is_new()?;
     let run = if is_applied { Some(right(&engine, &prepared.spool).await?) } else { None };
-    // With nobody at work nobody has other derivations.
+    // Without a running instance nobody has other derivations.
     let is_waited_for = is_applied && !args.at_rest;
     let before = if is_waited_for { Some(Before::ready(opened, args, is_new, progress.as_ref()).await?) } else { None };
     let verified = Box::pin(verify(prepared, opened, args, progress)).await?;
-    Ok(Found { run, before, verified })
+    Ok(PlannedRepair { run, before, verified })
 }
 
-impl Found {
-    /// Mends what was found, or says what it would do; `act` is given each outcome.
+impl PlannedRepair {
+    /// Repairs the findings, or says what it would do; `act` receives each outcome.
     ///
     /// # Errors
     ///
-    /// [`OperateError`], and those of `act`. What is mended by then is mended once, whoever goes on.
+    /// [`OperateError`], and those of `act`. The repairs so far are done once, whichever run continues.
     pub async fn mend<S: Store>(
         self,
         opened: &Deployment<S>,
@@ -174,7 +174,7 @@ impl Found {
                 let mended = Mended { difference, remedy, repaired };
                 act(&mended)?;
                 if mended.repaired == Some(Repaired::Overtaken) {
-                    let why = "another repair has begun since this one did: let that end, and repair once more";
+                    let why = "another repair has started since: wait for its end, and repair again";
                     return Err(OperateError::Refused(why.to_owned()));
                 }
             }
@@ -190,20 +190,20 @@ impl Found {
     }
 }
 
-/// The run that has the right to repair: that of the file, or a new one.
+/// The run with the right to repair: that of the file, or a new one.
 async fn right<S: Store>(engine: &Engine<Arc<S>>, spool: &Spool) -> Result<String, OperateError> {
     let deadline_ms = SystemClock.now_ms() + REPAIR_MS_MAX;
     let repairing = Repairing::new(engine);
     if let Some(run) = spool.about(RUN)? {
         if !repairing.may_repair(&run, deadline_ms).await? {
-            let why = "another repair has begun since this one was stopped, so what it found is not to be relied on: \
+            let why = "another repair has started since this one was stopped, so its findings cannot be trusted: \
                        delete the --resume file, and begin anew";
             return Err(OperateError::Refused(why.to_owned()));
         }
         return Ok(run);
     }
     if !spool.is_new()? {
-        let why = "the --resume file is of a verification that began without the right to repair: give another file";
+        let why = "the --resume file belongs to a verification without the right to repair: give another file";
         return Err(OperateError::Refused(why.to_owned()));
     }
     let run = format!("{:016x}", rand::random::<u64>());
@@ -214,7 +214,7 @@ async fn right<S: Store>(engine: &Engine<Arc<S>>, spool: &Spool) -> Result<Strin
 }
 
 impl Summary {
-    /// Is anything left that is not right, or not known to be?
+    /// Is anything left that is wrong, or not known to be right?
     #[must_use]
     pub fn is_left(&self) -> bool {
         self.sums.refused + self.sums.would + self.n_undecided + self.n_waiting > 0
@@ -222,7 +222,7 @@ impl Summary {
 }
 
 impl Sums {
-    /// Counts what became of a finding, and says whether it is none any more.
+    /// Counts the outcome of a finding, and returns whether nothing of it is left.
     fn add(&mut self, remedy: &Remedy, repaired: Option<&Repaired>) -> bool {
         let (counted, is_right) = match (remedy, repaired) {
             (Remedy::None { .. }, _) | (_, Some(Repaired::Refused { .. } | Repaired::Overtaken)) => {

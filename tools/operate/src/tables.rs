@@ -1,18 +1,18 @@
-//! What an operator works on, and what is asked for.
+//! The tables that an operator works on, and the options of a verification.
 
 use std::{path::PathBuf, sync::Arc};
 
-use derive::{catalogue::Catalogue, derivation::Family, schema::Schema};
+use derive::{catalogue::Catalogue, family::Family, schema::Schema};
 use engine::{batch::Engine, clock::SystemClock, registry::watch::RegistryWatch};
 use store::Store;
 use stream::shared::Stream;
 
 use crate::{failure::OperateError, verify::scope::Scope};
 
-/// How often an operator's engine looks at the registry, in milliseconds.
+/// Time between two reads of the registry by an operator's engine, in milliseconds.
 const LEARN_MS: u64 = 1_000;
 
-/// The application's table and the ledger's, with what is declared of them.
+/// The application's table and the ledger's, with their declarations.
 pub struct Deployment<S> {
     /// The schema.
     pub schema: Arc<Schema>,
@@ -24,11 +24,11 @@ pub struct Deployment<S> {
     pub name: String,
     /// ARN of the application's table.
     pub arn: String,
-    /// Its stream; `None` where it has none.
+    /// Its stream, if it has one.
     pub stream: Option<TableStream>,
-    /// About how many items it has.
+    /// Number of items, as the table last counted them.
     pub n_items: u64,
-    /// Is it on the real AWS, where nobody can read how far the functions are?
+    /// Is it on the real AWS, where the functions' progress cannot be read?
     pub is_aws: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct TableStream {
 }
 
 impl<S: Store> Deployment<S> {
-    /// An engine that runs all derivations, as an operator's command has it.
+    /// An engine that runs all derivations, for an operator's command.
     #[must_use]
     pub fn engine(&self) -> Engine<Arc<S>> {
         let families = vec![Family::Additive, Family::LevelTriggered];
@@ -51,33 +51,33 @@ impl<S: Store> Deployment<S> {
     }
 }
 
-/// What is verified, and how.
+/// The options of a verification.
 #[derive(Clone, Debug)]
 pub struct VerifyOptions {
-    /// Only these derivations; all where none is named.
+    /// Only these derivations; all if empty.
     pub derivation: Vec<String>,
-    /// Only items of these entities, and counts about them; all where none is named.
+    /// Only items of these entities, and counts about them; all if empty.
     pub entity: Vec<String>,
-    /// Only items, and counts about items, whose partition key begins so.
+    /// Only items, and counts about items, whose partition key begins with this.
     pub pk: String,
-    /// Only items, and counts about items, of this sort key.
+    /// Only items, and counts about items, with this sort key.
     pub sk: Option<String>,
-    /// Segments of the table that are read side by side.
+    /// Number of segments of the table to read in parallel.
     pub segments: u32,
-    /// Most read units a second.
+    /// Limit on read units a second.
     pub read_units: Option<u32>,
-    /// Does nobody write, and has no function anything left to do?
+    /// Treats every difference as a finding: nobody writes, and no function has work left.
     pub at_rest: bool,
-    /// On the real AWS, the greatest iterator age that the functions reported lately, in seconds.
+    /// The greatest recent iterator age of the functions, in seconds; for the real AWS.
     pub iterator_age: Option<u64>,
-    /// How long the functions are waited for, in seconds, before what differs is undecided.
+    /// How long to wait for the functions, in seconds, before a difference is undecided.
     pub wait: u64,
-    /// File that keeps what was read; one that goes with the verification where none is named.
+    /// File that keeps the progress; a temporary one if `None`.
     pub resume: Option<PathBuf>,
 }
 
 impl Default for VerifyOptions {
-    /// All of a table, while writes go on.
+    /// The whole table, while writes go on.
     fn default() -> Self {
         Self {
             derivation: Vec::new(),
@@ -94,7 +94,7 @@ impl Default for VerifyOptions {
     }
 }
 
-/// What is verified, in words.
+/// The scope in words.
 pub(crate) fn part(args: &VerifyOptions) -> String {
     let VerifyOptions { derivation, entity, pk, sk, .. } = args;
     let listed = [("derivation", derivation.join(",")), ("entity", entity.join(",")), ("pk", pk.clone())];
@@ -104,7 +104,7 @@ pub(crate) fn part(args: &VerifyOptions) -> String {
     if given.is_empty() { "all".to_owned() } else { given.join(", ") }
 }
 
-/// What is asked for, as far as it is declared.
+/// The scope, if everything in it is declared.
 pub(crate) fn scope<S>(opened: &Deployment<S>, args: &VerifyOptions) -> Result<Scope, OperateError> {
     for name in &args.derivation {
         if opened.catalogue.position(name).is_none() {

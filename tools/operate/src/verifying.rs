@@ -8,7 +8,7 @@ mod tallied;
 
 use std::{collections::BTreeSet, io, sync::Arc};
 
-use derive::derivation::Family;
+use derive::family::Family;
 use engine::{batch::Engine, clock::SystemClock, count::target::Target};
 use keys::key::Key;
 use serde::{Deserialize, Serialize};

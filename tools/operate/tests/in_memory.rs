@@ -1,4 +1,4 @@
-//! Verify and repair over a table in memory: what is found, what is mended, and what a repair that was killed does.
+//! Verify and repair over a table in memory: findings, repairs, and a repair that was killed.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by a panic")]
 
@@ -15,7 +15,7 @@ use operate::{
     failure::OperateError,
     progress::Progress,
     repair::{Remedy, Repaired},
-    repairing::{self, Found, Mended, Summary},
+    repairing::{self, Mended, PlannedRepair, Summary},
     tables::{Deployment, VerifyOptions},
     verify::report::Belief,
     verifying::{self, Checked, Difference, FINDING},
@@ -44,7 +44,7 @@ const MANIFEST: &str = r##"
     into = "User.orderCount"
 "##;
 
-/// Nobody looks.
+/// Ignores the progress.
 struct Unseen;
 
 impl Progress for Unseen {
@@ -63,7 +63,7 @@ fn unseen() -> Arc<dyn Progress> {
     Arc::new(Unseen)
 }
 
-/// A table with these users, each with so many orders, and nothing derived.
+/// A table with these users, each with this number of orders, and without derived data.
 async fn table(users: &[(&str, usize)]) -> Deployment<MemoryStore> {
     let (schema, catalogue) = manifest::load(MANIFEST).unwrap();
     let store = Arc::new(MemoryStore::new(schema.layout.clone()));
@@ -93,7 +93,7 @@ async fn put(store: &MemoryStore, pk: &str, sk: &str, entity: &str) {
     store.write(&write).await.unwrap();
 }
 
-/// What the counter of a user says.
+/// The value of a user's counter.
 async fn count(tables: &Deployment<MemoryStore>, user: &str) -> Option<String> {
     let target = Key::new(format!("USER#{user}"), format!("USER#{user}"));
     let counter = CounterKey { target, derivation: "order-count".to_owned(), shard: 0 }.key().unwrap();
@@ -112,11 +112,11 @@ async fn check(tables: &Deployment<MemoryStore>) -> Checked {
     verifying::check(tables, &at_rest(None), true, &unseen()).await.unwrap()
 }
 
-async fn begin(tables: &Deployment<MemoryStore>, file: &Path) -> Result<Found, OperateError> {
+async fn begin(tables: &Deployment<MemoryStore>, file: &Path) -> Result<PlannedRepair, OperateError> {
     repairing::begin(tables, &at_rest(Some(file)), true, &unseen()).await
 }
 
-async fn mend(found: Found, tables: &Deployment<MemoryStore>) -> Result<(Summary, Vec<Mended>), OperateError> {
+async fn mend(found: PlannedRepair, tables: &Deployment<MemoryStore>) -> Result<(Summary, Vec<Mended>), OperateError> {
     let mut all = Vec::new();
     let request = at_rest(None);
     let summary = found.mend(tables, &request, |mended| {
@@ -146,7 +146,7 @@ async fn what_differs_is_found_and_mended_and_then_nothing_is_found() {
     assert_eq!(counted.why.as_deref(), Some("nobody writes"));
 
     let folder = tempfile::tempdir().unwrap();
-    // The count first, and then what is shown of it.
+    // The count first, then its display.
     for file in ["first", "second"] {
         let found = begin(&tables, &folder.path().join(file)).await.unwrap();
         let (summary, mended) = mend(found, &tables).await.unwrap();
@@ -200,7 +200,7 @@ async fn what_a_run_found_is_added_no_more_once_another_has_begun() {
     let overtaken = begin(&tables, &first).await.unwrap();
     let overtaking = begin(&tables, &second).await.unwrap();
     let error = mend(overtaken, &tables).await.unwrap_err();
-    assert!(error.to_string().starts_with("another repair has begun since this one did"), "{error}");
+    assert!(error.to_string().starts_with("another repair has started since"), "{error}");
     assert_eq!(count(&tables, "ann").await, None);
     let error = begin(&tables, &first).await.err().unwrap();
     assert!(matches!(error, OperateError::Refused(_)), "{error}");
@@ -215,7 +215,7 @@ async fn a_file_of_a_verification_is_no_file_of_a_repair() {
     let file = folder.path().join("verification");
     verifying::check(&tables, &at_rest(Some(&file)), true, &unseen()).await.unwrap();
     let error = begin(&tables, &file).await.err().unwrap();
-    let why = "the --resume file is of a verification that began without the right to repair: give another file";
+    let why = "the --resume file belongs to a verification without the right to repair: give another file";
     assert_eq!(error.to_string(), why);
 }
 

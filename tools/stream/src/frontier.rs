@@ -145,7 +145,7 @@ impl Undone {
         let first = self.records.first_key_value().map(|(key, _)| key);
         let mut until = None;
         while let Some(mark) =
-            self.marks.pop_front_if(|mark| first.is_none_or(|first| Some(&*first) > mark.last.as_ref()))
+            self.marks.pop_front_if(|mark| first.is_none_or(|first| Some(first) > mark.last.as_ref()))
         {
             until = until.max(Some(mark.until));
         }

@@ -1,18 +1,19 @@
-//! D-21: where employees stand, and the chart in which each is found under their path.
+//! D-21: the paths of employees, and the chart that lists each employee under their path.
 
 use derive::{
+    declaration::{link::Link, mirror::Mirror},
     derivation::Derivation,
-    kinds::{Link, mirror::Mirror, path::Path},
+    kinds::path::TreePath,
 };
 
 use crate::found;
 
-/// Most people above and below each other, the topmost included. 27 ids of 36 characters and their slashes fit in the
-/// 1,024 bytes of a sort key.
+/// Most levels of employees, the top included. 27 ids of 36 characters with their slashes fit in the 1,024 bytes of a
+/// sort key.
 const EMPLOYEE_DEPTH_MAX: usize = 27;
 
 pub(crate) fn employees() -> Vec<Derivation> {
-    let path = Path {
+    let path = TreePath {
         target: "Employee".to_owned(),
         parent: "Employee".to_owned(),
         link: Link::of(&[("OrgId", "OrgId"), ("EmployeeId", "ManagerId")]),

@@ -1,19 +1,20 @@
-//! D-18 and D-20: files by their id, and where they and their folders stand.
+//! D-18 and D-20: files by their id, and the paths of files and folders.
 
 use derive::{
+    declaration::{link::Link, mirror::Mirror},
     derivation::Derivation,
-    kinds::{Link, mirror::Mirror, path::Path},
+    kinds::path::TreePath,
 };
 
 use crate::found;
 
-/// Most folders above one another, the folder itself included. A file in the lowest has a path of one segment more.
+/// Most levels of folders, the lowest included. A file in the lowest folder has a path with one segment more.
 const FOLDER_DEPTH_MAX: usize = 64;
 
 pub(crate) fn files() -> Vec<Derivation> {
     let folders = found("Folder", Some("GSI1"), &[("ParentId", "FolderId")]);
     let files = found("File", None, &[("FolderId", "FolderId")]);
-    let path = |target: &str, parent: &str, depth_max, found| Path {
+    let path = |target: &str, parent: &str, depth_max, found| TreePath {
         target: target.to_owned(),
         parent: "Folder".to_owned(),
         link: Link::of(&[("FolderId", parent)]),

@@ -1,19 +1,18 @@
-//! What touches the application's own items: the cascades.
+//! D-28 and D-29: the cascades, which delete the application's own items.
 
 use derive::{
-    derivation::Derivation,
-    kinds::{
-        Link,
+    declaration::{
         cascade::{Cascade, Fate, Hanging, Way},
-        copy::Found,
+        found_by::FoundBy,
+        link::Link,
     },
+    derivation::Derivation,
 };
 
 use entities::posts::status;
 
 use crate::found;
 
-/// D-28 and D-29.
 pub(crate) fn derivations() -> Vec<Derivation> {
     vec![post_cascade(), user_cascade()]
 }
@@ -32,11 +31,11 @@ fn post_cascade() -> Derivation {
     Derivation::new("D-28", "post-cascade", cascade)
 }
 
-/// Orders, comments and reviews stay; the counts follow from what is deleted.
+/// Orders, comments and reviews stay. The counts follow from the deletions.
 fn user_cascade() -> Derivation {
     let by = |field: &str| vec![(field.to_owned(), "UserId".to_owned())];
     let own = |entity: &str, field: &str| {
-        let found = Found { via: entity.to_owned(), index: None, by: Link(by(field)) };
+        let found = FoundBy { via: entity.to_owned(), index: None, by: Link(by(field)) };
         deleted(entity, Way::Found(found))
     };
     let indexed = |entity: &str| deleted(entity, Way::Found(found(entity, Some("GSI1"), &[("UserId", "UserId")])));

@@ -1,7 +1,7 @@
 //! The shipped derivations, D-01 to D-30: one list that everything reads.
 //!
-//! A count is declared together with its display, which is a derivation of its own, called `…-display`; where count and
-//! sum are shown, `…-count-display` and `…-sum-display`.
+//! A count is declared together with its display, a derivation of its own called `…-display`. If count and sum are
+//! shown, the displays are `…-count-display` and `…-sum-display`.
 
 mod totals;
 
@@ -13,13 +13,11 @@ mod shop;
 
 use derive::{
     catalogue::{Catalogue, CatalogueError},
+    declaration::{count::Count, found_by::FoundBy, link::Link, mirror::Mirror, predicate::Predicate},
     derivation::Derivation,
     kinds::{
-        Link, Predicate,
-        copy::{Copy, Found},
-        count::Count,
+        copy::Copy,
         display::{Display, Shows},
-        mirror::Mirror,
     },
     schema::Schema,
 };
@@ -34,12 +32,12 @@ pub fn schema() -> Schema {
 ///
 /// # Errors
 ///
-/// [`CatalogueError`] when they do not fit the shipped table; a test shows that they do.
+/// [`CatalogueError`] if they do not fit the shipped table; a test shows that they fit.
 pub fn catalogue(schema: &Schema) -> Result<Catalogue, CatalogueError> {
     Catalogue::new(schema, derivations())
 }
 
-/// The declarations, in order of their ids.
+/// The declarations, in the order of their ids.
 #[must_use]
 pub fn derivations() -> Vec<Derivation> {
     [
@@ -58,10 +56,10 @@ pub fn derivations() -> Vec<Derivation> {
 
 fn people() -> Vec<Derivation> {
     let follow = [("FolloweeId", "FolloweeId"), ("FollowerId", "FollowerId")];
-    let follower_count = Counted::each("Follow", "User", &[("UserId", "FolloweeId")]).shards(8);
-    let following_count = Counted::each("Follow", "User", &[("UserId", "FollowerId")]);
+    let follower_count = CountRule::each("Follow", "User", &[("UserId", "FolloweeId")]).shards(8);
+    let following_count = CountRule::each("Follow", "User", &[("UserId", "FollowerId")]);
     let mut all = vec![
-        // Both halves of a pair have the same fields, so either key gives the other.
+        // Both halves of a pair have the same fields, so each key gives the other.
         Derivation::new(
             "D-01",
             "follower-mirror",
@@ -93,7 +91,7 @@ fn people() -> Vec<Derivation> {
 }
 
 fn posts() -> Vec<Derivation> {
-    let detail = |source| Counted::each(source, "PostDetail", &[("PostId", "PostId")]);
+    let detail = |source| CountRule::each(source, "PostDetail", &[("PostId", "PostId")]);
     let mut all = vec![Derivation::new(
         "D-04",
         "post-detail",
@@ -104,7 +102,7 @@ fn posts() -> Vec<Derivation> {
             except: vec!["Content".to_owned()],
         },
     )];
-    let published = Counted::each("Post", "User", &[("UserId", "AuthorId")]).only("Status", "published");
+    let published = CountRule::each("Post", "User", &[("UserId", "AuthorId")]).only("Status", "published");
     all.extend(published.shown("D-05", "post-count", "PostCount"));
     all.extend(detail("Comment").shown("D-06", "comment-count", "CommentCount"));
     all.extend(detail("Like").shards(16).shown("D-07", "like-count", "LikeCount"));
@@ -138,7 +136,7 @@ fn groups() -> Vec<Derivation> {
             except: Vec::new(),
         },
     )];
-    let members = Counted::each("Membership", "Group", &[("GroupId", "GroupId")]);
+    let members = CountRule::each("Membership", "Group", &[("GroupId", "GroupId")]);
     all.extend(members.shown("D-13", "member-count", "MemberCount"));
     all.push(copy(
         "D-14",
@@ -158,7 +156,7 @@ fn groups() -> Vec<Derivation> {
 }
 
 fn organizations() -> Vec<Derivation> {
-    let belonging = |source| Counted::each(source, "Organization", &[("OrgId", "OrgId")]);
+    let belonging = |source| CountRule::each(source, "Organization", &[("OrgId", "OrgId")]);
     let mut all = Vec::new();
     all.extend(belonging("Team").shown("D-16", "team-count", "TeamCount"));
     all.extend(belonging("Member").shown("D-16", "org-member-count", "MemberCount"));
@@ -181,9 +179,9 @@ fn organizations() -> Vec<Derivation> {
 }
 
 /// A count that is being declared.
-struct Counted(Count);
+struct CountRule(Count);
 
-impl Counted {
+impl CountRule {
     fn each(source: &str, target: &str, link: &[(&str, &str)]) -> Self {
         Self(Count {
             source: source.to_owned(),
@@ -228,15 +226,15 @@ fn copy(
     name: &str,
     (source, target, link): (&str, &str, &[(&str, &str)]),
     attributes: &[(&str, &str)],
-    found: Found,
+    found: FoundBy,
 ) -> Derivation {
     let attributes = attributes.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect();
     let (source, target) = (source.to_owned(), target.to_owned());
     Derivation::new(id, name, Copy { source, target, link: Link::of(link), attributes, found })
 }
 
-fn found(via: &str, index: Option<&str>, by: &[(&str, &str)]) -> Found {
-    Found { via: via.to_owned(), index: index.map(str::to_owned), by: Link::of(by) }
+fn found(via: &str, index: Option<&str>, by: &[(&str, &str)]) -> FoundBy {
+    FoundBy { via: via.to_owned(), index: index.map(str::to_owned), by: Link::of(by) }
 }
 
 #[cfg(test)]
@@ -250,13 +248,13 @@ mod tests {
         assert_eq!(catalogue.derivations().count(), 53);
     }
 
-    /// They are stored in each table's registry: where one changes, all tables have to be filled again.
+    /// The definitions are stored in each table's registry: after a change of one, every table needs a backfill.
     #[test]
     fn what_each_derives_is_written_out() {
         let schema = schema();
         let outlines: Vec<String> = derivations()
             .iter()
-            .map(|derivation| format!("{} = {}", derivation.name, derive::outline::definition(derivation, &schema)))
+            .map(|derivation| format!("{} = {}", derivation.name, derive::definition::definition(derivation, &schema)))
             .collect();
         expect_test::expect![[r#"
             follower-mirror = mirror: Follow into USER#{FolloweeId} / FOLLOWER#{FollowerId}; writes Follower

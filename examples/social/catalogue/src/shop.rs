@@ -1,8 +1,9 @@
-//! D-25, D-27 and D-30: best sellers, who wrote a review, and orders by their id.
+//! D-25, D-27 and D-30: best sellers, the reviewers' names, and orders by their id.
 
 use derive::{
+    declaration::{link::Link, mirror::Mirror},
     derivation::Derivation,
-    kinds::{Link, index_key::IndexKey, mirror::Mirror},
+    kinds::index_key::IndexKey,
 };
 
 use crate::{copy, found};

@@ -1,20 +1,21 @@
-//! What files, reviews, orders and readings come to: D-19, D-22, D-23, D-24 and D-26.
+//! Totals of files, reviews, orders and readings: D-19, D-22, D-23, D-24 and D-26.
 
 use std::sync::Arc;
 
 use derive::{
+    declaration::{link::Link, predicate::Predicate, rollup::Rollup},
     derivation::Derivation,
     effect::BucketForm,
-    kinds::{Link, Predicate, display::Shows, rollup::Rollup},
+    kinds::display::Shows,
 };
 
-use crate::Counted;
+use crate::CountRule;
 
-/// The declarations, in order of their ids.
+/// The declarations, in the order of their ids.
 pub(crate) fn totals() -> Vec<Derivation> {
-    let product = |source| Counted::each(source, "Product", &[("ProductId", "ProductId")]);
-    let file = Counted::each("File", "Folder", &[("FolderId", "FolderId")]);
-    let order = Counted::each("Order", "User", &[("UserId", "UserId")]);
+    let product = |source| CountRule::each(source, "Product", &[("ProductId", "ProductId")]);
+    let file = CountRule::each("File", "Folder", &[("FolderId", "FolderId")]);
+    let order = CountRule::each("Order", "User", &[("UserId", "UserId")]);
     let open = Predicate::IsNot { attribute: "Status".to_owned(), text: "cancelled".to_owned() };
     let kept = Predicate::Not { attribute: "Cancelled".to_owned() };
     let mut all = Vec::new();
@@ -39,7 +40,7 @@ fn readings() -> Rollup {
     }
 }
 
-impl Counted {
+impl CountRule {
     fn sum(mut self, attribute: &str) -> Self {
         self.0.sum = Some(attribute.to_owned());
         self
@@ -56,7 +57,7 @@ impl Counted {
         [Derivation::new(id, name, self.0), Derivation::new(id, &format!("{name}-display"), shown)]
     }
 
-    /// The count and the sum, each with a display of its own.
+    /// The count and the sum, each with its display.
     fn both_shown(self, id: &str, name: &str, (count, sum): (&str, &str)) -> [Derivation; 3] {
         let count = self.display(name, Shows::Count, count);
         let sum = self.display(name, Shows::Sum, sum);

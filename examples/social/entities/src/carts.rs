@@ -1,12 +1,12 @@
-//! Carts: what a user means to buy.
+//! Carts: the products that a user wants to buy.
 
 use crate::ids::{CartId, ProductId, UserId};
 
 keys::entity! {
-    /// So many of a product are in a user's cart.
+    /// A product in a user's cart.
     ground CartItem "E-29" {
         key CartItemKey("USER#{UserId}#CART#{CartId}", "ITEM#{ProductId}") {
-            /// Whose cart it is.
+            /// The owner of the cart.
             user_id: UserId = "UserId",
             /// The cart.
             cart_id: CartId = "CartId",
@@ -15,9 +15,9 @@ keys::entity! {
         }
         index "GSI1" ("USER#{UserId}", "CART#{CartId}#ITEM#{ProductId}");
         attributes {
-            /// How many.
+            /// Number of pieces.
             quantity: Option<i64> = "Quantity",
-            /// Since when, ISO 8601 UTC in milliseconds.
+            /// When it was put in, ISO 8601 UTC in milliseconds.
             created_at: Option<String> = "CreatedAt",
             /// When the item was last written, ISO 8601 UTC in milliseconds.
             updated_at: Option<String> = "UpdatedAt",

@@ -1,11 +1,11 @@
-//! Claims: what a mirror whose source can change its key says about its sources.
+//! Claims: the sources of a mirror whose source can change its key.
 
 use std::collections::HashMap;
 
 use keys::{attribute::Attribute, key::Key};
 use serde_dynamo::AttributeValue;
 
-/// Primary key of an item that claims to be a mirror's source: a map of `PK` and `SK`.
+/// Primary key of an item that can be the mirror's source, stored as a map of `PK` and `SK`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Claim {
     /// Partition key of the source.

@@ -1,7 +1,7 @@
-//! Counters: the authority for every count and sum, in the collection of what they count.
+//! Counters: the authority for every count and sum, in the collection of their target.
 //!
-//! A reader adds up the shards that are there; the attribute on the target is a display of that.
-//! The form of the key is the same in every table, so it is [`keys::counter`]'s.
+//! A reader adds up the existing shards; the attribute on the target is a display of that sum. The form of the key is
+//! the same in every table: [`keys::counter`].
 
 use keys::{
     counter::{self, CounterKey},
@@ -9,14 +9,14 @@ use keys::{
 };
 
 keys::entity! {
-    /// One shard of one derivation's count about one target, which need not exist.
+    /// One shard of a derivation's count for one target. The target need not exist.
     derived Counter "E-25" {
         key type CounterKey(counter::PARTITION_KEY, counter::SORT_KEY);
         attributes {}
         derived {
-            /// How many, in this shard; may be negative, while its siblings make up for it.
+            /// The count of this shard. It may be negative if other shards make up for it.
             value: Option<i64> = "Value",
-            /// Their sum in this shard, where the derivation sums too.
+            /// The sum of this shard, if the derivation also sums.
             sum: Option<Decimal> = "Sum",
         }
     }

@@ -1,6 +1,6 @@
-//! Claims of email addresses, which keep an address to one user, consistently.
+//! Claims of email addresses: an address belongs to one user at most.
 //!
-//! Written in one transaction with the user, on the condition that the claim is not there yet.
+//! One transaction writes the user and the claim, on the condition that the claim does not exist.
 
 use crate::ids::UserId;
 
@@ -12,7 +12,7 @@ keys::entity! {
             email: String = "Email",
         }
         attributes {
-            /// Whose it is.
+            /// The owner of the address.
             user_id: Option<UserId> = "UserId",
             /// When the item was first written, ISO 8601 UTC in milliseconds.
             created_at: Option<String> = "CreatedAt",
@@ -23,7 +23,7 @@ keys::entity! {
     }
 }
 
-/// The address as it is claimed: without blanks around it, in lower case. Stored, so it is stable.
+/// The address in the form of a claim: without surrounding blanks, in lower case. Stored, so it is stable.
 #[must_use]
 pub fn normalised(email: &str) -> String {
     email.trim().to_lowercase()

@@ -1,7 +1,7 @@
 //! Folders and files.
 //!
-//! A file stands in its folder's collection, newest last; it is found by its id alone in the mirror [`FileDetail`],
-//! which is ours and carries the path.
+//! A file is in its folder's collection, the newest last. The mirror [`FileDetail`], which Ripple writes, finds it by
+//! its id alone and has its path.
 
 use keys::number::Decimal;
 
@@ -11,7 +11,7 @@ use crate::{
 };
 
 keys::entity! {
-    /// A folder. One without a parent is a root, and is reached by its id only.
+    /// A folder. A folder without a parent is a root, and is found by its id only.
     ground Folder "E-16" {
         key FolderKey("FOLDER#{FolderId}", "METADATA") {
             /// The folder.
@@ -19,21 +19,21 @@ keys::entity! {
         }
         index "GSI1" ("FOLDER#{ParentId}", "FOLDER#{Name}#{FolderId}") only with "ParentId";
         attributes {
-            /// Name as shown; below a parent, its index key needs it.
+            /// Name as shown; the index key of a folder with a parent needs it.
             name: Option<String> = "Name",
-            /// The folder that it is in; absent at a root.
+            /// The parent folder; absent for a root.
             parent_id: Option<FolderId> = "ParentId",
-            /// When it was made, ISO 8601 UTC in milliseconds.
+            /// When it was created, ISO 8601 UTC in milliseconds.
             created_at: Option<String> = "CreatedAt",
             /// When it was last edited, ISO 8601 UTC in milliseconds.
             updated_at: Option<String> = "UpdatedAt",
         }
         derived {
-            /// Names from the root down to its own, each behind a `/`; absent where no root is above it.
+            /// Names from the root down to this folder, each after a `/`; absent if no root is above it.
             path: Option<String> = "Path",
-            /// Display of how many files are in it, not below it; absent for 0.
+            /// Display: number of files directly in it; absent for 0.
             file_count: Option<i64> = "FileCount",
-            /// Display of their size in all, in bytes; absent for 0.
+            /// Display: size of these files in bytes; absent for 0.
             total_bytes: Option<Decimal> = "TotalBytes",
         }
     }
@@ -43,7 +43,7 @@ keys::entity! {
     /// A file, in its folder's collection.
     ground File "E-17" {
         key FileKey("FOLDER#{FolderId}", "FILE#{UploadedAt}#{FileId}") {
-            /// The folder that it is in.
+            /// The folder of the file.
             folder_id: FolderId = "FolderId",
             /// When it was uploaded, ISO 8601 UTC in milliseconds.
             uploaded_at: String = "UploadedAt",
@@ -53,7 +53,7 @@ keys::entity! {
         attributes {
             /// Name as shown.
             name: Option<String> = "Name",
-            /// Its size, in bytes.
+            /// Size in bytes.
             size_bytes: Option<i64> = "SizeBytes",
             /// When the item was first written, ISO 8601 UTC in milliseconds.
             created_at: Option<String> = "CreatedAt",
@@ -65,30 +65,30 @@ keys::entity! {
 }
 
 keys::entity! {
-    /// The mirror of a [`File`], by the file's id, with its path.
+    /// The mirror of a [`File`] under the file's id, with its path.
     derived FileDetail "E-18" {
         key FileDetailKey("FILE#{FileId}", "METADATA") {
             /// The file.
             file_id: FileId = "FileId",
         }
         attributes {
-            /// The folder that it is in, from the file's key.
+            /// The folder of the file, from the file's key.
             folder_id: Option<FolderId> = "FolderId",
             /// When it was uploaded, from the file's key, ISO 8601 UTC in milliseconds.
             uploaded_at: Option<String> = "UploadedAt",
-            /// The file's.
+            /// From the file.
             name: Option<String> = "Name",
-            /// The file's.
+            /// From the file.
             size_bytes: Option<i64> = "SizeBytes",
-            /// The file's.
+            /// From the file.
             created_at: Option<String> = "CreatedAt",
-            /// The file's.
+            /// From the file.
             updated_at: Option<String> = "UpdatedAt",
         }
         derived {
-            /// Keys of the files that say they are this one; the greatest of the living wins.
+            /// Keys of all files with this id; the mirror repeats the greatest that exists.
             claims: Option<Vec<Claim>> = "Claims",
-            /// Its folder's path and its own name; absent where the folder has none.
+            /// The folder's path and the file's name; absent if the folder has no path.
             path: Option<String> = "Path",
         }
     }

@@ -1,6 +1,6 @@
-//! Groups, and who is in them.
+//! Groups and their members.
 //!
-//! A membership is one item of the application's, in the user's collection; its mirror in the group's is ours.
+//! The application writes a membership in the user's collection; Ripple writes its mirror in the group's collection.
 
 use crate::ids::{GroupId, UserId};
 
@@ -14,7 +14,7 @@ keys::entity! {
         attributes {
             /// Name as shown.
             name: Option<String> = "Name",
-            /// What it is about.
+            /// Text about the group.
             description: Option<String> = "Description",
             /// When it was founded, ISO 8601 UTC in milliseconds.
             created_at: Option<String> = "CreatedAt",
@@ -22,14 +22,14 @@ keys::entity! {
             updated_at: Option<String> = "UpdatedAt",
         }
         derived {
-            /// Display of how many are in it; absent for 0.
+            /// Display: number of members; absent for 0.
             member_count: Option<i64> = "MemberCount",
         }
     }
 }
 
 keys::entity! {
-    /// A user is in a group.
+    /// The membership of a user in a group.
     ground Membership "E-10" {
         key MembershipKey("USER#{UserId}", "GROUP#{GroupId}") {
             /// The user.
@@ -38,9 +38,9 @@ keys::entity! {
             group_id: GroupId = "GroupId",
         }
         attributes {
-            /// What they may do there.
+            /// The member's permissions.
             role: Option<String> = "Role",
-            /// Since when, ISO 8601 UTC in milliseconds.
+            /// When the user joined, ISO 8601 UTC in milliseconds.
             joined_at: Option<String> = "JoinedAt",
             /// When the item was first written, ISO 8601 UTC in milliseconds.
             created_at: Option<String> = "CreatedAt",
@@ -48,7 +48,7 @@ keys::entity! {
             updated_at: Option<String> = "UpdatedAt",
         }
         derived {
-            /// Copy of the group's name; absent while it does not exist.
+            /// Copy of the group's name; absent while the group does not exist.
             group_name: Option<String> = "GroupName",
         }
     }
@@ -64,17 +64,17 @@ keys::entity! {
             user_id: UserId = "UserId",
         }
         attributes {
-            /// The membership's.
+            /// From the membership.
             role: Option<String> = "Role",
-            /// The membership's.
+            /// From the membership.
             joined_at: Option<String> = "JoinedAt",
-            /// The membership's.
+            /// From the membership.
             created_at: Option<String> = "CreatedAt",
-            /// The membership's.
+            /// From the membership.
             updated_at: Option<String> = "UpdatedAt",
         }
         derived {
-            /// Copy of the user's name; absent while they do not exist.
+            /// Copy of the user's name; absent while the user does not exist.
             user_name: Option<String> = "UserName",
         }
     }

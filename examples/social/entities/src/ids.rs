@@ -1,6 +1,6 @@
-//! Ids of the shipped entities: each a text of its own kind, so that a post's id is no user's.
+//! Ids of the shipped entities. Each is a type of its own, so nobody can pass a post's id as a user's.
 //!
-//! Any text that is not empty is an id; a key that would be built from an empty one is refused.
+//! Any text that is not empty is an id; a key with an empty id is refused.
 
 keys::id! {
     /// Id of a user.

@@ -1,13 +1,12 @@
-//! The shipped table: what its items look like, one declaration per entity.
+//! The shipped table: one declaration for each entity.
 //!
-//! A declaration gives a typed item, a typed key that is built without the item, and the same as data.
-//! The [table] lists them with the names of the key attributes and the indexes; that is all the engine ever
-//! sees, so a team with a table of its own brings other declarations and changes no code.
+//! A declaration gives a typed item, a typed key that is built without the item, and both as data. The [table] lists
+//! them with the key attributes and the indexes. The engine sees only that data, so a team with its own table brings
+//! other declarations and changes no code.
 //!
-//! Items come from foreign clients too.
-//! So no attribute has to be there for a reader, unknown attributes are left out of the typed item, and a value of
-//! another type than declared makes the typed read fail, not the item.
-//! A writer is held to the index keys: an item whose index key cannot be made is refused.
+//! Foreign clients write items too. So every attribute is optional for a reader, the typed item leaves out unknown
+//! attributes, and a value of another type makes the typed read fail, but not the item. A writer must provide the index
+//! keys: an item whose index key cannot be made is refused.
 //!
 //! ```
 //! use entities::{ids::UserId, people::{Follow, FollowKey}};
@@ -19,7 +18,7 @@
 //! ```
 //!
 //! Keys are stored: a changed template is a migration of data.
-//! `tests/offline/keys.rs` holds the key of every entity as it stands in the table.
+//! `tests/offline/keys.rs` checks the stored key of every entity.
 
 pub mod carts;
 pub mod claim;

@@ -1,7 +1,7 @@
-//! Orders, and what was bought with them.
+//! Orders and their items.
 //!
-//! An order stands in its buyer's collection, newest last, and its items in one of its own; there the mirror
-//! [`OrderDetail`], which is ours, makes order and items one query.
+//! An order is in its buyer's collection, the newest last, and its items are in a collection of their own. Ripple
+//! writes the mirror [`OrderDetail`] there, so that one query reads the order with its items.
 
 use keys::number::Decimal;
 
@@ -12,23 +12,23 @@ use crate::{
 
 /// Texts of [`Order::status`]. Stored, so they are stable.
 pub mod status {
-    /// Placed, not paid yet.
+    /// Placed, but not paid yet.
     pub const PENDING: &str = "pending";
-    /// Paid, to be packed.
+    /// Paid, and not packed yet.
     pub const PAID: &str = "paid";
-    /// Packed, to be shipped.
+    /// Packed, and not shipped yet.
     pub const PACKED: &str = "packed";
-    /// On its way: nothing is left to be done.
+    /// Shipped; nothing is left to do.
     pub const SHIPPED: &str = "shipped";
-    /// Called off; it counts no more.
+    /// Cancelled; it no longer counts.
     pub const CANCELLED: &str = "cancelled";
 }
 
 keys::entity! {
-    /// An order, in its buyer's collection. While it is open, it is in the index of what is to be done.
+    /// An order, in its buyer's collection. An open order is also in the index of open orders.
     ground Order "E-21" {
         key OrderKey("USER#{UserId}", "ORDER#{PlacedAt}#{OrderId}") {
-            /// Who ordered.
+            /// The buyer.
             user_id: UserId = "UserId",
             /// When it was placed, ISO 8601 UTC in milliseconds.
             placed_at: String = "PlacedAt",
@@ -41,7 +41,7 @@ keys::entity! {
         attributes {
             /// One of [`status`].
             status: Option<String> = "Status",
-            /// What it costs in all, below 10^12 with at most two digits behind the point; its index key needs it.
+            /// Total price, below 10^12 and with two decimals at most; the index key needs it.
             total: Option<Decimal> = "Total",
             /// When the item was first written, ISO 8601 UTC in milliseconds.
             created_at: Option<String> = "CreatedAt",
@@ -53,7 +53,7 @@ keys::entity! {
 }
 
 keys::entity! {
-    /// What was bought of one product with an order, as it was at the time.
+    /// A product of an order, as it was at the time of the order.
     ground OrderItem "E-22" {
         key OrderItemKey("ORDER#{OrderId}", "ITEM#{ProductId}") {
             /// The order.
@@ -63,13 +63,13 @@ keys::entity! {
         }
         index "GSI1" ("PRODUCT#{ProductId}", "ITEM#{OrderId}");
         attributes {
-            /// The product's name when it was bought.
+            /// The product's name at the time of the order.
             product_name: Option<String> = "ProductName",
-            /// What one cost when it was bought.
+            /// The price of one piece at the time of the order.
             price: Option<Decimal> = "Price",
-            /// How many.
+            /// Number of pieces.
             quantity: Option<i64> = "Quantity",
-            /// Was the order cancelled? Then these are not sold. Absent for no.
+            /// Was the order cancelled? Cancelled items do not count as sold. Absent for no.
             cancelled: bool = "Cancelled",
             /// When the item was first written, ISO 8601 UTC in milliseconds.
             created_at: Option<String> = "CreatedAt",
@@ -81,28 +81,28 @@ keys::entity! {
 }
 
 keys::entity! {
-    /// The mirror of an [`Order`], beside its items.
+    /// The mirror of an [`Order`], in the collection of its items.
     derived OrderDetail "E-27" {
         key OrderDetailKey("ORDER#{OrderId}", "METADATA") {
             /// The order.
             order_id: OrderId = "OrderId",
         }
         attributes {
-            /// Who ordered, from the order's key.
+            /// The buyer, from the order's key.
             user_id: Option<UserId> = "UserId",
             /// When it was placed, from the order's key, ISO 8601 UTC in milliseconds.
             placed_at: Option<String> = "PlacedAt",
-            /// The order's.
+            /// From the order.
             status: Option<String> = "Status",
-            /// The order's.
+            /// From the order.
             total: Option<Decimal> = "Total",
-            /// The order's.
+            /// From the order.
             created_at: Option<String> = "CreatedAt",
-            /// The order's.
+            /// From the order.
             updated_at: Option<String> = "UpdatedAt",
         }
         derived {
-            /// Keys of the orders that say they are this one; the greatest of the living wins.
+            /// Keys of all orders with this id; the mirror repeats the greatest that exists.
             claims: Option<Vec<Claim>> = "Claims",
         }
     }

@@ -23,11 +23,11 @@ keys::entity! {
             updated_at: Option<String> = "UpdatedAt",
         }
         derived {
-            /// Display of how many teams it has; absent for 0.
+            /// Display: number of teams; absent for 0.
             team_count: Option<i64> = "TeamCount",
-            /// Display of how many members it has; absent for 0.
+            /// Display: number of members; absent for 0.
             member_count: Option<i64> = "MemberCount",
-            /// Display of how many employees it has; absent for 0.
+            /// Display: number of employees; absent for 0.
             employee_count: Option<i64> = "EmployeeCount",
         }
     }
@@ -56,7 +56,7 @@ keys::entity! {
 }
 
 keys::entity! {
-    /// A user is a member of an organization.
+    /// The membership of a user in an organization.
     ground Member "E-14" {
         key MemberKey("ORG#{OrgId}", "MEMBER#{UserId}") {
             /// The organization.
@@ -66,7 +66,7 @@ keys::entity! {
         }
         index "GSI1" ("USER#{UserId}", "MEMBER#ORG#{OrgId}");
         attributes {
-            /// What they may do there.
+            /// The member's permissions.
             role: Option<String> = "Role",
             /// When the item was first written, ISO 8601 UTC in milliseconds.
             created_at: Option<String> = "CreatedAt",
@@ -74,16 +74,16 @@ keys::entity! {
             updated_at: Option<String> = "UpdatedAt",
         }
         derived {
-            /// Copy of the user's name; absent while they do not exist.
+            /// Copy of the user's name; absent while the user does not exist.
             user_name: Option<String> = "UserName",
-            /// Copy of the organization's name; absent while it does not exist.
+            /// Copy of the organization's name; absent while the organization does not exist.
             org_name: Option<String> = "OrgName",
         }
     }
 }
 
 keys::entity! {
-    /// Somebody who works for an organization.
+    /// An employee of an organization.
     ground Employee "E-15" {
         key EmployeeKey("ORG#{OrgId}", "EMPLOYEE#{EmployeeId}") {
             /// The organization.
@@ -96,80 +96,81 @@ keys::entity! {
         attributes {
             /// Name as shown.
             name: Option<String> = "Name",
-            /// Their manager, who works for the same organization; absent at the root.
+            /// The manager, in the same organization; absent at the top.
             manager_id: Option<EmployeeId> = "ManagerId",
-            /// When they were hired, ISO 8601 UTC in milliseconds.
+            /// When the employee was hired, ISO 8601 UTC in milliseconds.
             created_at: Option<String> = "CreatedAt",
             /// When the item was last written, ISO 8601 UTC in milliseconds.
             updated_at: Option<String> = "UpdatedAt",
         }
         derived {
-            /// Ids from the root down to their own, each behind a `/`; absent where no root is above them.
+            /// Ids from the top down to this employee, each after a `/`; absent if the line of managers does not reach
+            /// the top.
             path: Option<String> = "Path",
         }
     }
 }
 
 keys::entity! {
-    /// The mirror of an [`Employee`] under their path, so that everybody below somebody is one query.
+    /// The mirror of an [`Employee`] under their path, so that one query finds everybody below a manager.
     derived OrgChart "E-31" {
         key OrgChartKey("ORG#{OrgId}", "EMP#{Path/}") {
             /// The organization.
             org_id: OrgId = "OrgId",
-            /// The employee's place, which ends in their own id.
+            /// The employee's path, which ends in their own id.
             path: EmployeePath = "Path",
         }
         attributes {
-            /// The employee, from their key.
+            /// The employee's id, from the employee's key.
             employee_id: Option<EmployeeId> = "EmployeeId",
-            /// The employee's.
+            /// From the employee.
             name: Option<String> = "Name",
-            /// The employee's.
+            /// From the employee.
             manager_id: Option<EmployeeId> = "ManagerId",
-            /// The employee's.
+            /// From the employee.
             created_at: Option<String> = "CreatedAt",
-            /// The employee's.
+            /// From the employee.
             updated_at: Option<String> = "UpdatedAt",
         }
         derived {
-            /// Keys of the employees whose path this is; the greatest of the living wins.
+            /// Keys of all employees with this path; the mirror repeats the greatest that exists.
             claims: Option<Vec<Claim>> = "Claims",
         }
     }
 }
 
-/// An employee's place: the ids from the root down to their own, `/ceo/vp/engineer` in the key.
+/// An employee's path: the ids from the top down to their own, such as `/ceo/vp/engineer` in the key.
 ///
-/// Without ids, or with an empty one, it is nobody's, and a key is refused.
+/// A path without ids, or with an empty id, is nobody's; a key with it is refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EmployeePath(Vec<EmployeeId>);
 
 impl EmployeePath {
-    /// The place below these, from the root down; the last is the employee's own id.
+    /// A path of these ids, from the top down; the last is the employee's own.
     #[must_use]
     pub fn new(ids: Vec<EmployeeId>) -> Self {
         Self(ids)
     }
 
-    /// The ids from the root down.
+    /// The ids from the top down.
     #[must_use]
     pub fn ids(&self) -> &[EmployeeId] {
         &self.0
     }
 
-    /// Whose place it is.
+    /// The employee with this path.
     #[must_use]
     pub fn employee(&self) -> Option<&EmployeeId> {
         self.0.last()
     }
 
-    /// Their manager by their place; `None` at the root.
+    /// The manager of that employee; `None` at the top.
     #[must_use]
     pub fn manager(&self) -> Option<&EmployeeId> {
         self.0.iter().rev().nth(1)
     }
 
-    /// How many ids it has: 1 at the root.
+    /// Number of ids: 1 at the top.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.0.len()

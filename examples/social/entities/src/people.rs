@@ -1,6 +1,6 @@
-//! Users, and who follows whom.
+//! Users and follows.
 //!
-//! A follow is one item of the application's, in the follower's collection; its mirror in the followee's is ours.
+//! The application writes a follow in the follower's collection; Ripple writes its mirror in the followee's collection.
 
 use keys::number::Decimal;
 
@@ -18,71 +18,71 @@ keys::entity! {
         attributes {
             /// Name as shown.
             name: Option<String> = "Name",
-            /// Address of their mail; its index key needs it.
+            /// Email address; the index key needs it.
             email: Option<String> = "Email",
-            /// URL of their picture.
+            /// URL of the user's picture.
             avatar: Option<String> = "Avatar",
-            /// Number of the profile's last edit; an edit asks that it is still the one that was read.
+            /// Number of the last edit of the profile. An edit requires that it is still the number that was read.
             version: Option<i64> = "Version",
-            /// When they joined, ISO 8601 UTC in milliseconds; its index key needs it.
+            /// When the user joined, ISO 8601 UTC in milliseconds; the index key needs it.
             created_at: Option<String> = "CreatedAt",
             /// When the profile was last edited, ISO 8601 UTC in milliseconds.
             updated_at: Option<String> = "UpdatedAt",
         }
         derived {
-            /// Display of how many follow them; absent for 0.
+            /// Display: number of followers; absent for 0.
             follower_count: Option<i64> = "FollowerCount",
-            /// Display of how many they follow; absent for 0.
+            /// Display: number of followed users; absent for 0.
             following_count: Option<i64> = "FollowingCount",
-            /// Display of how many published posts they have; absent for 0.
+            /// Display: number of published posts; absent for 0.
             post_count: Option<i64> = "PostCount",
-            /// Display of how many orders they have that are not cancelled; absent for 0.
+            /// Display: number of orders that are not cancelled; absent for 0.
             order_count: Option<i64> = "OrderCount",
-            /// Display of what those orders cost in all; absent for 0.
+            /// Display: total price of these orders; absent for 0.
             lifetime_value: Option<Decimal> = "LifetimeValue",
         }
     }
 }
 
 keys::entity! {
-    /// A user follows another.
+    /// A follow of one user by another.
     ground Follow "E-07" {
         key FollowKey("USER#{FollowerId}", "FOLLOWS#{FolloweeId}") {
-            /// Who follows.
+            /// The follower.
             follower_id: UserId = "FollowerId",
-            /// Who is followed.
+            /// The followee.
             followee_id: UserId = "FolloweeId",
         }
         attributes {
-            /// Since when, ISO 8601 UTC in milliseconds.
+            /// When the follow began, ISO 8601 UTC in milliseconds.
             created_at: Option<String> = "CreatedAt",
             /// When the item was last written, ISO 8601 UTC in milliseconds.
             updated_at: Option<String> = "UpdatedAt",
         }
         derived {
-            /// Copy of the followee's name; absent while they do not exist.
+            /// Copy of the followee's name; absent while the followee does not exist.
             followee_name: Option<String> = "FolloweeName",
         }
     }
 }
 
 keys::entity! {
-    /// The mirror of a [`Follow`], in the collection of who is followed.
+    /// The mirror of a [`Follow`], in the followee's collection.
     derived Follower "E-08" {
         key FollowerKey("USER#{FolloweeId}", "FOLLOWER#{FollowerId}") {
-            /// Who is followed.
+            /// The followee.
             followee_id: UserId = "FolloweeId",
-            /// Who follows.
+            /// The follower.
             follower_id: UserId = "FollowerId",
         }
         attributes {
-            /// The follow's.
+            /// From the follow.
             created_at: Option<String> = "CreatedAt",
-            /// The follow's.
+            /// From the follow.
             updated_at: Option<String> = "UpdatedAt",
         }
         derived {
-            /// Copy of the follower's name; absent while they do not exist.
+            /// Copy of the follower's name; absent while the follower does not exist.
             follower_name: Option<String> = "FollowerName",
         }
     }

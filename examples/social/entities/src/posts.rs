@@ -1,7 +1,7 @@
-//! Posts, and what readers do with them.
+//! Posts, and their comments, likes and views.
 //!
-//! A post stands in its author's collection, newest last.
-//! Readers find it by its id alone in the mirror [`PostDetail`], which is ours and carries the counts.
+//! A post is in its author's collection, the newest last. The mirror [`PostDetail`], which Ripple writes, finds it by
+//! its id alone and has the counts.
 
 use crate::{
     claim::Claim,
@@ -12,9 +12,9 @@ use crate::{
 pub mod status {
     /// Only its author sees it.
     pub const DRAFT: &str = "draft";
-    /// Everybody sees it; it counts, and is in the index of recent posts.
+    /// Everybody sees it. It counts, and is in the index of recent posts.
     pub const PUBLISHED: &str = "published";
-    /// Taken out of the lists, still there by its id.
+    /// In no list, but still found by its id.
     pub const ARCHIVED: &str = "archived";
 }
 
@@ -22,17 +22,17 @@ keys::entity! {
     /// A post, in its author's collection.
     ground Post "E-02" {
         key PostKey("USER#{AuthorId}", "POST#{CreatedAt}#{PostId}") {
-            /// Who wrote it.
+            /// The author.
             author_id: UserId = "AuthorId",
-            /// When it was made, ISO 8601 UTC in milliseconds.
+            /// When it was created, ISO 8601 UTC in milliseconds.
             created_at: String = "CreatedAt",
             /// The post.
             post_id: PostId = "PostId",
         }
         attributes {
-            /// Its title.
+            /// Title as shown.
             title: Option<String> = "Title",
-            /// Its body; of a large one the URL.
+            /// The body, or the URL of a large one.
             content: Option<String> = "Content",
             /// One of [`status`].
             status: Option<String> = "Status",
@@ -44,7 +44,7 @@ keys::entity! {
 }
 
 keys::entity! {
-    /// The mirror of a [`Post`] without its body, by the post's id, with the author and the counts.
+    /// The mirror of a [`Post`] under the post's id, without its body, with the author and the counts.
     derived PostDetail "E-03" {
         key PostDetailKey("POST#{PostId}", "METADATA") {
             /// The post.
@@ -52,29 +52,29 @@ keys::entity! {
         }
         index "GSI2" ("POSTS#{PostId%8}", "{CreatedAt}#{PostId}") only if "Status" = "published";
         attributes {
-            /// Who wrote it, from the post's key.
+            /// The author, from the post's key.
             author_id: Option<UserId> = "AuthorId",
-            /// When it was made, from the post's key, ISO 8601 UTC in milliseconds.
+            /// When it was created, from the post's key, ISO 8601 UTC in milliseconds.
             created_at: Option<String> = "CreatedAt",
-            /// The post's.
+            /// From the post.
             title: Option<String> = "Title",
-            /// The post's.
+            /// From the post.
             status: Option<String> = "Status",
-            /// The post's.
+            /// From the post.
             updated_at: Option<String> = "UpdatedAt",
         }
         derived {
-            /// Keys of the posts that say they are this one; the greatest of the living wins.
+            /// Keys of all posts with this id; the mirror repeats the greatest that exists.
             claims: Option<Vec<Claim>> = "Claims",
-            /// Copy of the author's name; absent while they do not exist.
+            /// Copy of the author's name; absent while the author does not exist.
             author_name: Option<String> = "AuthorName",
             /// Copy of the author's picture.
             author_avatar: Option<String> = "AuthorAvatar",
-            /// Display of how many comments it has; absent for 0.
+            /// Display: number of comments; absent for 0.
             comment_count: Option<i64> = "CommentCount",
-            /// Display of how many like it; absent for 0.
+            /// Display: number of likes; absent for 0.
             like_count: Option<i64> = "LikeCount",
-            /// Display of how often it was viewed, expired views included; absent for 0.
+            /// Display: number of views, expired ones included; absent for 0.
             view_count: Option<i64> = "ViewCount",
         }
     }
@@ -93,15 +93,15 @@ keys::entity! {
         }
         index "GSI1" ("USER#{UserId}", "COMMENT#{CreatedAt}#{CommentId}");
         attributes {
-            /// Who wrote it; its index key needs it.
+            /// The writer; the index key needs it.
             user_id: Option<UserId> = "UserId",
-            /// What it says.
+            /// The comment itself.
             text: Option<String> = "Text",
             /// When it was last edited, ISO 8601 UTC in milliseconds.
             updated_at: Option<String> = "UpdatedAt",
         }
         derived {
-            /// Copy of the writer's name; absent while they do not exist.
+            /// Copy of the writer's name; absent while the writer does not exist.
             user_name: Option<String> = "UserName",
             /// Copy of the writer's picture.
             user_avatar: Option<String> = "UserAvatar",
@@ -110,17 +110,17 @@ keys::entity! {
 }
 
 keys::entity! {
-    /// A user likes a post.
+    /// A like of a post by a user.
     ground Like "E-05" {
         key LikeKey("USER#{UserId}", "LIKE#POST#{PostId}") {
-            /// Who likes it.
+            /// The user who likes the post.
             user_id: UserId = "UserId",
             /// The post.
             post_id: PostId = "PostId",
         }
         index "GSI1" ("POST#{PostId}", "LIKE#USER#{UserId}");
         attributes {
-            /// Since when, ISO 8601 UTC in milliseconds.
+            /// When it was liked, ISO 8601 UTC in milliseconds.
             created_at: Option<String> = "CreatedAt",
             /// When the item was last written, ISO 8601 UTC in milliseconds.
             updated_at: Option<String> = "UpdatedAt",
@@ -130,18 +130,18 @@ keys::entity! {
 }
 
 keys::entity! {
-    /// A user looked at a post. The platform removes it after a while.
+    /// A view of a post by a user. DynamoDB removes it after it expires.
     ground View "E-06" {
         key ViewKey("USER#{UserId}", "VIEW#{ViewedAt}#{PostId}") {
-            /// Who looked.
+            /// The viewer.
             user_id: UserId = "UserId",
-            /// When, ISO 8601 UTC in milliseconds.
+            /// When it was viewed, ISO 8601 UTC in milliseconds.
             viewed_at: String = "ViewedAt",
             /// The post.
             post_id: PostId = "PostId",
         }
         attributes {
-            /// When the platform may remove it, in epoch seconds.
+            /// When DynamoDB may remove it, in epoch seconds.
             expires_at: Option<i64> = "ExpiresAt",
             /// When the item was first written, ISO 8601 UTC in milliseconds.
             created_at: Option<String> = "CreatedAt",

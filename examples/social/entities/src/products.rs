@@ -1,4 +1,4 @@
-//! Products, and what buyers say of them.
+//! Products and their reviews.
 
 use std::collections::BTreeSet;
 
@@ -18,15 +18,15 @@ keys::entity! {
         attributes {
             /// Name as shown.
             name: Option<String> = "Name",
-            /// What one costs now.
+            /// Current price of one piece.
             price: Option<Decimal> = "Price",
-            /// Where it is listed; its index keys need it.
+            /// The category that lists it; the index keys need it.
             category: Option<String> = "Category",
-            /// How many are in stock.
+            /// Number of pieces in stock.
             inventory: Option<i64> = "Inventory",
-            /// What it is found by; absent for none.
+            /// Search words; absent for none.
             tags: BTreeSet<String> = "Tags",
-            /// How often it was looked at. The application counts it.
+            /// Number of views. The application counts them.
             view_count: Option<i64> = "ViewCount",
             /// When it was first offered, ISO 8601 UTC in milliseconds.
             created_at: Option<String> = "CreatedAt",
@@ -34,11 +34,11 @@ keys::entity! {
             updated_at: Option<String> = "UpdatedAt",
         }
         derived {
-            /// Display of how many reviews it has; absent for 0.
+            /// Display: number of reviews; absent for 0.
             review_count: Option<i64> = "ReviewCount",
-            /// Display of the sum of their ratings, from which readers make the average; absent for 0.
+            /// Display: sum of the ratings, from which readers compute the average; absent for 0.
             rating_sum: Option<Decimal> = "RatingSum",
-            /// Display of how many were sold, cancelled ones left out; absent for 0.
+            /// Display: number of sold pieces, without cancelled ones; absent for 0.
             units_sold: Option<Decimal> = "UnitsSold",
         }
     }
@@ -57,17 +57,17 @@ keys::entity! {
         }
         index "GSI1" ("USER#{UserId}", "REVIEW#{CreatedAt}#{ReviewId}");
         attributes {
-            /// Who wrote it; its index key needs it.
+            /// The writer; the index key needs it.
             user_id: Option<UserId> = "UserId",
             /// From 1, the worst, to 5.
             rating: Option<i64> = "Rating",
-            /// What it says.
+            /// The review itself.
             text: Option<String> = "Text",
             /// When it was last edited, ISO 8601 UTC in milliseconds.
             updated_at: Option<String> = "UpdatedAt",
         }
         derived {
-            /// Copy of the writer's name; absent while they do not exist.
+            /// Copy of the writer's name; absent while the writer does not exist.
             user_name: Option<String> = "UserName",
         }
     }

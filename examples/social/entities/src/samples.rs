@@ -1,7 +1,7 @@
-//! A sample item of each entity: what the table's design shows, and what its prices are calculated from.
+//! A sample item of each entity, for the page of the table's design and its prices.
 //!
-//! Each is made by the entity's own `to_item`, so it has the keys that a writer makes. They are one small world: Ada
-//! wrote the post that Grace comments on and bought the tea that Grace reviewed. Sizes are those of ordinary data.
+//! The entity's own `to_item` makes each, so the samples have the keys that a writer makes. They belong together: Ada
+//! wrote the post that Grace comments on, and bought the tea that Grace reviewed. Their sizes are typical.
 
 mod content;
 mod people;
@@ -11,14 +11,14 @@ mod trade;
 use keys::{error::EntityError, item::Item};
 use serde_dynamo::AttributeValue;
 
-/// When things happen in this world, ISO 8601 UTC in milliseconds.
+/// The time of all events in the samples, ISO 8601 UTC in milliseconds.
 const AT: &str = "2024-01-15T10:30:00.000Z";
 
-/// An item of each entity, in order of the entities' ids.
+/// An item of each entity, in the order of the entities' ids.
 ///
 /// # Errors
 ///
-/// [`EntityError`] when one does not fit its declaration; a test shows that all do.
+/// [`EntityError`] if one does not fit its declaration; a test shows that all fit.
 pub fn samples() -> Result<Vec<Item>, EntityError> {
     let mut items = people::samples()?;
     items.extend(content::samples()?);
@@ -33,7 +33,7 @@ pub fn samples() -> Result<Vec<Item>, EntityError> {
     items.into_iter().map(placed).collect()
 }
 
-/// The item with the index keys too that no writer makes, since this service does.
+/// Adds the index keys that Ripple makes instead of a writer.
 fn placed(mut item: Item) -> Result<Item, EntityError> {
     let layout = crate::table::layout();
     let name =
@@ -66,7 +66,7 @@ mod tests {
         for (definition, item) in definitions().into_iter().zip(&samples) {
             let declared = definition.attributes.iter().chain(&definition.derived_attributes);
             for name in declared {
-                // An item that is not cancelled has no such attribute.
+                // An item of an order that is not cancelled lacks this attribute.
                 assert!(item.contains_key(name) || name == "Cancelled", "{}.{name}", definition.name);
             }
             assert!(definition.key.parse_key(&layout.key(item).unwrap()).is_some(), "{}", definition.name);

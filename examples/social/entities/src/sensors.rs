@@ -1,22 +1,22 @@
-//! Readings of sensors, and what they come to by the hour and by the day.
+//! Readings of sensors, and their roll-ups by hour and day.
 
 use keys::{key_field::KeyField, number::Decimal};
 
 use crate::ids::SensorId;
 
 keys::entity! {
-    /// What a sensor read, in the sensor's collection of the day.
+    /// A reading of a sensor, in the sensor's collection of the day.
     ground Reading "E-23" {
         key ReadingKey("SENSOR#{SensorId}#{Day}", "{At}") {
             /// The sensor.
             sensor_id: SensorId = "SensorId",
-            /// Day of `at`, such as `2024-01-15`.
+            /// The day of `at`, such as `2024-01-15`.
             day: String = "Day",
-            /// When, ISO 8601 UTC in milliseconds.
+            /// When it was measured, ISO 8601 UTC in milliseconds.
             at: String = "At",
         }
         attributes {
-            /// What it read.
+            /// The measured value.
             value: Option<Decimal> = "Value",
             /// When the item was first written, ISO 8601 UTC in milliseconds.
             created_at: Option<String> = "CreatedAt",
@@ -28,31 +28,31 @@ keys::entity! {
 }
 
 keys::entity! {
-    /// What a sensor's readings come to in an hour or a day, removed readings included.
+    /// The roll-up of a sensor's readings in an hour or a day, removed readings included.
     derived Rollup "E-24" {
         key RollupKey("SENSOR#{SensorId}", "{Grain}#{Bucket}") {
             /// The sensor.
             sensor_id: SensorId = "SensorId",
-            /// How long the time is.
+            /// Hour or day.
             grain: Grain = "Grain",
             /// The hour, such as `2024-01-15T10`, or the day, such as `2024-01-15`.
             bucket: String = "Bucket",
         }
         attributes {}
         derived {
-            /// How many readings.
+            /// Number of readings.
             count: Option<i64> = "Count",
             /// Their sum.
             sum: Option<Decimal> = "Sum",
-            /// The least of them.
+            /// The least value.
             min: Option<Decimal> = "Min",
-            /// The greatest of them.
+            /// The greatest value.
             max: Option<Decimal> = "Max",
         }
     }
 }
 
-/// How long the time of a [`Rollup`] is. Its text is stored, so it is stable.
+/// The length of a [`Rollup`]'s bucket. Its text is stored, so it is stable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grain {
     /// An hour: `HOUR`.

@@ -20,7 +20,8 @@ use crate::{
     subscriptions::Subscription,
 };
 
-/// Attributes that GSI1 projects beside the keys: never a count, which would write the index with every change.
+/// Attributes that GSI1 projects beside the keys. No count is among them, because each change of a count would write
+/// the index.
 const GSI1_PROJECTION: [&str; 13] = [
     "EntityType",
     "Name",
@@ -37,11 +38,11 @@ const GSI1_PROJECTION: [&str; 13] = [
     "CreatedAt",
 ];
 
-/// Attributes that GSI2 projects beside the keys: never a count, for the same reason.
+/// Attributes that GSI2 projects beside the keys. No count, for the same reason.
 const GSI2_PROJECTION: [&str; 9] =
     ["EntityType", "Name", "Title", "AuthorName", "AuthorAvatar", "Status", "Total", "Price", "CreatedAt"];
 
-/// How the table is called: `PK` and `SK`, two overloaded sparse indexes, `EntityType`, `ExpiresAt`.
+/// The names in the table: `PK` and `SK`, two overloaded sparse indexes, `EntityType`, `ExpiresAt`.
 #[must_use]
 pub fn layout() -> Layout {
     Layout {
@@ -62,7 +63,7 @@ fn index(name: &str, projection: &[&str]) -> Index {
     }
 }
 
-/// Every entity of the table, in order of their ids.
+/// Every entity of the table, in the order of their ids.
 #[must_use]
 pub fn definitions() -> Vec<&'static Definition> {
     vec![

@@ -1,16 +1,16 @@
 //! Cursors: where the next page of a query begins, as a text that outlives the process.
 //!
-//! A cursor holds the pattern's ID, a fingerprint of what was asked for, the position, and a sum over all of that. It
-//! is refused when it was damaged on the way, and when it belongs to another query than the one that it is given to.
+//! A cursor contains the pattern's ID, a fingerprint of the query, the position, and a checksum of these. It is refused
+//! if it is damaged, or if it belongs to another query.
 //!
-//! It holds no partition key of what is read: those always come from the query that goes on. So whoever makes up a
-//! cursor moves within what they may ask for anyway.
+//! It contains no partition key: the query that continues supplies the partition keys. So nobody can read more with a
+//! forged cursor than the query permits anyway.
 //!
 //! ```
-//! use queries::cursor::Cursor;
+//! use queries::cursor::PageCursor;
 //!
-//! let kept: String = Cursor::from("bm90IGEgY3Vyc29y").to_string();
-//! assert_eq!(Cursor::from(kept), Cursor::from("bm90IGEgY3Vyc29y"));
+//! let kept: String = PageCursor::from("bm90IGEgY3Vyc29y").to_string();
+//! assert_eq!(PageCursor::from(kept), PageCursor::from("bm90IGEgY3Vyc29y"));
 //! ```
 
 use std::fmt;
@@ -19,54 +19,54 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use derive::query::{Order, Query, SortKeys};
 use keys::{escape, fnv};
 
-/// Form of the cursors that are made here. Stored by clients, so it changes with the form.
+/// Version of the form of these cursors. Clients store cursors, so it changes with the form.
 const VERSION: &str = "1";
 
-/// Joins the parts of a cursor, each of which is escaped.
+/// Separates the parts of a cursor, which are escaped.
 const JOINT: char = '#';
 
 /// Where the next page of a query begins: opaque text of letters, digits, `-` and `_`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cursor(String);
+pub struct PageCursor(String);
 
-impl<T: Into<String>> From<T> for Cursor {
+impl<T: Into<String>> From<T> for PageCursor {
     fn from(text: T) -> Self {
         Self(text.into())
     }
 }
 
-impl fmt::Display for Cursor {
+impl fmt::Display for PageCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-/// A cursor that cannot be gone on from.
+/// Why a cursor cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CursorError {
-    /// It is no cursor, or not as it was given out.
+    /// It is no cursor, or it was changed.
     #[error("{pattern}: the cursor is damaged, or of another version; ask for the first page again")]
     Damaged {
-        /// The pattern that was to go on.
+        /// The pattern of the query.
         pattern: &'static str,
     },
-    /// It was given out for another pattern, or for other inputs.
+    /// It was made for another pattern, or for other inputs.
     #[error("{pattern}: the cursor belongs to another query; ask for the first page of this one")]
     OtherQuery {
-        /// The pattern that was to go on.
+        /// The pattern of the query.
         pattern: &'static str,
     },
 }
 
-/// What a cursor belongs to.
+/// The query that a cursor belongs to.
 #[derive(Clone, Debug)]
-pub(crate) struct Scope {
+pub(crate) struct CursorScope {
     pattern: &'static str,
     fingerprint: u64,
 }
 
-impl Scope {
-    /// What is asked by these queries, and by a filter on their items. The limit may differ from page to page.
+impl CursorScope {
+    /// The scope of these queries with a filter on their items. The limit may differ from page to page.
     pub(crate) fn new(pattern: &'static str, queries: &[Query], filter: &str) -> Self {
         let mut parts = vec![pattern, filter];
         parts.extend(queries.iter().flat_map(inputs));
@@ -74,29 +74,29 @@ impl Scope {
     }
 
     /// The cursor at a position.
-    pub(crate) fn seal(&self, position: &[String]) -> Cursor {
+    pub(crate) fn seal(&self, position: &[String]) -> PageCursor {
         let fingerprint = format!("{:016x}", self.fingerprint);
         let mut parts = vec![VERSION, self.pattern, &fingerprint];
         parts.extend(position.iter().map(String::as_str));
         let text = joined(&parts);
-        Cursor(URL_SAFE_NO_PAD.encode(format!("{text}{JOINT}{:016x}", hash(&text))))
+        PageCursor(URL_SAFE_NO_PAD.encode(format!("{text}{JOINT}{:016x}", hash(&text))))
     }
 
     /// The position of a cursor.
-    pub(crate) fn open(&self, cursor: &Cursor) -> Result<Vec<String>, CursorError> {
+    pub(crate) fn open(&self, cursor: &PageCursor) -> Result<Vec<String>, CursorError> {
         let (pattern, fingerprint, position) = opened(cursor).ok_or_else(|| self.damaged())?;
         let is_ours = pattern == self.pattern && fingerprint == format!("{:016x}", self.fingerprint);
         if is_ours { Ok(position) } else { Err(CursorError::OtherQuery { pattern: self.pattern }) }
     }
 
-    /// The error of a position that is none of this query.
+    /// The error for a position that does not belong to this query.
     pub(crate) fn damaged(&self) -> CursorError {
         CursorError::Damaged { pattern: self.pattern }
     }
 }
 
-/// Pattern, fingerprint and position of a cursor that is as it was given out.
-fn opened(cursor: &Cursor) -> Option<(String, String, Vec<String>)> {
+/// Pattern, fingerprint and position of an unchanged cursor.
+fn opened(cursor: &PageCursor) -> Option<(String, String, Vec<String>)> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(&cursor.0).ok()?).ok()?;
     let (text, sum) = text.rsplit_once(JOINT)?;
     if sum != format!("{:016x}", hash(text)) {
@@ -124,7 +124,7 @@ fn inputs(query: &Query) -> [&str; 6] {
     [query.index.as_deref().unwrap_or_default(), &query.pk, form, first, last, order]
 }
 
-/// The same in every process. Whoever finds two texts of one hash gains nothing by it.
+/// A hash that is the same in every process. A collision gives an attacker no advantage.
 fn hash(text: &str) -> u64 {
     fnv::hash_64(text.bytes())
 }
@@ -133,8 +133,8 @@ fn hash(text: &str) -> u64 {
 mod tests {
     use super::*;
 
-    fn scope(pattern: &'static str, pk: &str, filter: &str) -> Scope {
-        Scope::new(pattern, &[Query::prefix(None, pk, "COMMENT#")], filter)
+    fn scope(pattern: &'static str, pk: &str, filter: &str) -> CursorScope {
+        CursorScope::new(pattern, &[Query::prefix(None, pk, "COMMENT#")], filter)
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
             let mut letters: Vec<char> = cursor.to_string().chars().collect();
             let at = at.index(letters.len());
             letters[at] = other.chars().next().unwrap();
-            let changed = Cursor::from(String::from_iter(letters));
+            let changed = PageCursor::from(String::from_iter(letters));
             if changed != cursor {
                 proptest::prop_assert_eq!(scope.open(&changed), Err(scope.damaged()));
             }
@@ -166,7 +166,7 @@ mod tests {
         #[test]
         fn arbitrary_text_is_no_cursor(text in ".*") {
             let scope = scope("AP-009", "POST#p", "");
-            proptest::prop_assert_eq!(scope.open(&Cursor::from(text)), Err(scope.damaged()));
+            proptest::prop_assert_eq!(scope.open(&PageCursor::from(text)), Err(scope.damaged()));
         }
     }
 

@@ -1,9 +1,8 @@
-//! The query interface: every read and every write of the shipped table, a typed method each.
+//! The query interface: one typed method for every read and every write of the shipped table.
 //!
-//! A method's documentation begins with the pattern's ID in the table's design. Reads page with an opaque cursor, name
-//! their order, and never scan. Writes refuse what the table's design says, with typed errors.
-//!
-//! Derived attributes and items are never written here.
+//! A method's documentation begins with the pattern's ID in the table's design. Reads page with an opaque cursor,
+//! document their order, and never scan. Writes refuse what the table's design forbids, with typed errors, and never
+//! write derived attributes or items.
 
 pub mod cursor;
 pub mod page;
@@ -28,7 +27,7 @@ pub struct Queries<S> {
 }
 
 impl<S> Queries<S> {
-    /// The query interface of a store. `now_ms` gives the time of a write, in milliseconds since the epoch.
+    /// The query interface of a store. `now_ms` returns the time of a write, in milliseconds since the epoch.
     pub fn new(store: S, now_ms: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self { store, layout: entities::table::layout(), now_ms: Arc::new(now_ms), pause: Pause::default() }
     }

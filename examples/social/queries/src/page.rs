@@ -1,41 +1,41 @@
-//! Pages: how much of an answer is asked for, and what comes back.
+//! Pages of a result.
 //!
-//! A page is full unless it is the last one, or its query passed over so many items that it gives way: then it is short
-//! and has a cursor all the same. So the cursor alone shows whether there is more, and the last page may be empty.
+//! A page is full unless it is the last one, or its query skipped so many items that it stops early: such a page is
+//! short, but has a cursor. So only the cursor shows whether there is more, and the last page may be empty.
 
 use keys::{error::EntityError, key::Key};
 
-use crate::{cursor::Cursor, read_error::ReadError};
+use crate::{cursor::PageCursor, read_error::ReadError};
 
-/// Most items of a page, so that a reader holds one answer at a time.
+/// Most items of a page, so that a reader holds one response of the database at a time.
 pub const PAGE_ITEMS_MAX: u32 = 1_000;
 
-/// Items, those passed over included, after which a page gives way: ten answers of the greatest size. It ends with the
-/// answer that reaches them.
+/// Number of items, skipped ones included, after which a page stops early: ten responses of the greatest size. The page
+/// ends with the response that reaches this number.
 pub const LOOKED_AT_MAX: usize = 10_000;
 
-/// What a page is asked for with.
+/// A request for a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageRequest {
     limit: u32,
-    after: Option<Cursor>,
+    after: Option<PageCursor>,
 }
 
 impl PageRequest {
-    /// The first page, of at most so many items.
+    /// The first page, with at most this many items.
     #[must_use]
     pub fn first(limit: u32) -> Self {
         Self { limit, after: None }
     }
 
-    /// The page behind the one that this cursor came with; it may have another limit.
+    /// The page after the one with this cursor; it may have another limit.
     #[must_use]
-    pub fn after(limit: u32, cursor: Cursor) -> Self {
+    pub fn after(limit: u32, cursor: PageCursor) -> Self {
         Self { limit, after: Some(cursor) }
     }
 
-    /// The cursor that it goes on from.
-    pub(crate) fn cursor(&self) -> Option<&Cursor> {
+    /// The cursor to continue from.
+    pub(crate) fn cursor(&self) -> Option<&PageCursor> {
         self.after.as_ref()
     }
 
@@ -47,24 +47,25 @@ impl PageRequest {
     }
 }
 
-/// A page of an answer.
+/// A page of a result.
 #[derive(Debug)]
 #[must_use]
 pub struct Page<T> {
     /// The items, in the order that the method names.
     pub items: Vec<T>,
-    /// Items among them that do not fit their declaration, since another client wrote them. They stop nobody's page.
-    pub unreadable: Vec<Unreadable>,
-    /// Where to go on; `None` at the end.
-    pub next: Option<Cursor>,
+    /// Items of the page that do not fit their declaration, because another client wrote them. The rest of the page is
+    /// read.
+    pub unreadable: Vec<InvalidItem>,
+    /// The cursor of the next page; `None` at the end.
+    pub next: Option<PageCursor>,
 }
 
 /// An item that does not fit its declaration.
 #[derive(Debug)]
-pub struct Unreadable {
-    /// The item.
+pub struct InvalidItem {
+    /// Its key.
     pub key: Key,
-    /// What does not fit.
+    /// How it does not fit.
     pub error: EntityError,
 }
 

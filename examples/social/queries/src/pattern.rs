@@ -1,9 +1,9 @@
-//! Patterns as data: what the table's design says of each read and write, taken from the methods themselves.
+//! Access patterns as data, taken from the methods themselves.
 //!
-//! A pattern's `sample` runs its method with placeholders for inputs, such as `{UserId}`, against a store that records
-//! what it is asked for. Keys do not escape braces, so the captured requests read as templates: `PK = USER#{UserId}`.
-//! Operation, index, key condition, direction, limit, consistency and the number of requests of the design document
-//! are those of the requests, and cannot differ from what is really asked.
+//! A pattern's `sample` runs its method with placeholders as inputs, such as `{UserId}`, on a store that records the
+//! requests. Keys do not escape braces, so the recorded requests read as templates: `PK = USER#{UserId}`. The table's
+//! design shows operation, index, key condition, direction, limit, consistency and number of the recorded requests, so
+//! it cannot differ from the code.
 
 pub mod row;
 
@@ -18,41 +18,41 @@ use store::{
 
 use crate::{Queries, page::PageRequest, reads, writes};
 
-/// The query interface that a sample runs on.
+/// The query interface of a sample.
 pub type SampleQueries = Queries<Recording<MemoryStore>>;
 
-/// What stopped a sample: any error of a method.
+/// Any error of a method.
 pub type SampleError = Box<dyn Error + Send + Sync>;
 
-/// Runs a pattern with placeholders.
-pub type Sample = for<'a> fn(&'a SampleQueries) -> BoxFuture<'a, Result<(), SampleError>>;
+/// Runs a pattern with placeholders as inputs.
+pub type SampleRun = for<'a> fn(&'a SampleQueries) -> BoxFuture<'a, Result<(), SampleError>>;
 
-/// Limit of a sample's pages. A page's limit is the caller's.
+/// Page limit in samples. A caller chooses the limit.
 pub const SAMPLE_LIMIT: u32 = 20;
 
 /// One read or write of the table's design.
 #[derive(Clone, Debug)]
-pub struct Pattern {
+pub struct AccessPattern {
     /// Its row in the table's design, such as `AP-009`.
     pub id: &'static str,
-    /// What it is for.
+    /// The purpose of the pattern.
     pub title: &'static str,
-    /// What the caller gives.
+    /// The caller's input.
     pub input: &'static str,
-    /// What the caller gets.
+    /// The result for the caller.
     pub result: &'static str,
-    /// In which order; empty where there is none.
+    /// The order of the result; empty if there is none.
     pub order: &'static str,
-    /// Runs it with placeholders.
-    pub sample: Sample,
+    /// Runs the pattern with placeholders.
+    pub sample: SampleRun,
 }
 
-impl Pattern {
-    /// What the pattern asks of a store, in its order.
+impl AccessPattern {
+    /// The pattern's requests to a store, in order.
     ///
     /// # Errors
     ///
-    /// What stopped the sample.
+    /// The error of the sample.
     pub async fn requests(&self) -> Result<Vec<Request>, SampleError> {
         let queries = Queries::new(Recording::new(MemoryStore::new(entities::table::layout())), || 0);
         (self.sample)(&queries).await?;
@@ -62,29 +62,29 @@ impl Pattern {
 
 /// The patterns AP-001 to AP-044, in order.
 #[must_use]
-pub fn reads() -> Vec<Pattern> {
+pub fn reads() -> Vec<AccessPattern> {
     reads::patterns()
 }
 
 /// The patterns WP-01 to WP-19, in order.
 #[must_use]
-pub fn writes() -> Vec<Pattern> {
+pub fn writes() -> Vec<AccessPattern> {
     writes::patterns()
 }
 
 impl SampleQueries {
-    /// Puts an item in place that a sample needs, without a request.
+    /// Stores an item that a sample needs, without recording a request.
     pub(crate) fn given(&self, item: Item) -> Result<(), SampleError> {
         Ok(self.store.inner().put_raw(derive::write::Table::Main, item)?)
     }
 }
 
-/// The page that samples ask for.
+/// The page request of samples.
 pub(crate) fn sample_page() -> PageRequest {
     PageRequest::first(SAMPLE_LIMIT)
 }
 
-/// A sample of these statements.
+/// Makes a sample of these statements.
 macro_rules! sample {
     (|$queries:ident| { $($statements:tt)* }) => {
         |$queries| Box::pin(async move {

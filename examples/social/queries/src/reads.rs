@@ -1,7 +1,7 @@
 //! The read patterns AP-001 to AP-044, a file for each part of the table.
 //!
-//! Reads are eventual unless the pattern needs more or the caller asks for it; what an index answers is always of a
-//! while ago. Items of another entity than the pattern's, counters included, are passed over.
+//! Reads are eventually consistent unless the pattern needs more or the caller asks for more; a read of an index is
+//! always eventually consistent. Items of another entity than the pattern's, such as counters, are skipped.
 
 pub mod carts;
 pub mod collection;
@@ -25,10 +25,10 @@ pub mod sensors;
 pub mod times;
 pub mod users;
 
-use crate::pattern::Pattern;
+use crate::pattern::AccessPattern;
 
 /// All read patterns, in order of their IDs.
-pub(crate) fn patterns() -> Vec<Pattern> {
+pub(crate) fn patterns() -> Vec<AccessPattern> {
     let parts = [
         users::patterns,
         collection::patterns,
@@ -44,7 +44,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
         many::patterns,
         carts::patterns,
     ];
-    let mut patterns: Vec<Pattern> = parts.into_iter().flat_map(|patterns| patterns()).collect();
+    let mut patterns: Vec<AccessPattern> = parts.into_iter().flat_map(|patterns| patterns()).collect();
     patterns.sort_unstable_by_key(|pattern| pattern.id);
     patterns
 }

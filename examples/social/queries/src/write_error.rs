@@ -1,7 +1,7 @@
 //! Why a write was refused.
 //!
-//! Every refusal names the item, by its key or its ids, and never holds a value of an item's attributes: not a name,
-//! not a text, and of a taken email only that it is taken.
+//! Every refusal names the item by its key or its ids. It contains no value of an attribute: no name, no text, and not
+//! the taken email address.
 
 use entities::ids::{EmployeeId, FolderId, OrderId, ProductId, UserId};
 use keys::{
@@ -10,46 +10,46 @@ use keys::{
 };
 use store::StoreError;
 
-/// Most lines of an order: two actions each, the order itself, and all within the 100 of a transaction. Cancelling
-/// needs as many.
+/// Most lines of an order. Each line has two actions and the order itself has one, all within the 100 of a transaction.
+/// A cancellation needs as many.
 pub const LINES_MAX: usize = 49;
 
-/// Most readings of a batch. Source: the table's design, after DynamoDB's own batches.
+/// Most readings in a batch. Source: the table's design, after DynamoDB's own batches.
 pub const READINGS_MAX: usize = 25;
 
 /// The best rating; the worst is 1.
 pub const RATING_MAX: i64 = 5;
 
-/// A write that was not done, and why.
+/// Why a write was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// There is an item already where a new one should be.
+    /// The new item exists already.
     #[error("{item}: there is one already; choose another id, or change that one")]
     AlreadyExists {
         /// The item.
         item: Key,
     },
-    /// There is no such item.
+    /// The item does not exist.
     #[error("{item}: there is none; look for it again")]
     NotFound {
-        /// The item that should be there.
+        /// The key of the missing item.
         item: Key,
     },
-    /// The email address is another user's.
+    /// Another user has the email address.
     #[error("user {}: the email is taken by another user; choose another", user_id.as_str())]
     EmailTaken {
-        /// The user who should have got it.
+        /// The user who wants the address.
         user_id: UserId,
     },
-    /// The profile was edited since that version.
+    /// The profile was edited after that version.
     #[error("user {}: version {version} is not the profile's any more; read it again", user_id.as_str())]
     VersionConflict {
-        /// Whose profile it is.
+        /// The user with the profile.
         user_id: UserId,
-        /// The version that the caller knew.
+        /// The version that the caller read.
         version: i64,
     },
-    /// What is asked for is so already.
+    /// The item already is as requested.
     #[error("{item}: {attribute} is that already; nothing is to be changed")]
     Unchanged {
         /// The item.
@@ -57,7 +57,7 @@ pub enum WriteError {
         /// Name of the attribute.
         attribute: &'static str,
     },
-    /// The attribute has another value than the caller knew.
+    /// The attribute has another value than the caller expects.
     #[error("{item}: {attribute} is not as it was read any more; read it again")]
     Changed {
         /// The item.
@@ -71,107 +71,107 @@ pub enum WriteError {
         /// The user.
         user_id: UserId,
     },
-    /// There are fewer in stock than are wanted.
+    /// The stock has fewer pieces than requested.
     #[error("product {}: not enough in stock for the order; order fewer", product_id.as_str())]
     NotEnough {
         /// The product.
         product_id: ProductId,
     },
-    /// A number of pieces is not 1 or more.
+    /// The number of pieces is below 1.
     #[error("product {}: a quantity is below 1; ask for one piece or more", product_id.as_str())]
     Quantity {
         /// The product.
         product_id: ProductId,
     },
-    /// A product has no price that an order could be made of, or its price is below 0.
+    /// The product has no price, or one below 0.
     #[error("product {}: it has no price from 0 up that fits; set its price", product_id.as_str())]
     Price {
         /// The product.
         product_id: ProductId,
     },
-    /// A product's stock would be below 0.
+    /// The product's stock would go below 0.
     #[error("product {}: the stock is from 0 up", product_id.as_str())]
     Stock {
         /// The product.
         product_id: ProductId,
     },
-    /// An order has no line.
+    /// The order has no line.
     #[error("order {}: it has no line; order at least one product", order_id.as_str())]
     NoLines {
         /// The order.
         order_id: OrderId,
     },
-    /// An order has more lines than a transaction takes.
+    /// The order has too many lines for one transaction.
     #[error("order {}: {n_lines} lines; the limit is {LINES_MAX}, so make several orders of it", order_id.as_str())]
     TooManyLines {
         /// The order.
         order_id: OrderId,
-        /// How many, those of one product merged.
+        /// The number of lines after those of one product were merged.
         n_lines: usize,
     },
-    /// There is an order of this id.
+    /// An order with this id exists.
     #[error("order {}: already placed; look at that one", order_id.as_str())]
     AlreadyPlaced {
         /// The order.
         order_id: OrderId,
     },
-    /// A cancelled order stays cancelled: its pieces are back in stock.
+    /// The order is cancelled, and stays so: its pieces are back in stock.
     #[error("order {}: it is cancelled, and stays so; place another", order_id.as_str())]
     OrderCancelled {
         /// The order.
         order_id: OrderId,
     },
-    /// A folder would be below itself.
+    /// The folder would be below itself.
     #[error("folder {}: it would be below itself; choose a folder outside of it", folder_id.as_str())]
     FolderUnderItself {
         /// The folder.
         folder_id: FolderId,
     },
-    /// Somebody would report to themselves, directly or not.
+    /// The employee would report to themselves, directly or not.
     #[error("employee {}: they would report to themselves; choose somebody who does not report to them", employee_id.as_str())]
     EmployeeUnderItself {
-        /// Who should be moved.
+        /// The employee.
         employee_id: EmployeeId,
     },
-    /// A folder, or a place in an organization, would be too deep.
+    /// A folder or an employee's path would be too deep.
     #[error("{item}: it would be more than {depth_max} deep; choose a place further up")]
     TooDeep {
         /// The item.
         item: Key,
-        /// The limit, the root and the item included.
+        /// The limit, including the root and the item.
         depth_max: usize,
     },
-    /// A folder has something in it.
+    /// The folder is not empty.
     #[error("folder {}: it is not empty; move or delete what is in it first", folder_id.as_str())]
     NotEmpty {
         /// The folder.
         folder_id: FolderId,
     },
-    /// Somebody reports to them.
+    /// The employee has reports.
     #[error("employee {}: somebody reports to them; move those first", employee_id.as_str())]
     HasReports {
-        /// Who should be dismissed.
+        /// The employee.
         employee_id: EmployeeId,
     },
-    /// A batch has more readings than it may.
+    /// The batch has too many readings.
     #[error("{n_readings} readings; the limit is {READINGS_MAX}, so send several batches")]
     TooManyReadings {
-        /// How many.
+        /// The number of readings.
         n_readings: usize,
     },
-    /// A rating is out of its range.
+    /// The rating is out of range.
     #[error("{item}: the rating is not from 1 to {RATING_MAX}")]
     Rating {
         /// The review.
         item: Key,
     },
-    /// A time is past the year 9999, where the texts of times are not in order of time any more.
+    /// The time is after the year 9999, from which on the texts of times are not in order.
     #[error("{at_ms} ms since the epoch: past the year 9999, which no time of an item may be")]
     Time {
         /// Milliseconds since the epoch.
         at_ms: u64,
     },
-    /// Other writers, or the database, left no room in all the tries.
+    /// All tries failed because of conflicts or throttles.
     #[error(
         "{item}: not done in {n_tries} tries{}; send it again later",
         if *is_uncertain { ", as far as it was answered" } else { "" }
@@ -179,18 +179,18 @@ pub enum WriteError {
     Busy {
         /// The item, or the first of several.
         item: Key,
-        /// How often it was tried.
+        /// Number of tries.
         n_tries: u32,
-        /// Was a call left unanswered, so that it may have been done?
+        /// Did a call get no response, so that the write may have been done?
         is_uncertain: bool,
-        /// The last answer, where it was an error.
+        /// The last error, if there was one.
         #[source]
         last: Option<StoreError>,
     },
-    /// An item cannot be made of the values.
+    /// The values make no valid item.
     #[error(transparent)]
     Entity(#[from] EntityError),
-    /// The database refuses it, whenever it comes.
+    /// The database refuses the write, and always will.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -2,13 +2,11 @@ use expect_test::{Expect, expect};
 
 use super::*;
 use crate::{
+    declaration::{count::Count, found_by::FoundBy, link::Link, mirror::Mirror, predicate::Predicate},
     fixture::{self, copy, count, derivations, display, ground, mirror, named, schema},
     kinds::{
-        Link, Predicate,
-        copy::{Copy, Found},
-        count::Count,
+        copy::Copy,
         display::{Display, Shows},
-        mirror::Mirror,
     },
 };
 
@@ -141,7 +139,7 @@ fn a_name_that_the_schema_does_not_know_is_refused() {
     let right = || copy("Comment", ("UserId", "UserName"), Some("GSI1"), ("Comment", "UserId"));
     let typo = Copy { attributes: vec![("Nmae".into(), "UserName".into())], ..right() };
     check_one(named("a", typo), &expect!["derivation a: User has no attribute Nmae"]);
-    let typo = Found { by: Link::of(&[("UserId", "Id")]), ..right().found };
+    let typo = FoundBy { by: Link::of(&[("UserId", "Id")]), ..right().found };
     check_one(
         named("a", Copy { found: typo, ..right() }),
         &expect!["derivation a: the key of User has no Id, by which the targets would be found"],

@@ -3,9 +3,15 @@ use crate::guard::{Guard, Purpose};
 
 fn counted(position: usize, counters: &[&str]) -> Counted {
     let adds = Adds::Tally(Tally::of(1));
-    let amount = |counter: &&str| Amount { item: Key::new(*counter, "C"), derivation: 0, adds: adds.clone() };
+    let amount =
+        |counter: &&str| Amount { item: Key::new(*counter, "C"), derivation: DerivationAt(0), adds: adds.clone() };
     let id = position.to_string();
-    Counted { position, id: id.clone(), sequence_number: id, amounts: counters.iter().map(amount).collect() }
+    Counted {
+        position: RecordAt(position),
+        id: id.clone(),
+        sequence_number: id,
+        amounts: counters.iter().map(amount).collect(),
+    }
 }
 
 #[test]
@@ -34,7 +40,7 @@ fn a_chunk_with_one_proof_holds_any_number_of_changes_of_99_counters() {
 fn chunks_follow_stream_order_and_lose_nothing() {
     let changes: Vec<Counted> = (0..250).map(|at| counted(at, &["a", ["b", "c", "d"][at % 3]])).collect();
     let positions: Vec<usize> =
-        chunks(changes, Proof::EachChange).into_iter().flatten().map(|change| change.position).collect();
+        chunks(changes, Proof::EachChange).into_iter().flatten().map(|change| change.position.0).collect();
     assert_eq!(positions, (0..250).collect::<Vec<_>>());
 }
 
@@ -65,16 +71,17 @@ fn tallied(position: usize, count: i64, text: &str) -> Counted {
 }
 
 fn added(chunk: &[Counted]) -> Vec<Item> {
-    let added = |(write, _): (Write, usize)| match write.action {
+    let added = |(write, _): (Write, DerivationAt)| match write.action {
         Action::Update(update) => update.add,
         other => panic!("{other:?}"),
     };
-    amount_writes(&schema(), chunk, &Held::new()).into_iter().map(added).collect()
+    amount_writes(&schema(), chunk, &HeldBuckets::new()).into_iter().map(added).collect()
 }
 
 #[test]
 fn amounts_on_one_counter_become_one_write_and_a_zero_sum_none() {
-    let writes = amount_writes(&schema(), &[counted(0, &["a"]), counted(1, &["b"]), tallied(2, -1, "0")], &Held::new());
+    let writes =
+        amount_writes(&schema(), &[counted(0, &["a"]), counted(1, &["b"]), tallied(2, -1, "0")], &HeldBuckets::new());
     let keys: Vec<&str> = writes.iter().map(|(write, _)| write.key.pk.as_str()).collect();
     assert_eq!(keys, ["b"]);
 }
@@ -110,9 +117,10 @@ fn values_of_one_bucket_become_one_write_that_sets_what_widens() {
         (None, vec![("Max", "4"), ("Min", "1")], [None, None]),
         (Some(held), vec![("Min", "1")], [Some(n("2")), Some(n("5"))]),
     ] {
-        let held: Held = held.map(|item| (key.clone(), item)).into_iter().collect();
+        let held: HeldBuckets = held.map(|item| (key.clone(), item)).into_iter().collect();
         let writes = amount_writes(&schema(), &chunk, &held);
-        let [(Write { action: Action::Update(update), guard: Some(found), .. }, 0)] = writes.as_slice() else {
+        let [(Write { action: Action::Update(update), guard: Some(found), .. }, DerivationAt(0))] = writes.as_slice()
+        else {
             panic!("{writes:?}");
         };
         let mut wanted: Item = set.into_iter().map(|(name, text)| (name.to_owned(), n(text))).collect();

@@ -12,24 +12,27 @@
 //! *Example*: Ann becomes Anna. The change of `USER#ann / PROFILE` finds her comments by the index, `GSI1PK =
 //! USER#ann` and `begins_with(GSI1SK, "COMMENT#")`, and each is looked at.
 
-use keys::{
-    entity::{Definition, KeyTemplate},
-    fields::Fields,
-    item::Item,
-    key::Key,
-};
+use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Items, Part, Reach},
+    declaration::{
+        check::{declares, entity, knows},
+        found_by::FoundBy,
+        link::Link,
+    },
+    derived::{Counts, Derived, Items},
     effect::{Bell, Effect, Find},
-    kind::{Kind, Refresh, Shape},
-    kinds::{Link, declares, entity, knows},
-    outline::{Outline, placeholders},
-    query::Query,
-    refresh::{Computed, Source, Sources, Target},
+    kind::{
+        Kind,
+        refresh::{Computed, Refresh, RefreshTarget},
+        shape::Shape,
+    },
+    outline::Outline,
+    part::{Part, Reach},
     schema::{Image, Schema, Unreadable},
+    sources::{Source, Sources},
     write::Wanted,
 };
 
@@ -45,97 +48,7 @@ pub struct Copy {
     /// Pairs of (attribute of the source, attribute of the target).
     pub attributes: Vec<(String, String)>,
     /// How the targets of a source are found.
-    pub found: Found,
-}
-
-/// How the items that name a source are found.
-#[derive(Clone, Debug)]
-pub struct Found {
-    /// Entity of the items that are queried: the targets, or items whose fields hold the keys of the targets.
-    pub via: String,
-    /// The index that is queried; the table itself where there is none.
-    pub index: Option<String>,
-    /// Pairs of (field of the queried key, field of the source's key).
-    pub by: Link,
-}
-
-impl Found {
-    fn template<'a>(&self, schema: &'a Schema) -> Result<&'a KeyTemplate, String> {
-        let via = entity(schema, &self.via)?;
-        let Some(name) = &self.index else { return Ok(&via.key) };
-        let index = via.indexes.iter().find(|index| index.index == *name);
-        index.map(|index| &index.key).ok_or_else(|| format!("{} is not in the index {name}", self.via))
-    }
-
-    /// The query that finds them, from the fields of the source's key; `None` when one is missing.
-    #[must_use]
-    pub fn query(&self, schema: &Schema, source: &Fields) -> Option<Query> {
-        let field = |to: &str| source.get(self.by.filling(to)?);
-        let template = self.template(schema).ok()?;
-        let (pk, prefix) = (template.pk.build_of(field).ok()?, template.sk.prefix_of(field).ok()?);
-        Some(Query::prefix(self.index.as_deref(), pk, prefix))
-    }
-
-    /// The search for all targets of any source, with placeholders for the fields of the source's key.
-    pub(crate) fn shown(&self, schema: &Schema, source: &str, target: &str) -> Option<Find> {
-        self.search(schema, &placeholders(schema.entity(source)?.key.field_names()), target)
-    }
-
-    /// The search for all targets of a source.
-    pub(crate) fn find(&self, schema: &Schema, source: &Image<'_>, target: &str) -> Option<Effect> {
-        Some(Effect::Find(self.search(schema, source.key_fields(), target)?))
-    }
-
-    /// The search for all targets of a source of this key.
-    pub(crate) fn find_from(&self, schema: &Schema, entity: &str, source: &Key, target: &str) -> Option<Find> {
-        self.search(schema, &schema.entity(entity)?.key.parse_key(source)?, target)
-    }
-
-    fn search(&self, schema: &Schema, source: &Fields, target: &str) -> Option<Find> {
-        let query = self.query(schema, source)?;
-        Some(Find { query, via: self.via.clone(), target: target.to_owned() })
-    }
-
-    /// The target to which an item leads that was made, that leads elsewhere than before, or that is found otherwise.
-    /// A target that is itself what is found rings when it is made, so here only when it is found otherwise.
-    pub(crate) fn newly_led(&self, schema: &Schema, sight: &Sight<'_>, target: &str) -> Option<Key> {
-        let (old, new) = sight.entity(&self.via);
-        let (is_moved, is_there) = (self.is_moved(schema, sight), old.is_some() && new.is_some());
-        if self.via == target {
-            return new.filter(|_| is_there && is_moved).map(|image| image.key.clone());
-        }
-        let key = &schema.entity(target)?.key;
-        if is_there && !is_moved && !sight.differing().iter().any(|name| key.holds(name)) {
-            return None;
-        }
-        let led = through(schema, new?, target)?;
-        let before = old.and_then(|old| through(schema, old, target));
-        (is_moved || before.as_ref() != Some(&led)).then_some(led)
-    }
-
-    /// Did an item come to another place in the index? A search that was made before may have missed it.
-    fn is_moved(&self, schema: &Schema, sight: &Sight<'_>) -> bool {
-        let index = self.index.as_ref().and_then(|name| schema.layout.index(name));
-        index.is_some_and(|index| [&index.pk, &index.sk].into_iter().any(|name| sight.differs_in(name)))
-    }
-
-    /// Checks that a source's key makes the query's, and that what is found leads to a target.
-    pub(crate) fn check(&self, schema: &Schema, source: &Definition, target: &Definition) -> Result<(), String> {
-        let template = self.template(schema)?;
-        if let Some(name) = template.pk.field_names().iter().find(|name| !self.by.0.iter().any(|(to, _)| to == *name)) {
-            return Err(format!("nothing gives {name} of the key by which the targets are found"));
-        }
-        if let Some(name) = self.by.from_fields().find(|name| !source.key.field_names().contains(name)) {
-            return Err(format!("the key of {} has no {name}, by which the targets would be found", source.name));
-        }
-        let via = entity(schema, &self.via)?;
-        let known = via.key.field_names();
-        let is_known = |name: &&str| known.contains(name) || via.attributes.iter().any(|attribute| attribute == name);
-        match target.key.field_names().into_iter().find(|name| !is_known(name)) {
-            Some(name) => Err(format!("a found {} does not lead to a {}: it has no {name}", via.name, target.name)),
-            None => Ok(()),
-        }
-    }
+    pub found: FoundBy,
 }
 
 impl Copy {
@@ -177,16 +90,6 @@ impl Copy {
         };
         self.attributes.iter().map(wanted).collect()
     }
-}
-
-/// The item that a found item leads to: its key is made of the found item's fields of the same names.
-#[must_use]
-pub fn through(schema: &Schema, via: &Image<'_>, target: &str) -> Option<Key> {
-    if via.is(target) {
-        return Some(via.key.clone());
-    }
-    let definition = schema.entity(target)?;
-    definition.build_of(|name| via.field(name).ok().flatten()).ok()
 }
 
 impl Kind for Copy {
@@ -257,7 +160,7 @@ impl Refresh for Copy {
         &self.target
     }
 
-    fn sources(&self, schema: &Schema, target: &Target<'_>) -> Vec<Source> {
+    fn sources(&self, schema: &Schema, target: &RefreshTarget<'_>) -> Vec<Source> {
         let key = target.image(schema).and_then(|image| self.source_key(schema, &image).ok().flatten());
         key.map(Source::Item).into_iter().collect()
     }
@@ -278,7 +181,7 @@ impl Refresh for Copy {
         Some((names, self.wanted(schema, Some(source), sources.item(source))))
     }
 
-    fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed {
+    fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed {
         let key = target.image(schema).and_then(|image| self.source_key(schema, &image).ok().flatten());
         let item = key.as_ref().and_then(|key| sources.item(key));
         Computed::Attributes(self.wanted(schema, key.as_ref(), item))

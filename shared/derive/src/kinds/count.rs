@@ -24,36 +24,18 @@ use keys::key::Key;
 
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Items, Part, Reach},
+    declaration::{
+        check::{entity, knows},
+        count::{Count, SHARDS_MAX},
+    },
+    derived::{Counts, Derived, Items},
     effect::{Add, Effect},
-    kind::{Kind, Shape},
-    kinds::{Link, Predicate, entity, knows},
+    kind::{Kind, shape::Shape},
     outline::{Outline, linked},
+    part::{Part, Reach},
     schema::{Image, Schema, Unreadable},
     tally::{Sum, Tally},
 };
-
-/// Shards of a counter at most: two digits stand for one in its key.
-pub const SHARDS_MAX: u32 = 100;
-
-/// The declaration of a count.
-#[derive(Clone, Debug)]
-pub struct Count {
-    /// Entity of the items that are counted.
-    pub source: String,
-    /// Which of them.
-    pub predicate: Predicate,
-    /// Entity of the target.
-    pub target: String,
-    /// How the target's key is made.
-    pub link: Link,
-    /// The attribute that is summed, if there is one.
-    pub sum: Option<String>,
-    /// How many shards the counter is spread over, 1 to 100.
-    pub n_shards: u32,
-    /// Does it count inserts only?
-    pub history: bool,
-}
 
 impl Count {
     /// The target that an item counts for, and what it adds to the sum; `None` when it does not count.

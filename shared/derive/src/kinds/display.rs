@@ -20,13 +20,18 @@ use serde_dynamo::AttributeValue;
 use crate::{
     catalogue::sum_of,
     change::Sight,
-    derivation::{Counts, Derived, Items, Part, Reach},
+    declaration::check::{declares, entity},
+    derived::{Counts, Derived, Items},
     effect::{Bell, Effect},
-    kind::{Kind, Refresh, Shape},
-    kinds::{declares, entity},
+    kind::{
+        Kind,
+        refresh::{Computed, Refresh, RefreshTarget},
+        shape::Shape,
+    },
     outline::Outline,
-    refresh::{Computed, Source, Sources, Target},
+    part::{Part, Reach},
     schema::{Image, Schema, Unreadable},
+    sources::{Source, Sources},
     tally::{Sum, Tally},
     write::Wanted,
 };
@@ -182,11 +187,11 @@ impl Refresh for Display {
         &self.target
     }
 
-    fn sources(&self, _schema: &Schema, target: &Target<'_>) -> Vec<Source> {
+    fn sources(&self, _schema: &Schema, target: &RefreshTarget<'_>) -> Vec<Source> {
         vec![Source::Counters(target.key.clone())]
     }
 
-    fn compute(&self, _schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed {
+    fn compute(&self, _schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed {
         Computed::Attributes(vec![self.wanted(sources.tally(target.key, &self.count))])
     }
 }

@@ -19,14 +19,19 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Items, Part, Reach},
+    declaration::check::{declares, entity, knows},
+    derived::{Counts, Derived, Items},
     effect::{Bell, Effect},
     flaw::Flaw,
-    kind::{Kind, Refresh, Shape},
-    kinds::{declares, entity, knows},
+    kind::{
+        Kind,
+        refresh::{Computed, Refresh, RefreshTarget},
+        shape::Shape,
+    },
     outline::Outline,
-    refresh::{Computed, Source, Sources, Target},
+    part::{Part, Reach},
     schema::{Image, Schema, Unreadable},
+    sources::{Source, Sources},
     write::Wanted,
 };
 
@@ -169,11 +174,11 @@ impl Refresh for IndexKey {
         &self.target
     }
 
-    fn sources(&self, _schema: &Schema, _target: &Target<'_>) -> Vec<Source> {
+    fn sources(&self, _schema: &Schema, _target: &RefreshTarget<'_>) -> Vec<Source> {
         Vec::new()
     }
 
-    fn compute(&self, schema: &Schema, target: &Target<'_>, _sources: &Sources) -> Computed {
+    fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, _sources: &Sources) -> Computed {
         Computed::Attributes(self.wanted(schema, target.image(schema).as_ref()))
     }
 

@@ -26,30 +26,23 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Items, Part, PartOf, Reach},
+    claims::{CLAIMS, claims, claims_value},
+    declaration::{
+        check::{declares, entity, knows},
+        mirror::Mirror,
+    },
+    derived::{Counts, Derived, Items},
     effect::{Bell, Effect},
-    kind::{Kind, Refresh, Shape},
-    kinds::{Link, declares, entity, knows},
+    kind::{
+        Kind,
+        refresh::{Computed, Refresh, RefreshTarget},
+        shape::Shape,
+    },
     outline::{Outline, linked},
-    refresh::{Computed, Source, Sources, Target},
+    part::{Part, PartOf, Reach},
     schema::{Image, Schema, Unreadable},
+    sources::{Source, Sources},
 };
-
-/// Attribute of a mirror that lists the keys of the sources that claim it. Stored, so it is stable.
-pub const CLAIMS: &str = "Claims";
-
-/// The declaration of a mirror.
-#[derive(Clone, Debug)]
-pub struct Mirror {
-    /// Entity that is mirrored.
-    pub source: String,
-    /// Entity of the mirrors.
-    pub target: String,
-    /// How the mirror's key is made from the source's fields.
-    pub link: Link,
-    /// Attributes of the source that are left out.
-    pub except: Vec<String>,
-}
 
 impl Mirror {
     fn definitions<'a>(&self, schema: &'a Schema) -> Option<(&'a Definition, &'a Definition)> {
@@ -150,26 +143,6 @@ impl Mirror {
     }
 }
 
-/// The claims that a mirror lists; what cannot be read as a key is none.
-#[must_use]
-pub fn claims(schema: &Schema, item: &Item) -> Vec<Key> {
-    let Some(AttributeValue::L(claims)) = item.get(CLAIMS) else { return Vec::new() };
-    let claim = |value: &AttributeValue| {
-        let AttributeValue::M(map) = value else { return None };
-        let text = |name: &str| match map.get(name) {
-            Some(AttributeValue::S(text)) => Some(text.clone()),
-            _ => None,
-        };
-        Some(Key { pk: text(&schema.layout.pk)?, sk: text(&schema.layout.sk)? })
-    };
-    claims.iter().filter_map(claim).collect()
-}
-
-fn claims_value(schema: &Schema, claims: &[Key]) -> AttributeValue {
-    let map = |key: &Key| AttributeValue::M(schema.layout.key_item(key).into_iter().collect());
-    AttributeValue::L(claims.iter().map(map).collect())
-}
-
 impl Kind for Mirror {
     fn name(&self) -> &'static str {
         "mirror"
@@ -251,7 +224,7 @@ impl Refresh for Mirror {
         true
     }
 
-    fn sources(&self, schema: &Schema, target: &Target<'_>) -> Vec<Source> {
+    fn sources(&self, schema: &Schema, target: &RefreshTarget<'_>) -> Vec<Source> {
         let Some((source, definition)) = self.definitions(schema) else { return Vec::new() };
         if !self.lists_claims(source) {
             return self.source_of(source, definition, target.key).map(Source::Item).into_iter().collect();
@@ -261,7 +234,7 @@ impl Refresh for Mirror {
         candidates.into_iter().map(Source::Item).collect()
     }
 
-    fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed {
+    fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed {
         let mut living: Vec<(Key, &Item)> = Vec::new();
         for source in self.sources(schema, target) {
             let Source::Item(key) = source else { continue };

@@ -16,31 +16,46 @@
 //!
 //! *Example*: `/docs` is renamed to `/papers`. The folder gets its new path; that write's record finds the folders in it.
 
+mod loops;
+mod segments;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use keys::{
-    escape,
     item::{Item, text},
     key::Key,
 };
 use serde_dynamo::AttributeValue;
 
+use self::{
+    loops::in_loops,
+    segments::{below, depth},
+};
 use crate::{
     change::Sight,
-    derivation::{Counts, Derived, Items, Part, Reach},
+    declaration::{
+        check::{declares, entity, knows},
+        found_by::FoundBy,
+        link::Link,
+    },
+    derived::{Counts, Derived, Items},
     effect::{Bell, Effect, Find},
     flaw::Flaw,
-    kind::{Kind, Refresh, Shape},
-    kinds::{Link, copy::Found, declares, entity, knows},
+    kind::{
+        Kind,
+        refresh::{Computed, Refresh, RefreshTarget},
+        shape::Shape,
+    },
     outline::Outline,
-    refresh::{Computed, Source, Sources, Target},
+    part::{Part, Reach},
     schema::{Image, Schema, Unreadable},
+    sources::{Source, Sources},
     write::Wanted,
 };
 
 /// The declaration of a path.
 #[derive(Clone, Debug)]
-pub struct Path {
+pub struct TreePath {
     /// Entity of the items that have a path.
     pub target: String,
     /// Entity of the items that they stand in. Where it is the same, an item that names no parent is a root.
@@ -54,32 +69,32 @@ pub struct Path {
     /// Most segments of a path.
     pub depth_max: usize,
     /// How the items that stand in a parent are found.
-    pub found: Found,
+    pub found: FoundBy,
 }
 
 /// Where an item says that it stands, with its name.
-enum Place {
+enum TreePlace {
     Root(String),
     In(Key, String),
 }
 
-impl Path {
+impl TreePath {
     /// Where an item says that it stands; `None` when it lacks a name, or a parent that it should have.
-    fn place(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<Place>, Unreadable> {
+    fn place(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<TreePlace>, Unreadable> {
         let parent = match schema.entity(&self.parent) {
             Some(parent) => self.link.key(parent, image)?,
             None => None,
         };
         let Some(name) = image.field(&self.name)?.map(str::to_owned) else { return Ok(None) };
         Ok(match parent {
-            Some(parent) => Some(Place::In(parent, name)),
-            None if self.recurs() => Some(Place::Root(name)),
+            Some(parent) => Some(TreePlace::In(parent, name)),
+            None if self.recurs() => Some(TreePlace::Root(name)),
             None => None,
         })
     }
 
     /// Where an item of a table says that it stands. One that cannot be read counts as absent.
-    fn place_of(&self, schema: &Schema, items: &Items, key: &Key) -> Option<Place> {
+    fn place_of(&self, schema: &Schema, items: &Items, key: &Key) -> Option<TreePlace> {
         let image = schema.image(key, items.get(key)?).filter(|image| image.is(&self.target))?;
         self.place(schema, &image).ok().flatten()
     }
@@ -90,30 +105,20 @@ impl Path {
         text(item, &self.attribute).filter(|path| path.starts_with('/'))
     }
 
-    /// A path of these segments, below another, unless it has too many.
-    fn below<'a>(&self, above: &str, names: impl DoubleEndedIterator<Item = &'a String>) -> Option<String> {
-        let mut path = above.to_owned();
-        for name in names {
-            path.push('/');
-            path.push_str(&escape::segment(name));
-        }
-        (depth(&path) <= self.depth_max).then_some(path)
-    }
-
     /// An item's path as it is defined: walked up from the item. A loop has no end, and so passes the bound.
     fn walked(&self, schema: &Schema, items: &Items, key: &Key) -> Option<String> {
         let (mut names, mut at) = (Vec::new(), key.clone());
         while names.len() < self.depth_max {
             match self.place_of(schema, items, &at)? {
-                Place::Root(name) => {
+                TreePlace::Root(name) => {
                     names.push(name);
-                    return self.below("", names.iter().rev());
+                    return below("", names.iter().rev(), self.depth_max);
                 }
-                Place::In(parent, name) => {
+                TreePlace::In(parent, name) => {
                     names.push(name);
                     if !self.recurs() {
                         let above = self.held(schema, &parent, items.get(&parent))?;
-                        return self.below(above, names.iter().rev());
+                        return below(above, names.iter().rev(), self.depth_max);
                     }
                     at = parent;
                 }
@@ -148,30 +153,7 @@ impl Path {
     }
 }
 
-/// How many segments a path has.
-fn depth(path: &str) -> usize {
-    path.matches('/').count()
-}
-
-/// The keys that stand in a loop, where each has one parent or none.
-fn in_loops(parents: &BTreeMap<Key, Key>) -> BTreeSet<Key> {
-    let (mut done, mut looped) = (BTreeSet::new(), BTreeSet::new());
-    for start in parents.keys() {
-        let (mut walk, mut at) = (Vec::new(), start);
-        while done.insert(at) {
-            walk.push(at);
-            match parents.get(at) {
-                Some(parent) => at = parent,
-                None => break,
-            }
-        }
-        // Where this very walk came by before, the walk from there on is a loop.
-        looped.extend(walk.into_iter().skip_while(|key| *key != at || !parents.contains_key(at)).cloned());
-    }
-    looped
-}
-
-impl Kind for Path {
+impl Kind for TreePath {
     fn name(&self) -> &'static str {
         "path"
     }
@@ -234,24 +216,26 @@ impl Kind for Path {
     }
 }
 
-impl Refresh for Path {
+impl Refresh for TreePath {
     fn target(&self) -> &str {
         &self.target
     }
 
-    fn sources(&self, schema: &Schema, target: &Target<'_>) -> Vec<Source> {
+    fn sources(&self, schema: &Schema, target: &RefreshTarget<'_>) -> Vec<Source> {
         let place = target.image(schema).and_then(|image| self.place(schema, &image).ok().flatten());
         match place {
-            Some(Place::In(parent, _)) => vec![Source::Item(parent)],
-            Some(Place::Root(_)) | None => Vec::new(),
+            Some(TreePlace::In(parent, _)) => vec![Source::Item(parent)],
+            Some(TreePlace::Root(_)) | None => Vec::new(),
         }
     }
 
-    fn compute(&self, schema: &Schema, target: &Target<'_>, sources: &Sources) -> Computed {
+    fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed {
         let place = target.image(schema).and_then(|image| self.place(schema, &image).ok().flatten());
         let path = place.and_then(|place| match place {
-            Place::Root(name) => self.below("", [name].iter()),
-            Place::In(parent, name) => self.below(self.held(schema, &parent, sources.item(&parent))?, [name].iter()),
+            TreePlace::Root(name) => below("", [name].iter(), self.depth_max),
+            TreePlace::In(parent, name) => {
+                below(self.held(schema, &parent, sources.item(&parent))?, [name].iter(), self.depth_max)
+            }
         });
         Computed::Attributes(vec![self.wanted(path)])
     }
@@ -267,8 +251,8 @@ impl Refresh for Path {
     /// Items in a loop, and the first on the way down that are too deep; what is under those is not reported.
     fn flaws(&self, schema: &Schema, items: &Items) -> Vec<Flaw> {
         let parents = items.keys().filter_map(|key| match self.place_of(schema, items, key)? {
-            Place::In(parent, _) => Some((key.clone(), parent)),
-            Place::Root(_) => None,
+            TreePlace::In(parent, _) => Some((key.clone(), parent)),
+            TreePlace::Root(_) => None,
         });
         let parents: BTreeMap<Key, Key> = parents.collect();
         let looped = if self.recurs() { in_loops(&parents) } else { BTreeSet::new() };

@@ -18,79 +18,29 @@
 //! *Example*: `SENSOR#s#2024-01-15 / 2024-01-15T10:30:00.000Z` is put with `Value` 21.5. It goes into
 //! `SENSOR#s / HOUR#2024-01-15T10` and `SENSOR#s / DAY#2024-01-15`.
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+mod grain;
+
+use std::{collections::BTreeMap, sync::Arc};
 
 use keys::{entity::Definition, key::Key};
 
 use crate::{
     bucket::Bucket,
     change::Sight,
-    derivation::{Counts, Derived, Items, Part, Reach},
+    declaration::{
+        check::{declares, entity, knows},
+        link::Link,
+        rollup::Rollup,
+    },
+    derived::{Counts, Derived, Items},
     effect::{BucketForm, Effect, Measure},
-    kind::{Kind, Shape},
-    kinds::{Link, declares, entity, knows},
+    kind::{Kind, shape::Shape},
+    kinds::rollup::grain::BucketSpan,
     outline::{Outline, linked},
+    part::{Part, Reach},
     schema::{Image, Schema, Unreadable},
     tally::Sum,
 };
-
-/// The declaration of a roll-up.
-#[derive(Clone, Debug)]
-pub struct Rollup {
-    /// Entity of the items that are rolled up.
-    pub source: String,
-    /// Their field that holds the time, such as `2024-01-15T10:30:00.000Z`.
-    pub time: String,
-    /// Their attribute that holds the value.
-    pub value: String,
-    /// How the rest of a bucket's key is made.
-    pub link: Link,
-    /// The buckets' field that takes the name of the grain.
-    pub grain: String,
-    /// The buckets' field that takes the beginning of the time.
-    pub bucket: String,
-    /// What the buckets are called.
-    pub form: Arc<BucketForm>,
-}
-
-/// How long the time of a bucket is. Its name is stored, so it is stable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grain {
-    /// An hour, such as `2024-01-15T10`.
-    Hour,
-    /// A day, such as `2024-01-15`.
-    Day,
-}
-
-impl Grain {
-    const ALL: [Self; 2] = [Self::Hour, Self::Day];
-
-    /// Its name in keys.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Hour => "HOUR",
-            Self::Day => "DAY",
-        }
-    }
-
-    /// The beginning of a time that names the bucket; `None` when the time is of another form.
-    #[must_use]
-    pub fn cut(self, time: &str) -> Option<&str> {
-        let form = match self {
-            Self::Hour => "dddd-dd-ddTdd",
-            Self::Day => "dddd-dd-dd",
-        };
-        let (bucket, rest) = time.split_at_checked(form.len())?;
-        let fits = |(form, found): (char, char)| if form == 'd' { found.is_ascii_digit() } else { form == found };
-        let is_cut = !rest.starts_with(|next: char| next.is_ascii_digit());
-        let number = |range: Range<usize>| bucket.get(range).and_then(|digits| digits.parse::<u8>().ok());
-        let is_time = matches!(number(5..7), Some(1..=12))
-            && matches!(number(8..10), Some(1..=31))
-            && (self == Self::Day || matches!(number(11..13), Some(0..=23)));
-        (is_cut && is_time && form.chars().zip(bucket.chars()).all(fits)).then_some(bucket)
-    }
-}
 
 impl Rollup {
     /// The value of an item; `None` when it has none.
@@ -99,7 +49,7 @@ impl Rollup {
     }
 
     /// The bucket of an item, of one grain; `None` when it lacks one of the fields.
-    fn bucket(&self, target: &Definition, image: &Image<'_>, grain: Grain) -> Result<Option<Key>, Unreadable> {
+    fn bucket(&self, target: &Definition, image: &Image<'_>, grain: BucketSpan) -> Result<Option<Key>, Unreadable> {
         let unreadable =
             |attribute: &str, why: &str| Unreadable { attribute: attribute.to_owned(), why: why.to_owned() };
         let Some(time) = image.field(&self.time)? else { return Ok(None) };
@@ -126,8 +76,8 @@ impl Rollup {
         let (Some(target), Some(value)) = (schema.entity(&self.form.entity), self.value(image)?) else {
             return Ok(None);
         };
-        let mut buckets = Vec::with_capacity(Grain::ALL.len());
-        for grain in Grain::ALL {
+        let mut buckets = Vec::with_capacity(BucketSpan::ALL.len());
+        for grain in BucketSpan::ALL {
             let Some(bucket) = self.bucket(target, image, grain)? else { return Ok(None) };
             buckets.push(bucket);
         }
@@ -162,7 +112,7 @@ impl Kind for Rollup {
     }
 
     fn outline(&self, schema: &Schema) -> Outline {
-        let grains: Vec<&str> = Grain::ALL.into_iter().map(Grain::name).collect();
+        let grains: Vec<&str> = BucketSpan::ALL.into_iter().map(BucketSpan::name).collect();
         let terms = format!("{} by {} of {}", self.value, grains.join(" and "), self.time);
         Outline {
             terms: vec![terms, "inserts only".to_owned()],

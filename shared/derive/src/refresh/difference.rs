@@ -9,23 +9,24 @@ use keys::{
 
 use crate::{
     guard::{Guard, Purpose},
+    position::DerivationAt,
     refresh::{Look, Verdict},
     write::{Action, Table, Update, Wanted, Write},
 };
 
 /// The attributes that differ from what an item holds.
 #[derive(Default)]
-pub(super) struct Difference {
+pub(super) struct ItemDifference {
     /// The attributes to set.
     pub(super) set: Item,
     remove: BTreeSet<String>,
     /// Positions in the catalogue of the derivations whose part differs.
-    pub(super) derivations: Vec<usize>,
+    pub(super) derivations: Vec<DerivationAt>,
 }
 
-impl Difference {
+impl ItemDifference {
     /// Adds what a derivation wants, as far as the item does not hold it.
-    pub(super) fn add(&mut self, derivation: usize, held: Option<&Item>, wanted: Vec<Wanted>) {
+    pub(super) fn add(&mut self, derivation: DerivationAt, held: Option<&Item>, wanted: Vec<Wanted>) {
         let mut differs = false;
         for wanted in wanted {
             if wanted.is_held_by(held) {

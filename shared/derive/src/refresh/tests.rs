@@ -6,7 +6,7 @@ use serde_dynamo::AttributeValue;
 
 use super::*;
 use crate::{
-    derivation::Items,
+    derived::Items,
     fixture::{catalogue, item, key_of, schema, short, table},
     guard::Purpose,
     write::Update,
@@ -383,7 +383,7 @@ fn an_item_of_another_entity_is_left_alone_unless_a_mirror_must_stand_there() {
 fn verdict_for(table: &[&str], derivation: &str, entity: &str, key: &str) -> Verdict {
     let schema = schema();
     let catalogue = catalogue(&schema);
-    let at = catalogue.derivations().position(|other| other.name == derivation).unwrap();
+    let at = catalogue.position(derivation).unwrap();
     let items = table.iter().map(|text| item(text)).map(|item| (key_of(&item), item)).collect();
     let (item, entity) = (key_of(&item(key)), entity.to_owned());
     let look = Look { item, entity, derivations: [at].into(), named: BTreeSet::new() };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use derive::{derivation::Family, write::Table};
+use derive::{family::Family, position::RecordAt, write::Table};
 
 use crate::{account::Account, park::partition};
 
@@ -13,9 +13,9 @@ impl Account {
     /// Positions of the changes that went in, each proven by a receipt. What is parked has a receipt too, and is not
     /// in. Under the checkpoint there are no receipts, and a proof does not distinguish its changes.
     #[must_use]
-    pub fn received(&self) -> BTreeSet<usize> {
+    pub fn received(&self) -> BTreeSet<RecordAt> {
         let parked = partition(Family::Additive);
-        let causes = |is_such: &dyn Fn(&str) -> bool| -> BTreeSet<usize> {
+        let causes = |is_such: &dyn Fn(&str) -> bool| -> BTreeSet<RecordAt> {
             let commits = self.commits.iter().filter(|commit| commit.table == Table::Ledger && is_such(&commit.key.pk));
             commits.flat_map(|commit| commit.causes.iter().copied()).collect()
         };
@@ -41,7 +41,7 @@ mod tests {
             at_ms: 0,
             units: 2.0,
             derivations: Vec::new(),
-            causes: BTreeSet::from([position]),
+            causes: BTreeSet::from([RecordAt(position)]),
             is_correction: false,
         };
         let commits = vec![
@@ -52,6 +52,6 @@ mod tests {
             commit(Table::Main, Key::new("RECEIPT#none of ours", "x"), 3),
         ];
         let account = Account { commits, ..Account::default() };
-        assert_eq!(account.received(), BTreeSet::from([1]));
+        assert_eq!(account.received(), BTreeSet::from([RecordAt(1)]));
     }
 }

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use derive::{catalogue::Catalogue, write::Table};
+use derive::{catalogue::Catalogue, position::RecordAt, write::Table};
 use store::Units;
 
 use crate::account::Account;
@@ -60,7 +60,7 @@ impl Account {
     /// The lag of each record that something follows from, in milliseconds, in no order.
     #[must_use]
     pub fn lags_ms(&self) -> Vec<u64> {
-        let mut lags_ms = BTreeMap::<usize, u64>::new();
+        let mut lags_ms = BTreeMap::<RecordAt, u64>::new();
         for commit in self.commits.iter().filter(|commit| commit.table == Table::Main) {
             for position in &commit.causes {
                 if let Some(lag_ms) = self.lag_ms(*position, commit.at_ms) {
@@ -78,8 +78,8 @@ impl Account {
         self.commits.iter().filter(|commit| commit.is_correction).count()
     }
 
-    fn lag_ms(&self, position: usize, at_ms: u64) -> Option<u64> {
-        let created_ms = self.created_ms.get(position).copied().flatten()?;
+    fn lag_ms(&self, position: RecordAt, at_ms: u64) -> Option<u64> {
+        let created_ms = self.created_ms.get(position.0).copied().flatten()?;
         Some(at_ms.saturating_sub(created_ms))
     }
 }

@@ -17,7 +17,7 @@ use std::{
 };
 
 use derive::{
-    derivation::Family,
+    family::Family,
     guard::{Guard, Purpose},
     query::Query,
     write::{Action, Table, Write},

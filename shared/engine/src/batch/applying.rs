@@ -1,6 +1,6 @@
 //! Applying what records ask for, in the order of the steps.
 
-use derive::derivation::Family;
+use derive::family::Family;
 use store::Store;
 
 use crate::{
@@ -102,7 +102,7 @@ impl<S: Store> Applier<'_, S> {
             account.undone.last_key_value()
         };
         lowest.map(|(position, _)| {
-            let record = batch.records.get(*position);
+            let record = batch.record(*position);
             record.and_then(|record| record.head.sequence_number.clone()).unwrap_or_default()
         })
     }

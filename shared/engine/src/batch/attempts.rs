@@ -14,7 +14,10 @@
 
 use std::collections::BTreeSet;
 
-use derive::write::{Action, Table, Write};
+use derive::{
+    position::RecordAt,
+    write::{Action, Table, Write},
+};
 use keys::{
     item::{Item, text},
     key::Key,
@@ -164,7 +167,7 @@ impl<S: Store> AttemptNotes<'_, S> {
     async fn write_note(&self, write: &Write, batch: &Batch<'_>, account: &mut Account) {
         match batch.patience.call(|| self.context.store.write(write)).await {
             Ok(store::Outcome::Done { units }) => {
-                account.commits.push(self.context.ledger_commit(&write.key, units, 0));
+                account.commits.push(self.context.ledger_commit(&write.key, units, RecordAt(0)));
             }
             Ok(store::Outcome::GuardFailed) => {}
             Err(error) => tracing::warn!(cause = %describe(&error), "the attempt cannot be noted"),

@@ -7,7 +7,7 @@
 //! It gives way when the batch's first record is older than [`BrakeLimits::unreadable_hold_ms`], so that a shard is held up
 //! for so long at most, far from the day that a stream keeps records; or when the operator raises the limit.
 
-use derive::effect::Effect;
+use derive::{effect::Effect, position::DerivationAt};
 
 use crate::batch::{handle_error::HandleError, input::Batch, limits::BrakeLimits, planning::Planning};
 
@@ -36,7 +36,7 @@ pub(crate) fn brake(limits: &BrakeLimits, planned: &[Planning<'_>], batch: &Batc
 }
 
 fn is_unreadable(planning: &Planning<'_>) -> bool {
-    let is_listed = |(_, effect): &(usize, Effect)| matches!(effect, Effect::List { unreadable: Some(_) });
+    let is_listed = |(_, effect): &(DerivationAt, Effect)| matches!(effect, Effect::List { unreadable: Some(_) });
     match &planning.planned {
         Err(_) => true,
         Ok(planned) => planned.misfit.is_some() || planned.effects.iter().any(is_listed),

@@ -1,5 +1,7 @@
 //! A batch while it is handled: its records, where they come from, and the time that there is.
 
+use derive::position::RecordAt;
+
 use crate::{
     backoff::Patience,
     record::{Decoded, event::Lane},
@@ -30,6 +32,11 @@ impl<'a> Batch<'a> {
     /// A parked record, which is redriven.
     pub(crate) fn parked(record: Decoded<'a>, lane: &Lane, patience: Patience<'a>) -> Self {
         Self { records: vec![record], lane: lane.clone(), patience, occasion: Occasion::Redrive }
+    }
+
+    /// The record at a position.
+    pub(crate) fn record(&self, at: RecordAt) -> Option<&Decoded<'a>> {
+        self.records.get(at.0)
     }
 
     /// When its first record's write was made, in milliseconds since the epoch.

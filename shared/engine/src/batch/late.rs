@@ -1,6 +1,6 @@
 //! Putting the mark of a possible loss when a batch comes late. See [`loss`](crate::account::loss).
 
-use derive::write::Table;
+use derive::{position::RecordAt, write::Table};
 use store::{Outcome, Store};
 
 use crate::{
@@ -53,7 +53,7 @@ impl<S: Store> LossWatch<'_, S> {
         let mark = Mark { since_ms, late_ms: late_ms.max(seen.late_ms), ..seen };
         let write = mark.write(&self.context.schema.layout);
         if let Outcome::Done { units } = batch.patience.call(|| self.context.store.write(&write)).await? {
-            account.commits.push(self.context.ledger_commit(&write.key, units, 0));
+            account.commits.push(self.context.ledger_commit(&write.key, units, RecordAt(0)));
         }
         Ok(())
     }

@@ -6,9 +6,10 @@ use std::borrow::Cow;
 use derive::{
     change::Change,
     coalesce::{Adds, Amount, Counted},
-    derivation::Family,
     effect::{Add, Effect, Measure},
-    plan::{Planned, Record, plan},
+    family::Family,
+    plan::{Planned, RecordKind, plan},
+    position::{DerivationAt, RecordAt},
     tally::Tally,
 };
 use keys::counter::CounterKey;
@@ -31,7 +32,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Planning<'a> {
     /// Its position in the batch.
-    position: usize,
+    position: RecordAt,
     pub(crate) record: &'a Decoded<'a>,
     /// What it asks for, or why the plan is not known.
     pub(crate) planned: Result<Planned, String>,
@@ -43,7 +44,7 @@ pub(crate) struct Asked {
     /// Changes that must go in once.
     pub(crate) entries: Vec<CountEntry>,
     /// Positions of records that the level-triggered family cannot handle, with the cause.
-    pub(crate) failed_looks: Vec<(usize, String)>,
+    pub(crate) failed_looks: Vec<(RecordAt, String)>,
     /// Items to look at.
     pub(crate) bells: Bells,
     /// What touches the application's own items.
@@ -92,13 +93,13 @@ impl Planning<'_> {
     /// Counts it, by what kind of record it is.
     fn count(&self, account: &mut Account) {
         match self.planned.as_ref().map(|planned| planned.record) {
-            Ok(Record::Change) => account.n_changes += 1,
-            Ok(Record::Echo) => account.n_echoes += 1,
-            Ok(Record::Untyped | Record::Unknown) => account.n_ignored += 1,
+            Ok(RecordKind::Change) => account.n_changes += 1,
+            Ok(RecordKind::Echo) => account.n_echoes += 1,
+            Ok(RecordKind::Untyped | RecordKind::Unknown) => account.n_ignored += 1,
             Err(_) => {}
         }
         account.created_ms.push(self.created_ms());
-        let is_change = matches!(&self.planned, Ok(Planned { record: Record::Change, .. }));
+        let is_change = matches!(&self.planned, Ok(Planned { record: RecordKind::Change, .. }));
         let (mut is_late, mut last) = (false, None);
         for (derivation, effect) in self.planned.iter().flat_map(|planned| &planned.effects) {
             match effect {
@@ -148,7 +149,7 @@ impl<S: Store> Planner<'_, S> {
                 Ok(change) => caught("planning it", || self.planned(change)),
                 Err(error) => Err(error.to_string()),
             };
-            Planning { position, record, planned }
+            Planning { position: RecordAt(position), record, planned }
         };
         batch.records.iter().enumerate().map(plan).collect()
     }
@@ -190,7 +191,7 @@ impl<S: Store> Planner<'_, S> {
         let mut planned =
             caught("planning it", || plan(&self.context.schema, &self.context.catalogue, &[family], change))?;
         self.count_from_birth(&mut planned, change);
-        let planning = Planning { position: 0, record, planned: Err(String::new()) };
+        let planning = Planning { position: RecordAt(0), record, planned: Err(String::new()) };
         let mut asked = Asked::default();
         self.sort(planned, &planning, checksum(&change.id), &mut asked)?;
         Ok(asked)
@@ -225,7 +226,7 @@ impl<S: Store> Planner<'_, S> {
         Ok(())
     }
 
-    fn amount(&self, derivation: usize, add: Add, seed: u32) -> Result<Amount, String> {
+    fn amount(&self, derivation: DerivationAt, add: Add, seed: u32) -> Result<Amount, String> {
         let name = self.context.catalogue.name(derivation).to_owned();
         let shard = seed % add.n_shards.max(1);
         let counter = CounterKey { target: add.target, derivation: name, shard }.key();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use derive::derivation::Family;
+use derive::family::Family;
 use keys::{key::Key, layout::Layout};
 
 use crate::{

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    bucket::Held,
+    bucket::HeldBuckets,
     coalesce::{Counted, amount_writes, buckets},
-    derivation::Family,
+    family::Family,
+    position::{DerivationAt, RecordAt},
     write::{Table, Transaction, Write},
 };
 use keys::key::Key;
@@ -28,7 +29,7 @@ struct Parcel {
     proven: Vec<Counted>,
     n_proofs: usize,
     /// For each counter and bucket, the position of its derivation.
-    derivations: BTreeMap<Key, usize>,
+    derivations: BTreeMap<Key, DerivationAt>,
 }
 
 impl<S: Store> Counter<'_, S> {
@@ -78,15 +79,15 @@ impl<S: Store> Counter<'_, S> {
     }
 
     /// Reads the buckets that a chunk adds to, each time that it is sent.
-    async fn read_buckets(&self, chunk: &Chunk) -> Result<Held, StoreError> {
+    async fn read_buckets(&self, chunk: &Chunk) -> Result<HeldBuckets, StoreError> {
         let keys = if chunk.failed.is_some() { Vec::new() } else { buckets(&chunk.changes) };
         self.held_buckets(&keys).await
     }
 
     /// Reads buckets as they are.
-    pub(crate) async fn held_buckets(&self, keys: &[Key]) -> Result<Held, StoreError> {
+    pub(crate) async fn held_buckets(&self, keys: &[Key]) -> Result<HeldBuckets, StoreError> {
         if keys.is_empty() {
-            return Ok(Held::new());
+            return Ok(HeldBuckets::new());
         }
         Ok(self.context.store.get(Table::Main, keys).await?.into_iter().collect())
     }
@@ -95,7 +96,7 @@ impl<S: Store> Counter<'_, S> {
     fn parcel(
         &self,
         chunk: &Chunk,
-        held: &Held,
+        held: &HeldBuckets,
         ledger: &dyn Ledger,
         batch: &Batch<'_>,
     ) -> Result<Option<Parcel>, String> {
@@ -120,7 +121,7 @@ impl<S: Store> Counter<'_, S> {
     }
 
     /// All changes of a chunk, those too whose effects add up to nothing in it.
-    fn to_prove(&self, changes: &[Counted], counters: &[(Write, usize)]) -> Vec<Counted> {
+    fn to_prove(&self, changes: &[Counted], counters: &[(Write, DerivationAt)]) -> Vec<Counted> {
         let written: BTreeSet<&Key> = counters.iter().map(|(write, _)| &write.key).collect();
         let is_written = |change: &Counted| change.amounts.iter().any(|amount| written.contains(&amount.item));
         let proven =
@@ -129,7 +130,7 @@ impl<S: Store> Counter<'_, S> {
     }
 
     fn parking(&self, chunk: &Chunk, cause: &str, batch: &Batch<'_>) -> Vec<Write> {
-        let record = chunk.changes.first().and_then(|change| batch.records.get(change.position));
+        let record = chunk.changes.first().and_then(|change| batch.record(change.position));
         let Some(record) = record else { return Vec::new() };
         let parking =
             Parking { head: &record.head, record: record.text, cause, family: Family::Additive, lane: &batch.lane };
@@ -143,7 +144,7 @@ impl<S: Store> Counter<'_, S> {
         for (at, (write, units)) in writes.iter().zip(units).enumerate() {
             let derivation = parcel.derivations.get(&write.key);
             let touches = |change: &&Counted| change.amounts.iter().any(|amount| amount.item == write.key);
-            let causes: BTreeSet<usize> = match (parcel.proven.get(at), derivation) {
+            let causes: BTreeSet<RecordAt> = match (parcel.proven.get(at), derivation) {
                 (Some(change), None) if parcel.n_proofs == parcel.proven.len() => BTreeSet::from([change.position]),
                 (_, Some(_)) => chunk.changes.iter().filter(touches).map(|change| change.position).collect(),
                 _ => all(),

@@ -14,7 +14,7 @@
 
 use derive::{
     query::{Query, SortKeys},
-    refresh::Sources,
+    sources::Sources,
     write::{Action, Table, Write},
 };
 use keys::{

@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 
 use derive::{
     effect::Find,
+    position::DerivationAt,
     query::Query,
-    refresh::{Look, Sources},
+    refresh::Look,
+    sources::Sources,
     write::{Action, Table, Write},
 };
 use futures::future::{OptionFuture, join};
@@ -132,7 +134,7 @@ impl<S: Store> Pager<'_, S> {
 
     /// Has the job moved on since this record of it was made? Then a later record does the rest.
     fn is_overtaken(&self, job: &Job, work: &Work<'_>) -> bool {
-        let record = work.batch.records.get(work.touch.position);
+        let record = work.batch.record(work.touch.position);
         let change = record.and_then(|record| record.change.as_ref().ok());
         let shown = change.and_then(|change| Job::of(&self.context.schema.layout, change.new_image()?));
         shown.is_some_and(|shown| (shown.started_at_ms, shown.n_moves) < (job.started_at_ms, job.n_moves))
@@ -241,7 +243,12 @@ impl<S: Store> Pager<'_, S> {
 
     /// Has all of a source looked at once more: what was refused when a record of its job was parked is behind the
     /// cursor by now, and the job may have ended.
-    pub(crate) async fn begin_again(&self, derivation: usize, source: &Key, work: &mut Work<'_>) -> Result<(), Stop> {
+    pub(crate) async fn begin_again(
+        &self,
+        derivation: DerivationAt,
+        source: &Key,
+        work: &mut Work<'_>,
+    ) -> Result<(), Stop> {
         let begun = FanOuts::new(self.context).fan_out(derivation, source, work.batch.patience).await?;
         let commits = begun.map(|(key, units)| Toucher::new(self.context).touched(&key, Table::Main, units, work));
         work.account.commits.extend(commits);

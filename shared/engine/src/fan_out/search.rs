@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     effect::Find,
+    position::{DerivationAt, RecordAt},
     query::Query,
     write::{Table, Write},
 };
@@ -38,7 +39,7 @@ pub(crate) struct Searched {
     /// Jobs that were begun, and notes that were taken.
     pub(crate) commits: Vec<Commit>,
     /// What could not be searched for now, by the positions of the records that ask for it, with the reason.
-    pub(crate) undone: Vec<(BTreeSet<usize>, String)>,
+    pub(crate) undone: Vec<(BTreeSet<RecordAt>, String)>,
 }
 
 /// The first page of a source's search.
@@ -62,7 +63,7 @@ impl<'a, S> Searcher<'a, S> {
 
 impl<S: Store> Searcher<'_, S> {
     /// The write that notes that this is to be searched for again, where it is.
-    pub(crate) fn noted(&self, item: &Key, derivations: impl IntoIterator<Item = usize>) -> Option<Write> {
+    pub(crate) fn noted(&self, item: &Key, derivations: impl IntoIterator<Item = DerivationAt>) -> Option<Write> {
         let names = derivations.into_iter().map(|at| self.context.catalogue.name(at).to_owned());
         let note = Note { item: item.clone(), derivations: names.collect() };
         let lags = self.context.fan_out.index_lag_ms > 0 && self.context.takes(ProtocolStep::SearchAgain);
@@ -74,7 +75,7 @@ impl<S: Store> Searcher<'_, S> {
     pub(crate) async fn search(&self, bells: &mut Bells, notes: Notes, patience: Patience<'_>) -> Searched {
         let mut searched = Searched::default();
         let finds = std::mem::take(&mut bells.finds);
-        let mut indexed: BTreeMap<Key, (BTreeSet<usize>, BTreeSet<usize>)> = BTreeMap::new();
+        let mut indexed: BTreeMap<Key, (BTreeSet<DerivationAt>, BTreeSet<RecordAt>)> = BTreeMap::new();
         for ((derivation, source), (find, causes)) in &finds {
             if find.query.index.is_some() {
                 let (derivations, of_all) = indexed.entry(source.clone()).or_default();
@@ -149,7 +150,7 @@ impl<S: Store> Searcher<'_, S> {
     async fn note_again(
         &self,
         item: &Key,
-        derivations: BTreeSet<usize>,
+        derivations: BTreeSet<DerivationAt>,
         patience: Patience<'_>,
     ) -> Result<Option<(Key, Units)>, GaveUp> {
         let Some(write) = self.noted(item, derivations) else { return Ok(None) };

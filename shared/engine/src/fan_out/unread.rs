@@ -11,7 +11,9 @@ use std::collections::BTreeSet;
 
 use derive::{
     guard::{Guard, Purpose},
-    refresh::{Look, Source, Sources},
+    position::DerivationAt,
+    refresh::Look,
+    sources::{Source, Sources},
     write::{Action, Table, Update, Write},
 };
 use keys::key::Key;
@@ -59,7 +61,7 @@ impl<S: Store> Pager<'_, S> {
         rest
     }
 
-    fn unread_write(&self, rung: &Rung, source: &Key, sources: &Sources) -> Option<(Write, Vec<usize>)> {
+    fn unread_write(&self, rung: &Rung, source: &Key, sources: &Sources) -> Option<(Write, Vec<DerivationAt>)> {
         let (Look { item, entity, derivations, .. }, layout) = (&rung.look, &self.context.schema.layout);
         let at = derivations.iter().copied().next().filter(|_| derivations.len() == 1)?;
         if !sources.knows(&Source::Item(source.clone())) {

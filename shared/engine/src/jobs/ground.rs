@@ -11,7 +11,7 @@ mod work;
 
 use std::{collections::BTreeSet, sync::atomic::Ordering};
 
-use derive::{effect::Ground, kind::Shape};
+use derive::{effect::Ground, kind::shape::Shape, position::RecordAt};
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use keys::job::JobKey;
 use store::Store;
@@ -80,7 +80,7 @@ impl<S: Store> Worker<'_, S> {
     fn is_alone(&self, others: &[Touch], account: &Account) -> bool {
         let now_ms = self.context.clock.now_ms();
         let begin = account.commits.iter().filter(|commit| JobKey::parse(&commit.key).is_some());
-        let begin: BTreeSet<usize> = begin.flat_map(|commit| &commit.causes).copied().collect();
+        let begin: BTreeSet<RecordAt> = begin.flat_map(|commit| &commit.causes).copied().collect();
         let is_of_others = |commit: &Commit| !commit.causes.is_subset(&begin);
         if !others.is_empty() || account.n_changes > begin.len() || account.commits.iter().any(is_of_others) {
             self.context.others_at_ms.store(now_ms, Ordering::Relaxed);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use derive::{
     effect::Ground,
+    position::{DerivationAt, RecordAt},
     write::{Table, Transaction, Write},
 };
 use keys::{item::Item, key::Key};
@@ -20,9 +21,9 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Touch {
     /// Position of the record in its batch.
-    pub(crate) position: usize,
+    pub(crate) position: RecordAt,
     /// Position of the derivation in the catalogue.
-    pub(crate) derivation: usize,
+    pub(crate) derivation: DerivationAt,
     /// What it asks for.
     pub(crate) effect: Ground,
 }

@@ -116,9 +116,15 @@ pub fn padded(sequence_number: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use derive::position::RecordAt;
 
     fn change(sequence_number: &str) -> Counted {
-        Counted { position: 0, id: String::new(), sequence_number: sequence_number.to_owned(), amounts: Vec::new() }
+        Counted {
+            position: RecordAt(0),
+            id: String::new(),
+            sequence_number: sequence_number.to_owned(),
+            amounts: Vec::new(),
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     effect::{Bell, Find},
+    position::{DerivationAt, RecordAt},
     refresh::Look,
 };
 use keys::key::Key;
@@ -17,7 +18,7 @@ pub(crate) struct Rung {
     /// The item, and on whose behalf.
     pub(crate) look: Look,
     /// Positions of the records; none where no record asks for it.
-    pub(crate) causes: BTreeSet<usize>,
+    pub(crate) causes: BTreeSet<RecordAt>,
     /// Did records of the item itself ring, and no others?
     pub(crate) is_own: bool,
 }
@@ -28,12 +29,12 @@ pub(crate) struct Bells {
     /// Items to look at, each as of one entity: a change of type may ring both.
     pub(crate) rung: BTreeMap<(Key, String), Rung>,
     /// Items to find first, by derivation and source, with the positions of the records.
-    pub(crate) finds: BTreeMap<(usize, Key), (Find, BTreeSet<usize>)>,
+    pub(crate) finds: BTreeMap<(DerivationAt, Key), (Find, BTreeSet<RecordAt>)>,
 }
 
 impl Bells {
     /// Adds a bell that the record of an item rings on behalf of a derivation.
-    pub(crate) fn ring(&mut self, bell: Bell, derivation: usize, of: &Key, position: Option<usize>) {
+    pub(crate) fn ring(&mut self, bell: Bell, derivation: DerivationAt, of: &Key, position: Option<RecordAt>) {
         let is_own = bell.item == *of;
         let rung = self.rung(bell.item, bell.entity);
         rung.is_own &= is_own;
@@ -43,7 +44,7 @@ impl Bells {
     }
 
     /// Adds a search that a record of a source asks for.
-    pub(crate) fn find(&mut self, find: Find, derivation: usize, source: &Key, position: Option<usize>) {
+    pub(crate) fn find(&mut self, find: Find, derivation: DerivationAt, source: &Key, position: Option<RecordAt>) {
         let (_, causes) = self.finds.entry((derivation, source.clone())).or_insert_with(|| (find, BTreeSet::new()));
         causes.extend(position);
     }
@@ -54,8 +55,8 @@ impl Bells {
         item: Key,
         entity: String,
         named: Vec<Key>,
-        derivations: &BTreeSet<usize>,
-        causes: &BTreeSet<usize>,
+        derivations: &BTreeSet<DerivationAt>,
+        causes: &BTreeSet<RecordAt>,
     ) {
         let rung = self.rung(item, entity);
         rung.is_own = false;

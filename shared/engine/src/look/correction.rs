@@ -17,7 +17,7 @@ use crate::{batch::input::Batch, look::bells::Rung};
 
 /// Is this write a correction?
 pub(crate) fn is_correction(rung: &Rung, write: &Write, batch: &Batch<'_>) -> bool {
-    let records = rung.causes.iter().filter_map(|position| batch.records.get(*position));
+    let records = rung.causes.iter().filter_map(|position| batch.record(*position));
     let mut changes = records.filter_map(|record| record.change.as_ref().ok());
     rung.is_own && changes.any(|change| has_touched(change, write))
 }

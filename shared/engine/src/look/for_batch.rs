@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use derive::refresh::Sources;
+use derive::{position::DerivationAt, sources::Sources};
 use store::Store;
 
 use crate::{
@@ -55,7 +55,7 @@ impl<S: Store> BatchLooker<'_, S> {
 
     /// Takes what came of looking into the account, and parks the records whose items are refused.
     pub(crate) async fn settle(&self, looked: Looked, batch: &Batch<'_>, account: &mut Account) {
-        let name = |at: usize| self.context.catalogue.name(at);
+        let name = |at: DerivationAt| self.context.catalogue.name(at);
         account.n_in_step += looked.n_in_step;
         for (derivation, busy) in looked.met {
             account.contention.met(derivation.map(name), busy);
@@ -79,7 +79,7 @@ impl<S: Store> BatchLooker<'_, S> {
         }
         for (rung, cause) in looked.refused {
             for position in &rung.causes {
-                let derivations: BTreeSet<usize> = rung.look.derivations.clone();
+                let derivations: BTreeSet<DerivationAt> = rung.look.derivations.clone();
                 Parker::new(self.context).park(*position, derivations, &cause, batch, account).await;
             }
         }

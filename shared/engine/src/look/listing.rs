@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use derive::{
+    position::{DerivationAt, RecordAt},
     schema::{Seen, Unreadable},
     write::{Action, Table, Write},
 };
@@ -32,9 +33,9 @@ pub(crate) const UNREADABLE: &str = "UNREADABLE";
 #[derive(Clone, Debug)]
 pub(crate) struct Listing {
     /// Position of the record that says so.
-    pub(crate) position: usize,
+    pub(crate) position: RecordAt,
     /// Position of the derivation in the catalogue; `None` for all.
-    pub(crate) derivation: Option<usize>,
+    pub(crate) derivation: Option<DerivationAt>,
     /// The item.
     pub(crate) item: Key,
 }
@@ -85,7 +86,7 @@ impl<S: Store> Lister<'_, S> {
         }
     }
 
-    fn unreadable(&self, derivation: Option<usize>, key: &Key, item: &Item) -> Option<Unreadable> {
+    fn unreadable(&self, derivation: Option<DerivationAt>, key: &Key, item: &Item) -> Option<Unreadable> {
         match (self.context.schema.see(key, item), derivation) {
             (Seen::Misfit(why), None) => Some(why),
             (Seen::Known(image), Some(at)) => {

@@ -1,7 +1,7 @@
 //! What looking is asked, and what came of it, item by item. It knows items, not batches: whoever asked maps an item back
 //! to the records that rang for it.
 
-use derive::write::Write;
+use derive::{position::DerivationAt, write::Write};
 use store::{Busy, Units};
 
 use crate::{
@@ -27,9 +27,9 @@ pub(crate) struct Looked {
     /// What was written.
     pub(crate) written: Vec<WrittenItem>,
     /// The derivations of each write whose guard failed, which is sent again.
-    pub(crate) sent_again: Vec<Vec<usize>>,
+    pub(crate) sent_again: Vec<Vec<DerivationAt>>,
     /// The conflicts and throttles of the writes, each with the write's first derivation.
-    pub(crate) met: Vec<(Option<usize>, Busy)>,
+    pub(crate) met: Vec<(Option<DerivationAt>, Busy)>,
     /// Items that can never be looked at or written, with the cause.
     pub(crate) refused: Vec<(Rung, String)>,
     /// Items that could not be looked at or written now, with the reason.
@@ -44,7 +44,7 @@ pub(crate) struct WrittenItem {
     /// The write.
     pub(crate) write: Write,
     /// Positions of the derivations on whose behalf.
-    pub(crate) derivations: Vec<usize>,
+    pub(crate) derivations: Vec<DerivationAt>,
     /// When the answer came, in milliseconds since the epoch.
     pub(crate) at_ms: u64,
     /// Write units.

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use derive::change::Change;
+use derive::{change::Change, position::RecordAt};
 use keys::{item::Item, key::Key};
 
 /// The image of each item of which the batch holds one record, however often that is there. Which of two records is
@@ -18,10 +18,20 @@ pub(crate) struct OwnImages {
     of_any: bool,
 }
 
+/// What the records of a batch show of an item.
+pub(crate) enum OwnState<'a> {
+    /// Nothing that may decide: it must be read.
+    NotShown,
+    /// It does not exist.
+    Absent,
+    /// It exists, and holds this.
+    Present(&'a Item),
+}
+
 struct OwnImage {
     item: Option<Item>,
     /// Positions of the record.
-    positions: BTreeSet<usize>,
+    positions: BTreeSet<RecordAt>,
 }
 
 impl OwnImages {
@@ -32,7 +42,7 @@ impl OwnImages {
             let Some(change) = change else { continue };
             let first = || OwnImage { item: change.new_image().cloned(), positions: BTreeSet::new() };
             let image = records.entry(&change.key).or_default().entry(&change.id).or_insert_with(first);
-            image.positions.insert(position);
+            image.positions.insert(RecordAt(position));
         }
         let alone = records.into_iter().filter(|(_, images)| images.len() == 1 || of_any);
         let images = alone.filter_map(|(key, images)| Some((key.clone(), images.into_values().next()?))).collect();
@@ -40,8 +50,12 @@ impl OwnImages {
     }
 
     /// The item after its own record, when nothing but that record rang.
-    pub(crate) fn shown(&self, item: &Key, causes: &BTreeSet<usize>) -> Option<(Key, Option<Item>)> {
-        let image = self.images.get(item).filter(|image| self.of_any || causes.is_subset(&image.positions))?;
-        Some((item.clone(), image.item.clone()))
+    pub(crate) fn shown(&self, item: &Key, causes: &BTreeSet<RecordAt>) -> OwnState<'_> {
+        let image = self.images.get(item).filter(|image| self.of_any || causes.is_subset(&image.positions));
+        match image.map(|image| image.item.as_ref()) {
+            None => OwnState::NotShown,
+            Some(None) => OwnState::Absent,
+            Some(Some(item)) => OwnState::Present(item),
+        }
     }
 }

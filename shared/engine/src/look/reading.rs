@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    derivation::Items,
+    derived::Items,
     query::Query,
-    refresh::{Source, Sources},
+    sources::{Source, Sources},
     write::Table,
 };
 use futures::{StreamExt, stream};
@@ -26,7 +26,7 @@ use crate::{
 pub const CALLS_AT_ONCE: usize = 16;
 
 /// Items as they are held; `None` for one that does not exist.
-pub type Held = BTreeMap<Key, Option<Item>>;
+pub type HeldItems = BTreeMap<Key, Option<Item>>;
 
 /// Reads the tables.
 pub(crate) struct ItemReader<'a, S> {
@@ -64,7 +64,7 @@ impl<S: Store> ItemReader<'_, S> {
     }
 
     /// These items, as they are held.
-    pub(crate) async fn held(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<Held, GaveUp> {
+    pub(crate) async fn held(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<HeldItems, GaveUp> {
         let items = patience.call(|| self.context.store.get(Table::Main, &keys)).await?;
         let absent = keys.into_iter().map(|key| (key, None));
         Ok(absent.chain(items.into_iter().map(|(key, item)| (key, Some(item)))).collect())

@@ -9,7 +9,7 @@
 
 use derive::{
     coalesce::{amount_writes, buckets},
-    derivation::Family,
+    family::Family,
     guard::{Guard, Purpose},
     write::{Action, Table, Transaction, Write},
 };

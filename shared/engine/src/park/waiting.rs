@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use derive::{derivation::Family, query::Query, write::Table};
+use derive::{family::Family, position::DerivationAt, query::Query, write::Table};
 use keys::key::Key;
 use store::Store;
 
@@ -29,7 +29,7 @@ pub struct Waiting {
     /// Items that parked changes are of, or would look at; and those from which is still to be searched.
     items: BTreeSet<Key>,
     /// Derivations whose items are still to be found, by a parked change or by a job; by their positions.
-    derivations: BTreeSet<usize>,
+    derivations: BTreeSet<DerivationAt>,
     /// Counts that parked changes would add to.
     targets: BTreeSet<Target>,
     /// Is a change parked that cannot be read, so that it may be of anything?
@@ -43,7 +43,7 @@ impl Waiting {
         &self,
         item: &Key,
         sources: impl IntoIterator<Item = &'a Key>,
-        derivations: impl IntoIterator<Item = &'a usize>,
+        derivations: impl IntoIterator<Item = &'a DerivationAt>,
     ) -> bool {
         self.is_any
             || self.items.contains(item)
@@ -119,7 +119,7 @@ impl<S: Store> Underway<'_, S> {
     pub(crate) async fn is_listed_unreadable<'a>(
         &self,
         items: impl IntoIterator<Item = &'a Key>,
-        derivations: &[usize],
+        derivations: &[DerivationAt],
         patience: Patience<'_>,
     ) -> Result<bool, GaveUp> {
         let names: Vec<&str> =

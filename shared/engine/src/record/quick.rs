@@ -13,7 +13,7 @@
 use keys::item::Item;
 use serde_dynamo::AttributeValue;
 
-use crate::record::wire::{Record, StreamRecord, Value};
+use crate::record::wire::{Record, StreamRecord, WireValue};
 
 /// Most digits of a number that has one nearest `f64` however it is read.
 const EXACT_DIGITS_MAX: usize = 15;
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
             "NULL" => AttributeValue::Null(self.truth()?),
             _ => {
                 // Values within values are for the general reading, which stops where they end.
-                let mut values = serde_json::Deserializer::from_str(whole).into_iter::<Value>();
+                let mut values = serde_json::Deserializer::from_str(whole).into_iter::<WireValue>();
                 let value = values.next()?.ok()?.0;
                 self.rest = whole.get(values.byte_offset()..)?;
                 return Some(value);

@@ -35,15 +35,15 @@ pub(crate) struct StreamRecord {
 }
 
 fn item<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Item>, D::Error> {
-    Ok(Option::<Attributes>::deserialize(deserializer)?.map(|Attributes(item)| item))
+    Ok(Option::<WireAttributes>::deserialize(deserializer)?.map(|WireAttributes(item)| item))
 }
 
 /// An item in DynamoDB's JSON. Decoding items is most of the work, so they are read by hand, with no text made that
 /// the item does not keep; `serde_dynamo` makes one for the type of every value.
-struct Attributes(Item);
+struct WireAttributes(Item);
 
 /// A value in DynamoDB's JSON: an object whose one key is the value's type.
-pub(crate) struct Value(pub(crate) AttributeValue);
+pub(crate) struct WireValue(pub(crate) AttributeValue);
 
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "UPPERCASE")]
@@ -60,7 +60,7 @@ enum ValueType {
     Bs,
 }
 
-impl<'de> Deserialize<'de> for Attributes {
+impl<'de> Deserialize<'de> for WireAttributes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(AttributesVisitor).map(Self)
     }
@@ -77,14 +77,14 @@ impl<'de> Visitor<'de> for AttributesVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Item, A::Error> {
         let mut attributes = Vec::with_capacity(16);
-        while let Some((name, Value(value))) = map.next_entry::<String, Value>()? {
+        while let Some((name, WireValue(value))) = map.next_entry::<String, WireValue>()? {
             attributes.push((name, value));
         }
         Ok(attributes.into_iter().collect())
     }
 }
 
-impl<'de> Deserialize<'de> for Value {
+impl<'de> Deserialize<'de> for WireValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(ValueVisitor).map(Self)
     }

@@ -3,10 +3,7 @@
 use std::collections::BTreeSet;
 
 use derive::{
-    catalogue::Catalogue,
-    derivation::{Derivation, Family},
-    kind::Shape,
-    outline::definition,
+    catalogue::Catalogue, definition::definition, derivation::Derivation, family::Family, kind::shape::Shape,
     schema::Schema,
 };
 
@@ -14,7 +11,7 @@ use crate::registry::{Registry, RegistryEntry};
 
 /// How a derivation stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct CatalogueDifference {
     /// The derivation.
     pub name: String,
     /// Its family.
@@ -74,7 +71,12 @@ pub fn is_fillable(derivation: &Derivation) -> bool {
 /// How each derivation that is declared or registered stands, in the order of the catalogue, those that are not declared
 /// last.
 #[must_use]
-pub fn differences(schema: &Schema, catalogue: &Catalogue, registry: &Registry, now_ms: u64) -> Vec<Difference> {
+pub fn differences(
+    schema: &Schema,
+    catalogue: &Catalogue,
+    registry: &Registry,
+    now_ms: u64,
+) -> Vec<CatalogueDifference> {
     let declared: BTreeSet<&str> = catalogue.derivations().map(|derivation| derivation.name.as_str()).collect();
     let families = [Family::Additive, Family::LevelTriggered];
     let registered = |family| registry.of(family).derivations.iter().map(move |(name, entry)| (family, name, entry));
@@ -100,9 +102,9 @@ pub fn differences(schema: &Schema, catalogue: &Catalogue, registry: &Registry, 
             Some(RegistryEntry { since_ms, .. }) => DerivationState::Unfilled { since_ms: *since_ms },
         };
         let (name, version) = (derivation.name.clone(), entry.map(|entry| entry.version));
-        Difference { name, family, definition, version, state }
+        CatalogueDifference { name, family, definition, version, state }
     };
-    let of_undeclared = |(family, name, entry): &(Family, &String, &RegistryEntry)| Difference {
+    let of_undeclared = |(family, name, entry): &(Family, &String, &RegistryEntry)| CatalogueDifference {
         name: (*name).clone(),
         family: *family,
         definition: entry.definition.clone(),

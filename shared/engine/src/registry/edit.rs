@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use derive::{catalogue::Catalogue, derivation::Family, schema::Schema, write::Write};
+use derive::{catalogue::Catalogue, family::Family, schema::Schema, write::Write};
 use store::{Outcome, Store, StoreError};
 
 use crate::{

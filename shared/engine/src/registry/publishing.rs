@@ -5,7 +5,11 @@ use std::{
     sync::{PoisonError, atomic::Ordering},
 };
 
-use derive::{derivation::Family, write::Table};
+use derive::{
+    family::Family,
+    position::{DerivationAt, RecordAt},
+    write::Table,
+};
 use store::{Outcome, Store, StoreError};
 
 use crate::{
@@ -69,8 +73,8 @@ impl<S: Store> Publisher<'_, S> {
     }
 
     /// The birth marks of what is measured by its sources. What is not is counted by its inserts alone.
-    fn births(&self, registered: &Registered) -> impl Iterator<Item = (usize, u64)> {
-        let born = self.context.catalogue.derivations().enumerate().filter(|(_, derivation)| is_fillable(derivation));
+    fn births(&self, registered: &Registered) -> impl Iterator<Item = (DerivationAt, u64)> {
+        let born = self.context.catalogue.positioned().filter(|(_, derivation)| is_fillable(derivation));
         born.filter_map(|(at, derivation)| {
             let birth_ms = registered.derivations.get(&derivation.name)?.birth_ms;
             (birth_ms > 0).then_some((at, birth_ms))
@@ -108,7 +112,7 @@ impl<S: Store> Publisher<'_, S> {
             let Some(published) = before.published(family, &ours, hold, now_ms) else { return Ok(before) };
             let write = published.write(&self.context.schema.layout, family);
             if let Outcome::Done { units } = patience.call(|| self.context.store.write(&write)).await? {
-                commits.push(self.context.ledger_commit(&write.key, units, 0));
+                commits.push(self.context.ledger_commit(&write.key, units, RecordAt(0)));
                 tracing::info!(%family, revision = published.revision, "the functions have another catalogue than before");
                 return Ok(published);
             }
@@ -126,7 +130,7 @@ impl<S: Store> Publisher<'_, S> {
     /// How a derivation, by its position, stands to what the functions have. What is not ready may not be repaired: it would
     /// be measured by one definition and counted by another.
     #[must_use]
-    pub(crate) fn standing(&self, registry: &Registry, at: usize) -> Standing {
+    pub(crate) fn standing(&self, registry: &Registry, at: DerivationAt) -> Standing {
         let Some(derivation) = self.context.catalogue.derivation(at) else { return Standing::Missing };
         match registry.standing(derivation, &self.context.schema, self.context.clock.now_ms()) {
             Standing::Young { .. } if !self.context.takes(ProtocolStep::ReadyFirst) => Standing::Ready,

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock, atomic::AtomicU64},
 };
 
-use derive::effect::Effect;
+use derive::{effect::Effect, position::DerivationAt};
 
 use crate::registry::Hold;
 
@@ -19,7 +19,7 @@ pub struct RegistryWatch {
     pub(crate) hold: Option<Hold>,
     pub(crate) due_ms: Arc<AtomicU64>,
     /// By position in the catalogue, before when a change is not counted, in milliseconds since the epoch.
-    pub(crate) births: Arc<RwLock<BTreeMap<usize, u64>>>,
+    pub(crate) births: Arc<RwLock<BTreeMap<DerivationAt, u64>>>,
 }
 
 impl RegistryWatch {
@@ -36,13 +36,13 @@ impl RegistryWatch {
     }
 
     /// Takes out of a plan what is not counted by itself any more, since its change was written before the birth mark.
-    pub(crate) fn count_from_birth(&self, effects: &mut Vec<(usize, Effect)>, created_ms: Option<u64>) {
+    pub(crate) fn count_from_birth(&self, effects: &mut Vec<(DerivationAt, Effect)>, created_ms: Option<u64>) {
         let Some(created_ms) = created_ms else { return };
         let births = self.births.read().unwrap_or_else(PoisonError::into_inner);
         if births.is_empty() {
             return;
         }
-        let is_before = |at: &usize| births.get(at).is_some_and(|birth_ms| created_ms < *birth_ms);
+        let is_before = |at: &DerivationAt| births.get(at).is_some_and(|birth_ms| created_ms < *birth_ms);
         effects.retain(|(at, effect)| !matches!(effect, Effect::Add(_)) || !is_before(at));
     }
 }

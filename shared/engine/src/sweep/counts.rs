@@ -10,10 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    collection::CollectionCount,
-    refresh::{Look, sums},
-    tally::Tally,
-    write::Table,
+    collection::CollectionCount, position::DerivationAt, refresh::Look, sources::sums, tally::Tally, write::Table,
 };
 use futures::{StreamExt, stream};
 use keys::{
@@ -154,7 +151,7 @@ impl<S: Store> TableSweep<'_, S> {
         let first = CounterKey { target: target.item.clone(), derivation: target.derivation.clone(), shard: 0 };
         let Some(key) = first.key().ok().filter(|_| stored != counted) else { return Ok(None) };
         let difference = of_numbers([(key.clone(), stored)].into_iter().chain(sources));
-        let derivations: Vec<usize> = [Some(count.count), count.mirror].into_iter().flatten().collect();
+        let derivations: Vec<DerivationAt> = [Some(count.count), count.mirror].into_iter().flatten().collect();
         let look = Look {
             item: key,
             entity: COUNTER.to_owned(),

@@ -31,7 +31,7 @@ use crate::{
     ledger::{EXPIRES_AT, ledger_item},
     look::{
         bells::Bells,
-        reading::{CALLS_AT_ONCE, Held},
+        reading::{CALLS_AT_ONCE, HeldItems},
     },
     park::waiting::Underway,
     sort_key::fitted,
@@ -196,7 +196,7 @@ impl<S: Store> TableSweep<'_, S> {
             let Look { item, entity, derivations, named } = look;
             bells.add(item, entity, named.into_iter().collect(), &derivations, &BTreeSet::new());
         }
-        let mut differing = self.differing_now(bells, Held::new(), patience).await?;
+        let mut differing = self.differing_now(bells, HeldItems::new(), patience).await?;
         differing.extend(self.counts_now(counts, patience).await?);
         let of = |differing: Differing| ((differing.look.item.clone(), differing.look.entity.clone()), differing);
         let mut differing: BTreeMap<(Key, String), Differing> = differing.into_iter().map(of).collect();

@@ -27,7 +27,7 @@ impl Class {
 
 /// One character, or any number of them.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct CharStep {
     class: Class,
     repeats: bool,
 }
@@ -67,15 +67,15 @@ impl Template {
         false
     }
 
-    fn steps(&self) -> Vec<Step> {
+    fn steps(&self) -> Vec<CharStep> {
         self.pieces.iter().flat_map(Piece::steps).collect()
     }
 }
 
 impl Piece {
-    fn steps(&self) -> Vec<Step> {
-        let once = |class| Step { class, repeats: false };
-        let some = |class| vec![once(class), Step { class, repeats: true }];
+    fn steps(&self) -> Vec<CharStep> {
+        let once = |class| CharStep { class, repeats: false };
+        let some = |class| vec![once(class), CharStep { class, repeats: true }];
         match self {
             Self::Literal(literal) => literal.chars().map(|character| once(Class::Is(character))).collect(),
             Self::Field { form, .. } => match form {

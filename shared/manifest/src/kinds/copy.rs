@@ -15,11 +15,9 @@
 //! nothing is said it is the target itself, in the table.
 
 use derive::{
+    declaration::{found_by::FoundBy, link::Link},
     derivation::Derivation,
-    kinds::{
-        Link,
-        copy::{Copy, Found},
-    },
+    kinds::copy::Copy,
     schema::Schema,
 };
 use keys::entity::{Definition, KeyTemplate};
@@ -63,14 +61,14 @@ fn attributes(
     pairs.iter().map(pair).collect()
 }
 
-fn found(rule: &Rule<'_>, source: &Definition, target: &Definition, link: &Link) -> Result<Found, ManifestError> {
+fn found(rule: &Rule<'_>, source: &Definition, target: &Definition, link: &Link) -> Result<FoundBy, ManifestError> {
     // A found item has the fields of the target's key under the same names, so the link read backwards finds it.
     let backwards = || Link(link.0.iter().map(|(to, from)| (from.clone(), to.clone())).collect());
     let entry = rule.section.get("found");
     let found = match &entry {
-        None => Found { via: target.name.clone(), index: None, by: backwards() },
+        None => FoundBy { via: target.name.clone(), index: None, by: backwards() },
         Some(entry) if entry.is_text() => {
-            Found { via: entity(rule.schema, &entry.text()?)?.name.clone(), index: None, by: backwards() }
+            FoundBy { via: entity(rule.schema, &entry.text()?)?.name.clone(), index: None, by: backwards() }
         }
         Some(entry) if !entry.is_table() => {
             return Err(entry.is_not("the name of an entity, or { index = \"…\" }"));
@@ -87,7 +85,7 @@ fn found(rule: &Rule<'_>, source: &Definition, target: &Definition, link: &Link)
             }
             let by = section.get("by").map(|entry| by(&entry, source)).transpose()?;
             let index = index.map(|index| index.text.to_owned());
-            Found { via: via.name.clone(), index, by: by.unwrap_or_else(backwards) }
+            FoundBy { via: via.name.clone(), index, by: by.unwrap_or_else(backwards) }
         }
     };
     if let (Some(name), Some(entry)) = (&found.index, &entry)
@@ -122,7 +120,7 @@ fn by(entry: &Entry<'_>, source: &Definition) -> Result<Link, ManifestError> {
 }
 
 /// A field of the queried partition key that the source does not give.
-fn not_given<'a>(schema: &'a Schema, found: &Found) -> Option<&'a str> {
+fn not_given<'a>(schema: &'a Schema, found: &FoundBy) -> Option<&'a str> {
     let via = schema.entity(&found.via)?;
     let index = found.index.as_ref().and_then(|name| via.indexes.iter().find(|index| index.index == *name));
     lacks(index.map_or(&via.key, |index| &index.key), &found.by)
@@ -133,7 +131,7 @@ fn lacks<'a>(key: &'a KeyTemplate, by: &Link) -> Option<&'a str> {
 }
 
 /// An attribute that the queried index must project, and does not: the type, or what the target's key is made of.
-fn not_projected<'a>(schema: &'a Schema, found: &Found, target: &'a Definition) -> Option<&'a str> {
+fn not_projected<'a>(schema: &'a Schema, found: &FoundBy, target: &'a Definition) -> Option<&'a str> {
     let index = schema.layout.index(found.index.as_ref()?)?;
     let via = schema.entity(&found.via)?;
     let beside_the_key = target.key.field_names().into_iter().filter(|field| !via.key.holds(field));

@@ -10,12 +10,9 @@
 //! ```
 
 use derive::{
+    declaration::{count::Count, predicate::Predicate},
     derivation::Derivation,
-    kinds::{
-        Predicate,
-        count::Count,
-        display::{Display, Shows},
-    },
+    kinds::display::{Display, Shows},
 };
 
 use super::{Kind, Rule, attribute, derived_attribute, entity, named};

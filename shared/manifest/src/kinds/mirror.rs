@@ -8,10 +8,7 @@
 //! except = ["note"]
 //! ```
 
-use derive::{
-    derivation::Derivation,
-    kinds::mirror::{CLAIMS, Mirror},
-};
+use derive::{claims::CLAIMS, declaration::mirror::Mirror, derivation::Derivation};
 
 use super::{Kind, Rule, attribute, named};
 use crate::error::ManifestError;

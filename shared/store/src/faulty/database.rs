@@ -10,7 +10,10 @@ use futures::FutureExt as _;
 use keys::{item::Item, key::Key, layout::Layout};
 
 use super::{call::Call, lag::Lag};
-use crate::{Cursor, Page, Store, StoreError, memory::MemoryStore};
+use crate::{
+    Cursor, Page, Store, StoreError,
+    memory::{MemoryStore, RecordedChange},
+};
 
 /// The tables, without faults of their own.
 #[derive(Debug)]
@@ -18,7 +21,7 @@ pub struct Database {
     memory: MemoryStore,
     late: Mutex<Vec<Late>>,
     /// Records of the main table that are for the indexes and that nobody has taken yet.
-    records: Mutex<Vec<Record>>,
+    records: Mutex<Vec<RecordedChange>>,
     lag: Option<(Lagging, Mutex<Lag>)>,
 }
 
@@ -30,9 +33,6 @@ pub enum Lagging {
     /// Reads by key: as if they were not asked to be consistent.
     Reads,
 }
-
-/// A key with the item before and after.
-type Record = (Key, Option<Item>, Option<Item>);
 
 /// A call whose caller is gone, or gave it up.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
-//! What the application does with what others hang on, and with what stands below each other.
+//! Writes to owners and what belongs to them, and to hierarchies: employees and their managers.
 
 use std::collections::BTreeSet;
 
 use derive::write::{Action, Table, Update};
 use engine::{
     clock::Clock as _,
-    jobs::job::{Job, Pass, Task},
+    jobs::job::{self, Job, Pass},
 };
 use keys::{
     fields::Fields,
@@ -14,10 +14,10 @@ use keys::{
 };
 use store::memory::MemoryStore;
 
-use super::Application;
 use crate::{
-    actors::sweeper::jobs,
     items::{EMPLOYEES, NAMES, PAIR, USERS, fields, indexed, n, s, value},
+    stored::jobs,
+    world::application::Application,
 };
 
 /// How long before a cascade is due its post may come back, in milliseconds.
@@ -26,17 +26,17 @@ const NEAR_MS: u64 = 5_000;
 /// Of a hundred writes about removals while a cascade deletes, how many bring its owner back.
 const COME_BACK_LATE_PERCENT: usize = 25;
 
-/// What hangs on a user or a post.
-const HANGING: [&str; 10] =
+/// Entities that belong to a user or a post.
+const BELONGING: [&str; 10] =
     ["Subscription", "CartItem", "EmailClaim", "Follow", "Like", "Membership", "Member", "View", "Comment", "Post"];
 
 /// Is it a cascade that deletes what it has listed?
 fn is_deleting(job: &Job) -> bool {
-    job.is_running && matches!(job.task, Task::Cascade { pass: Pass::Deletes { .. }, .. })
+    job.is_running && matches!(job.task, job::Task::Cascade { pass: Pass::Deletes { .. }, .. })
 }
 
 impl Application {
-    /// Somebody comes, reports to another, goes, or their item is written otherwise.
+    /// An employee is hired, gets another manager, leaves, or is edited.
     pub(super) fn move_about(&mut self, table: &MemoryStore) {
         match self.scene.chance.below(10) {
             0..=2 => self.hire(table),
@@ -47,8 +47,8 @@ impl Application {
         }
     }
 
-    /// Somebody or something goes, and what would hang there comes.
-    pub(super) fn remove_and_hang(&mut self, table: &MemoryStore) {
+    /// An owner is removed, and something that belongs to it comes.
+    pub(super) fn remove_owners(&mut self, table: &MemoryStore) {
         let is_late = jobs(&self.scene).iter().any(is_deleting) && self.scene.chance.percent(COME_BACK_LATE_PERCENT);
         match self.scene.chance.below(12) {
             _ if is_late => self.come_back(table, is_deleting),
@@ -56,17 +56,17 @@ impl Application {
             2 => self.remove_of(table, "Post"),
             3 => self.make_user(table),
             4 | 5 => self.come_back_soon(table),
-            _ => self.hang(table),
+            _ => self.put_belonging(table),
         }
     }
 
-    /// Something that a cascade follows from, or a change of who works for whom.
+    /// A write that leads to a cascade, or a change of an employee.
     pub(super) fn touch_ground(&mut self, table: &MemoryStore) {
         match self.scene.chance.below(20) {
             0 | 1 => self.remove_of(table, "User"),
             2 => self.make_user(table),
             3 => self.remove_of(table, "Post"),
-            4 | 5 => self.hang(table),
+            4 | 5 => self.put_belonging(table),
             6 => self.give_claim(table),
             7..=9 => self.hire(table),
             10 | 11 => self.report_elsewhere(table),
@@ -83,14 +83,14 @@ impl Application {
         }
     }
 
-    /// A user or a post comes back when its cascade is about to begin or is at work.
+    /// A user or a post comes back just before its cascade begins or while it runs.
     fn come_back_soon(&mut self, table: &MemoryStore) {
         let near_ms = self.scene.clock.now_ms() + NEAR_MS;
         self.come_back(table, |job| job.is_running || job.due_at_ms <= near_ms);
     }
 
-    /// The owner of such a cascade comes back: a post often under another key, and with a like. Where there is none, a post
-    /// is deleted.
+    /// The owner of one of these cascades comes back: a post often under another key, and with a like. Without such a
+    /// cascade a post is deleted.
     fn come_back(&mut self, table: &MemoryStore, is_meant: impl Fn(&Job) -> bool) {
         let (scene, schema) = (std::sync::Arc::clone(&self.scene), std::sync::Arc::clone(&self.schema));
         let owners = [("User", "UserId"), ("PostDetail", "PostId"), ("Post", "PostId")];
@@ -119,7 +119,7 @@ impl Application {
         }
     }
 
-    /// A user with an address, which is theirs from then on.
+    /// A user with an email address, and the claim of that address.
     fn make_user(&mut self, table: &MemoryStore) {
         let id = *self.scene.chance.one_of(&USERS).unwrap();
         self.make_user_of(table, id);
@@ -138,15 +138,15 @@ impl Application {
         self.put_of(table, "EmailClaim", &claimed, [("UserId", s(id))]);
     }
 
-    /// An address is somebody else's.
+    /// An email address goes to another user.
     fn give_claim(&mut self, table: &MemoryStore) {
         let (id, email) = (*self.scene.chance.one_of(&USERS).unwrap(), *self.scene.chance.one_of(&NAMES).unwrap());
         self.claim(table, email, id);
     }
 
-    /// Something hangs on a user or a post that may be there.
-    fn hang(&mut self, table: &MemoryStore) {
-        let entity = *self.scene.chance.one_of(&HANGING).unwrap();
+    /// Puts an item that belongs to a user or a post, which may not exist.
+    fn put_belonging(&mut self, table: &MemoryStore) {
+        let entity = *self.scene.chance.one_of(&BELONGING).unwrap();
         if entity == "EmailClaim" {
             return self.give_claim(table);
         }
@@ -172,7 +172,7 @@ impl Application {
         self.put(table, indexed(&schema, definition, &key, item));
     }
 
-    /// Somebody works here, for anybody, themselves included.
+    /// Somebody is hired, with any manager, even themselves.
     fn hire(&mut self, table: &MemoryStore) {
         let chance = self.scene.chance.clone();
         let [id, manager] = [(); 2].map(|()| *chance.one_of(&EMPLOYEES).unwrap());
@@ -187,7 +187,7 @@ impl Application {
         }
     }
 
-    /// An employee, often the one that was written last.
+    /// An employee, often the one written last.
     fn employee(&mut self, table: &MemoryStore) -> Option<(Key, Item)> {
         let newest = self.newest.clone().filter(|_| self.scene.chance.percent(60));
         let all = self.any(table, |definition| definition.name == "Employee");
@@ -202,7 +202,7 @@ impl Application {
         held.or(all)
     }
 
-    /// An employee reports to somebody else, to nobody, or to themselves, with the index keys that follow.
+    /// An employee gets another manager, none, or themselves, with the index keys that follow.
     fn report_elsewhere(&mut self, table: &MemoryStore) {
         let Some((key, mut item)) = self.employee(table) else { return };
         let schema = std::sync::Arc::clone(&self.schema);
@@ -225,7 +225,7 @@ impl Application {
         self.act(table, key, Action::Update(update));
     }
 
-    /// An attribute of an employee is added, changed or removed, one that is declared or one that is not.
+    /// A declared or undeclared attribute of an employee is added, changed or removed.
     fn annotate(&mut self, table: &MemoryStore) {
         let Some((key, _)) = self.employee(table) else { return };
         let chance = &self.scene.chance;
@@ -239,7 +239,7 @@ impl Application {
         self.act(table, key, Action::Update(update));
     }
 
-    /// An employee that was read long before is put back, with the manager and the path of then.
+    /// An employee that was read long before is put back, with the old manager and path.
     fn put_back_employee(&mut self, table: &MemoryStore) {
         let is_employee =
             |item: &&Item| text(item, self.schema.layout.entity_type.as_ref().unwrap()) == Some("Employee");

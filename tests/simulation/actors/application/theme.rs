@@ -1,48 +1,23 @@
-//! What a run's application does more of than everything else, so that rare things happen often somewhere.
+//! Writes of the run's theme: see [`Theme`].
 
 use derive::write::{Action, Table, Update};
 use keys::item::Item;
 use store::memory::MemoryStore;
 
-use super::Application;
 use crate::{
-    chance::Chance,
     items::{USERS, indexed, s},
+    scene::theme::Theme,
+    world::application::Application,
 };
 
-/// Users who follow a famous one.
+/// Followers of a famous user.
 const N_FANS: usize = 7;
 
 /// Of a hundred writes, how many are of the theme.
 const OF_THE_THEME_PERCENT: usize = 45;
 
-/// What an application is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Theme {
-    /// Everything.
-    Mixed,
-    /// Users whom many follow, and who are called otherwise again and again.
-    Famous,
-    /// Employees who go to other managers, and whose items are written otherwise meanwhile.
-    Moves,
-    /// Users and posts that go, and what hangs on them and comes again.
-    Removals,
-}
-
-impl Theme {
-    /// What this run is about.
-    pub(crate) fn drawn(chance: &Chance) -> Self {
-        match chance.below(10) {
-            0 | 1 => Self::Famous,
-            2 => Self::Moves,
-            3 | 4 => Self::Removals,
-            _ => Self::Mixed,
-        }
-    }
-}
-
 impl Application {
-    /// Writes something of the run's theme; false when it is to write anything.
+    /// Writes something of the run's theme; false when the write is to be any other.
     pub(super) fn keep_to_theme(&mut self, table: &MemoryStore) -> bool {
         if self.scene.theme == Theme::Mixed || !self.scene.chance.percent(OF_THE_THEME_PERCENT) {
             return false;
@@ -51,7 +26,7 @@ impl Application {
             Theme::Mixed => {}
             Theme::Famous => self.be_famous(table),
             Theme::Moves => self.move_about(table),
-            Theme::Removals => self.remove_and_hang(table),
+            Theme::Removals => self.remove_owners(table),
         }
         true
     }

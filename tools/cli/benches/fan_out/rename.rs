@@ -12,10 +12,10 @@ use crate::{
     table::{self, Comment, Item, s, user_key},
 };
 
-/// Items that tell how far the name has come, besides the last.
+/// Number of items that show the progress of the name, besides the last.
 const SAMPLES: usize = 200;
 
-/// Items that are read together, of these and of all. Source of the second: DynamoDB service quotas.
+/// Number of items to read together, of these and of all. Source of the second: DynamoDB service quotas.
 const SAMPLES_AT_ONCE: usize = 10;
 const ALL_AT_ONCE: usize = 100;
 

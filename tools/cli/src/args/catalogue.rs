@@ -6,7 +6,7 @@ use super::{Connection, EXIT_CODES, Writing};
 
 /// `ripple catalogue`
 #[derive(Debug, Subcommand)]
-pub(crate) enum Catalogue {
+pub(crate) enum CatalogueCommand {
     /// Shows which derivations you have to deploy, backfill or clear away, and what that costs.
     #[command(after_help = EXIT_CODES)]
     Diff(Diff),
@@ -18,7 +18,6 @@ pub(crate) enum Catalogue {
 /// `ripple catalogue diff`
 #[derive(Debug, Group)]
 pub(crate) struct Diff {
-    /// The tables.
     #[command(flatten)]
     pub(crate) connection: Connection,
     /// Reads at most this many items to estimate the cost of a backfill. 0 skips the estimate.
@@ -38,7 +37,6 @@ pub(crate) struct Forget {
     /// The derivations, by name.
     #[arg(value_name = "DERIVATION", required = true)]
     pub(crate) names: Vec<String>,
-    /// The tables.
     #[command(flatten)]
     pub(crate) writing: Writing,
 }

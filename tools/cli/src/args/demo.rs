@@ -40,7 +40,6 @@ pub(crate) struct Demo {
     pub(crate) readers: Readers,
 }
 
-/// What the application of a demonstration does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Scenario {
@@ -53,7 +52,7 @@ pub(crate) enum Scenario {
 }
 
 impl Demo {
-    /// Refuses what does not go together.
+    /// Refuses options that exclude each other.
     pub(crate) fn check(&self) -> Result<(), Usage> {
         if self.others > 0 && self.scenario != Scenario::Famous {
             let what = "--others goes with --scenario famous: it is the lag of other people while a user is renamed";

@@ -22,7 +22,6 @@ pub(crate) struct Jobs {
     /// Cancels these jobs. The work that is left stays undone.
     #[arg(long)]
     pub(crate) cancel: bool,
-    /// The tables.
     #[command(flatten)]
     pub(crate) writing: Writing,
     /// Prints one JSON object.
@@ -31,7 +30,7 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    /// The order for the jobs, or `None` to list them only.
+    /// The operator's order for the jobs, or `None` to list them.
     pub(crate) fn order(&self) -> Option<Order> {
         let orders = [(self.pause, Order::Pause), (self.resume, Order::Resume), (self.cancel, Order::Cancel)];
         orders.into_iter().find_map(|(is_asked, order)| is_asked.then_some(order))

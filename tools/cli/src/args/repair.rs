@@ -10,10 +10,8 @@ pub(crate) struct Repair {
     /// Writes the repairs. Without it nothing is written.
     #[arg(long)]
     pub(crate) apply: bool,
-    /// How it is verified.
     #[command(flatten)]
     pub(crate) verifying: Verifying,
-    /// The tables.
     #[command(flatten)]
     pub(crate) writing: Writing,
     /// Prints one JSON object.
@@ -27,10 +25,8 @@ pub(crate) struct Backfill {
     /// Name of the derivation. Every instance of the functions must have it already.
     #[arg(value_name = "DERIVATION")]
     pub(crate) name: String,
-    /// How the table is read.
     #[command(flatten)]
     pub(crate) verifying: Verifying,
-    /// The tables.
     #[command(flatten)]
     pub(crate) writing: Writing,
     /// Prints one JSON object.

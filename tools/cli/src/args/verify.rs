@@ -1,4 +1,4 @@
-//! The arguments of `ripple verify`, and what others that verify share with it.
+//! The arguments of `ripple verify`, and those that `repair` and `backfill` share with it.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,8 @@ use super::Connection;
 /// `ripple verify`
 #[derive(Debug, Group)]
 pub(crate) struct Verify {
-    /// The tables.
     #[command(flatten)]
     pub(crate) connection: Connection,
-    /// How it is verified.
     #[command(flatten)]
     pub(crate) verifying: Verifying,
     /// Allows a write to the ledger's table on the real AWS: verify removes marks of a possible loss when it finds
@@ -25,7 +23,7 @@ pub(crate) struct Verify {
     pub(crate) json: bool,
 }
 
-/// What is verified, and how.
+/// The options of a verification.
 #[derive(Clone, Debug, Group)]
 pub(crate) struct Verifying {
     /// Verifies only these derivations: names, separated by commas (default: all).
@@ -62,7 +60,6 @@ pub(crate) struct Verifying {
 }
 
 impl Verifying {
-    /// As it is asked for.
     pub(crate) fn request(&self) -> VerifyOptions {
         let Self { derivation, entity, pk, sk, segments, read_units, at_rest, iterator_age, wait, resume } =
             self.clone();

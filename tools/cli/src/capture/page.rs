@@ -1,6 +1,6 @@
-//! A record of `GetRecords`, re-shaped into that of a Lambda event.
+//! Converts a record of `GetRecords` to that of a Lambda event.
 //!
-//! What differs, beside the stream's ARN that only the event has:
+//! The differences, beside the stream's ARN that only the event has:
 //!
 //! | field | the API prints | an event has |
 //! |---|---|---|
@@ -13,9 +13,10 @@ use serde_json::{Map, Value, value::RawValue};
 
 use crate::time;
 
-/// A record in Lambda's form; the error is a time that cannot be read.
+/// Converts one record. The error is a time that cannot be read.
 pub(super) fn shaped(record: &RawValue, stream_arn: Option<&str>) -> Result<Box<RawValue>, String> {
-    // What is no object, or cannot be written again, stays as it is: it does not decode, and is dealt with as such.
+    // A record that is no object, or that cannot be written again, stays as it is: it does not decode, and the caller
+    // reports that.
     let Ok(Value::Object(mut fields)) = serde_json::from_str(record.get()) else { return Ok(record.to_owned()) };
     fields.entry("eventSource").or_insert_with(|| "aws:dynamodb".into());
     if let Some(arn) = stream_arn {

@@ -1,4 +1,4 @@
-//! Each form of a file, and what is none.
+//! Each form of a file, and files that contain no records.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn records(capture: &Capture) -> Vec<Value> {
     capture.records.iter().map(|record| serde_json::from_str(record.get()).unwrap()).collect()
 }
 
-/// A record of `GetRecords` that the platform's time to live made.
+/// A record of `GetRecords` for a removal by time to live.
 fn of_the_api(created: &Value) -> Value {
     json!({
         "eventID": "1", "eventName": "REMOVE", "eventVersion": "1.1", "eventSource": "aws:dynamodb",
@@ -70,8 +70,8 @@ fn a_page_is_shaped_into_an_event_whoever_printed_it() {
         assert_eq!(records, [of_an_event()], "{time}");
         assert_eq!(capture.origin.lane, lane(Some(ARN), Some("s-1")));
     }
-    let untold = records(&read(&json!({"Records": [of_the_api(&json!(0))]}), &Lane::default()));
-    assert_eq!(untold[0].get("eventSourceARN"), None);
+    let unnamed = records(&read(&json!({"Records": [of_the_api(&json!(0))]}), &Lane::default()));
+    assert_eq!(unnamed[0].get("eventSourceARN"), None);
 }
 
 #[test]
@@ -104,8 +104,8 @@ fn what_is_none_of_them_says_why() {
     let mut kinesis = of_an_event();
     kinesis["eventSource"] = json!("aws:kinesis");
     for (file, why) in [
-        (String::new(), "it is no JSON"),
-        ("{\"Records\": [".to_owned(), "it is no JSON"),
+        (String::new(), "it is not JSON"),
+        ("{\"Records\": [".to_owned(), "it is not JSON"),
         ("7".to_owned(), none),
         ("[]".to_owned(), none),
         ("{}".to_owned(), none),
@@ -115,11 +115,11 @@ fn what_is_none_of_them_says_why() {
             json!({"Records": [of_an_event(), kinesis]}).to_string(),
             "its record 2 is of aws:kinesis, not of aws:dynamodb",
         ),
-        (json!({"Records": [7]}).to_string(), "its record 1 is no stream record: it has no `dynamodb`"),
-        (json!({"Records": [{"s3": {}}]}).to_string(), "its record 1 is no stream record: it has no `dynamodb`"),
+        (json!({"Records": [7]}).to_string(), "its record 1 is not a stream record: it has no `dynamodb`"),
+        (json!({"Records": [{"s3": {}}]}).to_string(), "its record 1 is not a stream record: it has no `dynamodb`"),
         (
             json!({"Records": [of_the_api(&json!("noon"))]}).to_string(),
-            "its record 1 has an ApproximateCreationDateTime that is no time: noon",
+            "its record 1 has an ApproximateCreationDateTime that is not a time: noon",
         ),
     ] {
         assert_eq!(error(&file).to_string(), why, "{file}");
@@ -128,7 +128,7 @@ fn what_is_none_of_them_says_why() {
 
 #[test]
 fn a_page_that_lost_something_when_it_was_printed_is_refused_and_an_event_is_left_to_the_engine() {
-    // As Python prints bytes.
+    // The notation of Python for bytes.
     let binary = json!({"B": "b'Zm9v'"});
     let mut printed = of_the_api(&json!(0));
     printed["dynamodb"]["OldImage"]["Picture"] = binary.clone();

@@ -1,10 +1,10 @@
-//! `ripple catalogue`: what is declared beside what the functions have, as the table's registry says.
+//! `ripple catalogue`: compares the declared derivations with those in the table's registry.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::{
     clock::{Clock as _, SystemClock},
-    registry::difference::{DerivationState, Difference, differences},
+    registry::difference::{CatalogueDifference, DerivationState, differences},
 };
 use functions::logging;
 use serde_json::{Value, json};
@@ -12,30 +12,30 @@ use serde_json::{Value, json};
 use super::{
     LOG_FILTER,
     preflight::{
-        cost::{Backfill, WriteEstimate},
+        cost::{BackfillCost, WriteEstimate},
         fitting::Fitting,
-        sample::{Bounds, Sample},
+        sample::{SampleLimits, TableSample},
     },
 };
 use crate::{
-    args::catalogue::{Catalogue, Diff, Forget},
-    exit::{Ended, Usage, print},
+    args::catalogue::{CatalogueCommand, Diff, Forget},
+    exit::{Completion, Usage, print},
     opened::{Opened, open_to_write, open_with_ledger},
     time,
 };
 
-/// How long the registry is asked, in milliseconds.
+/// Time limit for reading the registry, in milliseconds.
 const ASK_MS_MAX: u64 = 30_000;
 
-pub(crate) async fn run(args: &Catalogue) -> anyhow::Result<Ended> {
+pub(crate) async fn run(args: &CatalogueCommand) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     match args {
-        Catalogue::Diff(args) => diff(args).await,
-        Catalogue::Forget(args) => forget(args).await,
+        CatalogueCommand::Diff(args) => diff(args).await,
+        CatalogueCommand::Forget(args) => forget(args).await,
     }
 }
 
-async fn diff(args: &Diff) -> anyhow::Result<Ended> {
+async fn diff(args: &Diff) -> anyhow::Result<Completion> {
     let opened = open_with_ledger(&args.connection).await?;
     let now_ms = SystemClock.now_ms();
     let registry = opened.engine().registry(now_ms + ASK_MS_MAX).await?;
@@ -43,36 +43,36 @@ async fn diff(args: &Diff) -> anyhow::Result<Ended> {
     let cost = cost(&opened, args, &differences).await?;
     let is_in_step = differences.iter().all(|it| matches!(it.state, DerivationState::InStep { .. }));
     if args.json {
-        let told: Vec<Value> = differences.iter().map(|it| as_json(it, cost.as_ref())).collect();
+        let derivations: Vec<Value> = differences.iter().map(|it| as_json(it, cost.as_ref())).collect();
         let read_units = cost.as_ref().map(|cost| cost.read_units);
-        print(&json!({ "derivations": told, "read_units": read_units }).to_string());
+        print(&json!({ "derivations": derivations, "read_units": read_units }).to_string());
     } else {
         differences.iter().flat_map(|it| as_text(it, cost.as_ref())).for_each(|line| print(&line));
         print(&totals(&differences));
     }
-    Ok(if is_in_step { Ended::InStep } else { Ended::Findings })
+    Ok(if is_in_step { Completion::InStep } else { Completion::Findings })
 }
 
 /// What it costs to fill what is not filled, from a part of the table.
-async fn cost(opened: &Opened, args: &Diff, differences: &[Difference]) -> anyhow::Result<Option<Backfill>> {
+async fn cost(opened: &Opened, args: &Diff, differences: &[CatalogueDifference]) -> anyhow::Result<Option<BackfillCost>> {
     if args.items == 0 || !differences.iter().any(is_to_fill) {
         return Ok(None);
     }
     let mut fitting = Fitting::default();
-    let bounds = Bounds { n_items_max: args.items, segments: 1, units_per_second: args.units_per_second };
-    let sample = Sample::read(opened, bounds, |items| {
+    let bounds = SampleLimits { n_items_max: args.items, segments: 1, units_per_second: args.units_per_second };
+    let sample = TableSample::read(opened, bounds, |items| {
         for item in items {
             fitting.add(&opened.schema, &opened.catalogue, item);
         }
     })
     .await?;
-    let told = |number: Option<i64>| u64::try_from(number.unwrap_or_default()).unwrap_or_default();
-    let (n_items, bytes) = (told(opened.table.item_count), told(opened.table.table_size_bytes));
-    Ok(Some(Backfill::estimate(opened, &fitting, sample.share(n_items), bytes)))
+    let known = |number: Option<i64>| u64::try_from(number.unwrap_or_default()).unwrap_or_default();
+    let (n_items, bytes) = (known(opened.table.item_count), known(opened.table.table_size_bytes));
+    Ok(Some(BackfillCost::estimate(opened, &fitting, sample.share(n_items), bytes)))
 }
 
 /// Is this one to be filled, now or when it is deployed?
-fn is_to_fill(difference: &Difference) -> bool {
+fn is_to_fill(difference: &CatalogueDifference) -> bool {
     use DerivationState::{Added, Changed, Dropped, InStep, Undeclared, Unfilled, Young};
     match difference.state {
         Added { .. } | Changed { .. } | Young { .. } | Unfilled { .. } => true,
@@ -81,7 +81,7 @@ fn is_to_fill(difference: &Difference) -> bool {
 }
 
 /// What it would write for a derivation; `None` where that is unknown.
-fn part<'a>(difference: &Difference, cost: Option<&'a Backfill>) -> Option<&'a WriteEstimate> {
+fn part<'a>(difference: &CatalogueDifference, cost: Option<&'a BackfillCost>) -> Option<&'a WriteEstimate> {
     let parts = cost?.parts.as_ref()?;
     parts.iter().find(|part| part.derivation == difference.name)
 }
@@ -100,14 +100,14 @@ fn word(state: &DerivationState) -> &'static str {
 }
 
 /// What there is to say and to do about a derivation; nothing where it is in step.
-fn as_text(difference: &Difference, cost: Option<&Backfill>) -> Vec<String> {
-    let Difference { name, definition, state, version, .. } = difference;
+fn as_text(difference: &CatalogueDifference, cost: Option<&BackfillCost>) -> Vec<String> {
+    let CatalogueDifference { name, definition, state, version, .. } = difference;
     let backfill = || format!("`ripple backfill {name}`");
     let mut lines = vec![format!("{:<11} {name}  {definition}", word(state))];
     let to_do = match state {
         DerivationState::InStep { .. } => return Vec::new(),
         DerivationState::Added { renamed_from: None } => {
-            format!("no function has it: deploy them, then {}", backfill())
+            format!("no function has it: deploy the functions, then {}", backfill())
         }
         DerivationState::Added { renamed_from: Some(from) } => {
             format!(
@@ -120,17 +120,17 @@ fn as_text(difference: &Difference, cost: Option<&Backfill>) -> Vec<String> {
         }
         DerivationState::Young { ready_ms } => {
             let ready = time::text(*ready_ms);
-            format!("an instance without it may be at work until {ready}: {} waits for that", backfill())
+            format!("an instance without it may run until {ready}: {} waits for that", backfill())
         }
         DerivationState::Unfilled { since_ms } => {
             let (since, backfill) = (time::text(*since_ms), backfill());
-            format!("what was there before {since} may be missing: {backfill}, or a `ripple verify` that finds nothing")
+            format!("items from before {since} may be missing: run {backfill}, or a `ripple verify` that finds nothing")
         }
         DerivationState::Undeclared => "the functions have it: declare it, or deploy them without it".to_owned(),
         DerivationState::Dropped { dropped_ms } => {
             let since = time::text(*dropped_ms);
             format!(
-                "the functions do not have it since {since}: clear away what is left, then `ripple catalogue forget {name}`"
+                "the functions have lacked it since {since}: delete what is left, then `ripple catalogue forget {name}`"
             )
         }
     };
@@ -140,7 +140,7 @@ fn as_text(difference: &Difference, cost: Option<&Backfill>) -> Vec<String> {
     }
     if let (true, Some(cost)) = (is_to_fill(difference), cost) {
         let writes = part(difference, Some(cost)).map_or_else(
-            || "no item that it would write was seen".to_owned(),
+            || "the sample has no item that it would write".to_owned(),
             |part| format!("at most {:.0} items and {:.0} write units", part.n_items, part.units),
         );
         lines.push(format!("  costs     {} read units; {writes}", cost.read_units));
@@ -149,9 +149,9 @@ fn as_text(difference: &Difference, cost: Option<&Backfill>) -> Vec<String> {
 }
 
 /// The same as JSON. Its names are stable.
-fn as_json(difference: &Difference, cost: Option<&Backfill>) -> Value {
-    let Difference { name, family, definition, version, state } = difference;
-    let mut told = json!({
+fn as_json(difference: &CatalogueDifference, cost: Option<&BackfillCost>) -> Value {
+    let CatalogueDifference { name, family, definition, version, state } = difference;
+    let mut object = json!({
         "derivation": name,
         "family": family.to_string(),
         "state": word(state),
@@ -172,14 +172,14 @@ fn as_json(difference: &Difference, cost: Option<&Backfill>) -> Value {
         None => json!({}),
     };
     for more in [&mut more, &mut costs] {
-        if let (Some(told), Some(more)) = (told.as_object_mut(), more.as_object_mut()) {
-            told.append(more);
+        if let (Some(object), Some(more)) = (object.as_object_mut(), more.as_object_mut()) {
+            object.append(more);
         }
     }
-    told
+    object
 }
 
-fn totals(differences: &[Difference]) -> String {
+fn totals(differences: &[CatalogueDifference]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for difference in differences {
         *counts.entry(word(&difference.state)).or_default() += 1;
@@ -189,14 +189,15 @@ fn totals(differences: &[Difference]) -> String {
     format!("{n_in_step} derivations in step{}", others.collect::<String>())
 }
 
-async fn forget(args: &Forget) -> anyhow::Result<Ended> {
+async fn forget(args: &Forget) -> anyhow::Result<Completion> {
     let opened = open_to_write(&args.writing).await?;
     let engine = opened.engine();
     let deadline_ms = SystemClock.now_ms() + ASK_MS_MAX;
     let registry = engine.registry(deadline_ms).await?;
     let differences = differences(&opened.schema, &opened.catalogue, &registry, SystemClock.now_ms());
     for name in &args.names {
-        let is_dropped = |it: &Difference| it.name == *name && matches!(it.state, DerivationState::Dropped { .. });
+        let is_dropped =
+            |it: &CatalogueDifference| it.name == *name && matches!(it.state, DerivationState::Dropped { .. });
         if !differences.iter().any(is_dropped) {
             return Err(Usage(format!(
                 "{name} was not dropped: the functions have it, or never had it; `ripple catalogue diff` lists those that were"
@@ -207,5 +208,5 @@ async fn forget(args: &Forget) -> anyhow::Result<Ended> {
     let names: BTreeSet<String> = args.names.iter().cloned().collect();
     let n_forgotten = engine.forget(&names, deadline_ms).await?;
     print(&format!("{n_forgotten} forgotten"));
-    Ok(Ended::InStep)
+    Ok(Completion::InStep)
 }

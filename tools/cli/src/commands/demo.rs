@@ -1,4 +1,4 @@
-//! `ripple demo`: a workload against the running service, verified at the end.
+//! `ripple demo`: runs a workload against the service, and verifies the result.
 
 mod famous;
 mod figures;
@@ -31,7 +31,7 @@ use tokio::sync::watch;
 use self::{
     running::Running,
     scenario::has_lag,
-    shown::{Measured, Shown},
+    shown::{Measured, RunReport},
 };
 use super::{LOG_FILTER, verify::as_text};
 use crate::{
@@ -39,7 +39,7 @@ use crate::{
     book::Bookkeeper,
     connection::Clients,
     embedded::Embedded,
-    exit::{Ended, print},
+    exit::{Completion, print},
     mappings::{MappingRequest, mappings},
     memory,
     service::{Plan, Service, Witness},
@@ -47,8 +47,7 @@ use crate::{
     workload::metered::Metered,
 };
 
-/// Runs the demonstration.
-pub(crate) async fn run(args: &Demo) -> anyhow::Result<Ended> {
+pub(crate) async fn run(args: &Demo) -> anyhow::Result<Completion> {
     args.check()?;
     logging::readable(LOG_FILTER);
     let (stop, stopped) = watch::channel(false);
@@ -71,13 +70,13 @@ pub(crate) async fn run(args: &Demo) -> anyhow::Result<Ended> {
             print(&as_text(&verified));
         }
     }
-    Ok(if shown.findings == 0 && shown.parked == 0 { Ended::InStep } else { Ended::Findings })
+    Ok(if shown.findings == 0 && shown.parked == 0 { Completion::InStep } else { Completion::Findings })
 }
 
-async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(Shown, Verified)> {
+async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(RunReport, Verified)> {
     let clients = Clients::at(endpoint, "us-east-1").await;
     let (schema, catalogue) = declared(Choice::default())?;
-    // Tables of its own, so that nothing of anybody's is touched.
+    // Tables of its own, so that the demo touches nobody else's data.
     let table = format!("ripple-demo-{}", std::process::id());
     let ledger_table = format!("{table}-ledger");
     let config = Config { ledger: args.ledger, ..Config::of(table, ledger_table) };
@@ -130,7 +129,7 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(Shown, Veri
     let is_mixed = args.scenario == Scenario::Mixed;
     let lags = is_mixed.then(|| book.trace.followed(&written.answered_ms).into_iter().collect());
     let measured = Measured { report, written, lags, memory_mb, elapsed };
-    let shown = Shown::of(args, &book, measured, &verified);
+    let shown = RunReport::of(args, &book, measured, &verified);
     Ok((shown, verified))
 }
 

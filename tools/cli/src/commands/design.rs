@@ -1,4 +1,4 @@
-//! `ripple design`: the table's design as a page, what a reviewer would ask about it, and the event filters.
+//! `ripple design`: the page of the table's design, its review, and the event filters.
 
 mod filters;
 
@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use design::{
     Design, document,
-    review::{Reviewed, answer::Answer, finding::Finding, review},
+    review::{Reviewed, answer::FindingAnswer, finding::ReviewFinding, review},
     shipped,
 };
 use functions::declared::{Choice, declared};
@@ -16,37 +16,36 @@ use serde_json::{Value, json};
 
 use crate::{
     args,
-    exit::{Ended, print},
+    exit::{Completion, print},
 };
 
-/// Prints the page, or the findings.
-pub(crate) async fn run(args: &args::Design) -> anyhow::Result<Ended> {
+pub(crate) async fn run(args: &args::DesignArgs) -> anyhow::Result<Completion> {
     let (design, written_by) = match &args.config {
         None => (shipped::design().await?, shipped::WRITTEN_BY.to_owned()),
         Some(file) => (own(file, args.answers.as_deref())?, format!("ripple design --config {}", file.display())),
     };
     if args.filters {
-        print(filters::told(&design, args.json).trim_end());
-        return Ok(Ended::InStep);
+        print(filters::as_text(&design, args.json).trim_end());
+        return Ok(Completion::InStep);
     }
     let reviewed = review(&design);
     if !args.check {
-        // The page ends with a line end of its own.
+        // The page already ends with a line break.
         print(document::page(&design, &written_by, &reviewed).trim_end());
-        return Ok(Ended::InStep);
+        return Ok(Completion::InStep);
     }
     print(&if args.json { as_json(&reviewed).to_string() } else { as_text(&reviewed) });
-    Ok(if reviewed.unanswered().next().is_none() { Ended::InStep } else { Ended::Findings })
+    Ok(if reviewed.unanswered().next().is_none() { Completion::InStep } else { Completion::Findings })
 }
 
-/// The design of a table of somebody's own.
+/// The design of the table that a manifest declares.
 fn own(manifest: &Path, answers: Option<&Path>) -> anyhow::Result<Design> {
     let (schema, catalogue) = declared(Choice { manifest: Some(manifest), ..Choice::default() })?;
     let answers = answers.map(read).transpose()?.unwrap_or_default();
     Ok(Design { answers, ..Design::declared((*schema).clone(), (*catalogue).clone()) })
 }
 
-/// An answer as a file gives it. Its names are stable.
+/// An answer in a file. The names are stable.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Given {
@@ -55,18 +54,18 @@ struct Given {
     reason: String,
 }
 
-fn read(file: &Path) -> anyhow::Result<Vec<Answer>> {
+fn read(file: &Path) -> anyhow::Result<Vec<FindingAnswer>> {
     let name = file.display();
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
-    let given: Vec<Given> = serde_json::from_str(&text).with_context(|| format!("{name} is no list of answers"))?;
+    let given: Vec<Given> = serde_json::from_str(&text).with_context(|| format!("{name} is not a list of answers"))?;
     let answer =
-        |given: Given| Ok(Answer { check: given.check.parse()?, subject: given.subject, reason: given.reason });
+        |given: Given| Ok(FindingAnswer { check: given.check.parse()?, subject: given.subject, reason: given.reason });
     given.into_iter().map(answer).collect::<anyhow::Result<_>>().with_context(|| name.to_string())
 }
 
-/// The review as one JSON object. Its names are stable.
+/// The names are stable.
 fn as_json(reviewed: &Reviewed) -> Value {
-    let finding = |(finding, answer): &(Finding, Option<Answer>)| {
+    let finding = |(finding, answer): &(ReviewFinding, Option<FindingAnswer>)| {
         json!({
             "check": finding.check.name(),
             "subject": finding.subject,
@@ -83,7 +82,6 @@ fn as_json(reviewed: &Reviewed) -> Value {
     })
 }
 
-/// The review for a person.
 fn as_text(reviewed: &Reviewed) -> String {
     let mut lines = Vec::new();
     for (finding, answer) in &reviewed.findings {
@@ -97,7 +95,7 @@ fn as_text(reviewed: &Reviewed) -> String {
     }
     if !reviewed.unchecked.is_empty() {
         let names: Vec<&str> = reviewed.unchecked.iter().map(|check| check.name()).collect();
-        lines.push(format!("not checked, since it is not known what is asked of the table: {}", names.join(", ")));
+        lines.push(format!("not checked, because the access patterns are unknown: {}", names.join(", ")));
     }
     lines.push(format!("{} findings, {} not answered", reviewed.findings.len(), reviewed.unanswered().count()));
     lines.join("\n")

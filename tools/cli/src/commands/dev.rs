@@ -29,14 +29,14 @@ use crate::{
     args::{DEFAULT_TABLE, Dev, ledger_table},
     connection::Clients,
     embedded::Embedded,
-    exit::{Ended, print, report},
+    exit::{Completion, print, report},
     mappings::{MappingRequest, mappings},
     service::{Plan, Service, Witness},
     tables, time,
 };
 
 /// Runs the service until a signal stops it.
-pub(crate) async fn run(args: &Dev) -> anyhow::Result<Ended> {
+pub(crate) async fn run(args: &Dev) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let declared = declared(Choice { manifest: args.config.as_deref(), disabled: &args.disable })?;
     let (stop, stopped) = watch::channel(false);
@@ -58,12 +58,12 @@ async fn serve(
     args: &Dev,
     (schema, catalogue): (Arc<Schema>, Arc<Catalogue>),
     endpoint: &str,
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<Completion> {
     let clients = Clients::at(endpoint, &args.region).await;
     let table = args.table.clone().unwrap_or_else(|| DEFAULT_TABLE.to_owned());
     let ledger_table = ledger_table(args.ledger_table.as_ref(), &table)?;
     let config = Config { ledger: args.ledger, ..Config::of(table, ledger_table) };
-    // A name that somebody typed is a table that exists; a typing error must not make another one.
+    // A table that the operator named must exist: a typing error must not create another one.
     if args.endpoint.is_some() && args.table.is_some() {
         tables::existing(&clients.dynamodb, &config.table, endpoint, "--table").await?;
     }
@@ -98,7 +98,7 @@ async fn serve(
     };
     let elsewhere = args.functions.is_some();
     let mut service = Service::start(&plan, &(Arc::new(Lines { elsewhere }) as Arc<dyn Witness>)).await?;
-    // Before it says that it is ready: a signal that nobody waits for ends the process where it stands.
+    // Registered before `ready` is printed, because a signal without a handler ends the process at once.
     let stopped = stop_signal()?;
     print(&format!("endpoint  {endpoint}\ntable     {}\nledger    {}\nready", config.table, config.ledger_table));
     tokio::select! {
@@ -109,12 +109,12 @@ async fn serve(
             for (mapping, counts) in &counted {
                 report(&counts_line(mapping, counts));
             }
-            Ok(Ended::InStep)
+            Ok(Completion::InStep)
         }
     }
 }
 
-/// Reports each time that all is handled, until a mapping ends, which it only does when it cannot go on.
+/// Reports each time that everything is handled. Returns when a mapping ends, which happens only if it cannot continue.
 async fn caught_up(service: &mut Service) -> anyhow::Error {
     let mut since = None;
     loop {
@@ -127,7 +127,7 @@ async fn caught_up(service: &mut Service) -> anyhow::Error {
                 let ms = SystemClock
                     .now_ms()
                     .saturating_sub(u64::try_from(moment.elapsed().as_millis()).unwrap_or(u64::MAX));
-                print(&format!("caught up with all that was written before {}", time::text(ms)));
+                print(&format!("caught up with everything written before {}", time::text(ms)));
                 since = Some(moment);
             }
             Err(error) => return error,
@@ -135,7 +135,7 @@ async fn caught_up(service: &mut Service) -> anyhow::Error {
     }
 }
 
-/// What was counted of a mapping, under the words of `CloudWatch`'s metrics.
+/// The counts of a mapping, under the names of `CloudWatch`'s metrics.
 fn counts_line(mapping: &str, counts: &EventCount) -> String {
     let EventCount { polled, filtered_out, invoked, failed_invoke, on_failure_delivered, dropped, iterator_age_max } =
         counts;
@@ -146,7 +146,7 @@ fn counts_line(mapping: &str, counts: &EventCount) -> String {
     )
 }
 
-/// Waits for Ctrl-C or a termination signal, from this call on.
+/// Listens for Ctrl-C and SIGTERM from this call on.
 fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
@@ -158,7 +158,7 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Prints a line a batch.
+/// Prints one line for each batch.
 struct Lines {
     /// Do the functions run in another process?
     elsewhere: bool,

@@ -1,10 +1,10 @@
-//! `ripple explain`: what the records of a captured event would do.
+//! `ripple explain`: prints what the records of a captured event would do.
 
 use anyhow::Context as _;
 use derive::{
-    derivation::Family,
     effect::{Effect, Ground},
-    plan::{Planned, Record, plan},
+    family::Family,
+    plan::{Planned, RecordKind, plan},
 };
 use engine::record::{decode, head, records};
 use functions::declared::{Choice, declared};
@@ -12,11 +12,10 @@ use serde_json::{Value, json};
 
 use crate::{
     args::Explain,
-    exit::{Ended, print},
+    exit::{Completion, print},
 };
 
-/// Explains the records of a file.
-pub(crate) fn run(args: &Explain) -> anyhow::Result<Ended> {
+pub(crate) fn run(args: &Explain) -> anyhow::Result<Completion> {
     let file = args.file.display();
     let event = std::fs::read_to_string(&args.file).with_context(|| format!("cannot read {file}"))?;
     let raw = records(&event).with_context(|| file.to_string())?;
@@ -50,16 +49,16 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Ended> {
     } else {
         print(&explained.iter().map(as_text).collect::<Vec<_>>().join("\n"));
     }
-    Ok(Ended::InStep)
+    Ok(Completion::InStep)
 }
 
 fn record_text(planned: &Planned) -> String {
     match (planned.record, &planned.misfit) {
         (_, Some(misfit)) => format!("unreadable: {misfit}"),
-        (Record::Change, None) => "change".to_owned(),
-        (Record::Echo, None) => "echo".to_owned(),
-        (Record::Untyped, None) => "ignored: the item has no entity type".to_owned(),
-        (Record::Unknown, None) => "ignored: the item's entity type is declared nowhere".to_owned(),
+        (RecordKind::Change, None) => "change".to_owned(),
+        (RecordKind::Echo, None) => "echo".to_owned(),
+        (RecordKind::Untyped, None) => "ignored: the item has no entity type".to_owned(),
+        (RecordKind::Unknown, None) => "ignored: the item's entity type is declared nowhere".to_owned(),
     }
 }
 
@@ -69,8 +68,8 @@ fn effect_text(effect: &Effect) -> String {
         Effect::Add(add) => {
             format!("adds {:+} to the count and {} to the sum of {}", add.count, add.sum, add.target)
         }
-        Effect::Measure(measure) => format!("takes {} up into {}", measure.value, measure.bucket),
-        Effect::Late => "nothing: a late change, of an item of which only the insert counts".to_owned(),
+        Effect::Measure(measure) => format!("adds the value {} to {}", measure.value, measure.bucket),
+        Effect::Late => "nothing: a late change of an item that counts by its insert alone".to_owned(),
         Effect::Look(bell) => format!("looks at the {} {}", bell.entity, bell.item),
         Effect::Find(find) => {
             let place = find.query.index.as_deref().unwrap_or("the table");
@@ -78,10 +77,10 @@ fn effect_text(effect: &Effect) -> String {
             let via = if find.via == find.target { String::new() } else { format!(" through each {}", find.via) };
             format!("looks at every {} in {place} under {pk}, {prefix}…{via}", find.target)
         }
-        Effect::Ground(Ground::Cascade(removal)) => format!("starts a job for what hangs on {}", removal.owner),
-        Effect::Ground(Ground::Work(key)) => format!("goes on with the job {key}"),
+        Effect::Ground(Ground::Cascade(removal)) => format!("starts a job for what belongs to {}", removal.owner),
+        Effect::Ground(Ground::Work(key)) => format!("continues the job {key}"),
         Effect::List { unreadable: Some(unreadable) } => format!("lists the item as unreadable: {unreadable}"),
-        Effect::List { unreadable: None } => "takes the item off the list of the unreadable".to_owned(),
+        Effect::List { unreadable: None } => "removes the item from the list of unreadable items".to_owned(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `ripple jobs`: the jobs that work through many items, and what an operator asks of them.
+//! `ripple jobs`: lists the jobs that work through many items, and pauses, resumes or cancels them.
 
 mod ordered;
 
@@ -13,13 +13,12 @@ use serde_json::{Value, json};
 use super::QUIET_LOG_FILTER;
 use crate::{
     args::jobs::Jobs,
-    exit::{Ended, print},
+    exit::{Completion, print},
     opened::{open, open_to_write},
     time,
 };
 
-/// Lists the jobs, shows some whole, or does what is asked of them.
-pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Ended> {
+pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Completion> {
     logging::readable(QUIET_LOG_FILTER);
     if let Some(order) = args.order() {
         let opened = open_to_write(&args.writing).await?;
@@ -31,7 +30,7 @@ pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Ended> {
     Ok(if args.ids.is_empty() { list(&jobs, layout, args.json) } else { show(&jobs, layout, args) })
 }
 
-fn list(jobs: &[Job], layout: &Layout, as_json: bool) -> Ended {
+fn list(jobs: &[Job], layout: &Layout, as_json: bool) -> Completion {
     if as_json {
         let jobs: Vec<Value> = jobs.iter().map(|job| as_object(job, layout)).collect();
         print(&json!({ "jobs": jobs }).to_string());
@@ -41,10 +40,10 @@ fn list(jobs: &[Job], layout: &Layout, as_json: bool) -> Ended {
         let last = format!("{n_jobs} jobs: {running} running, {waiting} waiting, {paused} paused");
         print(&jobs.iter().map(line).chain([last]).collect::<Vec<_>>().join("\n"));
     }
-    Ended::InStep
+    Completion::InStep
 }
 
-fn show(jobs: &[Job], layout: &Layout, args: &Jobs) -> Ended {
+fn show(jobs: &[Job], layout: &Layout, args: &Jobs) -> Completion {
     let (chosen, unknown) = chosen(jobs, &args.ids);
     if args.json {
         let jobs: Vec<Value> = chosen.iter().map(|job| as_object(job, layout)).collect();
@@ -53,10 +52,10 @@ fn show(jobs: &[Job], layout: &Layout, args: &Jobs) -> Ended {
         let unknown = unknown.iter().map(|id| no_job(id));
         print(&chosen.iter().map(|job| whole(job, layout)).chain(unknown).collect::<Vec<_>>().join("\n"));
     }
-    if unknown.is_empty() { Ended::InStep } else { Ended::Unfinished }
+    if unknown.is_empty() { Completion::InStep } else { Completion::Unfinished }
 }
 
-/// The jobs of these ids, and the ids of which there are none. An id is a job's sort key, or its whole key.
+/// The jobs with these ids, and the ids without a job. An id is a job's sort key, or its whole key.
 fn chosen<'a>(jobs: &'a [Job], ids: &'a [String]) -> (Vec<&'a Job>, Vec<&'a str>) {
     let is_meant = |job: &Job, id: &str| job.key.sk == id || job.key.to_string() == id;
     let is_asked = |job: &&Job| ids.iter().any(|id| is_meant(job, id));
@@ -64,12 +63,11 @@ fn chosen<'a>(jobs: &'a [Job], ids: &'a [String]) -> (Vec<&'a Job>, Vec<&'a str>
     (jobs.iter().filter(is_asked).collect(), ids.iter().map(String::as_str).filter(is_unknown).collect())
 }
 
-/// Says that there is no job of this id.
 fn no_job(id: &str) -> String {
     format!("{id}  is no job")
 }
 
-/// How it stands, in a word. The words are stable.
+/// The state of a job, in one word. The words are stable.
 fn state_of(job: &Job) -> &'static str {
     match (job.is_paused, job.is_running) {
         (true, _) => "paused",
@@ -78,7 +76,6 @@ fn state_of(job: &Job) -> &'static str {
     }
 }
 
-/// What has been done so far.
 fn so_far(job: &Job) -> String {
     let what = match job.task {
         Task::Cascade { .. } => "dealt with",
@@ -87,7 +84,7 @@ fn so_far(job: &Job) -> String {
     format!("{} {what}", job.n_touched)
 }
 
-/// Where its second round ends, and whether that has begun; `None` where there is none.
+/// The end of the job's second round, and whether the round has begun; `None` if there is no second round.
 fn round(job: &Job) -> Option<(&str, bool)> {
     let Task::FanOut(fan_out) = &job.task else { return None };
     Some((fan_out.until.as_deref()?, fan_out.is_round))
@@ -98,7 +95,7 @@ fn round_text(job: &Job) -> Option<&'static str> {
     Some(if has_begun { "is in its second round" } else { "goes round once more" })
 }
 
-/// A job in a line.
+/// A job in one line.
 fn line(job: &Job) -> String {
     let mut words = vec![job.key.sk.clone(), state_of(job).to_owned(), format!("of {}", job.origin()), so_far(job)];
     words.extend(round_text(job).map(str::to_owned));
@@ -110,11 +107,11 @@ fn line(job: &Job) -> String {
     words.join("  ")
 }
 
-/// A job with all that is known of it.
+/// A job with all its attributes.
 fn whole(job: &Job, layout: &Layout) -> String {
     let does = match job.task {
-        Task::Cascade { .. } => "cascade: deletes what hung on an item that was removed",
-        Task::FanOut(_) => "fan-out: looks at what follows from an item that changed",
+        Task::Cascade { .. } => "cascade: deletes what belonged to a removed item",
+        Task::FanOut(_) => "fan-out: looks at the items that depend on a changed item",
     };
     let round = round(job).zip(round_text(job)).map(|((until, _), text)| format!("{text}, up to {until}"));
     let mut lines = vec![format!("job         {}", job.key.sk)];
@@ -142,12 +139,12 @@ fn state_text(job: &Job) -> String {
     if job.is_paused { format!("{state}, {begun}") } else { state.to_owned() }
 }
 
-/// The last item that it has come to; it goes on behind it.
+/// The last item behind the cursor.
 fn at(job: &Job, layout: &Layout) -> Option<Key> {
     layout.key(&job.after.as_ref()?.0)
 }
 
-/// A job as JSON. Its names are stable.
+/// The names are stable.
 fn as_object(job: &Job, layout: &Layout) -> Value {
     let kind = match job.task {
         Task::Cascade { .. } => "cascade",

@@ -1,4 +1,4 @@
-//! `ripple parked`: what cannot be applied, and which counts need a recount.
+//! `ripple parked`: lists the changes that cannot be applied, and the counts that need a recount.
 
 use engine::{
     park::lists::{ToRecount, n_unreadable, to_recount},
@@ -12,14 +12,13 @@ use serde_json::{Value, json};
 
 use super::LOG_FILTER;
 use crate::{
-    args::Parked,
-    exit::{Ended, print},
+    args::ParkedArgs,
+    exit::{Completion, print},
     opened::{Opened, open_with_ledger},
     time,
 };
 
-/// Lists what is parked, or shows some of it whole.
-pub(crate) async fn run(args: &Parked) -> anyhow::Result<Ended> {
+pub(crate) async fn run(args: &ParkedArgs) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let opened = open_with_ledger(&args.connection).await?;
     let parked = parked(&opened.store).await?;
@@ -27,7 +26,7 @@ pub(crate) async fn run(args: &Parked) -> anyhow::Result<Ended> {
     if args.ids.is_empty() { list(&parked, &opened, args.json).await } else { Ok(show(&parked, layout, args)) }
 }
 
-async fn list(parked: &[ParkedChange], opened: &Opened, as_json: bool) -> anyhow::Result<Ended> {
+async fn list(parked: &[ParkedChange], opened: &Opened, as_json: bool) -> anyhow::Result<Completion> {
     let layout = &opened.schema.layout;
     let recount = to_recount(&opened.store).await?;
     let n_unreadable = n_unreadable(&opened.store).await?;
@@ -42,10 +41,10 @@ async fn list(parked: &[ParkedChange], opened: &Opened, as_json: bool) -> anyhow
         lines.push(format!("{n_parked} parked, {n_recount} counts to recount, {n_unreadable} items unreadable"));
         print(&lines.join("\n"));
     }
-    Ok(if parked.is_empty() && recount.is_empty() { Ended::InStep } else { Ended::Findings })
+    Ok(if parked.is_empty() && recount.is_empty() { Completion::InStep } else { Completion::Findings })
 }
 
-fn show(parked: &[ParkedChange], layout: &Layout, args: &Parked) -> Ended {
+fn show(parked: &[ParkedChange], layout: &Layout, args: &ParkedArgs) -> Completion {
     let (chosen, unknown) = chosen(parked, &args.ids);
     if args.json {
         let whole = |change: &&ParkedChange| {
@@ -62,22 +61,21 @@ fn show(parked: &[ParkedChange], layout: &Layout, args: &Parked) -> Ended {
         let unknown = unknown.iter().map(|id| not_parked(id));
         print(&chosen.iter().map(whole).chain(unknown).collect::<Vec<_>>().join("\n"));
     }
-    if unknown.is_empty() { Ended::Findings } else { Ended::Unfinished }
+    if unknown.is_empty() { Completion::Findings } else { Completion::Unfinished }
 }
 
-/// The parked changes of these ids, and the ids of which there are none. A change may be parked by both families.
+/// The parked changes with these ids, and the ids without a parked change. Both families may have parked one change.
 pub(super) fn chosen<'a>(parked: &'a [ParkedChange], ids: &'a [String]) -> (Vec<&'a ParkedChange>, Vec<&'a str>) {
     let is_asked = |change: &&ParkedChange| ids.contains(&change.id);
     let is_unknown = |id: &&str| parked.iter().all(|change| change.id != *id);
     (parked.iter().filter(is_asked).collect(), ids.iter().map(String::as_str).filter(is_unknown).collect())
 }
 
-/// Says that nothing of this id is parked.
 pub(super) fn not_parked(id: &str) -> String {
     format!("{id}  is not parked")
 }
 
-/// The record; text that is no JSON stays text.
+/// The record as JSON, or as a string if it is not JSON.
 fn record(change: &ParkedChange) -> Value {
     match change.record() {
         Ok(record) => serde_json::from_str(&record).unwrap_or(Value::String(record)),
@@ -89,7 +87,7 @@ fn item(change: &ParkedChange, layout: &Layout) -> Option<Key> {
     decode(layout, &change.record().ok()?).ok().map(|change| change.key)
 }
 
-/// A parked change as JSON. Its names are stable.
+/// The names are stable.
 fn change_json(change: &ParkedChange, layout: &Layout) -> Value {
     let Lane { stream_arn, shard } = &change.lane;
     let sequence_number = Some(&change.sequence_number).filter(|number| !number.is_empty());
@@ -118,7 +116,7 @@ fn change_text(change: &ParkedChange, layout: &Layout) -> String {
     lines.join("\n")
 }
 
-/// A count that needs a recount, as JSON. Its names are stable.
+/// The names are stable.
 fn recount_json(listed: &ToRecount) -> Value {
     let target = listed.target.as_ref();
     json!({
@@ -134,7 +132,7 @@ fn recount_json(listed: &ToRecount) -> Value {
 fn recount_text(listed: &ToRecount) -> String {
     let target = match &listed.target {
         Some(target) => format!("{}  {}", target.derivation, target.item),
-        None => "any count, since the change cannot be read".to_owned(),
+        None => "any count, because the change cannot be read".to_owned(),
     };
     let ToRecount { event_id, why, listed_at_ms, .. } = listed;
     format!("recount     {target}\n  refused   {event_id}  {}\n  why       {why}", time::text(*listed_at_ms))

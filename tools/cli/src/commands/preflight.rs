@@ -1,51 +1,53 @@
-//! `ripple preflight`: does a table fit what is declared, before the service is attached to it?
+//! `ripple preflight`: does a table fit the declarations, before the service is attached to it?
 //!
-//! Reads a part of the table and writes nothing. What an item is, and who cannot interpret it, is what
-//! [`plan`](derive::plan::plan) says of its insert; what the table lacks is what a function would say at its start. No
-//! value of an attribute is shown, only keys.
+//! Reads a part of the table and writes nothing. [`plan`](derive::plan::plan), given an insert of each item, decides
+//! what the item is and which derivations cannot interpret it. The checks of the table are those of a function at its
+//! start. The report contains keys, but no value of an attribute.
 
 pub(super) mod cost;
 pub(super) mod fitting;
+mod report;
 pub(super) mod sample;
 mod surroundings;
-mod told;
 
 use functions::logging;
 
 use self::{
-    cost::Backfill,
+    cost::BackfillCost,
     fitting::Fitting,
-    sample::{Bounds, Sample},
+    sample::{SampleLimits, TableSample},
     surroundings::Surroundings,
 };
 use super::LOG_FILTER;
 use crate::{
     args::preflight::Preflight,
     bar::progress,
-    exit::{Ended, print},
+    exit::{Completion, print},
     opened::{Opened, open},
 };
 
-/// What was seen of a table.
-struct Seen {
+/// The observations of a table.
+struct Preflighted {
     surroundings: Surroundings,
-    sample: Sample,
+    sample: TableSample,
     fitting: Fitting,
-    backfill: Backfill,
+    backfill: BackfillCost,
 }
 
-/// Looks at the table, reads a part of it, and says what fits.
-pub(crate) async fn run(args: &Preflight) -> anyhow::Result<Ended> {
+pub(crate) async fn run(args: &Preflight) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let opened = open(&args.connection).await?;
     let surroundings = Surroundings::look(&opened).await?;
     let mut fitting = Fitting::default();
-    let mut sample = Sample::default();
+    let mut sample = TableSample::default();
     if surroundings.has_key {
-        let bounds =
-            Bounds { n_items_max: args.items, segments: args.segment_of, units_per_second: args.units_per_second };
+        let bounds = SampleLimits {
+            n_items_max: args.items,
+            segments: args.segment_of,
+            units_per_second: args.units_per_second,
+        };
         let bar = progress(args.json);
-        sample = Sample::read(&opened, bounds, |items| {
+        sample = TableSample::read(&opened, bounds, |items| {
             for item in items {
                 fitting.add(&opened.schema, &opened.catalogue, item);
             }
@@ -57,11 +59,11 @@ pub(crate) async fn run(args: &Preflight) -> anyhow::Result<Ended> {
     let seen = seen(&opened, surroundings, sample, fitting);
     let to_do = seen.to_do(&opened.schema.layout);
     print(&if args.json { seen.json(&to_do).to_string() } else { seen.text(&to_do) });
-    Ok(if to_do.is_empty() { Ended::InStep } else { Ended::Findings })
+    Ok(if to_do.is_empty() { Completion::InStep } else { Completion::Findings })
 }
 
-fn seen(opened: &Opened, surroundings: Surroundings, sample: Sample, fitting: Fitting) -> Seen {
+fn seen(opened: &Opened, surroundings: Surroundings, sample: TableSample, fitting: Fitting) -> Preflighted {
     let share = sample.share(surroundings.n_items);
-    let backfill = Backfill::estimate(opened, &fitting, share, surroundings.bytes);
-    Seen { surroundings, sample, fitting, backfill }
+    let backfill = BackfillCost::estimate(opened, &fitting, share, surroundings.bytes);
+    Preflighted { surroundings, sample, fitting, backfill }
 }

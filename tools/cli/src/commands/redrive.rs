@@ -1,4 +1,4 @@
-//! `ripple redrive`: parked changes are applied, once what kept them from being applied is mended.
+//! `ripple redrive`: applies parked changes again, after an operator corrected what blocked them.
 
 use engine::{
     backoff::describe,
@@ -14,30 +14,29 @@ use super::{
 };
 use crate::{
     args::Redrive,
-    exit::{Ended, print},
+    exit::{Completion, print},
     opened::open_to_write,
 };
 
-/// How long one change may take, in milliseconds: that of a famous user looks at thousands of items.
+/// Time limit for one change, in milliseconds: the rename of a famous user looks at thousands of items.
 const CHANGE_MS_MAX: u64 = 300_000;
 
-/// How the redrive of a change ended.
 enum RedriveOutcome {
     Applied,
     Gone,
     Still {
         cause: String,
     },
-    /// The database gave no answer: it is applied or parked, and may be redriven again.
+    /// The database did not respond: the change is applied or parked, and can safely be redriven again.
     Failed {
         why: String,
     },
-    /// One before it failed.
+    /// An earlier redrive failed.
     NotTried,
 }
 
-/// Redrives what is asked for, one after the other.
-pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Ended> {
+/// Redrives the chosen changes one after the other.
+pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Completion> {
     logging::readable(QUIET_LOG_FILTER);
     let opened = open_to_write(&args.writing).await?;
     let parked = parked(&opened.store).await?;
@@ -76,17 +75,21 @@ pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Ended> {
     Ok(ended(redriven.iter().map(|(_, outcome)| outcome), &unknown))
 }
 
-fn ended<'a>(outcomes: impl Iterator<Item = &'a RedriveOutcome> + Clone, unknown: &[&str]) -> Ended {
+fn ended<'a>(outcomes: impl Iterator<Item = &'a RedriveOutcome> + Clone, unknown: &[&str]) -> Completion {
     let mut each = outcomes.clone();
     if !unknown.is_empty() || each.any(|outcome| matches!(outcome, RedriveOutcome::Failed { .. })) {
-        return Ended::Unfinished;
+        return Completion::Unfinished;
     }
     let mut each = outcomes;
-    if each.any(|outcome| matches!(outcome, RedriveOutcome::Still { .. })) { Ended::Findings } else { Ended::InStep }
+    if each.any(|outcome| matches!(outcome, RedriveOutcome::Still { .. })) {
+        Completion::Findings
+    } else {
+        Completion::InStep
+    }
 }
 
 impl RedriveOutcome {
-    /// Its name, which is stable, and why.
+    /// The outcome's name, which is stable, and the reason.
     fn describe(&self) -> (&'static str, Option<&str>) {
         match self {
             Self::Applied => ("applied", None),

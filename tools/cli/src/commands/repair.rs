@@ -1,4 +1,4 @@
-//! `ripple repair` and `ripple backfill`: what a verification finds is mended, while writes go on.
+//! `ripple repair` and `ripple backfill`: correct the findings of a verification, while writes go on.
 
 use functions::logging;
 use operate::{
@@ -15,12 +15,12 @@ use super::{LOG_FILTER, verify::finding_text};
 use crate::{
     args::repair::{Backfill, Repair},
     bar::{on, progress, report_marking},
-    exit::{Ended, print},
+    exit::{Completion, print},
     opened::{Opened, open_to_write, open_with_ledger},
 };
 
-/// Repairs what is found, or says what it would do.
-pub(crate) async fn repair(args: &Repair) -> anyhow::Result<Ended> {
+/// Repairs the findings, or prints what it would do.
+pub(crate) async fn repair(args: &Repair) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let opened = if args.apply {
         open_to_write(&args.writing).await?
@@ -30,15 +30,14 @@ pub(crate) async fn repair(args: &Repair) -> anyhow::Result<Ended> {
     run(&opened, &args.verifying.request(), args.apply, args.json).await
 }
 
-/// Fills a derivation.
-pub(crate) async fn backfill(args: &Backfill) -> anyhow::Result<Ended> {
+pub(crate) async fn backfill(args: &Backfill) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let opened = open_to_write(&args.writing).await?;
     let request = repairing::backfill(&opened.tables(), &args.name, args.verifying.request())?;
     run(&opened, &request, true, args.json).await
 }
 
-async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json: bool) -> anyhow::Result<Ended> {
+async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json: bool) -> anyhow::Result<Completion> {
     let tables = opened.tables();
     let bar = progress(is_json);
     let found = Box::pin(repairing::begin(&tables, request, is_applied, &on(&bar))).await?;
@@ -69,15 +68,15 @@ async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json
     } else {
         print(&text(summary.sums, is_applied, [n_undecided, n_waiting, n_unproven]));
     }
-    Ok(if summary.is_left() { Ended::Findings } else { Ended::InStep })
+    Ok(if summary.is_left() { Completion::Findings } else { Completion::InStep })
 }
 
 fn text(sums: Sums, is_applied: bool, [n_undecided, n_waiting, n_unproven]: [usize; 3]) -> String {
     let Sums { done, not_needed, refused, would } = sums;
     let mut text = if is_applied {
-        format!("{done} repaired, {not_needed} needed nothing any more, {refused} left to a person")
+        format!("{done} repaired, {not_needed} were right already, {refused} left to an operator")
     } else {
-        format!("{would} would be repaired with --apply, {refused} are left to a person")
+        format!("{would} would be repaired with --apply, {refused} are left to an operator")
     };
     let more = [(n_undecided, "undecided"), (n_waiting, "waiting"), (n_unproven, "counts that change all the time")];
     for (n_found, what) in more {
@@ -104,21 +103,21 @@ fn json_of(
     Ok(())
 }
 
-/// What would be done, or what was.
+/// The planned remedy, or its result.
 fn outcome(remedy: &Remedy, repaired: Option<&Repaired>) -> String {
     let what = match remedy {
         Remedy::Refresh => "derive it anew".to_owned(),
         Remedy::Add { count, sum } if sum.is_zero() => format!("add {count}"),
         Remedy::Add { count, sum } => format!("add {count} and {sum}"),
-        Remedy::SetIndexKeys => "set the keys of its indexes".to_owned(),
+        Remedy::SetIndexKeys => "set its index keys".to_owned(),
         Remedy::Delete => "delete it".to_owned(),
-        Remedy::None { why } => return format!("left to a person: {why}"),
+        Remedy::None { why } => return format!("left to an operator: {why}"),
     };
     match repaired {
         None => format!("would {what}"),
         Some(Repaired::Done) => format!("done: {what}"),
-        Some(Repaired::NotNeeded) => "needs nothing any more".to_owned(),
-        Some(Repaired::Refused { why }) => format!("left to a person: {why}"),
-        Some(Repaired::Overtaken) => "not done: another repair has begun".to_owned(),
+        Some(Repaired::NotNeeded) => "is right already".to_owned(),
+        Some(Repaired::Refused { why }) => format!("left to an operator: {why}"),
+        Some(Repaired::Overtaken) => "not done: another repair has started".to_owned(),
     }
 }

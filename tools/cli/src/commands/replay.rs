@@ -1,7 +1,7 @@
-//! `ripple replay`: captured records are handed to the service again.
+//! `ripple replay`: hands captured records to the service again.
 //!
-//! All files are read before anything is applied. Their records go in in slices, each with its own deadline; after a
-//! slice that is not done nothing more is tried, since the database is then away.
+//! All files are read before anything is applied. The records are applied in slices, each with its own deadline.
+//! Nothing is tried after a slice that is not done, because the database does not respond then.
 
 use std::{
     fs,
@@ -28,7 +28,7 @@ use super::QUIET_LOG_FILTER;
 use crate::{
     args::Replay,
     capture::Capture,
-    exit::{Ended, Usage, print},
+    exit::{Completion, Usage, print},
     opened::{Opened, open_to_write},
 };
 
@@ -36,23 +36,21 @@ mod report;
 
 use report::FileReport;
 
-/// Most records in a slice.
 const SLICE_RECORDS_MAX: usize = 500;
 
-/// How long a slice may take, in milliseconds: the rename of a famous user looks at thousands of items.
+/// Time limit for a slice, in milliseconds: the rename of a famous user looks at thousands of items.
 const SLICE_MS_MAX: u64 = 300_000;
 
-/// Replays the files.
-pub(crate) async fn run(args: &Replay) -> anyhow::Result<Ended> {
+pub(crate) async fn run(args: &Replay) -> anyhow::Result<Completion> {
     logging::readable(QUIET_LOG_FILTER);
     let given = Lane { stream_arn: args.stream.clone(), shard: args.shard.clone() };
     let layout =
         declared(Choice { manifest: args.writing.connection.config.as_deref(), ..Choice::default() })?.0.layout.clone();
     let captures = args.files.iter().map(|file| read(file, &given, &layout)).collect::<anyhow::Result<Vec<_>>>()?;
     let opened = open_to_write(&args.writing).await?;
-    let ledger = recorded(&opened.store).await?.context(
-        "no service has run with this ledger: its table does not say of which kind it is, so nothing can be replayed",
-    )?;
+    let ledger = recorded(&opened.store)
+        .await?
+        .context("no service has used this ledger's table yet, so its kind is unknown and nothing can be replayed")?;
     let captures: Vec<(&PathBuf, Capture)> = args.files.iter().zip(captures).collect();
     for (file, capture) in &captures {
         fits(file, capture, ledger, &opened, args)?;
@@ -72,40 +70,40 @@ pub(crate) async fn run(args: &Replay) -> anyhow::Result<Ended> {
         print(&json!({ "ledger": ledger.to_string(), "files": files }).to_string());
     }
     Ok(if files.iter().any(FileReport::is_unfinished) {
-        Ended::Unfinished
+        Completion::Unfinished
     } else if files.iter().any(FileReport::has_findings) {
-        Ended::Findings
+        Completion::Findings
     } else {
-        Ended::InStep
+        Completion::InStep
     })
 }
 
 fn read(file: &Path, given: &Lane, layout: &Layout) -> anyhow::Result<Capture> {
     let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let text = String::from_utf8(text).with_context(|| format!("{} is no text", file.display()))?;
+    let text = String::from_utf8(text).with_context(|| format!("{} is not text", file.display()))?;
     Capture::read(&text, given, layout).with_context(|| file.display().to_string())
 }
 
-/// Is enough known of a file's records?
+/// Does the ledger get the stream and shard that it requires, and do the records belong to this table?
 fn fits(file: &Path, capture: &Capture, ledger: LedgerKind, opened: &Opened, args: &Replay) -> anyhow::Result<()> {
     let lane = &capture.origin.lane;
     let file = file.display();
-    // What is tried on an emulator may come from anywhere; the real tables take their own records alone.
+    // An emulator accepts records from anywhere; a real table accepts only its own.
     if args.writing.connection.aws
         && let Some(stream) = lane.stream_arn.as_deref().filter(|stream| !is_of(stream, &opened.table_arn))
     {
         let table = &opened.table_arn;
-        return Err(Usage(format!("the records in {file} are of {stream}, which is no stream of {table}")).into());
+        return Err(Usage(format!("the records in {file} are of {stream}, which is not a stream of {table}")).into());
     }
     if ledger == LedgerKind::Receipts || capture.records.is_empty() {
         return Ok(());
     }
     let missing = match lane {
-        Lane { stream_arn: None, .. } => "of which stream its records are: give it with --stream",
-        Lane { shard: None, .. } => "of which shard its records are: give it with --shard",
+        Lane { stream_arn: None, .. } => "the stream of its records: give it with --stream",
+        Lane { shard: None, .. } => "the shard of its records: give it with --shard",
         _ => return Ok(()),
     };
-    Err(Usage(format!("the ledger is one of checkpoints, and {file} does not say {missing}")).into())
+    Err(Usage(format!("a checkpoint ledger needs more than {file} contains: {missing}")).into())
 }
 
 fn is_of(stream_arn: &str, table_arn: &str) -> bool {

@@ -1,4 +1,4 @@
-//! `ripple verify`: is every derived value what it should be, while writes go on?
+//! `ripple verify`: compares every derived value with its definition, while writes go on.
 
 mod loss;
 
@@ -16,12 +16,12 @@ use super::LOG_FILTER;
 use crate::{
     args::verify::Verify,
     bar::{on, progress, report_marking},
-    exit::{Ended, print},
+    exit::{Completion, print},
     opened::open_with_ledger,
 };
 
-/// Verifies, and prints what was found; and the marks of a possible loss, which go when nothing was.
-pub(crate) async fn run(args: &Verify) -> anyhow::Result<Ended> {
+/// Verifies and prints the findings. Removes the marks of a possible loss if there are none.
+pub(crate) async fn run(args: &Verify) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let opened = open_with_ledger(&args.connection).await?;
     let bar = progress(args.json);
@@ -38,10 +38,10 @@ pub(crate) async fn run(args: &Verify) -> anyhow::Result<Ended> {
             print(&line);
         }
     }
-    Ok(if is_clean { Ended::InStep } else { Ended::Findings })
+    Ok(if is_clean { Completion::InStep } else { Completion::Findings })
 }
 
-/// What was found as one JSON object. Its names are stable. It is written bit by bit, since there may be much.
+/// Prints one JSON object, piece by piece because it may be large. The names are stable.
 fn print_json(verified: &Verified, marked: &[Marked]) -> anyhow::Result<()> {
     let mut out = stdout().lock();
     write!(out, "{{\"items\":{},\"ignored\":{}", verified.extent.n_items, verified.extent.n_ignored)?;
@@ -61,7 +61,6 @@ fn print_json(verified: &Verified, marked: &[Marked]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The same for a person.
 fn print_text(verified: &Verified) -> anyhow::Result<()> {
     for kind in [FINDING, UNDECIDED, WAITING] {
         verified.each_entry(kind, |entry| {
@@ -89,7 +88,7 @@ fn print_text(verified: &Verified) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a comparison with the definition found, for a person.
+/// The text of a comparison with the definition.
 pub(crate) fn as_text(verified: &definition::Verified) -> String {
     let findings = verified.findings.iter().map(|finding| finding_text(FINDING, finding, None));
     let unreadable = verified.unreadable.iter().map(unreadable_text);
@@ -98,7 +97,8 @@ pub(crate) fn as_text(verified: &definition::Verified) -> String {
     findings.chain(unreadable).chain([totals]).collect::<Vec<_>>().join("\n")
 }
 
-/// A finding for a person. Why it is a flaw, or is undecided, stands behind its key, and why it is believed below it.
+/// The text of a finding. The reason of a flaw or an undecided item follows the key; the reason to believe a finding is
+/// on a line below.
 pub(super) fn finding_text(kind: &str, finding: &Finding, why: Option<&str>) -> String {
     let Finding { derivation, pk, sk, stored, derived, flaw } = finding;
     let behind = flaw.as_deref().or(why.filter(|_| kind != FINDING)).map(|why| format!(": {why}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The functions that the mappings invoke: in this process, or elsewhere.
+//! The functions that the mappings invoke: in this process, or at a URL.
 
 use std::{sync::Arc, time::Instant};
 
@@ -15,18 +15,18 @@ use stream::function::{Function as Invoked, FunctionError, HttpFunction};
 
 use super::{Plan, Witness};
 
-/// How long an invocation may take, in milliseconds.
+/// Time limit for an invocation, in milliseconds.
 const INVOCATION_MS: u64 = 60_000;
 
-/// How often a function in this process looks at the registry, in milliseconds.
+/// Time between two reads of the registry by a function in this process, in milliseconds.
 const LOOK_MS: u64 = 1_000;
 
-/// How much clocks and the times of records may differ, in milliseconds: the embedded database gives whole
-/// seconds, and DynamoDB Local whole minutes.
+/// Greatest difference between clocks and the times of records, in milliseconds: the embedded database reports whole
+/// seconds, DynamoDB Local whole minutes.
 const MARGIN_MS: u64 = 1_500;
 const MARGIN_LOCAL_MS: u64 = 61_500;
 
-/// What stands in the ARNs of DynamoDB Local.
+/// A part of the ARNs of DynamoDB Local.
 const LOCAL: &str = ":ddblocal:";
 
 pub(super) fn invoked(plan: &Plan<'_>, function: Function, witness: &Arc<dyn Witness>) -> Arc<dyn Invoked> {
@@ -36,12 +36,13 @@ pub(super) fn invoked(plan: &Plan<'_>, function: Function, witness: &Arc<dyn Wit
     Arc::new(InProcess { engine: engine(plan, function), function, witness: Arc::clone(witness) })
 }
 
-/// A function's engine. A cascade is due at once: the sweeper knows when all that was written before has been seen.
+/// A function's engine. Its cascades are due at once, because the sweeper knows when everything written before has been
+/// handled.
 pub(super) fn engine(plan: &Plan<'_>, function: Function) -> Engine<Arc<DynamoStore>> {
     let (schema, catalogue) = (Arc::clone(&plan.schema), Arc::clone(&plan.catalogue));
     let store = Arc::clone(&plan.store);
     let engine = Engine::new(schema, catalogue, function.families(), store, Arc::new(SystemClock));
-    // The emulators' indexes are part of the table, and do not lag.
+    // The emulators' indexes do not lag.
     let fan_out = FanOutLimits { index_lag_ms: 0, ..FanOutLimits::default() };
     let margin_ms = if plan.stream_arn.contains(LOCAL) { MARGIN_LOCAL_MS } else { MARGIN_MS };
     let hold = Hold { hold_ms: LOOK_MS + INVOCATION_MS, margin_ms };
@@ -49,7 +50,6 @@ pub(super) fn engine(plan: &Plan<'_>, function: Function) -> Engine<Arc<DynamoSt
     engine.watching(RegistryWatch::publishing(LOOK_MS, hold))
 }
 
-/// A function that runs in this process.
 struct InProcess {
     engine: Engine<Arc<DynamoStore>>,
     function: Function,

@@ -1,4 +1,4 @@
-//! An action as data, and its performance through the query interface.
+//! An action as data, and how it is performed through the query interface.
 
 use keys::{item::Item, key::Key};
 use queries::{Queries, writes::readings::NewReading};
@@ -9,18 +9,15 @@ use super::{
     shop::Shop,
 };
 
-/// One action.
 #[derive(Clone, Debug)]
-pub(crate) struct Action {
-    /// Its time, which no other action has, in milliseconds since the epoch.
+pub(crate) struct AppAction {
+    /// Time of the action, which no other action has, in milliseconds since the epoch.
     pub(crate) now_ms: u64,
-    /// What it is done to: actions of one subject are done in their order.
+    /// What the action concerns. Actions of one subject are performed in order.
     pub(crate) subject: String,
-    /// What is done.
     pub(crate) act: Act,
 }
 
-/// What is done.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     People(People),
@@ -30,7 +27,7 @@ pub(crate) enum Act {
     Files(Files),
     Shop(Shop),
     Readings(Vec<NewReading>),
-    /// Plain writes of a client that does not use the query interface, in their order.
+    /// Plain writes of a client that does not use the query interface, in order.
     Foreign(Vec<Plain>),
 }
 
@@ -41,11 +38,11 @@ pub(crate) enum Plain {
     Put(Key, Item),
     /// Deletes an item.
     Delete(Key),
-    /// Puts back the whole item as it was read some time ago, stale derived attributes included.
+    /// Puts back a whole item as it was read earlier, stale derived attributes included.
     PutBack(Key, Item),
 }
 
-/// Does it through the query interface. Foreign clients do not.
+/// Performs an action through the query interface. Foreign clients do not use this.
 pub(crate) async fn perform<S: Store>(act: Act, queries: &Queries<S>) -> Result<(), ActError> {
     match act {
         Act::People(act) => act.perform(queries).await,

@@ -1,9 +1,8 @@
-//! Why an action of the workload was not done.
+//! Why an action of the workload failed.
 
 use queries::{read_error::ReadError, write_error::WriteError};
 use store::StoreError;
 
-/// Why an action was not done.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ActError {
     #[error(transparent)]
@@ -15,7 +14,7 @@ pub(crate) enum ActError {
 }
 
 impl ActError {
-    /// Is it an answer, as an application gets now and then? Else the database could not be used.
+    /// Did the query interface refuse the action, as happens to an application? If not, the database failed.
     pub(crate) fn is_refusal(&self) -> bool {
         match self {
             Self::Write(error) => {

@@ -9,30 +9,28 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
 use super::{
     BEGIN_MS,
-    act::{Act, Action},
+    act::{Act, AppAction},
     people::People,
     posts::Posts,
     user_id,
 };
 
-/// Posts that the user comments on, so that the comments lie in so many partitions.
+/// Number of posts with the user's comments, and so of partitions.
 const POSTS: usize = 100;
 
-/// A famous user.
-pub(crate) struct Famous {
+pub(crate) struct FamousUser {
     chance: StdRng,
     user: UserId,
     n_actions: u64,
 }
 
-impl Famous {
-    /// A user who has written nothing yet.
+impl FamousUser {
     pub(crate) fn new(seed: u64) -> Self {
         Self { chance: StdRng::seed_from_u64(seed), user: UserId::from("famous#1"), n_actions: 0 }
     }
 
-    /// What is there before the comments: the user, and a post of each of some authors.
-    pub(crate) fn setting(&mut self) -> Vec<Action> {
+    /// The actions before the comments: the user signs up, and some authors write a post each.
+    pub(crate) fn setting(&mut self) -> Vec<AppAction> {
         let user = self.user.clone();
         let mut actions = vec![self.sign_up(&user)];
         for at in 0..POSTS {
@@ -45,22 +43,22 @@ impl Famous {
         actions
     }
 
-    /// The user comments on one of the posts.
-    pub(crate) fn comment(&mut self) -> Action {
+    /// The next comment.
+    pub(crate) fn comment(&mut self) -> AppAction {
         let post = post_id(self.chance.random_range(0..POSTS));
         let comment = CommentId::from(format!("c{}", self.n_actions));
         let act = Act::Posts(Posts::Comment(self.user.clone(), post, comment.clone()));
         self.next(comment.as_str(), act)
     }
 
-    /// The user is renamed, to a name that says which rename this is.
-    pub(crate) fn rename(&mut self, nth: u32) -> Action {
+    /// Renames the user; the name contains the number of the rename.
+    pub(crate) fn rename(&mut self, nth: u32) -> AppAction {
         let edit = ProfileEdit { name: Some(format!("Grace the {nth}.")), ..ProfileEdit::default() };
         let user = self.user.clone();
         self.next(user.clone().as_str(), Act::People(People::Edit(user, edit)))
     }
 
-    fn sign_up(&mut self, user_id: &UserId) -> Action {
+    fn sign_up(&mut self, user_id: &UserId) -> AppAction {
         let new = NewUser {
             name: format!("{}, who is new", user_id.as_str()),
             email: format!("{}@example.com", user_id.as_str()),
@@ -69,13 +67,13 @@ impl Famous {
         self.next(user_id.as_str(), Act::People(People::SignUp(user_id.clone(), new)))
     }
 
-    fn next(&mut self, subject: &str, act: Act) -> Action {
+    fn next(&mut self, subject: &str, act: Act) -> AppAction {
         self.n_actions += 1;
-        Action { now_ms: BEGIN_MS + self.n_actions, subject: subject.to_owned(), act }
+        AppAction { now_ms: BEGIN_MS + self.n_actions, subject: subject.to_owned(), act }
     }
 }
 
-/// Some ids hold the characters that join keys.
+/// Some ids contain the characters that join keys.
 fn post_id(at: usize) -> PostId {
     match at % 10 {
         3 => PostId::from(format!("p{at}#x")),
@@ -89,7 +87,7 @@ mod tests {
     use super::*;
 
     fn drawn(seed: u64) -> Vec<String> {
-        let mut famous = Famous::new(seed);
+        let mut famous = FamousUser::new(seed);
         let mut actions = famous.setting();
         actions.extend((0..300).map(|_| famous.comment()));
         actions.extend((1..=3).map(|nth| famous.rename(nth)));

@@ -10,10 +10,10 @@ use store::Store;
 
 use super::Application;
 
-/// Trees of folders that there are.
+/// Number of folder trees.
 const TREES: u64 = 40;
 
-/// What is done with folders and files.
+/// Actions on folders and files.
 #[derive(Clone, Debug)]
 pub(crate) enum Files {
     CreateFolder(FolderId, Option<FolderId>, String),
@@ -26,7 +26,7 @@ pub(crate) enum Files {
     DeleteFile(FileKey),
 }
 
-/// A folder, and the tree in which it was made.
+/// A folder, and the tree that contains it.
 #[derive(Clone, Debug)]
 pub(super) struct FolderPlace {
     tree: u64,
@@ -34,7 +34,7 @@ pub(super) struct FolderPlace {
 }
 
 impl Application {
-    /// Of 90: how often each is done. What is made in one tree is one subject, since a folder comes before what is in it.
+    /// The next action; the numbers are of 90. A tree is one subject, because a folder comes before its content.
     pub(super) fn of_files(&mut self) -> (String, Files) {
         let n = self.chance.random_range(0..90);
         let Some(FolderPlace { tree, folder_id }) = self.any(|app| &app.folders) else { return self.create_folder() };

@@ -1,4 +1,4 @@
-//! Clients that know nothing of the query interface: plain puts and deletes of whole items.
+//! Clients that do not use the query interface: plain puts and deletes of whole items.
 
 use entities::{
     groups::{Group, GroupKey},
@@ -26,7 +26,7 @@ fn text(name: &str, value: impl Into<String>) -> (String, AttributeValue) {
 }
 
 impl Application {
-    /// Of 50: how often each is done.
+    /// The next action; the numbers are of 50.
     pub(super) fn of_foreign_clients(&mut self) -> Result<(String, Act), EntityError> {
         let (subject, writes) = match self.chance.random_range(0..50) {
             0..=14 => self.put_back()?,
@@ -38,7 +38,7 @@ impl Application {
         Ok((subject, Act::Foreign(writes)))
     }
 
-    /// Puts back a whole user, product or group that was read before.
+    /// Puts back a whole user, product or group that was read earlier.
     fn put_back(&mut self) -> Result<(String, Vec<Plain>), EntityError> {
         let stamp = Item::from([text("UpdatedAt", self.now())]);
         let (n, product, group) =
@@ -56,7 +56,7 @@ impl Application {
         Ok((subject, vec![Plain::PutBack(key, stamp)]))
     }
 
-    /// A post gets another author or date: another key of the same post.
+    /// Gives a post another author or date, so that its key changes.
     fn move_post(&mut self) -> Result<(String, Vec<Plain>), EntityError> {
         let Some(old) = self.any(|app| &app.posts) else { return Ok(self.audit_line()) };
         let key = PostKey { author_id: self.any_user(), created_at: self.now(), post_id: old.post_id.clone() };
@@ -72,7 +72,7 @@ impl Application {
         Ok((old.post_id.as_str().to_owned(), writes))
     }
 
-    /// A comment is somebody else's: its foreign key moves.
+    /// Gives a comment another author, so that its foreign key changes.
     fn reassign_comment(&mut self) -> Result<(String, Vec<Plain>), EntityError> {
         let Some(key) = self.any(|app| &app.comments) else { return Ok(self.audit_line()) };
         let subject = key.comment_id.as_str().to_owned();
@@ -86,7 +86,7 @@ impl Application {
         Ok((subject, vec![put(&comment)?]))
     }
 
-    /// A user whose address nobody claimed.
+    /// A user without a claim on the email address.
     fn import_user(&mut self) -> Result<(String, Vec<Plain>), EntityError> {
         let user_id = user_id(self.users.len());
         let user = User {
@@ -101,7 +101,7 @@ impl Application {
         Ok((user_id.as_str().to_owned(), vec![put(&user)?]))
     }
 
-    /// An item that is none of the service's.
+    /// An item of an undeclared entity.
     fn audit_line(&mut self) -> (String, Vec<Plain>) {
         let key = Key::new(format!("AUDIT#{}", self.n_actions), "LINE");
         let mut item = layout().key_item(&key);

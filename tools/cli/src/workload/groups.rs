@@ -1,4 +1,4 @@
-//! Groups, and who is in them.
+//! Groups and their members.
 
 use entities::ids::{GroupId, UserId};
 use queries::{Queries, write_error::WriteError};
@@ -7,10 +7,10 @@ use store::Store;
 
 use super::Application;
 
-/// Groups that there are before others are joined.
+/// Groups that are made before anybody joins one.
 const GROUPS_MIN: usize = 3;
 
-/// What is done with groups.
+/// Actions on groups.
 #[derive(Clone, Debug)]
 pub(crate) enum Groups {
     Create(GroupId, String),
@@ -22,7 +22,7 @@ pub(crate) enum Groups {
 }
 
 impl Application {
-    /// Of 70: how often each is done.
+    /// The next action; the numbers are of 70.
     pub(super) fn of_groups(&mut self) -> (String, Groups) {
         if self.groups.len() < GROUPS_MIN {
             return self.create_group();

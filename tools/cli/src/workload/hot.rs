@@ -6,37 +6,34 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
 use super::{
     BEGIN_MS,
-    act::{Act, Action},
+    act::{Act, AppAction},
     people::People,
     posts::Posts,
     user_id,
 };
 
-/// Numbers of users, of which the seed says at which the likes begin.
+/// Number of possible first users; the seed selects one.
 const FIRST_USERS: usize = 1_000_000;
 
-/// A post that everybody likes.
-pub(crate) struct Hot {
+pub(crate) struct HotPost {
     author: UserId,
     post: PostId,
     first_user: usize,
     n_actions: u64,
 }
 
-impl Hot {
-    /// A post that nobody likes yet.
+impl HotPost {
     pub(crate) fn new(seed: u64) -> Self {
         let first_user = StdRng::seed_from_u64(seed).random_range(0..FIRST_USERS);
         Self { author: UserId::from("author"), post: PostId::from("hot#post"), first_user, n_actions: 0 }
     }
 
-    /// The post.
     pub(crate) fn post(&self) -> &PostId {
         &self.post
     }
 
-    /// What is there before the likes: the author, and the post, published.
-    pub(crate) fn setting(&mut self) -> Vec<Action> {
+    /// The actions before the likes: the author signs up, and publishes the post.
+    pub(crate) fn setting(&mut self) -> Vec<AppAction> {
         let author = self.author.clone();
         let new = NewUser { name: "Ada".to_owned(), email: "ada@example.com".to_owned(), avatar: None };
         let sign_up = self.next(&author.clone(), Act::People(People::SignUp(author.clone(), new)));
@@ -46,15 +43,15 @@ impl Hot {
         vec![sign_up, self.next(&author, act)]
     }
 
-    /// The next user likes it.
-    pub(crate) fn like(&mut self) -> Action {
+    /// A like by the next user.
+    pub(crate) fn like(&mut self) -> AppAction {
         let user_id = user_id(self.first_user + usize::try_from(self.n_actions).unwrap_or(usize::MAX));
         self.next(&user_id.clone(), Act::Posts(Posts::Like(user_id, self.post.clone())))
     }
 
-    fn next(&mut self, subject: &UserId, act: Act) -> Action {
+    fn next(&mut self, subject: &UserId, act: Act) -> AppAction {
         self.n_actions += 1;
-        Action { now_ms: BEGIN_MS + self.n_actions, subject: subject.as_str().to_owned(), act }
+        AppAction { now_ms: BEGIN_MS + self.n_actions, subject: subject.as_str().to_owned(), act }
     }
 }
 
@@ -65,7 +62,7 @@ mod tests {
     use super::*;
 
     fn drawn(seed: u64) -> Vec<String> {
-        let mut hot = Hot::new(seed);
+        let mut hot = HotPost::new(seed);
         let mut actions = hot.setting();
         actions.extend((0..100).map(|_| hot.like()));
         actions.iter().map(|action| format!("{action:?}")).collect()
@@ -79,7 +76,7 @@ mod tests {
 
     #[test]
     fn nobody_likes_it_twice() {
-        let mut hot = Hot::new(1);
+        let mut hot = HotPost::new(1);
         let users: BTreeSet<String> = (0..1_000).map(|_| hot.like().subject).collect();
         assert_eq!(users.len(), 1_000);
     }

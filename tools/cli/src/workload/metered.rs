@@ -1,4 +1,4 @@
-//! The application's store, which notes what its writes cost, and when each was answered.
+//! The application's store, which notes the cost of its writes and the time of each response.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ use keys::{
 };
 use store::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, dynamo::DynamoStore};
 
-/// What identifies a write in the stream: the item, and the time it says it was updated at.
+/// Identifies a write in the stream: the item, and its `UpdatedAt`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Stamp {
     pub(crate) key: Key,
@@ -24,42 +24,37 @@ pub(crate) struct Stamp {
     pub(crate) removed: bool,
 }
 
-/// When each write was answered, in milliseconds since the epoch.
+/// Time of the response to each write, in milliseconds since the epoch.
 pub(crate) type Answered = HashMap<Stamp, u64>;
 
-/// Is the lag of this item's changes measured? Nothing is kept for other items.
+/// Is the lag of this item's changes measured?
 pub(crate) type HasLag = fn(&Key) -> bool;
 
-/// What was written.
+/// The writes so far.
 #[derive(Debug, Default)]
-pub(crate) struct Written {
-    /// Write units of the application's own writes.
+pub(crate) struct WriteTotals {
     pub(crate) units: f64,
-    /// When each write whose lag is measured was answered.
+    /// Responses to the writes whose lag is measured.
     pub(crate) answered_ms: Answered,
-    /// Actions that were refused.
     pub(crate) n_refused: usize,
 }
 
-/// The application's store.
 pub(crate) struct Metered {
     store: Arc<DynamoStore>,
     has_lag: HasLag,
-    written: Mutex<Written>,
+    written: Mutex<WriteTotals>,
 }
 
 impl Metered {
-    /// A store that nothing was written to yet.
     pub(crate) fn new(store: Arc<DynamoStore>, has_lag: HasLag) -> Self {
         Self { store, has_lag, written: Mutex::default() }
     }
 
-    /// What was written so far.
-    pub(crate) fn written(&self) -> MutexGuard<'_, Written> {
+    pub(crate) fn written(&self) -> MutexGuard<'_, WriteTotals> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stamps of writes that are to be done. A deletion carries no time; what it deletes does.
+    /// The stamps of these writes. A deletion contains no time, so the stamp has that of the deleted item.
     async fn stamps(&self, writes: &[Write]) -> Result<Vec<Stamp>, StoreError> {
         let updated_at = |item: &Item| text(item, "UpdatedAt").map(str::to_owned);
         let mut stamps = Vec::new();

@@ -7,7 +7,7 @@ use store::Store;
 
 use super::Application;
 
-/// What is done with organizations.
+/// Actions on organizations.
 #[derive(Clone, Debug)]
 pub(crate) enum Organizations {
     Create(OrgId, String),
@@ -24,7 +24,7 @@ pub(crate) enum Organizations {
 }
 
 impl Application {
-    /// Of 90: how often each is done.
+    /// The next action; the numbers are of 90.
     pub(super) fn of_organizations(&mut self) -> (String, Organizations) {
         let Some(org_id) = self.any(|app| &app.orgs) else { return self.found_organization() };
         let subject = org_id.as_str().to_owned();
@@ -94,7 +94,7 @@ impl Application {
         organizations(Organizations::Hire(org_id, employee_id, name, manager))
     }
 
-    /// Somebody who works there, to report to; now and then nobody.
+    /// A random employee as manager; sometimes none.
     fn colleague(&mut self, org_id: &OrgId) -> Option<EmployeeId> {
         let there: Vec<EmployeeId> =
             self.employees.iter().filter(|(org, _)| org == org_id).map(|(_, employee)| employee.clone()).collect();
@@ -106,7 +106,7 @@ impl Application {
     }
 }
 
-/// All of an organization is one subject, since managers come before those who report to them.
+/// An organization is one subject, because a manager comes before those who report to them.
 fn organizations(act: Organizations) -> (String, Organizations) {
     (act.org_id().as_str().to_owned(), act)
 }

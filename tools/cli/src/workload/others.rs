@@ -1,7 +1,6 @@
-//! Other people: they follow each other and like each other's posts, and take it back, while somebody else is busy.
+//! Other people, who follow each other and like each other's posts, and undo it, beside a rename.
 //!
-//! Every action changes something, and none of it touches an item that is not theirs: what becomes of it is known by
-//! the items' keys.
+//! Each action changes something, and touches only their own items, so the keys of the items show what follows from it.
 
 use std::collections::BTreeSet;
 
@@ -12,15 +11,15 @@ use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
 use super::{
     BEGIN_MS,
-    act::{Act, Action},
+    act::{Act, AppAction},
     people::People,
     posts::Posts,
 };
 
-/// How many they are. Each has a post.
+/// Number of people. Each has a post.
 const OTHERS: usize = 100;
 
-/// What their ids, and those of their posts, begin with. No other id does.
+/// Prefix of their ids and of those of their posts. No other id has it.
 const MARK: &str = "other-";
 
 /// The others: who follows whom, and who likes whose post.
@@ -31,20 +30,19 @@ pub(crate) struct Others {
     n_actions: u64,
 }
 
-/// Is the item theirs?
+/// Does the item belong to them?
 pub(crate) fn is_theirs(key: &Key) -> bool {
     key.pk.split_once('#').is_some_and(|(_, id)| id.starts_with(MARK))
 }
 
 impl Others {
-    /// Others who have done nothing yet.
     pub(crate) fn new(seed: u64) -> Self {
         let chance = StdRng::seed_from_u64(seed);
         Self { chance, follows: BTreeSet::new(), likes: BTreeSet::new(), n_actions: 0 }
     }
 
-    /// What is there before: they sign up, and each posts something.
-    pub(crate) fn setting(&mut self) -> Vec<Action> {
+    /// The actions before the scenario: each signs up, and posts something.
+    pub(crate) fn setting(&mut self) -> Vec<AppAction> {
         let mut actions = Vec::new();
         for at in 0..OTHERS {
             let user = user_id(at);
@@ -57,8 +55,8 @@ impl Others {
         actions
     }
 
-    /// One of them follows another, or likes their post; who did so already does so no more.
-    pub(crate) fn next(&mut self) -> Action {
+    /// The next action: one follows another or likes their post, or undoes it.
+    pub(crate) fn next(&mut self) -> AppAction {
         let one = self.chance.random_range(0..OTHERS);
         let other = (one + self.chance.random_range(1..OTHERS)) % OTHERS;
         let act = if self.chance.random_ratio(1, 2) {
@@ -79,13 +77,13 @@ impl Others {
         self.action(one, act)
     }
 
-    fn action(&mut self, of: usize, act: Act) -> Action {
+    fn action(&mut self, of: usize, act: Act) -> AppAction {
         self.n_actions += 1;
-        Action { now_ms: BEGIN_MS + self.n_actions, subject: user_id(of).as_str().to_owned(), act }
+        AppAction { now_ms: BEGIN_MS + self.n_actions, subject: user_id(of).as_str().to_owned(), act }
     }
 }
 
-/// Takes the pair in when it is new, and out when it is not.
+/// Adds the pair if it is new, and removes it if not.
 fn is_new(pairs: &mut BTreeSet<(usize, usize)>, pair: (usize, usize)) -> bool {
     let is_new = pairs.insert(pair);
     if !is_new {
@@ -102,7 +100,7 @@ fn post_id(at: usize) -> PostId {
     PostId::from(id(at))
 }
 
-/// Some ids hold the characters that join keys.
+/// Some ids contain the characters that join keys.
 fn id(at: usize) -> String {
     match at % 10 {
         7 => format!("{MARK}{at}#x"),

@@ -19,19 +19,19 @@ use store::Store;
 
 use super::{Application, act_error::ActError, user_id};
 
-/// What is done with users.
+/// Actions on users.
 #[derive(Clone, Debug)]
 pub(crate) enum People {
     SignUp(UserId, NewUser),
     Edit(UserId, ProfileEdit),
     Delete(UserId),
-    /// One follows another, who perhaps follows back.
+    /// One follows another, and perhaps the other way round too.
     Follow(UserId, UserId, bool),
     Unfollow(UserId, UserId),
 }
 
 impl Application {
-    /// Of 270: how often each is done.
+    /// The next action; the numbers are of 270.
     pub(super) fn of_people(&mut self) -> (String, People) {
         match self.chance.random_range(0..270) {
             0..=49 => self.sign_up(),
@@ -44,7 +44,7 @@ impl Application {
 
     pub(super) fn sign_up(&mut self) -> (String, People) {
         let user_id = user_id(self.users.len());
-        // Now and then, somebody takes the address of another.
+        // Sometimes the address of another user.
         let taken = if self.happens(1, 20) { self.any(|app| &app.users) } else { None };
         let new = NewUser {
             name: format!("{}, who is new", user_id.as_str()),

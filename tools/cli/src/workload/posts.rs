@@ -1,4 +1,4 @@
-//! Posts, and what readers do with them.
+//! Posts and their readers.
 
 use entities::{
     ids::{CommentId, PostId, UserId},
@@ -17,7 +17,7 @@ use store::Store;
 
 use super::Application;
 
-/// What is done with posts.
+/// Actions on posts.
 #[derive(Clone, Debug)]
 pub(crate) enum Posts {
     Create(UserId, PostId, NewPost),
@@ -34,7 +34,7 @@ pub(crate) enum Posts {
 }
 
 impl Application {
-    /// Of 270: how often each is done.
+    /// The next action; the numbers are of 270.
     pub(super) fn of_posts(&mut self) -> (String, Posts) {
         match self.chance.random_range(0..270) {
             0..=44 => self.post(),

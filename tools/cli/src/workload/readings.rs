@@ -1,4 +1,4 @@
-//! What sensors read, one by one and in batches; and a change of a reading that was added long before.
+//! Readings of sensors, single and in batches, and changes of earlier readings.
 
 use entities::{
     ids::SensorId,
@@ -14,16 +14,16 @@ use super::{
     foreign::put,
 };
 
-/// Sensors that there are.
+/// Number of sensors.
 const SENSORS: u32 = 12;
 
-/// Time that passes for a sensor between two actions, in milliseconds: so much that many hours and days come.
+/// Time between two actions of a sensor, in milliseconds: large enough to reach many hours and days.
 const STEP_MS: u64 = 60_000;
 
 /// Length of a day's text, such as `2030-01-01`.
 const DAY_LEN: usize = 10;
 
-/// A reading that was taken.
+/// An earlier reading.
 #[derive(Clone, Debug)]
 pub(super) struct Taken {
     sensor_id: SensorId,
@@ -31,7 +31,7 @@ pub(super) struct Taken {
 }
 
 impl Application {
-    /// Of 10: how often each is done.
+    /// The next action; the numbers are of 10.
     pub(super) fn of_readings(&mut self) -> Result<(String, Act), EntityError> {
         let sensor_id = SensorId::from(format!("sensor-{}", self.chance.random_range(0..SENSORS)));
         let n = match self.chance.random_range(0..10) {
@@ -52,7 +52,7 @@ impl Application {
         Ok((sensor_id.as_str().to_owned(), Act::Readings(readings)))
     }
 
-    /// Another client corrects a reading, or takes it away: nothing of it is taken back.
+    /// Another client corrects or removes a reading, which changes no roll-up.
     fn correct(&mut self, Taken { sensor_id, at_ms }: Taken) -> Result<(String, Act), EntityError> {
         let at = crate::time::text(at_ms);
         let reading = Reading {

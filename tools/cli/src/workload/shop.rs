@@ -20,18 +20,16 @@ use store::Store;
 
 use super::{Application, act_error::ActError};
 
-/// Where products are listed.
 const CATEGORIES: [&str; 4] = ["books", "games", "garden", "tools"];
 
-/// What products are found by.
 const TAGS: [&str; 3] = ["new", "sale", "last pieces"];
 
-/// What is done in the shop.
+/// Actions in the shop.
 #[derive(Clone, Debug)]
 pub(crate) enum Shop {
     Create(ProductId, NewProduct),
     Change(ProductId, ProductEdit),
-    /// So many more are in stock.
+    /// Adds to the stock.
     Restock(ProductId, i64),
     Remove(ProductId),
     AddTag(ProductId, &'static str),
@@ -49,7 +47,7 @@ pub(crate) enum Shop {
 }
 
 impl Application {
-    /// Of 130: how often each is done.
+    /// The next action; the numbers are of 130.
     pub(super) fn of_the_shop(&mut self) -> (String, Shop) {
         let n = self.chance.random_range(0..130);
         let Some(product_id) = self.any(|app| &app.products) else { return self.create_product() };
@@ -166,7 +164,7 @@ fn shop(subject: String, act: Shop) -> (String, Shop) {
 
 impl Shop {
     pub(super) async fn perform<S: Store>(self, queries: &Queries<S>) -> Result<(), ActError> {
-        // Everybody has one cart.
+        // Each user has one cart.
         let cart = CartId::from("cart");
         match self {
             Self::Create(product_id, new) => queries.create_product(&product_id, new).await?,
@@ -185,7 +183,10 @@ impl Shop {
             }
             Self::ChangeOrder(order, status) => queries.change_order_status(&order, status).await?,
             Self::Review(user_id, product_id, review_id, rating) => {
-                queries.write_review(&user_id, &product_id, &review_id, rating, Some("As told.")).await.map(drop)?;
+                queries
+                    .write_review(&user_id, &product_id, &review_id, rating, Some("As described."))
+                    .await
+                    .map(drop)?;
             }
             Self::EditReview(review, rating) => {
                 let edit = ReviewEdit { rating: Some(rating), text: Edit::Keep };

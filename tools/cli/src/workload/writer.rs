@@ -1,9 +1,9 @@
-//! Does the workload, by some clients side by side.
+//! Performs the workload with some clients at once.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use derive::write::{Action as Done, Table, Write};
+use derive::write::{Action, Table, Write};
 use indicatif::ProgressBar;
 use keys::{error::EntityError, item::Item, key::Key};
 use queries::Queries;
@@ -11,25 +11,25 @@ use store::{Store as _, StoreError};
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{
-    act::{Act, Action, Plain, perform},
+    act::{Act, AppAction, Plain, perform},
     act_error::ActError,
     metered::Metered,
 };
 
-/// Clients that act side by side. Two actions of one subject are always the same client's, so they keep their order.
+/// Number of clients. One client performs all actions of a subject, so they keep their order.
 const CLIENTS: usize = 8;
 
-/// Actions that wait for a client.
+/// Actions that may wait for a client.
 const WAITING_MAX: usize = 64;
 
-/// How often an unanswered plain write is sent in all.
+/// Attempts for a plain write without a response.
 const PLAIN_TRIES_MAX: u32 = 3;
 
-/// Does the actions, so many a second; as fast as they are answered where no rate is given.
+/// Performs the actions at a rate, or without one as fast as the database responds.
 pub(crate) async fn write(
     store: &Arc<Metered>,
     rate: Option<u32>,
-    actions: impl Iterator<Item = Result<Action, EntityError>>,
+    actions: impl Iterator<Item = Result<AppAction, EntityError>>,
     bar: &ProgressBar,
 ) -> anyhow::Result<()> {
     let mut clients = JoinSet::new();
@@ -67,13 +67,13 @@ fn client_of(subject: &str) -> usize {
 /// One of the clients.
 struct Writer {
     store: Arc<Metered>,
-    /// Whole items that it read some time ago.
+    /// Whole items that it read earlier.
     read: BTreeMap<Key, Item>,
 }
 
 impl Writer {
-    async fn run(mut self, mut actions: mpsc::Receiver<Action>, bar: ProgressBar) -> anyhow::Result<()> {
-        while let Some(Action { now_ms, subject, act }) = actions.recv().await {
+    async fn run(mut self, mut actions: mpsc::Receiver<AppAction>, bar: ProgressBar) -> anyhow::Result<()> {
+        while let Some(AppAction { now_ms, subject, act }) = actions.recv().await {
             let queries = Queries::new(Arc::clone(&self.store), move || now_ms);
             let done = match act {
                 Act::Foreign(writes) => self.write_plainly(writes).await.map_err(ActError::from),
@@ -81,7 +81,7 @@ impl Writer {
             };
             match done {
                 Err(undone) if undone.is_refusal() => self.store.written().n_refused += 1,
-                done => done.with_context(|| format!("the application cannot write what it does to {subject}"))?,
+                done => done.with_context(|| format!("the application cannot write to {subject}"))?,
             }
             bar.inc(1);
         }
@@ -91,15 +91,15 @@ impl Writer {
     async fn write_plainly(&mut self, writes: Vec<Plain>) -> Result<(), StoreError> {
         for write in writes {
             match write {
-                Plain::Put(key, item) => self.send(key, Done::Put(item)).await?,
-                Plain::Delete(key) => self.send(key, Done::Delete).await?,
+                Plain::Put(key, item) => self.send(key, Action::Put(item)).await?,
+                Plain::Delete(key) => self.send(key, Action::Delete).await?,
                 Plain::PutBack(key, stamp) => self.put_back(key, stamp).await?,
             }
         }
         Ok(())
     }
 
-    /// Reads an item, the first time; puts back what was read, every time after that.
+    /// Reads an item the first time, and puts it back every time after that.
     async fn put_back(&mut self, key: Key, stamp: Item) -> Result<(), StoreError> {
         let known = self.read.remove(&key);
         if let Some((_, item)) = self.store.get(Table::Main, std::slice::from_ref(&key)).await?.pop() {
@@ -107,10 +107,10 @@ impl Writer {
         }
         let Some(mut item) = known else { return Ok(()) };
         item.extend(stamp);
-        self.send(key, Done::Put(item)).await
+        self.send(key, Action::Put(item)).await
     }
 
-    async fn send(&self, key: Key, action: Done) -> Result<(), StoreError> {
+    async fn send(&self, key: Key, action: Action) -> Result<(), StoreError> {
         let write = Write { table: Table::Main, key, action, guard: None };
         for _ in 1..PLAIN_TRIES_MAX {
             match self.store.write(&write).await {

@@ -1,4 +1,4 @@
-//! What the service keeps for itself.
+//! The section on the items that Ripple keeps for itself.
 
 use derive::write::Table;
 use engine::bookkeeping::{Kept, Life};
@@ -15,11 +15,11 @@ pub(super) fn section(design: &Design) -> String {
     let rows: Vec<Vec<String>> = design.kept.iter().map(row).collect();
     format!(
         "## Bookkeeping\n\n\
-         E-30: the items that Ripple keeps for itself, none of them on the application's items.\n\
-         A time to live is a floor: the platform may take days longer.\n\
-         `ripple dev`, which reads the stream itself, keeps how far it is in the ledger's table too, under \
+         E-30: the items that Ripple keeps for itself. It adds no bookkeeping to the application's items.\n\
+         DynamoDB may delete an expired item days later.\n\
+         `ripple dev`, which reads the stream itself, also stores its stream positions in the ledger's table, under \
          `MAPPING#{{function}} / {{shard}}`.\n\n{}",
-        table(&["item", "table", "key", "attributes", "is kept", "what it is for"], &rows)
+        table(&["item", "table", "key", "attributes", "kept", "purpose"], &rows)
     )
 }
 
@@ -32,7 +32,7 @@ fn row(kept: &Kept) -> Vec<String> {
         Life::Seconds(SECONDS_OF_A_DAY) => "a day, by `ExpiresAt`".to_owned(),
         Life::Seconds(seconds) => format!("{} days, by `ExpiresAt`", seconds / SECONDS_OF_A_DAY),
         Life::Until(what) => format!("until {what}"),
-        Life::Forever => "for good".to_owned(),
+        Life::Forever => "for ever".to_owned(),
     };
     let key = code(&kept.key.to_string());
     vec![kept.name.to_owned(), table.to_owned(), key, typed(&kept.attributes), life, kept.purpose.to_owned()]

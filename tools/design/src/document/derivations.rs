@@ -1,11 +1,13 @@
-//! What is derived: from what, into what, how that is found, and what it costs.
+//! The section on derivations: source, target, how the target is found, and the price.
 
 use std::collections::BTreeSet;
 
 use derive::{
     collection::CollectionCount,
-    derivation::{Derivation, Family, Part, PartOf},
+    derivation::Derivation,
     effect::Find,
+    family::Family,
+    part::{Part, PartOf},
     query::SortKeys,
 };
 use keys::{counter::COUNTER, entity::Definition, layout::Layout};
@@ -18,7 +20,7 @@ use crate::{
 };
 
 const HEAD: [&str; 9] =
-    ["ID", "name", "kind", "from", "into", "targets are found by", "reads", "writes", "write units"];
+    ["ID", "name", "kind", "from", "into", "how targets are found", "reads", "writes", "write units"];
 
 pub(super) fn section(design: &Design) -> String {
     let mut all: Vec<&Derivation> = design.catalogue.derivations().collect();
@@ -27,23 +29,22 @@ pub(super) fn section(design: &Design) -> String {
     let rows: Vec<Vec<String>> = all.iter().map(|derivation| row(design, &counts, derivation)).collect();
     format!(
         "## Derivations\n\n\
-         An *additive* kind adds the difference of a record's two images, in one transaction with the proof of the \
-         record; a *level-triggered* kind looks at an item and writes it where it differs.\n\
-         A count goes to counters (E-25), which stand behind the item that they count for; `…-display` shows it as an \
-         attribute.\n\n\
-         Write units are those of one change, for each item that it concerns: `2 + 1 index + 2 ledger` is 2 in the \
+         An *additive* kind adds the difference between a record's two images, in one transaction with the proof of the \
+         record; a *level-triggered* kind looks at an item and writes it if it differs.\n\
+         A count goes to counters (E-25), beside the item that they count for; `…-display` shows it as an attribute.\n\n\
+         Write units are those of one change for each item that it concerns: `2 + 1 index + 2 ledger` is 2 in the \
          table, 1 in its indexes, 2 in the ledger's table.\n\
-         Changes of one batch on one counter are one write, so K of them cost 2/K each beside their receipts; with the \
-         checkpoint ledger the 2 of the ledger are those of a whole transaction.\n\
-         An item that is in step already costs a read and no write.\n\
-         A count that is *compared beside it* is one of items in the same collection, so the sweep compares it; any other \
-         is compared by `ripple verify` alone, which reads the whole table.\n\
-         A cascade's price is that of the costliest item that it deletes, its checks included.\n\n{}",
+         All changes of one counter in a batch are one write, so K changes cost 2/K each beside their receipts; under the \
+         checkpoint ledger the 2 units of the ledger are for the whole transaction.\n\
+         An item that is in step costs a read and no write.\n\
+         The sweep checks a count if the counted items are in the collection of their target (*checked with*); only \
+         `ripple verify`, which reads the whole table, checks the others.\n\
+         A cascade's price is that of its most expensive deletion, checks included.\n\n{}",
         table(&HEAD, &rows)
     ) + &set_going(design)
 }
 
-/// What the making of each entity's item sets going.
+/// The consequences of creating an item of each entity.
 fn set_going(design: &Design) -> String {
     let mut all: Vec<&Definition> = design.schema.entities().collect();
     all.sort_by_key(|definition| &definition.id);
@@ -63,10 +64,10 @@ fn set_going(design: &Design) -> String {
         return String::new();
     }
     format!(
-        "\n### What making an item sets going\n\n\
-         The application's own write, and all that Ripple writes for it, alone in its batch, with receipts, where \
-         everything that it names is there.\n\n{}",
-        table(&["made", "its own write units", "those that follow", "in all", "by"], &rows)
+        "\n### What follows from creating an item\n\n\
+         The application's own write, and everything that Ripple writes for it, alone in its batch, with receipts, if \
+         everything that it names exists.\n\n{}",
+        table(&["created", "its own write units", "derived", "in all", "by"], &rows)
     )
 }
 
@@ -106,10 +107,10 @@ fn price_text(price: Price) -> String {
     format!("{}{more}", units(price.table))
 }
 
-/// How the items are found that a change concerns.
+/// How Ripple finds the items that a change concerns.
 fn found(layout: &Layout, finds: &[Find]) -> String {
     if finds.is_empty() {
-        return "the change names it".to_owned();
+        return "by the change itself".to_owned();
     }
     let find = |find: &Find| {
         let query = &find.query;
@@ -120,23 +121,26 @@ fn found(layout: &Layout, finds: &[Find]) -> String {
             SortKeys::Prefix(prefix) => format!(" and begins_with({sk}, '{prefix}')"),
             SortKeys::Between(first, last) => format!(" and {sk} between '{first}' and '{last}'"),
         };
-        let place = query.index.as_ref().map_or(" of the table, strong".to_owned(), |name| format!(" of {name}, late"));
-        let via = if find.via == find.target { String::new() } else { format!("; each {} names one", find.via) };
+        let place = query
+            .index
+            .as_ref()
+            .map_or(" of the table, consistent".to_owned(), |name| format!(" of {name}, eventually consistent"));
+        let via = if find.via == find.target { String::new() } else { format!("; each {} leads to one", find.via) };
         format!("{} by query{place}: `{pk} = {}{range}`{via}", find.target, query.pk)
     };
     finds.iter().map(find).collect::<Vec<_>>().join("; ")
 }
 
-/// How a count is compared with what it counts, without the rest of the table; empty where it is not.
+/// How the sweep compares a count with what it counts; empty if it does not.
 fn compared(design: &Design, counts: &[CollectionCount], derivation: &Derivation) -> String {
     let count = counts.iter().find(|count| design.catalogue.name(count.count) == derivation.name);
     let Some(count) = count else { return String::new() };
     let mirror =
-        count.mirror.map(|at| format!(", which {} keeps", code(design.catalogue.name(at)))).unwrap_or_default();
-    format!("; compared beside it with each {}{mirror}", count.entity)
+        count.mirror.map(|at| format!(", a mirror by {}", code(design.catalogue.name(at)))).unwrap_or_default();
+    format!("; checked with each {}{mirror}", count.entity)
 }
 
-/// Parts of items, each entity once.
+/// The parts of items, each entity once.
 fn parts(parts: &[Part]) -> String {
     let entities: BTreeSet<&str> = parts.iter().map(|part| part.entity.as_str()).collect();
     let of = |entity: &str| {
@@ -152,9 +156,9 @@ fn parts(parts: &[Part]) -> String {
         let exists = ours.clone().any(|part| part.of == PartOf::Existence);
         match (is_whole, names.is_empty(), exists) {
             (true, _, _) => format!("{entity}, whole"),
-            (false, true, _) => format!("{entity}, that it exists"),
+            (false, true, _) => format!("{entity}, its existence"),
             (false, false, false) => format!("{entity} {}", codes(names)),
-            (false, false, true) => format!("{entity}, that it exists, and {}", codes(names)),
+            (false, false, true) => format!("{entity}, its existence, and {}", codes(names)),
         }
     };
     entities.into_iter().map(of).collect::<Vec<_>>().join("; ")

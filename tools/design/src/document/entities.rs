@@ -1,4 +1,4 @@
-//! What items look like.
+//! The section on entities.
 
 use keys::{
     entity::Definition,
@@ -20,7 +20,7 @@ pub(super) fn section(design: &Design) -> String {
          Attributes with `*` are derived, and so is every attribute of an entity with `*`.\n\
          E-30 is what Ripple keeps for itself: see [bookkeeping](#bookkeeping).\n\n{}\n\
          ### A sample of each\n\n\
-         With its keys in the indexes, its size, and what making it costs: in the table, and in the indexes.\n\n\
+         Each with its index keys, its size, and the price of creating it: in the table, and in the indexes.\n\n\
          ```text\n",
         table(&head, &rows)
     );
@@ -60,7 +60,7 @@ fn indexed(index: &IndexKey) -> String {
 fn sample(design: &Design, definition: &Definition, item: &Item) -> String {
     let layout = &design.schema.layout;
     let text = |name: &str| keys::item::text(item, name).unwrap_or_default();
-    // Of a table of somebody's own, an entity's id is its name.
+    // An entity that a manifest declares has its name as its id.
     let id = if definition.id == definition.name { String::new() } else { format!("{} ", definition.id) };
     let mut lines = vec![format!("{id}{}  {} / {}", definition.name, text(&layout.pk), text(&layout.sk))];
     let inside = layout.indexes.iter().filter(|index| item.contains_key(&index.pk));

@@ -3,7 +3,7 @@
 use keys::item::Item;
 use serde_dynamo::AttributeValue;
 
-/// A table. Cells may hold anything but line ends.
+/// A table. A cell may contain anything but line breaks.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let line = |cells: &mut dyn Iterator<Item = String>| format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "));
     let mut text = line(&mut head.iter().map(|cell| (*cell).to_owned()));
@@ -14,27 +14,26 @@ pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// A cell's text. A bar in it would end the cell, even in code.
+/// Escapes a bar, which would end the cell even in code.
 fn escaped(cell: &str) -> String {
     if cell.is_empty() { "–".to_owned() } else { cell.replace('|', "\\|") }
 }
 
-/// Text in which nothing is markup, such as `Page<Post>`.
+/// Text without markup, such as `Page<Post>`.
 pub(super) fn plain(text: &str) -> String {
     text.replace('<', "\\<")
 }
 
-/// Text as code.
 pub(super) fn code(text: &str) -> String {
     format!("`{text}`")
 }
 
-/// Texts as code, one after the other.
+/// Texts as code, separated by commas.
 pub(super) fn codes<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
     texts.into_iter().map(|text| code(text.as_ref())).collect::<Vec<_>>().join(", ")
 }
 
-/// A value, as a person writes it.
+/// A value in a readable form.
 pub(super) fn value(value: &AttributeValue) -> String {
     match value {
         AttributeValue::S(text) => format!("\"{text}\""),
@@ -72,13 +71,12 @@ pub(super) fn type_of(value: &AttributeValue) -> &'static str {
     }
 }
 
-/// Names and types of an item's attributes.
 pub(super) fn typed(item: &Item) -> String {
     let typed = item.iter().map(|(name, value)| format!("`{name}` ({})", type_of(value)));
     typed.collect::<Vec<_>>().join(", ")
 }
 
-/// A number of write units, whole as they mostly are.
+/// Write units without decimals if they are whole.
 pub(super) fn units(units: f64) -> String {
     units.to_string()
 }

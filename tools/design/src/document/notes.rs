@@ -1,4 +1,4 @@
-//! Why the design is as it is: hot keys, the ledger's table, indexes; and what the review asks.
+//! The reasons for the design: hot keys, the ledger's table, indexes; and the findings of the review.
 
 use derive::write::TRANSACT_ACTIONS_MAX;
 
@@ -29,26 +29,26 @@ fn hot_keys(design: &Design) -> String {
     let batches = PARTITION_WRITE_UNITS / TRANSACT_UNITS;
     format!(
         "## Hot keys\n\n\
-         A batch is planned as a whole, and what it adds to one counter is one write.\n\
-         So a counter is not written once a change, but once a batch of each lane that has a change of it:\n\n\
+         A batch is planned as a whole, and all its additions to one counter are one write.\n\
+         So a counter is written once for each batch with a change of it, and not once for each change:\n\n\
          ```text\n\
          write units a second of a counter's partition = lanes × batches a second of a lane × {TRANSACT_UNITS}\n\
          ```\n\n\
-         A lane is a shard of the stream, or one of its parallel readers; a transaction's write costs {TRANSACT_UNITS}.\n\
-         Ten lanes with five batches a second each are 100 write units a second, however many likes are in them.\n\n\
-         *Conflicts* come long before the partition's limit: two transactions on one item at once, and one of them is \
-         cancelled and sent again.\n\
-         Shards are against those.\n\
-         The shard is calculated from the lane, so lanes do not meet; readers add up whatever shards there are, so their \
+         A lane is a shard of the stream, or one of the shard's parallel batches; a transaction's write costs {TRANSACT_UNITS}.\n\
+         Ten lanes with five batches a second each are 100 write units a second, however many likes they contain.\n\n\
+         *Conflicts* come long before the partition's limit: of two transactions on one item at the same time, DynamoDB \
+         cancels one, and Ripple sends it again.\n\
+         Shards of a counter reduce conflicts.\n\
+         The lane determines the shard, so lanes do not conflict; readers add up all shards that exist, so their \
          number can change at any time.\n\
          As many shards as lanes are enough.\n\n\
          *The partition* takes {PARTITION_WRITE_UNITS} write units a second, so about {batches} batches a second on one \
          target.\n\
-         Shards do not help there: they share the target's collection on purpose, so that everything about one target \
-         is one consistent query.\n\
-         Above it, make batches larger (a longer window, so that more changes are one write), and then have fewer \
-         lanes; a target that is hotter still needs its counters under a partition key of their own, and then a second \
-         query to read them.\n\n{}",
+         Shards do not help there: they are all in the target's collection, so that one consistent query reads everything \
+         about a target.\n\
+         Beyond that limit, make batches larger (a longer window, so that more changes are one write), then use fewer \
+         lanes. An even hotter target needs its counters under a partition key of their own, and a second query to \
+         read them.\n\n{}",
         table(&["count", "shards", "in the partition of"], &rows)
     )
 }
@@ -56,23 +56,23 @@ fn hot_keys(design: &Design) -> String {
 fn ledger() -> String {
     format!(
         "## Why a second table for the ledger\n\n\
-         - Its items make no stream records. A receipt in the application's table would be a record for each change, \
-         which every function would be handed and would pass over.\n\
+         - Its items make no stream records. A receipt in the application's table would make a record for each change, \
+         which every function would receive and skip.\n\
          - It has its own capacity and its own alarms: bookkeeping cannot throttle the application's reads.\n\
-         - A backup of the application's table holds nothing of it.\n\
-         - A transaction spans both tables at no extra cost; its {TRANSACT_ACTIONS_MAX} actions are shared by receipts \
-         and counters.\n"
+         - A backup of the application's table does not contain it.\n\
+         - A transaction spans both tables at no extra cost; receipts and counters share its \
+         {TRANSACT_ACTIONS_MAX} actions.\n"
     )
 }
 
 fn indexes(design: &Design) -> String {
     let layout = &design.schema.layout;
     let mut text = "## Why no local index\n\n\
-         A local secondary index keeps all items of a partition key in one place of at most 10 GB, table and index \
-         together, and then refuses writes.\n\
+         With a local secondary index, all items of a partition key, in table and index together, have at most 10 GB; \
+         DynamoDB refuses writes beyond that.\n\
          A famous user's followers, a post's likes and a sensor's readings have no bound, so no collection may have \
-         one.\n\
-         It also must be made with the table, and can never be removed.\n"
+         such an index.\n\
+         It must also be created with the table, and can never be removed.\n"
         .to_owned();
     if layout.indexes.is_empty() {
         return text;
@@ -80,11 +80,11 @@ fn indexes(design: &Design) -> String {
     let names: Vec<&str> = layout.indexes.iter().map(|index| index.name.as_str()).collect();
     text.extend([format!(
         "\n## Why these projections\n\n\
-         {} hold what lists show: a name, a title, a status, a price, a time.\n\
-         They never hold a count, since a count changes with every follow and every like, and each change of what an \
-         index holds is a write of the index too.\n\
-         They do not hold everything, since then every write would be paid as often as there are indexes.\n\
-         What else a reader needs comes by BatchGetItem, of the items that are really shown.\n\
+         {} project what lists show: a name, a title, a status, a price, a time.\n\
+         They never project a count, because it changes with every follow and every like, and each change of a projected \
+         attribute also writes the index.\n\
+         They do not project everything, because then every write would also be paid for each index.\n\
+         A reader gets the other attributes by BatchGetItem, for the items that are shown.\n\
          They are sparse: an item without an index's keys is not in it, and costs nothing there.\n",
         names.join(" and ")
     )]);
@@ -95,14 +95,15 @@ fn findings(reviewed: &Reviewed) -> String {
     if reviewed.findings.is_empty() {
         return String::new();
     }
-    let row = |(finding, answer): &(crate::review::finding::Finding, Option<crate::review::answer::Answer>)| {
-        let answer = answer.as_ref().map_or("**not answered**", |answer| answer.reason.as_str());
-        vec![code(finding.check.name()), finding.subject.clone(), finding.what.clone(), answer.to_owned()]
-    };
+    let row =
+        |(finding, answer): &(crate::review::finding::ReviewFinding, Option<crate::review::answer::FindingAnswer>)| {
+            let answer = answer.as_ref().map_or("**not answered**", |answer| answer.reason.as_str());
+            vec![code(finding.check.name()), finding.subject.clone(), finding.what.clone(), answer.to_owned()]
+        };
     let rows: Vec<Vec<String>> = reviewed.findings.iter().map(row).collect();
     format!(
         "## What a reviewer would ask\n\n\
-         `ripple design --check` finds these; each is answered with the reason why it is right here.\n\n{}",
+         `ripple design --check` finds these; each answer says why it is right here.\n\n{}",
         table(&["check", "about", "finding", "answer"], &rows)
     )
 }

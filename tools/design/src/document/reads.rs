@@ -1,10 +1,10 @@
-//! What is read: each pattern, with the requests that it makes.
+//! The section on reads: each pattern with its requests.
 
 use derive::query::{Consistency, Order};
 use queries::pattern::row::{Row, rows};
 
 use super::markdown::{code, plain, table};
-use crate::{Design, asked::Asked};
+use crate::{Design, asked::PatternRequests};
 
 const HEAD: [&str; 11] =
     ["ID", "pattern", "input", "result", "operation", "index", "key condition", "order", "limit", "consistency", "n"];
@@ -17,15 +17,15 @@ pub(super) fn section(design: &Design) -> String {
     }
     format!(
         "## Reads\n\n\
-         One row a form of request, of a first page; `n` is how many requests there are of it.\n\
-         A page's limit is the caller's, here {}.\n\
-         What an index answers is always of a while ago.\n\n{}",
+         One row for each form of request of a first page; `n` is the number of such requests.\n\
+         The caller chooses a page's limit, here {}.\n\
+         A read of an index is always eventually consistent.\n\n{}",
         queries::pattern::SAMPLE_LIMIT,
         table(&HEAD, &rows)
     )
 }
 
-fn pattern_rows(design: &Design, pattern: &Asked) -> Vec<Vec<String>> {
+fn pattern_rows(design: &Design, pattern: &PatternRequests) -> Vec<Vec<String>> {
     let asked = rows(&design.schema.layout, &pattern.requests);
     let row = |(at, row): (usize, &Row)| {
         let first = |text: &str| if at == 0 { plain(text) } else { "″".to_owned() };
@@ -50,7 +50,7 @@ fn pattern_rows(design: &Design, pattern: &Asked) -> Vec<Vec<String>> {
     asked.iter().enumerate().map(row).collect()
 }
 
-fn order_words(pattern: &Asked) -> String {
+fn order_words(pattern: &PatternRequests) -> String {
     if pattern.order.is_empty() { String::new() } else { format!(" {}", pattern.order) }
 }
 

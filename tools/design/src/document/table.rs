@@ -1,11 +1,11 @@
-//! What the table is called, and its indexes.
+//! The section on the table and its indexes.
 
 use std::collections::BTreeSet;
 
 use keys::layout::Index;
 
 use super::markdown::{code, codes, table};
-use crate::{Design, asked::Asked};
+use crate::{Design, asked::PatternRequests};
 
 pub(super) fn section(design: &Design, written_by: &str) -> String {
     let layout = &design.schema.layout;
@@ -13,20 +13,20 @@ pub(super) fn section(design: &Design, written_by: &str) -> String {
         "# The table's design\n\n\
          Written by `{written_by}` from the values that make the keys and the requests; do not edit it.\n\n\
          `{{UserId}}` stands for a value, `{{spread}}` for a suffix of a static partition key, `*` for what Ripple derives.\n\
-         Numbers in keys are padded to the width behind the colon, and `MAX-` turns their order round; \
-         `%8` is a checksum's remainder, which spreads a key over 8 suffixes.\n\
-         Prices are write units of items as large as the samples, as the store's model asks for them.\n\n\
+         A number in a key is zero-padded to the width after the colon, and `MAX-` inverts its order; \
+         `%8` spreads a key over 8 suffixes by a checksum of the value.\n\
+         Prices are write units for items of the samples' size, as the store's model computes them.\n\n\
          ## Table and indexes\n\n\
          Primary key `{}`, `{}`; ",
         layout.pk, layout.sk
     );
     match &layout.entity_type {
-        Some(name) => text.extend([format!("the entity of an item stands in `{name}`, ")]),
-        None => text.push_str("the entity of an item is told by its key, "),
+        Some(name) => text.extend([format!("`{name}` names the entity of an item, ")]),
+        None => text.push_str("the form of the key shows the entity of an item, "),
     }
     match &layout.time_to_live {
-        Some(name) => text.extend([format!("its time to live in `{name}`.\n\n")]),
-        None => text.push_str("nothing expires.\n\n"),
+        Some(name) => text.extend([format!("and `{name}` is its time to live.\n\n")]),
+        None => text.push_str("and nothing expires.\n\n"),
     }
     let row = |index: &Index| {
         vec![
@@ -41,7 +41,7 @@ pub(super) fn section(design: &Design, written_by: &str) -> String {
     if rows.is_empty() {
         text.push_str("It has no index.\n");
     } else {
-        text.push_str(&table(&["index", "keys", "projects beside the keys", "holds", "read by"], &rows));
+        text.push_str(&table(&["index", "keys", "projects beside the keys", "entities", "read by"], &rows));
     }
     text
 }
@@ -53,9 +53,9 @@ fn entities(design: &Design, index: &Index) -> String {
     named.into_iter().map(|(_, name)| name).collect::<Vec<_>>().join(", ")
 }
 
-/// Patterns and derivations that query the index.
+/// The patterns and derivations that query the index.
 fn readers(design: &Design, index: &Index) -> String {
-    let asks = |pattern: &&Asked| pattern.queries().any(|query| query.index.as_ref() == Some(&index.name));
+    let asks = |pattern: &&PatternRequests| pattern.queries().any(|query| query.index.as_ref() == Some(&index.name));
     let mut readers: Vec<String> = design.patterns.iter().filter(asks).map(|pattern| pattern.id.clone()).collect();
     let found: BTreeSet<String> = design
         .catalogue

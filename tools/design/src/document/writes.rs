@@ -1,4 +1,4 @@
-//! What is written: each pattern, with its transaction and its conditions, in words and as they are sent.
+//! The section on writes: each pattern with its transaction and its conditions, in words and in DynamoDB's notation.
 
 use derive::{
     guard::Ask,
@@ -9,19 +9,19 @@ use queries::pattern::row::{Row, rows};
 use store::recording::Request;
 
 use super::markdown::{code, codes, plain, table, value};
-use crate::{Design, asked::Asked, review::patterns::repeated};
+use crate::{Design, asked::PatternRequests, review::patterns::repeated};
 
 const HEAD: [&str; 5] = ["operation", "item", "what it does", "only if", "condition as sent"];
 
 pub(super) fn section(design: &Design) -> String {
-    let writes: Vec<&Asked> = design.patterns.iter().filter(|pattern| pattern.is_write()).collect();
+    let writes: Vec<&PatternRequests> = design.patterns.iter().filter(|pattern| pattern.is_write()).collect();
     if writes.is_empty() {
         return String::new();
     }
     let mut text = "## Writes\n\n\
-         In the order in which a run of the pattern sends them.\n\
-         The actions of a transaction are done all together or not at all; its conditions are read by position, so a \
-         refusal names the one that did not hold.\n"
+         In the order in which the pattern sends them.\n\
+         A transaction does all of its actions or none. DynamoDB reports failed conditions by position, so a refusal \
+         names the condition that failed.\n"
         .to_owned();
     for pattern in writes {
         text.extend([format!("\n### {} {}\n\n", pattern.id, pattern.title)]);
@@ -99,7 +99,7 @@ fn updated(update: &Update) -> String {
     parts.join("; ")
 }
 
-/// What is asked of the item, in words.
+/// A condition in words.
 fn words(ask: &Ask) -> String {
     match ask {
         Ask::Absent => "nothing is there".to_owned(),

@@ -1,33 +1,33 @@
-//! Answers: why a finding is right for the table at hand.
+//! Answers: why a finding is acceptable for a table.
 
-use crate::review::finding::{Check, Finding};
+use crate::review::finding::{Check, ReviewFinding};
 
 /// A written reason that answers a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// The check that found it.
+pub struct FindingAnswer {
+    /// The check of the finding.
     pub check: Check,
-    /// What the finding is about.
+    /// The subject of the finding.
     pub subject: String,
-    /// Why it is right as it is.
+    /// The reason.
     pub reason: String,
 }
 
-impl Answer {
-    /// An answer.
+impl FindingAnswer {
+    /// Answers the findings of a check with this subject.
     #[must_use]
     pub fn new(check: Check, subject: &str, reason: &str) -> Self {
         Self { check, subject: subject.to_owned(), reason: reason.to_owned() }
     }
 }
 
-/// The finding that an answer answers nothing.
-pub(super) fn stale(answer: &Answer) -> Finding {
-    Finding {
+/// The finding about an answer to no finding.
+pub(super) fn stale(answer: &FindingAnswer) -> ReviewFinding {
+    ReviewFinding {
         check: Check::StaleAnswer,
         subject: format!("{} {}", answer.check, answer.subject),
-        what: "there is no such finding, and it is answered".to_owned(),
-        why: "the answer would answer, unread, whatever is found under this name later",
-        advice: "take the answer away",
+        what: "it answers a finding that does not exist".to_owned(),
+        why: "it would silently answer a later finding with this name",
+        advice: "remove the answer",
     }
 }

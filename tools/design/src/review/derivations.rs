@@ -1,48 +1,45 @@
-//! Checks on what is derived.
+//! Checks of derivations.
 
-use derive::{
-    catalogue::CatalogueError,
-    derivation::{Derivation, PartOf},
-    kind::Refresh,
-};
+use derive::{catalogue::CatalogueError, derivation::Derivation, kind::refresh::Refresh, part::PartOf};
 use keys::size::item_bytes;
 use store::{Units, size::write_units};
 
 use crate::{
     Design, price,
-    review::finding::{Check, Finding},
+    review::finding::{Check, ReviewFinding},
 };
 
-pub(super) fn findings(design: &Design) -> Vec<Finding> {
+pub(super) fn findings(design: &Design) -> Vec<ReviewFinding> {
     let mut found = projected_rewrites(design);
     found.extend(displays_on_large_items(design));
     found.extend(endless(design));
     found
 }
 
-/// Derivations that read of one item what they write into another, without a bound.
-fn endless(design: &Design) -> impl Iterator<Item = Finding> {
+/// Derivations that read from one item what they write to another, without a bound.
+fn endless(design: &Design) -> impl Iterator<Item = ReviewFinding> {
     let is_endless = |derivation: &&Derivation| {
         derivation.kind.refresh().is_some_and(Refresh::recurs)
             && derivation.kind.outline(&design.schema).depth_max.is_none()
     };
-    let finding = |derivation: &Derivation| Finding {
+    let finding = |derivation: &Derivation| ReviewFinding {
         check: Check::Cycle,
         subject: derivation.name.clone(),
-        what: "it reads of one item what it writes into another, and says no depth at which it ends".to_owned(),
+        what: "it reads from one item what it writes to another, without a bound on the depth".to_owned(),
         why: "items that name each other in a loop are then written without end",
-        advice: "give it a bound, past which it writes nothing",
+        advice: "give it a bound, beyond which it writes nothing",
     };
     design.catalogue.derivations().filter(is_endless).map(finding)
 }
 
-/// What the refusal to build a catalogue is as a finding; `None` where it is not for the review, but a mistake.
+/// Translates a catalogue's error to a finding; `None` if the error is a mistake and no question of design.
 ///
-/// A catalogue with a circle, or with two writers of one attribute, cannot be built, so no review of one finds any.
+/// A catalogue with a circle, or with two writers of one attribute, cannot be built, so no review of a catalogue finds
+/// these.
 #[must_use]
-pub fn refused(error: &CatalogueError) -> Option<Finding> {
+pub fn refused(error: &CatalogueError) -> Option<ReviewFinding> {
     match error {
-        CatalogueError::Circle { names } => Some(Finding {
+        CatalogueError::Circle { names } => Some(ReviewFinding {
             check: Check::Cycle,
             subject: names.join(", "),
             what: "these derivations build on each other in a circle".to_owned(),
@@ -50,7 +47,7 @@ pub fn refused(error: &CatalogueError) -> Option<Finding> {
                   built",
             advice: "let one of them read what the application writes",
         }),
-        CatalogueError::WrittenTwice { one, other, part } => Some(Finding {
+        CatalogueError::WrittenTwice { one, other, part } => Some(ReviewFinding {
             check: Check::TwoWriters,
             subject: part.clone(),
             what: format!("{one} and {other} both write it"),
@@ -65,23 +62,21 @@ fn in_words(units: Units) -> String {
     format!("{units} write unit{}", if units > 1.0 { "s" } else { "" })
 }
 
-/// An attribute that shows a count.
-pub(super) struct Shown {
-    /// Entity of the items that show it.
+pub(super) struct DisplayedCount {
+    /// Entity of the items with the attribute.
     pub(super) entity: String,
-    /// The attribute.
+    /// The attribute that shows the count.
     pub(super) attribute: String,
     /// Name of the derivation.
     derivation: String,
 }
 
-/// All displays.
-pub(super) fn displays(design: &Design) -> impl Iterator<Item = Shown> {
+pub(super) fn displays(design: &Design) -> impl Iterator<Item = DisplayedCount> {
     let shown = |derivation: &Derivation| {
         let writes = derivation.kind.reach(&design.schema).map(|reach| reach.writes).unwrap_or_default();
-        let attribute = |part: derive::derivation::Part| match part.of {
+        let attribute = |part: derive::part::Part| match part.of {
             PartOf::Attribute(attribute) => {
-                Some(Shown { entity: part.entity, attribute, derivation: derivation.name.clone() })
+                Some(DisplayedCount { entity: part.entity, attribute, derivation: derivation.name.clone() })
             }
             _ => None,
         };
@@ -90,13 +85,13 @@ pub(super) fn displays(design: &Design) -> impl Iterator<Item = Shown> {
     design.catalogue.derivations().filter(|derivation| derivation.kind.name() == "display").flat_map(shown)
 }
 
-fn displays_on_large_items(design: &Design) -> Vec<Finding> {
+fn displays_on_large_items(design: &Design) -> Vec<ReviewFinding> {
     let mut found = Vec::new();
-    for Shown { entity, attribute, derivation } in displays(design) {
+    for DisplayedCount { entity, attribute, derivation } in displays(design) {
         let Some(bytes) = design.samples.item(&entity).map(item_bytes) else { continue };
         let units = write_units(bytes);
         if units > 1.0 {
-            found.push(Finding {
+            found.push(ReviewFinding {
                 check: Check::DisplayOnLargeItem,
                 subject: format!("{entity}.{attribute}"),
                 what: format!(
@@ -112,7 +107,7 @@ fn displays_on_large_items(design: &Design) -> Vec<Finding> {
     found
 }
 
-fn projected_rewrites(design: &Design) -> Vec<Finding> {
+fn projected_rewrites(design: &Design) -> Vec<ReviewFinding> {
     let mut found = Vec::new();
     for derivation in design.catalogue.derivations() {
         let Some(refresh) = derivation.kind.refresh() else { continue };
@@ -124,7 +119,7 @@ fn projected_rewrites(design: &Design) -> Vec<Finding> {
                 let names = index.projection.iter().chain([&index.pk, &index.sk]);
                 let written: Vec<&str> =
                     names.filter(|name| old.get(name) != new.get(name)).map(String::as_str).collect();
-                found.push(Finding {
+                found.push(ReviewFinding {
                     check: Check::ProjectedRewrite,
                     subject: format!("{} in {}", derivation.name, index.name),
                     what: format!(
@@ -148,16 +143,20 @@ mod tests {
     use derive::{
         catalogue::Catalogue,
         change::Sight,
-        derivation::{Counts, Derivation, Derived, Items, Part, Reach},
+        declaration::{found_by::FoundBy, link::Link},
+        derivation::Derivation,
+        derived::{Counts, Derived, Items},
         effect::Effect,
-        kind::{Kind, Shape},
-        kinds::{
-            Link,
-            copy::{Copy, Found},
+        kind::{
+            Kind,
+            refresh::{Computed, RefreshTarget},
+            shape::Shape,
         },
+        kinds::copy::Copy,
         outline::Outline,
-        refresh::{Computed, Source, Sources, Target},
+        part::{Part, Reach},
         schema::{Image, Schema, Unreadable},
+        sources::{Source, Sources},
     };
     use expect_test::{Expect, expect};
     use serde_dynamo::AttributeValue;
@@ -165,7 +164,7 @@ mod tests {
     use super::*;
     use crate::review::fixture::Reviewing;
 
-    /// Users and their comments, which are in an index that holds this.
+    /// Users and their comments, in an index with this projection.
     fn table(projection: &str) -> Reviewing {
         Reviewing::table(&format!(
             r#"
@@ -221,7 +220,7 @@ mod tests {
         check(900, &expect![""]);
     }
 
-    /// A kind that reads of one item what it writes into another.
+    /// A kind that reads from one item what it writes to another.
     #[derive(Debug)]
     struct Heir {
         depth_max: Option<usize>,
@@ -271,11 +270,11 @@ mod tests {
             true
         }
 
-        fn sources(&self, _schema: &Schema, _target: &Target<'_>) -> Vec<Source> {
+        fn sources(&self, _schema: &Schema, _target: &RefreshTarget<'_>) -> Vec<Source> {
             Vec::new()
         }
 
-        fn compute(&self, _schema: &Schema, _target: &Target<'_>, _sources: &Sources) -> Computed {
+        fn compute(&self, _schema: &Schema, _target: &RefreshTarget<'_>, _sources: &Sources) -> Computed {
             Computed::Attributes(Vec::new())
         }
     }
@@ -287,9 +286,7 @@ mod tests {
         };
         check(
             None,
-            &expect![
-                "title-heir: it reads of one item what it writes into another, and says no depth at which it ends"
-            ],
+            &expect!["title-heir: it reads from one item what it writes to another, without a bound on the depth"],
         );
         check(Some(64), &expect![""]);
     }
@@ -304,7 +301,7 @@ mod tests {
         wanted.assert_eq(&found);
     }
 
-    /// Two entities, each with a name that is derived from the other's.
+    /// Two entities whose names are derived from each other.
     fn two_names() -> Schema {
         let manifest = r#"
             [table]
@@ -330,7 +327,7 @@ mod tests {
             target: target.to_owned(),
             link: Link::of(&[("id", "id")]),
             attributes: vec![(from.to_owned(), to.to_owned())],
-            found: Found { via: target.to_owned(), index: None, by: Link::of(&[("id", "id")]) },
+            found: FoundBy { via: target.to_owned(), index: None, by: Link::of(&[("id", "id")]) },
         }
     }
 

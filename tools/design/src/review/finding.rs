@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-/// A check. Its name is what answers and scripts name it by: stable.
+/// A check. Answers and scripts use its name, so the name is stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
     /// A pattern that reads the whole table.
@@ -11,30 +11,30 @@ pub enum Check {
     StaticPartition,
     /// An index that nobody reads.
     UnreadIndex,
-    /// An index that holds what a derivation writes.
+    /// An index that projects what a derivation writes.
     ProjectedRewrite,
     /// A display on an item of more than one write unit.
     DisplayOnLargeItem,
     /// A number in a sort key that is ordered as text.
     UnpaddedNumber,
-    /// Two forms of keys that one key can be of.
+    /// Two forms of keys that one key can match.
     KeysMeet,
-    /// A listing that takes counters in.
+    /// A listing whose range includes counters.
     CounterInListing,
-    /// Derivations that build on each other in a circle, or on themselves without a bound.
+    /// Derivations that form a circle, or that recur without a bound.
     Cycle,
     /// A derivation whose target nobody reads.
     UnreadTarget,
     /// Two derivations that write one attribute.
     TwoWriters,
-    /// A transaction that can pass 100 actions.
+    /// A transaction that can exceed 100 actions.
     LargeTransaction,
-    /// An answer to nothing.
+    /// An answer to no finding.
     StaleAnswer,
 }
 
 impl Check {
-    /// All checks.
+    /// All checks, in the order of a review.
     pub const ALL: [Self; 13] = [
         Self::Scan,
         Self::StaticPartition,
@@ -51,7 +51,7 @@ impl Check {
         Self::StaleAnswer,
     ];
 
-    /// Its name.
+    /// The name in answers and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -71,7 +71,7 @@ impl Check {
         }
     }
 
-    /// Must it be known for it what is asked of the table?
+    /// Does the check need the access patterns?
     #[must_use]
     pub fn asks_patterns(self) -> bool {
         matches!(
@@ -81,11 +81,11 @@ impl Check {
     }
 }
 
-/// A name of no check.
+/// A name that no check has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no check {text:?}")]
 pub struct UnknownCheck {
-    /// The name as given.
+    /// The given name.
     pub text: String,
 }
 
@@ -104,22 +104,22 @@ impl fmt::Display for Check {
     }
 }
 
-/// Something that a reviewer would ask about.
+/// A question of a reviewer about the design.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// The check that found it.
+pub struct ReviewFinding {
+    /// The check that made it.
     pub check: Check,
-    /// What it is about: names of the declarations, by which an answer names it.
+    /// The declarations that it is about. An answer repeats this text.
     pub subject: String,
-    /// What is the matter.
+    /// The observation.
     pub what: String,
-    /// Why that matters.
+    /// Why it matters.
     pub why: &'static str,
-    /// What to do about it.
+    /// What to do.
     pub advice: &'static str,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for ReviewFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}: {}", self.check, self.subject, self.what)
     }

@@ -1,4 +1,4 @@
-//! A small table to review.
+//! A small table for tests of the review.
 
 use derive::{
     catalogue::Catalogue,
@@ -16,24 +16,24 @@ use store::recording::Request;
 
 use crate::{
     Design,
-    asked::Asked,
-    review::{Reviewed, answer::Answer, finding::Check, review},
+    asked::PatternRequests,
+    review::{Reviewed, answer::FindingAnswer, finding::Check, review},
     samples::Samples,
 };
 
-/// A table that is put together to be reviewed.
+/// A table to review.
 #[derive(Clone)]
 pub(super) struct Reviewing(Design);
 
 impl Reviewing {
-    /// A table of this manifest, behind the names of its keys.
+    /// The table of a manifest. The key names are added.
     pub(super) fn table(manifest: &str) -> Self {
         let names = "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\ntype = \"type\"\n";
         let (schema, catalogue) = manifest::load(&format!("{names}{manifest}")).unwrap();
         Self(Design::declared(schema, catalogue))
     }
 
-    /// With a sample of an entity: its key, and what it is made of.
+    /// Adds a sample of an entity, with its key and attributes.
     pub(super) fn sample(mut self, entity: &str, (pk, sk): (&str, &str), of: &[(&str, AttributeValue)]) -> Self {
         let layout = &self.0.schema.layout;
         let mut item: Item = of.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
@@ -43,7 +43,7 @@ impl Reviewing {
         self
     }
 
-    /// With a key of an entity in an index, which a manifest cannot declare: one that is derived.
+    /// Adds a derived key of an entity in an index, which a manifest cannot declare.
     pub(super) fn placed(mut self, entity: &str, key: &IndexKey) -> Self {
         let definition = |definition: &Definition| {
             let own = (definition.name == entity).then(|| key.clone());
@@ -54,29 +54,28 @@ impl Reviewing {
         self
     }
 
-    /// With a derivation and no other.
+    /// Adds a derivation as the only one.
     pub(super) fn derives(mut self, name: &str, kind: impl Kind + 'static) -> Self {
         self.0.catalogue = Catalogue::new(&self.0.schema, vec![Derivation::new(name, name, kind)]).unwrap();
         self
     }
 
-    /// With an answer.
-    pub(super) fn answer(mut self, answer: Answer) -> Self {
+    pub(super) fn answer(mut self, answer: FindingAnswer) -> Self {
         self.0.answers.push(answer);
         self
     }
 
-    /// With a pattern that gets an item.
+    /// Adds a pattern that gets an item.
     pub(super) fn gets(self, id: &str, pk: &str, sk: &str) -> Self {
         self.asks(id, Request::Read(Table::Main, vec![Key::new(pk, sk)], Consistency::Strong), None)
     }
 
-    /// With a pattern that queries.
+    /// Adds a pattern that queries.
     pub(super) fn queries(self, id: &str, index: Option<&str>, pk: &str, sk: SortKeys) -> Self {
         self.asks(id, Request::Query(Table::Main, Query::of(index, pk, sk), None), None)
     }
 
-    /// With a pattern that deletes these items in a transaction.
+    /// Adds a pattern that deletes these items in a transaction.
     pub(super) fn deletes(self, id: &str, keys: &[(&str, &str)], actions_max: Option<usize>) -> Self {
         let delete = |(pk, sk): &(&str, &str)| Write {
             table: Table::Main,
@@ -88,9 +87,9 @@ impl Reviewing {
         self.asks(id, Request::Transact(transaction), actions_max)
     }
 
-    /// With a pattern that asks for this.
+    /// Adds a pattern with this request.
     pub(super) fn asks(mut self, id: &str, request: Request, actions_max: Option<usize>) -> Self {
-        self.0.patterns.push(Asked {
+        self.0.patterns.push(PatternRequests {
             id: id.to_owned(),
             title: "a pattern".to_owned(),
             input: String::new(),
@@ -102,12 +101,11 @@ impl Reviewing {
         self
     }
 
-    /// Its review.
     pub(super) fn reviewed(&self) -> Reviewed {
         review(&self.0)
     }
 
-    /// Holds the findings of one check to a text: `subject: what`, a line each.
+    /// Compares the findings of one check with a text: `subject: what`, one per line.
     pub(super) fn check(&self, check: Check, wanted: &Expect) {
         let reviewed = self.reviewed();
         let found = reviewed.findings.iter().filter(|(finding, _)| finding.check == check);

@@ -1,4 +1,4 @@
-//! Checks on keys and indexes.
+//! Checks of keys and indexes.
 
 use std::collections::BTreeSet;
 
@@ -12,18 +12,18 @@ use serde_dynamo::AttributeValue;
 
 use crate::{
     Design,
-    review::finding::{Check, Finding},
-    template::{Form, fields},
+    review::finding::{Check, ReviewFinding},
+    template::{FieldForm, fields},
 };
 
-pub(super) fn findings(design: &Design) -> Vec<Finding> {
+pub(super) fn findings(design: &Design) -> Vec<ReviewFinding> {
     let mut found = static_partitions(&design.schema);
     found.extend(unpadded_numbers(design));
     found.extend(keys_that_meet(&design.schema));
     found
 }
 
-/// A key of an entity: the primary one, or one in an index.
+/// All keys of an entity: the primary key and those in indexes.
 fn all_keys(definition: &Definition) -> impl Iterator<Item = (String, &KeyTemplate, Option<&OnlyIf>)> {
     let primary = (definition.name.clone(), &definition.key, None);
     let indexed = definition
@@ -33,7 +33,7 @@ fn all_keys(definition: &Definition) -> impl Iterator<Item = (String, &KeyTempla
     std::iter::once(primary).chain(indexed)
 }
 
-fn static_partitions(schema: &Schema) -> Vec<Finding> {
+fn static_partitions(schema: &Schema) -> Vec<ReviewFinding> {
     let mut found = Vec::new();
     for definition in schema.entities() {
         for (subject, key, only_if) in all_keys(definition) {
@@ -41,9 +41,9 @@ fn static_partitions(schema: &Schema) -> Vec<Finding> {
                 Some(OnlyIf::Is { attribute, .. }) => Some(attribute.as_str()),
                 _ => None,
             };
-            // A field of which an item in the index has one of a few values does not spread.
+            // A field with only a few possible values in the index does not spread the key.
             if fields(&key.pk).iter().all(|field| Some(field.name.as_str()) == few) {
-                found.push(Finding {
+                found.push(ReviewFinding {
                     check: Check::StaticPartition,
                     subject,
                     what: format!("the partition key `{}` is the same for all items, or nearly so", key.pk),
@@ -58,20 +58,20 @@ fn static_partitions(schema: &Schema) -> Vec<Finding> {
     found
 }
 
-fn unpadded_numbers(design: &Design) -> Vec<Finding> {
+fn unpadded_numbers(design: &Design) -> Vec<ReviewFinding> {
     let summed = numbers(design);
     let mut found = Vec::new();
     for definition in design.schema.entities() {
         let sample = design.samples.item(&definition.name).filter(|_| design.samples.is_given(&definition.name));
         for (subject, key, _) in all_keys(definition) {
-            for field in fields(&key.sk).into_iter().filter(|field| field.form == Form::Text) {
+            for field in fields(&key.sk).into_iter().filter(|field| field.form == FieldForm::Text) {
                 let is_number = sample.is_some_and(|sample| holds_number(design, definition, sample, &field.name))
                     || summed.contains(&(definition.name.clone(), field.name.clone()));
                 if is_number {
-                    found.push(Finding {
+                    found.push(ReviewFinding {
                         check: Check::UnpaddedNumber,
                         subject: format!("{subject}: {}", field.name),
-                        what: format!("`{}` is a number, and stands unpadded in the sort key `{}`", field.name, key.sk),
+                        what: format!("`{}` is a number, and is not padded in the sort key `{}`", field.name, key.sk),
                         why: "sort keys are ordered as text: 10 comes before 9, in every listing and range",
                         advice: "pad it, as in `{Total:12}`, or `{MAX-Total:12}` for the greatest first",
                     });
@@ -82,7 +82,7 @@ fn unpadded_numbers(design: &Design) -> Vec<Finding> {
     found
 }
 
-/// Does a field of the sample hold a number: an attribute of type N, or a text of digits alone?
+/// Does a field of the sample contain a number: an attribute of type N, or text of digits only?
 fn holds_number(design: &Design, definition: &Definition, sample: &Item, field: &str) -> bool {
     if let Some(value) = sample.get(field) {
         return matches!(value, AttributeValue::N(_));
@@ -92,24 +92,24 @@ fn holds_number(design: &Design, definition: &Definition, sample: &Item, field: 
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The attributes that a derivation writes as numbers, by entity: displays.
+/// The attributes that derivations write as numbers, by entity: displays.
 fn numbers(design: &Design) -> BTreeSet<(String, String)> {
     super::derivations::displays(design).map(|display| (display.entity, display.attribute)).collect()
 }
 
-fn keys_that_meet(schema: &Schema) -> Vec<Finding> {
+fn keys_that_meet(schema: &Schema) -> Vec<ReviewFinding> {
     let mut found = Vec::new();
     let all: Vec<&Definition> = schema.entities().collect();
     for (at, one) in all.iter().enumerate() {
         for other in all.iter().skip(at + 1).filter(|other| one.key.meets(&other.key)) {
-            found.push(Finding {
+            found.push(ReviewFinding {
                 check: Check::KeysMeet,
                 subject: format!("{} and {}", one.name, other.name),
                 what: format!(
                     "one key can be of both forms: `{} / {}` and `{} / {}`",
                     one.key.pk, one.key.sk, other.key.pk, other.key.sk
                 ),
-                why: "a put of the one then takes the place of the other, without an error",
+                why: "a put of one then replaces the other, without an error",
                 advice: "give one of them a prefix of its own in the sort key",
             });
         }
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::review::fixture::Reviewing;
 
-    /// A table of one entity with a key in an index.
+    /// Checks a table of one entity with a key in an index.
     fn check_index(key: (&str, &str), only_if: &str, wanted: &Expect) {
         let (pk, sk) = key;
         let manifest = format!(
@@ -167,7 +167,7 @@ mod tests {
         check_index(("ORDERS#{status}#{id%8}", "{at}"), "only-if = { status = \"open\" }", &expect![""]);
     }
 
-    /// A table of one entity, with a sample of it.
+    /// Checks a table of one entity with a sample.
     fn check_number(sk: &str, sample: &str, rank: AttributeValue, wanted: &Expect) {
         let manifest = format!("[entity.Entry]\npartition-key = \"LIST#{{list}}\"\nsort-key = \"{sk}\"");
         let table = Reviewing::table(&manifest).sample("Entry", ("LIST#a", sample), &[("of", rank)]);
@@ -181,13 +181,13 @@ mod tests {
             "E#{place}",
             "E#7",
             none(),
-            &expect!["Entry: place: `place` is a number, and stands unpadded in the sort key `E#{place}`"],
+            &expect!["Entry: place: `place` is a number, and is not padded in the sort key `E#{place}`"],
         );
         check_number(
             "E#{of}#{id}",
             "E#7#x",
             AttributeValue::N("7".to_owned()),
-            &expect!["Entry: of: `of` is a number, and stands unpadded in the sort key `E#{of}#{id}`"],
+            &expect!["Entry: of: `of` is a number, and is not padded in the sort key `E#{of}#{id}`"],
         );
         check_number("E#{place:3}", "E#007", none(), &expect![""]);
         check_number("E#{MAX-place:3}", "E#992", none(), &expect![""]);
@@ -222,7 +222,7 @@ mod tests {
         };
         check(
             "{orders}#{id}",
-            &expect!["User in top: orders: `orders` is a number, and stands unpadded in the sort key `{orders}#{id}`"],
+            &expect!["User in top: orders: `orders` is a number, and is not padded in the sort key `{orders}#{id}`"],
         );
         check("{MAX-orders:12}#{id}", &expect![""]);
         check("{city}#{id}", &expect![""]);

@@ -1,9 +1,10 @@
-//! Checks on what is asked of a table.
+//! Checks of access patterns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    derivation::{Derivation, Part, PartOf},
+    derivation::Derivation,
+    part::{Part, PartOf},
     query::{Query, SortKeys},
     schema::Schema,
     write::TRANSACT_ACTIONS_MAX,
@@ -17,11 +18,11 @@ use keys::{
 
 use crate::{
     Design,
-    asked::Asked,
-    review::finding::{Check, Finding},
+    asked::PatternRequests,
+    review::finding::{Check, ReviewFinding},
 };
 
-pub(super) fn findings(design: &Design) -> Vec<Finding> {
+pub(super) fn findings(design: &Design) -> Vec<ReviewFinding> {
     let mut found = scans(design);
     found.extend(unread_indexes(design));
     found.extend(counters_in_listings(design));
@@ -30,24 +31,24 @@ pub(super) fn findings(design: &Design) -> Vec<Finding> {
     found
 }
 
-fn scans(design: &Design) -> Vec<Finding> {
+fn scans(design: &Design) -> Vec<ReviewFinding> {
     let scanning = design.patterns.iter().filter(|pattern| pattern.scans());
-    let finding = |pattern: &Asked| Finding {
+    let finding = |pattern: &PatternRequests| ReviewFinding {
         check: Check::Scan,
         subject: pattern.id.clone(),
         what: format!("{} reads the whole table", pattern.title),
-        why: "it costs what the table holds, not what it finds, and is slower with every item that is written",
+        why: "it costs as much as the whole table, however little it finds, and gets slower with every new item",
         advice: "make a key that it can query: a sort key to range over, or an index",
     };
     scanning.map(finding).collect()
 }
 
-fn unread_indexes(design: &Design) -> Vec<Finding> {
-    let asked = design.patterns.iter().flat_map(Asked::queries).filter_map(|query| query.index.clone());
+fn unread_indexes(design: &Design) -> Vec<ReviewFinding> {
+    let asked = design.patterns.iter().flat_map(PatternRequests::queries).filter_map(|query| query.index.clone());
     let found = design.catalogue.derivations().flat_map(|derivation| derivation.kind.outline(&design.schema).finds);
     let read: BTreeSet<String> = asked.chain(found.filter_map(|find| find.query.index)).collect();
     let unread = design.schema.layout.indexes.iter().filter(|index| !read.contains(&index.name));
-    let finding = |index: &keys::layout::Index| Finding {
+    let finding = |index: &keys::layout::Index| ReviewFinding {
         check: Check::UnreadIndex,
         subject: index.name.clone(),
         what: "no pattern and no derivation reads the index".to_owned(),
@@ -57,7 +58,7 @@ fn unread_indexes(design: &Design) -> Vec<Finding> {
     unread.map(finding).collect()
 }
 
-fn counters_in_listings(design: &Design) -> Vec<Finding> {
+fn counters_in_listings(design: &Design) -> Vec<ReviewFinding> {
     let mut found = Vec::new();
     for pattern in &design.patterns {
         let mut taken = BTreeSet::new();
@@ -70,27 +71,27 @@ fn counters_in_listings(design: &Design) -> Vec<Finding> {
             }
         }
         if !taken.is_empty() {
-            found.push(Finding {
+            found.push(ReviewFinding {
                 check: Check::CounterInListing,
                 subject: pattern.id.clone(),
                 what: format!(
-                    "its range takes in the counters of {}",
+                    "its range includes the counters of {}",
                     taken.into_iter().collect::<Vec<_>>().join(", ")
                 ),
                 why: "counters stand behind the item that they count for, up to 100 shards each: they are read and paid \
                       for, and whoever shows the items must pass them over",
-                advice: "end the range before the counters, or drop what is of another entity",
+                advice: "end the range before the counters, or skip items of other entities",
             });
         }
     }
     found
 }
 
-/// Does a query of the table take in the counters of a target?
+/// Does a query of the table return the counters of a target?
 fn takes_counters(query: &Query, target: &Definition, derivation: &str) -> bool {
     let Some(fields) = target.key.pk.parse_key(&query.pk) else { return false };
     let value = |name: &str| fields.get(name);
-    // Where the whole sort key is known, so is the counters' beginning.
+    // A known sort key of the target gives the beginning of its counters' sort keys.
     let start = match (target.key.sk.build_of(value), target.key.sk.prefix_of(value)) {
         (Ok(sk), _) => counter::derivation_prefix(&Key::new(&query.pk, sk), derivation),
         (Err(_), Ok(start)) => start,
@@ -99,7 +100,7 @@ fn takes_counters(query: &Query, target: &Definition, derivation: &str) -> bool 
     overlaps(&query.sk, &start)
 }
 
-/// Can a sort key that begins with this text be in the range?
+/// Can the range contain a sort key that begins with this text?
 fn overlaps(range: &SortKeys, start: &str) -> bool {
     match range {
         SortKeys::All => true,
@@ -112,14 +113,14 @@ fn overlaps(range: &SortKeys, start: &str) -> bool {
     }
 }
 
-/// Can a query find items of these keys?
+/// Can a query find items with keys of this form?
 fn finds(query: &Query, template: &KeyTemplate) -> bool {
     let Some(fields) = template.pk.parse_key(&query.pk) else { return false };
     template.sk.prefix_of(|name| fields.get(name)).is_ok_and(|start| overlaps(&query.sk, &start))
 }
 
 /// Does a pattern read this part of an entity's items?
-fn reads(layout: &Layout, pattern: &Asked, definition: &Definition, part: &PartOf) -> bool {
+fn reads(layout: &Layout, pattern: &PatternRequests, definition: &Definition, part: &PartOf) -> bool {
     let attribute = match part {
         PartOf::Attribute(attribute) => Some(attribute),
         PartOf::Existence | PartOf::AllBut(_) => None,
@@ -140,7 +141,7 @@ fn reads(layout: &Layout, pattern: &Asked, definition: &Definition, part: &PartO
     by_query || by_key && !is_index_key
 }
 
-fn unread_targets(design: &Design) -> Vec<Finding> {
+fn unread_targets(design: &Design) -> Vec<ReviewFinding> {
     let reaches = |derivation: &Derivation| derivation.kind.reach(&design.schema).unwrap_or_default();
     let mut found = Vec::new();
     for derivation in design.catalogue.derivations() {
@@ -158,7 +159,7 @@ fn unread_targets(design: &Design) -> Vec<Finding> {
         };
         if !writes.is_empty() && !writes.iter().any(is_read) {
             let parts: BTreeSet<&str> = writes.iter().map(|part| part.entity.as_str()).collect();
-            found.push(Finding {
+            found.push(ReviewFinding {
                 check: Check::UnreadTarget,
                 subject: derivation.name.clone(),
                 what: format!(
@@ -166,15 +167,15 @@ fn unread_targets(design: &Design) -> Vec<Finding> {
                     parts.into_iter().collect::<Vec<_>>().join(", ")
                 ),
                 why: "it is paid for with every change of its source",
-                advice: "remove it, or write down the pattern that reads it",
+                advice: "remove it, or declare the pattern that reads it",
             });
         }
     }
     found
 }
 
-fn large_transactions(design: &Design) -> Vec<Finding> {
-    let finding = |pattern: &Asked, what: String| Finding {
+fn large_transactions(design: &Design) -> Vec<ReviewFinding> {
+    let finding = |pattern: &PatternRequests, what: String| ReviewFinding {
         check: Check::LargeTransaction,
         subject: pattern.id.clone(),
         what,
@@ -200,8 +201,8 @@ fn large_transactions(design: &Design) -> Vec<Finding> {
     found
 }
 
-/// The entities on several items of which a transaction of the pattern does the same: as many as its input has.
-pub(crate) fn repeated(schema: &Schema, pattern: &Asked) -> BTreeSet<String> {
+/// The entities of which a transaction of the pattern writes several items in the same way, as many as its input names.
+pub(crate) fn repeated(schema: &Schema, pattern: &PatternRequests) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for transaction in pattern.transactions() {
         let mut counts: BTreeMap<(&str, &'static str), usize> = BTreeMap::new();
@@ -223,7 +224,7 @@ mod tests {
     use super::*;
     use crate::review::fixture::Reviewing;
 
-    /// Users, the shops that they follow, and how many those are.
+    /// Users, the shops that they follow, and the number of those.
     fn table() -> Reviewing {
         Reviewing::table(
             r#"
@@ -276,9 +277,9 @@ mod tests {
             table().queries("AP-1", None, "USER#{userId}", sk).check(Check::CounterInListing, wanted);
         };
         let between = |first: &str, last: &str| SortKeys::Between(first.to_owned(), last.to_owned());
-        check(SortKeys::All, &expect!["AP-1: its range takes in the counters of shop-count"]);
-        check(SortKeys::Prefix("PROFILE".to_owned()), &expect!["AP-1: its range takes in the counters of shop-count"]);
-        check(between("PROFILE", "SHOP$"), &expect!["AP-1: its range takes in the counters of shop-count"]);
+        check(SortKeys::All, &expect!["AP-1: its range includes the counters of shop-count"]);
+        check(SortKeys::Prefix("PROFILE".to_owned()), &expect!["AP-1: its range includes the counters of shop-count"]);
+        check(between("PROFILE", "SHOP$"), &expect!["AP-1: its range includes the counters of shop-count"]);
         check(SortKeys::Prefix("SHOP#".to_owned()), &expect![""]);
         check(between("A", "PROFILE"), &expect![""]);
         check(between("PROFILE#D", "SHOP$"), &expect![""]);
@@ -291,7 +292,7 @@ mod tests {
             Check::UnreadTarget,
             &expect!["user-name: no pattern and no derivation reads what it writes into Follow"],
         );
-        // The index does not hold the name.
+        // The index does not project the name.
         let by_shop = profile.clone().queries("AP-2", Some("by-shop"), "SHOP#{shopId}", SortKeys::All);
         by_shop.check(
             Check::UnreadTarget,

@@ -1,10 +1,11 @@
-//! The remedies, each done once however often it is tried.
+//! The remedies. Each is done once, however often it is tried.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
+    claims::claims,
     guard::{Guard, Purpose},
-    kinds::mirror::claims,
+    position::DerivationAt,
     refresh::Look,
     tally::Tally,
     write::{Action, Table, Transaction, Update, Write},
@@ -40,7 +41,7 @@ impl<S: Store> Repairing<'_, S> {
         let entity = known.find_map(|item| self.engine.schema().image(key, item));
         let Some(entity) = entity.map(|image| image.definition.name.clone()) else { return Ok(Repaired::NotNeeded) };
         let named = derived.map(|item| claims(self.engine.schema(), item)).unwrap_or_default();
-        let derivations: BTreeSet<usize> = self.engine.catalogue().refreshing(&entity).collect();
+        let derivations: BTreeSet<DerivationAt> = self.engine.catalogue().refreshing(&entity).collect();
         let look = Look { item: key.clone(), entity, derivations, named: named.into_iter().collect() };
         Ok(match self.engine.bring_in_step(look, patience).await {
             Err(why) => Repaired::Refused { why },
@@ -49,7 +50,7 @@ impl<S: Store> Repairing<'_, S> {
         })
     }
 
-    /// Adds what is missing of a count, once a run.
+    /// Adds the difference to a count, once a run.
     pub(super) async fn add_once(
         &self,
         counter: &Key,
@@ -89,7 +90,7 @@ impl<S: Store> Repairing<'_, S> {
             if failed(&right) {
                 return Ok(Repaired::Overtaken);
             }
-            // This run has done it before.
+            // This run has added it before.
             if failed(&receipt_key) {
                 return Ok(Repaired::Done);
             }
@@ -102,7 +103,7 @@ impl<S: Store> Repairing<'_, S> {
         }
     }
 
-    /// Sets the keys of indexes that an item's writer makes, if the item is still as it was read.
+    /// Sets the index keys of an item, if the item is unchanged since it was read.
     pub(super) async fn set_index_keys(&self, key: &Key, patience: Patience<'_>) -> Result<Repaired, GaveUp> {
         let mut tries = Tries::default();
         loop {
@@ -136,8 +137,8 @@ impl<S: Store> Repairing<'_, S> {
         }
     }
 
-    /// Deletes a counter of a derivation that is not declared, if it is as it was read, and no function has the
-    /// derivation: the registry says so, and the transaction checks that it still does.
+    /// Deletes a counter of an undeclared derivation, if it is unchanged since it was read and no function has the
+    /// derivation. The registry shows that, and the transaction checks that it is still so.
     pub(super) async fn delete_unexplained(
         &self,
         key: &Key,
@@ -168,10 +169,10 @@ impl<S: Store> Repairing<'_, S> {
             match unheld(&transaction, &reasons).next().map(|write| write.table) {
                 Some(Table::Main) => {
                     return refused(
-                        "it is written to: an instance that still has its derivation runs, or somebody else counts in it",
+                        "somebody writes it: an instance with its derivation still runs, or another client counts in it",
                     );
                 }
-                Some(Table::Ledger) => return refused("the functions have another catalogue since: repair once more"),
+                Some(Table::Ledger) => return refused("the functions have another catalogue now: repair again"),
                 None => {}
             }
             if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use derive::{
-    derivation::PartOf,
-    refresh::{Look, Sources, Step, Verdict, step},
+    part::PartOf,
+    position::DerivationAt,
+    refresh::{Look, Step, Verdict, step},
+    sources::Sources,
     write::{Action, Update, Write},
 };
 use futures::{StreamExt, stream};
@@ -115,7 +117,7 @@ impl<S: Store> Verification<'_, S> {
                 read.insert(Read::Item(key.clone()));
                 findings.retain(|finding| self.scope.has_finding(finding));
                 let names = findings.iter().filter_map(|finding| self.engine.catalogue().position(&finding.derivation));
-                let derivations: Vec<usize> = names.collect();
+                let derivations: Vec<DerivationAt> = names.collect();
                 let waits = waiting.has(key, read.iter().filter_map(Read::item), &derivations);
                 Ok(Second { candidate, findings, read, waits })
             }
@@ -127,7 +129,7 @@ impl<S: Store> Verification<'_, S> {
     async fn look_alone(
         &self,
         look: &Look,
-    ) -> Result<(Option<(Write, Vec<usize>, Option<Item>)>, BTreeSet<Read>), VerifyError> {
+    ) -> Result<(Option<(Write, Vec<DerivationAt>, Option<Item>)>, BTreeSet<Read>), VerifyError> {
         let patience = self.patience();
         let held =
             self.engine.held(vec![look.item.clone()], patience).await?.into_iter().next().and_then(|(_, item)| item);
@@ -150,8 +152,16 @@ impl<S: Store> Verification<'_, S> {
     }
 
     /// What a write would change, as findings: one of a whole item, else one for each derivation whose part differs.
-    fn findings_of(&self, look: &Look, write: &Write, derivations: &[usize], held: Option<&Item>) -> Vec<Finding> {
-        let makes = |at: &&usize| self.engine.catalogue().refresh(**at).is_some_and(derive::kind::Refresh::makes_item);
+    fn findings_of(
+        &self,
+        look: &Look,
+        write: &Write,
+        derivations: &[DerivationAt],
+        held: Option<&Item>,
+    ) -> Vec<Finding> {
+        let makes = |at: &&DerivationAt| {
+            self.engine.catalogue().refresh(**at).is_some_and(derive::kind::refresh::Refresh::makes_item)
+        };
         let maker = derivations.iter().find(makes).or(derivations.first());
         let maker = maker.map_or("", |at| self.engine.catalogue().name(*at));
         let update = match &write.action {

@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    derivation::{Derived, Items},
+    derived::{Derived, Items},
     effect::BucketForm,
-    kind::{Kind, Shape},
+    kind::{Kind, shape::Shape},
     schema::Schema,
     tally::{Sum, Tally},
 };

@@ -5,7 +5,7 @@
 //! reading; the others come again. A target that had no source and no counter before the first round is left out: the
 //! functions have counted all of it, and a table that is written to all the time always has one more.
 
-use derive::{kind::Shape, whole::starts_anew};
+use derive::{kind::shape::Shape, whole::starts_anew};
 use engine::{look::reading::CALLS_AT_ONCE, protocol::ProtocolStep};
 use futures::{StreamExt, stream};
 use store::Store;

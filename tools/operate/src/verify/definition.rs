@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use derive::{
     catalogue::Catalogue,
-    derivation::{Derived, Items},
+    derived::{Derived, Items},
     flaw::Flaw,
     refresh::owned,
     schema::{Schema, Seen, Unreadable},
@@ -64,7 +64,7 @@ pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Verifie
     let Whole { by_derivation, flaws } = derive(schema, catalogue, items);
     let mut findings = Vec::new();
     for (derivation, derived) in &by_derivation {
-        let at = (0..by_derivation.len()).find(|at| catalogue.name(*at) == derivation);
+        let at = catalogue.position(derivation);
         let maker = at.and_then(|at| catalogue.refresh(at)).filter(|refresh| refresh.makes_item());
         match maker {
             Some(maker) => findings.extend(items_compared(schema, derivation, maker.target(), derived, items)),

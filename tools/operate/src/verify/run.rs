@@ -8,7 +8,8 @@ use std::{
 
 use derive::{
     derivation::Derivation,
-    kind::Shape,
+    kind::shape::Shape,
+    position::DerivationAt,
     refresh::Look,
     schema::{Seen, Unreadable},
     write::Table,
@@ -163,7 +164,7 @@ impl<'a, S: Store> Verification<'a, S> {
             all.push((key, item));
         }
         let is_asked = |look: &mut Look| {
-            let named = |at: &usize| self.scope.has_derivation(self.engine.catalogue().name(*at));
+            let named = |at: &DerivationAt| self.scope.has_derivation(self.engine.catalogue().name(*at));
             look.derivations.retain(named);
             !look.derivations.is_empty() && self.scope.has_item(&look.item) && self.scope.has_entity(&look.entity)
         };

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use derive::{
-    derivation::{Counts, Derived, Family, Items},
+    derived::{Counts, Derived, Items},
+    family::Family,
     tally::Tally,
 };
 use engine::{

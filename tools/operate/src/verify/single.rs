@@ -4,11 +4,13 @@
 use std::collections::BTreeSet;
 
 use derive::{
-    derivation::{Items, PartOf},
-    kind::Refresh,
-    kinds::mirror::claims,
-    refresh::{Source, Target},
+    claims::claims,
+    derived::Items,
+    kind::refresh::{Refresh, RefreshTarget},
+    part::PartOf,
+    position::DerivationAt,
     schema::Image,
+    sources::Source,
 };
 use engine::batch::caught::caught;
 use keys::{counter::COUNTER, counter::CounterKey, item::Item, key::Key, value::same};
@@ -36,8 +38,7 @@ impl<S: Store> Verification<'_, S> {
         found.findings.extend(self.index_keys(&image));
         found.findings.extend(self.unexplained(&image));
         found.findings.extend(self.claimed_twice(&image));
-        for at in 0..self.engine.catalogue().derivations().count() {
-            let Some(derivation) = self.engine.catalogue().derivation(at) else { continue };
+        for (at, derivation) in self.engine.catalogue().positioned() {
             let target = derivation.kind.refresh().filter(|refresh| image.is(refresh.target()));
             if let Some(refresh) = target.filter(|refresh| refresh.has_flaws() && self.lacks_part(&image, at)) {
                 let items = self.above(&image, refresh, &mut found.read).await?;
@@ -90,13 +91,13 @@ impl<S: Store> Verification<'_, S> {
         }
         let all: Vec<String> = claims.iter().map(ToString::to_string).collect();
         let why = format!("several items claim it, and the last of them has it: {}", all.join(", "));
-        let stored = Some(only(image.item, &[derive::kinds::mirror::CLAIMS]));
+        let stored = Some(only(image.item, &[derive::claims::CLAIMS]));
         let name = self.engine.catalogue().name(maker);
         Some(Finding { flaw: Some(why), ..finding(name, image.key, stored, Some(Item::new())) })
     }
 
     /// Does an item lack something that a derivation writes? Nothing is derived of one with a flaw.
-    fn lacks_part(&self, image: &Image<'_>, derivation: usize) -> bool {
+    fn lacks_part(&self, image: &Image<'_>, derivation: DerivationAt) -> bool {
         let kind = self.engine.catalogue().derivation(derivation).map(|derivation| &derivation.kind);
         let reach = kind.and_then(|kind| kind.reach(self.engine.schema()).ok()).unwrap_or_default();
         reach.writes.iter().any(|part| match &part.of {
@@ -117,7 +118,7 @@ impl<S: Store> Verification<'_, S> {
         while let Some(key) = next.pop() {
             let Some(definition) = self.engine.schema().entity(refresh.target()) else { break };
             let item = items.get(&key);
-            let target = Target { key: &key, definition, item, named: &BTreeSet::new() };
+            let target = RefreshTarget { key: &key, definition, item, named: &BTreeSet::new() };
             for source in refresh.sources(self.engine.schema(), &target) {
                 read.insert(Read::from(source.clone()));
                 let Source::Item(above) = source else { continue };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use derive::refresh::Source;
+use derive::sources::Source;
 use keys::{counter::CounterKey, key::Key};
 
 /// What something was decided by.

@@ -1,6 +1,7 @@
 //! The registry beside a verification: what is to be repaired waits until all functions have it, and what is found to be
 //! right all over the table is marked as filled.
 
+use derive::position::DerivationAt;
 use std::{collections::BTreeSet, time::Duration};
 
 use engine::{
@@ -68,7 +69,7 @@ impl Before {
                 return Err(OperateError::Usage(why.to_owned()));
             }
             let mut until_ms = None;
-            for (at, derivation) in opened.catalogue.derivations().enumerate() {
+            for (at, derivation) in opened.catalogue.positioned() {
                 let name = derivation.name.as_str();
                 if !args.derivation.is_empty() && !args.derivation.iter().any(|asked| asked == name) {
                     continue;
@@ -123,11 +124,11 @@ impl Before {
             open.extend(verified.derivations_with(kind)?);
         }
         let engine = opened.engine();
-        let is_right = |(at, name): &(usize, &String)| {
+        let is_right = |(at, name): &(DerivationAt, &String)| {
             let is_asked = args.derivation.is_empty() || args.derivation.contains(name);
             is_asked && !open.contains(*name) && engine.standing(&self.registry, *at) == Standing::Ready
         };
-        let names = opened.catalogue.derivations().map(|derivation| &derivation.name).enumerate();
+        let names = opened.catalogue.positioned().map(|(at, derivation)| (at, &derivation.name));
         let names: BTreeSet<String> = names.filter(is_right).map(|(_, name)| name.clone()).collect();
         let until_ms = self.at_ms.saturating_sub(MARGIN_MS);
         let n_marked = engine.mark_filled(&names, &self.registry, until_ms, SystemClock.now_ms() + ASK_MS_MAX).await?;

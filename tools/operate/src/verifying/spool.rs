@@ -299,6 +299,8 @@ mod tests {
         let error = Spool::open(&file, &[("table", "other")]).err().unwrap().to_string();
         assert!(error.contains("its table is t, not other"), "{error}");
         std::fs::write(&file, "no database, and long enough that its first bytes are those of none").unwrap();
-        assert!(Spool::open(&file, &[]).err().unwrap().to_string().contains("is no file of a verification"));
+        assert!(
+            Spool::open(&file, &[]).err().unwrap().to_string().contains("is not the progress file of a verification")
+        );
     }
 }

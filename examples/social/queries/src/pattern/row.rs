@@ -1,30 +1,30 @@
-//! Rows: requests in the words of the table's design.
+//! Rows of the table's design that describe requests.
 
 use derive::query::{Consistency, Order, Query, SortKeys};
 use keys::{key::Key, layout::Layout};
 use store::recording::Request;
 
-/// Requests of one form: one, or one for each suffix of a spread partition key.
+/// Requests of one form: a single one, or one for each suffix of a spread partition key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The operation, as DynamoDB names it.
     pub operation: &'static str,
-    /// The index; none is the table itself.
+    /// The index; `None` for the table itself.
     pub index: Option<String>,
-    /// Keys, or the condition on them.
+    /// The keys, or the key condition.
     pub keys: String,
     /// The order of a query.
     pub order: Option<Order>,
-    /// Most items of a query's answer, where it has a limit.
+    /// Most items of a query's response, if it has a limit.
     pub limit: Option<u32>,
-    /// How it is read.
+    /// The consistency of the read.
     pub consistency: Option<Consistency>,
-    /// How many requests.
+    /// The number of requests.
     pub n_requests: usize,
 }
 
-/// The rows of requests, in their order. Those that differ in nothing but the suffix of a spread key are one row, whose
-/// key says `{spread}`.
+/// The rows of these requests, in order. Requests that differ only in the suffix of a spread key are one row with
+/// `{spread}` in its key.
 #[must_use]
 pub fn rows(layout: &Layout, requests: &[Request]) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
@@ -39,7 +39,7 @@ pub fn rows(layout: &Layout, requests: &[Request]) -> Vec<Row> {
     rows
 }
 
-/// Is this the same query on another suffix, the one of this number, of a spread key?
+/// Is this the same query on the suffix with this number?
 fn is_suffix(first: &Request, other: &Request, suffix: u32) -> bool {
     let (Request::Query(_, query, _), Request::Query(_, other, _)) = (first, other) else { return false };
     let Some(start) = query.pk.strip_suffix("#00") else { return false };

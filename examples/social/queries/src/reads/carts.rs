@@ -9,11 +9,11 @@ use entities::{
 use keys::fields::Fields;
 use store::Store;
 
-use super::{listing::Listing, ranges};
+use super::{listing::ListPlan, ranges};
 use crate::{
     Queries,
     page::{Page, PageRequest},
-    pattern::{Pattern, sample, sample_page},
+    pattern::{AccessPattern, sample, sample_page},
     read_error::ReadError,
 };
 
@@ -22,10 +22,10 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn subscriptions_of(&self, user: &UserId, page: &PageRequest) -> Result<Page<Subscription>, ReadError> {
         let query = ranges::collection::<Subscription>(&Fields::from([("UserId", user.as_str())]))?;
-        self.list(&Listing::all("AP-044", &self.layout, query), page).await
+        self.list(&ListPlan::all("AP-044", &self.layout, query), page).await
     }
 
     /// AP-044: the items of a cart, by the product's ID. Consistent, since a cart is looked at right after something
@@ -33,7 +33,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn items_of_cart(
         &self,
         user: &UserId,
@@ -42,13 +42,13 @@ impl<S: Store> Queries<S> {
     ) -> Result<Page<CartItem>, ReadError> {
         let fields = Fields::from([("UserId", user.as_str()), ("CartId", cart.as_str())]);
         let query = Query { consistency: Consistency::Strong, ..ranges::collection::<CartItem>(&fields)? };
-        self.list(&Listing::all("AP-044", &self.layout, query), page).await
+        self.list(&ListPlan::all("AP-044", &self.layout, query), page).await
     }
 }
 
-/// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
-    vec![Pattern {
+/// The patterns of this file.
+pub(crate) fn patterns() -> Vec<AccessPattern> {
+    vec![AccessPattern {
         id: "AP-044",
         title: "subscriptions of a user; items of a cart",
         input: "UserId, PageRequest; or UserId, CartId, PageRequest",

@@ -1,4 +1,4 @@
-//! AP-004: all that is in a user's collection.
+//! AP-004: all items in a user's collection.
 
 use derive::query::{Query, SortKeys};
 use entities::{
@@ -13,24 +13,24 @@ use entities::{
 use keys::{counter, entity::Entity, error::EntityError, fields::Fields, item::Item, layout::Layout};
 use store::Store;
 
-use super::{listing::Listing, ranges};
+use super::{listing::ListPlan, ranges};
 use crate::{
     Queries,
     page::{Page, PageRequest},
-    pattern::{Pattern, sample, sample_page},
+    pattern::{AccessPattern, sample, sample_page},
     read_error::ReadError,
 };
 
-/// Declares what is in a collection: a kind and a typed item for each entity, and how an item is read.
+/// Declares the entities of a collection: a kind and a typed item for each, and how an item is read.
 macro_rules! collected {
     ($($entity:ident),* $(,)?) => {
-        /// A kind of items in a user's collection, in the order in which they stand there.
+        /// A kind of items in a user's collection, in the order of the sort keys.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Kind {
+        pub enum ItemKind {
             $(#[doc = concat!("Items of the entity [`", stringify!($entity), "`].")] $entity,)*
         }
 
-        impl Kind {
+        impl ItemKind {
             /// All kinds.
             pub const ALL: &'static [Self] = &[$(Self::$entity),*];
         }
@@ -57,12 +57,12 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn collection_of(&self, user: &UserId, page: &PageRequest) -> Result<Page<Collected>, ReadError> {
         let key = User::primary_key(&UserKey { user_id: user.clone() })?;
         let query = ranges::eventual(Query::prefix(None, key.pk, ""));
         let take = |item: &_| collected(&self.layout, item);
-        self.list(&Listing::of("AP-004", query, Box::new(take)), page).await
+        self.list(&ListPlan::of("AP-004", query, Box::new(take)), page).await
     }
 
     /// AP-004: chosen kinds of a user's collection, in the order of the sort keys: one query each, as far as the page
@@ -70,11 +70,11 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn kinds_of(
         &self,
         user: &UserId,
-        kinds: &[Kind],
+        kinds: &[ItemKind],
         page: &PageRequest,
     ) -> Result<Page<Collected>, ReadError> {
         let mut kinds = kinds.to_vec();
@@ -82,29 +82,29 @@ impl<S: Store> Queries<S> {
         kinds.dedup();
         let queries = kinds.into_iter().map(|kind| of_kind(user, kind)).collect::<Result<_, _>>()?;
         let take = |item: &_| collected(&self.layout, item);
-        let listing = Listing { pattern: "AP-004", queries, filter: String::new(), take: Box::new(take) };
+        let listing = ListPlan { pattern: "AP-004", queries, filter: String::new(), take: Box::new(take) };
         self.list(&listing, page).await
     }
 }
 
-fn of_kind(user: &UserId, kind: Kind) -> Result<Query, ReadError> {
+fn of_kind(user: &UserId, kind: ItemKind) -> Result<Query, ReadError> {
     let of = |field: &str| Fields::from([(field, user.as_str())]);
     let profile = || User::primary_key(&UserKey { user_id: user.clone() });
     match kind {
-        Kind::Follower => ranges::collection::<Follower>(&of("FolloweeId")),
-        Kind::Follow => ranges::collection::<Follow>(&of("FollowerId")),
-        Kind::Membership => ranges::collection::<Membership>(&of("UserId")),
-        Kind::Like => ranges::collection::<Like>(&of("UserId")),
-        Kind::Order => ranges::collection::<Order>(&of("UserId")),
-        Kind::Post => ranges::collection::<Post>(&of("AuthorId")),
-        Kind::Subscription => ranges::collection::<Subscription>(&of("UserId")),
-        Kind::View => ranges::collection::<View>(&of("UserId")),
-        // Its key is the start of its counters' keys.
-        Kind::User => {
+        ItemKind::Follower => ranges::collection::<Follower>(&of("FolloweeId")),
+        ItemKind::Follow => ranges::collection::<Follow>(&of("FollowerId")),
+        ItemKind::Membership => ranges::collection::<Membership>(&of("UserId")),
+        ItemKind::Like => ranges::collection::<Like>(&of("UserId")),
+        ItemKind::Order => ranges::collection::<Order>(&of("UserId")),
+        ItemKind::Post => ranges::collection::<Post>(&of("AuthorId")),
+        ItemKind::Subscription => ranges::collection::<Subscription>(&of("UserId")),
+        ItemKind::View => ranges::collection::<View>(&of("UserId")),
+        // A user's sort key is a prefix of its counters' sort keys.
+        ItemKind::User => {
             let key = profile()?;
             Ok(ranges::eventual(Query::of(None, key.pk, SortKeys::Between(key.sk.clone(), key.sk))))
         }
-        Kind::Counter => {
+        ItemKind::Counter => {
             let key = profile()?;
             let prefix = counter::prefix(&key);
             Ok(ranges::eventual(Query::prefix(None, key.pk, prefix)))
@@ -112,9 +112,9 @@ fn of_kind(user: &UserId, kind: Kind) -> Result<Query, ReadError> {
     }
 }
 
-/// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
-    vec![Pattern {
+/// The patterns of this file.
+pub(crate) fn patterns() -> Vec<AccessPattern> {
+    vec![AccessPattern {
         id: "AP-004",
         title: "a user's whole collection, or chosen kinds, one query each",
         input: "UserId, PageRequest; or UserId, Kinds, PageRequest",
@@ -122,7 +122,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
         order: "SK",
         sample: sample!(|queries| {
             let _page = queries.collection_of(&"{UserId}".into(), &sample_page()).await?;
-            let _page = queries.kinds_of(&"{UserId}".into(), Kind::ALL, &sample_page()).await?;
+            let _page = queries.kinds_of(&"{UserId}".into(), ItemKind::ALL, &sample_page()).await?;
         }),
     }]
 }
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn kinds_stand_in_the_order_of_their_sort_keys() {
-        let queries = Kind::ALL.iter().map(|kind| of_kind(&UserId::from("u"), *kind).unwrap());
+        let queries = ItemKind::ALL.iter().map(|kind| of_kind(&UserId::from("u"), *kind).unwrap());
         let sks: Vec<String> = queries.map(|query| query.sk.first().to_owned()).collect();
         assert!(sks.is_sorted(), "{sks:?}");
     }

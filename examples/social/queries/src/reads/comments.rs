@@ -9,7 +9,7 @@ use keys::{entity::Entity, fields::Fields};
 use store::Store;
 
 use super::{
-    listing::Listing,
+    listing::ListPlan,
     projection::{Projected, projection},
     ranges,
     times::Times,
@@ -17,12 +17,12 @@ use super::{
 use crate::{
     Queries,
     page::{Page, PageRequest},
-    pattern::{Pattern, sample, sample_page},
+    pattern::{AccessPattern, sample, sample_page},
     read_error::ReadError,
 };
 
 projection! {
-    /// What GSI1 holds of a [`Comment`].
+    /// The projection of [`Comment`] in GSI1.
     CommentOfUser of Comment by CommentKey, "GSI1" {
         /// What it says.
         text: String = "Text",
@@ -34,7 +34,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn comments_of_post(
         &self,
         post: &PostId,
@@ -46,14 +46,14 @@ impl<S: Store> Queries<S> {
         let query = ranges::collection::<Comment>(&fields)?;
         let template = &Comment::definition().key.sk;
         let sk = ranges::between(Comment::NAME, template, &fields, "CreatedAt", times.bounds())?;
-        self.list(&Listing::all("AP-009", &self.layout, Query { sk, order, ..query }), page).await
+        self.list(&ListPlan::all("AP-009", &self.layout, Query { sk, order, ..query }), page).await
     }
 
     /// AP-010: the comments of a user, newest first.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn comments_of_user(&self, user: &UserId, page: &PageRequest) -> Result<Page<CommentOfUser>, ReadError> {
         let queries = CommentOfUser::entries(&Fields::from([("UserId", user.as_str())]))?;
         let queries = queries.into_iter().map(ranges::descending).collect();
@@ -61,10 +61,10 @@ impl<S: Store> Queries<S> {
     }
 }
 
-/// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
+/// The patterns of this file.
+pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-009",
             title: "comments of a post, oldest or newest first, between two times",
             input: "PostId, Times, Order, PageRequest",
@@ -78,7 +78,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                     queries.comments_of_post(&"{PostId}".into(), &times, Order::Descending, &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-010",
             title: "comments of a user, newest first",
             input: "UserId, PageRequest",

@@ -1,7 +1,7 @@
 //! AP-040: exact counts of a target.
 //!
-//! Counters are the authority, and the attributes on the target a display of them. A count is the sum of its shards,
-//! however many there are; one that has no counter is 0.
+//! Counters are the authority; the attributes on the target only display them. A count is the sum of its shards,
+//! however many exist. A count without a counter is 0.
 
 use std::collections::BTreeMap;
 
@@ -15,55 +15,54 @@ use store::Store;
 
 use crate::{
     Queries,
-    page::Unreadable,
-    pattern::{Pattern, sample},
+    page::InvalidItem,
+    pattern::{AccessPattern, sample},
     read_error::ReadError,
 };
 
-/// Exact counts of a target, as of what the stream has delivered.
+/// Exact counts of a target, up to what the stream has delivered.
 #[derive(Debug, Default)]
 #[must_use]
-pub struct Counts {
-    counts: BTreeMap<String, Count>,
-    /// Counters that do not fit their declaration; they count as nothing until they are mended.
-    pub unreadable: Vec<Unreadable>,
+pub struct ExactCounts {
+    counts: BTreeMap<String, ExactCount>,
+    /// Counters that do not fit their declaration. They count as 0 until somebody corrects them.
+    pub unreadable: Vec<InvalidItem>,
 }
 
 /// One derivation's count of a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    /// How many; `None` when that is more than a count can be.
+pub struct ExactCount {
+    /// The count; `None` if it is outside the range of the type.
     pub value: Option<i64>,
-    /// Their sum, where the derivation sums too; `None` when that is more than a number can be, too.
+    /// The sum, if the derivation also sums; `None` if it has too many digits.
     pub sum: Option<Decimal>,
 }
 
-impl Counts {
-    /// The count of a derivation, by its name; 0 where nothing was counted. A later generation of a derivation has a
-    /// name of its own, `name~2`.
+impl ExactCounts {
+    /// The count of a derivation, by its name; 0 without a counter.
     #[must_use]
-    pub fn of(&self, derivation: &str) -> Count {
-        let none = Count { value: Some(0), sum: None };
+    pub fn of(&self, derivation: &str) -> ExactCount {
+        let none = ExactCount { value: Some(0), sum: None };
         self.counts.get(derivation).cloned().unwrap_or(none)
     }
 
-    /// All counts that have a counter, by the names of their derivations.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Count)> {
+    /// All counts with a counter, by the names of their derivations.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &ExactCount)> {
         self.counts.iter().map(|(derivation, count)| (derivation.as_str(), count))
     }
 
-    /// Adds an item, which is passed over when it is no counter of the target.
+    /// Adds an item. An item that is no counter of the target is skipped.
     pub(super) fn add(&mut self, layout: &Layout, target: &Key, item: &Item) {
         let shard = match Counter::from_item(layout, item) {
             Ok(Some(shard)) if shard.key.target == *target => shard,
             Ok(_) => return,
             Err(error) => {
                 let key = layout.key(item).unwrap_or_else(|| target.clone());
-                self.unreadable.push(Unreadable { key, error });
+                self.unreadable.push(InvalidItem { key, error });
                 return;
             }
         };
-        let count = self.counts.entry(shard.key.derivation).or_insert(Count { value: Some(0), sum: None });
+        let count = self.counts.entry(shard.key.derivation).or_insert(ExactCount { value: Some(0), sum: None });
         count.value = count.value.and_then(|value| value.checked_add(shard.value.unwrap_or_default()));
         if let Some(sum) = shard.sum {
             count.sum = count.sum.take().unwrap_or_default().plus(&sum);
@@ -72,23 +71,23 @@ impl Counts {
 }
 
 impl<S: Store> Queries<S> {
-    /// AP-040: exact counts of a target, which need not exist, as of what the stream has delivered: one consistent
+    /// AP-040: exact counts of a target, which need not exist, up to what the stream has delivered: one consistent
     /// query of its counters, shards added up.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
-    pub async fn counts_of<E: Entity>(&self, target: &E::Key) -> Result<Counts, ReadError> {
+    /// [`ReadError`] if nothing could be read.
+    pub async fn counts_of<E: Entity>(&self, target: &E::Key) -> Result<ExactCounts, ReadError> {
         let target = E::primary_key(target)?;
         let query = Query::prefix(None, &target.pk, counter::prefix(&target));
-        let mut counts = Counts::default();
+        let mut counts = ExactCounts::default();
         for item in self.whole(&query).await? {
             counts.add(&self.layout, &target, &item);
         }
         Ok(counts)
     }
 
-    /// All items of a query. For what is few by its nature: a target and its counters.
+    /// All items of a query with few results: a target and its counters.
     pub(super) async fn whole(&self, query: &Query) -> Result<Vec<Item>, ReadError> {
         let mut items = Vec::new();
         let mut after = None;
@@ -103,13 +102,13 @@ impl<S: Store> Queries<S> {
     }
 }
 
-/// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
-    vec![Pattern {
+/// The patterns of this file.
+pub(crate) fn patterns() -> Vec<AccessPattern> {
+    vec![AccessPattern {
         id: "AP-040",
-        title: "exact counts of a target, as of what the stream has delivered: shards added up",
+        title: "exact counts of a target, up to what the stream has delivered: shards added up",
         input: "the target's key",
-        result: "Counts: count and sum by derivation",
+        result: "ExactCounts: count and sum by derivation",
         order: "",
         sample: sample!(|queries| {
             let _counts = queries.counts_of::<User>(&UserKey { user_id: "{UserId}".into() }).await?;

@@ -1,6 +1,6 @@
-//! Days, for what is partitioned by them.
+//! Days, for keys that contain a day.
 //!
-//! Only the day that a time begins with is looked at; what is behind it is compared as text, as the keys are.
+//! Only the day at the beginning of a time is parsed; the rest is compared as text, as in the keys.
 
 use jiff::{ToSpan as _, civil::Date};
 
@@ -9,18 +9,18 @@ use jiff::{ToSpan as _, civil::Date};
 pub(super) struct Day(Date);
 
 impl Day {
-    /// The day that a time begins with, such as `2024-01-15T10:30:00.000Z`; `None` when it begins with none.
+    /// The day at the beginning of a time such as `2024-01-15T10:30:00.000Z`; `None` if there is none.
     pub(super) fn of(time: &str) -> Option<Self> {
         let (day, rest) = time.split_at_checked(10)?;
         if !(rest.is_empty() || rest.starts_with('T')) {
             return None;
         }
         let date: Date = day.parse().ok()?;
-        // A day has one text, and other forms of ISO 8601 are none that a key holds.
+        // A day has only one text; keys use no other form of ISO 8601.
         (date.to_string() == day).then_some(Self(date))
     }
 
-    /// How many days from this one to another, both counted.
+    /// Number of days from this one to another, both included.
     pub(super) fn n_to(self, last: Self) -> u32 {
         u32::try_from(self.0.duration_until(last.0).as_hours() / 24 + 1).unwrap_or(0)
     }
@@ -97,7 +97,7 @@ mod tests {
                     let since = epoch.0.duration_until(found.0).as_hours() / 24;
                     proptest::prop_assert_eq!(since, number);
                 }
-                // It is past the month's last day. No December lacks one.
+                // The day is after the last one of the month. That never happens in December, so the next month exists.
                 None => proptest::prop_assert!(days_from_civil(year, month + 1, 1) <= number),
             }
         }

@@ -9,25 +9,25 @@ use keys::{entity::Entity, fields::Fields};
 use store::Store;
 
 use super::{
-    listing::Listing,
+    listing::ListPlan,
     projection::{Projected, projection},
     ranges,
 };
 use crate::{
     Queries,
     page::{Page, PageRequest},
-    pattern::{Pattern, sample, sample_page},
+    pattern::{AccessPattern, sample, sample_page},
     read_error::ReadError,
 };
 
 projection! {
-    /// What GSI1 holds of a [`Folder`] with a parent.
+    /// The projection of [`Folder`] in GSI1 with a parent.
     SubFolder of Folder by FolderKey, "GSI1" {
         /// Its name.
         name: String = "Name",
         /// Its path; absent while it has none.
         path: String = "Path",
-        /// When it was made.
+        /// When it was created.
         created_at: String = "CreatedAt",
     }
 }
@@ -36,13 +36,13 @@ projection! {
 #[derive(Debug)]
 #[must_use]
 pub struct FolderWithFiles {
-    /// The folder, on the first page; `None` when it is not there.
+    /// The folder, on the first page; `None` if it does not exist.
     pub folder: Option<Folder>,
     /// Its files, newest first.
     pub files: Page<File>,
 }
 
-enum Part {
+enum FolderOrFile {
     Folder(Folder),
     File(File),
 }
@@ -50,28 +50,28 @@ enum Part {
 impl<S: Store> Queries<S> {
     /// AP-026: a folder with its files, newest first, in one query. The folder is one of the first page's items.
     ///
-    /// The folder's key is the last of the range and its counters' are behind it.
+    /// The folder's key is the last one in the range, before those of its counters.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn folder_with_files(&self, folder: &FolderId, page: &PageRequest) -> Result<FolderWithFiles, ReadError> {
         let key = Folder::primary_key(&FolderKey { folder_id: folder.clone() })?;
         let range = SortKeys::Between(ranges::first::<File>()?, key.sk);
         let query = ranges::descending(ranges::eventual(Query::of(None, key.pk, range)));
         let take = |item: &_| {
             if let Some(folder) = Folder::from_item(&self.layout, item)? {
-                return Ok(Some(Part::Folder(folder)));
+                return Ok(Some(FolderOrFile::Folder(folder)));
             }
-            Ok(File::from_item(&self.layout, item)?.map(Part::File))
+            Ok(File::from_item(&self.layout, item)?.map(FolderOrFile::File))
         };
-        let found = self.list(&Listing::of("AP-026", query, Box::new(take)), page).await?;
+        let found = self.list(&ListPlan::of("AP-026", query, Box::new(take)), page).await?;
         let mut folder = None;
         let mut files = Page { items: Vec::new(), unreadable: found.unreadable, next: found.next };
         for part in found.items {
             match part {
-                Part::Folder(whole) => folder = Some(whole),
-                Part::File(file) => files.items.push(file),
+                FolderOrFile::Folder(whole) => folder = Some(whole),
+                FolderOrFile::File(file) => files.items.push(file),
             }
         }
         Ok(FolderWithFiles { folder, files })
@@ -81,27 +81,27 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn file(&self, file: &FileId) -> Result<Option<FileDetail>, ReadError> {
         self.one(&FileDetailKey { file_id: file.clone() }, Consistency::Eventual).await
     }
 
-    /// AP-028: the sub-folders of a folder by name, by GSI1 and so of a while ago. In the order of the keys, in which a
-    /// name's end is a `#`: `a b` comes before `a`.
+    /// AP-028: the sub-folders of a folder by name, by GSI1, which may be stale. They have the order of the keys, in
+    /// which a name ends in `#`: `a b` comes before `a`.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn sub_folders_of(&self, folder: &FolderId, page: &PageRequest) -> Result<Page<SubFolder>, ReadError> {
         let queries = SubFolder::entries(&Fields::from([("ParentId", folder.as_str())]))?;
         self.list(&SubFolder::listing("AP-028", &self.layout, queries), page).await
     }
 }
 
-/// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
+/// The patterns of this file.
+pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-026",
             title: "folder with its files, newest first, one query",
             input: "FolderId, PageRequest",
@@ -111,7 +111,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.folder_with_files(&"{FolderId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-027",
             title: "file by ID with its full path",
             input: "FileId",
@@ -121,7 +121,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 queries.file(&"{FileId}".into()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-028",
             title: "sub-folders of a folder by name",
             input: "FolderId of the parent, PageRequest",

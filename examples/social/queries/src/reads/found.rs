@@ -6,22 +6,22 @@ use derive::{query::Consistency, write::Table};
 use keys::{entity::Entity, item::Item, key::Key};
 use store::Store;
 
-use crate::{Queries, page::Unreadable, read_error::ReadError};
+use crate::{Queries, page::InvalidItem, read_error::ReadError};
 
-/// Items that were asked for by their keys.
+/// The result of a read by keys.
 #[derive(Debug)]
 #[must_use]
-pub struct Found<E: Entity> {
-    /// Those that are there, in the order in which they were asked for, each once.
+pub struct FoundItems<E: Entity> {
+    /// The existing items, in the order of the request, each once.
     pub items: Vec<E>,
-    /// Those that are not, in the same order.
+    /// Keys without an item, in the same order.
     pub missing: Vec<E::Key>,
-    /// Those that do not fit their declaration.
-    pub unreadable: Vec<Unreadable>,
+    /// Items that do not fit their declaration.
+    pub unreadable: Vec<InvalidItem>,
 }
 
 impl<S: Store> Queries<S> {
-    /// One item; `None` when it is not there, or another entity's is.
+    /// One item; `None` if it does not exist, or belongs to another entity.
     pub(crate) async fn one<E: Entity>(&self, key: &E::Key, consistency: Consistency) -> Result<Option<E>, ReadError> {
         let key = E::primary_key(key)?;
         let mut found = self.store.read(Table::Main, std::slice::from_ref(&key), consistency).await?;
@@ -29,12 +29,12 @@ impl<S: Store> Queries<S> {
         E::from_item(&self.layout, &item).map_err(|source| ReadError::Item { key, source })
     }
 
-    /// Many items; those that another entity's stand for are missing.
+    /// Many items; an item of another entity counts as missing.
     pub(crate) async fn many<E: Entity>(
         &self,
         keys: Vec<E::Key>,
         consistency: Consistency,
-    ) -> Result<Found<E>, ReadError> {
+    ) -> Result<FoundItems<E>, ReadError> {
         let mut asked = Vec::new();
         for key in keys {
             asked.push((E::primary_key(&key)?, key));
@@ -42,7 +42,7 @@ impl<S: Store> Queries<S> {
         let keys: Vec<Key> = asked.iter().map(|(key, _)| key.clone()).collect();
         let read = if keys.is_empty() { Vec::new() } else { self.store.read(Table::Main, &keys, consistency).await? };
         let mut read: BTreeMap<Key, Item> = read.into_iter().collect();
-        let mut found = Found { items: Vec::new(), missing: Vec::new(), unreadable: Vec::new() };
+        let mut found = FoundItems { items: Vec::new(), missing: Vec::new(), unreadable: Vec::new() };
         let mut seen = BTreeSet::new();
         for (key, typed) in asked {
             if !seen.insert(key.clone()) {
@@ -50,7 +50,7 @@ impl<S: Store> Queries<S> {
             }
             match read.remove(&key).map(|item| E::from_item(&self.layout, &item)) {
                 Some(Ok(Some(item))) => found.items.push(item),
-                Some(Err(error)) => found.unreadable.push(Unreadable { key, error }),
+                Some(Err(error)) => found.unreadable.push(InvalidItem { key, error }),
                 Some(Ok(None)) | None => found.missing.push(typed),
             }
         }

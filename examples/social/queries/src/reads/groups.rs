@@ -1,4 +1,4 @@
-//! AP-017 to AP-019: groups, and who is in them.
+//! AP-017 to AP-019: groups and their members.
 
 use derive::query::Consistency;
 use entities::{
@@ -8,11 +8,11 @@ use entities::{
 use keys::fields::Fields;
 use store::Store;
 
-use super::{listing::Listing, ranges};
+use super::{listing::ListPlan, ranges};
 use crate::{
     Queries,
     page::{Page, PageRequest},
-    pattern::{Pattern, sample, sample_page},
+    pattern::{AccessPattern, sample, sample_page},
     read_error::ReadError,
 };
 
@@ -21,38 +21,38 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn groups_of(&self, user: &UserId, page: &PageRequest) -> Result<Page<Membership>, ReadError> {
         let query = ranges::collection::<Membership>(&Fields::from([("UserId", user.as_str())]))?;
-        self.list(&Listing::all("AP-017", &self.layout, query), page).await
+        self.list(&ListPlan::all("AP-017", &self.layout, query), page).await
     }
 
     /// AP-018: the members of a group, with names, by the user's ID.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn members_of_group(&self, group: &GroupId, page: &PageRequest) -> Result<Page<GroupMember>, ReadError> {
         let query = ranges::collection::<GroupMember>(&Fields::from([("GroupId", group.as_str())]))?;
-        self.list(&Listing::all("AP-018", &self.layout, query), page).await
+        self.list(&ListPlan::all("AP-018", &self.layout, query), page).await
     }
 
-    /// AP-019: a user's membership of a group, with their role; `None` when they are not in it. Consistent, since it
-    /// decides what the user may do.
+    /// AP-019: a user's membership of a group, with the role; `None` if there is none. Consistent, because it decides
+    /// what the user may do.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn membership(&self, user: &UserId, group: &GroupId) -> Result<Option<Membership>, ReadError> {
         let key = MembershipKey { user_id: user.clone(), group_id: group.clone() };
         self.one(&key, Consistency::Strong).await
     }
 }
 
-/// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
+/// The patterns of this file.
+pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-017",
             title: "groups of a user, with names",
             input: "UserId, PageRequest",
@@ -62,7 +62,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.groups_of(&"{UserId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-018",
             title: "members of a group, with names",
             input: "GroupId, PageRequest",
@@ -72,7 +72,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.members_of_group(&"{GroupId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-019",
             title: "is U a member of G, with role",
             input: "UserId, GroupId",

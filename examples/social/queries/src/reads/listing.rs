@@ -1,80 +1,80 @@
-//! Listings: queries one behind the other, read page by page.
+//! Listings: several queries one after another, read page by page.
 //!
-//! Most patterns are one query; a listing over several goes on with the next when one has ended. A page is filled up
-//! where items are passed over, until it has looked at so many that it gives way.
+//! Most patterns have one query. A listing of several queries continues with the next when one ends. If items are
+//! skipped, the page is filled up, until it has looked at so many that it stops early.
 
 use derive::{query::Query, write::Table};
 use keys::{entity::Entity, error::EntityError, item::Item, key::Key, layout::Layout};
 use store::Store;
 
-use super::position::Position;
+use super::position::ItemPosition;
 use crate::{
     Queries,
-    cursor::{Cursor, CursorError, Scope},
-    page::{LOOKED_AT_MAX, PAGE_ITEMS_MAX, Page, PageRequest, Unreadable},
+    cursor::{CursorError, CursorScope, PageCursor},
+    page::{InvalidItem, LOOKED_AT_MAX, PAGE_ITEMS_MAX, Page, PageRequest},
     read_error::ReadError,
 };
 
-/// What a reader takes of an item: `None` when it passes over it.
+/// Converts an item, or returns `None` to skip it.
 pub(super) type Take<'a, T> = Box<dyn Fn(&Item) -> Result<Option<T>, EntityError> + Send + Sync + 'a>;
 
-/// Puts an item into a page, or passes over it; how many the page has then.
+/// Puts an item into a page, or skips it; returns the number of items in the page.
 pub(super) type Put<'a> = dyn FnMut(&Item) -> usize + Send + 'a;
 
-/// A pattern's queries with what is taken of their items.
-pub(super) struct Listing<'a, T> {
-    /// The pattern's ID, which its cursors hold.
+/// A pattern's queries, and how their items are converted.
+pub(super) struct ListPlan<'a, T> {
+    /// The pattern's ID, for the cursors.
     pub(super) pattern: &'static str,
-    /// The queries, in the order of the listing; their limits are the page's to set.
+    /// The queries in the order of the listing. The page sets their limits.
     pub(super) queries: Vec<Query>,
-    /// What of the caller's choice is in no query, as a text; empty when all items of the queries are wanted.
+    /// A filter on the items that the queries do not contain, as a text; empty without a filter.
     pub(super) filter: String,
-    /// What is taken of an item.
+    /// How an item is converted.
     pub(super) take: Take<'a, T>,
 }
 
-impl<'a, E: Entity + 'a> Listing<'a, E> {
+impl<'a, E: Entity + 'a> ListPlan<'a, E> {
     /// All items of an entity that a query finds.
     pub(super) fn all(pattern: &'static str, layout: &'a Layout, query: Query) -> Self {
         Self::of(pattern, query, Box::new(|item| E::from_item(layout, item)))
     }
 }
 
-impl<'a, T> Listing<'a, T> {
-    /// What is taken of the items of one query.
+impl<'a, T> ListPlan<'a, T> {
+    /// The items of one query, converted.
     pub(super) fn of(pattern: &'static str, query: Query, take: Take<'a, T>) -> Self {
         Self { pattern, queries: vec![query], filter: String::new(), take }
     }
 
-    /// What its cursors belong to.
-    pub(super) fn scope(&self) -> Scope {
-        Scope::new(self.pattern, &self.queries, &self.filter)
+    /// The scope of the listing's cursors.
+    pub(super) fn scope(&self) -> CursorScope {
+        CursorScope::new(self.pattern, &self.queries, &self.filter)
     }
 
-    /// Adds what is taken of an item to a page.
+    /// Converts an item and puts it into a page.
     pub(super) fn put(&self, layout: &Layout, item: &Item, page: &mut Page<T>) {
         match (self.take)(item) {
             Ok(taken) => page.items.extend(taken),
             Err(error) => {
                 let key = layout.key(item).unwrap_or_else(|| Key::new("", ""));
-                page.unreadable.push(Unreadable { key, error });
+                page.unreadable.push(InvalidItem { key, error });
             }
         }
     }
 }
 
-/// In which of the queries a page goes on, and where in it.
-struct Place {
+/// The query in which a page continues, and the position in it.
+struct ListPosition {
     at: usize,
-    after: Option<Position>,
+    after: Option<ItemPosition>,
 }
 
-impl Place {
+impl ListPosition {
     fn read(texts: &[String], queries: &[Query], layout: &Layout) -> Option<Self> {
         let (at, after) = texts.split_first()?;
         let at: usize = at.parse().ok()?;
         let query = queries.get(at)?;
-        let after = if after.is_empty() { None } else { Some(Position::read(layout, query, after)?) };
+        let after = if after.is_empty() { None } else { Some(ItemPosition::read(layout, query, after)?) };
         Some(Self { at, after })
     }
 
@@ -89,7 +89,7 @@ impl<S: Store> Queries<S> {
     /// Reads a page of a listing.
     pub(super) async fn list<T: Send>(
         &self,
-        listing: &Listing<'_, T>,
+        listing: &ListPlan<'_, T>,
         request: &PageRequest,
     ) -> Result<Page<T>, ReadError> {
         let mut page = Page::empty();
@@ -102,19 +102,19 @@ impl<S: Store> Queries<S> {
         Ok(Page { next, ..page })
     }
 
-    /// Puts items into a page until it is full; the cursor behind them.
+    /// Puts items into a page until it is full, and returns the next cursor.
     async fn walk(
         &self,
-        (scope, queries): (&Scope, &[Query]),
+        (scope, queries): (&CursorScope, &[Query]),
         is_filtered: bool,
         request: &PageRequest,
         put: &mut Put<'_>,
-    ) -> Result<Option<Cursor>, ReadError> {
+    ) -> Result<Option<PageCursor>, ReadError> {
         let limit = request.limit()?;
         let mut place = self.place(queries, scope, request)?;
         let (mut n_put, mut n_looked_at) = (0, 0);
         while let Some(query) = queries.get(place.at) {
-            // Where most are passed over, ever more are asked for.
+            // The limit doubles while most items are skipped.
             let n_asked = if is_filtered { limit.max(n_looked_at) } else { limit - n_put };
             let n_asked = u32::try_from(n_asked).unwrap_or(u32::MAX).min(PAGE_ITEMS_MAX);
             let asked = Query { limit: Some(n_asked), ..query.clone() };
@@ -125,13 +125,15 @@ impl<S: Store> Queries<S> {
             for (n_before, item) in found.items.iter().enumerate() {
                 n_put = put(item);
                 if n_put == limit && (n_before + 1 < n_found || found.next.is_some()) {
-                    place.after = Some(Position::of(&self.layout, query, item));
+                    place.after = Some(ItemPosition::of(&self.layout, query, item));
                     return Ok(Some(scope.seal(&place.texts())));
                 }
             }
             place = match found.next {
-                Some(next) => Place { at: place.at, after: Some(Position::of(&self.layout, query, &next.0)) },
-                None => Place { at: place.at + 1, after: None },
+                Some(next) => {
+                    ListPosition { at: place.at, after: Some(ItemPosition::of(&self.layout, query, &next.0)) }
+                }
+                None => ListPosition { at: place.at + 1, after: None },
             };
             let is_done = n_put == limit || n_looked_at >= LOOKED_AT_MAX;
             if is_done && place.at < queries.len() {
@@ -141,12 +143,17 @@ impl<S: Store> Queries<S> {
         Ok(None)
     }
 
-    fn place(&self, queries: &[Query], scope: &Scope, request: &PageRequest) -> Result<Place, CursorError> {
+    fn place(
+        &self,
+        queries: &[Query],
+        scope: &CursorScope,
+        request: &PageRequest,
+    ) -> Result<ListPosition, CursorError> {
         let Some(cursor) = request.cursor() else {
-            return Ok(Place { at: 0, after: None });
+            return Ok(ListPosition { at: 0, after: None });
         };
         let texts = scope.open(cursor)?;
-        Place::read(&texts, queries, &self.layout).ok_or_else(|| scope.damaged())
+        ListPosition::read(&texts, queries, &self.layout).ok_or_else(|| scope.damaged())
     }
 }
 

@@ -1,6 +1,6 @@
 //! AP-041: many items by their ids, in one call.
 //!
-//! What was asked for and is not there is named; what an index left out of its projections is read here, too.
+//! The result names the missing items. This also reads the attributes that an index does not project.
 
 use derive::query::Consistency;
 use entities::{
@@ -12,10 +12,10 @@ use entities::{
 use keys::entity::Entity;
 use store::Store;
 
-use super::found::Found;
+use super::found::FoundItems;
 use crate::{
     Queries,
-    pattern::{Pattern, sample},
+    pattern::{AccessPattern, sample},
     read_error::ReadError,
 };
 
@@ -24,8 +24,8 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
-    pub async fn users(&self, users: &[UserId], consistency: Consistency) -> Result<Found<User>, ReadError> {
+    /// [`ReadError`] if nothing could be read.
+    pub async fn users(&self, users: &[UserId], consistency: Consistency) -> Result<FoundItems<User>, ReadError> {
         self.items(users.iter().map(|user| UserKey { user_id: user.clone() }).collect(), consistency).await
     }
 
@@ -33,8 +33,8 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
-    pub async fn posts(&self, posts: &[PostId], consistency: Consistency) -> Result<Found<PostDetail>, ReadError> {
+    /// [`ReadError`] if nothing could be read.
+    pub async fn posts(&self, posts: &[PostId], consistency: Consistency) -> Result<FoundItems<PostDetail>, ReadError> {
         self.items(posts.iter().map(|post| PostDetailKey { post_id: post.clone() }).collect(), consistency).await
     }
 
@@ -42,33 +42,37 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn products(
         &self,
         products: &[ProductId],
         consistency: Consistency,
-    ) -> Result<Found<Product>, ReadError> {
+    ) -> Result<FoundItems<Product>, ReadError> {
         self.items(products.iter().map(|product| ProductKey { product_id: product.clone() }).collect(), consistency)
             .await
     }
 
-    /// AP-041: items of any entity by their keys, such as those of an index's projections, of which the rest is wanted.
+    /// AP-041: items of any entity by their keys, such as the whole items of an index's entries.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
-    pub async fn items<E: Entity>(&self, keys: Vec<E::Key>, consistency: Consistency) -> Result<Found<E>, ReadError> {
+    /// [`ReadError`] if nothing could be read.
+    pub async fn items<E: Entity>(
+        &self,
+        keys: Vec<E::Key>,
+        consistency: Consistency,
+    ) -> Result<FoundItems<E>, ReadError> {
         self.many(keys, consistency).await
     }
 }
 
-/// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
-    vec![Pattern {
+/// The patterns of this file.
+pub(crate) fn patterns() -> Vec<AccessPattern> {
+    vec![AccessPattern {
         id: "AP-041",
         title: "users, posts or products by many ids, missing ones named",
         input: "ids, Consistency",
-        result: "Found: items, missing keys",
+        result: "FoundItems: items, missing keys",
         order: "as asked for",
         sample: sample!(|queries| {
             let ids = ["{Id}", "{Id 2}"];

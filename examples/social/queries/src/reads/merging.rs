@@ -1,7 +1,7 @@
-//! Merged reads: all suffixes of a spread partition key at once, in one order.
+//! Merged reads: all suffixes of a spread partition key, in one order.
 //!
-//! Each suffix is in order by itself, so the next item of all is the first of some suffix. A cursor holds where each
-//! suffix stands, so pages neither repeat nor leave out an item, however the items lie.
+//! Each suffix is in order, so the next item of all is the first item of some suffix. A cursor contains the position in
+//! each suffix, so pages neither repeat nor skip an item, however the items are distributed.
 
 use std::collections::VecDeque;
 
@@ -17,33 +17,33 @@ use keys::{
 use store::{Store, StoreError};
 
 use super::{
-    listing::{Listing, Put},
-    position::Position,
+    listing::{ListPlan, Put},
+    position::ItemPosition,
 };
 use crate::{
     Queries,
-    cursor::{Cursor, CursorError, Scope},
+    cursor::{CursorError, CursorScope, PageCursor},
     page::{LOOKED_AT_MAX, PAGE_ITEMS_MAX, Page, PageRequest},
     read_error::ReadError,
 };
 
-/// Marks of a suffix in a cursor. Stored by clients, so they are stable.
+/// States of a suffix in a cursor. Clients store cursors, so they are stable.
 const START: &str = "start";
 const WITHIN: &str = "within";
 const END: &str = "end";
 
-/// One suffix, as far as it was read.
-struct Lane<'a> {
+/// One suffix, and how far it was read.
+struct SuffixRead<'a> {
     query: &'a Query,
-    /// The last item that was taken out.
-    after: Option<Position>,
-    /// What was read behind it, in order.
+    /// The last item that was taken.
+    after: Option<ItemPosition>,
+    /// The items that were read after it, in order.
     ahead: VecDeque<Item>,
-    /// Is there nothing behind that?
+    /// Is nothing left after those?
     is_read: bool,
 }
 
-impl<'a> Lane<'a> {
+impl<'a> SuffixRead<'a> {
     fn read(layout: &Layout, query: &'a Query, texts: &mut impl Iterator<Item = String>) -> Option<Self> {
         let lane = Self { query, after: None, ahead: VecDeque::new(), is_read: false };
         match texts.next()?.as_str() {
@@ -52,7 +52,7 @@ impl<'a> Lane<'a> {
             WITHIN => {
                 // The sort key, and the item's own key.
                 let position: Vec<String> = texts.take(3).collect();
-                Some(Self { after: Some(Position::read(layout, query, &position)?), ..lane })
+                Some(Self { after: Some(ItemPosition::read(layout, query, &position)?), ..lane })
             }
             _ => None,
         }
@@ -70,19 +70,19 @@ impl<'a> Lane<'a> {
         self.is_read && self.ahead.is_empty()
     }
 
-    /// Does it have to be read before it is known what comes next?
+    /// Must it be read before the next item is known?
     fn is_behind(&self) -> bool {
         !self.is_read && self.ahead.is_empty()
     }
 
-    /// Reads on; how many items.
+    /// Reads more; returns the number of items.
     async fn fill(&mut self, store: &impl Store, layout: &Layout, n_asked: u32) -> Result<usize, StoreError> {
         let asked = Query { limit: Some(n_asked), ..self.query.clone() };
         let start = self.after.as_ref().map(|position| position.start(layout, self.query));
         let found = store.query(Table::Main, &asked, start).await?;
         self.is_read = found.next.is_none();
         if let (true, Some(next)) = (found.items.is_empty(), &found.next) {
-            self.after = Some(Position::of(layout, self.query, &next.0));
+            self.after = Some(ItemPosition::of(layout, self.query, &next.0));
         }
         self.ahead = found.items.into();
         Ok(self.ahead.len())
@@ -96,10 +96,10 @@ impl<'a> Lane<'a> {
 }
 
 impl<S: Store> Queries<S> {
-    /// Reads a page of the listing's queries merged, each of which is one suffix.
+    /// Reads a page of the listing. Each of its queries is one suffix.
     pub(super) async fn merge<T: Send>(
         &self,
-        listing: &Listing<'_, T>,
+        listing: &ListPlan<'_, T>,
         request: &PageRequest,
     ) -> Result<Page<T>, ReadError> {
         let mut page = Page::empty();
@@ -111,27 +111,27 @@ impl<S: Store> Queries<S> {
         Ok(Page { next, ..page })
     }
 
-    /// Puts items into a page until it is full; the cursor behind them.
+    /// Puts items into a page until it is full, and returns the next cursor.
     async fn walk_all(
         &self,
-        scope: &Scope,
+        scope: &CursorScope,
         queries: &[Query],
         request: &PageRequest,
         put: &mut Put<'_>,
-    ) -> Result<Option<Cursor>, ReadError> {
+    ) -> Result<Option<PageCursor>, ReadError> {
         let limit = request.limit()?;
         let mut lanes = self.lanes(queries, scope, request)?;
-        // Twice what a suffix has of a page on the average, so that most pages are one round.
+        // Twice the average share of a suffix in a page, so that most pages need one round.
         let n_asked = u32::try_from(2 * limit.div_ceil(lanes.len().max(1))).unwrap_or(u32::MAX).min(PAGE_ITEMS_MAX);
         let (mut n_put, mut n_looked_at) = (0, 0);
         while lanes.iter().any(|lane| !lane.is_ended()) {
             if n_put == limit || n_looked_at >= LOOKED_AT_MAX {
-                return Ok(Some(scope.seal(&lanes.iter().flat_map(Lane::texts).collect::<Vec<_>>())));
+                return Ok(Some(scope.seal(&lanes.iter().flat_map(SuffixRead::texts).collect::<Vec<_>>())));
             }
             let behind = lanes.iter_mut().filter(|lane| lane.is_behind());
             let filled = try_join_all(behind.map(|lane| lane.fill(&self.store, &self.layout, n_asked))).await?;
             n_looked_at += filled.into_iter().sum::<usize>();
-            while n_put < limit && !lanes.iter().any(Lane::is_behind) {
+            while n_put < limit && !lanes.iter().any(SuffixRead::is_behind) {
                 let Some(item) = take_next(&mut lanes, &self.layout) else { break };
                 n_put = put(&item);
             }
@@ -142,21 +142,22 @@ impl<S: Store> Queries<S> {
     fn lanes<'a>(
         &self,
         queries: &'a [Query],
-        scope: &Scope,
+        scope: &CursorScope,
         request: &PageRequest,
-    ) -> Result<Vec<Lane<'a>>, CursorError> {
+    ) -> Result<Vec<SuffixRead<'a>>, CursorError> {
         let mut texts = match request.cursor() {
             Some(cursor) => scope.open(cursor)?,
             None => vec![START.to_owned(); queries.len()],
         }
         .into_iter();
-        let lanes: Option<Vec<_>> = queries.iter().map(|query| Lane::read(&self.layout, query, &mut texts)).collect();
+        let lanes: Option<Vec<_>> =
+            queries.iter().map(|query| SuffixRead::read(&self.layout, query, &mut texts)).collect();
         lanes.filter(|_| texts.next().is_none()).ok_or_else(|| scope.damaged())
     }
 }
 
-/// Takes the first item of all; of one sort key, that of the first suffix.
-fn take_next(lanes: &mut [Lane<'_>], layout: &Layout) -> Option<Item> {
+/// Takes the least item of all; among equal sort keys, that of the first suffix.
+fn take_next(lanes: &mut [SuffixRead<'_>], layout: &Layout) -> Option<Item> {
     let mut first: Option<(usize, &str)> = None;
     for (at, lane) in lanes.iter().enumerate() {
         let Some(sk) = lane.next_sk(layout) else { continue };
@@ -171,6 +172,6 @@ fn take_next(lanes: &mut [Lane<'_>], layout: &Layout) -> Option<Item> {
     let (at, _) = first?;
     let lane = lanes.get_mut(at)?;
     let item = lane.ahead.pop_front()?;
-    lane.after = Some(Position::of(layout, lane.query, &item));
+    lane.after = Some(ItemPosition::of(layout, lane.query, &item));
     Some(item)
 }

@@ -1,4 +1,4 @@
-//! AP-033 to AP-037, AP-042: orders, and what was bought with them.
+//! AP-033 to AP-037, AP-042: orders and their items.
 
 use derive::query::{Query, SortKeys};
 use entities::{
@@ -9,24 +9,24 @@ use keys::{entity::Entity, fields::Fields, number::Decimal};
 use store::Store;
 
 use super::{
-    listing::Listing,
+    listing::ListPlan,
     projection::{Projected, projection},
     ranges,
     times::Times,
 };
 use crate::{
     Queries,
-    page::{Page, PageRequest, Unreadable},
-    pattern::{Pattern, sample, sample_page},
+    page::{InvalidItem, Page, PageRequest},
+    pattern::{AccessPattern, sample, sample_page},
     read_error::ReadError,
 };
 
 projection! {
-    /// What GSI1 holds of an [`Order`].
+    /// The projection of [`Order`] in GSI1.
     OrderByTotal of Order by OrderKey, "GSI1" {
-        /// How far it is.
+        /// Its status.
         status: String = "Status",
-        /// What it costs.
+        /// Its total price.
         total: Decimal = "Total",
         /// When the item was first written.
         created_at: String = "CreatedAt",
@@ -34,11 +34,11 @@ projection! {
 }
 
 projection! {
-    /// What GSI2 holds of an open [`Order`].
+    /// The projection of an open [`Order`] in GSI2.
     OpenOrder of Order by OrderKey, "GSI2" {
-        /// How far it is.
+        /// Its status.
         status: String = "Status",
-        /// What it costs.
+        /// Its total price.
         total: Decimal = "Total",
         /// When the item was first written.
         created_at: String = "CreatedAt",
@@ -46,11 +46,11 @@ projection! {
 }
 
 projection! {
-    /// What GSI1 holds of an [`OrderItem`]. It does not hold whether the item is cancelled.
+    /// The projection of an [`OrderItem`] in GSI1. It does not contain whether the item is cancelled.
     ItemOfProduct of OrderItem by OrderItemKey, "GSI1" {
-        /// What one cost, as bought.
+        /// The price of one piece at the time of the order.
         price: Decimal = "Price",
-        /// How many.
+        /// Number of pieces.
         quantity: i64 = "Quantity",
         /// When the item was first written.
         created_at: String = "CreatedAt",
@@ -61,15 +61,15 @@ projection! {
 #[derive(Debug)]
 #[must_use]
 pub struct OrderWithItems {
-    /// The order; `None` when it is not there, or its mirror not yet.
+    /// The order; `None` if it does not exist, or has no mirror yet.
     pub order: Option<OrderDetail>,
     /// Its items, by the product's ID.
     pub items: Vec<OrderItem>,
     /// Items that do not fit their declaration.
-    pub unreadable: Vec<Unreadable>,
+    pub unreadable: Vec<InvalidItem>,
 }
 
-enum Part {
+enum OrderOrItem {
     Order(OrderDetail),
     Item(OrderItem),
 }
@@ -80,7 +80,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn orders_of(
         &self,
         user: &UserId,
@@ -93,26 +93,26 @@ impl<S: Store> Queries<S> {
         let sk = ranges::between(Order::NAME, &Order::definition().key.sk, &fields, "PlacedAt", times.bounds())?;
         let is_wanted = |order: &Order| status.is_none_or(|status| order.status.as_deref() == Some(status));
         let take = |item: &_| Ok(Order::from_item(&self.layout, item)?.filter(is_wanted));
-        let listing = Listing::of("AP-033", ranges::descending(Query { sk, ..query }), Box::new(take));
-        self.list(&Listing { filter: status.unwrap_or_default().to_owned(), ..listing }, page).await
+        let listing = ListPlan::of("AP-033", ranges::descending(Query { sk, ..query }), Box::new(take));
+        self.list(&ListPlan { filter: status.unwrap_or_default().to_owned(), ..listing }, page).await
     }
 
     /// AP-034: an order by ID with all its items by the product's ID, in one query.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn order_with_items(&self, order: &OrderId) -> Result<OrderWithItems, ReadError> {
         let key = OrderDetail::primary_key(&OrderDetailKey { order_id: order.clone() })?;
         let range = SortKeys::Between(ranges::first::<OrderItem>()?, key.sk);
         let query = ranges::eventual(Query::of(None, key.pk, range));
         let take = |item: &_| {
             if let Some(order) = OrderDetail::from_item(&self.layout, item)? {
-                return Ok(Some(Part::Order(order)));
+                return Ok(Some(OrderOrItem::Order(order)));
             }
-            Ok(OrderItem::from_item(&self.layout, item)?.map(Part::Item))
+            Ok(OrderItem::from_item(&self.layout, item)?.map(OrderOrItem::Item))
         };
-        let listing = Listing::of("AP-034", query.clone(), Box::new(take));
+        let listing = ListPlan::of("AP-034", query.clone(), Box::new(take));
         let mut page = Page::empty();
         // An order has few items, so they are not paged.
         for item in self.whole(&query).await? {
@@ -121,8 +121,8 @@ impl<S: Store> Queries<S> {
         let mut found = OrderWithItems { order: None, items: Vec::new(), unreadable: page.unreadable };
         for part in page.items {
             match part {
-                Part::Order(order) => found.order = Some(order),
-                Part::Item(item) => found.items.push(item),
+                OrderOrItem::Order(order) => found.order = Some(order),
+                OrderOrItem::Item(item) => found.items.push(item),
             }
         }
         Ok(found)
@@ -132,28 +132,28 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn items_of_order(&self, order: &OrderId, page: &PageRequest) -> Result<Page<OrderItem>, ReadError> {
         let query = ranges::collection::<OrderItem>(&Fields::from([("OrderId", order.as_str())]))?;
-        self.list(&Listing::all("AP-035", &self.layout, query), page).await
+        self.list(&ListPlan::all("AP-035", &self.layout, query), page).await
     }
 
-    /// AP-036: the orders in an open status (pending, paid, packed), oldest first: a work queue. By GSI2 and so of a
-    /// while ago; who works on an order asks for its status when writing.
+    /// AP-036: the orders in an open status (pending, paid, packed), oldest first: a work queue. By GSI2, which may be
+    /// stale; a worker's write requires the status of the order.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn open_orders(&self, status: &str, page: &PageRequest) -> Result<Page<OpenOrder>, ReadError> {
         let queries = OpenOrder::entries(&Fields::from([("Status", status)]))?;
         self.merge(&OpenOrder::listing("AP-036", &self.layout, queries), page).await
     }
 
-    /// AP-037: the orders that contain a product, by the order's ID, by GSI1 and so of a while ago.
+    /// AP-037: the orders that contain a product, by the order's ID, by GSI1, which may be stale.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn orders_with_product(
         &self,
         product: &ProductId,
@@ -163,22 +163,22 @@ impl<S: Store> Queries<S> {
         self.list(&ItemOfProduct::listing("AP-037", &self.layout, queries), page).await
     }
 
-    /// AP-042: all orders by total, highest first, for an administrator; by GSI1 and so of a while ago.
+    /// AP-042: all orders by total, highest first, for an administrator; by GSI1, which may be stale.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn orders_by_total(&self, page: &PageRequest) -> Result<Page<OrderByTotal>, ReadError> {
-        // The key holds the total inverted, so ascending is highest first.
+        // The key contains the inverted total, so ascending order gives the highest first.
         let queries = OrderByTotal::entries(&Fields::new())?;
         self.merge(&OrderByTotal::listing("AP-042", &self.layout, queries), page).await
     }
 }
 
-/// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
+/// The patterns of this file.
+pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-033",
             title: "orders of a user, newest first, between two times, optionally by status (pages are filled up)",
             input: "UserId, Times, status?, PageRequest",
@@ -189,7 +189,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.orders_of(&"{UserId}".into(), &times, None, &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-034",
             title: "order by ID with its items, one query",
             input: "OrderId",
@@ -199,7 +199,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _order = queries.order_with_items(&"{OrderId}".into()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-035",
             title: "items of an order",
             input: "OrderId, PageRequest",
@@ -209,7 +209,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.items_of_order(&"{OrderId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-036",
             title: "orders in an open status, oldest first (work queue)",
             input: "status, PageRequest",
@@ -219,7 +219,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.open_orders("{Status}", &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-037",
             title: "orders containing a product",
             input: "ProductId, PageRequest",
@@ -229,7 +229,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.orders_with_product(&"{ProductId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-042",
             title: "orders by total, highest first (administrator)",
             input: "PageRequest",

@@ -12,19 +12,19 @@ use keys::{entity::Entity, fields::Fields};
 use store::Store;
 
 use super::{
-    listing::Listing,
+    listing::ListPlan,
     projection::{Projected, projection},
     ranges, users,
 };
 use crate::{
     Queries,
     page::{Page, PageRequest},
-    pattern::{Pattern, sample, sample_page},
+    pattern::{AccessPattern, sample, sample_page},
     read_error::ReadError,
 };
 
 projection! {
-    /// What GSI1 holds of a [`Team`].
+    /// The projection of [`Team`] in GSI1.
     TeamById of Team by TeamKey, "GSI1" {
         /// Name as shown.
         name: String = "Name",
@@ -34,21 +34,21 @@ projection! {
 }
 
 projection! {
-    /// What GSI1 holds of a [`Member`].
+    /// The projection of [`Member`] in GSI1.
     MemberOfUser of Member by MemberKey, "GSI1" {
-        /// What they may do there.
+        /// The member's permissions.
         role: String = "Role",
-        /// Since when.
+        /// When it began.
         created_at: String = "CreatedAt",
     }
 }
 
 projection! {
-    /// What GSI1 holds of an [`Employee`]: their manager is in the path.
+    /// The projection of an [`Employee`] in GSI1. The manager is in the path.
     EmployeeById of Employee by EmployeeKey, "GSI1" {
         /// Name as shown.
         name: String = "Name",
-        /// Their place; absent where no root is above them.
+        /// The path; absent if the line of managers does not reach the top.
         path: String = "Path",
         /// When they were hired.
         created_at: String = "CreatedAt",
@@ -59,24 +59,24 @@ projection! {
 #[derive(Debug)]
 #[must_use]
 pub struct OrganizationWithTeams {
-    /// The organization, on the first page; `None` when it is not there.
+    /// The organization, on the first page; `None` if it does not exist.
     pub organization: Option<Organization>,
     /// Its teams, by their IDs.
     pub teams: Page<Team>,
 }
 
-enum Part {
+enum OrganizationOrTeam {
     Organization(Organization),
     Team(Team),
 }
 
 impl<S: Store> Queries<S> {
     /// AP-020: an organization with its teams by their IDs, in one query. The organization is one of the first page's
-    /// items; its counters stand between it and the teams, and are passed over.
+    /// items; its counters are between it and the teams, and are skipped.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn organization_with_teams(
         &self,
         org: &OrgId,
@@ -86,18 +86,18 @@ impl<S: Store> Queries<S> {
         let range = SortKeys::Between(key.sk, ranges::last::<Team>()?);
         let take = |item: &_| {
             if let Some(organization) = Organization::from_item(&self.layout, item)? {
-                return Ok(Some(Part::Organization(organization)));
+                return Ok(Some(OrganizationOrTeam::Organization(organization)));
             }
-            Ok(Team::from_item(&self.layout, item)?.map(Part::Team))
+            Ok(Team::from_item(&self.layout, item)?.map(OrganizationOrTeam::Team))
         };
         let query = ranges::eventual(Query::of(None, key.pk, range));
-        let found = self.list(&Listing::of("AP-020", query, Box::new(take)), page).await?;
+        let found = self.list(&ListPlan::of("AP-020", query, Box::new(take)), page).await?;
         let mut organization = None;
         let mut teams = Page { items: Vec::new(), unreadable: found.unreadable, next: found.next };
         for part in found.items {
             match part {
-                Part::Organization(whole) => organization = Some(whole),
-                Part::Team(team) => teams.items.push(team),
+                OrganizationOrTeam::Organization(whole) => organization = Some(whole),
+                OrganizationOrTeam::Team(team) => teams.items.push(team),
             }
         }
         Ok(OrganizationWithTeams { organization, teams })
@@ -107,20 +107,20 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn members_of_organization(&self, org: &OrgId, page: &PageRequest) -> Result<Page<Member>, ReadError> {
         let query = ranges::collection::<Member>(&Fields::from([("OrgId", org.as_str())]))?;
-        self.list(&Listing::all("AP-021", &self.layout, query), page).await
+        self.list(&ListPlan::all("AP-021", &self.layout, query), page).await
     }
 
     /// AP-022: the organizations of a user, with names, by the organization's ID.
     ///
-    /// GSI1 finds them; the names, which it does not hold, come from the items themselves. A member who left between
-    /// the two is left out.
+    /// GSI1 finds them. It does not project the names, so those are read from the items. A member who left between the
+    /// two reads is left out.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn organizations_of(&self, user: &UserId, page: &PageRequest) -> Result<Page<Member>, ReadError> {
         let queries = MemberOfUser::entries(&Fields::from([("UserId", user.as_str())]))?;
         let entries = self.list(&MemberOfUser::listing("AP-022", &self.layout, queries), page).await?;
@@ -131,35 +131,35 @@ impl<S: Store> Queries<S> {
         Ok(Page { items: found.items, unreadable, next: entries.next })
     }
 
-    /// AP-023: a team by ID, by GSI1 and so of a while ago.
+    /// AP-023: a team by ID, by GSI1, which may be stale.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn team(&self, team: &TeamId) -> Result<Option<TeamById>, ReadError> {
         let queries = TeamById::entries(&Fields::from([("TeamId", team.as_str())]))?;
         let listing = TeamById::listing("AP-023", &self.layout, queries);
         users::first_of(self.list(&listing, &PageRequest::first(1)).await?)
     }
 
-    /// AP-024: all direct and indirect reports of a manager, whose place AP-025 tells, in order of their paths. The chart
-    /// is derived, so it is of a while ago.
+    /// AP-024: all direct and indirect reports of a manager, in the order of their paths. AP-025 gives the manager's
+    /// path. The chart is derived, so it may be stale.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn reports_of(&self, manager: &OrgChartKey, page: &PageRequest) -> Result<Page<OrgChart>, ReadError> {
         let key = OrgChart::primary_key(manager)?;
-        // What is below a path begins with the path and the mark that begins the next segment.
+        // The path of everybody below begins with this path and the mark that starts the next segment.
         let query = ranges::eventual(Query::prefix(None, key.pk, format!("{}/", key.sk)));
-        self.list(&Listing::all("AP-024", &self.layout, query), page).await
+        self.list(&ListPlan::all("AP-024", &self.layout, query), page).await
     }
 
-    /// AP-025: an employee by ID, by GSI1 and so of a while ago.
+    /// AP-025: an employee by ID, by GSI1, which may be stale.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn employee(&self, employee: &EmployeeId) -> Result<Option<EmployeeById>, ReadError> {
         let queries = EmployeeById::entries(&Fields::from([("EmployeeId", employee.as_str())]))?;
         let listing = EmployeeById::listing("AP-025", &self.layout, queries);
@@ -167,10 +167,10 @@ impl<S: Store> Queries<S> {
     }
 }
 
-/// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
+/// The patterns of this file.
+pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-020",
             title: "organization with its teams, one query, counters dropped",
             input: "OrgId, PageRequest",
@@ -180,7 +180,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.organization_with_teams(&"{OrgId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-021",
             title: "members of an organization, with names",
             input: "OrgId, PageRequest",
@@ -190,7 +190,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.members_of_organization(&"{OrgId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-022",
             title: "organizations of a user, with names",
             input: "UserId, PageRequest",
@@ -204,7 +204,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.organizations_of(&"{UserId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-023",
             title: "team by ID",
             input: "TeamId",
@@ -214,7 +214,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 queries.team(&"{TeamId}".into()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-024",
             title: "all direct and indirect reports of a manager",
             input: "OrgChartKey of the manager, PageRequest",
@@ -226,7 +226,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.reports_of(&manager, &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-025",
             title: "employee by ID",
             input: "EmployeeId",

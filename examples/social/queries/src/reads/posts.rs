@@ -1,4 +1,4 @@
-//! AP-005 to AP-008, AP-011 to AP-013, AP-043: posts, and what readers do with them.
+//! AP-005 to AP-008, AP-011 to AP-013, AP-043: posts and their readers.
 
 use derive::query::{Consistency, Query, SortKeys};
 use entities::{
@@ -9,22 +9,22 @@ use keys::{entity::Entity, fields::Fields};
 use store::Store;
 
 use super::{
-    counts::Counts,
-    listing::Listing,
+    counts::ExactCounts,
+    listing::ListPlan,
     projection::{Projected, projection},
     ranges,
 };
 use crate::{
     Queries,
     page::{Page, PageRequest},
-    pattern::{Pattern, sample, sample_page},
+    pattern::{AccessPattern, sample, sample_page},
     read_error::ReadError,
 };
 
 projection! {
-    /// What GSI2 holds of a published post.
+    /// The projection of a published post in GSI2.
     RecentPost of PostDetail by PostDetailKey, "GSI2" {
-        /// The post's.
+        /// From the post.
         title: String = "Title",
         /// `published`.
         status: String = "Status",
@@ -32,15 +32,15 @@ projection! {
         author_name: String = "AuthorName",
         /// Copy of the author's picture.
         author_avatar: String = "AuthorAvatar",
-        /// When it was made.
+        /// When it was created.
         created_at: String = "CreatedAt",
     }
 }
 
 projection! {
-    /// What GSI1 holds of a [`Like`].
+    /// The projection of [`Like`] in GSI1.
     LikeOfPost of Like by LikeKey, "GSI1" {
-        /// Since when.
+        /// When it began.
         created_at: String = "CreatedAt",
     }
 }
@@ -49,7 +49,7 @@ projection! {
 #[derive(Debug)]
 #[must_use]
 pub struct PostWithComments {
-    /// The post, on the first page; `None` when it is not there, or its mirror not yet.
+    /// The post, on the first page; `None` if it does not exist, or has no mirror yet.
     pub post: Option<PostDetail>,
     /// Its comments, newest first.
     pub comments: Page<Comment>,
@@ -59,13 +59,13 @@ pub struct PostWithComments {
 #[derive(Debug)]
 #[must_use]
 pub struct PostWithCounts {
-    /// The post; `None` when it is not there, or its mirror not yet.
+    /// The post; `None` if it does not exist, or has no mirror yet.
     pub post: Option<PostDetail>,
-    /// Its counts, which do not need it.
-    pub counts: Counts,
+    /// Its counts, which exist without the post too.
+    pub counts: ExactCounts,
 }
 
-enum Part {
+enum PostOrComment {
     Post(PostDetail),
     Comment(Comment),
 }
@@ -75,7 +75,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn posts_of(
         &self,
         author: &UserId,
@@ -85,28 +85,28 @@ impl<S: Store> Queries<S> {
         let query = ranges::collection::<Post>(&Fields::from([("AuthorId", author.as_str())]))?;
         let is_wanted = |post: &Post| status.is_none_or(|status| post.status.as_deref() == Some(status));
         let take = |item: &_| Ok(Post::from_item(&self.layout, item)?.filter(is_wanted));
-        let listing = Listing::of("AP-005", ranges::descending(query), Box::new(take));
-        self.list(&Listing { filter: status.unwrap_or_default().to_owned(), ..listing }, page).await
+        let listing = ListPlan::of("AP-005", ranges::descending(query), Box::new(take));
+        self.list(&ListPlan { filter: status.unwrap_or_default().to_owned(), ..listing }, page).await
     }
 
     /// AP-006: a post by ID, with its author's name and the displays of its counts.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn post(&self, post: &PostId, consistency: Consistency) -> Result<Option<PostDetail>, ReadError> {
         self.one(&PostDetailKey { post_id: post.clone() }, consistency).await
     }
 
-    /// AP-006: a post by ID, with its author's name and its exact counts, as of what the stream has delivered.
+    /// AP-006: a post by ID, with its author's name and its exact counts, up to what the stream has delivered.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn post_with_counts(&self, post: &PostId) -> Result<PostWithCounts, ReadError> {
         let key = PostDetail::primary_key(&PostDetailKey { post_id: post.clone() })?;
         let query = Query::prefix(None, &key.pk, &key.sk);
-        let mut found = PostWithCounts { post: None, counts: Counts::default() };
+        let mut found = PostWithCounts { post: None, counts: ExactCounts::default() };
         for item in self.whole(&query).await? {
             if self.layout.key(&item).as_ref() == Some(&key) {
                 let post = PostDetail::from_item(&self.layout, &item);
@@ -122,7 +122,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn recent_posts(&self, page: &PageRequest) -> Result<Page<RecentPost>, ReadError> {
         let queries = RecentPost::entries(&Fields::new())?.into_iter().map(ranges::descending).collect();
         self.merge(&RecentPost::listing("AP-007", &self.layout, queries), page).await
@@ -130,28 +130,29 @@ impl<S: Store> Queries<S> {
 
     /// AP-008: a post with its newest comments, in one query. The post is one of the first page's items.
     ///
-    /// The post's key is the last of the range and its counters' are behind it, so neither they nor likes are read.
+    /// The post's key is the last one in the range, before those of its counters, so neither counters nor likes are
+    /// read.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn post_with_comments(&self, post: &PostId, page: &PageRequest) -> Result<PostWithComments, ReadError> {
         let key = PostDetail::primary_key(&PostDetailKey { post_id: post.clone() })?;
         let range = SortKeys::Between(ranges::first::<Comment>()?, key.sk);
         let query = ranges::descending(ranges::eventual(Query::of(None, key.pk, range)));
         let take = |item: &_| {
             if let Some(post) = PostDetail::from_item(&self.layout, item)? {
-                return Ok(Some(Part::Post(post)));
+                return Ok(Some(PostOrComment::Post(post)));
             }
-            Ok(Comment::from_item(&self.layout, item)?.map(Part::Comment))
+            Ok(Comment::from_item(&self.layout, item)?.map(PostOrComment::Comment))
         };
-        let found = self.list(&Listing::of("AP-008", query, Box::new(take)), page).await?;
+        let found = self.list(&ListPlan::of("AP-008", query, Box::new(take)), page).await?;
         let mut post = None;
         let mut comments = Page { items: Vec::new(), unreadable: found.unreadable, next: found.next };
         for part in found.items {
             match part {
-                Part::Post(detail) => post = Some(detail),
-                Part::Comment(comment) => comments.items.push(comment),
+                PostOrComment::Post(detail) => post = Some(detail),
+                PostOrComment::Comment(comment) => comments.items.push(comment),
             }
         }
         Ok(PostWithComments { post, comments })
@@ -161,51 +162,51 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn likes_of(&self, user: &UserId, page: &PageRequest) -> Result<Page<Like>, ReadError> {
         let query = ranges::collection::<Like>(&Fields::from([("UserId", user.as_str())]))?;
-        self.list(&Listing::all("AP-011", &self.layout, query), page).await
+        self.list(&ListPlan::all("AP-011", &self.layout, query), page).await
     }
 
-    /// AP-012: who likes a post, by the user's ID.
+    /// AP-012: the users who like a post, by the user's ID.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn likes_of_post(&self, post: &PostId, page: &PageRequest) -> Result<Page<LikeOfPost>, ReadError> {
         let queries = LikeOfPost::entries(&Fields::from([("PostId", post.as_str())]))?;
         self.list(&LikeOfPost::listing("AP-012", &self.layout, queries), page).await
     }
 
-    /// AP-013: the like by which a user likes a post; `None` when they do not. Consistent, since it decides what the
-    /// user may do next.
+    /// AP-013: a user's like of a post; `None` if there is none. Consistent, because it decides what the user may do
+    /// next.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn like_of(&self, user: &UserId, post: &PostId) -> Result<Option<Like>, ReadError> {
         self.one(&LikeKey { user_id: user.clone(), post_id: post.clone() }, Consistency::Strong).await
     }
 
-    /// AP-043: the posts that a user looked at, newest first. One that was looked at twice is there twice.
+    /// AP-043: the posts that a user viewed, newest first. A post that was viewed twice is listed twice.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn views_of(&self, user: &UserId, page: &PageRequest) -> Result<Page<View>, ReadError> {
         let query = ranges::collection::<View>(&Fields::from([("UserId", user.as_str())]))?;
-        self.list(&Listing::all("AP-043", &self.layout, ranges::descending(query)), page).await
+        self.list(&ListPlan::all("AP-043", &self.layout, ranges::descending(query)), page).await
     }
 }
 
-/// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
+/// The patterns of this file.
+pub(crate) fn patterns() -> Vec<AccessPattern> {
     [posts(), likes_and_views()].concat()
 }
 
-fn posts() -> Vec<Pattern> {
+fn posts() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-005",
             title: "posts of a user, newest first, optionally by status (pages are filled up)",
             input: "UserId of the author, status?, PageRequest",
@@ -215,18 +216,18 @@ fn posts() -> Vec<Pattern> {
                 let _page = queries.posts_of(&"{AuthorId}".into(), None, &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-006",
             title: "post by ID with author name and counts: by the displays, or with exact counts",
             input: "PostId, Consistency; or PostId",
-            result: "PostDetail, if there; or PostWithCounts: PostDetail, Counts",
+            result: "PostDetail, if there; or PostWithCounts: PostDetail, ExactCounts",
             order: "",
             sample: sample!(|queries| {
                 queries.post(&"{PostId}".into(), Consistency::Eventual).await?;
                 let _post = queries.post_with_counts(&"{PostId}".into()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-007",
             title: "recent published posts of all users, newest first",
             input: "PageRequest",
@@ -236,7 +237,7 @@ fn posts() -> Vec<Pattern> {
                 let _page = queries.recent_posts(&sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-008",
             title: "post with its newest comments, one query",
             input: "PostId, PageRequest",
@@ -249,9 +250,9 @@ fn posts() -> Vec<Pattern> {
     ]
 }
 
-fn likes_and_views() -> Vec<Pattern> {
+fn likes_and_views() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-011",
             title: "posts liked by a user",
             input: "UserId, PageRequest",
@@ -261,7 +262,7 @@ fn likes_and_views() -> Vec<Pattern> {
                 let _page = queries.likes_of(&"{UserId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-012",
             title: "users who liked a post",
             input: "PostId, PageRequest",
@@ -271,7 +272,7 @@ fn likes_and_views() -> Vec<Pattern> {
                 let _page = queries.likes_of_post(&"{PostId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-013",
             title: "does user U like post P",
             input: "UserId, PostId",
@@ -281,7 +282,7 @@ fn likes_and_views() -> Vec<Pattern> {
                 queries.like_of(&"{UserId}".into(), &"{PostId}".into()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-043",
             title: "posts viewed by a user, newest first",
             input: "UserId, PageRequest",

@@ -1,4 +1,4 @@
-//! AP-029 to AP-032: products, and what buyers say of them.
+//! AP-029 to AP-032: products and their reviews.
 
 use derive::query::Consistency;
 use entities::{
@@ -9,23 +9,23 @@ use keys::{entity::Entity, fields::Fields, item::text, number::Decimal};
 use store::Store;
 
 use super::{
-    listing::Listing,
+    listing::ListPlan,
     projection::{Projected, projection},
     ranges,
 };
 use crate::{
     Queries,
     page::{Page, PageRequest},
-    pattern::{Pattern, sample, sample_page},
+    pattern::{AccessPattern, sample, sample_page},
     read_error::ReadError,
 };
 
 projection! {
-    /// What GSI1 holds of a [`Product`].
+    /// The projection of [`Product`] in GSI1.
     ProductOfCategory of Product by ProductKey, "GSI1" {
         /// Name as shown.
         name: String = "Name",
-        /// Price as asked.
+        /// Price of one piece.
         price: Decimal = "Price",
         /// When it was first offered.
         created_at: String = "CreatedAt",
@@ -33,11 +33,11 @@ projection! {
 }
 
 projection! {
-    /// What GSI2 holds of a [`Product`].
+    /// The projection of [`Product`] in GSI2.
     ProductSold of Product by ProductKey, "GSI2" {
         /// Name as shown.
         name: String = "Name",
-        /// Price as asked.
+        /// Price of one piece.
         price: Decimal = "Price",
         /// When it was first offered.
         created_at: String = "CreatedAt",
@@ -47,18 +47,18 @@ projection! {
 /// A product among the best sellers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BestSeller {
-    /// What the index holds of it.
+    /// The attributes in the index.
     pub product: ProductSold,
-    /// How many were sold, which the index's key shows.
+    /// Number of sold pieces, from the index key.
     pub units_sold: Decimal,
 }
 
-/// What buyers think of a product: an exact fraction, so that no rounding is anybody's but the reader's.
+/// The average rating as an exact fraction, so that only the reader rounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rating {
     /// The sum of all ratings.
     pub sum: Decimal,
-    /// How many they are: 1 or more.
+    /// Number of ratings, at least 1.
     pub count: i64,
 }
 
@@ -72,7 +72,7 @@ pub struct RatedProduct {
 }
 
 impl Rating {
-    /// The average in so many decimal places, a half rounded up; `None` when it does not fit in 38 digits.
+    /// The average with this many decimals, rounded half up; `None` if it has more than 38 digits.
     #[must_use]
     pub fn average(&self, places: u32) -> Option<String> {
         let (sum, scale) = scaled(&self.sum.to_string())?;
@@ -86,7 +86,7 @@ impl Rating {
     }
 }
 
-/// The digits of a plain number, and how many of them are behind the point.
+/// The digits of a plain number, and the number of its decimals.
 fn scaled(text: &str) -> Option<(i128, u32)> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     Some((format!("{whole}{fraction}").parse().ok()?, u32::try_from(fraction.len()).ok()?))
@@ -97,7 +97,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn product(&self, product: &ProductId) -> Result<Option<RatedProduct>, ReadError> {
         let found: Option<Product> =
             self.one(&ProductKey { product_id: product.clone() }, Consistency::Eventual).await?;
@@ -108,22 +108,21 @@ impl<S: Store> Queries<S> {
         }))
     }
 
-    /// AP-030: the products of a category, by ID, by GSI1 and so of a while ago.
+    /// AP-030: the products of a category, by ID, by GSI1, which may be stale.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn products_of(&self, category: &str, page: &PageRequest) -> Result<Page<ProductOfCategory>, ReadError> {
         let queries = ProductOfCategory::entries(&Fields::from([("Category", category)]))?;
         self.list(&ProductOfCategory::listing("AP-030", &self.layout, queries), page).await
     }
 
-    /// AP-031: the best sellers of a category, as many as the page has, those sold most first; by GSI2 and so of a
-    /// while ago.
+    /// AP-031: the best sellers of a category, most sold first, as many as the page has; by GSI2, which may be stale.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn best_sellers_of(&self, category: &str, page: &PageRequest) -> Result<Page<BestSeller>, ReadError> {
         let queries = ProductSold::entries(&Fields::from([("Category", category)]))?;
         let take = |item: &_| {
@@ -135,7 +134,7 @@ impl<S: Store> Queries<S> {
             let units_sold = fields.and_then(|fields| Decimal::parse(fields.get("UnitsSold")?));
             Ok(units_sold.map(|units_sold| BestSeller { product, units_sold }))
         };
-        let listing = Listing { pattern: "AP-031", queries, filter: String::new(), take: Box::new(take) };
+        let listing = ListPlan { pattern: "AP-031", queries, filter: String::new(), take: Box::new(take) };
         self.list(&listing, page).await
     }
 
@@ -143,17 +142,17 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn reviews_of(&self, product: &ProductId, page: &PageRequest) -> Result<Page<Review>, ReadError> {
         let query = ranges::collection::<Review>(&Fields::from([("ProductId", product.as_str())]))?;
-        self.list(&Listing::all("AP-032", &self.layout, ranges::descending(query)), page).await
+        self.list(&ListPlan::all("AP-032", &self.layout, ranges::descending(query)), page).await
     }
 }
 
-/// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
+/// The patterns of this file.
+pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-029",
             title: "product by ID with counts and average rating",
             input: "ProductId",
@@ -163,7 +162,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 queries.product(&"{ProductId}".into()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-030",
             title: "products of a category",
             input: "category, PageRequest",
@@ -173,7 +172,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.products_of("{Category}", &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-031",
             title: "best sellers of a category, top N",
             input: "category, PageRequest of N",
@@ -183,7 +182,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.best_sellers_of("{Category}", &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-032",
             title: "reviews of a product, newest first",
             input: "ProductId, PageRequest",

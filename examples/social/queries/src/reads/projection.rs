@@ -1,7 +1,7 @@
-//! Projections: what an index holds of an entity's items, as types of their own.
+//! Projections: types for the attributes that an index has of an entity.
 //!
-//! An index does not hold the whole item, so its answer is never the entity's type: an attribute that the index left out
-//! would read as absent. What else a reader needs is read by the key that every projection has.
+//! An index does not have the whole item, so its result never has the entity's type: an attribute that is not projected
+//! would seem absent. A reader who needs more reads the item by its key, which every projection has.
 
 /// Declares the projection of an entity in an index, and how it is read.
 macro_rules! projection {
@@ -36,12 +36,12 @@ use derive::query::Query;
 use keys::{entity::Entity, fields::Fields, layout::Layout};
 
 use super::{
-    listing::{Listing, Take},
+    listing::{ListPlan, Take},
     ranges,
 };
 use crate::read_error::ReadError;
 
-/// What an index holds of an entity's items.
+/// The attributes of an entity in an index.
 pub(super) trait Projected: Sized {
     /// The entity.
     type Of: Entity;
@@ -53,15 +53,15 @@ pub(super) trait Projected: Sized {
     #[cfg(test)]
     const ATTRIBUTES: &'static [&'static str];
 
-    /// What of an item is in the index.
+    /// Reads an entry of the index.
     fn of(entity: Self::Of) -> Self;
 
-    /// The queries for the entries of these fields.
+    /// The queries for the entries with these fields.
     fn entries(fields: &Fields) -> Result<Vec<Query>, ReadError> {
         ranges::entries::<Self::Of>(Self::INDEX, fields)
     }
 
-    /// What is taken of an index's item.
+    /// How an entry is converted.
     fn taken<'a>(layout: &'a Layout) -> Take<'a, Self>
     where
         Self: 'a,
@@ -69,16 +69,16 @@ pub(super) trait Projected: Sized {
         Box::new(|item| Ok(Self::Of::from_item(layout, item)?.map(Self::of)))
     }
 
-    /// All entries that the queries find.
-    fn listing<'a>(pattern: &'static str, layout: &'a Layout, queries: Vec<Query>) -> Listing<'a, Self>
+    /// Lists all entries that the queries find.
+    fn listing<'a>(pattern: &'static str, layout: &'a Layout, queries: Vec<Query>) -> ListPlan<'a, Self>
     where
         Self: 'a,
     {
-        Listing { pattern, queries, filter: String::new(), take: Self::taken(layout) }
+        ListPlan { pattern, queries, filter: String::new(), take: Self::taken(layout) }
     }
 }
 
-/// Holds a projection to have what its index projects of the entity: no attribute more, and none less.
+/// Checks that a projection has exactly the attributes that its index projects of the entity.
 #[cfg(test)]
 #[track_caller]
 pub(super) fn check<P: Projected>() {

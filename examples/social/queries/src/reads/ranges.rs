@@ -1,11 +1,11 @@
-//! Queries that are made of the entities' own templates, so that no key is written here.
+//! Queries that are made from the entities' own templates, so that no key is written by hand here.
 
 use derive::query::{Consistency, Order, Query, SortKeys};
 use keys::{entity::Entity, fields::Fields, template::Template};
 
 use crate::read_error::ReadError;
 
-/// The items of an entity in the collection that the fields name; with more fields, those that begin so.
+/// The items of an entity in the collection that the fields name. More fields narrow the range of sort keys.
 pub(super) fn collection<E: Entity>(fields: &Fields) -> Result<Query, ReadError> {
     let pk = E::definition().key.pk.build(fields).map_err(|error| error.of(E::NAME))?;
     Ok(eventual(Query::prefix(None, pk, E::sort_key_prefix(fields)?)))
@@ -25,18 +25,17 @@ pub(super) fn entries<E: Entity>(index: &str, fields: &Fields) -> Result<Vec<Que
     Ok(queries)
 }
 
-/// The start of the sort keys of an entity.
+/// The first sort key of an entity.
 pub(super) fn first<E: Entity>() -> Result<String, ReadError> {
     Ok(E::sort_key_prefix(&Fields::new())?)
 }
 
-/// The end of the sort keys of an entity.
+/// The last sort key of an entity.
 pub(super) fn last<E: Entity>() -> Result<String, ReadError> {
     Ok(end(first::<E>()?))
 }
 
-/// The sort keys between those that begin with the fields and a value of one more, and those with another value of it;
-/// both included.
+/// The sort keys between two values of the field after the given ones, both included.
 pub(super) fn between(
     entity: &str,
     template: &Template,
@@ -59,23 +58,23 @@ pub(super) fn between(
     }
 }
 
-/// The query in another order.
+/// Sets the order.
 pub(super) fn ordered(query: Query, order: Order) -> Query {
     Query { order, ..query }
 }
 
-/// The query, newest or greatest first.
+/// Newest or greatest first.
 pub(super) fn descending(query: Query) -> Query {
     ordered(query, Order::Descending)
 }
 
-/// The query, read eventually.
+/// Eventually consistent.
 pub(super) fn eventual(query: Query) -> Query {
     Query { consistency: Consistency::Eventual, ..query }
 }
 
-/// The upper bound of what begins with a prefix that ends in `#`: the next character. A prefix that ends in no `#` is
-/// a whole key, and its own bound.
+/// The upper bound of a prefix that ends in `#`: the same with the next character. A prefix without `#` at its end is a
+/// whole key, and its own bound.
 fn end(mut prefix: String) -> String {
     if prefix.ends_with('#') {
         prefix.pop();

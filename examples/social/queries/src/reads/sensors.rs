@@ -1,4 +1,4 @@
-//! AP-038 and AP-039: readings of sensors, and what they come to.
+//! AP-038 and AP-039: readings of sensors, and their roll-ups.
 
 use derive::query::{Order, Query};
 use entities::{
@@ -8,24 +8,24 @@ use entities::{
 use keys::{entity::Entity, fields::Fields, key_field::KeyField};
 use store::Store;
 
-use super::{days::Day, listing::Listing, ranges, times::Times};
+use super::{days::Day, listing::ListPlan, ranges, times::Times};
 use crate::{
     Queries,
     page::{Page, PageRequest},
-    pattern::{Pattern, sample, sample_page},
+    pattern::{AccessPattern, sample, sample_page},
     read_error::ReadError,
 };
 
-/// Most days that one listing of readings goes over: a year. Each is a query, even when it is empty.
+/// Most days in one listing of readings: a year. Each day is a query, even if it is empty.
 pub const DAYS_MAX: u32 = 366;
 
 impl<S: Store> Queries<S> {
-    /// AP-038: the readings of a sensor from one time to another, both included, oldest or newest first, across at most
-    /// [`DAYS_MAX`] days: one query a day, as far as the page goes.
+    /// AP-038: the readings of a sensor between two times, both included, oldest or newest first, over at most
+    /// [`DAYS_MAX`] days: one query for each day, as far as the page goes.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn readings_of(
         &self,
         sensor: &SensorId,
@@ -53,16 +53,16 @@ impl<S: Store> Queries<S> {
             queries.reverse();
         }
         let take = |item: &_| Reading::from_item(&self.layout, item);
-        let listing = Listing { pattern: "AP-038", queries, filter: String::new(), take: Box::new(take) };
+        let listing = ListPlan { pattern: "AP-038", queries, filter: String::new(), take: Box::new(take) };
         self.list(&listing, page).await
     }
 
-    /// AP-039: what a sensor's readings come to by the hour or by the day, oldest first, between two times: hours such
-    /// as `2024-01-15T10`, or days.
+    /// AP-039: the roll-ups of a sensor's readings by hour or day, oldest first, between two hours such as
+    /// `2024-01-15T10`, or two days.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn rollups_of(
         &self,
         sensor: &SensorId,
@@ -73,14 +73,14 @@ impl<S: Store> Queries<S> {
         let fields = Fields::from([("SensorId", sensor.as_str()), ("Grain", &grain.to_text())]);
         let query = ranges::collection::<Rollup>(&fields)?;
         let sk = ranges::between(Rollup::NAME, &Rollup::definition().key.sk, &fields, "Bucket", times.bounds())?;
-        self.list(&Listing::all("AP-039", &self.layout, Query { sk, ..query }), page).await
+        self.list(&ListPlan::all("AP-039", &self.layout, Query { sk, ..query }), page).await
     }
 }
 
-/// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
+/// The patterns of this file.
+pub(crate) fn patterns() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-038",
             title: "readings of a sensor between two times, across days (at most 366), one query a day",
             input: "SensorId, from, to, Order, PageRequest",
@@ -91,7 +91,7 @@ pub(crate) fn patterns() -> Vec<Pattern> {
                 let _page = queries.readings_of(&"{SensorId}".into(), times, Order::Ascending, &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-039",
             title: "hourly or daily roll-ups of a sensor between two times",
             input: "SensorId, Grain, Times, PageRequest",

@@ -1,12 +1,12 @@
-//! Times that a listing is between.
+//! The time range of a listing.
 
-/// From a time to another, both included and each optional, as they stand in the keys: ISO 8601 UTC in milliseconds.
-/// The order of their texts is the order in time.
+/// Two optional times, both included, as the keys contain them: ISO 8601 UTC in milliseconds. The order of the texts is
+/// the order of the times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// The first; none is from the beginning.
+    /// The first time; `None` for the beginning.
     pub from: Option<String>,
-    /// The last; none is to the end.
+    /// The last time; `None` for the end.
     pub to: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! AP-001 to AP-003, AP-014 to AP-016: users, and who follows whom.
+//! AP-001 to AP-003, AP-014 to AP-016: users and follows.
 
 use derive::query::Consistency;
 use entities::{
@@ -10,33 +10,33 @@ use keys::{entity::Entity, fields::Fields};
 use store::Store;
 
 use super::{
-    listing::Listing,
+    listing::ListPlan,
     projection::{Projected, projection},
     ranges,
 };
 use crate::{
     Queries,
     page::{Page, PageRequest},
-    pattern::{Pattern, sample, sample_page},
+    pattern::{AccessPattern, sample, sample_page},
     read_error::ReadError,
 };
 
 projection! {
-    /// What GSI1 holds of a [`User`].
+    /// The projection of [`User`] in GSI1.
     UserByEmail of User by UserKey, "GSI1" {
         /// Name as shown.
         name: String = "Name",
-        /// When they joined.
+        /// When the user joined.
         created_at: String = "CreatedAt",
     }
 }
 
 projection! {
-    /// What GSI2 holds of a [`User`].
+    /// The projection of [`User`] in GSI2.
     RecentUser of User by UserKey, "GSI2" {
         /// Name as shown.
         name: String = "Name",
-        /// When they joined.
+        /// When the user joined.
         created_at: String = "CreatedAt",
     }
 }
@@ -46,18 +46,18 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn user(&self, user: &UserId, consistency: Consistency) -> Result<Option<User>, ReadError> {
         self.one(&UserKey { user_id: user.clone() }, consistency).await
     }
 
-    /// AP-002: a user by the email address that their profile has, by GSI1 and so of a while ago.
+    /// AP-002: a user by the email address that their profile has, by GSI1, which may be stale.
     ///
-    /// Of several with one address, which only other clients make, the first by ID.
+    /// If several users have one address, which only other clients cause, it gives the first by ID.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn user_by_email(&self, email: &str) -> Result<Option<UserByEmail>, ReadError> {
         let queries = UserByEmail::entries(&Fields::from([("Email", email)]))?;
         let listing = UserByEmail::listing("AP-002", &self.layout, queries);
@@ -67,11 +67,11 @@ impl<S: Store> Queries<S> {
 
     /// AP-002: a user by the claim of their email address (trimmed, in lower case), consistently.
     ///
-    /// `None` when nobody claims it, or who claims it is not there.
+    /// `None` if nobody claims the address, or if the claiming user does not exist.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn user_by_claim(&self, email: &str) -> Result<Option<User>, ReadError> {
         let key = EmailClaimKey { email: normalised(email) };
         let claim = self.one::<EmailClaim>(&key, Consistency::Strong).await?;
@@ -85,45 +85,45 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn users_newest_first(&self, page: &PageRequest) -> Result<Page<RecentUser>, ReadError> {
         let queries = RecentUser::entries(&Fields::new())?.into_iter().map(ranges::descending).collect();
         self.merge(&RecentUser::listing("AP-003", &self.layout, queries), page).await
     }
 
-    /// AP-014: whom a user follows, with names, by the followee's ID.
+    /// AP-014: the users whom a user follows, with names, by the followee's ID.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn followees_of(&self, user: &UserId, page: &PageRequest) -> Result<Page<Follow>, ReadError> {
         let query = ranges::collection::<Follow>(&Fields::from([("FollowerId", user.as_str())]))?;
-        self.list(&Listing::all("AP-014", &self.layout, query), page).await
+        self.list(&ListPlan::all("AP-014", &self.layout, query), page).await
     }
 
     /// AP-015: the followers of a user, with names, by the follower's ID.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn followers_of(&self, user: &UserId, page: &PageRequest) -> Result<Page<Follower>, ReadError> {
         let query = ranges::collection::<Follower>(&Fields::from([("FolloweeId", user.as_str())]))?;
-        self.list(&Listing::all("AP-015", &self.layout, query), page).await
+        self.list(&ListPlan::all("AP-015", &self.layout, query), page).await
     }
 
-    /// AP-016: the follow by which one user follows another; `None` when they do not. Consistent, since it decides what
-    /// the user may do next.
+    /// AP-016: a follow of one user by another; `None` if there is none. Consistent, because it decides what the user
+    /// may do next.
     ///
     /// # Errors
     ///
-    /// [`ReadError`], with nothing read.
+    /// [`ReadError`] if nothing could be read.
     pub async fn follow_of(&self, follower: &UserId, followee: &UserId) -> Result<Option<Follow>, ReadError> {
         let key = FollowKey { follower_id: follower.clone(), followee_id: followee.clone() };
         self.one(&key, Consistency::Strong).await
     }
 }
 
-/// The only item of a page of one; an item that cannot be read is its error.
+/// The only item of a page with one item; an unreadable item is an error.
 pub(super) fn first_of<T>(page: Page<T>) -> Result<Option<T>, ReadError> {
     match (page.items.into_iter().next(), page.unreadable.into_iter().next()) {
         (None, Some(unreadable)) => Err(ReadError::Item { key: unreadable.key, source: unreadable.error }),
@@ -131,14 +131,14 @@ pub(super) fn first_of<T>(page: Page<T>) -> Result<Option<T>, ReadError> {
     }
 }
 
-/// This part's patterns.
-pub(crate) fn patterns() -> Vec<Pattern> {
+/// The patterns of this file.
+pub(crate) fn patterns() -> Vec<AccessPattern> {
     [users(), follows()].concat()
 }
 
-fn users() -> Vec<Pattern> {
+fn users() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-001",
             title: "user by ID; consistent on request",
             input: "UserId, Consistency",
@@ -149,7 +149,7 @@ fn users() -> Vec<Pattern> {
                 queries.user(&"{UserId}".into(), Consistency::Strong).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-002",
             title: "user by email: by GSI1, or consistently through the claim",
             input: "email",
@@ -166,7 +166,7 @@ fn users() -> Vec<Pattern> {
                 queries.user_by_claim("{Email}").await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-003",
             title: "all users, newest first (administrator)",
             input: "PageRequest",
@@ -179,9 +179,9 @@ fn users() -> Vec<Pattern> {
     ]
 }
 
-fn follows() -> Vec<Pattern> {
+fn follows() -> Vec<AccessPattern> {
     vec![
-        Pattern {
+        AccessPattern {
             id: "AP-014",
             title: "whom a user follows, with names",
             input: "UserId, PageRequest",
@@ -191,7 +191,7 @@ fn follows() -> Vec<Pattern> {
                 let _page = queries.followees_of(&"{UserId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-015",
             title: "followers of a user, with names",
             input: "UserId, PageRequest",
@@ -201,7 +201,7 @@ fn follows() -> Vec<Pattern> {
                 let _page = queries.followers_of(&"{UserId}".into(), &sample_page()).await?;
             }),
         },
-        Pattern {
+        AccessPattern {
             id: "AP-016",
             title: "does A follow B",
             input: "FollowerId, FolloweeId",

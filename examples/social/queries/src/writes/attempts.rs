@@ -1,17 +1,17 @@
-//! Sending writes until their outcome is known.
+//! Sends writes until their outcome is known.
 //!
-//! | answer | what is done |
+//! | response | action |
 //! |---|---|
-//! | a guard did not hold | it is the caller's to say what that means |
-//! | another writer was there first, or the database is throttled | the same is sent again after a pause |
-//! | none | the same is sent again after a pause; when its guard then does not hold, the items show whether it was us |
+//! | a guard failed | the caller decides what that means |
+//! | a conflict or a throttle | sends the same again after a pause |
+//! | none | sends the same again after a pause; if its guard fails then, the items show whether the first call did it |
 //!
-//! What we left is known by its content: the time of the write stands in `CreatedAt` or `UpdatedAt` and is the same in
-//! every try. So a write that was done and not answered is a success, and one that another writer did before is not.
-//! Two writers of the same content in the same millisecond cannot be told apart; nothing is then written
-//! twice, and both get the answer that it was done.
+//! A write is recognized by its content: `CreatedAt` or `UpdatedAt` contains the time of the write, which is the same
+//! in every try. So a write that was done without a response is a success, and a write that another client did before
+//! is not. Two writers of the same content in the same millisecond look the same; nothing is written twice then, and
+//! both succeed.
 //!
-//! An addition leaves no trace of whose it was, so it is only ever sent beside a write that is done once.
+//! An addition does not show who made it, so it is sent only together with a write that can be done only once.
 
 use derive::{
     query::Query,
@@ -27,21 +27,21 @@ use crate::{Queries, write_error::WriteError};
 pub(super) struct Attempts<'q, S> {
     queries: &'q Queries<S>,
     n_failed: u32,
-    /// Was a write left unanswered?
+    /// Did a write get no response?
     is_uncertain: bool,
 }
 
-/// How a write ended.
+/// The outcome of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
     /// It was done.
     Done,
-    /// Nothing was done: the guards at these positions did not hold.
+    /// Nothing was done: the guards at these positions failed.
     Refused(Vec<usize>),
 }
 
-/// What came back from one sending.
-enum Answer {
+/// The result of one try.
+enum SendResult {
     Sent(Sent),
     Busy,
 }
@@ -51,23 +51,23 @@ impl<S: Store> Queries<S> {
         Attempts { queries: self, n_failed: 0, is_uncertain: false }
     }
 
-    /// Sends one write. True when it was done, false when its guard did not hold.
+    /// Sends one write. Returns true if it was done, and false if its guard failed.
     pub(super) async fn send(&self, write: Write) -> Result<bool, WriteError> {
         Ok(self.attempts().send(&[write]).await? == Sent::Done)
     }
 }
 
 impl<S: Store> Attempts<'_, S> {
-    /// Sends writes, together or not at all, until their outcome is known.
+    /// Sends writes, in one transaction if there are several, until their outcome is known.
     pub(super) async fn send(&mut self, writes: &[Write]) -> Result<Sent, WriteError> {
         loop {
             match self.once(writes).await {
-                Ok(Answer::Sent(Sent::Done)) => return Ok(Sent::Done),
-                Ok(Answer::Sent(refused)) => {
+                Ok(SendResult::Sent(Sent::Done)) => return Ok(Sent::Done),
+                Ok(SendResult::Sent(refused)) => {
                     let ours = self.is_uncertain && self.stand(writes).await?;
                     return Ok(if ours { Sent::Done } else { refused });
                 }
-                Ok(Answer::Busy) => self.wait(writes.first().map(|write| &write.key), None).await?,
+                Ok(SendResult::Busy) => self.wait(writes.first().map(|write| &write.key), None).await?,
                 Err(error) => {
                     self.is_uncertain |= error.is_retry();
                     self.wait(writes.first().map(|write| &write.key), Some(error)).await?;
@@ -76,12 +76,12 @@ impl<S: Store> Attempts<'_, S> {
         }
     }
 
-    /// Waits before all is read anew and another write is made of it.
+    /// Waits before the caller reads everything again and makes another write.
     pub(super) async fn again(&mut self, item: &Key) -> Result<(), WriteError> {
         self.wait(Some(item), None).await
     }
 
-    /// Reads items by key, consistently, in order of their keys.
+    /// Reads items by key, consistently, in the order of their keys.
     pub(super) async fn items(&mut self, keys: &[Key]) -> Result<Vec<(Key, Item)>, WriteError> {
         if keys.is_empty() {
             return Ok(Vec::new());
@@ -102,7 +102,7 @@ impl<S: Store> Attempts<'_, S> {
         Ok(self.items(std::slice::from_ref(key)).await?.pop().map(|(_, item)| item))
     }
 
-    /// Reads a page from the start.
+    /// Reads the first page of a query.
     pub(super) async fn page(&mut self, query: &Query) -> Result<Page, WriteError> {
         loop {
             match self.queries.store.query(Table::Main, query, None).await {
@@ -115,9 +115,9 @@ impl<S: Store> Attempts<'_, S> {
         }
     }
 
-    async fn once(&self, writes: &[Write]) -> Result<Answer, StoreError> {
+    async fn once(&self, writes: &[Write]) -> Result<SendResult, StoreError> {
         if let [write] = writes {
-            return Ok(Answer::Sent(match self.queries.store.write(write).await? {
+            return Ok(SendResult::Sent(match self.queries.store.write(write).await? {
                 Outcome::Done { .. } => Sent::Done,
                 Outcome::GuardFailed => Sent::Refused(vec![0]),
             }));
@@ -129,22 +129,22 @@ impl<S: Store> Attempts<'_, S> {
         };
         let transaction = Transaction::new(writes.to_vec()).map_err(|error| rejected(writes.first(), error.into()))?;
         let TransactOutcome::Cancelled { reasons } = self.queries.store.transact(&transaction).await? else {
-            return Ok(Answer::Sent(Sent::Done));
+            return Ok(SendResult::Sent(Sent::Done));
         };
         let failed = reasons.iter().enumerate().filter(|(_, reason)| **reason == Reason::GuardFailed);
         let failed: Vec<usize> = failed.map(|(position, _)| position).collect();
         if !failed.is_empty() {
-            return Ok(Answer::Sent(Sent::Refused(failed)));
+            return Ok(SendResult::Sent(Sent::Refused(failed)));
         }
         for (reason, write) in reasons.into_iter().zip(writes) {
             if let Reason::Rejected(why) = reason {
                 return Err(rejected(Some(write), why.into()));
             }
         }
-        Ok(Answer::Busy)
+        Ok(SendResult::Busy)
     }
 
-    /// Do the items stand as these writes leave them?
+    /// Do the items have the content of these writes?
     async fn stand(&mut self, writes: &[Write]) -> Result<bool, WriteError> {
         let keys: Vec<Key> = writes.iter().map(|write| write.key.clone()).collect();
         let items = self.items(&keys).await?;
@@ -171,7 +171,7 @@ impl<S: Store> Attempts<'_, S> {
     }
 }
 
-/// Does the item stand as the write leaves it? What it adds to cannot be told, and is left out.
+/// Does the item have the content of the write? Additions are left out, because they do not show who made them.
 fn stands(write: &Write, item: Option<&Item>) -> bool {
     let holds =
         |wanted: &Item| item.is_some_and(|item| wanted.iter().all(|(name, value)| same(item.get(name), Some(value))));

@@ -1,7 +1,7 @@
 //! Comments on posts.
 //!
-//! The post is not asked for: its item is found by its author and time, which who comments need not know, and the
-//! mirror by its id is late.
+//! The transaction does not check the post: its key contains the author and the time, which the caller need not know,
+//! and its mirror under the id alone may be late.
 
 use entities::{
     ids::{CommentId, PostId, UserId},
@@ -14,7 +14,7 @@ use super::draft::{Draft, text};
 use crate::{Queries, write_error::WriteError};
 
 impl<S: Store> Queries<S> {
-    /// WP-04: comments on a post. Gives the comment's key, which holds the time.
+    /// WP-04: comments on a post. Returns the comment's key, which contains the time.
     ///
     /// # Errors
     ///
@@ -48,11 +48,11 @@ impl<S: Store> Queries<S> {
         self.amend(draft.set("UpdatedAt", text(self.now()?))).await
     }
 
-    /// WP-04: deletes a comment; false when there is none.
+    /// WP-04: deletes a comment; returns false if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`WriteError`] of a call that has no outcome.
+    /// [`WriteError`] if the outcome is unknown.
     pub async fn delete_comment(&self, comment: &CommentKey) -> Result<bool, WriteError> {
         self.delete(Comment::primary_key(comment)?).await
     }

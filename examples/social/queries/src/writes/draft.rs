@@ -1,6 +1,6 @@
-//! Writes before they are sent: what is put, changed, deleted and checked, and on what condition.
+//! Writes before they are sent: what they put, change, delete and check, and their conditions.
 //!
-//! An item that may be there is never put over, so that its derived attributes, and what other clients added, stay.
+//! A write never replaces an item that may exist, so derived attributes and the attributes of other clients stay.
 
 use derive::{
     guard::{Ask, Guard, Purpose},
@@ -20,25 +20,25 @@ use store::Store;
 
 use crate::{Queries, write_error::WriteError};
 
-/// A text, as an attribute's value.
+/// A string value.
 pub(super) fn text(text: impl Into<String>) -> AttributeValue {
     AttributeValue::S(text.into())
 }
 
-/// A number, as an attribute's value.
+/// A number value.
 pub(super) fn number(number: impl Into<Decimal>) -> AttributeValue {
     AttributeValue::N(number.into().to_string())
 }
 
-/// What becomes of an attribute that an item may lack.
+/// The change of an optional attribute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Edit<T> {
-    /// It stays.
+    /// Leaves it.
     #[default]
     Keep,
-    /// It gets this value.
+    /// Sets it.
     Set(T),
-    /// The item has it no more.
+    /// Removes it.
     Clear,
 }
 
@@ -52,23 +52,23 @@ impl<T> Edit<T> {
     }
 }
 
-/// A write on this condition.
+/// A write with this condition.
 pub(super) fn write(key: Key, action: Action, asks: Vec<Ask>) -> Write {
     let guard = (!asks.is_empty()).then_some(Guard { purpose: Purpose::Application, asks });
     Write { table: Table::Main, key, action, guard }
 }
 
-/// Deletes an item that is there.
+/// Deletes an existing item.
 pub(super) fn deletion(key: Key) -> Write {
     write(key, Action::Delete, vec![Ask::Present])
 }
 
-/// Asks something of an item that the transaction does not write.
+/// Checks an item that the transaction does not write.
 pub(super) fn check(key: Key, asks: Vec<Ask>) -> Write {
     write(key, Action::Check, asks)
 }
 
-/// A change of some attributes of an item that is there.
+/// A change of some attributes of an existing item.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     key: Key,
@@ -77,7 +77,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// A change of nothing yet, of an item that must be there.
+    /// An empty change of an item that must exist.
     pub(super) fn of<E: Entity>(key: &E::Key) -> Result<Self, WriteError> {
         Ok(Self { key: E::primary_key(key)?, update: Update::default(), asks: vec![Ask::Present] })
     }
@@ -88,7 +88,7 @@ impl Draft {
         self
     }
 
-    /// Sets an attribute where there is a value.
+    /// Sets an attribute if there is a value.
     pub(super) fn set_some(self, attribute: &'static str, value: Option<AttributeValue>) -> Self {
         match value {
             Some(value) => self.set(attribute, value),
@@ -96,7 +96,7 @@ impl Draft {
         }
     }
 
-    /// Sets an attribute, takes it away, or leaves it.
+    /// Sets, removes or leaves an attribute.
     pub(super) fn edit(self, attribute: &'static str, edit: Edit<AttributeValue>) -> Self {
         match edit {
             Edit::Keep => self,
@@ -105,31 +105,31 @@ impl Draft {
         }
     }
 
-    /// Takes an attribute away.
+    /// Removes an attribute.
     pub(super) fn clear(mut self, attribute: &'static str) -> Self {
         self.update.remove.insert(attribute.to_owned());
         self
     }
 
-    /// Adds to a number, or elements to a set.
+    /// Adds to a number or a set.
     pub(super) fn add(mut self, attribute: &'static str, value: AttributeValue) -> Self {
         self.update.add.insert(attribute, value);
         self
     }
 
-    /// Takes elements out of a set.
+    /// Removes elements from a set.
     pub(super) fn take(mut self, attribute: &'static str, value: AttributeValue) -> Self {
         self.update.delete.insert(attribute, value);
         self
     }
 
-    /// Asks something more.
+    /// Adds a condition.
     pub(super) fn asking(mut self, ask: Ask) -> Self {
         self.asks.push(ask);
         self
     }
 
-    /// Sets the item's key in an index as these values of its attributes make it, or takes it out of the index.
+    /// Sets the item's key in an index from these values of its attributes, or removes the item from the index.
     pub(super) fn indexed<E: Entity>(
         mut self,
         layout: &Layout,
@@ -154,7 +154,7 @@ impl Draft {
         Ok(self)
     }
 
-    /// The item that it changes.
+    /// Key of the changed item.
     pub(super) fn key(&self) -> &Key {
         &self.key
     }
@@ -166,42 +166,42 @@ impl Draft {
 }
 
 impl<S: Store> Queries<S> {
-    /// Puts an entity on this condition.
+    /// Puts an entity with this condition.
     pub(super) fn putting<E: Entity>(&self, entity: &E, asks: Vec<Ask>) -> Result<Write, WriteError> {
         let key = E::primary_key(entity.key())?;
         Ok(write(key, Action::Put(entity.to_item(&self.layout)?), asks))
     }
 
-    /// Puts an entity that is not there.
+    /// Puts an entity that must not exist.
     pub(super) fn creation<E: Entity>(&self, entity: &E) -> Result<Write, WriteError> {
         self.putting(entity, vec![Ask::Absent])
     }
 
-    /// Creates an entity; refused when there is one.
+    /// Creates an entity; refused if it exists.
     pub(super) async fn create<E: Entity + Sync>(&self, entity: &E) -> Result<(), WriteError> {
         let creation = self.creation(entity)?;
         let item = creation.key.clone();
         if self.send(creation).await? { Ok(()) } else { Err(WriteError::AlreadyExists { item }) }
     }
 
-    /// Changes an item; refused when there is none.
+    /// Changes an item; refused if it does not exist.
     pub(super) async fn amend(&self, draft: Draft) -> Result<(), WriteError> {
         let item = draft.key.clone();
         if self.send(draft.write()).await? { Ok(()) } else { Err(WriteError::NotFound { item }) }
     }
 
-    /// Deletes an item; false when there was none.
+    /// Deletes an item; returns false if it did not exist.
     pub(super) async fn delete(&self, key: Key) -> Result<bool, WriteError> {
         self.send(deletion(key)).await
     }
 }
 
-/// Asks that a stored attribute is as it was read.
+/// Requires that a stored attribute is as it was read.
 pub(super) fn as_read(attribute: &'static str, item: &Item) -> Ask {
     Ask::as_read(attribute, item.get(attribute))
 }
 
-/// Asks that an attribute names this user.
+/// Requires that an attribute names this user.
 pub(super) fn is_user(attribute: &'static str, user_id: &UserId) -> Ask {
     Ask::Equal(attribute.to_owned(), text(user_id.as_str()))
 }

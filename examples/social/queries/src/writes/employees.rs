@@ -1,9 +1,8 @@
-//! Employees: who works for an organization, and for whom.
+//! Employees of an organization, and their managers.
 //!
-//! An employee is stored under their id, and names their manager; where they stand in the chart follows by D-21. So
-//! whoever asks who is above somebody reads `ManagerId`, one after the other, consistently. The transaction of a hire or
-//! a move asks that all of these are still as they were read: of two moves that would make a loop together, one is
-//! refused.
+//! An employee is stored under their id and names their manager; D-21 derives the path. To find everybody above an
+//! employee, a write reads `ManagerId` after `ManagerId`, consistently. The transaction of a hire or a move requires
+//! that all of these are still as they were read, so of two moves that would form a loop together, one is refused.
 
 use derive::{guard::Ask, query::Query, write::Write};
 use entities::{
@@ -24,18 +23,18 @@ use super::{
 };
 use crate::{Queries, write_error::WriteError};
 
-/// How deep an employee may be, the root and themselves included. Source: the table's design.
+/// Greatest depth of an employee, including the top and the employee. Source: the table's design.
 pub const EMPLOYEE_DEPTH_MAX: usize = 27;
 
 impl<S: Store> Queries<S> {
-    /// WP-11: hires an employee below a manager, or as a root. Gives their key.
+    /// WP-11: hires an employee below a manager, or at the top. Returns the key.
     ///
-    /// The transaction asks that there is nobody of their id, and that everybody above them is as they were read.
+    /// The transaction requires that the id is free, and that everybody above is as they were read.
     ///
     /// # Errors
     ///
-    /// [`WriteError::AlreadyExists`]; [`WriteError::NotFound`] for the manager; [`WriteError::EmployeeUnderItself`] when
-    /// the manager names them already, by way of others; [`WriteError::TooDeep`].
+    /// [`WriteError::AlreadyExists`]; [`WriteError::NotFound`] for the manager; [`WriteError::EmployeeUnderItself`] if
+    /// the new employee is above that manager; [`WriteError::TooDeep`].
     pub async fn hire(
         &self,
         org_id: &OrgId,
@@ -69,12 +68,12 @@ impl<S: Store> Queries<S> {
         }
     }
 
-    /// WP-11: moves an employee, with their whole team, below another manager, or to be a root.
+    /// WP-11: moves an employee with their whole team below another manager, or to the top.
     ///
     /// # Errors
     ///
-    /// [`WriteError::NotFound`] for the employee or the manager; [`WriteError::EmployeeUnderItself`] when the manager
-    /// reports to them; [`WriteError::Unchanged`] when they are there; [`WriteError::TooDeep`].
+    /// [`WriteError::NotFound`] for the employee or the manager; [`WriteError::EmployeeUnderItself`] if the manager
+    /// reports to the employee; [`WriteError::Unchanged`] if that is the manager already; [`WriteError::TooDeep`].
     pub async fn move_employee(
         &self,
         org_id: &OrgId,
@@ -106,11 +105,10 @@ impl<S: Store> Queries<S> {
         }
     }
 
-    /// WP-11: dismisses an employee whom nobody reports to.
+    /// WP-11: dismisses an employee without reports.
     ///
-    /// Those who report to them are looked for in the index, which is late: somebody who was hired or moved below them a
-    /// moment ago may be missed, and keeps a `ManagerId` of nobody; somebody who was moved away a moment ago may still
-    /// count.
+    /// The index shows the reports, and it may lag. So it may miss somebody who was hired or moved below the employee a
+    /// moment ago; their `ManagerId` then names nobody. And it may still show somebody who was moved away a moment ago.
     ///
     /// # Errors
     ///
@@ -124,7 +122,7 @@ impl<S: Store> Queries<S> {
             let (pk, prefix) = (index.key.pk.build(&manager)?, index.key.sk.prefix(&manager)?);
             let reports = attempts.page(&Query::prefix(Some(&index.index), pk, prefix)).await?.items;
             let mut keys = reports.iter().filter_map(|item| self.layout.key(item));
-            // Another organization may have a manager of the same id.
+            // Another organization may have a manager with the same id.
             if keys.any(|report| report.pk == key.pk) {
                 return Err(WriteError::HasReports { employee_id: employee_id.clone() });
             }
@@ -141,8 +139,8 @@ impl<S: Store> Attempts<'_, S> {
         self.item(key).await?.ok_or_else(|| WriteError::NotFound { item: key.clone() })
     }
 
-    /// Asks of the new manager, and of everybody above them, that they are as they were read, so that nobody reports to
-    /// themselves; refused when the one who is hired or moved is among them.
+    /// Requires that the new manager and everybody above are as they were read, so that nobody reports to themselves.
+    /// Refused if the employee is among them.
     async fn managers_above(
         &mut self,
         employee: &EmployeeKey,
@@ -159,7 +157,7 @@ impl<S: Store> Attempts<'_, S> {
             }
             let key = Employee::primary_key(&EmployeeKey { org_id: employee.org_id.clone(), employee_id: id })?;
             let above = match self.employee(&key).await {
-                // Somebody further up is gone; nobody is above them.
+                // A manager further up does not exist, so nobody is above that.
                 Err(WriteError::NotFound { .. }) if !checks.is_empty() => break,
                 found => found?,
             };

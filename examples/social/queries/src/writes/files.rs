@@ -1,7 +1,7 @@
 //! Files.
 //!
-//! A file stands in its folder's collection, so a move is another key: the old item goes and the new one comes in one
-//! transaction, and holds what the old one held. The time of its upload stays.
+//! A file's key contains its folder, so a move changes the key: one transaction deletes the old item and puts the new
+//! one with the same content. The time of the upload stays.
 
 use derive::{
     guard::Ask,
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{Queries, write_error::WriteError};
 
-/// What a new file is.
+/// The attributes of a new file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewFile {
     /// Name as shown.
@@ -30,7 +30,7 @@ pub struct NewFile {
 }
 
 impl<S: Store> Queries<S> {
-    /// WP-10: uploads a file into a folder that is there. Gives the file's key, which holds the time.
+    /// WP-10: uploads a file to an existing folder. Returns the file's key, which contains the time.
     ///
     /// # Errors
     ///
@@ -56,11 +56,11 @@ impl<S: Store> Queries<S> {
         }
     }
 
-    /// WP-10: moves a file into another folder that is there. Gives its new key.
+    /// WP-10: moves a file to another existing folder. Returns the new key.
     ///
     /// # Errors
     ///
-    /// [`WriteError::NotFound`] for the file or the folder; [`WriteError::Unchanged`] when it is in it.
+    /// [`WriteError::NotFound`] for the file or the folder; [`WriteError::Unchanged`] if the file is in that folder.
     pub async fn move_file(&self, file: &FileKey, to: &FolderId) -> Result<FileKey, WriteError> {
         let (old, now) = (File::primary_key(file)?, self.now()?);
         if *to == file.folder_id {
@@ -82,7 +82,7 @@ impl<S: Store> Queries<S> {
             ];
             match attempts.send(&writes).await? {
                 Sent::Done => return Ok(moved),
-                // Somebody else changed it, or moved it away.
+                // Another client changed it, or moved it away.
                 Sent::Refused(positions) if positions.contains(&2) => attempts.again(&old).await?,
                 Sent::Refused(positions) => return Err(refusal(writes, &positions)),
             }
@@ -99,17 +99,17 @@ impl<S: Store> Queries<S> {
         self.amend(draft.set("UpdatedAt", text(self.now()?))).await
     }
 
-    /// WP-10: deletes a file; false when there is none.
+    /// WP-10: deletes a file; returns false if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`WriteError`] of a call that has no outcome.
+    /// [`WriteError`] if the outcome is unknown.
     pub async fn delete_file(&self, file: &FileKey) -> Result<bool, WriteError> {
         self.delete(File::primary_key(file)?).await
     }
 }
 
-/// Asks that a folder is there.
+/// Requires that a folder exists.
 fn folder_is_there(folder_id: &FolderId) -> Result<Write, WriteError> {
     Ok(check(folder_key(folder_id)?, vec![Ask::Present]))
 }
@@ -118,7 +118,7 @@ pub(super) fn folder_key(folder_id: &FolderId) -> Result<Key, WriteError> {
     Ok(Folder::primary_key(&FolderKey { folder_id: folder_id.clone() })?)
 }
 
-/// What the refused of these says: a put that there is one already, a check that there is none.
+/// The error for a refused write: the item of a put exists, or the item of a check does not.
 pub(super) fn refusal(writes: impl IntoIterator<Item = Write>, positions: &[usize]) -> WriteError {
     let refused = writes.into_iter().enumerate().find(|(position, _)| positions.contains(position));
     match refused {

@@ -1,8 +1,8 @@
 //! Folders.
 //!
-//! A folder knows its parent, and only that, so that a move changes one item; the paths below follow by D-20. That no
-//! folder is below itself is held by the transaction of the move: it asks of every folder above the new place that its
-//! parent is still the one that was read on the way up. Of two moves that would make a loop together, one is refused.
+//! A folder stores only its parent, so a move changes one item; D-20 derives the paths below. The transaction of a move
+//! prevents that a folder is below itself: it requires that every folder above the new place still has the parent that
+//! was read on the way up. Of two moves that would form a loop together, one is refused.
 
 use derive::{guard::Ask, query::Query, write::Write};
 use entities::{
@@ -24,11 +24,11 @@ use super::{
 };
 use crate::{Queries, write_error::WriteError};
 
-/// How deep a folder may be, the root and itself included. Source: the table's design.
+/// Greatest depth of a folder, including the root and the folder. Source: the table's design.
 pub const FOLDER_DEPTH_MAX: usize = 64;
 
 impl<S: Store> Queries<S> {
-    /// WP-10: creates a folder, in another that is there, or as a root.
+    /// WP-10: creates a folder in another existing one, or as a root.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl<S: Store> Queries<S> {
         }
     }
 
-    /// WP-10: renames a folder; its place among its parent's changes with it.
+    /// WP-10: renames a folder, which also moves it among its parent's folders.
     ///
     /// # Errors
     ///
@@ -80,12 +80,12 @@ impl<S: Store> Queries<S> {
         }
     }
 
-    /// WP-10: moves a folder with all that is in it, into another that is there, or to be a root.
+    /// WP-10: moves a folder with its whole content to another existing one, or makes it a root.
     ///
     /// # Errors
     ///
     /// [`WriteError::NotFound`] for the folder or the new parent; [`WriteError::FolderUnderItself`];
-    /// [`WriteError::Unchanged`] when it is there; [`WriteError::TooDeep`].
+    /// [`WriteError::Unchanged`] if that is the parent already; [`WriteError::TooDeep`].
     pub async fn move_folder(&self, folder_id: &FolderId, to: Option<&FolderId>) -> Result<(), WriteError> {
         let (now, mut attempts) = (self.now()?, self.attempts());
         loop {
@@ -112,12 +112,12 @@ impl<S: Store> Queries<S> {
         }
     }
 
-    /// WP-10: deletes a folder that is empty; false when there is none.
+    /// WP-10: deletes a folder that is empty; returns false if it does not exist.
     ///
-    /// Two things cannot be asked of the folder itself. Its files are looked for consistently, but a file that comes
-    /// between that look and the deletion stays without its folder; one that comes later is refused. Its sub-folders are
-    /// looked for in the index, which is late, so one that was just made may be missed. What is left behind is found by
-    /// its id, has no path, and can be moved or deleted.
+    /// Two conditions cannot be checked on the folder itself. Its files are read consistently, but a file that is
+    /// uploaded between this read and the deletion stays without a folder; a later upload is refused. Its sub-folders
+    /// are read from the index, which may lag and miss a new one. Such a file or folder is still found by its id, has
+    /// no path, and can be moved or deleted.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl<S: Store> Queries<S> {
         Ok(attempts.send(&[deletion(key)]).await? == Sent::Done)
     }
 
-    /// A change of a folder that is as it was read, with its place among those of this parent under this name.
+    /// A change of a folder that is as it was read, with its index key for this parent and name.
     fn placing_folder(
         &self,
         folder_id: &FolderId,
@@ -161,8 +161,8 @@ impl<S: Store> Attempts<'_, S> {
         self.item(&key).await?.ok_or(WriteError::NotFound { item: key })
     }
 
-    /// Asks of the new parent, and of every folder above it, that they are as they were read, so that the folder is not
-    /// below itself; refused when it is among them.
+    /// Requires that the new parent and every folder above it are as they were read, so that the folder is not below
+    /// itself. Refused if the folder is among them.
     async fn folders_above(&mut self, folder_id: &FolderId, to: &FolderId) -> Result<Vec<Write>, WriteError> {
         let (mut checks, mut above) = (Vec::<Write>::new(), Some(to.clone()));
         while let Some(id) = above.take() {
@@ -179,7 +179,7 @@ impl<S: Store> Attempts<'_, S> {
                     checks.push(check(key, vec![Ask::Present, as_read("ParentId", &folder)]));
                 }
                 None if checks.is_empty() => return Err(WriteError::NotFound { item: key }),
-                // The parent of one of them is not there; nobody may make it the folder that is moved.
+                // The parent of one of them does not exist, and nobody may make the moved folder that parent.
                 None => checks.push(check(key, vec![Ask::Absent])),
             }
         }

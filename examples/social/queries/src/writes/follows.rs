@@ -1,4 +1,4 @@
-//! Who follows whom.
+//! Follows.
 
 use entities::{
     ids::UserId,
@@ -10,7 +10,7 @@ use store::Store;
 use crate::{Queries, write_error::WriteError};
 
 impl<S: Store> Queries<S> {
-    /// WP-06: a user follows another. Twice is once; true when they did not before.
+    /// WP-06: a user follows another. A second time changes nothing; returns true if they did not before.
     ///
     /// # Errors
     ///
@@ -29,11 +29,11 @@ impl<S: Store> Queries<S> {
         self.send(self.creation(&follow)?).await
     }
 
-    /// WP-06: a user follows another no more. Twice is once; true when they did before.
+    /// WP-06: a user follows another no more. A second time changes nothing; returns true if they did before.
     ///
     /// # Errors
     ///
-    /// [`WriteError`] of a call that has no outcome.
+    /// [`WriteError`] if the outcome is unknown.
     pub async fn unfollow(&self, follower_id: &UserId, followee_id: &UserId) -> Result<bool, WriteError> {
         let key = FollowKey { follower_id: follower_id.clone(), followee_id: followee_id.clone() };
         self.delete(Follow::primary_key(&key)?).await

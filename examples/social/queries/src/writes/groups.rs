@@ -1,4 +1,4 @@
-//! Groups, and who is in them.
+//! Groups and their members.
 
 use entities::{
     groups::{Group, GroupKey, Membership, MembershipKey},
@@ -13,11 +13,11 @@ use crate::{Queries, write_error::WriteError};
 impl<S: Store> Queries<S> {
     /// WP-07: a user joins a group, in a role.
     ///
-    /// The group is not asked for: without one, the membership has no `GroupName`.
+    /// The group is not checked: without one, the membership has no `GroupName`.
     ///
     /// # Errors
     ///
-    /// [`WriteError::AlreadyExists`] when they are in it.
+    /// [`WriteError::AlreadyExists`] if the user is a member already.
     pub async fn join_group(&self, user_id: &UserId, group_id: &GroupId, role: &str) -> Result<(), WriteError> {
         let now = self.now()?;
         let membership = Membership {
@@ -35,18 +35,18 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`WriteError::NotFound`] when they are not in it.
+    /// [`WriteError::NotFound`] if the user is no member.
     pub async fn change_role(&self, user_id: &UserId, group_id: &GroupId, role: &str) -> Result<(), WriteError> {
         let key = MembershipKey { user_id: user_id.clone(), group_id: group_id.clone() };
         let draft = Draft::of::<Membership>(&key)?.set("Role", text(role));
         self.amend(draft.set("UpdatedAt", text(self.now()?))).await
     }
 
-    /// WP-07: a user leaves a group; false when they were not in it.
+    /// WP-07: a user leaves a group; returns false if the user was no member.
     ///
     /// # Errors
     ///
-    /// [`WriteError`] of a call that has no outcome.
+    /// [`WriteError`] if the outcome is unknown.
     pub async fn leave_group(&self, user_id: &UserId, group_id: &GroupId) -> Result<bool, WriteError> {
         let key = MembershipKey { user_id: user_id.clone(), group_id: group_id.clone() };
         self.delete(Membership::primary_key(&key)?).await
@@ -75,7 +75,7 @@ impl<S: Store> Queries<S> {
         self.create(&group).await
     }
 
-    /// WP-13: renames a group; the copies of its name follow by D-14.
+    /// WP-13: renames a group. D-14 derives the copies of its name.
     ///
     /// # Errors
     ///
@@ -85,11 +85,11 @@ impl<S: Store> Queries<S> {
         self.amend(draft.set("UpdatedAt", text(self.now()?))).await
     }
 
-    /// WP-13: deletes a group; false when there is none. The memberships stay, without its name.
+    /// WP-13: deletes a group; returns false if it does not exist. The memberships stay, without its name.
     ///
     /// # Errors
     ///
-    /// [`WriteError`] of a call that has no outcome.
+    /// [`WriteError`] if the outcome is unknown.
     pub async fn delete_group(&self, group_id: &GroupId) -> Result<bool, WriteError> {
         self.delete(Group::primary_key(&GroupKey { group_id: group_id.clone() })?).await
     }

@@ -11,15 +11,15 @@ use store::Store;
 use super::draft::write;
 use crate::{Queries, write_error::WriteError};
 
-/// How long a view is kept before the platform may remove it, in seconds: ninety days.
+/// Lifetime of a view before DynamoDB may remove it, in seconds: ninety days.
 pub const VIEW_SECONDS: u64 = 90 * 86_400;
 
 impl<S: Store> Queries<S> {
-    /// WP-05: a user likes a post. Twice is once; true when they did not before.
+    /// WP-05: a user likes a post. A second time changes nothing; returns true if they did not before.
     ///
     /// # Errors
     ///
-    /// [`WriteError`] of a call that has no outcome.
+    /// [`WriteError`] if the outcome is unknown.
     pub async fn like(&self, user_id: &UserId, post_id: &PostId) -> Result<bool, WriteError> {
         let now = self.now()?;
         let like = Like {
@@ -30,24 +30,24 @@ impl<S: Store> Queries<S> {
         self.send(self.creation(&like)?).await
     }
 
-    /// WP-05: a user likes a post no more. Twice is once; true when they did before.
+    /// WP-05: a user likes a post no more. A second time changes nothing; returns true if they did before.
     ///
     /// # Errors
     ///
-    /// [`WriteError`] of a call that has no outcome.
+    /// [`WriteError`] if the outcome is unknown.
     pub async fn unlike(&self, user_id: &UserId, post_id: &PostId) -> Result<bool, WriteError> {
         let key = LikeKey { user_id: user_id.clone(), post_id: post_id.clone() };
         self.delete(Like::primary_key(&key)?).await
     }
 
-    /// WP-17: a user looks at a post. Gives the view's key, which holds the time; the platform removes the view
+    /// WP-17: a user views a post. Returns the view's key, which contains the time. DynamoDB removes the view
     /// [`VIEW_SECONDS`] later, or somewhat after that.
     ///
-    /// Two views of one post in one millisecond are one, so it needs no condition.
+    /// Two views of one post in one millisecond are one item, so no condition is necessary.
     ///
     /// # Errors
     ///
-    /// [`WriteError`] of a call that has no outcome.
+    /// [`WriteError`] if the outcome is unknown.
     pub async fn record_view(&self, user_id: &UserId, post_id: &PostId) -> Result<ViewKey, WriteError> {
         let now_ms = self.now_ms();
         let now = super::time::text(now_ms)?;

@@ -1,12 +1,12 @@
-//! The write patterns WP-01 to WP-19, a file for each subject.
+//! The write patterns WP-01 to WP-19, one file for each subject.
 //!
-//! - What must hold is asked of the database, in the condition of the write or of another item in its transaction;
-//!   nothing is decided by a read alone. Where a condition cannot ask it, the method says what another writer could do
-//!   in between, and what is then the case.
+//! - The database checks every requirement, in the condition of the write or of another item in its transaction; no
+//!   write relies on a read alone. If a requirement cannot be a condition, the method documents what another writer can
+//!   do in between, and the result.
 //! - A refusal is a [`WriteError`](crate::write_error::WriteError) that names the item.
 //! - A write is sent again until its outcome is known, within [limits](pause::TRIES_MAX).
-//! - `CreatedAt` and `UpdatedAt` are written with every item, and every index key together with what it is made of.
-//!   Derived attributes are not written, and are not lost either: what is there is changed, not put over.
+//! - Every item has `CreatedAt` and `UpdatedAt`, and each write of an attribute also writes the index keys that contain
+//!   it. Derived attributes are neither written nor lost, because an existing item is changed instead of replaced.
 
 mod attempts;
 pub mod comments;
@@ -30,13 +30,13 @@ pub mod subscriptions;
 mod time;
 pub mod users;
 
-use crate::pattern::Pattern;
+use crate::pattern::AccessPattern;
 
-/// The patterns WP-01 to WP-19, in order, a line for each method.
+/// The patterns WP-01 to WP-19, in order, one for each method.
 #[must_use]
-pub fn patterns() -> Vec<Pattern> {
+pub fn patterns() -> Vec<AccessPattern> {
     let mut all = patterns::all();
-    // By id; those of one id stay in their order.
+    // Stable, so patterns with one id keep their order.
     all.sort_by_key(|pattern| pattern.id);
     all
 }

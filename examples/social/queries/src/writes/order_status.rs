@@ -1,7 +1,7 @@
-//! What becomes of an order: paid, packed, shipped, or cancelled.
+//! The status of an order: paid, packed, shipped, or cancelled.
 //!
-//! A cancelled order stays cancelled: its items say so and its pieces are back in stock, in the same transaction. The
-//! condition on the order's status is what makes that happen once, whoever else cancels it at the same time.
+//! A cancelled order stays cancelled: one transaction marks its items and puts its pieces back in stock. The condition
+//! on the order's status makes that happen once, even if several clients cancel it at the same time.
 
 use std::collections::BTreeSet;
 
@@ -26,23 +26,23 @@ use super::{
 };
 use crate::{Queries, write_error::WriteError};
 
-/// What becomes of an order.
+/// The status of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderStatus {
-    /// Placed, not paid yet.
+    /// Placed, but not paid yet.
     Pending,
-    /// Paid, to be packed.
+    /// Paid, and not packed yet.
     Paid,
-    /// Packed, to be shipped.
+    /// Packed, and not shipped yet.
     Packed,
-    /// On its way.
+    /// Shipped.
     Shipped,
-    /// Called off.
+    /// Cancelled.
     Cancelled,
 }
 
 impl OrderStatus {
-    /// Its text. Stored, so it is stable.
+    /// The stored text. Stable.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -56,16 +56,16 @@ impl OrderStatus {
 }
 
 impl<S: Store> Queries<S> {
-    /// WP-09: changes an order's status; cancelling puts its pieces back in stock and marks its items, in the same
-    /// transaction.
+    /// WP-09: changes an order's status. The transaction of a cancellation puts the pieces back in stock and marks the
+    /// items.
     ///
-    /// A product that was removed is not put back. An item that another client adds to the order between the look at
-    /// its items and the transaction is not marked.
+    /// The pieces of a removed product are not put back. An item that another client adds to the order after this
+    /// method read the items is not marked.
     ///
     /// # Errors
     ///
     /// [`WriteError::NotFound`]; [`WriteError::Unchanged`]; [`WriteError::OrderCancelled`] for a status after that;
-    /// [`WriteError::TooManyLines`] when another client made an order of more than can be cancelled in a transaction.
+    /// [`WriteError::TooManyLines`] if another client made an order with more lines than a transaction can cancel.
     pub async fn change_order_status(&self, order: &OrderKey, status: OrderStatus) -> Result<(), WriteError> {
         let draft = self.status_change(order, status)?;
         let (item, mut attempts) = (draft.key().clone(), self.attempts());
@@ -90,7 +90,7 @@ impl<S: Store> Queries<S> {
         }
     }
 
-    /// Sets the status, and the place among the open orders that goes with it.
+    /// Sets the status, and the index key for open orders that depends on it.
     fn status_change(&self, order: &OrderKey, status: OrderStatus) -> Result<Draft, WriteError> {
         let other_than = |status: &str| Ask::Differs("Status".to_owned(), text(status));
         let mut draft = Draft::of::<Order>(order)?.asking(other_than(status.as_str()));
@@ -101,7 +101,7 @@ impl<S: Store> Queries<S> {
         draft.indexed::<Order>(&self.layout, "GSI2", order, &[("Status", status.as_str())])
     }
 
-    /// Marks the order's items, and puts back what they are of.
+    /// Marks the order's items, and puts their pieces back in stock.
     async fn restocking(
         &self,
         attempts: &mut Attempts<'_, S>,
@@ -129,7 +129,7 @@ impl<S: Store> Queries<S> {
 }
 
 impl<S: Store> Attempts<'_, S> {
-    /// The products among the writes at these positions that are not there.
+    /// The products at these positions of the writes that do not exist.
     async fn removed(&mut self, writes: &[Write], positions: &[usize]) -> Result<BTreeSet<Key>, WriteError> {
         let products: Vec<Key> =
             writes.iter().map(|write| &write.key).filter(|key| Product::parse_key(key).is_some()).cloned().collect();
@@ -153,7 +153,7 @@ fn is_cancelled(item: &Item) -> bool {
     item.get("Cancelled") == Some(&AttributeValue::Bool(true))
 }
 
-/// May an order as it is stored become this?
+/// Can an order with the stored status get this one?
 fn is_open_to(order: &OrderKey, item: &Key, stored: &Item, status: OrderStatus) -> Result<(), WriteError> {
     let is = |status: &str| stored.get("Status") == Some(&text(status));
     if is(status.as_str()) {

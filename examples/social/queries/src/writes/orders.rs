@@ -1,14 +1,14 @@
 //! Placing an order: the order, its items and every inventory in one transaction.
 //!
-//! Names and prices are those of the products at that moment. They are read first, and the transaction asks that they
-//! still are so, so that nothing is sold at a price that it no longer has; when one changed, it begins again. How many
-//! are in stock is asked by the transaction alone.
+//! Names and prices are those of the products at that moment. They are read first, and the transaction requires that
+//! they are unchanged, so nothing is sold at an outdated price; after a change the whole write starts again. Only the
+//! transaction checks the stock.
 //!
-//! An order is known by its id. Its key holds the time too, so that an order of the same id placed at another time is
-//! another item; what collides are the items of the order, which stand under the id. So an id that was used is found
-//! in two ways: by a consistent look into the order's collection beforehand, and by the conditions on its items. Two
-//! orders of one id that are placed at the same moment for different products are both placed. That is two callers
-//! who made the same id, not one who sends again: who sends again sends the same products.
+//! An order is known by its id, but its key also contains the time, so an order with the same id at another time would
+//! be another item. The items of the order, whose keys begin with the id, would collide. So a used id is found in two
+//! ways: by a consistent read of the order's collection before the transaction, and by the conditions on its items. Two
+//! orders with one id that are placed at the same moment for different products are both placed. Only two callers who
+//! made the same id can cause that: a caller who retries sends the same products.
 
 use std::collections::BTreeMap;
 
@@ -40,26 +40,26 @@ use crate::{
     write_error::{LINES_MAX, WriteError},
 };
 
-/// What is ordered of one product.
+/// One line of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The product.
     pub product_id: ProductId,
-    /// How many, from 1 up.
+    /// Number of pieces, from 1 up.
     pub quantity: i64,
 }
 
-/// An order that was placed.
+/// A placed order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedOrder {
-    /// Its key, which holds the time.
+    /// Its key, which contains the time.
     pub key: OrderKey,
-    /// What it costs in all.
+    /// The total price.
     pub total: Decimal,
 }
 
-/// What an order's transaction is made of.
-struct Wanted<'a> {
+/// The content of an order's transaction.
+struct OrderRequest<'a> {
     key: OrderKey,
     now: String,
     quantities: &'a BTreeMap<ProductId, i64>,
@@ -70,9 +70,9 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`WriteError::NotEnough`], naming the product; [`WriteError::NotFound`] for a product; [`WriteError::AlreadyPlaced`];
-    /// [`WriteError::TooManyLines`], [`WriteError::NoLines`], [`WriteError::Quantity`]; [`WriteError::Price`] for a
-    /// product that has none.
+    /// [`WriteError::NotEnough`] with the product; [`WriteError::NotFound`] for a product;
+    /// [`WriteError::AlreadyPlaced`]; [`WriteError::TooManyLines`], [`WriteError::NoLines`], [`WriteError::Quantity`];
+    /// [`WriteError::Price`] for a product without a price.
     pub async fn place_order(
         &self,
         user_id: &UserId,
@@ -82,7 +82,7 @@ impl<S: Store> Queries<S> {
         let quantities = merged(order_id, lines)?;
         let now = self.now()?;
         let key = OrderKey { user_id: user_id.clone(), placed_at: now.clone(), order_id: order_id.clone() };
-        let wanted = Wanted { key, now, quantities: &quantities };
+        let wanted = OrderRequest { key, now, quantities: &quantities };
         let mut attempts = self.attempts();
         let collection = collection(order_id)?;
         let look = Query { limit: Some(1), ..Query::prefix(None, collection, "") };
@@ -104,10 +104,10 @@ impl<S: Store> Queries<S> {
         }
     }
 
-    /// The order, then its items, then the products, all in order of the products' ids.
+    /// The order, then its items, then the products, all in the order of the products' ids.
     fn placing(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &OrderRequest<'_>,
         products: &BTreeMap<ProductId, Item>,
     ) -> Result<(Vec<Write>, Decimal), WriteError> {
         let (mut items, mut stocks, mut total) = (Vec::new(), Vec::new(), Decimal::default());
@@ -158,8 +158,8 @@ impl<S: Store> Attempts<'_, S> {
         Ok(items.into_iter().filter_map(|(key, item)| Some((Product::parse_key(&key)?.product_id, item))).collect())
     }
 
-    /// Which of the products at these positions is short; nothing, when they were only priced or named anew.
-    async fn explain(&mut self, wanted: &Wanted<'_>, positions: &[usize]) -> Result<(), WriteError> {
+    /// The first product at these positions with too little stock; `None` if only prices or names changed.
+    async fn explain(&mut self, wanted: &OrderRequest<'_>, positions: &[usize]) -> Result<(), WriteError> {
         let n_lines = wanted.quantities.len();
         let lines = wanted.quantities.iter().enumerate();
         let refused: Vec<(&ProductId, &i64)> =
@@ -177,16 +177,16 @@ impl<S: Store> Attempts<'_, S> {
     }
 }
 
-/// An update of how many are in stock.
+/// Changes the number of pieces in stock.
 ///
-/// It is no edit of the product, so `UpdatedAt` stays.
+/// This is no edit of the product, so `UpdatedAt` stays.
 pub(super) fn stocked(change: i64) -> Action {
     Action::Update(Update { add: [("Inventory", number(change))].into(), ..Update::default() })
 }
 
 /// The partition key of an order's own collection.
 pub(super) fn collection(order_id: &OrderId) -> Result<String, WriteError> {
-    // Any product will do: only the sort key holds it.
+    // Any product will do: only the sort key contains it.
     let key = OrderItemKey { order_id: order_id.clone(), product_id: "-".into() };
     Ok(OrderItem::primary_key(&key)?.pk)
 }
@@ -208,7 +208,8 @@ fn merged(order_id: &OrderId, lines: &[Line]) -> Result<BTreeMap<ProductId, i64>
     }
 }
 
-/// The price of so many, exactly: it is doubled along the bits of the quantity. `None` when it is out of range.
+/// The exact price of this many pieces, computed by doubling along the bits of the quantity. `None` if it is out of
+/// range.
 fn times(price: &Decimal, quantity: i64) -> Option<Decimal> {
     let (mut total, mut doubled, mut left) = (Decimal::default(), price.clone(), quantity);
     while left > 0 {

@@ -28,7 +28,7 @@ impl<S: Store> Queries<S> {
         self.create(&organization).await
     }
 
-    /// WP-14: renames an organization; the copies of its name follow by D-17.
+    /// WP-14: renames an organization. D-17 derives the copies of its name.
     ///
     /// # Errors
     ///
@@ -40,7 +40,8 @@ impl<S: Store> Queries<S> {
 
     /// WP-14: adds a team.
     ///
-    /// A team's id is unique over all organizations by the caller's care: only one of the same organization is refused.
+    /// The caller must make a team's id unique over all organizations: only an existing team of the same organization
+    /// is refused.
     ///
     /// # Errors
     ///
@@ -67,11 +68,11 @@ impl<S: Store> Queries<S> {
         self.amend(draft.set("UpdatedAt", text(self.now()?))).await
     }
 
-    /// WP-14: removes a team; false when there is none.
+    /// WP-14: removes a team; returns false if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`WriteError`] of a call that has no outcome.
+    /// [`WriteError`] if the outcome is unknown.
     pub async fn remove_team(&self, org_id: &OrgId, team_id: &TeamId) -> Result<bool, WriteError> {
         self.delete(Team::primary_key(&TeamKey { org_id: org_id.clone(), team_id: team_id.clone() })?).await
     }
@@ -80,7 +81,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`WriteError::AlreadyExists`] when they are one.
+    /// [`WriteError::AlreadyExists`] if the user is a member already.
     pub async fn add_member(&self, org_id: &OrgId, user_id: &UserId, role: &str) -> Result<(), WriteError> {
         let now = self.now()?;
         let member = Member {
@@ -97,18 +98,18 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`WriteError::NotFound`] when they are none.
+    /// [`WriteError::NotFound`] if the user is no member.
     pub async fn change_member(&self, org_id: &OrgId, user_id: &UserId, role: &str) -> Result<(), WriteError> {
         let key = MemberKey { org_id: org_id.clone(), user_id: user_id.clone() };
         let draft = Draft::of::<Member>(&key)?.set("Role", text(role));
         self.amend(draft.set("UpdatedAt", text(self.now()?))).await
     }
 
-    /// WP-14: removes a member; false when they are none.
+    /// WP-14: removes a member; returns false if the user was no member.
     ///
     /// # Errors
     ///
-    /// [`WriteError`] of a call that has no outcome.
+    /// [`WriteError`] if the outcome is unknown.
     pub async fn remove_member(&self, org_id: &OrgId, user_id: &UserId) -> Result<bool, WriteError> {
         self.delete(Member::primary_key(&MemberKey { org_id: org_id.clone(), user_id: user_id.clone() })?).await
     }

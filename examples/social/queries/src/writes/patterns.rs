@@ -5,10 +5,9 @@ mod places;
 mod posts;
 mod shop;
 
-use crate::pattern::{Pattern, Sample, SampleQueries};
+use crate::pattern::{AccessPattern, SampleQueries, SampleRun};
 
-/// All of them.
-pub(super) fn all() -> Vec<Pattern> {
+pub(super) fn all() -> Vec<AccessPattern> {
     [people::PATTERNS, posts::PATTERNS, places::PATTERNS, shop::PATTERNS].concat()
 }
 
@@ -17,13 +16,13 @@ const fn write(
     title: &'static str,
     input: &'static str,
     result: &'static str,
-    sample: Sample,
-) -> Pattern {
-    Pattern { id, title, input, result, order: "", sample }
+    sample: SampleRun,
+) -> AccessPattern {
+    AccessPattern { id, title, input, result, order: "", sample }
 }
 
 impl SampleQueries {
-    /// Forgets what was asked for until now: it made what the sample needs.
+    /// Forgets the requests so far, which only prepared the sample.
     fn forget(&self) {
         drop(self.store.take());
     }

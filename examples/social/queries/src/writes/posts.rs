@@ -1,7 +1,7 @@
 //! Posts, from draft to archive.
 //!
-//! A post keeps the time at which it was made: it stands in its key. The mirror by its id, and its place among the
-//! recent posts, follow by D-04.
+//! A post keeps the time of its creation, because its key contains it. D-04 derives its mirror under the id, with the
+//! place among the recent posts.
 
 use entities::{
     ids::{PostId, UserId},
@@ -13,28 +13,28 @@ use store::Store;
 use super::draft::{Draft, Edit, text};
 use crate::{Queries, write_error::WriteError};
 
-/// What a new post holds.
+/// The attributes of a new post.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPost {
     /// Its title.
     pub title: String,
-    /// Its body; of a large one the URL.
+    /// The body, or the URL of a large one.
     pub content: Option<String>,
-    /// Is everybody to see it at once? Else it is a draft.
+    /// Publishes the post at once; otherwise it is a draft.
     pub is_published: bool,
 }
 
-/// What is edited of a post; `None` stays.
+/// Changes of a post; `None` leaves an attribute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PostEdit {
     /// Its title.
     pub title: Option<String>,
-    /// Its body; of a large one the URL.
+    /// The body, or the URL of a large one.
     pub content: Edit<String>,
 }
 
 impl<S: Store> Queries<S> {
-    /// WP-03: creates a post, as a draft or published. Gives its key, which holds the time.
+    /// WP-03: creates a post, as a draft or published. Returns its key, which contains the time.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl<S: Store> Queries<S> {
         Ok(post.key)
     }
 
-    /// WP-03: publishes a post; twice is once.
+    /// WP-03: publishes a post; a second time changes nothing.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl<S: Store> Queries<S> {
         self.amend(draft).await
     }
 
-    /// WP-03: archives a post; twice is once.
+    /// WP-03: archives a post; a second time changes nothing.
     ///
     /// # Errors
     ///
@@ -84,11 +84,11 @@ impl<S: Store> Queries<S> {
         self.set_post_status(post, status::ARCHIVED).await
     }
 
-    /// WP-03: deletes a post; false when there is none. What hangs on it goes by the cascade D-28.
+    /// WP-03: deletes a post; returns false if it does not exist. The cascade D-28 deletes what belongs to it.
     ///
     /// # Errors
     ///
-    /// [`WriteError`] of a call that has no outcome.
+    /// [`WriteError`] if the outcome is unknown.
     pub async fn delete_post(&self, post: &PostKey) -> Result<bool, WriteError> {
         self.delete(Post::primary_key(post)?).await
     }

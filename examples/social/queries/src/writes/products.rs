@@ -1,7 +1,7 @@
-//! Products: what is offered, at which price, and how many are left.
+//! Products: their prices and their stock.
 //!
-//! Orders take from the inventory at the same time, so it is never just set: whoever counts the stock says what they
-//! found it to be before, and is refused when an order was placed meanwhile.
+//! Orders take from the stock at the same time, so no method just sets it: a caller who counted the stock names the
+//! number that was stored before, and is refused if an order was placed meanwhile.
 
 use std::collections::BTreeSet;
 
@@ -20,29 +20,29 @@ use super::{
 };
 use crate::{Queries, write_error::WriteError};
 
-/// What a new product is.
+/// The attributes of a new product.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewProduct {
     /// Name as shown.
     pub name: String,
-    /// What one costs, from 0 up.
+    /// Price of one piece, from 0 up.
     pub price: Decimal,
-    /// Where it is listed.
+    /// The category that lists it.
     pub category: String,
-    /// How many are in stock.
+    /// Number of pieces in stock.
     pub inventory: i64,
-    /// What it is found by.
+    /// Search words.
     pub tags: BTreeSet<String>,
 }
 
-/// What is changed of a product; `None` stays.
+/// Changes of a product; `None` leaves an attribute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProductEdit {
     /// Name as shown.
     pub name: Option<String>,
-    /// What one costs, from 0 up. Orders keep the price that they were placed at.
+    /// Price of one piece, from 0 up. Orders keep the price at which they were placed.
     pub price: Option<Decimal>,
-    /// Where it is listed; its index key changes with it.
+    /// The category that lists it; the index key changes with it.
     pub category: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl<S: Store> Queries<S> {
         self.create(&product).await
     }
 
-    /// WP-15: changes a product; its place among the best sellers of the new category follows by D-25.
+    /// WP-15: changes a product. D-25 derives its place among the best sellers of the new category.
     ///
     /// # Errors
     ///
@@ -87,13 +87,12 @@ impl<S: Store> Queries<S> {
         self.amend(draft).await
     }
 
-    /// WP-15: sets how many of a product are in stock, where `counted` is what the stock was said to be when it was
-    /// counted.
+    /// WP-15: sets the number of pieces in stock; `counted` is the number that was stored when they were counted.
     ///
     /// # Errors
     ///
-    /// [`WriteError::NotFound`]; [`WriteError::Changed`] when it is said to be another one now; [`WriteError::Stock`]
-    /// for one below 0.
+    /// [`WriteError::NotFound`]; [`WriteError::Changed`] if another number is stored now; [`WriteError::Stock`] for a
+    /// number below 0.
     pub async fn set_inventory(&self, product_id: &ProductId, counted: i64, inventory: i64) -> Result<(), WriteError> {
         let draft = Draft::of::<Product>(&ProductKey { product_id: product_id.clone() })?
             .asking(Ask::Equal("Inventory".to_owned(), number(counted)))
@@ -109,16 +108,16 @@ impl<S: Store> Queries<S> {
         })
     }
 
-    /// WP-15: removes a product; false when there is none. Its reviews and what was bought of it stay.
+    /// WP-15: removes a product; returns false if it does not exist. Its reviews and the order items with it stay.
     ///
     /// # Errors
     ///
-    /// [`WriteError`] of a call that has no outcome.
+    /// [`WriteError`] if the outcome is unknown.
     pub async fn remove_product(&self, product_id: &ProductId) -> Result<bool, WriteError> {
         self.delete(Product::primary_key(&ProductKey { product_id: product_id.clone() })?).await
     }
 
-    /// WP-15: adds a tag to a product; twice is once.
+    /// WP-15: adds a tag to a product; a second time changes nothing.
     ///
     /// # Errors
     ///
@@ -128,7 +127,7 @@ impl<S: Store> Queries<S> {
         self.amend(draft.add("Tags", tags(tag)).set("UpdatedAt", text(self.now()?))).await
     }
 
-    /// WP-15: removes a tag from a product; twice is once.
+    /// WP-15: removes a tag from a product; a second time changes nothing.
     ///
     /// # Errors
     ///
@@ -138,14 +137,14 @@ impl<S: Store> Queries<S> {
         self.amend(draft.take("Tags", tags(tag)).set("UpdatedAt", text(self.now()?))).await
     }
 
-    /// WP-15: counts a view of a product, atomically, however many count at once.
+    /// WP-15: counts a view of a product, atomically, however many clients count at once.
     ///
-    /// An addition cannot be told from another's, so one that was not answered is not sent again: whether it was
-    /// counted is then unknown, and the caller who sends it again may count it twice.
+    /// An addition does not show who made it, so this method does not retry a call without a response. It is unknown
+    /// then whether the view was counted, and a caller who retries may count it twice.
     ///
     /// # Errors
     ///
-    /// [`WriteError::NotFound`]; [`WriteError::Busy`] when it was not answered.
+    /// [`WriteError::NotFound`]; [`WriteError::Busy`] if there was no response.
     pub async fn count_product_view(&self, product_id: &ProductId) -> Result<(), WriteError> {
         let draft = Draft::of::<Product>(&ProductKey { product_id: product_id.clone() })?;
         let write = draft.add("ViewCount", number(1)).write();

@@ -1,6 +1,7 @@
 //! Readings of sensors.
 //!
-//! A reading is known by its sensor and its time, and is written once: what it adds to the roll-ups is not taken back.
+//! A reading is known by its sensor and its time, and is written once, because an addition to a roll-up is never
+//! undone.
 
 use derive::write::Write;
 use entities::{
@@ -20,19 +21,19 @@ use crate::{
 /// Length of a day's text, such as `2024-01-15`.
 const DAY_LEN: usize = 10;
 
-/// What a sensor read.
+/// A reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewReading {
     /// The sensor.
     pub sensor_id: SensorId,
-    /// When, in milliseconds since the epoch.
+    /// When it was measured, in milliseconds since the epoch.
     pub at_ms: u64,
-    /// What it read.
+    /// The measured value.
     pub value: Decimal,
 }
 
 impl<S: Store> Queries<S> {
-    /// WP-12: adds a reading. The same again is once; true when it was not there before.
+    /// WP-12: adds a reading; returns true if it did not exist. The same reading again changes nothing.
     ///
     /// # Errors
     ///
@@ -41,19 +42,19 @@ impl<S: Store> Queries<S> {
         self.write_reading(reading, self.reading(reading)?).await
     }
 
-    /// WP-12: adds up to 25 readings, each by a write of its own, all at once. Gives how many were not there before.
+    /// WP-12: adds up to 25 readings at the same time, each by its own write. Returns the number of new ones.
     ///
-    /// It is no transaction, which would cost twice as much: when one is refused, others may have been added, and the
-    /// batch can be sent again.
+    /// It uses no transaction, which would cost twice as much: if one reading is refused, others may have been added,
+    /// and the caller can send the batch again.
     ///
     /// # Errors
     ///
-    /// [`WriteError::TooManyReadings`]; else the first refusal, as of [`add_reading`](Self::add_reading).
+    /// [`WriteError::TooManyReadings`]; else the first refusal, as for [`add_reading`](Self::add_reading).
     pub async fn add_readings(&self, readings: &[NewReading]) -> Result<usize, WriteError> {
         if readings.len() > READINGS_MAX {
             return Err(WriteError::TooManyReadings { n_readings: readings.len() });
         }
-        // All are made before the first is sent, so that one that cannot be made stops the batch.
+        // All are made before the first is sent, so that an invalid one stops the batch.
         let made = readings.iter().map(|reading| Ok((reading, self.reading(reading)?)));
         let made = made.collect::<Result<Vec<_>, WriteError>>()?;
         let added = try_join_all(made.into_iter().map(|(reading, write)| self.write_reading(reading, write))).await?;

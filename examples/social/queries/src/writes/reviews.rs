@@ -13,17 +13,17 @@ use crate::{
     write_error::{RATING_MAX, WriteError},
 };
 
-/// What is edited of a review; `None` stays.
+/// Changes of a review; `None` leaves an attribute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReviewEdit {
     /// From 1, the worst, to [`RATING_MAX`].
     pub rating: Option<i64>,
-    /// What it says.
+    /// The review itself.
     pub text: Edit<String>,
 }
 
 impl<S: Store> Queries<S> {
-    /// WP-16: reviews a product. Gives the review's key, which holds the time.
+    /// WP-16: reviews a product. Returns the review's key, which contains the time.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ impl<S: Store> Queries<S> {
         Ok(review.key)
     }
 
-    /// WP-16: edits a review; the product's sum of ratings follows by D-22.
+    /// WP-16: edits a review. D-22 derives the product's sum of ratings.
     ///
     /// # Errors
     ///
@@ -64,11 +64,11 @@ impl<S: Store> Queries<S> {
         self.amend(draft).await
     }
 
-    /// WP-16: deletes a review; false when there is none.
+    /// WP-16: deletes a review; returns false if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`WriteError`] of a call that has no outcome.
+    /// [`WriteError`] if the outcome is unknown.
     pub async fn delete_review(&self, review: &ReviewKey) -> Result<bool, WriteError> {
         self.delete(Review::primary_key(review)?).await
     }

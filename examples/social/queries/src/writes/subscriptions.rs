@@ -19,7 +19,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`WriteError::AlreadyExists`] for a subscription of theirs that is there.
+    /// [`WriteError::AlreadyExists`] if the user has a subscription with this id.
     pub async fn subscribe(
         &self,
         user_id: &UserId,
@@ -36,20 +36,20 @@ impl<S: Store> Queries<S> {
         self.create(&subscription).await
     }
 
-    /// WP-19: a user ends a subscription; false when there is none.
+    /// WP-19: a user ends a subscription; returns false if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`WriteError`] of a call that has no outcome.
+    /// [`WriteError`] if the outcome is unknown.
     pub async fn unsubscribe(&self, user_id: &UserId, subscription_id: &SubscriptionId) -> Result<bool, WriteError> {
         let key = SubscriptionKey { user_id: user_id.clone(), subscription_id: subscription_id.clone() };
         self.delete(Subscription::primary_key(&key)?).await
     }
 
-    /// WP-19: so many of a product are in a cart from now on, however many were in it: twice is once.
+    /// WP-19: sets the number of pieces of a product in a cart, whatever it was before; a second time changes nothing.
     ///
-    /// The cart's item is put when it is not there, and changed when it is; somebody who takes it out in between
-    /// makes it begin again.
+    /// The cart's item is put if it does not exist, and changed if it does. The write starts again if another client
+    /// removes the item in between.
     ///
     /// # Errors
     ///
@@ -84,11 +84,11 @@ impl<S: Store> Queries<S> {
         }
     }
 
-    /// WP-19: takes a product out of a cart; false when it was not in it.
+    /// WP-19: takes a product out of a cart; returns false if it was not in it.
     ///
     /// # Errors
     ///
-    /// [`WriteError`] of a call that has no outcome.
+    /// [`WriteError`] if the outcome is unknown.
     pub async fn take_out_of_cart(
         &self,
         user_id: &UserId,

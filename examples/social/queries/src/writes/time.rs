@@ -1,17 +1,17 @@
-//! Times of items: ISO 8601 UTC in milliseconds, so that the order of the texts is the order of time.
+//! Times in items: ISO 8601 UTC in milliseconds, so that the order of the texts is the order of the times.
 
 use jiff::{SignedDuration, civil::DateTime};
 
 use crate::{Queries, write_error::WriteError};
 
-/// What times are counted from.
+/// The start of the count of milliseconds.
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 /// The text of a time, such as `2024-01-15T10:30:00.000Z`.
 ///
 /// # Errors
 ///
-/// [`WriteError::Time`] past the year 9999: a year of five digits would not be in order.
+/// [`WriteError::Time`] after the year 9999, because a year of five digits would not be in order.
 pub(super) fn text(ms: u64) -> Result<String, WriteError> {
     let since = i64::try_from(ms).ok().map(SignedDuration::from_millis);
     let time = since.and_then(|since| EPOCH.checked_add(since).ok());
@@ -38,7 +38,7 @@ mod tests {
     const TIME_MS_MAX: u64 = 253_402_300_799_999;
 
     #[test]
-    fn times_are_told_in_utc_to_the_millisecond() {
+    fn times_are_in_utc_to_the_millisecond() {
         for (ms, shown) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (1_705_314_600_417, "2024-01-15T10:30:00.417Z"),

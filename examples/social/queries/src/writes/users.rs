@@ -1,7 +1,7 @@
 //! Users, with the claims of their email addresses.
 //!
 //! A claim is an item of its own under the address, so that its condition makes the address unique: a condition on a
-//! profile could not ask about another profile. Profile and claim change together or not at all.
+//! profile cannot check another profile. Profile and claim change in one transaction.
 
 use derive::{
     guard::Ask,
@@ -25,23 +25,23 @@ use super::{
 };
 use crate::{Queries, write_error::WriteError};
 
-/// What a new user brings.
+/// The attributes of a new user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewUser {
     /// Name as shown.
     pub name: String,
-    /// Address of their mail; stored without blanks around it, in lower case.
+    /// Email address; stored in lower case without surrounding blanks.
     pub email: String,
-    /// URL of their picture.
+    /// URL of the user's picture.
     pub avatar: Option<String>,
 }
 
-/// What is edited of a profile; `None` stays.
+/// Changes of a profile; `None` leaves an attribute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfileEdit {
     /// Name as shown.
     pub name: Option<String>,
-    /// Address of their mail; stored without blanks around it, in lower case.
+    /// Email address; stored in lower case without surrounding blanks.
     pub email: Option<String>,
     /// URL of their picture.
     pub avatar: Edit<String>,
@@ -57,7 +57,7 @@ impl<S: Store> Queries<S> {
     ///
     /// # Errors
     ///
-    /// [`WriteError::AlreadyExists`] for a user's id that is there; [`WriteError::EmailTaken`].
+    /// [`WriteError::AlreadyExists`] for a user's id that exists; [`WriteError::EmailTaken`].
     pub async fn create_user(&self, user_id: &UserId, new: NewUser) -> Result<(), WriteError> {
         let (now, email) = (self.now()?, normalised(&new.email));
         let user = User {
@@ -126,14 +126,14 @@ impl<S: Store> Queries<S> {
         }
     }
 
-    /// WP-18: deletes a user's profile; false when there is none.
+    /// WP-18: deletes a user's profile; returns false if it does not exist.
     ///
     /// What hangs on the user goes by the cascade D-29, the claim of the email included: until then the email is taken,
     /// for everybody but a new user of the same id. Where the cascade is switched off, all of it stays.
     ///
     /// # Errors
     ///
-    /// [`WriteError`] of a call that has no outcome.
+    /// [`WriteError`] if the outcome is unknown.
     pub async fn delete_user(&self, user_id: &UserId) -> Result<bool, WriteError> {
         self.delete(User::primary_key(&UserKey { user_id: user_id.clone() })?).await
     }

@@ -3,7 +3,7 @@ use expect_test::{Expect, expect};
 use crate::{
     change::Change,
     fixture::{catalogue, effects, inserted, item, key_of, modified, removed, schema, short},
-    refresh::Sources,
+    sources::Sources,
 };
 
 fn check(change: &Change, wanted: &Expect) {

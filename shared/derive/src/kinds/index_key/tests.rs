@@ -2,11 +2,11 @@ use expect_test::{Expect, expect};
 
 use crate::{
     change::Change,
-    derivation::{Counts, Derived},
+    derived::{Counts, Derived},
     fixture::{
-        effects, inserted, item, key_of, modified, products::best_sellers, removed, schema, short, table::Table,
+        effects, inserted, item, key_of, modified, products::best_sellers, removed, schema, short, table::TestTable,
     },
-    kind::{Kind as _, Refresh as _},
+    kind::{Kind as _, refresh::Refresh as _},
     whole,
 };
 
@@ -92,7 +92,7 @@ fn a_category_that_cannot_be_read_is_listed_and_a_number_is_not() {
 
 /// The keys of products of which so much was sold.
 fn defined(sold: &[&str], wanted: &Expect) {
-    let mut table = Table::new();
+    let mut table = TestTable::new();
     for (at, sold) in sold.iter().enumerate() {
         let counter = format!("PRODUCT#{at} / METADATA#COUNT#sale-count#00 Counter Value=N:{sold}");
         let product = format!("PRODUCT#{at} / METADATA Product Category=drinks GSI2PK=x UnitsSold=N:77");

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::{
     change::Change,
-    fixture::{effects, inserted, item, key_of, modified, removed, table::Table},
+    fixture::{effects, inserted, item, key_of, modified, removed, table::TestTable},
     whole,
 };
 
@@ -217,7 +217,7 @@ fn a_name_or_a_parent_that_cannot_be_read_is_listed() {
 
 /// The paths of a table as they are defined, and what a person should change in it.
 fn defined(table: &[&str], wanted: &Expect) {
-    let mut given = Table::new();
+    let mut given = TestTable::new();
     for item in table.iter().map(|text| item(text)) {
         given.replace(key_of(&item), Some(item));
     }
@@ -354,7 +354,7 @@ const NAMES: [&str; 4] = ["Name=a", "Name=b/c", "Name=N:1", "Note=x"];
 const PARENTS: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "gone", ""];
 const PATHS: [&str; 4] = ["/a", "/a/b/a/b/a", "a", "N:1"];
 
-fn happen(table: &mut Table, happening: &Happening) {
+fn happen(table: &mut TestTable, happening: &Happening) {
     let key = |folder: usize| format!("FOLDER#{} / METADATA", FOLDERS[folder]);
     match happening {
         Happening::Put { folder, name, parent } => {
@@ -390,7 +390,7 @@ const MANAGERS: [&str; 7] = ["1", "2", "3", "4", "5", "gone", ""];
 const FORGED: [&str; 4] = ["Path=/1", "Path=/2/1/2", "Path=x", "Path=N:1"];
 
 /// What may happen to an organization of a few employees, by whom, and to what: numbers that choose.
-fn happen_at_work(table: &mut Table, (what, who, other): (usize, usize, usize)) {
+fn happen_at_work(table: &mut TestTable, (what, who, other): (usize, usize, usize)) {
     let id = EMPLOYEES[who];
     let key = key_of(&item(&format!("ORG#o / EMPLOYEE#{id}")));
     match what {
@@ -435,7 +435,7 @@ proptest! {
         happenings in prop::collection::vec((0..16usize, 0..EMPLOYEES.len(), 0..99usize), 1..80),
         choices in prop::collection::vec(0..99usize, 20),
     ) {
-        let mut table = Table::new();
+        let mut table = TestTable::new();
         for happening in &happenings {
             happen_at_work(&mut table, *happening);
         }
@@ -450,7 +450,7 @@ proptest! {
         happenings in happenings(),
         choices in prop::collection::vec(0..99usize, 20),
     ) {
-        let mut table = Table::new();
+        let mut table = TestTable::new();
         for happening in &happenings {
             happen(&mut table, happening);
         }

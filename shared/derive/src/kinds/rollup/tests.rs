@@ -1,6 +1,6 @@
 use expect_test::{Expect, expect};
 
-use super::Grain;
+use super::grain::BucketSpan;
 use crate::{
     change::Change,
     fixture::{effects, inserted, modified, removed},
@@ -109,7 +109,7 @@ fn an_unreadable_value_or_time_counts_as_absent_until_it_is_mended() {
 
 #[test]
 fn a_time_is_cut_only_where_it_is_one() {
-    let cut = |time| Grain::ALL.map(|grain| grain.cut(time));
+    let cut = |time| BucketSpan::ALL.map(|grain| grain.cut(time));
     assert_eq!(cut("2024-01-15T10:30:00.000Z"), [Some("2024-01-15T10"), Some("2024-01-15")]);
     assert_eq!(cut("2024-01-15T10"), [Some("2024-01-15T10"), Some("2024-01-15")]);
     assert_eq!(cut("2024-01-15"), [None, Some("2024-01-15")]);

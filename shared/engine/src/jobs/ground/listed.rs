@@ -18,7 +18,7 @@
 use std::collections::BTreeMap;
 
 use derive::{
-    kinds::cascade::Hanging,
+    declaration::cascade::Hanging,
     write::{Action, Table, Write},
 };
 use keys::{

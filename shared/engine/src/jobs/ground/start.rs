@@ -28,7 +28,7 @@ impl<S: Store> Worker<'_, S> {
 
     /// Starts the job of a removal, under a receipt; a removal from behind the ledger's horizon starts none.
     pub(super) async fn start(&self, removal: &Removal, work: &mut Work<'_>) -> Result<(), Stop> {
-        let Some(record) = work.batch.records.get(work.touch.position) else { return Ok(()) };
+        let Some(record) = work.batch.record(work.touch.position) else { return Ok(()) };
         let (id, now_ms) = (park::id(&record.head, record.text), self.context.clock.now_ms());
         let derivation = self.context.catalogue.name(work.touch.derivation);
         if self.is_behind_horizon(record.head.created_ms) {

@@ -1,7 +1,7 @@
 //! Jobs as a whole: which there are, and which are to begin or to be rung again.
 
 use derive::{
-    derivation::Family,
+    family::Family,
     guard::{Guard, Purpose},
     write::{Action, Table, Update, Write},
 };

@@ -5,13 +5,13 @@
 //! cursor, and nothing is held that grows with what hangs there.
 
 use derive::{
+    declaration::{
+        cascade::{Cascade, Fate, Hanging, Way},
+        found_by::through,
+    },
     effect::Removal,
     guard::{Guard, Purpose},
-    kind::Shape,
-    kinds::{
-        cascade::{Cascade, Fate, Hanging, Way},
-        copy::through,
-    },
+    kind::shape::Shape,
     query::Query,
     write::{Action, Table, Update, Write},
 };
@@ -76,8 +76,7 @@ impl<S: Store> Worker<'_, S> {
 
     /// The source of a fan-out of which a record was parked and is redriven, whether its job is held or has ended.
     fn redriven(&self, work: &Work<'_>) -> Option<Key> {
-        let record =
-            work.batch.records.get(work.touch.position).filter(|_| work.batch.occasion == Occasion::Redrive)?;
+        let record = work.batch.record(work.touch.position).filter(|_| work.batch.occasion == Occasion::Redrive)?;
         let layout = &self.context.schema.layout;
         match Job::of(layout, record.change.as_ref().ok()?.new_image()?)?.task {
             Task::FanOut(fan_out) => Some(fan_out.source),

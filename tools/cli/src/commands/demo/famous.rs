@@ -1,6 +1,6 @@
 //! `--scenario famous`: a user with many comments is renamed three times in quick succession.
 //!
-//! Other people may go on meanwhile. Their lag is shown twice: while nobody is renamed, and while the names are written.
+//! With `--others`, other people go on writing. The report has their lag twice: before the renames, and during them.
 
 use std::{
     sync::{
@@ -22,55 +22,54 @@ use super::{
 };
 use crate::{
     book::Wrote,
-    lag::{Followed, Lags, Trace},
+    lag::{ChangeLag, Lags, Trace},
     workload::{
-        act::{Action, perform},
-        famous::Famous as Renamed,
+        act::{AppAction, perform},
+        famous::FamousUser,
         others::Others,
         writer::write,
     },
 };
 
-/// How often the user is renamed.
+/// Number of renames.
 const RENAMES: u32 = 3;
 
 /// The derivation that writes the user's name on comments.
 const COMMENT_AUTHOR: &str = "comment-author";
 
-/// Items a second that a fan-out is guessed to write: nobody knows before how long it takes, and the others are watched
-/// for about as long before it.
+/// Assumed speed of the fan-out in items a second, before it is known. The lag of the others is measured before the
+/// renames for about as long as the fan-out will take.
 const ITEMS_A_SECOND: u32 = 1_000;
 
-/// Seconds for which the others are watched before the renames: enough for a percentile, and no more than a minute.
+/// Limits on the seconds of that measurement: enough for a percentile, and at most a minute.
 const QUIET_SECONDS: std::ops::RangeInclusive<u32> = 3..=60;
 
-/// The fan-out is taken to be over, while others go on, when every item was written and no name for so long, in
-/// milliseconds: longer than a page of it.
+/// The fan-out counts as over, while others go on writing, if every item was written and no name was written for this
+/// many milliseconds, which is longer than one page takes.
 const OVER_MS: u64 = 3_000;
 
-/// The same where not every item was written, which verifying will report.
+/// The same if not every item was written. The verification at the end reports those items.
 const GIVEN_UP_MS: u64 = 90_000;
 
-/// How often it is looked whether the fan-out is over.
 const POLL: Duration = Duration::from_millis(100);
 
-/// How long what follows from a change is waited for, in milliseconds, before the change is forgotten: three invocations
-/// of a minute, as a chain of a count and its display has.
+/// How long to wait for the writes that follow from a change before the change is forgotten, in milliseconds: three
+/// invocations of a minute, because a count and its display are a chain.
 const FOLLOWS_MS: u64 = 180_000;
 
-/// What the scenario reports. The names are stable.
+/// The report of the scenario. The names are stable.
 #[derive(Debug, Serialize)]
-pub(super) struct Famous {
+pub(super) struct FamousReport {
     /// Items that carry the name.
     items: u32,
     renames: u32,
-    /// From the answer to the first rename to the last write of a name on an item.
+    /// From the response to the first rename until the last write of a name.
     fan_out_ms: u64,
     /// Writes of names in that time.
     items_per_second: f64,
-    /// The lag of other people's changes, where there were any.
+    /// The lag of other people's changes, with `--others`.
     others: Option<OthersLag>,
-    /// How many names were written.
+    /// Number of written names.
     #[serde(skip)]
     n_names: usize,
 }
@@ -80,14 +79,13 @@ pub(super) struct Famous {
 struct OthersLag {
     /// Before the renames.
     quiet: FewLags,
-    /// Of those that were answered while names were written.
+    /// Changes with a response while names were written.
     during: FewLags,
 }
 
-/// Runs it.
-pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<Famous> {
+pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<FamousReport> {
     let args = running.args;
-    let (mut famous, mut others) = (Renamed::new(args.seed), Others::new(args.seed));
+    let (mut famous, mut others) = (FamousUser::new(args.seed), Others::new(args.seed));
     let mut setting = famous.setting();
     if args.others > 0 {
         setting.extend(others.setting());
@@ -113,7 +111,7 @@ pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<Famous> {
     let n_names = n - before.n;
     let fan_out_ms = if n_names == 0 { 0 } else { last_ms.saturating_sub(first_ms) };
     followed.retain(|change| (first_ms..=last_ms).contains(&change.answered_ms));
-    Ok(Famous {
+    Ok(FamousReport {
         items: args.writes,
         renames: RENAMES,
         fan_out_ms,
@@ -123,11 +121,11 @@ pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<Famous> {
     })
 }
 
-/// The user is renamed, one right after the other. Gives when the first was answered, in milliseconds since the epoch.
-async fn rename(running: &Running<'_>, famous: &mut Renamed) -> anyhow::Result<u64> {
+/// Renames the user several times in a row. Returns the time of the first response, in milliseconds since the epoch.
+async fn rename(running: &Running<'_>, famous: &mut FamousUser) -> anyhow::Result<u64> {
     let mut first_ms = None;
     for nth in 1..=RENAMES {
-        let Action { now_ms, act, .. } = famous.rename(nth);
+        let AppAction { now_ms, act, .. } = famous.rename(nth);
         let queries = Queries::new(Arc::clone(&running.metered), move || now_ms);
         Box::pin(perform(act, &queries)).await.context("the famous user cannot be renamed")?;
         first_ms.get_or_insert(SystemClock.now_ms());
@@ -135,12 +133,12 @@ async fn rename(running: &Running<'_>, famous: &mut Renamed) -> anyhow::Result<u
     Ok(first_ms.unwrap_or_default())
 }
 
-/// The same while others go on until the fan-out is over. Gives what followed from changes of theirs long ago, too.
+/// The same while others go on, until the fan-out is over. Also returns the lag of older changes of the others.
 async fn rename_among(
     running: &mut Running<'_>,
-    famous: &mut Renamed,
+    famous: &mut FamousUser,
     others: &mut Others,
-) -> anyhow::Result<(u64, Vec<Followed>)> {
+) -> anyhow::Result<(u64, Vec<ChangeLag>)> {
     let is_over = AtomicBool::new(false);
     let (metered, rate) = (Arc::clone(&running.metered), Some(running.args.others));
     let actions = std::iter::from_fn(|| (!is_over.load(Ordering::Relaxed)).then(|| Ok(others.next())));
@@ -156,8 +154,8 @@ async fn rename_among(
     renamed
 }
 
-/// Renames, and waits until the fan-out is over, as far as can be seen while others go on.
-async fn rename_and_wait(running: &mut Running<'_>, famous: &mut Renamed) -> anyhow::Result<(u64, Vec<Followed>)> {
+/// Renames, and waits until the fan-out seems to be over, while others go on.
+async fn rename_and_wait(running: &mut Running<'_>, famous: &mut FamousUser) -> anyhow::Result<(u64, Vec<ChangeLag>)> {
     let n_before = running.names().n;
     let first_ms = rename(running, famous).await?;
     let n_items = usize::try_from(running.args.writes).unwrap_or(usize::MAX);
@@ -179,7 +177,7 @@ async fn rename_and_wait(running: &mut Running<'_>, famous: &mut Renamed) -> any
     }
 }
 
-/// The lag of the others while nobody is renamed.
+/// Measures the lag of the others before the renames.
 async fn lags_before(running: &mut Running<'_>, others: &mut Others) -> anyhow::Result<FewLags> {
     running.bar.set_message("watching the others");
     let seconds = (running.args.writes / ITEMS_A_SECOND).clamp(*QUIET_SECONDS.start(), *QUIET_SECONDS.end());
@@ -189,7 +187,7 @@ async fn lags_before(running: &mut Running<'_>, others: &mut Others) -> anyhow::
     Ok(few_lags(running.followed()))
 }
 
-fn few_lags(followed: Vec<Followed>) -> FewLags {
+fn few_lags(followed: Vec<ChangeLag>) -> FewLags {
     FewLags::from(&followed.into_iter().collect::<Lags>())
 }
 
@@ -199,35 +197,34 @@ fn a_second(n: usize, ms: u64) -> f64 {
 }
 
 impl Running<'_> {
-    /// What was written of the user's name so far.
+    /// The writes of the user's name so far.
     fn names(&self) -> Wrote {
         self.book.book().wrote(COMMENT_AUTHOR)
     }
 
-    /// What followed from the others' changes so far, which are forgotten then. Wants a quiet stream.
-    fn followed(&self) -> Vec<Followed> {
+    /// Takes the lags of the others' changes so far. Requires a quiet stream.
+    fn followed(&self) -> Vec<ChangeLag> {
         let (mut book, mut written) = (self.book.book(), self.metered.written());
         let answered_ms = std::mem::take(&mut written.answered_ms);
         std::mem::take::<Trace>(&mut book.trace).followed(&answered_ms)
     }
 
-    /// What followed from the others' changes of before this time, which are forgotten then.
-    fn settle(&self, before_ms: u64) -> Vec<Followed> {
+    /// Takes the lags of the others' changes before this time.
+    fn settle(&self, before_ms: u64) -> Vec<ChangeLag> {
         let (mut book, mut written) = (self.book.book(), self.metered.written());
         book.trace.settle(&mut written.answered_ms, before_ms)
     }
 }
 
-impl Famous {
-    /// For a person.
+impl FamousReport {
     pub(super) fn lines(&self) -> Vec<String> {
         let Self { renames, n_names, fan_out_ms, items_per_second, .. } = self;
         let mut lines = vec![format!(
             "  renamed {renames} times: {n_names} names written in {fan_out_ms} ms, {items_per_second} a second"
         )];
         if let Some(OthersLag { quiet, during }) = &self.others {
-            lines.push(format!("  lag of other people before: {}", quiet.text()));
-            lines.push(format!("  and while names are written: {}", during.text()));
+            lines.push(format!("  lag of other people before the renames: {}", quiet.text()));
+            lines.push(format!("  lag of other people during the renames: {}", during.text()));
         }
         lines
     }

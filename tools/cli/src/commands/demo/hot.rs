@@ -1,4 +1,4 @@
-//! `--scenario hot`: a post that everybody likes. Its exact count is right whenever the stream is quiet.
+//! `--scenario hot`: everybody likes one post. The exact count is right whenever the stream is quiet.
 
 use std::sync::Arc;
 
@@ -8,38 +8,38 @@ use queries::Queries;
 use serde::Serialize;
 
 use super::{figures::rounded, running::Running};
-use crate::workload::hot::Hot as Likes;
+use crate::workload::hot::HotPost;
 
-/// The likes come in so many waves, and the stream is quiet after each.
+/// Number of waves of likes. The stream becomes quiet after each.
 const WAVES: u32 = 4;
 
 /// The derivation that counts likes.
 const LIKE_COUNT: &str = "like-count";
 
-/// What the scenario reports. The names are stable.
+/// The report of the scenario. The names are stable.
 #[derive(Debug, Serialize)]
-pub(super) struct Hot {
+pub(super) struct HotReport {
     likes: u32,
-    /// The exact count, by the query interface, when all were in.
+    /// The exact count at the end, read by the query interface.
     exact: i64,
-    /// Derived write units since the first like, by like.
+    /// Derived write units since the first like, per like.
     wcu_per_like: f64,
-    /// How many likes there were each time when the exact count was read.
+    /// The number of likes at each moment when the exact count was compared.
     #[serde(skip)]
     quiet_at: Vec<u32>,
 }
 
-/// Runs it. Fails when the stream is quiet and the exact count is another than the number of likes.
-pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<Hot> {
+/// Runs the scenario. Fails if the stream is quiet and the exact count differs from the number of likes.
+pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<HotReport> {
     let likes = running.args.writes;
-    let mut hot = Likes::new(running.args.seed);
+    let mut hot = HotPost::new(running.args.seed);
     let setting = hot.setting();
     running.set(setting).await?;
     let units_before = running.book.book().derived_units();
     let post = PostDetailKey { post_id: hot.post().clone() };
     let (mut n_done, mut exact, mut quiet_at) = (0, 0, Vec::new());
     for wave in 1..=WAVES {
-        // The last wave has what the division leaves.
+        // The last wave takes the remainder of the division.
         let until = if wave == WAVES { likes } else { likes / WAVES * wave };
         running.write((n_done..until).map(|_| Ok(hot.like()))).await?;
         n_done = until;
@@ -49,17 +49,17 @@ pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<Hot> {
         quiet_at.push(n_done);
     }
     let units = running.book.book().derived_units() - units_before;
-    Ok(Hot { likes, exact, wcu_per_like: rounded(units / f64::from(likes)), quiet_at })
+    Ok(HotReport { likes, exact, wcu_per_like: rounded(units / f64::from(likes)), quiet_at })
 }
 
-/// AP-040, as an application asks it.
+/// AP-040, as an application reads it.
 async fn exact_count(running: &Running<'_>, post: &PostDetailKey) -> anyhow::Result<i64> {
     let queries = Queries::new(Arc::clone(&running.metered), || 0);
     let counts = queries.counts_of::<PostDetail>(post).await?;
     counts.of(LIKE_COUNT).value.ok_or_else(|| anyhow::anyhow!("the exact count of likes is more than a count can be"))
 }
 
-/// Fails when the exact count is another than the number of likes so far.
+/// Fails if the exact count differs from the number of likes so far.
 fn compare(post: &PostDetailKey, exact: i64, n_likes: u32) -> anyhow::Result<()> {
     if exact == i64::from(n_likes) {
         return Ok(());
@@ -68,8 +68,7 @@ fn compare(post: &PostDetailKey, exact: i64, n_likes: u32) -> anyhow::Result<()>
     anyhow::bail!("{post}: the stream is quiet after {n_likes} likes, and the exact count of them is {exact}")
 }
 
-impl Hot {
-    /// For a person.
+impl HotReport {
     pub(super) fn lines(&self) -> Vec<String> {
         let quiet_at: Vec<String> = self.quiet_at.iter().map(u32::to_string).collect();
         vec![

@@ -1,4 +1,4 @@
-//! A service that runs, and the application that writes beside it.
+//! A running service, and the application that writes beside it.
 
 use std::sync::Arc;
 
@@ -9,10 +9,9 @@ use crate::{
     args::demo::Demo,
     book::Bookkeeper,
     service::Service,
-    workload::{act::Action, metered::Metered, writer::write},
+    workload::{act::AppAction, metered::Metered, writer::write},
 };
 
-/// A service that runs, and an application's store beside it.
 pub(super) struct Running<'a> {
     pub(super) args: &'a Demo,
     pub(super) service: Service,
@@ -22,20 +21,22 @@ pub(super) struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Writes what the scenario is about, at its rate.
-    pub(super) async fn write(&self, actions: impl Iterator<Item = Result<Action, EntityError>>) -> anyhow::Result<()> {
+    /// Performs the scenario's actions at its rate.
+    pub(super) async fn write(
+        &self,
+        actions: impl Iterator<Item = Result<AppAction, EntityError>>,
+    ) -> anyhow::Result<()> {
         self.bar.set_message("");
         write(&self.metered, self.args.rate, actions, &self.bar).await
     }
 
-    /// Writes what must be there before, and waits until the service has seen it.
-    pub(super) async fn set(&mut self, setting: Vec<Action>) -> anyhow::Result<()> {
+    /// Performs the preparing actions, and waits until the service has handled them.
+    pub(super) async fn set(&mut self, setting: Vec<AppAction>) -> anyhow::Result<()> {
         self.bar.set_message("setting the scene");
         write(&self.metered, None, setting.into_iter().map(Ok), &ProgressBar::hidden()).await?;
         self.service.quiet().await.map(|_handled_to| ())
     }
 
-    /// Waits until the stream is quiet.
     pub(super) async fn quiet(&mut self) -> anyhow::Result<()> {
         self.bar.set_message("waiting until the stream is quiet");
         self.service.quiet().await.map(|_handled_to| ())

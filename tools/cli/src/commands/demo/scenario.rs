@@ -1,10 +1,10 @@
-//! The run of a scenario, and what it reports beside what every run reports.
+//! Runs a scenario, and reports what is particular to it.
 
 use serde::Serialize;
 
 use super::{
-    famous::{self, Famous},
-    hot::{self, Hot},
+    famous::{self, FamousReport},
+    hot::{self, HotReport},
     running::Running,
 };
 use crate::{
@@ -12,25 +12,24 @@ use crate::{
     workload::{Application, metered::HasLag, others::is_theirs},
 };
 
-/// What one scenario alone reports, under its name. The names are stable.
+/// The report of one scenario, under its name. The names are stable.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct ScenarioReport {
     #[serde(skip_serializing_if = "Option::is_none")]
-    hot: Option<Hot>,
+    hot: Option<HotReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    famous: Option<Famous>,
+    famous: Option<FamousReport>,
 }
 
 impl ScenarioReport {
-    /// For a person.
     pub(super) fn lines(&self) -> Vec<String> {
-        let hot = self.hot.iter().flat_map(Hot::lines);
-        hot.chain(self.famous.iter().flat_map(Famous::lines)).collect()
+        let hot = self.hot.iter().flat_map(HotReport::lines);
+        hot.chain(self.famous.iter().flat_map(FamousReport::lines)).collect()
     }
 }
 
-/// Which items' changes have their lag measured. In a scenario only those of other people, so that memory does not
-/// grow with the writes.
+/// Selects the items whose lag is measured. A scenario measures only those of other people, so its memory does not grow
+/// with the writes.
 pub(super) fn has_lag(args: &Demo) -> HasLag {
     match args.scenario {
         Scenario::Mixed => |_| true,
@@ -39,7 +38,7 @@ pub(super) fn has_lag(args: &Demo) -> HasLag {
     }
 }
 
-/// Runs the scenario, until the stream is quiet.
+/// Runs the scenario until the stream is quiet.
 pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<ScenarioReport> {
     match running.args.scenario {
         Scenario::Mixed => {

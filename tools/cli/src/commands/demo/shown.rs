@@ -1,4 +1,4 @@
-//! What a run showed, as JSON and as text. The JSON's names are stable.
+//! The report of a run, as JSON and as text. The JSON's names are stable.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -6,38 +6,37 @@ use operate::verify::definition::Verified;
 use serde::Serialize;
 
 use super::{
-    figures::{Lag, rounded},
+    figures::{LagFigures, rounded},
     scenario::ScenarioReport,
 };
 use crate::{
     args::demo::{Demo, Scenario},
     book::Book,
     lag::Lags,
-    workload::metered::Written,
+    workload::metered::WriteTotals,
 };
 
-/// What a run showed.
 #[derive(Debug, Serialize)]
-pub(super) struct Shown {
+pub(super) struct RunReport {
     scenario: Scenario,
     seed: u64,
-    /// Actions of the application; some write more than one item. Without those that set a scenario up.
+    /// Actions of the application, without those that prepare a scenario; some write more than one item.
     writes: u32,
-    /// Those of them that the query interface refused: a taken email, not enough in stock.
+    /// Actions that the query interface refused, such as a taken email address or an item out of stock.
     refused: usize,
-    /// Records of ground items with a difference that a derivation reads.
+    /// Records of ground items that change something a derivation reads.
     changes: usize,
     /// The other records.
     echoes: usize,
-    /// Changes and removals of items of which only the insert counts; nothing follows from them.
+    /// Changes and removals of items that count by their insert alone; nothing follows from them.
     late_changes: usize,
-    /// Writes of the service in the application's table.
+    /// Writes of the service to the application's table.
     derived_writes: usize,
     wcu: Wcu,
-    /// Of the mixed workload alone: what it is computed from grows with the run.
-    lag_ms: Option<Lag>,
-    /// The most memory that the process had, up to the moment when the stream was quiet, in MB of 1,048,576 bytes. An
-    /// embedded database is in it.
+    /// Only for the mixed workload, because the trace of the lag grows with the run.
+    lag_ms: Option<LagFigures>,
+    /// Peak memory of the process until the stream was quiet, in MB of 1,048,576 bytes. It includes an embedded
+    /// database.
     memory_mb: Option<f64>,
     pub(super) parked: usize,
     pub(super) findings: usize,
@@ -52,23 +51,23 @@ struct Wcu {
     ground: f64,
     derived: f64,
     total: f64,
-    /// Derived ones, by change.
+    /// Derived units per change.
     per_change: f64,
-    /// Derived ones; of a transaction's sum each write's part by item size.
+    /// Derived units. The units of a transaction are divided among its writes by item size.
     by_derivation: BTreeMap<String, f64>,
 }
 
-/// What was measured when the stream was quiet.
+/// Measurements at the moment when the stream was quiet.
 pub(super) struct Measured {
     pub(super) report: ScenarioReport,
-    pub(super) written: Written,
+    pub(super) written: WriteTotals,
     pub(super) lags: Option<Lags>,
     pub(super) memory_mb: Option<f64>,
     pub(super) elapsed: Duration,
 }
 
-impl Shown {
-    /// What the book, the measures and the findings say.
+impl RunReport {
+    /// Makes the report of the account, the measurements and the verification.
     pub(super) fn of(args: &Demo, book: &Book, measured: Measured, verified: &Verified) -> Self {
         let Measured { report, written, lags, memory_mb, elapsed } = measured;
         let derived = book.derived_units();
@@ -89,7 +88,7 @@ impl Shown {
                 per_change: rounded(derived / f64::from(n_changes.max(1))),
                 by_derivation: book.units.iter().map(|(name, units)| (name.clone(), rounded(*units))).collect(),
             },
-            lag_ms: lags.as_ref().map(Lag::from),
+            lag_ms: lags.as_ref().map(LagFigures::from),
             memory_mb,
             parked: book.parked.len(),
             findings: verified.findings.len(),
@@ -98,7 +97,6 @@ impl Shown {
         }
     }
 
-    /// For a person.
     pub(super) fn text(&self, rate: Option<u32>) -> String {
         let Self { seed, writes, refused, changes, echoes, derived_writes, wcu, parked, findings, .. } = self;
         let what = match self.scenario {
@@ -111,12 +109,12 @@ impl Shown {
         lines.extend(self.report.lines());
         lines.push(format!("  {changes} changes and {echoes} echoes in the stream, {derived_writes} derived writes"));
         if self.late_changes > 0 {
-            lines.push(format!("  {} late changes, of items of which only the insert counts", self.late_changes));
+            lines.push(format!("  {} late changes, of items that count by their insert alone", self.late_changes));
         }
         if let Some(lag) = &self.lag_ms {
             let paced = match rate {
                 Some(_) => "",
-                None => ", behind an application that writes as fast as it can (--rate 200 paces it)",
+                None => ", while the application writes as fast as it can (--rate 200 slows it down)",
             };
             lines.push(format!("  lag {}{paced}", lag.text()));
         }
@@ -130,7 +128,7 @@ impl Shown {
         for (name, units) in &wcu.by_derivation {
             lines.push(format!("    {name:<26} {units:>12.1}"));
         }
-        let verdict = if *findings == 0 { "every derived value is what its definition says" } else { "not in step" };
+        let verdict = if *findings == 0 { "every derived value equals its definition" } else { "not in step" };
         lines.push(format!("{parked} parked, {findings} findings: {verdict}"));
         lines.join("\n")
     }

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 /// The functions that read the stream.
 const READERS: [Function; 3] = [Function::Aggregate, Function::Propagate, Function::Combined];
 
-/// The filters by function: as a template takes them, or as one JSON object as the API does.
-pub(super) fn told(design: &Design, json: bool) -> String {
+/// The filters of each function: in the form of a template, or as one JSON object in the form of the API.
+pub(super) fn as_text(design: &Design, json: bool) -> String {
     let each =
         READERS.map(|function| (function.to_string(), needed(&design.schema, &design.catalogue, &function.families())));
     if json {

@@ -1,4 +1,4 @@
-//! What is asked of jobs, and what came of it.
+//! Carries out an operator's order for jobs, and reports the outcome.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use store::dynamo::DynamoStore;
 use super::{chosen, no_job, so_far};
 use crate::{
     args::jobs::Jobs,
-    exit::{Ended, print},
+    exit::{Completion, print},
 };
 
-/// How long one order may take, in milliseconds: a call, or a few where the job moves meanwhile.
+/// Time limit for one order, in milliseconds: one call, or a few if the job moves meanwhile.
 const ORDER_MS_MAX: u64 = 30_000;
 
-/// A job, and how what was asked of it ended.
+/// A job, and the outcome of the order.
 struct OrderResult {
     job: Job,
     outcome: OrderOutcome,
@@ -29,11 +29,11 @@ struct OrderResult {
 
 enum OrderOutcome {
     Obeyed(Obeyed),
-    /// The database gave no answer: it is done or not, and may be asked again.
+    /// The database did not respond: the order was carried out or not, and can safely be repeated.
     Failed {
         why: String,
     },
-    /// One before it failed.
+    /// An earlier order failed.
     NotTried,
 }
 
@@ -45,8 +45,8 @@ struct Orders<'a> {
     results: Vec<OrderResult>,
 }
 
-/// Does what is asked, of one job after the other.
-pub(super) async fn run(engine: &Engine<Arc<DynamoStore>>, order: Order, args: &Jobs) -> anyhow::Result<Ended> {
+/// Carries out the order for one job after the other.
+pub(super) async fn run(engine: &Engine<Arc<DynamoStore>>, order: Order, args: &Jobs) -> anyhow::Result<Completion> {
     let jobs = engine.jobs().await?;
     let (chosen, unknown) = chosen(&jobs, &args.ids);
     let mut orders = Orders { engine, order, is_json: args.json, results: Vec::new() };
@@ -61,7 +61,7 @@ pub(super) async fn run(engine: &Engine<Arc<DynamoStore>>, order: Order, args: &
             print(&no_job(id));
         }
     }
-    Ok(if unknown.is_empty() && !orders.has_failed() { Ended::InStep } else { Ended::Unfinished })
+    Ok(if unknown.is_empty() && !orders.has_failed() { Completion::InStep } else { Completion::Unfinished })
 }
 
 impl Orders<'_> {
@@ -90,7 +90,7 @@ impl Orders<'_> {
 }
 
 impl OrderResult {
-    /// Its name, which is stable, and what is to be known of it.
+    /// The outcome's name, which is stable, and more about it.
     fn outcome(&self, order: Order, engine: &Engine<Arc<DynamoStore>>) -> (&'static str, Option<String>) {
         match (&self.outcome, order) {
             (OrderOutcome::Obeyed(Obeyed::Done(_)), Order::Pause) => ("paused", None),
@@ -116,15 +116,17 @@ impl OrderResult {
     }
 }
 
-/// What stays undone when a job is cancelled.
+/// The work that stays undone if this job is cancelled.
 fn undone(job: &Job, engine: &Engine<Arc<DynamoStore>>) -> String {
     let (so_far, origin) = (so_far(job), job.origin());
     match &job.task {
-        Task::Cascade { .. } => format!("{so_far}; what else hung on {origin} stays, and nothing deletes it later"),
+        Task::Cascade { .. } => {
+            format!("{so_far}; the rest of what belonged to {origin} stays, and nothing deletes it later")
+        }
         Task::FanOut(_) => {
-            let rest = "what it had not come to stays as it was, until `ripple verify` finds it";
+            let rest = "items that it had not reached stay as they are, until `ripple verify` finds them";
             let again = if engine.is_searched_again(job) {
-                "; it goes by an index, so the sweep begins it once more when the index has had time"
+                "; it searches an index, so the sweep starts it once more after the index has caught up"
             } else {
                 ""
             };

@@ -1,12 +1,12 @@
-//! What a backfill would cost, from the part that was read.
+//! Estimates the cost of a backfill from a sample.
 //!
-//! An estimate from above: each item that follows from those that were read is written once, at the price of the
-//! table's own items, though some may be in step by now and some are followed by others that were read too. What is
-//! history cannot be filled in, since the table does not hold it.
+//! An upper estimate: it assumes that each item that follows from the sample is written once, at the size of the
+//! table's own items. Some may be in step already, and some follow from several items of the sample. A history count
+//! cannot be filled, because the table does not contain everything that it counts.
 
 use std::collections::BTreeMap;
 
-use derive::derivation::Family;
+use derive::family::Family;
 use design::{Design, price::price, samples::Samples};
 use keys::key::Key;
 
@@ -16,41 +16,41 @@ use crate::opened::Opened;
 /// Bytes of a consistent read unit. Source: `DynamoDB`, "Read and write operations".
 const READ_UNIT_BYTES: u64 = 4_096;
 
-/// Write units of adding to a count once: the counter, the receipt and the right to repair, in one transaction.
+/// Write units of one addition to a count: the counter, the receipt and the right to repair, in one transaction.
 const REPAIR_UNITS: f64 = 6.0;
 
-/// What a derivation would write.
+/// The estimated writes for a derivation.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::commands) struct WriteEstimate {
     pub(in crate::commands) derivation: String,
-    /// Items, of the whole table.
+    /// Number of items in the whole table.
     pub(in crate::commands) n_items: f64,
-    /// Write units, of the whole table.
+    /// Write units in the whole table.
     pub(in crate::commands) units: f64,
 }
 
-/// What a backfill would cost.
+/// The estimated cost of a backfill.
 #[derive(Clone, Debug, Default)]
-pub(in crate::commands) struct Backfill {
-    /// Read units of all of the table once, read consistently; half of them otherwise.
+pub(in crate::commands) struct BackfillCost {
+    /// Read units of one consistent read of the whole table. An eventually consistent one takes half.
     pub(in crate::commands) read_units: u64,
-    /// By derivation; `None` where nobody knows which share of the table was read.
+    /// By derivation; `None` if the sampled share of the table is unknown.
     pub(in crate::commands) parts: Option<Vec<WriteEstimate>>,
-    /// Write units of all of them: an item that several write is written once.
+    /// Write units of all derivations. An item that several derivations write counts once.
     pub(in crate::commands) write_units: f64,
-    /// Derivations that cannot be filled in.
+    /// Derivations that cannot be filled.
     pub(in crate::commands) history: Vec<String>,
 }
 
-impl Backfill {
-    /// Estimates from what was read, which is this share of the table.
+impl BackfillCost {
+    /// Makes an estimate from a sample that is this share of the table.
     pub(in crate::commands) fn estimate(opened: &Opened, fitting: &Fitting, share: Option<f64>, bytes: u64) -> Self {
         let (schema, catalogue) = ((*opened.schema).clone(), (*opened.catalogue).clone());
         let samples = Samples::of(&schema, fitting.samples.values().cloned().collect());
         let design = Design { samples, ..Design::declared(schema, catalogue) };
         let mut estimated = Self { read_units: bytes.div_ceil(READ_UNIT_BYTES), ..Self::default() };
         let (mut parts, mut looked, mut counted) = (Vec::new(), BTreeMap::<&Key, f64>::new(), 0.0);
-        for (at, derivation) in design.catalogue.derivations().enumerate() {
+        for (at, derivation) in design.catalogue.positioned() {
             let Some(items) = fitting.derived.get(&at).filter(|items| !items.is_empty()) else { continue };
             if derivation.kind.is_history() {
                 estimated.history.push(derivation.name.clone());

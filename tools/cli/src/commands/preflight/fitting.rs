@@ -1,26 +1,27 @@
-//! Which items fit, which do not, and what derivations would make of them.
+//! Which items fit, which do not, and which items the derivations would write.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     catalogue::Catalogue,
     change::{Change, Images},
-    derivation::Family,
     effect::Effect,
-    plan::{Record, plan},
+    family::Family,
+    plan::{RecordKind, plan},
+    position::DerivationAt,
     schema::Schema,
 };
 use engine::{batch::caught::caught, look::listing::ALL_DERIVATIONS};
 use keys::{counter::CounterKey, item::Item, key::Key};
 
-/// Keys that are kept as examples.
+/// Number of keys to keep as examples of a group.
 const EXAMPLES: usize = 3;
 
-/// Items that have something in common.
+/// Items with the same result.
 #[derive(Clone, Debug, Default)]
 pub(in crate::commands) struct Group {
     pub(in crate::commands) n_items: u64,
-    /// Keys of some of them.
+    /// Keys of some of the items.
     pub(in crate::commands) examples: Vec<Key>,
 }
 
@@ -33,27 +34,27 @@ impl Group {
     }
 }
 
-/// What the items are that were read.
+/// The results for the items of a sample.
 #[derive(Clone, Debug, Default)]
 pub(in crate::commands) struct Fitting {
     pub(in crate::commands) n_items: u64,
     /// Items by entity.
     pub(in crate::commands) entities: BTreeMap<String, u64>,
-    /// Items that are of no declared entity.
+    /// Items without an entity type.
     pub(in crate::commands) untyped: Group,
-    /// Items whose entity, or the form of whose key, is declared nowhere.
+    /// Items with an undeclared entity, or with a key of an undeclared form.
     pub(in crate::commands) unknown: Group,
-    /// Items that cannot be interpreted, by derivation and why.
+    /// Items that a derivation cannot interpret, by derivation and reason.
     pub(in crate::commands) unreadable: BTreeMap<(String, String), Group>,
     /// Items that derivations would write, by derivation: what the making of the items that were read would ring or
     /// count into.
-    pub(in crate::commands) derived: BTreeMap<usize, BTreeSet<Key>>,
+    pub(in crate::commands) derived: BTreeMap<DerivationAt, BTreeSet<Key>>,
     /// An item of each entity.
     pub(in crate::commands) samples: BTreeMap<String, Item>,
 }
 
 impl Fitting {
-    /// Takes up an item.
+    /// Adds an item of the sample.
     pub(in crate::commands) fn add(&mut self, schema: &Schema, catalogue: &Catalogue, item: Item) {
         self.n_items += 1;
         let Some(key) = schema.layout.key(&item) else { return self.untyped.add(&Key::new("", "")) };
@@ -68,9 +69,9 @@ impl Fitting {
             return self.unreadable(ALL_DERIVATIONS, why.to_string(), &change.key);
         }
         match planned.record {
-            Record::Untyped => return self.untyped.add(&change.key),
-            Record::Unknown => return self.unknown.add(&change.key),
-            Record::Change | Record::Echo => {}
+            RecordKind::Untyped => return self.untyped.add(&change.key),
+            RecordKind::Unknown => return self.unknown.add(&change.key),
+            RecordKind::Change | RecordKind::Echo => {}
         }
         for (at, effect) in planned.effects {
             if let Effect::List { unreadable: Some(why) } = &effect {
@@ -90,16 +91,16 @@ impl Fitting {
         self.unreadable.entry((derivation.to_owned(), why)).or_default().add(key);
     }
 
-    /// Items that are of a declared entity.
+    /// Number of items of a declared entity.
     pub(in crate::commands) fn n_fitting(&self) -> u64 {
         self.entities.values().sum()
     }
 }
 
-/// The item that an effect would write. What a search would find is rung by its own insert.
+/// The item that an effect would write. The items of a search are skipped: their own inserts lead to them.
 fn written(derivation: &str, effect: Effect) -> Option<Key> {
     match effect {
-        // The shard is another one for each batch: a backfill needs one.
+        // The shard differs from batch to batch; a backfill uses one.
         Effect::Add(add) => CounterKey { target: add.target, derivation: derivation.to_owned(), shard: 0 }.key().ok(),
         Effect::Measure(measure) => Some(measure.bucket),
         Effect::Look(bell) => Some(bell.item),

@@ -1,6 +1,6 @@
-//! Reading a part of a table, no faster than its read units allow.
+//! Reads a part of a table within a limit of read units a second.
 //!
-//! Items come in the order of a hash of their partition keys, so the first of them are as good as any others.
+//! DynamoDB returns items in the order of a hash of their partition keys, so the first items are a fair sample.
 
 use std::time::Duration;
 
@@ -11,36 +11,36 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::opened::Opened;
 
-/// Most items of a page: few enough that a page of large ones is not far above the rate.
+/// Items of a page: few enough that a page of large items does not exceed the limit by much.
 const PAGE_ITEMS: u32 = 250;
 
-/// How much is read, and how fast.
+/// How much to read, and how fast.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::commands) struct Bounds {
+pub(in crate::commands) struct SampleLimits {
     pub(in crate::commands) n_items_max: u32,
-    /// Equal parts of the table, of which the first is read.
+    /// Number of equal segments of the table. Only the first is read.
     pub(in crate::commands) segments: u32,
     /// Most read units a second.
     pub(in crate::commands) units_per_second: u32,
 }
 
-/// What was read.
+/// The result of the reading.
 #[derive(Clone, Debug, Default)]
-pub(in crate::commands) struct Sample {
+pub(in crate::commands) struct TableSample {
     pub(in crate::commands) n_items: u32,
-    /// Equal parts of the table, of which the first was read.
+    /// Number of equal segments of the table. Only the first was read.
     pub(in crate::commands) segments: u32,
-    /// Was all of that part read?
+    /// Was the whole segment read?
     pub(in crate::commands) is_whole: bool,
-    /// Read units that it consumed, as the database says.
+    /// Consumed read units, as the database reports them.
     pub(in crate::commands) units: f64,
 }
 
-impl Sample {
-    /// Reads, and hands on each page.
+impl TableSample {
+    /// Reads the segment, and passes on each page.
     pub(in crate::commands) async fn read(
         opened: &Opened,
-        bounds: Bounds,
+        bounds: SampleLimits,
         mut each: impl FnMut(Vec<Item>),
     ) -> anyhow::Result<Self> {
         let mut sample = Self { segments: bounds.segments, ..Self::default() };
@@ -57,7 +57,7 @@ impl Sample {
             let items: Vec<Item> = answer.items.into_iter().flatten().map(of_sdk).collect();
             sample.n_items += u32::try_from(items.len())?;
             each(items);
-            // Some emulators end with an empty key, where DynamoDB gives none.
+            // Some emulators end with an empty key instead of none.
             after = answer.last_evaluated_key.filter(|key| !key.is_empty());
             if after.is_none() {
                 sample.is_whole = true;
@@ -68,12 +68,12 @@ impl Sample {
         Ok(sample)
     }
 
-    /// Which share of the table it is, from 0 to 1; `None` where the table does not say how large it is.
+    /// The share of the table that was read, from 0 to 1; `None` if the table's size is unknown.
     pub(in crate::commands) fn share(&self, n_table: u64) -> Option<f64> {
         if self.is_whole {
             return Some(1.0 / f64::from(self.segments));
         }
-        // The table's count may be hours old.
+        // The table's item count may be hours old.
         #[expect(clippy::cast_precision_loss, reason = "a share needs no more than the 15 digits that stay exact")]
         let share = f64::from(self.n_items) / n_table as f64;
         (n_table > 0).then(|| share.min(1.0))

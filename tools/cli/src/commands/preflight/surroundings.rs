@@ -1,4 +1,4 @@
-//! A table without its items: keys, indexes, stream, expiry, and the ledger's table.
+//! The table without its items: keys, indexes, stream, expiry, and the ledger's table.
 
 use std::collections::BTreeMap;
 
@@ -11,48 +11,46 @@ use keys::layout::Layout;
 
 use crate::{opened::Opened, tables};
 
-/// What the database says of a table, and what of that does not fit.
+/// The description of a table, and its mismatches.
 pub(super) struct Surroundings {
     pub(super) table: String,
     pub(super) stream_arn: Option<String>,
-    /// Items, as the table counted them some hours ago.
+    /// Number of items, as DynamoDB counted them some hours ago.
     pub(super) n_items: u64,
-    /// Their bytes.
+    /// Their size.
     pub(super) bytes: u64,
     pub(super) key: String,
-    /// Does it have the declared key, so that its items can be looked at?
+    /// Does the table have the declared key? Its items are read only then.
     pub(super) has_key: bool,
-    /// Declared indexes: does a derivation need it?
+    /// The declared indexes, and whether a derivation needs each.
     pub(super) indexes: BTreeMap<String, bool>,
     pub(super) view: Option<String>,
     pub(super) n_shards_open: Option<usize>,
     pub(super) expiry: Expiry,
-    pub(super) ledger: Ledger,
+    pub(super) ledger: LedgerTable,
     pub(super) misfits: Vec<Misfit>,
 }
 
-/// When items of a table expire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Expiry {
     /// At the time in this attribute.
     By(String),
     Never,
-    /// The database does not say.
+    /// The database does not report it.
     Unsaid,
 }
 
-/// The ledger's table.
-pub(super) struct Ledger {
+pub(super) struct LedgerTable {
     pub(super) table: String,
     pub(super) is_there: bool,
-    /// Of which kind it is, where it says so.
+    /// The kind, if the ledger has stored it.
     pub(super) kind: Option<String>,
-    /// What is to be changed about it.
+    /// What the operator has to change.
     pub(super) to_do: Vec<String>,
 }
 
 impl Surroundings {
-    /// Asks for all of it.
+    /// Reads all of it.
     pub(super) async fn look(opened: &Opened) -> anyhow::Result<Self> {
         let (schema, table) = (&opened.schema, &opened.table);
         let stored = described(table);
@@ -75,24 +73,24 @@ impl Surroundings {
             view: stored.view,
             n_shards_open,
             expiry: Expiry::of(opened, &opened.config.table).await,
-            ledger: Ledger::look(opened).await?,
+            ledger: LedgerTable::look(opened).await?,
             misfits,
         })
     }
 
-    /// What does not fit of an index.
+    /// The mismatch of an index.
     pub(super) fn of_index(&self, name: &str) -> Option<&Misfit> {
         self.misfits.iter().find(|misfit| matches!(&misfit.part, TablePart::Index(index) if index == name))
     }
 
-    /// What is to be changed, a line each.
+    /// What the operator has to change, one line each.
     pub(super) fn to_do(&self, layout: &Layout) -> Vec<String> {
         let mut lines: Vec<String> = self.misfits.iter().map(|misfit| misfit.line.clone()).collect();
         if let Expiry::By(held) = &self.expiry
             && layout.time_to_live.as_ref() != Some(held)
         {
             let declared = layout.time_to_live.as_deref().unwrap_or("no attribute");
-            let line = format!("items of {} expire by {held}, and {declared} is declared", self.table);
+            let line = format!("items of {} expire by {held}, but {declared} is declared", self.table);
             lines.push(format!("{line}: declare it with {}", tables::OPTIONS.config));
         }
         lines.extend(self.ledger.to_do.iter().cloned());
@@ -100,7 +98,7 @@ impl Surroundings {
     }
 }
 
-impl Ledger {
+impl LedgerTable {
     async fn look(opened: &Opened) -> anyhow::Result<Self> {
         let table = opened.config.ledger_table.clone();
         let description = tables::describe(&opened.clients.dynamodb, &table, &opened.endpoint).await?;
@@ -117,7 +115,7 @@ impl Ledger {
         let misfit = of_ledger(&opened.schema.layout, stored, tables::OPTIONS);
         let mut lines: Vec<String> = misfit.into_iter().map(|misfit| misfit.line).collect();
         if stored.has_stream {
-            lines.push(format!("the ledger's table {table} has a stream, which nobody has a use for: disable it"));
+            lines.push(format!("the ledger's table {table} has a stream, which nobody uses: disable it"));
         }
         let is_right = match Expiry::of(opened, table).await {
             Expiry::By(attribute) => attribute == EXPIRES_AT,
@@ -136,7 +134,8 @@ fn unsigned(number: Option<i64>) -> u64 {
     number.and_then(|number| u64::try_from(number).ok()).unwrap_or(0)
 }
 
-/// Shards that take records: no other shard came after them. An emulator's open shard has an ending sequence number too.
+/// The number of shards that take records: no other shard names them as parent. An ending sequence number shows
+/// nothing, because an emulator's open shard has one too.
 async fn n_shards_open(opened: &Opened, arn: &str) -> anyhow::Result<usize> {
     let (mut shards, mut after) = (Vec::new(), None);
     loop {
@@ -166,12 +165,11 @@ impl Expiry {
         }
     }
 
-    /// In a word, for a person.
     pub(super) fn word(&self) -> &str {
         match self {
             Self::By(attribute) => attribute,
             Self::Never => "never",
-            Self::Unsaid => "not said: it may not be asked",
+            Self::Unsaid => "unknown: the call is not allowed",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What came of the records of a file.
+//! The result of replaying one file.
 
 use std::path::Path;
 
@@ -9,38 +9,37 @@ use engine::{
 };
 use serde_json::{Value, json, value::RawValue};
 
-/// What came of the records of a file.
 #[derive(Debug, Default)]
 pub(super) struct FileReport {
     file: String,
     n_records: usize,
-    /// Changes that count something and went in.
+    /// Changes that count something and were applied.
     n_applied: usize,
-    /// Changes that count something and were in.
+    /// Changes that count something and were counted before.
     n_in_already: usize,
-    /// Writes in the application's table.
+    /// Writes to the application's table.
     n_writes: usize,
     refused: Vec<Refused>,
-    /// Id and cause, once for each.
+    /// Ids and causes, each once.
     parked: Vec<(String, String)>,
-    /// Id and reason.
+    /// Ids and reasons.
     undone: Vec<(String, String)>,
     n_not_tried: usize,
 }
 
 impl FileReport {
-    /// Nothing came of it yet.
+    /// A report without results yet.
     pub(super) fn new(file: &Path) -> Self {
         Self { file: file.display().to_string(), ..Self::default() }
     }
 
-    /// So many records were not tried.
+    /// Adds records that were not tried.
     pub(super) fn not_tried(&mut self, n_records: usize) {
         self.n_records += n_records;
         self.n_not_tried += n_records;
     }
 
-    /// What came of a slice.
+    /// Adds the result of a slice.
     pub(super) fn add(&mut self, slice: &[Box<RawValue>], account: &Account) {
         self.n_records += account.n_records;
         self.n_applied += account.received().len();
@@ -54,7 +53,7 @@ impl FileReport {
             }
         }
         for (position, why) in &account.undone {
-            let id = slice.get(*position).and_then(|record| head(record.get()).id);
+            let id = slice.get(position.0).and_then(|record| head(record.get()).id);
             self.undone.push((id.unwrap_or_else(|| "without an eventID".to_owned()), why.clone()));
         }
     }
@@ -64,12 +63,11 @@ impl FileReport {
         !self.undone.is_empty() || self.n_not_tried > 0
     }
 
-    /// Was something refused or parked?
+    /// Was a change refused or parked?
     pub(super) fn has_findings(&self) -> bool {
         !self.refused.is_empty() || !self.parked.is_empty()
     }
 
-    /// For a person.
     pub(super) fn as_text(&self) -> String {
         let mut line = format!(
             "{}  {} records  {} applied  {} in already  {} refused  {} writes",
@@ -97,7 +95,7 @@ impl FileReport {
         lines.join("\n")
     }
 
-    /// As JSON. Its names are stable.
+    /// The names are stable.
     pub(super) fn as_json(&self) -> Value {
         let refused = |refused: &Refused| {
             let targets = refused

@@ -8,12 +8,12 @@ use keys::entity::Entity;
 
 use super::write;
 use crate::{
-    pattern::{Pattern, sample},
+    pattern::{AccessPattern, sample},
     writes::users::{NewUser, ProfileEdit},
 };
 
-/// This part's patterns.
-pub(super) const PATTERNS: &[Pattern] = &[
+/// The patterns of this file.
+pub(super) const PATTERNS: &[AccessPattern] = &[
     write(
         "WP-01",
         "create a user with the claim of their email",

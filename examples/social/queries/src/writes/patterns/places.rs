@@ -4,12 +4,12 @@ use entities::files::FileKey;
 
 use super::write;
 use crate::{
-    pattern::{Pattern, SampleError, SampleQueries, sample},
+    pattern::{AccessPattern, SampleError, SampleQueries, sample},
     writes::files::NewFile,
 };
 
-/// This part's patterns.
-pub(super) const PATTERNS: &[Pattern] = &[
+/// The patterns of this file.
+pub(super) const PATTERNS: &[AccessPattern] = &[
     write(
         "WP-10",
         "upload a file",
@@ -139,20 +139,20 @@ pub(super) const PATTERNS: &[Pattern] = &[
     ),
 ];
 
-/// Creates a folder; what was asked for before is forgotten.
+/// Creates a folder, and forgets the requests so far.
 async fn folder(queries: &SampleQueries, id: &str, parent: Option<&str>) -> Result<(), SampleError> {
     queries.forget();
     Ok(queries.create_folder(&id.into(), parent.map(Into::into).as_ref(), "{Name}").await?)
 }
 
-/// Uploads a file; what was asked for before is forgotten.
+/// Uploads a file, and forgets the requests so far.
 async fn file(queries: &SampleQueries) -> Result<FileKey, SampleError> {
     queries.forget();
     let new = NewFile { name: "{Name}".to_owned(), size_bytes: 1_024 };
     Ok(queries.upload_file(&"{FolderId}".into(), &"{FileId}".into(), new).await?)
 }
 
-/// Hires an employee; what was asked for before is forgotten.
+/// Hires an employee, and forgets the requests so far.
 async fn employee(queries: &SampleQueries, id: &str, manager: Option<&str>) -> Result<(), SampleError> {
     queries.forget();
     queries.hire(&"{OrgId}".into(), &id.into(), "{Name}", manager.map(Into::into).as_ref()).await?;

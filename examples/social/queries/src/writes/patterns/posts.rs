@@ -1,19 +1,19 @@
-//! Samples of the writes of posts, and what readers do with them.
+//! Samples of the writes of posts and of their readers.
 
 use entities::posts::{Comment, CommentKey, Post, PostKey};
 use keys::entity::Entity;
 
 use super::write;
 use crate::{
-    pattern::{Pattern, sample},
+    pattern::{AccessPattern, sample},
     writes::{
         draft::Edit,
         posts::{NewPost, PostEdit},
     },
 };
 
-/// This part's patterns.
-pub(super) const PATTERNS: &[Pattern] = &[
+/// The patterns of this file.
+pub(super) const PATTERNS: &[AccessPattern] = &[
     write(
         "WP-03",
         "create a post",

@@ -8,7 +8,7 @@ use keys::{entity::Entity, number::Decimal};
 
 use super::write;
 use crate::{
-    pattern::{Pattern, SampleError, SampleQueries, sample},
+    pattern::{AccessPattern, SampleError, SampleQueries, sample},
     writes::{
         draft::Edit,
         order_status::OrderStatus,
@@ -19,8 +19,8 @@ use crate::{
     },
 };
 
-/// This part's patterns.
-pub(super) const PATTERNS: &[Pattern] = &[
+/// The patterns of this file.
+pub(super) const PATTERNS: &[AccessPattern] = &[
     write(
         "WP-08",
         "place an order",
@@ -192,7 +192,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
     ),
 ];
 
-/// Puts a product in stock; an order of it.
+/// Adds a product to the stock, and gives an order of it.
 fn stock(queries: &SampleQueries) -> Result<[Line; 1], SampleError> {
     let product = Product {
         key: ProductKey { product_id: "{ProductId}".into() },

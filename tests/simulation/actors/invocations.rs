@@ -1,66 +1,25 @@
-//! The platform's part of the scheduler: invocations begin, run on, are given up, and end.
+//! Invocations: the platform starts them, lets them run on, times them out, and reads their responses.
 
 use std::sync::Arc;
 
-use derive::derivation::Family;
-use engine::batch::Handled;
-use serde_json::Value;
-use store::faulty::Faulty;
-use support::record::Window;
-
 use crate::{
-    caller::Caller,
-    checks::audit::account_matches,
-    event::event,
-    executor::{Gone, Task, Turn},
+    checks::account::account_matches,
+    engines::{function, respond},
+    executor::{Gone, Turn},
     failure::Failure,
-    mapping::Batch,
-    pace,
-    respond::{function, respond},
-    verdict::{Verdict, verdict},
-    world::World,
+    platform::{
+        event::event,
+        mapping::Batch,
+        verdict::{Verdict, verdict},
+    },
+    world::{
+        World,
+        tasks::{Answer, Delivery, Running, TASKS_MAX},
+    },
 };
 
-/// Tasks at once.
-pub(crate) const TASKS_MAX: usize = 8;
-
-/// What a function runs that runs everything, and so does the operator.
-pub(crate) const BOTH: [Family; 2] = [Family::Additive, Family::LevelTriggered];
-
-/// What a task ends with: what the platform is told, and the engine's account.
-pub(crate) type Answer = Result<Option<(Value, Handled)>, String>;
-
-/// A task that runs.
-pub(crate) struct Running {
-    task: Task<Answer>,
-    name: Arc<str>,
-    store: Arc<Faulty<Caller>>,
-    delivery: Option<Delivery>,
-    gone: Gone,
-    is_old: bool,
-}
-
-/// Somebody who is about to begin.
-pub(crate) struct New {
-    name: Arc<str>,
-    gone: Gone,
-    pub(crate) store: Arc<Faulty<Caller>>,
-    pub(crate) deadline_ms: u64,
-    /// Is it an instance of the version before?
-    is_old: bool,
-}
-
-/// What an invocation was given.
-pub(crate) struct Delivery {
-    mapping: usize,
-    batch: Batch,
-    window: Option<Window>,
-    /// Does the platform wait for the answer?
-    is_awaited: bool,
-}
-
 impl World {
-    /// A mapping hands its function a batch, sometimes to two at once.
+    /// A mapping delivers a batch to its function, sometimes to two instances at once.
     pub(crate) fn deliver(&mut self) -> bool {
         if self.tasks.len() >= TASKS_MAX || (self.pace.functions_sleep && !self.is_written()) {
             return false;
@@ -83,7 +42,7 @@ impl World {
         false
     }
 
-    /// A window of what is done comes again, or the end of a tumbling window with no record.
+    /// Handled records are delivered again, or a tumbling window ends without a record.
     pub(crate) fn redeliver(&mut self) -> bool {
         let at = self.scene.chance.below(self.mappings.len());
         if self.tasks.len() >= TASKS_MAX {
@@ -125,33 +84,13 @@ impl World {
         });
         let delivery = Some(Delivery { mapping, batch, window, is_awaited });
         let mut caller = self.caller(name);
-        caller.is_old = self.scene.rollout.invokes_old(&self.scene);
+        caller.is_old = self.scene.rollout.invokes_old(&self.scene.chance);
         let engine = function(&self.scene, &families, ledger, Arc::clone(&caller.store), caller.is_old);
         let deadline_ms = caller.deadline_ms;
         self.start(caller, delivery, async move { respond(&engine, &event, deadline_ms).await.map(Some) });
     }
 
-    /// Somebody new who calls the store.
-    pub(crate) fn caller(&mut self, name: &str) -> New {
-        self.n_tasks += 1;
-        let name: Arc<str> = format!("{name} #{}", self.n_tasks).into();
-        let gone = Gone::default();
-        let deadline_ms = pace::deadline_ms(&self.scene);
-        let caller = Caller::new(&self.scene, &name, &gone, deadline_ms);
-        let store = Arc::new(Faulty::new(&self.scene.database, caller));
-        New { name, gone, store, deadline_ms, is_old: false }
-    }
-
-    pub(crate) fn start(
-        &mut self,
-        New { name, gone, store, is_old, .. }: New,
-        delivery: Option<Delivery>,
-        future: impl Future<Output = Answer> + 'static,
-    ) {
-        self.tasks.push(Running { task: Task::new(&gone, future), name, store, delivery, gone, is_old });
-    }
-
-    /// The platform gives an invocation up that runs on.
+    /// An invocation times out for the platform, and runs on.
     pub(crate) fn time_out(&mut self) -> bool {
         let is_awaited = |running: &Running| running.delivery.as_ref().is_some_and(|delivery| delivery.is_awaited);
         let awaited: Vec<usize> = (0..self.tasks.len()).filter(|at| is_awaited(&self.tasks[*at])).collect();
@@ -165,7 +104,7 @@ impl World {
         true
     }
 
-    /// The platform ends what runs on of the version before.
+    /// The platform ends the instances of the old version.
     pub(crate) fn end_old_instances(&mut self) {
         while let Some(at) = self.tasks.iter().position(|running| running.is_old) {
             let Running { name, delivery, gone, .. } = self.tasks.remove(at);
@@ -203,7 +142,7 @@ impl World {
         let verdict = match answer {
             Some(Ok(Some((response, _)))) => {
                 let verdict = verdict(response, &numbers, delivery.window.is_some());
-                // The platform may not hear it, or the function may fail on the way out.
+                // The response may be lost, or the function may fail after it.
                 let is_heard = self.scene.is_healed() || !self.scene.chance.percent(2);
                 if is_heard { verdict } else { Verdict::Whole }
             }

@@ -1,7 +1,7 @@
 //! Counters whose number of shards changes while they count: up, down, and back, function by function.
 //!
-//! A deployment gives the functions another catalogue, one after the other, and those that run already run on with the
-//! old one. Which shards a counter has is said by its items alone, so all of them may write at once.
+//! A deployment gives the functions another catalogue, one after the other, and running instances keep the old one. The
+//! items of a counter alone show its shards, so all of them may write at once.
 
 use std::sync::{
     Arc, LazyLock,
@@ -10,16 +10,16 @@ use std::sync::{
 
 use derive::{
     catalogue::Catalogue,
+    declaration::{count::Count, link::Link, predicate::Predicate},
     derivation::Derivation,
-    kinds::{Link, Predicate, count::Count},
 };
 
-use crate::scene::Scene;
+use crate::chance::Chance;
 
-/// What the sharded counters may come to have instead of the shipped numbers: fewer, more, and one.
+/// Other numbers of shards than the shipped ones: fewer, more, and one.
 const NUMBERS: [u32; 3] = [3, 40, 1];
 
-/// Of a hundred engines that begin, how many are the first of another deployment.
+/// Of a hundred engines that start, how many are the first of a new deployment.
 const CHANGES_PERCENT: usize = 3;
 
 static DEPLOYED: LazyLock<Vec<Arc<Catalogue>>> =
@@ -27,20 +27,22 @@ static DEPLOYED: LazyLock<Vec<Arc<Catalogue>>> =
 
 /// Which catalogue is deployed in a run: 0 is the shipped one.
 #[derive(Debug, Default)]
-pub(crate) struct Deployed(AtomicUsize);
+pub(crate) struct Sharding(AtomicUsize);
 
-impl Deployed {
-    /// The catalogue of an engine that begins now; sometimes it is another than the one before had.
-    pub(crate) fn catalogue(&self, scene: &Scene) -> Arc<Catalogue> {
-        if !scene.is_healed() && scene.chance.percent(CHANGES_PERCENT) {
-            let at = scene.chance.below(1 + NUMBERS.len());
-            if self.0.swap(at, Ordering::Relaxed) != at {
-                scene.count("resharded");
-                scene.trace.note(|| format!("from now on the sharded counters have {} shards", shown(at)));
-            }
+impl Sharding {
+    /// An engine starts, and sometimes it is the first of another deployment. Describes the number of shards then.
+    pub(crate) fn changes(&self, chance: &Chance) -> Option<String> {
+        if !chance.percent(CHANGES_PERCENT) {
+            return None;
         }
-        let at = self.0.load(Ordering::Relaxed);
-        at.checked_sub(1).map_or_else(|| Arc::clone(&scene.catalogue), |at| Arc::clone(&DEPLOYED[at]))
+        let at = chance.below(1 + NUMBERS.len());
+        (self.0.swap(at, Ordering::Relaxed) != at).then(|| shown(at))
+    }
+
+    /// The deployed catalogue; `None` when it is the shipped one.
+    pub(crate) fn catalogue(&self) -> Option<Arc<Catalogue>> {
+        let at = self.0.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(Arc::clone(&DEPLOYED[at]))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The stream of the table: shards that split, and records that find their way to them.
 //!
-//! As on AWS: records of one item keep their order, those of different items may change places on the way, a
-//! transaction's among them; a shard splits in two and is closed, its children go on; sequence numbers grow within a
-//! shard and along a lineage, with gaps and in length, so that the order of their texts is wrong.
+//! As on AWS, the records of one item keep their order, and those of different items may change places, even within a
+//! transaction. A shard that splits is closed, and its two children continue. Sequence numbers grow within a shard and
+//! along a lineage, with gaps and in length, so that sorting them as texts is wrong.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,9 +16,14 @@ use keys::{
 };
 use support::record;
 
-use crate::{chance::mixed, checks::readings::came, corruption::corrupted, items::s, scene::Scene};
+use crate::{
+    chance::mixed,
+    items::{readings::new_value, s},
+    platform::corruption::corrupted,
+    scene::Scene,
+};
 
-/// The first sequence numbers are below this by chance, and soon have a digit more.
+/// The first sequence numbers are a little below this, so that they soon have one more digit.
 const NUMBERS_BEGIN: u128 = 1_000_000_000_000_000_000_000;
 
 /// Step between sequence numbers, times a draw.
@@ -26,37 +31,35 @@ const NUMBER_STEP: u128 = 10_000_000_000_000;
 
 /// A record as it stands in the stream.
 #[derive(Debug)]
-pub(crate) struct Record {
+pub(crate) struct StreamRecord {
     pub(crate) key: Key,
     pub(crate) id: String,
     pub(crate) sequence_number: String,
-    /// The entity that was inserted here, if the record is an insert.
+    /// The entity, if the record is an insert.
     inserted: Option<String>,
-    /// The value of a reading that came to stand in the table here.
-    came: Option<Sum>,
+    /// The value that a reading has since this record.
+    new_value: Option<Sum>,
     pub(crate) json: String,
-    /// Its place among all that was made.
+    /// Its position in [`Stream::made`].
     pub(crate) made: usize,
     /// The true record, where the one in the stream is corrupt.
     corrupt_of: Option<String>,
 }
 
-/// Who made a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Author {
     /// The application itself.
     Application,
-    /// Somebody's hand, at what is derived.
+    /// Somebody who changes derived values by hand.
     Hand,
-    /// The platform, by an item's time to live.
+    /// Time to live.
     Expiry,
-    /// The service.
     Service,
 }
 
-/// A write as it was made, in the order of the table.
+/// A change of the table, in the order of the writes.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct TableChange {
     pub(crate) key: Key,
     pub(crate) old: Option<Item>,
     pub(crate) new: Option<Item>,
@@ -69,7 +72,7 @@ pub(crate) struct Made {
 pub(crate) struct Shard {
     pub(crate) id: String,
     pub(crate) parent: Option<usize>,
-    /// Positions in the stream of its records.
+    /// Positions of its records in the stream.
     pub(crate) records: Vec<usize>,
     is_open: bool,
     /// It holds the items whose hash begins with these bits.
@@ -80,7 +83,7 @@ pub(crate) struct Shard {
 
 /// A write that is not in the stream yet.
 #[derive(Debug)]
-struct Change {
+struct Pending {
     key: Key,
     old: Option<Item>,
     new: Option<Item>,
@@ -93,12 +96,12 @@ struct Change {
 #[derive(Debug)]
 pub(crate) struct Stream {
     scene: Arc<Scene>,
-    pub(crate) records: Vec<Record>,
+    pub(crate) records: Vec<StreamRecord>,
     pub(crate) shards: Vec<Shard>,
-    on_their_way: Vec<Change>,
-    /// All writes so far, arrived or not.
-    pub(crate) made: Vec<Made>,
-    /// Is every record read now, whatever it looks like in the stream?
+    on_their_way: Vec<Pending>,
+    /// All changes so far, whether they have arrived or not.
+    pub(crate) made: Vec<TableChange>,
+    /// Does every record decode from now on?
     is_mended: bool,
 }
 
@@ -131,20 +134,20 @@ impl Stream {
         self.shards.push(Shard { id, parent, records: Vec::new(), is_open: true, bits, n_bits, last_number });
     }
 
-    /// Takes up what this author wrote to the table since the last time.
+    /// Takes over what this author wrote to the table since the last time.
     pub(crate) fn take(&mut self, author: Author) {
         use engine::clock::Clock as _;
         let at_ms = self.scene.clock.now_ms();
         for (key, old, new) in self.scene.database.take_records() {
             let (made, is_expiry) = (self.made.len(), author == Author::Expiry);
-            let written = Made { key, old, new, at_ms, author };
+            let written = TableChange { key, old, new, at_ms, author };
             let (key, old, new) = (written.key.clone(), written.old.clone(), written.new.clone());
-            self.on_their_way.push(Change { key, old, new, at_ms, is_expiry, made });
+            self.on_their_way.push(Pending { key, old, new, at_ms, is_expiry, made });
             self.made.push(written);
         }
     }
 
-    /// The first of all that was made that is not in the stream yet; their number where all are.
+    /// The position of the first change that is not in the stream yet; their number when all are.
     pub(crate) fn first_on_its_way(&self) -> usize {
         self.on_their_way.iter().map(|change| change.made).min().unwrap_or(self.made.len())
     }
@@ -154,7 +157,7 @@ impl Stream {
         self.on_their_way.is_empty()
     }
 
-    /// Lets a record arrive, often not the one that has waited longest; false when there is none.
+    /// A record arrives, often not the one that has waited longest; false when there is none.
     pub(crate) fn arrive(&mut self) -> bool {
         if self.on_their_way.is_empty() {
             return false;
@@ -174,11 +177,11 @@ impl Stream {
         true
     }
 
-    fn add(&mut self, shard: usize, change: &Change) {
+    fn add(&mut self, shard: usize, change: &Pending) {
         let number = self.records.len() + 1;
         let id = format!("{number:032x}");
         let sequence_number = self.shards[shard].last_number.to_string();
-        let Change { key, old, new, at_ms, is_expiry, .. } = change;
+        let Pending { key, old, new, at_ms, is_expiry, .. } = change;
         let (keys, old, new) = (key_item(key), old.as_ref(), new.as_ref());
         let record = record::Record {
             id: &id,
@@ -205,12 +208,12 @@ impl Stream {
             )
         });
         self.shards[shard].records.push(self.records.len());
-        let came = came(&change.key, change.old.as_ref(), change.new.as_ref());
+        let new_value = new_value(&change.key, change.old.as_ref(), change.new.as_ref());
         let (key, made) = (change.key.clone(), change.made);
-        self.records.push(Record { key, id, sequence_number, inserted, came, json, made, corrupt_of });
+        self.records.push(StreamRecord { key, id, sequence_number, inserted, new_value, json, made, corrupt_of });
     }
 
-    /// Closes an open shard, and opens two in its place; false when there are shards enough.
+    /// Closes an open shard, and opens two in its place; false when there are enough shards.
     pub(crate) fn split(&mut self, shards_max: usize) -> bool {
         if self.shards.len() + 2 > shards_max {
             return false;
@@ -233,12 +236,11 @@ impl Stream {
         self.shards.iter().position(holds).unwrap()
     }
 
-    /// Ids of the records that are corrupt.
     pub(crate) fn corrupt(&self) -> BTreeSet<String> {
         self.records.iter().filter(|record| record.corrupt_of.is_some()).map(|record| record.id.clone()).collect()
     }
 
-    /// From now on every record can be read, the corrupt ones too; they are given with their ids.
+    /// From now on every record decodes. Returns the true records of the corrupt ones by their ids.
     pub(crate) fn mend(&mut self) -> BTreeMap<String, String> {
         self.is_mended = true;
         let mut mended = BTreeMap::new();
@@ -251,25 +253,25 @@ impl Stream {
         mended
     }
 
-    /// The values of readings that came to stand in the table, each with the key of its reading.
-    pub(crate) fn came(&self) -> impl Iterator<Item = (&Key, &Sum)> {
-        self.records.iter().filter_map(|record| Some((&record.key, record.came.as_ref()?)))
+    /// All new values of readings, with their keys.
+    pub(crate) fn new_values(&self) -> impl Iterator<Item = (&Key, &Sum)> {
+        self.records.iter().filter_map(|record| Some((&record.key, record.new_value.as_ref()?)))
     }
 
-    /// Keys of the items of an entity, as often as they were inserted.
+    /// Keys of an entity's inserted items, one for each insert.
     pub(crate) fn inserts(&self, entity: &str) -> impl Iterator<Item = &Key> {
-        let of = move |record: &&Record| record.inserted.as_deref() == Some(entity);
+        let of = move |record: &&StreamRecord| record.inserted.as_deref() == Some(entity);
         self.records.iter().filter(of).map(|record| &record.key)
     }
 }
 
-/// A number made of a key, spread over all 64 bits.
+/// A hash of a key, spread over all 64 bits.
 pub(crate) fn hash(key: &Key) -> u64 {
     let bytes = key.pk.bytes().chain([0]).chain(key.sk.bytes());
     mixed(bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
 }
 
-/// The item of a key alone.
+/// An item that holds only its key.
 pub(crate) fn key_item(key: &Key) -> Item {
     [("PK", &key.pk), ("SK", &key.sk)].into_iter().map(|(name, text)| (name.to_owned(), s(text))).collect()
 }

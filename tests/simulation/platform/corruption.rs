@@ -1,31 +1,28 @@
 //! Records that are corrupt in the stream: they do not decode, though their id and sequence number can be read.
 //!
-//! A corrupt record must end parked, for each family of each function that was given it, and nothing else may. At the
-//! end of a run the decoder is as good as mended: the operator puts the true record into the parked items and redrives
-//! them, and then everything must be as the definition says.
+//! A corrupt record must end parked for each family of each function that received it, and nothing else may. At the end
+//! of a run the operator puts the true records into the parked items, as if the decoder had been mended, and redrives
+//! them. Then everything must match the definition.
 
 use std::io::Write as _;
 
 use derive::write::Table;
 use flate2::{Compression, write::GzEncoder};
-use keys::{item::Item, key::Key};
+use keys::key::Key;
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 use store::memory::MemoryStore;
 
 use crate::scene::Scene;
 
-/// Are records corrupted?
-pub(crate) const IS_ON: bool = true;
-
-/// Of a thousand records, how many are corrupt; and where the functions brake, which they do for many only.
+/// Of a thousand records, how many are corrupt, and how many when the functions brake: they brake only at many.
 const PER_MILLE: usize = 8;
 const PER_MILLE_BRAKED: usize = 50;
 
-/// The record as it stands in the stream, if it is a corrupt one: it does not decode, whatever is done to it.
+/// The corrupt form of a record, which never decodes; `None` when the record is not to be corrupt.
 pub(crate) fn corrupted(scene: &Scene, json: &str) -> Option<String> {
     let per_mille = if scene.is_braked { PER_MILLE_BRAKED } else { PER_MILLE };
-    if !IS_ON || scene.is_healed() || scene.rollout.is_calm() || scene.chance.below(1_000) < 1_000 - per_mille {
+    if scene.is_healed() || scene.rollout.is_calm() || scene.chance.below(1_000) < 1_000 - per_mille {
         return None;
     }
     let mut record: Value = serde_json::from_str(json).unwrap();
@@ -41,30 +38,7 @@ pub(crate) fn corrupted(scene: &Scene, json: &str) -> Option<String> {
     Some(record.to_string())
 }
 
-/// A parked item.
-pub(crate) struct Parked {
-    pub(crate) key: Key,
-    /// Id of the event.
-    pub(crate) id: String,
-    /// Why it is parked.
-    pub(crate) cause: String,
-}
-
-/// All that is parked.
-pub(crate) fn parked(scene: &Scene) -> Vec<Parked> {
-    let field = |item: &Item, name: &str| keys::item::text(item, name).unwrap_or_default().to_owned();
-    scene.database.memory().view(Table::Ledger, |items| {
-        let parked = items.iter().filter(|(key, _)| key.pk.starts_with("PARKED#"));
-        let parked = parked.map(|(key, item)| Parked {
-            key: key.clone(),
-            id: field(item, "EventId"),
-            cause: field(item, "Cause"),
-        });
-        parked.collect()
-    })
-}
-
-/// Puts the true record in the place of the corrupt one, in its parked item.
+/// Replaces the corrupt record in a parked item by the true one.
 pub(crate) fn put_true(memory: &MemoryStore, key: &Key, json: &str) {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(json.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! What a verification tells apart from what it found, and what it finds beside differences: single cases.
+//! Single verifications: what is reported as undecided or unproven, and what is found beside differences.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,9 +13,9 @@ use operate::verify::{
 use keys::key::Key;
 use support::clock::ManualClock;
 
-use crate::{actors::verifying::Listening, cases::bed::Bed};
+use crate::{cases::bed::Bed, world::following::EventList};
 
-/// Functions that are so far, and a record that comes again and again.
+/// Functions with this progress, and a record that arrives again and again.
 struct Beside {
     is_handled: Option<bool>,
     record: Option<String>,
@@ -36,15 +36,15 @@ impl Following for Beside {
 }
 
 async fn verified(bed: &Bed, following: &dyn Following) -> (Vec<VerifyEvent>, Extent) {
-    let (engine, mut tallies, mut listening) = (bed.engine(), MemoryTallies::default(), Listening::default());
+    let (engine, mut tallies, mut events) = (bed.engine(), MemoryTallies::default(), EventList::default());
     let limits = Limits { segments: 1, wait_ms: 100 };
-    let verification = Verification::new(&engine, following, &mut tallies, &mut listening, limits, Scope::default());
+    let verification = Verification::new(&engine, following, &mut tallies, &mut events, limits, Scope::default());
     let extent = verification.run().await.unwrap();
     drop(verification);
-    (listening.0, extent)
+    (events.0, extent)
 }
 
-/// Somebody follows another, and the count of it is wrong or right.
+/// Ann follows Bob, and her following count is set to this value.
 async fn followed(counted: &str) -> (Bed, String) {
     let mut bed = Bed::new();
     for id in ["ann", "bob"] {
@@ -92,7 +92,7 @@ async fn an_item_whose_path_a_parked_removal_above_it_would_change_waits() {
     records[0]["dynamodb"]["OldImage"] = serde_json::json!({"PK": {"Q": 1}});
     bed.handle(&records).await;
     bed.settle().await;
-    // Since then it can be read again, and waits for somebody to redrive it.
+    // It can be read again since then, and waits for a redrive.
     bed.put_true(&whole.to_string());
     let (events, _) = verified(&bed, &AtRest).await;
     for sk in ["EMPLOYEE#c", "EMP#/m"] {
@@ -113,7 +113,7 @@ async fn a_count_that_is_equal_while_its_sources_change_all_the_time_is_unproven
 }
 
 #[tokio::test]
-async fn nothing_is_decided_and_nothing_proven_while_the_functions_are_behind_or_nobody_can_tell() {
+async fn nothing_is_decided_and_nothing_proven_while_the_functions_are_behind_or_nobody_knows() {
     let (bed, _) = followed("N:7").await;
     for (is_handled, wanted) in [(Some(false), Why::Behind), (None, Why::Unknown)] {
         let (events, extent) = verified(&bed, &Beside { is_handled, record: None }).await;

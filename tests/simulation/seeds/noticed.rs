@@ -1,7 +1,7 @@
-//! The seed that showed each mutant the last time that all were searched for, so that it is tried first.
+//! The seed that showed each mutant in the last full search. It is tried first.
 //!
-//! Nothing rests on it: where such a seed shows nothing any more, as after most changes of the simulation, the mutant is
-//! searched for. That takes long, so the table is then written anew, from what the test prints.
+//! The table only saves time. Most changes of the simulation make its seeds useless; the test then searches, which takes
+//! long, and the table that it prints replaces this one.
 
 use engine::ledger::LedgerKind::{self, Checkpoint, Receipts};
 
@@ -51,7 +51,7 @@ const NOTICED: &[(&str, LedgerKind, u64)] = &[
     ("Without(BirthMark)", Receipts, 106),
 ];
 
-/// The ledger and the seed that showed it.
+/// The ledger and the seed that showed this mutant.
 pub(crate) fn last(mutant: Mutant) -> Option<(LedgerKind, u64)> {
     let name = format!("{mutant:?}");
     NOTICED.iter().find(|(of, ..)| *of == name).map(|(_, ledger, seed)| (*ledger, *seed))

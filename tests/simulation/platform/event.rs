@@ -1,21 +1,21 @@
-//! The text of an event, as Lambda is given it.
+//! The text of an event that Lambda receives.
 
 use engine::clock::Clock as _;
 use support::record::{self, Window};
 
-use crate::{scene::Scene, stream::Stream};
+use crate::{platform::stream::Stream, scene::Scene};
 
 /// Length of a tumbling window, in milliseconds.
 const WINDOW_MS: u64 = 30_000;
 
-/// An event of these records of the stream; with what a tumbling window adds, where there is one.
+/// An event of these records of the stream, within a tumbling window if there is one.
 pub(crate) fn event(stream: &Stream, records: impl Iterator<Item = usize>, window: Option<&Window>) -> String {
     let records: Vec<&str> = records.map(|at| stream.records[at].json.as_str()).collect();
     let event = record::event(&records);
     window.map_or_else(|| event.clone(), |window| window.around(&event))
 }
 
-/// When the window that is open now begins and ends.
+/// The start and the end of the current window.
 pub(crate) fn bounds(scene: &Scene) -> [String; 2] {
     let start_ms = scene.clock.now_ms() / WINDOW_MS * WINDOW_MS;
     [start_ms, start_ms + WINDOW_MS].map(time)

@@ -1,10 +1,10 @@
-//! How often each fault occurred: what a run proves is no more than what happened in it.
+//! How often each fault occurred: a run proves nothing about faults that did not happen in it.
 
 use std::{collections::BTreeMap, fmt};
 
 use store::faulty::Side;
 
-/// Faults of a call, on either side of it.
+/// Faults of a call, before or after it is done.
 pub(crate) const OF_A_CALL: [&str; 5] = ["unanswered", "conflict", "throttle", "killed", "late"];
 
 /// What else happens.
@@ -37,8 +37,8 @@ pub(crate) const OTHERS: [&str; 26] = [
     "suspects",
 ];
 
-/// What happened to the application's own items; in a hundred seeds each at least once. What is seen
-/// in the table's history is counted at both looks of a run.
+/// What happened to the application's own items, each at least once in a hundred seeds. The table's history is checked
+/// twice in a run, and what is counted there is counted twice.
 pub(crate) const GROUND: [&str; 14] = [
     "jobs begun",
     "owners back",
@@ -56,7 +56,7 @@ pub(crate) const GROUND: [&str; 14] = [
     "found again",
 ];
 
-/// What operators did, and what was deployed; in a hundred seeds each at least once.
+/// What operators did, and what was deployed, each at least once in a hundred seeds.
 pub(crate) const OPERATED: [&str; 10] = [
     "verified",
     "undecided",
@@ -73,17 +73,16 @@ pub(crate) const OPERATED: [&str; 10] = [
 /// How much happens at all.
 pub(crate) const SIZES: [&str; 5] = ["steps", "writes", "records", "invocations", "delivered"];
 
-/// Seeds for which each fault is to occur [`OCCURRENCES`] times. Below [`SEEDS_MIN`] nothing is asked.
+/// In this many seeds each fault must occur [`OCCURRENCES`] times. Below [`SEEDS_MIN`] seeds nothing is checked.
 const SEEDS: usize = 2_000;
 const OCCURRENCES: usize = 500;
 const SEEDS_MIN: usize = 100;
 
 /// The counts of a run, or of many.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally(BTreeMap<(&'static str, Option<Side>), usize>);
+pub(crate) struct Occurrences(BTreeMap<(&'static str, Option<Side>), usize>);
 
-impl Tally {
-    /// Counts a fault of a call.
+impl Occurrences {
     pub(crate) fn call(&mut self, fault: &'static str, side: Side) {
         *self.0.entry((fault, Some(side))).or_default() += 1;
     }
@@ -93,14 +92,13 @@ impl Tally {
         *self.0.entry((what, None)).or_default() += n;
     }
 
-    /// Takes up the counts of another run.
     pub(crate) fn add(&mut self, other: &Self) {
         for (what, n) in &other.0 {
             *self.0.entry(*what).or_default() += n;
         }
     }
 
-    /// What occurred less often than so many seeds should show.
+    /// Faults that occurred less often than so many seeds should show.
     pub(crate) fn rare(&self, n_seeds: usize) -> Vec<&'static str> {
         let least = if n_seeds < SEEDS_MIN { 0 } else { (OCCURRENCES * n_seeds / SEEDS).min(OCCURRENCES) };
         let sides = [Some(Side::Before), Some(Side::After)];
@@ -116,7 +114,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for Occurrences {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<16}{:>10}{:>10}", "fault", "before", "after")?;
         for fault in OF_A_CALL {

@@ -1,12 +1,12 @@
-//! What was seen, for a person and as JSON. No value of an attribute is in it, but keys.
+//! The report of a preflight, as text and as JSON. It contains keys, but no value of an attribute.
 
 use keys::{key::Key, layout::Layout};
 use serde_json::{Value, json};
 
-use super::{Seen, cost::WriteEstimate, fitting::Group, surroundings::Expiry};
+use super::{Preflighted, cost::WriteEstimate, fitting::Group, surroundings::Expiry};
 
-impl Seen {
-    /// What is to be looked at, a line each; nothing where all fits.
+impl Preflighted {
+    /// What the operator has to do, one line each; nothing if everything fits.
     pub(super) fn to_do(&self, layout: &Layout) -> Vec<String> {
         let mut lines = self.surroundings.to_do(layout);
         let fitting = &self.fitting;
@@ -15,12 +15,11 @@ impl Seen {
             lines.push(format!("{none}: declare them with --config, or name another table with --table"));
         }
         if !fitting.unreadable.is_empty() {
-            lines.push("what cannot be read counts as absent until it is mended: see unreadable".to_owned());
+            lines.push("unreadable items count as absent until somebody corrects them: see unreadable".to_owned());
         }
         lines
     }
 
-    /// For a person.
     pub(super) fn text(&self, to_do: &[String]) -> String {
         let mut lines = self.table_lines();
         lines.extend(self.sample_lines());
@@ -28,15 +27,15 @@ impl Seen {
         lines.extend(to_do.iter().map(|line| row("to do", line)));
         lines.push(match to_do.len() {
             0 => "it fits".to_owned(),
-            1 => "1 thing to look at".to_owned(),
-            n => format!("{n} things to look at"),
+            1 => "1 thing to do".to_owned(),
+            n => format!("{n} things to do"),
         });
         lines.join("\n")
     }
 
     fn table_lines(&self) -> Vec<String> {
         let seen = &self.surroundings;
-        let counted = format!("{} items, {} bytes, as it last counted them", seen.n_items, seen.bytes);
+        let counted = format!("{} items, {} bytes, as DynamoDB last counted them", seen.n_items, seen.bytes);
         let fit = |fits: bool| if fits { "fits" } else { "does not fit" };
         let mut lines = vec![
             row("table", &format!("{}: {counted}", seen.table)),
@@ -56,7 +55,7 @@ impl Seen {
         ));
         if let Some(arn) = &seen.stream_arn {
             let ask = format!("aws lambda list-event-source-mappings --event-source-arn {arn}");
-            lines.push(row("readers", &format!("a shard may have two, and DynamoDB does not say who they are: {ask}")));
+            lines.push(row("readers", &format!("a shard can have two, and DynamoDB does not list them: {ask}")));
         }
         lines.push(row("expiry", seen.expiry.word()));
         let ledger = &seen.ledger;
@@ -65,7 +64,7 @@ impl Seen {
             &match (&ledger.kind, ledger.is_there) {
                 (Some(kind), _) => format!("{}: of {kind}", ledger.table),
                 (None, true) => format!("{}: not in use yet", ledger.table),
-                (None, false) => format!("{}: not there yet", ledger.table),
+                (None, false) => format!("{}: does not exist yet", ledger.table),
             },
         ));
         lines
@@ -74,11 +73,11 @@ impl Seen {
     fn sample_lines(&self) -> Vec<String> {
         let (sample, fitting) = (&self.sample, &self.fitting);
         if !self.surroundings.has_key {
-            return vec![row("sample", "nothing is read of a table with another key")];
+            return vec![row("sample", "a table with another key is not read")];
         }
         if fitting.n_items == 0 && sample.is_whole {
             let what = if sample.segments == 1 { "the table" } else { "this part of the table" };
-            return vec![row("sample", &format!("{what} is empty, so nothing can be said of its items"))];
+            return vec![row("sample", &format!("{what} is empty, so there are no items to check"))];
         }
         let part = if sample.is_whole { "all" } else { "the first" };
         let of =
@@ -104,10 +103,7 @@ impl Seen {
         let reads = backfill.read_units;
         let mut lines = vec![row("backfill", &format!("read units to read the table once, consistently: {reads}"))];
         match &backfill.parts {
-            None => lines.push(row(
-                "backfill",
-                "write units are not known, since nothing says which share of the table was read",
-            )),
+            None => lines.push(row("backfill", "the write units are unknown, because the table's size is unknown")),
             Some(parts) => {
                 for WriteEstimate { derivation, n_items, units } in parts {
                     lines.push(row("backfill", &format!("{derivation}: at most {n_items} items, {units} write units")));
@@ -117,12 +113,12 @@ impl Seen {
         }
         if !backfill.history.is_empty() {
             let names = backfill.history.join(", ");
-            lines.push(row("backfill", &format!("not {names}: the table does not hold what they count")));
+            lines.push(row("backfill", &format!("not {names}: the table does not contain everything that they count")));
         }
         lines
     }
 
-    /// As one JSON object. Its names are stable.
+    /// The names are stable.
     pub(super) fn json(&self, to_do: &[String]) -> Value {
         let (seen, fitting, backfill) = (&self.surroundings, &self.fitting, &self.backfill);
         let indexes = seen.indexes.iter().map(
@@ -166,9 +162,9 @@ impl Seen {
     }
 }
 
-/// Why an item is nobody's.
+/// The label of items without an entity type.
 const UNTYPED: &str = "without an entity type";
-const UNKNOWN: &str = "of an entity that is declared nowhere";
+const UNKNOWN: &str = "of an undeclared entity";
 
 fn row(word: &str, line: &str) -> String {
     format!("{word:<12}{line}")

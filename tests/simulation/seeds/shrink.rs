@@ -1,12 +1,12 @@
-//! Making a failing run smaller: fewer steps, and plainer ones, that fail in the same way.
+//! Makes a failing run smaller: fewer and plainer steps that fail in the same way.
 
 use crate::chance::Choices;
 
-/// Runs that may be spent on it.
+/// Most runs of a search.
 const RUNS_MAX: usize = 1_500;
 
-/// The smallest choices that were found, and in how many runs. `fails` gives the choices that a run really drew, when
-/// it fails in the same way.
+/// The smallest choices found, and the number of runs. `fails` returns the choices that a run really drew if it fails in
+/// the same way.
 pub(crate) fn shrunk(choices: Choices, fails: &mut impl FnMut(Choices) -> Option<Choices>) -> (Choices, usize) {
     let mut best = Best { choices, fails, n_runs: 0 };
     loop {
@@ -28,7 +28,7 @@ struct Best<'a, F> {
 }
 
 impl<F: FnMut(Choices) -> Option<Choices>> Best<'_, F> {
-    /// Cuts the end off, as far as half and half again.
+    /// Cuts the end off, by binary search.
     fn shorten(&mut self) {
         let (mut low, mut high) = (0, self.choices.len());
         while low < high && self.n_runs < RUNS_MAX {
@@ -41,7 +41,7 @@ impl<F: FnMut(Choices) -> Option<Choices>> Best<'_, F> {
         }
     }
 
-    /// Changes blocks of steps, large ones first; from the end, since what is there hangs on what is before.
+    /// Changes blocks of steps, large ones first, from the end: later steps depend on earlier ones.
     fn blocks(&mut self, change: impl Fn(&[Vec<u32>]) -> Choices) {
         let mut size = self.choices.len().next_power_of_two() / 2;
         while size > 0 {
@@ -58,7 +58,7 @@ impl<F: FnMut(Choices) -> Option<Choices>> Best<'_, F> {
         }
     }
 
-    /// Lowers single numbers: to 0, to a half, by one.
+    /// Lowers single numbers: to 0, to half, by one.
     fn lower(&mut self) {
         for step in (0..self.choices.len()).rev() {
             let mut at = 0;
@@ -93,14 +93,14 @@ impl<F: FnMut(Choices) -> Option<Choices>> Best<'_, F> {
     }
 }
 
-/// What is smaller: fewer steps, then fewer numbers, then lower ones.
+/// Sizes compare by steps, then by the number of draws, then by the draws.
 fn size(choices: &Choices) -> (usize, usize, &Choices) {
     (choices.len(), choices.iter().map(Vec::len).sum(), choices)
 }
 
 #[test]
 fn a_list_is_made_as_small_as_its_failure_allows() {
-    // Fails where two of the numbers are above 10, each of another step, and draws no more of a step than the first.
+    // Fails when numbers above 10 are in two steps, and draws only the first number of each step.
     let mut fails = |mut choices: Choices| {
         for step in &mut choices {
             step.truncate(1);

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-/// What the platform makes of a batch.
+/// What the platform concludes for a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// All of it is done.
     Done,
-    /// What is at this position of the batch, and after it, comes again.
+    /// The record at this position and all after it come again.
     From(usize),
     /// All of it comes again.
     Whole,

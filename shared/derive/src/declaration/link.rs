@@ -1,0 +1,71 @@
+//! Links: how the key of one item is made from the fields of another.
+
+use keys::{entity::Definition, key::Key};
+
+use crate::schema::{Image, Unreadable};
+
+/// How the key of another item is made from an item's fields: pairs of (field of that key, field of the item).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link(pub Vec<(String, String)>);
+
+impl Link {
+    /// A link of these pairs.
+    #[must_use]
+    pub fn of(pairs: &[(&str, &str)]) -> Self {
+        Self(pairs.iter().map(|(to, from)| ((*to).to_owned(), (*from).to_owned())).collect())
+    }
+
+    /// The key that an item leads to; `None` when it lacks one of the fields.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreadable`] when a field is there and cannot stand in a key.
+    pub fn key(&self, to: &Definition, image: &Image<'_>) -> Result<Option<Key>, Unreadable> {
+        for from in self.from_fields() {
+            if image.field(from)?.is_none() {
+                return Ok(None);
+            }
+        }
+        let unreadable = |error: keys::error::KeyError| Unreadable {
+            attribute: self
+                .0
+                .iter()
+                .find(|(to, _)| *to == error.attribute)
+                .map_or(error.attribute, |(_, from)| from.clone()),
+            why: error.problem.to_string(),
+        };
+        to.build_of(|name| image.field(self.filling(name)?).ok().flatten()).map(Some).map_err(unreadable)
+    }
+
+    /// What is wrong with the fields that make the key.
+    #[must_use]
+    pub fn unreadable(&self, to: &Definition, image: &Image<'_>) -> Option<Unreadable> {
+        self.key(to, image).err()
+    }
+
+    /// The item's field that fills a field of the key.
+    pub(crate) fn filling(&self, to: &str) -> Option<&str> {
+        self.0.iter().rfind(|(name, _)| name == to).map(|(_, from)| from.as_str())
+    }
+
+    /// Names of the item's fields.
+    pub fn from_fields(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(_, from)| from.as_str())
+    }
+
+    /// Checks that it makes a whole key of `to` from fields that `from` may have.
+    pub(crate) fn check(&self, to: &Definition, from: &Definition) -> Result<(), String> {
+        for name in to.key.field_names() {
+            if !self.0.iter().any(|(field, _)| field == name) {
+                return Err(format!("nothing gives {name} of the key of {}", to.name));
+            }
+        }
+        for name in self.from_fields() {
+            let mut known = from.attributes.iter().chain(&from.derived_attributes);
+            if !from.key.field_names().contains(&name) && !known.any(|attribute| attribute == name) {
+                return Err(format!("{} has no field or attribute {name}", from.name));
+            }
+        }
+        Ok(())
+    }
+}

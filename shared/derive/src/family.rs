@@ -1,0 +1,21 @@
+//! Families: why the effects of a derivation are right, and so which function runs it.
+
+use std::fmt;
+
+/// Why a kind's effects are right under repeats and reordering, and so which function runs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    /// Effects are differences that commute; the ledger counts each change once.
+    Additive,
+    /// Effects are bells; what to write is read when it is written.
+    LevelTriggered,
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Additive => "additive",
+            Self::LevelTriggered => "level-triggered",
+        })
+    }
+}

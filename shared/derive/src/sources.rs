@@ -1,0 +1,83 @@
+//! Sources: what is read to look at an item, and what was found there.
+
+use std::collections::BTreeMap;
+
+use keys::{
+    counter::{self, CounterKey},
+    item::Item,
+    key::Key,
+    value::whole_number,
+};
+
+use crate::{
+    schema::Schema,
+    tally::{Sum, Tally},
+};
+
+/// Something that must be read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// An item.
+    Item(Key),
+    /// All counters of a target.
+    Counters(Key),
+}
+
+/// What was read. What was read and is not there is known too.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    items: BTreeMap<Key, Option<Item>>,
+    counts: BTreeMap<Key, BTreeMap<String, Tally>>,
+}
+
+impl Sources {
+    /// Adds an item that was read, or that is not there.
+    pub fn add_item(&mut self, key: Key, item: Option<Item>) {
+        self.items.insert(key, item);
+    }
+
+    /// Adds the counters of a target: all items that its query gave.
+    pub fn add_counters<'a>(&mut self, schema: &Schema, target: Key, items: impl IntoIterator<Item = &'a Item>) {
+        let counts = sums(schema, items).into_iter().filter(|((of, _), _)| *of == target);
+        let counts = counts.map(|((_, derivation), sum)| (derivation, sum)).collect();
+        self.counts.insert(target, counts);
+    }
+
+    /// Has this been read?
+    #[must_use]
+    pub fn knows(&self, source: &Source) -> bool {
+        match source {
+            Source::Item(key) => self.items.contains_key(key),
+            Source::Counters(target) => self.counts.contains_key(target),
+        }
+    }
+
+    /// An item that was read.
+    #[must_use]
+    pub fn item(&self, key: &Key) -> Option<&Item> {
+        self.items.get(key)?.as_ref()
+    }
+
+    /// A tally of a target, over all shards; `None` where there is none.
+    #[must_use]
+    pub fn tally(&self, target: &Key, derivation: &str) -> Option<&Tally> {
+        self.counts.get(target)?.get(derivation)
+    }
+}
+
+/// Tallies by target and derivation, shards added up. A part of a counter that cannot be read is left out.
+#[must_use]
+pub fn sums<'a>(schema: &Schema, items: impl IntoIterator<Item = &'a Item>) -> BTreeMap<(Key, String), Tally> {
+    let mut sums: BTreeMap<_, Tally> = BTreeMap::new();
+    for item in items {
+        let is_counter = |attribute: &String| keys::item::text(item, attribute) == Some(counter::COUNTER);
+        let typed = schema.layout.entity_type.as_ref().is_none_or(is_counter);
+        let counter = schema.layout.key(item).as_ref().and_then(CounterKey::parse).filter(|_| typed);
+        let (count, sum) = (item.get(counter::VALUE).and_then(whole_number), item.get(counter::SUM).and_then(Sum::of));
+        if let (Some(counter), true) = (counter, count.is_some() || sum.is_some()) {
+            let tally = Tally { count: count.unwrap_or(0), sum: sum.unwrap_or_default() };
+            sums.entry((counter.target, counter.derivation)).or_default().add(&tally);
+        }
+    }
+    sums
+}

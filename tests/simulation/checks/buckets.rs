@@ -1,0 +1,49 @@
+//! Buckets of the roll-ups. The table does not hold every value that was counted, so they come from the stream.
+
+use std::collections::BTreeMap;
+
+use derive::{
+    derived::Items,
+    tally::{Sum, Tally},
+};
+use keys::{
+    item::{Item, text},
+    key::Key,
+};
+
+use crate::{failure::Failure, items::readings::DAY, platform::stream::Stream};
+
+/// Count and sum, minimum and maximum of a bucket.
+type Bucket = (Tally, Option<Sum>, Option<Sum>);
+
+/// Every value counts exactly once in each of its buckets.
+pub(crate) fn buckets_are_exact(stream: &Stream, items: &Items) -> Result<(), Failure> {
+    let mut derived: BTreeMap<Key, Bucket> = BTreeMap::new();
+    for (key, value) in stream.new_values() {
+        let sensor = key.pk.strip_suffix(&format!("#{DAY}")).unwrap();
+        for bucket in [format!("HOUR#{}", &key.sk[..13]), format!("DAY#{DAY}")] {
+            let (tally, min, max) = derived.entry(Key::new(sensor, bucket)).or_default();
+            tally.add(&Tally { count: 1, sum: value.clone() });
+            *min = Some(min.take().map_or(value.clone(), |min| min.min(value.clone())));
+            *max = (*max).take().max(Some(value.clone()));
+        }
+    }
+    let stored = items.iter().filter(|(_, item)| text(item, "EntityType") == Some("Rollup"));
+    let number = |item: &Item, name| item.get(name).and_then(Sum::of);
+    let held = |item: &Item| {
+        let count = item.get("Count").and_then(keys::value::whole_number).unwrap_or_default();
+        let tally = Tally { count, sum: number(item, "Sum").unwrap_or_default() };
+        (tally, number(item, "Min"), number(item, "Max"))
+    };
+    let stored: BTreeMap<Key, Bucket> = stored.map(|(key, item)| (key.clone(), held(item))).collect();
+    if stored == derived {
+        return Ok(());
+    }
+    let count = |buckets: &BTreeMap<Key, Bucket>| buckets.values().map(|(tally, ..)| tally.count).sum::<i64>();
+    let category = match count(&derived).cmp(&count(&stored)) {
+        std::cmp::Ordering::Less => "duplicate",
+        std::cmp::Ordering::Equal => "bucket",
+        std::cmp::Ordering::Greater => "lost",
+    };
+    Err(Failure::new(category, format!("buckets stored {stored:?}, derived {derived:?}")))
+}

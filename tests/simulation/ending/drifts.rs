@@ -1,0 +1,148 @@
+//! When all is quiet, nothing differs. What is made wrong by hand then is reported, by `verify` and by the sweeper.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use derive::{collection::CollectionCount, write::Table};
+use keys::{counter::CounterKey, item::Item, key::Key};
+use operate::verify::{Finding, definition::compare};
+
+use crate::{
+    failure::Failure,
+    items::{is_zero, n, s},
+    stored::parked,
+    world::World,
+};
+
+/// Slices of the whole table at the end. The first continues where the last one stopped, the others cover a round each.
+const RUNS: usize = 3;
+
+/// Most items that are made wrong at the end.
+const DRIFTS_MAX: usize = 12;
+
+impl World {
+    /// When all is quiet, the sweep finds no difference and leaves no counter of zero.
+    pub(crate) fn nothing_has_drifted(&mut self) -> Result<(), Failure> {
+        for _ in 0..RUNS {
+            let found = self.begin_slice(usize::MAX, 0);
+            self.settle()?;
+            let slice = found.lock().unwrap().take();
+            let slice = slice.ok_or_else(|| Failure::new("slice", "it did not end"))?;
+            if slice.n_suspects > 0 || !slice.drifts.is_empty() || slice.round_ms.is_none() {
+                return Err(Failure::new("drift", format!("all is quiet, and the sweep reports {slice:?}")));
+            }
+        }
+        let memory = self.scene.database.memory();
+        let is_left = |items: &derive::derived::Items| {
+            items
+                .iter()
+                .find(|(key, item)| CounterKey::parse(key).is_some() && is_zero(item))
+                .map(|(key, _)| key.clone())
+        };
+        if let Some(key) = memory.view(Table::Main, is_left) {
+            return Err(Failure::new("zero", format!("{key} counts nothing, and was not collected")));
+        }
+        let noted = memory.view(Table::Ledger, |items| items.keys().find(|key| key.pk == "SUSPECTS").cloned());
+        match noted {
+            Some(key) => Err(Failure::new("drift", format!("nothing differs, and {key} is noted"))),
+            None => Ok(()),
+        }
+    }
+
+    /// When all is quiet, `verify` finds nothing. What is made wrong by hand then is found. A value is compared with its
+    /// stored sources, so a right value may be reported beside a wrong one.
+    pub(crate) fn drifts_are_found(&mut self) -> Result<(), Failure> {
+        if let Some(finding) = self.verified()?.iter().find(|finding| finding.flaw.is_none()) {
+            return Err(Failure::new("verify", format!("found though it is right: {finding:?}")));
+        }
+        let planted = self.plant();
+        let wanted = self.compared();
+        let found = self.verified()?;
+        // An item that should not be there, or should be and is not, is reported as a whole.
+        let is_found = |(derivation, key): &(String, Key)| {
+            let of_key = found.iter().filter(|finding| finding.pk == key.pk && finding.sk == key.sk);
+            of_key.into_iter().any(|it| it.derivation == *derivation || it.derived.is_none() || it.stored.is_none())
+        };
+        if let Some(missed) = wanted.iter().find(|wanted| !is_found(wanted)) {
+            return Err(Failure::new("verify", format!("not found: {missed:?}, of {planted:?}")));
+        }
+        self.scene.count_all("drifts", wanted.len());
+        self.drifts_are_reported(&wanted)
+    }
+
+    /// What differs by the definition.
+    fn compared(&self) -> BTreeSet<(String, Key)> {
+        let catalogue = self.scene.deployed();
+        let items = self.scene.database.memory().snapshot(Table::Main);
+        let verified = compare(&self.scene.schema, &catalogue, &items);
+        verified.findings.iter().filter(|finding| finding.flaw.is_none()).map(named).collect()
+    }
+
+    /// Makes some derived items wrong without any record, and returns their keys.
+    fn plant(&mut self) -> Vec<Key> {
+        let scene = Arc::clone(&self.scene);
+        let memory = scene.database.memory();
+        let items = memory.snapshot(Table::Main);
+        let is_derived = |(key, item): &(&Key, &Item)| {
+            scene
+                .schema
+                .image(key, item)
+                .is_some_and(|image| image.definition.derived || !image.definition.derived_attributes.is_empty())
+        };
+        let derived: Vec<(&Key, &Item)> = items.iter().filter(is_derived).collect();
+        let mut planted = BTreeSet::new();
+        for _ in 0..scene.chance.between(1, DRIFTS_MAX) {
+            let Some((key, item)) = scene.chance.one_of(&derived).copied() else { break };
+            if !planted.insert(key.clone()) {
+                continue;
+            }
+            let mut item = item.clone();
+            if CounterKey::parse(key).is_some() {
+                item.insert("Value".to_owned(), n(&scene.chance.below(50).to_string()));
+            } else if let Some(name) = self.derived_attribute(key, &item) {
+                item.insert(name, s("by hand"));
+            }
+            memory.put_raw(Table::Main, item).unwrap();
+        }
+        drop(scene.database.take_records());
+        planted.into_iter().collect()
+    }
+
+    fn derived_attribute(&self, key: &Key, item: &Item) -> Option<String> {
+        let image = self.scene.schema.image(key, item)?;
+        let names: Vec<&String> = image.definition.derived_attributes.iter().collect();
+        self.scene.chance.one_of(&names).map(|name| (*name).clone())
+    }
+
+    /// The sweep reports what is wrong by the definition, as far as a slice compares it. It takes two rounds.
+    pub(crate) fn drifts_are_reported(&mut self, wanted: &BTreeSet<(String, Key)>) -> Result<(), Failure> {
+        let mut reported = BTreeSet::new();
+        for _ in 0..2 {
+            let found = self.begin_slice(usize::MAX, 0);
+            self.settle()?;
+            let slice = found.lock().unwrap().take().unwrap_or_default();
+            reported.extend(slice.drifts.into_iter().map(|drift| drift.item));
+        }
+        let catalogue = self.scene.deployed();
+        let counts = CollectionCount::all(&self.scene.schema, &catalogue);
+        let items = self.scene.database.memory().snapshot(Table::Main);
+        let is_parked = parked(&self.scene).iter().any(|parked| parked.key.pk == "PARKED#level-triggered");
+        let is_missed = |(derivation, key): &&(String, Key)| {
+            let count = counts.iter().find(|it| catalogue.name(it.count) == derivation);
+            let (Some(count), Some(counter)) = (count, CounterKey::parse(key)) else { return false };
+            // A mirror may stay parked, and its count waits for it.
+            if is_parked && count.mirror.is_some() {
+                return false;
+            }
+            let mut collection = items.keys().filter(|key| key.pk == counter.target.pk);
+            let is_sure = count.is_sure(&counter.target) && collection.all(|key| count.is_sure(key));
+            is_sure && !reported.contains(&CounterKey { shard: 0, ..counter }.key().unwrap())
+        };
+        let missed = wanted.iter().find(is_missed);
+        self.scene.count_all("drifts reported", reported.len());
+        missed.map_or(Ok(()), |missed| Err(Failure::new("drift", format!("the sweep does not report {missed:?}"))))
+    }
+}
+
+fn named(finding: &Finding) -> (String, Key) {
+    (finding.derivation.clone(), Key::new(&finding.pk, &finding.sk))
+}

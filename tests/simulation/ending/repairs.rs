@@ -1,0 +1,38 @@
+//! Counts that somebody made wrong by hand are found and repaired.
+
+use engine::count::target::Target;
+use operate::verify::Finding;
+
+use crate::{
+    actors::{repairing::target, rollout::unfilled},
+    failure::Failure,
+    world::World,
+};
+
+/// How often all that is wrong is repaired at the end.
+const REPAIRS_MAX: usize = 4;
+
+impl World {
+    /// Only what somebody made wrong is found, and repairs mend it.
+    pub(crate) fn faults_are_mended(&mut self) -> Result<(), Failure> {
+        self.follow_repairs();
+        for n_repairs in 0..REPAIRS_MAX {
+            let unfilled = unfilled(&self.scene);
+            let found = self.verified()?;
+            let is_new = |finding: &&Finding| unfilled.contains(&finding.derivation);
+            let counted: Vec<Target> = found.iter().filter(|it| !is_new(it)).filter_map(target).collect();
+            let left = &self.planted.left;
+            if let Some(wrong) = counted.iter().find(|target| !left.contains_key(target)) {
+                return Err(Failure::new("repair", format!("{wrong:?} is wrong, and nobody made it so: {found:?}")));
+            }
+            if counted.is_empty() && !found.iter().any(|finding| is_new(&finding)) {
+                return Ok(());
+            }
+            self.scene.count_all("repaired at the end", usize::from(n_repairs == 0));
+            self.begin_repair();
+            self.settle()?;
+            self.follow_repairs();
+        }
+        Err(Failure::new("repair", "what was made wrong by hand is not mended"))
+    }
+}

@@ -1,0 +1,71 @@
+//! Engines as the functions and the operators make them, and the handler: the text of an event in, a response out.
+
+use std::sync::Arc;
+
+use derive::{catalogue::Catalogue, family::Family};
+use engine::{
+    batch::{Engine, Handled},
+    fan_out::limits::FanOutLimits,
+    ledger::LedgerKind,
+    registry::watch::RegistryWatch,
+};
+use functions::handler::response;
+use serde_json::Value;
+use store::Store;
+
+use crate::{mutant::Mutant, scene::Scene};
+
+/// How long after a removal a cascade begins, in milliseconds.
+pub(crate) const SETTLE_MS: u64 = 30_000;
+
+/// Small limits, so that there are jobs with several pages.
+pub(crate) const FAN_OUT: FanOutLimits = FanOutLimits {
+    direct_max: 2,
+    page_items: 2,
+    page_ms: 30,
+    page_beside_ms: 5,
+    units_per_second: None,
+    index_lag_ms: 15_000,
+};
+
+/// The engine of a function's instance that starts, of the old or the new version.
+pub(crate) fn function<S: Store>(
+    scene: &Scene,
+    families: &[Family],
+    ledger: LedgerKind,
+    store: S,
+    is_old: bool,
+) -> Engine<S> {
+    let old = scene.rollout.old().filter(|_| is_old);
+    let catalogue = old.map_or_else(|| scene.deployed(), Arc::clone);
+    built(scene, catalogue, families, ledger, store).watching(scene.rollout.watch(is_old, families))
+}
+
+/// The engine of an operator's command, of the new version.
+pub(crate) fn engine<S: Store>(scene: &Scene, families: &[Family], ledger: LedgerKind, store: S) -> Engine<S> {
+    built(scene, scene.deployed(), families, ledger, store).watching(RegistryWatch::reading(0))
+}
+
+fn built<S: Store>(
+    scene: &Scene,
+    catalogue: Arc<Catalogue>,
+    families: &[Family],
+    ledger: LedgerKind,
+    store: S,
+) -> Engine<S> {
+    let schema = Arc::clone(&scene.schema);
+    let engine = Engine::new(schema, catalogue, families.to_vec(), store, Arc::new(scene.clock.clone()));
+    let left_out = scene.mutant.and_then(Mutant::step);
+    let engine = engine.with_ledger(ledger).with_limits(scene.limits());
+    engine.with_settling(SETTLE_MS).with_fan_out(FAN_OUT).without(left_out)
+}
+
+/// The handler's response, with the engine's account. An error is a function error.
+pub(crate) async fn respond<S: Store>(
+    engine: &Engine<S>,
+    event: &str,
+    deadline_ms: u64,
+) -> Result<(Value, Handled), String> {
+    let handled = engine.handle(event, deadline_ms).await.map_err(|error| error.to_string())?;
+    Ok((response(&handled), handled))
+}

@@ -1,0 +1,89 @@
+//! One whole run: the scheduler acts until all is quiet, then the end is checked.
+
+use std::collections::BTreeMap;
+
+use derive::write::Table;
+use keys::{item::Item, job::JobKey, key::Key};
+
+use crate::{
+    actors::{expiry::expire_ledger, operator},
+    checks::audit::{audit, parked_are},
+    failure::Failure,
+    platform::mapping::Mapping,
+    stored::parked,
+    world::{World, tasks::BOTH},
+};
+
+/// How often all that is parked is redriven.
+const REDRIVES_MAX: usize = 20;
+
+/// Most days that the clock jumps at the end of a run: more than the ledger is kept.
+const JUMP_DAYS_MAX: usize = 20;
+
+impl World {
+    pub(crate) fn run(&mut self) -> Result<(), Failure> {
+        self.settle()?;
+        parked_are(&self.scene, &self.stream.corrupt(), &BOTH, &self.n_deaths)?;
+        operator::mend(&self.scene, &mut self.stream);
+        self.roll_out_the_rest()?;
+        self.redrive_all()?;
+        self.scene.heal();
+        self.faults_are_mended()?;
+        audit(&self.scene, &self.stream, self.application.untyped(), &self.n_deaths)?;
+        self.scene.chance.step();
+        self.nothing_has_drifted()?;
+        if self.scene.chance.percent(50) {
+            self.age();
+        }
+        let before = self.derived_and_ground();
+        let n_records = self.stream.records.len();
+        if self.scene.chance.percent(30) {
+            self.scene.trace.note(|| "everything is delivered once more".to_owned());
+            self.mappings.iter_mut().for_each(Mapping::rewind);
+        }
+        self.replay();
+        self.settle()?;
+        // A replayed fan-out may need a job. Nothing else may be written.
+        if let Some(first) = self.stream.records[n_records..].iter().find(|record| JobKey::parse(&record.key).is_none())
+        {
+            return Err(Failure::new("replay", format!("a replay made a record of {}", first.key)));
+        }
+        if self.derived_and_ground() != before {
+            return Err(Failure::new("replay", "a replay changed the table"));
+        }
+        audit(&self.scene, &self.stream, self.application.untyped(), &self.n_deaths)?;
+        self.drifts_are_found()
+    }
+
+    /// The table without jobs.
+    fn derived_and_ground(&self) -> BTreeMap<Key, Item> {
+        let mut items = self.scene.database.memory().snapshot(Table::Main);
+        items.retain(|key, _| JobKey::parse(key).is_none());
+        items
+    }
+
+    /// The operator redrives until nothing is parked, two commands at once.
+    fn redrive_all(&mut self) -> Result<(), Failure> {
+        for n_rounds in 0..REDRIVES_MAX {
+            if parked(&self.scene).is_empty() {
+                return Ok(());
+            }
+            if n_rounds > REDRIVES_MAX / 2 {
+                self.scene.heal();
+            }
+            self.redrive();
+            self.redrive();
+            self.settle()?;
+        }
+        Ok(())
+    }
+
+    /// Days pass, and expired items of the ledger are removed.
+    fn age(&mut self) {
+        let days = self.scene.chance.between(1, JUMP_DAYS_MAX);
+        self.scene.count("aged");
+        self.scene.trace.note(|| format!("{days} days pass"));
+        self.scene.clock.advance(days as u64 * 24 * 3600 * 1000);
+        while self.scene.chance.percent(90) && expire_ledger(&self.scene) {}
+    }
+}

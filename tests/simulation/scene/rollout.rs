@@ -1,0 +1,161 @@
+//! The deployment of a run: the version before it, and which versions have instances at work.
+
+use std::sync::{
+    Arc, LazyLock,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use derive::{
+    catalogue::Catalogue,
+    declaration::{count::Count, link::Link, predicate::Predicate},
+    derivation::Derivation,
+    family::Family,
+};
+use engine::registry::{Hold, watch::RegistryWatch};
+
+use crate::chance::Chance;
+
+/// Of a hundred runs, in how many there is such a deployment.
+const ROLLOUT_PERCENT: usize = 15;
+
+/// How often an instance looks at the registry, in milliseconds, in one run or another.
+const LOOKS_MS: [u64; 2] = [60_000, 600_000];
+
+/// How long an instance runs on at most when its time to look has come, and how far its clock may be off, in milliseconds.
+const RUNS_ON_MS: u64 = 300_000;
+const MARGIN_MS: u64 = 60_000;
+
+/// Of a hundred deployments, how many are in calm runs: there nothing fails and nothing is corrupt. So nothing is parked,
+/// and the operator can mark derivations as filled.
+const CALM_PERCENT: usize = 50;
+
+/// Which versions have instances at work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The old version alone.
+    Old,
+    Both,
+    /// The new version alone.
+    New,
+}
+
+const STAGES: [Stage; 3] = [Stage::Old, Stage::Both, Stage::New];
+
+impl Stage {
+    /// The stage after this one; the last stays.
+    pub(crate) fn next(self) -> Self {
+        STAGES[(self as usize + 1).min(STAGES.len() - 1)]
+    }
+
+    /// The stage before this one; the first stays.
+    pub(crate) fn previous(self) -> Self {
+        STAGES[(self as usize).saturating_sub(1)]
+    }
+}
+
+/// Old versions, which lack derivations or have other ones.
+static VERSIONS: LazyLock<Vec<Arc<Catalogue>>> = LazyLock::new(|| {
+    let versions = [
+        version(&["like-count", "like-count-display", "comment-author"], false),
+        version(&["comment-count", "comment-count-display"], true),
+        version(&["following-count", "following-count-display", "post-author", "follower-count-display"], false),
+    ];
+    versions.into_iter().map(Arc::new).collect()
+});
+
+/// The shipped catalogue without these, and with a count that counts more.
+fn version(lacks: &[&str], counts_every_post: bool) -> Catalogue {
+    let mut derivations = catalogue::derivations();
+    derivations.retain(|derivation| !lacks.contains(&derivation.name.as_str()));
+    if counts_every_post {
+        let at = derivations.iter().position(|derivation| derivation.name == "post-count").unwrap();
+        derivations[at] = Derivation::new("D-05", "post-count", every_post());
+    }
+    Catalogue::new(&catalogue::schema(), derivations).unwrap()
+}
+
+/// Counts posts of any status. The shipped count takes published ones only.
+fn every_post() -> Count {
+    Count {
+        source: "Post".to_owned(),
+        predicate: Predicate::Always,
+        target: "User".to_owned(),
+        link: Link::of(&[("UserId", "AuthorId")]),
+        sum: None,
+        n_shards: 1,
+        history: false,
+    }
+}
+
+/// The deployment of a run.
+#[derive(Debug)]
+pub(crate) struct Rollout {
+    /// The catalogue of the version before; `None` where there was none.
+    old: Option<Arc<Catalogue>>,
+    /// A position in [`STAGES`].
+    stage: AtomicUsize,
+    is_calm: bool,
+    look_ms: u64,
+    /// How the instances of each version and function look at the registry.
+    watches: [[RegistryWatch; 2]; 2],
+}
+
+impl Rollout {
+    pub(crate) fn drawn(chance: &Chance) -> Self {
+        let old = chance.percent(ROLLOUT_PERCENT).then(|| Arc::clone(chance.one_of(&VERSIONS).unwrap()));
+        let stage = if old.is_some() { Stage::Old } else { Stage::New };
+        let (is_calm, look_ms) = (old.is_some() && chance.percent(CALM_PERCENT), *chance.one_of(&LOOKS_MS).unwrap());
+        let hold = Hold { hold_ms: look_ms + RUNS_ON_MS, margin_ms: MARGIN_MS };
+        let instance = |_| RegistryWatch::publishing(look_ms, hold);
+        let watches = [[0, 0].map(instance), [0, 0].map(instance)];
+        Self { old, stage: AtomicUsize::new(stage as usize), is_calm, look_ms, watches }
+    }
+
+    /// Does nothing fail in this run?
+    pub(crate) fn is_calm(&self) -> bool {
+        self.is_calm
+    }
+
+    /// Does this run deploy a new version?
+    pub(crate) fn is_any(&self) -> bool {
+        self.old.is_some()
+    }
+
+    pub(crate) fn old(&self) -> Option<&Arc<Catalogue>> {
+        self.old.as_ref()
+    }
+
+    /// How often an instance looks at the registry, in milliseconds.
+    pub(crate) fn look_ms(&self) -> u64 {
+        self.look_ms
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        STAGES[self.stage.load(Ordering::Relaxed)]
+    }
+
+    /// From now on these versions have instances.
+    pub(crate) fn set(&self, stage: Stage) {
+        self.stage.store(stage as usize, Ordering::Relaxed);
+    }
+
+    /// Is the instance that is invoked now of the old version?
+    pub(crate) fn invokes_old(&self, chance: &Chance) -> bool {
+        match self.stage() {
+            Stage::Old => true,
+            Stage::Both => chance.percent(50),
+            Stage::New => false,
+        }
+    }
+
+    /// Is an instance at work that has this derivation? A job that the new version left waits while there is none.
+    pub(crate) fn has(&self, derivation: &str) -> bool {
+        let old = self.old.as_ref().filter(|_| self.stage() == Stage::Old);
+        old.is_none_or(|old| old.position(derivation).is_some())
+    }
+
+    /// How the instances of this version of a function look at the registry.
+    pub(crate) fn watch(&self, is_old: bool, families: &[Family]) -> RegistryWatch {
+        self.watches[usize::from(is_old)][usize::from(families.contains(&Family::Additive))].clone()
+    }
+}

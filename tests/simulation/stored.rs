@@ -1,0 +1,49 @@
+//! What the service has stored beside derived values: parked records, jobs, and notes of searches to repeat.
+
+use derive::write::Table;
+use engine::jobs::job::Job;
+use keys::{item::Item, job::JobKey, key::Key};
+
+use crate::scene::Scene;
+
+/// Prefix of the partition keys of notes.
+const NOTES: &str = "AGAIN#";
+
+pub(crate) struct Parked {
+    pub(crate) key: Key,
+    /// Id of the event.
+    pub(crate) id: String,
+    /// Why it is parked.
+    pub(crate) cause: String,
+}
+
+pub(crate) fn parked(scene: &Scene) -> Vec<Parked> {
+    let field = |item: &Item, name: &str| keys::item::text(item, name).unwrap_or_default().to_owned();
+    scene.database.memory().view(Table::Ledger, |items| {
+        let parked = items.iter().filter(|(key, _)| key.pk.starts_with("PARKED#"));
+        let parked = parked.map(|(key, item)| Parked {
+            key: key.clone(),
+            id: field(item, "EventId"),
+            cause: field(item, "Cause"),
+        });
+        parked.collect()
+    })
+}
+
+pub(crate) fn jobs(scene: &Scene) -> Vec<Job> {
+    let layout = &scene.schema.layout;
+    let is_job = |(key, _): &(&Key, &Item)| JobKey::parse(key).is_some();
+    scene
+        .database
+        .memory()
+        .view(Table::Main, |items| items.iter().filter(is_job).filter_map(|(_, item)| Job::of(layout, item)).collect())
+}
+
+/// The times at which noted searches are due, in milliseconds since the epoch.
+pub(crate) fn notes(scene: &Scene) -> Vec<u64> {
+    let due_ms = |key: &Key| {
+        let (due_ms, _) = key.sk.split_once('#').filter(|_| key.pk.starts_with(NOTES))?;
+        due_ms.parse().ok()
+    };
+    scene.database.memory().view(Table::Ledger, |items| items.keys().filter_map(due_ms).collect())
+}
