@@ -50,7 +50,7 @@ impl Application {
         Self { chance: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1, n_actions: 0, read: Vec::new() }
     }
 
-    /// Takes so many actions, at whichever database is there, and one more that tells that all are in. Counts them.
+    /// Takes so many actions, at whichever database is there, and one more that marks the end. Counts them.
     pub(crate) async fn run(mut self, n_actions: usize, clients: watch::Receiver<Client>, done: watch::Sender<usize>) {
         for at in 0..n_actions {
             self.act(&clients).await;

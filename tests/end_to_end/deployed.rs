@@ -14,7 +14,7 @@ use aws_sdk_dynamodb::Client;
 use serde_json::{Value, json};
 use support::database::embedded_endpoint;
 use tempfile::TempDir;
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{task::JoinSet, time::interval};
 
 use crate::{
     database::{TABLE, client, put},
@@ -76,12 +76,12 @@ async fn deployed(endpoint: &str, manifest: &str) -> Ripple {
 fn diff(endpoint: &str, manifest: &str) -> (Option<i32>, Vec<[String; 2]>, Value) {
     let arguments = ["diff", "--endpoint", endpoint, "--config", manifest, "--json"];
     let output = ripple("catalogue", &arguments).output().unwrap();
-    let told: Value = serde_json::from_slice(&output.stdout)
+    let report: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
     let text = |entry: &Value, name: &str| entry[name].as_str().unwrap().to_owned();
-    let all = told["derivations"].as_array().unwrap().iter();
+    let all = report["derivations"].as_array().unwrap().iter();
     let stands = all.map(|entry| [text(entry, "state"), text(entry, "derivation")]);
-    (output.status.code(), stands.filter(|[state, _]| state != "in step").collect(), told)
+    (output.status.code(), stands.filter(|[state, _]| state != "in step").collect(), report)
 }
 
 fn stands(states: &[[&str; 2]]) -> Vec<[String; 2]> {
@@ -115,8 +115,9 @@ fn busy(client: &Client, first: usize) -> (JoinSet<()>, Arc<AtomicUsize>) {
                 let nth = first + n_begun.fetch_add(1, Ordering::Relaxed);
                 put(&client, follow(nth, nth % N_USERS, "2023")).await;
                 // Writers are only as fast as the functions, or the backlog would grow while the machine is busy.
+                let mut again = interval(LOOK_EVERY);
                 while !is_shown(&client, nth).await {
-                    sleep(LOOK_EVERY).await;
+                    again.tick().await;
                 }
             }
         });
@@ -163,27 +164,27 @@ impl Table {
         let Self { endpoint, client, manifests } = self;
         let counting = manifests.file("counting.toml", &manifests.counting());
         let counting = counting.to_str().unwrap();
-        let (code, stood, told) = diff(endpoint, counting);
+        let (code, stood, report) = diff(endpoint, counting);
         let new = [["added", "following-count"], ["added", "following-count-display"]];
-        assert_eq!((code, stood), (Some(3), stands(&new)), "{told:#}");
-        let cost = told["derivations"].as_array().unwrap().iter().find(|it| it["derivation"] == "following-count");
-        assert_eq!(cost.unwrap()["write_units_max"], json!(6.0 * 40.0), "{told:#}");
+        assert_eq!((code, stood), (Some(3), stands(&new)), "{report:#}");
+        let cost = report["derivations"].as_array().unwrap().iter().find(|it| it["derivation"] == "following-count");
+        assert_eq!(cost.unwrap()["write_units_max"], json!(6.0 * 40.0), "{report:#}");
         let refused = said("backfill", endpoint, &["following-count", "--config", counting]);
         assert_eq!(refused.code, Some(2));
-        assert!(refused.stderr.contains("no function has told that it has following-count"), "{refused:?}");
+        assert!(refused.stderr.contains("no function has registered following-count"), "{refused:?}");
 
         assert_eq!(service.stop().code(), Some(0));
         let mut service = deployed(endpoint, counting).await;
         // Nobody has written since it was deployed; it is young for a second or two.
-        let (_, stood, told) = diff(endpoint, counting);
-        let has_told = |[state, _]: &[String; 2]| ["young", "to fill"].contains(&state.as_str());
-        assert!(stood.len() == 2 && stood.iter().all(has_told), "{told:#}");
+        let (_, stood, report) = diff(endpoint, counting);
+        let has_report = |[state, _]: &[String; 2]| ["young", "to fill"].contains(&state.as_str());
+        assert!(stood.len() == 2 && stood.iter().all(has_report), "{report:#}");
         let (writers, n_begun) = busy(client, N_USERS);
         service.line(|line| line.starts_with("aggregate")).await;
         let before = n_begun.load(Ordering::Relaxed);
-        let (code, told) = json("backfill", endpoint, &["following-count", "--config", counting]);
-        assert_eq!((code, &told["undecided"]), (Some(0), &json!(0)), "{told:#}");
-        assert!(told["done"].as_u64().unwrap() >= 40, "{told:#}");
+        let (code, report) = json("backfill", endpoint, &["following-count", "--config", counting]);
+        assert_eq!((code, &report["undecided"]), (Some(0), &json!(0)), "{report:#}");
+        assert!(report["done"].as_u64().unwrap() >= 40, "{report:#}");
         assert!(n_begun.load(Ordering::Relaxed) > before, "nobody has written meanwhile, so nothing was shown");
         assert_eq!(json("verify", endpoint, &["--config", counting]).1["findings"], json!([]));
         drop(writers);
@@ -197,21 +198,21 @@ impl Table {
         let text = manifests.counting() + "where = { since = \"2023\" }\n";
         let changed = manifests.file("changed.toml", &text);
         let changed = changed.to_str().unwrap();
-        let (_, stood, told) = diff(endpoint, changed);
-        assert!(stood.contains(&["changed", "following-count"].map(str::to_owned)), "{told:#}");
+        let (_, stood, report) = diff(endpoint, changed);
+        assert!(stood.contains(&["changed", "following-count"].map(str::to_owned)), "{report:#}");
         let mut service = deployed(endpoint, changed).await;
         let (writers, _) = busy(client, N_USERS + n_others);
         service.line(|line| line.starts_with("aggregate")).await;
-        let (code, told) = json("backfill", endpoint, &["following-count", "--config", changed]);
-        assert_eq!((code, &told["refused"]), (Some(0), &json!(0)), "{told:#}");
+        let (code, report) = json("backfill", endpoint, &["following-count", "--config", changed]);
+        assert_eq!((code, &report["refused"]), (Some(0), &json!(0)), "{report:#}");
         drop(writers);
         service.caught_up(client).await;
-        let (code, told) = json("verify", endpoint, &["--config", changed]);
-        assert_eq!((code, &told["unproven"]), (Some(0), &json!(0)), "{told:#}");
-        let (code, stood, told) = diff(endpoint, changed);
-        assert_eq!((code, stood), (Some(0), stands(&[])), "{told:#}");
-        let all = told["derivations"].as_array().unwrap().iter();
-        assert_eq!(all.filter(|it| it["version"] == json!(2)).count(), 1, "{told:#}");
+        let (code, report) = json("verify", endpoint, &["--config", changed]);
+        assert_eq!((code, &report["unproven"]), (Some(0), &json!(0)), "{report:#}");
+        let (code, stood, report) = diff(endpoint, changed);
+        assert_eq!((code, stood), (Some(0), stands(&[])), "{report:#}");
+        let all = report["derivations"].as_array().unwrap().iter();
+        assert_eq!(all.filter(|it| it["version"] == json!(2)).count(), 1, "{report:#}");
         (service, text)
     }
 
@@ -222,8 +223,8 @@ impl Table {
         let text = text.replace("[derivation.follower-name]", "[derivation.name-copy]");
         let renamed = manifests.file("renamed.toml", &text);
         let renamed = renamed.to_str().unwrap();
-        let (_, stood, told) = diff(endpoint, renamed);
-        assert_eq!(stood, stands(&[["renamed", "name-copy"], ["undeclared", "follower-name"]]), "{told:#}");
+        let (_, stood, report) = diff(endpoint, renamed);
+        assert_eq!(stood, stands(&[["renamed", "name-copy"], ["undeclared", "follower-name"]]), "{report:#}");
         let mut service = deployed(endpoint, renamed).await;
         put(client, follow(1, 2, "2024")).await;
         service.caught_up(client).await;
@@ -238,14 +239,14 @@ impl Table {
         let mut service = deployed(endpoint, first).await;
         put(client, follow(1, 3, "2024")).await;
         service.caught_up(client).await;
-        let (code, told) = json("repair", endpoint, &["--config", first, "--apply"]);
-        assert_eq!((code, &told["refused"]), (Some(0), &json!(0)), "{told:#}");
-        assert!(told["done"].as_u64().unwrap() >= 20, "{told:#}");
+        let (code, report) = json("repair", endpoint, &["--config", first, "--apply"]);
+        assert_eq!((code, &report["refused"]), (Some(0), &json!(0)), "{report:#}");
+        assert!(report["done"].as_u64().unwrap() >= 20, "{report:#}");
         let names = ["following-count", "following-count-display", "name-copy"];
         let forget = [&["forget", "--endpoint", endpoint, "--config", first], &names[..]].concat();
         assert_eq!(ripple("catalogue", &forget).output().unwrap().status.code(), Some(0));
-        let (code, stood, told) = diff(endpoint, first);
-        assert_eq!((code, stood), (Some(0), stands(&[])), "the copy has its first name again: {told:#}");
+        let (code, stood, report) = diff(endpoint, first);
+        assert_eq!((code, stood), (Some(0), stands(&[])), "the copy has its first name again: {report:#}");
         assert_eq!(service.stop().code(), Some(0));
     }
 }

@@ -45,9 +45,9 @@ async fn a_verify_that_finds_nothing_takes_the_mark_of_a_possible_loss_away_and_
     let service = Ripple::dev(&["--endpoint", &endpoint]).await;
     right(&client).await;
     assert_eq!(service.stop().code(), Some(0));
-    let told = said("verify", &endpoint, &["--at-rest"]);
+    let verified = said("verify", &endpoint, &["--at-rest"]);
     let lines = "possible loss  additive 2024-03-01T00:00:00.000 shard-1  records came 22 hours late, \
                  from 2024-03-01T08:00:00.000Z to 2024-03-01T09:00:00.000Z\n  nothing is missing: the mark is removed\n";
-    assert!(told.stdout.ends_with(lines), "{told:?}");
+    assert!(verified.stdout.ends_with(lines), "{verified:?}");
     assert_eq!(verify_at_rest(&endpoint).json["possible_loss"], json!([]));
 }

@@ -195,8 +195,8 @@ async fn bad_items_are_ignored_or_listed_and_their_neighbours_are_applied() {
         ["post-count", "USER#ada", "POST#2024-03-01T12:00:00.000Z#p9"],
     ];
     assert_eq!(verified.named("unreadable"), listed);
-    let told = listed.map(|[derivation, pk, sk]| format!("{derivation}#{pk}#{sk}"));
-    assert_eq!(unreadable(&client).await, told);
+    let expected = listed.map(|[derivation, pk, sk]| format!("{derivation}#{pk}#{sk}"));
+    assert_eq!(unreadable(&client).await, expected);
 
     // Mended, they are applied and come off the list.
     put(&client, post("ada", "p9", NOON, "published", "Status is text")).await;

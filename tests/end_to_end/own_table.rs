@@ -53,8 +53,8 @@ impl Typed {
         item
     }
 
-    /// The lines of the items, as they are told.
-    fn told(self, lines: &[&str]) -> Vec<String> {
+    /// The lines of the items, in the form of the expectations.
+    fn lines(self, lines: &[&str]) -> Vec<String> {
         let types = [" User ", " FollowedBy ", " Follow "].into_iter().filter(|_| self == Self::No);
         let untyped = |line: &&str| types.clone().fold((*line).to_owned(), |line, name| line.replace(name, " "));
         lines.iter().map(untyped).collect()
@@ -69,7 +69,7 @@ async fn is_kept_right(manifest: &str, typed: Typed) {
     for item in town() {
         put(&client, typed.put(item)).await;
     }
-    let settled = typed.told(&[
+    let settled = typed.lines(&[
         "USER#ada / FOLLOWEDBY#grace FollowedBy followerName=Grace since=2024-02-01",
         "USER#ada / FOLLOWEDBY#lin FollowedBy followerName=Lin since=2024-02-03",
         "USER#ada / FOLLOWS#grace Follow followedName=Grace since=2024-02-02",
@@ -85,7 +85,7 @@ async fn is_kept_right(manifest: &str, typed: Typed) {
 
     put(&client, typed.put(user("ada", "Ada Lovelace", "2024-01-15"))).await;
     delete(&client, "USER#lin", "FOLLOWS#ada").await;
-    let renamed = typed.told(&[
+    let renamed = typed.lines(&[
         "USER#ada / FOLLOWEDBY#grace FollowedBy followerName=Grace since=2024-02-01",
         "USER#ada / FOLLOWS#grace Follow followedName=Grace since=2024-02-02",
         "USER#ada / SETTINGS theme=dark",

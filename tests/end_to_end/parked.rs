@@ -1,4 +1,4 @@
-//! A change that cannot be applied: it is parked, told, and redriven once.
+//! A change that cannot be applied: it is parked, listed, and redriven once.
 
 use serde_json::json;
 
@@ -37,11 +37,11 @@ async fn a_parked_change_is_told_and_redriven_once_its_counter_is_mended() {
     assert!(parked["parked_at"].as_str().unwrap().ends_with('Z'), "{parked:#}");
     let id = parked["id"].as_str().unwrap();
     let cause = parked["cause"].as_str().unwrap();
-    let told = said("parked", &endpoint, &[]);
-    assert_eq!(told.code, Some(3));
+    let listed = said("parked", &endpoint, &[]);
+    assert_eq!(listed.code, Some(3));
     let of_it = [format!("parked      {id}  additive  "), format!("\n  cause     {cause}\n")];
-    assert!(of_it.iter().all(|line| told.stdout.contains(line)), "{}", told.stdout);
-    assert!(told.stdout.ends_with("\n1 parked, 0 counts to recount, 1 items unreadable\n"), "{}", told.stdout);
+    assert!(of_it.iter().all(|line| listed.stdout.contains(line)), "{}", listed.stdout);
+    assert!(listed.stdout.ends_with("\n1 parked, 0 counts to recount, 1 items unreadable\n"), "{}", listed.stdout);
 
     let (code, whole) = json("parked", &endpoint, &[id, "another"]);
     assert_eq!((code, &whole["unknown"]), (Some(1), &json!(["another"])));

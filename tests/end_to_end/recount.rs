@@ -1,4 +1,4 @@
-//! What is derived, told from a scan by hand: none of the service's own definitions is asked.
+//! The derived state, computed by hand from a scan, without any of the service's own definitions.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -65,8 +65,8 @@ pub(crate) async fn differing(client: &Client, wanted: &[&str]) {
         if !is_working && differences.keys().eq(wanted) {
             return;
         }
-        let told: Vec<&str> = differences.values().map(String::as_str).collect();
-        assert!(Instant::now() < deadline, "these should differ: {wanted:?}; these do:\n{}", told.join("\n"));
+        let texts: Vec<&str> = differences.values().map(String::as_str).collect();
+        assert!(Instant::now() < deadline, "these should differ: {wanted:?}; these do:\n{}", texts.join("\n"));
     }
 }
 
@@ -89,8 +89,8 @@ fn differences(items: &Items) -> BTreeMap<String, String> {
     let mut differences = BTreeMap::new();
     for at in keys.into_iter().filter(|at| stored.get(at) != wanted.get(at)) {
         let sorted = |items: &Items| items.get(at).map(|item| item.clone().into_iter().collect::<BTreeMap<_, _>>());
-        let told = format!("{at:?}\n  stored  {:?}\n  derived {:?}", sorted(&stored), sorted(&wanted));
-        differences.insert(format!("{} / {}", at.0, at.1), told);
+        let text = format!("{at:?}\n  stored  {:?}\n  derived {:?}", sorted(&stored), sorted(&wanted));
+        differences.insert(format!("{} / {}", at.0, at.1), text);
     }
     let counters = counters(items);
     let counts: BTreeMap<Key, i64> = counts
@@ -119,7 +119,7 @@ fn counters(items: &Items) -> BTreeMap<Key, i64> {
     counters
 }
 
-/// What there is to count. How often something was viewed nobody can tell any more: cascades remove views, and counters
+/// What there is to count. The number of views is not known any more: cascades remove views, and counters
 /// of views. So what is stored stands for it, and its display is held to that.
 fn counts(items: &Items) -> Counts {
     let mut counts = Counts::new();

@@ -115,10 +115,10 @@ async fn what_does_not_mend_itself_is_found_and_repaired_while_others_write() {
     assert_eq!(planted.len(), 100);
     assert_eq!(found(&endpoint), planted);
 
-    let (code, told) = json("repair", &endpoint, &THEIRS);
-    assert_eq!((code, &told["would"]), (Some(3), &json!(100)), "{told:#}");
-    let (code, told) = json("repair", &endpoint, &[&THEIRS[..], &["--apply"]].concat());
-    assert_eq!((code, &told["done"]), (Some(0), &json!(100)), "{told:#}");
+    let (code, report) = json("repair", &endpoint, &THEIRS);
+    assert_eq!((code, &report["would"]), (Some(3), &json!(100)), "{report:#}");
+    let (code, report) = json("repair", &endpoint, &[&THEIRS[..], &["--apply"]].concat());
+    assert_eq!((code, &report["done"]), (Some(0), &json!(100)), "{report:#}");
     assert_eq!(found(&endpoint), Vec::<[String; 3]>::new());
 
     // The counters of a whole derivation are dropped, and built anew.
@@ -126,8 +126,8 @@ async fn what_does_not_mend_itself_is_found_and_repaired_while_others_write() {
         delete(&client, &counter(nth, "following-count")).await;
     }
     assert_eq!(found(&endpoint).len(), N_USERS);
-    let (code, told) = json("backfill", &endpoint, &[&["following-count"], &THEIRS[..]].concat());
-    assert_eq!((code, &told["done"]), (Some(0), &json!(N_USERS)), "{told:#}");
+    let (code, report) = json("backfill", &endpoint, &[&["following-count"], &THEIRS[..]].concat());
+    assert_eq!((code, &report["done"]), (Some(0), &json!(N_USERS)), "{report:#}");
     assert_eq!(found(&endpoint), Vec::<[String; 3]>::new());
     assert!(!load.is_finished(), "the others have ended before, so nothing was shown");
     assert!(*n_done.borrow() > 0, "the others have done nothing");
@@ -179,14 +179,14 @@ async fn what_is_killed_goes_on_and_ends_right() {
     killed("verify", &endpoint, &[], &file).await;
     put(&client, user("ringer", "A", NOON)).await;
     put(&client, follow("ringer", "ring00", NOON)).await;
-    let (code, told) = resumed("verify", &[], &file);
-    assert_eq!((code, told["findings"].as_array().unwrap().len()), (Some(3), planted.len()), "{told:#}");
+    let (code, report) = resumed("verify", &[], &file);
+    assert_eq!((code, report["findings"].as_array().unwrap().len()), (Some(3), planted.len()), "{report:#}");
 
     let file = folder.path().join("repair");
     killed("repair", &endpoint, &["--apply"], &file).await;
     put(&client, follow("ringer", "ring01", NOON)).await;
-    let (code, told) = resumed("repair", &["--apply"], &file);
-    assert_eq!((code, &told["done"]), (Some(0), &json!(planted.len())), "{told:#}");
+    let (code, report) = resumed("repair", &["--apply"], &file);
+    assert_eq!((code, &report["done"]), (Some(0), &json!(planted.len())), "{report:#}");
     // Once more, it adds nothing once more.
     assert_eq!(resumed("repair", &["--apply"], &file).0, Some(0));
     assert_eq!(found(&endpoint), Vec::<[String; 3]>::new());
@@ -232,6 +232,6 @@ async fn a_command_that_lacks_derivations_of_the_functions_repairs_nothing() {
     }
     assert_eq!(scan(&client, TABLE).await, before);
     assert_eq!(found(&endpoint), Vec::<[String; 3]>::new());
-    let (code, told) = json("repair", &endpoint, &["--apply"]);
-    assert_eq!((code, &told["done"]), (Some(0), &json!(0)), "{told:#}");
+    let (code, report) = json("repair", &endpoint, &["--apply"]);
+    assert_eq!((code, &report["done"]), (Some(0), &json!(0)), "{report:#}");
 }

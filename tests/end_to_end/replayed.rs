@@ -155,9 +155,9 @@ async fn records_behind_the_horizon_are_refused_and_listed_for_a_recount() {
     let event = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/events/insert.json");
     let event = event.to_str().unwrap();
     let (code, replayed) = json("replay", &endpoint, &[event]);
-    let told = &replayed["files"][0];
-    assert_eq!((code, &told["applied"], &told["writes"]), (Some(3), &json!(0), &json!(0)), "{replayed:#}");
-    let refused = told["refused"].as_array().unwrap();
+    let report = &replayed["files"][0];
+    assert_eq!((code, &report["applied"], &report["writes"]), (Some(3), &json!(0), &json!(0)), "{replayed:#}");
+    let refused = report["refused"].as_array().unwrap();
     assert_eq!((refused.len(), &refused[0]["id"]), (3, &json!("34d30e10884303047e842a3b67bd5624")));
     let targets = json!([
         {"derivation": "follower-count", "pk": "USER#ada", "sk": "PROFILE"},
@@ -201,18 +201,18 @@ async fn what_lambda_gave_up_is_applied_under_receipts_and_refused_under_the_che
         let given_up = given_up(folder.path(), &captured(&client, &endpoint).await);
 
         let (code, replayed) = json("replay", &endpoint, &[&given_up]);
-        let told = &replayed["files"][0];
+        let report = &replayed["files"][0];
         // The mirror, which either ledger lets be looked at, and what is copied.
         assert!(scan(&client, TABLE).await.contains_key(&key("USER#bob", "FOLLOWER#cy")));
         if ledger == "receipts" {
-            assert_eq!((code, &told["applied"], &told["refused"]), (Some(0), &json!(1), &json!([])), "{told:#}");
+            assert_eq!((code, &report["applied"], &report["refused"]), (Some(0), &json!(1), &json!([])), "{report:#}");
             let (code, again) = json("replay", &endpoint, &[&given_up]);
-            let told = &again["files"][0];
-            let changed = ["in_already", "applied", "writes"].map(|name| told[name].as_u64().unwrap());
-            assert_eq!((code, changed), (Some(0), [1, 0, 0]), "{told:#}");
+            let report = &again["files"][0];
+            let changed = ["in_already", "applied", "writes"].map(|name| report[name].as_u64().unwrap());
+            assert_eq!((code, changed), (Some(0), [1, 0, 0]), "{report:#}");
         } else {
             let why = "Lambda gave it up, and the shard's checkpoint has not passed it";
-            assert_eq!((code, &told["applied"], &told["refused"][0]["why"]), (Some(3), &json!(0), &json!(why)));
+            assert_eq!((code, &report["applied"], &report["refused"][0]["why"]), (Some(3), &json!(0), &json!(why)));
             let (code, parked) = json("parked", &endpoint, &[]);
             assert_eq!((code, parked["recount"].as_array().unwrap().len()), (Some(3), 2), "{parked:#}");
         }

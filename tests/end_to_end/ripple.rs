@@ -65,7 +65,7 @@ impl Ripple {
     pub(crate) async fn caught_up(&mut self, client: &Client) {
         let now = SystemTime::now();
         loop {
-            // Nothing follows from it; but with nothing to catch up with, nothing would be told. It fits either form of key.
+            // No derivation is of this item, but without a write there would be no line. It fits both forms of key.
             put(client, item(["PK", "SK", "pk", "sk"].map(|name| (name, "MARK".to_owned())))).await;
             let line = self.line(|line| line.starts_with("caught up ")).await;
             let moment = line.rsplit(' ').next().expect("the line ends with a time");

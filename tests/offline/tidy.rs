@@ -22,11 +22,8 @@ const SOURCE_LINES_MAX: usize = 1_200;
 /// Names that several types of shipped code have, with the number of types if it is more than two. A name should have one
 /// meaning, so this list may only get shorter.
 const SHARED_NAMES: &str = "\
-    Action Answer=3 Asked Backfill BatchInfo Bounds Catalogue Clock Condition=3 Count Counts=3 Cursor Design \
-    Ended Event EventError Famous Fields Finding Followed=3 Form=3 Found Function Handled Hot IndexKey Item Kept \
-    Kind Lag Lane=3 Ledger Listing Metrics Order Outcome Page Parked Part=5 Pattern Piece Position Read \
-    ReadError Reader Sample=3 Scope=3 Seen=3 Shared Shown Source Stop Tables Template TemplateError Unreadable \
-    Verdict Verified Wanted Written";
+    Clock Condition=3 Counts Event EventError Fields Function Handled IndexKey Item Kept Kind Lane Order Outcome \
+    Page Piece Read ReadError Reader Scope Shared Source Stop Tables Template TemplateError Verdict Verified";
 
 /// A source file of the workspace.
 struct Source {

@@ -35,7 +35,7 @@ pub(crate) fn read(root: &Section<'_>, layout: Layout) -> Result<Schema, Manifes
         }
         let entity = entity(name, &section, &layout)?;
         if layout.entity_type.is_none() {
-            told_apart(&entity, &definitions, &section)?;
+            distinct(&entity, &definitions, &section)?;
         }
         definitions.push(entity);
     }
@@ -46,7 +46,7 @@ pub(crate) fn read(root: &Section<'_>, layout: Layout) -> Result<Schema, Manifes
 }
 
 /// Without a type an item is known by its key, so no key may be of two entities.
-fn told_apart(entity: &Definition, others: &[Definition], section: &Section<'_>) -> Result<(), ManifestError> {
+fn distinct(entity: &Definition, others: &[Definition], section: &Section<'_>) -> Result<(), ManifestError> {
     let Some(other) = others.iter().find(|other| other.key.meets(&entity.key)) else { return Ok(()) };
     Err(section.place.wrong(format!(
         "a key of the form {} / {} may be that of a {} too, {} / {}: name the attribute that tells them apart, as in \

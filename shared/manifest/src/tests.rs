@@ -493,21 +493,21 @@ fn derivations_that_cannot_be_are_refused() {
         "found = { index = \"byCustomer\" }",
         "",
         &expect![[
-            r#"49: derivation.buyer-name: a change of Customer does not tell shopId, by which its Order items would be found: say found = { index = "byCustomer" }"#
+            r#"49: derivation.buyer-name: a change of Customer does not have shopId, by which its Order items would be found: say found = { index = "byCustomer" }"#
         ]],
     );
     refused(
         "found = { index = \"byCustomer\" }",
         "found = \"OrderById\"",
         &expect![[
-            r#"55: derivation.buyer-name.found: a change of Customer does not tell orderId, by which its Order items would be found: say found = { index = "byCustomer" }"#
+            r#"55: derivation.buyer-name.found: a change of Customer does not have orderId, by which its Order items would be found: say found = { index = "byCustomer" }"#
         ]],
     );
     refused(
         "through = \"Order\", index = \"byCustomer\", ",
         "through = \"Customer\", ",
         &expect![[
-            r#"63: derivation.buyer-name-by-id.found: a change of Customer does not tell customerId, by which its OrderById items would be found: say found = { through = "Order", index = "byCustomer" }"#
+            r#"63: derivation.buyer-name-by-id.found: a change of Customer does not have customerId, by which its OrderById items would be found: say found = { through = "Order", index = "byCustomer" }"#
         ]],
     );
     refused(

@@ -8,7 +8,7 @@
 //!
 //! The SDK sends a call again by itself when its answer is lost, as the client is configured.
 //!
-//! - A transaction carries a token that the SDK keeps over its repeats, so it is done once. The answer to a repeat tells
+//! - A transaction carries a token that the SDK keeps over its repeats, so it is done once. The answer to a repeat has
 //!   read units instead of write units; they are passed on as they are.
 //! - A single write carries none. A put, a delete, and an update that sets and removes end the same when they are done
 //!   twice. A guard may then fail because of the first time; whoever reads [`Outcome::GuardFailed`] must allow for it.

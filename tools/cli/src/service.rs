@@ -201,7 +201,7 @@ pub(crate) struct Watch {
 struct Watched {
     /// Up to when each mapping has handled everything that was in the stream.
     delivered: BTreeMap<String, Option<Instant>>,
-    /// When a mapping last found records, whether it wants them or not.
+    /// When a mapping last found records, matching its filters or not.
     last_found: Option<Instant>,
     /// When the last invocation of any mapping ended.
     last_ended: Option<Instant>,

@@ -9,7 +9,7 @@
 //! **No false finding.** What differs may be on its way. So it is looked at once more, when the functions have handled all
 //! that was written before a moment ([`following`]); and it is a finding only if nothing that it was decided by was written
 //! between that moment and the end of the second look. Both are read in the table's own stream: a change that was made
-//! before has been handled, and one that was made since is seen. What changes all the time, and what nobody can tell of,
+//! before has been handled, and one that was made since is seen. What changes all the time, and what is unknown,
 //! is *undecided*; what a parked change or a job will still change is *waiting*.
 //!
 //! *Example*: Bob is renamed, and a comment of his still holds the old name. The second look comes when the functions are

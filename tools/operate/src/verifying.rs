@@ -181,7 +181,7 @@ pub(crate) fn prepare<S: Store>(opened: &Deployment<S>, args: &VerifyOptions) ->
         (false, Some(stream)) => Some(stream.arn.clone()),
         (false, None) => {
             let why = format!(
-                "the table {} has no stream, so it cannot be told what is on its way: give --at-rest if nobody writes",
+                "the table {} has no stream, so it is unknown which records are still to be handled: give --at-rest if nobody writes",
                 opened.name
             );
             return Err(OperateError::Usage(why));

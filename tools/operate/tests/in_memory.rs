@@ -224,7 +224,10 @@ async fn what_is_asked_for_wrongly_is_said_before_anything_is_read() {
     let tables = table(&[]).await;
     let named = |derivation: &str| VerifyOptions { derivation: vec![derivation.to_owned()], ..at_rest(None) };
     let wrong = [
-        (VerifyOptions::default(), "the table shop has no stream, so it cannot be told what is on its way"),
+        (
+            VerifyOptions::default(),
+            "the table shop has no stream, so it is unknown which records are still to be handled",
+        ),
         (named("likes"), "there is no derivation likes"),
         (VerifyOptions { entity: vec!["Likes".to_owned()], ..at_rest(None) }, "there is no entity Likes"),
     ];

@@ -39,11 +39,11 @@ struct Undone {
     /// The sequence number of the record that was taken or passed over last.
     last: Option<String>,
     /// The marks that are not passed, in order.
-    marks: VecDeque<Mark>,
+    marks: VecDeque<DeliveredMark>,
 }
 
 /// What a read left behind its last record.
-struct Mark {
+struct DeliveredMark {
     /// The order of the sequence number of the record that was taken or passed over last; `None` where there is none.
     last: Option<(usize, String)>,
     /// All records made before this time are up to here.
@@ -136,7 +136,7 @@ impl Undone {
         let last = self.last.as_deref().map(key);
         match self.marks.back_mut().filter(|mark| mark.last == last) {
             Some(mark) => mark.until = mark.until.max(until),
-            None => self.marks.push_back(Mark { last, until }),
+            None => self.marks.push_back(DeliveredMark { last, until }),
         }
     }
 

@@ -102,7 +102,7 @@ fn found(rule: &Rule<'_>, source: &Definition, target: &Definition, link: &Link)
         let ways = ways(rule.schema, target, &found.by);
         let hint = if ways.is_empty() { "an entity or an index of it that is".to_owned() } else { ways.join(", or ") };
         return Err(place.wrong(format!(
-            "a change of {} does not tell {missing}, by which its {} items would be found: say found = {hint}",
+            "a change of {} does not have {missing}, by which its {} items would be found: say found = {hint}",
             source.name, target.name
         )));
     }

@@ -53,8 +53,12 @@ async fn diff(args: &Diff) -> anyhow::Result<Completion> {
     Ok(if is_in_step { Completion::InStep } else { Completion::Findings })
 }
 
-/// What it costs to fill what is not filled, from a part of the table.
-async fn cost(opened: &Opened, args: &Diff, differences: &[CatalogueDifference]) -> anyhow::Result<Option<BackfillCost>> {
+/// Estimates the cost of filling the derivations that are not filled, from a sample of the table.
+async fn cost(
+    opened: &Opened,
+    args: &Diff,
+    differences: &[CatalogueDifference],
+) -> anyhow::Result<Option<BackfillCost>> {
     if args.items == 0 || !differences.iter().any(is_to_fill) {
         return Ok(None);
     }
@@ -148,7 +152,7 @@ fn as_text(difference: &CatalogueDifference, cost: Option<&BackfillCost>) -> Vec
     lines
 }
 
-/// The same as JSON. Its names are stable.
+/// JSON for a derivation. The names are stable.
 fn as_json(difference: &CatalogueDifference, cost: Option<&BackfillCost>) -> Value {
     let CatalogueDifference { name, family, definition, version, state } = difference;
     let mut object = json!({

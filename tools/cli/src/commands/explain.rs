@@ -58,7 +58,7 @@ fn record_text(planned: &Planned) -> String {
         (RecordKind::Change, None) => "change".to_owned(),
         (RecordKind::Echo, None) => "echo".to_owned(),
         (RecordKind::Untyped, None) => "ignored: the item has no entity type".to_owned(),
-        (RecordKind::Unknown, None) => "ignored: the item's entity type is declared nowhere".to_owned(),
+        (RecordKind::Unknown, None) => "ignored: the item's entity type is not declared".to_owned(),
     }
 }
 

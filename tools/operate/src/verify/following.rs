@@ -11,7 +11,7 @@ pub trait Following: Send + Sync {
     /// Was every record given that was made before this moment?
     fn has_given(&self, moment_ms: u64) -> bool;
 
-    /// Have the functions handled every record that was made before this moment? `None` where nobody can tell.
+    /// Have the functions handled every record that was made before this moment? `None` if unknown.
     fn is_handled(&self, moment_ms: u64) -> Option<bool>;
 }
 

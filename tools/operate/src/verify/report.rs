@@ -13,7 +13,7 @@ pub enum Why {
     Changing,
     /// The functions, or the stream that is followed, are behind.
     Behind,
-    /// Nobody can tell how far the functions are.
+    /// It is unknown how far the functions are.
     Unknown,
     /// A record of the stream could not be read, so that it is not known what is counted.
     Unreadable,
@@ -24,7 +24,7 @@ impl std::fmt::Display for Why {
         f.write_str(match self {
             Self::Changing => "it was written whenever it was looked at",
             Self::Behind => "the functions were behind for as long as was waited",
-            Self::Unknown => "nobody can tell how far the functions are",
+            Self::Unknown => "it is unknown how far the functions are",
             Self::Unreadable => "a record of the stream could not be read",
         })
     }

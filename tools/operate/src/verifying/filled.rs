@@ -64,7 +64,7 @@ impl Before {
             let before = Self { is_new, ..Self::read(opened).await? };
             before.knows_all(opened)?;
             if before.registry.is_empty() {
-                let why = "no function has told yet which derivations it has: let one of this version handle a batch, or \
+                let why = "no function has registered its derivations yet: let one of this version handle a batch, or \
                            give --at-rest if none will";
                 return Err(OperateError::Usage(why.to_owned()));
             }
@@ -138,7 +138,7 @@ impl Before {
 
 fn lacking(name: &str) -> String {
     format!(
-        "no function has told that it has {name}: deploy them with it, and write an item, since one tells with its first \
-         batch; or leave it out with --disable {name}"
+        "no function has registered {name}: deploy the functions with it and write an item, since a function registers \
+         with its first batch; or leave it out with --disable {name}"
     )
 }

@@ -19,7 +19,7 @@ use stream::checkpoint::{CheckpointError, Checkpoints, Position};
 use crate::failure::OperateError;
 
 /// The form of the file. One of another is refused.
-const FORM: &str = "ripple verification 1";
+const FORM: &str = "ripple verification 2";
 
 /// When it was last known how far the verification is, in milliseconds since the epoch.
 pub(crate) const SAVED_AT: &str = "saved_at";
@@ -35,7 +35,7 @@ const TABLES: &str = "
         finding TEXT, is_decided INTEGER NOT NULL, PRIMARY KEY (derivation, pk, sk)) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS segments (number INTEGER PRIMARY KEY, reached TEXT NOT NULL);
     CREATE TABLE IF NOT EXISTS positions (shard TEXT PRIMARY KEY, position TEXT NOT NULL) WITHOUT ROWID;
-    CREATE TABLE IF NOT EXISTS told (
+    CREATE TABLE IF NOT EXISTS results (
         kind TEXT, derivation TEXT, pk TEXT, sk TEXT, value TEXT NOT NULL, PRIMARY KEY (kind, derivation, pk, sk))
         WITHOUT ROWID;
 ";
@@ -126,7 +126,7 @@ impl Spool {
     /// Keeps an entry, and replaces the earlier one about the same item and derivation.
     pub(crate) fn keep(&self, kept: &Kept<'_>) -> io::Result<()> {
         let Kept { kind, derivation, pk, sk, value } = kept;
-        let upsert = "INSERT INTO told VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET value = ?5";
+        let upsert = "INSERT INTO results VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET value = ?5";
         let connection = self.connection();
         let mut upsert = connection.prepare_cached(upsert).map_err(io::Error::other)?;
         upsert.execute([kind, derivation, pk, sk, value]).map(drop).map_err(io::Error::other)
@@ -134,14 +134,14 @@ impl Spool {
 
     /// Number of entries of a kind.
     pub(crate) fn n_entries(&self, kind: &str) -> Result<usize, OperateError> {
-        let count = "SELECT count(*) FROM told WHERE kind = ?1";
+        let count = "SELECT count(*) FROM results WHERE kind = ?1";
         Ok(self.connection().query_row(count, [kind], |row| row.get(0))?)
     }
 
     /// The derivations that have entries of a kind.
     pub(crate) fn derivations_with(&self, kind: &str) -> Result<BTreeSet<String>, OperateError> {
         let connection = self.connection();
-        let mut query = connection.prepare_cached("SELECT DISTINCT derivation FROM told WHERE kind = ?1")?;
+        let mut query = connection.prepare_cached("SELECT DISTINCT derivation FROM results WHERE kind = ?1")?;
         let names = query.query_map([kind], |row| row.get(0))?;
         Ok(names.collect::<Result<_, _>>()?)
     }
@@ -153,7 +153,7 @@ impl Spool {
         mut act: impl FnMut(&str) -> Result<(), OperateError>,
     ) -> Result<(), OperateError> {
         let connection = self.connection();
-        let mut query = connection.prepare("SELECT value FROM told WHERE kind = ?1 ORDER BY derivation, pk, sk")?;
+        let mut query = connection.prepare("SELECT value FROM results WHERE kind = ?1 ORDER BY derivation, pk, sk")?;
         let mut rows = query.query([kind])?;
         while let Some(row) = rows.next()? {
             act(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?)?;
@@ -171,7 +171,7 @@ impl Spool {
         let [derivation, pk, sk] = after.unwrap_or_default();
         let connection = self.connection();
         let mut query = connection.prepare_cached(
-            "SELECT value FROM told WHERE kind = ?1 AND (derivation, pk, sk) > (?2, ?3, ?4) \
+            "SELECT value FROM results WHERE kind = ?1 AND (derivation, pk, sk) > (?2, ?3, ?4) \
              ORDER BY derivation, pk, sk LIMIT ?5",
         )?;
         let values = query.query_map(params![kind, derivation, pk, sk, n_max], |row| row.get(0))?;

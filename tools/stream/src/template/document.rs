@@ -1,4 +1,4 @@
-//! A template's text as a tree, with `CloudFormation`'s functions told apart from data.
+//! A template's text as a tree, with `CloudFormation`'s functions apart from data.
 
 use std::collections::BTreeMap;
 

@@ -46,10 +46,10 @@ pub(in crate::commands) struct Fitting {
     pub(in crate::commands) unknown: Group,
     /// Items that a derivation cannot interpret, by derivation and reason.
     pub(in crate::commands) unreadable: BTreeMap<(String, String), Group>,
-    /// Items that derivations would write, by derivation: what the making of the items that were read would ring or
-    /// count into.
+    /// Items that derivations would write, by derivation: those that inserts of the sampled items would look at or add
+    /// to.
     pub(in crate::commands) derived: BTreeMap<DerivationAt, BTreeSet<Key>>,
-    /// An item of each entity.
+    /// One item of each entity.
     pub(in crate::commands) samples: BTreeMap<String, Item>,
 }
 
