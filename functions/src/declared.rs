@@ -11,7 +11,7 @@ use derive::{
     kind::shape::Shape,
     schema::Schema,
 };
-use manifest::error::ReadError;
+use manifest::error::ManifestFileError;
 
 /// Stands for all derivations that delete the application's own items, in a list of derivations to switch off. It is
 /// valid for a table without such derivations too. Stable.
@@ -31,7 +31,7 @@ pub struct Choice<'a> {
 pub enum DeclaredError {
     /// The manifest cannot be read, or is wrong.
     #[error(transparent)]
-    Manifest(#[from] ReadError),
+    Manifest(#[from] ManifestFileError),
     /// The shipped schema and catalogue do not fit each other; a test shows that they fit.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),

@@ -64,10 +64,10 @@ pub async fn run(function: Function) -> ExitCode {
 }
 
 /// The tables of a function.
-type Tables = Arc<Moded<DynamoStore>>;
+type LambdaTables = Arc<Moded<DynamoStore>>;
 
 /// Reads the configuration, checks the tables, and makes the engine.
-async fn start(function: Function) -> Result<(Arc<Config>, Tables, Arc<Engine<Tables>>), StartError> {
+async fn start(function: Function) -> Result<(Arc<Config>, LambdaTables, Arc<Engine<LambdaTables>>), StartError> {
     let config = Config::from_env()?;
     let (schema, catalogue) = declared(config.choice())?;
     let client = aws_sdk_dynamodb::Client::new(&sdk_config().await);

@@ -131,9 +131,9 @@ mod tests {
 
     /// Collects the lines.
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
+    struct Captured(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Kept {
+    impl Write for Captured {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
         }
@@ -145,7 +145,7 @@ mod tests {
 
     /// The logged lines at these levels.
     fn logged(asked: &str, say: impl FnOnce()) -> Vec<Value> {
-        let kept = Kept::default();
+        let kept = Captured::default();
         let writer = kept.clone();
         let layer = as_json(move || writer.clone(), targets(asked).unwrap());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), say);

@@ -35,7 +35,7 @@ use aws_sdk_dynamodb::Client;
 use database::{Item, Key, LEDGER, TABLE, alter, client, delete, key, n, put, s, scan};
 use items::{comment, follow, group, item, like, membership, post, user};
 use recount::{RIGHT_WAIT, differing, differing_now, missing_kinds, right};
-use ripple::{Ripple, Verified, verify, verify_at_rest};
+use ripple::{Ripple, VerifyOutput, verify, verify_at_rest};
 use serde_json::json;
 use support::database::embedded_endpoint;
 use tokio::{sync::watch, time::Instant};
@@ -235,7 +235,7 @@ fn forged_mirror() -> Item {
 /// `ripple verify` finds nothing, once what a cascade deleted has been seen; but for posts of one id, which several have.
 fn in_step(endpoint: &str) {
     let deadline = Instant::now() + RIGHT_WAIT;
-    let is_right = |verified: &Verified| {
+    let is_right = |verified: &VerifyOutput| {
         let findings = verified.json["findings"].as_array().unwrap();
         let are_claims =
             findings.iter().all(|finding| finding["derivation"] == "post-detail" && finding["flaw"] != json!(null));

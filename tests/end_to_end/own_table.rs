@@ -11,7 +11,7 @@ use tokio::time::{Instant, interval};
 use crate::{
     database::{Item, TABLE, client, n, put, s},
     items::item,
-    ripple::{Ripple, Verified, json},
+    ripple::{Ripple, VerifyOutput, json},
 };
 
 const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/own-table/ripple.toml");
@@ -170,10 +170,10 @@ async fn alter(client: &Client, (pk, sk): (&str, &str), name: &str, value: Attri
 }
 
 /// `ripple verify --config`
-fn verify(endpoint: &str, manifest: &str) -> Verified {
+fn verify(endpoint: &str, manifest: &str) -> VerifyOutput {
     // Nothing runs when it is called.
     let (code, json) = json("verify", endpoint, &["--config", manifest, "--at-rest"]);
-    Verified { code, json }
+    VerifyOutput { code, json }
 }
 
 /// Waits until the table has these items, and its counters these counts by user.

@@ -39,8 +39,8 @@ const DISPLAYS: [(&str, &str, &str); 7] = [
 
 type Items = BTreeMap<Key, Item>;
 
-/// Counts by the key of what they are about and their name.
-type Counts = BTreeMap<(Key, &'static str), i64>;
+/// Recounted by the key of what they are about and their name.
+type Recounted = BTreeMap<(Key, &'static str), i64>;
 
 /// Waits until all is right.
 pub(crate) async fn right(client: &Client) {
@@ -121,8 +121,8 @@ fn counters(items: &Items) -> BTreeMap<Key, i64> {
 
 /// What there is to count. The number of views is not known any more: cascades remove views, and counters
 /// of views. So what is stored stands for it, and its display is held to that.
-fn counts(items: &Items) -> Counts {
-    let mut counts = Counts::new();
+fn counts(items: &Items) -> Recounted {
+    let mut counts = Recounted::new();
     for ((pk, sk), value) in counters(items) {
         if let Some((target, "view-count")) = sk.split_once("#COUNT#") {
             counts.insert((key(pk, target), "view-count"), value);
@@ -166,7 +166,7 @@ fn stored(items: &Items) -> Items {
 }
 
 /// All items but counters as they should be: the ground, the mirrors of it, then their copies and displays.
-fn wanted(items: &Items, counts: &Counts) -> Items {
+fn wanted(items: &Items, counts: &Recounted) -> Items {
     let ground = ground(items);
     let mut wanted = ground.clone();
     for (at, item) in &ground {
@@ -260,7 +260,7 @@ fn add_copies(at: &Key, item: &mut Item, ground: &Items) {
     }
 }
 
-fn add_displays(at: &Key, item: &mut Item, counts: &Counts) {
+fn add_displays(at: &Key, item: &mut Item, counts: &Recounted) {
     let entity = text(item, "EntityType").map(str::to_owned);
     for (_, attribute, name) in DISPLAYS.into_iter().filter(|(of, ..)| Some(*of) == entity.as_deref()) {
         if let Some(count) = counts.get(&(at.clone(), name)) {

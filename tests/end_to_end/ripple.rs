@@ -105,12 +105,12 @@ impl Drop for Ripple {
 }
 
 /// What `ripple verify --json` said.
-pub(crate) struct Verified {
+pub(crate) struct VerifyOutput {
     pub(crate) code: Option<i32>,
     pub(crate) json: Value,
 }
 
-impl Verified {
+impl VerifyOutput {
     /// Derivation and key of each finding, or of each unreadable item, in order.
     pub(crate) fn named(&self, list: &str) -> Vec<[&str; 3]> {
         let entries = self.json[list].as_array().expect("a list");
@@ -122,15 +122,15 @@ impl Verified {
 }
 
 /// Runs `ripple verify --json`.
-pub(crate) fn verify(endpoint: &str) -> Verified {
+pub(crate) fn verify(endpoint: &str) -> VerifyOutput {
     let (code, json) = json("verify", endpoint, &[]);
-    Verified { code, json }
+    VerifyOutput { code, json }
 }
 
 /// The same while nothing runs and nobody writes.
-pub(crate) fn verify_at_rest(endpoint: &str) -> Verified {
+pub(crate) fn verify_at_rest(endpoint: &str) -> VerifyOutput {
     let (code, json) = json("verify", endpoint, &["--at-rest"]);
-    Verified { code, json }
+    VerifyOutput { code, json }
 }
 
 /// Runs a command with `--json`; its exit code and what it said.

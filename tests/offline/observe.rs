@@ -36,13 +36,13 @@ use support::{
 /// The time of the first batch, in milliseconds since the epoch.
 const START_MS: u64 = 1_705_315_200_000;
 
-type Tables = Arc<Moded<Arc<MemoryStore>>>;
+type ModedTables = Arc<Moded<Arc<MemoryStore>>>;
 
 /// A writing function and an observing one, on the same tables.
 struct Pair {
-    writes: Engine<Tables>,
-    observing: Tables,
-    observes: Engine<Tables>,
+    writes: Engine<ModedTables>,
+    observing: ModedTables,
+    observes: Engine<ModedTables>,
 }
 
 /// A record: a key, with the item before and after a write.
@@ -80,7 +80,7 @@ impl Bed {
         let shared = Arc::new(schema.clone());
         let pair = |function: Function| {
             let tables = |mode| Arc::new(Moded::new(mode, Arc::clone(&store), &schema.layout));
-            let engine = |tables: &Tables| {
+            let engine = |tables: &ModedTables| {
                 let clock = Arc::clone(&clock) as Arc<dyn Clock>;
                 let (schema, catalogue) = (Arc::clone(&shared), Arc::clone(&catalogue));
                 let engine = Engine::new(schema, catalogue, function.families(), Arc::clone(tables), clock);
@@ -177,7 +177,7 @@ impl Bed {
 }
 
 /// The result of a sweep as text. It restores the time afterwards, so that waiting takes none.
-async fn swept(engine: &Engine<Tables>, now_ms: u64) -> String {
+async fn swept(engine: &Engine<ModedTables>, now_ms: u64) -> String {
     let jobs = engine.sweep(|_| true).await.unwrap();
     let again = engine.search_again(now_ms + 60_000).await.unwrap();
     let bounds = Bounds { n_items_max: 5_000, deadline_ms: now_ms + 60_000 };

@@ -21,12 +21,10 @@ const SOURCE_LINES_MAX: usize = 1_200;
 
 /// Names that several types of shipped code have, with the number of types if it is more than two. A name should have one
 /// meaning, so this list may only get shorter.
-const SHARED_NAMES: &str = "\
-    Clock Condition=3 Counts Event EventError Fields Function Handled IndexKey Item Kept Kind Lane Order Outcome \
-    Page Piece Read ReadError Reader Scope Shared Source Stop Tables Template TemplateError Verdict Verified";
+const SHARED_NAMES: &str = "Item Page";
 
 /// A source file of the workspace.
-struct Source {
+struct SourceFile {
     /// From the workspace's root, with `/`.
     path: String,
     n_lines: usize,
@@ -38,7 +36,7 @@ struct Source {
     test_items: Vec<(usize, usize)>,
 }
 
-impl Source {
+impl SourceFile {
     fn new(path: &str, text: &str) -> Self {
         let file = syn::parse_file(text).unwrap_or_else(|error| panic!("{path}: {error}"));
         let (mut tokens, mut types) = (Vec::new(), Types(Vec::new()));
@@ -133,7 +131,7 @@ impl<'ast> Visit<'ast> for Types {
 // ---- rules for one source ----
 
 /// No file is too long.
-fn file_lengths(source: &Source) -> Vec<String> {
+fn file_lengths(source: &SourceFile) -> Vec<String> {
     let over = |limit: usize, n: usize, what: &str| {
         (n > limit).then(|| source.at(limit + 1, &format!("{n} lines{what}; the limit is {limit}")))
     };
@@ -154,7 +152,7 @@ const WALL_CLOCK: [&str; 5] = ["tokio", ":", ":", "test", "]"];
 
 /// No test is switched off, expects a panic, or sleeps on the wall clock. A method `sleep` is that of a test's own clock,
 /// so it is allowed; so is Tokio's timer in tests with virtual time.
-fn tests(source: &Source) -> Vec<String> {
+fn tests(source: &SourceFile) -> Vec<String> {
     let has = |tokens: &[&str]| !source.lines_of(tokens).is_empty();
     let all_are_virtual = source.path.starts_with("tools/stream/src/tests/");
     let is_virtual = all_are_virtual || has(&["start_paused"]) && !has(&WALL_CLOCK);
@@ -179,7 +177,7 @@ fn tests(source: &Source) -> Vec<String> {
 }
 
 /// No module, type or file has an empty name such as `Helper`.
-fn names(source: &Source) -> Vec<String> {
+fn names(source: &SourceFile) -> Vec<String> {
     let says_nothing = |name: &str| {
         let empty = ["manager", "managers", "helper", "helpers", "util", "utils", "utility", "utilities", "common"];
         name.split('_').any(|word| empty.contains(&word))
@@ -202,7 +200,7 @@ fn names(source: &Source) -> Vec<String> {
 }
 
 /// Only the guards make conditions, and only the store's client sends them.
-fn conditions(source: &Source) -> Vec<String> {
+fn conditions(source: &SourceFile) -> Vec<String> {
     // Concatenated, so that this file does not contain them.
     let texts =
         [concat!("attribute_", "exists("), concat!("attribute_not_", "exists("), concat!("condition_", "expression")];
@@ -219,7 +217,7 @@ fn conditions(source: &Source) -> Vec<String> {
 }
 
 /// Only the files `dynamo*` of the store name the SDK.
-fn sdk_in_the_store(source: &Source) -> Vec<String> {
+fn sdk_in_the_store(source: &SourceFile) -> Vec<String> {
     if !source.path.starts_with("shared/store/src/") || source.path.starts_with("shared/store/src/dynamo") {
         return Vec::new();
     }
@@ -230,7 +228,7 @@ fn sdk_in_the_store(source: &Source) -> Vec<String> {
 // ---- a rule for all sources ----
 
 /// A type's name has one meaning in shipped code, except for the known names.
-fn shared_names(sources: &[Source], known: &str) -> Vec<String> {
+fn shared_names(sources: &[SourceFile], known: &str) -> Vec<String> {
     let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for source in sources.iter().filter(|source| source.is_shipped()) {
         for (line, name) in source.types.iter().filter(|(line, _)| !source.is_test_line(*line)) {
@@ -400,12 +398,12 @@ fn none(violations: &[String]) {
     assert!(violations.is_empty(), "{} violations:\n{}", violations.len(), violations.join("\n"));
 }
 
-static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(|| files(".rs", Source::new));
+static SOURCES: LazyLock<Vec<SourceFile>> = LazyLock::new(|| files(".rs", SourceFile::new));
 
 static MANIFESTS: LazyLock<Vec<Manifest>> = LazyLock::new(|| files("/Cargo.toml", Manifest::new));
 
 #[track_caller]
-fn hold(rule: impl Fn(&Source) -> Vec<String>) {
+fn hold(rule: impl Fn(&SourceFile) -> Vec<String>) {
     none(&SOURCES.iter().flat_map(rule).collect::<Vec<_>>());
 }
 
@@ -461,9 +459,9 @@ fn what_is_deployed_unwinds() {
 
 /// Compares the violations in a sample with these, which have no path.
 #[track_caller]
-fn check(rule: impl Fn(&Source) -> Vec<String>, path: &str, text: &str, violations: &[&str]) {
+fn check(rule: impl Fn(&SourceFile) -> Vec<String>, path: &str, text: &str, violations: &[&str]) {
     let wanted: Vec<String> = violations.iter().map(|violation| format!("{path}:{violation}")).collect();
-    assert_eq!(rule(&Source::new(path, text)), wanted, "{text}");
+    assert_eq!(rule(&SourceFile::new(path, text)), wanted, "{text}");
 }
 
 #[test]
@@ -518,7 +516,7 @@ fn the_rules_on_names_find_modules_types_and_files() {
     let a = "struct A;\nfn f() { enum B {} }\n#[cfg(test)]\nmod tests { struct A; struct C; }\nstruct C;\n";
     let b = "mod m { type A = u8; }\ntrait B { type C; }\n";
     let sources = [("shared/a/src/a.rs", a), ("tools/b/src/b.rs", b), ("tests/c.rs", "struct C;\n")];
-    let sources = sources.map(|(path, text)| Source::new(path, text));
+    let sources = sources.map(|(path, text)| SourceFile::new(path, text));
     let twice = "2 types are called `A`, not 1: shared/a/src/a.rs:1, tools/b/src/b.rs:1";
     assert_eq!(shared_names(&sources, "B"), [twice]);
     assert_eq!(shared_names(&sources, "A=3 B"), ["`SHARED_NAMES` may get shorter: `A=2`"]);

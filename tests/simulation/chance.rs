@@ -18,13 +18,13 @@ pub(crate) struct Chance(Arc<Mutex<Draws>>);
 
 #[derive(Debug)]
 struct Draws {
-    source: Source,
+    source: ChoiceSource,
     /// The draws so far, including the current step.
     drawn: Choices,
 }
 
 #[derive(Debug)]
-enum Source {
+enum ChoiceSource {
     /// State of the generator (`SplitMix64`).
     Random(u64),
     /// A given list, and zeros after it.
@@ -33,15 +33,15 @@ enum Source {
 
 impl Chance {
     pub(crate) fn of_seed(seed: u64) -> Self {
-        Self::of(Source::Random(seed))
+        Self::of(ChoiceSource::Random(seed))
     }
 
     /// A given list, and zeros after it.
     pub(crate) fn of_choices(choices: Choices) -> Self {
-        Self::of(Source::Given(choices))
+        Self::of(ChoiceSource::Given(choices))
     }
 
-    fn of(source: Source) -> Self {
+    fn of(source: ChoiceSource) -> Self {
         Self(Arc::new(Mutex::new(Draws { source, drawn: vec![Vec::new()] })))
     }
 
@@ -54,8 +54,8 @@ impl Chance {
     pub(crate) fn choices(&self) -> Choices {
         let draws = self.draws();
         let n_steps = match &draws.source {
-            Source::Random(_) => draws.drawn.len(),
-            Source::Given(choices) => choices.len().min(draws.drawn.len()),
+            ChoiceSource::Random(_) => draws.drawn.len(),
+            ChoiceSource::Given(choices) => choices.len().min(draws.drawn.len()),
         };
         let trimmed = |step: &Vec<u32>| {
             let len = step.iter().rposition(|choice| *choice != 0).map_or(0, |last| last + 1);
@@ -67,7 +67,7 @@ impl Chance {
     /// Has a given list ended?
     pub(crate) fn is_exhausted(&self) -> bool {
         let draws = self.draws();
-        matches!(&draws.source, Source::Given(choices) if draws.drawn.len() > choices.len())
+        matches!(&draws.source, ChoiceSource::Given(choices) if draws.drawn.len() > choices.len())
     }
 
     /// A number below `n`; 0 without a draw when there is no choice.
@@ -79,8 +79,8 @@ impl Chance {
         let Draws { source, drawn } = &mut *draws;
         let at = drawn.len() - 1;
         let choice = match source {
-            Source::Random(state) => usize::try_from(next(state) % u64::try_from(n).unwrap()).unwrap(),
-            Source::Given(choices) => {
+            ChoiceSource::Random(state) => usize::try_from(next(state) % u64::try_from(n).unwrap()).unwrap(),
+            ChoiceSource::Given(choices) => {
                 let given = choices.get(at).and_then(|step| step.get(drawn[at].len()));
                 given.map_or(0, |choice| usize::try_from(*choice).unwrap().min(n - 1))
             }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use engine::jobs::Order;
+use engine::jobs::JobOrder;
 
 use crate::{
     actors::expiry::expire_ground,
@@ -93,8 +93,8 @@ impl World {
             Step::TimeOut => self.time_out(),
             Step::Replay => self.replay(),
             Step::Redrive => self.redrive(),
-            Step::Pause => self.order(Order::Pause),
-            Step::Resume => self.order(Order::Resume),
+            Step::Pause => self.order(JobOrder::Pause),
+            Step::Resume => self.order(JobOrder::Resume),
             Step::Sweep => self.sweep() && self.search_again(),
             Step::Slice => self.sweep_slice(),
             Step::Verify => self.verify(),

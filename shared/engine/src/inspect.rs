@@ -18,7 +18,7 @@ use crate::{
     count::target::Target,
     fan_out::again::{Again, Repeater},
     jobs::{
-        JobOrders, Obeyed, Order,
+        JobOrder, JobOrders, Obeyed,
         ground::sweep::{JobSweep, Swept},
         job::Job,
     },
@@ -124,7 +124,7 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when the store gives no outcome before the deadline, in milliseconds since the epoch. The order is
     /// then done or not; giving it again is safe.
-    pub async fn order(&self, job: &Job, order: Order, deadline_ms: u64) -> Result<Obeyed, GaveUp> {
+    pub async fn order(&self, job: &Job, order: JobOrder, deadline_ms: u64) -> Result<Obeyed, GaveUp> {
         JobOrders::new(&self.context).order(job, order, deadline_ms).await
     }
 

@@ -32,7 +32,7 @@ use crate::{
 
 /// What is asked of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum JobOrder {
     /// It is held, whatever its state.
     Pause,
     /// It goes on from where it was held.
@@ -54,22 +54,22 @@ pub enum Obeyed {
 
 impl Job {
     /// The write that does what is asked; `None` when it is so already.
-    fn obeys(&self, order: Order, now_ms: u64) -> Option<Write> {
+    fn obeys(&self, order: JobOrder, now_ms: u64) -> Option<Write> {
         let moves = (MOVES.to_owned(), n(self.n_moves + 1));
         let action = match order {
-            Order::Pause if self.is_paused => return None,
-            Order::Resume if !self.is_paused => return None,
-            Order::Pause => {
+            JobOrder::Pause if self.is_paused => return None,
+            JobOrder::Resume if !self.is_paused => return None,
+            JobOrder::Pause => {
                 let held = (PAUSED.to_owned(), AttributeValue::Bool(true));
                 Action::Update(Update::set(Item::from([moves, held])))
             }
-            Order::Resume => {
+            JobOrder::Resume => {
                 // As if it had just moved, so that no sweep takes it for one that stands still.
                 let set = Item::from([moves, (MOVED_AT.to_owned(), n(now_ms))]);
                 let remove = BTreeSet::from([PAUSED.to_owned()]);
                 Action::Update(Update { set, remove, ..Update::default() })
             }
-            Order::Cancel => Action::Delete,
+            JobOrder::Cancel => Action::Delete,
         };
         Some(Write { table: Table::Main, key: self.key.clone(), action, guard: Some(self.unmoved()) })
     }
@@ -97,7 +97,7 @@ impl<S: Store> JobOrders<'_, S> {
     }
 
     /// Does what is asked of a job that was read before.
-    pub(crate) async fn order(&self, job: &Job, order: Order, deadline_ms: u64) -> Result<Obeyed, GaveUp> {
+    pub(crate) async fn order(&self, job: &Job, order: JobOrder, deadline_ms: u64) -> Result<Obeyed, GaveUp> {
         let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms };
         let (keys, mut tries) = ([job.key.clone()], Tries::default());
         loop {

@@ -38,7 +38,7 @@ impl std::error::Error for ManifestError {}
 
 /// A manifest's file that cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum ManifestFileError {
     /// It cannot be read.
     #[error("cannot read {file}")]
     Unreadable {

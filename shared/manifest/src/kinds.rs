@@ -1,6 +1,6 @@
 //! `[derivation.…]`: what is derived, a kind a file.
 //!
-//! A new kind is a file with a [`Kind`] and its name in [`KINDS`].
+//! A new kind is a file with a [`KindSyntax`] and an entry in [`KINDS`].
 
 mod copy;
 mod count;
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How a kind of derivation is written.
-struct Kind {
+struct KindSyntax {
     /// What `kind` says.
     name: &'static str,
     /// Its keys beside `kind`.
@@ -30,7 +30,7 @@ struct Kind {
 }
 
 /// All kinds that a manifest can say.
-const KINDS: [&Kind; 3] = [&count::KIND, &copy::KIND, &mirror::KIND];
+const KINDS: [&KindSyntax; 3] = [&count::KIND, &copy::KIND, &mirror::KIND];
 
 /// A derivation that is being read.
 struct Rule<'a> {

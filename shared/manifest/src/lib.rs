@@ -50,7 +50,7 @@ mod section;
 use std::path::Path;
 
 use derive::{catalogue::Catalogue, schema::Schema};
-use error::{ManifestError, ReadError};
+use error::{ManifestError, ManifestFileError};
 use section::Section;
 use toml_edit::Document;
 
@@ -76,12 +76,12 @@ pub fn load(text: &str) -> Result<(Schema, Catalogue), ManifestError> {
 ///
 /// # Errors
 ///
-/// [`ReadError`] naming the file, and in it the line, the key and what was meant.
-pub fn read(path: &Path) -> Result<(Schema, Catalogue), ReadError> {
+/// [`ManifestFileError`] naming the file, and in it the line, the key and what was meant.
+pub fn read(path: &Path) -> Result<(Schema, Catalogue), ManifestFileError> {
     let file = path.display().to_string();
     match std::fs::read_to_string(path) {
-        Ok(text) => load(&text).map_err(|error| ReadError::Wrong { file, error }),
-        Err(source) => Err(ReadError::Unreadable { file, source }),
+        Ok(text) => load(&text).map_err(|error| ManifestFileError::Wrong { file, error }),
+        Err(source) => Err(ManifestFileError::Unreadable { file, source }),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     platform::{
         event::event,
         mapping::Batch,
-        verdict::{Verdict, verdict},
+        verdict::{BatchVerdict, verdict},
     },
     world::{
         World,
@@ -100,7 +100,7 @@ impl World {
         delivery.is_awaited = false;
         self.scene.count("zombie");
         self.scene.trace.note(|| format!("{} timed out, and runs on", running.name));
-        self.mappings[delivery.mapping].commit(&delivery.batch, Verdict::Whole);
+        self.mappings[delivery.mapping].commit(&delivery.batch, BatchVerdict::Whole);
         true
     }
 
@@ -144,9 +144,9 @@ impl World {
                 let verdict = verdict(response, &numbers, delivery.window.is_some());
                 // The response may be lost, or the function may fail after it.
                 let is_heard = self.scene.is_healed() || !self.scene.chance.percent(2);
-                if is_heard { verdict } else { Verdict::Whole }
+                if is_heard { verdict } else { BatchVerdict::Whole }
             }
-            Some(Ok(None) | Err(_)) | None => Verdict::Whole,
+            Some(Ok(None) | Err(_)) | None => BatchVerdict::Whole,
         };
         self.scene.trace.note(|| match answer {
             Some(Ok(Some((response, _)))) => format!("{name} ends: {response}, taken as {verdict:?}"),
@@ -165,7 +165,7 @@ impl World {
         if !delivery.is_awaited {
             return;
         }
-        if let (Some(window), Some(Ok(Some((response, _)))), Verdict::Done | Verdict::From(_)) =
+        if let (Some(window), Some(Ok(Some((response, _)))), BatchVerdict::Done | BatchVerdict::From(_)) =
             (&delivery.window, answer, verdict)
         {
             mapping.keep_state(&delivery.batch, response, window.is_final);

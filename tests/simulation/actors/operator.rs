@@ -6,7 +6,7 @@ use std::sync::Arc;
 use engine::{
     batch::Engine,
     batch::replay::Origin,
-    jobs::{Obeyed, Order},
+    jobs::{JobOrder, Obeyed},
     ledger::LedgerKind,
     park::redrive::{Redriven, parked},
     record::event::Lane,
@@ -120,9 +120,9 @@ impl World {
     }
 
     /// The operator pauses a job, or resumes a paused one; false when there is none.
-    pub(crate) fn order(&mut self, order: Order) -> bool {
+    pub(crate) fn order(&mut self, order: JobOrder) -> bool {
         let mut jobs = jobs(&self.scene);
-        jobs.retain(|job| job.is_paused == (order == Order::Resume));
+        jobs.retain(|job| job.is_paused == (order == JobOrder::Resume));
         let Some(job) = self.scene.chance.one_of(&jobs).filter(|_| self.tasks.len() < TASKS_MAX) else { return false };
         let (job, caller) = (job.clone(), self.caller("operator"));
         let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
@@ -131,7 +131,7 @@ impl World {
             let obeyed = engine.order(&job, order, deadline_ms).await.map_err(|error| error.to_string())?;
             scene.trace.note(|| format!("the operator's {order:?} of {}: {obeyed:?}", job.key));
             if matches!(obeyed, Obeyed::Done(_)) {
-                scene.count(if order == Order::Pause { "jobs paused" } else { "jobs resumed" });
+                scene.count(if order == JobOrder::Pause { "jobs paused" } else { "jobs resumed" });
             }
             Ok(None)
         });

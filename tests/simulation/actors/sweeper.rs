@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use engine::{
     clock::Clock as _,
     fan_out::again::Again,
-    jobs::Order,
+    jobs::JobOrder,
     jobs::ground::sweep::{STALLED_MS, Swept},
     jobs::job::Job,
 };
@@ -74,7 +74,7 @@ impl World {
     /// When all else is quiet, a paused job is resumed, or time passes until the next job or note is due; false when there
     /// is none.
     pub(crate) fn sweep_the_rest(&mut self) -> bool {
-        if self.order(Order::Resume) {
+        if self.order(JobOrder::Resume) {
             return true;
         }
         let now_ms = self.scene.clock.now_ms();

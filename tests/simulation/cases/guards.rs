@@ -8,7 +8,7 @@ use engine::{
     account::loss::{POSSIBLE_LOSS_MS, clear, marks},
     clock::Clock as _,
     fan_out::limits::FanOutLimits,
-    jobs::Order,
+    jobs::JobOrder,
     ledger::{LedgerKind, settings::claim},
     registry::{Hold, edit::begin, watch::RegistryWatch},
     sweep::{Bounds, Slice},
@@ -151,7 +151,7 @@ async fn new_job(bed: Bed) -> String {
 
     begun_twice(&mut bed, &Key::new("USER#rob", "PROFILE")).await;
     let [job] = &*bed.engine().jobs().await.unwrap() else { panic!("it is the only job") };
-    bed.engine().order(job, Order::Pause, bed.deadline_ms()).await.unwrap();
+    bed.engine().order(job, JobOrder::Pause, bed.deadline_ms()).await.unwrap();
     bed.land();
     bed.settle().await;
     let (n_third, n_second) = (named(&bed, "bob", "third"), named(&bed, "rob", "second"));

@@ -5,7 +5,7 @@ use engine::{
     fan_out::limits::FanOutLimits,
     jobs::ground::sweep::STALLED_MS,
     jobs::job::Job,
-    jobs::{Obeyed, Order},
+    jobs::{JobOrder, Obeyed},
 };
 use keys::key::Key;
 use serde_json::Value;
@@ -48,11 +48,11 @@ async fn job(bed: &Bed) -> Job {
     jobs.remove(0)
 }
 
-async fn order(bed: &Bed, job: &Job, order: Order) -> Obeyed {
+async fn order(bed: &Bed, job: &Job, order: JobOrder) -> Obeyed {
     bed.engine().order(job, order, bed.deadline_ms()).await.unwrap()
 }
 
-async fn is_done(bed: &Bed, job: &Job, asked: Order) -> bool {
+async fn is_done(bed: &Bed, job: &Job, asked: JobOrder) -> bool {
     matches!(order(bed, job, asked).await, Obeyed::Done(_))
 }
 
@@ -80,8 +80,8 @@ async fn a_fan_out_that_is_paused_stays_at_its_cursor_and_ends_right_when_it_is_
     let n_before = n_named(&bed, "second");
     assert!(n_before > 0 && n_before < 11 && begun.after.is_some(), "{n_before} {begun:?}");
 
-    assert_eq!(order(&bed, &begun, Order::Pause).await, Obeyed::Done(Box::new(begun.clone())));
-    assert_eq!(order(&bed, &begun, Order::Pause).await, Obeyed::Already);
+    assert_eq!(order(&bed, &begun, JobOrder::Pause).await, Obeyed::Done(Box::new(begun.clone())));
+    assert_eq!(order(&bed, &begun, JobOrder::Pause).await, Obeyed::Already);
     bed.settle().await;
     bed.clock.advance(STALLED_MS + 1);
     let swept = bed.engine().sweep(|_| true).await.unwrap();
@@ -94,8 +94,8 @@ async fn a_fan_out_that_is_paused_stays_at_its_cursor_and_ends_right_when_it_is_
     bed.set(&user, "Name", "third").await;
     bed.settle().await;
     assert_eq!((n_named(&bed, "third"), job(&bed).await.is_paused), (0, true));
-    assert!(is_done(&bed, &held, Order::Resume).await);
-    assert_eq!(order(&bed, &held, Order::Resume).await, Obeyed::Already);
+    assert!(is_done(&bed, &held, JobOrder::Resume).await);
+    assert_eq!(order(&bed, &held, JobOrder::Resume).await, Obeyed::Already);
     let swept = bed.engine().sweep(|_| true).await.unwrap();
     assert_eq!(swept.n_rung, 0, "it moves");
     bed.settle().await;
@@ -114,12 +114,12 @@ async fn a_page_that_is_under_way_moves_a_paused_job_no_more() {
     while n_named(&bed, "second") == 0 {
         assert!(!page.ends(), "it writes names");
     }
-    assert!(is_done(&bed, &begun, Order::Pause).await);
+    assert!(is_done(&bed, &begun, JobOrder::Pause).await);
     assert!(page.finish().is_some());
     bed.settle().await;
     let held = job(&bed).await;
     assert_eq!((held.n_moves, &held.after, held.n_touched), (begun.n_moves + 1, &begun.after, 0));
-    assert!(is_done(&bed, &held, Order::Resume).await);
+    assert!(is_done(&bed, &held, JobOrder::Resume).await);
     bed.settle().await;
     assert_eq!((n_named(&bed, "second"), jobs(&bed).await), (11, Vec::new()));
 }
@@ -133,11 +133,11 @@ async fn a_fan_out_that_is_cancelled_stops_and_the_next_change_begins_anew() {
     }
     let begun = job(&bed).await;
     let n_before = n_named(&bed, "second");
-    assert_eq!(order(&bed, &begun, Order::Cancel).await, Obeyed::Done(Box::new(begun.clone())));
+    assert_eq!(order(&bed, &begun, JobOrder::Cancel).await, Obeyed::Done(Box::new(begun.clone())));
     bed.settle().await;
     assert_eq!((n_named(&bed, "second"), jobs(&bed).await), (n_before, Vec::new()));
     assert_eq!(bed.findings().len(), 11 - n_before, "{:?}", bed.findings());
-    for asked in [Order::Pause, Order::Resume, Order::Cancel] {
+    for asked in [JobOrder::Pause, JobOrder::Resume, JobOrder::Cancel] {
         assert_eq!(order(&bed, &begun, asked).await, Obeyed::Gone);
     }
     assert_eq!(jobs(&bed).await, [], "nothing is written where it was");
@@ -154,7 +154,7 @@ async fn a_fan_out_by_an_index_that_is_cancelled_begins_once_more_when_the_index
     goes_on(&mut bed).await;
     let begun = job(&bed).await;
     assert!(bed.engine().is_searched_again(&begun));
-    assert!(is_done(&bed, &begun, Order::Cancel).await);
+    assert!(is_done(&bed, &begun, JobOrder::Cancel).await);
     bed.settle().await;
     bed.clock.advance(2 * FanOutLimits::default().index_lag_ms);
     bed.engine().search_again(bed.deadline_ms()).await.unwrap();
@@ -181,14 +181,14 @@ async fn a_cascade_that_is_paused_while_it_waits_does_not_begin() {
     bed.delete(&user).await;
     bed.settle().await;
     let waiting = job(&bed).await;
-    assert!(is_done(&bed, &waiting, Order::Pause).await);
+    assert!(is_done(&bed, &waiting, JobOrder::Pause).await);
     bed.clock.advance(SETTLED_MS);
     let swept = bed.engine().sweep(|_| true).await.unwrap();
     bed.settle().await;
     let held = job(&bed).await;
     assert_eq!((swept.n_begun, held.is_paused, held.is_running), (0, true, false));
 
-    assert!(is_done(&bed, &held, Order::Resume).await);
+    assert!(is_done(&bed, &held, JobOrder::Resume).await);
     bed.settle().await;
     let is_there = |bed: &Bed| bed.memory().snapshot(Table::Main).contains_key(&subscription);
     assert!(is_there(&bed) && !job(&bed).await.is_running, "it waits, as before");
@@ -211,7 +211,7 @@ async fn a_cascade_that_is_cancelled_leaves_what_hangs_there() {
     let removal = bed.records();
     bed.handle(&removal).await;
     bed.settle().await;
-    assert!(is_done(&bed, &job(&bed).await, Order::Cancel).await);
+    assert!(is_done(&bed, &job(&bed).await, JobOrder::Cancel).await);
     // The removal starts no other job when it is delivered again.
     bed.handle(&removal).await;
     bed.clock.advance(SETTLED_MS);
@@ -223,7 +223,7 @@ async fn a_cascade_that_is_cancelled_leaves_what_hangs_there() {
 
 #[tokio::test]
 async fn an_order_that_lands_when_the_job_has_ended_writes_nothing() {
-    for asked in [Order::Pause, Order::Cancel] {
+    for asked in [JobOrder::Pause, JobOrder::Cancel] {
         let (mut bed, user) = commented(11).await;
         bed.set(&user, "Name", "second").await;
         goes_on(&mut bed).await;
@@ -265,7 +265,7 @@ async fn what_was_refused_is_looked_at_once_more_when_it_is_redriven_and_its_job
             goes_on(&mut bed).await;
         }
         if is_held {
-            assert!(is_done(&bed, &job(&bed).await, Order::Pause).await);
+            assert!(is_done(&bed, &job(&bed).await, JobOrder::Pause).await);
         }
         bed.settle().await;
         assert_eq!(jobs(&bed).await.len(), usize::from(is_held));
@@ -274,7 +274,7 @@ async fn what_was_refused_is_looked_at_once_more_when_it_is_redriven_and_its_job
         drop(bed.records());
         bed.redrive_all().await;
         if is_held {
-            assert!(is_done(&bed, &job(&bed).await, Order::Resume).await);
+            assert!(is_done(&bed, &job(&bed).await, JobOrder::Resume).await);
         }
         bed.settle().await;
         assert_eq!((bed.findings(), jobs(&bed).await, bed.parked()), (Vec::new(), Vec::new(), Vec::new()), "{is_held}");
@@ -290,6 +290,6 @@ async fn what_is_no_job_any_more_is_not_taken_for_one() {
     let item = bed.schema.layout.key_item(&begun.key);
     let put = Write { table: Table::Main, key: begun.key.clone(), action: Action::Put(item.clone()), guard: None };
     bed.memory().write(&put).await.unwrap();
-    assert_eq!(order(&bed, &begun, Order::Cancel).await, Obeyed::Gone);
+    assert_eq!(order(&bed, &begun, JobOrder::Cancel).await, Obeyed::Gone);
     assert_eq!(bed.memory().snapshot(Table::Main).get(&begun.key), Some(&item));
 }

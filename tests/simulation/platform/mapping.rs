@@ -16,7 +16,7 @@ use crate::{
     platform::{
         event::bounds,
         stream::{Stream, hash},
-        verdict::Verdict,
+        verdict::BatchVerdict,
     },
     scene::Scene,
 };
@@ -216,7 +216,7 @@ impl Mapping {
     }
 
     /// Frees the queue of a batch, and moves its position as the verdict says.
-    pub(crate) fn commit(&mut self, batch: &Batch, verdict: Verdict) {
+    pub(crate) fn commit(&mut self, batch: &Batch, verdict: BatchVerdict) {
         let queue = &mut self.shards[batch.shard].queues[batch.queue];
         queue.is_busy = false;
         let in_queue = |records: &[(usize, Option<usize>)]| -> Vec<usize> {
@@ -224,12 +224,12 @@ impl Mapping {
         };
         let end = in_queue(&batch.records).into_iter().max().map_or(queue.n_done, |last| last + 1);
         match verdict {
-            Verdict::Done => queue.n_done = end,
-            Verdict::From(at) => {
+            BatchVerdict::Done => queue.n_done = end,
+            BatchVerdict::From(at) => {
                 queue.n_done = in_queue(&batch.records[at..]).into_iter().min().unwrap_or(end);
                 self.scene.count("failed in part");
             }
-            Verdict::Whole => {
+            BatchVerdict::Whole => {
                 self.scene.count("failed whole");
                 if batch.records.len() > 1 && self.scene.chance.percent(30) {
                     queue.n_bisected = Some(batch.records.len() / 2);

@@ -21,7 +21,7 @@ use engine::ledger::LedgerKind;
 use functions::handler::Function;
 use stream::{
     mapping::Mapping,
-    template::{Local, Parameters, Template, TemplateError},
+    template::{Local, Parameters, SamTemplate, SamTemplateError},
 };
 
 use crate::{args::Readers, exit::Usage};
@@ -68,7 +68,7 @@ pub(crate) struct MappingRequest<'a> {
 pub(crate) fn mappings(wanted: &MappingRequest<'_>) -> anyhow::Result<Vec<(Function, Mapping)>> {
     let given = wanted.template.map(|file| fs::read_to_string(file).with_context(|| file.display().to_string()));
     let given = given.transpose()?;
-    let template = Template::parse(given.as_deref().unwrap_or(SHIPPED)).map_err(|error| refused(&error))?;
+    let template = SamTemplate::parse(given.as_deref().unwrap_or(SHIPPED)).map_err(|error| refused(&error))?;
     let functions = match wanted.readers {
         Readers::One => vec![Function::Combined],
         Readers::Two => vec![Function::Aggregate, Function::Propagate],
@@ -76,7 +76,7 @@ pub(crate) fn mappings(wanted: &MappingRequest<'_>) -> anyhow::Result<Vec<(Funct
     functions.into_iter().map(|function| Ok((function, mapping(&template, function, wanted)?))).collect()
 }
 
-fn mapping(template: &Template, function: Function, wanted: &MappingRequest<'_>) -> anyhow::Result<Mapping> {
+fn mapping(template: &SamTemplate, function: Function, wanted: &MappingRequest<'_>) -> anyhow::Result<Mapping> {
     let readers = match wanted.readers {
         Readers::One => "one",
         Readers::Two => "two",
@@ -140,7 +140,7 @@ fn lets_through(function: Function, mapping: &Mapping, wanted: &MappingRequest<'
     )))
 }
 
-fn refused(error: &TemplateError) -> Usage {
+fn refused(error: &SamTemplateError) -> Usage {
     Usage(error.to_string())
 }
 

@@ -19,7 +19,7 @@ use functions::handler::Function;
 use operate::checkpoints::LedgerCheckpoints;
 use store::dynamo::DynamoStore;
 use stream::{
-    counts::{Counts, EventCount},
+    counts::{EventCount, MappingCounts},
     destination::FolderDestination,
     mapping::Mapping,
     poller::{EventSourceMapping, StreamError},
@@ -101,7 +101,7 @@ impl Service {
         let (stop, stopped) = watch::channel(false);
         let delivered = plan.mappings.iter().map(|(_, mapping)| (mapping.name.clone(), None)).collect();
         let watched = Watched { delivered, last_found: None, last_ended: None };
-        let counts = Counts::default();
+        let counts = MappingCounts::default();
         let progress = Arc::new(Watch { watched: Mutex::new(watched), counts, witness: Arc::clone(witness) });
         let layout = plan.schema.layout.clone();
         let checkpoints = Arc::new(LedgerCheckpoints::new(Arc::clone(&plan.store), layout, &plan.stream_arn));
@@ -194,7 +194,7 @@ fn unexpected(ended: Result<Result<(), StreamError>, JoinError>) -> anyhow::Erro
 /// The progress of the mappings.
 pub(crate) struct Watch {
     watched: Mutex<Watched>,
-    counts: Counts,
+    counts: MappingCounts,
     witness: Arc<dyn Witness>,
 }
 

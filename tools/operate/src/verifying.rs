@@ -16,9 +16,9 @@ use store::Store;
 
 use self::{
     filled::{Before, Marking},
-    followed::{Ended, Followed, Handled},
+    followed::{Ended, Followed, ProgressSource},
     paced::Paced,
-    spool::{Kept, Spool},
+    spool::{ResultRow, Spool},
 };
 use crate::{
     checkpoints::LedgerCheckpoints,
@@ -211,7 +211,7 @@ pub(crate) async fn verify<S: Store + 'static>(
         None => None,
         Some(stream) => {
             let age_ms = args.iterator_age.map(|seconds| seconds.saturating_mul(1_000));
-            let handled = if opened.is_aws { Handled::Age(age_ms) } else { Handled::Positions };
+            let handled = if opened.is_aws { ProgressSource::Age(age_ms) } else { ProgressSource::Positions };
             let ledger = LedgerCheckpoints::new(Arc::clone(&opened.store), opened.schema.layout.clone(), &stream.arn);
             Some(Followed::start(stream, handled, &spool, ledger).await?)
         }
@@ -269,17 +269,23 @@ impl Listener for Keeping {
             VerifyEvent::Undecided(finding, why) => (UNDECIDED, finding, Some(why.to_string())),
             VerifyEvent::Waiting(finding) => (WAITING, finding, None),
             VerifyEvent::Unproven(Target { derivation, item: Key { pk, sk } }) => {
-                return self.spool.keep(&Kept { kind: UNPROVEN, derivation: &derivation, pk: &pk, sk: &sk, value: "" });
+                return self.spool.keep(&ResultRow {
+                    kind: UNPROVEN,
+                    derivation: &derivation,
+                    pk: &pk,
+                    sk: &sk,
+                    value: "",
+                });
             }
             VerifyEvent::Unreadable(unreadable) => {
                 let UnreadableItem { derivation, pk, sk, .. } = &unreadable;
                 let value = serde_json::to_string(&unreadable)?;
-                return self.spool.keep(&Kept { kind: UNREADABLE, derivation, pk, sk, value: &value });
+                return self.spool.keep(&ResultRow { kind: UNREADABLE, derivation, pk, sk, value: &value });
             }
         };
         let difference = Difference { finding, why };
         let Finding { derivation, pk, sk, .. } = &difference.finding;
-        self.spool.keep(&Kept { kind, derivation, pk, sk, value: &serde_json::to_string(&difference)? })
+        self.spool.keep(&ResultRow { kind, derivation, pk, sk, value: &serde_json::to_string(&difference)? })
     }
 
     fn read(&mut self, n_items: usize) {

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use thiserror::Error;
 use tokio::time::Instant;
 
-use crate::event::{EventError, Reading, read};
+use crate::event::{Reading, StreamEventError, read};
 
 /// One stream.
 pub(crate) trait StreamApi: Send + Sync {
@@ -54,7 +54,7 @@ pub(crate) struct RecordPage {
     /// `NextShardIterator`: `None` means that the shard is closed and this was all of it.
     pub(crate) next: Option<String>,
     /// The records as Lambda's, once somebody has asked: whoever shares the page has them too.
-    readings: Arc<OnceLock<Vec<Result<Reading, EventError>>>>,
+    readings: Arc<OnceLock<Vec<Result<Reading, StreamEventError>>>>,
 }
 
 impl RecordPage {
@@ -63,7 +63,10 @@ impl RecordPage {
     }
 
     /// The records, each with what it is for Lambda. All who share the page name the same stream.
-    pub(crate) fn readings(&self, stream_arn: &str) -> impl Iterator<Item = (&Record, &Result<Reading, EventError>)> {
+    pub(crate) fn readings(
+        &self,
+        stream_arn: &str,
+    ) -> impl Iterator<Item = (&Record, &Result<Reading, StreamEventError>)> {
         let readings = self.readings.get_or_init(|| self.records.iter().map(|one| read(one, stream_arn)).collect());
         self.records.iter().zip(readings)
     }

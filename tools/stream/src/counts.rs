@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::progress::{Invocation, Observer, Outcome};
+use crate::progress::{Invocation, InvocationOutcome, Observer};
 
 /// The counts of one mapping, in records. The names are AWS's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,11 +30,11 @@ pub struct EventCount {
 
 /// The counts of mappings, by their names.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct MappingCounts {
     mappings: Mutex<BTreeMap<String, EventCount>>,
 }
 
-impl Counts {
+impl MappingCounts {
     /// The counts of a mapping so far.
     #[must_use]
     pub fn of(&self, mapping: &str) -> EventCount {
@@ -50,7 +50,7 @@ impl Counts {
     }
 }
 
-impl Observer for Counts {
+impl Observer for MappingCounts {
     fn polled(&self, mapping: &str, n_records: usize) {
         self.count(mapping, |counts| counts.polled += n_records);
     }
@@ -62,7 +62,7 @@ impl Observer for Counts {
     fn invoked(&self, report: &Invocation) {
         self.count(&report.mapping, |counts| {
             counts.invoked += report.n_records;
-            if report.outcome != Outcome::Success {
+            if report.outcome != InvocationOutcome::Success {
                 counts.failed_invoke += report.n_records;
             }
             counts.iterator_age_max = counts.iterator_age_max.max(report.iterator_age.unwrap_or_default());

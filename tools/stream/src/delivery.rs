@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 
 use crate::backoff::Waits;
 use crate::batch::Held;
-use crate::failure::{Condition, Failure};
+use crate::failure::{DiscardCondition, Failure};
 use crate::frontier::Frontier;
 use crate::invocation::{Answer, Invoker};
 use crate::mapping::OnFailure;
@@ -52,7 +52,7 @@ impl Delivery {
     pub(crate) async fn deliver(&mut self, batch: Vec<Held>) -> Result<(), Stopped> {
         let mut backoff = Waits::default();
         // The last is the next.
-        let mut pieces = vec![Piece { records: batch, n_attempts: 0 }];
+        let mut pieces = vec![Portion { records: batch, n_attempts: 0 }];
         while let Some(piece) = pieces.pop() {
             self.stop.check()?;
             let AttemptResult { has_moved, left } = self.attempt(piece).await?;
@@ -71,13 +71,13 @@ impl Delivery {
     }
 
     /// Tries a piece once, without what is too old by now.
-    async fn attempt(&mut self, mut piece: Piece) -> Result<AttemptResult, Stopped> {
+    async fn attempt(&mut self, mut piece: Portion) -> Result<AttemptResult, Stopped> {
         let n_expired = self.count_expired(&piece.records);
         if n_expired > 0 {
             let rest = piece.records.split_off(n_expired);
             // Lambda says 1 for records that expired before their first delivery.
-            self.discard(&piece.records, Condition::TooOld, piece.n_attempts.max(1)).await?;
-            piece = Piece { records: rest, n_attempts: 0 };
+            self.discard(&piece.records, DiscardCondition::TooOld, piece.n_attempts.max(1)).await?;
+            piece = Portion { records: rest, n_attempts: 0 };
         }
         if piece.records.is_empty() {
             return Ok(AttemptResult { has_moved: true, left: Vec::new() });
@@ -88,7 +88,7 @@ impl Delivery {
                 let rest = piece.records.split_off(n_done);
                 self.frontier.done(&piece.records, &mut self.stop).await?;
                 self.keep_state(state).await?;
-                let left = if rest.is_empty() { Vec::new() } else { vec![Piece { records: rest, n_attempts: 0 }] };
+                let left = if rest.is_empty() { Vec::new() } else { vec![Portion { records: rest, n_attempts: 0 }] };
                 AttemptResult { has_moved: true, left }
             }
             Answer::Failed { is_function_error, is_located } => {
@@ -96,7 +96,7 @@ impl Delivery {
                 if does_bisect && piece.records.len() > 1 {
                     AttemptResult { has_moved: false, left: piece.halves().into() }
                 } else {
-                    self.spend_attempt(piece, Condition::Exhausted { is_function_error }).await?
+                    self.spend_attempt(piece, DiscardCondition::Exhausted { is_function_error }).await?
                 }
             }
             Answer::Unavailable => AttemptResult { has_moved: false, left: vec![piece] },
@@ -106,7 +106,11 @@ impl Delivery {
     }
 
     /// Counts an attempt of a piece, and gives up on it if that was the last.
-    async fn spend_attempt(&mut self, mut piece: Piece, condition: Condition) -> Result<AttemptResult, Stopped> {
+    async fn spend_attempt(
+        &mut self,
+        mut piece: Portion,
+        condition: DiscardCondition,
+    ) -> Result<AttemptResult, Stopped> {
         piece.n_attempts += 1;
         if self.wiring.mapping.retry_attempts_max.is_none_or(|retries| piece.n_attempts <= retries) {
             return Ok(AttemptResult { has_moved: false, left: vec![piece] });
@@ -128,7 +132,12 @@ impl Delivery {
     }
 
     /// Writes the failure record of these records where the mapping has a destination, then they are done.
-    async fn discard(&mut self, given_up: &[Held], condition: Condition, n_invocations: u32) -> Result<(), Stopped> {
+    async fn discard(
+        &mut self,
+        given_up: &[Held],
+        condition: DiscardCondition,
+        n_invocations: u32,
+    ) -> Result<(), Stopped> {
         let key = match self.wiring.mapping.on_failure {
             Some(kind) => Some(self.keep(given_up, condition, n_invocations, kind).await?),
             None => None,
@@ -142,7 +151,7 @@ impl Delivery {
     async fn keep(
         &mut self,
         given_up: &[Held],
-        condition: Condition,
+        condition: DiscardCondition,
         n_invocations: u32,
         kind: OnFailure,
     ) -> Result<String, Stopped> {
@@ -171,13 +180,13 @@ impl Delivery {
 }
 
 /// Records that are tried together: a batch, or a part of one.
-struct Piece {
+struct Portion {
     records: Vec<Held>,
     /// The invocations that count against the retries.
     n_attempts: u32,
 }
 
-impl Piece {
+impl Portion {
     /// The halves of two records or more, the first with the odd one less. They keep the attempts: splitting spends none.
     fn halves(mut self) -> [Self; 2] {
         let rest = self.records.split_off(self.records.len() / 2);
@@ -191,5 +200,5 @@ struct AttemptResult {
     /// Whether records are done with, so that the checkpoint can move.
     has_moved: bool,
     /// What is to be tried next, in order.
-    left: Vec<Piece>,
+    left: Vec<Portion>,
 }

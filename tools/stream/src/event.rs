@@ -59,7 +59,7 @@ pub enum Reading {
 
 /// A stream record that no Lambda record can be made of.
 #[derive(Debug, Error)]
-pub enum EventError {
+pub enum StreamEventError {
     /// It has no sequence number, so nothing could be said about it afterwards.
     #[error("a stream record has no sequence number")]
     NoSequenceNumber,
@@ -77,10 +77,10 @@ pub enum EventError {
 ///
 /// # Errors
 ///
-/// [`EventError`] when the record has no sequence number or cannot be written.
-pub fn read(record: &Record, stream_arn: &str) -> Result<Reading, EventError> {
-    let change = record.dynamodb().ok_or(EventError::NoSequenceNumber)?;
-    let sequence_number = change.sequence_number().ok_or(EventError::NoSequenceNumber)?.to_owned();
+/// [`StreamEventError`] when the record has no sequence number or cannot be written.
+pub fn read(record: &Record, stream_arn: &str) -> Result<Reading, StreamEventError> {
+    let change = record.dynamodb().ok_or(StreamEventError::NoSequenceNumber)?;
+    let sequence_number = change.sequence_number().ok_or(StreamEventError::NoSequenceNumber)?.to_owned();
     if let (Some(OperationType::Modify), Some(new), Some(old)) =
         (record.event_name(), change.new_image(), change.old_image())
         && same_item(&held(new), &held(old))
@@ -89,7 +89,7 @@ pub fn read(record: &Record, stream_arn: &str) -> Result<Reading, EventError> {
     }
     match serde_json::to_string(&RecordText::of(record, change, stream_arn)) {
         Ok(json) => Ok(Reading::Deliver(LambdaRecord { sequence_number, created: created(change), json })),
-        Err(source) => Err(EventError::Json { sequence_number, source }),
+        Err(source) => Err(StreamEventError::Json { sequence_number, source }),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::batch::Held;
 
 /// Why records were given up on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Condition {
+pub(crate) enum DiscardCondition {
     /// `RetryAttemptsExhausted`.
     Exhausted {
         /// Whether the last invocation ended in an error, rather than in a response that reported failures.
@@ -30,7 +30,7 @@ pub(crate) struct Failure<'a> {
     pub(crate) mapping: &'a str,
     pub(crate) stream_arn: &'a str,
     pub(crate) shard: &'a str,
-    pub(crate) condition: Condition,
+    pub(crate) condition: DiscardCondition,
     /// `approximateInvokeCount`.
     pub(crate) n_invocations: u32,
     pub(crate) records: &'a [Held],
@@ -52,12 +52,12 @@ impl Failure<'_> {
     /// The record's JSON text.
     pub(crate) fn body(&self, random: u128) -> Result<String, serde_json::Error> {
         let (condition, response_context) = match self.condition {
-            Condition::Exhausted { is_function_error } => {
+            DiscardCondition::Exhausted { is_function_error } => {
                 let function_error = is_function_error.then_some("Unhandled");
                 let context = ResponseContext { status_code: 200, executed_version: "$LATEST", function_error };
                 ("RetryAttemptsExhausted", Some(context))
             }
-            Condition::TooOld => ("RecordAgeExceeded", None),
+            DiscardCondition::TooOld => ("RecordAgeExceeded", None),
         };
         let (first, last) = (self.records.first(), self.records.last());
         let sequence_number = |held: Option<&Held>| held.map(|held| held.record.sequence_number.clone());
@@ -169,11 +169,11 @@ mod tests {
     use expect_test::expect;
     use tokio::time::Instant;
 
-    use super::{Condition, Failure};
+    use super::{DiscardCondition, Failure};
     use crate::batch::Held;
     use crate::event::{LambdaRecord, event_text};
 
-    fn check(condition: Condition, expected: &expect_test::Expect) {
+    fn check(condition: DiscardCondition, expected: &expect_test::Expect) {
         let created = SystemTime::UNIX_EPOCH + Duration::from_secs(1_573_690_399);
         let now = created + Duration::from_millis(30_717);
         let records = ["800000000003126276362", "800000000003126276363"].map(|number| {
@@ -198,14 +198,14 @@ mod tests {
     #[test]
     fn records_that_used_up_their_attempts_have_the_shape_that_lambda_writes_to_s3() {
         check(
-            Condition::Exhausted { is_function_error: true },
+            DiscardCondition::Exhausted { is_function_error: true },
             &expect![[r#"
                 aws/lambda/cb9882c2-6d90-8911-b443-7765b65bb5c7/shardId-00000001573689847184-864758bb/2019/11/14/2019-11-14T00.13.49-00000000-0000-4000-8000-000000000001
                 {"requestContext":{"requestId":"00000000-0000-4000-8000-000000000002","functionArn":"arn:aws:lambda:us-east-2:123456789012:function:aggregate","condition":"RetryAttemptsExhausted","approximateInvokeCount":4},"responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":"Unhandled"},"version":"1.0","timestamp":"2019-11-14T00:13:49.717Z","DDBStreamBatchInfo":{"shardId":"shardId-00000001573689847184-864758bb","startSequenceNumber":"800000000003126276362","endSequenceNumber":"800000000003126276363","approximateArrivalOfFirstRecord":"2019-11-14T00:13:19Z","approximateArrivalOfLastRecord":"2019-11-14T00:13:19Z","batchSize":2,"streamArn":"arn:aws:dynamodb:us-east-2:123456789012:table/app/stream/2019-11-14T00:04:06.388"},"payload":"{\"Records\":[{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276362\"}},{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276363\"}}]}"}
             "#]],
         );
         check(
-            Condition::Exhausted { is_function_error: false },
+            DiscardCondition::Exhausted { is_function_error: false },
             &expect![[r#"
                 aws/lambda/cb9882c2-6d90-8911-b443-7765b65bb5c7/shardId-00000001573689847184-864758bb/2019/11/14/2019-11-14T00.13.49-00000000-0000-4000-8000-000000000001
                 {"requestContext":{"requestId":"00000000-0000-4000-8000-000000000002","functionArn":"arn:aws:lambda:us-east-2:123456789012:function:aggregate","condition":"RetryAttemptsExhausted","approximateInvokeCount":4},"responseContext":{"statusCode":200,"executedVersion":"$LATEST","functionError":null},"version":"1.0","timestamp":"2019-11-14T00:13:49.717Z","DDBStreamBatchInfo":{"shardId":"shardId-00000001573689847184-864758bb","startSequenceNumber":"800000000003126276362","endSequenceNumber":"800000000003126276363","approximateArrivalOfFirstRecord":"2019-11-14T00:13:19Z","approximateArrivalOfLastRecord":"2019-11-14T00:13:19Z","batchSize":2,"streamArn":"arn:aws:dynamodb:us-east-2:123456789012:table/app/stream/2019-11-14T00:04:06.388"},"payload":"{\"Records\":[{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276362\"}},{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276363\"}}]}"}
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn records_that_were_too_old_have_no_response_context() {
         check(
-            Condition::TooOld,
+            DiscardCondition::TooOld,
             &expect![[r#"
                 aws/lambda/cb9882c2-6d90-8911-b443-7765b65bb5c7/shardId-00000001573689847184-864758bb/2019/11/14/2019-11-14T00.13.49-00000000-0000-4000-8000-000000000001
                 {"requestContext":{"requestId":"00000000-0000-4000-8000-000000000002","functionArn":"arn:aws:lambda:us-east-2:123456789012:function:aggregate","condition":"RecordAgeExceeded","approximateInvokeCount":4},"version":"1.0","timestamp":"2019-11-14T00:13:49.717Z","DDBStreamBatchInfo":{"shardId":"shardId-00000001573689847184-864758bb","startSequenceNumber":"800000000003126276362","endSequenceNumber":"800000000003126276363","approximateArrivalOfFirstRecord":"2019-11-14T00:13:19Z","approximateArrivalOfLastRecord":"2019-11-14T00:13:19Z","batchSize":2,"streamArn":"arn:aws:dynamodb:us-east-2:123456789012:table/app/stream/2019-11-14T00:04:06.388"},"payload":"{\"Records\":[{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276362\"}},{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276363\"}}]}"}

@@ -17,7 +17,7 @@ use thiserror::Error;
 const INVOCATION_SECONDS_MAX: u64 = 900;
 
 /// A function that can be invoked synchronously.
-pub trait Function: Send + Sync {
+pub trait LambdaFunction: Send + Sync {
     /// One synchronous invocation: JSON text of the event in, JSON text of the response out.
     ///
     /// A panic in it is caught and counts as [`FunctionError::Unhandled`].
@@ -96,7 +96,7 @@ impl HttpFunction {
     }
 }
 
-impl Function for HttpFunction {
+impl LambdaFunction for HttpFunction {
     fn invoke(&self, event: String) -> BoxFuture<'_, Result<String, FunctionError>> {
         Box::pin(async move {
             let limit = Duration::from_secs(INVOCATION_SECONDS_MAX);
@@ -134,7 +134,7 @@ fn answer(status: StatusCode, is_function_error: bool, body: String) -> Result<S
 
 #[cfg(test)]
 mod tests {
-    use super::{Function as _, FunctionError, HttpFunction};
+    use super::{FunctionError, HttpFunction, LambdaFunction as _};
     use crate::tests::loopback::{Loopback, answer};
 
     async fn invoke(answers: Vec<String>) -> (Result<String, FunctionError>, Vec<String>) {

@@ -8,8 +8,8 @@ use futures::FutureExt as _;
 use tokio::time::Instant;
 
 use crate::function::FunctionError;
-use crate::progress::{Invocation, Outcome};
-use crate::response::{Verdict, judge};
+use crate::progress::{Invocation, InvocationOutcome};
+use crate::response::{ResponseVerdict, judge};
 use crate::window::State;
 use crate::wiring::{Complaint, Wiring};
 
@@ -62,7 +62,7 @@ impl Invoker {
         let (outcome, answer) = match answer {
             Ok(response) => self.judge(&response, sequence_numbers),
             Err(FunctionError::Unhandled { message }) => {
-                (Outcome::Failed { message }, Answer::Failed { is_function_error: true, is_located: false })
+                (InvocationOutcome::Failed { message }, Answer::Failed { is_function_error: true, is_located: false })
             }
             Err(error @ FunctionError::Unavailable { .. }) => {
                 self.unavailable.report(&self.wiring, &error.to_string());
@@ -84,10 +84,10 @@ impl Invoker {
         answer
     }
 
-    fn judge(&self, response: &str, sequence_numbers: &[&str]) -> (Outcome, Answer) {
+    fn judge(&self, response: &str, sequence_numbers: &[&str]) -> (InvocationOutcome, Answer) {
         let failed = |message: &str| {
             let answer = Answer::Failed { is_function_error: false, is_located: false };
-            (Outcome::Failed { message: message.to_owned() }, answer)
+            (InvocationOutcome::Failed { message: message.to_owned() }, answer)
         };
         let state = State::of_response(response);
         let has_windows = self.wiring.mapping.tumbling_window_seconds > 0;
@@ -96,17 +96,21 @@ impl Invoker {
         }
         let state = state.filter(|_| has_windows);
         let is_reported = self.wiring.mapping.report_batch_item_failures;
-        match if is_reported { judge(response, sequence_numbers) } else { Verdict::Success } {
-            Verdict::Success => (Outcome::Success, Answer::DoneBefore { n_done: sequence_numbers.len(), state }),
-            Verdict::FailedFrom(index) => {
+        match if is_reported { judge(response, sequence_numbers) } else { ResponseVerdict::Success } {
+            ResponseVerdict::Success => {
+                (InvocationOutcome::Success, Answer::DoneBefore { n_done: sequence_numbers.len(), state })
+            }
+            ResponseVerdict::FailedFrom(index) => {
                 let lowest = sequence_numbers.get(index).copied().unwrap_or_default().to_owned();
                 let answer = match index {
                     0 => Answer::Failed { is_function_error: false, is_located: true },
                     n_done => Answer::DoneBefore { n_done, state },
                 };
-                (Outcome::Partial { lowest }, answer)
+                (InvocationOutcome::Partial { lowest }, answer)
             }
-            Verdict::Failed => failed("the response names no record of the batch, so all of it counts as failed"),
+            ResponseVerdict::Failed => {
+                failed("the response names no record of the batch, so all of it counts as failed")
+            }
         }
     }
 }

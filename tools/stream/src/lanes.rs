@@ -22,7 +22,7 @@ const BATCHES_HELD_MAX: usize = 2;
 
 /// The lanes of one shard.
 pub(crate) struct Lanes {
-    all: Vec<Lane>,
+    all: Vec<ConcurrentLane>,
     under_way: JoinSet<Delivered>,
     frontier: Arc<Frontier>,
     /// The most records that are held over all lanes, and the bytes from which on no more are read.
@@ -30,7 +30,7 @@ pub(crate) struct Lanes {
     bytes_max: usize,
 }
 
-struct Lane {
+struct ConcurrentLane {
     waiting: Buffer,
     /// `None` while a batch is under way: then it is there.
     delivery: Option<Delivery>,
@@ -54,7 +54,7 @@ impl Lanes {
             let (wiring, frontier, stop) = (Arc::clone(wiring), Arc::clone(frontier), stop.clone());
             let waiting = Buffer::new(&wiring.mapping);
             let delivery = Delivery::new(wiring, shard.to_owned(), frontier, Arc::clone(&unavailable), stop);
-            Lane { waiting, delivery: Some(delivery), n_under_way: 0, bytes_under_way: 0 }
+            ConcurrentLane { waiting, delivery: Some(delivery), n_under_way: 0, bytes_under_way: 0 }
         });
         Self {
             all: all.collect(),

@@ -21,11 +21,11 @@ use crate::checkpoint::{CheckpointError, Checkpoints};
 use crate::delivered::DeliveredBoard;
 use crate::destination::Destination;
 use crate::filter::FILTERS_DEFAULT_MAX;
-use crate::function::Function;
+use crate::function::LambdaFunction;
 use crate::lineage::Lineage;
 use crate::mapping::{Mapping, MappingError, StartingPosition};
 use crate::progress::Observer;
-use crate::reader::{End, Reader};
+use crate::reader::{End, ShardReader};
 use crate::shared::Stream;
 use crate::stop::Stop;
 use crate::wiring::{Complaint, Wiring, chain};
@@ -75,7 +75,7 @@ impl EventSourceMapping {
     pub fn new(
         mapping: Mapping,
         stream: &Stream,
-        function: Arc<dyn Function>,
+        function: Arc<dyn LambdaFunction>,
         checkpoints: Arc<dyn Checkpoints>,
         destination: Arc<dyn Destination>,
         observer: Arc<dyn Observer>,
@@ -202,7 +202,7 @@ impl Shards {
         self.delivered.listed(since, self.lineage.undrained());
         for (shard, at) in self.lineage.start_ready() {
             let (wiring, delivered) = (Arc::clone(&self.wiring), Arc::clone(&self.delivered));
-            let reader = Reader::new(wiring, delivered, shard.clone(), at, stop.clone());
+            let reader = ShardReader::new(wiring, delivered, shard.clone(), at, stop.clone());
             self.readers.spawn(async move { (shard, reader.run().await) });
         }
         Ok(())

@@ -66,7 +66,7 @@ pub struct Invocation {
     /// The records of the batch; 0 for the final invocation of a tumbling window.
     pub n_records: usize,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: InvocationOutcome,
     /// Which try of this batch it was, from 1. It starts over when the checkpoint moved.
     pub attempt: u32,
     /// How old the last record of the batch was, of `CloudWatch`'s `IteratorAge`; `None` without records, or where the
@@ -82,7 +82,7 @@ pub struct Invocation {
 
 /// How an invocation ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum InvocationOutcome {
     /// The batch is done.
     Success,
     /// The function reported failures: everything from the lowest on is tried again.

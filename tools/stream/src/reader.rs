@@ -14,7 +14,7 @@ use crate::delivered::DeliveredBoard;
 use crate::event::Reading;
 use crate::frontier::Frontier;
 use crate::lanes::Lanes;
-use crate::source::{Read, Source};
+use crate::source::{PageSource, ShardRead};
 use crate::stop::{Stop, Stopped};
 use crate::wiring::Wiring;
 
@@ -30,15 +30,15 @@ pub(crate) enum End {
 }
 
 /// The reader of one shard.
-pub(crate) struct Reader {
+pub(crate) struct ShardReader {
     wiring: Arc<Wiring>,
-    source: Source,
+    source: PageSource,
     frontier: Arc<Frontier>,
     lanes: Lanes,
     stop: Stop,
 }
 
-impl Reader {
+impl ShardReader {
     pub(crate) fn new(
         wiring: Arc<Wiring>,
         delivered: Arc<DeliveredBoard>,
@@ -48,7 +48,7 @@ impl Reader {
     ) -> Self {
         let frontier = Arc::new(Frontier::new(Arc::clone(&wiring), delivered, shard.clone()));
         let lanes = Lanes::new(&wiring, &shard, &frontier, &stop);
-        let source = Source::new(Arc::clone(&wiring), shard, at, stop.clone());
+        let source = PageSource::new(Arc::clone(&wiring), shard, at, stop.clone());
         Self { wiring, source, frontier, lanes, stop }
     }
 
@@ -62,7 +62,8 @@ impl Reader {
     async fn drain(&mut self) -> Result<End, Stopped> {
         loop {
             let n_records_max = self.lanes.room();
-            let Some(Read { started_at, page, is_full }) = self.lanes.beside(self.source.read(n_records_max)).await??
+            let Some(ShardRead { started_at, page, is_full }) =
+                self.lanes.beside(self.source.read(n_records_max)).await??
             else {
                 self.lanes.until_empty().await?;
                 self.lanes.end_window().await?;

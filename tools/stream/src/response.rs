@@ -16,7 +16,7 @@ use crate::sequence::order;
 
 /// What the response says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ResponseVerdict {
     /// The batch is done.
     Success,
     /// The records before this index are done; it and everything behind it are not.
@@ -26,35 +26,35 @@ pub(crate) enum Verdict {
 }
 
 /// Reads a response to the batch with these sequence numbers, in the order of the batch.
-pub(crate) fn judge(response: &str, sequence_numbers: &[&str]) -> Verdict {
+pub(crate) fn judge(response: &str, sequence_numbers: &[&str]) -> ResponseVerdict {
     if response.trim().is_empty() {
-        return Verdict::Success;
+        return ResponseVerdict::Success;
     }
     let failures = match serde_json::from_str(response) {
-        Ok(Value::Null) => return Verdict::Success,
-        Ok(Value::String(text)) if text.is_empty() => return Verdict::Success,
-        Ok(Value::Array(items)) if items.is_empty() => return Verdict::Success,
+        Ok(Value::Null) => return ResponseVerdict::Success,
+        Ok(Value::String(text)) if text.is_empty() => return ResponseVerdict::Success,
+        Ok(Value::Array(items)) if items.is_empty() => return ResponseVerdict::Success,
         Ok(Value::Object(mut object)) => object.remove("batchItemFailures").unwrap_or(Value::Null),
-        _ => return Verdict::Failed,
+        _ => return ResponseVerdict::Failed,
     };
     match failures {
-        Value::Null => Verdict::Success,
+        Value::Null => ResponseVerdict::Success,
         Value::Array(items) => lowest(&items, sequence_numbers),
-        _ => Verdict::Failed,
+        _ => ResponseVerdict::Failed,
     }
 }
 
-fn lowest(items: &[Value], sequence_numbers: &[&str]) -> Verdict {
+fn lowest(items: &[Value], sequence_numbers: &[&str]) -> ResponseVerdict {
     let mut lowest: Option<usize> = None;
     for item in items {
         let failed = item.get("itemIdentifier").and_then(Value::as_str).filter(|text| !text.is_empty());
         let index = failed.and_then(|failed| sequence_numbers.iter().position(|number| order(number) == order(failed)));
         match index {
-            None => return Verdict::Failed,
+            None => return ResponseVerdict::Failed,
             Some(index) => lowest = Some(lowest.map_or(index, |lowest| lower(lowest, index, sequence_numbers))),
         }
     }
-    lowest.map_or(Verdict::Success, Verdict::FailedFrom)
+    lowest.map_or(ResponseVerdict::Success, ResponseVerdict::FailedFrom)
 }
 
 /// The index with the lower sequence number. A batch is in that order already; this holds it to the number, not to
@@ -66,7 +66,7 @@ fn lower(a: usize, b: usize, sequence_numbers: &[&str]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Verdict, judge};
+    use super::{ResponseVerdict, judge};
 
     const BATCH: [&str; 3] = ["82000000", "168300000", "0257400000"];
 
@@ -81,9 +81,9 @@ mod tests {
         for response in
             ["", " ", "null", "\"\"", "{}", "[]", r#"{"batchItemFailures":null}"#, r#"{"batchItemFailures":[]}"#]
         {
-            assert_eq!(judge(response, &BATCH), Verdict::Success, "{response:?}");
+            assert_eq!(judge(response, &BATCH), ResponseVerdict::Success, "{response:?}");
         }
-        assert_eq!(judge(r#"{"statusCode":200}"#, &BATCH), Verdict::Success);
+        assert_eq!(judge(r#"{"statusCode":200}"#, &BATCH), ResponseVerdict::Success);
     }
 
     /// Source: U4, LS.
@@ -100,15 +100,15 @@ mod tests {
             "[1]",
             "not json",
         ] {
-            assert_eq!(judge(response, &BATCH), Verdict::Failed, "{response:?}");
+            assert_eq!(judge(response, &BATCH), ResponseVerdict::Failed, "{response:?}");
         }
     }
 
     /// Source: U4.
     #[test]
     fn the_lowest_sequence_number_counts_as_an_integer_not_as_text() {
-        assert_eq!(judge(&failures(&["0257400000", "168300000"]), &BATCH), Verdict::FailedFrom(1));
-        assert_eq!(judge(&failures(&["168300000", "82000000"]), &BATCH), Verdict::FailedFrom(0));
-        assert_eq!(judge(&failures(&["257400000"]), &BATCH), Verdict::FailedFrom(2));
+        assert_eq!(judge(&failures(&["0257400000", "168300000"]), &BATCH), ResponseVerdict::FailedFrom(1));
+        assert_eq!(judge(&failures(&["168300000", "82000000"]), &BATCH), ResponseVerdict::FailedFrom(0));
+        assert_eq!(judge(&failures(&["257400000"]), &BATCH), ResponseVerdict::FailedFrom(2));
     }
 }

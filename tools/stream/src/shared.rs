@@ -35,13 +35,13 @@ impl Stream {
 }
 
 /// A page that somebody reads, or has read.
-type Shared = Arc<OnceCell<RecordPage>>;
+type SharedPage = Arc<OnceCell<RecordPage>>;
 
 /// Reads each page once.
 pub(crate) struct ReadOnce<A> {
     inner: A,
     /// By their iterators, the newest last.
-    pages: Mutex<VecDeque<(String, Shared)>>,
+    pages: Mutex<VecDeque<(String, SharedPage)>>,
 }
 
 impl<A: StreamApi> ReadOnce<A> {
@@ -50,7 +50,7 @@ impl<A: StreamApi> ReadOnce<A> {
     }
 
     /// The page at an iterator, which is there already or is to be read.
-    fn page(&self, iterator: &str) -> Shared {
+    fn page(&self, iterator: &str) -> SharedPage {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, page)) = pages.iter().find(|(at, _)| at == iterator) {
             return Arc::clone(page);
@@ -58,7 +58,7 @@ impl<A: StreamApi> ReadOnce<A> {
         if pages.len() >= PAGES_MAX {
             pages.pop_front();
         }
-        let page = Shared::default();
+        let page = SharedPage::default();
         pages.push_back((iterator.to_owned(), Arc::clone(&page)));
         page
     }

@@ -12,7 +12,7 @@ use crate::wiring::{Complaint, Wiring};
 const READ_RECORDS_MAX: usize = 1_000;
 
 /// Where the next page of a shard comes from.
-pub(crate) struct Source {
+pub(crate) struct PageSource {
     wiring: Arc<Wiring>,
     shard: String,
     /// Where a new iterator starts: behind the last record read, which may be ahead of the checkpoint.
@@ -23,7 +23,7 @@ pub(crate) struct Source {
 }
 
 /// One read that worked.
-pub(crate) struct Read {
+pub(crate) struct ShardRead {
     /// When it began, as a time of day.
     pub(crate) started_at: SystemTime,
     pub(crate) page: RecordPage,
@@ -31,13 +31,13 @@ pub(crate) struct Read {
     pub(crate) is_full: bool,
 }
 
-impl Source {
+impl PageSource {
     pub(crate) fn new(wiring: Arc<Wiring>, shard: String, at: IteratorAt, stop: Stop) -> Self {
         Self { wiring, shard, at, iterator: None, stop, complaint: Complaint::default() }
     }
 
     /// One page of at most so many records, for as long as it takes; `None` when the shard is lost.
-    pub(crate) async fn read(&mut self, n_records_max: usize) -> Result<Option<Read>, Stopped> {
+    pub(crate) async fn read(&mut self, n_records_max: usize) -> Result<Option<ShardRead>, Stopped> {
         let mut backoff = Waits::default();
         loop {
             let started_at = (self.wiring.clock)();
@@ -47,7 +47,7 @@ impl Source {
                     self.complaint.over();
                     self.step_behind(&page);
                     let is_full = page.records.len() >= self.limit(n_records_max);
-                    return Ok(Some(Read { started_at, page, is_full }));
+                    return Ok(Some(ShardRead { started_at, page, is_full }));
                 }
                 Err(ApiError::NotFound { .. }) => return Ok(None),
                 Err(error) => error,

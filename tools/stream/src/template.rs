@@ -23,11 +23,11 @@ use document::Node;
 /// A template that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
-pub struct TemplateError(String);
+pub struct SamTemplateError(String);
 
 /// A SAM template.
 #[derive(Debug, Clone)]
-pub struct Template {
+pub struct SamTemplate {
     root: Node,
 }
 
@@ -45,31 +45,31 @@ pub struct Local<'a> {
     pub idle_poll_ms: u64,
 }
 
-impl Template {
+impl SamTemplate {
     /// Reads the text of a template.
     ///
     /// # Errors
     ///
-    /// [`TemplateError`] where it is no YAML.
-    pub fn parse(text: &str) -> Result<Self, TemplateError> {
-        document::parse(text).map(|root| Self { root }).map_err(TemplateError)
+    /// [`SamTemplateError`] where it is no YAML.
+    pub fn parse(text: &str) -> Result<Self, SamTemplateError> {
+        document::parse(text).map(|root| Self { root }).map_err(SamTemplateError)
     }
 
     /// The event source mapping of the function with this logical id.
     ///
     /// # Errors
     ///
-    /// [`TemplateError`] where there is no such function with these parameters, or a setting of its event is unknown, has
+    /// [`SamTemplateError`] where there is no such function with these parameters, or a setting of its event is unknown, has
     /// no value here, or is one that Lambda would refuse.
     pub fn mapping(
         &self,
         function: &str,
         parameters: &Parameters,
         local: &Local<'_>,
-    ) -> Result<Mapping, TemplateError> {
-        let scope = intrinsic::Scope::new(&self.root, parameters).map_err(TemplateError)?;
+    ) -> Result<Mapping, SamTemplateError> {
+        let scope = intrinsic::TemplateScope::new(&self.root, parameters).map_err(SamTemplateError)?;
         let mapping = event::mapping(&scope, function, local);
-        mapping.map_err(|problem| TemplateError(format!("the template's {function}: {problem}")))
+        mapping.map_err(|problem| SamTemplateError(format!("the template's {function}: {problem}")))
     }
 
     /// Whether it declares a parameter.

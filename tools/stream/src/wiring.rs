@@ -9,22 +9,22 @@ use std::time::SystemTime;
 use crate::api::StreamApi;
 use crate::checkpoint::Checkpoints;
 use crate::destination::Destination;
-use crate::function::Function;
+use crate::function::LambdaFunction;
 use crate::mapping::Mapping;
 use crate::progress::Observer;
 
 /// The time of day, injected so that record ages can be tested without a wall clock.
-pub(crate) type Clock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+pub(crate) type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
 /// The mapping and what it meets the outside through.
 pub(crate) struct Wiring {
     pub(crate) mapping: Mapping,
     pub(crate) api: Arc<dyn StreamApi>,
-    pub(crate) function: Arc<dyn Function>,
+    pub(crate) function: Arc<dyn LambdaFunction>,
     pub(crate) checkpoints: Arc<dyn Checkpoints>,
     pub(crate) destination: Arc<dyn Destination>,
     pub(crate) observer: Arc<dyn Observer>,
-    pub(crate) clock: Clock,
+    pub(crate) clock: WallClock,
 }
 
 impl Wiring {

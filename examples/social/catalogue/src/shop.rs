@@ -3,14 +3,14 @@
 use derive::{
     declaration::{link::Link, mirror::Mirror},
     derivation::Derivation,
-    kinds::index_key::IndexKey,
+    kinds::index_key::DerivedIndexKey,
 };
 
 use crate::{copy, found};
 
 pub(crate) fn shop() -> Vec<Derivation> {
     let best_sellers =
-        IndexKey { target: "Product".to_owned(), index: "GSI2".to_owned(), number: "UnitsSold".to_owned() };
+        DerivedIndexKey { target: "Product".to_owned(), index: "GSI2".to_owned(), number: "UnitsSold".to_owned() };
     vec![
         Derivation::new("D-25", "best-sellers", best_sellers),
         copy(

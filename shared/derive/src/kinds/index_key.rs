@@ -37,7 +37,7 @@ use crate::{
 
 /// The declaration of an index key.
 #[derive(Clone, Debug)]
-pub struct IndexKey {
+pub struct DerivedIndexKey {
     /// Entity of the items.
     pub target: String,
     /// Name of the index; the target declares its key there as derived.
@@ -46,7 +46,7 @@ pub struct IndexKey {
     pub number: String,
 }
 
-impl IndexKey {
+impl DerivedIndexKey {
     fn declared<'a>(&self, definition: &'a Definition) -> Option<&'a index_key::IndexKey> {
         definition.indexes.iter().find(|index| index.index == self.index && index.derived)
     }
@@ -101,7 +101,7 @@ impl IndexKey {
     }
 }
 
-impl Kind for IndexKey {
+impl Kind for DerivedIndexKey {
     fn name(&self) -> &'static str {
         "index key"
     }
@@ -169,7 +169,7 @@ impl Kind for IndexKey {
     }
 }
 
-impl Refresh for IndexKey {
+impl Refresh for DerivedIndexKey {
     fn target(&self) -> &str {
         &self.target
     }

@@ -23,7 +23,7 @@ use crate::{
     fan_out::{FanOuts, progress::FanOut},
     jobs::{
         job::{Job, Task},
-        touch::{Stop, Toucher, Work},
+        touch::{TouchFailure, Toucher, Work},
     },
     look::{
         Looker,
@@ -53,7 +53,7 @@ impl<'a, S> Pager<'a, S> {
 
 impl<S: Store> Pager<'_, S> {
     /// Does a page of a job and moves its cursor.
-    pub(crate) async fn page_of(&self, job: &Job, fan_out: &FanOut, work: &mut Work<'_>) -> Result<(), Stop> {
+    pub(crate) async fn page_of(&self, job: &Job, fan_out: &FanOut, work: &mut Work<'_>) -> Result<(), TouchFailure> {
         let Some(find) = FanOuts::new(self.context).search_of(work.touch.derivation, &fan_out.source) else {
             tracing::warn!(derivation = %job.derivation, source = fan_out.source.for_log(), "ended a fan-out: it has no search");
             return self.ended(job, work).await;
@@ -85,14 +85,14 @@ impl<S: Store> Pager<'_, S> {
         (fan_out, find): (&FanOut, &Find),
         ends_ms: u64,
         work: &mut Work<'_>,
-    ) -> Result<bool, Stop> {
+    ) -> Result<bool, TouchFailure> {
         let mut sources = Sources::default();
         let (is_alone, patience) = (work.is_alone, work.batch.patience);
         let search = |job| self.find_more(job, find, is_alone, patience);
         // Before anything is written the source is known, and is not waited for by itself.
         let source = self.read_source(&fan_out.source, &mut sources, patience);
         let (first, read) = join(search(next.clone()), source).await;
-        let mut found = read.map_err(|error| Stop::NotNow(describe(&error))).and(first);
+        let mut found = read.map_err(|error| TouchFailure::NotNow(describe(&error))).and(first);
         let mut last_ms = 0;
         loop {
             let began_ms = self.context.clock.now_ms();
@@ -114,7 +114,7 @@ impl<S: Store> Pager<'_, S> {
                 }
                 Ok((None, _)) => return Ok(true),
                 // What was done is kept; the next record tries the rest.
-                Err(Stop::NotNow(why)) if next.after != job.after => {
+                Err(TouchFailure::NotNow(why)) if next.after != job.after => {
                     tracing::debug!(derivation = %job.derivation, why, "a page of a fan-out ended early");
                     return Ok(false);
                 }
@@ -147,7 +147,7 @@ impl<S: Store> Pager<'_, S> {
         find: &Find,
         is_alone: bool,
         patience: Patience<'_>,
-    ) -> Result<FoundPage, Stop> {
+    ) -> Result<FoundPage, TouchFailure> {
         let Task::FanOut(fan_out) = &mut job.task else { return Ok(FoundPage { items: Vec::new(), behind: None }) };
         let items_max = if is_alone { self.context.fan_out.page_items } else { self.context.fan_out.direct_max };
         // An item consumes a unit at least, and what is looked at together is charged when it is done.
@@ -185,7 +185,7 @@ impl<S: Store> Pager<'_, S> {
         source: &Key,
         sources: &mut Sources,
         work: &mut Work<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TouchFailure> {
         let causes = BTreeSet::from([work.touch.position]);
         let look = |item: &Key| Look {
             item: item.clone(),
@@ -202,18 +202,18 @@ impl<S: Store> Pager<'_, S> {
         Box::pin(Looker::new(self.context).look_at(request, sources, &mut looked)).await;
         BatchLooker::new(self.context).settle(looked, batch, account).await;
         match account.undone.remove(&work.touch.position) {
-            Some(why) => Err(Stop::NotNow(why)),
+            Some(why) => Err(TouchFailure::NotNow(why)),
             None => Ok(()),
         }
     }
 
     /// Moves the cursor, unless somebody else moved it: then this page is done again, by their record.
-    async fn move_on(&self, job: &Job, mut next: Job, work: &mut Work<'_>) -> Result<(), Stop> {
+    async fn move_on(&self, job: &Job, mut next: Job, work: &mut Work<'_>) -> Result<(), TouchFailure> {
         next.moved_at_ms = self.context.clock.now_ms();
         Toucher::new(self.context).written(job.moves_to(&next), work).await
     }
 
-    async fn ended(&self, job: &Job, work: &mut Work<'_>) -> Result<(), Stop> {
+    async fn ended(&self, job: &Job, work: &mut Work<'_>) -> Result<(), TouchFailure> {
         let delete =
             Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard: Some(job.unmoved()) };
         Toucher::new(self.context).written(delete, work).await
@@ -248,7 +248,7 @@ impl<S: Store> Pager<'_, S> {
         derivation: DerivationAt,
         source: &Key,
         work: &mut Work<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TouchFailure> {
         let begun = FanOuts::new(self.context).fan_out(derivation, source, work.batch.patience).await?;
         let commits = begun.map(|(key, units)| Toucher::new(self.context).touched(&key, Table::Main, units, work));
         work.account.commits.extend(commits);

@@ -20,7 +20,7 @@ use crate::{
     account::{Account, Commit, undone},
     batch::input::Batch,
     context::Context,
-    jobs::touch::{Stop, Touch, Work},
+    jobs::touch::{Touch, TouchFailure, Work},
     park::Parker,
 };
 
@@ -49,7 +49,7 @@ impl<S: Store> Worker<'_, S> {
                 async move {
                     let mut work = Work { touch, batch, is_alone, account: Account::default() };
                     let ended = if batch.patience.is_over() {
-                        Err(Stop::NotNow("no time is left for it".to_owned()))
+                        Err(TouchFailure::NotNow("no time is left for it".to_owned()))
                     } else {
                         Box::pin(self.touch_one(&mut work)).await
                     };
@@ -63,8 +63,8 @@ impl<S: Store> Worker<'_, S> {
                 account.add(of_one);
                 match ended {
                     Ok(()) => {}
-                    Err(Stop::NotNow(why)) => undone(account, [touch.position], &why),
-                    Err(Stop::Refused(cause)) => {
+                    Err(TouchFailure::NotNow(why)) => undone(account, [touch.position], &why),
+                    Err(TouchFailure::Refused(cause)) => {
                         Parker::new(self.context)
                             .park(touch.position, [touch.derivation], &cause, batch, account)
                             .await;
@@ -89,7 +89,7 @@ impl<S: Store> Worker<'_, S> {
         now_ms.saturating_sub(self.context.others_at_ms.load(Ordering::Relaxed)) >= self.context.fan_out.page_ms
     }
 
-    async fn touch_one(&self, work: &mut Work<'_>) -> Result<(), Stop> {
+    async fn touch_one(&self, work: &mut Work<'_>) -> Result<(), TouchFailure> {
         let Some(kind) = self.context.catalogue.derivation(work.touch.derivation).map(|derivation| &derivation.kind)
         else {
             return Ok(());

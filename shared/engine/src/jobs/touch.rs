@@ -39,14 +39,14 @@ pub(crate) struct Work<'a> {
 
 /// Why something could not be touched.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum TouchFailure {
     /// Not now: its record comes again.
     NotNow(String),
     /// Never: its record is parked.
     Refused(String),
 }
 
-impl From<GaveUp> for Stop {
+impl From<GaveUp> for TouchFailure {
     fn from(gave_up: GaveUp) -> Self {
         match &gave_up {
             GaveUp::Refused(error) => Self::Refused(describe(error)),
@@ -75,8 +75,8 @@ impl<'a, S> Toucher<'a, S> {
 
 impl<S: Store> Toucher<'_, S> {
     /// Sends a transaction until it is decided.
-    pub(crate) async fn decided(&self, writes: Vec<Write>, work: &mut Work<'_>) -> Result<TouchOutcome, Stop> {
-        let transaction = Transaction::new(writes).map_err(|error| Stop::Refused(error.to_string()))?;
+    pub(crate) async fn decided(&self, writes: Vec<Write>, work: &mut Work<'_>) -> Result<TouchOutcome, TouchFailure> {
+        let transaction = Transaction::new(writes).map_err(|error| TouchFailure::Refused(error.to_string()))?;
         let patience = work.batch.patience;
         let mut tries = Tries::default();
         loop {
@@ -93,10 +93,10 @@ impl<S: Store> Toucher<'_, S> {
                 return Ok(TouchOutcome::Unheld(unheld));
             }
             if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
-                return Err(Stop::Refused(why.clone()));
+                return Err(TouchFailure::Refused(why.clone()));
             }
             if !patience.wait(&mut tries).await {
-                return Err(Stop::NotNow("others are at its items all the time".to_owned()));
+                return Err(TouchFailure::NotNow("others are at its items all the time".to_owned()));
             }
         }
     }
@@ -124,14 +124,19 @@ impl<S: Store> Toucher<'_, S> {
     }
 
     /// An item as it is now.
-    pub(crate) async fn item_now(&self, table: Table, key: &Key, work: &Work<'_>) -> Result<Option<Item>, Stop> {
+    pub(crate) async fn item_now(
+        &self,
+        table: Table,
+        key: &Key,
+        work: &Work<'_>,
+    ) -> Result<Option<Item>, TouchFailure> {
         let keys = [key.clone()];
         let items = work.batch.patience.call(|| self.context.store.get(table, &keys)).await?;
         Ok(items.into_iter().next().map(|(_, item)| item))
     }
 
     /// Does one write; a guard that does not hold says that somebody else did it.
-    pub(crate) async fn written(&self, write: Write, work: &mut Work<'_>) -> Result<(), Stop> {
+    pub(crate) async fn written(&self, write: Write, work: &mut Work<'_>) -> Result<(), TouchFailure> {
         match work.batch.patience.call(|| self.context.store.write(&write)).await? {
             Outcome::Done { units } => {
                 let commit = self.touched(&write.key, write.table, units, work);

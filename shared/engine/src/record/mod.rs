@@ -81,7 +81,7 @@ impl Head {
 }
 
 #[derive(Deserialize)]
-struct Event<'a> {
+struct RawEvent<'a> {
     #[serde(rename = "Records", borrow)]
     records: Vec<&'a RawValue>,
 }
@@ -92,7 +92,7 @@ struct Event<'a> {
 ///
 /// [`EventError`] when it is no event of stream records.
 pub fn records(event: &str) -> Result<Vec<&RawValue>, EventError> {
-    serde_json::from_str::<Event<'_>>(event).map(|event| event.records).map_err(EventError)
+    serde_json::from_str::<RawEvent<'_>>(event).map(|event| event.records).map_err(EventError)
 }
 
 /// The records of an event, decoded in their order.

@@ -26,14 +26,14 @@ const KEYS: usize = 2;
 
 /// A text that is read from its start. It holds no control character: between texts one would be white space, and
 /// within a text it would be no JSON.
-pub(crate) struct Reader<'a> {
+pub(crate) struct JsonReader<'a> {
     rest: &'a str,
 }
 
 /// The records of an event, each with its own text, and whether they are all that is in it; `None` when the general
 /// reading has the say.
 pub(crate) fn event(text: &str) -> Option<(Vec<(&str, Record<'_>)>, bool)> {
-    let mut reader = Reader::new(text)?;
+    let mut reader = JsonReader::new(text)?;
     let (mut records, mut is_all) = (None, true);
     reader.object(|reader, name| match name {
         "Records" if records.is_none() => reader.records().map(|read| records = Some(read)),
@@ -49,12 +49,12 @@ pub(crate) fn event(text: &str) -> Option<(Vec<(&str, Record<'_>)>, bool)> {
 
 /// A record; `None` when the general reading has the say.
 pub(crate) fn record(text: &str) -> Option<Record<'_>> {
-    let mut reader = Reader::new(text)?;
+    let mut reader = JsonReader::new(text)?;
     let record = reader.record()?;
     reader.ends().map(|()| record)
 }
 
-impl<'a> Reader<'a> {
+impl<'a> JsonReader<'a> {
     fn new(text: &'a str) -> Option<Self> {
         // A fold looks at many bytes at once, where a search would stop at each.
         let has_control = text.bytes().fold(0, |found, byte| found | u8::from(byte < b' ')) != 0;

@@ -22,13 +22,14 @@ use derive::{
 };
 use keys::entity::{Definition, KeyTemplate};
 
-use super::{Kind, Rule, attribute, derived_attribute, entity, link, named};
+use super::{KindSyntax, Rule, attribute, derived_attribute, entity, link, named};
 use crate::{
     error::ManifestError,
     section::{Entry, Named},
 };
 
-pub(super) const KIND: Kind = Kind { name: "copy", keys: &["from", "to", "link", "attributes", "found"], read };
+pub(super) const KIND: KindSyntax =
+    KindSyntax { name: "copy", keys: &["from", "to", "link", "attributes", "found"], read };
 
 /// Keys of `found`.
 pub(super) const FOUND: [&str; 3] = ["through", "index", "by"];

@@ -15,14 +15,14 @@ use derive::{
     kinds::display::{Display, Shows},
 };
 
-use super::{Kind, Rule, attribute, derived_attribute, entity, named};
+use super::{KindSyntax, Rule, attribute, derived_attribute, entity, named};
 use crate::{error::ManifestError, section::Named};
 
 /// Most shards of a counter, and one: two digits of its key hold them.
 const SHARDS_END: u32 = 101;
 
-pub(super) const KIND: Kind =
-    Kind { name: "count", keys: &["from", "into", "link", "where", "shards", "history"], read };
+pub(super) const KIND: KindSyntax =
+    KindSyntax { name: "count", keys: &["from", "into", "link", "where", "shards", "history"], read };
 
 fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let source = rule.entity("from", "the entity whose items are counted")?;

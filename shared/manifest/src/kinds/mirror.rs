@@ -10,10 +10,10 @@
 
 use derive::{claims::CLAIMS, declaration::mirror::Mirror, derivation::Derivation};
 
-use super::{Kind, Rule, attribute, named};
+use super::{KindSyntax, Rule, attribute, named};
 use crate::error::ManifestError;
 
-pub(super) const KIND: Kind = Kind { name: "mirror", keys: &["from", "to", "link", "except"], read };
+pub(super) const KIND: KindSyntax = KindSyntax { name: "mirror", keys: &["from", "to", "link", "except"], read };
 
 fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let source = rule.entity("from", "the entity that is mirrored")?;

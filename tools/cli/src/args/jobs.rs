@@ -1,7 +1,7 @@
 //! The arguments of `ripple jobs`.
 
 use clap::{ArgGroup, Args as Group};
-use engine::jobs::Order;
+use engine::jobs::JobOrder;
 
 use super::Writing;
 
@@ -31,8 +31,8 @@ pub(crate) struct Jobs {
 
 impl Jobs {
     /// The operator's order for the jobs, or `None` to list them.
-    pub(crate) fn order(&self) -> Option<Order> {
-        let orders = [(self.pause, Order::Pause), (self.resume, Order::Resume), (self.cancel, Order::Cancel)];
+    pub(crate) fn order(&self) -> Option<JobOrder> {
+        let orders = [(self.pause, JobOrder::Pause), (self.resume, JobOrder::Resume), (self.cancel, JobOrder::Cancel)];
         orders.into_iter().find_map(|(is_asked, order)| is_asked.then_some(order))
     }
 }

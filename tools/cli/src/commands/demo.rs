@@ -25,7 +25,7 @@ use functions::{
     logging,
 };
 use indicatif::{ProgressBar, ProgressStyle};
-use operate::verify::definition::{Verified, compare_table};
+use operate::verify::definition::{Comparison, compare_table};
 use tokio::sync::watch;
 
 use self::{
@@ -73,7 +73,7 @@ pub(crate) async fn run(args: &Demo) -> anyhow::Result<Completion> {
     Ok(if shown.findings == 0 && shown.parked == 0 { Completion::InStep } else { Completion::Findings })
 }
 
-async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(RunReport, Verified)> {
+async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(RunReport, Comparison)> {
     let clients = Clients::at(endpoint, "us-east-1").await;
     let (schema, catalogue) = declared(Choice::default())?;
     // Tables of its own, so that the demo touches nobody else's data.

@@ -17,7 +17,7 @@ use functions::{
 };
 use stream::{
     counts::EventCount,
-    progress::{Invocation, Outcome},
+    progress::{Invocation, InvocationOutcome},
 };
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -203,10 +203,12 @@ impl Witness for Lines {
             format!("{mapping:<9}  {n_records:>4} records  {:>5} ms  {outcome}", elapsed.as_millis())
         };
         match &invocation.outcome {
-            Outcome::Failed { message } => print(&line(&format!("failed: {message}"))),
-            Outcome::Partial { lowest } if self.elsewhere => print(&line(&format!("to be tried again from {lowest}"))),
-            Outcome::Success if self.elsewhere => print(&line("done")),
-            Outcome::Partial { .. } | Outcome::Success => {}
+            InvocationOutcome::Failed { message } => print(&line(&format!("failed: {message}"))),
+            InvocationOutcome::Partial { lowest } if self.elsewhere => {
+                print(&line(&format!("to be tried again from {lowest}")));
+            }
+            InvocationOutcome::Success if self.elsewhere => print(&line("done")),
+            InvocationOutcome::Partial { .. } | InvocationOutcome::Success => {}
         }
     }
 

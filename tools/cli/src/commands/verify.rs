@@ -89,7 +89,7 @@ fn print_text(verified: &Verified) -> anyhow::Result<()> {
 }
 
 /// The text of a comparison with the definition.
-pub(crate) fn as_text(verified: &definition::Verified) -> String {
+pub(crate) fn as_text(verified: &definition::Comparison) -> String {
     let findings = verified.findings.iter().map(|finding| finding_text(FINDING, finding, None));
     let unreadable = verified.unreadable.iter().map(unreadable_text);
     let (n_findings, n_unreadable) = (verified.findings.len(), verified.unreadable.len());

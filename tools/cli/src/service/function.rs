@@ -11,7 +11,7 @@ use engine::{
 use functions::handler::{Function, response};
 use futures::future::BoxFuture;
 use store::dynamo::DynamoStore;
-use stream::function::{Function as Invoked, FunctionError, HttpFunction};
+use stream::function::{FunctionError, HttpFunction, LambdaFunction};
 
 use super::{Plan, Witness};
 
@@ -29,7 +29,7 @@ const MARGIN_LOCAL_MS: u64 = 61_500;
 /// A part of the ARNs of DynamoDB Local.
 const LOCAL: &str = ":ddblocal:";
 
-pub(super) fn invoked(plan: &Plan<'_>, function: Function, witness: &Arc<dyn Witness>) -> Arc<dyn Invoked> {
+pub(super) fn invoked(plan: &Plan<'_>, function: Function, witness: &Arc<dyn Witness>) -> Arc<dyn LambdaFunction> {
     if let Some(url) = plan.functions {
         return Arc::new(HttpFunction::new(url, &function.to_string()));
     }
@@ -56,7 +56,7 @@ struct InProcess {
     witness: Arc<dyn Witness>,
 }
 
-impl Invoked for InProcess {
+impl LambdaFunction for InProcess {
     fn invoke(&self, event: String) -> BoxFuture<'_, Result<String, FunctionError>> {
         Box::pin(async move {
             let started = Instant::now();

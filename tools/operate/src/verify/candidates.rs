@@ -20,7 +20,7 @@ use super::{
     report::{Belief, VerifyError, VerifyEvent, Why},
     run::Verification,
     single::SingleFinding,
-    touched::Read,
+    touched::ReadFrom,
 };
 use engine::{batch::caught::caught, look::reading::CALLS_AT_ONCE, park::waiting::Waiting, protocol::ProtocolStep};
 
@@ -40,7 +40,7 @@ pub(super) enum Candidate {
 struct Second {
     candidate: Candidate,
     findings: Vec<Finding>,
-    read: BTreeSet<Read>,
+    read: BTreeSet<ReadFrom>,
     /// Does it wait for something?
     waits: bool,
 }
@@ -98,7 +98,7 @@ impl<S: Store> Verification<'_, S> {
         match &candidate {
             Candidate::Look(look) => {
                 let (decided, read) = self.look_alone(look).await?;
-                let items = || read.iter().filter_map(Read::item);
+                let items = || read.iter().filter_map(ReadFrom::item);
                 let (mut findings, mut waits) = (Vec::new(), false);
                 if let Some((write, derivations, held)) = decided {
                     waits = waiting.has(&look.item, items(), &derivations);
@@ -114,11 +114,11 @@ impl<S: Store> Verification<'_, S> {
                     Some(item) => self.single(key, item).await?,
                     None => SingleFinding::default(),
                 };
-                read.insert(Read::Item(key.clone()));
+                read.insert(ReadFrom::Item(key.clone()));
                 findings.retain(|finding| self.scope.has_finding(finding));
                 let names = findings.iter().filter_map(|finding| self.engine.catalogue().position(&finding.derivation));
                 let derivations: Vec<DerivationAt> = names.collect();
-                let waits = waiting.has(key, read.iter().filter_map(Read::item), &derivations);
+                let waits = waiting.has(key, read.iter().filter_map(ReadFrom::item), &derivations);
                 Ok(Second { candidate, findings, read, waits })
             }
         }
@@ -129,17 +129,17 @@ impl<S: Store> Verification<'_, S> {
     async fn look_alone(
         &self,
         look: &Look,
-    ) -> Result<(Option<(Write, Vec<DerivationAt>, Option<Item>)>, BTreeSet<Read>), VerifyError> {
+    ) -> Result<(Option<(Write, Vec<DerivationAt>, Option<Item>)>, BTreeSet<ReadFrom>), VerifyError> {
         let patience = self.patience();
         let held =
             self.engine.held(vec![look.item.clone()], patience).await?.into_iter().next().and_then(|(_, item)| item);
-        let mut read = BTreeSet::from([Read::Item(look.item.clone())]);
+        let mut read = BTreeSet::from([ReadFrom::Item(look.item.clone())]);
         let mut sources = Sources::default();
         loop {
             let stepping = || step(self.engine.schema(), self.engine.catalogue(), look, held.as_ref(), &sources);
             match caught("looking at what it asks for", stepping) {
                 Ok(Step::Read(more)) => {
-                    read.extend(more.iter().cloned().map(Read::from));
+                    read.extend(more.iter().cloned().map(ReadFrom::from));
                     self.engine.read(more.into_iter().collect(), &mut sources, patience).await?;
                 }
                 Ok(Step::Decided(Verdict::Write { write, derivations })) => {

@@ -26,7 +26,7 @@ use super::{
 
 /// What was seen.
 #[derive(Clone, Debug, Default)]
-pub struct Verified {
+pub struct Comparison {
     /// Items in the table.
     pub n_items: usize,
     /// Items without a type, or of one that nobody declared.
@@ -46,7 +46,7 @@ pub async fn compare_table<S: Store>(
     schema: &Schema,
     catalogue: &Catalogue,
     store: &S,
-) -> Result<Verified, StoreError> {
+) -> Result<Comparison, StoreError> {
     let (mut items, mut after) = (Items::new(), None);
     loop {
         let page = store.scan(Table::Main, Segment::WHOLE, after).await?;
@@ -60,7 +60,7 @@ pub async fn compare_table<S: Store>(
 
 /// Compares what these items hold with what the definition gives for their ground.
 #[must_use]
-pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Verified {
+pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Comparison {
     let Whole { by_derivation, flaws } = derive(schema, catalogue, items);
     let mut findings = Vec::new();
     for (derivation, derived) in &by_derivation {
@@ -80,7 +80,7 @@ pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Verifie
         let own = flaws.iter().filter(|(of, _)| of == derivation);
         findings.extend(own.map(|(_, flaw)| flawed(derivation, flaw, items)));
     }
-    let mut verified = Verified { n_items: items.len(), findings, ..Verified::default() };
+    let mut verified = Comparison { n_items: items.len(), findings, ..Comparison::default() };
     for (key, item) in items {
         let mut unreadable = |derivation: &str, why: &Unreadable| {
             let (pk, sk) = (key.pk.clone(), key.sk.clone());

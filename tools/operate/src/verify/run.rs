@@ -26,7 +26,7 @@ use super::{
     report::{Extent, Listener, VerifyError, VerifyEvent},
     scope::Scope,
     tallies::{Reached, Tallies},
-    touched::{Read, Touched},
+    touched::{ReadFrom, Touched},
 };
 
 /// Items that are looked at together. Bounds memory.
@@ -208,7 +208,7 @@ impl<'a, S: Store> Verification<'a, S> {
         self.state().touched.unwatch(watch);
     }
 
-    pub(super) fn is_touched(&self, watch: u64, read: &BTreeSet<Read>) -> bool {
+    pub(super) fn is_touched(&self, watch: u64, read: &BTreeSet<ReadFrom>) -> bool {
         self.state().touched.has(watch, read)
     }
 

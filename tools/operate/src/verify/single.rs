@@ -16,7 +16,7 @@ use engine::batch::caught::caught;
 use keys::{counter::COUNTER, counter::CounterKey, item::Item, key::Key, value::same};
 use store::Store;
 
-use super::{Finding, counted::only, finding, report::VerifyError, run::Verification, touched::Read};
+use super::{Finding, counted::only, finding, report::VerifyError, run::Verification, touched::ReadFrom};
 
 /// Name of the derivation in a finding about an index key, which the item's writer makes.
 pub(crate) const INDEX_KEYS: &str = "index keys";
@@ -25,7 +25,7 @@ pub(crate) const INDEX_KEYS: &str = "index keys";
 #[derive(Debug, Default)]
 pub(super) struct SingleFinding {
     pub(super) findings: Vec<Finding>,
-    pub(super) read: BTreeSet<Read>,
+    pub(super) read: BTreeSet<ReadFrom>,
 }
 
 impl<S: Store> Verification<'_, S> {
@@ -111,7 +111,7 @@ impl<S: Store> Verification<'_, S> {
         &self,
         image: &Image<'_>,
         refresh: &dyn Refresh,
-        read: &mut BTreeSet<Read>,
+        read: &mut BTreeSet<ReadFrom>,
     ) -> Result<Items, VerifyError> {
         let mut items = Items::from([(image.key.clone(), image.item.clone())]);
         let mut next = vec![image.key.clone()];
@@ -120,7 +120,7 @@ impl<S: Store> Verification<'_, S> {
             let item = items.get(&key);
             let target = RefreshTarget { key: &key, definition, item, named: &BTreeSet::new() };
             for source in refresh.sources(self.engine.schema(), &target) {
-                read.insert(Read::from(source.clone()));
+                read.insert(ReadFrom::from(source.clone()));
                 let Source::Item(above) = source else { continue };
                 if items.contains_key(&above) {
                     continue;

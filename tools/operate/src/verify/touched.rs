@@ -7,14 +7,14 @@ use keys::{counter::CounterKey, key::Key};
 
 /// What something was decided by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Read {
+pub(super) enum ReadFrom {
     /// An item.
     Item(Key),
     /// All counters of a target.
     Counters(Key),
 }
 
-impl Read {
+impl ReadFrom {
     /// The item, where it is one.
     pub(super) fn item(&self) -> Option<&Key> {
         match self {
@@ -24,7 +24,7 @@ impl Read {
     }
 }
 
-impl From<Source> for Read {
+impl From<Source> for ReadFrom {
     fn from(source: Source) -> Self {
         match source {
             Source::Item(key) => Self::Item(key),
@@ -36,7 +36,7 @@ impl From<Source> for Read {
 /// When items were last seen to be written, as long as somebody wants to know.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
-    at_ms: BTreeMap<Read, u64>,
+    at_ms: BTreeMap<ReadFrom, u64>,
     /// When a record came that does not say of which item it is.
     any_at_ms: Option<u64>,
     /// Since when each of those wants to know who looks at something.
@@ -69,14 +69,14 @@ impl Touched {
         if self.watches.is_empty() {
             return;
         }
-        self.at_ms.insert(Read::Item(key.clone()), now_ms);
+        self.at_ms.insert(ReadFrom::Item(key.clone()), now_ms);
         if let Some(counter) = CounterKey::parse(key) {
-            self.at_ms.insert(Read::Counters(counter.target), now_ms);
+            self.at_ms.insert(ReadFrom::Counters(counter.target), now_ms);
         }
     }
 
     /// Was any of these written, as far as was seen since a watch began?
-    pub(super) fn has<'a>(&self, watch: u64, read: impl IntoIterator<Item = &'a Read>) -> bool {
+    pub(super) fn has<'a>(&self, watch: u64, read: impl IntoIterator<Item = &'a ReadFrom>) -> bool {
         let Some(since_ms) = self.watches.get(&watch) else { return true };
         let is_since = |at_ms: &u64| at_ms >= since_ms;
         self.any_at_ms.as_ref().is_some_and(is_since)
@@ -94,17 +94,17 @@ mod tests {
         let (item, other) = (Key::new("USER#ann", "PROFILE"), Key::new("USER#bob", "PROFILE"));
         touched.touch(Some(&item), 5);
         let watch = touched.watch(5);
-        assert!(!touched.has(watch, &[Read::Item(item.clone())]), "it came before");
+        assert!(!touched.has(watch, &[ReadFrom::Item(item.clone())]), "it came before");
         let counter = CounterKey { target: item.clone(), derivation: "n".to_owned(), shard: 0 }.key().unwrap();
         touched.touch(Some(&counter), 6);
-        assert!(touched.has(watch, &[Read::Counters(item.clone())]));
-        assert!(!touched.has(watch, &[Read::Item(item.clone()), Read::Counters(other.clone())]));
+        assert!(touched.has(watch, &[ReadFrom::Counters(item.clone())]));
+        assert!(!touched.has(watch, &[ReadFrom::Item(item.clone()), ReadFrom::Counters(other.clone())]));
         let later = touched.watch(7);
-        assert!(!touched.has(later, &[Read::Counters(item.clone())]));
+        assert!(!touched.has(later, &[ReadFrom::Counters(item.clone())]));
         touched.touch(None, 8);
-        assert!(touched.has(later, &[Read::Item(other)]), "it may be of any");
+        assert!(touched.has(later, &[ReadFrom::Item(other)]), "it may be of any");
         touched.unwatch(watch);
         touched.unwatch(later);
-        assert!(touched.at_ms.is_empty() && touched.has(later, &[Read::Item(item)]), "nobody knows any more");
+        assert!(touched.at_ms.is_empty() && touched.has(later, &[ReadFrom::Item(item)]), "nobody knows any more");
     }
 }

@@ -22,7 +22,7 @@ use stream::{
     checkpoint::Position,
     destination::FolderDestination,
     filter::Filters,
-    function::{Function, FunctionError},
+    function::{FunctionError, LambdaFunction},
     mapping::{BATCH_SIZE_MAX, Mapping, StartingPosition},
     poller::{EventSourceMapping, StreamError},
     progress::Observer,
@@ -52,7 +52,7 @@ const EMPTY_PAGES_MS: u64 = 10_000;
 
 /// How the functions' progress is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Handled {
+pub(super) enum ProgressSource {
     /// The positions of their mappings, as `ripple dev` keeps them.
     Positions,
     /// Their iterator age, in milliseconds, as somebody read it on the real AWS; nobody where it is not given.
@@ -61,8 +61,8 @@ pub(super) enum Handled {
 
 /// What the stream is followed by, as long as this lives.
 pub(super) struct Followed {
-    shared: Arc<Shared>,
-    handled: Handled,
+    shared: Arc<FollowedState>,
+    handled: ProgressSource,
     _stop: watch::Sender<bool>,
     watching: AbortHandle,
     following: AbortHandle,
@@ -79,7 +79,7 @@ impl Drop for Followed {
 }
 
 #[derive(Default)]
-struct Shared {
+struct FollowedState {
     state: Mutex<StreamState>,
 }
 
@@ -108,7 +108,7 @@ struct Ahead {
     seen: BTreeMap<String, Position>,
 }
 
-impl Shared {
+impl FollowedState {
     fn state(&self) -> MutexGuard<'_, StreamState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,12 +118,12 @@ impl Followed {
     /// Follows a stream from where the file is with it, or from where the functions are.
     pub(super) async fn start<S: Store + 'static>(
         table_stream: &TableStream,
-        handled: Handled,
+        handled: ProgressSource,
         spool: &Spool,
         ledger: LedgerCheckpoints<S>,
     ) -> Result<(Self, Ended), OperateError> {
-        let shared = Arc::new(Shared::default());
-        let positions = handled == Handled::Positions;
+        let shared = Arc::new(FollowedState::default());
+        let positions = handled == ProgressSource::Positions;
         let readers = if positions { present(&ledger).await? } else { Vec::new() };
         let ledger = Arc::new(ledger);
         let checkpoints = Arc::new(Positions {
@@ -176,14 +176,14 @@ impl Following for Followed {
     }
 
     fn has_given(&self, moment_ms: u64) -> bool {
-        let margin_ms = if self.handled == Handled::Positions { 0 } else { EMPTY_PAGES_MS };
+        let margin_ms = if self.handled == ProgressSource::Positions { 0 } else { EMPTY_PAGES_MS };
         self.shared.state().delivered_ms > moment_ms.saturating_add(margin_ms)
     }
 
     fn is_handled(&self, moment_ms: u64) -> Option<bool> {
         match self.handled {
-            Handled::Positions => Some(self.shared.state().handled_ms > moment_ms),
-            Handled::Age(age_ms) => Some(is_past(age_ms?, moment_ms, SystemClock.now_ms())),
+            ProgressSource::Positions => Some(self.shared.state().handled_ms > moment_ms),
+            ProgressSource::Age(age_ms) => Some(is_past(age_ms?, moment_ms, SystemClock.now_ms())),
         }
     }
 }
@@ -195,9 +195,9 @@ fn is_past(age_ms: u64, moment_ms: u64, now_ms: u64) -> bool {
 }
 
 /// Takes the records of the stream.
-struct Taking(Arc<Shared>);
+struct Taking(Arc<FollowedState>);
 
-impl Function for Taking {
+impl LambdaFunction for Taking {
     fn invoke(&self, event: String) -> BoxFuture<'_, Result<String, FunctionError>> {
         Box::pin(async move {
             let unhandled = |message: String| FunctionError::Unhandled { message };
@@ -216,7 +216,7 @@ impl Function for Taking {
 }
 
 /// Notes up to when all records came.
-struct Watching(Arc<Shared>);
+struct Watching(Arc<FollowedState>);
 
 impl Observer for Watching {
     fn delivered(&self, _mapping: &str, until: Instant) {

@@ -49,7 +49,7 @@ pub(crate) struct Spool {
 }
 
 /// An entry of the file.
-pub(crate) struct Kept<'a> {
+pub(crate) struct ResultRow<'a> {
     /// `finding`, `undecided`, `waiting` or `unreadable`.
     pub(crate) kind: &'a str,
     pub(crate) derivation: &'a str,
@@ -124,8 +124,8 @@ impl Spool {
     }
 
     /// Keeps an entry, and replaces the earlier one about the same item and derivation.
-    pub(crate) fn keep(&self, kept: &Kept<'_>) -> io::Result<()> {
-        let Kept { kind, derivation, pk, sk, value } = kept;
+    pub(crate) fn keep(&self, kept: &ResultRow<'_>) -> io::Result<()> {
+        let ResultRow { kind, derivation, pk, sk, value } = kept;
         let upsert = "INSERT INTO results VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET value = ?5";
         let connection = self.connection();
         let mut upsert = connection.prepare_cached(upsert).map_err(io::Error::other)?;

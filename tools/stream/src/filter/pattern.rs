@@ -16,10 +16,10 @@ const OR_OBJECTS_MIN: usize = 2;
 
 /// What an object must have, all of it.
 #[derive(Debug, Clone)]
-pub(super) struct Pattern(Vec<Condition>);
+pub(super) struct Pattern(Vec<PatternPart>);
 
 #[derive(Debug, Clone)]
-enum Condition {
+enum PatternPart {
     Field { name: String, wanted: FieldPattern },
     AnyOf(Vec<Pattern>),
 }
@@ -33,9 +33,9 @@ enum FieldPattern {
 }
 
 /// The fields of an object. Of a key that is written twice the last counts.
-type Fields<'a> = BTreeMap<String, &'a RawValue>;
+type RawFields<'a> = BTreeMap<String, &'a RawValue>;
 
-fn fields(value: &RawValue) -> Option<Fields<'_>> {
+fn fields(value: &RawValue) -> Option<RawFields<'_>> {
     serde_json::from_str(value.get()).ok()
 }
 
@@ -56,9 +56,9 @@ impl Pattern {
             return Err("an object must have a field".to_owned());
         }
         let condition = |(name, value): (String, &RawValue)| match name.as_str() {
-            OR => any_of(value).map(Condition::AnyOf),
+            OR => any_of(value).map(PatternPart::AnyOf),
             name if is_in_or && RESERVED.contains(&name) => Err(format!("{name} cannot be a field within {OR}")),
-            _ => Ok(Condition::Field { wanted: FieldPattern::of(&name, value, is_in_or)?, name }),
+            _ => Ok(PatternPart::Field { wanted: FieldPattern::of(&name, value, is_in_or)?, name }),
         };
         fields.into_iter().map(condition).collect::<Result<_, _>>().map(Self)
     }
@@ -82,8 +82,8 @@ fn any_of(objects: &RawValue) -> Result<Vec<Pattern>, String> {
     }
 }
 
-impl Condition {
-    fn holds(&self, fields: &Fields<'_>) -> bool {
+impl PatternPart {
+    fn holds(&self, fields: &RawFields<'_>) -> bool {
         match self {
             Self::Field { name, wanted } => wanted.matches(fields.get(name).copied()),
             // The field is no step on the way: its objects are of this very level.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::{
     Local,
     document::Node,
-    intrinsic::{Scope, Value},
+    intrinsic::{TemplateScope, Value},
 };
 use crate::filter::Filters;
 use crate::mapping::{Mapping, OnFailure, StartingPosition};
@@ -23,7 +23,7 @@ const RECORD_AGE_SECONDS_MIN: u64 = 60;
 const MS_A_SECOND: u64 = 1_000;
 
 /// The mapping of the function with this logical id.
-pub(super) fn mapping(scope: &Scope<'_>, function: &str, local: &Local<'_>) -> Result<Mapping, String> {
+pub(super) fn mapping(scope: &TemplateScope<'_>, function: &str, local: &Local<'_>) -> Result<Mapping, String> {
     let mut settings = Settings(properties(scope, function)?);
     let seconds =
         |name: &str, seconds: u64| seconds.checked_mul(MS_A_SECOND).ok_or_else(|| format!("{name} is too great"));
@@ -61,7 +61,7 @@ pub(super) fn mapping(scope: &Scope<'_>, function: &str, local: &Local<'_>) -> R
 }
 
 /// The properties of a function's one event of type `DynamoDB`.
-fn properties(scope: &Scope<'_>, function: &str) -> Result<BTreeMap<String, Value>, String> {
+fn properties(scope: &TemplateScope<'_>, function: &str) -> Result<BTreeMap<String, Value>, String> {
     let resource = scope.resource(function)?.ok_or("there is no such function with these parameters")?;
     let events = resource.get("Properties").and_then(|properties| properties.get("Events"));
     let Some(Node::Map(events)) = events else { return Err("it has no Events".to_owned()) };
@@ -160,7 +160,7 @@ impl Settings {
         Filters::new(patterns).map_err(|error| error.to_string())
     }
 
-    fn on_failure(&mut self, scope: &Scope<'_>) -> Result<Option<OnFailure>, String> {
+    fn on_failure(&mut self, scope: &TemplateScope<'_>) -> Result<Option<OnFailure>, String> {
         let Some(mut config) = self.object("DestinationConfig")? else { return Ok(None) };
         let on_failure = config.object("OnFailure")?;
         config.end("DestinationConfig")?;

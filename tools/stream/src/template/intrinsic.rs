@@ -22,12 +22,12 @@ pub(super) enum Value {
 }
 
 /// A template with values for its parameters.
-pub(super) struct Scope<'a> {
+pub(super) struct TemplateScope<'a> {
     root: &'a Node,
     parameters: &'a Parameters,
 }
 
-impl<'a> Scope<'a> {
+impl<'a> TemplateScope<'a> {
     /// Refuses values for parameters that the template does not have or that it does not allow.
     pub(super) fn new(root: &'a Node, parameters: &'a Parameters) -> Result<Self, String> {
         for (name, value) in parameters {

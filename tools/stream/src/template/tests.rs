@@ -1,6 +1,6 @@
 //! Every parameter of reference B1, from a template. BC is the API's model, U3 Lambda's page on these parameters.
 
-use super::{Local, Parameters, Template};
+use super::{Local, Parameters, SamTemplate};
 use crate::filter::Filters;
 use crate::mapping::{Mapping, OnFailure, StartingPosition};
 use crate::tests::world::ARN;
@@ -47,7 +47,7 @@ Resources:
 fn read_with(properties: &str, parameters: &[(&str, &str)]) -> Result<Mapping, String> {
     let parameters: Parameters =
         parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let template = Template::parse(&template(properties)).unwrap();
+    let template = SamTemplate::parse(&template(properties)).unwrap();
     template.mapping("Aggregate", &parameters, &LOCAL).map_err(|error| error.to_string())
 }
 
@@ -260,7 +260,7 @@ fn parameters_that_the_template_does_not_have_or_allow_are_refused() {
 
 #[test]
 fn a_function_that_is_not_there_is_named() {
-    let template = Template::parse(&template(REQUIRED)).unwrap();
+    let template = SamTemplate::parse(&template(REQUIRED)).unwrap();
     for function in ["Combined", "Absent", "Table"] {
         let error = template.mapping(function, &Parameters::new(), &LOCAL).unwrap_err().to_string();
         assert_eq!(error, format!("the template's {function}: there is no such function with these parameters"));
@@ -271,9 +271,9 @@ fn a_function_that_is_not_there_is_named() {
 
 #[test]
 fn a_template_that_is_no_yaml_is_refused() {
-    assert!(Template::parse("a: [").unwrap_err().to_string().starts_with("the template is no YAML: "));
-    assert!(Template::parse("").unwrap_err().to_string().contains("it must be one"));
-    let error = Template::parse("Conditions: { A: !Condition A }\nResources: { F: { Condition: A } }").unwrap();
+    assert!(SamTemplate::parse("a: [").unwrap_err().to_string().starts_with("the template is no YAML: "));
+    assert!(SamTemplate::parse("").unwrap_err().to_string().contains("it must be one"));
+    let error = SamTemplate::parse("Conditions: { A: !Condition A }\nResources: { F: { Condition: A } }").unwrap();
     let error = error.mapping("F", &Parameters::new(), &LOCAL).unwrap_err().to_string();
     assert!(error.contains("condition A refers to itself"), "{error}");
 }

@@ -14,13 +14,13 @@ use tokio::time::Instant;
 use super::memory_stream::MemoryStream;
 use crate::api::StreamApi;
 use crate::checkpoint::{Checkpoints as _, MemoryCheckpoints, Position};
-use crate::counts::{Counts, EventCount};
+use crate::counts::{EventCount, MappingCounts};
 use crate::destination::Destination;
 use crate::filter::Filters;
-use crate::function::{Function, FunctionError};
+use crate::function::{FunctionError, LambdaFunction};
 use crate::mapping::{Mapping, OnFailure, StartingPosition};
 use crate::poller::{EventSourceMapping, StreamError};
-use crate::progress::{Invocation, Observer, Outcome};
+use crate::progress::{Invocation, InvocationOutcome, Observer};
 use crate::wiring::Wiring;
 
 pub(crate) const ARN: &str = "arn:aws:dynamodb:eu-west-1:000000000000:table/app/stream/2026-11-21T10:00:00.000";
@@ -113,7 +113,7 @@ impl World {
                 origin,
                 lines: Mutex::default(),
                 delivered,
-                counts: Counts::default(),
+                counts: MappingCounts::default(),
             }),
             sent,
             function: Arc::new(function),
@@ -278,7 +278,7 @@ pub(crate) fn numbers(event: &Value) -> Vec<String> {
     event["Records"].as_array().unwrap().iter().map(number).collect()
 }
 
-impl Function for Scripted {
+impl LambdaFunction for Scripted {
     fn invoke(&self, event: String) -> BoxFuture<'_, Result<String, FunctionError>> {
         async move {
             let event: Value = serde_json::from_str(&event).unwrap();
@@ -330,7 +330,7 @@ struct RecordingObserver {
     origin: Instant,
     lines: Mutex<Vec<String>>,
     delivered: watch::Sender<Option<std::time::Instant>>,
-    counts: Counts,
+    counts: MappingCounts,
 }
 
 impl RecordingObserver {
@@ -344,9 +344,9 @@ impl Observer for RecordingObserver {
     fn invoked(&self, report: &Invocation) {
         let Invocation { shard, n_records, attempt, .. } = report;
         let outcome = match &report.outcome {
-            Outcome::Success => "done".to_owned(),
-            Outcome::Partial { lowest } => format!("failed from {lowest} on"),
-            Outcome::Failed { message } => format!("failed: {message}"),
+            InvocationOutcome::Success => "done".to_owned(),
+            InvocationOutcome::Partial { lowest } => format!("failed from {lowest} on"),
+            InvocationOutcome::Failed { message } => format!("failed: {message}"),
         };
         self.line(&format!("{shard}, {n_records} records, attempt {attempt}: {outcome}"));
         self.counts.invoked(report);

@@ -36,7 +36,7 @@ use crate::{
     jobs::{
         ground::Worker,
         job::Job,
-        touch::{Stop, Toucher, Work},
+        touch::{TouchFailure, Toucher, Work},
     },
     ledger::{EXPIRES_AT, expires_at, ledger_item},
 };
@@ -64,7 +64,7 @@ impl<S: Store> Worker<'_, S> {
         keys: Vec<Key>,
         hanging: &Hanging,
         work: &Work<'_>,
-    ) -> Result<Vec<Listed>, Stop> {
+    ) -> Result<Vec<Listed>, TouchFailure> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
@@ -109,7 +109,12 @@ impl<S: Store> Worker<'_, S> {
     }
 
     /// A page of the list, with the place in the declaration of what is on it. One that has expired is empty.
-    pub(super) async fn listed(&self, job: &Job, page: u64, work: &Work<'_>) -> Result<(usize, Vec<Listed>), Stop> {
+    pub(super) async fn listed(
+        &self,
+        job: &Job,
+        page: u64,
+        work: &Work<'_>,
+    ) -> Result<(usize, Vec<Listed>), TouchFailure> {
         let item = Toucher::new(self.context)
             .item_now(Table::Ledger, &key_of(&job.key, page), work)
             .await?

@@ -11,7 +11,7 @@ use crate::{
     jobs::{
         ground::Worker,
         job::Job,
-        touch::{Stop, TouchOutcome, Toucher, Work},
+        touch::{TouchFailure, TouchOutcome, Toucher, Work},
     },
     ledger::{HORIZON_MS, receipts::receipt_of},
     park,
@@ -27,7 +27,7 @@ impl<S: Store> Worker<'_, S> {
     }
 
     /// Starts the job of a removal, under a receipt; a removal from behind the ledger's horizon starts none.
-    pub(super) async fn start(&self, removal: &Removal, work: &mut Work<'_>) -> Result<(), Stop> {
+    pub(super) async fn start(&self, removal: &Removal, work: &mut Work<'_>) -> Result<(), TouchFailure> {
         let Some(record) = work.batch.record(work.touch.position) else { return Ok(()) };
         let (id, now_ms) = (park::id(&record.head, record.text), self.context.clock.now_ms());
         let derivation = self.context.catalogue.name(work.touch.derivation);

@@ -31,7 +31,7 @@ use crate::{
             listed::{Listed, page_of_list},
         },
         job::{Job, Pass, Task},
-        touch::{Stop, TouchOutcome, Toucher, Work},
+        touch::{TouchFailure, TouchOutcome, Toucher, Work},
     },
     protocol::ProtocolStep,
 };
@@ -54,7 +54,7 @@ enum Deletion {
 
 impl<S: Store> Worker<'_, S> {
     /// Does a page of a job and moves its cursor.
-    pub(super) async fn work(&self, key: &Key, work: &mut Work<'_>) -> Result<(), Stop> {
+    pub(super) async fn work(&self, key: &Key, work: &mut Work<'_>) -> Result<(), TouchFailure> {
         if let Some(source) = self.redriven(work) {
             return Pager::new(self.context).begin_again(work.touch.derivation, &source, work).await;
         }
@@ -92,7 +92,7 @@ impl<S: Store> Worker<'_, S> {
         (mut step, n_pages): (usize, u64),
         cascade: &Cascade,
         work: &mut Work<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TouchFailure> {
         let now_ms = self.context.clock.now_ms();
         let mut next = Job { n_moves: job.n_moves + 1, moved_at_ms: now_ms, ..job.clone() };
         while let Some(hanging) = cascade.hanging.get(step) {
@@ -133,7 +133,7 @@ impl<S: Store> Worker<'_, S> {
         (page, n_pages): (u64, u64),
         cascade: &Cascade,
         work: &mut Work<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), TouchFailure> {
         let (step, listed) = self.listed(job, page, work).await?;
         let Some(hanging) = cascade.hanging.get(step) else {
             return self.end_job(job, "what it listed is not declared any more", work).await;
@@ -172,7 +172,7 @@ impl<S: Store> Worker<'_, S> {
         removal: &Removal,
         after: Option<store::Cursor>,
         work: &Work<'_>,
-    ) -> Result<HangingPage, Stop> {
+    ) -> Result<HangingPage, TouchFailure> {
         let owner = &removal.owner;
         let (query, via) = match &hanging.found {
             Way::Named(_) => {
@@ -207,7 +207,7 @@ impl<S: Store> Worker<'_, S> {
         hanging: &Hanging,
         removal: &Removal,
         work: &mut Work<'_>,
-    ) -> Result<Deletion, Stop> {
+    ) -> Result<Deletion, TouchFailure> {
         let absent = removal.absent.iter().map(|owner| Write {
             table: Table::Main,
             key: owner.clone(),
@@ -252,7 +252,7 @@ impl<S: Store> Worker<'_, S> {
         })
     }
 
-    async fn end_job(&self, job: &Job, why: &str, work: &mut Work<'_>) -> Result<(), Stop> {
+    async fn end_job(&self, job: &Job, why: &str, work: &mut Work<'_>) -> Result<(), TouchFailure> {
         tracing::info!(derivation = %job.derivation, owner = job.origin().for_log(), touched = job.n_touched, why, "ended a cascade");
         Toucher::new(self.context)
             .written(Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard: None }, work)

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use operate::verify::definition::Verified;
+use operate::verify::definition::Comparison;
 use serde::Serialize;
 
 use super::{
@@ -68,7 +68,7 @@ pub(super) struct Measured {
 
 impl RunReport {
     /// Makes the report of the account, the measurements and the verification.
-    pub(super) fn of(args: &Demo, book: &Book, measured: Measured, verified: &Verified) -> Self {
+    pub(super) fn of(args: &Demo, book: &Book, measured: Measured, verified: &Comparison) -> Self {
         let Measured { report, written, lags, memory_mb, elapsed } = measured;
         let derived = book.derived_units();
         let n_changes = u32::try_from(book.n_changes).unwrap_or(u32::MAX);

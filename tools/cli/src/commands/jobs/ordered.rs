@@ -7,7 +7,7 @@ use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
     jobs::job::{Job, Task},
-    jobs::{Obeyed, Order},
+    jobs::{JobOrder, Obeyed},
 };
 use serde_json::{Value, json};
 use store::dynamo::DynamoStore;
@@ -40,13 +40,13 @@ enum OrderOutcome {
 /// The orders of one command.
 struct Orders<'a> {
     engine: &'a Engine<Arc<DynamoStore>>,
-    order: Order,
+    order: JobOrder,
     is_json: bool,
     results: Vec<OrderResult>,
 }
 
 /// Carries out the order for one job after the other.
-pub(super) async fn run(engine: &Engine<Arc<DynamoStore>>, order: Order, args: &Jobs) -> anyhow::Result<Completion> {
+pub(super) async fn run(engine: &Engine<Arc<DynamoStore>>, order: JobOrder, args: &Jobs) -> anyhow::Result<Completion> {
     let jobs = engine.jobs().await?;
     let (chosen, unknown) = chosen(&jobs, &args.ids);
     let mut orders = Orders { engine, order, is_json: args.json, results: Vec::new() };
@@ -91,12 +91,12 @@ impl Orders<'_> {
 
 impl OrderResult {
     /// The outcome's name, which is stable, and more about it.
-    fn outcome(&self, order: Order, engine: &Engine<Arc<DynamoStore>>) -> (&'static str, Option<String>) {
+    fn outcome(&self, order: JobOrder, engine: &Engine<Arc<DynamoStore>>) -> (&'static str, Option<String>) {
         match (&self.outcome, order) {
-            (OrderOutcome::Obeyed(Obeyed::Done(_)), Order::Pause) => ("paused", None),
-            (OrderOutcome::Obeyed(Obeyed::Done(_)), Order::Resume) => ("resumed", None),
-            (OrderOutcome::Obeyed(Obeyed::Done(job)), Order::Cancel) => ("cancelled", Some(undone(job, engine))),
-            (OrderOutcome::Obeyed(Obeyed::Already), Order::Resume) => ("was not paused", None),
+            (OrderOutcome::Obeyed(Obeyed::Done(_)), JobOrder::Pause) => ("paused", None),
+            (OrderOutcome::Obeyed(Obeyed::Done(_)), JobOrder::Resume) => ("resumed", None),
+            (OrderOutcome::Obeyed(Obeyed::Done(job)), JobOrder::Cancel) => ("cancelled", Some(undone(job, engine))),
+            (OrderOutcome::Obeyed(Obeyed::Already), JobOrder::Resume) => ("was not paused", None),
             (OrderOutcome::Obeyed(Obeyed::Already), _) => ("was paused already", None),
             (OrderOutcome::Obeyed(Obeyed::Gone), _) => ("had ended", None),
             (OrderOutcome::Failed { why }, _) => ("failed", Some(why.clone())),
@@ -104,13 +104,13 @@ impl OrderResult {
         }
     }
 
-    fn as_text(&self, order: Order, engine: &Engine<Arc<DynamoStore>>) -> String {
+    fn as_text(&self, order: JobOrder, engine: &Engine<Arc<DynamoStore>>) -> String {
         let (name, why) = self.outcome(order, engine);
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
         format!("{}  {name}{why}", self.job.key.sk)
     }
 
-    fn as_object(&self, order: Order, engine: &Engine<Arc<DynamoStore>>) -> Value {
+    fn as_object(&self, order: JobOrder, engine: &Engine<Arc<DynamoStore>>) -> Value {
         let (name, why) = self.outcome(order, engine);
         json!({ "id": self.job.key.sk, "outcome": name, "why": why })
     }

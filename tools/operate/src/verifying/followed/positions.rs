@@ -9,7 +9,7 @@ use stream::{
     sequence::order,
 };
 
-use super::{super::spool::Spool, Ahead, Shared};
+use super::{super::spool::Spool, Ahead, FollowedState};
 use crate::{checkpoints::LedgerCheckpoints, failure::OperateError};
 
 /// The functions that handle all derivations together: one of these does.
@@ -20,7 +20,7 @@ const POSITIONS_POLL: Duration = Duration::from_millis(50);
 
 /// Positions: of the file, else of the functions; kept in the file.
 pub(super) struct Positions<S> {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<FollowedState>,
     pub(super) spool: Spool,
     pub(super) ledger: Arc<LedgerCheckpoints<S>>,
     pub(super) readers: Vec<&'static [&'static str]>,
@@ -99,7 +99,7 @@ fn covers(position: &Position, other: &Position) -> bool {
 
 /// Sees when the functions have come as far as the stream was seen.
 pub(super) async fn watch_positions<S: Store>(
-    shared: Arc<Shared>,
+    shared: Arc<FollowedState>,
     ledger: Arc<LedgerCheckpoints<S>>,
     readers: Vec<&'static [&'static str]>,
 ) {
