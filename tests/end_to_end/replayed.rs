@@ -181,7 +181,7 @@ async fn records_behind_the_horizon_are_refused_and_listed_for_a_recount() {
     client.delete_item().table_name(LEDGER).set_key(Some(key_item(&settings))).send().await.unwrap();
     let unclaimed = said("replay", &endpoint, &[event]);
     assert_eq!((unclaimed.code, unclaimed.stdout.as_str()), (Some(1), ""));
-    assert!(unclaimed.stderr.starts_with("ripple: no service has run with this ledger: "), "{unclaimed:?}");
+    assert!(unclaimed.stderr.starts_with("ripple: no service has used this ledger's table yet, "), "{unclaimed:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
