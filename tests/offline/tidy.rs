@@ -263,7 +263,7 @@ fn shared_names(sources: &[SourceFile], known: &str) -> Vec<String> {
 // ---- rules for one manifest ----
 
 /// The crates of the workspace, each with the crates that it may depend on. `functions` is every crate in that folder.
-const DIRECTION: [(&str, &str); 13] = [
+const DIRECTION: [(&str, &str); 14] = [
     ("keys", ""),
     ("derive", "keys"),
     ("store", "derive keys"),
@@ -272,11 +272,12 @@ const DIRECTION: [(&str, &str); 13] = [
     ("catalogue", "derive entities keys"),
     ("manifest", "derive keys"),
     ("queries", "entities store derive keys"),
+    ("workload", "queries entities store derive keys"),
     ("design", "engine catalogue queries store derive entities keys"),
     ("stream", "engine catalogue queries store derive entities keys"),
     ("operate", "stream engine store derive keys"),
     ("functions", "manifest engine catalogue queries store derive entities keys"),
-    ("cli", "operate stream functions design manifest engine catalogue queries store derive entities keys"),
+    ("cli", "workload operate stream functions design manifest engine catalogue queries store derive entities keys"),
 ];
 
 /// The crates for any table. They never depend on the shipped table, not even in tests.

@@ -24,8 +24,8 @@ use keys::item::{Item, text};
 use crate::{
     exit::report,
     lag::{Done, SeenRecord, Trace},
+    metered::{HasLag, Stamp},
     service::Witness,
-    workload::metered::{HasLag, Stamp},
 };
 
 /// Name for the ledger's write units beside those of the derivations. Stable.

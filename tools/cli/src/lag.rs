@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use keys::key::Key;
 
-use crate::workload::metered::{Answered, Stamp};
+use crate::metered::{Answered, Stamp};
 
 /// A record of the stream.
 #[derive(Clone, Debug)]

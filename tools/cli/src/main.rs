@@ -11,12 +11,12 @@ mod exit;
 mod lag;
 mod mappings;
 mod memory;
+mod metered;
 mod opened;
 mod service;
 mod sweeper;
 mod tables;
 mod time;
-mod workload;
 
 use std::process::ExitCode;
 

@@ -6,6 +6,7 @@ mod hot;
 mod running;
 mod scenario;
 mod shown;
+mod writer;
 
 use std::{
     io::{IsTerminal, stderr},
@@ -42,9 +43,9 @@ use crate::{
     exit::{Completion, print},
     mappings::{MappingRequest, mappings},
     memory,
+    metered::Metered,
     service::{Plan, Service, Witness},
     tables,
-    workload::metered::Metered,
 };
 
 pub(crate) async fn run(args: &Demo) -> anyhow::Result<Completion> {

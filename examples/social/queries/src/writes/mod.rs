@@ -27,7 +27,7 @@ pub mod products;
 pub mod readings;
 pub mod reviews;
 pub mod subscriptions;
-mod time;
+pub mod time;
 pub mod users;
 
 use crate::pattern::AccessPattern;

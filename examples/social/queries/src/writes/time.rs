@@ -12,7 +12,7 @@ const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 /// # Errors
 ///
 /// [`WriteError::Time`] after the year 9999, because a year of five digits would not be in order.
-pub(super) fn text(ms: u64) -> Result<String, WriteError> {
+pub fn text(ms: u64) -> Result<String, WriteError> {
     let since = i64::try_from(ms).ok().map(SignedDuration::from_millis);
     let time = since.and_then(|since| EPOCH.checked_add(since).ok());
     time.map(|time| format!("{time:.3}Z")).ok_or(WriteError::Time { at_ms: ms })

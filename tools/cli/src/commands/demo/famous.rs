@@ -15,20 +15,20 @@ use engine::clock::{Clock as _, SystemClock};
 use indicatif::ProgressBar;
 use queries::Queries;
 use serde::Serialize;
+use workload::{
+    act::{AppAction, perform},
+    famous::FamousUser,
+    others::Others,
+};
 
 use super::{
     figures::{FewLags, rounded},
     running::Running,
+    writer::write,
 };
 use crate::{
     book::Wrote,
     lag::{ChangeLag, Lags, Trace},
-    workload::{
-        act::{AppAction, perform},
-        famous::FamousUser,
-        others::Others,
-        writer::write,
-    },
 };
 
 /// Number of renames.
@@ -141,7 +141,7 @@ async fn rename_among(
 ) -> anyhow::Result<(u64, Vec<ChangeLag>)> {
     let is_over = AtomicBool::new(false);
     let (metered, rate) = (Arc::clone(&running.metered), Some(running.args.others));
-    let actions = std::iter::from_fn(|| (!is_over.load(Ordering::Relaxed)).then(|| Ok(others.next())));
+    let actions = std::iter::from_fn(|| (!is_over.load(Ordering::Relaxed)).then(|| Ok(others.next_action())));
     let hidden = ProgressBar::hidden();
     let writing = write(&metered, rate, actions, &hidden);
     let renaming = async {
@@ -181,7 +181,7 @@ async fn rename_and_wait(running: &mut Running<'_>, famous: &mut FamousUser) -> 
 async fn lags_before(running: &mut Running<'_>, others: &mut Others) -> anyhow::Result<FewLags> {
     running.bar.set_message("watching the others");
     let seconds = (running.args.writes / ITEMS_A_SECOND).clamp(*QUIET_SECONDS.start(), *QUIET_SECONDS.end());
-    let actions = (0..seconds * running.args.others).map(|_| Ok(others.next()));
+    let actions = (0..seconds * running.args.others).map(|_| Ok(others.next_action()));
     write(&running.metered, Some(running.args.others), actions, &ProgressBar::hidden()).await?;
     running.quiet().await?;
     Ok(few_lags(running.followed()))

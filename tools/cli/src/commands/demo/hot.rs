@@ -6,9 +6,9 @@ use entities::posts::{PostDetail, PostDetailKey};
 use keys::entity::Entity as _;
 use queries::Queries;
 use serde::Serialize;
+use workload::hot::HotPost;
 
 use super::{figures::rounded, running::Running};
-use crate::workload::hot::HotPost;
 
 /// Number of waves of likes. The stream becomes quiet after each.
 const WAVES: u32 = 4;

@@ -4,13 +4,10 @@ use std::sync::Arc;
 
 use indicatif::ProgressBar;
 use keys::error::EntityError;
+use workload::act::AppAction;
 
-use crate::{
-    args::demo::Demo,
-    book::Bookkeeper,
-    service::Service,
-    workload::{act::AppAction, metered::Metered, writer::write},
-};
+use super::writer::write;
+use crate::{args::demo::Demo, book::Bookkeeper, metered::Metered, service::Service};
 
 pub(super) struct Running<'a> {
     pub(super) args: &'a Demo,

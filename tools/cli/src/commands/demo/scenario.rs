@@ -1,6 +1,7 @@
 //! Runs a scenario, and reports what is particular to it.
 
 use serde::Serialize;
+use workload::{Application, others::is_theirs};
 
 use super::{
     famous::{self, FamousReport},
@@ -9,7 +10,7 @@ use super::{
 };
 use crate::{
     args::demo::{Demo, Scenario},
-    workload::{Application, metered::HasLag, others::is_theirs},
+    metered::HasLag,
 };
 
 /// The report of one scenario, under its name. The names are stable.
@@ -43,7 +44,7 @@ pub(super) async fn run(running: &mut Running<'_>) -> anyhow::Result<ScenarioRep
     match running.args.scenario {
         Scenario::Mixed => {
             let mut application = Application::new(running.args.seed);
-            running.write((0..running.args.writes).map(|_| application.next())).await?;
+            running.write((0..running.args.writes).map(|_| application.next_action())).await?;
             running.quiet().await?;
             Ok(ScenarioReport::default())
         }

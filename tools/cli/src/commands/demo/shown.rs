@@ -13,7 +13,7 @@ use crate::{
     args::demo::{Demo, Scenario},
     book::Book,
     lag::Lags,
-    workload::metered::WriteTotals,
+    metered::WriteTotals,
 };
 
 #[derive(Debug, Serialize)]

@@ -19,7 +19,7 @@ use super::Application;
 
 /// Actions on posts.
 #[derive(Clone, Debug)]
-pub(crate) enum Posts {
+pub enum Posts {
     Create(UserId, PostId, NewPost),
     Publish(PostKey),
     Edit(PostKey, PostEdit),

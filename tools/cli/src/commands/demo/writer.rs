@@ -10,11 +10,12 @@ use queries::Queries;
 use store::{Store as _, StoreError};
 use tokio::{sync::mpsc, task::JoinSet};
 
-use super::{
+use workload::{
     act::{Act, AppAction, Plain, perform},
     act_error::ActError,
-    metered::Metered,
 };
+
+use crate::metered::Metered;
 
 /// Number of clients. One client performs all actions of a subject, so they keep their order.
 const CLIENTS: usize = 8;
@@ -26,7 +27,7 @@ const WAITING_MAX: usize = 64;
 const PLAIN_TRIES_MAX: u32 = 3;
 
 /// Performs the actions at a rate, or without one as fast as the database responds.
-pub(crate) async fn write(
+pub(super) async fn write(
     store: &Arc<Metered>,
     rate: Option<u32>,
     actions: impl Iterator<Item = Result<AppAction, EntityError>>,

@@ -15,7 +15,7 @@ const TREES: u64 = 40;
 
 /// Actions on folders and files.
 #[derive(Clone, Debug)]
-pub(crate) enum Files {
+pub enum Files {
     CreateFolder(FolderId, Option<FolderId>, String),
     RenameFolder(FolderId, String),
     MoveFolder(FolderId, Option<FolderId>),

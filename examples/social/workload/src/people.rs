@@ -21,7 +21,7 @@ use super::{Application, act_error::ActError, user_id};
 
 /// Actions on users.
 #[derive(Clone, Debug)]
-pub(crate) enum People {
+pub enum People {
     SignUp(UserId, NewUser),
     Edit(UserId, ProfileEdit),
     Delete(UserId),

@@ -15,7 +15,8 @@ use super::{
 /// Number of possible first users; the seed selects one.
 const FIRST_USERS: usize = 1_000_000;
 
-pub(crate) struct HotPost {
+/// The post, and who likes it next.
+pub struct HotPost {
     author: UserId,
     post: PostId,
     first_user: usize,
@@ -23,17 +24,21 @@ pub(crate) struct HotPost {
 }
 
 impl HotPost {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// A post that is not written yet.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
         let first_user = StdRng::seed_from_u64(seed).random_range(0..FIRST_USERS);
         Self { author: UserId::from("author"), post: PostId::from("hot#post"), first_user, n_actions: 0 }
     }
 
-    pub(crate) fn post(&self) -> &PostId {
+    /// The post.
+    #[must_use]
+    pub fn post(&self) -> &PostId {
         &self.post
     }
 
     /// The actions before the likes: the author signs up, and publishes the post.
-    pub(crate) fn setting(&mut self) -> Vec<AppAction> {
+    pub fn setting(&mut self) -> Vec<AppAction> {
         let author = self.author.clone();
         let new = NewUser { name: "Ada".to_owned(), email: "ada@example.com".to_owned(), avatar: None };
         let sign_up = self.next(&author.clone(), Act::People(People::SignUp(author.clone(), new)));
@@ -44,7 +49,7 @@ impl HotPost {
     }
 
     /// A like by the next user.
-    pub(crate) fn like(&mut self) -> AppAction {
+    pub fn like(&mut self) -> AppAction {
         let user_id = user_id(self.first_user + usize::try_from(self.n_actions).unwrap_or(usize::MAX));
         self.next(&user_id.clone(), Act::Posts(Posts::Like(user_id, self.post.clone())))
     }

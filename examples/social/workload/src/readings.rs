@@ -54,7 +54,7 @@ impl Application {
 
     /// Another client corrects or removes a reading, which changes no roll-up.
     fn correct(&mut self, Taken { sensor_id, at_ms }: Taken) -> Result<(String, Act), EntityError> {
-        let at = crate::time::text(at_ms);
+        let at = super::time_text(at_ms);
         let reading = Reading {
             key: ReadingKey { sensor_id: sensor_id.clone(), day: at.chars().take(DAY_LEN).collect(), at },
             value: Some(self.chance.random_range(-20_i64..40).into()),

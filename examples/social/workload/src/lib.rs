@@ -1,24 +1,22 @@
 //! A mixed workload of an application and some foreign clients. A seed always gives the same actions.
 //!
 //! The application uses the whole query interface, which refuses some actions, because the application acts on what it
-//! knew last. The [foreign clients](foreign) do not use it: they put whole items, also items that they read long
+//! knew last. The foreign clients do not use it: they put whole items, also items that they read long
 //! before. The order is arbitrary, so a comment may come before its post, and a follow before both users.
 
-pub(crate) mod act;
-mod act_error;
-pub(crate) mod famous;
+pub mod act;
+pub mod act_error;
+pub mod famous;
 mod files;
 mod foreign;
 mod groups;
-pub(crate) mod hot;
-pub(crate) mod metered;
+pub mod hot;
 mod organizations;
-pub(crate) mod others;
+pub mod others;
 mod people;
 mod posts;
 mod readings;
 mod shop;
-pub(crate) mod writer;
 
 use entities::{
     files::FileKey,
@@ -27,6 +25,7 @@ use entities::{
     posts::{CommentKey, PostKey},
     products::ReviewKey,
 };
+use keys::error::EntityError;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
 use act::{Act, AppAction};
@@ -40,7 +39,7 @@ const BEGIN_MS: u64 = 1_893_456_000_000;
 const USERS_MIN: usize = 20;
 
 /// The application, and what it knows of its own actions. It does not know which of them were refused.
-pub(crate) struct Application {
+pub struct Application {
     chance: StdRng,
     n_actions: u64,
     users: Vec<UserId>,
@@ -70,7 +69,8 @@ fn done<T>((subject, what): (String, T), act: impl Fn(T) -> Act) -> (String, Act
 
 impl Application {
     /// An application that has not written anything yet.
-    pub(crate) fn new(seed: u64) -> Self {
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
         Self {
             chance: StdRng::seed_from_u64(seed),
             n_actions: 0,
@@ -97,7 +97,11 @@ impl Application {
     }
 
     /// The next action.
-    pub(crate) fn next(&mut self) -> Result<AppAction, keys::error::EntityError> {
+    ///
+    /// # Errors
+    ///
+    /// Fails if an item of a foreign client breaks the rules of its entity.
+    pub fn next_action(&mut self) -> Result<AppAction, EntityError> {
         self.n_actions += 1;
         let (subject, act) =
             if self.users.len() < USERS_MIN { done(self.sign_up(), Act::People) } else { self.draw()? };
@@ -105,7 +109,7 @@ impl Application {
     }
 
     /// Chooses the next action. The numbers are percentages.
-    fn draw(&mut self) -> Result<(String, Act), keys::error::EntityError> {
+    fn draw(&mut self) -> Result<(String, Act), EntityError> {
         Ok(match self.chance.random_range(0..100) {
             0..=26 => done(self.of_people(), Act::People),
             27..=53 => done(self.of_posts(), Act::Posts),
@@ -124,7 +128,7 @@ impl Application {
     }
 
     fn now(&self) -> String {
-        crate::time::text(self.now_ms())
+        time_text(self.now_ms())
     }
 
     /// An id that no other action makes.
@@ -161,6 +165,11 @@ impl Application {
     }
 }
 
+/// The text of a time. All times of the workload are long before the year 9999, after which a time has no text.
+fn time_text(ms: u64) -> String {
+    queries::writes::time::text(ms).unwrap_or_default()
+}
+
 /// Some ids contain the characters that join keys.
 fn user_id(at: usize) -> UserId {
     match at % 10 {
@@ -176,7 +185,7 @@ mod tests {
 
     fn drawn(seed: u64) -> Vec<String> {
         let mut application = Application::new(seed);
-        (0..500).map(|_| format!("{:?}", application.next().unwrap())).collect()
+        (0..500).map(|_| format!("{:?}", application.next_action().unwrap())).collect()
     }
 
     #[test]

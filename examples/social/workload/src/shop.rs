@@ -26,7 +26,7 @@ const TAGS: [&str; 3] = ["new", "sale", "last pieces"];
 
 /// Actions in the shop.
 #[derive(Clone, Debug)]
-pub(crate) enum Shop {
+pub enum Shop {
     Create(ProductId, NewProduct),
     Change(ProductId, ProductEdit),
     /// Adds to the stock.

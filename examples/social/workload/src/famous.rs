@@ -18,19 +18,22 @@ use super::{
 /// Number of posts with the user's comments, and so of partitions.
 const POSTS: usize = 100;
 
-pub(crate) struct FamousUser {
+/// The user, and the draws of the posts that receive a comment.
+pub struct FamousUser {
     chance: StdRng,
     user: UserId,
     n_actions: u64,
 }
 
 impl FamousUser {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// A user who has not signed up yet.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
         Self { chance: StdRng::seed_from_u64(seed), user: UserId::from("famous#1"), n_actions: 0 }
     }
 
     /// The actions before the comments: the user signs up, and some authors write a post each.
-    pub(crate) fn setting(&mut self) -> Vec<AppAction> {
+    pub fn setting(&mut self) -> Vec<AppAction> {
         let user = self.user.clone();
         let mut actions = vec![self.sign_up(&user)];
         for at in 0..POSTS {
@@ -44,7 +47,7 @@ impl FamousUser {
     }
 
     /// The next comment.
-    pub(crate) fn comment(&mut self) -> AppAction {
+    pub fn comment(&mut self) -> AppAction {
         let post = post_id(self.chance.random_range(0..POSTS));
         let comment = CommentId::from(format!("c{}", self.n_actions));
         let act = Act::Posts(Posts::Comment(self.user.clone(), post, comment.clone()));
@@ -52,7 +55,7 @@ impl FamousUser {
     }
 
     /// Renames the user; the name contains the number of the rename.
-    pub(crate) fn rename(&mut self, nth: u32) -> AppAction {
+    pub fn rename(&mut self, nth: u32) -> AppAction {
         let edit = ProfileEdit { name: Some(format!("Grace the {nth}.")), ..ProfileEdit::default() };
         let user = self.user.clone();
         self.next(user.clone().as_str(), Act::People(People::Edit(user, edit)))

@@ -12,7 +12,7 @@ const GROUPS_MIN: usize = 3;
 
 /// Actions on groups.
 #[derive(Clone, Debug)]
-pub(crate) enum Groups {
+pub enum Groups {
     Create(GroupId, String),
     Rename(GroupId, String),
     Delete(GroupId),

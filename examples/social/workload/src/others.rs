@@ -23,7 +23,7 @@ const OTHERS: usize = 100;
 const MARK: &str = "other-";
 
 /// The others: who follows whom, and who likes whose post.
-pub(crate) struct Others {
+pub struct Others {
     chance: StdRng,
     follows: BTreeSet<(usize, usize)>,
     likes: BTreeSet<(usize, usize)>,
@@ -31,18 +31,21 @@ pub(crate) struct Others {
 }
 
 /// Does the item belong to them?
-pub(crate) fn is_theirs(key: &Key) -> bool {
+#[must_use]
+pub fn is_theirs(key: &Key) -> bool {
     key.pk.split_once('#').is_some_and(|(_, id)| id.starts_with(MARK))
 }
 
 impl Others {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// Others who have not signed up yet.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
         let chance = StdRng::seed_from_u64(seed);
         Self { chance, follows: BTreeSet::new(), likes: BTreeSet::new(), n_actions: 0 }
     }
 
     /// The actions before the scenario: each signs up, and posts something.
-    pub(crate) fn setting(&mut self) -> Vec<AppAction> {
+    pub fn setting(&mut self) -> Vec<AppAction> {
         let mut actions = Vec::new();
         for at in 0..OTHERS {
             let user = user_id(at);
@@ -56,7 +59,7 @@ impl Others {
     }
 
     /// The next action: one follows another or likes their post, or undoes it.
-    pub(crate) fn next(&mut self) -> AppAction {
+    pub fn next_action(&mut self) -> AppAction {
         let one = self.chance.random_range(0..OTHERS);
         let other = (one + self.chance.random_range(1..OTHERS)) % OTHERS;
         let act = if self.chance.random_ratio(1, 2) {
@@ -116,7 +119,7 @@ mod tests {
     fn drawn(seed: u64) -> Vec<String> {
         let mut others = Others::new(seed);
         let mut actions = others.setting();
-        actions.extend((0..500).map(|_| others.next()));
+        actions.extend((0..500).map(|_| others.next_action()));
         actions.iter().map(|action| format!("{action:?}")).collect()
     }
 
@@ -132,7 +135,7 @@ mod tests {
         let mut follows = BTreeSet::new();
         let mut n_unfollows = 0;
         for _ in 0..30_000 {
-            match others.next().act {
+            match others.next_action().act {
                 Act::People(People::Follow(one, other, _)) => assert!(follows.insert((one, other))),
                 Act::People(People::Unfollow(one, other)) => {
                     n_unfollows += 1;

@@ -9,7 +9,7 @@ use super::Application;
 
 /// Actions on organizations.
 #[derive(Clone, Debug)]
-pub(crate) enum Organizations {
+pub enum Organizations {
     Create(OrgId, String),
     Rename(OrgId, String),
     AddTeam(OrgId, TeamId, String),

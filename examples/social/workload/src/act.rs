@@ -9,23 +9,33 @@ use super::{
     shop::Shop,
 };
 
+/// One action of the application, at its time.
 #[derive(Clone, Debug)]
-pub(crate) struct AppAction {
+pub struct AppAction {
     /// Time of the action, which no other action has, in milliseconds since the epoch.
-    pub(crate) now_ms: u64,
+    pub now_ms: u64,
     /// What the action concerns. Actions of one subject are performed in order.
-    pub(crate) subject: String,
-    pub(crate) act: Act,
+    pub subject: String,
+    /// What is done.
+    pub act: Act,
 }
 
+/// What an action does.
 #[derive(Clone, Debug)]
-pub(crate) enum Act {
+pub enum Act {
+    /// Users, and who follows whom.
     People(People),
+    /// Posts, comments and likes.
     Posts(Posts),
+    /// Groups and their members.
     Groups(Groups),
+    /// Organizations, their teams, members and employees.
     Organizations(Organizations),
+    /// Folders and files.
     Files(Files),
+    /// Products, orders, reviews and carts.
     Shop(Shop),
+    /// Readings of one sensor.
     Readings(Vec<NewReading>),
     /// Plain writes of a client that does not use the query interface, in order.
     Foreign(Vec<Plain>),
@@ -33,7 +43,7 @@ pub(crate) enum Act {
 
 /// A plain write.
 #[derive(Clone, Debug)]
-pub(crate) enum Plain {
+pub enum Plain {
     /// Puts a whole item.
     Put(Key, Item),
     /// Deletes an item.
@@ -43,7 +53,11 @@ pub(crate) enum Plain {
 }
 
 /// Performs an action through the query interface. Foreign clients do not use this.
-pub(crate) async fn perform<S: Store>(act: Act, queries: &Queries<S>) -> Result<(), ActError> {
+///
+/// # Errors
+///
+/// Fails if the query interface refuses the action, or if the database fails: see [`ActError::is_refusal`].
+pub async fn perform<S: Store>(act: Act, queries: &Queries<S>) -> Result<(), ActError> {
     match act {
         Act::People(act) => act.perform(queries).await,
         Act::Posts(act) => Ok(act.perform(queries).await?),
