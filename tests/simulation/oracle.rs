@@ -56,6 +56,7 @@ pub(crate) struct Recount {
 }
 
 impl Recount {
+    #[expect(clippy::needless_pass_by_value, reason = "the loops make both values for this call")]
     fn compare<T: fmt::Debug + PartialEq>(&mut self, derivation: &'static str, at: &Address, stored: T, derived: T) {
         self.n_compared += 1;
         if stored != derived {
