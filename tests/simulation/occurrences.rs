@@ -8,7 +8,7 @@ use store::faulty::Side;
 pub(crate) const OF_A_CALL: [&str; 5] = ["unanswered", "conflict", "throttle", "killed", "late"];
 
 /// What else happens.
-pub(crate) const OTHERS: [&str; 26] = [
+pub(crate) const OTHERS: [&str; 27] = [
     "two at once",
     "zombie",
     "redelivered",
@@ -26,6 +26,7 @@ pub(crate) const OTHERS: [&str; 26] = [
     "resharded",
     "aged",
     "corrupt",
+    "filtered out",
     "redriven",
     "given up",
     "braked",
