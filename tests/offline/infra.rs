@@ -2,7 +2,6 @@
 
 mod alarms;
 mod filters;
-mod matching;
 mod permissions;
 mod shared;
 mod tables;

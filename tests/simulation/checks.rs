@@ -5,4 +5,5 @@ pub(crate) mod audit;
 pub(crate) mod buckets;
 pub(crate) mod history;
 pub(crate) mod listed;
+pub(crate) mod recounted;
 pub(crate) mod strict;

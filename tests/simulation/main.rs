@@ -19,6 +19,7 @@
 //! | one run | `run`, from the first write to the last check; `ending`, how a run is completed; `scheduler`, who is next |
 //! | who acts | `actors`, one a file |
 //! | what is checked | `checks`, of every run; `cases`, single records and batches without a run |
+//! | what is derived | `oracle`, by hand-written loops without any code of the product; `checks::recounted` asks it |
 //! | what a run holds | `world` and its parts: the tasks, the application's memory, verifications; `pace`, how often each acts |
 //! | the service under test | `engines`, as the functions and the operators make them; `stored`, its parked items and jobs |
 //! | the platform | `platform`: stream, event source mappings, events, corrupt records; `caller`, faults of the store's calls |
@@ -37,6 +38,7 @@ mod failure;
 mod items;
 mod mutant;
 mod occurrences;
+mod oracle;
 mod pace;
 mod platform;
 mod run;

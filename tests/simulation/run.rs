@@ -22,14 +22,7 @@ const JUMP_DAYS_MAX: usize = 20;
 
 impl World {
     pub(crate) fn run(&mut self) -> Result<(), Failure> {
-        self.settle()?;
-        parked_are(&self.scene, &self.stream.corrupt(), &BOTH, &self.n_deaths)?;
-        operator::mend(&self.scene, &mut self.stream);
-        self.roll_out_the_rest()?;
-        self.redrive_all()?;
-        self.scene.heal();
-        self.faults_are_mended()?;
-        audit(&self.scene, &self.stream, self.application.untyped(), &self.n_deaths)?;
+        self.run_until_quiet()?;
         self.scene.chance.step();
         self.nothing_has_drifted()?;
         if self.scene.chance.percent(50) {
@@ -53,6 +46,18 @@ impl World {
         }
         audit(&self.scene, &self.stream, self.application.untyped(), &self.n_deaths)?;
         self.drifts_are_found()
+    }
+
+    /// Runs until everything is written, handled, repaired and right.
+    pub(crate) fn run_until_quiet(&mut self) -> Result<(), Failure> {
+        self.settle()?;
+        parked_are(&self.scene, &self.stream.corrupt(), &BOTH, &self.n_deaths)?;
+        operator::mend(&self.scene, &mut self.stream);
+        self.roll_out_the_rest()?;
+        self.redrive_all()?;
+        self.scene.heal();
+        self.faults_are_mended()?;
+        audit(&self.scene, &self.stream, self.application.untyped(), &self.n_deaths)
     }
 
     /// The table without jobs.

@@ -30,12 +30,9 @@ use keys::{
 };
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
+use support::matching::{passes, read};
 
-use crate::infra::{
-    matching::{passes, read},
-    shared::shipped,
-    template::READERS,
-};
+use crate::infra::{shared::shipped, template::READERS};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/own-table/ripple.toml");
 

@@ -7,7 +7,7 @@ use keys::{item::Item, key::Key};
 use operate::verify::definition::compare;
 
 use crate::{
-    checks::{buckets::buckets_are_exact, strict::cascades_are_strict},
+    checks::{buckets::buckets_are_exact, recounted::is_recounted, strict::cascades_are_strict},
     failure::Failure,
     platform::stream::{Author, Stream},
     scene::Scene,
@@ -42,6 +42,7 @@ pub(crate) fn audit(
         buckets_are_exact(stream, items)
     })?;
     cascades_are_strict(scene, stream, untyped)?;
+    is_recounted(scene, stream)?;
     parked_are(scene, &BTreeSet::new(), &[], n_deaths)
 }
 

@@ -15,6 +15,7 @@ use support::record::Window;
 use crate::{
     platform::{
         event::bounds,
+        filters::is_delivered,
         stream::{Stream, hash},
         verdict::BatchVerdict,
     },
@@ -26,6 +27,9 @@ const RECORDS_MAX: usize = 30;
 
 /// Most old records that stray into a batch.
 const STRAYS_MAX: usize = 6;
+
+/// Of a hundred mappings, how many filter.
+const FILTERED_PERCENT: usize = 50;
 
 /// Most queues of a shard.
 const QUEUES_MAX: usize = 3;
@@ -39,6 +43,8 @@ pub(crate) struct Mapping {
     scene: Arc<Scene>,
     n_queues: usize,
     n_records_max: usize,
+    /// Does the platform apply the template's filters? It does not for a table of a manifest's own.
+    is_filtered: bool,
     shards: Vec<ShardReader>,
 }
 
@@ -85,6 +91,7 @@ impl Mapping {
             scene: Arc::clone(scene),
             n_queues,
             n_records_max,
+            is_filtered: scene.chance.percent(FILTERED_PERCENT),
             shards: Vec::new(),
         }
     }
@@ -98,8 +105,14 @@ impl Mapping {
             }
             let reader = &mut self.shards[at];
             for position in &shard.records[reader.n_seen..] {
+                let record = &stream.records[*position];
+                // A record is corrupt on its way to the function, behind the filter. Those that are, all functions get.
+                if self.is_filtered && !record.is_corrupt() && !is_delivered(self.name, &record.json) {
+                    self.scene.count("filtered out");
+                    continue;
+                }
                 // Other bits than those that choose the shard.
-                let queue = hash(&stream.records[*position].key) & 0xffff_ffff;
+                let queue = hash(&record.key) & 0xffff_ffff;
                 reader.queues[usize::try_from(queue).unwrap() % self.n_queues].records.push(*position);
             }
             reader.n_seen = shard.records.len();

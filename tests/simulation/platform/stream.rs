@@ -105,6 +105,12 @@ pub(crate) struct Stream {
     is_mended: bool,
 }
 
+impl StreamRecord {
+    pub(crate) fn is_corrupt(&self) -> bool {
+        self.corrupt_of.is_some()
+    }
+}
+
 impl Stream {
     /// A stream of two to four shards.
     pub(crate) fn new(scene: &Arc<Scene>) -> Self {

@@ -3,12 +3,22 @@
 use serde_json::Value;
 
 /// Does the record match one of these patterns?
-pub(crate) fn passes(patterns: &[Value], record: &Value) -> bool {
+///
+/// # Panics
+///
+/// When a pattern has another syntax.
+#[must_use]
+pub fn passes(patterns: &[Value], record: &Value) -> bool {
     patterns.iter().any(|pattern| matches(pattern, record))
 }
 
 /// The patterns as values.
-pub(crate) fn read(patterns: &[String]) -> Vec<Value> {
+///
+/// # Panics
+///
+/// When a pattern is no JSON.
+#[must_use]
+pub fn read(patterns: &[String]) -> Vec<Value> {
     patterns.iter().map(|text| serde_json::from_str(text).expect("a pattern is JSON")).collect()
 }
 
