@@ -4,10 +4,13 @@ use functions::logging;
 use operate::{
     failure::OperateError,
     repair::{Remedy, Repaired},
-    repairing::{self, Mended, Summary, Sums},
+    repairing::{
+        self, Mended, Summary, Sums,
+        rounds::{self, RoundsReport},
+    },
     tables::VerifyOptions,
     verify::Finding,
-    verifying::{Difference, FINDING, Verified},
+    verifying::{Difference, FINDING, UNDECIDED, Verified, WAITING},
 };
 use serde_json::json;
 
@@ -40,44 +43,50 @@ pub(crate) async fn backfill(args: &Backfill) -> anyhow::Result<Completion> {
 async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json: bool) -> anyhow::Result<Completion> {
     let tables = opened.tables();
     let bar = progress(is_json);
-    let found = Box::pin(repairing::begin(&tables, request, is_applied, &on(&bar))).await?;
-    bar.finish_and_clear();
     if is_json {
-        json_begins(&found.verified);
+        print("{\"repairs\":[");
     }
     let mut is_first = true;
-    let summary = found.mend(&tables, request, |Mended { difference, remedy, repaired }| {
+    let act = |Mended { difference, remedy, repaired }: &Mended| {
         let Difference { finding, why } = difference;
-        if is_json {
-            json_of(finding, remedy, repaired.as_ref(), &mut is_first)?;
-        } else {
+        bar.suspend(|| {
+            if is_json {
+                return json_of(finding, remedy, repaired.as_ref(), &mut is_first);
+            }
             print(&finding_text(FINDING, finding, why.as_deref()));
             print(&format!("  {}", outcome(remedy, repaired.as_ref())));
-        }
-        Ok(())
-    });
-    let summary = summary.await?;
+            Ok(())
+        })
+    };
+    let report = Box::pin(rounds::repair(&tables, request, is_applied, &on(&bar), act)).await?;
+    bar.finish_and_clear();
+    let RoundsReport { summary, last } = report;
     report_marking(summary.marking);
-    let Summary { n_undecided, n_waiting, n_unproven, .. } = summary;
     if is_json {
-        let Sums { done, not_needed, refused, would } = summary.sums;
-        print(&format!(
-            "],\"done\":{done},\"not_needed\":{not_needed},\"refused\":{refused},\"would\":{would},\
-             \"undecided\":{n_undecided},\"waiting\":{n_waiting},\"unproven\":{n_unproven}}}"
-        ));
+        json_ends(&summary, &last)?;
     } else {
-        print(&text(summary.sums, is_applied, [n_undecided, n_waiting, n_unproven]));
+        for kind in [UNDECIDED, WAITING] {
+            last.each_entry(kind, |entry| {
+                let Difference { finding, why } = serde_json::from_str(entry)?;
+                print(&finding_text(kind, &finding, why.as_deref()));
+                Ok(())
+            })?;
+        }
+        print(&text(&summary, is_applied));
     }
     Ok(if summary.is_left() { Completion::Findings } else { Completion::InStep })
 }
 
-fn text(sums: Sums, is_applied: bool, [n_undecided, n_waiting, n_unproven]: [usize; 3]) -> String {
-    let Sums { done, not_needed, refused, would } = sums;
+fn text(summary: &Summary, is_applied: bool) -> String {
+    let Summary { sums: Sums { done, not_needed, refused, would }, n_undecided, n_waiting, n_unproven, .. } = *summary;
     let mut text = if is_applied {
         format!("{done} repaired, {not_needed} were right already, {refused} left to an operator")
     } else {
         format!("{would} would be repaired with --apply, {refused} are left to an operator")
     };
+    if is_applied && would > 0 {
+        text = format!("{text}, {would} differ again after each repair");
+    }
     let more = [(n_undecided, "undecided"), (n_waiting, "waiting"), (n_unproven, "counts that change all the time")];
     for (n_found, what) in more {
         if n_found > 0 {
@@ -87,8 +96,24 @@ fn text(sums: Sums, is_applied: bool, [n_undecided, n_waiting, n_unproven]: [usi
     text
 }
 
-fn json_begins(verified: &Verified) {
-    print(&format!("{{\"items\":{},\"repairs\":[", verified.extent.n_items));
+/// Ends the object with what the last verification left. The names are stable.
+fn json_ends(summary: &Summary, last: &Verified) -> Result<(), OperateError> {
+    let Summary { sums: Sums { done, not_needed, refused, would }, n_undecided, n_waiting, n_unproven, .. } = *summary;
+    print(&format!(
+        "],\"items\":{},\"done\":{done},\"not_needed\":{not_needed},\"refused\":{refused},\"would\":{would},\
+         \"undecided\":{n_undecided},\"waiting\":{n_waiting},\"unproven\":{n_unproven},\"left\":[",
+        last.extent.n_items
+    ));
+    let mut comma = "";
+    for kind in [UNDECIDED, WAITING] {
+        last.each_entry(kind, |entry| {
+            print(&format!("{comma}{{\"kind\":\"{kind}\",\"difference\":{entry}}}"));
+            comma = ",";
+            Ok(())
+        })?;
+    }
+    print("]}");
+    Ok(())
 }
 
 fn json_of(
