@@ -22,6 +22,9 @@ use crate::{
     opened::{Opened, open_to_write, open_with_ledger},
 };
 
+/// How the JSON object begins. It is printed with the first entry, so that a command that is refused prints nothing.
+const JSON_BEGIN: &str = "{\"repairs\":[";
+
 /// Repairs the findings, or prints what it would do.
 pub(crate) async fn repair(args: &Repair) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
@@ -43,9 +46,6 @@ pub(crate) async fn backfill(args: &Backfill) -> anyhow::Result<Completion> {
 async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json: bool) -> anyhow::Result<Completion> {
     let tables = opened.tables();
     let bar = progress(is_json);
-    if is_json {
-        print("{\"repairs\":[");
-    }
     let mut is_first = true;
     let act = |Mended { difference, remedy, repaired }: &Mended| {
         let Difference { finding, why } = difference;
@@ -63,7 +63,7 @@ async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json
     let RoundsReport { summary, last } = report;
     report_marking(summary.marking);
     if is_json {
-        json_ends(&summary, &last)?;
+        json_ends(is_first, &summary, &last)?;
     } else {
         for kind in [UNDECIDED, WAITING] {
             last.each_entry(kind, |entry| {
@@ -97,10 +97,11 @@ fn text(summary: &Summary, is_applied: bool) -> String {
 }
 
 /// Ends the object with what the last verification left. The names are stable.
-fn json_ends(summary: &Summary, last: &Verified) -> Result<(), OperateError> {
+fn json_ends(is_empty: bool, summary: &Summary, last: &Verified) -> Result<(), OperateError> {
     let Summary { sums: Sums { done, not_needed, refused, would }, n_undecided, n_waiting, n_unproven, .. } = *summary;
+    let begin = if is_empty { JSON_BEGIN } else { "" };
     print(&format!(
-        "],\"items\":{},\"done\":{done},\"not_needed\":{not_needed},\"refused\":{refused},\"would\":{would},\
+        "{begin}],\"items\":{},\"done\":{done},\"not_needed\":{not_needed},\"refused\":{refused},\"would\":{would},\
          \"undecided\":{n_undecided},\"waiting\":{n_waiting},\"unproven\":{n_unproven},\"left\":[",
         last.extent.n_items
     ));
@@ -123,8 +124,8 @@ fn json_of(
     is_first: &mut bool,
 ) -> Result<(), OperateError> {
     let entry = json!({ "finding": serde_json::to_value(finding)?, "outcome": outcome(remedy, repaired) });
-    let comma = if std::mem::take(is_first) { "" } else { "," };
-    print(&format!("{comma}{entry}"));
+    let before = if std::mem::take(is_first) { JSON_BEGIN } else { "," };
+    print(&format!("{before}{entry}"));
     Ok(())
 }
 
