@@ -4,6 +4,7 @@
 mod design;
 mod events;
 mod infra;
+mod interpreted;
 mod keys;
 mod observe;
 mod own_table;

@@ -8,6 +8,7 @@
 //! [`redrive`] applies what is parked.
 
 pub mod lists;
+pub(crate) mod pages;
 pub mod redrive;
 pub mod waiting;
 

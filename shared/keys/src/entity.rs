@@ -133,8 +133,8 @@ impl Definition {
         self.key.build_of(value).map_err(|error| error.of(&self.name))
     }
 
-    /// The fields of an item: those of its key, its other attributes of type S, and those of type N that a key of it
-    /// holds as a number.
+    /// The fields of an item: those of its key, and its other attributes of the type that its keys hold: N where one holds
+    /// a number, else S. A value of another type cannot be interpreted, so it is absent here, as it is for derivations.
     ///
     /// The key wins, since an item is addressed by it. `None` when the key is not of this entity's form.
     #[must_use]
@@ -142,7 +142,7 @@ impl Definition {
         let mut fields: Fields = item
             .iter()
             .filter_map(|(name, value)| match value {
-                AttributeValue::S(text) => Some((name, text)),
+                AttributeValue::S(text) if !self.holds_number(name) => Some((name, text)),
                 AttributeValue::N(text) if self.holds_number(name) => Some((name, text)),
                 _ => None,
             })

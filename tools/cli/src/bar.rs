@@ -30,6 +30,7 @@ struct OnBar(ProgressBar);
 
 impl Progress for OnBar {
     fn begins(&self, n_items: u64) {
+        self.0.reset();
         self.0.set_length(n_items);
     }
 

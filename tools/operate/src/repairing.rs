@@ -4,7 +4,9 @@
 //! takes that right. The file stores the name of the run: a run that was killed continues, and adds nothing twice.
 //!
 //! *Example*: `begin`, then `mend` with a function that receives each outcome. Without a run nothing is written, and
-//! each outcome says what would be done.
+//! each outcome says what would be done. [`rounds`] does both until nothing is left that can be corrected.
+
+pub mod rounds;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -25,7 +27,7 @@ use crate::{
         Difference, FINDING, UNDECIDED, UNPROVEN, Verified, WAITING,
         filled::{Before, Marking},
         prepare,
-        spool::Spool,
+        spool::{RUN, Spool},
         verify,
     },
 };
@@ -36,14 +38,13 @@ const REPAIR_MS_MAX: u64 = 60_000;
 /// Findings to repair before more are read from the file.
 const FINDINGS_AT_ONCE: usize = 500;
 
-/// Name of the run's entry in the file.
-const RUN: &str = "run";
-
 /// A verification with findings to repair.
 pub struct PlannedRepair {
     /// The run with the right to repair; `None` if nothing is applied.
     run: Option<String>,
     before: Option<Before>,
+    /// Does another round come before this one? Then what that one refused is not reported again.
+    is_later: bool,
     /// The result of the verification.
     pub verified: Verified,
 }
@@ -134,7 +135,7 @@ pub async fn begin<S: Store + 'static>(
     let is_waited_for = is_applied && !args.at_rest;
     let before = if is_waited_for { Some(Before::ready(opened, args, is_new, progress.as_ref()).await?) } else { None };
     let verified = Box::pin(verify(prepared, opened, args, progress)).await?;
-    Ok(PlannedRepair { run, before, verified })
+    Ok(PlannedRepair { run, before, is_later: false, verified })
 }
 
 impl PlannedRepair {
@@ -144,20 +145,19 @@ impl PlannedRepair {
     ///
     /// [`OperateError`], and those of `act`. The repairs so far are done once, whichever run continues.
     pub async fn mend<S: Store>(
-        self,
+        &self,
         opened: &Deployment<S>,
         args: &VerifyOptions,
         mut act: impl FnMut(&Mended) -> Result<(), OperateError>,
     ) -> Result<Summary, OperateError> {
-        let Self { run, before, verified } = self;
+        let Self { run, before, is_later, verified } = self;
         let engine = opened.engine();
         let repairing = Repairing::new(&engine);
         let mut sums = Sums::default();
         let mut open = BTreeSet::new();
         let mut after: Option<Finding> = None;
         loop {
-            let behind = after.as_ref().map(|it| [it.derivation.as_str(), it.pk.as_str(), it.sk.as_str()]);
-            let entries = verified.entries_after(FINDING, behind, FINDINGS_AT_ONCE)?;
+            let entries = verified.spool.entries_after(FINDING, after.as_ref().map(position), FINDINGS_AT_ONCE)?;
             let Some(last) = entries.last() else { break };
             let last: Difference = serde_json::from_str(last)?;
             for entry in &entries {
@@ -168,11 +168,15 @@ impl PlannedRepair {
                     Some(run) => Some(repairing.repair(finding, run, SystemClock.now_ms() + REPAIR_MS_MAX).await?),
                     None => None,
                 };
+                let n_refused = sums.refused;
                 if !sums.add(&remedy, repaired.as_ref()) {
                     open.insert(finding.derivation.clone());
                 }
+                let is_new = sums.refused == n_refused || verified.spool.note_refused(finding)?;
                 let mended = Mended { difference, remedy, repaired };
-                act(&mended)?;
+                if is_new || !is_later {
+                    act(&mended)?;
+                }
                 if mended.repaired == Some(Repaired::Overtaken) {
                     let why = "another repair has started since: wait for its end, and repair again";
                     return Err(OperateError::Refused(why.to_owned()));
@@ -181,13 +185,18 @@ impl PlannedRepair {
             after = Some(last.finding);
         }
         let marking = match before {
-            Some(before) => before.mark(opened, args, &verified, open).await?,
+            Some(before) => before.mark(opened, args, verified, open).await?,
             None => Marking::Done,
         };
         let n_found = |kind| verified.n_entries(kind);
         let (n_undecided, n_waiting, n_unproven) = (n_found(UNDECIDED)?, n_found(WAITING)?, n_found(UNPROVEN)?);
         Ok(Summary { sums, n_undecided, n_waiting, n_unproven, marking })
     }
+}
+
+/// The position of a finding among the entries of the file.
+fn position(finding: &Finding) -> ([&str; 3], bool) {
+    ([&finding.derivation, &finding.pk, &finding.sk], finding.flaw.is_some())
 }
 
 /// The run with the right to repair: that of the file, or a new one.

@@ -40,7 +40,7 @@ const AGE_MARGIN_S: u64 = 60;
 
 /// What a verification came to: its file, and how much it read.
 pub struct Verified {
-    spool: Spool,
+    pub(crate) spool: Spool,
     /// How much was read.
     pub extent: Extent,
     /// Was all of the table verified?
@@ -146,16 +146,6 @@ impl Verified {
     /// The derivations of which something was found of a kind.
     pub(crate) fn derivations_with(&self, kind: &str) -> Result<BTreeSet<String>, OperateError> {
         self.spool.derivations_with(kind)
-    }
-
-    /// The next that was found of a kind, as JSON, behind one.
-    pub(crate) fn entries_after(
-        &self,
-        kind: &str,
-        after: Option<[&str; 3]>,
-        n: usize,
-    ) -> Result<Vec<String>, OperateError> {
-        self.spool.entries_after(kind, after, n)
     }
 }
 
@@ -274,18 +264,21 @@ impl Listener for Keeping {
                     derivation: &derivation,
                     pk: &pk,
                     sk: &sk,
+                    is_flaw: false,
                     value: "",
                 });
             }
             VerifyEvent::Unreadable(unreadable) => {
                 let UnreadableItem { derivation, pk, sk, .. } = &unreadable;
                 let value = serde_json::to_string(&unreadable)?;
-                return self.spool.keep(&ResultRow { kind: UNREADABLE, derivation, pk, sk, value: &value });
+                let row = ResultRow { kind: UNREADABLE, derivation, pk, sk, is_flaw: false, value: &value };
+                return self.spool.keep(&row);
             }
         };
         let difference = Difference { finding, why };
-        let Finding { derivation, pk, sk, .. } = &difference.finding;
-        self.spool.keep(&ResultRow { kind, derivation, pk, sk, value: &serde_json::to_string(&difference)? })
+        let value = serde_json::to_string(&difference)?;
+        let Finding { derivation, pk, sk, flaw, .. } = &difference.finding;
+        self.spool.keep(&ResultRow { kind, derivation, pk, sk, is_flaw: flaw.is_some(), value: &value })
     }
 
     fn read(&mut self, n_items: usize) {

@@ -15,7 +15,7 @@ use operate::{
     failure::OperateError,
     progress::Progress,
     repair::{Remedy, Repaired},
-    repairing::{self, Mended, PlannedRepair, Summary},
+    repairing::{self, Mended, PlannedRepair, Summary, rounds},
     tables::{Deployment, VerifyOptions},
     verify::report::Belief,
     verifying::{self, Checked, Difference, FINDING},
@@ -65,15 +65,21 @@ fn unseen() -> Arc<dyn Progress> {
 
 /// A table with these users, each with this number of orders, and without derived data.
 async fn table(users: &[(&str, usize)]) -> Deployment<MemoryStore> {
-    let (schema, catalogue) = manifest::load(MANIFEST).unwrap();
-    let store = Arc::new(MemoryStore::new(schema.layout.clone()));
+    let tables = declared(MANIFEST);
     for (user, n_orders) in users {
         let pk = format!("USER#{user}");
-        put(&store, &pk, &pk, "User").await;
+        put(&tables.store, &pk, &pk, "User").await;
         for order in 0..*n_orders {
-            put(&store, &pk, &format!("ORDER#{order}"), "Order").await;
+            put(&tables.store, &pk, &format!("ORDER#{order}"), "Order").await;
         }
     }
+    tables
+}
+
+/// An empty table.
+fn declared(manifest: &str) -> Deployment<MemoryStore> {
+    let (schema, catalogue) = manifest::load(manifest).unwrap();
+    let store = Arc::new(MemoryStore::new(schema.layout.clone()));
     Deployment {
         schema: Arc::new(schema),
         catalogue: Arc::new(catalogue),
@@ -156,6 +162,92 @@ async fn what_differs_is_found_and_mended_and_then_nothing_is_found() {
     assert!(check(&tables).await.is_clean);
 }
 
+/// Repairs in rounds, and returns what is left with the outcomes.
+async fn rounds(tables: &Deployment<MemoryStore>, request: &VerifyOptions) -> (Summary, Vec<Mended>) {
+    let mut all = Vec::new();
+    let act = |mended: &Mended| {
+        all.push(mended.clone());
+        Ok(())
+    };
+    let report = rounds::repair(tables, request, true, &unseen(), act).await.unwrap();
+    assert_eq!(report.summary.is_left(), !report.last.is_clean().unwrap());
+    (report.summary, all)
+}
+
+#[tokio::test]
+async fn a_repair_that_leaves_nothing_is_followed_by_a_verification_that_finds_nothing() {
+    let tables = table(&[("ann", 3), ("bob", 2)]).await;
+    let (summary, mended) = rounds(&tables, &at_rest(None)).await;
+    // Two counts, and their displays, which differ only when the counts are right.
+    assert_eq!((summary.sums.done, mended.len(), summary.is_left()), (4, 4, false), "{mended:?}");
+    assert!(check(&tables).await.is_clean);
+}
+
+#[tokio::test]
+async fn what_a_repair_cannot_correct_is_named_once_and_left() {
+    let tables = table(&[("ann", 3), ("bob", 2)]).await;
+    let target = Key::new("USER#bob", "USER#bob");
+    let counter = CounterKey { target, derivation: "order-count".to_owned(), shard: 0 }.key().unwrap();
+    put(&tables.store, &counter.pk, &counter.sk, "Counter").await;
+    let held = tables.store.get(Table::Main, std::slice::from_ref(&counter)).await.unwrap();
+    let text = (VALUE.to_owned(), AttributeValue::S("two".to_owned()));
+    let broken: Item = held[0].1.clone().into_iter().chain([text]).collect();
+    let write = Write { table: Table::Main, key: counter.clone(), action: Action::Put(broken), guard: None };
+    tables.store.write(&write).await.unwrap();
+
+    let folder = tempfile::tempdir().unwrap();
+    let request = at_rest(Some(&folder.path().join("file")));
+    for _ in 0..2 {
+        let (summary, mended) = rounds(&tables, &request).await;
+        let refused = mended.iter().filter(|mended| matches!(mended.remedy, Remedy::None { .. }));
+        let refused: Vec<&str> = refused.map(|mended| mended.difference.finding.sk.as_str()).collect();
+        assert_eq!((refused.as_slice(), summary.sums.refused), ([counter.sk.as_str()].as_slice(), 1), "{mended:?}");
+        assert!(summary.is_left());
+    }
+}
+
+#[tokio::test]
+async fn a_mirror_that_two_items_claim_is_left_and_named_when_both_have_written_it() {
+    const CLAIMED: &str = r##"
+        [table]
+        partition-key = "pk"
+        sort-key = "sk"
+        type = "Type"
+
+        [entity.Order]
+        partition-key = "USER#{userId}"
+        sort-key = "ORDER#{orderId}"
+        attributes = ["number"]
+
+        [entity.OrderByNumber]
+        partition-key = "NUMBER#{number}"
+        sort-key = "ORDER"
+        derived = true
+        derived-attributes = ["Claims"]
+
+        [derivation.order-by-number]
+        kind = "mirror"
+        from = "Order"
+        to = "OrderByNumber"
+    "##;
+    let tables = declared(CLAIMED);
+    for user in ["ann", "bob"] {
+        let pairs = [("pk", format!("USER#{user}")), ("sk", "ORDER#1".to_owned()), ("Type", "Order".to_owned())];
+        let given = [("userId", user.to_owned()), ("orderId", "1".to_owned()), ("number", "7".to_owned())];
+        let text = |(name, text): (&str, String)| (name.to_owned(), AttributeValue::S(text));
+        let item: Item = pairs.into_iter().chain(given).map(text).collect();
+        let key = Key::new(format!("USER#{user}"), "ORDER#1");
+        let write = Write { table: Table::Main, key, action: Action::Put(item), guard: None };
+        tables.store.write(&write).await.unwrap();
+    }
+    let (summary, mended) = rounds(&tables, &at_rest(None)).await;
+    let flaws = mended.iter().filter_map(|mended| mended.difference.finding.flaw.as_deref());
+    let flaws: Vec<&str> = flaws.collect();
+    assert!(matches!(flaws.as_slice(), [why] if why.starts_with("several items claim it")), "{mended:?}");
+    assert_eq!((summary.sums.refused, summary.is_left()), (1, true));
+    assert!(!check(&tables).await.is_clean);
+}
+
 #[tokio::test]
 async fn without_the_right_to_it_nothing_is_written_and_the_remedy_is_named() {
     let tables = table(&[("ann", 2)]).await;
@@ -180,6 +272,7 @@ async fn a_repair_that_was_killed_goes_on_and_adds_nothing_twice() {
         if n_mended < 2 { Ok(()) } else { Err(OperateError::Refused("killed".to_owned())) }
     });
     assert_eq!(killed.await.unwrap_err().to_string(), "killed");
+    drop(found);
     let counted = [count(&tables, "ann").await, count(&tables, "bob").await, count(&tables, "cid").await];
     assert_eq!(counted.iter().flatten().count(), 2, "{counted:?}");
 

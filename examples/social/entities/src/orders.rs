@@ -174,6 +174,7 @@ mod tests {
         let (n, s) = (|text: &str| AttributeValue::N(text.into()), |text: &str| AttributeValue::S(text.into()));
         assert_eq!(keys(&[("Status", s("paid")), ("Total", n("19.90"))]), ["GSI1PK", "GSI1SK", "GSI2PK", "GSI2SK"]);
         assert_eq!(keys(&[("Status", n("1")), ("Total", n("1E1"))]), ["GSI1PK", "GSI1SK"]);
+        assert_eq!(keys(&[("Status", s("paid")), ("Total", s("19.90"))]), ["GSI2PK", "GSI2SK"]);
         assert_eq!(keys(&[("Total", AttributeValue::Bool(true))]), Vec::<String>::new());
     }
 

@@ -28,8 +28,7 @@ use crate::{
     count::Counter,
     jobs::ground::Worker,
     look::{for_batch::BatchLooker, listing::Lister},
-    park::{self, CAUSE, EVENT_ID, PARKED_AT, PARTS, SEQUENCE_NUMBER, SHARD, STREAM},
-    partition::all,
+    park::{self, CAUSE, EVENT_ID, PARKED_AT, PARTS, SEQUENCE_NUMBER, SHARD, STREAM, pages::ParkedPages},
     record::{Decoded, event::Lane},
 };
 
@@ -78,7 +77,7 @@ impl ParkedChange {
         park::record(&self.parts)
     }
 
-    fn of(family: Family, parts: Vec<Item>) -> Option<Self> {
+    pub(super) fn of(family: Family, parts: Vec<Item>) -> Option<Self> {
         let first = parts.first()?;
         let field = |name: &str| text(first, name).unwrap_or_default().to_owned();
         let given = |name: &str| Some(field(name)).filter(|text| !text.is_empty());
@@ -95,6 +94,12 @@ impl ParkedChange {
         })
     }
 
+    /// How many of its parts were read.
+    #[cfg(test)]
+    pub(super) fn n_held_parts(&self) -> usize {
+        self.parts.len()
+    }
+
     fn deletions(&self, guard: Option<Guard>) -> impl Iterator<Item = Write> {
         (0..self.parts.len()).map(move |part| Write {
             table: Table::Ledger,
@@ -105,7 +110,8 @@ impl ParkedChange {
     }
 }
 
-/// All that is parked, by family and in order of the events' ids.
+/// All that is parked, by family and in order of the events' ids, for an operator's command. It holds all of it in
+/// memory; a function reads [pages](super::pages).
 ///
 /// # Errors
 ///
@@ -113,15 +119,10 @@ impl ParkedChange {
 pub async fn parked<S: Store>(store: &S) -> Result<Vec<ParkedChange>, StoreError> {
     let mut changes = Vec::new();
     for family in [Family::Additive, Family::LevelTriggered] {
-        let mut parts = Vec::<Item>::new();
-        for item in all(store, Table::Ledger, &park::partition(family)).await? {
-            // Parts of one change stand behind one another.
-            if parts.first().is_some_and(|first| text(first, EVENT_ID) != text(&item, EVENT_ID)) {
-                changes.extend(ParkedChange::of(family, std::mem::take(&mut parts)));
-            }
-            parts.push(item);
+        let mut pages = ParkedPages::of(family);
+        while let Some((query, after)) = pages.next() {
+            changes.extend(pages.take(store.query(Table::Ledger, &query, after).await?));
         }
-        changes.extend(ParkedChange::of(family, parts));
     }
     Ok(changes)
 }

@@ -17,7 +17,7 @@ use crate::{
     fan_out::again::Repeater,
     jobs::ground::sweep::JobSweep,
     look::listing::{ALL_DERIVATIONS, UNREADABLE},
-    park::redrive::parked,
+    park::{pages::ParkedPages, redrive::ParkedChange},
     protocol::ProtocolStep,
     record::Decoded,
     sort_key::sort_key,
@@ -81,29 +81,39 @@ impl<S: Store> Underway<'_, S> {
         if !self.context.takes(ProtocolStep::Underway) {
             return Ok(waiting);
         }
-        let changes = patience.call(|| parked(&self.context.store)).await?;
-        for parked in &changes {
-            let text = parked.record().unwrap_or_default();
-            let record = Decoded::of(&self.context.schema.layout, &text);
-            match record.key(&self.context.schema.layout).filter(|_| parked.family == Family::LevelTriggered) {
-                Some(key) => drop(waiting.items.insert(key)),
-                None => waiting.is_any |= record.change.is_err(),
+        for family in [Family::Additive, Family::LevelTriggered] {
+            let mut pages = ParkedPages::of(family);
+            while let Some((query, after)) = pages.next() {
+                let page = patience.call(|| self.context.store.query(Table::Ledger, &query, after.clone())).await?;
+                for parked in pages.take(page) {
+                    self.waits_for(&parked, patience, &mut waiting);
+                }
             }
-            let batch = Batch::parked(record, &parked.lane, patience);
-            let Ok(asked) = Planner::new(self.context).asked_of(parked.family, &batch) else {
-                waiting.is_any |= parked.family == Family::Additive;
-                continue;
-            };
-            waiting.items.extend(asked.bells.rung.into_keys().map(|(item, _)| item));
-            waiting.derivations.extend(asked.bells.finds.into_keys().map(|(derivation, _)| derivation));
-            waiting.derivations.extend(asked.ground.into_iter().map(|touch| touch.derivation));
-            let counted = asked.entries.iter().flat_map(|entry| targets(&self.context.catalogue, &entry.change));
-            waiting.targets.extend(counted);
         }
         let sweep = JobSweep::new(self.context);
         let jobs = patience.call(|| sweep.jobs()).await?;
         waiting.derivations.extend(jobs.iter().filter_map(|job| self.context.catalogue.position(&job.derivation)));
         Ok(waiting)
+    }
+
+    /// Adds what waits for a parked change.
+    fn waits_for(&self, parked: &ParkedChange, patience: Patience<'_>, waiting: &mut Waiting) {
+        let text = parked.record().unwrap_or_default();
+        let record = Decoded::of(&self.context.schema.layout, &text);
+        match record.key(&self.context.schema.layout).filter(|_| parked.family == Family::LevelTriggered) {
+            Some(key) => drop(waiting.items.insert(key)),
+            None => waiting.is_any |= record.change.is_err(),
+        }
+        let batch = Batch::parked(record, &parked.lane, patience);
+        let Ok(asked) = Planner::new(self.context).asked_of(parked.family, &batch) else {
+            waiting.is_any |= parked.family == Family::Additive;
+            return;
+        };
+        waiting.items.extend(asked.bells.rung.into_keys().map(|(item, _)| item));
+        waiting.derivations.extend(asked.bells.finds.into_keys().map(|(derivation, _)| derivation));
+        waiting.derivations.extend(asked.ground.into_iter().map(|touch| touch.derivation));
+        let counted = asked.entries.iter().flat_map(|entry| targets(&self.context.catalogue, &entry.change));
+        waiting.targets.extend(counted);
     }
 
     /// The same, with what is still to be searched again since an index may lag.

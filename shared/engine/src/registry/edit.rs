@@ -2,12 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use derive::{catalogue::Catalogue, family::Family, schema::Schema, write::Write};
+use derive::{
+    catalogue::Catalogue,
+    family::Family,
+    query::Query,
+    schema::Schema,
+    write::{Table, Write},
+};
 use store::{Outcome, Store, StoreError};
 
 use crate::{
     backoff::{GaveUp, Patience, Tries},
-    park::redrive::parked,
+    park::partition,
     registry::{FAMILIES, Hold, Registered, Registry, RegistryEntry, definitions, publishing::Publisher},
 };
 
@@ -23,8 +29,9 @@ impl<S: Store> Publisher<'_, S> {
         deadline_ms: u64,
     ) -> Result<usize, GaveUp> {
         let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms };
-        let is_parked =
-            patience.call(|| parked(&self.context.store)).await?.iter().any(|it| it.family == Family::Additive);
+        let first = Query { limit: Some(1), ..Query::prefix(None, partition(Family::Additive), "") };
+        let parked = patience.call(|| self.context.store.query(Table::Ledger, &first, None)).await?;
+        let is_parked = !parked.items.is_empty();
         let mut n_filled = 0;
         for family in FAMILIES.into_iter().filter(|family| *family != Family::Additive || !is_parked) {
             let fill = |registered: &mut Registered, now_ms| {

@@ -4,10 +4,13 @@ use functions::logging;
 use operate::{
     failure::OperateError,
     repair::{Remedy, Repaired},
-    repairing::{self, Mended, Summary, Sums},
+    repairing::{
+        self, Mended, Summary, Sums,
+        rounds::{self, RoundsReport},
+    },
     tables::VerifyOptions,
     verify::Finding,
-    verifying::{Difference, FINDING, Verified},
+    verifying::{Difference, FINDING, UNDECIDED, Verified, WAITING},
 };
 use serde_json::json;
 
@@ -18,6 +21,9 @@ use crate::{
     exit::{Completion, print},
     opened::{Opened, open_to_write, open_with_ledger},
 };
+
+/// How the JSON object begins. It is printed with the first entry, so that a command that is refused prints nothing.
+const JSON_BEGIN: &str = "{\"repairs\":[";
 
 /// Repairs the findings, or prints what it would do.
 pub(crate) async fn repair(args: &Repair) -> anyhow::Result<Completion> {
@@ -40,44 +46,47 @@ pub(crate) async fn backfill(args: &Backfill) -> anyhow::Result<Completion> {
 async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json: bool) -> anyhow::Result<Completion> {
     let tables = opened.tables();
     let bar = progress(is_json);
-    let found = Box::pin(repairing::begin(&tables, request, is_applied, &on(&bar))).await?;
-    bar.finish_and_clear();
-    if is_json {
-        json_begins(&found.verified);
-    }
     let mut is_first = true;
-    let summary = found.mend(&tables, request, |Mended { difference, remedy, repaired }| {
+    let act = |Mended { difference, remedy, repaired }: &Mended| {
         let Difference { finding, why } = difference;
-        if is_json {
-            json_of(finding, remedy, repaired.as_ref(), &mut is_first)?;
-        } else {
+        bar.suspend(|| {
+            if is_json {
+                return json_of(finding, remedy, repaired.as_ref(), &mut is_first);
+            }
             print(&finding_text(FINDING, finding, why.as_deref()));
             print(&format!("  {}", outcome(remedy, repaired.as_ref())));
-        }
-        Ok(())
-    });
-    let summary = summary.await?;
+            Ok(())
+        })
+    };
+    let report = Box::pin(rounds::repair(&tables, request, is_applied, &on(&bar), act)).await?;
+    bar.finish_and_clear();
+    let RoundsReport { summary, last } = report;
     report_marking(summary.marking);
-    let Summary { n_undecided, n_waiting, n_unproven, .. } = summary;
     if is_json {
-        let Sums { done, not_needed, refused, would } = summary.sums;
-        print(&format!(
-            "],\"done\":{done},\"not_needed\":{not_needed},\"refused\":{refused},\"would\":{would},\
-             \"undecided\":{n_undecided},\"waiting\":{n_waiting},\"unproven\":{n_unproven}}}"
-        ));
+        json_ends(is_first, &summary, &last)?;
     } else {
-        print(&text(summary.sums, is_applied, [n_undecided, n_waiting, n_unproven]));
+        for kind in [UNDECIDED, WAITING] {
+            last.each_entry(kind, |entry| {
+                let Difference { finding, why } = serde_json::from_str(entry)?;
+                print(&finding_text(kind, &finding, why.as_deref()));
+                Ok(())
+            })?;
+        }
+        print(&text(&summary, is_applied));
     }
     Ok(if summary.is_left() { Completion::Findings } else { Completion::InStep })
 }
 
-fn text(sums: Sums, is_applied: bool, [n_undecided, n_waiting, n_unproven]: [usize; 3]) -> String {
-    let Sums { done, not_needed, refused, would } = sums;
+fn text(summary: &Summary, is_applied: bool) -> String {
+    let Summary { sums: Sums { done, not_needed, refused, would }, n_undecided, n_waiting, n_unproven, .. } = *summary;
     let mut text = if is_applied {
         format!("{done} repaired, {not_needed} were right already, {refused} left to an operator")
     } else {
         format!("{would} would be repaired with --apply, {refused} are left to an operator")
     };
+    if is_applied && would > 0 {
+        text = format!("{text}, {would} differ again after each repair");
+    }
     let more = [(n_undecided, "undecided"), (n_waiting, "waiting"), (n_unproven, "counts that change all the time")];
     for (n_found, what) in more {
         if n_found > 0 {
@@ -87,8 +96,25 @@ fn text(sums: Sums, is_applied: bool, [n_undecided, n_waiting, n_unproven]: [usi
     text
 }
 
-fn json_begins(verified: &Verified) {
-    print(&format!("{{\"items\":{},\"repairs\":[", verified.extent.n_items));
+/// Ends the object with what the last verification left. The names are stable.
+fn json_ends(is_empty: bool, summary: &Summary, last: &Verified) -> Result<(), OperateError> {
+    let Summary { sums: Sums { done, not_needed, refused, would }, n_undecided, n_waiting, n_unproven, .. } = *summary;
+    let begin = if is_empty { JSON_BEGIN } else { "" };
+    print(&format!(
+        "{begin}],\"items\":{},\"done\":{done},\"not_needed\":{not_needed},\"refused\":{refused},\"would\":{would},\
+         \"undecided\":{n_undecided},\"waiting\":{n_waiting},\"unproven\":{n_unproven},\"left\":[",
+        last.extent.n_items
+    ));
+    let mut comma = "";
+    for kind in [UNDECIDED, WAITING] {
+        last.each_entry(kind, |entry| {
+            print(&format!("{comma}{{\"kind\":\"{kind}\",\"difference\":{entry}}}"));
+            comma = ",";
+            Ok(())
+        })?;
+    }
+    print("]}");
+    Ok(())
 }
 
 fn json_of(
@@ -98,8 +124,8 @@ fn json_of(
     is_first: &mut bool,
 ) -> Result<(), OperateError> {
     let entry = json!({ "finding": serde_json::to_value(finding)?, "outcome": outcome(remedy, repaired) });
-    let comma = if std::mem::take(is_first) { "" } else { "," };
-    print(&format!("{comma}{entry}"));
+    let before = if std::mem::take(is_first) { JSON_BEGIN } else { "," };
+    print(&format!("{before}{entry}"));
     Ok(())
 }
 

@@ -16,13 +16,19 @@ use futures::future::BoxFuture;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use stream::checkpoint::{CheckpointError, Checkpoints, Position};
 
-use crate::failure::OperateError;
+use crate::{failure::OperateError, verify::Finding};
 
 /// The form of the file. One of another is refused.
-const FORM: &str = "ripple verification 2";
+const FORM: &str = "ripple verification 3";
 
 /// When it was last known how far the verification is, in milliseconds since the epoch.
 pub(crate) const SAVED_AT: &str = "saved_at";
+
+/// Name under which a repair keeps its run.
+pub(crate) const RUN: &str = "run";
+
+/// Kind of the entries about findings that a repair has refused to correct.
+const REFUSED: &str = "refused";
 
 /// For how long one can go on from it, in milliseconds: 20 hours, four less than a stream keeps its records.
 const KEPT_MS: u64 = 20 * 3_600 * 1_000;
@@ -36,8 +42,8 @@ const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS segments (number INTEGER PRIMARY KEY, reached TEXT NOT NULL);
     CREATE TABLE IF NOT EXISTS positions (shard TEXT PRIMARY KEY, position TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS results (
-        kind TEXT, derivation TEXT, pk TEXT, sk TEXT, value TEXT NOT NULL, PRIMARY KEY (kind, derivation, pk, sk))
-        WITHOUT ROWID;
+        kind TEXT, derivation TEXT, pk TEXT, sk TEXT, is_flaw INTEGER NOT NULL, value TEXT NOT NULL,
+        PRIMARY KEY (kind, derivation, pk, sk, is_flaw)) WITHOUT ROWID;
 ";
 
 /// The file.
@@ -55,6 +61,8 @@ pub(crate) struct ResultRow<'a> {
     pub(crate) derivation: &'a str,
     pub(crate) pk: &'a str,
     pub(crate) sk: &'a str,
+    /// Is it a flaw? An item may have one beside a difference of the same derivation.
+    pub(crate) is_flaw: bool,
     /// JSON.
     pub(crate) value: &'a str,
 }
@@ -125,11 +133,30 @@ impl Spool {
 
     /// Keeps an entry, and replaces the earlier one about the same item and derivation.
     pub(crate) fn keep(&self, kept: &ResultRow<'_>) -> io::Result<()> {
-        let ResultRow { kind, derivation, pk, sk, value } = kept;
-        let upsert = "INSERT INTO results VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO UPDATE SET value = ?5";
+        let ResultRow { kind, derivation, pk, sk, is_flaw, value } = kept;
+        let upsert = "INSERT INTO results VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO UPDATE SET value = ?6";
         let connection = self.connection();
         let mut upsert = connection.prepare_cached(upsert).map_err(io::Error::other)?;
-        upsert.execute([kind, derivation, pk, sk, value]).map(drop).map_err(io::Error::other)
+        upsert.execute(params![kind, derivation, pk, sk, is_flaw, value]).map(drop).map_err(io::Error::other)
+    }
+
+    /// Notes that a finding was refused; true if it was not noted before.
+    pub(crate) fn note_refused(&self, finding: &Finding) -> Result<bool, OperateError> {
+        let Finding { derivation, pk, sk, flaw, .. } = finding;
+        let insert = "INSERT INTO results VALUES (?1, ?2, ?3, ?4, ?5, '') ON CONFLICT DO NOTHING";
+        let connection = self.connection();
+        let n_new = connection.prepare_cached(insert)?.execute(params![REFUSED, derivation, pk, sk, flaw.is_some()])?;
+        Ok(n_new > 0)
+    }
+
+    /// Forgets what was read and found, but for what was refused, so that the same is verified anew.
+    pub(crate) fn begin_anew(&self) -> Result<(), OperateError> {
+        let tables = "DELETE FROM items; DELETE FROM targets; DELETE FROM segments; DELETE FROM positions";
+        let connection = self.connection();
+        connection.execute_batch(tables)?;
+        connection.execute("DELETE FROM results WHERE kind <> ?1", [REFUSED])?;
+        connection.execute("DELETE FROM about WHERE name IN (?1, ?2)", [RUN, SAVED_AT])?;
+        Ok(connection.execute_batch("COMMIT; BEGIN")?)
     }
 
     /// Number of entries of a kind.
@@ -153,7 +180,8 @@ impl Spool {
         mut act: impl FnMut(&str) -> Result<(), OperateError>,
     ) -> Result<(), OperateError> {
         let connection = self.connection();
-        let mut query = connection.prepare("SELECT value FROM results WHERE kind = ?1 ORDER BY derivation, pk, sk")?;
+        let mut query =
+            connection.prepare("SELECT value FROM results WHERE kind = ?1 ORDER BY derivation, pk, sk, is_flaw")?;
         let mut rows = query.query([kind])?;
         while let Some(row) = rows.next()? {
             act(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?)?;
@@ -165,16 +193,16 @@ impl Spool {
     pub(crate) fn entries_after(
         &self,
         kind: &str,
-        after: Option<[&str; 3]>,
+        after: Option<([&str; 3], bool)>,
         n_max: usize,
     ) -> Result<Vec<String>, OperateError> {
-        let [derivation, pk, sk] = after.unwrap_or_default();
+        let ([derivation, pk, sk], is_flaw) = after.unwrap_or_default();
         let connection = self.connection();
         let mut query = connection.prepare_cached(
-            "SELECT value FROM results WHERE kind = ?1 AND (derivation, pk, sk) > (?2, ?3, ?4) \
-             ORDER BY derivation, pk, sk LIMIT ?5",
+            "SELECT value FROM results WHERE kind = ?1 AND (derivation, pk, sk, is_flaw) > (?2, ?3, ?4, ?5) \
+             ORDER BY derivation, pk, sk, is_flaw LIMIT ?6",
         )?;
-        let values = query.query_map(params![kind, derivation, pk, sk, n_max], |row| row.get(0))?;
+        let values = query.query_map(params![kind, derivation, pk, sk, is_flaw, n_max], |row| row.get(0))?;
         Ok(values.collect::<rusqlite::Result<_>>()?)
     }
 

@@ -16,7 +16,7 @@ use crate::{
     attribute::{n, s},
     context::Context,
     jobs::job::{DUE_AT, Job, MOVED_AT, STARTED_AT},
-    park::redrive::{ParkedChange, parked},
+    park::{pages::ParkedPages, redrive::ParkedChange},
     partition::all,
     record::head,
 };
@@ -79,12 +79,12 @@ impl<S: Store> JobSweep<'_, S> {
     pub(crate) async fn ring_due(&self, jobs: &[Job], is_settled: impl Fn(&Job) -> bool) -> Result<Swept, StoreError> {
         let now_ms = self.context.clock.now_ms();
         let begins = |job: &Job| !job.is_running && !job.is_paused && job.due_at_ms <= now_ms && is_settled(job);
-        let parked = if jobs.iter().any(begins) { parked(&self.context.store).await? } else { Vec::new() };
+        let oldest_ms = if jobs.iter().any(begins) { self.oldest_parked_ms().await? } else { None };
         let mut swept = Swept { n_jobs: jobs.len(), ..Swept::default() };
         for job in jobs.iter().filter(|job| !job.is_paused) {
             let moved_at = (MOVED_AT.to_owned(), n(now_ms));
             if begins(job) {
-                if is_held(job, &parked) {
+                if is_held(job, oldest_ms) {
                     swept.n_held += 1;
                     continue;
                 }
@@ -104,6 +104,20 @@ impl<S: Store> JobSweep<'_, S> {
             }
         }
         Ok(swept)
+    }
+
+    /// When the oldest record was written that is parked on behalf of level-triggered derivations; 0 where one does not
+    /// say it.
+    async fn oldest_parked_ms(&self) -> Result<Option<u64>, StoreError> {
+        let mut pages = ParkedPages::of(Family::LevelTriggered);
+        let mut oldest_ms: Option<u64> = None;
+        while let Some((query, after)) = pages.next() {
+            let changes = pages.take(self.context.store.query(Table::Ledger, &query, after).await?);
+            let created_ms = |parked: &ParkedChange| parked.record().ok().and_then(|record| head(&record).created_ms);
+            let times = changes.iter().map(|parked| created_ms(parked).unwrap_or(0));
+            oldest_ms = oldest_ms.into_iter().chain(times).min();
+        }
+        Ok(oldest_ms)
     }
 
     async fn end_waiting(&self, job: &Job) -> Result<(), StoreError> {
@@ -133,10 +147,6 @@ impl Job {
 
 /// Is something parked that was written before the job began to wait? What it asks for has not been done: it may be the
 /// owner itself, that stands under another key now.
-fn is_held(job: &Job, parked: &[ParkedChange]) -> bool {
-    let may_be_older = |parked: &&ParkedChange| {
-        let created_ms = parked.record().ok().and_then(|record| head(&record).created_ms);
-        created_ms.is_none_or(|created_ms| created_ms <= job.moved_at_ms.saturating_add(ROUNDED_MS))
-    };
-    parked.iter().filter(|parked| parked.family == Family::LevelTriggered).any(|parked| may_be_older(&parked))
+fn is_held(job: &Job, oldest_parked_ms: Option<u64>) -> bool {
+    oldest_parked_ms.is_some_and(|oldest_ms| oldest_ms <= job.moved_at_ms.saturating_add(ROUNDED_MS))
 }
