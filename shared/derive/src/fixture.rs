@@ -258,8 +258,12 @@ fn change(key: Key, images: Images) -> Change {
 /// What a change asks of all derivations of a kind, a line an effect.
 pub(crate) fn effects(kind: &str, change: &Change) -> String {
     let schema = schema();
-    let catalogue = catalogue(&schema);
-    let planned = plan(&schema, &catalogue, &[Family::Additive, Family::LevelTriggered], change);
+    effects_in(&schema, &catalogue(&schema), kind, change)
+}
+
+/// The same, in another schema and catalogue.
+pub(crate) fn effects_in(schema: &Schema, catalogue: &Catalogue, kind: &str, change: &Change) -> String {
+    let planned = plan(schema, catalogue, &[Family::Additive, Family::LevelTriggered], change);
     let mut lines = String::new();
     for (at, effect) in planned.effects {
         if catalogue.derivation(at).is_some_and(|derivation| derivation.kind.name().ends_with(kind)) {

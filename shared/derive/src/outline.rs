@@ -87,7 +87,7 @@ mod tests {
             comment-count: Comment () into Some("POST#{PostId} / METADATA")
             comment-shown: Counter (Value of comment-count) into Some("POST#{PostId} / METADATA")
             writer-count: Comment () into Some("USER#{UserId} / PROFILE")
-            view-count: View (inserts only) into Some("POST#{PostId} / METADATA")
+            view-count: View (arrivals only) into Some("POST#{PostId} / METADATA")
             comment-author: User (Name as UserName) into Some("POST#{PostId} / COMMENT#{CommentId}") by GSI1 USER#{UserId} COMMENT#
             post-author: User (Name as AuthorName) into Some("POST#{PostId} / METADATA") by the table USER#{UserId} POST#
             followee-name: User (Name as FolloweeName) into Some("USER#{FollowerId} / FOLLOWS#{FolloweeId}") by the table USER#{UserId} FOLLOWER#
@@ -100,13 +100,13 @@ mod tests {
             file-detail: File () into Some("FILE#{FileId} / METADATA")
             file-path: FileDetail (Name below the Path of its Folder) into Some("FILE#{FileId} / METADATA") by the table FOLDER#{FolderId} FILE#
             best-sellers: Product (UnitsSold above zero) into Some("BESTSELLERS#{Category} / {MAX-UnitsSold:12}#{ProductId} of GSI2")
-            sale-count: Sale (inserts only) into Some("PRODUCT#{ProductId} / METADATA")
+            sale-count: Sale (arrivals only) into Some("PRODUCT#{ProductId} / METADATA")
             sale-shown: Counter (Value of sale-count) into Some("PRODUCT#{ProductId} / METADATA")
             sold: Line (where Status is not cancelled; sum of Quantity) into Some("WARE#{ProductId} / METADATA")
             sold-count: Counter (Value of sold) into Some("WARE#{ProductId} / METADATA")
             sold-sum: Counter (Sum of sold) into Some("WARE#{ProductId} / METADATA")
             kept: Line (where not Cancelled) into Some("WARE#{ProductId} / METADATA")
-            readings: Reading (Value by HOUR and DAY of At; inserts only) into Some("SENSOR#{SensorId} / {Grain}#{Bucket}")
+            readings: Reading (Value by HOUR and DAY of At; arrivals only) into Some("SENSOR#{SensorId} / {Grain}#{Bucket}")
         "#]].assert_eq(&shown);
     }
 }

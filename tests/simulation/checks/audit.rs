@@ -83,14 +83,14 @@ fn has_no_torso(scene: &Scene, items: &Items, untyped: &BTreeSet<Key>) -> Result
     }
 }
 
-/// Each insert of a view counts once, which `verify` cannot see in the table.
+/// Each arrival of a view counts once, which `verify` cannot see in the table.
 fn views_are_exact(scene: &Scene, stream: &Stream, items: &Items) -> Result<(), Failure> {
     let view = scene.schema.entity("View").unwrap();
     let detail = scene.schema.entity("PostDetail").unwrap();
-    let mut inserted: BTreeMap<(Key, String), i64> = BTreeMap::new();
-    for key in stream.inserts("View") {
+    let mut arrived: BTreeMap<(Key, String), i64> = BTreeMap::new();
+    for key in stream.arrivals("View") {
         let target = detail.build(&view.key.parse_key(key).unwrap()).unwrap();
-        *inserted.entry((target, "view-count".to_owned())).or_default() += 1;
+        *arrived.entry((target, "view-count".to_owned())).or_default() += 1;
     }
     // Views that a cascade deleted were counted too.
     let of_ours = stream.made.iter().filter(|made| made.author == Author::Service && made.new.is_none());
@@ -101,9 +101,9 @@ fn views_are_exact(scene: &Scene, stream: &Stream, items: &Items) -> Result<(), 
         }
     }
     counted.retain(|(_, derivation), _| derivation == "view-count");
-    if inserted == counted {
+    if arrived == counted {
         return Ok(());
     }
-    let category = if inserted.values().sum::<i64>() < counted.values().sum() { "duplicate" } else { "lost" };
-    Err(Failure::new(category, format!("views inserted {inserted:?}, counted {counted:?}")))
+    let category = if arrived.values().sum::<i64>() < counted.values().sum() { "duplicate" } else { "lost" };
+    Err(Failure::new(category, format!("views arrived {arrived:?}, counted {counted:?}")))
 }

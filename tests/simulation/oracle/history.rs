@@ -18,12 +18,14 @@ pub(crate) fn compare(table: &PlainTable, changes: &[PlainChange], recount: &mut
     readings(table, changes, recount);
 }
 
-/// Each insert of a view counts once. A cascade deletes counters, and those that it deleted counted too.
+/// Each arrival of a view counts once: no view stood there before. A cascade deletes counters, and those that it deleted
+/// counted too.
 fn views(table: &PlainTable, changes: &[PlainChange], recount: &mut Recount) {
     let mut totals: BTreeMap<Address, (i128, i128)> = BTreeMap::new();
     for change in changes {
-        let new = change.new.as_ref().filter(|_| change.old.is_none());
-        if let Some(view) = new.and_then(|item| row("View", &change.at, item)) {
+        let [old, new] =
+            [&change.old, &change.new].map(|item| item.as_ref().and_then(|item| row("View", &change.at, item)));
+        if let (None, Some(view)) = (old, new) {
             totals.entry(home("POST", view.id("PostId"))).or_default().1 += 1;
         }
         let deleted = change.old.as_ref().filter(|_| change.new.is_none() && change.is_ours);

@@ -35,8 +35,8 @@ pub(crate) struct StreamRecord {
     pub(crate) key: Key,
     pub(crate) id: String,
     pub(crate) sequence_number: String,
-    /// The entity, if the record is an insert.
-    inserted: Option<String>,
+    /// The entity of which an item stands there only since this record.
+    arrived: Option<String>,
     /// The value that a reading has since this record.
     new_value: Option<Sum>,
     pub(crate) json: String,
@@ -199,8 +199,8 @@ impl Stream {
             is_expiry: *is_expiry,
         };
         let json = record.json();
-        let inserted = change.new.as_ref().filter(|_| change.old.is_none());
-        let inserted = inserted.and_then(|new| text(new, "EntityType")).map(str::to_owned);
+        let [before, arrived] = [&change.old, &change.new].map(|item| text(item.as_ref()?, "EntityType"));
+        let arrived = arrived.filter(|_| before != arrived).map(str::to_owned);
         let corrupt = if self.is_mended { None } else { corrupted(&self.scene, &json) };
         let (json, corrupt_of) = match corrupt {
             Some(corrupt) => (corrupt, Some(json)),
@@ -216,7 +216,7 @@ impl Stream {
         self.shards[shard].records.push(self.records.len());
         let new_value = new_value(&change.key, change.old.as_ref(), change.new.as_ref());
         let (key, made) = (change.key.clone(), change.made);
-        self.records.push(StreamRecord { key, id, sequence_number, inserted, new_value, json, made, corrupt_of });
+        self.records.push(StreamRecord { key, id, sequence_number, arrived, new_value, json, made, corrupt_of });
     }
 
     /// Closes an open shard, and opens two in its place; false when there are enough shards.
@@ -264,9 +264,9 @@ impl Stream {
         self.records.iter().filter_map(|record| Some((&record.key, record.new_value.as_ref()?)))
     }
 
-    /// Keys of an entity's inserted items, one for each insert.
-    pub(crate) fn inserts(&self, entity: &str) -> impl Iterator<Item = &Key> {
-        let of = move |record: &&StreamRecord| record.inserted.as_deref() == Some(entity);
+    /// Keys of an entity's items that arrived, one for each arrival.
+    pub(crate) fn arrivals(&self, entity: &str) -> impl Iterator<Item = &Key> {
+        let of = move |record: &&StreamRecord| record.arrived.as_deref() == Some(entity);
         self.records.iter().filter(of).map(|record| &record.key)
     }
 }

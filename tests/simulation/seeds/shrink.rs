@@ -3,7 +3,7 @@
 use crate::chance::Choices;
 
 /// Most runs of a search.
-const RUNS_MAX: usize = 1_500;
+const RUNS_MAX: usize = 3_000;
 
 /// The smallest choices found, and the number of runs. `fails` returns the choices that a run really drew if it fails in
 /// the same way.

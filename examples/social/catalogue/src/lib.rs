@@ -271,7 +271,7 @@ mod tests {
             comment-count-display = display: Counter (Value of comment-count) into POST#{PostId} / METADATA; writes CommentCount; reads Counter.comment-count
             like-count = count: Like into POST#{PostId} / METADATA; reads Like.PostId
             like-count-display = display: Counter (Value of like-count) into POST#{PostId} / METADATA; writes LikeCount; reads Counter.like-count
-            view-count = history count: View (inserts only) into POST#{PostId} / METADATA; reads View.PostId
+            view-count = history count: View (arrivals only) into POST#{PostId} / METADATA; reads View.PostId
             view-count-display = display: Counter (Value of view-count) into POST#{PostId} / METADATA; writes ViewCount; reads Counter.view-count
             comment-author = copy: User (Name as UserName, Avatar as UserAvatar) into POST#{PostId} / COMMENT#{CreatedAt}#{CommentId}; writes UserAvatar, UserName; reads Comment.UserId, User.Avatar, User.Name
             post-author = copy: User (Name as AuthorName, Avatar as AuthorAvatar) into POST#{PostId} / METADATA; writes AuthorAvatar, AuthorName; reads PostDetail.AuthorId, User.Avatar, User.Name
@@ -307,7 +307,7 @@ mod tests {
             order-totals-sum-display = display: Counter (Sum of order-totals) into USER#{UserId} / PROFILE; writes LifetimeValue; reads Counter.sum of order-totals
             units-sold = count and sum: OrderItem (where not Cancelled; sum of Quantity) into PRODUCT#{ProductId} / METADATA; reads OrderItem.Cancelled, OrderItem.ProductId, OrderItem.Quantity
             units-sold-display = display: Counter (Sum of units-sold) into PRODUCT#{ProductId} / METADATA; writes UnitsSold; reads Counter.sum of units-sold
-            readings-rollup = roll-up: Reading (Value by HOUR and DAY of At; inserts only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value
+            readings-rollup = roll-up: Reading (Value by HOUR and DAY of At; arrivals only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value
             post-cascade = cascade: Post, PostDetail (removed, and no PostDetail there) into POST#{PostId} / METADATA; writes Comment deleted, Counter of view-count deleted, Like deleted
             user-cascade = cascade: User (removed, and no User there) into USER#{UserId} / PROFILE; writes CartItem deleted, EmailClaim, named by what was removed, deleted while its UserId is the owner's, Follow deleted, Like deleted, Member deleted, Membership deleted, Post Status set to archived, Subscription deleted, View deleted"#]].assert_eq(&outlines.join("\n"));
     }

@@ -20,6 +20,6 @@ pub struct Count {
     pub sum: Option<String>,
     /// How many shards the counter is spread over, 1 to 100.
     pub n_shards: u32,
-    /// Does it count inserts only?
+    /// Does it count arrivals only?
     pub history: bool,
 }

@@ -8,8 +8,9 @@
 //! and gives one to the new; a predicate that flips gives or takes one. The amount lives in a Counter item of our own,
 //! so the target need not exist and a put over the target changes nothing.
 //!
-//! A *history* count takes inserts only, because the platform deletes its sources; what it counts cannot be derived from
-//! the ground, which gives a lower bound.
+//! A *history* count takes arrivals only, because the platform deletes its sources. An item arrives at a target by its
+//! insert, or by an update after which it counts there and before which it did not; so an item that leaves and comes
+//! again counts again. What it counts cannot be derived from the ground, which gives a lower bound.
 //!
 //! The sum is exact, in decimals of 38 digits. An item without the summed attribute adds 0; one in which it is no number
 //! counts as absent. Where the sum changes and the count does not, the effect is a difference of 0 in count.
@@ -101,7 +102,7 @@ impl Kind for Count {
         let mut terms = self.predicate.words();
         terms.extend(self.sum.as_ref().map(|sum| format!("sum of {sum}")));
         if self.history {
-            terms.push("inserts only".to_owned());
+            terms.push("arrivals only".to_owned());
         }
         Outline {
             terms,
@@ -117,14 +118,16 @@ impl Kind for Count {
 
     fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
         let (old, new) = sight.entity(&self.source);
-        if self.history && sight.old.is_some() {
-            return Vec::new();
-        }
         if old.is_some() && new.is_some() && !self.decides().any(|name| sight.differs_in(name)) {
             return Vec::new();
         }
         let counted = |image: Option<&Image<'_>>| image.and_then(|image| self.counted(schema, image).ok().flatten());
         match (counted(old), counted(new)) {
+            (old, Some((new, sum))) if self.history => {
+                let arrives = old.is_none_or(|(old, _)| old != new);
+                arrives.then(|| self.add(new, 1, sum)).into_iter().collect()
+            }
+            (_, None) if self.history => Vec::new(),
             (Some((old, less)), Some((new, mut sum))) if old == new => {
                 sum.subtract(&less);
                 if sum.is_zero() { Vec::new() } else { vec![self.add(new, 0, sum)] }

@@ -5,9 +5,10 @@
 //!
 //! *Additive, and a history.* Count and sum are added to; least and greatest are set where they widen, under the guard
 //! that the bucket is as it was read (module [`bucket`](crate::bucket)), in the ledger's transaction. All four commute,
-//! so any order is right as long as each change counts once. Only the coming of a value counts, since the platform
-//! removes old readings, and a least value cannot be taken back: when the value of an item changes or the item goes, that
-//! is a *late change*, which is counted in the account and applied nowhere.
+//! so any order is right as long as each change counts once. As in a history count only arrivals count, since the
+//! platform removes old readings, and a least value cannot be taken back: a value arrives in a bucket by an insert, or by
+//! an update before which the item had no value there. When a value changes or goes, that is a *late change*, which is
+//! counted in the account and taken from no bucket.
 //!
 //! An item without the value takes no part. One whose value is no number, or whose time cannot be cut, counts as absent,
 //! and is listed; mended, it comes to stand there, and counts.
@@ -115,7 +116,7 @@ impl Kind for Rollup {
         let grains: Vec<&str> = BucketSpan::ALL.into_iter().map(BucketSpan::name).collect();
         let terms = format!("{} by {} of {}", self.value, grains.join(" and "), self.time);
         Outline {
-            terms: vec![terms, "inserts only".to_owned()],
+            terms: vec![terms, "arrivals only".to_owned()],
             into: schema.entity(&self.form.entity).map(|target| linked(target, &self.link)),
             ..Outline::from(&self.source)
         }
@@ -132,16 +133,12 @@ impl Kind for Rollup {
             return Vec::new();
         }
         let measured = |image: Option<&Image<'_>>| image.and_then(|image| self.measured(schema, image).ok().flatten());
-        match (measured(old), measured(new)) {
-            (None, Some((buckets, value))) => {
-                let measure =
-                    |bucket| Effect::Measure(Measure { bucket, form: Arc::clone(&self.form), value: value.clone() });
-                buckets.into_iter().map(measure).collect()
-            }
-            (None, None) => Vec::new(),
-            (old, new) if old == new => Vec::new(),
-            (Some(_), _) => vec![Effect::Late],
-        }
+        let (old, new) = (measured(old), measured(new));
+        let late = (old.is_some() && old != new).then_some(Effect::Late);
+        let (known, _) = old.unwrap_or_default();
+        let (buckets, value) = new.unwrap_or_default();
+        let measure = |bucket| Effect::Measure(Measure { bucket, form: Arc::clone(&self.form), value: value.clone() });
+        buckets.into_iter().filter(|bucket| !known.contains(bucket)).map(measure).chain(late).collect()
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {

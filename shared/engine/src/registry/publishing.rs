@@ -72,7 +72,7 @@ impl<S: Store> Publisher<'_, S> {
         Ok(commits)
     }
 
-    /// The birth marks of what is measured by its sources. What is not is counted by its inserts alone.
+    /// The birth marks of what is measured by its sources. What is not is counted by its arrivals alone.
     fn births(&self, registered: &Registered) -> impl Iterator<Item = (DerivationAt, u64)> {
         let born = self.context.catalogue.positioned().filter(|(_, derivation)| is_fillable(derivation));
         born.filter_map(|(at, derivation)| {

@@ -12,6 +12,7 @@ fn check(change: &Change, wanted: &Expect) {
 const DRAFT: &str = "USER#ann / POST#2024#p Post Status=draft";
 const PUBLISHED: &str = "USER#ann / POST#2024#p Post Status=published";
 const UNREADABLE: &str = "USER#ann / POST#2024#p Post Status=N:1";
+const SALE: &str = "SALE#s / METADATA Sale";
 
 #[test]
 fn an_insert_counts_for_the_target_that_its_key_names() {
@@ -105,23 +106,60 @@ fn an_unreadable_item_counts_as_absent_and_adds_up_when_it_is_corrected() {
 }
 
 #[test]
-fn a_history_count_takes_inserts_only() {
+fn a_history_count_takes_arrivals_only() {
+    let view = "USER#ann / VIEW#p View";
     check(
-        &inserted("USER#ann / VIEW#p View"),
+        &inserted(view),
         &expect![[r#"
         view-count: +1 POST#p / METADATA
     "#]],
     );
     check(
-        &removed("USER#ann / VIEW#p View"),
+        &removed(view),
         &expect![[r#"
         nothing
     "#]],
     );
     check(
-        &modified("USER#ann / VIEW#p View", "USER#ann / VIEW#p View Note=x"),
+        &modified(view, &format!("{view} Note=x")),
         &expect![[r#"
         nothing
+    "#]],
+    );
+    check(
+        &modified("USER#ann / VIEW#p Gadget", view),
+        &expect![[r#"
+        view-count: +1 POST#p / METADATA
+    "#]],
+    );
+}
+
+#[test]
+fn in_a_history_count_an_item_that_comes_to_another_target_arrives_there_and_is_taken_from_none() {
+    let sale = |product| format!("{SALE}{product}");
+    check(
+        &modified(&sale(" ProductId=a"), &sale(" ProductId=b")),
+        &expect![[r#"
+        sale-count: +1 PRODUCT#b / METADATA
+    "#]],
+    );
+    check(
+        &modified(&sale(" ProductId=a"), &sale("")),
+        &expect![[r#"
+        nothing
+    "#]],
+    );
+    check(
+        &modified(&sale(""), &sale(" ProductId=a")),
+        &expect![[r#"
+        sale-count: +1 PRODUCT#a / METADATA
+    "#]],
+    );
+    check(
+        &modified(&sale(" ProductId=N:1"), &sale(" ProductId=a")),
+        &expect![[r#"
+        sale-count: +1 PRODUCT#a / METADATA
+        sale-count: take off the list
     "#]],
     );
 }

@@ -2,8 +2,10 @@ use expect_test::{Expect, expect};
 
 use super::grain::BucketSpan;
 use crate::{
+    catalogue::Catalogue,
     change::Change,
-    fixture::{effects, inserted, modified, removed},
+    fixture::{self, derived, effects, effects_in, ground, inserted, modified, named, removed},
+    schema::Schema,
 };
 
 fn check(change: &Change, wanted: &Expect) {
@@ -51,6 +53,22 @@ fn a_later_change_or_removal_is_applied_nowhere() {
         readings: late
     "#]],
     );
+}
+
+#[test]
+fn a_reading_whose_time_changes_arrives_in_the_buckets_where_it_was_not() {
+    let mut rollup = derived("Rollup", ("SENSOR#{SensorId}", "{Grain}#{Bucket}"), &[]);
+    rollup.derived_attributes = ["Count", "Sum", "Min", "Max"].map(str::to_owned).to_vec();
+    let reading = ground("Reading", ("READING#{ReadingId}", "METADATA"), &["SensorId", "At", "Value"], &[]);
+    let schema = Schema::new(fixture::schema().layout, [reading, rollup]);
+    let catalogue = Catalogue::new(&schema, vec![named("readings", fixture::totals::rollup())]).unwrap();
+    let at = |at: &str| format!("READING#r / METADATA Reading SensorId=s Value=N:1 At={at}");
+    let change = modified(&at("2024-01-15T10:30:00Z"), &at("2024-01-15T11:30:00Z"));
+    expect![[r#"
+        readings: N:1 into SENSOR#s / HOUR#2024-01-15T11
+        readings: late
+    "#]]
+    .assert_eq(&effects_in(&schema, &catalogue, "roll-up", &change));
 }
 
 #[test]
