@@ -92,6 +92,9 @@ impl Decider for Caller {
 
     fn ended(&self, call: &Call<'_>, how: &str) {
         self.scene.trace.note(|| format!("{} {call} : {how}", self.name));
+        if matches!(call, Call::Get(_, keys) if keys.len() > 1) {
+            self.scene.count("reads in halves");
+        }
         if matches!(call, Call::Write(write) if write.key.pk.starts_with("ATTEMPTS#")) {
             self.gone.noted(!how.starts_with("not done"));
         }

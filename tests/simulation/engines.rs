@@ -1,17 +1,20 @@
 //! Engines as the functions and the operators make them, and the handler: the text of an event in, a response out.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use derive::{catalogue::Catalogue, family::Family};
 use engine::{
     batch::{Engine, Handled},
+    clock::Clock,
     fan_out::limits::FanOutLimits,
     ledger::LedgerKind,
     registry::watch::RegistryWatch,
 };
 use functions::handler::response;
+use futures::future::BoxFuture;
 use serde_json::Value;
 use store::Store;
+use support::clock::ManualClock;
 
 use crate::{mutant::Mutant, scene::Scene};
 
@@ -28,6 +31,38 @@ pub(crate) const FAN_OUT: FanOutLimits = FanOutLimits {
     index_lag_ms: 15_000,
 };
 
+/// The clock of one instance, which may be off.
+struct InstanceClock {
+    clock: ManualClock,
+    /// By how much, in milliseconds.
+    off_ms: i64,
+}
+
+impl InstanceClock {
+    fn drawn(scene: &Scene) -> Self {
+        let (chance, max) = (&scene.chance, scene.clocks_off_ms);
+        let off_ms = i64::try_from(chance.below(2 * max + 1)).unwrap();
+        // A draw of 0 is a clock that is right.
+        let off_ms = if off_ms % 2 == 0 { off_ms / 2 } else { -(off_ms / 2) - 1 };
+        scene.count_all("clocks off", usize::from(off_ms != 0));
+        Self { clock: scene.clock.clone(), off_ms }
+    }
+}
+
+impl Clock for InstanceClock {
+    fn now_ms(&self) -> u64 {
+        self.clock.now_ms().saturating_add_signed(self.off_ms)
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.clock.sleep(duration)
+    }
+
+    fn chance(&self, below: u64) -> u64 {
+        self.clock.chance(below)
+    }
+}
+
 /// The engine of a function's instance that starts, of the old or the new version.
 pub(crate) fn function<S: Store>(
     scene: &Scene,
@@ -43,7 +78,18 @@ pub(crate) fn function<S: Store>(
 
 /// The engine of an operator's command, of the new version.
 pub(crate) fn engine<S: Store>(scene: &Scene, families: &[Family], ledger: LedgerKind, store: S) -> Engine<S> {
-    built(scene, scene.deployed(), families, ledger, store).watching(RegistryWatch::reading(0))
+    engine_with(scene, scene.deployed(), families, ledger, store)
+}
+
+/// The engine of an operator's command with this catalogue.
+pub(crate) fn engine_with<S: Store>(
+    scene: &Scene,
+    catalogue: Arc<Catalogue>,
+    families: &[Family],
+    ledger: LedgerKind,
+    store: S,
+) -> Engine<S> {
+    built(scene, catalogue, families, ledger, store).watching(RegistryWatch::reading(0))
 }
 
 fn built<S: Store>(
@@ -54,7 +100,7 @@ fn built<S: Store>(
     store: S,
 ) -> Engine<S> {
     let schema = Arc::clone(&scene.schema);
-    let engine = Engine::new(schema, catalogue, families.to_vec(), store, Arc::new(scene.clock.clone()));
+    let engine = Engine::new(schema, catalogue, families.to_vec(), store, Arc::new(InstanceClock::drawn(scene)));
     let left_out = scene.mutant.and_then(Mutant::step);
     let engine = engine.with_ledger(ledger).with_limits(scene.limits());
     engine.with_settling(SETTLE_MS).with_fan_out(FAN_OUT).without(left_out)

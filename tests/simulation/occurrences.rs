@@ -8,7 +8,7 @@ use store::faulty::Side;
 pub(crate) const OF_A_CALL: [&str; 5] = ["unanswered", "conflict", "throttle", "killed", "late"];
 
 /// What else happens.
-pub(crate) const OTHERS: [&str; 27] = [
+pub(crate) const OTHERS: [&str; 30] = [
     "two at once",
     "zombie",
     "redelivered",
@@ -36,11 +36,14 @@ pub(crate) const OTHERS: [&str; 27] = [
     "index lag",
     "slices",
     "suspects",
+    "clocks off",
+    "reads in halves",
+    "app transactions",
 ];
 
 /// What happened to the application's own items, each at least once in a hundred seeds. The table's history is checked
 /// twice in a run, and what is counted there is counted twice.
-pub(crate) const GROUND: [&str; 14] = [
+pub(crate) const GROUND: [&str; 16] = [
     "jobs begun",
     "owners back",
     "posts came back",
@@ -55,15 +58,18 @@ pub(crate) const GROUND: [&str; 14] = [
     "zeros collected",
     "searched again",
     "found again",
+    "near 400 KB",
+    "too large",
 ];
 
 /// What operators did, and what was deployed, each at least once in a hundred seeds.
-pub(crate) const OPERATED: [&str; 10] = [
+pub(crate) const OPERATED: [&str; 11] = [
     "verified",
     "undecided",
     "waiting",
     "faults by hand",
     "repaired",
+    "repaired wrongly",
     "overtaken",
     "rolled out",
     "rolled back",

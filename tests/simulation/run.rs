@@ -9,7 +9,7 @@ use crate::{
     actors::{expiry::expire_ledger, operator},
     checks::audit::{audit, parked_are},
     failure::Failure,
-    platform::mapping::Mapping,
+    platform::{mapping::Mapping, stream::Author},
     stored::parked,
     world::{World, tasks::BOTH},
 };
@@ -53,6 +53,10 @@ impl World {
         self.settle()?;
         parked_are(&self.scene, &self.stream.corrupt(), &BOTH, &self.n_deaths)?;
         operator::mend(&self.scene, &mut self.stream);
+        self.stream.take(Author::Service);
+        self.application.reduce();
+        self.stream.take(Author::Application);
+        self.settle()?;
         self.roll_out_the_rest()?;
         self.redrive_all()?;
         self.scene.heal();

@@ -35,6 +35,12 @@ const PAGE_BYTES: usize = 400;
 const BRAKED_PERCENT: usize = 15;
 const DEADLY_PERCENT: usize = 10;
 
+/// Of a hundred runs, in how many the application makes items that are nearly as large as an item may be.
+const LARGE_PERCENT: usize = 5;
+
+/// How far the clock of an instance may be off in one run or another, in milliseconds.
+const CLOCKS_OFF_MS: [usize; 2] = [0, 3_000];
+
 /// The brake is off.
 const UNBRAKED: BrakeLimits = BrakeLimits { unreadable_percent_max: 100, unreadable_hold_ms: 0 };
 
@@ -51,8 +57,12 @@ pub(crate) struct Scene {
     pub(crate) mutant: Option<Mutant>,
     /// Of a thousand calls, how many go wrong.
     pub(crate) per_mille: usize,
+    /// How far the clock of an instance may be off, in milliseconds.
+    pub(crate) clocks_off_ms: usize,
     /// Do the functions brake while faults happen? Much of what this application writes cannot be read.
     pub(crate) is_braked: bool,
+    /// Does the application make items that are nearly as large as an item may be?
+    pub(crate) is_large: bool,
     /// What the application does more of than everything else.
     pub(crate) theme: Theme,
     /// A caller that touches this item dies, until the operator mends it.
@@ -74,8 +84,10 @@ impl Scene {
         let database = Database::lagging(layout, PAGE_BYTES, lagging);
         let per_mille = [0, 20, 60, 150][chance.below(4)];
         let (is_braked, theme) = (chance.percent(BRAKED_PERCENT), Theme::drawn(&chance));
+        let clocks_off_ms = *chance.one_of(&CLOCKS_OFF_MS).unwrap_or(&0);
         let rollout = Rollout::drawn(&chance);
         let per_mille = if rollout.is_calm() { 0 } else { per_mille };
+        let is_large = chance.percent(LARGE_PERCENT) && !rollout.is_calm();
         let is_deadly = chance.percent(DEADLY_PERCENT) && !rollout.is_calm();
         let deadly = is_deadly.then(|| deadly_item(&chance, (schema, catalogue)));
         Arc::new(Self {
@@ -89,7 +101,9 @@ impl Scene {
             trace: Trace::new(is_traced),
             mutant,
             per_mille,
+            clocks_off_ms,
             is_braked,
+            is_large,
             theme,
             deadly: Mutex::new(deadly),
             is_healed: AtomicBool::new(false),

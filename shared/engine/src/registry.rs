@@ -85,7 +85,8 @@ pub struct RegistryEntry {
     /// Changes of before are never counted one by one any more, in milliseconds since the epoch: an instance without it
     /// may have handled them, and it left no receipt. A backfill counts them.
     pub birth_ms: u64,
-    /// From when on no instance may run any more that has it otherwise, in milliseconds since the epoch.
+    /// From when on no instance may run any more that has it otherwise, in milliseconds since the epoch; of a dropped
+    /// derivation, that has it at all.
     pub ready_ms: u64,
     /// When it was filled, or found to be right all over the table, in milliseconds since the epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,6 +125,22 @@ pub enum Standing {
     Missing,
 }
 
+/// Does any function have a derivation, or did one?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absence {
+    /// The functions have it.
+    Live,
+    /// It is dropped, and until then an instance may run that has it.
+    Ending {
+        /// In milliseconds since the epoch.
+        gone_ms: u64,
+    },
+    /// It is dropped, and no instance has it any more.
+    Gone,
+    /// No function has registered it.
+    Unknown,
+}
+
 impl Registry {
     /// Is nothing registered?
     #[must_use]
@@ -148,12 +165,18 @@ impl Registry {
         names
     }
 
-    /// Is this a derivation that the functions have?
+    /// Does any function have a derivation of this name, or did one?
     #[must_use]
-    pub fn is_live(&self, name: &str) -> bool {
+    pub fn absence(&self, name: &str, now_ms: u64) -> Absence {
         let registered = [&self.additive, &self.level_triggered].into_iter();
-        let mut entries = registered.filter_map(|it| it.derivations.get(name));
-        entries.any(|entry| entry.dropped_ms.is_none())
+        let entries: Vec<&RegistryEntry> = registered.filter_map(|it| it.derivations.get(name)).collect();
+        let gone_ms = entries.iter().map(|entry| entry.ready_ms).max();
+        match gone_ms {
+            None => Absence::Unknown,
+            Some(_) if entries.iter().any(|entry| entry.dropped_ms.is_none()) => Absence::Live,
+            Some(gone_ms) if now_ms < gone_ms => Absence::Ending { gone_ms },
+            Some(_) => Absence::Gone,
+        }
     }
 
     /// The checks that the registry is still as it was read here.
@@ -218,6 +241,7 @@ impl Registered {
         for (name, entry) in &mut derivations {
             if !ours.contains_key(name) && entry.dropped_ms.is_none() {
                 (entry.dropped_ms, entry.filled_ms) = (Some(now_ms), None);
+                entry.ready_ms = birth_ms.saturating_add(margin_ms);
             }
         }
         let is_same = derivations == self.derivations && !is_first;
@@ -328,6 +352,11 @@ mod tests {
         let without = published(&first, &[("likes", "a")], 20_000);
         assert_eq!(without.derivations["shares"].dropped_ms, Some(20_000));
         assert_eq!(without.derivations["shares"].filled_ms, None);
+        let registry = Registry { additive: without.clone(), ..Registry::default() };
+        let absences = [("likes", 0), ("shares", 21_019), ("shares", 21_020), ("views", 99_000)];
+        let absences = absences.map(|(name, now_ms)| registry.absence(name, now_ms));
+        let ending = Absence::Ending { gone_ms: 21_020 };
+        assert_eq!(absences, [Absence::Live, ending, Absence::Gone, Absence::Unknown]);
         let back = published(&without, &[("likes", "a"), ("shares", "b")], 30_000).derivations["shares"].clone();
         assert_eq!((back.version, back.since_ms, back.ready_ms, back.filled_ms), (1, 30_000, 31_020, None));
     }

@@ -15,7 +15,7 @@
 //! A caller that is gone is one whose call is never ready: the decider, which said so, drops the caller's future. A read
 //! is never late and meets no writer: both are a lost answer then.
 //!
-//! Every call lets others run, once before it is done and once after.
+//! Every call lets others run, before it is done and after it; a read of several keys also between its halves, as on AWS.
 //!
 //! An index may lag: with [`Database::lagging`] it is answered from a view of the main table that follows it item by
 //! item, each change when [`Database::catch_up`] says so.
@@ -249,7 +249,7 @@ impl Fault {
 
 impl<D: Decider> Store for Faulty<D> {
     async fn read(&self, table: Table, keys: &[Key], consistency: Consistency) -> Result<Vec<(Key, Item)>, StoreError> {
-        self.read(Call::Get(table, keys), self.database.read(table, keys, consistency)).await
+        self.read(Call::Get(table, keys), self.database.read_in_halves(table, keys, consistency)).await
     }
 
     async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {

@@ -7,19 +7,23 @@
 mod ground;
 mod theme;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use derive::{
     claims::CLAIMS,
     part::PartOf,
-    write::{Action, Table, Update, Write},
+    write::{Action, ITEM_BYTES_MAX, Table, Transaction, Update, Write},
 };
 use keys::{
     entity::Definition,
     item::{Item, text},
     key::Key,
+    size::item_bytes,
 };
-use store::{Store as _, faulty::Call, memory::MemoryStore};
+use store::{Store as _, TransactOutcome, faulty::Call, memory::MemoryStore};
 
 use crate::{
     executor::now,
@@ -29,6 +33,10 @@ use crate::{
     platform::stream::Author,
     world::{World, application::Application},
 };
+
+/// The attribute that makes an item large, and how much smaller than allowed the item may be, in bytes.
+const PADDING: &str = "Padding";
+const PADDING_LESS_MAX: usize = 60;
 
 impl World {
     /// The application writes; false when it has nothing left to write.
@@ -73,6 +81,8 @@ impl Application {
             26 | 27 => self.measure(table),
             28 | 29 => self.move_folder(table),
             30..=33 => self.follow_or_not(table),
+            34 | 35 => self.transact(table),
+            36 if self.scene.is_large => self.enlarge(table),
             _ => self.touch_ground(table),
         }
         if (19..=22).contains(&draw) { Author::Hand } else { Author::Application }
@@ -84,6 +94,25 @@ impl Application {
         let item = new_item(&self.scene.chance, shipped, |definition| !definition.derived);
         self.newest = self.schema.layout.key(&item);
         self.put(table, item);
+    }
+
+    /// Puts new items and deletes old ones, all in one transaction.
+    fn transact(&mut self, table: &MemoryStore) {
+        let shipped = (&*self.schema, &*self.scene.catalogue);
+        let mut writes: BTreeMap<Key, Action> = BTreeMap::new();
+        for _ in 0..self.scene.chance.between(1, 3) {
+            let item = new_item(&self.scene.chance, shipped, |definition| !definition.derived);
+            writes.insert(self.schema.layout.key(&item).unwrap(), Action::Put(item));
+        }
+        if let Some((key, _)) = self.any(table, |definition| !definition.derived) {
+            writes.entry(key).or_insert(Action::Delete);
+        }
+        let writes = writes.into_iter().map(|(key, action)| Write { table: Table::Main, key, action, guard: None });
+        let transaction = Transaction::new(writes.collect()).unwrap();
+        self.scene.count("app transactions");
+        self.scene.trace.note(|| format!("app {}", Call::Transact(&transaction)));
+        let outcome = now(table.transact(&transaction)).unwrap();
+        assert!(matches!(outcome, TransactOutcome::Done { .. }), "{outcome:?}");
     }
 
     /// Sets or removes one attribute of an item, with the index keys that follow.
@@ -119,6 +148,34 @@ impl Application {
             }
         }
         self.act(table, key, Action::Update(update));
+    }
+
+    /// Fills an item up, so that nothing or little can be added to it.
+    fn enlarge(&mut self, table: &MemoryStore) {
+        let Some((key, mut item)) = self.any(table, |definition| !definition.derived) else { return };
+        item.remove(PADDING);
+        let n_bytes = ITEM_BYTES_MAX - item_bytes(&item) - PADDING.len() - self.scene.chance.below(PADDING_LESS_MAX);
+        item.insert(PADDING.to_owned(), s(&"x".repeat(n_bytes)));
+        self.scene.count("near 400 KB");
+        self.scene.trace.note(|| format!("{key} is nearly as large as an item may be"));
+        self.put(table, item);
+    }
+
+    /// Makes all large items small again.
+    pub(crate) fn reduce(&mut self) {
+        let scene = Arc::clone(&self.scene);
+        let table = scene.database.memory();
+        let is_large = |(_, item): &(&Key, &Item)| item.contains_key(PADDING);
+        let large: Vec<Key> = table.view(Table::Main, |items| {
+            let large = items.iter().filter(is_large).map(|(key, _)| key.clone());
+            large
+                .filter(|key| self.schema.image(key, &items[key]).is_none_or(|image| !image.definition.derived))
+                .collect()
+        });
+        for key in large {
+            let action = Action::Update(Update { remove: BTreeSet::from([PADDING.to_owned()]), ..Update::default() });
+            self.act(table, key, action);
+        }
     }
 
     /// Deletes an item, often a new one that the functions read at this moment.
@@ -328,7 +385,11 @@ impl Application {
 
     fn act(&self, table: &MemoryStore, key: Key, action: Action) {
         let write = Write { table: Table::Main, key, action, guard: None };
-        self.scene.trace.note(|| format!("app {}", Call::Write(&write)));
-        now(table.write(&write)).unwrap();
+        match now(table.write(&write)) {
+            Ok(_) => self.scene.trace.note(|| format!("app {}", Call::Write(&write))),
+            // DynamoDB refuses what the application would add to a large item, too.
+            Err(error) if self.scene.is_large => self.scene.trace.note(|| format!("the application's write: {error}")),
+            Err(error) => panic!("{error}"),
+        }
     }
 }

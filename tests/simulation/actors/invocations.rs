@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use engine::clock::Clock as _;
+
 use crate::{
     checks::account::account_matches,
     engines::{function, respond},
@@ -86,7 +88,8 @@ impl World {
         let mut caller = self.caller(name);
         caller.is_old = self.scene.rollout.invokes_old(&self.scene.chance);
         let engine = function(&self.scene, &families, ledger, Arc::clone(&caller.store), caller.is_old);
-        let deadline_ms = caller.deadline_ms;
+        // The platform gives each instance its deadline by the instance's own clock.
+        let deadline_ms = engine.clock().now_ms() + (caller.deadline_ms - self.scene.clock.now_ms());
         self.start(caller, delivery, async move { respond(&engine, &event, deadline_ms).await.map(Some) });
     }
 

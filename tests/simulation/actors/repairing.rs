@@ -21,11 +21,11 @@ use store::Store;
 
 use crate::{
     actors::verifying::WAIT_MS,
-    engines::engine,
+    engines::{engine, engine_with},
     executor::now,
     items::n,
     platform::stream::Author,
-    scene::Scene,
+    scene::{Scene, rollout::Rollout},
     stored::parked,
     world::{
         World,
@@ -38,8 +38,12 @@ use crate::{
 /// How long a repair's call is tried, in milliseconds.
 const CALL_MS: u64 = 60_000;
 
-/// A verification proves the table up to this long before its start, in milliseconds: times of records are rounded down.
-const MARGIN_MS: u64 = 2_000;
+/// Of a hundred repairs, how many are run with the command of another version.
+const WRONG_PERCENT: usize = 15;
+
+/// A verification proves the table up to this long before its start, in milliseconds: times of records are rounded down,
+/// and clocks are off.
+const MARGIN_MS: u64 = 10_000;
 
 impl World {
     /// Somebody changes a counter by hand. The record of it goes through the stream like any other.
@@ -78,8 +82,34 @@ impl World {
         if self.tasks.len() >= TASKS_MAX {
             return false;
         }
-        self.begin_repair();
+        if self.scene.chance.percent(WRONG_PERCENT) {
+            self.repair_with_another_version();
+        } else {
+            self.begin_repair();
+        }
         true
+    }
+
+    /// A careless operator repairs with the command of another version, which nothing stops at its start. Whatever it does
+    /// must make nothing worse, so it writes only what this version and the functions agree on.
+    fn repair_with_another_version(&mut self) {
+        let caller = self.caller("wrong repair");
+        let (catalogue, ledger) = (Rollout::some_version(&self.scene.chance), self.mappings[0].ledger);
+        let engine = engine_with(&self.scene, catalogue, &BOTH, ledger, Arc::clone(&caller.store));
+        self.planted.n_repairs += 1;
+        let run = format!("wrong-run-{}", self.planted.n_repairs);
+        let (scene, view) = (Arc::clone(&self.scene), self.new_view());
+        self.start(caller, None, async move {
+            let deadline_ms = engine.clock().now_ms() + CALL_MS;
+            Repairing::new(&engine).begin_repair(&run, deadline_ms).await.map_err(|error| error.to_string())?;
+            let (events, _) = verified(&scene, &engine, view).await;
+            let mut mended = Mended::default();
+            for event in events {
+                mend(&scene, &engine, &run, event, &mut mended).await;
+            }
+            scene.count("repaired wrongly");
+            Ok(None)
+        });
     }
 
     pub(crate) fn begin_repair(&mut self) -> Ended {
@@ -130,16 +160,11 @@ async fn repaired<S: Store>(
         return Ok(None);
     }
     let begun_ms = engine.clock().now_ms();
-    let (following, mut tallies, mut events) = (ViewReader(view), MemoryTallies::default(), EventList::default());
-    let limits = Limits { segments: 1, wait_ms: WAIT_MS };
-    let verification = Verification::new(engine, &following, &mut tallies, &mut events, limits, Scope::default());
-    let verified = verification.run().await;
-    drop(verification);
     // A counter that does not exist, and should because of something parked, shows up in no finding.
-    let is_proven = verified.is_ok_and(|extent| extent.is_proven);
+    let (events, is_proven) = verified(scene, engine, view).await;
     let is_whole = is_proven && !was_parked && !is_any_parked(scene);
     let mut mended = Mended { is_whole, ..Mended::default() };
-    for event in events.0 {
+    for event in events {
         mend(scene, engine, run, event, &mut mended).await;
     }
     if mended.is_whole {
@@ -151,6 +176,17 @@ async fn repaired<S: Store>(
         scene.count("filled");
     }
     Ok(Some(mended))
+}
+
+/// What a verification reports, and is it proven?
+async fn verified<S: Store>(scene: &Scene, engine: &Engine<S>, view: SharedView) -> (Vec<VerifyEvent>, bool) {
+    let following = ViewReader::new(scene, engine.clock(), view);
+    let (mut tallies, mut events) = (MemoryTallies::default(), EventList::default());
+    let limits = Limits { segments: 1, wait_ms: WAIT_MS };
+    let verification = Verification::new(engine, &following, &mut tallies, &mut events, limits, Scope::default());
+    let verified = verification.run().await;
+    drop(verification);
+    (events.0, verified.is_ok_and(|extent| extent.is_proven))
 }
 
 /// Repairs one finding, and records what is left.

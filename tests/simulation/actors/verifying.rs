@@ -47,7 +47,7 @@ impl World {
         let (scene, result) = (Arc::clone(&self.scene), Arc::clone(&reported));
         self.start(caller, None, async move {
             let (following, mut tallies, mut events) =
-                (ViewReader(view), MemoryTallies::default(), EventList::default());
+                (ViewReader::new(&scene, engine.clock(), view), MemoryTallies::default(), EventList::default());
             let verification =
                 Verification::new(&engine, &following, &mut tallies, &mut events, limits, Scope::default());
             let ended = verification.run().await;

@@ -3,7 +3,7 @@
 //! The first writer stops just before its guarded write, the second one writes, and the first continues. Each script runs
 //! twice: as it is, and with a service that does not send the guard. Then it must end wrong.
 
-use derive::{guard::Purpose, write::Table};
+use derive::{catalogue::Catalogue, derivation::Derivation, guard::Purpose, write::Table};
 use engine::{
     account::loss::{POSSIBLE_LOSS_MS, clear, marks},
     clock::Clock as _,
@@ -220,6 +220,13 @@ async fn index_keys(bed: &Bed) -> String {
 
 /// An instance of the old version still counts while a counter of a dropped derivation is deleted.
 async fn dropped_counter(bed: &Bed) -> String {
+    let mut derivations = catalogue::derivations();
+    let comments = derivations.iter().find(|derivation| derivation.name == "comment-count").unwrap();
+    derivations.push(Derivation { name: "old-count".to_owned(), ..comments.clone() });
+    let old = Catalogue::new(&bed.schema, derivations).unwrap();
+    begin(&bed.store(), &bed.schema, &old, bed.clock.now_ms()).await.unwrap();
+    let new = bed.engine().watching(RegistryWatch::publishing(0, Hold::default()));
+    new.publish(bed.deadline_ms()).await.unwrap();
     let target = Key::new("POST#p", "METADATA");
     let counter = CounterKey { target, derivation: "old-count".to_owned(), shard: 0 }.key().unwrap();
     let mut item = bed.schema.layout.key_item(&counter);

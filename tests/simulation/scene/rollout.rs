@@ -12,6 +12,7 @@ use derive::{
     family::Family,
 };
 use engine::registry::{Hold, watch::RegistryWatch};
+use keys::{counter::CounterKey, key::Key};
 
 use crate::chance::Chance;
 
@@ -123,6 +124,17 @@ impl Rollout {
 
     pub(crate) fn old(&self) -> Option<&Arc<Catalogue>> {
         self.old.as_ref()
+    }
+
+    /// Is this a counter that the version before does not have? A deployment that is taken back drops it.
+    pub(crate) fn may_drop(&self, key: &Key) -> bool {
+        let counter = CounterKey::parse(key);
+        counter.zip(self.old()).is_some_and(|(counter, old)| old.position(&counter.derivation).is_none())
+    }
+
+    /// The catalogue of some other version, as a careless operator has it.
+    pub(crate) fn some_version(chance: &Chance) -> Arc<Catalogue> {
+        Arc::clone(chance.one_of(&VERSIONS).unwrap())
     }
 
     /// How often an instance looks at the registry, in milliseconds.

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use engine::clock::Clock as _;
+use engine::clock::Clock;
 use operate::verify::{
     following::Following,
     report::{Listener, VerifyEvent},
@@ -32,21 +32,31 @@ pub(crate) struct StreamView {
 /// A verification's own view of the stream. The scheduler updates it.
 pub(crate) type SharedView = Arc<Mutex<StreamView>>;
 
-/// Gives a verification its view of the stream.
-pub(crate) struct ViewReader(pub(crate) SharedView);
+/// Gives a verification its view of the stream, by the verification's own clock.
+pub(crate) struct ViewReader {
+    view: SharedView,
+    /// How far that clock is off, in milliseconds.
+    off_ms: i64,
+}
+
+impl ViewReader {
+    pub(crate) fn new(scene: &Scene, clock: &dyn Clock, view: SharedView) -> Self {
+        Self { view, off_ms: clock.now_ms().cast_signed() - scene.clock.now_ms().cast_signed() }
+    }
+}
 
 impl Following for ViewReader {
     fn records(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap().records)
+        std::mem::take(&mut self.view.lock().unwrap().records)
     }
 
     fn has_given(&self, moment_ms: u64) -> bool {
-        self.0.lock().unwrap().arrived_ms >= moment_ms
+        self.view.lock().unwrap().arrived_ms.saturating_add_signed(self.off_ms) >= moment_ms
     }
 
     fn is_handled(&self, moment_ms: u64) -> Option<bool> {
-        let view = self.0.lock().unwrap();
-        Some(view.handled_ms.min(view.arrived_ms) >= moment_ms)
+        let view = self.view.lock().unwrap();
+        Some(view.handled_ms.min(view.arrived_ms).saturating_add_signed(self.off_ms) >= moment_ms)
     }
 }
 

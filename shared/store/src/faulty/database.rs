@@ -9,7 +9,7 @@ use derive::{
 use futures::FutureExt as _;
 use keys::{item::Item, key::Key, layout::Layout};
 
-use super::{call::Call, lag::Lag};
+use super::{call::Call, lag::Lag, turn::turn};
 use crate::{
     Cursor, Page, Store, StoreError,
     memory::{MemoryStore, RecordedChange},
@@ -132,12 +132,23 @@ impl Database {
         }
     }
 
-    pub(super) async fn read(
+    /// Reads some of the keys, lets others run, and reads the rest.
+    pub(super) async fn read_in_halves(
         &self,
         table: Table,
         keys: &[Key],
         consistency: Consistency,
     ) -> Result<Vec<(Key, Item)>, StoreError> {
+        let (some, rest) = keys.split_at(keys.len() / 2);
+        let mut items = self.read(table, some, consistency).await?;
+        if !some.is_empty() {
+            turn().await;
+        }
+        items.extend(self.read(table, rest, consistency).await?);
+        Ok(items)
+    }
+
+    async fn read(&self, table: Table, keys: &[Key], consistency: Consistency) -> Result<Vec<(Key, Item)>, StoreError> {
         match self.view(Lagging::Reads).filter(|_| table == Table::Main) {
             Some(view) => view.read(table, keys, consistency).await,
             None => self.memory.read(table, keys, consistency).await,

@@ -14,7 +14,7 @@ use engine::{
     backoff::{GaveUp, Patience, Tries},
     ledger::repairs,
     protocol::ProtocolStep,
-    registry::publishing::read,
+    registry::{Absence, publishing::read},
 };
 use keys::{
     counter::{COUNTER, SUM, VALUE},
@@ -138,7 +138,8 @@ impl<S: Store> Repairing<'_, S> {
     }
 
     /// Deletes a counter of an undeclared derivation, if it is unchanged since it was read and no function has the
-    /// derivation. The registry shows that, and the transaction checks that it is still so.
+    /// derivation any more. The registry shows that, and the transaction checks that it is still so. A counter of a
+    /// derivation that no function ever registered may be an application's own.
     pub(super) async fn delete_unexplained(
         &self,
         key: &Key,
@@ -148,8 +149,24 @@ impl<S: Store> Repairing<'_, S> {
         let refused = |why: &str| Ok(Repaired::Refused { why: why.to_owned() });
         let store = self.engine.store();
         let registry = patience.call(|| read(store)).await?;
-        if registry.is_live(derivation) {
-            return refused(&format!("the functions have {derivation}, which this catalogue lacks: it may be right"));
+        let now_ms = self.engine.clock().now_ms();
+        let why = match registry.absence(derivation, now_ms) {
+            Absence::Gone => None,
+            Absence::Live => {
+                Some(format!("the functions have {derivation}, which this catalogue lacks: it may be right"))
+            }
+            Absence::Ending { gone_ms } => {
+                let seconds = gone_ms.saturating_sub(now_ms).div_ceil(1_000);
+                Some(format!(
+                    "an instance that has {derivation} may run for another {seconds} s: repair again after that"
+                ))
+            }
+            Absence::Unknown => Some(format!(
+                "no function has registered {derivation}, so nobody knows who counts there: delete it by hand if nobody does"
+            )),
+        };
+        if let Some(why) = why {
+            return refused(&why);
         }
         let held = self.engine.held(vec![key.clone()], patience).await?.into_iter().next();
         let Some((_, Some(item))) = held else { return Ok(Repaired::NotNeeded) };
