@@ -16,6 +16,7 @@
 //! instance publishes that it has no `share-count`, before it handles a batch. The mark is gone, and a backfill that runs just
 //! then sets none.
 
+pub mod absence;
 pub mod difference;
 pub mod edit;
 pub mod publishing;
@@ -125,22 +126,6 @@ pub enum Standing {
     Missing,
 }
 
-/// Does any function have a derivation, or did one?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Absence {
-    /// The functions have it.
-    Live,
-    /// It is dropped, and until then an instance may run that has it.
-    Ending {
-        /// In milliseconds since the epoch.
-        gone_ms: u64,
-    },
-    /// It is dropped, and no instance has it any more.
-    Gone,
-    /// No function has registered it.
-    Unknown,
-}
-
 impl Registry {
     /// Is nothing registered?
     #[must_use]
@@ -163,20 +148,6 @@ impl Registry {
         let mut names: Vec<&str> = live.filter(|name| catalogue.position(name).is_none()).collect();
         names.sort_unstable();
         names
-    }
-
-    /// Does any function have a derivation of this name, or did one?
-    #[must_use]
-    pub fn absence(&self, name: &str, now_ms: u64) -> Absence {
-        let registered = [&self.additive, &self.level_triggered].into_iter();
-        let entries: Vec<&RegistryEntry> = registered.filter_map(|it| it.derivations.get(name)).collect();
-        let gone_ms = entries.iter().map(|entry| entry.ready_ms).max();
-        match gone_ms {
-            None => Absence::Unknown,
-            Some(_) if entries.iter().any(|entry| entry.dropped_ms.is_none()) => Absence::Live,
-            Some(gone_ms) if now_ms < gone_ms => Absence::Ending { gone_ms },
-            Some(_) => Absence::Gone,
-        }
     }
 
     /// The checks that the registry is still as it was read here.
@@ -308,7 +279,7 @@ pub(crate) fn sample(layout: &Layout, family: Family) -> Write {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{absence::Absence, *};
 
     const HOLD: Hold = Hold { hold_ms: 1_000, margin_ms: 10 };
 

@@ -14,7 +14,7 @@ use engine::{
     backoff::{GaveUp, Patience, Tries},
     ledger::repairs,
     protocol::ProtocolStep,
-    registry::{Absence, publishing::read},
+    registry::{absence::Absence, publishing::read},
 };
 use keys::{
     counter::{COUNTER, SUM, VALUE},
