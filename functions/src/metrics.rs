@@ -42,7 +42,7 @@ type Metric = (&'static str, &'static str, Value);
 
 impl SweepMetrics {
     /// The metrics by name.
-    fn values(&self) -> [(&'static str, usize); 9] {
+    fn values(&self) -> [(&'static str, usize); 10] {
         [
             ("Drift", self.slice.drifts.len()),
             ("Suspects", self.slice.n_suspects),
@@ -50,6 +50,7 @@ impl SweepMetrics {
             ("ZeroCountersCollected", self.slice.n_zero_counters),
             ("JobsBegun", self.jobs.n_begun),
             ("JobsRung", self.jobs.n_rung),
+            ("JobsHeld", self.jobs.n_held),
             ("SearchedAgain", self.again.n_done),
             ("FoundAgain", self.again.n_written),
             ("PossibleLoss", usize::from(self.may_have_lost)),
@@ -98,7 +99,7 @@ mod tests {
     fn a_line_is_in_the_embedded_metric_format() {
         let drift = |id: &str| Drift { item: Key::new(id, "PROFILE"), derivations: vec!["follower-shown".to_owned()] };
         let metrics = SweepMetrics {
-            jobs: Swept { n_jobs: 4, n_begun: 1, n_rung: 3, ..Swept::default() },
+            jobs: Swept { n_jobs: 4, n_begun: 1, n_rung: 3, n_held: 2, ..Swept::default() },
             again: Again { n_done: 9, n_written: 8, ..Again::default() },
             slice: Slice {
                 n_items: 5_000,
@@ -120,6 +121,7 @@ mod tests {
             "ZeroCountersCollected" 7
             "JobsBegun" 1
             "JobsRung" 3
+            "JobsHeld" 2
             "SearchedAgain" 9
             "FoundAgain" 8
             "PossibleLoss" 1"#]]

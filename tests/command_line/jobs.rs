@@ -237,6 +237,7 @@ fn jobs_are_printed_as_one_json_object() {
             "derivation": "followee-name",
             "due_at": "2024-01-15T10:40:00.000Z",
             "has_begun": true,
+            "held_by": null,
             "id": "followee-name#8:USER%23ada|PROFILE",
             "item": {
               "pk": "USER#ada",

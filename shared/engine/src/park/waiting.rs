@@ -23,6 +23,11 @@ use crate::{
     sort_key::sort_key,
 };
 
+/// For how long what is derived waits for a parked change of which not even the item is known, in milliseconds: a day.
+/// After that, what differs is reported. Counts wait for as long as it is parked, since what it adds when it is redriven
+/// would be added twice.
+const UNKNOWN_MS: u64 = 24 * 3_600 * 1_000;
+
 /// What waits for changes that are parked, and for jobs.
 #[derive(Debug, Default)]
 pub struct Waiting {
@@ -32,8 +37,11 @@ pub struct Waiting {
     derivations: BTreeSet<DerivationAt>,
     /// Counts that parked changes would add to.
     targets: BTreeSet<Target>,
-    /// Is a change parked that cannot be read, so that it may be of anything?
-    is_any: bool,
+    /// Names of the counts to which a parked change may add whose plan is not known.
+    counts: BTreeSet<String>,
+    /// Is a change parked of which not even the item is known, so that it may be of anything?
+    is_any_item: bool,
+    is_any_count: bool,
 }
 
 impl Waiting {
@@ -45,7 +53,7 @@ impl Waiting {
         sources: impl IntoIterator<Item = &'a Key>,
         derivations: impl IntoIterator<Item = &'a DerivationAt>,
     ) -> bool {
-        self.is_any
+        self.is_any_item
             || self.items.contains(item)
             || sources.into_iter().any(|source| self.items.contains(source))
             || derivations.into_iter().any(|at| self.derivations.contains(at))
@@ -59,7 +67,7 @@ impl Waiting {
     /// Does this count wait?
     #[must_use]
     pub fn has_target(&self, target: &Target) -> bool {
-        self.is_any || self.targets.contains(target)
+        self.is_any_count || self.counts.contains(&target.derivation) || self.targets.contains(target)
     }
 }
 
@@ -100,13 +108,18 @@ impl<S: Store> Underway<'_, S> {
     fn waits_for(&self, parked: &ParkedChange, patience: Patience<'_>, waiting: &mut Waiting) {
         let text = parked.record().unwrap_or_default();
         let record = Decoded::of(&self.context.schema.layout, &text);
-        match record.key(&self.context.schema.layout).filter(|_| parked.family == Family::LevelTriggered) {
-            Some(key) => drop(waiting.items.insert(key)),
-            None => waiting.is_any |= record.change.is_err(),
+        let key = record.key(&self.context.schema.layout);
+        if parked.family == Family::LevelTriggered {
+            let age_ms = self.context.clock.now_ms().saturating_sub(parked.parked_at_ms);
+            waiting.is_any_item |= key.is_none() && age_ms < UNKNOWN_MS;
+            waiting.items.extend(key.clone());
         }
         let batch = Batch::parked(record, &parked.lane, patience);
         let Ok(asked) = Planner::new(self.context).asked_of(parked.family, &batch) else {
-            waiting.is_any |= parked.family == Family::Additive;
+            if parked.family == Family::Additive {
+                waiting.is_any_count |= key.is_none();
+                waiting.counts.extend(key.iter().flat_map(|key| self.counts_of(key)));
+            }
             return;
         };
         waiting.items.extend(asked.bells.rung.into_keys().map(|(item, _)| item));
@@ -114,6 +127,17 @@ impl<S: Store> Underway<'_, S> {
         waiting.derivations.extend(asked.ground.into_iter().map(|touch| touch.derivation));
         let counted = asked.entries.iter().flat_map(|entry| targets(&self.context.catalogue, &entry.change));
         waiting.targets.extend(counted);
+    }
+
+    /// Names of the counts to which an item of this key may add.
+    fn counts_of(&self, key: &Key) -> impl Iterator<Item = String> {
+        let entities = self.context.schema.entities().filter(|definition| definition.key.parse_key(key).is_some());
+        let entities: BTreeSet<&str> = entities.map(|definition| definition.name.as_str()).collect();
+        let counts =
+            self.context.catalogue.derivations().filter(|derivation| derivation.kind.family() == Family::Additive);
+        let counts =
+            counts.filter(move |derivation| derivation.kind.entities().iter().any(|name| entities.contains(name)));
+        counts.map(|derivation| derivation.name.clone())
     }
 
     /// The same, with what is still to be searched again since an index may lag.

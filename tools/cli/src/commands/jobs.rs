@@ -2,6 +2,8 @@
 
 mod ordered;
 
+use std::collections::BTreeMap;
+
 use engine::{
     jobs::ground::sweep::jobs,
     jobs::job::{Job, Task},
@@ -27,30 +29,34 @@ pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Completion> {
     let opened = open(&args.writing.connection).await?;
     let layout = &opened.schema.layout;
     let jobs = jobs(&opened.store, layout).await?;
-    Ok(if args.ids.is_empty() { list(&jobs, layout, args.json) } else { show(&jobs, layout, args) })
+    let held = opened.engine().held_jobs(&jobs).await?;
+    Ok(if args.ids.is_empty() { list(&jobs, &held, layout, args.json) } else { show(&jobs, &held, layout, args) })
 }
 
-fn list(jobs: &[Job], layout: &Layout, as_json: bool) -> Completion {
+/// The cascades that parked changes hold, each with the id of such a change.
+type Held = BTreeMap<Key, String>;
+
+fn list(jobs: &[Job], held: &Held, layout: &Layout, as_json: bool) -> Completion {
     if as_json {
-        let jobs: Vec<Value> = jobs.iter().map(|job| as_object(job, layout)).collect();
+        let jobs: Vec<Value> = jobs.iter().map(|job| as_object(job, held, layout)).collect();
         print(&json!({ "jobs": jobs }).to_string());
     } else {
         let n_in = |state: &str| jobs.iter().filter(|job| state_of(job) == state).count();
         let (n_jobs, [running, waiting, paused]) = (jobs.len(), ["running", "waiting", "paused"].map(n_in));
         let last = format!("{n_jobs} jobs: {running} running, {waiting} waiting, {paused} paused");
-        print(&jobs.iter().map(line).chain([last]).collect::<Vec<_>>().join("\n"));
+        print(&jobs.iter().map(|job| line(job, held)).chain([last]).collect::<Vec<_>>().join("\n"));
     }
     Completion::InStep
 }
 
-fn show(jobs: &[Job], layout: &Layout, args: &Jobs) -> Completion {
+fn show(jobs: &[Job], held: &Held, layout: &Layout, args: &Jobs) -> Completion {
     let (chosen, unknown) = chosen(jobs, &args.ids);
     if args.json {
-        let jobs: Vec<Value> = chosen.iter().map(|job| as_object(job, layout)).collect();
+        let jobs: Vec<Value> = chosen.iter().map(|job| as_object(job, held, layout)).collect();
         print(&json!({ "jobs": jobs, "unknown": unknown }).to_string());
     } else {
         let unknown = unknown.iter().map(|id| no_job(id));
-        print(&chosen.iter().map(|job| whole(job, layout)).chain(unknown).collect::<Vec<_>>().join("\n"));
+        print(&chosen.iter().map(|job| whole(job, held, layout)).chain(unknown).collect::<Vec<_>>().join("\n"));
     }
     if unknown.is_empty() { Completion::InStep } else { Completion::Unfinished }
 }
@@ -96,7 +102,7 @@ fn round_text(job: &Job) -> Option<&'static str> {
 }
 
 /// A job in one line.
-fn line(job: &Job) -> String {
+fn line(job: &Job, held: &Held) -> String {
     let mut words = vec![job.key.sk.clone(), state_of(job).to_owned(), format!("of {}", job.origin()), so_far(job)];
     words.extend(round_text(job).map(str::to_owned));
     words.push(format!("started {}", time::text(job.started_at_ms)));
@@ -104,11 +110,12 @@ fn line(job: &Job) -> String {
     if !job.is_running {
         words.push(format!("due {}", time::text(job.due_at_ms)));
     }
+    words.extend(held.get(&job.key).map(|id| format!("waits for the parked change {id}")));
     words.join("  ")
 }
 
 /// A job with all its attributes.
-fn whole(job: &Job, layout: &Layout) -> String {
+fn whole(job: &Job, held: &Held, layout: &Layout) -> String {
     let does = match job.task {
         Task::Cascade { .. } => "cascade: deletes what belonged to a removed item",
         Task::FanOut(_) => "fan-out: looks at the items that depend on a changed item",
@@ -121,6 +128,7 @@ fn whole(job: &Job, layout: &Layout) -> String {
         ("for", Some(job.derivation.clone())),
         ("item", Some(job.origin().to_string())),
         ("state", Some(state_text(job))),
+        ("waits for", held.get(&job.key).map(|id| format!("the parked change {id}: redrive it"))),
         ("so far", Some(so_far(job))),
         ("last", at(job, layout).map(|key| key.to_string())),
         ("round", round),
@@ -145,7 +153,7 @@ fn at(job: &Job, layout: &Layout) -> Option<Key> {
 }
 
 /// The names are stable.
-fn as_object(job: &Job, layout: &Layout) -> Value {
+fn as_object(job: &Job, held: &Held, layout: &Layout) -> Value {
     let kind = match job.task {
         Task::Cascade { .. } => "cascade",
         Task::FanOut(_) => "fan-out",
@@ -159,6 +167,7 @@ fn as_object(job: &Job, layout: &Layout) -> Value {
         "item": key(job.origin()),
         "state": state_of(job),
         "has_begun": job.is_running,
+        "held_by": held.get(&job.key),
         "touched": job.n_touched,
         "moves": job.n_moves,
         "last": at(job, layout).as_ref().map(key),

@@ -1,7 +1,6 @@
 //! Jobs as a whole: which there are, and which are to begin or to be rung again.
 
 use derive::{
-    family::Family,
     guard::{Guard, Purpose},
     write::{Action, Table, Update, Write},
 };
@@ -16,9 +15,7 @@ use crate::{
     attribute::{n, s},
     context::Context,
     jobs::job::{DUE_AT, Job, MOVED_AT, STARTED_AT},
-    park::{pages::ParkedPages, redrive::ParkedChange},
     partition::all,
-    record::head,
 };
 
 /// A job whose cursor has not moved for so long is rung again, in milliseconds: longer than an invocation may take.
@@ -31,7 +28,7 @@ pub struct Swept {
     pub n_jobs: usize,
     /// Those that began now.
     pub n_begun: usize,
-    /// Those that are due, and wait for what is parked and older than they are.
+    /// Those that are due, and wait for parked changes that may concern their owners.
     pub n_held: usize,
     /// Those that ended before they began, since the owner exists again.
     pub n_ended: usize,
@@ -79,12 +76,14 @@ impl<S: Store> JobSweep<'_, S> {
     pub(crate) async fn ring_due(&self, jobs: &[Job], is_settled: impl Fn(&Job) -> bool) -> Result<Swept, StoreError> {
         let now_ms = self.context.clock.now_ms();
         let begins = |job: &Job| !job.is_running && !job.is_paused && job.due_at_ms <= now_ms && is_settled(job);
-        let oldest_ms = if jobs.iter().any(begins) { self.oldest_parked_ms().await? } else { None };
+        let held = self.held(&jobs.iter().filter(|job| begins(job)).collect::<Vec<_>>()).await?;
         let mut swept = Swept { n_jobs: jobs.len(), ..Swept::default() };
         for job in jobs.iter().filter(|job| !job.is_paused) {
             let moved_at = (MOVED_AT.to_owned(), n(now_ms));
             if begins(job) {
-                if is_held(job, oldest_ms) {
+                if let Some(event_id) = held.get(&job.key) {
+                    let owner = job.origin().for_log();
+                    tracing::warn!(derivation = %job.derivation, owner, event_id, "a cascade waits for a parked change: redrive it");
                     swept.n_held += 1;
                     continue;
                 }
@@ -106,20 +105,6 @@ impl<S: Store> JobSweep<'_, S> {
         Ok(swept)
     }
 
-    /// When the oldest record was written that is parked on behalf of level-triggered derivations; 0 where one does not
-    /// say it.
-    async fn oldest_parked_ms(&self) -> Result<Option<u64>, StoreError> {
-        let mut pages = ParkedPages::of(Family::LevelTriggered);
-        let mut oldest_ms: Option<u64> = None;
-        while let Some((query, after)) = pages.next() {
-            let changes = pages.take(self.context.store.query(Table::Ledger, &query, after).await?);
-            let created_ms = |parked: &ParkedChange| parked.record().ok().and_then(|record| head(&record).created_ms);
-            let times = changes.iter().map(|parked| created_ms(parked).unwrap_or(0));
-            oldest_ms = oldest_ms.into_iter().chain(times).min();
-        }
-        Ok(oldest_ms)
-    }
-
     async fn end_waiting(&self, job: &Job) -> Result<(), StoreError> {
         tracing::info!(derivation = %job.derivation, owner = job.origin().for_log(), "ended a cascade: its owner exists again");
         let guard = Some(job.waits_as_read());
@@ -134,19 +119,10 @@ impl<S: Store> JobSweep<'_, S> {
     }
 }
 
-/// A record's time is rounded down, at worst to the minute.
-const ROUNDED_MS: u64 = 60 * 1_000;
-
 impl Job {
     /// It waits, and it is the wait that was read.
     fn waits_as_read(&self) -> Guard {
         let read = [(STATE, s(WAITING)), (STARTED_AT, n(self.started_at_ms)), (DUE_AT, n(self.due_at_ms))];
         Guard::as_read(Purpose::Wait, read.map(|(name, value)| (name, Some(value))))
     }
-}
-
-/// Is something parked that was written before the job began to wait? What it asks for has not been done: it may be the
-/// owner itself, that stands under another key now.
-fn is_held(job: &Job, oldest_parked_ms: Option<u64>) -> bool {
-    oldest_parked_ms.is_some_and(|oldest_ms| oldest_ms <= job.moved_at_ms.saturating_add(ROUNDED_MS))
 }
