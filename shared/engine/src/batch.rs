@@ -170,7 +170,7 @@ impl<S: Store> Engine<S> {
             let asked = planner.sorted(&mut planned, &batch);
             applier.apply(asked, &mut session, &images, &batch, &mut account).await;
         }
-        attempts.end(&attempt, &batch, &mut account).await;
+        attempts.end(&attempt, &mut account).await;
 
         let state = event.state.map(str::to_owned);
         let failed_from = applier.failed_from(&account, &batch);

@@ -272,7 +272,7 @@ mod tests {
             unreadable item: UNREADABLE / {Derivation}#{ItemPK}#{ItemSK}
             held reason: HELD / {CatalogueDigest}#{Derivation}#name#why
             count to be recounted: RECOUNT / {Derivation}#{ItemPK}#{ItemSK}
-            note of an attempt: ATTEMPTS#{Families} / {EventId}
+            note of an attempt: ATTEMPTS#{EventId} / {Families}
             mark of a possible loss: LOSS / {Families}#{StreamLabel}#{ShardId}
             job: JOBS#05 / {Derivation}#{EventId}
             list of a cascade: LISTED#JOBS#05#{Derivation}#{EventId} / 0000000000
