@@ -51,7 +51,7 @@ const NAMED_MAX: usize = 3;
 type ItemOf<'a> = Result<Cow<'a, Key>, usize>;
 
 /// An item that cannot be read.
-struct UnreadableItem {
+struct FaultyItem {
     /// Its first record that cannot be read, for the error.
     name: String,
     reasons: BTreeSet<UnreadableReason>,
@@ -120,8 +120,8 @@ impl<S: Store> Brake<'_, S> {
     }
 
     /// The items that cannot be read, in the order of their first records.
-    fn unreadable(&self, planned: &[Planning<'_>]) -> Vec<UnreadableItem> {
-        let (mut items, mut places) = (Vec::<UnreadableItem>::new(), BTreeMap::new());
+    fn unreadable(&self, planned: &[Planning<'_>]) -> Vec<FaultyItem> {
+        let (mut items, mut places) = (Vec::<FaultyItem>::new(), BTreeMap::new());
         for (at, planning) in planned.iter().enumerate() {
             let reasons = self.reasons(planning);
             if reasons.is_empty() {
@@ -130,7 +130,7 @@ impl<S: Store> Brake<'_, S> {
             let place = *places.entry(self.item(at, planning)).or_insert(items.len());
             match items.get_mut(place) {
                 Some(item) => item.reasons.extend(reasons),
-                None => items.push(UnreadableItem { name: planning.name(), reasons }),
+                None => items.push(FaultyItem { name: planning.name(), reasons }),
             }
         }
         items
@@ -154,7 +154,7 @@ impl<S: Store> Brake<'_, S> {
     }
 }
 
-fn refusal(held: &[&UnreadableItem], n_items: usize) -> HandleError {
+fn refusal(held: &[&FaultyItem], n_items: usize) -> HandleError {
     let items = held.iter().take(NAMED_MAX).map(|item| item.name.clone()).collect();
     HandleError::Unreadable { n_unreadable: held.len(), n_items, items }
 }
