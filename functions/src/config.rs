@@ -22,10 +22,10 @@ pub const LEDGER_TABLE_NAME: &str = "LEDGER_TABLE_NAME";
 /// Variable with the kind of the ledger: `receipts` (default) or `checkpoint`. Stable.
 pub const LEDGER: &str = "LEDGER";
 
-/// Variable with the share of a batch, in percent, that may be unreadable before the brake holds the batch. Stable.
+/// Variable with the share of a batch's items, in percent, that may be unreadable before the brake holds the batch. Stable.
 pub const UNREADABLE_PERCENT_MAX: &str = "UNREADABLE_PERCENT_MAX";
 
-/// Variable with the number of hours for which the brake holds a batch. Stable.
+/// Variable with the number of hours for which the brake holds a batch, and batches for one reason. Stable.
 pub const UNREADABLE_HOLD_HOURS: &str = "UNREADABLE_HOLD_HOURS";
 
 /// Variable with the path of a manifest, such as `ripple.toml` in the function's package (default: the shipped table).

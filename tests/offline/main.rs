@@ -6,6 +6,7 @@ mod events;
 mod infra;
 mod interpreted;
 mod keys;
+mod missing;
 mod observe;
 mod own_table;
 mod records;

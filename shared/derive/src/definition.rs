@@ -83,6 +83,6 @@ mod tests {
             sold-count = display: Counter (Value of sold) into WARE#{ProductId} / METADATA; writes SoldCount; reads Counter.sold
             sold-sum = display: Counter (Sum of sold) into WARE#{ProductId} / METADATA; writes Sold; reads Counter.sum of sold
             kept = count: Line (where not Cancelled) into WARE#{ProductId} / METADATA; reads Line.Cancelled, Line.ProductId
-            readings = roll-up: Reading (Value by HOUR and DAY of At; arrivals only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value"#]].assert_eq(&shown.join("\n"));
+            readings = roll-up: Reading (Value by HOUR and DAY of At in UTC; arrivals only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value"#]].assert_eq(&shown.join("\n"));
     }
 }

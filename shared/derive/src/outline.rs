@@ -106,7 +106,7 @@ mod tests {
             sold-count: Counter (Value of sold) into Some("WARE#{ProductId} / METADATA")
             sold-sum: Counter (Sum of sold) into Some("WARE#{ProductId} / METADATA")
             kept: Line (where not Cancelled) into Some("WARE#{ProductId} / METADATA")
-            readings: Reading (Value by HOUR and DAY of At; arrivals only) into Some("SENSOR#{SensorId} / {Grain}#{Bucket}")
+            readings: Reading (Value by HOUR and DAY of At in UTC; arrivals only) into Some("SENSOR#{SensorId} / {Grain}#{Bucket}")
         "#]].assert_eq(&shown);
     }
 }

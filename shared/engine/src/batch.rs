@@ -25,7 +25,7 @@ use crate::{
     batch::{
         applying::Applier,
         attempts::{Attempt, AttemptNotes},
-        brake::brake,
+        brake::Brake,
         handle_error::HandleError,
         input::{Batch, Occasion},
         late::LossWatch,
@@ -150,7 +150,7 @@ impl<S: Store> Engine<S> {
         let mut session = Session::new(applier.open(&batch)?);
 
         let mut planned = planner.plan_all(&batch);
-        brake(&context.limits, &planned, &batch)?;
+        Brake::new(context).hold(&planned, &batch).await?;
         let mut account = Account::of(&planned);
         account.commits.extend(published);
         let images = applier.images(&batch);
@@ -170,7 +170,7 @@ impl<S: Store> Engine<S> {
             let asked = planner.sorted(&mut planned, &batch);
             applier.apply(asked, &mut session, &images, &batch, &mut account).await;
         }
-        attempts.end(&attempt, &batch, &mut account).await;
+        attempts.end(&attempt, &mut account).await;
 
         let state = event.state.map(str::to_owned);
         let failed_from = applier.failed_from(&account, &batch);

@@ -20,6 +20,7 @@ use crate::{
     batch::{
         SETTLE_MS,
         attempts::{self, Attempt, NOTE_KEPT_S},
+        brake::held::UnreadableReason,
     },
     count::{recount, target::Target},
     fan_out,
@@ -136,6 +137,13 @@ fn lists(layout: &Layout) -> Vec<Kept> {
         [listing::listed(layout, derivation, &item, Some(&unreadable), 0)],
     )
     .collect();
+    kept.extend(of(
+        layout,
+        "held reason",
+        "since when batches were held for items that cannot be read for this reason; they are held once under a catalogue",
+        Life::Forever,
+        [UnreadableReason::of(derivation, &unreadable).note(layout, "{CatalogueDigest}", 0)],
+    ));
     kept.extend(of(
         layout,
         "count to be recounted",
@@ -262,8 +270,9 @@ mod tests {
             parked change: PARKED#additive / {EventId}#00
             parked change: PARKED#level-triggered / {EventId}#00
             unreadable item: UNREADABLE / {Derivation}#{ItemPK}#{ItemSK}
+            held reason: HELD / {CatalogueDigest}#{Derivation}#name#why
             count to be recounted: RECOUNT / {Derivation}#{ItemPK}#{ItemSK}
-            note of an attempt: ATTEMPTS#{Families} / {EventId}
+            note of an attempt: ATTEMPTS#{EventId} / {Families}
             mark of a possible loss: LOSS / {Families}#{StreamLabel}#{ShardId}
             job: JOBS#05 / {Derivation}#{EventId}
             list of a cascade: LISTED#JOBS#05#{Derivation}#{EventId} / 0000000000

@@ -266,7 +266,7 @@ fn key(family: Family) -> Key {
 }
 
 /// The definitions of a catalogue's derivations of a family, by name.
-fn definitions(catalogue: &Catalogue, schema: &Schema, family: Family) -> BTreeMap<String, String> {
+pub(crate) fn definitions(catalogue: &Catalogue, schema: &Schema, family: Family) -> BTreeMap<String, String> {
     let ours = catalogue.derivations().filter(|derivation| derivation.kind.family() == family);
     ours.map(|derivation| (derivation.name.clone(), definition(derivation, schema))).collect()
 }

@@ -169,3 +169,42 @@ async fn an_attempt_that_ends_with_records_undone_is_counted_and_suspects_nobody
     assert_eq!((handled.failed_from, parked), (None, BTreeSet::new()));
     assert_eq!((bed.counted("member-count"), bed.ledger("ATTEMPTS").len()), (2, 0));
 }
+
+/// Once a note was tried until the invocation's time was over, so the records had none.
+#[tokio::test]
+async fn a_note_is_tried_once_and_where_it_cannot_be_written_all_goes_in() {
+    for is_read in [true, false] {
+        let mut bed = Bed::new();
+        let records = bed.joins(2).await;
+        bed.clock.advance(INVOCATION_MS + 1);
+        bed.fails(move |call| {
+            let is_note = match call {
+                Call::Get(Table::Ledger, keys) => is_read && keys.iter().any(|key| key.pk.starts_with("ATTEMPTS")),
+                Call::Write(write) => write.key.pk.starts_with("ATTEMPTS"),
+                _ => false,
+            };
+            is_note.then_some((Side::Before, Fault::Unanswered))
+        });
+        assert_eq!(bed.handle(&records).await.failed_from, None);
+        assert_eq!(bed.counted("member-count"), 2);
+        let notes = bed.calls().into_iter().filter(|call| call.contains("ATTEMPTS")).count();
+        assert_eq!(notes, if is_read { 1 } else { 3 }, "it is read, put and deleted");
+    }
+}
+
+#[tokio::test]
+async fn each_batch_has_its_note_in_a_partition_of_its_own() {
+    let mut bed = Bed::new();
+    let records = bed.joins(3).await;
+    bed.fails(|call| matches!(call, Call::Transact(_)).then_some((Side::Before, Fault::Unanswered)));
+    bed.clock.advance(INVOCATION_MS + 1);
+    for record in &records {
+        bed.handle(std::slice::from_ref(record)).await;
+    }
+    let ledger = bed.memory().snapshot(Table::Ledger);
+    let partitions: BTreeSet<&String> = ledger.keys().map(|key| &key.pk).collect();
+    assert_eq!(
+        partitions.into_iter().collect::<Vec<_>>(),
+        ["ATTEMPTS#event-1", "ATTEMPTS#event-2", "ATTEMPTS#event-3"]
+    );
+}

@@ -1,8 +1,12 @@
-//! The brake: a batch with many unreadable records is held.
+//! The brake: a batch with many unreadable items is held.
 
-use derive::write::Table;
+use std::sync::Arc;
+
+use derive::{catalogue::Catalogue, write::Table};
 use engine::{batch::handle_error::HandleError, batch::limits::BrakeLimits};
+use keys::item::text;
 use serde_json::{Value, json};
+use store::faulty::{Call, Fault, Side};
 
 use crate::cases::bed::Bed;
 
@@ -10,9 +14,31 @@ const HOLD_MS: u64 = 4 * 3_600_000;
 
 /// This many records. The last ones cannot be read.
 async fn records(bed: &mut Bed, n_records: usize, n_unreadable: usize) -> Vec<Value> {
-    let mut records = bed.joins(n_records).await;
+    records_of("ann", bed, n_records, n_unreadable).await
+}
+
+/// The same, of this user.
+async fn records_of(user: &str, bed: &mut Bed, n_records: usize, n_unreadable: usize) -> Vec<Value> {
+    let groups = (0..n_records).map(|group| (user.to_owned(), format!("g{group}")));
+    let mut records = bed.memberships(groups).await;
     for record in &mut records[n_records - n_unreadable..] {
         record["dynamodb"]["NewImage"] = json!({"PK": {"Q": 1}});
+    }
+    records
+}
+
+/// Memberships of this many users, of which the first ones do not have the key of their type, each with this many records.
+async fn misfits(bed: &mut Bed, n_items: usize, n_unreadable: usize, n_each: usize) -> Vec<Value> {
+    for at in 0..n_items {
+        let n = at.to_string();
+        let key = bed.put("Membership", &[("UserId", &n), ("GroupId", "g")], &[]).await;
+        for at in 1..n_each {
+            bed.set(&key, "Note", &at.to_string()).await;
+        }
+    }
+    let mut records = bed.records();
+    for record in &mut records[..n_unreadable * n_each] {
+        record["dynamodb"]["NewImage"]["EntityType"] = json!({"S": "Organization"});
     }
     records
 }
@@ -33,36 +59,49 @@ async fn a_batch_of_which_more_than_five_percent_cannot_be_read_is_held_from_twe
 }
 
 #[tokio::test]
-async fn the_error_of_a_held_batch_names_three_records_and_nothing_is_asked_or_written() {
+async fn the_error_of_a_held_batch_names_three_items_and_only_the_reason_is_noted() {
     let mut bed = Bed::new();
     let records = records(&mut bed, 20, 5).await;
     // Old enough for an attempt to be noted, but the brake comes first.
     bed.clock.advance(HOLD_MS);
     let before = bed.memory().snapshot(Table::Main);
     let error = bed.try_handle(&bed.event(&records)).await.unwrap_err();
-    let HandleError::Unreadable { n_unreadable, n_records, items } = &error else { panic!("{error}") };
-    assert_eq!((*n_unreadable, *n_records), (5, 20));
-    assert_eq!(items, &["event-16", "event-17", "event-18"]);
-    let text = error.to_string();
-    assert!(text.starts_with("5 of 20 records cannot be read, so nothing is applied; among them event-16"), "{text}");
-    assert_eq!(bed.calls(), [""; 0]);
-    assert!(bed.memory().snapshot(Table::Main) == before && bed.memory().snapshot(Table::Ledger).is_empty());
+    let HandleError::Unreadable { n_unreadable, n_items, items } = &error else { panic!("{error}") };
+    assert_eq!((*n_unreadable, *n_items), (5, 20));
+    let named: Vec<&str> = items.iter().map(|item| item.split(' ').next().unwrap()).collect();
+    assert_eq!(named, ["event-16", "event-17", "event-18"]);
+    let start = "5 of 20 items cannot be read, so nothing is applied; among them event-16";
+    assert!(error.to_string().starts_with(start), "{error}");
+    assert!(bed.memory().snapshot(Table::Main) == before);
+    let ledger: Vec<String> = bed.memory().snapshot(Table::Ledger).keys().map(|key| key.pk.clone()).collect();
+    assert_eq!(ledger, ["HELD"]);
 }
 
 #[tokio::test]
 async fn an_item_that_no_derivation_can_read_is_unreadable_too() {
     let mut bed = Bed::new();
-    for at in 0..20 {
-        let (n, group) = (at.to_string(), [("GroupId", "g")]);
-        bed.put("Membership", &[("UserId", &n), group[0]], &[]).await;
-    }
-    let mut records = bed.records();
-    for record in &mut records[..2] {
-        // The type is that of a membership, and does not fit the key.
-        record["dynamodb"]["NewImage"]["EntityType"] = json!({"S": "Organization"});
-    }
+    let records = misfits(&mut bed, 20, 2, 1).await;
     let error = bed.try_handle(&bed.event(&records)).await.unwrap_err().to_string();
     assert!(error.contains("event-1 (USER#0 / "), "{error}");
+}
+
+#[tokio::test]
+async fn the_brake_counts_items_and_not_their_records() {
+    // Items, those that cannot be read, and records of each.
+    let cases = [(20, 1, 2, false), (20, 2, 1, true), (20, 2, 5, true), (19, 19, 2, false), (40, 2, 3, false)];
+    for (n_items, n_unreadable, n_each, is_held) in cases {
+        let mut bed = Bed::new();
+        let records = misfits(&mut bed, n_items, n_unreadable, n_each).await;
+        let handled = bed.try_handle(&bed.event(&records)).await;
+        assert_eq!(handled.is_err(), is_held, "{n_unreadable} of {n_items}, {n_each} records each: {handled:?}");
+    }
+    // One bad item has a second record, as an item that Ripple wrote into has. All others have one.
+    let mut bed = Bed::new();
+    let mut records = misfits(&mut bed, 20, 1, 1).await;
+    let mut echo = records[0].clone();
+    echo["eventID"] = json!("echo");
+    records.push(echo);
+    assert!(bed.try_handle(&bed.event(&records)).await.is_ok());
 }
 
 #[tokio::test]
@@ -83,4 +122,76 @@ async fn a_limit_of_a_hundred_percent_takes_the_brake_off() {
         let records = records(&mut bed, 20, 20).await;
         assert_eq!(bed.try_handle(&bed.event(&records)).await.is_err(), is_held);
     }
+}
+
+/// A bad writer that goes on: without a note of the hold, each batch was held until it was four hours old.
+#[tokio::test]
+async fn after_one_hold_what_is_unreadable_for_the_same_reason_is_parked_at_once() {
+    let mut bed = Bed::new();
+    let held = records(&mut bed, 20, 2).await;
+    assert!(bed.try_handle(&bed.event(&held)).await.is_err());
+    // Other columns of other records, other invocations, and batches of all ages: it is one reason.
+    bed.clock.advance(HOLD_MS / 2);
+    let young = records_of("somebody-with-a-long-name", &mut bed, 20, 20).await;
+    assert!(bed.try_handle(&bed.event(&young)).await.is_err());
+    bed.clock.advance(HOLD_MS / 2 + 1);
+    for records in [held, young, records_of("bob", &mut bed, 20, 1).await, records_of("cleo", &mut bed, 20, 9).await] {
+        assert_eq!(bed.handle(&records).await.failed_from, None);
+    }
+    assert_eq!(bed.parked().len(), 2 * (2 + 20 + 1 + 9));
+    let notes = bed.ledger("HELD");
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert_eq!(text(&notes[0], "Derivation"), Some("*"));
+}
+
+#[tokio::test]
+async fn another_reason_is_held_though_one_was_held_before() {
+    let mut bed = Bed::new();
+    let held = records(&mut bed, 20, 2).await;
+    assert!(bed.try_handle(&bed.event(&held)).await.is_err());
+    bed.clock.advance(HOLD_MS + 1);
+    let mut records = records_of("bob", &mut bed, 40, 20).await;
+    for record in &mut records[..2] {
+        record["dynamodb"].as_object_mut().unwrap().remove("NewImage");
+    }
+    assert!(bed.try_handle(&bed.event(&records)).await.is_ok(), "2 of 40 are not many, and 20 were held before");
+    for record in &mut records[..3] {
+        record["dynamodb"].as_object_mut().unwrap().remove("NewImage");
+    }
+    let error = bed.try_handle(&bed.event(&records)).await.unwrap_err().to_string();
+    assert!(error.starts_with("3 of 40 items cannot be read"), "{error}");
+}
+
+#[tokio::test]
+async fn another_catalogue_makes_the_brake_hold_once_more() {
+    let mut bed = Bed::new();
+    let held = records(&mut bed, 20, 2).await;
+    assert!(bed.try_handle(&bed.event(&held)).await.is_err());
+    bed.clock.advance(HOLD_MS + 1);
+    let again = records_of("bob", &mut bed, 20, 2).await;
+    let whole = Arc::clone(&bed.catalogue);
+    let without = whole.derivations().filter(|derivation| derivation.name != "followee-name").cloned().collect();
+    bed.catalogue = Arc::new(Catalogue::new(&bed.schema, without).unwrap());
+    assert!(bed.try_handle(&bed.event(&again)).await.is_err());
+    // The deployment is taken back: that catalogue's hold is over.
+    bed.catalogue = whole;
+    assert!(bed.try_handle(&bed.event(&again)).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_batch_is_held_where_the_notes_cannot_be_read_and_one_without_a_fault_asks_for_none() {
+    let mut bed = Bed::new();
+    let held = records(&mut bed, 20, 2).await;
+    assert!(bed.try_handle(&bed.event(&held)).await.is_err());
+    bed.clock.advance(HOLD_MS + 1);
+    let again = records_of("bob", &mut bed, 20, 2).await;
+    bed.fails(|call| {
+        let is_note = matches!(call, Call::Get(Table::Ledger, keys) if keys.iter().any(|key| key.pk == "HELD"));
+        is_note.then_some((Side::Before, Fault::Unanswered))
+    });
+    assert!(bed.try_handle(&bed.event(&again)).await.is_err());
+    bed.calls();
+    let readable = records_of("cleo", &mut bed, 20, 1).await;
+    assert!(bed.try_handle(&bed.event(&readable)).await.is_ok());
+    assert!(!bed.calls().iter().any(|call| call.contains("HELD")));
 }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use derive::write::Table;
 use operate::verify::{
     following::{AtRest, Following},
     report::{Extent, VerifyEvent, Why},
@@ -173,4 +174,29 @@ async fn what_only_began_while_counts_were_compared_is_not_undecided() {
     let found =
         events.iter().any(|event| matches!(event, VerifyEvent::Finding(it, _) if it.derivation == "following-count"));
     assert!(found, "{events:?}");
+}
+
+/// A post's cascade deletes its counter, and views outlive their post: so what the views show is no bound.
+#[tokio::test]
+async fn a_view_count_is_never_reported_and_its_display_is_compared_with_it() {
+    let mut bed = Bed::new();
+    let post = [("AuthorId", "ann"), ("CreatedAt", "2024-01-15T10:30:00.000Z"), ("PostId", "p")];
+    bed.put("Post", &post, &[("Status", "published")]).await;
+    for at in ["2024-01-15T11:00:00.000Z", "2024-01-15T12:00:00.000Z"] {
+        bed.put("View", &[("UserId", "bob"), ("ViewedAt", at), ("PostId", "p")], &[]).await;
+    }
+    bed.settle().await;
+    assert_eq!(bed.shown(&Key::new("POST#p", "METADATA"), "ViewCount"), "2");
+    let counters = bed.memory().snapshot(Table::Main).into_keys();
+    let counters: Vec<Key> = counters.filter(|key| key.sk.contains("#COUNT#view-count#")).collect();
+    for value in ["N:1", "N:9"] {
+        bed.set(&counters[0], "Value", value).await;
+        let (events, extent) = verified(&bed, &AtRest).await;
+        let found = events.iter().filter_map(|event| match event {
+            VerifyEvent::Finding(finding, _) => Some(finding.derivation.as_str()),
+            _ => None,
+        });
+        assert_eq!(found.collect::<Vec<_>>(), ["view-count-display"], "{events:?}");
+        assert!(extent.is_proven);
+    }
 }

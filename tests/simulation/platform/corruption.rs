@@ -17,7 +17,7 @@ use crate::scene::Scene;
 
 /// Of a thousand records, how many are corrupt, and how many when the functions brake: they brake only at many.
 const PER_MILLE: usize = 8;
-const PER_MILLE_BRAKED: usize = 50;
+const PER_MILLE_BRAKED: usize = 80;
 
 /// The corrupt form of a record, which never decodes; `None` when the record is not to be corrupt.
 pub(crate) fn corrupted(scene: &Scene, json: &str) -> Option<String> {

@@ -25,6 +25,9 @@ use crate::{
 /// Most records of a batch.
 const RECORDS_MAX: usize = 30;
 
+/// The same where the functions brake: enough for 20 items, of which some have several records.
+const RECORDS_MAX_BRAKED: usize = 80;
+
 /// Most old records that stray into a batch.
 const STRAYS_MAX: usize = 6;
 
@@ -83,7 +86,7 @@ impl Mapping {
             LedgerKind::Receipts => scene.chance.between(1, QUEUES_MAX),
             LedgerKind::Checkpoint => 1,
         };
-        let n_records_max = if scene.is_braked { RECORDS_MAX } else { scene.chance.between(1, RECORDS_MAX) };
+        let n_records_max = if scene.is_braked { RECORDS_MAX_BRAKED } else { scene.chance.between(1, RECORDS_MAX) };
         Self {
             name,
             families: families.to_vec(),

@@ -307,7 +307,7 @@ mod tests {
             order-totals-sum-display = display: Counter (Sum of order-totals) into USER#{UserId} / PROFILE; writes LifetimeValue; reads Counter.sum of order-totals
             units-sold = count and sum: OrderItem (where not Cancelled; sum of Quantity) into PRODUCT#{ProductId} / METADATA; reads OrderItem.Cancelled, OrderItem.ProductId, OrderItem.Quantity
             units-sold-display = display: Counter (Sum of units-sold) into PRODUCT#{ProductId} / METADATA; writes UnitsSold; reads Counter.sum of units-sold
-            readings-rollup = roll-up: Reading (Value by HOUR and DAY of At; arrivals only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value
+            readings-rollup = roll-up: Reading (Value by HOUR and DAY of At in UTC; arrivals only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value
             post-cascade = cascade: Post, PostDetail (removed, and no PostDetail there) into POST#{PostId} / METADATA; writes Comment deleted, Counter of view-count deleted, Like deleted
             user-cascade = cascade: User (removed, and no User there) into USER#{UserId} / PROFILE; writes CartItem deleted, EmailClaim, named by what was removed, deleted while its UserId is the owner's, Follow deleted, Like deleted, Member deleted, Membership deleted, Post Status set to archived, Subscription deleted, View deleted"#]].assert_eq(&outlines.join("\n"));
     }

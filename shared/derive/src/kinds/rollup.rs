@@ -10,7 +10,7 @@
 //! an update before which the item had no value there. When a value changes or goes, that is a *late change*, which is
 //! counted in the account and taken from no bucket.
 //!
-//! An item without the value takes no part. One whose value is no number, or whose time cannot be cut, counts as absent,
+//! An item without the value takes no part. One whose value is no number, or whose time cannot be cut or is not in UTC, counts as absent,
 //! and is listed; mended, it comes to stand there, and counts.
 //!
 //! What the ground shows is a lower bound of the count alone: after a late change the values that it shows are not those
@@ -54,7 +54,7 @@ impl Rollup {
         let unreadable =
             |attribute: &str, why: &str| Unreadable { attribute: attribute.to_owned(), why: why.to_owned() };
         let Some(time) = image.field(&self.time)? else { return Ok(None) };
-        let bucket = grain.cut(time).ok_or_else(|| unreadable(&self.time, "is no time in ISO 8601"))?;
+        let bucket = grain.cut(time).ok_or_else(|| unreadable(&self.time, "is no time in ISO 8601 and UTC"))?;
         for from in self.link.from_fields() {
             if image.field(from)?.is_none() {
                 return Ok(None);
@@ -114,7 +114,7 @@ impl Kind for Rollup {
 
     fn outline(&self, schema: &Schema) -> Outline {
         let grains: Vec<&str> = BucketSpan::ALL.into_iter().map(BucketSpan::name).collect();
-        let terms = format!("{} by {} of {}", self.value, grains.join(" and "), self.time);
+        let terms = format!("{} by {} of {} in UTC", self.value, grains.join(" and "), self.time);
         Outline {
             terms: vec![terms, "arrivals only".to_owned()],
             into: schema.entity(&self.form.entity).map(|target| linked(target, &self.link)),

@@ -7,6 +7,9 @@
 //! note goes when the invocation ends by itself. From the third attempt on, records go one by one, and each is noted
 //! before it begins. What is young, or asks for nothing, is never noted.
 //!
+//! Each batch has a note in a partition of its own, since many batches are old at once. A note is tried once: where the
+//! ledger does not answer, the time is for the records.
+//!
 //! A record that was found deadly stays so for its batch, or the next one of the batch to die would set it free again.
 //!
 //! *Example*: a batch dies twice. The third attempt goes record by record and dies with `e7` in progress; so does the
@@ -125,8 +128,7 @@ impl<S: Store> AttemptNotes<'_, S> {
         }
         let families: Vec<String> = self.context.families.iter().map(ToString::to_string).collect();
         let key = key(&families, id);
-        let items = batch.patience.call(|| self.context.store.get(Table::Ledger, std::slice::from_ref(&key))).await;
-        let note = match items {
+        let note = match self.context.store.get(Table::Ledger, std::slice::from_ref(&key)).await {
             Ok(items) => items.into_iter().next().map(|(_, item)| item).unwrap_or_default(),
             Err(error) => {
                 tracing::warn!(cause = %describe(&error), "the attempt cannot be noted");
@@ -137,35 +139,35 @@ impl<S: Store> AttemptNotes<'_, S> {
         let mut deadly = deadly(&note);
         deadly.extend(suspect.iter().filter(|(_, n_deaths)| *n_deaths >= DEATHS_MAX).map(|(id, _)| id.clone()));
         let attempt = Attempt { note: Some(key), number: number(&note, ATTEMPTS).unwrap_or(0) + 1, suspect, deadly };
-        self.note(&attempt, None, batch, account).await;
+        self.note(&attempt, None, account).await;
         attempt
     }
 
     /// Notes that a record is in progress.
-    pub(crate) async fn begin(&self, attempt: &Attempt, id: &str, batch: &Batch<'_>, account: &mut Account) {
-        self.note(attempt, Some(id), batch, account).await;
+    pub(crate) async fn begin(&self, attempt: &Attempt, id: &str, account: &mut Account) {
+        self.note(attempt, Some(id), account).await;
     }
 
     /// The invocation ends by itself. Where all is done the note goes; else it counts on, with nothing in progress.
-    pub(crate) async fn end(&self, attempt: &Attempt, batch: &Batch<'_>, account: &mut Account) {
+    pub(crate) async fn end(&self, attempt: &Attempt, account: &mut Account) {
         let Some(key) = &attempt.note else { return };
         if !account.undone.is_empty() {
             let attempt = Attempt { suspect: None, ..attempt.clone() };
-            return self.note(&attempt, None, batch, account).await;
+            return self.note(&attempt, None, account).await;
         }
         let write = Write { table: Table::Ledger, key: key.clone(), action: Action::Delete, guard: None };
-        self.write_note(&write, batch, account).await;
+        self.write_note(&write, account).await;
     }
 
-    async fn note(&self, attempt: &Attempt, in_progress: Option<&str>, batch: &Batch<'_>, account: &mut Account) {
+    async fn note(&self, attempt: &Attempt, in_progress: Option<&str>, account: &mut Account) {
         let Some(key) = attempt.note.clone() else { return };
         let write = attempt.note(&self.context.schema.layout, key, in_progress, self.context.clock.now_ms());
-        self.write_note(&write, batch, account).await;
+        self.write_note(&write, account).await;
     }
 
     /// A note that cannot be written holds nothing up: without it an attempt more may be needed.
-    async fn write_note(&self, write: &Write, batch: &Batch<'_>, account: &mut Account) {
-        match batch.patience.call(|| self.context.store.write(write)).await {
+    async fn write_note(&self, write: &Write, account: &mut Account) {
+        match self.context.store.write(write).await {
             Ok(store::Outcome::Done { units }) => {
                 account.commits.push(self.context.ledger_commit(&write.key, units, RecordAt(0)));
             }
@@ -177,7 +179,7 @@ impl<S: Store> AttemptNotes<'_, S> {
 
 /// Key of the note of a batch that begins with this record, of a function that runs these families.
 pub(crate) fn key(families: &[String], id: &str) -> Key {
-    Key::new(format!("ATTEMPTS#{}", families.join("+")), id)
+    Key::new(format!("ATTEMPTS#{id}"), families.join("+"))
 }
 
 /// Who was in progress when the last attempt died, and with how many by now. An attempt that died before it began with

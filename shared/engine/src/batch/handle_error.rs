@@ -19,15 +19,15 @@ pub enum HandleError {
     NoShard,
     /// Much of it cannot be read.
     #[error(
-        "{n_unreadable} of {n_records} records cannot be read, so nothing is applied; among them {}; mend the \
+        "{n_unreadable} of {n_items} items cannot be read, so nothing is applied; among them {}; mend the \
          deployment, or raise UNREADABLE_PERCENT_MAX if this is what the data is like", items.join(", ")
     )]
     Unreadable {
         /// How many cannot be read.
         n_unreadable: usize,
         /// Of how many.
-        n_records: usize,
-        /// Some of them, by event and item.
+        n_items: usize,
+        /// Some of them, by event and key.
         items: Vec<String>,
     },
 }

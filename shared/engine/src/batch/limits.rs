@@ -3,9 +3,10 @@
 /// When the brake is put on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BrakeLimits {
-    /// How much of a batch may be unreadable, in percent. 100 takes the brake off.
+    /// How many of a batch's items may be unreadable, in percent. 100 takes the brake off.
     pub unreadable_percent_max: u32,
-    /// How long a batch is held, counted from its first record, in milliseconds.
+    /// How long a batch is held, counted from its first record, and how long a reason holds batches, counted from the first
+    /// hold, in milliseconds.
     pub unreadable_hold_ms: u64,
 }
 

@@ -26,10 +26,12 @@ pub struct EventError(#[source] pub(crate) serde_json::Error);
 
 /// A record that does not decode. Names what is wrong, never a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}")]
+#[error("{why}{}", at(*.column))]
 pub struct RecordError {
-    /// What is wrong.
+    /// What is wrong. It is the same for all records with the same fault.
     pub why: String,
+    /// Where it is in the record, if that is known.
+    pub column: Option<usize>,
 }
 
 /// What is known of a record that may not decode.
@@ -129,18 +131,17 @@ pub(crate) fn one_by_one<'a>(layout: &Layout, records: &[&'a RawValue]) -> Vec<D
 pub fn decode(layout: &Layout, record: &str) -> Result<Change, RecordError> {
     let record = match quick::record(record) {
         Some(record) => record,
-        None => serde_json::from_str(record).map_err(|source| RecordError { why: reason(&source) })?,
+        None => serde_json::from_str(record).map_err(|source| undecodable(&source))?,
     };
     change(layout, record)
 }
 
 fn change(layout: &Layout, record: Record<'_>) -> Result<Change, RecordError> {
-    let error = |why: &str| RecordError { why: why.to_owned() };
+    let error = |why: &str| RecordError { why: why.to_owned(), column: None };
     let stream_record = record.dynamodb;
     let keys = stream_record.keys.ok_or_else(|| error("the record has no keys"))?;
-    let key = key(layout, keys).ok_or_else(|| RecordError {
-        why: format!("the record's keys are not {} and {} of type S", layout.pk, layout.sk),
-    })?;
+    let key = key(layout, keys)
+        .ok_or_else(|| error(&format!("the record's keys are not {} and {} of type S", layout.pk, layout.sk)))?;
     let images = match (record.event_name.as_ref(), stream_record.old_image, stream_record.new_image) {
         ("INSERT", _, Some(new)) => Images::Inserted(new),
         ("MODIFY", Some(old), Some(new)) => Images::Modified { old, new },
@@ -190,12 +191,16 @@ pub fn head(record: &str) -> Head {
 }
 
 /// Why JSON does not decode, without the values that serde's own messages quote.
-fn reason(error: &serde_json::Error) -> String {
+fn undecodable(error: &serde_json::Error) -> RecordError {
     let what = match error.classify() {
         serde_json::error::Category::Data => "a value is missing or not of the form of a stream record",
         _ => "it is not JSON",
     };
-    format!("the record does not decode: {what}, at column {}", error.column())
+    RecordError { why: format!("the record does not decode: {what}"), column: Some(error.column()) }
+}
+
+fn at(column: Option<usize>) -> String {
+    column.map(|column| format!(", at column {column}")).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -37,6 +37,11 @@ pub(super) fn section(design: &Design) -> String {
          All changes of one counter in a batch are one write, so K changes cost 2/K each beside their receipts; under the \
          checkpoint ledger the 2 units of the ledger are for the whole transaction.\n\
          An item that is in step costs a read and no write.\n\
+         An item without the attribute that a count sums counts, and adds 0 to the sum, so it lowers an average of both; a \
+         roll-up takes only items with the value. An attribute of another type makes the item unreadable, and it counts \
+         as absent.\n\
+         A mirror takes every attribute of its source, also those that no entity declares; but no keys, no type, no time to \
+         live, no derived attributes, and nothing that it excepts.\n\
          The sweep checks a count if the counted items are in the collection of their target (*checked with*); only \
          `ripple verify`, which reads the whole table, checks the others.\n\
          A cascade's price is that of its most expensive deletion, checks included.\n\n{}",

@@ -114,13 +114,13 @@ fn an_unreadable_value_or_time_counts_as_absent_until_it_is_mended() {
     check(
         &inserted("SENSOR#s#today / today Reading Value=N:1"),
         &expect![[r#"
-        readings: list At: is no time in ISO 8601
+        readings: list At: is no time in ISO 8601 and UTC
     "#]],
     );
     check(
         &inserted("SENSOR#s#2024-01-15 / 2024-01-15 Reading Value=N:1"),
         &expect![[r#"
-        readings: list At: is no time in ISO 8601
+        readings: list At: is no time in ISO 8601 and UTC
     "#]],
     );
 }
@@ -132,7 +132,28 @@ fn a_time_is_cut_only_where_it_is_one() {
     assert_eq!(cut("2024-01-15T10"), [Some("2024-01-15T10"), Some("2024-01-15")]);
     assert_eq!(cut("2024-01-15"), [None, Some("2024-01-15")]);
     assert_eq!(cut("2024-01-15T24:00"), [None, Some("2024-01-15")]);
+    for time in ["2024-01-15T23:30:00.000Z", "2024-01-15T23:30:00+00:00", "2024-01-15T23:30-0000", "2024-01-15T23:30-1"]
+    {
+        assert_eq!(cut(time), [Some("2024-01-15T23"), Some("2024-01-15")], "{time}");
+    }
+    // In UTC these are in other hours, and some on another day.
+    for time in
+        ["2024-01-15T23:30:00+02:00", "2024-01-15T23:30:00.000-05:30", "2024-01-15T23:30+0200", "2024-01-15T23-08"]
+    {
+        assert_eq!(cut(time), [None, None], "{time}");
+    }
     for time in ["", "2024-13-15T10:00", "2024-01-32T10:00", "2024-01-155", "2024/01/15T10:00", "2024-01-1é"] {
         assert_eq!(cut(time), [None, None], "{time}");
     }
+}
+
+/// It went into the bucket of its text, two hours from its own.
+#[test]
+fn a_reading_whose_time_has_an_offset_is_listed_and_goes_into_no_bucket() {
+    check(
+        &inserted("SENSOR#s#2024-01-15 / 2024-01-15T23:30:00+02:00 Reading Value=N:1"),
+        &expect![[r#"
+        readings: list At: is no time in ISO 8601 and UTC
+    "#]],
+    );
 }
