@@ -146,16 +146,6 @@ impl<S: Store> Engine<S> {
         JobSweep::new(&self.context).jobs().await
     }
 
-    /// Those of these jobs that parked changes hold from beginning, each with the id of one of these changes.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] when the parked changes cannot be read.
-    pub async fn held_jobs(&self, jobs: &[Job]) -> Result<BTreeMap<Key, String>, StoreError> {
-        let waiting: Vec<&Job> = jobs.iter().filter(|job| !job.is_running).collect();
-        JobSweep::new(&self.context).held(&waiting).await
-    }
-
     /// What [`sweep`](Self::sweep) does, with jobs that were read before.
     ///
     /// # Errors

@@ -45,13 +45,13 @@ async fn a_post_with_ten_comments_is_removed() {
         &given,
         async |bed| delete(bed, "USER#bob", "POST#2024#p").await,
         expect![[r#"
-        comment-count: 20
-        post-cascade: 72
-        post-count: 2
-        post-count-display: 1
-        post-detail: 2
-        receipt: 30
-    "#]],
+            comment-count: 20
+            post-cascade: 36
+            post-count: 2
+            post-count-display: 1
+            post-detail: 2
+            receipt: 30
+        "#]],
     )
     .await;
 }

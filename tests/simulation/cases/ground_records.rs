@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use derive::write::Table;
+use derive::write::{ITEM_BYTES_MAX, Table};
 use engine::{batch::replay::Origin, jobs::ground::sweep::Swept, ledger::LedgerKind, record::event::Lane};
-use keys::{job::JobKey, key::Key};
+use keys::{job::JobKey, key::Key, size::item_bytes};
 use serde_dynamo::AttributeValue;
 use serde_json::Value;
 use support::record::STREAM_ARN;
@@ -290,6 +290,26 @@ async fn a_deletion_that_is_refused_parks_the_record_of_its_job() {
     assert!(is_there(&bed, &comment));
     let parked = bed.parked();
     assert!(parked.len() == 1 && parked[0].starts_with("PARKED#level-triggered"), "{parked:?}");
+}
+
+#[tokio::test]
+async fn an_item_that_is_refused_keeps_none_beside_it_from_being_changed() {
+    let mut bed = Bed::new();
+    let user = bed.put("User", &[("UserId", "ann")], &[]).await;
+    let post = |id: &'static str| [("AuthorId", "ann"), ("CreatedAt", "t"), ("PostId", id)];
+    let small = [bed.put("Post", &post("a"), &[]).await, bed.put("Post", &post("c"), &[]).await];
+    let large = bed.put("Post", &post("z"), &[]).await;
+    let n_bytes = ITEM_BYTES_MAX - item_bytes(&bed.memory().snapshot(Table::Main)[&large]) - "Padding".len();
+    bed.set(&large, "Padding", &"x".repeat(n_bytes)).await;
+    bed.settle().await;
+    bed.delete(&user).await;
+    bed.settle().await;
+    two_days_pass(&mut bed).await;
+    assert_eq!(small.each_ref().map(|post| bed.shown(post, "Status")), ["archived", "archived"]);
+    assert_eq!(bed.shown(&large, "Status"), "");
+    // Its mirror is too large as well.
+    let parked = bed.parked();
+    assert!(parked.iter().all(|parked| parked.contains("level-triggered")) && !parked.is_empty(), "{parked:?}");
 }
 
 /// Puts an employee with this manager.

@@ -4,6 +4,7 @@
 //! and what starts a job starts it once. An item that cannot be touched now is reported as not done, and its record
 //! comes again; nothing that was done is done twice.
 
+mod deletions;
 mod held;
 pub(crate) mod listed;
 mod start;

@@ -34,9 +34,9 @@ pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Completion> {
 }
 
 /// The cascades that parked changes hold, each with the id of such a change.
-type Held = BTreeMap<Key, String>;
+type HeldCascades = BTreeMap<Key, String>;
 
-fn list(jobs: &[Job], held: &Held, layout: &Layout, as_json: bool) -> Completion {
+fn list(jobs: &[Job], held: &HeldCascades, layout: &Layout, as_json: bool) -> Completion {
     if as_json {
         let jobs: Vec<Value> = jobs.iter().map(|job| as_object(job, held, layout)).collect();
         print(&json!({ "jobs": jobs }).to_string());
@@ -49,7 +49,7 @@ fn list(jobs: &[Job], held: &Held, layout: &Layout, as_json: bool) -> Completion
     Completion::InStep
 }
 
-fn show(jobs: &[Job], held: &Held, layout: &Layout, args: &Jobs) -> Completion {
+fn show(jobs: &[Job], held: &HeldCascades, layout: &Layout, args: &Jobs) -> Completion {
     let (chosen, unknown) = chosen(jobs, &args.ids);
     if args.json {
         let jobs: Vec<Value> = chosen.iter().map(|job| as_object(job, held, layout)).collect();
@@ -102,7 +102,7 @@ fn round_text(job: &Job) -> Option<&'static str> {
 }
 
 /// A job in one line.
-fn line(job: &Job, held: &Held) -> String {
+fn line(job: &Job, held: &HeldCascades) -> String {
     let mut words = vec![job.key.sk.clone(), state_of(job).to_owned(), format!("of {}", job.origin()), so_far(job)];
     words.extend(round_text(job).map(str::to_owned));
     words.push(format!("started {}", time::text(job.started_at_ms)));
@@ -115,7 +115,7 @@ fn line(job: &Job, held: &Held) -> String {
 }
 
 /// A job with all its attributes.
-fn whole(job: &Job, held: &Held, layout: &Layout) -> String {
+fn whole(job: &Job, held: &HeldCascades, layout: &Layout) -> String {
     let does = match job.task {
         Task::Cascade { .. } => "cascade: deletes what belonged to a removed item",
         Task::FanOut(_) => "fan-out: looks at the items that depend on a changed item",
@@ -153,7 +153,7 @@ fn at(job: &Job, layout: &Layout) -> Option<Key> {
 }
 
 /// The names are stable.
-fn as_object(job: &Job, held: &Held, layout: &Layout) -> Value {
+fn as_object(job: &Job, held: &HeldCascades, layout: &Layout) -> Value {
     let kind = match job.task {
         Task::Cascade { .. } => "cascade",
         Task::FanOut(_) => "fan-out",

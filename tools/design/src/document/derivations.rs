@@ -44,7 +44,7 @@ pub(super) fn section(design: &Design) -> String {
          live, no derived attributes, and nothing that it excepts.\n\
          The sweep checks a count if the counted items are in the collection of their target (*checked with*); only \
          `ripple verify`, which reads the whole table, checks the others.\n\
-         A cascade's price is that of its most expensive deletion, checks included.\n\n{}",
+         A cascade's price is that of its most expensive deletion, checks included; up to 24 deletions share the checks.\n\n{}",
         table(&HEAD, &rows)
     ) + &set_going(design)
 }

@@ -11,7 +11,7 @@ use store::{Store, StoreError};
 use super::sweep::JobSweep;
 use crate::{
     backoff::Patience,
-    batch::{input::Batch, planning::Planner},
+    batch::{Engine, input::Batch, planning::Planner},
     jobs::job::{Job, Task},
     park::{pages::ParkedPages, redrive::ParkedChange},
     record::Decoded,
@@ -30,6 +30,18 @@ struct MayConcern {
     entities: BTreeSet<String>,
     /// Is its item unknown?
     is_unknown: bool,
+}
+
+impl<S: Store> Engine<S> {
+    /// Those of these jobs that parked changes hold from beginning, each with the id of one of these changes.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] when the parked changes cannot be read.
+    pub async fn held_jobs(&self, jobs: &[Job]) -> Result<BTreeMap<Key, String>, StoreError> {
+        let waiting: Vec<&Job> = jobs.iter().filter(|job| !job.is_running).collect();
+        JobSweep::new(&self.context).held(&waiting).await
+    }
 }
 
 impl<S: Store> JobSweep<'_, S> {

@@ -6,32 +6,28 @@
 
 use derive::{
     declaration::{
-        cascade::{Cascade, Fate, Hanging, Way},
+        cascade::{Cascade, Hanging, Way},
         found_by::through,
     },
     effect::Removal,
-    guard::{Guard, Purpose},
     kind::shape::Shape,
     query::Query,
-    write::{Action, Table, Update, Write},
+    write::{Action, Table, Write},
 };
-use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use keys::{counter::derivation_prefix, item::Item, key::Key};
-use serde_dynamo::AttributeValue;
 use store::Store;
 
 use crate::{
-    account::Account,
-    attribute::s,
     batch::input::Occasion,
     fan_out::page::Pager,
     jobs::{
         ground::{
-            TOUCHES_AT_ONCE, Worker,
-            listed::{Listed, page_of_list},
+            Worker,
+            deletions::{Deletion, chunks},
+            listed::page_of_list,
         },
         job::{Job, Pass, Task},
-        touch::{TouchFailure, TouchOutcome, Toucher, Work},
+        touch::{TouchFailure, Toucher, Work},
     },
     protocol::ProtocolStep,
 };
@@ -43,13 +39,6 @@ const PAGE_ITEMS: u32 = 100;
 struct HangingPage {
     keys: Vec<Key>,
     next: Option<store::Cursor>,
-}
-
-/// How a deletion ended.
-enum Deletion {
-    Done,
-    Skipped,
-    OwnerExists,
 }
 
 impl<S: Store> Worker<'_, S> {
@@ -138,23 +127,11 @@ impl<S: Store> Worker<'_, S> {
         let Some(hanging) = cascade.hanging.get(step) else {
             return self.end_job(job, "what it listed is not declared any more", work).await;
         };
-        let fates = listed.into_iter().map(|listed| {
-            let (touch, batch, is_alone) = (work.touch, work.batch, work.is_alone);
-            async move {
-                let mut one = Work { touch, batch, is_alone, account: Account::default() };
-                let met = self.meet(listed, cascade, hanging, removal, &mut one).await;
-                (met, one.account)
-            }
-            .boxed()
-        });
-        let fates: Vec<BoxFuture<'_, _>> = fates.collect();
-        let met: Vec<_> = stream::iter(fates).buffer_unordered(TOUCHES_AT_ONCE).collect().await;
-        let met: Vec<_> = met.into_iter().map(|(met, account)| (met, work.account.add(account)).0).collect();
+        let writes = self.fates(listed, cascade, hanging, removal, work).await?;
         let mut next = Job { n_moves: job.n_moves + 1, moved_at_ms: self.context.clock.now_ms(), ..job.clone() };
-        for met in met {
-            match met? {
-                Deletion::Done => next.n_touched += 1,
-                Deletion::Skipped => {}
+        for writes in chunks(writes, removal.absent.len()) {
+            match Box::pin(self.delete(writes, removal, work)).await? {
+                Deletion::Done(n_done) => next.n_touched += n_done,
                 Deletion::OwnerExists => return self.end_job(job, "its owner exists again", work).await,
             }
         }
@@ -197,59 +174,6 @@ impl<S: Store> Worker<'_, S> {
             through(&self.context.schema, &via, &hanging.entity)
         };
         Ok(HangingPage { keys: page.items.iter().filter_map(leads_to).collect(), next: page.next })
-    }
-
-    /// What becomes of one item that is as it was listed, in a transaction that checks that its owner is absent.
-    async fn meet(
-        &self,
-        Listed { key, digest }: Listed,
-        cascade: &Cascade,
-        hanging: &Hanging,
-        removal: &Removal,
-        work: &mut Work<'_>,
-    ) -> Result<Deletion, TouchFailure> {
-        let absent = removal.absent.iter().map(|owner| Write {
-            table: Table::Main,
-            key: owner.clone(),
-            action: Action::Check,
-            guard: Some(Guard::absent(Purpose::OwnerAbsent)),
-        });
-        // Without a type attribute its key says what it is; then it is asked to be there at all.
-        let layout = &self.context.schema.layout;
-        let of_entity = layout.type_of(&hanging.entity).unwrap_or_else(|| (layout.sk.clone(), s(&key.sk)));
-        let held = Toucher::new(self.context).item_now(Table::Main, &key, work).await?;
-        // `what_was_changed_since_it_was_listed_stays` holds this.
-        let is_listed = |held: &Item| self.digest(&key, held, hanging) == digest;
-        let Some(held) = held.filter(is_listed) else { return Ok(Deletion::Skipped) };
-        let mut says = self.compared(&key, &held, hanging);
-        says.extend([of_entity]);
-        let action = match &hanging.fate {
-            Fate::Deleted => Action::Delete,
-            Fate::DeletedWhere { attribute, field } => {
-                let fields = self.context.schema.entity(&cascade.owner).and_then(|o| o.key.parse_key(&removal.owner));
-                let Some(value) = fields.and_then(|fields| fields.get(field).map(s)) else {
-                    return Ok(Deletion::Skipped);
-                };
-                says.insert(attribute.clone(), value);
-                Action::Delete
-            }
-            Fate::Set { attribute, text } => {
-                if held.get(attribute) == Some(&s(text)) {
-                    return Ok(Deletion::Skipped);
-                }
-                let set = Item::from([(attribute.clone(), AttributeValue::S(text.clone()))]);
-                Action::Update(Update::set(set))
-            }
-        };
-        let guard =
-            Some(Guard::as_read(Purpose::StillTheirs, says.into_iter().map(|(name, value)| (name, Some(value)))));
-        let n_owners = removal.absent.len();
-        let writes = absent.chain([Write { table: Table::Main, key, action, guard }]).collect();
-        Ok(match Toucher::new(self.context).decided(writes, work).await? {
-            TouchOutcome::Done => Deletion::Done,
-            TouchOutcome::Unheld(at) if at.iter().any(|at| *at < n_owners) => Deletion::OwnerExists,
-            TouchOutcome::Unheld(_) => Deletion::Skipped,
-        })
     }
 
     async fn end_job(&self, job: &Job, why: &str, work: &mut Work<'_>) -> Result<(), TouchFailure> {
