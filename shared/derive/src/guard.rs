@@ -55,6 +55,8 @@ purposes! {
     NewJob: "a job that began meanwhile is replaced: it forgets that it was paused, or that its source changed again",
     /// On a partial update: the item exists.
     Update: "an update that lands after the item's removal makes a torso: an item with a copied name and nothing else",
+    /// On a mirror that is made, changed or removed: under its key is what was read, nothing or an item of that type.
+    MirrorType: "an application's item of another type that takes a mirror's key meanwhile is overwritten or deleted",
     /// On the deletion of a parked change that is redriven: it is still parked.
     StillParked: "two redrives of a change apply it twice",
     /// On a write of a bucket: its least and greatest value are as they were read.
@@ -71,6 +73,8 @@ purposes! {
     UnreadTarget: "an item that an index still shows gets a copy of what it does not name any more",
     /// On an item whose index keys are repaired: every attribute is as it was read.
     IndexKeys: "index keys are made of what was written over meanwhile",
+    /// On a counter that a repair adds to: under its key is what was read, a counter or nothing.
+    CounterType: "a repair makes a counter of an application's item that takes the counter's key meanwhile",
     /// On the deletion of a counter of a dropped derivation: its value is as it was read.
     DroppedCounter: "a count that comes in while its counter is deleted is lost",
     /// On the deletion of a counter that came to zero: it is still zero.
@@ -177,6 +181,14 @@ impl Guard {
     #[must_use]
     pub fn present(purpose: Purpose) -> Self {
         Self { purpose, asks: vec![Ask::Present] }
+    }
+
+    /// There is an item of the type that was read; with `None`, there is no item.
+    #[must_use]
+    pub fn same_type(purpose: Purpose, layout: &Layout, held: Option<&Item>) -> Self {
+        let Some(item) = held else { return Self::absent(purpose) };
+        let its_type = layout.entity_type.iter().map(|attribute| Ask::as_read(attribute, item.get(attribute)));
+        Self { purpose, asks: [Ask::Present].into_iter().chain(its_type).collect() }
     }
 
     /// Each of these attributes has the value that was read; with `None`, it is not there.
