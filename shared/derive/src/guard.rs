@@ -71,7 +71,7 @@ purposes! {
     Wait: "a sweep that read a cascade's first wait ends its second one",
     /// On an item that a fan-out writes without reading it: it still names the source.
     UnreadTarget: "an item that an index still shows gets a copy of what it does not name any more",
-    /// On an item whose index keys are repaired: every attribute is as it was read.
+    /// On an item whose index keys are repaired: what they are made of is as it was read, and so are they.
     IndexKeys: "index keys are made of what was written over meanwhile",
     /// On a counter that a repair adds to: under its key is what was read, a counter or nothing.
     CounterType: "a repair makes a counter of an application's item that takes the counter's key meanwhile",
@@ -213,6 +213,13 @@ impl Guard {
     #[must_use]
     pub fn holds(&self, item: Option<&Item>) -> bool {
         self.asks.iter().all(|ask| ask.holds(item))
+    }
+
+    /// How many operators and functions its condition has, as DynamoDB counts them: comparisons, functions, `AND`, `OR`.
+    #[must_use]
+    pub fn n_operators(&self) -> usize {
+        let of_ask = |ask: &Ask| if matches!(ask, Ask::LacksOrEqual(..)) { 3 } else { 1 };
+        self.asks.iter().map(of_ask).sum::<usize>() + self.asks.len().saturating_sub(1)
     }
 
     /// The guard as a condition on an item of a table of this layout.

@@ -73,10 +73,8 @@ impl<S: Store> Repairing<'_, S> {
             }
             let guard = Guard::same_type(Purpose::CounterType, layout, held.as_ref());
             let action = Action::Update(addition(its_type.clone(), missing));
-            let mut writes = vec![
-                Write { table: Table::Main, key: counter.clone(), action, guard: Some(guard) },
-                check.clone(),
-            ];
+            let mut writes =
+                vec![Write { table: Table::Main, key: counter.clone(), action, guard: Some(guard) }, check.clone()];
             if self.engine.takes(ProtocolStep::RepairOnce) {
                 writes.push(receipt.clone());
             }
@@ -105,7 +103,8 @@ impl<S: Store> Repairing<'_, S> {
         }
     }
 
-    /// Sets the index keys of an item, if the item is unchanged since it was read.
+    /// Sets the index keys of an item, if they and what they are made of are unchanged since they were read. The other
+    /// attributes are not compared: they may be more than a condition can hold.
     pub(super) async fn set_index_keys(&self, key: &Key, patience: Patience<'_>) -> Result<Repaired, GaveUp> {
         let mut tries = Tries::default();
         loop {
@@ -114,13 +113,15 @@ impl<S: Store> Repairing<'_, S> {
             let Some(image) = self.engine.schema().image(key, &item) else { return Ok(Repaired::NotNeeded) };
             let Some(fields) = image.definition.fields(key, &item) else { return Ok(Repaired::NotNeeded) };
             let wanted = image.definition.index_attributes(&self.engine.schema().layout, &fields);
-            let as_read = item.iter().map(|(name, value)| (name.to_owned(), Some(value.clone())));
-            let (mut update, mut read): (Update, BTreeMap<String, _>) = (Update::default(), as_read.collect());
+            let layout = &self.engine.schema().layout;
+            let decides = image.definition.index_fields().chain(layout.entity_type.as_deref()).chain([&*layout.pk]);
+            let decides = decides.map(str::to_owned).chain(wanted.iter().map(|(name, _)| name.clone()));
+            let read: BTreeMap<String, _> = decides.map(|name| (name.clone(), item.get(&name).cloned())).collect();
+            let mut update = Update::default();
             for (name, value) in wanted {
                 if same(item.get(&name), value.as_ref()) {
                     continue;
                 }
-                read.entry(name.clone()).or_insert(None);
                 match value {
                     Some(value) => drop(update.set.insert(name, value)),
                     None => drop(update.remove.insert(name)),
