@@ -18,3 +18,4 @@ mod rollups;
 mod sharded_counters;
 mod single_records;
 mod verification;
+mod wide_items;

@@ -7,8 +7,10 @@ use engine::protocol::ProtocolStep;
 pub(crate) const SCRIPTED: &[Purpose] = &[
     Purpose::LedgerKind,
     Purpose::NewJob,
+    Purpose::MirrorType,
     Purpose::Wait,
     Purpose::IndexKeys,
+    Purpose::CounterType,
     Purpose::DroppedCounter,
     Purpose::LossMark,
     Purpose::Registry,

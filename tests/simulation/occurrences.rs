@@ -8,7 +8,7 @@ use store::faulty::Side;
 pub(crate) const OF_A_CALL: [&str; 5] = ["unanswered", "conflict", "throttle", "killed", "late"];
 
 /// What else happens.
-pub(crate) const OTHERS: [&str; 30] = [
+pub(crate) const OTHERS: [&str; 31] = [
     "two at once",
     "zombie",
     "redelivered",
@@ -39,6 +39,7 @@ pub(crate) const OTHERS: [&str; 30] = [
     "clocks off",
     "reads in halves",
     "app transactions",
+    "over a mirror",
 ];
 
 /// What happened to the application's own items, each at least once in a hundred seeds. The table's history is checked

@@ -55,6 +55,8 @@ purposes! {
     NewJob: "a job that began meanwhile is replaced: it forgets that it was paused, or that its source changed again",
     /// On a partial update: the item exists.
     Update: "an update that lands after the item's removal makes a torso: an item with a copied name and nothing else",
+    /// On a mirror that is made, changed or removed: under its key is what was read, nothing or an item of that type.
+    MirrorType: "an application's item of another type that takes a mirror's key meanwhile is overwritten or deleted",
     /// On the deletion of a parked change that is redriven: it is still parked.
     StillParked: "two redrives of a change apply it twice",
     /// On a write of a bucket: its least and greatest value are as they were read.
@@ -69,8 +71,10 @@ purposes! {
     Wait: "a sweep that read a cascade's first wait ends its second one",
     /// On an item that a fan-out writes without reading it: it still names the source.
     UnreadTarget: "an item that an index still shows gets a copy of what it does not name any more",
-    /// On an item whose index keys are repaired: every attribute is as it was read.
+    /// On an item whose index keys are repaired: what they are made of is as it was read, and so are they.
     IndexKeys: "index keys are made of what was written over meanwhile",
+    /// On a counter that a repair adds to: under its key is what was read, a counter or nothing.
+    CounterType: "a repair makes a counter of an application's item that takes the counter's key meanwhile",
     /// On the deletion of a counter of a dropped derivation: its value is as it was read.
     DroppedCounter: "a count that comes in while its counter is deleted is lost",
     /// On the deletion of a counter that came to zero: it is still zero.
@@ -179,6 +183,14 @@ impl Guard {
         Self { purpose, asks: vec![Ask::Present] }
     }
 
+    /// There is an item of the type that was read; with `None`, there is no item.
+    #[must_use]
+    pub fn same_type(purpose: Purpose, layout: &Layout, held: Option<&Item>) -> Self {
+        let Some(item) = held else { return Self::absent(purpose) };
+        let its_type = layout.entity_type.iter().map(|attribute| Ask::as_read(attribute, item.get(attribute)));
+        Self { purpose, asks: [Ask::Present].into_iter().chain(its_type).collect() }
+    }
+
     /// Each of these attributes has the value that was read; with `None`, it is not there.
     #[must_use]
     pub fn as_read<N: AsRef<str>>(
@@ -201,6 +213,13 @@ impl Guard {
     #[must_use]
     pub fn holds(&self, item: Option<&Item>) -> bool {
         self.asks.iter().all(|ask| ask.holds(item))
+    }
+
+    /// How many operators and functions its condition has, as DynamoDB counts them: comparisons, functions, `AND`, `OR`.
+    #[must_use]
+    pub fn n_operators(&self) -> usize {
+        let of_ask = |ask: &Ask| if matches!(ask, Ask::LacksOrEqual(..)) { 3 } else { 1 };
+        self.asks.iter().map(of_ask).sum::<usize>() + self.asks.len().saturating_sub(1)
     }
 
     /// The guard as a condition on an item of a table of this layout.

@@ -20,13 +20,14 @@ use difference::ItemDifference;
 
 use crate::{
     catalogue::Catalogue,
+    guard::{Guard, Purpose},
     kind::refresh::{Computed, Refresh, RefreshTarget},
     position::DerivationAt,
     schema::Schema,
     sources::{Source, Sources},
     write::{Action, Table, Wanted, Write},
 };
-use keys::{entity::Definition, item::Item, key::Key};
+use keys::{entity::Definition, item::Item, key::Key, layout::Layout};
 
 /// An item to look at, and on whose behalf. Looks at one item are merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +93,7 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
     };
     let is_held = held.is_some_and(|item| schema.image(&look.item, item).is_some_and(|image| image.is(&look.entity)));
     let (base, whole) = match (&made, held) {
-        (Some(None), Some(_)) if is_held => return Step::Decided(removal(look, maker)),
+        (Some(None), Some(item)) if is_held => return Step::Decided(removal(&schema.layout, look, item, maker)),
         (Some(Some(item)), held) => (item, held.is_none()),
         (None, Some(item)) if is_held => (item, false),
         (None | Some(None), _) => return Step::Decided(Verdict::InStep),
@@ -129,7 +130,11 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
     if !missing.is_empty() {
         return Step::Read(missing.into_iter().collect());
     }
-    Step::Decided(difference.verdict(look, whole))
+    let guard = match &made {
+        Some(_) => Guard::same_type(Purpose::MirrorType, &schema.layout, held),
+        None => Guard::present(Purpose::Update),
+    };
+    Step::Decided(difference.verdict(look, whole, guard))
 }
 
 fn unknown(wanted: Vec<Source>, sources: &Sources) -> Vec<Source> {
@@ -137,11 +142,12 @@ fn unknown(wanted: Vec<Source>, sources: &Sources) -> Vec<Source> {
     wanted.into_iter().collect()
 }
 
-/// A mirror without a living source goes. Should a source have come meanwhile, the removal's own record rings, names
-/// what the mirror held, and the mirror comes back; so it needs no guard.
-fn removal(look: &Look, maker: Option<DerivationAt>) -> Verdict {
+/// A mirror without a living source goes, unless another item took its key meanwhile. Should a source have come
+/// meanwhile, the removal's own record rings, names what the mirror held, and the mirror comes back.
+fn removal(layout: &Layout, look: &Look, held: &Item, maker: Option<DerivationAt>) -> Verdict {
+    let guard = Some(Guard::same_type(Purpose::MirrorType, layout, Some(held)));
     Verdict::Write {
-        write: Box::new(Write { table: Table::Main, key: look.item.clone(), action: Action::Delete, guard: None }),
+        write: Box::new(Write { table: Table::Main, key: look.item.clone(), action: Action::Delete, guard }),
         derivations: maker.into_iter().collect(),
     }
 }

@@ -5,7 +5,7 @@ use serde_dynamo::AttributeValue;
 use crate::{
     error::{EntityError, KeyError, Problem, TemplateError},
     fields::Fields,
-    index_key::IndexKey,
+    index_key::{IndexKey, OnlyIf},
     item::{Item, text},
     key::{Key, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX},
     layout::Layout,
@@ -186,6 +186,14 @@ impl Definition {
             attributes.push((names.sk.clone(), sk));
         }
         attributes
+    }
+
+    /// The attributes and key fields that decide [`index_attributes`](Self::index_attributes), some of them twice.
+    pub fn index_fields(&self) -> impl Iterator<Item = &str> {
+        self.written_indexes().flat_map(|index| {
+            let decides = index.only_if.iter().map(OnlyIf::attribute);
+            index.key.field_names().into_iter().chain(decides)
+        })
     }
 
     /// The indexes whose keys the item's writer makes.

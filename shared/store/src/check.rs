@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use derive::{
-    guard::Ask,
+    guard::{Ask, Guard},
     query::{Consistency, Query, SortKeys},
     write::{Action, ITEM_BYTES_MAX, Table, Transaction, Update, Write},
 };
@@ -20,7 +20,7 @@ use keys::{
 use serde_dynamo::AttributeValue;
 
 use crate::{
-    expression::{EXPRESSION_BYTES_MAX, UpdateExpression},
+    expression::{EXPRESSION_BYTES_MAX, OPERATORS_MAX, UpdateExpression},
     refusal::Refusal,
     size::TRANSACT_BYTES_MAX,
 };
@@ -74,8 +74,19 @@ pub(crate) fn write(layout: &Layout, write: &Write) -> Result<(), Refusal> {
         Action::Check if write.guard.is_none() => return Err(Refusal::CheckEmpty),
         Action::Delete | Action::Check => {}
     }
-    let asks = write.guard.iter().flat_map(|guard| &guard.asks);
-    asks.filter_map(Ask::value).try_for_each(|(attribute, value)| value_of(attribute, value, 0))
+    write.guard.iter().try_for_each(|guard| condition(layout, guard))
+}
+
+fn condition(layout: &Layout, guard: &Guard) -> Result<(), Refusal> {
+    let n_operators = guard.n_operators();
+    if n_operators > OPERATORS_MAX {
+        return Err(Refusal::ConditionOperators { n_operators });
+    }
+    let bytes = guard.condition(layout).expression.len();
+    if bytes > EXPRESSION_BYTES_MAX {
+        return Err(Refusal::ConditionTooLong { bytes });
+    }
+    guard.asks.iter().filter_map(Ask::value).try_for_each(|(attribute, value)| value_of(attribute, value, 0))
 }
 
 /// A write that stands alone.

@@ -14,6 +14,10 @@ use serde_dynamo::AttributeValue;
 /// Longest expression, in bytes. Source: DynamoDB service quotas.
 pub(crate) const EXPRESSION_BYTES_MAX: usize = 4_096;
 
+/// Most operators and functions of a condition, `AND` and `OR` included. Source: DynamoDB, "Count expression operators".
+/// The expressions of updates have none: the `=` of a `SET` does not count.
+pub(crate) const OPERATORS_MAX: usize = 300;
+
 /// An update in DynamoDB's language.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct UpdateExpression {

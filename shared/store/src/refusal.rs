@@ -2,7 +2,11 @@
 
 use derive::write::ITEM_BYTES_MAX;
 
-use crate::{StoreError, expression::EXPRESSION_BYTES_MAX, size::TRANSACT_BYTES_MAX};
+use crate::{
+    StoreError,
+    expression::{EXPRESSION_BYTES_MAX, OPERATORS_MAX},
+    size::TRANSACT_BYTES_MAX,
+};
 
 /// A rule of DynamoDB's that a call breaks, whenever it comes.
 ///
@@ -66,6 +70,18 @@ pub enum Refusal {
     UpdateTooLong {
         /// How long it is.
         bytes: usize,
+    },
+    /// A condition asks for too much.
+    #[error("the condition has {bytes} bytes; the limit is {EXPRESSION_BYTES_MAX}")]
+    ConditionTooLong {
+        /// How long it is.
+        bytes: usize,
+    },
+    /// A condition asks for too many things.
+    #[error("the condition has {n_operators} operators; the limit is {OPERATORS_MAX}")]
+    ConditionOperators {
+        /// How many it has.
+        n_operators: usize,
     },
     /// An amount is added to something that is no number.
     #[error("the attribute {attribute} is not of type N, nothing can be added to it")]

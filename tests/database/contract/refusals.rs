@@ -1,6 +1,7 @@
 //! The store refuses before the call what DynamoDB would refuse, and nothing else.
 
 use derive::{
+    guard::{Guard, Purpose},
     query::Query,
     write::{Table, Transaction, Write},
 };
@@ -50,7 +51,21 @@ fn refused() -> Vec<(&'static str, Write)> {
         ("a bad number deep down", with(AttributeValue::L(vec![AttributeValue::M([("k".into(), n("x"))].into())]))),
         ("a bad number in a guard", guarded(add(&a, "Value", 1), unchanged("Value", Some(n("x"))))),
         ("33 levels", with(nested(33))),
+        ("a condition of 301 operators", guarded(add(&a, "Value", 1), asks_for(151, "Attribute"))),
+        ("a condition of more than 4 KB", guarded(add(&a, "Value", 1), lacks(150))),
     ]
+}
+
+/// So many attributes are as they were read: an operator for each, and an `AND` between two.
+fn asks_for(n_attributes: usize, prefix: &str) -> Guard {
+    let as_read = (0..n_attributes).map(|position| (format!("{prefix}{position}"), Some(n("1"))));
+    Guard::as_read(Purpose::Application, as_read)
+}
+
+/// So many attributes are not there. A function is longer than a comparison.
+fn lacks(n_attributes: usize) -> Guard {
+    let as_read = (0..n_attributes).map(|position| (format!("Attribute{position}"), None));
+    Guard::as_read(Purpose::Application, as_read)
 }
 
 pub(crate) async fn what_breaks_a_limit_is_refused_by_name<S: Store>(bed: Bed<S>) {
@@ -82,6 +97,13 @@ pub(crate) async fn what_is_just_within_the_limits_is_taken<S: Store>(bed: Bed<S
         update(&a, many, &[], &[]),
     ] {
         bed.done(&write).await;
+    }
+    // 150 comparisons and 149 `AND`. The names stand behind placeholders, so they may be long.
+    for prefix in ["Attribute", &"Attribute".repeat(20)] {
+        let many = (0..150).map(|position| (format!("{prefix}{position}"), n("1"))).collect();
+        bed.done(&put(&a, item(&a, []))).await;
+        bed.done(&update(&a, many, &[], &[])).await;
+        bed.done(&guarded(add(&a, "Value", 1), asks_for(150, prefix))).await;
     }
 }
 

@@ -83,6 +83,7 @@ impl Application {
             30..=33 => self.follow_or_not(table),
             34 | 35 => self.transact(table),
             36 if self.scene.is_large => self.enlarge(table),
+            37 => self.put_over_mirror(table),
             _ => self.touch_ground(table),
         }
         if (19..=22).contains(&draw) { Author::Hand } else { Author::Application }
@@ -361,6 +362,18 @@ impl Application {
             }
             self.act(table, key, Action::Update(Update { set, remove, ..Update::default() }));
         }
+    }
+
+    /// A foreign item takes the key of a mirror, sometimes after the mirror's source went.
+    fn put_over_mirror(&mut self, table: &MemoryStore) {
+        let Some((key, _)) = self.any(table, is_mirror) else { return };
+        let mut item = self.schema.layout.key_item(&key);
+        let kind = self.scene.chance.one_of(&["Gadget", "Gadget", "User"]).filter(|_| self.scene.chance.percent(80));
+        item.extend(kind.and_then(|kind| self.schema.layout.type_of(kind)));
+        item.insert("Note".to_owned(), s("foreign"));
+        self.scene.count("over a mirror");
+        self.untyped.insert(key);
+        self.put(table, item);
     }
 
     /// An item of one of these entities: the first one after a random place in the table.

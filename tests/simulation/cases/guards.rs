@@ -50,12 +50,18 @@ async fn a_script_ends_wrong_without_its_guard() {
         NewJob
             with it    9 of 9 follows have the newest name, and 0 the name of a fan-out that was paused
             without it 7 of 9 follows have the newest name, and 9 the name of a fan-out that was paused
+        MirrorType
+            with it    the application's items at a mirror that is made, changed, removed are there: [true, true, true]
+            without it the application's items at a mirror that is made, changed, removed are there: [false, false, false]
         Wait
             with it    the subscription is there before the second wait is over
             without it the subscription is deleted before the second wait is over
         IndexKeys
             with it    the folder new stands at FOLDER#new#f
             without it the folder new stands at FOLDER#old#f
+        CounterType
+            with it    the repair is done: false; under the counter's key is a Gadget
+            without it the repair is done: true; under the counter's key is a Counter
         DroppedCounter
             with it    the counter says '4'
             without it the counter says ''
@@ -88,8 +94,10 @@ async fn end(purpose: Purpose, bed: Bed) -> String {
     match purpose {
         Purpose::LedgerKind => ledger_kind(&bed).await,
         Purpose::NewJob => new_job(bed).await,
+        Purpose::MirrorType => mirror_type(bed).await,
         Purpose::Wait => wait(bed).await,
         Purpose::IndexKeys => index_keys(&bed).await,
+        Purpose::CounterType => counter_type(&bed).await,
         Purpose::DroppedCounter => dropped_counter(&bed).await,
         Purpose::LossMark => loss_mark(bed).await,
         Purpose::Registry => registry(&bed).await,
@@ -172,6 +180,35 @@ async fn begun_twice(bed: &mut Bed, user: &Key) {
     bed.try_handle(&renamed).await.unwrap();
 }
 
+/// A follow goes while its mirror is about to be made, changed or removed, and the application takes the mirror's key.
+async fn mirror_type(mut bed: Bed) -> String {
+    let mut kept = Vec::new();
+    for what in ["made", "changed", "removed"] {
+        let fields = [("FollowerId", what), ("FolloweeId", "bob")];
+        if what != "made" {
+            bed.put("Follow", &fields, &[]).await;
+            bed.settle().await;
+        }
+        let follow = bed.put("Follow", &fields, &[("Note", "new")]).await;
+        if what == "removed" {
+            bed.settle().await;
+            bed.delete(&follow).await;
+        }
+        let records = bed.records();
+        let mut late = bed.start(&bed.event(&records));
+        bed.stops_before(&mut late, Purpose::MirrorType);
+        bed.delete(&follow).await;
+        let mirror = Key::new("USER#bob", format!("FOLLOWER#{what}"));
+        let mut gadget = bed.schema.layout.key_item(&mirror);
+        gadget.extend(bed.schema.layout.type_of("Gadget"));
+        bed.memory().put_raw(Table::Main, gadget).unwrap();
+        late.finish();
+        bed.settle().await;
+        kept.push(bed.shown(&mirror, "EntityType") == "Gadget");
+    }
+    format!("the application's items at a mirror that is made, changed, removed are there: {kept:?}")
+}
+
 /// The next batch of records is handled.
 async fn goes_on(bed: &mut Bed) {
     let records = bed.records();
@@ -216,6 +253,27 @@ async fn index_keys(bed: &Bed) -> String {
     put("new").await;
     repair.finish();
     format!("the folder {} stands at {}", bed.shown(&folder, "Name"), bed.shown(&folder, "GSI1SK"))
+}
+
+/// The application takes the key of a counter while a repair adds to it.
+async fn counter_type(bed: &Bed) -> String {
+    let target = Key::new("POST#p", "METADATA");
+    let counter = CounterKey { target, derivation: "comment-count".to_owned(), shard: 0 }.key().unwrap();
+    let Key { pk, sk } = counter.clone();
+    let derived = Some([("Value".to_owned(), n("1"))].into_iter().collect());
+    let finding = Finding { derivation: "comment-count".to_owned(), pk, sk, stored: None, derived, flaw: None };
+    let (engine, deadline_ms) = (bed.engine(), bed.deadline_ms());
+    let mut repair = task(async move {
+        let repairing = Repairing::new(&engine);
+        repairing.begin_repair("run", deadline_ms).await.unwrap();
+        repairing.repair(&finding, "run", deadline_ms).await.unwrap()
+    });
+    bed.stops_before(&mut repair, Purpose::CounterType);
+    let mut gadget = bed.schema.layout.key_item(&counter);
+    gadget.extend(bed.schema.layout.type_of("Gadget"));
+    bed.memory().put_raw(Table::Main, gadget).unwrap();
+    let is_done = repair.finish() == Some(Repaired::Done);
+    format!("the repair is done: {is_done}; under the counter's key is a {}", bed.shown(&counter, "EntityType"))
 }
 
 /// An instance of the old version still counts while a counter of a dropped derivation is deleted.

@@ -20,7 +20,7 @@ use crate::{
     },
     engines::SETTLE_MS,
     failure::Failure,
-    items::{is_mirror, is_zero},
+    items::is_zero,
     platform::stream::{Author, Stream, TableChange},
     scene::Scene,
 };
@@ -209,8 +209,6 @@ fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &TableChang
                 }
                 Err(refused(format!("deleted the {name}, though {gone:?}:")))
             }
-            // A mirror whose type somebody changed by hand just before.
-            None if scene.schema.entities().any(|d| is_mirror(d) && d.key.parse_key(&made.key).is_some()) => Ok(()),
             None => Err(refused("deleted what is none of ours,".to_owned())),
         },
         (Some(old), Some(new)) => match of(old) {

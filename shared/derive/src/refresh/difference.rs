@@ -8,7 +8,7 @@ use keys::{
 };
 
 use crate::{
-    guard::{Guard, Purpose},
+    guard::Guard,
     position::DerivationAt,
     refresh::{Look, Verdict},
     write::{Action, Table, Update, Wanted, Write},
@@ -49,19 +49,16 @@ impl ItemDifference {
     }
 
     /// The write that makes the item what is wanted, if anything is.
-    pub(super) fn verdict(self, look: &Look, whole: bool) -> Verdict {
+    pub(super) fn verdict(self, look: &Look, whole: bool, guard: Guard) -> Verdict {
         if self.derivations.is_empty() {
             return Verdict::InStep;
         }
-        let (action, guard) = if whole {
-            (Action::Put(self.set), None)
+        let action = if whole {
+            Action::Put(self.set)
         } else {
-            (
-                Action::Update(Update { set: self.set, remove: self.remove, ..Update::default() }),
-                Some(Guard::present(Purpose::Update)),
-            )
+            Action::Update(Update { set: self.set, remove: self.remove, ..Update::default() })
         };
-        let write = Write { table: Table::Main, key: look.item.clone(), action, guard };
+        let write = Write { table: Table::Main, key: look.item.clone(), action, guard: Some(guard) };
         Verdict::Write { write: Box::new(write), derivations: self.derivations }
     }
 }

@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     derived::Items,
     fixture::{catalogue, item, key_of, schema, short, table},
-    guard::Purpose,
+    guard::{Ask, Guard, Purpose},
     write::Update,
 };
 
@@ -35,11 +35,21 @@ fn text(verdict: &Verdict) -> String {
     let Verdict::Write { write, derivations } = verdict else { return "in step\n".to_owned() };
     let catalogue = catalogue(&schema());
     let mut lines = match (&write.action, &write.guard) {
-        (Action::Put(_), None) => format!("put {}\n", write.key),
+        (Action::Put(_), Some(guard)) if *guard == Guard::absent(Purpose::MirrorType) => {
+            format!("put {} if there is nothing\n", write.key)
+        }
         (Action::Update(_), Some(guard)) if guard.purpose == Purpose::Update => {
             format!("update {} if it exists\n", write.key)
         }
-        (Action::Delete, None) => format!("delete {}\n", write.key),
+        (action @ (Action::Update(_) | Action::Delete), Some(guard)) if guard.purpose == Purpose::MirrorType => {
+            let verb = if *action == Action::Delete { "delete" } else { "update" };
+            let kind = match guard.asks.as_slice() {
+                [Ask::Present, Ask::Equal(_, kind)] => short(kind),
+                [Ask::Present, Ask::Lacks(_)] => "item without a type".to_owned(),
+                other => format!("{other:?}"),
+            };
+            format!("{verb} {} if it is a {kind}\n", write.key)
+        }
         other => format!("{other:?}\n"),
     };
     let (set, remove) = match &write.action {
@@ -76,19 +86,19 @@ fn a_mirror_that_is_not_there_is_made_whole_with_copies_and_displays() {
         "POST#p / METADATA",
         &["USER#ann / POST#2024#p"],
         &expect![[r#"
-        put POST#p / METADATA
-          AuthorId=ann
-          AuthorName=Ann
-          Claims=CLAIMS:USER#ann/POST#2024#p
-          CommentCount=N:2
-          CreatedAt=2024
-          EntityType=PostDetail
-          GSI2PK=POSTS
-          GSI2SK=2024#p
-          Status=published
-          Title=x
-          for post-detail, comment-shown, post-author
-    "#]],
+            put POST#p / METADATA if there is nothing
+              AuthorId=ann
+              AuthorName=Ann
+              Claims=CLAIMS:USER#ann/POST#2024#p
+              CommentCount=N:2
+              CreatedAt=2024
+              EntityType=PostDetail
+              GSI2PK=POSTS
+              GSI2SK=2024#p
+              Status=published
+              Title=x
+              for post-detail, comment-shown, post-author
+        "#]],
     );
 }
 
@@ -114,7 +124,7 @@ fn a_partial_update_asks_that_the_item_exists() {
         old,
         &[],
         &expect![[r#"
-            update USER#bob / FOLLOWER#ann if it exists
+            update USER#bob / FOLLOWER#ann if it is a Follower
               CreatedAt=2024
               EntityType=Follower
               for follower-mirror
@@ -152,7 +162,7 @@ fn an_attribute_that_only_the_mirror_holds_is_removed() {
         FOLLOWER,
         &[],
         &expect![[r#"
-            update USER#bob / FOLLOWER#ann if it exists
+            update USER#bob / FOLLOWER#ann if it is a Follower
               EntityType=Follower
               without ExpiresAt
               without GSI1PK
@@ -171,11 +181,11 @@ fn table_keys_index_keys_type_derived_names_and_time_to_live_are_not_mirrored() 
         FOLLOWER,
         &[],
         &expect![[r#"
-        put USER#bob / FOLLOWER#ann
-          CreatedAt=2024
-          EntityType=Follower
-          for follower-mirror
-    "#]],
+            put USER#bob / FOLLOWER#ann if there is nothing
+              CreatedAt=2024
+              EntityType=Follower
+              for follower-mirror
+        "#]],
     );
 }
 
@@ -190,7 +200,7 @@ fn the_greatest_living_claim_wins() {
         detail,
         &newer,
         &expect![[r#"
-            update POST#p / METADATA if it exists
+            update POST#p / METADATA if it is a PostDetail
               AuthorId=bob
               AuthorName=Bob
               Claims=CLAIMS:USER#ann/POST#2024#p,USER#bob/POST#2025#p
@@ -209,7 +219,7 @@ fn the_greatest_living_claim_wins() {
         detail,
         &newer,
         &expect![[r#"
-            update POST#p / METADATA if it exists
+            update POST#p / METADATA if it is a PostDetail
               Claims=CLAIMS:USER#ann/POST#2024#p
               EntityType=PostDetail
               for post-detail
@@ -226,9 +236,9 @@ fn a_mirror_without_a_living_source_goes_while_it_holds_the_list_that_was_read()
         detail,
         &[],
         &expect![[r#"
-        delete POST#p / METADATA
-          for post-detail
-    "#]],
+            delete POST#p / METADATA if it is a PostDetail
+              for post-detail
+        "#]],
     );
     check(
         &[ANN, FOLLOWER],
@@ -236,9 +246,9 @@ fn a_mirror_without_a_living_source_goes_while_it_holds_the_list_that_was_read()
         FOLLOWER,
         &[],
         &expect![[r#"
-        delete USER#bob / FOLLOWER#ann
-          for follower-mirror
-    "#]],
+            delete USER#bob / FOLLOWER#ann if it is a Follower
+              for follower-mirror
+        "#]],
     );
     check(
         &[ANN],
@@ -360,13 +370,13 @@ fn an_item_of_another_entity_is_left_alone_unless_a_mirror_must_stand_there() {
         gadget,
         &[],
         &expect![[r#"
-        update USER#bob / FOLLOWER#ann if it exists
-          CreatedAt=2024
-          EntityType=Follower
-          FollowerName=Ann
-          without Colour
-          for follower-mirror, follower-name
-    "#]],
+            update USER#bob / FOLLOWER#ann if it is a Gadget
+              CreatedAt=2024
+              EntityType=Follower
+              FollowerName=Ann
+              without Colour
+              for follower-mirror, follower-name
+        "#]],
     );
     check(
         &[ANN, "POST#p / COMMENT#c Gadget UserId=ann"],
@@ -405,7 +415,7 @@ fn a_part_that_reads_what_another_changes_is_written_with_it() {
     let detail = "FILE#f / METADATA FileDetail Name=a FolderId=d Claims=CLAIMS:FOLDER#d/FILE#f Path=/docs/a";
     let table = ["FOLDER#d / METADATA Folder Path=/docs", "FOLDER#d / FILE#f File Name=b", detail];
     expect![[r#"
-        update FILE#f / METADATA if it exists
+        update FILE#f / METADATA if it is a FileDetail
           EntityType=FileDetail
           Name=b
           Path=/docs/b

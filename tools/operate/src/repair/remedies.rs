@@ -50,7 +50,7 @@ impl<S: Store> Repairing<'_, S> {
         })
     }
 
-    /// Adds the difference to a count, once a run.
+    /// Adds the difference to a count, once a run. An item that is no counter stays as it is.
     pub(super) async fn add_once(
         &self,
         counter: &Key,
@@ -60,42 +60,42 @@ impl<S: Store> Repairing<'_, S> {
         patience: Patience<'_>,
     ) -> Result<Repaired, GaveUp> {
         let layout = &self.engine.schema().layout;
+        let its_type = layout.type_of(COUNTER);
         let check = repairs::has_right(run);
-        let right = check.key.clone();
         let receipt = repairs::repair_receipt(layout, run, &finding.derivation, counter, self.engine.clock().now_ms());
-        let receipt_key = receipt.key.clone();
-        let mut add = Item::from([(VALUE.to_owned(), AttributeValue::N(missing.count.to_string()))]);
-        if !missing.sum.is_zero() {
-            add.insert(SUM.to_owned(), missing.sum.to_value());
-        }
-        let set = layout.type_of(COUNTER).into_iter().collect();
-        let action = Action::Update(Update { set, add, ..Update::default() });
-        let update = Write { table: Table::Main, key: counter.clone(), action, guard: None };
-        let mut writes = vec![update, check];
-        if self.engine.takes(ProtocolStep::RepairOnce) {
-            writes.push(receipt);
-        }
-        let refused = |why: String| Ok(Repaired::Refused { why });
-        let transaction = match Transaction::new(writes) {
-            Ok(transaction) => transaction,
-            Err(error) => return refused(error.to_string()),
-        };
+        let refused = |why: &str| Ok(Repaired::Refused { why: why.to_owned() });
         let mut tries = Tries::default();
         loop {
+            let held = self.engine.held(vec![counter.clone()], patience).await?.into_iter().find_map(|(_, item)| item);
+            let is_type = |item: &Item| its_type.iter().all(|(name, value)| same(item.get(name), Some(value)));
+            if held.as_ref().is_some_and(|item| !is_type(item)) {
+                return refused("an item that is no counter is under the counter's key: move it, and repair again");
+            }
+            let guard = Guard::same_type(Purpose::CounterType, layout, held.as_ref());
+            let action = Action::Update(addition(its_type.clone(), missing));
+            let mut writes =
+                vec![Write { table: Table::Main, key: counter.clone(), action, guard: Some(guard) }, check.clone()];
+            if self.engine.takes(ProtocolStep::RepairOnce) {
+                writes.push(receipt.clone());
+            }
+            let transaction = match Transaction::new(writes) {
+                Ok(transaction) => transaction,
+                Err(error) => return refused(&error.to_string()),
+            };
             let reasons = match patience.call(|| self.engine.store().transact(&transaction)).await? {
                 TransactOutcome::Done { .. } => return Ok(Repaired::Done),
                 TransactOutcome::Cancelled { reasons } => reasons,
             };
             let failed = |key: &Key| unheld(&transaction, &reasons).any(|write| write.key == *key);
-            if failed(&right) {
+            if failed(&check.key) {
                 return Ok(Repaired::Overtaken);
             }
             // This run has added it before.
-            if failed(&receipt_key) {
+            if failed(&receipt.key) {
                 return Ok(Repaired::Done);
             }
             if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
-                return refused(why.clone());
+                return refused(why);
             }
             if !patience.wait(&mut tries).await {
                 return Err(GaveUp::OutOfTime { last: None });
@@ -103,7 +103,8 @@ impl<S: Store> Repairing<'_, S> {
         }
     }
 
-    /// Sets the index keys of an item, if the item is unchanged since it was read.
+    /// Sets the index keys of an item, if they and what they are made of are unchanged since they were read. The other
+    /// attributes are not compared: they may be more than a condition can hold.
     pub(super) async fn set_index_keys(&self, key: &Key, patience: Patience<'_>) -> Result<Repaired, GaveUp> {
         let mut tries = Tries::default();
         loop {
@@ -112,13 +113,15 @@ impl<S: Store> Repairing<'_, S> {
             let Some(image) = self.engine.schema().image(key, &item) else { return Ok(Repaired::NotNeeded) };
             let Some(fields) = image.definition.fields(key, &item) else { return Ok(Repaired::NotNeeded) };
             let wanted = image.definition.index_attributes(&self.engine.schema().layout, &fields);
-            let as_read = item.iter().map(|(name, value)| (name.to_owned(), Some(value.clone())));
-            let (mut update, mut read): (Update, BTreeMap<String, _>) = (Update::default(), as_read.collect());
+            let layout = &self.engine.schema().layout;
+            let decides = image.definition.index_fields().chain(layout.entity_type.as_deref()).chain([&*layout.pk]);
+            let decides = decides.map(str::to_owned).chain(wanted.iter().map(|(name, _)| name.clone()));
+            let read: BTreeMap<String, _> = decides.map(|name| (name.clone(), item.get(&name).cloned())).collect();
+            let mut update = Update::default();
             for (name, value) in wanted {
                 if same(item.get(&name), value.as_ref()) {
                     continue;
                 }
-                read.entry(name.clone()).or_insert(None);
                 match value {
                     Some(value) => drop(update.set.insert(name, value)),
                     None => drop(update.remove.insert(name)),
@@ -200,4 +203,13 @@ impl<S: Store> Repairing<'_, S> {
             }
         }
     }
+}
+
+/// The update that adds to a counter, and makes it if there is none.
+fn addition(its_type: Option<(String, AttributeValue)>, missing: &Tally) -> Update {
+    let mut add = Item::from([(VALUE.to_owned(), AttributeValue::N(missing.count.to_string()))]);
+    if !missing.sum.is_zero() {
+        add.insert(SUM.to_owned(), missing.sum.to_value());
+    }
+    Update { set: its_type.into_iter().collect(), add, ..Update::default() }
 }
