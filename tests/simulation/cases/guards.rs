@@ -97,7 +97,7 @@ async fn end(purpose: Purpose, bed: Bed) -> String {
         Purpose::MirrorType => mirror_type(bed).await,
         Purpose::Wait => wait(bed).await,
         Purpose::IndexKeys => index_keys(&bed).await,
-        Purpose::CounterType => counter_type(&bed).await,
+        Purpose::CounterType => counter_type(&bed),
         Purpose::DroppedCounter => dropped_counter(&bed).await,
         Purpose::LossMark => loss_mark(bed).await,
         Purpose::Registry => registry(&bed).await,
@@ -256,7 +256,7 @@ async fn index_keys(bed: &Bed) -> String {
 }
 
 /// The application takes the key of a counter while a repair adds to it.
-async fn counter_type(bed: &Bed) -> String {
+fn counter_type(bed: &Bed) -> String {
     let target = Key::new("POST#p", "METADATA");
     let counter = CounterKey { target, derivation: "comment-count".to_owned(), shard: 0 }.key().unwrap();
     let Key { pk, sk } = counter.clone();
