@@ -7,3 +7,4 @@ pub(crate) mod history;
 pub(crate) mod listed;
 pub(crate) mod recounted;
 pub(crate) mod strict;
+pub(crate) mod unreadable;

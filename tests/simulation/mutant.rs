@@ -12,6 +12,7 @@ pub(crate) const SCRIPTED: &[Purpose] = &[
     Purpose::IndexKeys,
     Purpose::CounterType,
     Purpose::DroppedCounter,
+    Purpose::Listed,
     Purpose::LossMark,
     Purpose::Registry,
     Purpose::SweepRound,

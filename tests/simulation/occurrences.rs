@@ -44,7 +44,7 @@ pub(crate) const OTHERS: [&str; 31] = [
 
 /// What happened to the application's own items, each at least once in a hundred seeds. The table's history is checked
 /// twice in a run, and what is counted there is counted twice.
-pub(crate) const GROUND: [&str; 16] = [
+pub(crate) const GROUND: [&str; 17] = [
     "jobs begun",
     "owners back",
     "posts came back",
@@ -61,6 +61,7 @@ pub(crate) const GROUND: [&str; 16] = [
     "found again",
     "near 400 KB",
     "too large",
+    "listed unreadable",
 ];
 
 /// What operators did, and what was deployed, each at least once in a hundred seeds.

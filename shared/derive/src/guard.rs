@@ -79,6 +79,8 @@ purposes! {
     DroppedCounter: "a count that comes in while its counter is deleted is lost",
     /// On the deletion of a counter that came to zero: it is still zero.
     StillZero: "a count that comes in while its counter of zero is deleted is lost",
+    /// On an item that is listed as unreadable or taken off that list: it is as it was judged.
+    Listed: "an entry that was decided before the item was mended lands later and stays, and hides that the item differs",
     /// On a mark of a possible loss that a verification clears: it is as it was read.
     LossMark: "a loss that was seen while the table was verified is forgotten",
     /// On a checkpoint: it still stands where it was read.

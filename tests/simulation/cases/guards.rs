@@ -65,6 +65,9 @@ async fn a_script_ends_wrong_without_its_guard() {
         DroppedCounter
             with it    the counter says '4'
             without it the counter says ''
+        Listed
+            with it    0 readable items are listed as unreadable
+            without it 1 readable items are listed as unreadable
         LossMark
             with it    1 of 1 marks are left
             without it 0 of 1 marks are left
@@ -99,6 +102,7 @@ async fn end(purpose: Purpose, bed: Bed) -> String {
         Purpose::IndexKeys => index_keys(&bed).await,
         Purpose::CounterType => counter_type(&bed),
         Purpose::DroppedCounter => dropped_counter(&bed).await,
+        Purpose::Listed => listed(bed).await,
         Purpose::LossMark => loss_mark(bed).await,
         Purpose::Registry => registry(&bed).await,
         Purpose::SweepRound => sweep_round(bed).await,
@@ -296,6 +300,19 @@ async fn dropped_counter(bed: &Bed) -> String {
     bed.set(&counter, "Value", "N:4").await;
     repair.finish();
     format!("the counter says '{}'", bed.shown(&counter, "Value"))
+}
+
+/// An item is mended while it is listed as unreadable.
+async fn listed(mut bed: Bed) -> String {
+    let key = bed.put("Comment", &comment("c"), &[("UserId", "N:7")]).await;
+    let records = bed.records();
+    let mut late = bed.start(&bed.event(&records));
+    bed.stops_before(&mut late, Purpose::Listed);
+    bed.set(&key, "UserId", "ann").await;
+    bed.settle().await;
+    late.finish();
+    bed.settle().await;
+    format!("{} readable items are listed as unreadable", bed.ledger("UNREADABLE").len())
 }
 
 /// A late batch arrives during a verification that will find nothing.

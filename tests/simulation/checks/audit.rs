@@ -7,7 +7,9 @@ use keys::{item::Item, key::Key};
 use operate::verify::definition::compare;
 
 use crate::{
-    checks::{buckets::buckets_are_exact, recounted::is_recounted, strict::cascades_are_strict},
+    checks::{
+        buckets::buckets_are_exact, recounted::is_recounted, strict::cascades_are_strict, unreadable::list_is_exact,
+    },
     failure::Failure,
     platform::stream::{Author, Stream},
     scene::Scene,
@@ -31,7 +33,7 @@ pub(crate) fn audit(
     n_deaths: &BTreeMap<String, usize>,
 ) -> Result<(), Failure> {
     let memory = scene.database.memory();
-    memory.view(Table::Main, |items| {
+    let verified = memory.view(Table::Main, |items| {
         let verified = compare(&scene.schema, &scene.catalogue, items);
         // Flaws are faults of the application. This one makes folders that contain themselves.
         let (flaws, findings): (Vec<_>, Vec<_>) = verified.findings.iter().partition(|finding| finding.flaw.is_some());
@@ -42,8 +44,10 @@ pub(crate) fn audit(
         }
         has_no_torso(scene, items, untyped)?;
         views_are_exact(scene, stream, items)?;
-        buckets_are_exact(stream, items)
+        buckets_are_exact(stream, items)?;
+        Ok(verified)
     })?;
+    list_is_exact(scene, &verified)?;
     cascades_are_strict(scene, stream, untyped)?;
     is_recounted(scene, stream)?;
     parked_are(scene, &BTreeSet::new(), &[], n_deaths)

@@ -3,21 +3,25 @@
 //! The list is for a person. A change that could not be read, before or after, is a bell: the item is read as it is
 //! now, and is put on the list or taken off it. So an old record that comes again lists nothing that is mended.
 //! `verify` reports the same from the items themselves.
+//!
+//! An entry is written or removed in a transaction that checks that the item is as it was judged. So an entry that was
+//! decided before the item was mended, and lands after, is refused; the list says what the item's last change left.
 
 use std::collections::BTreeMap;
 
 use derive::{
+    guard::{Ask, Guard, Purpose},
     position::{DerivationAt, RecordAt},
     schema::{Seen, Unreadable},
-    write::{Action, Table, Write},
+    write::{Action, Table, Transaction, Write},
 };
 use keys::{item::Item, key::Key, layout::Layout};
-use store::{Outcome, Store};
+use store::{Reason, Store, TransactOutcome, Units};
 
 use crate::{
     account::{Account, undone},
     attribute::{n, s},
-    backoff::{Patience, describe},
+    backoff::{Patience, Tries, describe},
     context::Context,
     ledger::ledger_item,
     sort_key::sort_key,
@@ -28,6 +32,9 @@ pub const ALL_DERIVATIONS: &str = "*";
 
 /// Partition key of the list. Stored, so it is stable.
 pub(crate) const UNREADABLE: &str = "UNREADABLE";
+
+/// Attributes that the check of an item compares at most: a condition has at most 4 KB and 300 operators.
+const COMPARED_MAX: usize = 100;
 
 /// An item that may have to be listed, or taken off the list.
 #[derive(Clone, Debug)]
@@ -62,28 +69,77 @@ impl<S: Store> Lister<'_, S> {
             Ok(items) => items.into_iter().collect(),
             Err(error) => return undone(account, listings.iter().map(|listing| listing.position), &describe(&error)),
         };
-        for Listing { position, derivation, item } in listings {
-            let unreadable = items.get(&item).and_then(|held| self.unreadable(derivation, &item, held));
-            let derivation = derivation.map_or(ALL_DERIVATIONS, |at| self.context.catalogue.name(at));
-            if let Some(unreadable) = &unreadable {
-                account.n_unreadable += 1;
-                tracing::warn!(%derivation, item = item.for_log(), %unreadable, "the item counts as absent until it is readable");
-            }
-            let write = listed(
-                &self.context.schema.layout,
-                derivation,
-                &item,
-                unreadable.as_ref(),
-                self.context.clock.now_ms(),
-            );
-            match patience.call(|| self.context.store.write(&write)).await {
-                Ok(Outcome::Done { units }) => {
-                    account.commits.push(self.context.ledger_commit(&write.key, units, position));
+        for listing in listings {
+            let held = items.get(&listing.item).cloned();
+            match self.list_one(&listing, held, patience, account).await {
+                Ok(units) => {
+                    let key = self.entry(&listing, None).key;
+                    account.commits.push(self.context.ledger_commit(&key, units, listing.position));
                 }
-                Ok(Outcome::GuardFailed) => {}
-                Err(error) => undone(account, [position], &describe(&error)),
+                Err(why) => undone(account, [listing.position], &why),
             }
         }
+    }
+
+    /// Lists an item that was read, or takes it off the list; reads it anew if it changes meanwhile.
+    async fn list_one(
+        &self,
+        listing: &Listing,
+        mut held: Option<Item>,
+        patience: Patience<'_>,
+        account: &mut Account,
+    ) -> Result<Units, String> {
+        let keys = [listing.item.clone()];
+        let mut tries = Tries::default();
+        loop {
+            let unreadable = held.as_ref().and_then(|held| self.unreadable(listing.derivation, &listing.item, held));
+            let guard = Some(self.as_judged(&listing.item, held.as_ref()));
+            let check = Write { table: Table::Main, key: listing.item.clone(), action: Action::Check, guard };
+            let writes = vec![check, self.entry(listing, unreadable.as_ref())];
+            let transaction = Transaction::new(writes).map_err(|error| error.to_string())?;
+            let reasons = match patience.call(|| self.context.store.transact(&transaction)).await {
+                Ok(TransactOutcome::Done { units }) => {
+                    if let Some(unreadable) = &unreadable {
+                        let (derivation, item) = (self.name(listing), listing.item.for_log());
+                        account.n_unreadable += 1;
+                        tracing::warn!(%derivation, item, %unreadable, "the item counts as absent until it is readable");
+                    }
+                    return Ok(units.into_iter().map(|(_, units)| units).sum());
+                }
+                Ok(TransactOutcome::Cancelled { reasons }) => reasons,
+                Err(error) => return Err(describe(&error)),
+            };
+            if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
+                return Err(why.clone());
+            }
+            if !patience.wait(&mut tries).await {
+                return Err("others write the item all the time".to_owned());
+            }
+            let read = patience.call(|| self.context.store.get(Table::Main, &keys)).await;
+            held = read.map_err(|error| describe(&error))?.into_iter().next().map(|(_, item)| item);
+        }
+    }
+
+    /// The name under which an item is listed.
+    fn name(&self, listing: &Listing) -> &str {
+        listing.derivation.map_or(ALL_DERIVATIONS, |at| self.context.catalogue.name(at))
+    }
+
+    /// The write of an entry of the list.
+    fn entry(&self, listing: &Listing, unreadable: Option<&Unreadable>) -> Write {
+        let layout = &self.context.schema.layout;
+        listed(layout, self.name(listing), &listing.item, unreadable, self.context.clock.now_ms())
+    }
+
+    /// The item has the type and the declared attributes that it was judged by: no derivation reads another one.
+    fn as_judged(&self, key: &Key, held: Option<&Item>) -> Guard {
+        let schema = &self.context.schema;
+        let mut guard = Guard::same_type(Purpose::Listed, &schema.layout, held);
+        if let Some(image) = held.and_then(|held| schema.image(key, held)) {
+            let names = image.definition.attributes.iter().chain(&image.definition.derived_attributes);
+            guard.asks.extend(names.take(COMPARED_MAX).map(|name| Ask::as_read(name, image.attribute(name))));
+        }
+        guard
     }
 
     fn unreadable(&self, derivation: Option<DerivationAt>, key: &Key, item: &Item) -> Option<Unreadable> {

@@ -147,12 +147,22 @@ impl<S: Store> Redriver<'_, S> {
             Err(why) => return Ok(Redriven::Still { cause: format!("what is parked is no record: {why}") }),
         };
         let batch = Batch::parked(Decoded::of(&self.context.schema.layout, &record), &parked.lane, patience);
-        let asked = match Planner::new(self.context).asked_of(parked.family, &batch) {
+        let mut asked = match Planner::new(self.context).asked_of(parked.family, &batch) {
             Ok(asked) => asked,
             Err(cause) => return Ok(Redriven::Still { cause }),
         };
         match parked.family {
-            Family::Additive => self.redrive_once(parked, asked, patience).await,
+            Family::Additive => {
+                let (listings, mut account) = (std::mem::take(&mut asked.listings), Account::default());
+                Lister::new(self.context).list(listings, patience, &mut account).await;
+                if let Some(cause) = account.undone.pop_first().map(|(_, cause)| cause) {
+                    return Ok(Redriven::Still { cause });
+                }
+                Ok(match self.redrive_once(parked, asked, patience).await? {
+                    Redriven::Applied(_) => Redriven::Applied(Box::new(account)),
+                    other => other,
+                })
+            }
             Family::LevelTriggered => self.redrive_look(parked, asked, &batch).await,
         }
     }
