@@ -21,6 +21,7 @@ use engine::{
     backoff::{GaveUp, Patience},
     batch::Engine,
     ledger::repairs,
+    registry::{Registry, Standing},
 };
 use keys::{
     counter::{CounterKey, SUM, VALUE},
@@ -137,6 +138,23 @@ impl<'a, S: Store> Repairing<'a, S> {
         }
     }
 
+    /// The registry, if the functions have the derivation of a finding as this catalogue has it; else why not. What is
+    /// measured by one definition and counted by another would be made wrong.
+    async fn agreed(&self, finding: &Finding, patience: Patience<'_>) -> Result<Result<Registry, String>, GaveUp> {
+        let registry = self.engine.registry(patience.deadline_ms).await?;
+        let name = &finding.derivation;
+        let standing = self.engine.catalogue().position(name).map(|at| self.engine.standing(&registry, at));
+        Ok(match standing {
+            Some(Standing::Otherwise { theirs }) if !registry.is_empty() => {
+                Err(format!("the functions have {name} as {theirs}: repair with their version and manifest"))
+            }
+            Some(Standing::Young { .. }) if !registry.is_empty() => {
+                Err(format!("an instance that has {name} otherwise may still run: repair again in a while"))
+            }
+            _ => Ok(registry),
+        })
+    }
+
     /// Corrects a finding, for a run with the right to repair.
     ///
     /// # Errors
@@ -148,8 +166,14 @@ impl<'a, S: Store> Repairing<'a, S> {
         let key = Key::new(&finding.pk, &finding.sk);
         match self.remedy(finding) {
             Remedy::None { why } => Ok(Repaired::Refused { why }),
-            Remedy::Refresh => self.refresh(&key, finding, patience).await,
-            Remedy::Add { count, sum } => self.add_once(&key, finding, &Tally { count, sum }, run, patience).await,
+            Remedy::Refresh => match self.agreed(finding, patience).await? {
+                Ok(_) => self.refresh(&key, finding, patience).await,
+                Err(why) => Ok(Repaired::Refused { why }),
+            },
+            Remedy::Add { count, sum } => match self.agreed(finding, patience).await? {
+                Ok(registry) => self.add_once(&key, finding, &Tally { count, sum }, (run, &registry), patience).await,
+                Err(why) => Ok(Repaired::Refused { why }),
+            },
             Remedy::SetIndexKeys => self.set_index_keys(&key, patience).await,
             Remedy::Delete => self.delete_unexplained(&key, &finding.derivation, patience).await,
         }

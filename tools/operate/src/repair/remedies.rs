@@ -14,7 +14,7 @@ use engine::{
     backoff::{GaveUp, Patience, Tries},
     ledger::repairs,
     protocol::ProtocolStep,
-    registry::{absence::Absence, publishing::read},
+    registry::{Registry, absence::Absence, publishing::read},
 };
 use keys::{
     counter::{COUNTER, SUM, VALUE},
@@ -27,6 +27,9 @@ use store::{Outcome, Reason, Store, TransactOutcome, unheld};
 
 use super::{Repaired, Repairing};
 use crate::verify::Finding;
+
+/// Why a repair is refused in whose transaction the registry is not as it was read.
+const ANOTHER_CATALOGUE: &str = "the functions have another catalogue now: repair again";
 
 impl<S: Store> Repairing<'_, S> {
     pub(super) async fn refresh(
@@ -56,12 +59,12 @@ impl<S: Store> Repairing<'_, S> {
         counter: &Key,
         finding: &Finding,
         missing: &Tally,
-        run: &str,
+        (run, registry): (&str, &Registry),
         patience: Patience<'_>,
     ) -> Result<Repaired, GaveUp> {
         let layout = &self.engine.schema().layout;
         let its_type = layout.type_of(COUNTER);
-        let check = repairs::has_right(run);
+        let (check, unchanged) = (repairs::has_right(run), registry.unchanged());
         let receipt = repairs::repair_receipt(layout, run, &finding.derivation, counter, self.engine.clock().now_ms());
         let refused = |why: &str| Ok(Repaired::Refused { why: why.to_owned() });
         let mut tries = Tries::default();
@@ -78,6 +81,7 @@ impl<S: Store> Repairing<'_, S> {
             if self.engine.takes(ProtocolStep::RepairOnce) {
                 writes.push(receipt.clone());
             }
+            writes.extend(unchanged.clone());
             let transaction = match Transaction::new(writes) {
                 Ok(transaction) => transaction,
                 Err(error) => return refused(&error.to_string()),
@@ -93,6 +97,9 @@ impl<S: Store> Repairing<'_, S> {
             // This run has added it before.
             if failed(&receipt.key) {
                 return Ok(Repaired::Done);
+            }
+            if unchanged.iter().any(|check| failed(&check.key)) {
+                return refused(ANOTHER_CATALOGUE);
             }
             if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
                 return refused(why);
@@ -192,7 +199,7 @@ impl<S: Store> Repairing<'_, S> {
                         "somebody writes it: an instance with its derivation still runs, or another client counts in it",
                     );
                 }
-                Some(Table::Ledger) => return refused("the functions have another catalogue now: repair again"),
+                Some(Table::Ledger) => return refused(ANOTHER_CATALOGUE),
                 None => {}
             }
             if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
