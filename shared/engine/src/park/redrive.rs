@@ -111,7 +111,7 @@ impl ParkedChange {
 }
 
 /// All that is parked, by family and in order of the events' ids, for an operator's command. It holds all of it in
-/// memory; a function reads [pages](super::pages).
+/// memory; a function reads it page by page.
 ///
 /// # Errors
 ///
