@@ -22,7 +22,8 @@ pub const GROUND: &str = "ground";
 pub struct Choice<'a> {
     /// The manifest; `None` for the shipped table.
     pub manifest: Option<&'a Path>,
-    /// Names of derivations to switch off; [`GROUND`] stands for several.
+    /// Names of derivations to switch off; [`GROUND`] stands for several. Spaces around a name and empty names mean
+    /// nothing.
     pub disabled: &'a [String],
 }
 
@@ -73,6 +74,8 @@ pub fn declared(choice: Choice<'_>) -> Result<(Arc<Schema>, Arc<Catalogue>), Dec
 }
 
 fn without(schema: &Schema, catalogue: &Catalogue, disabled: &[String]) -> Result<Catalogue, DeclaredError> {
+    let names = disabled.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
+    let disabled: Vec<String> = names.map(str::to_owned).collect();
     let is_known = |name: &str| name == GROUND || catalogue.position(name).is_some();
     if let Some(name) = disabled.iter().find(|name| !is_known(name)) {
         let known = catalogue.derivations().map(|derivation| derivation.name.clone()).collect();
@@ -81,8 +84,7 @@ fn without(schema: &Schema, catalogue: &Catalogue, disabled: &[String]) -> Resul
     let all_ground = disabled.iter().any(|name| name == GROUND);
     let is_off = |it: &Derivation| disabled.contains(&it.name) || (all_ground && touches_ground(it));
     let left = catalogue.derivations().filter(|derivation| !is_off(derivation));
-    Catalogue::new(schema, left.cloned().collect())
-        .map_err(|source| DeclaredError::Needed { disabled: disabled.to_vec(), source })
+    Catalogue::new(schema, left.cloned().collect()).map_err(|source| DeclaredError::Needed { disabled, source })
 }
 
 /// Does it delete the application's own items?

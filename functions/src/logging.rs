@@ -47,8 +47,12 @@ pub fn json() {
 /// Logs text to standard error, with the levels of `default` if `RUST_LOG` is not set. Only the first call in a process
 /// has an effect.
 pub fn readable(default: &str) {
-    let layer =
-        tracing_subscriber::fmt::layer().with_writer(stderr).with_ansi(stderr().is_terminal()).with_target(false);
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(stderr)
+        .with_ansi(stderr().is_terminal())
+        .with_target(false)
+        // The report of a line that could not be written panics if standard error is closed.
+        .log_internal_errors(false);
     let _already_set = registry(layer.with_filter(filter(asked(default))));
 }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by a panic")]
 
+mod input;
 mod jobs;
 mod preflight;
 
@@ -360,16 +361,15 @@ fn an_event_file_that_is_none_is_one_line() {
 #[test]
 fn an_endpoint_where_nothing_answers_is_one_line() {
     // Nothing listens on port 1; another test might have taken a free port by now.
-    for endpoint in ["http://127.0.0.1:1", "nonsense"] {
-        let line = format!("nothing responds at {endpoint}: is a DynamoDB running there?");
-        fails_saying(&["verify", "--endpoint", endpoint], &line);
-        fails_saying(&["parked", "--endpoint", endpoint], &line);
-        fails_saying(&["jobs", "--endpoint", endpoint], &line);
-        fails_saying(&["redrive", "--all", "--endpoint", endpoint], &line);
-        fails_saying(&["replay", "tests/events/insert.json", "--endpoint", endpoint], &line);
-        fails_saying(&["dev", "--endpoint", endpoint], &line);
-        fails_saying(&["demo", "--endpoint", endpoint, "--writes", "1"], &line);
-    }
+    let endpoint = "http://127.0.0.1:1";
+    let line = format!("nothing responds at {endpoint}: is a DynamoDB running there?");
+    fails_saying(&["verify", "--endpoint", endpoint], &line);
+    fails_saying(&["parked", "--endpoint", endpoint], &line);
+    fails_saying(&["jobs", "--endpoint", endpoint], &line);
+    fails_saying(&["redrive", "--all", "--endpoint", endpoint], &line);
+    fails_saying(&["replay", "tests/events/insert.json", "--endpoint", endpoint], &line);
+    fails_saying(&["dev", "--endpoint", endpoint], &line);
+    fails_saying(&["demo", "--endpoint", endpoint, "--writes", "1"], &line);
 }
 
 #[test]
@@ -469,15 +469,6 @@ fn a_file_that_cannot_be_replayed_is_one_line_and_nothing_is_applied() {
         let path = file.path().to_str().unwrap();
         fails_saying(&["replay", path], &format!("{path}: {why}"));
     }
-}
-
-#[test]
-fn a_table_name_that_the_database_refuses_is_one_line() {
-    let (_runtime, endpoint) = database();
-    let what = "TableName must be at least 3 characters long and at most 255 characters long";
-    let line = format!("{endpoint} does not describe the table t: {what}");
-    fails_saying(&["verify", "--endpoint", &endpoint, "--table", "t"], &line);
-    fails_saying(&["dev", "--endpoint", &endpoint, "--table", "t"], &line);
 }
 
 #[test]

@@ -5,14 +5,13 @@ pub(crate) mod demo;
 pub(crate) mod jobs;
 pub(crate) mod preflight;
 pub(crate) mod repair;
+mod values;
+pub(crate) mod variables;
 pub(crate) mod verify;
 
 use std::path::PathBuf;
 
-use clap::{
-    ArgGroup, Args as Group, Parser, Subcommand, ValueEnum,
-    builder::{PossibleValuesParser, TypedValueParser},
-};
+use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum};
 use engine::ledger::LedgerKind;
 
 use crate::exit::Usage;
@@ -84,28 +83,28 @@ pub(crate) struct Dev {
     #[arg(long, default_value_t = 8_000, conflicts_with = "endpoint")]
     pub(crate) port: u16,
     /// Uses the DynamoDB at this URL instead of an embedded one.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = values::endpoint)]
     pub(crate) endpoint: Option<String>,
     /// The application's table (default: ripple). With --endpoint a table that you name must exist; ripple creates only
     /// the default one.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = values::table)]
     pub(crate) table: Option<String>,
     /// The ledger's table (default: the table's name with `-ledger`).
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = values::table)]
     pub(crate) ledger_table: Option<String>,
     /// How the ledger recognizes changes that were applied before: `receipts` or `checkpoint`. A ledger's table keeps the
     /// kind that it started with.
-    #[arg(long, value_name = "KIND", default_value_t = LedgerKind::Receipts, value_parser = ledger_kind())]
+    #[arg(long, value_name = "KIND", default_value_t = LedgerKind::Receipts, value_parser = values::ledger_kind())]
     pub(crate) ledger: LedgerKind,
     /// Folder that keeps the embedded database, so that the next start continues from the last stop.
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
     /// Region of the endpoint.
-    #[arg(long, default_value = "us-east-1", env = "AWS_REGION")]
+    #[arg(long, default_value = "us-east-1", env = "AWS_REGION", value_parser = values::region)]
     pub(crate) region: String,
     /// Calls the functions at this URL, which speaks Lambda's invoke API, such as `cargo lambda watch` (default: the
     /// functions run in this process).
-    #[arg(long, value_name = "URL", value_parser = http_url)]
+    #[arg(long, value_name = "URL", value_parser = values::http_url)]
     pub(crate) functions: Option<String>,
     /// How many functions read the stream.
     #[arg(long, value_enum, default_value_t = Readers::Two)]
@@ -219,19 +218,19 @@ pub(crate) struct Writing {
 #[derive(Debug, Group)]
 pub(crate) struct Connection {
     /// Uses the DynamoDB at this URL. The default is that of `ripple dev`.
-    #[arg(long, value_name = "URL", env = "AWS_ENDPOINT_URL_DYNAMODB", default_value = "http://127.0.0.1:8000")]
+    #[arg(long, value_name = "URL", env = "AWS_ENDPOINT_URL_DYNAMODB", default_value = "http://127.0.0.1:8000", value_parser = values::endpoint)]
     pub(crate) endpoint: String,
     /// Uses the real AWS with the credentials of the standard AWS environment, and ignores --endpoint.
     #[arg(long)]
     pub(crate) aws: bool,
     /// The application's table.
-    #[arg(long, value_name = "NAME", default_value = DEFAULT_TABLE)]
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_TABLE, value_parser = values::table)]
     pub(crate) table: String,
     /// The ledger's table (default: the table's name with `-ledger`).
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = values::table)]
     pub(crate) ledger_table: Option<String>,
     /// Region (default with --aws: that of the standard AWS environment).
-    #[arg(long, env = "AWS_REGION")]
+    #[arg(long, env = "AWS_REGION", value_parser = values::region)]
     pub(crate) region: Option<String>,
     /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
     #[arg(long, value_name = "FILE")]
@@ -241,20 +240,8 @@ pub(crate) struct Connection {
     pub(crate) disable: Vec<String>,
 }
 
-/// Accepts the base URL of an invoke API. Only plain HTTP, which is what emulators use.
-fn http_url(text: &str) -> Result<String, String> {
-    match text.strip_prefix("http://") {
-        Some(host) if !host.is_empty() => Ok(text.to_owned()),
-        _ => Err("it must be of the form http://HOST:PORT".to_owned()),
-    }
-}
-
 /// Default name of the application's table.
 pub(crate) const DEFAULT_TABLE: &str = "ripple";
-
-fn ledger_kind() -> impl TypedValueParser<Value = LedgerKind> {
-    PossibleValuesParser::new(["receipts", "checkpoint"]).try_map(|text| text.parse::<LedgerKind>())
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Readers {

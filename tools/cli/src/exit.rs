@@ -1,6 +1,10 @@
 //! Exit codes. They are stable: 0 in step, 1 failed, 2 usage, 3 findings.
 
-use std::process::ExitCode;
+use std::{
+    io::{self, ErrorKind, StdoutLock, Write},
+    process::ExitCode,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use operate::failure::OperateError;
 
@@ -23,6 +27,7 @@ pub(crate) struct Usage(pub(crate) String);
 /// The exit code of a result. Reports a failure in one line.
 pub(crate) fn code(result: anyhow::Result<Completion>) -> ExitCode {
     match result {
+        Ok(_) if IS_LOST.load(Ordering::Relaxed) => ExitCode::FAILURE,
         Ok(Completion::InStep) => ExitCode::SUCCESS,
         Ok(Completion::Findings) => ExitCode::from(3),
         Ok(Completion::Unfinished) => ExitCode::FAILURE,
@@ -37,17 +42,48 @@ fn is_usage(error: &anyhow::Error) -> bool {
     error.is::<Usage>() || matches!(error.downcast_ref(), Some(OperateError::Usage(_)))
 }
 
+/// Was a result lost, because standard output cannot be written?
+static IS_LOST: AtomicBool = AtomicBool::new(false);
+
 /// Prints progress or a failure on standard error.
-#[expect(clippy::print_stderr, reason = "the one place that writes to standard error")]
 pub(crate) fn report(line: &str) {
-    eprintln!("{line}");
+    // There is no other place to say that standard error is closed.
+    let _closed = writeln!(io::stderr(), "{line}").is_err();
 }
 
 /// Prints a command's result on standard output.
-#[expect(clippy::print_stdout, reason = "the one place that writes to standard output")]
 pub(crate) fn print(text: &str) {
-    use std::io::Write as _;
-    println!("{text}");
-    // The reader may close the pipe early.
-    let _closed = std::io::stdout().flush().is_err();
+    let mut output = Output::new();
+    let written = writeln!(output, "{text}").and_then(|()| output.flush());
+    if let Err(error) = written
+        && !IS_LOST.swap(true, Ordering::Relaxed)
+    {
+        report(&format!("ripple: cannot write the output: {error}"));
+    }
+}
+
+/// Standard output. A reader that closes the pipe early wants no more, so the rest is dropped without an error.
+pub(crate) struct Output(StdoutLock<'static>);
+
+impl Output {
+    pub(crate) fn new() -> Self {
+        Self(io::stdout().lock())
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        unless_closed(self.0.write(bytes), bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        unless_closed(self.0.flush(), ())
+    }
+}
+
+fn unless_closed<T>(written: io::Result<T>, all: T) -> io::Result<T> {
+    match written {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(all),
+        written => written,
+    }
 }

@@ -20,9 +20,7 @@ mod time;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 #[tokio::main]
 async fn main() -> ExitCode {
-    exit::code(commands::run(args::Args::parse()).await)
+    exit::code(commands::run(args::variables::parse()).await)
 }

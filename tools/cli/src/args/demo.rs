@@ -4,7 +4,7 @@ use clap::{Args as Group, ValueEnum};
 use engine::ledger::LedgerKind;
 use serde::Serialize;
 
-use super::{Readers, ledger_kind};
+use super::{Readers, values};
 use crate::exit::Usage;
 
 /// `ripple demo`
@@ -30,10 +30,10 @@ pub(crate) struct Demo {
     pub(crate) json: bool,
     /// Uses the DynamoDB at this URL, such as DynamoDB Local, instead of an embedded one. The demo creates its own
     /// tables.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = values::endpoint)]
     pub(crate) endpoint: Option<String>,
     /// How the ledger recognizes changes that were applied before: `receipts` or `checkpoint`.
-    #[arg(long, value_name = "KIND", default_value_t = LedgerKind::Receipts, value_parser = ledger_kind())]
+    #[arg(long, value_name = "KIND", default_value_t = LedgerKind::Receipts, value_parser = values::ledger_kind())]
     pub(crate) ledger: LedgerKind,
     /// How many functions read the stream.
     #[arg(long, value_enum, default_value_t = Readers::Two)]

@@ -2,7 +2,7 @@
 
 mod loss;
 
-use std::io::{Write as _, stdout};
+use std::io::Write as _;
 
 use functions::logging;
 use keys::item::Item;
@@ -16,7 +16,7 @@ use super::LOG_FILTER;
 use crate::{
     args::verify::Verify,
     bar::{on, progress, report_marking},
-    exit::{Completion, print},
+    exit::{Completion, Output, print},
     opened::open_with_ledger,
 };
 
@@ -43,7 +43,7 @@ pub(crate) async fn run(args: &Verify) -> anyhow::Result<Completion> {
 
 /// Prints one JSON object, piece by piece because it may be large. The names are stable.
 fn print_json(verified: &Verified, marked: &[Marked]) -> anyhow::Result<()> {
-    let mut out = stdout().lock();
+    let mut out = Output::new();
     write!(out, "{{\"items\":{},\"ignored\":{}", verified.extent.n_items, verified.extent.n_ignored)?;
     let lists = [("findings", FINDING), ("undecided", UNDECIDED), ("waiting", WAITING), ("unreadable", UNREADABLE)];
     for (name, kind) in lists {

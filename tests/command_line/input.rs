@@ -1,0 +1,292 @@
+//! Input that is empty or odd, and output that nobody reads: nothing of it is a panic.
+
+use std::{
+    io::{self, BufRead as _, BufReader},
+    process::{Child, Command, Stdio},
+};
+
+use aws_sdk_dynamodb::{Client, types::AttributeValue};
+use expect_test::expect;
+use proptest::{
+    prelude::{Just, Strategy, prop},
+    prop_assert, prop_assert_eq, prop_assume, prop_oneof,
+    test_runner::{Config, TestRunner},
+};
+use support::{
+    command::{Ended, command},
+    database::client,
+};
+
+use super::{commands, database, fails, ripple, ripple_with, table_without_stream};
+
+/// The end of a pipe that nobody reads.
+fn closed() -> Stdio {
+    let (reader, writer) = io::pipe().unwrap();
+    drop(reader);
+    writer.into()
+}
+
+/// Runs a command with standard output or standard error closed, or both. Returns its exit code and the other output.
+fn unread(arguments: &[&str], is_stdout: bool, is_stderr: bool) -> Ended {
+    let mut ripple = command(env!("CARGO_BIN_EXE_ripple"));
+    ripple.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).args(arguments);
+    ripple.stdout(if is_stdout { closed() } else { Stdio::piped() });
+    ripple.stderr(if is_stderr { closed() } else { Stdio::piped() });
+    let output = ripple.spawn().unwrap().wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+#[test]
+fn a_reader_that_closes_the_pipe_changes_nothing_else() {
+    let (runtime, endpoint) = database();
+    for table in ["ripple", "ripple-ledger"] {
+        runtime.block_on(table_without_stream(&endpoint, table));
+    }
+    let verify = ["verify", "--at-rest", "--endpoint", &endpoint];
+    let verify_json = [&verify[..], &["--json"]].concat();
+    let printing: [(&[&str], i32); 7] = [
+        (&["design"], 0),
+        (&["design", "--filters"], 0),
+        (&["explain", "tests/events/insert.json"], 0),
+        (&["explain", "tests/events/insert.json", "--json"], 0),
+        (&["explain", "--help"], 0),
+        (&verify, 0),
+        (&verify_json, 0),
+    ];
+    for (arguments, code) in printing {
+        let ended = unread(arguments, true, false);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(code), ""), "{arguments:?}");
+    }
+    for (is_stdout, is_stderr) in [(false, true), (true, true)] {
+        assert_eq!(unread(&["parked", "--endpoint", "http://127.0.0.1:1"], is_stdout, is_stderr).code, Some(1));
+        assert_eq!(unread(&["verify", "--nonsense"], is_stdout, is_stderr).code, Some(2));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_that_cannot_be_written_is_a_failure() {
+    let mut ripple = command(env!("CARGO_BIN_EXE_ripple"));
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = ripple.arg("design").stdout(full).stderr(Stdio::piped()).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let line = "ripple: cannot write the output: No space left on device (os error 28)\n";
+    assert_eq!((output.status.code(), stderr.as_str()), (Some(1), line));
+}
+
+/// A `ripple dev` that ends with the test.
+struct Dev(Child);
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        // It may have ended already.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+#[test]
+fn the_service_goes_on_when_nobody_reads_its_lines_any_more() {
+    let mut dev = command(env!("CARGO_BIN_EXE_ripple"));
+    let dev = dev.args(["dev", "--port", "0"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut dev = Dev(dev.unwrap());
+    let mut lines = BufReader::new(dev.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let endpoint = lines.find_map(|line| line.strip_prefix("endpoint  ").map(str::to_owned)).unwrap();
+    assert!(lines.any(|line| line == "ready"));
+    drop(lines);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(follow(&client(&endpoint)));
+    let verified = ripple(&["verify", "--endpoint", &endpoint]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    let pid = dev.0.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert_eq!(dev.0.wait().unwrap().code(), Some(0));
+}
+
+/// Writes a user and somebody who follows them.
+async fn follow(client: &Client) {
+    let user = [("PK", "USER#ada"), ("SK", "PROFILE"), ("EntityType", "User"), ("UserId", "ada")];
+    let follow = [("PK", "USER#grace"), ("SK", "FOLLOWS#ada"), ("EntityType", "Follow"), ("FollowerId", "grace")];
+    for attributes in [&user, &follow] {
+        let put = client.put_item().table_name("ripple");
+        let text = |value: &str| AttributeValue::S(value.to_owned());
+        let put = attributes.iter().fold(put, |put, (name, value)| put.item(*name, text(value)));
+        put.send().await.unwrap();
+    }
+}
+
+#[test]
+fn a_value_of_the_wrong_form_is_wrong_usage() {
+    fails(
+        &["verify", "--endpoint", ""],
+        2,
+        &expect![[r#"
+            error: invalid value '' for '--endpoint <URL>': it must be of the form http://HOST:PORT
+
+            For more information, try '--help'.
+        "#]],
+    );
+    fails(
+        &["verify", "--endpoint", "127.0.0.1:8000"],
+        2,
+        &expect![[r#"
+        error: invalid value '127.0.0.1:8000' for '--endpoint <URL>': it must be of the form http://HOST:PORT
+
+        For more information, try '--help'.
+    "#]],
+    );
+    fails(
+        &["verify", "--table", ""],
+        2,
+        &expect![[r#"
+        error: invalid value '' for '--table <NAME>': the name of a table has 3 to 255 letters, digits, `-`, `_` and `.`
+
+        For more information, try '--help'.
+    "#]],
+    );
+    fails(
+        &["verify", "--region", ""],
+        2,
+        &expect![[r#"
+        error: invalid value '' for '--region <REGION>': it must be the name of a region, such as us-east-1
+
+        For more information, try '--help'.
+    "#]],
+    );
+}
+
+#[test]
+fn an_empty_variable_is_one_that_is_not_set() {
+    let (runtime, endpoint) = database();
+    runtime.block_on(table_without_stream(&endpoint, "ripple"));
+    let empty = ["AWS_REGION", "DISABLED"].map(|name| (name, ""));
+    let jobs = ripple_with(&["jobs", "--endpoint", &endpoint], &empty);
+    assert_eq!((jobs.code, jobs.stderr.as_str()), (Some(0), ""));
+    // Nothing listens on port 1, so the command ends.
+    let dev = ripple_with(&["dev", "--endpoint", "http://127.0.0.1:1"], &empty);
+    assert_eq!(dev.stderr, "ripple: nothing responds at http://127.0.0.1:1: is a DynamoDB running there?\n");
+    let verify = ripple_with(&["verify", "--table", "it"], &[("AWS_ENDPOINT_URL_DYNAMODB", "")]);
+    assert!(verify.stderr.starts_with("error: invalid value 'it' for '--table <NAME>'"), "{}", verify.stderr);
+}
+
+#[test]
+fn names_to_switch_off_are_read_as_the_functions_read_them() {
+    let (runtime, endpoint) = database();
+    runtime.block_on(table_without_stream(&endpoint, "ripple"));
+    for names in ["", ",", " ground , ", "user-cascade, post-cascade,"] {
+        let given = ripple(&["jobs", "--endpoint", &endpoint, "--disable", names]);
+        let set = ripple_with(&["jobs", "--endpoint", &endpoint], &[("DISABLED", names)]);
+        for ended in [given, set] {
+            assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{names:?}");
+        }
+    }
+}
+
+/// Values that somebody may give by mistake, or a script of theirs.
+fn value(endpoint: &str) -> impl Strategy<Value = String> + use<> {
+    let odd = [
+        "",
+        " ",
+        ",",
+        "-",
+        "0",
+        "1",
+        "-1",
+        "18446744073709551615",
+        "99999999999999999999",
+        "NaN",
+        "\u{e9}\u{1f9ed}",
+        "http://",
+        "http:///",
+        "http://:80",
+        "127.0.0.1:1",
+        "http://127.0.0.1:99999",
+        "http://127.0.0.1:1",
+        "http://[::1",
+        "http://a b",
+        "ftp://127.0.0.1:1",
+        "nope",
+        "ripple",
+        "follower-count",
+        "ground",
+        "receipts",
+        "tests/events/insert.json",
+        "examples/own-table/ripple.toml",
+        "no/such/file",
+        ".",
+    ];
+    let odd: Vec<String> = odd.iter().map(|&text| text.to_owned()).collect();
+    prop_oneof![2 => prop::sample::select(odd), 2 => Just(endpoint.to_owned()), 1 => "[^\\x00/]{1,12}"]
+}
+
+#[test]
+fn no_argument_and_no_variable_is_a_panic() {
+    let (runtime, endpoint) = database();
+    for table in ["ripple", "ripple-ledger"] {
+        // Without a stream, so that the service does not start.
+        runtime.block_on(table_without_stream(&endpoint, table));
+    }
+    // A demonstration and a service would work until they are stopped.
+    let known = commands();
+    let words: Vec<Vec<String>> = known.iter().map(|command| command.words.clone()).collect();
+    let options = [
+        "--endpoint",
+        "--table",
+        "--ledger-table",
+        "--region",
+        "--config",
+        "--disable",
+        "--derivation",
+        "--entity",
+        "--pk",
+        "--sk",
+        "--segments",
+        "--read-units",
+        "--iterator-age",
+        "--wait",
+        "--items",
+        "--units-per-second",
+        "--segment-of",
+        "--stream",
+        "--shard",
+        "--ledger",
+        "--readers",
+        "--functions",
+        "--template",
+        "--port",
+        "--answers",
+    ];
+    let variables = ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_REGION", "DISABLED", "RUST_LOG"];
+    let argument = prop_oneof![
+        3 => (prop::sample::select(options.to_vec()), value(&endpoint))
+            .prop_map(|(option, value)| vec![option.to_owned(), value]),
+        1 => prop::sample::select(vec!["--json", "--at-rest", "--all", "--check", "--filters", "--apply", "--yes"])
+            .prop_map(|flag| vec![flag.to_owned()]),
+        1 => value(&endpoint).prop_map(|value| vec![value]),
+    ];
+    let cases = (
+        prop::sample::select(words),
+        prop::collection::vec(argument, 0..4),
+        prop::collection::vec((prop::sample::select(variables.to_vec()), value(&endpoint)), 0..3),
+    );
+    let mut runner = TestRunner::new(Config { cases: 200, failure_persistence: None, ..Config::default() });
+    let run = runner.run(&cases, |(words, arguments, variables)| {
+        let arguments: Vec<String> = words.iter().cloned().chain(arguments.into_iter().flatten()).collect();
+        let is_endless = words == ["demo"] || words == ["dev"];
+        let has_endpoint = arguments.windows(2).any(|pair| pair == ["--endpoint", &endpoint]);
+        prop_assume!(!is_endless || has_endpoint);
+        let mut all: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        if words == ["demo"] {
+            all.extend(["--writes", "1"]);
+        }
+        let mut set = vec![("AWS_ENDPOINT_URL_DYNAMODB", endpoint.as_str())];
+        set.extend(variables.iter().map(|(name, value)| (*name, value.as_str())));
+        let ended = ripple_with(&all, &set);
+        prop_assert!(matches!(ended.code, Some(0..=3)), "{ended:?}");
+        prop_assert!(!ended.stderr.contains("panicked"), "{ended:?}");
+        prop_assert_eq!(ended.code == Some(2) && ended.stderr.is_empty(), false, "{:?}", ended);
+        Ok(())
+    });
+    run.unwrap();
+}
