@@ -76,32 +76,43 @@ fn a_result_that_cannot_be_written_is_a_failure() {
 }
 
 /// A `ripple dev` that ends with the test.
-struct Dev(Child);
+pub(super) struct Dev {
+    pub(super) endpoint: String,
+    child: Child,
+}
+
+impl Dev {
+    /// Starts it with an embedded database on a free port, and waits until it is ready. Nobody reads what it prints
+    /// after that.
+    pub(super) fn start(arguments: &[&str]) -> Self {
+        let mut dev = command(env!("CARGO_BIN_EXE_ripple"));
+        let dev = dev.args(["dev", "--port", "0"]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut dev = Self { endpoint: String::new(), child: dev.spawn().unwrap() };
+        let mut lines = BufReader::new(dev.child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        dev.endpoint = lines.find_map(|line| line.strip_prefix("endpoint  ").map(str::to_owned)).unwrap();
+        assert!(lines.any(|line| line == "ready"));
+        dev
+    }
+}
 
 impl Drop for Dev {
     fn drop(&mut self) {
         // It may have ended already.
-        drop(self.0.kill());
-        drop(self.0.wait());
+        drop(self.child.kill());
+        drop(self.child.wait());
     }
 }
 
 #[test]
 fn the_service_goes_on_when_nobody_reads_its_lines_any_more() {
-    let mut dev = command(env!("CARGO_BIN_EXE_ripple"));
-    let dev = dev.args(["dev", "--port", "0"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut dev = Dev(dev.unwrap());
-    let mut lines = BufReader::new(dev.0.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let endpoint = lines.find_map(|line| line.strip_prefix("endpoint  ").map(str::to_owned)).unwrap();
-    assert!(lines.any(|line| line == "ready"));
-    drop(lines);
+    let mut dev = Dev::start(&[]);
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(follow(&client(&endpoint)));
-    let verified = ripple(&["verify", "--endpoint", &endpoint]);
+    runtime.block_on(follow(&client(&dev.endpoint)));
+    let verified = ripple(&["verify", "--endpoint", &dev.endpoint]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
-    let pid = dev.0.id().to_string();
+    let pid = dev.child.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-    assert_eq!(dev.0.wait().unwrap().code(), Some(0));
+    assert_eq!(dev.child.wait().unwrap().code(), Some(0));
 }
 
 /// Writes a user and somebody who follows them.

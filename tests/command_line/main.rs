@@ -503,6 +503,28 @@ fn a_folder_that_cannot_keep_the_database_is_one_line() {
 }
 
 #[test]
+fn a_folder_that_another_service_uses_is_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let first = input::Dev::start(&["--data", path]);
+    let line = format!("another `ripple dev` uses the folder {path}: stop it, or give another --data");
+    fails_saying(&["dev", "--port", "0", "--data", path], &line);
+    // The lock goes with the process, however that ends.
+    drop(first);
+    drop(input::Dev::start(&["--data", path]));
+}
+
+#[test]
+fn a_file_that_is_no_database_is_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("dynamodb.sqlite");
+    fs::write(&file, "a letter to a friend, which is longer than the header of a database: ".repeat(20)).unwrap();
+    let (path, file) = (folder.path().to_str().unwrap(), file.display());
+    let what = "it must be a file of `ripple dev`; move it, or give another --data";
+    fails_saying(&["dev", "--port", "0", "--data", path], &format!("cannot open the database {file}: {what}"));
+}
+
+#[test]
 fn a_port_in_use_is_one_line() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();

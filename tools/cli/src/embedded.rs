@@ -3,6 +3,7 @@
 mod index;
 
 use std::{
+    fs::{File, TryLockError},
     io::ErrorKind,
     net::{Ipv4Addr, SocketAddr},
     path::Path,
@@ -21,6 +22,8 @@ pub(crate) struct Embedded {
     /// URL that clients use.
     pub(crate) endpoint: String,
     tasks: Vec<JoinHandle<()>>,
+    /// The locked file of the folder, which the end of the process unlocks too.
+    _lock: Option<File>,
 }
 
 impl Embedded {
@@ -32,6 +35,7 @@ impl Embedded {
             ErrorKind::AddrInUse => anyhow::anyhow!("port {port} is in use: stop what uses it, or give another --port"),
             _ => anyhow::anyhow!("cannot listen on {address}: {error}"),
         })?;
+        let lock = folder.map(lock).transpose()?;
         let database = open(folder)?;
         let endpoint = format!("http://{}", listener.local_addr()?);
         let swept = database.clone();
@@ -43,7 +47,7 @@ impl Embedded {
             }
         });
         let sweeping = tokio::spawn(sweep(swept, stop));
-        Ok(Self { endpoint, tasks: vec![serving, sweeping] })
+        Ok(Self { endpoint, tasks: vec![serving, sweeping], _lock: lock })
     }
 
     /// Waits until the database has stopped, so that its file is closed.
@@ -56,17 +60,32 @@ impl Embedded {
     }
 }
 
+/// Creates the folder, and locks it: two services on one database would each miss what the other writes.
+fn lock(folder: &Path) -> anyhow::Result<File> {
+    let name = folder.display();
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create the folder {name}"))?;
+    let file = File::create(folder.join("lock")).with_context(|| format!("cannot write in the folder {name}"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            anyhow::bail!("another `ripple dev` uses the folder {name}: stop it, or give another --data")
+        }
+        Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("cannot lock the folder {name}")),
+    }
+}
+
 fn open(folder: Option<&Path>) -> anyhow::Result<Database> {
     let path = match folder {
         // A unique name, so that a second connection can open the same memory.
         None => format!("file:ripple-{:016x}?mode=memory&cache=shared", rand::random::<u64>()),
-        Some(folder) => {
-            std::fs::create_dir_all(folder)
-                .with_context(|| format!("cannot create the folder {}", folder.display()))?;
-            folder.join("dynamodb.sqlite").to_string_lossy().into_owned()
-        }
+        Some(folder) => folder.join("dynamodb.sqlite").to_string_lossy().into_owned(),
     };
-    let database = Database::new(&path).with_context(|| format!("cannot open the database {path}"))?;
+    let database = Database::new(&path).map_err(|error| {
+        tracing::debug!(%error, "the database does not open");
+        anyhow::anyhow!(
+            "cannot open the database {path}: it must be a file of `ripple dev`; move it, or give another --data"
+        )
+    })?;
     if let Err(error) = index::add(&path) {
         tracing::warn!(%error, "the embedded database gets slower with every write: its stream has no index");
     }
