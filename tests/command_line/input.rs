@@ -85,13 +85,24 @@ impl Dev {
     /// Starts it with an embedded database on a free port, and waits until it is ready. Nobody reads what it prints
     /// after that.
     pub(super) fn start(arguments: &[&str]) -> Self {
+        Self::run(&[&["--port", "0"], arguments].concat())
+    }
+
+    /// Starts it with these arguments, and waits until it is ready.
+    pub(super) fn run(arguments: &[&str]) -> Self {
         let mut dev = command(env!("CARGO_BIN_EXE_ripple"));
-        let dev = dev.args(["dev", "--port", "0"]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let dev = dev.arg("dev").args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut dev = Self { endpoint: String::new(), child: dev.spawn().unwrap() };
         let mut lines = BufReader::new(dev.child.stdout.take().unwrap()).lines().map(Result::unwrap);
         dev.endpoint = lines.find_map(|line| line.strip_prefix("endpoint  ").map(str::to_owned)).unwrap();
         assert!(lines.any(|line| line == "ready"));
         dev
+    }
+
+    /// Kills it. Returns what it printed on standard error.
+    pub(super) fn killed(mut self) -> String {
+        self.child.kill().unwrap();
+        io::read_to_string(self.child.stderr.take().unwrap()).unwrap()
     }
 }
 

@@ -5,6 +5,7 @@
 mod input;
 mod jobs;
 mod preflight;
+mod waits;
 
 use std::{
     fs,
@@ -49,6 +50,13 @@ fn fails(arguments: &[&str], code: i32, stderr: &Expect) {
 fn fails_saying(arguments: &[&str], line: &str) {
     let ended = ripple(arguments);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
+    assert_eq!(ended.stderr, format!("ripple: {line}\n"));
+}
+
+/// Checks a command that is used wrongly: exit code 2 and this one line.
+fn refuses(arguments: &[&str], line: &str) {
+    let ended = ripple(arguments);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
     assert_eq!(ended.stderr, format!("ripple: {line}\n"));
 }
 
@@ -232,8 +240,9 @@ fn a_manifest_that_cannot_be_used_is_one_line() {
             if command.takes("--endpoint") {
                 arguments.extend(["--endpoint", "http://127.0.0.1:1"]);
             }
-            fails_saying(&arguments, &line);
+            refuses(&arguments, &line);
         }
+        refuses(&["check", config], &line);
     }
 }
 
@@ -241,7 +250,7 @@ fn a_manifest_that_cannot_be_used_is_one_line() {
 fn a_derivation_that_cannot_be_switched_off_is_one_line() {
     for command in ["dev", "verify"] {
         let ended = ripple(&[command, "--endpoint", "http://127.0.0.1:1", "--disable", "user-cascades"]);
-        assert_eq!((ended.code, ended.stderr.lines().count()), (Some(1), 1), "{}", ended.stderr);
+        assert_eq!((ended.code, ended.stderr.lines().count()), (Some(2), 1), "{}", ended.stderr);
         assert!(ended.stderr.contains("there is no derivation user-cascades to switch off; there are "));
     }
 }

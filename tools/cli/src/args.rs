@@ -1,6 +1,7 @@
 //! The command line's arguments.
 
 pub(crate) mod catalogue;
+pub(crate) mod check;
 pub(crate) mod demo;
 pub(crate) mod jobs;
 pub(crate) mod preflight;
@@ -9,13 +10,14 @@ mod values;
 pub(crate) mod variables;
 pub(crate) mod verify;
 
-use std::path::PathBuf;
+use std::{net::IpAddr, path::PathBuf};
 
 use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum};
 use engine::ledger::LedgerKind;
 
 use crate::exit::Usage;
 use catalogue::CatalogueCommand;
+use check::{Check, Wait};
 use demo::Demo;
 use jobs::Jobs;
 use preflight::Preflight;
@@ -41,6 +43,9 @@ pub(crate) enum Command {
     /// Runs the service on a laptop until it is stopped, for any AWS client.
     #[command(after_help = EXIT_CODES)]
     Dev(Dev),
+    /// Waits until everything that was written before is handled, by a `ripple dev` that runs.
+    #[command(after_help = EXIT_CODES)]
+    Wait(Wait),
     /// Compares every derived value with what it is derived from, while writes go on.
     #[command(after_help = EXIT_CODES)]
     Verify(Verify),
@@ -56,6 +61,9 @@ pub(crate) enum Command {
     /// Reads a part of a table and reports whether it fits the declaration, before you attach the service.
     #[command(after_help = EXIT_CODES)]
     Preflight(Preflight),
+    /// Checks a manifest alone. Needs no database.
+    #[command(after_help = EXIT_CODES)]
+    Check(Check),
     /// Explains what the records of a captured Lambda event would do. Needs no database.
     #[command(after_help = EXIT_CODES)]
     Explain(Explain),
@@ -79,9 +87,13 @@ pub(crate) enum Command {
 /// `ripple dev`
 #[derive(Debug, Group)]
 pub(crate) struct Dev {
-    /// Port of the embedded DynamoDB, on the loopback address.
+    /// Port of the embedded DynamoDB.
     #[arg(long, default_value_t = 8_000, conflicts_with = "endpoint")]
     pub(crate) port: u16,
+    /// Address of the embedded DynamoDB. It asks nobody for a password, so whoever reaches another address than the
+    /// default one can read and write everything.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", conflicts_with = "endpoint")]
+    pub(crate) host: IpAddr,
     /// Uses the DynamoDB at this URL instead of an embedded one.
     #[arg(long, value_name = "URL", value_parser = values::endpoint)]
     pub(crate) endpoint: Option<String>,

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod catalogue;
+mod check;
 mod demo;
 mod design;
 mod dev;
@@ -12,6 +13,7 @@ mod redrive;
 mod repair;
 mod replay;
 mod verify;
+mod wait;
 
 use crate::{
     args::{Args, Command, demo::Demo},
@@ -35,6 +37,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Completion> {
         Some(Command::Backfill(args)) => Box::pin(repair::backfill(&args)).await,
         Some(Command::Catalogue(args)) => Box::pin(catalogue::run(&args)).await,
         Some(Command::Preflight(args)) => Box::pin(preflight::run(&args)).await,
+        Some(Command::Check(args)) => check::run(&args),
+        Some(Command::Wait(args)) => Box::pin(wait::run(&args)).await,
         Some(Command::Explain(args)) => explain::run(&args),
         Some(Command::Design(args)) => Box::pin(design::run(&args)).await,
         Some(Command::Parked(args)) => parked::run(&args).await,

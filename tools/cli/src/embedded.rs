@@ -1,11 +1,11 @@
-//! The embedded DynamoDB, served on the loopback address for any AWS client.
+//! The embedded DynamoDB, served on an address of this machine for any AWS client.
 
 mod index;
 
 use std::{
     fs::{File, TryLockError},
     io::ErrorKind,
-    net::{Ipv4Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::Path,
     time::Duration,
 };
@@ -27,17 +27,21 @@ pub(crate) struct Embedded {
 }
 
 impl Embedded {
-    /// Serves a database on a port of the loopback address; 0 takes a free port. The database is a file in the folder,
-    /// or in memory without one.
-    pub(crate) async fn start(port: u16, folder: Option<&Path>, stop: watch::Receiver<bool>) -> anyhow::Result<Self> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    /// Serves a database at an address; port 0 takes a free port. The database is a file in the folder, or in memory
+    /// without one.
+    pub(crate) async fn start(
+        address: SocketAddr,
+        folder: Option<&Path>,
+        stop: watch::Receiver<bool>,
+    ) -> anyhow::Result<Self> {
+        let port = address.port();
         let listener = TcpListener::bind(address).await.map_err(|error| match error.kind() {
             ErrorKind::AddrInUse => anyhow::anyhow!("port {port} is in use: stop what uses it, or give another --port"),
             _ => anyhow::anyhow!("cannot listen on {address}: {error}"),
         })?;
         let lock = folder.map(lock).transpose()?;
         let database = open(folder)?;
-        let endpoint = format!("http://{}", listener.local_addr()?);
+        let endpoint = format!("http://{}", reached(listener.local_addr()?));
         let swept = database.clone();
         let mut stopped = stop.clone();
         let serving = tokio::spawn(async move {
@@ -58,6 +62,16 @@ impl Embedded {
             }
         }
     }
+}
+
+/// Where this machine reaches an address that is bound: "any address" is none to call.
+fn reached(bound: SocketAddr) -> SocketAddr {
+    let host = match bound.ip() {
+        IpAddr::V4(host) if host.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(host) if host.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        host => host,
+    };
+    SocketAddr::new(host, bound.port())
 }
 
 /// Creates the folder, and locks it: two services on one database would each miss what the other writes.

@@ -6,6 +6,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+use functions::declared::DeclaredError;
 use operate::failure::OperateError;
 
 /// The result of a command that did not fail.
@@ -19,7 +20,8 @@ pub(crate) enum Completion {
     Unfinished,
 }
 
-/// Wrong usage: exit code 2, like the argument parser's own errors.
+/// Wrong usage: exit code 2, like the argument parser's own errors. A manifest or a template that cannot be used is wrong
+/// usage too.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Usage(pub(crate) String);
@@ -39,7 +41,7 @@ pub(crate) fn code(result: anyhow::Result<Completion>) -> ExitCode {
 }
 
 fn is_usage(error: &anyhow::Error) -> bool {
-    error.is::<Usage>() || matches!(error.downcast_ref(), Some(OperateError::Usage(_)))
+    error.is::<Usage>() || error.is::<DeclaredError>() || matches!(error.downcast_ref(), Some(OperateError::Usage(_)))
 }
 
 /// Was a result lost, because standard output cannot be written?

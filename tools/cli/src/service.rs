@@ -1,11 +1,11 @@
 //! The service, running: a stream, its event source mappings, and the functions they invoke.
 
 mod function;
+pub(crate) mod quiet;
 
 use std::{
-    collections::BTreeMap,
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -23,15 +23,18 @@ use stream::{
     destination::FolderDestination,
     mapping::Mapping,
     poller::{EventSourceMapping, StreamError},
-    progress::{Invocation, Observer},
+    progress::Invocation,
     shared::Stream,
 };
 use tokio::{
-    sync::watch,
+    sync::{Notify, watch},
     task::{JoinError, JoinSet},
 };
 
-use self::function::{engine, invoked};
+use self::{
+    function::{engine, invoked},
+    quiet::{Watch, Watched},
+};
 use crate::sweeper::Sweeper;
 
 /// Time limit for publishing the functions' derivations, in milliseconds.
@@ -80,7 +83,7 @@ pub(crate) trait Witness: Send + Sync {
 }
 
 pub(crate) struct Service {
-    progress: Arc<Watch>,
+    pub(crate) progress: Arc<Watch>,
     tasks: JoinSet<Result<(), StreamError>>,
     stop: watch::Sender<bool>,
     /// Reads the jobs.
@@ -100,9 +103,9 @@ impl Service {
         }
         let (stop, stopped) = watch::channel(false);
         let delivered = plan.mappings.iter().map(|(_, mapping)| (mapping.name.clone(), None)).collect();
-        let watched = Watched { delivered, last_found: None, last_ended: None };
-        let counts = MappingCounts::default();
-        let progress = Arc::new(Watch { watched: Mutex::new(watched), counts, witness: Arc::clone(witness) });
+        let watched = Watched { delivered, last_found: None, last_ended: None, last_quiet: None };
+        let (counts, quiet) = (MappingCounts::default(), Notify::new());
+        let progress = Arc::new(Watch { watched: Mutex::new(watched), quiet, counts, witness: Arc::clone(witness) });
         let layout = plan.schema.layout.clone();
         let checkpoints = Arc::new(LedgerCheckpoints::new(Arc::clone(&plan.store), layout, &plan.stream_arn));
         let destination = Arc::new(FolderDestination::new(plan.failures));
@@ -135,11 +138,16 @@ impl Service {
                 self.pause(QUIET_POLL).await?;
             } else if !self.jobs.jobs().await?.iter().all(|job| job.is_paused) {
                 self.pause(JOBS_POLL).await?;
-            } else if let Some(moment) = self.progress.watched().quiet(since) {
+            } else if let Some(moment) = self.progress.becomes_quiet(since) {
                 // A job that ended meanwhile has made records.
                 return Ok(moment);
             }
         }
+    }
+
+    /// Has a mapping found any records?
+    pub(crate) fn has_found(&self) -> bool {
+        self.progress.watched().last_found.is_some()
     }
 
     /// Waits until a mapping finds records after this moment, or any records if there is no moment.
@@ -188,85 +196,5 @@ fn unexpected(ended: Result<Result<(), StreamError>, JoinError>) -> anyhow::Erro
         Ok(Ok(())) => anyhow::anyhow!("an event source mapping ended by itself"),
         Ok(Err(error)) => error.into(),
         Err(error) => error.into(),
-    }
-}
-
-/// The progress of the mappings.
-pub(crate) struct Watch {
-    watched: Mutex<Watched>,
-    counts: MappingCounts,
-    witness: Arc<dyn Witness>,
-}
-
-struct Watched {
-    /// Up to when each mapping has handled everything that was in the stream.
-    delivered: BTreeMap<String, Option<Instant>>,
-    /// When a mapping last found records, matching its filters or not.
-    last_found: Option<Instant>,
-    /// When the last invocation of any mapping ended.
-    last_ended: Option<Instant>,
-}
-
-impl Watched {
-    /// Up to when every mapping has handled everything, if that was after the last write of anybody.
-    fn quiet(&self, since: Instant) -> Option<Instant> {
-        let after = self.last_ended.map_or(since, |ended| ended.max(since));
-        // A mapping that does not know it yet has None, which is before any moment.
-        self.delivered.values().copied().min().flatten().filter(|until| *until > after)
-    }
-}
-
-impl Watch {
-    /// Has every mapping handled everything that was in the stream at this moment?
-    pub(crate) fn is_past(&self, moment: Instant) -> bool {
-        self.watched().delivered.values().all(|until| until.is_some_and(|until| until > moment))
-    }
-
-    /// Has the stream been empty since this moment, and since everybody's last write?
-    pub(crate) fn is_quiet(&self, since: Instant) -> bool {
-        self.watched().quiet(since).is_some()
-    }
-
-    fn watched(&self) -> MutexGuard<'_, Watched> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Observer for Watch {
-    fn invoked(&self, report: &Invocation) {
-        {
-            let mut watched = self.watched();
-            watched.last_ended = watched.last_ended.max(Some(report.ended));
-        }
-        self.counts.invoked(report);
-        self.witness.invoked(report);
-    }
-
-    fn polled(&self, mapping: &str, n_records: usize) {
-        if n_records > 0 {
-            self.watched().last_found = Some(Instant::now());
-        }
-        self.counts.polled(mapping, n_records);
-    }
-
-    fn filtered_out(&self, mapping: &str, n_records: usize) {
-        self.counts.filtered_out(mapping, n_records);
-    }
-
-    fn delivered(&self, mapping: &str, until: Instant) {
-        self.watched().delivered.insert(mapping.to_owned(), Some(until));
-    }
-
-    fn discarded(&self, mapping: &str, shard: &str, n_records: usize, key: Option<&str>) {
-        self.counts.discarded(mapping, shard, n_records, key);
-        let kept = match key {
-            Some(key) => format!("their failure record is {key}"),
-            None => "they are lost, since the template has no on-failure destination".to_owned(),
-        };
-        self.witness.trouble(&format!("{mapping} gave up on {n_records} records of {shard}; {kept}"));
-    }
-
-    fn trouble(&self, mapping: &str, message: &str) {
-        self.witness.trouble(&format!("{mapping}: {message}"));
     }
 }

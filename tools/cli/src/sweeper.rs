@@ -23,7 +23,7 @@ use keys::key::Key;
 use store::dynamo::DynamoStore;
 use tokio::sync::watch;
 
-use crate::service::{Watch, Witness};
+use crate::service::{Witness, quiet::Watch};
 
 /// Time between two sweeps.
 const PAUSE: Duration = Duration::from_millis(500);

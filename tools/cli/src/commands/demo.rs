@@ -10,6 +10,7 @@ mod writer;
 
 use std::{
     io::{IsTerminal, stderr},
+    net::Ipv4Addr,
     sync::Arc,
     time::Instant,
 };
@@ -53,7 +54,7 @@ pub(crate) async fn run(args: &Demo) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let (stop, stopped) = watch::channel(false);
     let embedded = match args.endpoint {
-        None => Some(Embedded::start(0, None, stopped).await?),
+        None => Some(Embedded::start((Ipv4Addr::LOCALHOST, 0).into(), None, stopped).await?),
         Some(_) => None,
     };
     let endpoint = embedded.as_ref().map(|embedded| embedded.endpoint.clone()).or_else(|| args.endpoint.clone());

@@ -27,6 +27,7 @@ use tokio::{
 use super::LOG_FILTER;
 use crate::{
     args::{DEFAULT_TABLE, Dev, ledger_table},
+    caught_up,
     connection::Clients,
     embedded::Embedded,
     exit::{Completion, print, report},
@@ -41,11 +42,17 @@ pub(crate) async fn run(args: &Dev) -> anyhow::Result<Completion> {
     let declared = declared(Choice { manifest: args.config.as_deref(), disabled: &args.disable })?;
     let (stop, stopped) = watch::channel(false);
     let embedded = match args.endpoint {
-        None => Some(Embedded::start(args.port, args.data.as_deref(), stopped).await?),
+        None => Some(Embedded::start((args.host, args.port).into(), args.data.as_deref(), stopped).await?),
         Some(_) => None,
     };
     let endpoint = embedded.as_ref().map(|embedded| embedded.endpoint.clone()).or_else(|| args.endpoint.clone());
     let endpoint = endpoint.unwrap_or_default();
+    if !args.host.is_loopback() {
+        report(&format!(
+            "warning: whoever reaches {} can read and write this database: it asks for no password",
+            args.host
+        ));
+    }
     let ended = serve(args, declared, &endpoint).await;
     let _nobody_listens = stop.send(true).is_err();
     if let Some(embedded) = embedded {
@@ -97,12 +104,15 @@ async fn serve(
         failures: &failures,
     };
     let elsewhere = args.functions.is_some();
+    let (reported, layout) = (Arc::clone(&plan.store), plan.schema.layout.clone());
     let mut service = Service::start(&plan, &(Arc::new(Lines { elsewhere }) as Arc<dyn Witness>)).await?;
     // Registered before `ready` is printed, because a signal without a handler ends the process at once.
     let stopped = stop_signal()?;
     print(&format!("endpoint  {endpoint}\ntable     {}\nledger    {}\nready", config.table, config.ledger_table));
+    let progress = Arc::clone(&service.progress);
     tokio::select! {
         error = caught_up(&mut service) => Err(error),
+        never = caught_up::report(reported, layout, progress) => match never {},
         () = stopped => {
             report("stopping after the batches in progress");
             let counted = service.stop().await?;
@@ -119,7 +129,9 @@ async fn caught_up(service: &mut Service) -> anyhow::Error {
     let mut since = None;
     loop {
         let next = async {
-            service.active(since).await?;
+            if since.is_some() {
+                service.active(since).await?;
+            }
             service.quiet().await
         };
         match next.await {
@@ -127,7 +139,10 @@ async fn caught_up(service: &mut Service) -> anyhow::Error {
                 let ms = SystemClock
                     .now_ms()
                     .saturating_sub(u64::try_from(moment.elapsed().as_millis()).unwrap_or(u64::MAX));
-                print(&format!("caught up with everything written before {}", time::text(ms)));
+                // At the start there may be nothing to handle.
+                if service.has_found() {
+                    print(&format!("caught up with everything written before {}", time::text(ms)));
+                }
                 since = Some(moment);
             }
             Err(error) => return error,

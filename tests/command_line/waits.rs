@@ -1,0 +1,134 @@
+//! A manifest alone, `ripple wait` beside services that run and services that are gone, and other addresses.
+
+use std::{collections::BTreeMap, net::TcpStream};
+
+use aws_sdk_dynamodb::{Client, types::AttributeValue};
+use expect_test::expect;
+use serde_json::{Value, json};
+use support::database::client;
+use tokio::runtime::Runtime;
+
+use super::{database, fails, input::Dev, refuses, ripple, table_without_stream};
+
+#[test]
+fn a_manifest_is_checked_alone() {
+    let ended = ripple(&["check", "examples/own-table/ripple.toml"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    expect![[r#"
+        entities       4  Counter, Follow, FollowedBy, User
+        indexes        0
+        derivations    5  follower-count, follower-count-display, followed-by, followed-name, follower-name
+    "#]]
+    .assert_eq(&ended.stdout);
+    let ended = ripple(&["check", "examples/own-table/ripple.toml", "--json"]);
+    let checked: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let entities = json!(["Counter", "Follow", "FollowedBy", "User"]);
+    assert_eq!((&checked["version"], &checked["entities"]), (&json!(1), &entities));
+    refuses(&["check", "no/ripple.toml"], "cannot read no/ripple.toml: No such file or directory (os error 2)");
+    let wrong = super::file("[table]\npartition-key = 7\n");
+    let wrong = wrong.path().to_str().unwrap();
+    let ended = ripple(&["check", wrong]);
+    assert_eq!((ended.code, ended.stderr.lines().count()), (Some(2), 1), "{ended:?}");
+    assert!(ended.stderr.starts_with(&format!("ripple: {wrong}:2: table.partition-key: ")), "{ended:?}");
+}
+
+async fn put(client: &Client, attributes: &[(&str, &str)]) {
+    let put = client.put_item().table_name("ripple");
+    let text = |value: &str| AttributeValue::S(value.to_owned());
+    attributes.iter().fold(put, |put, (name, value)| put.item(*name, text(value))).send().await.unwrap();
+}
+
+/// Writes followers of a user, each under another name.
+async fn follow(client: &Client, names: impl Iterator<Item = usize>) {
+    put(client, &[("PK", "USER#ada"), ("SK", "PROFILE"), ("EntityType", "User")]).await;
+    for name in names {
+        let pk = format!("USER#f{name}");
+        put(client, &[("PK", &pk), ("SK", "FOLLOWS#ada"), ("EntityType", "Follow")]).await;
+    }
+}
+
+/// The number of followers that is displayed on the user.
+async fn n_followers(client: &Client) -> Option<String> {
+    let text = |value: &str| AttributeValue::S(value.to_owned());
+    let get = client.get_item().table_name("ripple").key("PK", text("USER#ada")).key("SK", text("PROFILE"));
+    let user = get.send().await.unwrap().item?;
+    user.get("FollowerCount")?.as_n().ok().cloned()
+}
+
+async fn items(client: &Client) -> Vec<BTreeMap<String, AttributeValue>> {
+    let scanned = client.scan().table_name("ripple").send().await.unwrap().items.unwrap_or_default();
+    scanned.into_iter().map(|item| item.into_iter().collect()).collect()
+}
+
+/// Waits for at most a minute.
+fn waited(endpoint: &str) {
+    let ended = ripple(&["wait", "--timeout", "60", "--endpoint", endpoint]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    let until = ended.stdout.strip_prefix("everything written before ").unwrap();
+    assert!(until.ends_with("Z is handled\n"), "{until}");
+}
+
+#[test]
+fn a_wait_ends_when_all_that_was_written_is_handled() {
+    let dev = Dev::start(&[]);
+    let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
+    waited(&dev.endpoint);
+    assert_eq!(runtime.block_on(items(&client)), [], "nothing was written where the application sees it");
+    for n_followers_now in [20, 25] {
+        runtime.block_on(follow(&client, 0..n_followers_now));
+        waited(&dev.endpoint);
+        assert_eq!(runtime.block_on(n_followers(&client)), Some(n_followers_now.to_string()));
+    }
+    let ended = ripple(&["wait", "--json", "--endpoint", &dev.endpoint]);
+    let said: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((ended.code, &said["version"]), (Some(0), &json!(1)));
+    assert!(said["handled_until"].is_string(), "{said}");
+}
+
+#[test]
+fn a_wait_without_a_service_says_so_and_one_of_two_services_is_enough() {
+    let (runtime, endpoint) = database();
+    for table in ["quiet", "quiet-ledger"] {
+        runtime.block_on(table_without_stream(&endpoint, table));
+    }
+    fails(
+        &["wait", "--timeout", "1", "--endpoint", &endpoint, "--table", "quiet"],
+        1,
+        &expect![[r#"
+            ripple: not everything was handled within 1 s: no `ripple dev` has run on the table quiet with this ledger: start one
+        "#]],
+    );
+    let [first, second] = [(); 2].map(|()| Dev::run(&["--endpoint", &endpoint]));
+    let client = client(&endpoint);
+    runtime.block_on(follow(&client, 0..5));
+    waited(&endpoint);
+    first.killed();
+    runtime.block_on(follow(&client, 5..7));
+    waited(&endpoint);
+    assert_eq!(runtime.block_on(n_followers(&client)).as_deref(), Some("7"));
+    second.killed();
+    let ended = ripple(&["wait", "--timeout", "1", "--endpoint", &endpoint]);
+    let gone = "ripple: not everything was handled within 1 s: no `ripple dev` runs on the table ripple: the last one ";
+    assert_eq!((ended.code, ended.stderr.starts_with(gone)), (Some(1), true), "{ended:?}");
+    let on_aws = "wait goes with `ripple dev`: on AWS, watch the iterator age instead";
+    refuses(&["wait", "--aws"], on_aws);
+}
+
+#[test]
+fn another_address_is_bound_with_a_warning() {
+    // Every address of 127.0.0.0/8 is of this machine.
+    let other = |dev: &Dev| {
+        let port = dev.endpoint.rsplit(':').next().unwrap();
+        TcpStream::connect(format!("127.0.0.2:{port}")).is_ok()
+    };
+    let dev = Dev::start(&["--host", "0.0.0.0"]);
+    assert!(dev.endpoint.starts_with("http://127.0.0.1:"), "{}", dev.endpoint);
+    assert_eq!(other(&dev), cfg!(target_os = "linux"));
+    let line = "warning: whoever reaches 0.0.0.0 can read and write this database: it asks for no password\n";
+    assert_eq!(dev.killed(), line);
+    let dev = Dev::start(&[]);
+    assert!(!other(&dev));
+    assert_eq!(dev.killed(), "");
+    let both = ripple(&["dev", "--host", "0.0.0.0", "--endpoint", "http://127.0.0.1:1"]);
+    assert_eq!(both.code, Some(2), "{both:?}");
+}

@@ -1,0 +1,31 @@
+//! The arguments of `ripple check` and `ripple wait`.
+
+use std::path::PathBuf;
+
+use clap::{Args as Group, value_parser};
+
+use super::Connection;
+
+/// `ripple check`
+#[derive(Debug, Group)]
+pub(crate) struct Check {
+    /// The manifest, such as `ripple.toml`.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `ripple wait`
+#[derive(Debug, Group)]
+pub(crate) struct Wait {
+    /// Fails after this many seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = value_parser!(u64).range(1..=86_400))]
+    pub(crate) timeout: u64,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

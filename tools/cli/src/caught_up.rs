@@ -1,0 +1,125 @@
+//! The report of `ripple dev` to `ripple wait`: up to when everything that was written is handled.
+//!
+//! It is one item of the ledger's table, so the application never sees it, and any process that can reach the tables
+//! can read it. Its moments are of the clock of the machine on which `dev` runs; `wait` has to run on the same machine.
+//!
+//! The report is right whoever wrote it. If two services run on one table, each handles everything, and says only what
+//! it has handled itself. If a service dies, its last report gets old, and no later moment is ever reported.
+//!
+//! *Example*: an application writes at 10:00:00.100 and calls `ripple wait` at 10:00:00.105. At 10:00:00.400 `dev`
+//! reports that everything written before 10:00:00.390 is handled. That is after the call, so `wait` returns.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use derive::write::{Action, Table, Write};
+use engine::{
+    clock::{Clock as _, SystemClock},
+    ledger::ledger_item,
+};
+use keys::{item::Item, key::Key, layout::Layout};
+use serde_dynamo::AttributeValue;
+use store::{Store as _, StoreError, dynamo::DynamoStore};
+use tokio::time::Instant;
+
+use crate::service::quiet::Watch;
+
+/// Attributes of the report, both in milliseconds since the epoch. Stored, so they are stable.
+const HANDLED_UNTIL: &str = "HandledUntil";
+const REPORTED_AT: &str = "ReportedAt";
+
+/// Time between two reports, unless a service becomes quiet earlier.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+
+/// Time between two reads of the report by somebody who waits for it.
+const READ_EVERY: Duration = Duration::from_millis(50);
+
+/// A report, in milliseconds since the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProgressReport {
+    /// Everything that was written before is handled. It is unknown until a service has handled what it found.
+    pub(crate) handled_until_ms: Option<u64>,
+    pub(crate) reported_at_ms: u64,
+}
+
+impl ProgressReport {
+    /// The last report of any service on this table.
+    pub(crate) async fn read(store: &DynamoStore) -> Result<Option<Self>, StoreError> {
+        let items = store.get(Table::Ledger, &[key()]).await?;
+        Ok(items.first().and_then(|(_, item)| Self::of(item)))
+    }
+
+    fn of(item: &Item) -> Option<Self> {
+        let ms = |name: &str| match item.get(name) {
+            Some(AttributeValue::N(number)) => number.parse().ok(),
+            _ => None,
+        };
+        Some(Self { handled_until_ms: ms(HANDLED_UNTIL), reported_at_ms: ms(REPORTED_AT)? })
+    }
+
+    fn item(self, layout: &Layout) -> Item {
+        let number = |ms: u64| AttributeValue::N(ms.to_string());
+        let handled = self.handled_until_ms.map(|ms| (HANDLED_UNTIL, number(ms)));
+        ledger_item(layout, &key(), handled.into_iter().chain([(REPORTED_AT, number(self.reported_at_ms))]))
+    }
+
+    /// Is everything handled that was written before this millisecond ended?
+    fn is_past(self, moment_ms: u64) -> bool {
+        self.handled_until_ms.is_some_and(|until_ms| until_ms > moment_ms)
+    }
+}
+
+/// Reads reports until everything that was written before a moment is handled, or until the deadline. Returns the last
+/// report, and whether that is so.
+pub(crate) async fn wait(
+    store: &DynamoStore,
+    moment_ms: u64,
+    deadline: Instant,
+) -> Result<(Option<ProgressReport>, bool), StoreError> {
+    loop {
+        let report = ProgressReport::read(store).await?;
+        if report.is_some_and(|report| report.is_past(moment_ms)) {
+            return Ok((report, true));
+        }
+        if Instant::now() >= deadline {
+            return Ok((report, false));
+        }
+        tokio::time::sleep(READ_EVERY).await;
+    }
+}
+
+/// Writes reports while a service runs.
+pub(crate) async fn report(store: Arc<DynamoStore>, layout: Layout, watch: Arc<Watch>) -> Infallible {
+    loop {
+        let now_ms = SystemClock.now_ms();
+        let until = watch.handled_until().map(|moment| moment.elapsed().as_millis());
+        // One millisecond more, because both times were rounded down: a moment that is too early is never wrong.
+        let until = until.map(|ms| now_ms.saturating_sub(u64::try_from(ms).unwrap_or(u64::MAX)).saturating_sub(1));
+        let item = ProgressReport { handled_until_ms: until, reported_at_ms: now_ms }.item(&layout);
+        let write = Write { table: Table::Ledger, key: key(), action: Action::Put(item), guard: None };
+        if let Err(error) = store.write(&write).await {
+            // The next report takes its place.
+            tracing::debug!(%error, "the progress is not reported");
+        }
+        let _early = tokio::time::timeout(REPORT_EVERY, watch.next_quiet()).await.is_ok();
+    }
+}
+
+fn key() -> Key {
+    Key::new("DEV", "PROGRESS")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_reads_back_and_says_nothing_of_the_millisecond_in_which_it_ends() {
+        let layout = functions::declared::declared(functions::declared::Choice::default()).unwrap().0.layout.clone();
+        for handled_until_ms in [None, Some(1_705_314_600_417)] {
+            let report = ProgressReport { handled_until_ms, reported_at_ms: 1_705_314_600_500 };
+            assert_eq!(ProgressReport::of(&report.item(&layout)), Some(report));
+            assert!(!report.is_past(1_705_314_600_417));
+            assert_eq!(report.is_past(1_705_314_600_416), handled_until_ms.is_some());
+        }
+    }
+}
