@@ -4,6 +4,7 @@
 
 mod input;
 mod jobs;
+mod packaged;
 mod preflight;
 mod waits;
 
