@@ -42,7 +42,7 @@ fn the_image_copies_the_whole_workspace_and_builds_it_with_the_rust_that_it_need
 }
 
 /// Options of `verify` that are no inputs: the action's job reads, starts anew, and prints lines.
-const NO_INPUTS: [&str; 6] = ["at-rest", "help", "json", "resume", "sk", "yes"];
+const NO_INPUTS: [&str; 6] = ["at-rest", "help", "json", "progress", "sk", "yes"];
 
 fn names(yaml: &Yaml<'_>) -> BTreeMap<String, String> {
     let entries = yaml.as_mapping().unwrap().iter();

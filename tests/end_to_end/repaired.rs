@@ -160,7 +160,7 @@ async fn paced(service: Arc<Mutex<Ripple>>, client: Client, here: watch::Receive
 
 /// Begins a command that reads so slowly that it can be killed on the way, and kills it.
 async fn killed(command: &str, endpoint: &str, arguments: &[&str], file: &Path) {
-    let slowly = ["--read-units", "60", "--segments", "1", "--json", "--endpoint", endpoint, "--resume"];
+    let slowly = ["--read-units", "60", "--segments", "1", "--json", "--endpoint", endpoint, "--progress"];
     let mut child: Child = ripple(command, &[arguments, &slowly, &[file.to_str().unwrap()]].concat())
         .stdout(Stdio::null())
         .spawn()
@@ -181,7 +181,7 @@ async fn what_is_killed_goes_on_and_ends_right() {
     let planted = plant(&client).await;
     let folder = tempfile::tempdir().unwrap();
     let resumed = |command: &str, arguments: &[&str], file: &Path| {
-        let more = ["--segments", "1", "--resume", file.to_str().unwrap()];
+        let more = ["--segments", "1", "--progress", file.to_str().unwrap()];
         json(command, &endpoint, &[arguments, &more].concat())
     };
 

@@ -206,13 +206,13 @@ async fn right<S: Store>(engine: &Engine<Arc<S>>, spool: &Spool) -> Result<Strin
     if let Some(run) = spool.about(RUN)? {
         if !repairing.may_repair(&run, deadline_ms).await? {
             let why = "another repair has started since this one was stopped, so its findings cannot be trusted: \
-                       delete the --resume file, and begin anew";
+                       delete the --progress file, and begin anew";
             return Err(OperateError::Refused(why.to_owned()));
         }
         return Ok(run);
     }
     if !spool.is_new()? {
-        let why = "the --resume file belongs to a verification without the right to repair: give another file";
+        let why = "the --progress file belongs to a verification without the right to repair: give another file";
         return Err(OperateError::Refused(why.to_owned()));
     }
     let run = format!("{:016x}", rand::random::<u64>());

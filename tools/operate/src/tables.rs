@@ -73,7 +73,7 @@ pub struct VerifyOptions {
     /// How long to wait for the functions, in seconds, before a difference is undecided.
     pub wait: u64,
     /// File that keeps the progress; a temporary one if `None`.
-    pub resume: Option<PathBuf>,
+    pub progress: Option<PathBuf>,
 }
 
 impl Default for VerifyOptions {
@@ -89,7 +89,7 @@ impl Default for VerifyOptions {
             at_rest: false,
             iterator_age: None,
             wait: 60,
-            resume: None,
+            progress: None,
         }
     }
 }

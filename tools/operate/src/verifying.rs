@@ -160,7 +160,7 @@ pub(crate) struct Prepared {
 /// Prepares what is asked for.
 pub(crate) fn prepare<S: Store>(opened: &Deployment<S>, args: &VerifyOptions) -> Result<Prepared, OperateError> {
     let scope = scope(opened, args)?;
-    let (file, temporary) = if let Some(file) = &args.resume {
+    let (file, temporary) = if let Some(file) = &args.progress {
         (file.clone(), None)
     } else {
         let folder = tempfile::tempdir()?;

@@ -111,7 +111,7 @@ async fn count(tables: &Deployment<MemoryStore>, user: &str) -> Option<String> {
 }
 
 fn at_rest(file: Option<&Path>) -> VerifyOptions {
-    VerifyOptions { at_rest: true, resume: file.map(Path::to_owned), ..VerifyOptions::default() }
+    VerifyOptions { at_rest: true, progress: file.map(Path::to_owned), ..VerifyOptions::default() }
 }
 
 async fn check(tables: &Deployment<MemoryStore>) -> Checked {
@@ -308,7 +308,7 @@ async fn a_file_of_a_verification_is_no_file_of_a_repair() {
     let file = folder.path().join("verification");
     verifying::check(&tables, &at_rest(Some(&file)), true, &unseen()).await.unwrap();
     let error = begin(&tables, &file).await.err().unwrap();
-    let why = "the --resume file belongs to a verification without the right to repair: give another file";
+    let why = "the --progress file belongs to a verification without the right to repair: give another file";
     assert_eq!(error.to_string(), why);
 }
 

@@ -56,13 +56,13 @@ pub(crate) struct Verifying {
     pub(crate) wait: u64,
     /// Saves the progress in this file, and continues from it after an interrupted run.
     #[arg(long, value_name = "FILE")]
-    pub(crate) resume: Option<PathBuf>,
+    pub(crate) progress: Option<PathBuf>,
 }
 
 impl Verifying {
     pub(crate) fn request(&self) -> VerifyOptions {
-        let Self { derivation, entity, pk, sk, segments, read_units, at_rest, iterator_age, wait, resume } =
+        let Self { derivation, entity, pk, sk, segments, read_units, at_rest, iterator_age, wait, progress } =
             self.clone();
-        VerifyOptions { derivation, entity, pk, sk, segments, read_units, at_rest, iterator_age, wait, resume }
+        VerifyOptions { derivation, entity, pk, sk, segments, read_units, at_rest, iterator_age, wait, progress }
     }
 }

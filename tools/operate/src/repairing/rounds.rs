@@ -44,8 +44,8 @@ pub async fn repair<S: Store + 'static>(
     mut act: impl FnMut(&Mended) -> Result<(), OperateError>,
 ) -> Result<RoundsReport, OperateError> {
     let folder = tempfile::tempdir()?;
-    let file = args.resume.clone().unwrap_or_else(|| folder.path().join("repair"));
-    let args = VerifyOptions { resume: Some(file), ..args.clone() };
+    let file = args.progress.clone().unwrap_or_else(|| folder.path().join("repair"));
+    let args = VerifyOptions { progress: Some(file), ..args.clone() };
     let n_rounds_max = if args.at_rest { ROUNDS_MAX_AT_REST } else { ROUNDS_MAX };
     let (mut done, mut not_needed) = (0, 0);
     let mut n_rounds = 0;

@@ -85,7 +85,7 @@ impl Spool {
             let held = spool.about(name)?;
             if let Some(held) = held.filter(|held| held != value) {
                 return Err(OperateError::Refused(format!(
-                    "{} is of another verification: its {name} is {held}, not {value}; give another --resume file",
+                    "{} is of another verification: its {name} is {held}, not {value}; give another --progress file",
                     file.display()
                 )));
             }
