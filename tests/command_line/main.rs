@@ -113,6 +113,7 @@ impl Listed {
         let mut arguments: Vec<&str> = self.words.iter().map(String::as_str).collect();
         arguments.extend(self.usage().split(' ').filter(|word| word.starts_with('<')).map(|word| match word {
             "<FILE>" | "<FILE>..." => "tests/events/insert.json",
+            "<SHELL>" => "bash",
             "<DERIVATION>" | "<DERIVATION>..." => "follower-count",
             "<ID|--all>" => "--all",
             other => unreachable!("{}: what is {other}?", self.usage()),
@@ -128,9 +129,51 @@ fn every_command_has_help() {
     for command in commands {
         let help = &command.help;
         assert!(command.usage().starts_with(&format!("Usage: ripple {}", command.words.join(" "))), "{help}");
+        let examples: Vec<&str> =
+            help.lines().skip_while(|line| *line != "Examples:").skip(1).take_while(|line| !line.is_empty()).collect();
+        assert_eq!(examples.len(), 2, "{help}");
         assert!(help.ends_with("Exit codes: 0 in step, 1 failed, 2 usage, 3 findings.\n"), "{help}");
     }
     assert_eq!(ripple(&["--version"]).stdout, concat!("ripple ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn help_is_wrapped_at_the_width_of_the_terminal() {
+    for command in commands() {
+        let arguments: Vec<&str> = command.words.iter().map(String::as_str).chain(["--help"]).collect();
+        let width = |columns: &str| {
+            let help = ripple_with(&arguments, &[("COLUMNS", columns)]).stdout;
+            // A usage line and an example stay as they are.
+            let wrapped = help.split("Options:").nth(1).unwrap().split("Examples:").next().unwrap().to_owned();
+            wrapped.lines().map(|line| line.chars().count()).max().unwrap()
+        };
+        assert!(width("80") <= 80 && width("120") <= 120, "{arguments:?}: {} and {}", width("80"), width("120"));
+    }
+}
+
+#[test]
+fn completions_and_manual_pages_know_every_command_and_option() {
+    let all = commands();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let ended = ripple(&["completions", shell]);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+        assert!(all.iter().all(|command| ended.stdout.contains(command.words.last().unwrap())), "{shell}");
+        assert!(ended.stdout.contains("units-per-second"), "{shell}");
+    }
+    let script = ripple(&["completions", "bash"]).stdout;
+    let asked = "COMP_WORDS=(ripple ver); COMP_CWORD=1; _ripple ripple ver ripple; echo \"${COMPREPLY[@]}\"";
+    let answered = Ended::of(command("bash").args(["-c", &format!("{script}\n{asked}")]));
+    assert_eq!((answered.stdout.as_str(), answered.stderr.as_str()), ("verify\n", ""), "{answered:?}");
+    for command in &all {
+        let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
+        let page = ripple(&[&["man"], &words[..]].concat());
+        assert_eq!((page.code, page.stderr.as_str()), (Some(0), ""), "{page:?}");
+        let title = format!(".TH ripple-{} 1", words.join("-"));
+        assert!(page.stdout.lines().any(|line| line.starts_with(&title)), "{title}: {}", page.stdout);
+        assert!(page.stdout.contains("Exit codes: "), "{words:?}");
+    }
+    assert!(ripple(&["man"]).stdout.contains("ripple\\-verify(1)"));
+    refuses(&["man", "nope"], "there is no command nope");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 pub(crate) mod catalogue;
 pub(crate) mod check;
 pub(crate) mod demo;
+mod examples;
 pub(crate) mod jobs;
 pub(crate) mod preflight;
 pub(crate) mod repair;
@@ -13,6 +14,7 @@ pub(crate) mod verify;
 use std::{net::IpAddr, path::PathBuf};
 
 use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use engine::ledger::LedgerKind;
 
 use crate::exit::Usage;
@@ -26,62 +28,65 @@ use verify::Verify;
 
 /// Keeps derived data in a DynamoDB table in step with the data it is derived from.
 #[derive(Debug, Parser)]
-#[command(name = "ripple", version, after_help = EXIT_CODES)]
+#[command(name = "ripple", version)]
 pub(crate) struct Args {
     /// What to do (default: demo).
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 in step, 1 failed, 2 usage, 3 findings.";
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Writes a workload to an embedded DynamoDB, with the service running, and verifies the result.
-    #[command(after_help = EXIT_CODES)]
     Demo(Demo),
     /// Runs the service on a laptop until it is stopped, for any AWS client.
-    #[command(after_help = EXIT_CODES)]
     Dev(Dev),
     /// Waits until everything that was written before is handled, by a `ripple dev` that runs.
-    #[command(after_help = EXIT_CODES)]
     Wait(Wait),
     /// Compares every derived value with what it is derived from, while writes go on.
-    #[command(after_help = EXIT_CODES)]
     Verify(Verify),
     /// Repairs what verify finds, while writes go on. Without --apply it only shows what it would do.
-    #[command(after_help = EXIT_CODES)]
     Repair(Repair),
     /// Fills a derivation that is new or was changed, while writes go on.
-    #[command(after_help = EXIT_CODES)]
     Backfill(Backfill),
     /// Compares the declared derivations with those that the functions have deployed.
-    #[command(subcommand, after_help = EXIT_CODES)]
+    #[command(subcommand)]
     Catalogue(CatalogueCommand),
     /// Reads a part of a table and reports whether it fits the declaration, before you attach the service.
-    #[command(after_help = EXIT_CODES)]
     Preflight(Preflight),
     /// Checks a manifest alone. Needs no database.
-    #[command(after_help = EXIT_CODES)]
     Check(Check),
     /// Explains what the records of a captured Lambda event would do. Needs no database.
-    #[command(after_help = EXIT_CODES)]
     Explain(Explain),
     /// Prints the table's design as Markdown, or with --check the questions that a reviewer would ask.
-    #[command(after_help = EXIT_CODES)]
     Design(DesignArgs),
     /// Lists the changes that the service could not apply, and the counts that need a recount.
-    #[command(after_help = EXIT_CODES)]
     Parked(ParkedArgs),
     /// Applies parked changes again, after you fixed what blocked them.
-    #[command(after_help = EXIT_CODES)]
     Redrive(Redrive),
     /// Lists the jobs that work through many items, or pauses, resumes or cancels some of them.
-    #[command(after_help = EXIT_CODES)]
     Jobs(Jobs),
     /// Sends captured records to the service again. Records that were applied before change nothing.
-    #[command(after_help = EXIT_CODES)]
     Replay(Replay),
+    /// Prints the completions of a shell.
+    Completions(Completions),
+    /// Prints a manual page, in the form of man.
+    Man(Man),
+}
+
+/// `ripple completions`
+#[derive(Debug, Group)]
+pub(crate) struct Completions {
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}
+
+/// `ripple man`
+#[derive(Debug, Group)]
+pub(crate) struct Man {
+    /// The command that the page is about, such as `catalogue diff` (default: `ripple` itself).
+    #[arg(value_name = "COMMAND")]
+    pub(crate) words: Vec<String>,
 }
 
 /// `ripple dev`

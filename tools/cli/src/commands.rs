@@ -3,6 +3,7 @@
 mod catalogue;
 mod check;
 mod demo;
+mod describe;
 mod design;
 mod dev;
 mod explain;
@@ -39,6 +40,8 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Completion> {
         Some(Command::Preflight(args)) => Box::pin(preflight::run(&args)).await,
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Wait(args)) => Box::pin(wait::run(&args)).await,
+        Some(Command::Completions(args)) => describe::completions(&args),
+        Some(Command::Man(args)) => describe::man(&args),
         Some(Command::Explain(args)) => explain::run(&args),
         Some(Command::Design(args)) => Box::pin(design::run(&args)).await,
         Some(Command::Parked(args)) => parked::run(&args).await,

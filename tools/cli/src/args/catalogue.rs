@@ -2,16 +2,14 @@
 
 use clap::{Args as Group, Subcommand, value_parser};
 
-use super::{Connection, EXIT_CODES, Writing};
+use super::{Connection, Writing};
 
 /// `ripple catalogue`
 #[derive(Debug, Subcommand)]
 pub(crate) enum CatalogueCommand {
     /// Shows which derivations you have to deploy, backfill or clear away, and what that costs.
-    #[command(after_help = EXIT_CODES)]
     Diff(Diff),
     /// Forgets derivations that the functions no longer have, after you cleared away what they derived.
-    #[command(after_help = EXIT_CODES)]
     Forget(Forget),
 }
 

@@ -1,0 +1,87 @@
+//! The end of each command's help: two examples, and the exit codes.
+
+use clap::Command;
+
+const EXIT_CODES: &str = "Exit codes: 0 in step, 1 failed, 2 usage, 3 findings.";
+
+/// Two examples of each command, by its name.
+const EXAMPLES: [(&str, [&str; 2]); 20] = [
+    ("ripple", ["ripple dev", "ripple verify --config ripple.toml"]),
+    ("ripple demo", ["ripple demo --scenario famous --others 20", "ripple demo --writes 500 --seed 7 --json"]),
+    ("ripple dev", ["ripple dev --config ripple.toml --data .ripple", "ripple dev --endpoint http://127.0.0.1:8001"]),
+    ("ripple wait", ["ripple wait", "ripple wait --timeout 60 --endpoint http://127.0.0.1:8001 --table app"]),
+    (
+        "ripple verify",
+        ["ripple verify --config ripple.toml", "ripple verify --aws --table app --iterator-age 60 --read-units 100"],
+    ),
+    ("ripple repair", ["ripple repair --derivation follower-count", "ripple repair --apply --progress repair.sqlite"]),
+    (
+        "ripple backfill",
+        ["ripple backfill follower-count", "ripple backfill like-count --aws --table app --iterator-age 60 --yes"],
+    ),
+    ("ripple catalogue", ["ripple catalogue diff --config ripple.toml", "ripple catalogue forget like-count"]),
+    (
+        "ripple catalogue diff",
+        ["ripple catalogue diff --config ripple.toml", "ripple catalogue diff --aws --table app --items 0 --json"],
+    ),
+    (
+        "ripple catalogue forget",
+        ["ripple catalogue forget like-count", "ripple catalogue forget like-count --aws --table app --yes"],
+    ),
+    (
+        "ripple preflight",
+        ["ripple preflight --config ripple.toml", "ripple preflight --aws --table app --segment-of 100"],
+    ),
+    ("ripple check", ["ripple check ripple.toml", "ripple check ripple.toml --json"]),
+    ("ripple explain", ["ripple explain event.json", "ripple explain event.json --config ripple.toml --json"]),
+    ("ripple design", ["ripple design --config ripple.toml", "ripple design --filters --config ripple.toml"]),
+    ("ripple parked", ["ripple parked", "ripple parked 34d30e10884303047e842a3b67bd5624 --json"]),
+    (
+        "ripple redrive",
+        ["ripple redrive --all", "ripple redrive 34d30e10884303047e842a3b67bd5624 --aws --table app --yes"],
+    ),
+    ("ripple jobs", ["ripple jobs", "ripple jobs --pause comment-author#8:USER%23ada|PROFILE"]),
+    ("ripple replay", ["ripple replay failed-batch.json", "ripple replay event.json --aws --table app --yes"]),
+    ("ripple completions", ["ripple completions bash", "ripple completions zsh"]),
+    ("ripple man", ["ripple man", "ripple man catalogue diff"]),
+];
+
+/// Adds the examples of a command with this name, and those of the commands below it.
+pub(super) fn with_examples(command: Command, name: &str) -> Command {
+    let examples = EXAMPLES.iter().filter(|(of, _)| *of == name).flat_map(|(_, examples)| examples);
+    let lines: String = examples.map(|example| format!("  {example}\n")).collect();
+    let command = command.after_help(format!("Examples:\n{lines}\n{EXIT_CODES}"));
+    command.mut_subcommands(|below| {
+        let name = format!("{name} {}", below.get_name());
+        with_examples(below, &name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::args::Args;
+
+    fn names(command: &Command, name: &str) -> Vec<String> {
+        let below = command.get_subcommands().flat_map(|it| names(it, &format!("{name} {}", it.get_name())));
+        [name.to_owned()].into_iter().chain(below).collect()
+    }
+
+    #[test]
+    fn every_command_has_two_examples_that_it_understands() {
+        let mut of: Vec<String> = EXAMPLES.iter().map(|(name, _)| (*name).to_owned()).collect();
+        of.sort();
+        let mut all = names(&Args::command(), "ripple");
+        all.sort();
+        assert_eq!(of, all);
+        for (name, examples) in EXAMPLES {
+            for example in examples {
+                assert!(example.starts_with(name), "{example}");
+                let read = Args::command().try_get_matches_from(example.split(' '));
+                assert!(read.is_ok(), "{example}: {}", read.unwrap_err());
+            }
+        }
+    }
+}
