@@ -247,7 +247,7 @@ fn jobs_are_printed_as_one_json_object() {
               "pk": "JOBS#07",
               "sk": "followee-name#8:USER%23ada|PROFILE"
             },
-            "kind": "fan-out",
+            "kind": "fan_out",
             "last": {
               "pk": "USER#ada",
               "sk": "FOLLOWER#u1"

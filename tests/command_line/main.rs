@@ -4,6 +4,7 @@
 
 mod input;
 mod jobs;
+mod json;
 mod packaged;
 mod preflight;
 mod waits;
@@ -105,7 +106,7 @@ impl Listed {
     }
 
     fn takes(&self, option: &str) -> bool {
-        self.help.lines().any(|line| line.trim_start().starts_with(&format!("{option} ")))
+        self.help.lines().any(|line| line.trim_start().split(' ').next() == Some(option))
     }
 
     /// The command with its required arguments.

@@ -134,7 +134,7 @@ fn items_that_do_not_fit_are_reported_with_keys_and_reasons_and_without_values()
     assert_eq!(json["entities"], serde_json::json!({ "Comment": 1, "Follow": 3, "User": 3 }));
     assert_eq!(json["ignored"]["unknown"]["examples"][0]["pk"], "GADGET#1");
     assert_eq!(json["unreadable"].as_array().unwrap().len(), 2);
-    assert_eq!(json["toDo"].as_array().unwrap().len(), 1);
+    assert_eq!(json["to_do"].as_array().unwrap().len(), 1);
 }
 
 #[test]

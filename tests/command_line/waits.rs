@@ -32,7 +32,7 @@ fn a_manifest_is_checked_alone() {
     assert!(ended.stderr.starts_with(&format!("ripple: {wrong}:2: table.partition-key: ")), "{ended:?}");
 }
 
-async fn put(client: &Client, attributes: &[(&str, &str)]) {
+pub(super) async fn put(client: &Client, attributes: &[(&str, &str)]) {
     let put = client.put_item().table_name("ripple");
     let text = |value: &str| AttributeValue::S(value.to_owned());
     attributes.iter().fold(put, |put, (name, value)| put.item(*name, text(value))).send().await.unwrap();
@@ -61,7 +61,7 @@ async fn items(client: &Client) -> Vec<BTreeMap<String, AttributeValue>> {
 }
 
 /// Waits for at most a minute.
-fn waited(endpoint: &str) {
+pub(super) fn waited(endpoint: &str) {
     let ended = ripple(&["wait", "--timeout", "60", "--endpoint", endpoint]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
     let until = ended.stdout.strip_prefix("everything written before ").unwrap();

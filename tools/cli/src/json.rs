@@ -1,6 +1,7 @@
 //! The objects that commands print with `--json`.
 
-use serde_json::Value;
+use keys::key::Key;
+use serde_json::{Value, json};
 
 use crate::exit::print;
 
@@ -13,4 +14,14 @@ pub(crate) fn print_json(mut object: Value) {
         names.insert("version".to_owned(), VERSION.into());
     }
     print(&object.to_string());
+}
+
+/// A key as an object.
+pub(crate) fn key(key: &Key) -> Value {
+    json!({ "pk": key.pk, "sk": key.sk })
+}
+
+/// A word of the text as a word of an object: `still parked` is `still_parked`.
+pub(crate) fn word(text: &str) -> String {
+    text.replace([' ', '-'], "_")
 }

@@ -20,6 +20,7 @@ use super::{
 use crate::{
     args::catalogue::{CatalogueCommand, Diff, Forget},
     exit::{Completion, Usage, print},
+    json::{print_json, word},
     opened::{Opened, open_to_write, open_with_ledger},
     time,
 };
@@ -45,7 +46,7 @@ async fn diff(args: &Diff) -> anyhow::Result<Completion> {
     if args.json {
         let derivations: Vec<Value> = differences.iter().map(|it| as_json(it, cost.as_ref())).collect();
         let read_units = cost.as_ref().map(|cost| cost.read_units);
-        print(&json!({ "derivations": derivations, "read_units": read_units }).to_string());
+        print_json(json!({ "derivations": derivations, "read_units": read_units }));
     } else {
         differences.iter().flat_map(|it| as_text(it, cost.as_ref())).for_each(|line| print(&line));
         print(&totals(&differences));
@@ -90,7 +91,7 @@ fn part<'a>(difference: &CatalogueDifference, cost: Option<&'a BackfillCost>) ->
     parts.iter().find(|part| part.derivation == difference.name)
 }
 
-fn word(state: &DerivationState) -> &'static str {
+fn state_word(state: &DerivationState) -> &'static str {
     match state {
         DerivationState::Added { renamed_from: None } => "added",
         DerivationState::Added { renamed_from: Some(_) } => "renamed",
@@ -107,7 +108,7 @@ fn word(state: &DerivationState) -> &'static str {
 fn as_text(difference: &CatalogueDifference, cost: Option<&BackfillCost>) -> Vec<String> {
     let CatalogueDifference { name, definition, state, version, .. } = difference;
     let backfill = || format!("`ripple backfill {name}`");
-    let mut lines = vec![format!("{:<11} {name}  {definition}", word(state))];
+    let mut lines = vec![format!("{:<11} {name}  {definition}", state_word(state))];
     let to_do = match state {
         DerivationState::InStep { .. } => return Vec::new(),
         DerivationState::Added { renamed_from: None } => {
@@ -157,18 +158,18 @@ fn as_json(difference: &CatalogueDifference, cost: Option<&BackfillCost>) -> Val
     let CatalogueDifference { name, family, definition, version, state } = difference;
     let mut object = json!({
         "derivation": name,
-        "family": family.to_string(),
-        "state": word(state),
+        "family": word(&family.to_string()),
+        "state": word(state_word(state)),
         "definition": definition,
         "version": version,
     });
     let mut more = match state {
         DerivationState::Added { renamed_from } => json!({ "renamed_from": renamed_from }),
         DerivationState::Changed { was } => json!({ "was": was }),
-        DerivationState::Young { ready_ms } => json!({ "ready_ms": ready_ms }),
-        DerivationState::Unfilled { since_ms } => json!({ "since_ms": since_ms }),
-        DerivationState::InStep { filled_ms } => json!({ "filled_ms": filled_ms }),
-        DerivationState::Dropped { dropped_ms } => json!({ "dropped_ms": dropped_ms }),
+        DerivationState::Young { ready_ms } => json!({ "ready_at": time::text(*ready_ms) }),
+        DerivationState::Unfilled { since_ms } => json!({ "since": time::text(*since_ms) }),
+        DerivationState::InStep { filled_ms } => json!({ "filled_at": filled_ms.as_ref().map(|ms| time::text(*ms)) }),
+        DerivationState::Dropped { dropped_ms } => json!({ "dropped_at": time::text(*dropped_ms) }),
         DerivationState::Undeclared => json!({}),
     };
     let mut costs = match part(difference, cost).filter(|_| is_to_fill(difference)) {
@@ -186,7 +187,7 @@ fn as_json(difference: &CatalogueDifference, cost: Option<&BackfillCost>) -> Val
 fn totals(differences: &[CatalogueDifference]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for difference in differences {
-        *counts.entry(word(&difference.state)).or_default() += 1;
+        *counts.entry(state_word(&difference.state)).or_default() += 1;
     }
     let n_in_step = counts.remove("in step").unwrap_or_default();
     let others = counts.into_iter().map(|(word, n)| format!(", {n} {word}"));

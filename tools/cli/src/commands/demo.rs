@@ -42,6 +42,7 @@ use crate::{
     connection::Clients,
     embedded::Embedded,
     exit::{Completion, print},
+    json::print_json,
     mappings::{MappingRequest, mappings},
     memory,
     metered::Metered,
@@ -65,7 +66,7 @@ pub(crate) async fn run(args: &Demo) -> anyhow::Result<Completion> {
     }
     let (shown, verified) = shown?;
     if args.json {
-        print(&serde_json::to_string(&shown)?);
+        print_json(serde_json::to_value(&shown)?);
     } else {
         print(&shown.text(args.rate));
         if shown.findings > 0 {

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::{
     args,
     exit::{Completion, print},
+    json::print_json,
 };
 
 pub(crate) async fn run(args: &args::DesignArgs) -> anyhow::Result<Completion> {
@@ -25,7 +26,11 @@ pub(crate) async fn run(args: &args::DesignArgs) -> anyhow::Result<Completion> {
         Some(file) => (own(file, args.answers.as_deref())?, format!("ripple design --config {}", file.display())),
     };
     if args.filters {
-        print(filters::as_text(&design, args.json).trim_end());
+        if args.json {
+            print_json(filters::as_json(&design));
+        } else {
+            print(filters::as_text(&design).trim_end());
+        }
         return Ok(Completion::InStep);
     }
     let reviewed = review(&design);
@@ -34,7 +39,11 @@ pub(crate) async fn run(args: &args::DesignArgs) -> anyhow::Result<Completion> {
         print(document::page(&design, &written_by, &reviewed).trim_end());
         return Ok(Completion::InStep);
     }
-    print(&if args.json { as_json(&reviewed).to_string() } else { as_text(&reviewed) });
+    if args.json {
+        print_json(as_json(&reviewed));
+    } else {
+        print(&as_text(&reviewed));
+    }
     Ok(if reviewed.unanswered().next().is_none() { Completion::InStep } else { Completion::Findings })
 }
 

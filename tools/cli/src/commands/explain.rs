@@ -8,11 +8,13 @@ use derive::{
 };
 use engine::record::{decode, head, records};
 use functions::declared::{Choice, declared};
+use keys::key::Key;
 use serde_json::{Value, json};
 
 use crate::{
     args::Explain,
     exit::{Completion, print},
+    json::{key, print_json},
 };
 
 pub(crate) fn run(args: &Explain) -> anyhow::Result<Completion> {
@@ -24,41 +26,84 @@ pub(crate) fn run(args: &Explain) -> anyhow::Result<Completion> {
     for record in raw {
         let head = head(record.get());
         let id = head.id.unwrap_or_else(|| "without an eventID".to_owned());
+        let families = [Family::Additive, Family::LevelTriggered];
         explained.push(match decode(&schema.layout, record.get()) {
-            Err(error) => json!({ "event": id, "record": "parked", "cause": error.to_string() }),
+            Err(error) => {
+                Explained { id, item: None, what: "parked", why: Some(error.to_string()), effects: Vec::new() }
+            }
             Ok(change) => {
-                let planned = plan(&schema, &catalogue, &[Family::Additive, Family::LevelTriggered], &change);
-                let effects: Vec<Value> = planned
-                    .effects
-                    .iter()
-                    .map(|(at, effect)| json!({ "derivation": catalogue.name(*at), "effect": effect_text(effect) }))
-                    .collect();
-                json!({
-                    "event": id,
-                    "key": change.key.to_string(),
-                    "record": record_text(&planned),
-                    "effects": effects,
-                })
+                let Planned { record, misfit, effects, .. } = plan(&schema, &catalogue, &families, &change);
+                let (what, why) = match misfit {
+                    Some(misfit) => ("unreadable", Some(misfit.to_string())),
+                    None => said(record),
+                };
+                let effects = effects.into_iter().map(|(at, effect)| (catalogue.name(at).to_owned(), effect)).collect();
+                Explained { id, item: Some(change.key), what, why, effects }
             }
         });
     }
     if args.json {
-        print(&json!({ "records": explained }).to_string());
+        print_json(json!({ "records": explained.iter().map(Explained::as_object).collect::<Vec<_>>() }));
     } else if explained.is_empty() {
         print("the event has no records");
     } else {
-        print(&explained.iter().map(as_text).collect::<Vec<_>>().join("\n"));
+        print(&explained.iter().map(Explained::as_text).collect::<Vec<_>>().join("\n"));
     }
     Ok(Completion::InStep)
 }
 
-fn record_text(planned: &Planned) -> String {
-    match (planned.record, &planned.misfit) {
-        (_, Some(misfit)) => format!("unreadable: {misfit}"),
-        (RecordKind::Change, None) => "change".to_owned(),
-        (RecordKind::Echo, None) => "echo".to_owned(),
-        (RecordKind::Untyped, None) => "ignored: the item has no entity type".to_owned(),
-        (RecordKind::Unknown, None) => "ignored: the item's entity type is not declared".to_owned(),
+/// What a record would do.
+struct Explained {
+    id: String,
+    /// Key of the item; a record that does not decode has none.
+    item: Option<Key>,
+    /// What becomes of the record, in one word. The words are stable.
+    what: &'static str,
+    why: Option<String>,
+    /// Effects, each with the name of its derivation.
+    effects: Vec<(String, Effect)>,
+}
+
+fn said(record: RecordKind) -> (&'static str, Option<String>) {
+    match record {
+        RecordKind::Change => ("change", None),
+        RecordKind::Echo => ("echo", None),
+        RecordKind::Untyped => ("ignored", Some("the item has no entity type".to_owned())),
+        RecordKind::Unknown => ("ignored", Some("the item's entity type is not declared".to_owned())),
+    }
+}
+
+impl Explained {
+    /// The names are stable.
+    fn as_object(&self) -> Value {
+        let effect = |(derivation, effect): &(String, Effect)| {
+            let mut object = effect_object(effect);
+            if let Some(names) = object.as_object_mut() {
+                names.insert("derivation".to_owned(), derivation.as_str().into());
+            }
+            object
+        };
+        json!({
+            "event": self.id,
+            "item": self.item.as_ref().map(key),
+            "record": self.what,
+            "why": self.why,
+            "effects": self.effects.iter().map(effect).collect::<Vec<_>>(),
+        })
+    }
+
+    fn as_text(&self) -> String {
+        let Self { id, item, what, why, effects } = self;
+        let item = item.as_ref().map(Key::to_string).unwrap_or_default();
+        // The reason of a record without an item is long.
+        let (why, below) = match why {
+            Some(why) if *what == "parked" => (String::new(), format!("\n  {why}")),
+            Some(why) => (format!(": {why}"), String::new()),
+            None => Default::default(),
+        };
+        let head = format!("{id}  {what}{why}  {item}");
+        let effects = effects.iter().map(|(name, effect)| format!("\n  {name:<24} {}", effect_text(effect)));
+        format!("{}{below}{}", head.trim_end(), effects.collect::<String>())
     }
 }
 
@@ -84,17 +129,30 @@ fn effect_text(effect: &Effect) -> String {
     }
 }
 
-fn as_text(record: &Value) -> String {
-    let text = |name: &str| record.get(name).and_then(Value::as_str).unwrap_or_default();
-    // A record that does not decode has no key.
-    let head = format!("{}  {}  {}", text("event"), text("record"), text("key"));
-    let mut lines = vec![head.trim_end().to_owned()];
-    if let Some(cause) = record.get("cause").and_then(Value::as_str) {
-        lines.push(format!("  {cause}"));
+/// What an effect does, in one word that is stable, and to what.
+fn effect_object(effect: &Effect) -> Value {
+    match effect {
+        Effect::Add(add) => {
+            json!({ "effect": "add", "item": key(&add.target), "count": add.count, "sum": add.sum.to_string() })
+        }
+        Effect::Measure(measure) => {
+            json!({ "effect": "measure", "item": key(&measure.bucket), "value": measure.value.to_string() })
+        }
+        Effect::Late => json!({ "effect": "late" }),
+        Effect::Look(bell) => json!({ "effect": "look", "entity": bell.entity, "item": key(&bell.item) }),
+        Effect::Find(find) => json!({
+            "effect": "find",
+            "entity": find.target,
+            "via": find.via,
+            "index": find.query.index,
+            "pk": find.query.pk,
+            "sk_from": find.query.sk.first(),
+        }),
+        Effect::Ground(Ground::Cascade(removal)) => json!({ "effect": "start_job", "item": key(&removal.owner) }),
+        Effect::Ground(Ground::Work(job)) => json!({ "effect": "continue_job", "item": key(job) }),
+        Effect::List { unreadable: Some(unreadable) } => {
+            json!({ "effect": "list", "attribute": unreadable.attribute, "why": unreadable.why })
+        }
+        Effect::List { unreadable: None } => json!({ "effect": "unlist" }),
     }
-    for effect in record.get("effects").and_then(Value::as_array).into_iter().flatten() {
-        let text = |name: &str| effect.get(name).and_then(Value::as_str).unwrap_or_default();
-        lines.push(format!("  {:<24} {}", text("derivation"), text("effect")));
-    }
-    lines.join("\n")
 }

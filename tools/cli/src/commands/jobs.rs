@@ -16,6 +16,7 @@ use super::QUIET_LOG_FILTER;
 use crate::{
     args::jobs::Jobs,
     exit::{Completion, print},
+    json::{key, print_json},
     opened::{open, open_to_write},
     time,
 };
@@ -39,7 +40,7 @@ type HeldCascades = BTreeMap<Key, String>;
 fn list(jobs: &[Job], held: &HeldCascades, layout: &Layout, as_json: bool) -> Completion {
     if as_json {
         let jobs: Vec<Value> = jobs.iter().map(|job| as_object(job, held, layout)).collect();
-        print(&json!({ "jobs": jobs }).to_string());
+        print_json(json!({ "jobs": jobs }));
     } else {
         let n_in = |state: &str| jobs.iter().filter(|job| state_of(job) == state).count();
         let (n_jobs, [running, waiting, paused]) = (jobs.len(), ["running", "waiting", "paused"].map(n_in));
@@ -53,7 +54,7 @@ fn show(jobs: &[Job], held: &HeldCascades, layout: &Layout, args: &Jobs) -> Comp
     let (chosen, unknown) = chosen(jobs, &args.ids);
     if args.json {
         let jobs: Vec<Value> = chosen.iter().map(|job| as_object(job, held, layout)).collect();
-        print(&json!({ "jobs": jobs, "unknown": unknown }).to_string());
+        print_json(json!({ "jobs": jobs, "unknown": unknown }));
     } else {
         let unknown = unknown.iter().map(|id| no_job(id));
         print(&chosen.iter().map(|job| whole(job, held, layout)).chain(unknown).collect::<Vec<_>>().join("\n"));
@@ -156,9 +157,8 @@ fn at(job: &Job, layout: &Layout) -> Option<Key> {
 fn as_object(job: &Job, held: &HeldCascades, layout: &Layout) -> Value {
     let kind = match job.task {
         Task::Cascade { .. } => "cascade",
-        Task::FanOut(_) => "fan-out",
+        Task::FanOut(_) => "fan_out",
     };
-    let key = |key: &Key| json!({ "pk": key.pk, "sk": key.sk });
     json!({
         "id": job.key.sk,
         "key": key(&job.key),

@@ -14,6 +14,7 @@ use super::LOG_FILTER;
 use crate::{
     args::ParkedArgs,
     exit::{Completion, print},
+    json::{key, print_json, word},
     opened::{Opened, open_with_ledger},
     time,
 };
@@ -33,7 +34,7 @@ async fn list(parked: &[ParkedChange], opened: &Opened, as_json: bool) -> anyhow
     if as_json {
         let parked: Vec<Value> = parked.iter().map(|change| change_json(change, layout)).collect();
         let recount: Vec<Value> = recount.iter().map(recount_json).collect();
-        print(&json!({ "parked": parked, "recount": recount, "unreadable": n_unreadable }).to_string());
+        print_json(json!({ "parked": parked, "recount": recount, "unreadable": n_unreadable }));
     } else {
         let changes = parked.iter().map(|change| change_text(change, layout));
         let mut lines: Vec<String> = changes.chain(recount.iter().map(recount_text)).collect();
@@ -55,7 +56,7 @@ fn show(parked: &[ParkedChange], layout: &Layout, args: &ParkedArgs) -> Completi
             shown
         };
         let chosen: Vec<Value> = chosen.iter().map(whole).collect();
-        print(&json!({ "parked": chosen, "unknown": unknown }).to_string());
+        print_json(json!({ "parked": chosen, "unknown": unknown }));
     } else {
         let whole = |change: &&ParkedChange| format!("{}\n{:#}", change_text(change, layout), record(change));
         let unknown = unknown.iter().map(|id| not_parked(id));
@@ -93,12 +94,12 @@ fn change_json(change: &ParkedChange, layout: &Layout) -> Value {
     let sequence_number = Some(&change.sequence_number).filter(|number| !number.is_empty());
     json!({
         "id": change.id,
-        "family": change.family.to_string(),
+        "family": word(&change.family.to_string()),
         "parked_at": time::text(change.parked_at_ms),
         "stream": stream_arn,
         "shard": shard,
         "sequence_number": sequence_number,
-        "item": item(change, layout).map(|key| json!({ "pk": key.pk, "sk": key.sk })),
+        "item": item(change, layout).as_ref().map(key),
         "cause": change.cause,
     })
 }

@@ -23,6 +23,7 @@ use crate::{
     args::preflight::Preflight,
     bar::progress,
     exit::{Completion, print},
+    json::print_json,
     opened::{Opened, open},
 };
 
@@ -58,7 +59,11 @@ pub(crate) async fn run(args: &Preflight) -> anyhow::Result<Completion> {
     }
     let seen = seen(&opened, surroundings, sample, fitting);
     let to_do = seen.to_do(&opened.schema.layout);
-    print(&if args.json { seen.json(&to_do).to_string() } else { seen.text(&to_do) });
+    if args.json {
+        print_json(seen.json(&to_do));
+    } else {
+        print(&seen.text(&to_do));
+    }
     Ok(if to_do.is_empty() { Completion::InStep } else { Completion::Findings })
 }
 

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     args::Redrive,
     exit::{Completion, print},
+    json::{print_json, word},
     opened::open_to_write,
 };
 
@@ -63,7 +64,7 @@ pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Completion> {
     }
     if args.json {
         let redriven: Vec<Value> = redriven.iter().map(|(change, outcome)| as_json(change, outcome)).collect();
-        print(&json!({ "redriven": redriven, "unknown": unknown }).to_string());
+        print_json(json!({ "redriven": redriven, "unknown": unknown }));
     } else {
         for id in &unknown {
             print(&not_parked(id));
@@ -109,5 +110,5 @@ fn as_text(change: &ParkedChange, outcome: &RedriveOutcome) -> String {
 
 fn as_json(change: &ParkedChange, outcome: &RedriveOutcome) -> Value {
     let (name, why) = outcome.describe();
-    json!({ "id": change.id, "family": change.family.to_string(), "outcome": name, "why": why })
+    json!({ "id": change.id, "family": word(&change.family.to_string()), "outcome": word(name), "why": why })
 }

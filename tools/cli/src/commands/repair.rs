@@ -12,18 +12,21 @@ use operate::{
     verify::Finding,
     verifying::{Difference, FINDING, UNDECIDED, Verified, WAITING},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{LOG_FILTER, verify::finding_text};
 use crate::{
     args::repair::{Backfill, Repair},
     bar::{on, progress, report_marking},
     exit::{Completion, print},
+    json::VERSION,
     opened::{Opened, open_to_write, open_with_ledger},
 };
 
 /// How the JSON object begins. It is printed with the first entry, so that a command that is refused prints nothing.
-const JSON_BEGIN: &str = "{\"repairs\":[";
+fn json_begin() -> String {
+    format!("{{\"version\":{VERSION},\"repairs\":[")
+}
 
 /// Repairs the findings, or prints what it would do.
 pub(crate) async fn repair(args: &Repair) -> anyhow::Result<Completion> {
@@ -99,7 +102,7 @@ fn text(summary: &Summary, is_applied: bool) -> String {
 /// Ends the object with what the last verification left. The names are stable.
 fn json_ends(is_empty: bool, summary: &Summary, last: &Verified) -> Result<(), OperateError> {
     let Summary { sums: Sums { done, not_needed, refused, would }, n_undecided, n_waiting, n_unproven, .. } = *summary;
-    let begin = if is_empty { JSON_BEGIN } else { "" };
+    let begin = if is_empty { json_begin() } else { String::new() };
     print(&format!(
         "{begin}],\"items\":{},\"done\":{done},\"not_needed\":{not_needed},\"refused\":{refused},\"would\":{would},\
          \"undecided\":{n_undecided},\"waiting\":{n_waiting},\"unproven\":{n_unproven},\"left\":[",
@@ -123,8 +126,23 @@ fn json_of(
     repaired: Option<&Repaired>,
     is_first: &mut bool,
 ) -> Result<(), OperateError> {
-    let entry = json!({ "finding": serde_json::to_value(finding)?, "outcome": outcome(remedy, repaired) });
-    let before = if std::mem::take(is_first) { JSON_BEGIN } else { "," };
+    let (outcome, why) = match (remedy, repaired) {
+        (Remedy::None { why }, _) | (_, Some(Repaired::Refused { why })) => ("refused", Some(why)),
+        (_, None) => ("would", None),
+        (_, Some(Repaired::Done)) => ("done", None),
+        (_, Some(Repaired::NotNeeded)) => ("not_needed", None),
+        (_, Some(Repaired::Overtaken)) => ("overtaken", None),
+    };
+    let remedy = match remedy {
+        Remedy::Refresh => json!({ "remedy": "derive" }),
+        Remedy::Add { count, sum } => json!({ "remedy": "add", "count": count, "sum": sum.to_string() }),
+        Remedy::SetIndexKeys => json!({ "remedy": "set_index_keys" }),
+        Remedy::Delete => json!({ "remedy": "delete" }),
+        Remedy::None { .. } => Value::Null,
+    };
+    let finding = serde_json::to_value(finding)?;
+    let entry = json!({ "finding": finding, "remedy": remedy, "outcome": outcome, "why": why });
+    let before = if std::mem::take(is_first) { json_begin() } else { ",".to_owned() };
     print(&format!("{before}{entry}"));
     Ok(())
 }

@@ -29,6 +29,7 @@ use crate::{
     args::Replay,
     capture::Capture,
     exit::{Completion, Usage, print},
+    json::print_json,
     opened::{Opened, open_to_write},
 };
 
@@ -67,7 +68,7 @@ pub(crate) async fn run(args: &Replay) -> anyhow::Result<Completion> {
     }
     if args.json {
         let files: Vec<_> = files.iter().map(FileReport::as_json).collect();
-        print(&json!({ "ledger": ledger.to_string(), "files": files }).to_string());
+        print_json(json!({ "ledger": ledger.to_string(), "files": files }));
     }
     Ok(if files.iter().any(FileReport::is_unfinished) {
         Completion::Unfinished

@@ -17,6 +17,7 @@ use crate::{
     args::verify::Verify,
     bar::{on, progress, report_marking},
     exit::{Completion, Output, print},
+    json::VERSION,
     opened::open_with_ledger,
 };
 
@@ -44,7 +45,11 @@ pub(crate) async fn run(args: &Verify) -> anyhow::Result<Completion> {
 /// Prints one JSON object, piece by piece because it may be large. The names are stable.
 fn print_json(verified: &Verified, marked: &[Marked]) -> anyhow::Result<()> {
     let mut out = Output::new();
-    write!(out, "{{\"items\":{},\"ignored\":{}", verified.extent.n_items, verified.extent.n_ignored)?;
+    write!(
+        out,
+        "{{\"version\":{VERSION},\"items\":{},\"ignored\":{}",
+        verified.extent.n_items, verified.extent.n_ignored
+    )?;
     let lists = [("findings", FINDING), ("undecided", UNDECIDED), ("waiting", WAITING), ("unreadable", UNREADABLE)];
     for (name, kind) in lists {
         write!(out, ",\"{name}\":[")?;

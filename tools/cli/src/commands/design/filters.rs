@@ -2,22 +2,26 @@
 
 use design::{
     Design,
-    filters::{criteria, needed, yaml},
+    filters::{Needed, criteria, needed, yaml},
 };
 use functions::handler::Function;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// The functions that read the stream.
 const READERS: [Function; 3] = [Function::Aggregate, Function::Propagate, Function::Combined];
 
-/// The filters of each function: in the form of a template, or as one JSON object in the form of the API.
-pub(super) fn as_text(design: &Design, json: bool) -> String {
-    let each =
-        READERS.map(|function| (function.to_string(), needed(&design.schema, &design.catalogue, &function.families())));
-    if json {
-        let all: Map<String, Value> = each.iter().map(|(name, needed)| (name.clone(), criteria(needed))).collect();
-        return Value::Object(all).to_string();
-    }
-    let text = each.iter().map(|(name, needed)| format!("# {name}\n{}", yaml(needed)));
+fn each(design: &Design) -> impl Iterator<Item = (String, Needed)> {
+    let needed = |function: Function| needed(&design.schema, &design.catalogue, &function.families());
+    READERS.into_iter().map(move |function| (function.to_string(), needed(function)))
+}
+
+/// The filters of each function in the form of a template.
+pub(super) fn as_text(design: &Design) -> String {
+    let text = each(design).map(|(name, needed)| format!("# {name}\n{}", yaml(&needed)));
     text.collect::<Vec<_>>().join("\n")
+}
+
+/// The filters of each function in the form of the API.
+pub(super) fn as_json(design: &Design) -> Value {
+    Value::Object(each(design).map(|(name, needed)| (name, criteria(&needed))).collect())
 }

@@ -16,6 +16,7 @@ use super::{chosen, no_job, so_far};
 use crate::{
     args::jobs::Jobs,
     exit::{Completion, print},
+    json::{print_json, word},
 };
 
 /// Time limit for one order, in milliseconds: one call, or a few if the job moves meanwhile.
@@ -55,7 +56,7 @@ pub(super) async fn run(engine: &Engine<Arc<DynamoStore>>, order: JobOrder, args
     }
     if args.json {
         let jobs: Vec<Value> = orders.results.iter().map(|result| result.as_object(order, engine)).collect();
-        print(&json!({ "jobs": jobs, "unknown": unknown }).to_string());
+        print_json(json!({ "jobs": jobs, "unknown": unknown }));
     } else {
         for id in &unknown {
             print(&no_job(id));
@@ -112,7 +113,7 @@ impl OrderResult {
 
     fn as_object(&self, order: JobOrder, engine: &Engine<Arc<DynamoStore>>) -> Value {
         let (name, why) = self.outcome(order, engine);
-        json!({ "id": self.job.key.sk, "outcome": name, "why": why })
+        json!({ "id": self.job.key.sk, "outcome": word(name), "why": why })
     }
 }
 

@@ -3,6 +3,8 @@
 use keys::{key::Key, layout::Layout};
 use serde_json::{Value, json};
 
+use crate::json::key;
+
 use super::{Preflighted, cost::WriteEstimate, fitting::Group, surroundings::Expiry};
 
 impl Preflighted {
@@ -129,7 +131,7 @@ impl Preflighted {
         });
         let parts = backfill.parts.as_ref().map(|parts| {
             let part =
-                |part: &WriteEstimate| json!({ "derivation": part.derivation, "items": part.n_items, "writeUnits": part.units });
+                |part: &WriteEstimate| json!({ "derivation": part.derivation, "items": part.n_items, "write_units": part.units });
             parts.iter().map(part).collect::<Vec<_>>()
         });
         let expires_by = match &seen.expiry {
@@ -137,27 +139,27 @@ impl Preflighted {
             Expiry::Never | Expiry::Unsaid => None,
         };
         json!({
-            "table": { "name": seen.table, "items": seen.n_items, "bytes": seen.bytes, "key": seen.key, "keyFits": seen.has_key },
+            "table": { "name": seen.table, "items": seen.n_items, "bytes": seen.bytes, "key": seen.key, "key_fits": seen.has_key },
             "indexes": indexes.collect::<Vec<_>>(),
-            "stream": { "arn": seen.stream_arn, "viewType": seen.view, "openShards": seen.n_shards_open },
-            "expiresBy": expires_by,
-            "ledger": { "name": seen.ledger.table, "isThere": seen.ledger.is_there, "kind": seen.ledger.kind },
+            "stream": { "arn": seen.stream_arn, "view_type": seen.view, "open_shards": seen.n_shards_open },
+            "expires_by": expires_by,
+            "ledger": { "name": seen.ledger.table, "exists": seen.ledger.is_there, "kind": seen.ledger.kind },
             "sample": {
                 "items": fitting.n_items,
                 "segments": self.sample.segments,
-                "isWhole": self.sample.is_whole,
-                "readUnits": self.sample.units,
+                "whole": self.sample.is_whole,
+                "read_units": self.sample.units,
             },
             "entities": fitting.entities,
             "ignored": { "untyped": group(&fitting.untyped), "unknown": group(&fitting.unknown) },
             "unreadable": unreadable.collect::<Vec<_>>(),
             "backfill": {
-                "readUnits": backfill.read_units,
-                "writeUnits": parts.as_ref().map(|_| backfill.write_units),
+                "read_units": backfill.read_units,
+                "write_units": parts.as_ref().map(|_| backfill.write_units),
                 "derivations": parts,
                 "history": backfill.history,
             },
-            "toDo": to_do,
+            "to_do": to_do,
         })
     }
 }
@@ -175,7 +177,7 @@ fn examples(group: &Group) -> String {
 }
 
 fn keys(group: &Group) -> Vec<Value> {
-    group.examples.iter().map(|key| json!({ "pk": key.pk, "sk": key.sk })).collect()
+    group.examples.iter().map(key).collect()
 }
 
 fn group(group: &Group) -> Value {

@@ -1,0 +1,120 @@
+//! What `--json` prints has the names of docs/json.md, for every command that takes it.
+
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+use serde_json::{Value, json};
+use support::database::client;
+use tokio::runtime::Runtime;
+
+use super::{
+    commands,
+    input::Dev,
+    ripple,
+    waits::{put, waited},
+};
+
+/// Names under which the names are not ours.
+const FOREIGN: [&str; 7] = ["stored", "derived", "record", "by_derivation", "entities", "Filters", "difference"];
+
+/// The samples of the page, by the command.
+fn samples() -> BTreeMap<String, Value> {
+    let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/json.md");
+    let page = fs::read_to_string(page).unwrap();
+    let sections = page.split("\n## `ripple ").skip(1);
+    let sample = |section: &str| {
+        let (name, rest) = section.split_once('`').unwrap();
+        let text = rest.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
+        (name.to_owned(), serde_json::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}")))
+    };
+    sections.map(sample).collect()
+}
+
+/// What a printed value has that the sample has not.
+fn surplus(printed: &Value, sample: &Value, path: &str) -> Result<(), String> {
+    match (printed, sample) {
+        (Value::Null, _) | (Value::Bool(_), Value::Bool(_)) | (Value::Number(_), Value::Number(_)) => Ok(()),
+        (Value::String(_), Value::String(_)) => Ok(()),
+        (Value::Array(printed), Value::Array(samples)) => printed.iter().enumerate().try_for_each(|(at, printed)| {
+            let path = format!("{path}[{at}]");
+            let tried: Vec<_> = samples.iter().map(|sample| surplus(printed, sample, &path)).collect();
+            if tried.iter().any(Result::is_ok) { Ok(()) } else { Err(format!("{path}: {printed}: {tried:?}")) }
+        }),
+        (Value::Object(printed), Value::Object(sample)) => printed.iter().try_for_each(|(name, printed)| {
+            let path = format!("{path}.{name}");
+            let sampled = sample.get(name).ok_or_else(|| format!("{path} is in no sample"))?;
+            if FOREIGN.contains(&name.as_str()) && !printed.is_string() && !printed.is_array() {
+                return Ok(());
+            }
+            surplus(printed, sampled, &path)
+        }),
+        (printed, _) => Err(format!("{path} is {printed}")),
+    }
+}
+
+/// Every name of our own.
+fn names(value: &Value, all: &mut Vec<String>) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| names(value, all)),
+        Value::Object(values) => values.iter().for_each(|(name, value)| {
+            if FOREIGN.contains(&name.as_str()) && !value.is_array() {
+                return;
+            }
+            all.extend((name != "Filters").then(|| name.clone()));
+            if name != "Filters" {
+                names(value, all);
+            }
+        }),
+        _ => {}
+    }
+}
+
+#[test]
+fn each_object_has_the_names_of_its_page_and_the_version() {
+    let dev = Dev::start(&[]);
+    let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
+    let items: [&[(&str, &str)]; 4] = [
+        &[("PK", "USER#ada"), ("SK", "PROFILE"), ("EntityType", "User"), ("Name", "Ada")],
+        &[("PK", "USER#grace"), ("SK", "FOLLOWS#ada"), ("EntityType", "Follow")],
+        &[("PK", "GADGET#1"), ("SK", "X"), ("EntityType", "Gadget")],
+        &[("PK", "POST#p"), ("SK", "COMMENT#1"), ("EntityType", "Comment")],
+    ];
+    for item in items {
+        runtime.block_on(put(&client, item));
+    }
+    waited(&dev.endpoint);
+    let samples = samples();
+    let all = commands();
+    let printing = all.iter().filter(|command| command.runs() && command.takes("--json"));
+    let mut printing: Vec<String> = printing.map(|command| command.words.join(" ")).collect();
+    printing.retain(|name| name != "design");
+    printing.extend(["design --check", "design --filters"].map(str::to_owned));
+    printing.sort();
+    assert_eq!(printing, samples.keys().cloned().collect::<Vec<_>>(), "docs/json.md has each command once");
+    for (name, sample) in &samples {
+        let words: Vec<&str> = name.split(' ').collect();
+        let command = all.iter().find(|command| words.starts_with(&[command.words[0].as_str()])).unwrap();
+        let command = all.iter().find(|command| name == &command.words.join(" ")).unwrap_or(command);
+        let mut arguments = command.arguments();
+        arguments.extend(words.iter().filter(|word| word.starts_with("--")));
+        match name.as_str() {
+            "check" => arguments = vec!["check", "examples/own-table/ripple.toml"],
+            "demo" => arguments.extend(["--writes", "50"]),
+            _ if command.takes("--endpoint") => arguments.extend(["--endpoint", &dev.endpoint]),
+            _ => {}
+        }
+        arguments.push("--json");
+        let ended = ripple(&arguments);
+        assert!(matches!(ended.code, Some(0 | 3)) && ended.stderr.is_empty(), "{arguments:?}: {ended:?}");
+        let printed: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let top = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+        assert_eq!((&printed["version"], top(&printed)), (&json!(1), top(sample)), "{name}");
+        surplus(&printed, sample, name).unwrap();
+        for value in [&printed, sample] {
+            let mut used = Vec::new();
+            names(value, &mut used);
+            let is_snake =
+                |name: &String| name.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '_');
+            assert!(used.iter().all(is_snake), "{name}: {used:?}");
+        }
+    }
+}
