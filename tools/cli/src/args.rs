@@ -19,7 +19,7 @@ use engine::ledger::LedgerKind;
 
 use crate::exit::Usage;
 use catalogue::CatalogueCommand;
-use check::{Check, Wait};
+use check::{ManifestCheck, Wait};
 use demo::Demo;
 use jobs::Jobs;
 use preflight::Preflight;
@@ -55,7 +55,7 @@ pub(crate) enum Command {
     /// Reads a part of a table and reports whether it fits the declaration, before you attach the service.
     Preflight(Preflight),
     /// Checks a manifest alone. Needs no database.
-    Check(Check),
+    Check(ManifestCheck),
     /// Explains what the records of a captured Lambda event would do. Needs no database.
     Explain(Explain),
     /// Prints the table's design as Markdown, or with --check the questions that a reviewer would ask.

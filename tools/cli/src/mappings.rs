@@ -14,7 +14,6 @@
 
 use std::{fs, path::Path};
 
-use anyhow::Context as _;
 use derive::{catalogue::Catalogue, family::Family, schema::Schema};
 use design::filters;
 use engine::ledger::LedgerKind;
@@ -66,9 +65,11 @@ pub(crate) struct MappingRequest<'a> {
 
 /// The functions that read the stream, with the mapping of each.
 pub(crate) fn mappings(wanted: &MappingRequest<'_>) -> anyhow::Result<Vec<(Function, Mapping)>> {
-    let given = wanted.template.map(|file| fs::read_to_string(file).with_context(|| file.display().to_string()));
+    let given = wanted.template.map(|file| {
+        fs::read_to_string(file).map_err(|error| Usage(format!("cannot read {}: {error}", file.display())))
+    });
     let given = given.transpose()?;
-    let template = SamTemplate::parse(given.as_deref().unwrap_or(SHIPPED)).map_err(|error| refused(&error))?;
+    let template = SamTemplate::parse(given.as_deref().unwrap_or(SHIPPED)).map_err(|error| refused(&error, wanted))?;
     let functions = match wanted.readers {
         Readers::One => vec![Function::Combined],
         Readers::Two => vec![Function::Aggregate, Function::Propagate],
@@ -89,7 +90,8 @@ fn mapping(template: &SamTemplate, function: Function, wanted: &MappingRequest<'
     let idle_poll_ms = if is_given { LAMBDA_POLL_MS } else { IDLE_POLL_MS };
     let name = function.to_string();
     let local = Local { name: &name, stream_arn: wanted.stream_arn, idle_poll_ms };
-    let mut mapping = template.mapping(logical_id(function), &parameters, &local).map_err(|error| refused(&error))?;
+    let mut mapping =
+        template.mapping(logical_id(function), &parameters, &local).map_err(|error| refused(&error, wanted))?;
     if !is_given {
         mapping.batching_window_ms = BATCHING_WINDOW_MS;
         mapping.parallelization_factor = mapping.parallelization_factor.min(LANES);
@@ -140,8 +142,10 @@ fn lets_through(function: Function, mapping: &Mapping, wanted: &MappingRequest<'
     )))
 }
 
-fn refused(error: &SamTemplateError) -> Usage {
-    Usage(error.to_string())
+/// A mistake in a template has the form of one in a manifest: the file, the line, the reason.
+fn refused(error: &SamTemplateError, wanted: &MappingRequest<'_>) -> Usage {
+    let file = wanted.template.unwrap_or(Path::new("infra/template.yaml"));
+    Usage(format!("{}:{}: {error}", file.display(), error.line))
 }
 
 #[cfg(test)]
@@ -271,7 +275,8 @@ mod tests {
         let wanted = MappingRequest { template: Some(&file), ..wanted(Readers::Two, LedgerKind::Receipts) };
         let error = mappings(&wanted).unwrap_err();
         assert!(error.is::<Usage>());
-        let text = "the template's Aggregate: StartingPosition is missing: give TRIM_HORIZON or LATEST";
-        assert_eq!(error.to_string(), text);
+        let line = SHIPPED.lines().position(|line| line.trim() == "Aggregate:").unwrap() + 1;
+        let what = "the template's Aggregate: StartingPosition is missing: give TRIM_HORIZON or LATEST";
+        assert_eq!(error.to_string(), format!("{}:{line}: {what}", file.display()));
     }
 }

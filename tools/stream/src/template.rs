@@ -22,12 +22,17 @@ use document::Node;
 
 /// A template that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct SamTemplateError(String);
+#[error("{what}")]
+pub struct SamTemplateError {
+    /// The line, counted from 1: that of the function, or where the text is no YAML.
+    pub line: usize,
+    what: String,
+}
 
 /// A SAM template.
 #[derive(Debug, Clone)]
 pub struct SamTemplate {
+    text: String,
     root: Node,
 }
 
@@ -52,7 +57,10 @@ impl SamTemplate {
     ///
     /// [`SamTemplateError`] where it is no YAML.
     pub fn parse(text: &str) -> Result<Self, SamTemplateError> {
-        document::parse(text).map(|root| Self { root }).map_err(SamTemplateError)
+        match document::parse(text) {
+            Ok(root) => Ok(Self { text: text.to_owned(), root }),
+            Err((line, what)) => Err(SamTemplateError { line, what }),
+        }
     }
 
     /// The event source mapping of the function with this logical id.
@@ -67,9 +75,17 @@ impl SamTemplate {
         parameters: &Parameters,
         local: &Local<'_>,
     ) -> Result<Mapping, SamTemplateError> {
-        let scope = intrinsic::TemplateScope::new(&self.root, parameters).map_err(SamTemplateError)?;
+        let wrong = |what: String| SamTemplateError { line: self.line(function), what };
+        let scope = intrinsic::TemplateScope::new(&self.root, parameters).map_err(wrong)?;
         let mapping = event::mapping(&scope, function, local);
-        mapping.map_err(|problem| SamTemplateError(format!("the template's {function}: {problem}")))
+        mapping.map_err(|problem| wrong(format!("the template's {function}: {problem}")))
+    }
+
+    /// The line where a function is declared, in YAML or JSON; the first one if it is not.
+    fn line(&self, function: &str) -> usize {
+        let is_here =
+            |line: &str| line.split_once(':').is_some_and(|(name, _)| name.trim().trim_matches('"') == function);
+        self.text.lines().position(is_here).unwrap_or_default() + 1
     }
 
     /// Whether it declares a parameter.

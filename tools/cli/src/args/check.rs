@@ -8,7 +8,7 @@ use super::Connection;
 
 /// `ripple check`
 #[derive(Debug, Group)]
-pub(crate) struct Check {
+pub(crate) struct ManifestCheck {
     /// The manifest, such as `ripple.toml`.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,

@@ -4,12 +4,12 @@ use functions::declared::{Choice, declared};
 use serde_json::json;
 
 use crate::{
-    args::check::Check,
+    args::check::ManifestCheck,
     exit::{Completion, print},
     json::print_json,
 };
 
-pub(crate) fn run(args: &Check) -> anyhow::Result<Completion> {
+pub(crate) fn run(args: &ManifestCheck) -> anyhow::Result<Completion> {
     let (schema, catalogue) = declared(Choice { manifest: Some(&args.file), ..Choice::default() })?;
     let entities: Vec<&str> = schema.entities().map(|entity| entity.name.as_str()).collect();
     let indexes: Vec<&str> = schema.layout.indexes.iter().map(|index| index.name.as_str()).collect();

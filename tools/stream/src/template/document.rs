@@ -18,12 +18,13 @@ pub(super) enum Node {
     },
 }
 
-/// Reads a template, or says what is wrong with it.
-pub(super) fn parse(text: &str) -> Result<Node, String> {
-    let documents = Yaml::load_from_str(text).map_err(|error| format!("the template is no YAML: {error}"))?;
+/// Reads a template, or says on which line what is wrong with it.
+pub(super) fn parse(text: &str) -> Result<Node, (usize, String)> {
+    let documents = Yaml::load_from_str(text)
+        .map_err(|error| (error.marker().line(), format!("the template is no YAML: {}", error.info())))?;
     match documents.as_slice() {
-        [document] => node(document),
-        _ => Err(format!("the template has {} YAML documents: it must be one", documents.len())),
+        [document] => node(document).map_err(|what| (1, what)),
+        _ => Err((1, format!("the template has {} YAML documents: it must be one", documents.len()))),
     }
 }
 
