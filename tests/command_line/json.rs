@@ -24,7 +24,7 @@ fn samples() -> BTreeMap<String, Value> {
     let sample = |section: &str| {
         let (name, rest) = section.split_once('`').unwrap();
         let text = rest.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
-        (name.to_owned(), serde_json::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}")))
+        (name.to_owned(), serde_json::from_str(text).map_err(|error| format!("{name}: {error}")).unwrap())
     };
     sections.map(sample).collect()
 }
@@ -32,8 +32,10 @@ fn samples() -> BTreeMap<String, Value> {
 /// What a printed value has that the sample has not.
 fn surplus(printed: &Value, sample: &Value, path: &str) -> Result<(), String> {
     match (printed, sample) {
-        (Value::Null, _) | (Value::Bool(_), Value::Bool(_)) | (Value::Number(_), Value::Number(_)) => Ok(()),
-        (Value::String(_), Value::String(_)) => Ok(()),
+        (Value::Null, _)
+        | (Value::Bool(_), Value::Bool(_))
+        | (Value::Number(_), Value::Number(_))
+        | (Value::String(_), Value::String(_)) => Ok(()),
         (Value::Array(printed), Value::Array(samples)) => printed.iter().enumerate().try_for_each(|(at, printed)| {
             let path = format!("{path}[{at}]");
             let tried: Vec<_> = samples.iter().map(|sample| surplus(printed, sample, &path)).collect();

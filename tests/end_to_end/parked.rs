@@ -18,7 +18,7 @@ async fn a_parked_change_is_told_and_redriven_once_its_counter_is_mended() {
     let client = client(&endpoint);
     assert_eq!(said("parked", &endpoint, &[]).stdout, "0 parked, 0 counts to recount, 0 items unreadable\n");
     let (code, redriven) = json("redrive", &endpoint, &["--all"]);
-    assert_eq!((code, redriven), (Some(0), json!({"redriven": [], "unknown": []})));
+    assert_eq!((code, redriven), (Some(0), json!({"version": 1, "redriven": [], "unknown": []})));
 
     let counter = key("USER#bob", "PROFILE#COUNT#following-count#00");
     alter(&client, &counter, "EntityType", Some(s("Counter"))).await;
@@ -61,7 +61,7 @@ async fn a_parked_change_is_told_and_redriven_once_its_counter_is_mended() {
     let again = said("redrive", &endpoint, &[id]);
     assert_eq!((again.code, again.stdout), (Some(1), format!("{id}  is not parked\n")));
     let (code, redriven) = json("redrive", &endpoint, &[id]);
-    assert_eq!((code, redriven), (Some(1), json!({"redriven": [], "unknown": [id]})));
+    assert_eq!((code, redriven), (Some(1), json!({"version": 1, "redriven": [], "unknown": [id]})));
     assert_eq!(said("redrive", &endpoint, &["--all"]).stdout, "nothing is parked\n");
     right(&client).await;
     in_step(&endpoint);

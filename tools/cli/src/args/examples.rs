@@ -49,8 +49,8 @@ const EXAMPLES: [(&str, [&str; 2]); 20] = [
 /// Adds the examples of a command with this name, and those of the commands below it.
 pub(super) fn with_examples(command: Command, name: &str) -> Command {
     let examples = EXAMPLES.iter().filter(|(of, _)| *of == name).flat_map(|(_, examples)| examples);
-    let lines: String = examples.map(|example| format!("  {example}\n")).collect();
-    let command = command.after_help(format!("Examples:\n{lines}\n{EXIT_CODES}"));
+    let lines: Vec<String> = examples.map(|example| format!("  {example}")).collect();
+    let command = command.after_help(format!("Examples:\n{}\n\n{EXIT_CODES}", lines.join("\n")));
     command.mut_subcommands(|below| {
         let name = format!("{name} {}", below.get_name());
         with_examples(below, &name)
