@@ -205,7 +205,8 @@ fn parsed<T: FromStr>(
 /// Milliseconds in an hour.
 const MS_AN_HOUR: u64 = 3_600_000;
 
-/// The SDK's configuration from the standard AWS environment, with timeouts that leave time to retry.
+/// The SDK's configuration from the standard AWS environment, with timeouts that leave time to retry. The engine retries,
+/// within the time that an invocation has left, and the SDK does not.
 pub async fn sdk_config() -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(Duration::from_secs(CONNECT_S_MAX))
@@ -213,7 +214,7 @@ pub async fn sdk_config() -> SdkConfig {
         .build();
     aws_config::defaults(BehaviorVersion::latest())
         .timeout_config(timeouts)
-        .retry_config(RetryConfig::standard().with_max_attempts(2))
+        .retry_config(RetryConfig::disabled())
         .load()
         .await
 }

@@ -117,6 +117,24 @@ pub enum StartError {
     NoLambda,
 }
 
+/// The answer to Lambda: the [response], unless something failed that lasts until somebody changes the set-up.
+///
+/// # Errors
+///
+/// That failure. The invocation then fails as a whole, so that Lambda's own metric `Errors` shows it; what was applied is
+/// not applied again.
+pub fn answer(handled: &Handled) -> Result<serde_json::Value, StandingFailure> {
+    match &handled.account.standing {
+        Some(why) => Err(StandingFailure(why.clone())),
+        None => Ok(response(handled)),
+    }
+}
+
+/// A failure that lasts until somebody changes the set-up, such as a missing permission, table or encryption key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the function cannot work until its set-up is changed: {0}")]
+pub struct StandingFailure(String);
+
 /// The response to Lambda: the lowest record that is not done, from which Lambda delivers the batch again, and the
 /// state of the tumbling window if there is one. Without the state Lambda would count the invocation as failed.
 #[must_use]

@@ -15,7 +15,7 @@ use tracing::Instrument as _;
 use crate::{
     config::{Config, sdk_config},
     declared::declared,
-    handler::{Function, StartError, dynamo, engine, response},
+    handler::{Function, StartError, answer, dynamo, engine},
     logging,
     metrics::{self, SweepMetrics, batch},
     mode::{Mode, Moded},
@@ -34,7 +34,7 @@ const SWEEP_MARGIN_MS: u64 = 10_000;
 /// Runs a function until Lambda ends it. If the function cannot start, logs why in one line and exits with 1.
 pub async fn run(function: Function) -> ExitCode {
     logging::for_function();
-    let (config, tables, engine) = match Box::pin(start(function)).await {
+    let (config, tables, engine, n_items) = match Box::pin(start(function)).await {
         Ok(started) => started,
         Err(error) => {
             tracing::error!("{function} does not start: {}", describe(&error));
@@ -47,7 +47,7 @@ pub async fn run(function: Function) -> ExitCode {
         let invocation = async move {
             tables.begin();
             match function {
-                Function::Sweep => sweep(&engine, &config, &event).await,
+                Function::Sweep => sweep(&engine, &config, n_items, &event).await,
                 _ => handle(&engine, function, &config, event).await,
             }
         };
@@ -66,30 +66,32 @@ pub async fn run(function: Function) -> ExitCode {
 /// The tables of a function.
 type LambdaTables = Arc<Moded<DynamoStore>>;
 
-/// Reads the configuration, checks the tables, and makes the engine.
-async fn start(function: Function) -> Result<(Arc<Config>, LambdaTables, Arc<Engine<LambdaTables>>), StartError> {
+/// Reads the configuration, checks the tables, and makes the engine. The last part is the table's number of items.
+async fn start(function: Function) -> Result<(Arc<Config>, LambdaTables, Arc<Engine<LambdaTables>>, u64), StartError> {
     let config = Config::from_env()?;
     let (schema, catalogue) = declared(config.choice())?;
     let client = aws_sdk_dynamodb::Client::new(&sdk_config().await);
-    check_tables(&client, &schema, &catalogue, &config).await?;
+    let n_items = check_tables(&client, &schema, &catalogue, &config).await?;
     let tables = Arc::new(Moded::new(config.mode, dynamo(client, &schema, &config), &schema.layout));
     let engine = engine(function, &config, Arc::clone(&tables)).await?;
     if std::env::var_os(RUNTIME_API).is_none() {
         return Err(StartError::NoLambda);
     }
-    Ok((Arc::new(config), tables, Arc::new(engine)))
+    Ok((Arc::new(config), tables, Arc::new(engine), n_items))
 }
 
 /// One sweep, whatever the schedule's event contains: jobs first, then repeated searches, then the next slice of the
-/// table.
+/// table. Each may use half of the time that is left, so none of them starves the next.
 async fn sweep<S: Store>(
     engine: &Engine<S>,
     config: &Config,
+    n_table_items: u64,
     event: &LambdaEvent<Box<RawValue>>,
 ) -> Result<Value, Error> {
     let deadline_ms = deadline_ms(engine, event).saturating_sub(SWEEP_MARGIN_MS);
-    let jobs = engine.sweep(|_| true).await;
-    let again = engine.search_again(deadline_ms).await;
+    let half_ms = || engine.clock().now_ms().midpoint(deadline_ms);
+    let jobs = engine.sweep(|_| true, half_ms()).await;
+    let again = engine.search_again(half_ms()).await;
     let bounds = Bounds { n_items_max: config.sweep_items, deadline_ms };
     let is_past = |noted_at_ms: u64| engine.clock().now_ms().saturating_sub(noted_at_ms) >= config.drift_wait_ms;
     let slice = engine.sweep_slice(bounds, is_past).await;
@@ -119,10 +121,11 @@ async fn sweep<S: Store>(
         function = %Function::Sweep,
         mode = %config.mode,
         request_id = event.context.request_id,
-        jobs = jobs.n_jobs,
+        due = jobs.n_due,
         begun = jobs.n_begun,
         rung = jobs.n_rung,
         held = jobs.n_held,
+        is_cut = jobs.is_cut,
         searched_again = again.n_done,
         found_again = again.n_written,
         items = slice.n_items,
@@ -130,10 +133,11 @@ async fn sweep<S: Store>(
         drift = slice.drifts.len(),
         zero_counters = slice.n_zero_counters,
         round_ms = slice.round_ms,
+        round_expected_ms = slice.round_expected_ms(n_table_items),
         "swept"
     );
     Ok(json!({
-        "jobs": jobs.n_jobs,
+        "due": jobs.n_due,
         "begun": jobs.n_begun,
         "rung": jobs.n_rung,
         "held": jobs.n_held,
@@ -143,6 +147,7 @@ async fn sweep<S: Store>(
         "suspects": slice.n_suspects,
         "drift": slice.drifts.len(),
         "zeroCounters": slice.n_zero_counters,
+        "roundExpectedMs": slice.round_expected_ms(n_table_items),
     }))
 }
 
@@ -168,7 +173,7 @@ async fn handle<S: Store>(
         engine.clock().now_ms(),
     ))?;
     log(function, config.mode, &event, &handled);
-    Ok(response(&handled))
+    Ok(answer(&handled)?)
 }
 
 fn log(function: Function, mode: Mode, event: &LambdaEvent<Box<RawValue>>, handled: &Handled) {

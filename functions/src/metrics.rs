@@ -99,14 +99,14 @@ mod tests {
     fn a_line_is_in_the_embedded_metric_format() {
         let drift = |id: &str| Drift { item: Key::new(id, "PROFILE"), derivations: vec!["follower-shown".to_owned()] };
         let metrics = SweepMetrics {
-            jobs: Swept { n_jobs: 4, n_begun: 1, n_rung: 3, n_held: 2, ..Swept::default() },
+            jobs: Swept { n_due: 4, n_begun: 1, n_rung: 3, n_held: 2, ..Swept::default() },
             again: Again { n_done: 9, n_written: 8, ..Again::default() },
             slice: Slice {
                 n_items: 5_000,
                 n_zero_counters: 7,
                 n_suspects: 5,
                 drifts: vec![drift("USER#ann"), drift("USER#bob")],
-                round_ms: None,
+                ..Slice::default()
             },
             may_have_lost: true,
         };

@@ -40,13 +40,17 @@ pub enum TableError {
 
 /// A description of a table, if there is one.
 enum Described {
-    Table(Box<StoredTable>),
+    Table {
+        stored: Box<StoredTable>,
+        n_items: u64,
+    },
     Missing,
     /// It could not be read, for this reason.
     Unknown(String),
 }
 
-/// Checks that both tables exist and fit the declarations.
+/// Checks that both tables exist and fit the declarations. Returns the number of items of the application's table, as
+/// DynamoDB counted them within the last six hours; 0 if it cannot be read.
 ///
 /// # Errors
 ///
@@ -56,13 +60,13 @@ pub async fn check_tables(
     schema: &Schema,
     catalogue: &Catalogue,
     config: &Config,
-) -> Result<(), TableError> {
+) -> Result<u64, TableError> {
     let is_one = config.ledger_table == config.table;
     let (main, ledger) = tokio::join!(describe(client, &config.table), async {
         if is_one { None } else { Some(describe(client, &config.ledger_table).await) }
     });
     let known = |described: Described, table: &str, variable: &'static str| match described {
-        Described::Table(description) => Ok(Some(description)),
+        Described::Table { stored, n_items } => Ok(Some((stored, n_items))),
         Described::Missing => {
             let region = client.config().region().map_or("no region", |region| region.as_ref()).to_owned();
             Err(TableError::Missing { table: table.to_owned(), region, variable })
@@ -76,13 +80,15 @@ pub async fn check_tables(
             Ok(None)
         }
     };
-    if let Some(main) = known(main, &config.table, TABLE_NAME)?
+    let main = known(main, &config.table, TABLE_NAME)?;
+    let n_items = main.as_ref().map_or(0, |(_, n_items)| *n_items);
+    if let Some((main, _)) = main
         && let Some(misfit) = of_table(schema, catalogue, &main, VARIABLES).into_iter().next()
     {
         return Err(misfit.into());
     }
-    let Some(ledger) = ledger else { return Ok(()) };
-    let Some(ledger) = known(ledger, &config.ledger_table, LEDGER_TABLE_NAME)? else { return Ok(()) };
+    let Some(ledger) = ledger else { return Ok(n_items) };
+    let Some((ledger, _)) = known(ledger, &config.ledger_table, LEDGER_TABLE_NAME)? else { return Ok(n_items) };
     if let Some(misfit) = of_ledger(&schema.layout, &ledger, VARIABLES) {
         return Err(misfit.into());
     }
@@ -90,12 +96,15 @@ pub async fn check_tables(
         let table = config.ledger_table.as_str();
         tracing::warn!(table, "the ledger's table has a stream, which nobody uses: disable it");
     }
-    Ok(())
+    Ok(n_items)
 }
 
 async fn describe(client: &Client, table: &str) -> Described {
     match client.describe_table().table_name(table).send().await {
-        Ok(output) => output.table.map_or(Described::Missing, |table| Described::Table(Box::new(described(&table)))),
+        Ok(output) => output.table.map_or(Described::Missing, |table| Described::Table {
+            stored: Box::new(described(&table)),
+            n_items: u64::try_from(table.item_count().unwrap_or_default()).unwrap_or_default(),
+        }),
         Err(error) if error.as_service_error().is_some_and(DescribeTableError::is_resource_not_found_exception) => {
             Described::Missing
         }

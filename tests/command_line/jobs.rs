@@ -9,7 +9,7 @@ use derive::{
     family::Family,
     write::{Action, Table, Update, Write},
 };
-use engine::{batch::Engine, fan_out::limits::FanOutLimits};
+use engine::{batch::Engine, fan_out::limits::FanOutLimits, jobs::ground::sweep::jobs};
 use expect_test::expect;
 use keys::{fields::Fields, item::Item, key::Key};
 use serde_dynamo::AttributeValue;
@@ -124,7 +124,7 @@ impl Shop {
         }
         let (_, old) = self.item("User", &[("UserId", "ada")], &[("Name", "old name")]);
         self.handle("renamed", &key, [Some(&old), Some(&user)]);
-        let jobs = self.runtime.block_on(self.engine.jobs()).unwrap();
+        let jobs = self.runtime.block_on(jobs(self.engine.store(), &self.engine.schema().layout)).unwrap();
         jobs.into_iter().find(|job| job.key.sk == FAN_OUT).unwrap().key
     }
 

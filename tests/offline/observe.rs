@@ -178,7 +178,7 @@ impl Bed {
 
 /// The result of a sweep as text. It restores the time afterwards, so that waiting takes none.
 async fn swept(engine: &Engine<ModedTables>, now_ms: u64) -> String {
-    let jobs = engine.sweep(|_| true).await.unwrap();
+    let jobs = engine.sweep(|_| true, now_ms + 60_000).await.unwrap();
     let again = engine.search_again(now_ms + 60_000).await.unwrap();
     let bounds = Bounds { n_items_max: 5_000, deadline_ms: now_ms + 60_000 };
     let slice = engine.sweep_slice(bounds, |_| false).await.unwrap();

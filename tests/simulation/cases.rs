@@ -5,6 +5,7 @@ mod bed;
 mod brake;
 mod checkpoint;
 mod contention;
+mod deadline;
 mod drift;
 mod fan_out;
 mod figures;

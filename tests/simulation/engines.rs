@@ -58,6 +58,10 @@ impl Clock for InstanceClock {
         self.clock.sleep(duration)
     }
 
+    fn until(&self, at_ms: u64) -> BoxFuture<'static, ()> {
+        self.clock.until(at_ms.saturating_add_signed(-self.off_ms))
+    }
+
     fn chance(&self, below: u64) -> u64 {
         self.clock.chance(below)
     }

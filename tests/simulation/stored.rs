@@ -39,6 +39,11 @@ pub(crate) fn jobs(scene: &Scene) -> Vec<Job> {
         .view(Table::Main, |items| items.iter().filter(is_job).filter_map(|(_, item)| Job::of(layout, item)).collect())
 }
 
+/// Is there a mark of a possible loss?
+pub(crate) fn may_have_lost(scene: &Scene) -> bool {
+    scene.database.memory().view(Table::Ledger, |items| items.keys().any(|key| key.pk == "LOSS"))
+}
+
 /// The times at which noted searches are due, in milliseconds since the epoch.
 pub(crate) fn notes(scene: &Scene) -> Vec<u64> {
     let due_ms = |key: &Key| {

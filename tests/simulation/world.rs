@@ -98,10 +98,11 @@ impl World {
     /// Starts the task of a new caller.
     pub(crate) fn start(
         &mut self,
-        NewCaller { name, gone, store, is_old, .. }: NewCaller,
+        NewCaller { name, gone, store, deadline_ms, is_old }: NewCaller,
         delivery: Option<Delivery>,
         future: impl Future<Output = Answer> + 'static,
     ) {
-        self.tasks.push(Running { task: Task::new(&gone, future), name, store, delivery, gone, is_old });
+        let task = Task::new(&gone, future);
+        self.tasks.push(Running { task, name, store, delivery, gone, deadline_ms, is_old });
     }
 }

@@ -54,6 +54,8 @@ pub struct Account {
     pub late_ms: Option<u64>,
     /// Positions of records that are not done, with the reason.
     pub undone: BTreeMap<RecordAt, String>,
+    /// The first failure that lasts until somebody changes the set-up, such as a missing permission.
+    pub standing: Option<String>,
 }
 
 /// A write that was done.

@@ -1,7 +1,14 @@
 //! Sending again, with jittered backoff, within the time that an invocation has left.
+//!
+//! *Keeps true*: no call outlasts the invocation's deadline, so a function always answers. A call that is not answered in
+//! time is given up; whether it was done is not known, as for every call whose answer is lost.
+//!
+//! This is the only layer that sends again: the SDK's own is switched off. What lasts until somebody changes the set-up,
+//! such as a missing permission, is not sent again at all.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, pin::pin, sync::OnceLock, time::Duration};
 
+use futures::future::{Either, select};
 use keys::backoff::Backoff;
 use store::{Busy, StoreError};
 
@@ -11,16 +18,18 @@ use crate::clock::Clock;
 /// invocation, and long against a conflict.
 const BACKOFF: Backoff = Backoff { ms_min: 20, ms_max: 2_000 };
 
-/// Time that an invocation keeps for its answer, in milliseconds.
+/// Time that an invocation keeps for its answer, in milliseconds, and the end of it in which nothing is written any more.
 const ANSWER_MS: u64 = 500;
+const ANSWER_END_MS: u64 = 100;
 
 /// The time that an invocation has.
 #[derive(Clone, Copy)]
 pub struct Patience<'a> {
-    /// The clock.
-    pub clock: &'a dyn Clock,
+    clock: &'a dyn Clock,
     /// When the invocation ends, in milliseconds since the epoch.
     pub deadline_ms: u64,
+    /// Keeps the first failure that lasts until somebody changes the set-up.
+    standing: Option<&'a OnceLock<String>>,
 }
 
 /// Waits between tries: full jitter below a bound that doubles.
@@ -39,16 +48,48 @@ pub enum GaveUp {
         #[source]
         last: Option<StoreError>,
     },
+    /// It lasts until somebody changes the set-up; the batch comes again.
+    #[error("waiting does not help")]
+    Standing(#[source] StoreError),
     /// It is refused whenever it comes.
     #[error(transparent)]
     Refused(StoreError),
 }
 
-impl Patience<'_> {
+impl<'a> Patience<'a> {
+    /// The time until this deadline, in milliseconds since the epoch.
+    #[must_use]
+    pub fn new(clock: &'a dyn Clock, deadline_ms: u64) -> Self {
+        Self { clock, deadline_ms, standing: None }
+    }
+
+    /// The same, and it keeps the first failure that lasts until somebody changes the set-up.
+    pub(crate) fn keeping(self, standing: &'a OnceLock<String>) -> Self {
+        Self { standing: Some(standing), ..self }
+    }
+
     /// Is it time to answer?
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.clock.now_ms().saturating_add(ANSWER_MS) >= self.deadline_ms
+    }
+
+    /// The time that is kept for the answer, for what is written at the very end.
+    pub(crate) const fn for_answer(self) -> Self {
+        Self { deadline_ms: self.deadline_ms.saturating_add(ANSWER_MS - ANSWER_END_MS), ..self }
+    }
+
+    /// One call, until it is time to answer.
+    pub(crate) async fn in_time<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        let limit = self.clock.until(self.deadline_ms.saturating_sub(ANSWER_MS));
+        let answer = match select(pin!(call), limit).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right(((), _)) => Err(StoreError::late()),
+        };
+        if let (Some(standing), Some(error)) = (self.standing, answer.as_ref().err().filter(|it| it.is_standing())) {
+            standing.get_or_init(|| describe(error));
+        }
+        answer
     }
 
     /// Waits before the next try; false, without waiting, when there is no time for it.
@@ -85,9 +126,10 @@ impl Patience<'_> {
     {
         let mut tries = Tries::default();
         loop {
-            match call().await {
+            match self.in_time(call()).await {
                 Ok(outcome) => return Ok(outcome),
                 Err(error) if !error.is_retry() => return Err(GaveUp::Refused(error)),
+                Err(error) if error.is_standing() => return Err(GaveUp::Standing(error)),
                 Err(error) => {
                     met.extend(error.busy());
                     tracing::debug!(cause = %describe(&error), "sending again");

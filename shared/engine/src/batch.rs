@@ -14,7 +14,7 @@ pub mod limits;
 pub(crate) mod planning;
 pub mod replay;
 
-use std::sync::{Arc, atomic::AtomicU64};
+use std::sync::{Arc, OnceLock, atomic::AtomicU64};
 
 use derive::{catalogue::Catalogue, change::Change, family::Family, schema::Schema};
 use store::Store;
@@ -141,10 +141,10 @@ impl<S: Store> Engine<S> {
     /// [`HandleError`], with nothing applied: it is no event, it lacks its shard, much of it cannot be read, or the
     /// derivations cannot be published in the registry.
     pub async fn handle(&self, event: &str, deadline_ms: u64) -> Result<Handled, HandleError> {
-        let context = &self.context;
+        let (context, standing) = (&self.context, OnceLock::new());
         let published = self.publish(deadline_ms).await?;
         let event = Event::parse(&context.schema.layout, event)?;
-        let patience = Patience { clock: context.clock.as_ref(), deadline_ms };
+        let patience = Patience::new(context.clock.as_ref(), deadline_ms).keeping(&standing);
         let batch = Batch { records: event.records, lane: event.lane, patience, occasion: Occasion::Delivery };
         let (planner, applier, attempts) = (Planner::new(context), Applier::new(context), AttemptNotes::new(context));
         let mut session = Session::new(applier.open(&batch)?);
@@ -170,10 +170,11 @@ impl<S: Store> Engine<S> {
             let asked = planner.sorted(&mut planned, &batch);
             applier.apply(asked, &mut session, &images, &batch, &mut account).await;
         }
-        attempts.end(&attempt, &mut account).await;
+        attempts.end(&attempt, &batch, &mut account).await;
 
         let state = event.state.map(str::to_owned);
         let failed_from = applier.failed_from(&account, &batch);
+        account.standing = standing.get().cloned();
         let changes = batch.records.into_iter().map(|record| record.change.ok()).collect();
         Ok(Handled { changes, account, failed_from, state })
     }

@@ -181,7 +181,8 @@ fn ground(layout: &Layout) -> Vec<Kept> {
     let (derivation, key) = ("{Derivation}", Key::new("{ItemPK}", "{ItemSK}"));
     let job = JobKey { derivation: derivation.to_owned(), id: EVENT.to_owned() };
     let removal = Removal { owner: key.clone(), absent: vec![key.clone()], named: Vec::new() };
-    let item = Job::waiting(&job, removal, 0, SETTLE_MS).item(layout);
+    let waiting = Job::waiting(&job, removal, 0, SETTLE_MS);
+    let (item, due) = (waiting.item(layout), waiting.entry().put(layout));
     let job_key = job.key();
     let job = Write { table: Table::Main, key: job_key.clone(), action: Action::Put(item), guard: None };
     let started = receipt_of(layout, &Key::new(format!("RECEIPT#{EVENT}"), derivation), 0);
@@ -194,6 +195,14 @@ fn ground(layout: &Layout) -> Vec<Kept> {
         [job],
     )
     .collect();
+    kept.extend(of(
+        layout,
+        "entry of the queue",
+        "when a job is to be looked at: when a cascade is due, and when a job that runs would have stood still for 20 \
+         minutes. Spread over 8 partitions, `DUE#00` to `DUE#07`",
+        Life::Until("the sweeper has looked at the job"),
+        [due],
+    ));
     let listed = Listed { key: key.clone(), digest: "{Digest}".to_owned() };
     kept.extend(of(
         layout,
@@ -275,6 +284,7 @@ mod tests {
             note of an attempt: ATTEMPTS#{EventId} / {Families}
             mark of a possible loss: LOSS / {Families}#{StreamLabel}#{ShardId}
             job: JOBS#05 / {Derivation}#{EventId}
+            entry of the queue: DUE#05 / 000000090000000#{Derivation}#{EventId}
             list of a cascade: LISTED#JOBS#05#{Derivation}#{EventId} / 0000000000
             job of a fan-out: JOBS#01 / {Derivation}#8:{ItemPK}|{ItemSK}
             note of a search: AGAIN#05 / 000000000000001#8:{ItemPK}|{ItemSK}

@@ -12,6 +12,9 @@ pub trait Clock: Send + Sync {
     /// Waits.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
 
+    /// Ends at this time, in milliseconds since the epoch: the time limit of a call.
+    fn until(&self, at_ms: u64) -> BoxFuture<'static, ()>;
+
     /// A number from 0 to `below`, exclusive; 0 when `below` is 0.
     fn chance(&self, below: u64) -> u64;
 }
@@ -28,6 +31,10 @@ impl Clock for SystemClock {
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         Box::pin(tokio::time::sleep(duration))
+    }
+
+    fn until(&self, at_ms: u64) -> BoxFuture<'static, ()> {
+        self.sleep(Duration::from_millis(at_ms.saturating_sub(self.now_ms())))
     }
 
     fn chance(&self, below: u64) -> u64 {

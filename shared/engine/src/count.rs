@@ -156,6 +156,11 @@ impl<S: Store> Counter<'_, S> {
                     next.again = Some("a bucket was changed by others all the time".to_owned());
                     self.put_back(next, session, &mut waiting);
                 }
+                ChunkOutcome::Unanswered(error) if error.is_standing() => {
+                    let why = describe(&error);
+                    undone(account, next.positions(), &why);
+                    session.stop(why);
+                }
                 ChunkOutcome::Unanswered(error) => {
                     account.sends_again(next.derivations());
                     next.again = Some(describe(&error));

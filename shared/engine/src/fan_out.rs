@@ -23,6 +23,7 @@ pub(crate) mod note;
 pub(crate) mod page;
 pub mod progress;
 pub(crate) mod search;
+pub(crate) mod underway;
 mod unread;
 
 use std::collections::BTreeSet;
@@ -54,6 +55,9 @@ use crate::{
     protocol::ProtocolStep,
 };
 
+/// A write that was done, and what it consumed.
+pub(crate) type FanOutWrite = (Table, Key, Units);
+
 /// Begins fan-outs, and knows what they search for.
 pub(crate) struct FanOuts<'a, S> {
     pub(crate) context: &'a Context<S>,
@@ -78,13 +82,15 @@ impl<S: Store> FanOuts<'_, S> {
         self.context.catalogue.derivation(derivation)?.kind.refresh()?.find_from(&self.context.schema, source)
     }
 
-    /// Has all items looked at that follow from a source: begins a job, or changes the one that there is.
+    /// Has all items looked at that follow from a source: begins a job, or changes the one that there is. What it
+    /// wrote is in `written`, also if it gives up.
     pub(crate) async fn fan_out(
         &self,
         derivation: DerivationAt,
         source: &Key,
         patience: Patience<'_>,
-    ) -> Result<Option<(Key, Units)>, GaveUp> {
+        written: &mut Vec<FanOutWrite>,
+    ) -> Result<(), GaveUp> {
         let job_key = JobKey { derivation: self.context.catalogue.name(derivation).to_owned(), id: id_of(source) };
         let key = job_key.key();
         let mut tries = Tries::default();
@@ -93,15 +99,22 @@ impl<S: Store> FanOuts<'_, S> {
             let held = patience.call(|| self.context.store.get(Table::Main, &keys)).await?.into_iter().next();
             let now_ms = self.context.clock.now_ms();
             let write = if let Some(job) = held.and_then(|(_, item)| Job::of(&self.context.schema.layout, &item)) {
-                let Some(write) = self.circle(&job, now_ms) else { return Ok(None) };
+                let Some(write) = self.circle(&job, now_ms) else { return Ok(()) };
                 write
             } else {
                 let job = Job::running(&job_key, Task::FanOut(FanOut::of_all(source)), now_ms);
+                let due = job.entry().put(&self.context.schema.layout);
+                if let Outcome::Done { units } = patience.call(|| self.context.store.write(&due)).await? {
+                    written.push((Table::Ledger, due.key, units));
+                }
                 let action = Action::Put(job.item(&self.context.schema.layout));
                 Write { table: Table::Main, key: key.clone(), action, guard: Some(Guard::absent(Purpose::NewJob)) }
             };
             match patience.call(|| self.context.store.write(&write)).await? {
-                Outcome::Done { units } => return Ok(Some((key, units))),
+                Outcome::Done { units } => {
+                    written.push((Table::Main, key, units));
+                    return Ok(());
+                }
                 // It moved on, ended, or was begun meanwhile.
                 Outcome::GuardFailed if patience.wait(&mut tries).await => {}
                 Outcome::GuardFailed => return Err(GaveUp::OutOfTime { last: None }),

@@ -128,31 +128,14 @@ impl<S: Store> Engine<S> {
         JobOrders::new(&self.context).order(job, order, deadline_ms).await
     }
 
-    /// Lets jobs begin that are due and settled, and rings those that stand still. Sweeping twice at once does no harm.
+    /// Lets jobs begin that are due and settled, and rings those that stand still, until the deadline in milliseconds
+    /// since the epoch. Sweeping twice at once does no harm.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] when the table cannot be read or written; what was not reached is for the next sweep.
-    pub async fn sweep(&self, is_settled: impl Fn(&Job) -> bool) -> Result<Swept, StoreError> {
-        JobSweep::new(&self.context).sweep(is_settled).await
-    }
-
-    /// All jobs, in order of their keys.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] when the table cannot be read.
-    pub async fn jobs(&self) -> Result<Vec<Job>, StoreError> {
-        JobSweep::new(&self.context).jobs().await
-    }
-
-    /// What [`sweep`](Self::sweep) does, with jobs that were read before.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError`] when a job cannot be written.
-    pub async fn ring_due(&self, jobs: &[Job], is_settled: impl Fn(&Job) -> bool) -> Result<Swept, StoreError> {
-        JobSweep::new(&self.context).ring_due(jobs, is_settled).await
+    /// [`GaveUp`] when a call is refused, whenever it comes, or waiting does not help. What was not reached is for the next sweep.
+    pub async fn sweep(&self, is_settled: impl Fn(&Job) -> bool + Sync, deadline_ms: u64) -> Result<Swept, GaveUp> {
+        JobSweep::new(&self.context).sweep(is_settled, deadline_ms).await
     }
 
     /// These items, as they are held.
@@ -199,7 +182,7 @@ impl<S: Store> Engine<S> {
     ///
     /// # Errors
     ///
-    /// [`GaveUp::Refused`] when a call is refused, whenever it comes; what was not reached is for the next run.
+    /// [`GaveUp`] when a call is refused, whenever it comes, or waiting does not help; what was not reached is for the next run.
     pub async fn sweep_slice(&self, bounds: Bounds, is_past: impl Fn(u64) -> bool) -> Result<Slice, GaveUp> {
         TableSweep::new(&self.context).sweep_slice(bounds, is_past).await
     }

@@ -7,6 +7,7 @@
 //! way moves the cursor no more once the job is held, and a job that is held stays where it is; and an order whose call
 //! lands late, when others came after it, does nothing.
 
+pub(crate) mod due;
 pub mod ground;
 pub mod job;
 mod moves;
@@ -98,7 +99,7 @@ impl<S: Store> JobOrders<'_, S> {
 
     /// Does what is asked of a job that was read before.
     pub(crate) async fn order(&self, job: &Job, order: JobOrder, deadline_ms: u64) -> Result<Obeyed, GaveUp> {
-        let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms };
+        let patience = Patience::new(self.context.clock.as_ref(), deadline_ms);
         let (keys, mut tries) = ([job.key.clone()], Tries::default());
         loop {
             let held = patience.call(|| self.context.store.get(Table::Main, &keys)).await?.into_iter().next();

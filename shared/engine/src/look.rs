@@ -159,7 +159,9 @@ impl<S: Store> Looker<'_, S> {
                     again.push(written.rung);
                 }
                 Err(GaveUp::Refused(error)) => looked.refused.push((written.rung, describe(&error))),
-                Err(error @ GaveUp::OutOfTime { .. }) => looked.undone.push((written.rung, describe(&error))),
+                Err(error @ (GaveUp::OutOfTime { .. } | GaveUp::Standing(_))) => {
+                    looked.undone.push((written.rung, describe(&error)));
+                }
             }
         }
         again

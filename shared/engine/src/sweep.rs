@@ -37,6 +37,7 @@ use crate::{
     backoff::{GaveUp, Patience},
     batch::caught::caught,
     context::Context,
+    jobs::job::Job,
     look::{
         Looker,
         bells::{Bells, Rung},
@@ -78,6 +79,20 @@ pub struct Slice {
     pub drifts: Vec<Drift>,
     /// How long the round took that ended with it, in milliseconds; `None` when none did.
     pub round_ms: Option<u64>,
+    /// Items that the round under way has read.
+    pub n_round_items: u64,
+    /// How long the round under way has taken, in milliseconds.
+    pub round_so_far_ms: u64,
+}
+
+impl Slice {
+    /// How long the round under way will take in all, in milliseconds, for a table of so many items; `None` at its
+    /// beginning, when nobody can tell.
+    #[must_use]
+    pub fn round_expected_ms(&self, n_table_items: u64) -> Option<u64> {
+        let n_items = n_table_items.max(self.n_round_items);
+        (self.round_so_far_ms.checked_mul(n_items)?).checked_div(self.n_round_items).filter(|ms| *ms > 0)
+    }
 }
 
 /// An item that is not what the definition says, and that nothing under way corrects.
@@ -93,6 +108,8 @@ pub struct Drift {
 struct Differing {
     /// The item, as it was looked at.
     look: Look,
+    /// What is held of it.
+    held: Option<Item>,
     /// Positions of the derivations whose part differs.
     derivations: Vec<DerivationAt>,
     /// Checksum of how.
@@ -116,12 +133,12 @@ impl<S: Store> TableSweep<'_, S> {
     ///
     /// A run whose time is over ends with what it has, and the next goes on there. It ends where the table does, too.
     pub(crate) async fn sweep_slice(&self, bounds: Bounds, is_past: impl Fn(u64) -> bool) -> Result<Slice, GaveUp> {
-        let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms: bounds.deadline_ms };
+        let patience = Patience::new(self.context.clock.as_ref(), bounds.deadline_ms);
         let mut slice = Slice::default();
         match Box::pin(self.sweep_on(bounds.n_items_max, is_past, patience, &mut slice)).await {
             Ok(()) => {}
             Err(GaveUp::OutOfTime { .. }) => tracing::info!("no time is left; the next sweep goes on here"),
-            Err(error @ GaveUp::Refused(_)) => return Err(error),
+            Err(error @ (GaveUp::Refused(_) | GaveUp::Standing(_))) => return Err(error),
         }
         Ok(slice)
     }
@@ -166,6 +183,7 @@ impl<S: Store> TableSweep<'_, S> {
                 let last = rest.last().and_then(|item| self.context.schema.layout.key(item));
                 self.verify_again(rest, collections, patience, slice).await?;
                 slice.n_items += n_now;
+                round.n_items += u64::try_from(n_now).unwrap_or(0);
                 round.after = last.or(round.after.take());
                 rest = later;
             }
@@ -178,6 +196,8 @@ impl<S: Store> TableSweep<'_, S> {
                 return Ok(());
             }
             slice.round_ms = round_ms;
+            slice.n_round_items = round.n_items;
+            slice.round_so_far_ms = self.context.clock.now_ms().saturating_sub(round.began_at_ms);
             if ends || patience.is_over() {
                 return Ok(());
             }
@@ -195,9 +215,14 @@ impl<S: Store> TableSweep<'_, S> {
     ) -> Result<(), GaveUp> {
         let (mut bells, mut held, mut zeros, mut counted) =
             (Bells::default(), HeldItems::new(), Vec::new(), Vec::new());
+        let now_ms = self.context.clock.now_ms();
         for item in items {
             let Some(key) = self.context.schema.layout.key(&item) else { continue };
             counted.extend(self.add_up(collections, &key, &item));
+            if let Some(entry) = Job::lost_entry(&self.context.schema.layout, &item, now_ms) {
+                let put = entry.put(&self.context.schema.layout);
+                patience.call(|| self.context.store.write(&put)).await?;
+            }
             if zero::is_zero_counter(&self.context.schema, &key, &item) {
                 zeros.push(key.clone());
             }
@@ -239,8 +264,9 @@ impl<S: Store> TableSweep<'_, S> {
     ) -> Result<Vec<Differing>, GaveUp> {
         let (differing, held) = self.differing_writes(bells, held, patience).await?;
         let differing = differing.into_iter().map(|(look, write, derivations)| {
-            let difference = difference(&write, held.get(&write.key).and_then(Option::as_ref));
-            Differing { look, derivations, difference }
+            let held = held.get(&write.key).cloned().flatten();
+            let difference = difference(&write, held.as_ref());
+            Differing { look, held, derivations, difference }
         });
         Ok(differing.collect())
     }

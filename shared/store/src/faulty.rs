@@ -11,6 +11,8 @@
 //! | [throttle](Fault::Throttle) | as a conflict, at one position or several | done, and the resend of the SDK's own was throttled; to be sent again |
 //! | [killed](Fault::Killed) | not done; the caller is gone | done; the caller is gone before it sees the answer |
 //! | [late](Fault::Late) | the caller is gone; the call lands when [`Database::land`] says so | the caller gave up on it and goes on; the call lands when [`Database::land`] says so |
+//! | [hung](Fault::Hung) | not done; never ready, and the caller gives up on it | done; never ready, and the caller gives up on it |
+//! | [denied](Fault::Denied) | not done; it lasts until somebody changes the set-up | as before the call |
 //!
 //! A caller that is gone is one whose call is never ready: the decider, which said so, drops the caller's future. A read
 //! is never late and meets no writer: both are a lost answer then.
@@ -38,13 +40,13 @@
 
 mod call;
 mod database;
+mod fault;
 mod lag;
 #[cfg(test)]
 mod tests;
 mod turn;
 
 use std::{
-    collections::BTreeSet,
     future::pending,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -59,9 +61,10 @@ use keys::{item::Item, key::Key};
 pub use self::{
     call::Call,
     database::{Database, Lagging, Landed},
+    fault::Fault,
 };
 use self::{database::Late, turn::turn};
-use crate::{Busy, Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome, Units};
+use crate::{Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome, Units};
 
 /// On which side of the call a fault is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,21 +73,6 @@ pub enum Side {
     Before,
     /// After it was done.
     After,
-}
-
-/// What goes wrong with a call. The module's table says what each does on either side.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// It is not answered.
-    Unanswered,
-    /// Another writer holds the item at this position of the transaction.
-    Conflict(usize),
-    /// The partitions of the items at these positions of the transaction are throttled.
-    Throttle(BTreeSet<usize>),
-    /// The caller dies.
-    Killed,
-    /// The call lands much later.
-    Late,
 }
 
 /// Decides what goes wrong with the calls of one caller.
@@ -129,7 +117,13 @@ impl<D: Decider> Faulty<D> {
     fn retry_of<T>(&self, call: &Call<'_>, fault: Option<&Fault>, how: &'static str) -> Result<T, StoreError> {
         self.decider.ended(call, how);
         let (operation, busy) = (call.operation(), fault.and_then(Fault::busy));
-        Err(StoreError::Retry { operation, item: call.item(), busy, source: how.into() })
+        Err(StoreError::Retry { operation, item: call.item(), busy, is_standing: false, source: how.into() })
+    }
+
+    fn denied<T>(&self, call: &Call<'_>) -> Result<T, StoreError> {
+        self.decider.ended(call, "denied");
+        let (operation, item, source) = (call.operation(), call.item(), "AccessDeniedException".into());
+        Err(StoreError::Retry { operation, item, busy: None, is_standing: true, source })
     }
 
     /// A read, with what goes wrong with it.
@@ -141,14 +135,15 @@ impl<D: Decider> Faulty<D> {
         turn().await;
         let fault = self.decider.fault(&call);
         match &fault {
-            Some((Side::Before, Fault::Killed)) => pending().await,
+            Some((Side::Before, Fault::Killed | Fault::Hung)) => pending().await,
+            Some((_, Fault::Denied)) => return self.denied(&call),
             Some((Side::Before, _)) => return self.retry(&call, "not read"),
             _ => {}
         }
         let answer = read.await;
         turn().await;
         match fault {
-            Some((_, Fault::Killed)) => pending().await,
+            Some((_, Fault::Killed | Fault::Hung)) => pending().await,
             Some(_) => self.retry(&call, "read, answer lost"),
             None => {
                 self.decider.ended(&call, if answer.is_ok() { "read" } else { "refused" });
@@ -169,7 +164,8 @@ impl<D: Decider> Faulty<D> {
         turn().await;
         let fault = self.decider.fault(&call);
         match &fault {
-            Some((Side::Before, Fault::Killed)) => pending().await,
+            Some((Side::Before, Fault::Killed | Fault::Hung)) => pending().await,
+            Some((_, Fault::Denied)) => return self.denied(&call),
             Some((side, Fault::Late)) => {
                 self.database.put_off(late());
                 if *side == Side::Before {
@@ -198,7 +194,7 @@ impl<D: Decider> Faulty<D> {
         let answer = done.await;
         turn().await;
         match fault {
-            Some((_, Fault::Killed)) => pending().await,
+            Some((_, Fault::Killed | Fault::Hung)) => pending().await,
             Some((_, fault @ (Fault::Conflict(_) | Fault::Throttle(_)))) => {
                 self.retry_of(&call, Some(&fault), "done if it could be, its resend met other writers or was throttled")
             }
@@ -226,24 +222,6 @@ impl<D: Decider> Faulty<D> {
 
     fn sends_all(&self, writes: &[Write]) -> bool {
         writes.iter().filter_map(|write| write.guard.as_ref()).all(|guard| self.decider.sends(guard))
-    }
-}
-
-impl Fault {
-    fn positions(&self) -> BTreeSet<usize> {
-        match self {
-            Self::Conflict(position) => BTreeSet::from([*position]),
-            Self::Throttle(positions) => positions.clone(),
-            Self::Unanswered | Self::Killed | Self::Late => BTreeSet::new(),
-        }
-    }
-
-    fn busy(&self) -> Option<Busy> {
-        match self {
-            Self::Conflict(_) => Some(Busy::Conflict),
-            Self::Throttle(_) => Some(Busy::Throttled),
-            Self::Unanswered | Self::Killed | Self::Late => None,
-        }
     }
 }
 

@@ -188,6 +188,8 @@ pub enum StoreError {
         item: String,
         /// What was busy, where that is why.
         busy: Option<Busy>,
+        /// Does it last until somebody changes the set-up? See [`is_standing`](Self::is_standing).
+        is_standing: bool,
         /// What happened.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -210,6 +212,20 @@ impl StoreError {
     #[must_use]
     pub fn is_retry(&self) -> bool {
         matches!(self, Self::Retry { .. })
+    }
+
+    /// A call that was not answered in the time that there was.
+    #[must_use]
+    pub fn late() -> Self {
+        let source = "not answered before the deadline".into();
+        Self::Retry { operation: "a call", item: "the database".to_owned(), busy: None, is_standing: false, source }
+    }
+
+    /// Does it last until somebody changes the set-up, such as a missing permission, table or encryption key? Then waiting
+    /// does not help, and nothing that was sent has a fault.
+    #[must_use]
+    pub fn is_standing(&self) -> bool {
+        matches!(self, Self::Retry { is_standing: true, .. })
     }
 
     /// What was busy, where that is why.

@@ -68,6 +68,10 @@ impl Clock for Ticking {
         Box::pin(std::future::ready(()))
     }
 
+    fn until(&self, _at_ms: u64) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::pending())
+    }
+
     fn chance(&self, _below: u64) -> u64 {
         0
     }
@@ -190,7 +194,7 @@ impl World {
                 let engine = self.engine(*function);
                 if *function == Function::Sweep {
                     let bounds = Bounds { n_items_max: 10_000, deadline_ms: u64::MAX };
-                    engine.sweep(|_| true).await.unwrap();
+                    engine.sweep(|_| true, u64::MAX).await.unwrap();
                     engine.search_again(u64::MAX).await.unwrap();
                     engine.sweep_slice(bounds, |_| true).await.unwrap();
                 } else if let Some(event) = &event {

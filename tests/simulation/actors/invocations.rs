@@ -20,6 +20,10 @@ use crate::{
     },
 };
 
+/// Time before the deadline in which an instance may be past it by its own clock, or end without another call, in
+/// milliseconds.
+const NO_TIME_MS: u64 = 4_000;
+
 impl World {
     /// A mapping delivers a batch to its function, sometimes to two instances at once.
     pub(crate) fn deliver(&mut self) -> bool {
@@ -129,6 +133,9 @@ impl World {
             Turn::Ended(answer) => Some(answer),
         };
         let running = self.tasks.remove(at);
+        if self.scene.clock.now_ms() + NO_TIME_MS > running.deadline_ms {
+            running.gone.noted(false);
+        }
         if let Some(Ok(Some((_, handled)))) = &answer {
             account_matches(&running.name, handled, running.store.answered())?;
         }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use engine::{
+    account::loss::{clear, marks},
     clock::Clock as _,
     fan_out::again::Again,
     jobs::JobOrder,
@@ -14,7 +15,7 @@ use keys::{item::Item, job::JobKey, key::Key};
 use crate::{
     engines::engine,
     scene::Scene,
-    stored::{jobs, notes, parked},
+    stored::{jobs, may_have_lost, notes, parked},
     world::{
         World,
         tasks::{BOTH, TASKS_MAX},
@@ -44,9 +45,9 @@ impl World {
         let is_settled = self.settled();
         let caller = self.caller("sweeper");
         let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
-        let scene = Arc::clone(&self.scene);
+        let (scene, deadline_ms) = (Arc::clone(&self.scene), caller.deadline_ms);
         self.start(caller, None, async move {
-            let swept = engine.sweep(is_settled).await.map_err(|error| error.to_string())?;
+            let swept = engine.sweep(is_settled, deadline_ms).await.map_err(|error| error.to_string())?;
             scene.trace.note(|| format!("the sweeper: {swept:?}"));
             count_swept(&scene, swept);
             Ok(None)
@@ -86,7 +87,24 @@ impl World {
         let Some(next_ms) = of_jobs.into_iter().chain(of_notes).min() else { return false };
         self.scene.trace.note(|| format!("{} jobs and {} notes are left, and time passes", jobs.len(), notes.len()));
         self.scene.clock.advance(next_ms.saturating_sub(now_ms));
+        if of_jobs.is_some() && may_have_lost(&self.scene) {
+            return self.nothing_is_lost();
+        }
         if of_notes.is_some_and(|due_ms| due_ms <= next_ms) { self.search_again() } else { self.sweep() }
+    }
+
+    /// The operator takes the marks of a possible loss away: all was handled, however late.
+    fn nothing_is_lost(&mut self) -> bool {
+        let caller = self.caller("operator");
+        let (scene, store) = (Arc::clone(&self.scene), Arc::clone(&caller.store));
+        self.start(caller, None, async move {
+            for mark in marks(store.as_ref()).await.map_err(|error| error.to_string())? {
+                clear(store.as_ref(), &mark).await.map_err(|error| error.to_string())?;
+                scene.count("marks taken away");
+            }
+            Ok(None)
+        });
+        true
     }
 
     /// Do jobs wait for the operator because something is parked? It may be a job's own record.

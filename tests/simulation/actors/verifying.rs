@@ -3,7 +3,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use engine::count::target::Target;
+use engine::{
+    account::loss::{clear, marks},
+    count::target::Target,
+};
 use keys::{counter::CounterKey, key::Key};
 use operate::verify::{
     Finding,
@@ -46,6 +49,7 @@ impl World {
         self.verifying.under_way = Some((Arc::clone(&reported), unfilled(&self.scene)));
         let (scene, result) = (Arc::clone(&self.scene), Arc::clone(&reported));
         self.start(caller, None, async move {
+            let doubts = marks(engine.store()).await.unwrap_or_default();
             let (following, mut tallies, mut events) =
                 (ViewReader::new(&scene, engine.clock(), view), MemoryTallies::default(), EventList::default());
             let verification =
@@ -54,6 +58,13 @@ impl World {
             drop(verification);
             scene.trace.note(|| format!("verify ends: {ended:?}, with {} events", events.0.len()));
             scene.count("verified");
+            let is_proof = |event: &VerifyEvent| matches!(event, VerifyEvent::Unproven(_) | VerifyEvent::Unreadable(_));
+            if ended.is_ok() && events.0.iter().all(is_proof) {
+                for mark in &doubts {
+                    let is_cleared = clear(engine.store(), mark).await.unwrap_or_default();
+                    scene.count_all("marks cleared", usize::from(is_cleared));
+                }
+            }
             *result.lock().unwrap() = Some(events.0);
             Ok(None)
         });

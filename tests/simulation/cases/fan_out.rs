@@ -210,9 +210,9 @@ async fn a_job_that_stands_still_is_rung_by_the_sweep() {
     renamed(&mut bed, &ann, "Anna").await;
     bed.settle().await;
     assert_eq!((names(&bed, &follows), jobs(&bed).len()), (vec!["Ann".to_owned(); 5], 1));
-    assert_eq!(bed.engine().sweep(|_| true).await.unwrap().n_rung, 0, "not yet");
+    assert_eq!(bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_rung, 0, "not yet");
     bed.clock.advance(STALLED_MS + 1);
-    assert_eq!(bed.engine().sweep(|_| true).await.unwrap().n_rung, 1);
+    assert_eq!(bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_rung, 1);
     bed.settle().await;
     assert_eq!((names(&bed, &follows), jobs(&bed).len()), (vec!["Anna".to_owned(); 5], 0));
 }

@@ -162,7 +162,9 @@ async fn new_job(bed: Bed) -> String {
     bed.settle().await;
 
     begun_twice(&mut bed, &Key::new("USER#rob", "PROFILE")).await;
-    let [job] = &*bed.engine().jobs().await.unwrap() else { panic!("it is the only job") };
+    let engine = bed.engine();
+    let jobs = engine::jobs::ground::sweep::jobs(engine.store(), &engine.schema().layout);
+    let [job] = &*jobs.await.unwrap() else { panic!("it is the only job") };
     bed.engine().order(job, JobOrder::Pause, bed.deadline_ms()).await.unwrap();
     bed.land();
     bed.settle().await;
@@ -228,9 +230,9 @@ async fn wait(mut bed: Bed) -> String {
     bed.settle().await;
     bed.clock.advance(SETTLED_MS);
     let engine = bed.engine();
-    let mut late = task(async move { engine.sweep(|_| true).await.unwrap() });
+    let mut late = task(async move { engine.sweep(|_| true, u64::MAX).await.unwrap() });
     bed.stops_before(&mut late, Purpose::Wait);
-    assert_eq!(bed.engine().sweep(|_| true).await.unwrap().n_begun, 1);
+    assert_eq!(bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_begun, 1);
     // It lists what belongs to the user, and waits for the second time.
     bed.settle().await;
     late.finish();

@@ -38,7 +38,8 @@ async fn commented(n_comments: usize) -> (Bed, Key) {
 }
 
 async fn jobs(bed: &Bed) -> Vec<Job> {
-    bed.engine().jobs().await.unwrap()
+    let engine = bed.engine();
+    engine::jobs::ground::sweep::jobs(engine.store(), &engine.schema().layout).await.unwrap()
 }
 
 /// The only job.
@@ -84,7 +85,7 @@ async fn a_fan_out_that_is_paused_stays_at_its_cursor_and_ends_right_when_it_is_
     assert_eq!(order(&bed, &begun, JobOrder::Pause).await, Obeyed::Already);
     bed.settle().await;
     bed.clock.advance(STALLED_MS + 1);
-    let swept = bed.engine().sweep(|_| true).await.unwrap();
+    let swept = bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
     bed.settle().await;
     let held = job(&bed).await;
     assert_eq!((swept.n_rung, n_named(&bed, "second"), held.is_paused), (0, n_before, true));
@@ -96,7 +97,7 @@ async fn a_fan_out_that_is_paused_stays_at_its_cursor_and_ends_right_when_it_is_
     assert_eq!((n_named(&bed, "third"), job(&bed).await.is_paused), (0, true));
     assert!(is_done(&bed, &held, JobOrder::Resume).await);
     assert_eq!(order(&bed, &held, JobOrder::Resume).await, Obeyed::Already);
-    let swept = bed.engine().sweep(|_| true).await.unwrap();
+    let swept = bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
     assert_eq!(swept.n_rung, 0, "it moves");
     bed.settle().await;
     assert_eq!((n_named(&bed, "third"), jobs(&bed).await), (11, Vec::new()));
@@ -183,7 +184,7 @@ async fn a_cascade_that_is_paused_while_it_waits_does_not_begin() {
     let waiting = job(&bed).await;
     assert!(is_done(&bed, &waiting, JobOrder::Pause).await);
     bed.clock.advance(SETTLED_MS);
-    let swept = bed.engine().sweep(|_| true).await.unwrap();
+    let swept = bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
     bed.settle().await;
     let held = job(&bed).await;
     assert_eq!((swept.n_begun, held.is_paused, held.is_running), (0, true, false));
@@ -192,11 +193,11 @@ async fn a_cascade_that_is_paused_while_it_waits_does_not_begin() {
     bed.settle().await;
     let is_there = |bed: &Bed| bed.memory().snapshot(Table::Main).contains_key(&subscription);
     assert!(is_there(&bed) && !job(&bed).await.is_running, "it waits, as before");
-    assert_eq!(bed.engine().sweep(|_| true).await.unwrap().n_begun, 1);
+    assert_eq!(bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_begun, 1);
     bed.settle().await;
     assert!(is_there(&bed) && !job(&bed).await.is_running, "it has listed, and waits again");
     bed.clock.advance(SETTLED_MS);
-    assert_eq!(bed.engine().sweep(|_| true).await.unwrap().n_begun, 1);
+    assert_eq!(bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap().n_begun, 1);
     bed.settle().await;
     assert_eq!((is_there(&bed), jobs(&bed).await), (false, Vec::new()));
 }
@@ -215,7 +216,7 @@ async fn a_cascade_that_is_cancelled_leaves_what_hangs_there() {
     // The removal starts no other job when it is delivered again.
     bed.handle(&removal).await;
     bed.clock.advance(SETTLED_MS);
-    bed.engine().sweep(|_| true).await.unwrap();
+    bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
     bed.settle().await;
     assert!(bed.memory().snapshot(Table::Main).contains_key(&subscription));
     assert_eq!(jobs(&bed).await, []);

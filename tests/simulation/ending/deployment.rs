@@ -15,13 +15,14 @@ impl World {
         let scene = Arc::clone(&self.scene);
         scene.heal();
         enter(&scene, Stage::New);
+        // By every clock, however far off.
+        scene.clock.advance(scene.rollout.look_ms() + 2 * u64::try_from(scene.clocks_off_ms).unwrap());
         for at in 0..self.mappings.len() {
             let (name, families, ledger) =
                 (self.mappings[at].name, self.mappings[at].families.clone(), self.mappings[at].ledger);
             let caller = self.caller(name);
             let engine = function(&scene, &families, ledger, Arc::clone(&caller.store), false);
             let deadline_ms = caller.deadline_ms;
-            scene.clock.advance(scene.rollout.look_ms());
             self.start(caller, None, async move {
                 engine.publish(deadline_ms).await.map(|_| None).map_err(|error| describe(&error))
             });

@@ -29,6 +29,10 @@ impl World {
                 return Ok(());
             }
             self.scene.count_all("repaired at the end", usize::from(n_repairs == 0));
+            // What is young is not repaired.
+            if self.wait_until_ready() {
+                self.settle()?;
+            }
             self.begin_repair();
             self.settle()?;
             self.follow_repairs();

@@ -29,6 +29,7 @@ pub(crate) struct Running {
     pub(crate) store: Arc<Faulty<Caller>>,
     pub(crate) delivery: Option<Delivery>,
     pub(crate) gone: Gone,
+    pub(crate) deadline_ms: u64,
     pub(crate) is_old: bool,
 }
 

@@ -55,6 +55,12 @@ impl Clock for ManualClock {
         }))
     }
 
+    /// Ends when somebody has moved the time there; it moves nothing.
+    fn until(&self, at_ms: u64) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let now_ms = Arc::clone(&self.0);
+        Box::pin(poll_fn(move |_| if now_ms.load(Ordering::Relaxed) < at_ms { Poll::Pending } else { Poll::Ready(()) }))
+    }
+
     fn chance(&self, below: u64) -> u64 {
         below / 2
     }

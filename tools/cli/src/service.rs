@@ -13,6 +13,7 @@ use derive::{catalogue::Catalogue, schema::Schema};
 use engine::{
     batch::{Engine, Handled},
     clock::{Clock as _, SystemClock},
+    jobs::ground::sweep::jobs,
     ledger::LedgerKind,
 };
 use functions::handler::Function;
@@ -136,7 +137,7 @@ impl Service {
         loop {
             if !self.progress.is_quiet(since) {
                 self.pause(QUIET_POLL).await?;
-            } else if !self.jobs.jobs().await?.iter().all(|job| job.is_paused) {
+            } else if !jobs(self.jobs.store(), &self.jobs.schema().layout).await?.iter().all(|job| job.is_paused) {
                 self.pause(JOBS_POLL).await?;
             } else if let Some(moment) = self.progress.becomes_quiet(since) {
                 // A job that ended meanwhile has made records.

@@ -9,7 +9,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -27,6 +27,9 @@ use crate::service::{Witness, quiet::Watch};
 
 /// Time between two sweeps.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// Time limit of a sweep of the jobs, in milliseconds.
+const SWEEP_MS: u64 = 10_000;
 
 /// Time between two slices, the number of items in one, and its time limit, which also holds for repeated searches.
 const SLICE_PAUSE: Duration = Duration::from_secs(5);
@@ -65,20 +68,19 @@ impl Sweeper {
     }
 
     async fn sweep(&mut self) {
-        let jobs = match self.engine.jobs().await {
-            Ok(jobs) => jobs,
-            Err(error) => return self.witness.trouble(&format!("the jobs cannot be read: {error}")),
+        // Those that are not due any more have begun or ended, and are forgotten.
+        let (before, now) = (std::mem::take(&mut self.seen), Instant::now());
+        let still_due = Mutex::new(BTreeMap::new());
+        let is_settled = |job: &Job| {
+            let wait = (job.key.clone(), job.due_at_ms);
+            let seen = before.get(&wait).copied().unwrap_or(now);
+            still_due.lock().unwrap_or_else(PoisonError::into_inner).insert(wait, seen);
+            self.progress.is_past(seen)
         };
-        let now = Instant::now();
-        let wait = |job: &Job| (job.key.clone(), job.due_at_ms);
-        self.seen.retain(|seen, _| jobs.iter().any(|job| wait(job) == *seen));
-        for job in &jobs {
-            self.seen.entry(wait(job)).or_insert(now);
-        }
-        let is_settled = |job: &Job| self.seen.get(&wait(job)).is_some_and(|seen| self.progress.is_past(*seen));
-        if let Err(error) = self.engine.ring_due(&jobs, is_settled).await {
+        if let Err(error) = self.engine.sweep(is_settled, SystemClock.now_ms() + SWEEP_MS).await {
             self.witness.trouble(&format!("a job cannot be started: {error}"));
         }
+        self.seen = still_due.into_inner().unwrap_or_else(PoisonError::into_inner);
     }
 
     /// Repeats the searches of indexes that are due, which functions in another process may have noted, checks the next

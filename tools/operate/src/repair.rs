@@ -90,7 +90,7 @@ impl<'a, S: Store> Repairing<'a, S> {
     ///
     /// [`GaveUp`] if the right cannot be taken.
     pub async fn begin_repair(&self, run: &str, deadline_ms: u64) -> Result<(), GaveUp> {
-        let patience = Patience { clock: self.engine.clock(), deadline_ms };
+        let patience = Patience::new(self.engine.clock(), deadline_ms);
         let write = repairs::right(&self.engine.schema().layout, run, self.engine.clock().now_ms());
         patience.call(|| self.engine.store().write(&write)).await.map(drop)
     }
@@ -101,7 +101,7 @@ impl<'a, S: Store> Repairing<'a, S> {
     ///
     /// [`GaveUp`] if that cannot be read.
     pub async fn may_repair(&self, run: &str, deadline_ms: u64) -> Result<bool, GaveUp> {
-        let patience = Patience { clock: self.engine.clock(), deadline_ms };
+        let patience = Patience::new(self.engine.clock(), deadline_ms);
         repairs::may_repair(self.engine.store(), run, patience).await
     }
 
@@ -162,7 +162,7 @@ impl<'a, S: Store> Repairing<'a, S> {
     /// [`GaveUp`] if the database refuses the call or does not respond. The repair may be done then, and can be
     /// retried.
     pub async fn repair(&self, finding: &Finding, run: &str, deadline_ms: u64) -> Result<Repaired, GaveUp> {
-        let patience = Patience { clock: self.engine.clock(), deadline_ms };
+        let patience = Patience::new(self.engine.clock(), deadline_ms);
         let key = Key::new(&finding.pk, &finding.sk);
         match self.remedy(finding) {
             Remedy::None { why } => Ok(Repaired::Refused { why }),

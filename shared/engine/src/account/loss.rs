@@ -148,6 +148,12 @@ pub async fn marks<S: Store>(store: &S) -> Result<Vec<Mark>, StoreError> {
     Ok(all(store, Table::Ledger, LOSS).await?.iter().map(Mark::of).collect())
 }
 
+/// The first mark of a function that runs derivations of this family; `None` if there is no such mark.
+pub(crate) async fn first_of<S: Store>(store: &S, family: Family) -> Result<Option<Mark>, StoreError> {
+    let name = family.to_string();
+    Ok(marks(store).await?.into_iter().find(|mark| mark.families.split('+').any(|of| of == name)))
+}
+
 /// Is there any mark?
 ///
 /// # Errors

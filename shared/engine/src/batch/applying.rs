@@ -65,7 +65,7 @@ impl<S: Store> Applier<'_, S> {
         if attempt.is_deadly(&id) {
             planning.planned = Err(DIED.to_owned());
         }
-        AttemptNotes::new(self.context).begin(attempt, &id, account).await;
+        AttemptNotes::new(self.context).begin(attempt, &id, batch, account).await;
         let asked = Planner::new(self.context).sorted(std::slice::from_mut(planning), batch);
         self.apply(asked, session, images, batch, account).await;
     }

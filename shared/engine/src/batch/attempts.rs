@@ -32,7 +32,7 @@ use store::Store;
 use crate::{
     account::Account,
     attribute::{n, number, s},
-    backoff::describe,
+    backoff::{Patience, describe},
     batch::input::Batch,
     context::Context,
     ledger::{EXPIRES_AT, ledger_item},
@@ -128,7 +128,8 @@ impl<S: Store> AttemptNotes<'_, S> {
         }
         let families: Vec<String> = self.context.families.iter().map(ToString::to_string).collect();
         let key = key(&families, id);
-        let note = match self.context.store.get(Table::Ledger, std::slice::from_ref(&key)).await {
+        let read = self.context.store.get(Table::Ledger, std::slice::from_ref(&key));
+        let note = match batch.patience.in_time(read).await {
             Ok(items) => items.into_iter().next().map(|(_, item)| item).unwrap_or_default(),
             Err(error) => {
                 tracing::warn!(cause = %describe(&error), "the attempt cannot be noted");
@@ -139,35 +140,38 @@ impl<S: Store> AttemptNotes<'_, S> {
         let mut deadly = deadly(&note);
         deadly.extend(suspect.iter().filter(|(_, n_deaths)| *n_deaths >= DEATHS_MAX).map(|(id, _)| id.clone()));
         let attempt = Attempt { note: Some(key), number: number(&note, ATTEMPTS).unwrap_or(0) + 1, suspect, deadly };
-        self.note(&attempt, None, account).await;
+        self.note(&attempt, None, batch.patience, account).await;
         attempt
     }
 
     /// Notes that a record is in progress.
-    pub(crate) async fn begin(&self, attempt: &Attempt, id: &str, account: &mut Account) {
-        self.note(attempt, Some(id), account).await;
+    pub(crate) async fn begin(&self, attempt: &Attempt, id: &str, batch: &Batch<'_>, account: &mut Account) {
+        self.note(attempt, Some(id), batch.patience, account).await;
     }
 
     /// The invocation ends by itself. Where all is done the note goes; else it counts on, with nothing in progress.
-    pub(crate) async fn end(&self, attempt: &Attempt, account: &mut Account) {
+    ///
+    /// It has the time that is kept for the answer: a note that stays would count as a death.
+    pub(crate) async fn end(&self, attempt: &Attempt, batch: &Batch<'_>, account: &mut Account) {
+        let patience = batch.patience.for_answer();
         let Some(key) = &attempt.note else { return };
         if !account.undone.is_empty() {
             let attempt = Attempt { suspect: None, ..attempt.clone() };
-            return self.note(&attempt, None, account).await;
+            return self.note(&attempt, None, patience, account).await;
         }
         let write = Write { table: Table::Ledger, key: key.clone(), action: Action::Delete, guard: None };
-        self.write_note(&write, account).await;
+        self.write_note(&write, patience, account).await;
     }
 
-    async fn note(&self, attempt: &Attempt, in_progress: Option<&str>, account: &mut Account) {
+    async fn note(&self, attempt: &Attempt, in_progress: Option<&str>, patience: Patience<'_>, account: &mut Account) {
         let Some(key) = attempt.note.clone() else { return };
         let write = attempt.note(&self.context.schema.layout, key, in_progress, self.context.clock.now_ms());
-        self.write_note(&write, account).await;
+        self.write_note(&write, patience, account).await;
     }
 
     /// A note that cannot be written holds nothing up: without it an attempt more may be needed.
-    async fn write_note(&self, write: &Write, account: &mut Account) {
-        match self.context.store.write(write).await {
+    async fn write_note(&self, write: &Write, patience: Patience<'_>, account: &mut Account) {
+        match patience.in_time(self.context.store.write(write)).await {
             Ok(store::Outcome::Done { units }) => {
                 account.commits.push(self.context.ledger_commit(&write.key, units, RecordAt(0)));
             }

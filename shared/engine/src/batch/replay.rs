@@ -55,7 +55,7 @@ impl<S: Store> Engine<S> {
         };
         let context = &self.context;
         let (planner, applier) = (Planner::new(context), Applier::new(context));
-        let patience = Patience { clock: context.clock.as_ref(), deadline_ms };
+        let patience = Patience::new(context.clock.as_ref(), deadline_ms);
         let batch = Batch { records: event.records, lane, patience, occasion: Occasion::Delivery };
         let mut session = Session::new(applier.open(&batch)?);
         let mut planned = planner.plan_all(&batch);

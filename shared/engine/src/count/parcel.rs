@@ -41,7 +41,7 @@ impl<S: Store> Counter<'_, S> {
         batch: &Batch<'_>,
         account: &mut Account,
     ) -> ChunkOutcome {
-        let held = match self.read_buckets(chunk).await {
+        let held = match batch.patience.in_time(self.read_buckets(chunk)).await {
             Ok(held) => held,
             Err(error) if error.is_retry() => return ChunkOutcome::Unanswered(error),
             Err(error) => return ChunkOutcome::Refused(describe(&error)),
@@ -51,7 +51,7 @@ impl<S: Store> Counter<'_, S> {
             Ok(None) => return ChunkOutcome::Done,
             Err(cause) => return ChunkOutcome::Refused(cause),
         };
-        match self.context.store.transact(&parcel.transaction).await {
+        match batch.patience.in_time(self.context.store.transact(&parcel.transaction)).await {
             Ok(TransactOutcome::Done { units }) => {
                 self.commit(chunk, &parcel, &units, account);
                 ChunkOutcome::Done

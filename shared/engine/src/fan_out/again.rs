@@ -17,6 +17,7 @@ use derive::{
     sources::Sources,
     write::{Action, Table, Write},
 };
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use keys::{
     item::{Item, text},
     key::Key,
@@ -34,8 +35,9 @@ use crate::{
     look::{Looker, bells::Bells, looked::LookRequest, reading::ItemReader},
 };
 
-/// Notes that are read together.
+/// Notes that are read together, and partitions that are gone through at once.
 const NOTES_AT_ONCE: u32 = 50;
+const PARTITIONS_AT_ONCE: usize = 4;
 
 /// What a run of searches came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,41 +74,59 @@ impl<S: Store> Repeater<'_, S> {
     /// Makes the searches again that are due, until this time in milliseconds since the epoch; what is not reached is
     /// for the next run.
     pub(crate) async fn search_again(&self, deadline_ms: u64) -> Result<Again, GaveUp> {
-        let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms };
+        let patience = Patience::new(self.context.clock.as_ref(), deadline_ms);
+        // Sweeps that end early reach all partitions in turn.
+        let first = u32::try_from(self.context.clock.chance(u64::from(PARTITIONS))).unwrap_or(0);
+        let parts: Vec<BoxFuture<'_, _>> =
+            (first..PARTITIONS).chain(0..first).map(|number| self.search_partition(number, patience).boxed()).collect();
+        let mut parts = stream::iter(parts).buffer_unordered(PARTITIONS_AT_ONCE);
         let mut all = Again::default();
-        for number in 0..PARTITIONS {
-            let mark = Key::new(partition(number), MARK);
-            let marks = std::slice::from_ref(&mark);
-            let marked = patience.call(|| self.context.store.get(Table::Ledger, marks)).await?.into_iter().next();
-            let deadly = marked.as_ref().and_then(|(_, item)| text(item, LAST)).map(str::to_owned);
-            let due = SortKeys::Between("0".to_owned(), format!("{:0DIGITS$}~", self.context.clock.now_ms()));
-            let due = Query { limit: Some(NOTES_AT_ONCE), ..Query::of(None, partition(number), due) };
-            let mut after = None;
-            while !patience.is_over() {
-                let page = patience.call(|| self.context.store.query(Table::Ledger, &due, after.clone())).await?;
-                let notes: Vec<Key> =
-                    page.items.iter().filter_map(|item| self.context.schema.layout.key(item)).collect();
-                if let Some(last) = notes.last() {
-                    let begun = marked_to(&self.context.schema.layout, &mark, &last.sk);
-                    patience.call(|| self.context.store.write(&begun)).await?;
-                }
-                for (key, item) in notes.into_iter().zip(&page.items) {
-                    let is_deadly = deadly.as_ref().is_some_and(|deadly| key.sk <= *deadly);
-                    if !patience.is_over() {
-                        self.do_again(key, item, is_deadly, patience, &mut all).await?;
-                    }
-                }
-                let unmark = Write { table: Table::Ledger, key: mark.clone(), action: Action::Delete, guard: None };
-                if !page.items.is_empty() {
-                    patience.call(|| self.context.store.write(&unmark)).await?;
-                }
-                after = page.next;
-                if after.is_none() {
-                    break;
-                }
-            }
+        while let Some((of_one, ended)) = parts.next().await {
+            all.n_done += of_one.n_done;
+            all.n_left += of_one.n_left;
+            all.n_written += of_one.n_written;
+            ended?;
         }
         Ok(all)
+    }
+
+    async fn search_partition(&self, number: u32, patience: Patience<'_>) -> (Again, Result<(), GaveUp>) {
+        let mut all = Again::default();
+        let ended = self.search_notes(number, patience, &mut all).await;
+        (all, ended)
+    }
+
+    async fn search_notes(&self, number: u32, patience: Patience<'_>, all: &mut Again) -> Result<(), GaveUp> {
+        let mark = Key::new(partition(number), MARK);
+        let marks = std::slice::from_ref(&mark);
+        let marked = patience.call(|| self.context.store.get(Table::Ledger, marks)).await?.into_iter().next();
+        let deadly = marked.as_ref().and_then(|(_, item)| text(item, LAST)).map(str::to_owned);
+        let due = SortKeys::Between("0".to_owned(), format!("{:0DIGITS$}~", self.context.clock.now_ms()));
+        let due = Query { limit: Some(NOTES_AT_ONCE), ..Query::of(None, partition(number), due) };
+        let mut after = None;
+        while !patience.is_over() {
+            let page = patience.call(|| self.context.store.query(Table::Ledger, &due, after.clone())).await?;
+            let notes: Vec<Key> = page.items.iter().filter_map(|item| self.context.schema.layout.key(item)).collect();
+            if let Some(last) = notes.last() {
+                let begun = marked_to(&self.context.schema.layout, &mark, &last.sk);
+                patience.call(|| self.context.store.write(&begun)).await?;
+            }
+            for (key, item) in notes.into_iter().zip(&page.items) {
+                let is_deadly = deadly.as_ref().is_some_and(|deadly| key.sk <= *deadly);
+                if !patience.is_over() {
+                    self.do_again(key, item, is_deadly, patience, all).await?;
+                }
+            }
+            let unmark = Write { table: Table::Ledger, key: mark.clone(), action: Action::Delete, guard: None };
+            if !page.items.is_empty() {
+                patience.call(|| self.context.store.write(&unmark)).await?;
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// The items from which is still to be searched again.
@@ -158,7 +178,8 @@ impl<S: Store> Repeater<'_, S> {
     async fn give_to_jobs(&self, note: &Note, patience: Patience<'_>) -> NoteOutcome {
         let mut done = NoteOutcome::default();
         for derivation in note.derivations.iter().filter_map(|name| self.context.catalogue.position(name)) {
-            if let Err(error) = FanOuts::new(self.context).fan_out(derivation, &note.item, patience).await {
+            let fan_outs = FanOuts::new(self.context);
+            if let Err(error) = fan_outs.fan_out(derivation, &note.item, patience, &mut Vec::new()).await {
                 done.why_not.get_or_insert(describe(&error));
             }
         }

@@ -249,9 +249,13 @@ impl<S: Store> Pager<'_, S> {
         source: &Key,
         work: &mut Work<'_>,
     ) -> Result<(), TouchFailure> {
-        let begun = FanOuts::new(self.context).fan_out(derivation, source, work.batch.patience).await?;
-        let commits = begun.map(|(key, units)| Toucher::new(self.context).touched(&key, Table::Main, units, work));
-        work.account.commits.extend(commits);
+        let (patience, mut written) = (work.batch.patience, Vec::new());
+        let ended = FanOuts::new(self.context).fan_out(derivation, source, patience, &mut written).await;
+        for (table, key, units) in written {
+            let commit = Toucher::new(self.context).touched(&key, table, units, work);
+            work.account.commits.push(commit);
+        }
+        ended?;
         Ok(())
     }
 }

@@ -10,13 +10,13 @@ use derive::{
 };
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use keys::key::Key;
-use store::{Outcome, Store, Units};
+use store::{Outcome, Store};
 
 use crate::{
     account::Commit,
     backoff::{GaveUp, Patience, describe},
     context::Context,
-    fan_out::{FanOuts, note::Note},
+    fan_out::{FanOutWrite, FanOuts, note::Note},
     look::{bells::Bells, reading::CALLS_AT_ONCE},
     protocol::ProtocolStep,
 };
@@ -106,29 +106,38 @@ impl<S: Store> Searcher<'_, S> {
         }
         let begun = many.into_iter().map(|(derivation, source, causes)| {
             async move {
-                let begun = FanOuts::new(self.context).fan_out(derivation, &source, patience).await;
+                let mut written = Vec::new();
+                let ended = FanOuts::new(self.context).fan_out(derivation, &source, patience, &mut written).await;
                 let derivations = vec![self.context.catalogue.name(derivation).to_owned()];
-                (begun, Table::Main, derivations, causes)
+                (written, ended, derivations, causes)
             }
             .boxed()
         });
         // What an index may have missed is searched for again; what is searched for again is not.
         let indexed = indexed.into_iter().filter(|_| notes == Notes::Taken);
         let noted = indexed.map(|(source, (derivations, causes))| {
-            async move { (self.note_again(&source, derivations, patience).await, Table::Ledger, Vec::new(), causes) }
-                .boxed()
+            async move {
+                let mut written = Vec::new();
+                let ended = self.note_again(&source, derivations, patience, &mut written).await;
+                (written, ended, Vec::new(), causes)
+            }
+            .boxed()
         });
         let written: Vec<BoxFuture<'_, _>> = begun.chain(noted).collect();
         let mut written = stream::iter(written).buffer_unordered(CALLS_AT_ONCE);
-        while let Some((written, table, derivations, causes)) = written.next().await {
+        while let Some((written, ended, derivations, causes)) = written.next().await {
             let at_ms = self.context.clock.now_ms();
-            match written {
-                Ok(None) => {}
-                Ok(Some((key, units))) => {
-                    let is_correction = false;
-                    searched.commits.push(Commit { key, table, at_ms, units, derivations, causes, is_correction });
-                }
-                Err(error) => searched.undone.push((causes, describe(&error))),
+            searched.commits.extend(written.into_iter().map(|(table, key, units)| Commit {
+                key,
+                table,
+                at_ms,
+                units,
+                derivations: if table == Table::Main { derivations.clone() } else { Vec::new() },
+                causes: causes.clone(),
+                is_correction: false,
+            }));
+            if let Err(error) = ended {
+                searched.undone.push((causes, describe(&error)));
             }
         }
         searched
@@ -152,11 +161,12 @@ impl<S: Store> Searcher<'_, S> {
         item: &Key,
         derivations: BTreeSet<DerivationAt>,
         patience: Patience<'_>,
-    ) -> Result<Option<(Key, Units)>, GaveUp> {
-        let Some(write) = self.noted(item, derivations) else { return Ok(None) };
-        Ok(match patience.call(|| self.context.store.write(&write)).await? {
-            Outcome::Done { units } => Some((write.key, units)),
-            Outcome::GuardFailed => None,
-        })
+        written: &mut Vec<FanOutWrite>,
+    ) -> Result<(), GaveUp> {
+        let Some(write) = self.noted(item, derivations) else { return Ok(()) };
+        if let Outcome::Done { units } = patience.call(|| self.context.store.write(&write)).await? {
+            written.push((write.table, write.key, units));
+        }
+        Ok(())
     }
 }

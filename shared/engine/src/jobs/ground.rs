@@ -5,7 +5,7 @@
 //! comes again; nothing that was done is done twice.
 
 mod deletions;
-mod held;
+pub mod held;
 pub(crate) mod listed;
 mod start;
 pub mod sweep;

@@ -50,7 +50,7 @@ impl From<GaveUp> for TouchFailure {
     fn from(gave_up: GaveUp) -> Self {
         match &gave_up {
             GaveUp::Refused(error) => Self::Refused(describe(error)),
-            GaveUp::OutOfTime { .. } => Self::NotNow(describe(&gave_up)),
+            GaveUp::OutOfTime { .. } | GaveUp::Standing(_) => Self::NotNow(describe(&gave_up)),
         }
     }
 }

@@ -141,7 +141,7 @@ impl<'a, S> Redriver<'a, S> {
 impl<S: Store> Redriver<'_, S> {
     /// Applies a parked change, and unparks it.
     pub(crate) async fn redrive(&self, parked: &ParkedChange, deadline_ms: u64) -> Result<Redriven, GaveUp> {
-        let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms };
+        let patience = Patience::new(self.context.clock.as_ref(), deadline_ms);
         let record = match parked.record() {
             Ok(record) => record,
             Err(why) => return Ok(Redriven::Still { cause: format!("what is parked is no record: {why}") }),
@@ -181,7 +181,7 @@ impl<S: Store> Redriver<'_, S> {
             let held = match patience.call(|| counter.held_buckets(&keys)).await {
                 Ok(held) => held,
                 Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
-                Err(error @ GaveUp::OutOfTime { .. }) => return Err(error),
+                Err(error @ (GaveUp::OutOfTime { .. } | GaveUp::Standing(_))) => return Err(error),
             };
             let amounts = amount_writes(&self.context.schema, &changes, &held).into_iter().map(|(write, _)| write);
             let deletions = parked.deletions(Some(Guard::present(Purpose::StillParked)));
@@ -193,7 +193,7 @@ impl<S: Store> Redriver<'_, S> {
                 Ok(TransactOutcome::Done { .. }) => return Ok(Redriven::Applied(Box::default())),
                 Ok(TransactOutcome::Cancelled { reasons }) => reasons,
                 Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
-                Err(error @ GaveUp::OutOfTime { .. }) => return Err(error),
+                Err(error @ (GaveUp::OutOfTime { .. } | GaveUp::Standing(_))) => return Err(error),
             };
             // The guard of a bucket fails when somebody else has written to it since it was read: then it is read again.
             if unheld(&transaction, &reasons)

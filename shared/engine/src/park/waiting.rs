@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use derive::{family::Family, position::DerivationAt, query::Query, write::Table};
-use keys::key::Key;
+use keys::{item::Item, key::Key};
 use store::Store;
 
 use crate::{
@@ -14,8 +14,8 @@ use crate::{
     batch::{input::Batch, planning::Planner},
     context::Context,
     count::{recount::targets, target::Target},
-    fan_out::again::Repeater,
-    jobs::ground::sweep::JobSweep,
+    fan_out::{again::Repeater, underway::UnderwayFanOut},
+    jobs::ground::sweep::jobs,
     look::listing::{ALL_DERIVATIONS, UNREADABLE},
     park::{pages::ParkedPages, redrive::ParkedChange},
     protocol::ProtocolStep,
@@ -33,8 +33,10 @@ const UNKNOWN_MS: u64 = 24 * 3_600 * 1_000;
 pub struct Waiting {
     /// Items that parked changes are of, or would look at; and those from which is still to be searched.
     items: BTreeSet<Key>,
-    /// Derivations whose items are still to be found, by a parked change or by a job; by their positions.
+    /// Derivations whose items are still to be found by a parked change; by their positions.
     derivations: BTreeSet<DerivationAt>,
+    /// Fan-outs that are under way.
+    fan_outs: Vec<UnderwayFanOut>,
     /// Counts that parked changes would add to.
     targets: BTreeSet<Target>,
     /// Names of the counts to which a parked change may add whose plan is not known.
@@ -45,18 +47,23 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Does this item wait, whose part of these derivations differs and which was decided by these sources?
+    /// Does this item wait, whose part of these derivations differs and which was decided by these sources? A fan-out
+    /// that has been to the item is no reason to wait: `held` is the item as it is held, which has its index keys.
     #[must_use]
     pub fn has<'a>(
         &self,
         item: &Key,
+        held: Option<&Item>,
         sources: impl IntoIterator<Item = &'a Key>,
         derivations: impl IntoIterator<Item = &'a DerivationAt>,
     ) -> bool {
+        let reaches = |at: DerivationAt| {
+            self.fan_outs.iter().any(|fan_out| fan_out.derivation == at && fan_out.still_reaches(item, held))
+        };
         self.is_any_item
             || self.items.contains(item)
             || sources.into_iter().any(|source| self.items.contains(source))
-            || derivations.into_iter().any(|at| self.derivations.contains(at))
+            || derivations.into_iter().any(|at| self.derivations.contains(at) || reaches(*at))
     }
 
     /// Does any of the items wait that a query of the table would give?
@@ -98,9 +105,8 @@ impl<S: Store> Underway<'_, S> {
                 }
             }
         }
-        let sweep = JobSweep::new(self.context);
-        let jobs = patience.call(|| sweep.jobs()).await?;
-        waiting.derivations.extend(jobs.iter().filter_map(|job| self.context.catalogue.position(&job.derivation)));
+        let jobs = patience.call(|| jobs(&self.context.store, &self.context.schema.layout)).await?;
+        waiting.fan_outs = jobs.iter().filter_map(|job| UnderwayFanOut::of(self.context, job)).collect();
         Ok(waiting)
     }
 

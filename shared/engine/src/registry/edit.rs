@@ -28,7 +28,7 @@ impl<S: Store> Publisher<'_, S> {
         until_ms: u64,
         deadline_ms: u64,
     ) -> Result<usize, GaveUp> {
-        let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms };
+        let patience = Patience::new(self.context.clock.as_ref(), deadline_ms);
         let first = Query { limit: Some(1), ..Query::prefix(None, partition(Family::Additive), "") };
         let parked = patience.call(|| self.context.store.query(Table::Ledger, &first, None)).await?;
         let is_parked = !parked.items.is_empty();
@@ -87,7 +87,7 @@ impl<S: Store> Publisher<'_, S> {
         deadline_ms: u64,
         edit: impl Fn(&mut Registered, u64) -> usize,
     ) -> Result<usize, GaveUp> {
-        let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms };
+        let patience = Patience::new(self.context.clock.as_ref(), deadline_ms);
         let mut tries = Tries::default();
         loop {
             let mut registered = self.registered(family, patience).await?;

@@ -58,7 +58,7 @@ impl<S: Store> Publisher<'_, S> {
         if now_ms < watch.due_ms.load(Ordering::Relaxed) || !self.context.takes(ProtocolStep::PublishFirst) {
             return Ok(commits);
         }
-        let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms };
+        let patience = Patience::new(self.context.clock.as_ref(), deadline_ms);
         let mut births = BTreeMap::new();
         for family in &self.context.families {
             let registered = match watch.hold {
@@ -124,7 +124,7 @@ impl<S: Store> Publisher<'_, S> {
 
     /// What is registered.
     pub(crate) async fn registry(&self, deadline_ms: u64) -> Result<Registry, GaveUp> {
-        Patience { clock: self.context.clock.as_ref(), deadline_ms }.call(|| read(&self.context.store)).await
+        Patience::new(self.context.clock.as_ref(), deadline_ms).call(|| read(&self.context.store)).await
     }
 
     /// How a derivation, by its position, stands to what the functions have. What is not ready may not be repaired: it would

@@ -25,6 +25,7 @@ const AFTER_PK: &str = "AfterPK";
 const AFTER_SK: &str = "AfterSK";
 const AFTER_SUSPECT: &str = "AfterSuspect";
 const BEGAN_AT: &str = "BeganAt";
+const ITEMS: &str = "Items";
 const ROUND_MS: &str = "RoundMs";
 const MOVES: &str = "Moves";
 
@@ -37,6 +38,8 @@ pub(crate) struct Round {
     pub(crate) after_suspect: Option<String>,
     /// When it began, in milliseconds since the epoch.
     pub(crate) began_at_ms: u64,
+    /// Items that it has read.
+    pub(crate) n_items: u64,
     /// How long the one before took, in milliseconds.
     pub(crate) last_ms: Option<u64>,
     /// How often the place has moved; `None` while there is none.
@@ -51,6 +54,7 @@ impl Round {
             after: after.map(|(pk, sk)| Key::new(pk, sk)),
             after_suspect: text(item, AFTER_SUSPECT).map(str::to_owned),
             began_at_ms: number(item, BEGAN_AT).unwrap_or(0),
+            n_items: number(item, ITEMS).unwrap_or(0),
             last_ms: number(item, ROUND_MS),
             n_moves: number(item, MOVES),
         }
@@ -65,12 +69,17 @@ impl Round {
     pub(crate) fn ends(&mut self, now_ms: u64) -> u64 {
         let round_ms = now_ms.saturating_sub(self.began_at_ms);
         (self.after, self.began_at_ms, self.last_ms) = (None, now_ms, Some(round_ms));
+        self.n_items = 0;
         round_ms
     }
 
     /// The write that moves the place here from where it was read.
     pub(crate) fn write(&self, layout: &Layout) -> Write {
-        let mut attributes = vec![(BEGAN_AT, n(self.began_at_ms)), (MOVES, n(self.n_moves.map_or(1, |n| n + 1)))];
+        let mut attributes = vec![
+            (BEGAN_AT, n(self.began_at_ms)),
+            (ITEMS, n(self.n_items)),
+            (MOVES, n(self.n_moves.map_or(1, |n| n + 1))),
+        ];
         attributes.extend(self.last_ms.map(|last_ms| (ROUND_MS, n(last_ms))));
         attributes.extend(self.after_suspect.as_ref().map(|after| (AFTER_SUSPECT, s(after))));
         if let Some(after) = &self.after {
@@ -117,13 +126,14 @@ mod tests {
     fn a_round_reads_back_as_it_was_written() {
         let layout =
             Layout { pk: "pk".into(), sk: "sk".into(), entity_type: None, time_to_live: None, indexes: Vec::new() };
-        let mut round = Round { began_at_ms: 5, ..Round::default() };
+        let mut round = Round { began_at_ms: 5, n_items: 9, ..Round::default() };
         for (after, after_suspect) in [(None, None), (Some(Key::new("a", "b")), Some("c".to_owned()))] {
             (round.after, round.after_suspect) = (after, after_suspect);
             let Action::Put(item) = round.write(&layout).action else { panic!("it is put whole") };
             round.n_moves = Some(round.n_moves.map_or(1, |n_moves| n_moves + 1));
             assert_eq!(Round::of(&item), round);
         }
-        assert_eq!((round.ends(12), round.after, round.last_ms, round.began_at_ms), (7, None, Some(7), 12));
+        assert_eq!((round.ends(12), round.after, round.last_ms), (7, None, Some(7)));
+        assert_eq!((round.began_at_ms, round.n_items), (12, 0));
     }
 }

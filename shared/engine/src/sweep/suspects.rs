@@ -186,8 +186,56 @@ impl<S: Store> TableSweep<'_, S> {
 
     /// Looks at suspects whose waiting time is over: those that differ as they did have drifted, unless they wait.
     async fn judge_suspects(&self, due: Vec<Suspect>, patience: Patience<'_>, slice: &mut Slice) -> Result<(), GaveUp> {
+        let mut differing = self.those_that_differ(&due, patience).await?;
+        let (layout, now_ms) = (&self.context.schema.layout, self.context.clock.now_ms());
+        let (mut same, mut taken_off, mut anew) = (Vec::new(), Vec::new(), Vec::new());
+        for suspect in due {
+            match differing.remove(&(suspect.item.clone(), suspect.entity.clone())) {
+                None => taken_off.push(suspect.taken_off()),
+                Some(differing) if differing.difference == suspect.difference => same.push(suspect),
+                Some(differing) => {
+                    anew.push(Suspect::new(&self.context.catalogue, differing, now_ms).note(layout, Some(&suspect)));
+                }
+            }
+        }
+        self.keep_notes(taken_off, patience).await?;
+        slice.n_suspects += self.keep_notes(anew, patience).await?;
+        if same.is_empty() {
+            return Ok(());
+        }
+        // Before the look that decides: a job that comes to an item between the two leaves it in step.
+        let waiting = Underway::new(self.context).what_waits(patience).await?;
+        let mut differing = self.those_that_differ(&same, patience).await?;
+        let still = |suspect: Suspect| {
+            let differing = differing.remove(&(suspect.item, suspect.entity))?;
+            (differing.difference == suspect.difference).then_some(differing)
+        };
+        for differing in same.into_iter().filter_map(still).collect::<Vec<_>>() {
+            let Differing { look, held, derivations, .. } = &differing;
+            let Look { item, named, .. } = look;
+            let items = [item].into_iter().chain(named);
+            let is_waiting = match target_of(look) {
+                Some(target) => self.count_waits(&target, &waiting),
+                None => waiting.has(item, held.as_ref(), named, derivations),
+            };
+            if is_waiting || Underway::new(self.context).is_listed_unreadable(items, derivations, patience).await? {
+                continue;
+            }
+            let derivations =
+                differing.derivations.iter().map(|at| self.context.catalogue.name(*at).to_owned()).collect();
+            slice.drifts.push(Drift { item: differing.look.item, derivations });
+        }
+        Ok(())
+    }
+
+    /// Those of these suspects that differ now, by item and entity.
+    async fn those_that_differ(
+        &self,
+        suspects: &[Suspect],
+        patience: Patience<'_>,
+    ) -> Result<BTreeMap<(Key, String), Differing>, GaveUp> {
         let (mut bells, mut counts) = (Bells::default(), Vec::new());
-        for suspect in &due {
+        for suspect in suspects {
             let look = suspect.look(&self.context.catalogue);
             if let Some(target) = target_of(&look) {
                 counts.push(target);
@@ -199,40 +247,7 @@ impl<S: Store> TableSweep<'_, S> {
         let mut differing = self.differing_now(bells, HeldItems::new(), patience).await?;
         differing.extend(self.counts_now(counts, patience).await?);
         let of = |differing: Differing| ((differing.look.item.clone(), differing.look.entity.clone()), differing);
-        let mut differing: BTreeMap<(Key, String), Differing> = differing.into_iter().map(of).collect();
-        let (layout, now_ms) = (&self.context.schema.layout, self.context.clock.now_ms());
-        let (mut same, mut taken_off, mut anew) = (Vec::new(), Vec::new(), Vec::new());
-        for suspect in due {
-            match differing.remove(&(suspect.item.clone(), suspect.entity.clone())) {
-                None => taken_off.push(suspect.taken_off()),
-                Some(differing) if differing.difference == suspect.difference => same.push(differing),
-                Some(differing) => {
-                    anew.push(Suspect::new(&self.context.catalogue, differing, now_ms).note(layout, Some(&suspect)));
-                }
-            }
-        }
-        self.keep_notes(taken_off, patience).await?;
-        slice.n_suspects += self.keep_notes(anew, patience).await?;
-        if same.is_empty() {
-            return Ok(());
-        }
-        let waiting = Underway::new(self.context).what_waits(patience).await?;
-        for differing in same {
-            let Differing { look, derivations, .. } = &differing;
-            let Look { item, named, .. } = look;
-            let items = [item].into_iter().chain(named);
-            let is_waiting = match target_of(look) {
-                Some(target) => self.count_waits(&target, &waiting),
-                None => waiting.has(item, named, derivations),
-            };
-            if is_waiting || Underway::new(self.context).is_listed_unreadable(items, derivations, patience).await? {
-                continue;
-            }
-            let derivations =
-                differing.derivations.iter().map(|at| self.context.catalogue.name(*at).to_owned()).collect();
-            slice.drifts.push(Drift { item: differing.look.item, derivations });
-        }
-        Ok(())
+        Ok(differing.into_iter().map(of).collect())
     }
 
     /// Does these writes of the ledger's, and says how many were done.

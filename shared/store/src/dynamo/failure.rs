@@ -22,15 +22,25 @@ const REFUSED_CODES: &[&str] =
 const THROTTLED_CODES: &[&str] =
     &["ProvisionedThroughputExceededException", "RequestLimitExceeded", "ThrottlingException"];
 
+/// Codes of failures that last until somebody changes the set-up. Source: DynamoDB developer guide, "Error handling"; the
+/// codes that begin with `KMS` are of the table's encryption key.
+const STANDING_CODES: &[&str] = &[
+    "AccessDeniedException",
+    "MissingAuthenticationTokenException",
+    "ResourceNotFoundException",
+    "UnrecognizedClientException",
+];
+const KMS: &str = "KMS";
+
 /// A failed call as an error that says what to do.
 pub(super) fn failed<E>(operation: &'static str, item: String, error: &SdkError<E, HttpResponse>) -> StoreError
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
 {
-    let (passes, busy) = (passes(error), busy(error));
+    let (passes, busy, is_standing) = (passes(error), busy(error), is_standing(error));
     let source = in_a_line(error).into();
     if passes {
-        StoreError::Retry { operation, item, busy, source }
+        StoreError::Retry { operation, item, busy, is_standing, source }
     } else {
         StoreError::Reject { operation, item, source }
     }
@@ -59,6 +69,11 @@ fn busy<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> Option<Bu
         code if THROTTLED_CODES.contains(&code) => Some(Busy::Throttled),
         _ => None,
     }
+}
+
+fn is_standing<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
+    let code = error.as_service_error().and_then(ProvideErrorMetadata::code);
+    code.is_some_and(|code| STANDING_CODES.contains(&code) || code.starts_with(KMS))
 }
 
 fn passes<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
@@ -115,9 +130,12 @@ mod tests {
 
     #[test]
     fn a_missing_permission_or_table_is_no_fault_of_the_change() {
-        for code in ["AccessDeniedException", "ResourceNotFoundException", "UnrecognizedClientException"] {
-            assert!(answered(400, code).is_retry(), "{code}");
+        for code in ["AccessDeniedException", "ResourceNotFoundException", "KMSDisabledException"] {
+            let error = answered(400, code);
+            assert!(error.is_retry() && error.is_standing(), "{code}");
         }
+        assert!(!answered(400, "ThrottlingException").is_standing());
+        assert!(!answered(400, "ExpiredTokenException").is_standing(), "new credentials come by themselves");
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! Each fault on each side of a call, and an index that lags.
 
+use std::collections::BTreeSet;
+
 use derive::write::{Action, Update};
 use futures::{FutureExt as _, executor::block_on, poll};
 use keys::layout::{Index, Layout};
 use serde_dynamo::AttributeValue;
 
 use super::*;
+use crate::Busy;
 
 /// Says the same of every call.
 struct Says(Option<(Side, Fault)>);

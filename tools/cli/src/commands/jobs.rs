@@ -5,8 +5,11 @@ mod ordered;
 use std::collections::BTreeMap;
 
 use engine::{
-    jobs::ground::sweep::jobs,
-    jobs::job::{Job, Task},
+    clock::{Clock as _, SystemClock},
+    jobs::{
+        ground::{held::HeldBy, sweep::jobs},
+        job::{Job, Task},
+    },
 };
 use functions::logging;
 use keys::{key::Key, layout::Layout};
@@ -30,12 +33,15 @@ pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Completion> {
     let opened = open(&args.writing.connection).await?;
     let layout = &opened.schema.layout;
     let jobs = jobs(&opened.store, layout).await?;
-    let held = opened.engine().held_jobs(&jobs).await?;
+    let held = opened.engine().held_jobs(&jobs, SystemClock.now_ms() + READ_MS).await?;
     Ok(if args.ids.is_empty() { list(&jobs, &held, layout, args.json) } else { show(&jobs, &held, layout, args) })
 }
 
-/// The cascades that parked changes hold, each with the id of such a change.
-type HeldCascades = BTreeMap<Key, String>;
+/// Time limit for reading what holds cascades, in milliseconds.
+const READ_MS: u64 = 60_000;
+
+/// The cascades that something holds.
+type HeldCascades = BTreeMap<Key, HeldBy>;
 
 fn list(jobs: &[Job], held: &HeldCascades, layout: &Layout, as_json: bool) -> Completion {
     if as_json {
@@ -111,7 +117,7 @@ fn line(job: &Job, held: &HeldCascades) -> String {
     if !job.is_running {
         words.push(format!("due {}", time::text(job.due_at_ms)));
     }
-    words.extend(held.get(&job.key).map(|id| format!("waits for the parked change {id}")));
+    words.extend(held.get(&job.key).map(|held_by| format!("waits for {held_by}")));
     words.join("  ")
 }
 
@@ -129,7 +135,7 @@ fn whole(job: &Job, held: &HeldCascades, layout: &Layout) -> String {
         ("for", Some(job.derivation.clone())),
         ("item", Some(job.origin().to_string())),
         ("state", Some(state_text(job))),
-        ("waits for", held.get(&job.key).map(|id| format!("the parked change {id}: redrive it"))),
+        ("waits for", held.get(&job.key).map(HeldBy::to_string)),
         ("so far", Some(so_far(job))),
         ("last", at(job, layout).map(|key| key.to_string())),
         ("round", round),
@@ -167,7 +173,10 @@ fn as_object(job: &Job, held: &HeldCascades, layout: &Layout) -> Value {
         "item": key(job.origin()),
         "state": state_of(job),
         "has_begun": job.is_running,
-        "held_by": held.get(&job.key),
+        "held_by": held.get(&job.key).map(|held_by| match held_by {
+            HeldBy::ParkedChange(id) => json!({ "parked_change": id }),
+            HeldBy::PossibleLoss(stream) => json!({ "possible_loss": stream }),
+        }),
         "touched": job.n_touched,
         "moves": job.n_moves,
         "last": at(job, layout).as_ref().map(key),

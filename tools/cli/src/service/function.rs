@@ -8,7 +8,7 @@ use engine::{
     fan_out::limits::FanOutLimits,
     registry::{Hold, watch::RegistryWatch},
 };
-use functions::handler::{Function, response};
+use functions::handler::{Function, answer};
 use futures::future::BoxFuture;
 use store::dynamo::DynamoStore;
 use stream::function::{FunctionError, HttpFunction, LambdaFunction};
@@ -64,7 +64,8 @@ impl LambdaFunction for InProcess {
             let handled = self.engine.handle(&event, deadline_ms).await;
             let handled = handled.map_err(|error| FunctionError::Unhandled { message: error.to_string() })?;
             self.witness.handled(self.function, &handled, started.elapsed());
-            Ok(response(&handled).to_string())
+            let answer = answer(&handled).map_err(|error| FunctionError::Unhandled { message: error.to_string() })?;
+            Ok(answer.to_string())
         })
     }
 }

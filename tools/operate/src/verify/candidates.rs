@@ -101,7 +101,7 @@ impl<S: Store> Verification<'_, S> {
                 let items = || read.iter().filter_map(ReadFrom::item);
                 let (mut findings, mut waits) = (Vec::new(), false);
                 if let Some((write, derivations, held)) = decided {
-                    waits = waiting.has(&look.item, items(), &derivations);
+                    waits = waiting.has(&look.item, held.as_ref(), items(), &derivations);
                     findings = self.findings_of(look, &write, &derivations, held.as_ref());
                     findings.retain(|finding| self.scope.has_finding(finding));
                 }
@@ -118,7 +118,7 @@ impl<S: Store> Verification<'_, S> {
                 findings.retain(|finding| self.scope.has_finding(finding));
                 let names = findings.iter().filter_map(|finding| self.engine.catalogue().position(&finding.derivation));
                 let derivations: Vec<DerivationAt> = names.collect();
-                let waits = waiting.has(key, read.iter().filter_map(ReadFrom::item), &derivations);
+                let waits = waiting.has(key, item.as_ref(), read.iter().filter_map(ReadFrom::item), &derivations);
                 Ok(Second { candidate, findings, read, waits })
             }
         }

@@ -223,7 +223,7 @@ impl<'a, S: Store> Verification<'a, S> {
     /// The time that a call has.
     pub(super) fn patience(&self) -> Patience<'_> {
         let deadline_ms = self.engine.clock().now_ms().saturating_add(CALL_MS_MAX);
-        Patience { clock: self.engine.clock(), deadline_ms }
+        Patience::new(self.engine.clock(), deadline_ms)
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, RunState<'a>> {

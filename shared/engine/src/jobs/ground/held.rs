@@ -1,16 +1,22 @@
-//! What a cascade waits for beside its time: parked changes that were made before it and that may concern its owner.
+//! What a cascade waits for beside its time: parked changes that were made before it and that may concern its owner, and
+//! a verify after a possible loss.
 //!
-//! The owner may exist under another key, or may be about to: a parked change of that key has not been looked at yet.
+//! The owner may exist under another key, or may be about to: a parked change of that key has not been looked at yet, and
+//! a change that the stream dropped never will be.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use derive::{effect::Removal, family::Family, write::Table};
 use keys::key::Key;
-use store::{Store, StoreError};
+use store::Store;
 
 use super::sweep::JobSweep;
 use crate::{
-    backoff::Patience,
+    account::loss::{Mark, first_of},
+    backoff::{GaveUp, Patience},
     batch::{Engine, input::Batch, planning::Planner},
     jobs::job::{Job, Task},
     park::{pages::ParkedPages, redrive::ParkedChange},
@@ -20,65 +26,108 @@ use crate::{
 /// A record's time is rounded down, at worst to the minute.
 const ROUNDED_MS: u64 = 60 * 1_000;
 
-/// What a parked change may still do.
-struct MayConcern {
-    /// When it was made; 0 where it does not say so.
-    created_ms: u64,
-    /// Its item, and the items that it would have looked at.
-    items: BTreeSet<Key>,
-    /// Entities of the items that it would have searched for; of its item, where it cannot be planned.
-    entities: BTreeSet<String>,
-    /// Is its item unknown?
-    is_unknown: bool,
+/// What holds a cascade from beginning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeldBy {
+    /// A parked change, by the id of its event.
+    ParkedChange(String),
+    /// A mark that the stream may have dropped changes, by the ARN of the stream.
+    PossibleLoss(String),
+}
+
+impl fmt::Display for HeldBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ParkedChange(id) => write!(f, "the parked change {id}: redrive it"),
+            Self::PossibleLoss(stream) => {
+                write!(f, "a verify, since changes of {stream} may be lost: run `ripple verify` until it finds nothing")
+            }
+        }
+    }
+}
+
+/// The oldest parked change that may concern something: when it was made, 0 where it does not say so, and its id.
+type Oldest = (u64, String);
+
+/// All that may hold cascades.
+#[derive(Debug, Default)]
+pub(super) struct Holds {
+    /// By the items that parked changes are of, and the items that they would have looked at.
+    items: BTreeMap<Key, Oldest>,
+    /// By the entities of the items that they would have searched for; of their own items if they cannot be planned.
+    entities: BTreeMap<String, Oldest>,
+    /// Of the changes of unknown items.
+    unknown: Option<Oldest>,
+    /// A mark of a possible loss of changes that a cascade needs.
+    loss: Option<Mark>,
+}
+
+impl Holds {
+    fn of_item(&mut self, key: Key, oldest: &Oldest) {
+        keep(self.items.entry(key).or_insert_with(|| oldest.clone()), oldest);
+    }
+
+    fn of_entity(&mut self, name: String, oldest: &Oldest) {
+        keep(self.entities.entry(name).or_insert_with(|| oldest.clone()), oldest);
+    }
+}
+
+fn keep(held: &mut Oldest, other: &Oldest) {
+    if other < held {
+        held.clone_from(other);
+    }
 }
 
 impl<S: Store> Engine<S> {
-    /// Those of these jobs that parked changes hold from beginning, each with the id of one of these changes.
+    /// Those of these jobs that something holds from beginning.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] when the parked changes cannot be read.
-    pub async fn held_jobs(&self, jobs: &[Job]) -> Result<BTreeMap<Key, String>, StoreError> {
+    /// [`GaveUp`] when the parked changes cannot be read before the deadline, in milliseconds since the epoch.
+    pub async fn held_jobs(&self, jobs: &[Job], deadline_ms: u64) -> Result<BTreeMap<Key, HeldBy>, GaveUp> {
+        let sweep = JobSweep::new(&self.context);
         let waiting: Vec<&Job> = jobs.iter().filter(|job| !job.is_running).collect();
-        JobSweep::new(&self.context).held(&waiting).await
+        if waiting.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let holds = sweep.holds(Patience::new(self.context.clock.as_ref(), deadline_ms)).await?;
+        Ok(waiting.into_iter().filter_map(|job| Some((job.key.clone(), sweep.held_by(&holds, job)?))).collect())
     }
 }
 
 impl<S: Store> JobSweep<'_, S> {
-    /// Those of these jobs that parked changes hold, each with the id of one of these changes.
-    pub(crate) async fn held(&self, jobs: &[&Job]) -> Result<BTreeMap<Key, String>, StoreError> {
-        let mut held = BTreeMap::new();
-        if jobs.is_empty() {
-            return Ok(held);
-        }
+    /// All that may hold cascades now. Of a parked change the keys are kept and not the record.
+    pub(super) async fn holds(&self, patience: Patience<'_>) -> Result<Holds, GaveUp> {
+        let loss = patience.call(|| first_of(&self.context.store, Family::LevelTriggered)).await?;
+        let mut holds = Holds { loss, ..Holds::default() };
         let mut pages = ParkedPages::of(Family::LevelTriggered);
         while let Some((query, after)) = pages.next() {
-            for parked in pages.take(self.context.store.query(Table::Ledger, &query, after).await?) {
-                let may = self.may_concern(&parked);
-                for job in jobs.iter().filter(|job| self.concerns(&may, job)) {
-                    held.entry(job.key.clone()).or_insert_with(|| parked.id.clone());
-                }
+            let page = patience.call(|| self.context.store.query(Table::Ledger, &query, after.clone())).await?;
+            for parked in pages.take(page) {
+                self.add(&parked, &mut holds);
             }
         }
-        Ok(held)
+        Ok(holds)
     }
 
-    fn may_concern(&self, parked: &ParkedChange) -> MayConcern {
+    /// Adds what a parked change may concern.
+    fn add(&self, parked: &ParkedChange, holds: &mut Holds) {
         let (text, layout) = (parked.record().unwrap_or_default(), &self.context.schema.layout);
         let record = Decoded::of(layout, &text);
-        let (created_ms, key) = (record.head.created_ms.unwrap_or(0), record.key(layout));
-        let is_unknown = key.is_none();
-        let (mut items, mut entities): (BTreeSet<Key>, BTreeSet<String>) =
-            (key.iter().cloned().collect(), BTreeSet::new());
-        let patience = Patience { clock: self.context.clock.as_ref(), deadline_ms: 0 };
+        let oldest = (record.head.created_ms.unwrap_or(0), parked.id.clone());
+        let key = record.key(layout);
+        match &key {
+            Some(key) => holds.of_item(key.clone(), &oldest),
+            None => keep(holds.unknown.get_or_insert_with(|| oldest.clone()), &oldest),
+        }
+        let patience = Patience::new(self.context.clock.as_ref(), 0);
         match Planner::new(self.context).asked_of(parked.family, &Batch::parked(record, &parked.lane, patience)) {
             Ok(asked) => {
-                items.extend(asked.bells.rung.into_keys().map(|(item, _)| item));
-                entities.extend(asked.bells.finds.into_values().map(|(find, _)| find.target));
+                asked.bells.rung.into_keys().for_each(|(item, _)| holds.of_item(item, &oldest));
+                asked.bells.finds.into_values().for_each(|(find, _)| holds.of_entity(find.target, &oldest));
             }
-            Err(_) => entities.extend(key.iter().flat_map(|key| self.entities_at(key))),
+            Err(_) => key.iter().flat_map(|key| self.entities_at(key)).for_each(|name| holds.of_entity(name, &oldest)),
         }
-        MayConcern { created_ms, items, entities, is_unknown }
     }
 
     /// Names of the entities whose items have such a key.
@@ -87,12 +136,17 @@ impl<S: Store> JobSweep<'_, S> {
         all.map(|definition| definition.name.clone())
     }
 
-    fn concerns(&self, may: &MayConcern, job: &Job) -> bool {
-        let Task::Cascade { removal: Removal { owner, absent, .. }, .. } = &job.task else { return false };
-        let mut of_owner = absent.iter().chain([owner]);
-        let is_older = may.created_ms <= job.moved_at_ms.saturating_add(ROUNDED_MS);
-        let is_of =
-            |key: &Key| may.items.contains(key) || self.entities_at(key).any(|name| may.entities.contains(&name));
-        is_older && (may.is_unknown || of_owner.any(is_of))
+    /// What holds this job, if it is a cascade.
+    pub(super) fn held_by(&self, holds: &Holds, job: &Job) -> Option<HeldBy> {
+        let Task::Cascade { removal: Removal { owner, absent, .. }, .. } = &job.task else { return None };
+        if let Some(mark) = &holds.loss {
+            return Some(HeldBy::PossibleLoss(mark.stream.clone()));
+        }
+        let of_owner: BTreeSet<&Key> = absent.iter().chain([owner]).collect();
+        let by_item = of_owner.iter().filter_map(|key| holds.items.get(key));
+        let by_entity = of_owner.iter().flat_map(|key| self.entities_at(key)).filter_map(|it| holds.entities.get(&it));
+        let oldest = by_item.chain(by_entity).chain(&holds.unknown).min()?;
+        let is_older = oldest.0 <= job.moved_at_ms.saturating_add(ROUNDED_MS);
+        is_older.then(|| HeldBy::ParkedChange(oldest.1.clone()))
     }
 }

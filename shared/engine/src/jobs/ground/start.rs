@@ -39,9 +39,10 @@ impl<S: Store> Worker<'_, S> {
         let mut job = Job::waiting(&key, removal.clone(), now_ms, now_ms.saturating_add(self.context.settle_ms));
         job.is_running = !self.context.takes(ProtocolStep::Settle);
         let action = Action::Put(job.item(&self.context.schema.layout));
+        let due = job.entry().put(&self.context.schema.layout);
         let put = Write { table: Table::Main, key: job.key, action, guard: None };
         let receipt = receipt_of(&self.context.schema.layout, &Key::new(format!("RECEIPT#{id}"), derivation), now_ms);
-        let writes = if self.context.takes(ProtocolStep::StartOnce) { vec![receipt, put] } else { vec![put] };
+        let writes = if self.context.takes(ProtocolStep::StartOnce) { vec![receipt, put, due] } else { vec![put, due] };
         match Toucher::new(self.context).decided(writes, work).await? {
             TouchOutcome::Done => {
                 tracing::info!(event_id = %id, derivation, owner = removal.owner.for_log(), "started a cascade");

@@ -1,39 +1,68 @@
-//! Jobs as a whole: which there are, and which are to begin or to be rung again.
+//! The sweep of the jobs: those that are due begin, and those that stand still are rung again.
+//!
+//! *Keeps true*: a cascade begins only when its wait is over, nothing that is parked or lost may concern its owner, and
+//! its owner is absent. The sweep only rings: it writes the job's item, and the record of that write lets a function work.
+//!
+//! A sweep reads what is due in the queue (module `due`), page by page. It begins at a random partition and goes
+//! through several at once, so sweeps that end early reach all partitions in turn. Two sweeps at once do no harm.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, PoisonError},
+};
 
 use derive::{
     guard::{Guard, Purpose},
     write::{Action, Table, Update, Write},
 };
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use keys::{
     item::Item,
     job::{PARTITIONS, RUNNING, STATE, WAITING, partition},
+    key::Key,
     layout::Layout,
 };
-use store::{Store, StoreError};
+use store::{Outcome, Store, StoreError};
+use tokio::sync::OnceCell;
 
 use crate::{
     attribute::{n, s},
+    backoff::{GaveUp, Patience},
     context::Context,
-    jobs::job::{DUE_AT, Job, MOVED_AT, STARTED_AT},
+    jobs::{
+        due::DueEntry,
+        ground::held::Holds,
+        job::{DUE_AT, Job, MOVED_AT, STARTED_AT},
+    },
     partition::all,
 };
 
 /// A job whose cursor has not moved for so long is rung again, in milliseconds: longer than an invocation may take.
 pub const STALLED_MS: u64 = 20 * 60 * 1_000;
 
+/// Partitions of the queue that are read at once, and jobs of each that are written at once.
+const PARTITIONS_AT_ONCE: usize = 4;
+const RINGS_AT_ONCE: usize = 16;
+
+/// A cascade that is held is looked at again after an eighth of the time that it has been held, and no sooner than this,
+/// in milliseconds.
+const HELD_MS_MIN: u64 = 1_000;
+
 /// What a sweep found and did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Jobs that there are.
-    pub n_jobs: usize,
-    /// Those that began now.
+    /// Entries of the queue that were due.
+    pub n_due: usize,
+    /// Jobs that began now.
     pub n_begun: usize,
-    /// Those that are due, and wait for parked changes that may concern their owners.
+    /// Those that are due and that something [holds](super::held::HeldBy).
     pub n_held: usize,
     /// Those that ended before they began, since the owner exists again.
     pub n_ended: usize,
     /// Those that stood still and were rung again.
     pub n_rung: usize,
+    /// Was there no time for all that is due?
+    pub is_cut: bool,
 }
 
 /// All jobs, in order of their keys.
@@ -55,6 +84,22 @@ pub(crate) struct JobSweep<'a, S> {
     pub(crate) context: &'a Context<S>,
 }
 
+/// What the parts of one sweep share.
+struct Sweep<'a, F> {
+    patience: Patience<'a>,
+    now_ms: u64,
+    is_settled: F,
+    /// Read when the first cascade is due.
+    holds: OnceCell<Holds>,
+    swept: Mutex<Swept>,
+}
+
+impl<F> Sweep<'_, F> {
+    fn note(&self, note: impl FnOnce(&mut Swept)) {
+        note(&mut self.swept.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
 impl<'a, S> JobSweep<'a, S> {
     pub(crate) const fn new(context: &'a Context<S>) -> Self {
         Self { context }
@@ -62,64 +107,186 @@ impl<'a, S> JobSweep<'a, S> {
 }
 
 impl<S: Store> JobSweep<'_, S> {
-    /// Lets jobs begin that are due and settled, and rings those that stand still. Sweeping twice at once does no harm.
-    pub(crate) async fn sweep(&self, is_settled: impl Fn(&Job) -> bool) -> Result<Swept, StoreError> {
-        self.ring_due(&self.jobs().await?, is_settled).await
-    }
-
-    /// All jobs, in order of their keys.
-    pub(crate) async fn jobs(&self) -> Result<Vec<Job>, StoreError> {
-        jobs(&self.context.store, &self.context.schema.layout).await
-    }
-
-    /// What [`sweep`](Self::sweep) does, with jobs that were read before.
-    pub(crate) async fn ring_due(&self, jobs: &[Job], is_settled: impl Fn(&Job) -> bool) -> Result<Swept, StoreError> {
-        let now_ms = self.context.clock.now_ms();
-        let begins = |job: &Job| !job.is_running && !job.is_paused && job.due_at_ms <= now_ms && is_settled(job);
-        let held = self.held(&jobs.iter().filter(|job| begins(job)).collect::<Vec<_>>()).await?;
-        let mut swept = Swept { n_jobs: jobs.len(), ..Swept::default() };
-        for job in jobs.iter().filter(|job| !job.is_paused) {
-            let moved_at = (MOVED_AT.to_owned(), n(now_ms));
-            if begins(job) {
-                if let Some(event_id) = held.get(&job.key) {
-                    let owner = job.origin().for_log();
-                    tracing::warn!(derivation = %job.derivation, owner, event_id, "a cascade waits for a parked change: redrive it");
-                    swept.n_held += 1;
-                    continue;
-                }
-                let owner = std::slice::from_ref(job.origin());
-                if !self.context.store.get(Table::Main, owner).await?.is_empty() {
-                    self.end_waiting(job).await?;
-                    swept.n_ended += 1;
-                    continue;
-                }
-                // It waits twice: a sweep that read it when it waited first must not end the second wait.
-                let guard = job.waits_as_read();
-                self.ring(job, Item::from([moved_at, (STATE.to_owned(), s(RUNNING))]), guard).await?;
-                swept.n_begun += 1;
-            } else if job.is_running && now_ms.saturating_sub(job.moved_at_ms) > STALLED_MS {
-                self.ring(job, Item::from([moved_at]), Guard::present(Purpose::Update)).await?;
-                swept.n_rung += 1;
+    /// Lets jobs begin that are due and settled, and rings those that stand still, until the deadline in milliseconds
+    /// since the epoch. What is not reached is for the next sweep.
+    pub(crate) async fn sweep(
+        &self,
+        is_settled: impl Fn(&Job) -> bool + Sync,
+        deadline_ms: u64,
+    ) -> Result<Swept, GaveUp> {
+        let patience = Patience::new(self.context.clock.as_ref(), deadline_ms);
+        let (now_ms, swept) = (self.context.clock.now_ms(), Mutex::default());
+        let sweep = Sweep { patience, now_ms, is_settled, holds: OnceCell::new(), swept };
+        let first = u32::try_from(self.context.clock.chance(u64::from(PARTITIONS))).unwrap_or(0);
+        let partitions = (first..PARTITIONS).chain(0..first);
+        let parts: Vec<BoxFuture<'_, _>> =
+            partitions.map(|number| self.sweep_partition(number, &sweep).boxed()).collect();
+        let mut parts = stream::iter(parts).buffer_unordered(PARTITIONS_AT_ONCE);
+        while let Some(ended) = parts.next().await {
+            match ended {
+                Ok(()) => {}
+                Err(GaveUp::OutOfTime { .. }) => sweep.note(|swept| swept.is_cut = true),
+                Err(error @ (GaveUp::Refused(_) | GaveUp::Standing(_))) => return Err(error),
             }
         }
-        Ok(swept)
+        drop(parts);
+        Ok(sweep.swept.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    async fn end_waiting(&self, job: &Job) -> Result<(), StoreError> {
+    async fn sweep_partition<F>(&self, number: u32, sweep: &Sweep<'_, F>) -> Result<(), GaveUp>
+    where
+        F: Fn(&Job) -> bool + Sync,
+    {
+        let (query, mut after) = (DueEntry::due(number, sweep.now_ms), None);
+        loop {
+            if sweep.patience.is_over() {
+                return Err(GaveUp::OutOfTime { last: None });
+            }
+            let page = sweep.patience.call(|| self.context.store.query(Table::Ledger, &query, after.clone())).await?;
+            let keys = page.items.iter().filter_map(|item| self.context.schema.layout.key(item));
+            self.sweep_entries(keys.filter_map(|key| DueEntry::of(&key)).collect(), sweep).await?;
+            after = page.next;
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn sweep_entries<F>(&self, entries: Vec<DueEntry>, sweep: &Sweep<'_, F>) -> Result<(), GaveUp>
+    where
+        F: Fn(&Job) -> bool + Sync,
+    {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        sweep.note(|swept| swept.n_due += entries.len());
+        let jobs = self.jobs_of(&entries, sweep.patience).await?;
+        let is_due = |entry: &&DueEntry| jobs.get(&entry.job).is_some_and(|job| job.may_begin(sweep.now_ms));
+        let due: Vec<&Job> = entries.iter().filter(is_due).filter_map(|entry| jobs.get(&entry.job)).collect();
+        let owners = self.owners_of(&due, sweep.patience).await?;
+        let owners = &owners;
+        let rings = entries.iter().map(|entry| {
+            let job = jobs.get(&entry.job);
+            async move {
+                match job {
+                    // Its entry stays, for when it is resumed.
+                    Some(job) if job.is_paused => Ok(()),
+                    Some(job) if job.is_running => self.watch(job, entry, sweep).await,
+                    Some(job) if !job.may_begin(sweep.now_ms) => self.drop_entry(entry, sweep.patience).await,
+                    Some(job) if !(sweep.is_settled)(job) => Ok(()),
+                    Some(job) if owners.contains(job.origin()) => {
+                        self.end_waiting(job, sweep.patience).await?;
+                        sweep.note(|swept| swept.n_ended += 1);
+                        self.drop_entry(entry, sweep.patience).await
+                    }
+                    Some(job) => self.begin(job, entry, sweep).await,
+                    None => self.drop_entry(entry, sweep.patience).await,
+                }
+            }
+            .boxed()
+        });
+        let rings: Vec<BoxFuture<'_, Result<(), GaveUp>>> = rings.collect();
+        let mut rings = stream::iter(rings).buffer_unordered(RINGS_AT_ONCE);
+        while let Some(rung) = rings.next().await {
+            rung?;
+        }
+        Ok(())
+    }
+
+    async fn jobs_of(&self, entries: &[DueEntry], patience: Patience<'_>) -> Result<BTreeMap<Key, Job>, GaveUp> {
+        let keys: BTreeSet<Key> = entries.iter().map(|entry| entry.job.clone()).collect();
+        let keys: Vec<Key> = keys.into_iter().collect();
+        let items = patience.call(|| self.context.store.get(Table::Main, &keys)).await?;
+        let jobs =
+            items.into_iter().filter_map(|(key, item)| Some((key, Job::of(&self.context.schema.layout, &item)?)));
+        Ok(jobs.collect())
+    }
+
+    /// Keys of the owners that exist.
+    async fn owners_of(&self, jobs: &[&Job], patience: Patience<'_>) -> Result<BTreeSet<Key>, GaveUp> {
+        let owners: BTreeSet<Key> = jobs.iter().map(|job| job.origin().clone()).collect();
+        let owners: Vec<Key> = owners.into_iter().collect();
+        if owners.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let held = patience.call(|| self.context.store.get(Table::Main, &owners)).await?;
+        Ok(held.into_iter().map(|(key, _)| key).collect())
+    }
+
+    /// Lets a job begin, or look again later if something holds it.
+    async fn begin<F>(&self, job: &Job, entry: &DueEntry, sweep: &Sweep<'_, F>) -> Result<(), GaveUp> {
+        let (patience, now_ms) = (sweep.patience, sweep.now_ms);
+        let holds = sweep.holds.get_or_try_init(|| self.holds(patience)).await?;
+        // It waits twice: a sweep that read it when it waited first must not end the second wait.
+        let guard = job.waits_as_read();
+        if let Some(held_by) = self.held_by(holds, job) {
+            let owner = job.origin().for_log();
+            tracing::warn!(derivation = %job.derivation, owner, "a cascade waits for {held_by}");
+            sweep.note(|swept| swept.n_held += 1);
+            let held_ms = now_ms.saturating_sub(job.moved_at_ms).saturating_sub(self.context.settle_ms);
+            let later_ms = now_ms.saturating_add((held_ms / 8).clamp(HELD_MS_MIN, STALLED_MS));
+            let later = Item::from([(DUE_AT.to_owned(), n(later_ms))]);
+            self.ring(job, later, guard, later_ms, patience).await?;
+        } else {
+            let moved_at = (MOVED_AT.to_owned(), n(now_ms));
+            let running = Item::from([moved_at, (STATE.to_owned(), s(RUNNING))]);
+            let is_begun = self.ring(job, running, guard, now_ms.saturating_add(STALLED_MS), patience).await?;
+            sweep.note(|swept| swept.n_begun += usize::from(is_begun));
+        }
+        self.drop_entry(entry, patience).await
+    }
+
+    /// Rings a running job if it stands still, and has it looked at later.
+    async fn watch<F>(&self, job: &Job, entry: &DueEntry, sweep: &Sweep<'_, F>) -> Result<(), GaveUp> {
+        let (patience, now_ms) = (sweep.patience, sweep.now_ms);
+        if now_ms.saturating_sub(job.moved_at_ms) > STALLED_MS {
+            let moved_at = Item::from([(MOVED_AT.to_owned(), n(now_ms))]);
+            let guard = Guard::present(Purpose::Update);
+            let is_rung = self.ring(job, moved_at, guard, now_ms.saturating_add(STALLED_MS), patience).await?;
+            sweep.note(|swept| swept.n_rung += usize::from(is_rung));
+        } else {
+            // Past the time at which it would stand still, which is not yet over when it stands still for just so long.
+            let later = job.entry_at(job.entry().due_at_ms.saturating_add(1)).put(&self.context.schema.layout);
+            patience.call(|| self.context.store.write(&later)).await?;
+        }
+        self.drop_entry(entry, patience).await
+    }
+
+    async fn end_waiting(&self, job: &Job, patience: Patience<'_>) -> Result<(), GaveUp> {
         tracing::info!(derivation = %job.derivation, owner = job.origin().for_log(), "ended a cascade: its owner exists again");
         let guard = Some(job.waits_as_read());
         let write = Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard };
-        self.context.store.write(&write).await.map(drop)
+        patience.call(|| self.context.store.write(&write)).await.map(drop)
     }
 
-    async fn ring(&self, job: &Job, set: Item, guard: Guard) -> Result<(), StoreError> {
+    /// Writes a job, with an entry that is due later before it. Says whether the job was as it was read.
+    async fn ring(
+        &self,
+        job: &Job,
+        set: Item,
+        guard: Guard,
+        later_ms: u64,
+        patience: Patience<'_>,
+    ) -> Result<bool, GaveUp> {
+        let later = job.entry_at(later_ms).put(&self.context.schema.layout);
+        patience.call(|| self.context.store.write(&later)).await?;
         let action = Action::Update(Update::set(set));
         let write = Write { table: Table::Main, key: job.key.clone(), action, guard: Some(guard) };
-        self.context.store.write(&write).await.map(drop)
+        let outcome = patience.call(|| self.context.store.write(&write)).await?;
+        Ok(matches!(outcome, Outcome::Done { .. }))
+    }
+
+    async fn drop_entry(&self, entry: &DueEntry, patience: Patience<'_>) -> Result<(), GaveUp> {
+        let delete = entry.deleted();
+        patience.call(|| self.context.store.write(&delete)).await.map(drop)
     }
 }
 
 impl Job {
+    fn may_begin(&self, now_ms: u64) -> bool {
+        !self.is_running && !self.is_paused && self.due_at_ms <= now_ms
+    }
+
     /// It waits, and it is the wait that was read.
     fn waits_as_read(&self) -> Guard {
         let read = [(STATE, s(WAITING)), (STARTED_AT, n(self.started_at_ms)), (DUE_AT, n(self.due_at_ms))];

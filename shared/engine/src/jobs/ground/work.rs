@@ -111,7 +111,8 @@ impl<S: Store> Worker<'_, S> {
         next.task = Task::Cascade { removal: removal.clone(), step, pass: Pass::Deletes { page: 0, n_pages } };
         next.due_at_ms = now_ms.saturating_add(self.context.settle_ms);
         next.is_running = !self.context.takes(ProtocolStep::SettleAgain);
-        Toucher::new(self.context).written(job.moves_to(&next), work).await
+        let writes = vec![job.moves_to(&next), next.entry().put(&self.context.schema.layout)];
+        Toucher::new(self.context).decided(writes, work).await.map(drop)
     }
 
     /// Deletes a page of what was listed.

@@ -6,8 +6,11 @@ use engine::{
     backoff::describe,
     batch::Engine,
     clock::{Clock as _, SystemClock},
-    jobs::job::{Job, Task},
-    jobs::{JobOrder, Obeyed},
+    jobs::{
+        JobOrder, Obeyed,
+        ground::sweep::jobs,
+        job::{Job, Task},
+    },
 };
 use serde_json::{Value, json};
 use store::dynamo::DynamoStore;
@@ -48,7 +51,7 @@ struct Orders<'a> {
 
 /// Carries out the order for one job after the other.
 pub(super) async fn run(engine: &Engine<Arc<DynamoStore>>, order: JobOrder, args: &Jobs) -> anyhow::Result<Completion> {
-    let jobs = engine.jobs().await?;
+    let jobs = jobs(engine.store(), &engine.schema().layout).await?;
     let (chosen, unknown) = chosen(&jobs, &args.ids);
     let mut orders = Orders { engine, order, is_json: args.json, results: Vec::new() };
     for job in chosen {

@@ -1,0 +1,129 @@
+//! A fan-out that is under way: which items it has still to reach.
+//!
+//! *Keeps true*: an item that a fan-out has been to, and that differs, does not wait for it. Otherwise a source that
+//! changes all the time would hide for good whatever is wrong with the items that follow from it.
+//!
+//! *Example*: `ann` is renamed, and the job has copied the name to the comments of her partition up to `COMMENT#5`. A
+//! wrong name in `COMMENT#3` is a finding; one in `COMMENT#7` waits.
+
+use derive::{
+    position::DerivationAt,
+    query::{Query, SortKeys},
+};
+use keys::{
+    item::{Item, text},
+    key::Key,
+};
+
+use crate::{
+    context::Context,
+    fan_out::FanOuts,
+    jobs::job::{Job, Task},
+};
+
+/// A fan-out that is under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UnderwayFanOut {
+    /// On whose behalf it looks at items.
+    pub(crate) derivation: DerivationAt,
+    /// What it searches for; `None` if that leads to items of other keys than those that it finds.
+    search: Option<Search>,
+}
+
+/// The search of a fan-out, with how far it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Search {
+    /// Attributes of the partition key and of the sort key of the index; `None` in the table.
+    index: Option<(String, String)>,
+    pk: String,
+    sk: SortKeys,
+    /// Sort key of the last item that it has been to in this round.
+    after: Option<String>,
+    /// Sort key up to which it goes in its second round.
+    until: Option<String>,
+    is_round: bool,
+}
+
+impl UnderwayFanOut {
+    /// The fan-out of a job; `None` if the job is another, or has nothing to search for.
+    pub(crate) fn of<S: store::Store>(context: &Context<S>, job: &Job) -> Option<Self> {
+        let Task::FanOut(fan_out) = &job.task else { return None };
+        let derivation = context.catalogue.position(&job.derivation)?;
+        let find = FanOuts::new(context).search_of(derivation, &fan_out.source)?;
+        let Query { index, pk, sk, .. } = find.query;
+        let layout = &context.schema.layout;
+        let index = index.and_then(|name| layout.index(&name)).map(|index| (index.pk.clone(), index.sk.clone()));
+        let name = index.as_ref().map_or(&layout.sk, |(_, sk)| sk);
+        let after = job.after.as_ref().and_then(|after| text(&after.0, name)).map(str::to_owned);
+        let (until, is_round) = (fan_out.until.clone(), fan_out.is_round);
+        let search = (find.via == find.target).then_some(Search { index, pk, sk, after, until, is_round });
+        Some(Self { derivation, search })
+    }
+
+    /// Has it still to go to this item? `held` is the item as it is held.
+    pub(crate) fn still_reaches(&self, item: &Key, held: Option<&Item>) -> bool {
+        let Some(search) = &self.search else { return true };
+        match (&search.index, held) {
+            (None, _) => search.is_ahead(&item.pk, &item.sk),
+            // Which index keys it will have is not known.
+            (Some(_), None) => true,
+            (Some((pk, sk)), Some(held)) => {
+                text(held, pk).zip(text(held, sk)).is_some_and(|(pk, sk)| search.is_ahead(pk, sk))
+            }
+        }
+    }
+}
+
+impl Search {
+    /// Others may have the last sort key too, so what has it is still ahead.
+    fn is_ahead(&self, pk: &str, sk: &str) -> bool {
+        let is_behind_cursor = self.after.as_deref().is_some_and(|after| sk < after);
+        let is_in_round = self.until.as_deref().is_none_or(|until| sk <= until);
+        let is_left = match (self.is_round, self.until.is_some()) {
+            (true, _) => !is_behind_cursor && is_in_round,
+            (false, true) => !is_behind_cursor || is_in_round,
+            (false, false) => !is_behind_cursor,
+        };
+        self.pk == pk && self.sk.holds(sk) && is_left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn search(after: Option<&str>, until: Option<&str>, is_round: bool) -> Search {
+        let [after, until] = [after, until].map(|text| text.map(str::to_owned));
+        Search { index: None, pk: "p".into(), sk: SortKeys::Prefix("C#".into()), after, until, is_round }
+    }
+
+    #[test]
+    fn what_it_has_been_to_is_behind_until_it_goes_round_once_more() {
+        let ahead = |after, until, is_round| {
+            let is_ahead = |sk: &&str| search(after, until, is_round).is_ahead("p", sk);
+            ["C#1", "C#3", "C#5", "C#7"].into_iter().filter(is_ahead).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(ahead(None, None, false), "C#1 C#3 C#5 C#7");
+        assert_eq!(ahead(Some("C#5"), None, false), "C#5 C#7", "others may have the last sort key");
+        assert_eq!(ahead(Some("C#5"), Some("C#3"), false), "C#1 C#3 C#5 C#7");
+        assert_eq!(ahead(Some("C#5"), Some("C#1"), false), "C#1 C#5 C#7");
+        assert_eq!(ahead(None, Some("C#3"), true), "C#1 C#3");
+        assert_eq!(ahead(Some("C#2"), Some("C#3"), true), "C#3");
+        assert!(!search(None, None, false).is_ahead("q", "C#1"), "it is in another partition");
+        assert!(!search(None, None, false).is_ahead("p", "D#1"), "it is not searched for");
+    }
+
+    #[test]
+    fn an_item_is_found_in_an_index_by_its_index_keys() {
+        let index = Some(("gpk".to_owned(), "gsk".to_owned()));
+        let search = Search { index, ..search(Some("C#5"), None, false) };
+        let fan_out = UnderwayFanOut { derivation: DerivationAt(0), search: Some(search) };
+        let (key, held) = (Key::new("a", "b"), |sk: &str| {
+            Item::from([("gpk", "p"), ("gsk", sk)].map(|(name, value)| (name.to_owned(), crate::attribute::s(value))))
+        });
+        assert!(fan_out.still_reaches(&key, Some(&held("C#7"))));
+        assert!(!fan_out.still_reaches(&key, Some(&held("C#3"))));
+        assert!(!fan_out.still_reaches(&key, Some(&Item::default())), "the search never finds it");
+        assert!(fan_out.still_reaches(&key, None));
+    }
+}

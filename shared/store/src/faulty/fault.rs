@@ -1,0 +1,42 @@
+//! What may go wrong with a call.
+
+use std::collections::BTreeSet;
+
+use crate::Busy;
+
+/// What goes wrong with a call. The table of [`faulty`](super) says what each does on either side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It is not answered.
+    Unanswered,
+    /// Another writer holds the item at this position of the transaction.
+    Conflict(usize),
+    /// The partitions of the items at these positions of the transaction are throttled.
+    Throttle(BTreeSet<usize>),
+    /// The caller dies.
+    Killed,
+    /// The call lands much later.
+    Late,
+    /// It is never answered, and the caller lives.
+    Hung,
+    /// The caller lacks a permission.
+    Denied,
+}
+
+impl Fault {
+    pub(super) fn positions(&self) -> BTreeSet<usize> {
+        match self {
+            Self::Conflict(position) => BTreeSet::from([*position]),
+            Self::Throttle(positions) => positions.clone(),
+            Self::Unanswered | Self::Killed | Self::Late | Self::Hung | Self::Denied => BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn busy(&self) -> Option<Busy> {
+        match self {
+            Self::Conflict(_) => Some(Busy::Conflict),
+            Self::Throttle(_) => Some(Busy::Throttled),
+            Self::Unanswered | Self::Killed | Self::Late | Self::Hung | Self::Denied => None,
+        }
+    }
+}
