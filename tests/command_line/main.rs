@@ -6,11 +6,13 @@ mod exits;
 mod input;
 mod jobs;
 mod json;
+mod opening;
 mod packaged;
 mod preflight;
 mod waits;
 
 use std::{
+    collections::BTreeSet,
     fs,
     io::{BufRead as _, BufReader, Write as _},
     net::TcpListener,
@@ -21,9 +23,13 @@ use std::{
 use aws_sdk_dynamodb::{
     Client,
     config::{BehaviorVersion, Config, Credentials, Region},
-    types::{AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType},
+    types::{
+        AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
+        ScalarAttributeType,
+    },
 };
 use expect_test::{Expect, expect};
+use keys::layout::Layout;
 use serde_json::{Value, json};
 use support::{
     command::{Ended, command},
@@ -534,19 +540,44 @@ fn a_table_without_a_stream_is_one_line() {
     fails_saying(&["dev", "--endpoint", &endpoint, "--table", "quiet"], line);
 }
 
+/// Creates a table with the keys and indexes of the shipped one.
 async fn table_without_stream(endpoint: &str, table: &str) {
+    table_of(endpoint, table, &catalogue::schema().layout).await;
+}
+
+/// Creates a table with these keys and indexes, and without a stream.
+async fn table_of(endpoint: &str, table: &str, layout: &Layout) {
+    let key = |[pk, sk]: [&String; 2]| {
+        [(pk, KeyType::Hash), (sk, KeyType::Range)]
+            .map(|(name, part)| KeySchemaElement::builder().attribute_name(name).key_type(part).build().unwrap())
+            .to_vec()
+    };
+    let indexes = layout.indexes.iter().map(|index| {
+        let projection = Projection::builder().projection_type(ProjectionType::All).build();
+        let keys = key([&index.pk, &index.sk]);
+        let index = GlobalSecondaryIndex::builder().index_name(&index.name).set_key_schema(Some(keys));
+        index.projection(projection).build().unwrap()
+    });
+    let indexes: Vec<GlobalSecondaryIndex> = indexes.collect();
+    let of_indexes = layout.indexes.iter().flat_map(|index| [&index.pk, &index.sk]);
+    let names: BTreeSet<&String> = [&layout.pk, &layout.sk].into_iter().chain(of_indexes).collect();
+    let attributes = names.into_iter().map(|name| {
+        let text = AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S);
+        text.build().unwrap()
+    });
+    let create = client(endpoint).create_table().table_name(table).billing_mode(BillingMode::PayPerRequest);
+    let create = create.set_key_schema(Some(key([&layout.pk, &layout.sk])));
+    let create = create.set_attribute_definitions(Some(attributes.collect()));
+    create.set_global_secondary_indexes(Some(indexes).filter(|it| !it.is_empty())).send().await.unwrap();
+}
+
+fn client(endpoint: &str) -> Client {
     let config = Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .endpoint_url(endpoint)
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("somebody", "else", None, None, "an emulator takes any"));
-    let mut create = Client::from_conf(config.build()).create_table().table_name(table);
-    for (name, part) in [("PK", KeyType::Hash), ("SK", KeyType::Range)] {
-        let text = AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S);
-        let key = KeySchemaElement::builder().attribute_name(name).key_type(part);
-        create = create.attribute_definitions(text.build().unwrap()).key_schema(key.build().unwrap());
-    }
-    create.billing_mode(BillingMode::PayPerRequest).send().await.unwrap();
+    Client::from_conf(config.build())
 }
 
 #[test]
@@ -763,7 +794,7 @@ fn demonstrates(readers: &str) {
     assert_eq!(
         keys(""),
         "changes derived_writes echoes elapsed_ms findings lag_ms late_changes memory_mb parked refused scenario seed \
-         wcu writes"
+         version wcu writes"
     );
     assert_eq!(shown.pointer("/scenario").and_then(Value::as_str), Some("mixed"));
     assert_eq!(shown.pointer("/memory_mb").is_some_and(Value::is_f64), cfg!(target_os = "linux"), "{shown}");

@@ -15,6 +15,7 @@ mod mappings;
 mod memory;
 mod metered;
 mod opened;
+mod opening;
 mod service;
 mod sweeper;
 mod tables;

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::TableDescription;
 use derive::{catalogue::Catalogue, schema::Schema};
-use engine::batch::Engine;
+use engine::{
+    batch::Engine,
+    clock::{Clock as _, SystemClock},
+    registry::publishing::read,
+};
 use functions::{
     config::Config,
     declared::{Choice, declared},
@@ -18,6 +22,7 @@ use crate::{
     args::{Connection, Writing, ledger_table},
     connection::Clients,
     exit::{Usage, report},
+    opening::{RegistryCheck, fits, ledger_fits},
     tables,
 };
 
@@ -35,8 +40,15 @@ pub(crate) struct Opened {
     pub(crate) is_aws: bool,
 }
 
-/// Opens the application's table, which must exist.
+/// Opens the application's table, which must exist and fit the manifest.
 pub(crate) async fn open(connection: &Connection) -> anyhow::Result<Opened> {
+    let opened = open_whatever_it_is(connection).await?;
+    fits(&opened.schema, &opened.catalogue, &opened.table)?;
+    Ok(opened)
+}
+
+/// Opens the application's table, which must exist. It may fit the manifest or not.
+pub(crate) async fn open_whatever_it_is(connection: &Connection) -> anyhow::Result<Opened> {
     let (schema, catalogue) =
         declared(Choice { manifest: connection.config.as_deref(), disabled: &connection.disable })?;
     let (clients, endpoint) = if connection.aws {
@@ -53,10 +65,22 @@ pub(crate) async fn open(connection: &Connection) -> anyhow::Result<Opened> {
     Ok(Opened { schema, catalogue, store, table_arn, table, clients, endpoint, config, is_aws: connection.aws })
 }
 
-/// Opens both tables, which must exist.
+/// Opens both tables, which must exist and fit the manifest.
 pub(crate) async fn open_with_ledger(connection: &Connection) -> anyhow::Result<Opened> {
     let opened = open(connection).await?;
-    tables::existing(&opened.clients.dynamodb, &opened.config.ledger_table, &opened.endpoint, "--ledger-table").await?;
+    let Opened { clients, config, endpoint, .. } = &opened;
+    let ledger = tables::existing(&clients.dynamodb, &config.ledger_table, endpoint, "--ledger-table").await?;
+    ledger_fits(&opened.schema, &ledger)?;
+    Ok(opened)
+}
+
+/// Opens both tables for a command that goes by the manifest, which must be that of the functions.
+pub(crate) async fn agreed(opened: Opened, connection: &Connection) -> anyhow::Result<Opened> {
+    let registry = read(&opened.store).await?;
+    let (_, whole) = declared(Choice { manifest: connection.config.as_deref(), disabled: &[] })?;
+    let Opened { schema, catalogue, .. } = &opened;
+    let registered = RegistryCheck { schema, catalogue, registry: &registry, now_ms: SystemClock.now_ms() };
+    registered.agrees(|name| whole.position(name).is_some())?;
     Ok(opened)
 }
 

@@ -2,16 +2,18 @@
 
 use std::{io, path::Path, sync::Arc, time::Duration};
 
-use derive::{catalogue::Catalogue, schema::Schema};
+use aws_sdk_dynamodb::Client;
+use derive::{catalogue::Catalogue, fit::of_stream, schema::Schema};
 use engine::{
     batch::Handled,
     clock::{Clock as _, SystemClock},
     ledger::settings::claim,
-    registry::edit::begin,
+    registry::{edit::begin, publishing::read},
 };
 use functions::{
     config::Config,
     declared::{Choice, declared},
+    described::described,
     handler::{Function, dynamo},
     logging,
 };
@@ -32,6 +34,7 @@ use crate::{
     embedded::Embedded,
     exit::{Completion, print, report},
     mappings::{MappingRequest, mappings},
+    opening::{RegistryCheck, fits, ledger_fits},
     service::{Plan, Service, Witness},
     tables, time,
 };
@@ -74,6 +77,7 @@ async fn serve(
     if args.endpoint.is_some() && args.table.is_some() {
         tables::existing(&clients.dynamodb, &config.table, endpoint, "--table").await?;
     }
+    existing_fit(&clients.dynamodb, (&schema, &catalogue), &config, endpoint).await?;
     let is_new = tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
     let stream_arn = tables::stream_arn(&clients.dynamodb, &config.table, endpoint).await?;
     let store = Arc::new(dynamo(clients.dynamodb, &schema, &config));
@@ -81,6 +85,11 @@ async fn serve(
     if is_new {
         begin(&store, &schema, &catalogue, SystemClock.now_ms()).await?;
     }
+    let registry = read(&store).await?;
+    let registered =
+        RegistryCheck { schema: &schema, catalogue: &catalogue, registry: &registry, now_ms: SystemClock.now_ms() };
+    registered.is_of_this_table()?;
+    let to_fill = registered.to_fill();
     let wanted = MappingRequest {
         template: args.template.as_deref(),
         readers: args.readers,
@@ -108,6 +117,9 @@ async fn serve(
     let mut service = Service::start(&plan, &(Arc::new(Lines { elsewhere }) as Arc<dyn Witness>)).await?;
     // Registered before `ready` is printed, because a signal without a handler ends the process at once.
     let stopped = stop_signal()?;
+    if !to_fill.is_empty() {
+        report(&format!("items from before may be missing in {}: run `ripple backfill` for each", to_fill.join(", ")));
+    }
     print(&format!("endpoint  {endpoint}\ntable     {}\nledger    {}\nready", config.table, config.ledger_table));
     let progress = Arc::clone(&service.progress);
     tokio::select! {
@@ -122,6 +134,25 @@ async fn serve(
             Ok(Completion::InStep)
         }
     }
+}
+
+/// Tables that exist must fit the manifest before anything is created beside them.
+async fn existing_fit(
+    client: &Client,
+    (schema, catalogue): (&Schema, &Catalogue),
+    config: &Config,
+    endpoint: &str,
+) -> anyhow::Result<()> {
+    if let Some(table) = tables::describe(client, &config.table, endpoint).await? {
+        fits(schema, catalogue, &table)?;
+        if let Some(misfit) = of_stream(&described(&table)) {
+            return Err(misfit.into());
+        }
+    }
+    if let Some(ledger) = tables::describe(client, &config.ledger_table, endpoint).await? {
+        ledger_fits(schema, &ledger)?;
+    }
+    Ok(())
 }
 
 /// Reports each time that everything is handled. Returns when a mapping ends, which happens only if it cannot continue.

@@ -24,7 +24,7 @@ use crate::{
     bar::progress,
     exit::{Completion, print},
     json::print_json,
-    opened::{Opened, open},
+    opened::{Opened, open_whatever_it_is},
 };
 
 /// The observations of a table.
@@ -37,7 +37,7 @@ struct Preflighted {
 
 pub(crate) async fn run(args: &Preflight) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
-    let opened = open(&args.connection).await?;
+    let opened = open_whatever_it_is(&args.connection).await?;
     let surroundings = Surroundings::look(&opened).await?;
     let mut fitting = Fitting::default();
     let mut sample = TableSample::default();

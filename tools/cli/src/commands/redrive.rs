@@ -16,7 +16,7 @@ use crate::{
     args::Redrive,
     exit::{Completion, print},
     json::{print_json, word},
-    opened::open_to_write,
+    opened::{agreed, open_to_write},
 };
 
 /// Time limit for one change, in milliseconds: the rename of a famous user looks at thousands of items.
@@ -39,7 +39,7 @@ enum RedriveOutcome {
 /// Redrives the chosen changes one after the other.
 pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Completion> {
     logging::readable(QUIET_LOG_FILTER);
-    let opened = open_to_write(&args.writing).await?;
+    let opened = agreed(open_to_write(&args.writing).await?, &args.writing.connection).await?;
     let parked = parked(&opened.store).await?;
     let (chosen, unknown) = if args.all { (parked.iter().collect(), Vec::new()) } else { chosen(&parked, &args.ids) };
     let engine = opened.engine();

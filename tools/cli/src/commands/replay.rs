@@ -30,7 +30,7 @@ use crate::{
     capture::Capture,
     exit::{Completion, Usage, print},
     json::print_json,
-    opened::{Opened, open_to_write},
+    opened::{Opened, agreed, open_to_write},
 };
 
 mod report;
@@ -48,7 +48,7 @@ pub(crate) async fn run(args: &Replay) -> anyhow::Result<Completion> {
     let layout =
         declared(Choice { manifest: args.writing.connection.config.as_deref(), ..Choice::default() })?.0.layout.clone();
     let captures = args.files.iter().map(|file| read(file, &given, &layout)).collect::<anyhow::Result<Vec<_>>>()?;
-    let opened = open_to_write(&args.writing).await?;
+    let opened = agreed(open_to_write(&args.writing).await?, &args.writing.connection).await?;
     let ledger = recorded(&opened.store)
         .await?
         .context("no service has used this ledger's table yet, so its kind is unknown and nothing can be replayed")?;

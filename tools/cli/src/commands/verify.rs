@@ -16,15 +16,18 @@ use super::LOG_FILTER;
 use crate::{
     args::verify::Verify,
     bar::{on, progress, report_marking},
-    exit::{Completion, Output, print},
+    exit::{Completion, Output, print, report},
     json::VERSION,
-    opened::open_with_ledger,
+    opened::{agreed, open_with_ledger},
 };
+
+/// The manifest must know one of so many items.
+const KNOWN_ONE_OF: usize = 100;
 
 /// Verifies and prints the findings. Removes the marks of a possible loss if there are none.
 pub(crate) async fn run(args: &Verify) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
-    let opened = open_with_ledger(&args.connection).await?;
+    let opened = agreed(open_with_ledger(&args.connection).await?, &args.connection).await?;
     let bar = progress(args.json);
     let may_write = args.yes || !args.connection.aws;
     let checked = Box::pin(check(&opened.tables(), &args.verifying.request(), may_write, &on(&bar))).await?;
@@ -39,7 +42,17 @@ pub(crate) async fn run(args: &Verify) -> anyhow::Result<Completion> {
             print(&line);
         }
     }
-    Ok(if is_clean { Completion::InStep } else { Completion::Findings })
+    let is_known = is_known(verified.extent.n_items, verified.extent.n_ignored);
+    if !is_known {
+        let what = "nearly all items are of types that nobody declared: is this the manifest of this table?";
+        report(&format!("{what} Give another with --config"));
+    }
+    Ok(if is_clean && is_known { Completion::InStep } else { Completion::Findings })
+}
+
+/// Does the manifest know one of a hundred items? If it does not, that nothing was found says nothing.
+fn is_known(n_items: usize, n_ignored: usize) -> bool {
+    n_items == 0 || (n_items - n_ignored) * KNOWN_ONE_OF >= n_items
 }
 
 /// Prints one JSON object, piece by piece because it may be large. The names are stable.

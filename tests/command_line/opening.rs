@@ -1,0 +1,124 @@
+//! The opening check: tables and the registry that do not fit the manifest are refused before anything is read or written.
+
+use std::path::Path;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use engine::registry::edit::begin;
+use expect_test::expect;
+use functions::declared::{Choice, declared};
+use store::dynamo::{DynamoStore, TableNames};
+
+use super::{client, database, fails, ripple, table_of, table_without_stream};
+
+/// The manifest of a table with other keys.
+const OWN: &str = "examples/own-table/ripple.toml";
+
+const WITH_LEDGER: [&[&str]; 4] = [&["verify"], &["parked"], &["redrive", "--all"], &["repair"]];
+
+fn own() -> keys::layout::Layout {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(OWN);
+    declared(Choice { manifest: Some(&manifest), disabled: &[] }).unwrap().0.layout.clone()
+}
+
+#[test]
+fn a_forgotten_manifest_is_told_by_the_key_of_the_table_and_nothing_is_created() {
+    let (runtime, endpoint) = database();
+    for table in ["shop", "shop-ledger"] {
+        runtime.block_on(table_of(&endpoint, table, &own()));
+    }
+    let says = expect![[r#"
+        ripple: the table shop has the key pk (S) and sk (S), and PK (S) and SK (S) is declared: name another table with --table, or declare this one's key with --config
+    "#]];
+    for command in WITH_LEDGER.into_iter().chain([&["jobs"][..], &["catalogue", "diff"]]) {
+        fails(&[command, &["--endpoint", &endpoint, "--table", "shop"]].concat(), 2, &says);
+    }
+    // A ledger's table would be created beside it, with the wrong key.
+    let tables = || runtime.block_on(client(&endpoint).list_tables().send()).unwrap().table_names.unwrap();
+    let before = tables();
+    let new = ["dev", "--endpoint", &endpoint, "--table", "shop", "--ledger-table", "new"];
+    fails(&new, 2, &says);
+    assert_eq!(tables(), before);
+
+    let ended = ripple(&["verify", "--at-rest", "--endpoint", &endpoint, "--table", "shop", "--config", OWN]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+}
+
+#[test]
+fn a_ledgers_table_with_another_key_is_told() {
+    let (runtime, endpoint) = database();
+    runtime.block_on(table_without_stream(&endpoint, "ripple"));
+    runtime.block_on(table_of(&endpoint, "ripple-ledger", &own()));
+    let says = expect![[r#"
+        ripple: the table ripple-ledger has the key pk (S) and sk (S), and PK (S) and SK (S) is declared: name another table with --ledger-table, or declare this one's key with --config
+    "#]];
+    for command in WITH_LEDGER {
+        fails(&[command, &["--endpoint", &endpoint]].concat(), 2, &says);
+    }
+}
+
+#[test]
+fn a_manifest_that_is_not_the_functions_is_refused_and_what_is_switched_off_may_be_missing() {
+    let (runtime, endpoint) = database();
+    for table in ["ripple", "ripple-ledger"] {
+        runtime.block_on(table_without_stream(&endpoint, table));
+    }
+    let names = TableNames { main: "ripple".to_owned(), ledger: "ripple-ledger".to_owned() };
+    let (schema, catalogue) = declared(Choice::default()).unwrap();
+    let store = DynamoStore::new(client(&endpoint), schema.layout.clone(), names);
+    runtime.block_on(begin(&store, &schema, &catalogue, 1_705_315_200_000)).unwrap();
+
+    // The same table, with one count that has another definition, and nothing else.
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("other.toml");
+    let text = r#"
+        [table]
+        partition-key = "PK"
+        sort-key = "SK"
+        type = "EntityType"
+
+        [entity.User]
+        partition-key = "USER#{UserId}"
+        sort-key = "PROFILE"
+        derived-attributes = ["Followers"]
+
+        [entity.Follow]
+        partition-key = "USER#{FollowerId}"
+        sort-key = "FOLLOWS#{FolloweeId}"
+
+        [derivation.follows-of-mine]
+        kind = "count"
+        from = "Follow"
+        into = "User.Followers"
+        link = { UserId = "FolloweeId" }
+    "#;
+    std::fs::write(&other, text).unwrap();
+    let other = other.to_str().unwrap();
+    for command in [&["verify"][..], &["redrive", "--all"]] {
+        let ended = ripple(&[command, &["--endpoint", &endpoint, "--config", other]].concat());
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        let says = "ripple: the manifest is not that of the functions: it declares follows-of-mine, \
+                    follows-of-mine-display, which no function has; it lacks comment-count, ";
+        assert!(ended.stderr.starts_with(says), "{}", ended.stderr);
+        assert!(ended.stderr.contains("give theirs with --config"), "{}", ended.stderr);
+    }
+    let ended = ripple(&["verify", "--at-rest", "--endpoint", &endpoint, "--disable", "follower-count-display"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+}
+
+#[test]
+fn a_verification_that_knows_no_item_is_no_success() {
+    let (runtime, endpoint) = database();
+    for table in ["ripple", "ripple-ledger"] {
+        runtime.block_on(table_without_stream(&endpoint, table));
+    }
+    for id in ["g1", "g2"] {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let put = client(&endpoint).put_item().table_name("ripple").item("PK", text(id)).item("SK", text("x"));
+        runtime.block_on(put.item("EntityType", text("Gadget")).send()).unwrap();
+    }
+    let ended = ripple(&["verify", "--at-rest", "--endpoint", &endpoint]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(3), "2 items, 2 ignored, 0 unreadable, 0 findings\n"));
+    let says = "nearly all items are of types that nobody declared: is this the manifest of this table? Give another with \
+                --config\n";
+    assert!(ended.stderr.ends_with(says), "{}", ended.stderr);
+}

@@ -1,0 +1,122 @@
+//! The opening check: do the tables, and what the functions have registered, fit the manifest?
+//!
+//! Every command makes it before it reads or writes anything else. Otherwise a forgotten `--config` shows as an error of
+//! the database, and a wrong manifest as a table without findings.
+
+use aws_sdk_dynamodb::types::TableDescription;
+use derive::{
+    catalogue::Catalogue,
+    fit::{TablePart, of_ledger, of_table},
+    schema::Schema,
+};
+use engine::registry::{
+    Registry,
+    difference::{CatalogueDifference, DerivationState, differences, is_fillable},
+};
+use functions::described::described;
+
+use crate::{exit::Usage, tables::OPTIONS};
+
+/// Derivations that a message names.
+const NAMED_MAX: usize = 3;
+
+/// The key and the indexes of the application's table must be those that the manifest declares.
+pub(crate) fn fits(schema: &Schema, catalogue: &Catalogue, table: &TableDescription) -> Result<(), Usage> {
+    let misfits = of_table(schema, catalogue, &described(table), OPTIONS);
+    // Of a table with another key the rest says nothing. A command that needs the stream says so itself.
+    let has_key = !misfits.iter().any(|misfit| misfit.part == TablePart::Key);
+    let is_told = |part: &TablePart| *part == TablePart::Key || (has_key && *part != TablePart::Stream);
+    let lines = misfits.into_iter().filter(|misfit| is_told(&misfit.part)).map(|misfit| misfit.line);
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() { Ok(()) } else { Err(Usage(lines.join("\n        "))) }
+}
+
+/// The key of the ledger's table must be that of the application's.
+pub(crate) fn ledger_fits(schema: &Schema, table: &TableDescription) -> Result<(), Usage> {
+    of_ledger(&schema.layout, &described(table), OPTIONS).map_or(Ok(()), |misfit| Err(Usage(misfit.line)))
+}
+
+/// What the functions registered, beside what a manifest declares.
+pub(crate) struct RegistryCheck<'a> {
+    pub(crate) schema: &'a Schema,
+    pub(crate) catalogue: &'a Catalogue,
+    pub(crate) registry: &'a Registry,
+    pub(crate) now_ms: u64,
+}
+
+impl RegistryCheck<'_> {
+    /// The manifest must declare what the functions have. Derivations that the operator switched off may be missing, and a
+    /// table whose functions never registered has nothing to compare.
+    pub(crate) fn agrees(&self, is_off: impl Fn(&str) -> bool) -> Result<(), Usage> {
+        if self.registry.is_empty() {
+            return Ok(());
+        }
+        let differences = self.differences();
+        let names = |is_so: &dyn Fn(&CatalogueDifference) -> bool| {
+            let all: Vec<&str> = differences.iter().filter(|it| is_so(it)).map(|it| it.name.as_str()).collect();
+            (!all.is_empty()).then(|| named(&all))
+        };
+        let added = names(&|it| matches!(it.state, DerivationState::Added { .. }));
+        let changed = names(&|it| matches!(it.state, DerivationState::Changed { .. }));
+        let missing = names(&|it| matches!(it.state, DerivationState::Undeclared) && !is_off(&it.name));
+        let lines = [
+            added.map(|names| format!("declares {names}, which no function has")),
+            changed.map(|names| format!("declares {names}, which the functions have otherwise")),
+            missing.map(|names| format!("lacks {names}, which the functions have")),
+        ];
+        let lines: Vec<String> = lines.into_iter().flatten().collect();
+        if lines.is_empty() {
+            return Ok(());
+        }
+        Err(Usage(format!(
+            "the manifest is not that of the functions: it {}; give theirs with {}, or deploy this one first (`ripple \
+             catalogue diff` shows each difference)",
+            lines.join("; it "),
+            OPTIONS.config
+        )))
+    }
+
+    /// The manifest must have something in common with what is registered; else it is of another table, and the functions
+    /// would mark all that is registered as dropped.
+    pub(crate) fn is_of_this_table(&self) -> Result<(), Usage> {
+        use DerivationState::{Added, Dropped, Undeclared};
+        let differences = self.differences();
+        let is_shared = |it: &CatalogueDifference| !matches!(it.state, Added { .. } | Undeclared | Dropped { .. });
+        if self.registry.is_empty() || differences.iter().any(is_shared) {
+            return Ok(());
+        }
+        let of_others = differences.iter().filter(|it| matches!(it.state, Undeclared | Dropped { .. }));
+        let names: Vec<&str> = of_others.map(|it| it.name.as_str()).collect();
+        Err(Usage(format!(
+            "these tables were made for another manifest, with {}: give it with {}, or use other tables",
+            named(&names),
+            OPTIONS.config
+        )))
+    }
+
+    /// Names of the derivations whose items from before may be missing.
+    pub(crate) fn to_fill(&self) -> Vec<String> {
+        use DerivationState::{Added, Changed, Unfilled, Young};
+        let is_to_fill =
+            |state: &DerivationState| matches!(state, Added { .. } | Changed { .. } | Young { .. } | Unfilled { .. });
+        let to_fill = self.differences().into_iter().filter(|it| is_to_fill(&it.state));
+        let fillable = to_fill.filter(|it| {
+            let derivation = self.catalogue.position(&it.name).and_then(|at| self.catalogue.derivation(at));
+            derivation.is_some_and(is_fillable)
+        });
+        fillable.map(|it| it.name).collect()
+    }
+
+    fn differences(&self) -> Vec<CatalogueDifference> {
+        differences(self.schema, self.catalogue, self.registry, self.now_ms)
+    }
+}
+
+/// The first of these names, and how many more there are.
+pub(crate) fn named(names: &[&str]) -> String {
+    let first = names.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMED_MAX) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
