@@ -83,11 +83,7 @@ impl Owners {
                 (Some(new), Author::Service) => drop(self.claims.insert(post.clone(), claims(new))),
                 // The mirror goes when nothing claims it. A claim by a post that exists stays.
                 (_, Author::Service) => {
-                    let is_post = |claim: &Key| {
-                        let image = past.items.get(claim).and_then(|item| schema.image(claim, item));
-                        image.is_some_and(|image| image.is("Post"))
-                    };
-                    self.claims.entry(post.clone()).or_default().retain(is_post);
+                    self.claims.entry(post.clone()).or_default().retain(|claim| is_post(scene, past, claim));
                 }
                 _ => drop(self.claims.remove(post)),
             }
@@ -95,7 +91,7 @@ impl Owners {
     }
 
     /// Was the owner gone for long enough?
-    fn is_gone(&self, past: &Past, owner: &Owner, at_ms: u64) -> Result<(), String> {
+    fn is_gone(&self, scene: &Scene, past: &Past, owner: &Owner, at_ms: u64) -> Result<(), String> {
         let removals = self.removals.get(owner).map(Vec::as_slice).unwrap_or_default();
         let is_absent = |key: &Key| !past.items.contains_key(key);
         let suffices = |removal: &&Removal| {
@@ -105,12 +101,18 @@ impl Owners {
             return Err(format!("{owner:?} was there, or not gone long enough"));
         }
         if let Owner::Post(post) = owner
-            && let Some(claim) = self.claims.get(post).into_iter().flatten().find(|key| !is_absent(key))
+            && let Some(claim) = self.claims.get(post).into_iter().flatten().find(|key| is_post(scene, past, key))
         {
             return Err(format!("{claim} claims {owner:?}"));
         }
         Ok(())
     }
+}
+
+/// Does a post, with its type, stand under this key?
+fn is_post(scene: &Scene, past: &Past, key: &Key) -> bool {
+    let image = past.items.get(key).and_then(|item| scene.schema.image(key, item));
+    image.is_some_and(|image| image.is("Post"))
 }
 
 /// The owner with this key; a post's own item counts too.
@@ -199,7 +201,7 @@ fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &TableChang
                         Owner::Post(id) if has_come_back(scene, past, id, listed_at) => {
                             Err(format!("it was written when {owner:?} was there again"))
                         }
-                        _ => owners_so_far.is_gone(past, owner, made.at_ms),
+                        _ => owners_so_far.is_gone(scene, past, owner, made.at_ms),
                     }
                 });
                 let gone: Vec<_> = gone.collect();
@@ -222,7 +224,7 @@ fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &TableChang
                 match (changed.is_empty(), author.filter(|_| is_archived)) {
                     (true, _) => Ok(()),
                     (false, Some(author)) => listed_at(scene, past, &made.key, old, made.at_ms)
-                        .and_then(|_| owners_so_far.is_gone(past, &author, made.at_ms))
+                        .and_then(|_| owners_so_far.is_gone(scene, past, &author, made.at_ms))
                         .map(|()| scene.count("archived"))
                         .map_err(|why| refused(format!("archived, though {why}:"))),
                     (false, None) => Err(refused(format!("changed {changed:?} of"))),
