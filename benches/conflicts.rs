@@ -39,7 +39,9 @@ use engine::{
 };
 use keys::{item::Item, key::Key};
 use serde_json::json;
-use store::{Busy, Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome, memory::MemoryStore};
+use store::{
+    Busy, Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome, Updated, memory::MemoryStore,
+};
 
 /// Lanes that like the post, each a writer.
 const N_LANES: usize = 8;
@@ -112,6 +114,10 @@ impl Store for Meeting {
         self.memory.write(write).await
     }
 
+    async fn update(&self, write: &Write) -> Result<Updated, StoreError> {
+        self.memory.update(write).await
+    }
+
     async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {
         let keys: Vec<&Key> = transaction.writes().iter().map(|write| &write.key).collect();
         let taken = self.take(&keys);
@@ -151,7 +157,7 @@ impl Run {
             let (schema, catalogue, store) = (Arc::clone(&schema), Arc::clone(&catalogue), Arc::clone(&store));
             let clock: Arc<dyn Clock> = Arc::new(SystemClock);
             let engine = Engine::new(schema, catalogue, vec![Family::Additive], store, clock);
-            tokio::spawn(like(engine.with_ledger(LedgerKind::Checkpoint), events))
+            tokio::spawn(like(engine.with_ledger(LedgerKind::Watermarks), events))
         });
         for lane in lanes.collect::<Vec<_>>() {
             lane.await.expect("a lane");

@@ -11,7 +11,7 @@ use benches::record::{decoded, records};
 use derive::{
     bucket::HeldBuckets,
     catalogue::Catalogue,
-    coalesce::{Adds, Amount, Counted, Proof, amount_writes, chunks},
+    coalesce::{Adds, Amount, Counted, amount_writes, chunks},
     effect::{Add, Effect},
     family::Family,
     plan::{Planned, plan},
@@ -112,10 +112,7 @@ fn coalesced(schema: &Schema, catalogue: &Catalogue, families: &[Family], event:
             counted.push(Counted { position: RecordAt(position), id, sequence_number, amounts });
         }
     }
-    let counts = chunks(counted, Proof::EachChange)
-        .iter()
-        .flat_map(|chunk| amount_writes(schema, chunk, &HeldBuckets::new()))
-        .collect();
+    let counts = chunks(counted).iter().flat_map(|chunk| amount_writes(schema, chunk, &HeldBuckets::new())).collect();
     Asked { counts, rest }
 }
 

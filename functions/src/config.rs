@@ -19,7 +19,7 @@ pub const TABLE_NAME: &str = "TABLE_NAME";
 /// Variable with the name of the ledger's table. Stable.
 pub const LEDGER_TABLE_NAME: &str = "LEDGER_TABLE_NAME";
 
-/// Variable with the kind of the ledger: `receipts` (default) or `checkpoint`. Stable.
+/// Variable with the kind of the ledger: `receipts` (default) or `watermarks`. Stable.
 pub const LEDGER: &str = "LEDGER";
 
 /// Variable with the share of a batch's items, in percent, that may be unreadable before the brake holds the batch. Stable.
@@ -155,7 +155,7 @@ impl Config {
         let (table, ledger_table) =
             (get(TABLE_NAME, "the application's table")?, get(LEDGER_TABLE_NAME, "the ledger's table")?);
         let mut config = Self::of(table, ledger_table);
-        if let Some(ledger) = parsed(&variable, LEDGER, "receipts or checkpoint")? {
+        if let Some(ledger) = parsed(&variable, LEDGER, "receipts or watermarks")? {
             config.ledger = ledger;
         }
         if let Some(percent) = parsed(&variable, UNREADABLE_PERCENT_MAX, "a whole number of percent")? {
@@ -240,9 +240,9 @@ mod tests {
     #[test]
     fn the_ledger_is_one_of_receipts_where_nothing_is_said() {
         assert_eq!(with(LEDGER, "").unwrap().ledger, LedgerKind::Receipts);
-        assert_eq!(with(LEDGER, "checkpoint").unwrap().ledger, LedgerKind::Checkpoint);
+        assert_eq!(with(LEDGER, "watermarks").unwrap().ledger, LedgerKind::Watermarks);
         let error = with(LEDGER, "offsets").unwrap_err().to_string();
-        assert_eq!(error, "the environment variable LEDGER is \"offsets\": set it to receipts or checkpoint");
+        assert_eq!(error, "the environment variable LEDGER is \"offsets\": set it to receipts or watermarks");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use derive::{
     write::{Table, Transaction, Write},
 };
 use keys::{item::Item, key::Key, layout::Layout};
-use store::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, observing::Observing};
+use store::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated, observing::Observing};
 
 /// What happens to a function's writes. The words are stable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,6 +97,13 @@ impl<S: Store> Store for Moded<S> {
         match self {
             Self::Applied(store) => store.write(write).await,
             Self::Observed(store) => store.write(write).await,
+        }
+    }
+
+    async fn update(&self, write: &Write) -> Result<Updated, StoreError> {
+        match self {
+            Self::Applied(store) => store.update(write).await,
+            Self::Observed(store) => store.update(write).await,
         }
     }
 

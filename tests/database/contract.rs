@@ -67,10 +67,10 @@ contract! {
     ]
     protocol: [
         receipts_say_by_position_which_changes_are_in,
-        a_checkpoint_moves_only_from_where_it_was_read,
+        a_watermark_moves_only_past_what_it_is_below,
+        a_change_is_excepted_once,
         a_change_is_parked_with_its_proof_and_once,
         a_parked_change_is_redriven_once,
-        a_chunk_under_the_checkpoint_has_99_counters,
     ]
     registry: [
         instances_publish_their_derivations_and_operators_read_them,

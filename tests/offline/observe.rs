@@ -271,7 +271,7 @@ async fn under_receipts_nothing_is_written_and_the_very_writes_are_counted() {
 
 #[tokio::test]
 async fn under_the_checkpoint_nothing_is_written_and_the_very_writes_are_counted() {
-    let bed = a_day(LedgerKind::Checkpoint).await;
+    let bed = a_day(LedgerKind::Watermarks).await;
     let ledger = &bed.tables()[1];
     assert!(ledger.keys().any(|key| key.pk.starts_with("CHECKPOINT#")), "{:?}", ledger.keys().collect::<BTreeSet<_>>());
     assert!(bed.counted[&Table::Main] > 30, "{:?}", bed.counted);
@@ -283,10 +283,10 @@ async fn a_ledger_is_not_claimed_by_a_function_that_observes_but_asked() {
     let store = Arc::new(MemoryStore::new(layout.clone()));
     let config = |ledger| Config { ledger, ..Config::of("t".to_owned(), "l".to_owned()) };
     let tables = |mode| Moded::new(mode, Arc::clone(&store), &layout);
-    engine(Function::Aggregate, &config(LedgerKind::Checkpoint), tables(Mode::Observe)).await.unwrap();
+    engine(Function::Aggregate, &config(LedgerKind::Watermarks), tables(Mode::Observe)).await.unwrap();
     assert_eq!(recorded(&store).await.unwrap(), None);
     engine(Function::Aggregate, &config(LedgerKind::Receipts), tables(Mode::Apply)).await.unwrap();
     let error =
-        engine(Function::Aggregate, &config(LedgerKind::Checkpoint), tables(Mode::Observe)).await.err().unwrap();
+        engine(Function::Aggregate, &config(LedgerKind::Watermarks), tables(Mode::Observe)).await.err().unwrap();
     assert!(error.to_string().starts_with("the ledger is one of receipts, and checkpoint is configured"), "{error}");
 }

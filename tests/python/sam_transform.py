@@ -97,14 +97,14 @@ def check(name, parameters):
     two = parameters["Readers"] == "two"
     expected = {"AggregateStream", "PropagateStream"} if two else {"CombinedStream"}
     assert set(mappings) == expected, (name, parameters, set(mappings))
-    checkpoint = parameters["Ledger"] == "checkpoint"
+    watermarks = parameters["Ledger"] == "watermarks"
     # A layer holds the manifest of a table that exists; that of a new one is in the packages.
     layered = "ConfigUri" in parameters
     own = layered or "Config" in parameters
     for id, mapping in mappings.items():
         has_lanes = id == "PropagateStream"
-        window = 60 if checkpoint and not has_lanes else None
-        age = ALL_RECORDS_AGE_S if checkpoint and not has_lanes else AGE_S_MAX
+        window = 60 if watermarks and not has_lanes else None
+        age = ALL_RECORDS_AGE_S if watermarks and not has_lanes else AGE_S_MAX
         settings = {
             "StartingPosition": "TRIM_HORIZON",
             "BatchSize": 500,
@@ -152,7 +152,7 @@ def check(name, parameters):
 
 def main():
     count = 0
-    for readers, ledger in itertools.product(["one", "two"], ["receipts", "checkpoint"]):
+    for readers, ledger in itertools.product(["one", "two"], ["receipts", "watermarks"]):
         choice = {"Readers": readers, "Ledger": ledger}
         count += check("template.yaml", choice)
         count += check("attach.yaml", {**choice, **ATTACHED})

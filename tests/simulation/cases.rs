@@ -3,7 +3,6 @@
 mod attempts;
 mod bed;
 mod brake;
-mod checkpoint;
 mod contention;
 mod deadline;
 mod drift;
@@ -19,4 +18,5 @@ mod rollups;
 mod sharded_counters;
 mod single_records;
 mod verification;
+mod watermarks;
 mod wide_items;

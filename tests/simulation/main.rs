@@ -65,7 +65,7 @@ const TURN_SEEDS: u64 = 10;
 const TRACE_LINES_MAX: usize = 100;
 
 const RECEIPTS: Config = Config { ledger: LedgerKind::Receipts, mutant: None };
-const CHECKPOINT: Config = Config { ledger: LedgerKind::Checkpoint, mutant: None };
+const WATERMARKS: Config = Config { ledger: LedgerKind::Watermarks, mutant: None };
 
 #[test]
 fn with_receipts_every_derived_value_ends_in_step() {
@@ -73,13 +73,13 @@ fn with_receipts_every_derived_value_ends_in_step() {
 }
 
 #[test]
-fn with_a_checkpoint_every_derived_value_ends_in_step() {
-    holds(CHECKPOINT, "with_a_checkpoint_every_derived_value_ends_in_step");
+fn with_watermarks_every_derived_value_ends_in_step() {
+    holds(WATERMARKS, "with_watermarks_every_derived_value_ends_in_step");
 }
 
 #[test]
 fn a_seed_runs_the_same_twice() {
-    for (seed, config) in (0..6).zip([RECEIPTS, CHECKPOINT].into_iter().cycle()) {
+    for (seed, config) in (0..6).zip([RECEIPTS, WATERMARKS].into_iter().cycle()) {
         let [one, other] = [(); 2].map(|()| run(config, &Chance::of_seed(seed), true));
         assert!(one.trace.len() > 1_000, "much happens");
         let differing = one.trace.iter().zip(&other.trace).find(|(one, other)| one != other);
@@ -99,7 +99,7 @@ fn what_is_left_out_is_missed() {
         // First the seed that showed it the last time, then a few of either ledger in turn: only one of them may need it.
         let last = noticed::last(mutant).map(|(ledger, seed)| (Config { ledger, mutant: None }, seed..seed + 1));
         let turns = (0..MUTANT_SEEDS / TURN_SEEDS).map(|turn| turn * TURN_SEEDS..(turn + 1) * TURN_SEEDS);
-        let turns = turns.flat_map(|seeds| [(RECEIPTS, seeds.clone()), (CHECKPOINT, seeds)]);
+        let turns = turns.flat_map(|seeds| [(RECEIPTS, seeds.clone()), (WATERMARKS, seeds)]);
         let noticed = last.into_iter().chain(turns).find_map(|(config, seeds)| {
             let (failed, _) = first_failure(Config { mutant: Some(mutant), ..config }, seeds);
             failed.map(|(seed, failure)| (format!("{} {seed}", config.ledger), failure.category))

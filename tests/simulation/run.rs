@@ -17,6 +17,9 @@ use crate::{
 /// How often all that is parked is redriven.
 const REDRIVES_MAX: usize = 20;
 
+/// How long an operator waits before the next redrive, in milliseconds.
+const EXCEPTION_WAIT_MS: u64 = 17 * 60 * 1000;
+
 /// Most days that the clock jumps at the end of a run: more than the ledger is kept.
 const JUMP_DAYS_MAX: usize = 20;
 
@@ -24,9 +27,9 @@ impl World {
     pub(crate) fn run(&mut self) -> Result<(), Failure> {
         self.run_until_quiet()?;
         self.scene.chance.step();
-        self.nothing_has_drifted()?;
-        if self.scene.chance.percent(50) {
-            self.age();
+        self.nothing_has_drifted(false)?;
+        if self.scene.chance.percent(50) && self.age() > 1 {
+            self.nothing_has_drifted(true)?;
         }
         let before = self.derived_and_ground();
         let n_records = self.stream.records.len();
@@ -80,6 +83,8 @@ impl World {
             if n_rounds > REDRIVES_MAX / 2 {
                 self.scene.heal();
             }
+            // An exception of a stream shard is redriven when no older invocation can be at work.
+            self.scene.clock.advance(EXCEPTION_WAIT_MS);
             self.redrive();
             self.redrive();
             self.settle()?;
@@ -87,12 +92,13 @@ impl World {
         Ok(())
     }
 
-    /// Days pass, and expired items of the ledger are removed.
-    fn age(&mut self) {
+    /// Days pass, and expired items of the ledger are removed. Returns how many days.
+    fn age(&mut self) -> usize {
         let days = self.scene.chance.between(1, JUMP_DAYS_MAX);
         self.scene.count("aged");
         self.scene.trace.note(|| format!("{days} days pass"));
         self.scene.clock.advance(days as u64 * 24 * 3600 * 1000);
         while self.scene.chance.percent(90) && expire_ledger(&self.scene) {}
+        days
     }
 }

@@ -1,7 +1,9 @@
 //! What the service has stored beside derived values: parked records, jobs, and notes of searches to repeat.
 
+use std::collections::BTreeSet;
+
 use derive::write::Table;
-use engine::jobs::job::Job;
+use engine::{count::recount::RECOUNT, jobs::job::Job};
 use keys::{item::Item, job::JobKey, key::Key};
 
 use crate::scene::Scene;
@@ -15,6 +17,16 @@ pub(crate) struct Parked {
     pub(crate) id: String,
     /// Why it is parked.
     pub(crate) cause: String,
+}
+
+/// Counts that are listed for a recount: the derivation, and the item that the count is about.
+pub(crate) fn to_recount(scene: &Scene) -> BTreeSet<(String, Key)> {
+    let field = |item: &Item, name: &str| keys::item::text(item, name).unwrap_or_default().to_owned();
+    scene.database.memory().view(Table::Ledger, |items| {
+        let listed = items.iter().filter(|(key, _)| key.pk == RECOUNT);
+        let target = |item: &Item| (field(item, "Derivation"), Key::new(field(item, "ItemPK"), field(item, "ItemSK")));
+        listed.map(|(_, item)| target(item)).collect()
+    })
 }
 
 pub(crate) fn parked(scene: &Scene) -> Vec<Parked> {

@@ -1,7 +1,7 @@
 //! Coalescing: the additive effects of a whole batch, as few writes.
 //!
-//! All effects on one counter, or on one bucket, become one write. A batch is cut, in stream order, into chunks that each fit in one
-//! transaction together with what the ledger writes for their changes.
+//! All effects on one counter, or on one bucket, become one write. Under the ledger of receipts a batch is cut, in stream
+//! order, into chunks that each fit in one transaction together with the receipts of their changes.
 //!
 //! Example: 100 changes of one counter are 99 receipts and one update, then one receipt and one update.
 
@@ -55,35 +55,16 @@ pub enum Adds {
     Value(Arc<BucketForm>, Sum),
 }
 
-/// What proves, in the transaction of a chunk, that its changes are in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Proof {
-    /// An action for each change.
-    EachChange,
-    /// One action for all of them.
-    EachChunk,
-}
-
-impl Proof {
-    /// Actions that it takes for so many changes.
-    #[must_use]
-    pub fn n_actions(self, n_changes: usize) -> usize {
-        match self {
-            Self::EachChange => n_changes,
-            Self::EachChunk => 1,
-        }
-    }
-}
-
-/// Cuts a batch into chunks of at most 100 actions: those of the proof, and one for each counter and each bucket.
+/// Cuts a batch into chunks of at most 100 actions: a receipt for each change, and one action for each counter and each
+/// bucket.
 #[must_use]
-pub fn chunks(changes: Vec<Counted>, proof: Proof) -> Vec<Vec<Counted>> {
+pub fn chunks(changes: Vec<Counted>) -> Vec<Vec<Counted>> {
     let (mut lengths, mut n_changes) = (Vec::new(), 0);
     let mut items: BTreeSet<&Key> = BTreeSet::new();
     for change in &changes {
         let touched = || change.amounts.iter().map(|amount| &amount.item);
         items.extend(touched());
-        if n_changes > 0 && proof.n_actions(n_changes + 1) + items.len() > TRANSACT_ACTIONS_MAX {
+        if n_changes > 0 && n_changes + 1 + items.len() > TRANSACT_ACTIONS_MAX {
             lengths.push(n_changes);
             n_changes = 0;
             items = touched().collect();
@@ -148,6 +129,24 @@ pub fn amount_writes(schema: &Schema, chunk: &[Counted], held: &HeldBuckets) -> 
         Some((write, derivation))
     };
     sums.into_iter().filter_map(written).collect()
+}
+
+/// The write that adds these amounts to one counter, or to one bucket as it was read. Amounts that add up to nothing are
+/// a write too. `None` without an amount.
+#[must_use]
+pub fn item_write<'a>(
+    schema: &Schema,
+    key: &Key,
+    amounts: impl IntoIterator<Item = &'a Adds>,
+    held: Option<&Item>,
+) -> Option<Write> {
+    let mut amounts = amounts.into_iter();
+    let mut added = Added::of(amounts.next()?);
+    amounts.for_each(|adds| added.add(adds));
+    Some(match added {
+        Added::Tally(tally) => counter_write(schema, key, &tally),
+        Added::Bucket(form, bucket) => bucket.write(schema, key, &form, held),
+    })
 }
 
 /// Every counter has a value, so that one of which only the sum changed can be read too.

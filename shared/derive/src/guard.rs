@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use keys::{
-    counter::{SUM, VALUE},
+    counter::{REVISION, SUM, VALUE},
     item::Item,
     layout::Layout,
-    value::{at_least, same},
+    value::{at_least, below, same},
 };
 use serde_dynamo::AttributeValue;
 
@@ -83,8 +83,14 @@ purposes! {
     Listed: "an entry that was decided before the item was mended lands later and stays, and hides that the item differs",
     /// On a mark of a possible loss that a verification clears: it is as it was read.
     LossMark: "a loss that was seen while the table was verified is forgotten",
-    /// On a checkpoint: it still stands where it was read.
-    Checkpoint: "an invocation that timed out and still runs applies its changes beside the one that took over",
+    /// On a counter, or a bucket: its watermark of the stream shard is below the first change that the write adds.
+    Watermark: "a change that is delivered again is counted again, as is one that another invocation counts beside this one",
+    /// On a counter whose old watermarks are removed: each is as it was read.
+    OldWatermark: "a watermark that moves while it is taken for old is removed, and what it covers is counted again",
+    /// On a stream shard's item: no number of counter shards is pinned for the derivation yet.
+    Pin: "two invocations pin different numbers of counter shards, and a change that comes again goes to another counter",
+    /// On a stream shard's item: the change is not among its exceptions.
+    Exception: "a change that was parked and redriven is parked again by a call that lands late, and counts twice",
     /// On the registry of derivations: its revision is the one that was read.
     Registry: "what another function or command registered meanwhile is overwritten",
     /// On the position of the sweep: it stands where it was read.
@@ -121,6 +127,10 @@ pub enum Ask {
     AtLeast(String, AttributeValue),
     /// The attribute is not there, or has this value.
     LacksOrEqual(String, AttributeValue),
+    /// The attribute is not there, or is binary and below this value, byte by byte.
+    LacksOrBelow(String, AttributeValue),
+    /// The attribute is not there, or is a set of texts without this one.
+    LacksElement(String, AttributeValue),
 }
 
 impl Ask {
@@ -141,7 +151,9 @@ impl Ask {
             Self::Equal(attribute, value)
             | Self::Differs(attribute, value)
             | Self::AtLeast(attribute, value)
-            | Self::LacksOrEqual(attribute, value) => Some((attribute, value)),
+            | Self::LacksOrEqual(attribute, value)
+            | Self::LacksOrBelow(attribute, value)
+            | Self::LacksElement(attribute, value) => Some((attribute, value)),
         }
     }
 
@@ -157,6 +169,8 @@ impl Ask {
             Self::Differs(attribute, value) => !same(held(attribute), Some(value)),
             Self::AtLeast(attribute, value) => held(attribute).is_some_and(|held| at_least(held, value)),
             Self::LacksOrEqual(attribute, value) => held(attribute).is_none_or(|held| same(Some(held), Some(value))),
+            Self::LacksOrBelow(attribute, value) => held(attribute).is_none_or(|held| below(held, value)),
+            Self::LacksElement(attribute, value) => !held(attribute).is_some_and(|held| contains(held, value)),
         }
     }
 }
@@ -203,11 +217,13 @@ impl Guard {
         Self { purpose, asks: asks.collect() }
     }
 
-    /// The counter counts nothing: its count and its sum are zero, or not there.
+    /// The counter counts nothing, and no watermark of it has moved: its count and its sum are zero, or not there, and its
+    /// revision is the one that was read; with `None`, the revision is not asked for.
     #[must_use]
-    pub fn still_zero() -> Self {
+    pub fn still_zero(revision: Option<Option<&AttributeValue>>) -> Self {
         let zero = || AttributeValue::N("0".to_owned());
         let asks = [VALUE, SUM].into_iter().map(|name| Ask::LacksOrEqual(name.to_owned(), zero()));
+        let asks = asks.chain(revision.map(|revision| Ask::as_read(REVISION, revision)));
         Self { purpose: Purpose::StillZero, asks: asks.collect() }
     }
 
@@ -220,7 +236,11 @@ impl Guard {
     /// How many operators and functions its condition has, as DynamoDB counts them: comparisons, functions, `AND`, `OR`.
     #[must_use]
     pub fn n_operators(&self) -> usize {
-        let of_ask = |ask: &Ask| if matches!(ask, Ask::LacksOrEqual(..)) { 3 } else { 1 };
+        let of_ask = |ask: &Ask| match ask {
+            Ask::LacksOrEqual(..) | Ask::LacksOrBelow(..) => 3,
+            Ask::LacksElement(..) => 2,
+            _ => 1,
+        };
         self.asks.iter().map(of_ask).sum::<usize>() + self.asks.len().saturating_sub(1)
     }
 
@@ -241,6 +261,10 @@ impl Guard {
                 Ask::LacksOrEqual(attribute, _) => {
                     (format!("(attribute_not_exists(#g{at}) OR #g{at} = :g{at})"), attribute.as_str())
                 }
+                Ask::LacksOrBelow(attribute, _) => {
+                    (format!("(attribute_not_exists(#g{at}) OR #g{at} < :g{at})"), attribute.as_str())
+                }
+                Ask::LacksElement(attribute, _) => (format!("NOT contains(#g{at}, :g{at})"), attribute.as_str()),
             };
             names.insert(format!("#g{at}"), attribute.to_owned());
             values.extend(ask.value().map(|(_, value)| (format!(":g{at}"), value.clone())));
@@ -248,4 +272,9 @@ impl Guard {
         }
         Condition { expression: texts.join(" AND "), names, values }
     }
+}
+
+/// Does a set of texts hold this text?
+fn contains(set: &AttributeValue, element: &AttributeValue) -> bool {
+    matches!((set, element), (AttributeValue::Ss(set), AttributeValue::S(text)) if set.contains(text))
 }

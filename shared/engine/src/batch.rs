@@ -33,9 +33,9 @@ use crate::{
     },
     clock::Clock,
     context::Context,
-    count::Session,
+    count::Counter,
     fan_out,
-    ledger::{Ledger, LedgerKind, checkpoint::padded},
+    ledger::{LedgerKind, watermarks::Sequence},
     protocol::{LeftOut, ProtocolStep},
     record::event::Event,
     registry::watch::RegistryWatch,
@@ -147,13 +147,14 @@ impl<S: Store> Engine<S> {
         let patience = Patience::new(context.clock.as_ref(), deadline_ms).keeping(&standing);
         let batch = Batch { records: event.records, lane: event.lane, patience, occasion: Occasion::Delivery };
         let (planner, applier, attempts) = (Planner::new(context), Applier::new(context), AttemptNotes::new(context));
-        let mut session = Session::new(applier.open(&batch)?);
+        let mut session = applier.open(&batch)?;
 
         let mut planned = planner.plan_all(&batch);
         Brake::new(context).hold(&planned, &batch).await?;
         let mut account = Account::of(&planned);
         account.commits.extend(published);
         let images = applier.images(&batch);
+        Counter::new(context).open(&mut session, &planned, &batch, &mut account).await;
 
         let asks = planned.iter().any(Planning::asks);
         let first = planned.first().filter(|_| asks).map(|first| first.id().into_owned());
@@ -163,11 +164,11 @@ impl<S: Store> Engine<S> {
         };
         LossWatch::new(context).see_loss(first.is_some(), &batch, &mut account).await;
         if attempt.is_singly() {
-            for planning in one_by_one(&mut planned, session.ledger.as_ref()) {
+            for planning in one_by_one(&mut planned) {
                 applier.handle_one(planning, &attempt, &mut session, &images, &batch, &mut account).await;
             }
         } else {
-            let asked = planner.sorted(&mut planned, &batch);
+            let asked = planner.sorted(&mut planned, &session, &batch);
             applier.apply(asked, &mut session, &images, &batch, &mut account).await;
         }
         attempts.end(&attempt, &batch, &mut account).await;
@@ -180,12 +181,9 @@ impl<S: Store> Engine<S> {
     }
 }
 
-/// The records in the order in which they go one by one: as they came, or in the order of the stream where one that is
-/// passed is taken for in.
-fn one_by_one<'a, 'b>(planned: &'a mut [Planning<'b>], ledger: &dyn Ledger) -> Vec<&'a mut Planning<'b>> {
+/// The records in the order of the stream, in which they go one by one: a watermark passes what is before it.
+fn one_by_one<'a, 'b>(planned: &'a mut [Planning<'b>]) -> Vec<&'a mut Planning<'b>> {
     let mut ordered: Vec<&mut Planning<'b>> = planned.iter_mut().collect();
-    if ledger.is_ordered() {
-        ordered.sort_by_cached_key(|planning| padded(planning.sequence_number()));
-    }
+    ordered.sort_by_cached_key(|planning| Sequence::parse(planning.sequence_number()));
     ordered
 }

@@ -29,10 +29,10 @@ use crate::{
         job::Job,
     },
     ledger::{
-        Ledger as _, LedgerKind, PROOF_KEPT_S,
-        checkpoint::Checkpoint,
+        LedgerKind, PROOF_KEPT_S,
         receipts::{receipt, receipt_of},
         settings,
+        shard::{excepting, shard_key},
     },
     look::listing,
     park::Parking,
@@ -85,8 +85,9 @@ pub fn kept(layout: &Layout) -> Vec<Kept> {
 const EVENT: &str = "{EventId}";
 
 fn proofs(layout: &Layout) -> Vec<Kept> {
-    let lane = "arn:aws:dynamodb:region:account:table/name/stream/{StreamLabel}";
-    let moved = Checkpoint::new(Some(lane), "{ShardId}").proofs(&[change()], 0);
+    let stream_arn = Some("arn:aws:dynamodb:region:account:table/name/stream/{StreamLabel}".to_owned());
+    let lane = Lane { stream_arn, shard: Some("{ShardId}".to_owned()) };
+    let shard = shard_key(&lane).map(|key| excepting(&key, EVENT, None, 0));
     let mut kept: Vec<Kept> = of(
         layout,
         "receipt",
@@ -97,11 +98,11 @@ fn proofs(layout: &Layout) -> Vec<Kept> {
     .collect();
     kept.extend(of(
         layout,
-        "checkpoint",
-        "proof that all changes of a shard up to a position are in; in the transaction of their effects, moved while it \
-         stands where it was read",
+        "stream shard",
+        "under watermarks: the numbers of counter shards with which the stream shard began (`Shards:{Derivation}`), and its \
+         changes that are parked although no watermark says so",
         Life::Seconds(PROOF_KEPT_S),
-        moved,
+        shard,
     ));
     kept.extend(of(
         layout,
@@ -117,7 +118,8 @@ fn parked(layout: &Layout) -> Vec<Kept> {
     let head = Head { id: Some(EVENT.to_owned()), ..Head::default() };
     let lane = Lane::default();
     let of_family = |family| {
-        let parking = Parking { head: &head, record: "{}", cause: "why", family, lane: &lane };
+        let (counter, exception) = (None, None);
+        let parking = Parking { head: &head, record: "{}", cause: "why", family, lane: &lane, counter, exception };
         let purpose =
             "a change that cannot be applied: the whole record, compressed, in parts of 350 KB, with its cause";
         of(layout, "parked change", purpose, Life::Until("it is redriven"), parking.writes(layout, 0))
@@ -274,7 +276,7 @@ mod tests {
         let shown: Vec<String> = kept(&layout).iter().map(|kept| format!("{}: {}", kept.name, kept.key)).collect();
         expect_test::expect![[r#"
             receipt: RECEIPT#{EventId} / RECEIPT
-            checkpoint: CHECKPOINT#{StreamLabel}#{ShardId} / CHECKPOINT
+            stream shard: SHARD#{StreamLabel}#{ShardId} / SHARD
             settings: LEDGER / SETTINGS
             parked change: PARKED#additive / {EventId}#00
             parked change: PARKED#level-triggered / {EventId}#00

@@ -30,7 +30,7 @@ use crate::{
     backoff::describe,
     batch::input::Batch,
     context::Context,
-    ledger::ledger_item,
+    ledger::{ledger_item, shard::parked_id},
     record::{Head, event::Lane},
 };
 
@@ -56,6 +56,36 @@ pub struct Parking<'a> {
     pub family: Family,
     /// Where it came from.
     pub lane: &'a Lane,
+    /// The counter, or the bucket, on whose behalf it is parked; `None` on behalf of all of the family.
+    pub counter: Option<&'a Key>,
+    /// The exception of its shard that keeps it from being applied, if there is one.
+    pub exception: Option<ExceptionKind>,
+}
+
+/// Why a change is an exception of its stream shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExceptionKind {
+    /// It could not be read, or the counter's key has another item: nothing of it is counted.
+    Uncounted,
+    /// Invocations died while it was in progress: some of its counters may count it.
+    Unsure,
+}
+
+impl ExceptionKind {
+    const ALL: [Self; 2] = [Self::Uncounted, Self::Unsure];
+
+    /// Its name. Stored, so it is stable.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Uncounted => "uncounted",
+            Self::Unsure => "unsure",
+        }
+    }
+
+    /// The kind of this name.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
 }
 
 impl Parking<'_> {
@@ -67,7 +97,7 @@ impl Parking<'_> {
         let parts: Vec<&[u8]> = compressed.chunks(PART_BYTES_MAX).collect();
         let cause = self.cause.get(..self.cause.floor_char_boundary(CAUSE_BYTES_MAX)).unwrap_or_default();
         let put = |(at, part): (usize, &&[u8])| {
-            let key = key(self.family, &id, at);
+            let key = key(self.family, &own_id(&id, self.counter), at);
             let attributes = [
                 (EVENT_ID, s(&id)),
                 (FAMILY, s(&self.family.to_string())),
@@ -79,7 +109,13 @@ impl Parking<'_> {
                 (PARTS, n(u64::try_from(parts.len()).unwrap_or(u64::MAX))),
                 (RECORD, AttributeValue::B(part.to_vec())),
             ];
-            let item = ledger_item(layout, &key, attributes);
+            let mut item = ledger_item(layout, &key, attributes);
+            if let Some(counter) = self.counter {
+                item.extend([(COUNTER_PK.to_owned(), s(&counter.pk)), (COUNTER_SK.to_owned(), s(&counter.sk))]);
+            }
+            if let Some(kind) = self.exception {
+                item.insert(EXCEPTION.to_owned(), s(kind.name()));
+            }
             Write { table: Table::Ledger, key, action: Action::Put(item), guard: None }
         };
         parts.iter().enumerate().map(put).collect()
@@ -96,6 +132,9 @@ pub(crate) const STREAM: &str = "Stream";
 pub(crate) const SHARD: &str = "Shard";
 pub(crate) const PARTS: &str = "Parts";
 pub(crate) const RECORD: &str = "Record";
+pub(crate) const COUNTER_PK: &str = "CounterPK";
+pub(crate) const COUNTER_SK: &str = "CounterSK";
+pub(crate) const EXCEPTION: &str = "Exception";
 
 /// Partition key of all that is parked on behalf of a family.
 pub(crate) fn partition(family: Family) -> String {
@@ -105,6 +144,11 @@ pub(crate) fn partition(family: Family) -> String {
 /// Key of a part of a parked record, counted from 0.
 pub(crate) fn key(family: Family, id: &str, part: usize) -> Key {
     Key::new(partition(family), format!("{id}#{part:02}"))
+}
+
+/// Id under which a change is parked: its event's, with the counter if it is parked on behalf of one.
+pub(crate) fn own_id(id: &str, counter: Option<&Key>) -> String {
+    counter.map_or_else(|| id.to_owned(), |counter| parked_id(id, counter))
 }
 
 /// Id under which a record is known to the ledger: the event's, or one made of the record where that cannot be read.
@@ -156,6 +200,8 @@ impl<S: Store> Parker<'_, S> {
             cause,
             family: Family::LevelTriggered,
             lane: &batch.lane,
+            counter: None,
+            exception: None,
         };
         for write in parking.writes(&self.context.schema.layout, self.context.clock.now_ms()) {
             match batch.patience.call(|| self.context.store.write(&write)).await {
@@ -203,7 +249,15 @@ mod tests {
         .collect();
         let head = Head { id: Some("e1".into()), ..Head::default() };
         let lane = Lane::default();
-        let parking = Parking { head: &head, record: &record, cause: "c", family: Family::Additive, lane: &lane };
+        let parking = Parking {
+            head: &head,
+            record: &record,
+            cause: "c",
+            family: Family::Additive,
+            lane: &lane,
+            counter: None,
+            exception: None,
+        };
         let writes = parking.writes(&layout, 0);
         let keys: Vec<String> = writes.iter().map(|write| write.key.to_string()).collect();
         assert_eq!(keys, ["PARKED#additive / e1#00", "PARKED#additive / e1#01"]);

@@ -72,23 +72,35 @@ steps! {
     ConsistentRead: "what is decided on an old value is right nowhere, and no bell comes after it",
     /// A record's image decides only over the bells of that record, and only as long as it is the item's only record.
     ImageOfItsOwn: "an old record, delivered again beside a change of the item's source, says that the item is in step",
-    /// A change whose effects add up to nothing within its chunk takes its receipt, or is passed, all the same.
+    /// A change whose effects add up to nothing takes its receipt, or moves the watermark, all the same.
     NetZeroProof: "one half of +1 and -1 that is delivered again in another batch counts alone",
     /// A record that stands twice in a batch counts once.
-    OnceABatch: "it counts twice under the checkpoint, and under receipts is refused as two writes on one item",
+    OnceABatch: "it counts twice under watermarks, and under receipts is refused as two writes on one item",
     /// Reasons of a cancelled transaction are read by position.
     ReasonsByPosition: "the wrong changes are taken for being in",
-    /// Under the checkpoint, a chunk holds all that the checkpoint passes, in the order of the stream.
-    ContiguousChunks: "changes are passed that were not applied",
-    /// Under the checkpoint, what waits lets nothing behind it go before.
-    NobodyOvertakes: "changes are passed that are still waiting",
-    /// After the checkpoint's guard failed, it is read again, and what it has passed is dropped.
-    ReadAgain: "changes are taken for applied, or sent for ever, when another invocation moved the checkpoint",
-    /// What another invocation has passed meanwhile is dropped before each chunk is sent.
-    DropBeforeSend: "a chunk that waited while the checkpoint was read again goes in a second time, behind it",
+    /// Under watermarks, a change counts only if the counter's watermark is below its number.
+    BelowFirst: "a change that is the last one of a batch counts again when it comes again",
+    /// Under watermarks, what the watermark has passed is dropped from an update that failed, and the rest is sent again.
+    DropPassed: "changes are taken for applied when only some of their batch are",
+    /// Under watermarks, each stream shard has a watermark of its own on a counter.
+    MarkPerShard: "changes of one shard are taken for applied because another shard's number is higher",
+    /// Under watermarks, a stream shard keeps the number of counter shards that it began with.
+    PinShards: "a change that comes again after a deployment goes to another counter item, and counts again",
+    /// Under watermarks, a record that cannot be read is among its shard's exceptions.
+    Exceptions: "a record that was parked and redriven counts again when it comes again and can be read",
+    /// Under watermarks, what is among the exceptions is redriven when no invocation from before its parking is at work.
+    RedriveWait: "an invocation that began before the record was parked counts it beside the redrive",
+    /// Under watermarks, a watermark is removed when all that it has passed is older than the horizon.
+    PruneLate: "a change that comes again finds no watermark, and counts again",
+    /// Under watermarks, a counter of zero is deleted only without watermarks.
+    ZeroWithoutMarks: "a change that comes again finds no watermark, and counts again",
+    /// Under watermarks, a counter of zero is deleted only if no watermark has moved since it was read.
+    ZeroRevision: "a counter that counted one more and one less meanwhile is deleted with its watermarks",
+    /// Under watermarks, a replay applies nothing, since the stream may still bring it.
+    ReplayBehind: "a record that is replayed ahead of the mapping moves the watermark past those that are still to come",
     /// A change older than the horizon is never applied.
     Horizon: "a record that is replayed after its receipt has expired counts again",
-    /// A parked change takes its receipt, or is passed, with it.
+    /// A parked change takes its receipt, or moves the watermark, with it.
     ProofOfParking: "a change that was parked and redriven counts again when it is delivered again",
     /// A cascade is started once for a removal, under a receipt.
     StartOnce: "a removal that is delivered again deletes what came later without its owner",

@@ -224,7 +224,7 @@ impl<S: Store> TableSweep<'_, S> {
                 patience.call(|| self.context.store.write(&put)).await?;
             }
             if zero::is_zero_counter(&self.context.schema, &key, &item) {
-                zeros.push(key.clone());
+                zeros.extend(self.collection(&key, &item));
             }
             let item = self.ring_as_inserted(key.clone(), item, &mut bells);
             held.insert(key, item);

@@ -32,6 +32,9 @@ pub const VALUE: &str = "Value";
 /// Attribute that holds what a counter's items come to, where the derivation sums too. Stored, so it is stable.
 pub const SUM: &str = "Sum";
 
+/// Attribute that says how often a counter's watermarks have moved. Stored, so it is stable.
+pub const REVISION: &str = "Rev";
+
 /// Template of a counter's partition key: the target's.
 pub const PARTITION_KEY: &str = "{TargetPK*}";
 

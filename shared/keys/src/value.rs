@@ -50,6 +50,12 @@ pub fn differing<'a>(a: &'a Item, b: &'a Item) -> Vec<&'a str> {
     }
 }
 
+/// Are both binary, and is the first below the second, byte by byte?
+#[must_use]
+pub fn below(value: &AttributeValue, bound: &AttributeValue) -> bool {
+    matches!((value, bound), (AttributeValue::B(value), AttributeValue::B(bound)) if value < bound)
+}
+
 /// Are both numbers, and is the first at least the second?
 #[must_use]
 pub fn at_least(value: &AttributeValue, least: &AttributeValue) -> bool {

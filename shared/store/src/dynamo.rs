@@ -30,7 +30,7 @@ use derive::{
 };
 use keys::{item::Item, key::Key, layout::Layout};
 
-use crate::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome};
+use crate::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated};
 
 /// The names of the service's two tables; one and the same where a deployment wants a single one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +83,10 @@ impl Store for DynamoStore {
 
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {
         write::write(self, write).await
+    }
+
+    async fn update(&self, write: &Write) -> Result<Updated, StoreError> {
+        write::update(self, write).await
     }
 
     async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {

@@ -64,7 +64,7 @@ pub use self::{
     fault::Fault,
 };
 use self::{database::Late, turn::turn};
-use crate::{Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome, Units};
+use crate::{Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome, Units, Updated};
 
 /// On which side of the call a fault is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -246,6 +246,16 @@ impl<D: Decider> Store for Faulty<D> {
         };
         let late = || Late::Write(Box::new(write.clone()));
         self.change(Call::Write(write), late, |_| None, self.database.memory().write(write), described).await
+    }
+
+    async fn update(&self, write: &Write) -> Result<Updated, StoreError> {
+        let write = &self.sent(write);
+        let described = |outcome: &Updated| match outcome {
+            Updated::Done { units, .. } => ("done".to_owned(), *units),
+            Updated::GuardFailed { .. } => ("guard failed".to_owned(), 0.0),
+        };
+        let late = || Late::Write(Box::new(write.clone()));
+        self.change(Call::Write(write), late, |_| None, self.database.memory().update(write), described).await
     }
 
     async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {

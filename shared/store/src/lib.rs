@@ -86,6 +86,13 @@ pub trait Store: Send + Sync {
     /// [`StoreError`]; with [`StoreError::Retry`] it may have been done.
     fn write(&self, write: &Write) -> impl Future<Output = Result<Outcome, StoreError>> + Send;
 
+    /// Does one update, and returns the item.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]; with [`StoreError::Retry`] it may have been done.
+    fn update(&self, write: &Write) -> impl Future<Output = Result<Updated, StoreError>> + Send;
+
     /// Does all writes of a transaction, or none.
     ///
     /// # Errors
@@ -131,6 +138,23 @@ pub enum Outcome {
     },
     /// Its guard did not hold; nothing was done.
     GuardFailed,
+}
+
+/// How an update ended, with the item.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Updated {
+    /// It was done.
+    Done {
+        /// What it consumed, the index arms included.
+        units: Units,
+        /// The item after it.
+        item: Item,
+    },
+    /// Its guard did not hold; nothing was done.
+    GuardFailed {
+        /// The item as it is; `None` where there is none.
+        item: Option<Item>,
+    },
 }
 
 /// How a transaction ended.

@@ -55,7 +55,7 @@ use keys::{
 };
 
 use crate::{
-    Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome, Units, check, operation,
+    Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome, Units, Updated, check, operation,
     refusal::Refusal,
 };
 
@@ -142,15 +142,24 @@ impl MemoryStore {
     }
 
     fn write_now(&self, write: &Write) -> Result<Outcome, Refusal> {
+        Ok(match self.update_now(write)? {
+            Updated::Done { units, .. } => Outcome::Done { units },
+            Updated::GuardFailed { .. } => Outcome::GuardFailed,
+        })
+    }
+
+    /// Does one write; its item is empty where there is none any more.
+    fn update_now(&self, write: &Write) -> Result<Updated, Refusal> {
         check::single(&self.layout, write)?;
         let mut tables = self.tables();
         let old = tables.of(write.table).get(&write.key);
         if write.guard.as_ref().is_some_and(|guard| !guard.holds(old)) {
-            return Ok(Outcome::GuardFailed);
+            return Ok(Updated::GuardFailed { item: old.cloned() });
         }
         let new = apply::apply(&self.layout, write, old)?;
+        let item = new.clone().unwrap_or_default();
         let (table_units, index_units) = self.do_write(&mut tables, write, new);
-        Ok(Outcome::Done { units: table_units + index_units })
+        Ok(Updated::Done { units: table_units + index_units, item })
     }
 
     fn transact_now(&self, transaction: &Transaction) -> TransactOutcome {
@@ -248,6 +257,10 @@ impl Store for MemoryStore {
 
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {
         self.write_now(write).map_err(|refusal| refusal.of(operation(&write.action), &write.key.for_log()))
+    }
+
+    async fn update(&self, write: &Write) -> Result<Updated, StoreError> {
+        self.update_now(write).map_err(|refusal| refusal.of(operation(&write.action), &write.key.for_log()))
     }
 
     async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {

@@ -5,7 +5,7 @@
 //! sent at this moment. What it costs is a consistent read of each item that would be written.
 //!
 //! What would have been written is remembered until [`forget`](Observing::forget), and shown by the reads that name the
-//! item and by the guards: an engine that moves its checkpoint twice in an invocation finds it where it left it. A query
+//! item and by the guards: an engine that moves a watermark twice in an invocation finds it where it left it. A query
 //! or a scan shows the tables as they are.
 //!
 //! Two writes on one item at the same moment may both find it as it was. Then both are said to be done, where one would
@@ -22,7 +22,9 @@ use derive::{
 };
 use keys::{item::Item, key::Key, layout::Layout};
 
-use crate::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, memory::MemoryStore, operation};
+use crate::{
+    Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated, memory::MemoryStore, operation,
+};
 
 /// Items as they would be; `None` for one that would not be there.
 type Unwritten = BTreeMap<(Table, Key), Option<Item>>;
@@ -107,6 +109,16 @@ impl<S: Store> Store for Observing<S> {
         let model = self.model(writes).await?;
         let outcome = model.write(write).await?;
         if matches!(outcome, Outcome::Done { .. }) {
+            self.remember(writes, &model);
+        }
+        Ok(outcome)
+    }
+
+    async fn update(&self, write: &Write) -> Result<Updated, StoreError> {
+        let writes = std::slice::from_ref(write);
+        let model = self.model(writes).await?;
+        let outcome = model.update(write).await?;
+        if matches!(outcome, Updated::Done { .. }) {
             self.remember(writes, &model);
         }
         Ok(outcome)

@@ -8,7 +8,7 @@ use derive::{
 };
 use keys::{item::Item, key::Key};
 
-use crate::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome};
+use crate::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated};
 
 /// A store with a record of the requests that came to it.
 #[derive(Debug)]
@@ -73,6 +73,11 @@ impl<S: Store> Store for Recording<S> {
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {
         self.note(Request::Write(write.clone()));
         self.store.write(write).await
+    }
+
+    async fn update(&self, write: &Write) -> Result<Updated, StoreError> {
+        self.note(Request::Write(write.clone()));
+        self.store.update(write).await
     }
 
     async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {

@@ -8,7 +8,7 @@ use derive::{
 };
 use keys::{item::Item, key::Key};
 
-use crate::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome};
+use crate::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated};
 
 impl<S: Store> Store for Arc<S> {
     async fn read(&self, table: Table, keys: &[Key], consistency: Consistency) -> Result<Vec<(Key, Item)>, StoreError> {
@@ -25,6 +25,10 @@ impl<S: Store> Store for Arc<S> {
 
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {
         (**self).write(write).await
+    }
+
+    async fn update(&self, write: &Write) -> Result<Updated, StoreError> {
+        (**self).update(write).await
     }
 
     async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {

@@ -58,17 +58,28 @@ fn guards() -> Vec<(Guard, Option<AttributeValue>, bool, bool)> {
         (asks(Ask::Differs, s("1")), Some(n("1")), true, true),
         (asks(Ask::Differs, s("a")), None, true, true),
         (asks(Ask::Differs, s("a")), None, false, true),
+        (asks(Ask::LacksOrBelow, b(&[2, 0])), None, true, true),
+        (asks(Ask::LacksOrBelow, b(&[2, 0])), None, false, true),
+        (asks(Ask::LacksOrBelow, b(&[2, 0])), Some(b(&[1, 255])), true, true),
+        (asks(Ask::LacksOrBelow, b(&[2, 0])), Some(b(&[2])), true, true),
+        (asks(Ask::LacksOrBelow, b(&[2, 0])), Some(b(&[2, 0])), true, false),
+        (asks(Ask::LacksOrBelow, b(&[2, 0])), Some(b(&[200])), true, false),
+        (asks(Ask::LacksOrBelow, b(&[2, 0])), Some(s("1")), true, false),
+        (asks(Ask::LacksElement, s("a")), None, true, true),
+        (asks(Ask::LacksElement, s("a")), None, false, true),
+        (asks(Ask::LacksElement, s("a")), Some(AttributeValue::Ss(vec!["b".to_owned()])), true, true),
+        (asks(Ask::LacksElement, s("a")), Some(AttributeValue::Ss(vec!["a".to_owned(), "b".to_owned()])), true, false),
         (asks(Ask::AtLeast, n("10.0")), Some(n("10")), true, true),
         (asks(Ask::AtLeast, n("10")), Some(n("9.99")), true, false),
         (asks(Ask::AtLeast, n("10")), Some(s("9")), true, false),
         (asks(Ask::AtLeast, n("10")), None, true, false),
         (asks(Ask::AtLeast, n("10")), None, false, false),
-        (Guard::still_zero(), None, true, true),
-        (Guard::still_zero(), None, false, true),
-        (Guard::still_zero(), Some(n("0")), true, true),
-        (Guard::still_zero(), Some(n("0.01")), true, false),
-        (Guard::still_zero(), Some(n("-1")), true, false),
-        (Guard::still_zero(), Some(s("0")), true, false),
+        (Guard::still_zero(None), None, true, true),
+        (Guard::still_zero(None), None, false, true),
+        (Guard::still_zero(None), Some(n("0")), true, true),
+        (Guard::still_zero(None), Some(n("0.01")), true, false),
+        (Guard::still_zero(None), Some(n("-1")), true, false),
+        (Guard::still_zero(None), Some(s("0")), true, false),
         (both(), None, true, true),
         (both(), None, false, false),
         (both(), Some(n("1")), true, false),
@@ -103,6 +114,10 @@ fn as_read(value: Option<AttributeValue>) -> Guard {
     Guard::as_read(Purpose::Job, [(ATTRIBUTE, value), ("Name", Some(s("old"))), ("Third", None)])
 }
 
+fn b(bytes: &[u8]) -> AttributeValue {
+    AttributeValue::B(bytes.to_vec())
+}
+
 fn asks(ask: impl Fn(String, AttributeValue) -> Ask, value: AttributeValue) -> Guard {
     Guard { purpose: Purpose::Application, asks: vec![ask(ATTRIBUTE.to_owned(), value)] }
 }
@@ -112,7 +127,7 @@ fn cases() -> Vec<(Write, Option<Item>, Option<Item>, bool)> {
     let mut cases = Vec::new();
     for (position, (guard, value, is_there, holds)) in guards().into_iter().enumerate() {
         // A counter's guard checks all attributes of a counter, because any of them may not be zero.
-        let attributes: &[&str] = if guard == Guard::still_zero() { &["Value", "Sum"] } else { &[ATTRIBUTE] };
+        let attributes: &[&str] = if guard == Guard::still_zero(None) { &["Value", "Sum"] } else { &[ATTRIBUTE] };
         let actions = ["put", "update", "delete"];
         for (attribute, action) in attributes.iter().flat_map(|attribute| actions.map(|action| (*attribute, action))) {
             let key = key(&format!("{position:02}#{attribute}#{action}"));
@@ -159,9 +174,21 @@ pub(crate) async fn every_ask_is_tried<S: Store>(bed: Bed<S>) {
         Ask::Differs(..) => "differs",
         Ask::AtLeast(..) => "at least",
         Ask::LacksOrEqual(..) => "lacks or equal",
+        Ask::LacksOrBelow(..) => "lacks or below",
+        Ask::LacksElement(..) => "lacks an element",
     };
     let tried: BTreeSet<&str> = guards().iter().flat_map(|(guard, ..)| guard.asks.iter().map(name)).collect();
-    let known = ["absent", "present", "lacks", "equal", "differs", "at least", "lacks or equal"];
+    let known = [
+        "absent",
+        "present",
+        "lacks",
+        "equal",
+        "differs",
+        "at least",
+        "lacks or equal",
+        "lacks or below",
+        "lacks an element",
+    ];
     bed.same(&tried, &known.into(), "what guards ask");
 }
 

@@ -71,7 +71,7 @@ pub(crate) fn in_ledger(write: Write) -> Write {
 }
 
 pub(crate) fn unchanged(attribute: &str, value: Option<AttributeValue>) -> Guard {
-    Guard::as_read(Purpose::Checkpoint, [(attribute, value)])
+    Guard::as_read(Purpose::LossMark, [(attribute, value)])
 }
 
 pub(crate) fn write(key: &Key, action: Action) -> Write {

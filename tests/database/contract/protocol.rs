@@ -1,15 +1,16 @@
 //! The engine's transactions, in the forms that it sends.
 
 use derive::{
-    guard::{Guard, Purpose},
-    write::{Table, Write},
+    guard::{Ask, Guard, Purpose},
+    write::{Action, Table, Update, Write},
 };
 use keys::key::Key;
-use store::{Reason, Store, TransactOutcome};
+use serde_dynamo::AttributeValue;
+use store::{Reason, Store, TransactOutcome, Updated};
 
 use crate::contract::{
     bed::Bed,
-    items::{add, delete, guarded, in_ledger, item, item_of_bytes, key, n, put, s, set},
+    items::{add, delete, guarded, in_ledger, item, item_of_bytes, key, n, put, s, write},
 };
 
 fn receipt(id: &str) -> Write {
@@ -17,11 +18,28 @@ fn receipt(id: &str) -> Write {
     guarded(in_ledger(put(&key, item(&key, [("ExpiresAt", n("1705315200"))]))), Guard::absent(Purpose::Receipt))
 }
 
-fn moved(from: Option<&str>, to: &str) -> Write {
-    let checkpoint = Key::new("CHECKPOINT#shard", "CHECKPOINT");
-    let value = from.map(|from| s(&format!("{from:0>40}")));
-    let to = [("Position", s(&format!("{to:0>40}"))), ("ExpiresAt", n("1705315200"))];
-    guarded(in_ledger(set(&checkpoint, to)), Guard::as_read(Purpose::Checkpoint, [("Position", value)]))
+/// An update that adds changes up to a number and moves the watermark to it, if the watermark is below the first of them.
+fn marked(counter: &Key, first: u8, last: u8, n_changes: i64) -> Write {
+    let binary = |number: u8| AttributeValue::B(vec![number]);
+    let update = Update {
+        set: [("w00000000".to_owned(), binary(last)), ("EntityType".to_owned(), s("Counter"))].into(),
+        add: [("Value".to_owned(), n(&n_changes.to_string())), ("Rev".to_owned(), n("1"))].into(),
+        ..Update::default()
+    };
+    let asks = vec![
+        Ask::LacksOrBelow("w00000000".to_owned(), binary(first)),
+        Ask::LacksOrEqual("EntityType".to_owned(), s("Counter")),
+    ];
+    guarded(write(counter, Action::Update(update)), Guard { purpose: Purpose::Watermark, asks })
+}
+
+/// Puts a change among the exceptions of a shard.
+fn excepted(id: &str) -> Write {
+    let shard = Key::new("SHARD#shard", "SHARD");
+    let add = [("Exceptions".to_owned(), AttributeValue::Ss(vec![id.to_owned()]))].into();
+    let asks = vec![Ask::LacksElement("Exceptions".to_owned(), s(id))];
+    let update = write(&shard, Action::Update(Update { add, ..Update::default() }));
+    guarded(in_ledger(update), Guard { purpose: Purpose::Exception, asks })
 }
 
 fn reasons(outcome: TransactOutcome) -> Vec<Reason> {
@@ -44,17 +62,43 @@ pub(crate) async fn receipts_say_by_position_which_changes_are_in<S: Store>(bed:
     bed.same(&bed.item(&counter).await, &Some(item(&counter, [("Value", n("5"))])), "the counter");
 }
 
-pub(crate) async fn a_checkpoint_moves_only_from_where_it_was_read<S: Store>(bed: Bed<S>) {
+pub(crate) async fn a_watermark_moves_only_past_what_it_is_below<S: Store>(bed: Bed<S>) {
     let counter = key("COUNT");
-    let units = bed.all_done(vec![moved(None, "7"), add(&counter, "Value", 1)]).await;
-    bed.same_units(&units, &[(Table::Main, 2.0), (Table::Ledger, 2.0)], "units");
-    // The same again, as after a lost response; and one by a caller that read it before it moved.
-    for late in [moved(None, "7"), moved(Some("5"), "9")] {
-        let outcome = bed.transact(vec![late, add(&counter, "Value", 1)]).await;
-        bed.same(&reasons(outcome), &vec![Reason::GuardFailed, Reason::None], "fenced off");
+    let updated = |first, last, n_changes| {
+        let (write, store) = (marked(&counter, first, last, n_changes), &bed.store);
+        async move { store.update(&write).await.unwrap() }
+    };
+    let held = |last: u8, value: &str, revision: &str| {
+        let mark = AttributeValue::B(vec![last]);
+        item(&counter, [("w00000000", mark), ("EntityType", s("Counter")), ("Value", n(value)), ("Rev", n(revision))])
+    };
+    bed.same(&updated(3, 7, 2).await, &Updated::Done { units: 1.0, item: held(7, "2", "1") }, "the item comes back");
+    // The same again, as after a lost response; one by a caller that is behind; and one that begins at the watermark.
+    for (first, last) in [(3, 7), (2, 9), (7, 9)] {
+        let failed = Updated::GuardFailed { item: Some(held(7, "2", "1")) };
+        bed.same(&updated(first, last, 1).await, &failed, "the item comes back with the failure");
     }
-    bed.all_done(vec![moved(Some("7"), "10"), add(&counter, "Value", 1)]).await;
-    bed.same(&bed.item(&counter).await, &Some(item(&counter, [("Value", n("2"))])), "the counter");
+    bed.same(&updated(8, 200, 0).await, &Updated::Done { units: 1.0, item: held(200, "2", "2") }, "a net of nothing");
+    bed.same(
+        &updated(201, 202, 1).await,
+        &Updated::Done { units: 1.0, item: held(202, "3", "3") },
+        "bytes are not signed",
+    );
+    let foreign = key("OTHER");
+    bed.done(&put(&foreign, item(&foreign, [("EntityType", s("User"))]))).await;
+    let failed = Updated::GuardFailed { item: Some(item(&foreign, [("EntityType", s("User"))])) };
+    bed.same(&bed.store.update(&marked(&foreign, 1, 2, 1)).await.unwrap(), &failed, "an item of another type");
+}
+
+pub(crate) async fn a_change_is_excepted_once<S: Store>(bed: Bed<S>) {
+    let parked = |id: &str| {
+        let key = Key::new("PARKED#additive", format!("{id}#00"));
+        in_ledger(put(&key, item(&key, [])))
+    };
+    bed.all_done(vec![excepted("e1"), parked("e1")]).await;
+    bed.all_done(vec![excepted("e2"), parked("e2")]).await;
+    let outcome = bed.transact(vec![excepted("e1"), parked("e1")]).await;
+    bed.same(&reasons(outcome), &vec![Reason::GuardFailed, Reason::None], "it is among them");
 }
 
 pub(crate) async fn a_change_is_parked_with_its_proof_and_once<S: Store>(bed: Bed<S>) {
@@ -77,10 +121,4 @@ pub(crate) async fn a_parked_change_is_redriven_once<S: Store>(bed: Bed<S>) {
     let outcome = bed.transact(redrive()).await;
     bed.same(&reasons(outcome), &vec![Reason::GuardFailed, Reason::None], "not parked any more");
     bed.same(&bed.item(&counter).await, &Some(item(&counter, [("Value", n("1"))])), "the counter");
-}
-
-pub(crate) async fn a_chunk_under_the_checkpoint_has_99_counters<S: Store>(bed: Bed<S>) {
-    let counters = (0..99).map(|at| add(&key(&format!("{at:02}")), "Value", 1));
-    let units = bed.all_done([moved(None, "1")].into_iter().chain(counters).collect()).await;
-    bed.same_units(&units, &[(Table::Main, 198.0), (Table::Ledger, 2.0)], "units");
 }

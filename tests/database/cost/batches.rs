@@ -100,11 +100,11 @@ async fn receipts_of_as_many_targets_cost_4_units_a_change() {
 }
 
 #[tokio::test]
-async fn a_checkpoint_costs_next_to_nothing_where_changes_meet() {
-    check(LedgerKind::Checkpoint, |_| 0, 0.05).await;
+async fn watermarks_of_one_target_cost_a_hundredth_of_a_unit_a_change() {
+    check(LedgerKind::Watermarks, |_| 0, 0.01).await;
 }
 
 #[tokio::test]
-async fn a_checkpoint_of_as_many_targets_costs_2_units_a_change() {
-    check(LedgerKind::Checkpoint, |n| n, 2.1).await;
+async fn watermarks_of_as_many_targets_cost_1_unit_a_change() {
+    check(LedgerKind::Watermarks, |n| n, 1.0).await;
 }

@@ -19,7 +19,7 @@ use queries::{
     read_error::ReadError,
 };
 use store::{
-    Outcome, Store, StoreError, TransactOutcome,
+    Outcome, Store, StoreError, TransactOutcome, Updated,
     dynamo::DynamoStore,
     memory::MemoryStore,
     recording::{Recording, Request},
@@ -86,6 +86,14 @@ impl Store for Either {
         match self {
             Self::Memory(store) => store.write(write).boxed(),
             Self::Embedded(store) => store.write(write).boxed(),
+        }
+        .await
+    }
+
+    async fn update(&self, write: &Write) -> Result<Updated, StoreError> {
+        match self {
+            Self::Memory(store) => store.update(write).boxed(),
+            Self::Embedded(store) => store.update(write).boxed(),
         }
         .await
     }

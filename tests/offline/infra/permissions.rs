@@ -274,7 +274,7 @@ async fn asked(functions: &[Function], ledger: LedgerKind) -> Vec<(Function, BTr
 async fn functions_may_do_what_they_do() {
     let mut unused = String::new();
     let mut used: Vec<(Function, BTreeSet<Permission>)> = Vec::new();
-    for ledger in [LedgerKind::Receipts, LedgerKind::Checkpoint] {
+    for ledger in [LedgerKind::Receipts, LedgerKind::Watermarks] {
         used.extend(asked(&[Function::Aggregate, Function::Propagate, Function::Sweep], ledger).await);
         used.extend(asked(&[Function::Combined, Function::Sweep], ledger).await);
     }

@@ -36,7 +36,7 @@ pub(crate) fn captured(scene: &Arc<Scene>, stream: &Stream, ledger: LedgerKind) 
     let all: Vec<usize> = (0..stream.records.len()).collect();
     let (records, lane) = match ledger {
         LedgerKind::Receipts => (&all, Lane::default()),
-        LedgerKind::Checkpoint => {
+        LedgerKind::Watermarks => {
             let shard = scene.chance.one_of(&stream.shards)?;
             (&shard.records, Lane { stream_arn: Some(STREAM_ARN.to_owned()), shard: Some(shard.id.clone()) })
         }

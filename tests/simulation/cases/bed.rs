@@ -253,7 +253,7 @@ impl Bed {
         let records = json!({ "Records": records }).to_string();
         match self.ledger {
             LedgerKind::Receipts => records,
-            LedgerKind::Checkpoint => in_window(&records, r#"{"seen": 1.50, "by": null}"#, false),
+            LedgerKind::Watermarks => in_window(&records, r#"{"seen": 1.50, "by": null}"#, false),
         }
     }
 
@@ -359,6 +359,15 @@ impl Bed {
     pub(crate) fn parked(&self) -> Vec<String> {
         let ledger = self.memory().snapshot(Table::Ledger);
         ledger.keys().filter(|key| key.pk.starts_with("PARKED")).map(ToString::to_string).collect()
+    }
+}
+
+/// Does this call count something? A transaction does under receipts, an update of a counter under watermarks.
+pub(crate) fn counts(call: &Call<'_>) -> bool {
+    match call {
+        Call::Transact(_) => true,
+        Call::Write(write) => write.key.sk.contains("#COUNT#"),
+        _ => false,
     }
 }
 

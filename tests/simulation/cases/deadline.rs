@@ -2,17 +2,17 @@
 
 use engine::{batch::Handled, ledger::LedgerKind};
 use serde_json::Value;
-use store::faulty::{Call, Fault, Side};
+use store::faulty::{Fault, Side};
 
-use crate::cases::bed::{Bed, INVOCATION_MS};
+use crate::cases::bed::{Bed, INVOCATION_MS, counts};
 
-const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Checkpoint];
+const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Watermarks];
 
 /// A call of the additive functions that is never answered: the time goes by, and the caller waits.
 fn hangs(bed: &Bed, side: Side) {
     let clock = bed.clock.clone();
     bed.fails(move |call| {
-        matches!(call, Call::Transact(_)).then(|| {
+        counts(call).then(|| {
             // Until it is time to answer.
             clock.advance(INVOCATION_MS - 500);
             (side, Fault::Hung)
@@ -68,13 +68,15 @@ async fn a_missing_permission_ends_the_invocation_at_once_and_fails_it() {
     for ledger in LEDGERS {
         let mut bed = Bed::new().under(ledger);
         let records = bed.joins(2).await;
-        bed.fails(|call| matches!(call, Call::Transact(_)).then_some((Side::Before, Fault::Denied)));
+        bed.fails(|call| counts(call).then_some((Side::Before, Fault::Denied)));
         let began_ms = engine::clock::Clock::now_ms(&bed.clock);
         let handled = bed.handle(&records).await;
         assert_eq!(engine::clock::Clock::now_ms(&bed.clock), began_ms, "it does not wait");
         assert_eq!((handled.failed_from.as_deref(), bed.parked().len()), (Some("1001"), 0));
         let failure = functions::handler::answer(&handled).unwrap_err().to_string();
-        assert!(failure.starts_with("the function cannot work until its set-up is changed: TransactWriteItems on"));
+        let operation = if ledger == LedgerKind::Receipts { "TransactWriteItems" } else { "UpdateItem" };
+        let begins = format!("the function cannot work until its set-up is changed: {operation} on");
+        assert!(failure.starts_with(&begins), "{failure}");
         assert!(failure.ends_with("AccessDeniedException"), "{failure}");
 
         bed.fails(|_| None);

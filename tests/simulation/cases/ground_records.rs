@@ -68,7 +68,7 @@ async fn removed_post(bed: &mut Bed) -> (Vec<Value>, Key) {
 
 #[tokio::test]
 async fn a_removal_that_is_delivered_again_or_replayed_starts_no_second_job() {
-    for ledger in [LedgerKind::Receipts, LedgerKind::Checkpoint] {
+    for ledger in [LedgerKind::Receipts, LedgerKind::Watermarks] {
         let mut bed = Bed::new().under(ledger);
         let (records, comment) = removed_post(&mut bed).await;
         assert_eq!(n_jobs(&bed), 2, "one of the post, one of its mirror");

@@ -121,7 +121,7 @@ async fn ledger_kind(bed: &Bed) -> String {
     let (store, layout) = (bed.store(), bed.schema.layout.clone());
     let mut first = task(async move { claim(&store, &layout, LedgerKind::Receipts).await.is_ok() });
     bed.stops_before(&mut first, Purpose::LedgerKind);
-    let second = claim(&bed.store(), &bed.schema.layout, LedgerKind::Checkpoint).await.is_ok();
+    let second = claim(&bed.store(), &bed.schema.layout, LedgerKind::Watermarks).await.is_ok();
     let n_started = [first.finish().unwrap(), second].into_iter().filter(|is_started| *is_started).count();
     format!("{n_started} of 2 functions start")
 }

@@ -15,7 +15,7 @@ use support::record::STREAM_ARN;
 
 use crate::cases::bed::{Bed, SHARD};
 
-const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Checkpoint];
+const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Watermarks];
 const DAY_MS: u64 = 24 * 3_600_000;
 
 /// The list of recounts, as `derivation: item, since event`.
@@ -80,9 +80,11 @@ async fn a_change_from_behind_the_horizon_is_never_applied_and_its_targets_are_l
             assert_eq!(handled.failed_from, None, "{ledger}");
             let refused: Vec<(usize, &str)> =
                 handled.account.refused.iter().map(|refused| (refused.position.0, refused.why.as_str())).collect();
-            // The second time the checkpoint has passed it, with the change behind it.
-            let n_refused = usize::from(ledger == LedgerKind::Receipts || !is_again);
-            assert_eq!(refused, [(0, "it is older than the ledger's horizon of 14 days")][..n_refused].to_vec());
+            let why = match ledger {
+                LedgerKind::Receipts => "it is older than the ledger's horizon of 14 days",
+                LedgerKind::Watermarks => "it is older than the ledger's horizon of 26 hours",
+            };
+            assert_eq!(refused, [(0, why)], "{is_again}");
             let targets =
                 ["follower-count: USER#bob / PROFILE, event-1", "following-count: USER#ann / PROFILE, event-1"];
             assert_eq!(listed(&bed).await, targets);
@@ -96,7 +98,7 @@ async fn a_change_at_the_horizon_is_applied() {
     for ledger in LEDGERS {
         let mut bed = Bed::new().under(ledger);
         let records = bed.joins(1).await;
-        bed.clock.advance(14 * DAY_MS);
+        bed.clock.advance(ledger.horizon_ms());
         bed.handle(&records).await;
         assert_eq!((bed.counted("member-count"), listed(&bed).await.len()), (1, 0));
     }
@@ -104,7 +106,7 @@ async fn a_change_at_the_horizon_is_applied() {
 
 #[tokio::test]
 async fn a_refused_change_that_cannot_be_listed_is_not_done_and_not_passed() {
-    let mut bed = Bed::new().under(LedgerKind::Checkpoint).running(Family::Additive);
+    let mut bed = Bed::new().under(LedgerKind::Watermarks).running(Family::Additive);
     let old = bed.joins(1).await;
     bed.clock.advance(15 * DAY_MS);
     let batch = [old, bed.memberships([("bob".into(), "g".into())]).await].concat();
@@ -113,7 +115,7 @@ async fn a_refused_change_that_cannot_be_listed_is_not_done_and_not_passed() {
         _ => None,
     });
     assert_eq!(bed.handle(&batch).await.failed_from.as_deref(), Some("1001"));
-    assert_eq!((bed.counted("member-count"), bed.ledger("CHECKPOINT").len()), (0, 0));
+    assert_eq!(bed.counted("member-count"), 0);
     bed.fails(|_| None);
     assert_eq!(bed.handle(&batch).await.failed_from, None);
     assert_eq!((bed.counted("member-count"), listed(&bed).await.len()), (1, 1));
@@ -130,12 +132,13 @@ async fn a_record_that_does_not_say_when_it_was_made_is_parked_and_not_counted()
         assert_eq!(bed.parked(), ["PARKED#additive / event-1#00"], "looking needs no age");
         assert!(handled.account.parked[0].cause.contains("ApproximateCreationDateTime"));
         assert_eq!(bed.counted("member-count"), 1);
+        bed.clock.advance(17 * 60_000);
         bed.redrive_all().await;
         assert_eq!((bed.counted("member-count"), bed.parked().len()), (2, 0), "a redrive needs no age");
     }
 }
 
-/// Replays records of the shard under the checkpoint, and returns why each was refused.
+/// Replays records of the shard under watermarks, and returns why each was refused.
 async fn replayed(bed: &Bed, records: &[Value], was_given_up: bool) -> (Handled, Vec<String>) {
     let lane = Lane { stream_arn: Some(STREAM_ARN.to_owned()), shard: Some(SHARD.to_owned()) };
     let event = json!({ "Records": records }).to_string();
@@ -147,36 +150,36 @@ async fn replayed(bed: &Bed, records: &[Value], was_given_up: bool) -> (Handled,
 }
 
 #[tokio::test]
-async fn under_the_checkpoint_nothing_that_is_replayed_is_applied() {
-    let mut bed = Bed::new().under(LedgerKind::Checkpoint).running(Family::Additive);
+async fn under_watermarks_nothing_that_is_replayed_is_applied() {
+    let mut bed = Bed::new().under(LedgerKind::Watermarks).running(Family::Additive);
     let records = bed.joins(2).await;
     bed.handle(&records[..1]).await;
     let (handled, refused) = replayed(&bed, &records[..1], false).await;
     assert_eq!((handled.account.n_duplicates, refused.len(), handled.account.commits.len()), (1, 0, 0), "it is in");
 
     let (handled, refused) = replayed(&bed, &records, false).await;
-    assert_eq!(refused, ["the shard's checkpoint has not reached it: the stream brings it"]);
+    assert_eq!(refused, ["no watermark of its counters has passed it: the stream brings it"]);
     assert_eq!(handled.account.refused[0].targets[0].derivation, "member-count");
     assert_eq!((handled.account.commits.len(), listed(&bed).await.len()), (0, 0), "it is named, and not listed");
 
     bed.clock.advance(DAY_MS);
     let (_, refused) = replayed(&bed, &records, false).await;
-    assert_eq!(refused, ["the shard's checkpoint has not passed it, and the stream does not hold it any more"]);
+    assert_eq!(refused, ["no watermark of its counters has passed it, and the stream does not hold it any more"]);
     assert_eq!(listed(&bed).await, ["member-count: GROUP#g1 / METADATA, event-2"]);
     assert_eq!(bed.counted("member-count"), 1);
 }
 
 #[tokio::test]
-async fn under_the_checkpoint_a_record_that_was_given_up_is_refused_and_listed() {
-    let mut bed = Bed::new().under(LedgerKind::Checkpoint).running(Family::Additive);
+async fn under_watermarks_a_record_that_was_given_up_is_refused_and_listed() {
+    let mut bed = Bed::new().under(LedgerKind::Watermarks).running(Family::Additive);
     let records = bed.joins(2).await;
     bed.handle(&records[..1]).await;
     let (_, refused) = replayed(&bed, &records, true).await;
     assert_eq!(
         refused,
         [
-            "Lambda gave it up, and the shard's checkpoint has passed it since",
-            "Lambda gave it up, and the shard's checkpoint has not passed it"
+            "Lambda gave it up, and its counters' watermarks have passed it since",
+            "Lambda gave it up, and no watermark of its counters has passed it"
         ]
     );
     let targets = ["member-count: GROUP#g0 / METADATA, event-1", "member-count: GROUP#g1 / METADATA, event-2"];

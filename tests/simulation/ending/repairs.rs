@@ -6,6 +6,7 @@ use operate::verify::Finding;
 use crate::{
     actors::{repairing::target, rollout::unfilled},
     failure::Failure,
+    stored::to_recount,
     world::World,
 };
 
@@ -21,8 +22,11 @@ impl World {
             let found = self.verified()?;
             let is_new = |finding: &&Finding| unfilled.contains(&finding.derivation);
             let counted: Vec<Target> = found.iter().filter(|it| !is_new(it)).filter_map(target).collect();
-            let left = &self.planted.left;
-            if let Some(wrong) = counted.iter().find(|target| !left.contains_key(target)) {
+            let (left, listed) = (&self.planted.left, to_recount(&self.scene));
+            let is_known = |target: &Target| {
+                left.contains_key(target) || listed.contains(&(target.derivation.clone(), target.item.clone()))
+            };
+            if let Some(wrong) = counted.iter().find(|target| !is_known(target)) {
                 return Err(Failure::new("repair", format!("{wrong:?} is wrong, and nobody made it so: {found:?}")));
             }
             if counted.is_empty() && !found.iter().any(|finding| is_new(&finding)) {

@@ -28,7 +28,11 @@ fn views(table: &PlainTable, changes: &[PlainChange], recount: &mut Recount) {
         if let (None, Some(view)) = (old, new) {
             totals.entry(home("POST", view.id("PostId"))).or_default().1 += 1;
         }
-        let deleted = change.old.as_ref().filter(|_| change.new.is_none() && change.is_ours);
+        // Under watermarks a cascade sets a counter to zero and leaves its watermarks and their revision.
+        let is_gone = change.new.as_ref().is_none_or(|new| {
+            number(new.get("Value")) == 0 && new.get("Rev") == change.old.as_ref().and_then(|old| old.get("Rev"))
+        });
+        let deleted = change.old.as_ref().filter(|_| is_gone && change.is_ours);
         if let (Some((target, "view-count")), Some(counter)) = (counter_of(&change.at), deleted) {
             totals.entry(target).or_default().0 += number(counter.get("Value")) / ONE;
         }

@@ -84,7 +84,7 @@ impl Mapping {
     pub(crate) fn new(scene: &Arc<Scene>, name: &'static str, families: &[Family], ledger: LedgerKind) -> Self {
         let n_queues = match ledger {
             LedgerKind::Receipts => scene.chance.between(1, QUEUES_MAX),
-            LedgerKind::Checkpoint => 1,
+            LedgerKind::Watermarks => 1,
         };
         let n_records_max = if scene.is_braked { RECORDS_MAX_BRAKED } else { scene.chance.between(1, RECORDS_MAX) };
         Self {
@@ -185,7 +185,7 @@ impl Mapping {
         let is_ended_early = is_final && self.scene.chance.percent(20);
         let ([start, end], state) = (bounds(&self.scene), state.to_string());
         let window = Window { start, end, state, shard_id, is_final, is_ended_early };
-        (self.ledger == LedgerKind::Checkpoint).then_some(window)
+        (self.ledger == LedgerKind::Watermarks).then_some(window)
     }
 
     /// Keeps the state of a response for the next batch of its window. After the window's end there is none.
@@ -197,7 +197,7 @@ impl Mapping {
     /// An empty batch, as at the end of a window, for a shard whose queue is free.
     pub(crate) fn empty_batch(&mut self) -> Option<Batch> {
         let (shard, queue) =
-            self.any_queue(|queue| !queue.is_busy).filter(|_| self.ledger == LedgerKind::Checkpoint)?;
+            self.any_queue(|queue| !queue.is_busy).filter(|_| self.ledger == LedgerKind::Watermarks)?;
         self.shards[shard].queues[queue].is_busy = true;
         Some(Batch { shard, queue, records: Vec::new() })
     }

@@ -3,7 +3,7 @@
 //! The table only saves time. Most changes of the simulation make its seeds useless; the test then searches, which takes
 //! long, and the table that it prints replaces this one.
 
-use engine::ledger::LedgerKind::{self, Checkpoint, Receipts};
+use engine::ledger::LedgerKind::{self, Receipts, Watermarks};
 
 use crate::mutant::Mutant;
 
@@ -11,17 +11,16 @@ use crate::mutant::Mutant;
 const NOTICED: &[(&str, LedgerKind, u64)] = &[
     ("Unguarded(Receipt)", Receipts, 0),
     ("Unguarded(Update)", Receipts, 0),
-    ("Unguarded(Bucket)", Checkpoint, 11),
-    ("Unguarded(StillParked)", Checkpoint, 9),
+    ("Unguarded(Bucket)", Watermarks, 11),
+    ("Unguarded(StillParked)", Watermarks, 9),
     ("Unguarded(OwnerAbsent)", Receipts, 11),
     ("Unguarded(StillTheirs)", Receipts, 7),
     ("Unguarded(Job)", Receipts, 0),
     ("Unguarded(StillZero)", Receipts, 39),
-    ("Unguarded(Checkpoint)", Checkpoint, 0),
-    ("Unguarded(UnreadTarget)", Checkpoint, 39),
+    ("Unguarded(UnreadTarget)", Watermarks, 39),
     ("Unguarded(RepairRight)", Receipts, 73),
     ("Without(OwnBell)", Receipts, 0),
-    ("Without(BothImages)", Checkpoint, 2),
+    ("Without(BothImages)", Watermarks, 2),
     ("Without(WayThere)", Receipts, 1),
     ("Without(LookupKey)", Receipts, 73),
     ("Without(SearchAgain)", Receipts, 5),
@@ -29,15 +28,11 @@ const NOTICED: &[(&str, LedgerKind, u64)] = &[
     ("Without(ConsistentRead)", Receipts, 1),
     ("Without(ImageOfItsOwn)", Receipts, 8),
     ("Without(NetZeroProof)", Receipts, 0),
-    ("Without(OnceABatch)", Checkpoint, 2),
+    ("Without(OnceABatch)", Watermarks, 2),
     ("Without(ReasonsByPosition)", Receipts, 0),
-    ("Without(ContiguousChunks)", Checkpoint, 1),
-    ("Without(NobodyOvertakes)", Checkpoint, 0),
-    ("Without(ReadAgain)", Checkpoint, 0),
-    ("Without(DropBeforeSend)", Checkpoint, 15),
     ("Without(Horizon)", Receipts, 16),
     ("Without(ProofOfParking)", Receipts, 4),
-    ("Without(StartOnce)", Checkpoint, 19),
+    ("Without(StartOnce)", Watermarks, 19),
     ("Without(Settle)", Receipts, 8),
     ("Without(SettleAgain)", Receipts, 6),
     ("Without(LowestUndone)", Receipts, 4),

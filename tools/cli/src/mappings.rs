@@ -10,7 +10,7 @@
 //! | [`LANES`] for several lanes | `ParallelizationFactor` | all functions share one process |
 //!
 //! The parameters `Readers`, `Ledger` and, with `--config`, the one that names a manifest are set; all others have
-//! their defaults. A mapping is refused if the checkpoint ledger or the mapping's own filters would lose a change.
+//! their defaults. A mapping is refused if the ledger of watermarks or the mapping's own filters would lose a change.
 
 use std::{fs, path::Path};
 
@@ -97,8 +97,8 @@ fn mapping(template: &SamTemplate, function: Function, wanted: &MappingRequest<'
         mapping.parallelization_factor = mapping.parallelization_factor.min(LANES);
     }
     lets_through(function, &mapping, wanted)?;
-    if function.families().contains(&Family::Additive) && wanted.ledger == LedgerKind::Checkpoint {
-        suits_checkpoint(function, &mapping)?;
+    if function.families().contains(&Family::Additive) && wanted.ledger == LedgerKind::Watermarks {
+        suits_watermarks(function, &mapping)?;
     }
     Ok(mapping)
 }
@@ -112,8 +112,8 @@ fn logical_id(function: Function) -> &'static str {
     }
 }
 
-/// Refuses a mapping under which the checkpoint ledger would lose changes, or cannot work at all.
-fn suits_checkpoint(function: Function, mapping: &Mapping) -> Result<(), Usage> {
+/// Refuses a mapping under which the ledger of watermarks would lose changes, or cannot work at all.
+fn suits_watermarks(function: Function, mapping: &Mapping) -> Result<(), Usage> {
     let function = logical_id(function);
     let why = if mapping.tumbling_window_seconds == 0 {
         "only events of a tumbling window name their shard: set TumblingWindowInSeconds, for example to 60"
@@ -126,7 +126,9 @@ fn suits_checkpoint(function: Function, mapping: &Mapping) -> Result<(), Usage> 
     } else {
         return Ok(());
     };
-    Err(Usage(format!("the template's {function} cannot keep the checkpoint ledger: {why}, or use --ledger receipts")))
+    Err(Usage(format!(
+        "the template's {function} cannot keep the ledger of watermarks: {why}, or use --ledger receipts"
+    )))
 }
 
 /// Refuses filters that drop a record that a derivation of the function needs.
@@ -186,15 +188,15 @@ mod tests {
 
     #[test]
     fn the_repository_s_template_has_a_mapping_for_every_function_and_ledger() {
-        for ledger in [LedgerKind::Receipts, LedgerKind::Checkpoint] {
+        for ledger in [LedgerKind::Receipts, LedgerKind::Watermarks] {
             let [(_, aggregate), (_, propagate)] = mappings(&wanted(Readers::Two, ledger)).unwrap().try_into().unwrap();
             let [(_, combined)] = mappings(&wanted(Readers::One, ledger)).unwrap().try_into().unwrap();
             assert_eq!([&*aggregate.name, &propagate.name, &combined.name], ["aggregate", "propagate", "combined"]);
             for counting in [&aggregate, &combined] {
-                assert_eq!(counting.tumbling_window_seconds > 0, ledger == LedgerKind::Checkpoint);
+                assert_eq!(counting.tumbling_window_seconds > 0, ledger == LedgerKind::Watermarks);
                 assert_eq!(counting.parallelization_factor, 1);
                 let gives_up = counting.record_age_ms_max.is_some();
-                assert_eq!(gives_up, ledger == LedgerKind::Receipts, "the checkpoint gives up on nothing");
+                assert_eq!(gives_up, ledger == LedgerKind::Receipts, "under watermarks nothing is given up");
             }
             assert_eq!((propagate.parallelization_factor, propagate.record_age_ms_max), (LANES, Some(23 * HOUR_MS)));
             for mapping in [aggregate, propagate, combined] {
@@ -221,18 +223,18 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_under_which_the_checkpoint_would_lose_changes_is_refused() {
+    fn a_mapping_under_which_watermarks_would_lose_changes_is_refused() {
         let said = |from: &str, to: &str| {
             let (_folder, file) = changed(from, to);
-            let wanted = MappingRequest { template: Some(&file), ..wanted(Readers::Two, LedgerKind::Checkpoint) };
+            let wanted = MappingRequest { template: Some(&file), ..wanted(Readers::Two, LedgerKind::Watermarks) };
             mappings(&wanted).unwrap_err().to_string()
         };
         assert!(said("TumblingWindowInSeconds: !If", "TumblingWindowInSeconds: 0 # ").contains("set TumblingWindowIn"));
         assert!(said("MaximumRetryAttempts: -1", "MaximumRetryAttempts: 5").contains("set MaximumRetryAttempts to -1"));
-        let said = said("MaximumRecordAgeInSeconds: !If [Checkpoint, -1, 82800]", "MaximumRecordAgeInSeconds: 3600");
+        let said = said("MaximumRecordAgeInSeconds: !If [Watermarks, -1, 82800]", "MaximumRecordAgeInSeconds: 3600");
         assert_eq!(
             said,
-            "the template's Aggregate cannot keep the checkpoint ledger: a change that Lambda gives up is passed \
+            "the template's Aggregate cannot keep the ledger of watermarks: a change that Lambda gives up is passed \
              by the next batch, and lost: set MaximumRecordAgeInSeconds to -1, or use --ledger receipts"
         );
     }
@@ -241,7 +243,7 @@ mod tests {
     fn the_template_for_a_table_that_exists_already_has_the_mappings_of_the_repository_s() {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../infra/attach.yaml");
         let (_folder, shipped) = changed("Transform: AWS", "Transform: AWS");
-        for (readers, ledger) in [(Readers::Two, LedgerKind::Receipts), (Readers::One, LedgerKind::Checkpoint)] {
+        for (readers, ledger) in [(Readers::Two, LedgerKind::Receipts), (Readers::One, LedgerKind::Watermarks)] {
             for has_manifest in [false, true] {
                 let of =
                     |template| mappings(&MappingRequest { template, has_manifest, ..wanted(readers, ledger) }).unwrap();

@@ -14,7 +14,7 @@ use keys::{
     item::{Item, text},
     key::Key,
 };
-use store::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, dynamo::DynamoStore};
+use store::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated, dynamo::DynamoStore};
 
 /// Identifies a write in the stream: the item, and its `UpdatedAt`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -99,6 +99,15 @@ impl Store for Metered {
         let stamps = self.stamps(std::slice::from_ref(write)).await?;
         let outcome = self.store.write(write).await?;
         if let Outcome::Done { units } = outcome {
+            self.answered(stamps, units);
+        }
+        Ok(outcome)
+    }
+
+    async fn update(&self, write: &Write) -> Result<Updated, StoreError> {
+        let stamps = self.stamps(std::slice::from_ref(write)).await?;
+        let outcome = self.store.update(write).await?;
+        if let Updated::Done { units, .. } = outcome {
             self.answered(stamps, units);
         }
         Ok(outcome)

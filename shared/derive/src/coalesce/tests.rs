@@ -16,7 +16,7 @@ fn counted(position: usize, counters: &[&str]) -> Counted {
 
 #[test]
 fn a_chunk_holds_99_changes_of_one_counter() {
-    let chunks = chunks((0..100).map(|at| counted(at, &["a"])).collect(), Proof::EachChange);
+    let chunks = chunks((0..100).map(|at| counted(at, &["a"])).collect());
     assert_eq!(chunks.iter().map(Vec::len).collect::<Vec<_>>(), [99, 1]);
 }
 
@@ -24,23 +24,13 @@ fn a_chunk_holds_99_changes_of_one_counter() {
 fn a_chunk_holds_50_changes_of_50_counters() {
     let names: Vec<String> = (0..100).map(|at| at.to_string()).collect();
     let changes = names.iter().enumerate().map(|(at, name)| counted(at, &[name.as_str()])).collect();
-    assert_eq!(chunks(changes, Proof::EachChange).iter().map(Vec::len).collect::<Vec<_>>(), [50, 50]);
-}
-
-#[test]
-fn a_chunk_with_one_proof_holds_any_number_of_changes_of_99_counters() {
-    let chunks = chunks((0..1_000).map(|at| counted(at, &["a"])).collect(), Proof::EachChunk);
-    assert_eq!(chunks.iter().map(Vec::len).collect::<Vec<_>>(), [1_000]);
-    let names: Vec<String> = (0..100).map(|at| at.to_string()).collect();
-    let changes = names.iter().enumerate().map(|(at, name)| counted(at, &[name.as_str()])).collect();
-    assert_eq!(super::chunks(changes, Proof::EachChunk).iter().map(Vec::len).collect::<Vec<_>>(), [99, 1]);
+    assert_eq!(chunks(changes).iter().map(Vec::len).collect::<Vec<_>>(), [50, 50]);
 }
 
 #[test]
 fn chunks_follow_stream_order_and_lose_nothing() {
     let changes: Vec<Counted> = (0..250).map(|at| counted(at, &["a", ["b", "c", "d"][at % 3]])).collect();
-    let positions: Vec<usize> =
-        chunks(changes, Proof::EachChange).into_iter().flatten().map(|change| change.position.0).collect();
+    let positions: Vec<usize> = chunks(changes).into_iter().flatten().map(|change| change.position.0).collect();
     assert_eq!(positions, (0..250).collect::<Vec<_>>());
 }
 

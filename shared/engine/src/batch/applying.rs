@@ -12,9 +12,12 @@ use crate::{
         planning::{Asked, Planner, Planning},
     },
     context::Context,
-    count::{Counter, Session},
+    count::{
+        Counter,
+        session::{Session, ShardSession},
+    },
     jobs::ground::Worker,
-    ledger::{Ledger, LedgerKind, checkpoint::Checkpoint, receipts::Receipts},
+    ledger::{LedgerKind, receipts::Receipts},
     look::{for_batch::BatchLooker, listing::Lister, own_image::OwnImages},
     park::Parker,
     protocol::ProtocolStep,
@@ -33,19 +36,16 @@ impl<'a, S> Applier<'a, S> {
 
 impl<S: Store> Applier<'_, S> {
     /// The ledger, as a batch sees it.
-    pub(crate) fn open<'a>(&'a self, batch: &Batch<'_>) -> Result<Box<dyn Ledger + 'a>, HandleError> {
-        let lane = &batch.lane;
-        match (self.context.ledger, &lane.shard) {
-            (LedgerKind::Checkpoint, Some(shard)) => Ok(Box::new(Checkpoint::new(lane.stream_arn.as_deref(), shard))),
-            // A function that counts nothing asks the ledger nothing.
-            (LedgerKind::Checkpoint, None) if self.context.families.contains(&Family::Additive) => {
-                Err(HandleError::NoShard)
-            }
-            _ => Ok(Box::new(Receipts::new(
-                &self.context.schema.layout,
-                self.context.takes(ProtocolStep::ReasonsByPosition),
-            ))),
+    pub(crate) fn open<'a>(&'a self, batch: &Batch<'_>) -> Result<Session<'a>, HandleError> {
+        let counts = self.context.families.contains(&Family::Additive);
+        // A function that counts nothing asks the ledger nothing.
+        if self.context.ledger == LedgerKind::Watermarks && counts {
+            let has_own_mark = self.context.takes(ProtocolStep::MarkPerShard);
+            let shard = ShardSession::of(&batch.lane, has_own_mark).ok_or(HandleError::NoShard)?;
+            return Ok(Session::Watermarks(shard));
         }
+        let by_position = self.context.takes(ProtocolStep::ReasonsByPosition);
+        Ok(Session::Receipts(Receipts::new(&self.context.schema.layout, by_position)))
     }
 
     /// Handles one record of a batch that died before.
@@ -66,7 +66,7 @@ impl<S: Store> Applier<'_, S> {
             planning.planned = Err(DIED.to_owned());
         }
         AttemptNotes::new(self.context).begin(attempt, &id, batch, account).await;
-        let asked = Planner::new(self.context).sorted(std::slice::from_mut(planning), batch);
+        let asked = Planner::new(self.context).sorted(std::slice::from_mut(planning), session, batch);
         self.apply(asked, session, images, batch, account).await;
     }
 

@@ -11,9 +11,9 @@ pub enum HandleError {
     /// The derivations of this function cannot be published in the registry.
     #[error("the derivations of this function cannot be published in the ledger's table, so nothing is handled")]
     Registry(#[from] RegistryError),
-    /// The checkpoint ledger does not know which shard it is of.
+    /// The ledger of watermarks does not know which shard it is of.
     #[error(
-        "the event names no shard, which the checkpoint ledger needs: set TumblingWindowInSeconds on the event source \
+        "the event names no shard, which the ledger of watermarks needs: set TumblingWindowInSeconds on the event source \
          mapping, with ParallelizationFactor 1 and MaximumRetryAttempts -1, or use the ledger of receipts"
     )]
     NoShard,

@@ -19,7 +19,7 @@ use crate::{
     account::{Account, Refused},
     batch::{caught::caught, input::Batch},
     context::Context,
-    count::admission::CountEntry,
+    count::{admission::CountEntry, session::Session},
     jobs::touch::Touch,
     look::{bells::Bells, listing::Listing},
     park,
@@ -130,6 +130,13 @@ impl Account {
     }
 }
 
+/// Which shard of a sharded counter a batch lands in.
+struct CounterShards<'a> {
+    seed: u32,
+    /// Says how many shards there are where that is pinned.
+    session: Option<&'a Session<'a>>,
+}
+
 /// Plans records.
 pub(crate) struct Planner<'a, S> {
     pub(crate) context: &'a Context<S>,
@@ -169,7 +176,7 @@ impl<S: Store> Planner<'_, S> {
     }
 
     /// What these records ask for. Their plans are taken out of them.
-    pub(crate) fn sorted(&self, planned: &mut [Planning<'_>], batch: &Batch<'_>) -> Asked {
+    pub(crate) fn sorted(&self, planned: &mut [Planning<'_>], session: &Session<'_>, batch: &Batch<'_>) -> Asked {
         // The shard of a sharded counter is the lane's, else the batch's: one batch lands in one shard, and lanes seldom
         // meet.
         let first = planned.first().map(Planning::id).unwrap_or_default();
@@ -177,7 +184,8 @@ impl<S: Store> Planner<'_, S> {
         let mut asked = Asked::default();
         for planning in planned {
             let plan = std::mem::replace(&mut planning.planned, Err(String::new()));
-            if let Err(cause) = plan.and_then(|plan| self.sort(plan, planning, seed, &mut asked)) {
+            let shards = CounterShards { seed, session: Some(session) };
+            if let Err(cause) = plan.and_then(|plan| self.sort(plan, planning, &shards, &mut asked)) {
                 self.fail(planning, cause, &mut asked);
             }
         }
@@ -193,16 +201,23 @@ impl<S: Store> Planner<'_, S> {
         self.count_from_birth(&mut planned, change);
         let planning = Planning { position: RecordAt(0), record, planned: Err(String::new()) };
         let mut asked = Asked::default();
-        self.sort(planned, &planning, checksum(&change.id), &mut asked)?;
+        let shards = CounterShards { seed: checksum(&change.id), session: None };
+        self.sort(planned, &planning, &shards, &mut asked)?;
         Ok(asked)
     }
 
-    fn sort(&self, planned: Planned, planning: &Planning<'_>, seed: u32, asked: &mut Asked) -> Result<(), String> {
+    fn sort(
+        &self,
+        planned: Planned,
+        planning: &Planning<'_>,
+        shards: &CounterShards<'_>,
+        asked: &mut Asked,
+    ) -> Result<(), String> {
         let (Ok(change), position) = (&planning.record.change, planning.position) else { return Ok(()) };
         let mut amounts = Vec::new();
         for (derivation, effect) in planned.effects {
             match effect {
-                Effect::Add(add) => amounts.push(self.amount(derivation, add, seed)?),
+                Effect::Add(add) => amounts.push(self.amount(derivation, add, shards)?),
                 Effect::Measure(Measure { bucket, form, value }) => {
                     amounts.push(Amount { item: bucket, derivation, adds: Adds::Value(form, value) });
                 }
@@ -226,9 +241,10 @@ impl<S: Store> Planner<'_, S> {
         Ok(())
     }
 
-    fn amount(&self, derivation: DerivationAt, add: Add, seed: u32) -> Result<Amount, String> {
+    fn amount(&self, derivation: DerivationAt, add: Add, shards: &CounterShards<'_>) -> Result<Amount, String> {
         let name = self.context.catalogue.name(derivation).to_owned();
-        let shard = seed % add.n_shards.max(1);
+        let pinned = shards.session.and_then(|session| session.n_shards(&name));
+        let shard = shards.seed % pinned.unwrap_or(add.n_shards).max(1);
         let counter = CounterKey { target: add.target, derivation: name, shard }.key();
         let counter = counter.map_err(|error| error.to_string())?;
         Ok(Amount { item: counter, derivation, adds: Adds::Tally(Tally { count: add.count, sum: add.sum }) })

@@ -4,18 +4,21 @@
 //! What the ledger cannot decide is refused, and named with the targets to repair.
 //!
 //! Under *receipts*, a replayed change is applied if its receipt is not there, and refused behind the horizon. Under
-//! the *checkpoint*, nothing that is replayed is ever applied: the checkpoint says of a change that it is in, or that
-//! the stream is still to bring it. Two things it does not show, and then the change is refused: of a record that Lambda
-//! gave up, whether it went in before; and of a record in front of the checkpoint that the stream does not hold any
-//! more, nothing will ever bring it.
+//! *watermarks*, nothing that is replayed is ever applied: the counters' watermarks show that a change is in, or that the
+//! stream is still to bring it. Two things they do not show, and then the change is refused: whether a record that Lambda
+//! gave up was counted before others passed it; and a record above a watermark that the stream does not hold any more.
 //!
 //! Bells are rung under either: looking is harmless.
 
+use std::collections::BTreeSet;
+
+use derive::coalesce::Amount;
+use keys::key::Key;
 use store::Store;
 
 use crate::{
     account::{Account, undone},
-    backoff::Patience,
+    backoff::{Patience, describe},
     batch::{
         Engine, Handled,
         applying::Applier,
@@ -23,8 +26,14 @@ use crate::{
         input::{Batch, Occasion},
         planning::Planner,
     },
-    count::{Counter, Session, admission::CountEntry, recount::refused},
-    ledger::LedgerKind,
+    count::{
+        Counter,
+        admission::CountEntry,
+        recount::refused,
+        session::{Session, ShardSession},
+    },
+    ledger::watermarks::{Sequence, has_passed, mark_of},
+    protocol::ProtocolStep,
     record::event::{Event, Lane},
 };
 
@@ -46,7 +55,7 @@ impl<S: Store> Engine<S> {
     ///
     /// # Errors
     ///
-    /// [`HandleError`], with nothing applied: it is no event, or its shard is not known, which the checkpoint needs.
+    /// [`HandleError`], with nothing applied: it is no event, or its shard is not known, which watermarks need.
     pub async fn replay(&self, event: &str, origin: &Origin, deadline_ms: u64) -> Result<Handled, HandleError> {
         let event = Event::parse(&self.context.schema.layout, event)?;
         let lane = Lane {
@@ -57,7 +66,7 @@ impl<S: Store> Engine<S> {
         let (planner, applier) = (Planner::new(context), Applier::new(context));
         let patience = Patience::new(context.clock.as_ref(), deadline_ms);
         let batch = Batch { records: event.records, lane, patience, occasion: Occasion::Delivery };
-        let mut session = Session::new(applier.open(&batch)?);
+        let mut session = applier.open(&batch)?;
         let mut planned = planner.plan_all(&batch);
         let mut account = Account::of(&planned);
         let images = applier.images(&batch);
@@ -66,10 +75,13 @@ impl<S: Store> Engine<S> {
         for planning in planned.extract_if(.., |planning| planning.record.change.is_err()) {
             account.refused.extend(planning.unreadable());
         }
-        let mut asked = planner.sorted(&mut planned, &batch);
-        if context.ledger == LedgerKind::Checkpoint {
-            let entries = std::mem::take(&mut asked.entries);
-            Counter::new(context).judge(entries, &mut session, origin, &batch, &mut account).await;
+        let counter = Counter::new(context);
+        counter.open(&mut session, &planned, &batch, &mut account).await;
+        let mut asked = planner.sorted(&mut planned, &session, &batch);
+        if let Session::Watermarks(shard) = &session
+            && context.takes(ProtocolStep::ReplayBehind)
+        {
+            counter.judge(std::mem::take(&mut asked.entries), shard, origin, &batch, &mut account).await;
         }
         applier.apply(asked, &mut session, &images, &batch, &mut account).await;
         let failed_from = applier.failed_from(&account, &batch);
@@ -79,36 +91,48 @@ impl<S: Store> Engine<S> {
 }
 
 impl<S: Store> Counter<'_, S> {
-    /// Says of each change what the checkpoint knows of it.
+    /// Says of each change what the counters' watermarks show of it.
     async fn judge(
         &self,
         entries: Vec<CountEntry>,
-        session: &mut Session<'_>,
+        shard: &ShardSession,
         origin: &Origin,
         batch: &Batch<'_>,
         account: &mut Account,
     ) {
-        if let Err(why) = self.read_standing(session, batch).await {
-            return undone(account, entries.iter().map(|entry| entry.change.position), &why);
-        }
+        let amounts = || entries.iter().flat_map(|entry| &entry.change.amounts);
+        let keys: Vec<Key> = amounts().map(|amount| amount.item.clone()).collect::<BTreeSet<_>>().into_iter().collect();
+        let held = batch.patience.call(|| self.held_buckets(&keys)).await.map_err(|error| describe(&error));
+        let held = match shard.stopped.clone().map_or(held, Err) {
+            Ok(held) => held,
+            Err(why) => return undone(account, entries.iter().map(|entry| entry.change.position), &why),
+        };
         for CountEntry { change, created_ms, .. } in entries {
             let age_ms = created_ms.map(|created_ms| self.context.clock.now_ms().saturating_sub(created_ms));
-            let why = match (session.ledger.has(&change), origin.was_given_up) {
+            let sequence = Sequence::parse(&change.sequence_number);
+            let is_passed = |amount: &Amount| {
+                let mark = held.get(&amount.item).and_then(|item| mark_of(item, &shard.mark));
+                mark.zip(sequence).is_some_and(|(mark, sequence)| has_passed(mark, sequence))
+            };
+            let is_in = shard.item.excepts(&change.id, None) || change.amounts.iter().all(is_passed);
+            let why = match (is_in, origin.was_given_up) {
                 (true, false) => {
                     account.n_duplicates += 1;
                     continue;
                 }
-                (true, true) => "Lambda gave it up, and the shard's checkpoint has passed it since",
-                (false, true) => "Lambda gave it up, and the shard's checkpoint has not passed it",
+                (true, true) => "Lambda gave it up, and its counters' watermarks have passed it since",
+                (false, true) => "Lambda gave it up, and no watermark of its counters has passed it",
                 (false, false) if age_ms.is_some_and(|age_ms| age_ms < STREAM_KEPT_MS) => {
                     account.refused.push(refused(
                         &self.context.catalogue,
                         &change,
-                        "the shard's checkpoint has not reached it: the stream brings it",
+                        "no watermark of its counters has passed it: the stream brings it",
                     ));
                     continue;
                 }
-                (false, false) => "the shard's checkpoint has not passed it, and the stream does not hold it any more",
+                (false, false) => {
+                    "no watermark of its counters has passed it, and the stream does not hold it any more"
+                }
             };
             // One that cannot be listed is not done, and said to be so.
             let _noted = self.refuse(&change, why, batch.patience, account).await;

@@ -1,4 +1,4 @@
-//! A parcel: one transaction of proofs and effects, how it is made, read and accounted for.
+//! A parcel: one transaction of receipts and effects, how it is made, read and accounted for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +16,11 @@ use crate::{
     account::{Account, Commit, Parked, apportioned},
     backoff::describe,
     batch::input::Batch,
-    count::{Chunk, ChunkOutcome, Counter, Session},
-    ledger::Ledger,
+    count::{
+        Counter,
+        chunks::{Chunk, ChunkOutcome},
+    },
+    ledger::receipts::Receipts,
     park::Parking,
     protocol::ProtocolStep,
 };
@@ -37,7 +40,7 @@ impl<S: Store> Counter<'_, S> {
     pub(crate) async fn send(
         &self,
         chunk: &Chunk,
-        session: &mut Session<'_>,
+        receipts: &mut Receipts<'_>,
         batch: &Batch<'_>,
         account: &mut Account,
     ) -> ChunkOutcome {
@@ -46,7 +49,7 @@ impl<S: Store> Counter<'_, S> {
             Err(error) if error.is_retry() => return ChunkOutcome::Unanswered(error),
             Err(error) => return ChunkOutcome::Refused(describe(&error)),
         };
-        let parcel = match self.parcel(chunk, &held, session.ledger.as_ref(), batch) {
+        let parcel = match self.parcel(chunk, &held, receipts, batch) {
             Ok(Some(parcel)) => parcel,
             Ok(None) => return ChunkOutcome::Done,
             Err(cause) => return ChunkOutcome::Refused(cause),
@@ -58,7 +61,7 @@ impl<S: Store> Counter<'_, S> {
             }
             Ok(TransactOutcome::Cancelled { reasons }) => {
                 self.met(&parcel, &reasons, account);
-                cancelled(&parcel, &reasons, session.ledger.as_mut())
+                cancelled(&parcel, &reasons, receipts)
             }
             Err(error) if error.is_retry() => {
                 error.busy().into_iter().for_each(|busy| account.contention.met(None, busy));
@@ -84,20 +87,12 @@ impl<S: Store> Counter<'_, S> {
         self.held_buckets(&keys).await
     }
 
-    /// Reads buckets as they are.
-    pub(crate) async fn held_buckets(&self, keys: &[Key]) -> Result<HeldBuckets, StoreError> {
-        if keys.is_empty() {
-            return Ok(HeldBuckets::new());
-        }
-        Ok(self.context.store.get(Table::Main, keys).await?.into_iter().collect())
-    }
-
     /// The parcel of a chunk; `None` when there is nothing to send.
     fn parcel(
         &self,
         chunk: &Chunk,
         held: &HeldBuckets,
-        ledger: &dyn Ledger,
+        receipts: &Receipts<'_>,
         batch: &Batch<'_>,
     ) -> Result<Option<Parcel>, String> {
         let now_ms = self.context.clock.now_ms();
@@ -109,7 +104,7 @@ impl<S: Store> Counter<'_, S> {
             }
         };
         let is_proven = chunk.failed.is_none() || self.context.takes(ProtocolStep::ProofOfParking);
-        let proofs = if is_proven { ledger.proofs(&proven, now_ms) } else { Vec::new() };
+        let proofs = if is_proven { receipts.proofs(&proven, now_ms) } else { Vec::new() };
         let n_proofs = proofs.len();
         let writes: Vec<Write> = proofs.into_iter().chain(effects).collect();
         if writes.is_empty() {
@@ -132,8 +127,15 @@ impl<S: Store> Counter<'_, S> {
     fn parking(&self, chunk: &Chunk, cause: &str, batch: &Batch<'_>) -> Vec<Write> {
         let record = chunk.changes.first().and_then(|change| batch.record(change.position));
         let Some(record) = record else { return Vec::new() };
-        let parking =
-            Parking { head: &record.head, record: record.text, cause, family: Family::Additive, lane: &batch.lane };
+        let parking = Parking {
+            head: &record.head,
+            record: record.text,
+            cause,
+            family: Family::Additive,
+            lane: &batch.lane,
+            counter: None,
+            exception: None,
+        };
         parking.writes(&self.context.schema.layout, self.context.clock.now_ms())
     }
 
@@ -168,10 +170,10 @@ impl<S: Store> Counter<'_, S> {
 }
 
 /// Reads the reasons by position: first the proofs', then the effects'.
-fn cancelled(parcel: &Parcel, reasons: &[Reason], ledger: &mut dyn Ledger) -> ChunkOutcome {
+fn cancelled(parcel: &Parcel, reasons: &[Reason], receipts: &mut Receipts<'_>) -> ChunkOutcome {
     let (proofs, effects) = reasons.split_at(parcel.n_proofs.min(reasons.len()));
     if proofs.contains(&Reason::GuardFailed) {
-        ledger.cancelled(&parcel.proven, proofs);
+        receipts.cancelled(&parcel.proven, proofs);
         return ChunkOutcome::Proven;
     }
     let rejected = reasons.iter().find_map(|reason| match reason {

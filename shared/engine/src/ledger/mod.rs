@@ -1,32 +1,28 @@
 //! The ledger: the record of which changes are in.
 //!
-//! Two kinds, chosen by configuration and never guessed from an event. Both put a *proof* into the transaction that
-//! applies a change, so that the change is in exactly when its proof is.
+//! Two kinds, chosen by configuration and never guessed from an event. Each puts a *proof* into the write that applies a
+//! change, so that the change is in exactly when its proof is.
 //!
-//! | | [`receipts`] | [`checkpoint`] |
+//! | | [`receipts`] | [`watermarks`] |
 //! |---|---|---|
-//! | proof | an item for each change | one item a shard, moved forward |
-//! | write units | 2 a change | 2 a transaction |
+//! | proof | an item for each change, in the transaction of its effects | an attribute of each counter for each stream shard |
+//! | write units | 2 a change, and 2 a counter | 1 a counter and batch |
 //! | needs | nothing | the shard's name: tumbling windows, one lane a shard, unlimited retries |
-//! | a change that is replayed | is applied if it is not in | is never applied: what the shard has not passed, the stream brings |
+//! | a change that is replayed | is applied if it is not in | is never applied: what no watermark has passed, the stream brings |
 //!
-//! Both hold for a time, and a change older than the [`HORIZON_MS`] is never applied: whether it is in is not known
-//! any more. Its targets are [listed](crate::count::recount) as needing a recount.
+//! Both hold for a time, and a change older than the [horizon](LedgerKind::horizon_ms) is never applied: whether it is in
+//! is not known any more. Its targets are [listed](crate::count::recount) as needing a recount.
 
-pub mod checkpoint;
 pub mod receipts;
 pub mod repairs;
 pub mod settings;
+pub(crate) mod shard;
+pub mod watermarks;
 
 use std::{fmt, str::FromStr};
 
-use derive::{
-    coalesce::{Counted, Proof},
-    write::Write,
-};
 use keys::{item::Item, key::Key, layout::Layout};
 use serde_dynamo::AttributeValue;
-use store::Reason;
 
 /// Attribute of the ledger's items that holds their time to live, in epoch seconds. Stored, so it is stable.
 pub const EXPIRES_AT: &str = "ExpiresAt";
@@ -35,8 +31,9 @@ pub const EXPIRES_AT: &str = "ExpiresAt";
 /// redrive that there is. A time to live is a floor: an item may outlive it.
 pub const PROOF_KEPT_S: u64 = 15 * 24 * 3600;
 
-/// Age from which a change is never applied, in milliseconds: 14 days. Its proof, if it had one, was made after the
-/// change itself, so it is still there; the day between is for clocks that differ and for times that are rounded down.
+/// Age from which a change is never applied under receipts, in milliseconds: 14 days. Its proof, if it had one, was made
+/// after the change itself, so it is still there; the day between is for clocks that differ and for times that are rounded
+/// down.
 pub const HORIZON_MS: u64 = 14 * 24 * 3600 * 1000;
 
 /// Which ledger. Its name is stored, so it is stable.
@@ -44,15 +41,26 @@ pub const HORIZON_MS: u64 = 14 * 24 * 3600 * 1000;
 pub enum LedgerKind {
     /// One small item per change.
     Receipts,
-    /// One item per shard.
-    Checkpoint,
+    /// An attribute of each counter for each stream shard.
+    Watermarks,
+}
+
+impl LedgerKind {
+    /// Age from which a change is never applied, in milliseconds.
+    #[must_use]
+    pub const fn horizon_ms(self) -> u64 {
+        match self {
+            Self::Receipts => HORIZON_MS,
+            Self::Watermarks => watermarks::HORIZON_MS,
+        }
+    }
 }
 
 impl fmt::Display for LedgerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Receipts => "receipts",
-            Self::Checkpoint => "checkpoint",
+            Self::Watermarks => "watermarks",
         })
     }
 }
@@ -63,7 +71,7 @@ impl FromStr for LedgerKind {
     fn from_str(text: &str) -> Result<Self, UnknownLedger> {
         match text {
             "receipts" => Ok(Self::Receipts),
-            "checkpoint" => Ok(Self::Checkpoint),
+            "watermarks" => Ok(Self::Watermarks),
             _ => Err(UnknownLedger { text: text.to_owned() }),
         }
     }
@@ -71,43 +79,10 @@ impl FromStr for LedgerKind {
 
 /// A name of no ledger.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no ledger {text:?}: it is receipts or checkpoint")]
+#[error("there is no ledger {text:?}: it is receipts or watermarks")]
 pub struct UnknownLedger {
     /// The name as given.
     pub text: String,
-}
-
-/// What a batch knows of the ledger while it is applied.
-pub(crate) trait Ledger: Send + Sync {
-    /// What proves that changes are in.
-    fn proof(&self) -> Proof;
-
-    /// The proofs of these changes, which go in with them in one transaction.
-    fn proofs(&self, changes: &[Counted], now_ms: u64) -> Vec<Write>;
-
-    /// Is this change known to be in?
-    fn has(&self, change: &Counted) -> bool;
-
-    /// These changes went in.
-    fn passed(&mut self, changes: &[Counted]);
-
-    /// A transaction of these changes was cancelled, for these reasons given to the proofs.
-    fn cancelled(&mut self, changes: &[Counted], reasons: &[Reason]);
-
-    /// The item to read before the first transaction, and after a proof's guard failed.
-    fn standing(&self) -> Option<&Key> {
-        None
-    }
-
-    /// What that item holds.
-    fn stands(&mut self, item: Option<&Item>) {
-        let _: Option<&Item> = item;
-    }
-
-    /// Must changes go in in the order of the stream?
-    fn is_ordered(&self) -> bool {
-        self.proof() == Proof::EachChunk
-    }
 }
 
 /// An item of the ledger's table with these further attributes.

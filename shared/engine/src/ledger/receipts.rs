@@ -14,14 +14,14 @@
 use std::collections::BTreeSet;
 
 use derive::{
-    coalesce::{Counted, Proof},
+    coalesce::Counted,
     guard::{Guard, Purpose},
     write::{Action, Table, Write},
 };
 use keys::{key::Key, layout::Layout};
 use store::Reason;
 
-use crate::ledger::{EXPIRES_AT, Ledger, expires_at, ledger_item};
+use crate::ledger::{EXPIRES_AT, expires_at, ledger_item};
 
 /// What a batch knows of the receipts.
 pub(crate) struct Receipts<'a> {
@@ -37,24 +37,19 @@ impl<'a> Receipts<'a> {
     pub(crate) fn new(layout: &'a Layout, by_position: bool) -> Self {
         Self { layout, taken: BTreeSet::new(), by_position }
     }
-}
 
-impl Ledger for Receipts<'_> {
-    fn proof(&self) -> Proof {
-        Proof::EachChange
-    }
-
-    fn proofs(&self, changes: &[Counted], now_ms: u64) -> Vec<Write> {
+    /// The receipts of these changes, which go in with them in one transaction.
+    pub(crate) fn proofs(&self, changes: &[Counted], now_ms: u64) -> Vec<Write> {
         changes.iter().map(|change| receipt(self.layout, &change.id, now_ms)).collect()
     }
 
-    fn has(&self, change: &Counted) -> bool {
+    /// Is this change known to be in?
+    pub(crate) fn has(&self, change: &Counted) -> bool {
         self.taken.contains(&change.id)
     }
 
-    fn passed(&mut self, _changes: &[Counted]) {}
-
-    fn cancelled(&mut self, changes: &[Counted], reasons: &[Reason]) {
+    /// A transaction of these changes was cancelled, for these reasons given to their receipts.
+    pub(crate) fn cancelled(&mut self, changes: &[Counted], reasons: &[Reason]) {
         let is_taken = |reason: &&Reason| **reason == Reason::GuardFailed;
         if self.by_position {
             let taken = changes.iter().zip(reasons).filter(|(_, reason)| is_taken(reason));

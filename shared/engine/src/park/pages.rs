@@ -5,7 +5,7 @@ use derive::{family::Family, query::Query};
 use keys::item::{Item, text};
 use store::{Cursor, Page};
 
-use super::{EVENT_ID, partition, redrive::ParkedChange};
+use super::{COUNTER_PK, COUNTER_SK, EVENT_ID, partition, redrive::ParkedChange};
 
 /// Reads what is parked on behalf of a family, in order of the events' ids.
 ///
@@ -37,7 +37,10 @@ impl ParkedPages {
         let mut changes = Vec::new();
         for item in page.items {
             // Parts of one change stand behind one another.
-            if self.parts.first().is_some_and(|first| text(first, EVENT_ID) != text(&item, EVENT_ID)) {
+            let differs = |first: &Item| {
+                [EVENT_ID, COUNTER_PK, COUNTER_SK].iter().any(|name| text(first, name) != text(&item, name))
+            };
+            if self.parts.first().is_some_and(differs) {
                 changes.extend(ParkedChange::of(self.family, std::mem::take(&mut self.parts)));
             }
             self.parts.push(item);

@@ -8,12 +8,16 @@
 //! redrive. And since it is either parked or in, a redrive needs no horizon.
 
 use derive::{
-    coalesce::{amount_writes, buckets},
+    coalesce::{Amount, Counted, amount_writes, buckets},
     family::Family,
     guard::{Guard, Purpose},
     write::{Action, Table, Transaction, Write},
 };
-use keys::item::{Item, text};
+use keys::{
+    counter::CounterKey,
+    item::{Item, text},
+    key::Key,
+};
 use store::{Reason, Store, StoreError, TransactOutcome, unheld};
 
 use crate::{
@@ -25,12 +29,21 @@ use crate::{
         planning::{Asked, Planner},
     },
     context::Context,
-    count::Counter,
+    count::{Counter, target::Target},
     jobs::ground::Worker,
-    look::{for_batch::BatchLooker, listing::Lister},
-    park::{self, CAUSE, EVENT_ID, PARKED_AT, PARTS, SEQUENCE_NUMBER, SHARD, STREAM, pages::ParkedPages},
+    ledger::watermarks::{Sequence, has_passed, mark_name, mark_of},
+    look::{for_batch::BatchLooker, listing::Lister, reading::ItemReader},
+    park::{
+        self, CAUSE, COUNTER_PK, COUNTER_SK, EVENT_ID, EXCEPTION, ExceptionKind, PARKED_AT, PARTS, SEQUENCE_NUMBER,
+        SHARD, STREAM, pages::ParkedPages,
+    },
+    protocol::ProtocolStep,
     record::{Decoded, event::Lane},
 };
+
+/// How old an exception must be before it is redriven, in milliseconds: the life of an invocation that had read its shard's
+/// exceptions before, and a minute for clocks that differ. Source: Lambda quotas, 15 minutes.
+const WAIT_MS: u64 = 16 * 60 * 1000;
 
 /// A change that is parked on behalf of a family.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +62,10 @@ pub struct ParkedChange {
     pub lane: Lane,
     /// How many parts it was cut into.
     pub n_parts: usize,
+    /// The counter, or the bucket, on whose behalf it is parked; `None` on behalf of all of the family.
+    pub counter: Option<Key>,
+    /// The exception of its shard that keeps it from being applied, if there is one.
+    pub exception: Option<ExceptionKind>,
     /// The items that hold it.
     parts: Vec<Item>,
 }
@@ -90,8 +107,17 @@ impl ParkedChange {
             sequence_number: field(SEQUENCE_NUMBER),
             lane: Lane { stream_arn: given(STREAM), shard: given(SHARD) },
             n_parts: usize::try_from(number(PARTS)).unwrap_or(0),
+            counter: text(first, COUNTER_PK).map(|pk| Key::new(pk, field(COUNTER_SK))),
+            exception: text(first, EXCEPTION).and_then(ExceptionKind::of),
             parts,
         })
+    }
+
+    /// Is this amount among those that are parked? A counter may have another number of shards by now.
+    fn is_for(&self, amount: &Amount) -> bool {
+        let Some(counter) = &self.counter else { return true };
+        let count_of = |key: &Key| CounterKey::parse(key).map(|counter| (counter.target, counter.derivation));
+        *counter == amount.item || count_of(counter).is_some_and(|count| count_of(&amount.item) == Some(count))
     }
 
     /// How many of its parts were read.
@@ -101,9 +127,10 @@ impl ParkedChange {
     }
 
     fn deletions(&self, guard: Option<Guard>) -> impl Iterator<Item = Write> {
+        let id = park::own_id(&self.id, self.counter.as_ref());
         (0..self.parts.len()).map(move |part| Write {
             table: Table::Ledger,
-            key: park::key(self.family, &self.id, part),
+            key: park::key(self.family, &id, part),
             action: Action::Delete,
             guard: guard.clone(),
         })
@@ -142,6 +169,14 @@ impl<S: Store> Redriver<'_, S> {
     /// Applies a parked change, and unparks it.
     pub(crate) async fn redrive(&self, parked: &ParkedChange, deadline_ms: u64) -> Result<Redriven, GaveUp> {
         let patience = Patience::new(self.context.clock.as_ref(), deadline_ms);
+        let age_ms = self.context.clock.now_ms().saturating_sub(parked.parked_at_ms);
+        if parked.exception.is_some() && age_ms < WAIT_MS && self.context.takes(ProtocolStep::RedriveWait) {
+            let minutes = (WAIT_MS - age_ms).div_ceil(60_000);
+            let cause = format!(
+                "an invocation that began before it was parked may still count it: redrive it in {minutes} minutes"
+            );
+            return Ok(Redriven::Still { cause });
+        }
         let record = match parked.record() {
             Ok(record) => record,
             Err(why) => return Ok(Redriven::Still { cause: format!("what is parked is no record: {why}") }),
@@ -158,7 +193,16 @@ impl<S: Store> Redriver<'_, S> {
                 if let Some(cause) = account.undone.pop_first().map(|(_, cause)| cause) {
                     return Ok(Redriven::Still { cause });
                 }
-                Ok(match self.redrive_once(parked, asked, patience).await? {
+                let mut changes: Vec<_> = asked.entries.into_iter().map(|entry| entry.change).collect();
+                for change in &mut changes {
+                    change.amounts.retain(|amount| parked.is_for(amount));
+                }
+                if parked.exception == Some(ExceptionKind::Unsure)
+                    && let Err(cause) = self.leave_unsure(&mut changes, &batch, &mut account).await
+                {
+                    return Ok(Redriven::Still { cause });
+                }
+                Ok(match self.redrive_once(parked, &changes, patience).await? {
                     Redriven::Applied(_) => Redriven::Applied(Box::new(account)),
                     other => other,
                 })
@@ -170,11 +214,10 @@ impl<S: Store> Redriver<'_, S> {
     async fn redrive_once(
         &self,
         parked: &ParkedChange,
-        asked: Asked,
+        changes: &[Counted],
         patience: Patience<'_>,
     ) -> Result<Redriven, GaveUp> {
-        let changes: Vec<_> = asked.entries.into_iter().map(|entry| entry.change).collect();
-        let keys = buckets(&changes);
+        let keys = buckets(changes);
         let counter = Counter::new(self.context);
         let mut tries = Tries::default();
         loop {
@@ -183,7 +226,7 @@ impl<S: Store> Redriver<'_, S> {
                 Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
                 Err(error @ (GaveUp::OutOfTime { .. } | GaveUp::Standing(_))) => return Err(error),
             };
-            let amounts = amount_writes(&self.context.schema, &changes, &held).into_iter().map(|(write, _)| write);
+            let amounts = amount_writes(&self.context.schema, changes, &held).into_iter().map(|(write, _)| write);
             let deletions = parked.deletions(Some(Guard::present(Purpose::StillParked)));
             let transaction = match Transaction::new(deletions.chain(amounts).collect()) {
                 Ok(transaction) => transaction,
@@ -210,6 +253,45 @@ impl<S: Store> Redriver<'_, S> {
                 return Err(GaveUp::OutOfTime { last: None });
             }
         }
+    }
+
+    /// Leaves out of changes what their counters may count already, and lists it for a recount. A counter does not count a
+    /// change while its watermark is below the change; above, another change may have moved it there.
+    async fn leave_unsure(
+        &self,
+        changes: &mut [Counted],
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) -> Result<(), String> {
+        let mark = mark_name(&batch.lane).unwrap_or_default();
+        for change in changes {
+            let (mut sure, mut unsure) = (Vec::new(), Vec::new());
+            for amount in std::mem::take(&mut change.amounts) {
+                let held = self.held_shards(&amount.item, batch.patience).await.map_err(|error| describe(&error))?;
+                let sequence = Sequence::parse(&change.sequence_number);
+                let is_passed = |mark: &[u8]| sequence.is_none_or(|sequence| has_passed(mark, sequence));
+                let is_unsure = held.iter().filter_map(|item| mark_of(item, &mark)).any(is_passed);
+                if is_unsure { unsure.push(amount) } else { sure.push(amount) }
+            }
+            change.amounts = sure;
+            if !unsure.is_empty() {
+                let why = "invocations died while it was in progress, and its counters' watermarks have passed it";
+                let unsure = Counted { amounts: unsure, ..change.clone() };
+                Counter::new(self.context).refuse(&unsure, why, batch.patience, account).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A counter in all its shards, of which one has the watermark of a stream shard; or a bucket.
+    async fn held_shards(&self, key: &Key, patience: Patience<'_>) -> Result<Vec<Item>, GaveUp> {
+        let Some(counter) = CounterKey::parse(key) else {
+            let keys = [key.clone()];
+            let held = patience.call(|| self.context.store.get(Table::Main, &keys)).await?;
+            return Ok(held.into_iter().map(|(_, item)| item).collect());
+        };
+        let target = Target { derivation: counter.derivation, item: counter.target };
+        Ok(ItemReader::new(self.context).counters_of(&target, patience).await?.into_values().collect())
     }
 
     async fn redrive_look(&self, parked: &ParkedChange, asked: Asked, batch: &Batch<'_>) -> Result<Redriven, GaveUp> {

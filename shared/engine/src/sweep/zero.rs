@@ -1,7 +1,9 @@
 //! Counters of zero: collected, so that a target that nobody counts for any more leaves nothing behind.
 //!
-//! *Keeps true*: no count is lost. A counter that is not there counts zero, and the next count makes it; and one goes
-//! only while its count and its sum are zero. Its removal rings the display, which then finds what it showed.
+//! *Keeps true*: no count is lost, and none counts twice. A counter that is not there counts zero, and the next count makes
+//! it; and one goes only while its count and its sum are zero, it has no watermark, and none has moved since it was read.
+//! Watermarks that are too old to be asked for are removed first; the next round deletes the counter. Its removal rings
+//! the display, which then finds what it showed.
 
 use derive::{
     guard::Guard,
@@ -10,7 +12,7 @@ use derive::{
 };
 use futures::{StreamExt, stream};
 use keys::{
-    counter::{COUNTER, CounterKey, SUM, VALUE},
+    counter::{COUNTER, CounterKey, REVISION, SUM, VALUE},
     item::Item,
     key::Key,
     value::is_zero,
@@ -19,7 +21,10 @@ use store::{Outcome, Store};
 
 use crate::{
     backoff::{GaveUp, Patience},
+    count::marked::pruning,
+    ledger::watermarks::{HORIZON_MS, KEPT_MS, marks},
     look::reading::CALLS_AT_ONCE,
+    protocol::ProtocolStep,
     sweep::TableSweep,
 };
 
@@ -31,17 +36,29 @@ pub(super) fn is_zero_counter(schema: &Schema, key: &Key, item: &Item) -> bool {
 }
 
 impl<S: Store> TableSweep<'_, S> {
-    /// Deletes those of these counters that are still zero, and says how many.
-    pub(super) async fn collect_counters(&self, counters: Vec<Key>, patience: Patience<'_>) -> Result<usize, GaveUp> {
-        let deletions = counters.into_iter().map(|key| async move {
-            let guard = Some(Guard::still_zero());
-            let write = Write { table: Table::Main, key, action: Action::Delete, guard };
-            patience.call(|| self.context.store.write(&write)).await
+    /// What is to be done with a counter of zero: nothing while it has watermarks that may be asked for.
+    pub(super) fn collection(&self, key: &Key, item: &Item) -> Option<Write> {
+        let now_ms = self.context.clock.now_ms();
+        let takes = |step| self.context.takes(step);
+        let kept_ms = if takes(ProtocolStep::PruneLate) { KEPT_MS } else { HORIZON_MS / 1_000 };
+        if takes(ProtocolStep::ZeroWithoutMarks) && marks(item).next().is_some() {
+            return pruning(key, item, kept_ms, now_ms);
+        }
+        let revision = Some(item.get(REVISION)).filter(|_| takes(ProtocolStep::ZeroRevision));
+        let guard = Some(Guard::still_zero(revision));
+        Some(Write { table: Table::Main, key: key.clone(), action: Action::Delete, guard })
+    }
+
+    /// Does this to counters of zero, and says how many are deleted.
+    pub(super) async fn collect_counters(&self, writes: Vec<Write>, patience: Patience<'_>) -> Result<usize, GaveUp> {
+        let deletions = writes.into_iter().map(|write| async move {
+            let outcome = patience.call(|| self.context.store.write(&write)).await;
+            outcome.map(|outcome| (outcome, write.action == Action::Delete))
         });
         let mut n_collected = 0;
         let mut deletions = stream::iter(deletions).buffer_unordered(CALLS_AT_ONCE);
         while let Some(outcome) = deletions.next().await {
-            n_collected += usize::from(matches!(outcome?, Outcome::Done { .. }));
+            n_collected += usize::from(matches!(outcome?, (Outcome::Done { .. }, true)));
         }
         Ok(n_collected)
     }

@@ -5,7 +5,11 @@ use std::{collections::HashMap, error::Error};
 use aws_sdk_dynamodb::{
     config::http::HttpResponse,
     error::{ProvideErrorMetadata, SdkError},
-    types::{AttributeValue as SdkValue, ConsumedCapacity, ReturnConsumedCapacity::Total},
+    operation::update_item::UpdateItemError,
+    types::{
+        AttributeValue as SdkValue, ConsumedCapacity, ReturnConsumedCapacity::Total, ReturnValue::AllNew,
+        ReturnValuesOnConditionCheckFailure::AllOld,
+    },
 };
 use derive::{
     guard::Guard,
@@ -16,9 +20,9 @@ use keys::layout::Layout;
 use super::{
     DynamoStore,
     failure::failed,
-    value::{to_sdk, unless_empty},
+    value::{from_sdk, to_sdk, unless_empty},
 };
-use crate::{Outcome, StoreError, check, expression::UpdateExpression, operation, refusal::Refusal};
+use crate::{Outcome, StoreError, Updated, check, expression::UpdateExpression, operation, refusal::Refusal};
 
 /// A write in DynamoDB's language, without its item.
 pub(super) struct Text {
@@ -76,6 +80,29 @@ pub(super) async fn write(store: &DynamoStore, write: &Write) -> Result<Outcome,
         }
         // Only a transaction has such an action; it is refused before.
         Action::Check => Err(Refusal::CheckAlone.of(operation(&write.action), &write.key.for_log())),
+    }
+}
+
+pub(super) async fn update(store: &DynamoStore, write: &Write) -> Result<Updated, StoreError> {
+    check::single(&store.layout, write)
+        .map_err(|refusal| refusal.of(operation(&write.action), &write.key.for_log()))?;
+    let Text { update, condition, names, values } = Text::new(&store.layout, write);
+    let call = store.client.update_item().table_name(store.names.of(write.table));
+    let call = call.set_key(Some(to_sdk(&store.layout.key_item(&write.key)))).set_update_expression(update);
+    let call = call.set_condition_expression(condition).return_consumed_capacity(Total);
+    let call = call.set_expression_attribute_names(names).set_expression_attribute_values(values);
+    let call = call.return_values(AllNew).return_values_on_condition_check_failure(AllOld);
+    match call.send().await {
+        Ok(answer) => Ok(Updated::Done {
+            units: answer.consumed_capacity.and_then(|capacity| capacity.capacity_units).unwrap_or_default(),
+            item: answer.attributes.map(from_sdk).unwrap_or_default(),
+        }),
+        Err(error) => match error.as_service_error() {
+            Some(UpdateItemError::ConditionalCheckFailedException(failure)) => {
+                Ok(Updated::GuardFailed { item: failure.item.clone().map(from_sdk) })
+            }
+            _ => Err(failed(operation(&write.action), write.key.for_log(), &error)),
+        },
     }
 }
 

@@ -42,5 +42,5 @@ pub(super) fn region(text: &str) -> Result<String, String> {
 }
 
 pub(super) fn ledger_kind() -> impl TypedValueParser<Value = LedgerKind> {
-    PossibleValuesParser::new(["receipts", "checkpoint"]).try_map(|text| text.parse::<LedgerKind>())
+    PossibleValuesParser::new(["receipts", "watermarks"]).try_map(|text| text.parse::<LedgerKind>())
 }

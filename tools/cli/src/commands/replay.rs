@@ -104,7 +104,7 @@ fn fits(file: &Path, capture: &Capture, ledger: LedgerKind, opened: &Opened, arg
         Lane { shard: None, .. } => "the shard of its records: give it with --shard",
         _ => return Ok(()),
     };
-    Err(Usage(format!("a checkpoint ledger needs more than {file} contains: {missing}")).into())
+    Err(Usage(format!("a ledger of watermarks needs more than {file} contains: {missing}")).into())
 }
 
 fn is_of(stream_arn: &str, table_arn: &str) -> bool {

@@ -11,7 +11,7 @@ use derive::{
 };
 use keys::size::item_bytes;
 use keys::{item::Item, key::Key};
-use store::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome};
+use store::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated};
 use tokio::time::{Instant, sleep_until};
 
 /// Bytes that a strongly consistent read unit reads. Source: DynamoDB, read consistency and capacity modes.
@@ -87,6 +87,10 @@ impl<S: Store> Store for Paced<S> {
 
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {
         self.store.write(write).await
+    }
+
+    async fn update(&self, write: &Write) -> Result<Updated, StoreError> {
+        self.store.update(write).await
     }
 
     async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {

@@ -8,16 +8,23 @@ use derive::{
     guard::{Guard, Purpose},
     write::{Action, TRANSACT_ACTIONS_MAX, Table, Update, Write},
 };
-use keys::{item::Item, key::Key, size::item_bytes};
+use keys::{
+    counter::{SUM, VALUE},
+    item::Item,
+    key::Key,
+    size::item_bytes,
+    value::is_zero,
+};
 use serde_dynamo::AttributeValue;
 use store::Store;
 
 use crate::{
-    attribute::s,
+    attribute::{n, s},
     jobs::{
         ground::{Worker, listed::Listed},
         touch::{TouchFailure, TouchOutcome, Toucher, Work},
     },
+    ledger::watermarks::marks,
 };
 
 /// How deletions ended.
@@ -47,6 +54,16 @@ pub(super) fn chunks(writes: Vec<(Write, usize)>, n_checks: usize) -> Vec<Vec<Wr
         }
     }
     chunks
+}
+
+/// What becomes of a counter with watermarks: it counts nothing and keeps them, so that what comes again finds them. The
+/// sweep collects it when they are old. `None` where that is done.
+fn emptied(counter: &Item) -> Option<Action> {
+    if [VALUE, SUM].iter().all(|name| counter.get(*name).is_none_or(is_zero)) {
+        return None;
+    }
+    let set = Item::from([(VALUE.to_owned(), n(0))]);
+    Some(Action::Update(Update { set, remove: [SUM.to_owned()].into(), ..Update::default() }))
 }
 
 impl<S: Store> Worker<'_, S> {
@@ -80,6 +97,7 @@ impl<S: Store> Worker<'_, S> {
         let mut says = self.compared(&key, held, hanging);
         says.extend([of_entity]);
         let action = match &hanging.fate {
+            Fate::Deleted if marks(held).next().is_some() => emptied(held)?,
             Fate::Deleted => Action::Delete,
             Fate::DeletedWhere { attribute, field } => {
                 let fields = self.context.schema.entity(&cascade.owner)?.key.parse_key(&removal.owner)?;

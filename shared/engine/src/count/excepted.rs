@@ -1,0 +1,221 @@
+//! Parking under watermarks: on behalf of one counter, or as an exception of the stream shard.
+//!
+//! *Keeps true*: what a change adds to a counter is applied or parked, and not both. The transaction that parks a change on
+//! behalf of a counter moves the counter's watermark past it, under the same condition as an update that adds. Where no
+//! watermark can be moved, since the record cannot be read or another item has the counter's key, the change goes among
+//! the exceptions of its shard, which each batch reads before it counts.
+
+use std::collections::BTreeSet;
+
+use derive::{
+    coalesce::Counted,
+    family::Family,
+    guard::{Guard, Purpose},
+    write::{Action, Table, Transaction, Update, Write},
+};
+use keys::{item::Item, key::Key};
+use store::{Reason, Store, TransactOutcome};
+
+use crate::{
+    account::{Account, Commit, Parked, apportioned},
+    backoff::{GaveUp, Tries, describe},
+    batch::{attempts::DIED, input::Batch},
+    count::{
+        Counter,
+        admission::CountEntry,
+        marked::{CounterOutcome, CounterTodo, Todo},
+        session::ShardSession,
+    },
+    ledger::shard::excepting,
+    park::{ExceptionKind, Parking},
+    protocol::ProtocolStep,
+};
+
+/// A change to park.
+struct Exception<'a> {
+    change: &'a Counted,
+    counter: Option<&'a Key>,
+    cause: &'a str,
+}
+
+/// How parking ended.
+enum ParkOutcome {
+    Done,
+    /// The change is in or parked already.
+    Known,
+    Refused(String),
+}
+
+impl<S: Store> Counter<'_, S> {
+    /// Parks a change that cannot be read as an exception of its shard.
+    pub(super) async fn except(
+        &self,
+        entry: &CountEntry,
+        cause: &str,
+        shard: &ShardSession,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) -> Result<(), String> {
+        let exception = Exception { change: &entry.change, counter: None, cause };
+        match self.park_exception(&exception, shard, batch, account).await? {
+            ParkOutcome::Done => Ok(()),
+            ParkOutcome::Known => {
+                account.n_duplicates += 1;
+                Ok(())
+            }
+            ParkOutcome::Refused(why) => Err(format!("parking it is refused: {why}")),
+        }
+    }
+
+    /// Parks the first change of a counter that refuses it, and moves the counter's watermark past it.
+    pub(super) async fn park_first(
+        &self,
+        counter: &mut CounterTodo,
+        cause: &str,
+        shard: &ShardSession,
+        batch: &Batch<'_>,
+        outcome: &mut CounterOutcome,
+    ) -> Result<(), String> {
+        let Some(first) = counter.todo.first() else { return Ok(()) };
+        let change = counted(first);
+        let set = Item::from([(shard.mark.clone(), first.sequence.mark(first.created_ms))]);
+        let asks = self.mark_asks(counter, &shard.mark, first.sequence.bound(true));
+        let marked = Write {
+            table: Table::Main,
+            key: counter.key.clone(),
+            action: Action::Update(Update::set(set)),
+            guard: Some(Guard { purpose: Purpose::Watermark, asks }),
+        };
+        let marked = Some(marked).filter(|_| self.context.takes(ProtocolStep::ProofOfParking));
+        let exception = Exception { change: &change, counter: Some(&counter.key), cause };
+        match self.park_with(&exception, marked, None, batch, &mut outcome.account).await? {
+            ParkOutcome::Done => parked(counter, outcome),
+            // The next update that fails shows why.
+            ParkOutcome::Known => {}
+            ParkOutcome::Refused(_) => return self.except_first(counter, cause, shard, batch, outcome).await,
+        }
+        Ok(())
+    }
+
+    /// Parks the first change of a counter whose item takes no watermark.
+    pub(super) async fn except_first(
+        &self,
+        counter: &mut CounterTodo,
+        cause: &str,
+        shard: &ShardSession,
+        batch: &Batch<'_>,
+        outcome: &mut CounterOutcome,
+    ) -> Result<(), String> {
+        let Some(first) = counter.todo.first() else { return Ok(()) };
+        let change = counted(first);
+        let exception = Exception { change: &change, counter: Some(&counter.key), cause };
+        match self.park_exception(&exception, shard, batch, &mut outcome.account).await? {
+            ParkOutcome::Done | ParkOutcome::Known => parked(counter, outcome),
+            ParkOutcome::Refused(why) => return Err(format!("parking it is refused: {why}")),
+        }
+        Ok(())
+    }
+
+    /// Parks a change as an exception of its shard.
+    async fn park_exception(
+        &self,
+        exception: &Exception<'_>,
+        shard: &ShardSession,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) -> Result<ParkOutcome, String> {
+        let now_ms = self.context.clock.now_ms();
+        let excepted = excepting(&shard.key, &exception.change.id, exception.counter, now_ms);
+        let excepted = Some(excepted).filter(|_| self.context.takes(ProtocolStep::Exceptions));
+        let is_unsure = exception.cause == DIED;
+        let kind = if is_unsure { ExceptionKind::Unsure } else { ExceptionKind::Uncounted };
+        self.park_with(exception, excepted, Some(kind), batch, account).await
+    }
+
+    /// Parks a change, in one transaction with the write that keeps its record from adding anything.
+    async fn park_with(
+        &self,
+        exception: &Exception<'_>,
+        proof: Option<Write>,
+        kind: Option<ExceptionKind>,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) -> Result<ParkOutcome, String> {
+        let Exception { change, counter, cause } = *exception;
+        let Some(record) = batch.record(change.position) else { return Ok(ParkOutcome::Known) };
+        let parking = Parking {
+            head: &record.head,
+            record: record.text,
+            cause,
+            family: Family::Additive,
+            lane: &batch.lane,
+            counter,
+            exception: kind,
+        };
+        let parked = parking.writes(&self.context.schema.layout, self.context.clock.now_ms());
+        let writes: Vec<Write> = proof.into_iter().chain(parked).collect();
+        let transaction = match Transaction::new(writes) {
+            Ok(transaction) => transaction,
+            Err(error) => return Ok(ParkOutcome::Refused(error.to_string())),
+        };
+        let mut tries = Tries::default();
+        loop {
+            let outcome = batch.patience.call(|| self.context.store.transact(&transaction)).await;
+            let reasons = match outcome {
+                Ok(TransactOutcome::Done { units }) => {
+                    let writes: Vec<&Write> = transaction.writes().iter().collect();
+                    for (write, units) in writes.iter().zip(apportioned(&writes, &units)) {
+                        account.commits.push(self.parked_commit(write, units, change));
+                    }
+                    tracing::error!(event_id = %change.id, family = %Family::Additive, cause, "parked a change that cannot be applied");
+                    account.parked.push(Parked {
+                        position: change.position,
+                        id: change.id.clone(),
+                        cause: cause.to_owned(),
+                    });
+                    return Ok(ParkOutcome::Done);
+                }
+                Ok(TransactOutcome::Cancelled { reasons }) => reasons,
+                Err(GaveUp::Refused(error)) => return Ok(ParkOutcome::Refused(describe(&error))),
+                Err(error) => return Err(describe(&error)),
+            };
+            if reasons.contains(&Reason::GuardFailed) {
+                return Ok(ParkOutcome::Known);
+            }
+            if let Some(why) = reasons.iter().find_map(|reason| match reason {
+                Reason::Rejected(why) => Some(why.clone()),
+                _ => None,
+            }) {
+                return Ok(ParkOutcome::Refused(why));
+            }
+            account.sends_again([]);
+            if !batch.patience.wait(&mut tries).await {
+                return Err("its counter is busy".to_owned());
+            }
+        }
+    }
+
+    fn parked_commit(&self, write: &Write, units: store::Units, change: &Counted) -> Commit {
+        Commit {
+            key: write.key.clone(),
+            table: write.table,
+            at_ms: self.context.clock.now_ms(),
+            units,
+            derivations: Vec::new(),
+            causes: BTreeSet::from([change.position]),
+            is_correction: false,
+        }
+    }
+}
+
+/// The first change of a counter is parked.
+fn parked(counter: &mut CounterTodo, outcome: &mut CounterOutcome) {
+    let first = counter.todo.remove(0);
+    outcome.account.parked_for([counter.derivation]);
+    outcome.done.insert(first.position);
+}
+
+fn counted(todo: &Todo) -> Counted {
+    let (position, id) = (todo.position, todo.id.clone());
+    Counted { position, id, sequence_number: String::new(), amounts: Vec::new() }
+}

@@ -1,0 +1,397 @@
+//! Under watermarks: one update for each counter and batch, which adds and moves the watermark.
+//!
+//! All counters of a batch are updated at once, since no order between them is needed. An update whose condition fails
+//! brings the item back: what its watermark has passed is dropped, and the rest is sent again. A counter that refuses an
+//! update gets its changes one by one, in their order, and the one at fault is parked on behalf of this counter alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use derive::{
+    bucket::HeldBuckets,
+    coalesce::{Adds, item_write},
+    guard::{Ask, Guard, Purpose},
+    position::{DerivationAt, RecordAt},
+    write::{Action, Table, Update, Write},
+};
+use futures::{StreamExt, stream};
+use keys::{
+    counter::{COUNTER, REVISION},
+    item::{Item, text},
+    key::Key,
+};
+use serde_dynamo::AttributeValue;
+use store::{Store, Units, Updated};
+
+use crate::{
+    account::{Account, Commit, undone},
+    backoff::{Tries, describe},
+    batch::input::Batch,
+    count::{Counter, admission::CountEntry, session::ShardSession},
+    ledger::watermarks::{HORIZON_MS, KEPT_MS, Sequence, has_passed, mark_of, older_than},
+    look::reading::CALLS_AT_ONCE,
+    protocol::ProtocolStep,
+};
+
+/// What one change adds to a counter or a bucket.
+#[derive(Debug)]
+pub(super) struct Todo {
+    pub(super) position: RecordAt,
+    /// Id of the event.
+    pub(super) id: String,
+    pub(super) sequence: Sequence,
+    pub(super) created_ms: u64,
+    adds: Vec<Adds>,
+}
+
+/// A counter or a bucket with what the batch adds to it, in the order of the shard.
+#[derive(Debug)]
+pub(super) struct CounterTodo {
+    pub(super) key: Key,
+    pub(super) derivation: DerivationAt,
+    pub(super) todo: Vec<Todo>,
+    held: Option<Item>,
+}
+
+/// What became of what a batch adds to a counter.
+#[derive(Debug, Default)]
+pub(super) struct CounterOutcome {
+    pub(super) account: Account,
+    /// Changes that the watermark had passed.
+    dropped: BTreeSet<RecordAt>,
+    /// Changes that are applied or parked.
+    pub(super) done: BTreeSet<RecordAt>,
+    /// Why it ended before all was done.
+    stopped: Option<(Key, String)>,
+}
+
+/// What comes next for a counter.
+enum Next {
+    /// Send what is left.
+    Send,
+    /// Wait, then send what is left; with the reason, if there is no time.
+    Again(String),
+    /// Send what is left change by change, or park the first one if it is alone.
+    Refused(String),
+    /// Park what is left: another item has the counter's key.
+    Foreign(String),
+    /// End, since nothing more can be done now.
+    Stop(String),
+}
+
+impl<S: Store> Counter<'_, S> {
+    /// Applies what a batch adds, with a watermark on each counter.
+    pub(crate) async fn add_marked(
+        &self,
+        entries: Vec<CountEntry>,
+        shard: &mut ShardSession,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) {
+        if let Some(why) = &shard.stopped {
+            return undone(account, entries.iter().map(|entry| entry.change.position), why);
+        }
+        let (entries, unlisted) =
+            self.admitted(entries, |change| shard.item.excepts(&change.id, None), batch, account).await;
+        shard.stopped = unlisted;
+        let mut todo = BTreeMap::new();
+        for entry in entries {
+            let position = entry.change.position;
+            if shard.stopped.is_none()
+                && let Err((entry, cause)) = self.sort_out(entry, shard, &mut todo)
+            {
+                shard.stopped = self.except(&entry, &cause, shard, batch, account).await.err();
+            }
+            if let Some(why) = &shard.stopped {
+                undone(account, [position], why);
+            }
+        }
+        if let Some(why) = &shard.stopped {
+            let positions = todo.values().flat_map(|counter: &CounterTodo| &counter.todo).map(|todo| todo.position);
+            return undone(account, positions.collect::<BTreeSet<_>>(), why);
+        }
+        self.update_all(todo.into_values().collect(), shard, batch, account).await;
+    }
+
+    /// Sorts what a change adds by counters, or says why it is parked.
+    fn sort_out(
+        &self,
+        mut entry: CountEntry,
+        shard: &ShardSession,
+        todo: &mut BTreeMap<Key, CounterTodo>,
+    ) -> Result<(), (CountEntry, String)> {
+        if let Some(cause) = entry.failed.take() {
+            return Err((entry, cause));
+        }
+        let (Some(sequence), Some(created_ms)) = (Sequence::parse(&entry.change.sequence_number), entry.created_ms)
+        else {
+            return Err((entry, "the record has no sequence number that can be read".to_owned()));
+        };
+        for amount in entry.change.amounts {
+            if shard.item.excepts(&entry.change.id, Some(&amount.item)) {
+                continue;
+            }
+            let counter = todo.entry(amount.item.clone()).or_insert_with(|| CounterTodo {
+                key: amount.item,
+                derivation: amount.derivation,
+                todo: Vec::new(),
+                held: None,
+            });
+            match counter.todo.iter_mut().find(|todo| todo.sequence == sequence && todo.id == entry.change.id) {
+                Some(todo) if self.context.takes(ProtocolStep::OnceABatch) => todo.adds.push(amount.adds),
+                _ => {
+                    let (position, id) = (entry.change.position, entry.change.id.clone());
+                    counter.todo.push(Todo { position, id, sequence, created_ms, adds: vec![amount.adds] });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Updates all counters of a batch, several at once.
+    async fn update_all(
+        &self,
+        mut counters: Vec<CounterTodo>,
+        shard: &mut ShardSession,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) {
+        for counter in &mut counters {
+            counter.todo.sort_by_key(|todo| todo.sequence);
+        }
+        let mut held = match self.buckets_of(&counters, batch).await {
+            Ok(held) => held,
+            Err(why) => {
+                let positions = counters.iter().flat_map(|counter| &counter.todo).map(|todo| todo.position);
+                undone(account, positions.collect::<BTreeSet<_>>(), &why);
+                return shard.stopped = Some(why);
+            }
+        };
+        for counter in &mut counters {
+            counter.held = held.remove(&counter.key);
+        }
+        let (mut dropped, mut done) = (BTreeSet::new(), BTreeSet::new());
+        let updates = counters.into_iter().map(|counter| self.update_counter(counter, shard, batch));
+        let mut updates = stream::iter(updates).buffer_unordered(CALLS_AT_ONCE);
+        let mut stopped = Vec::new();
+        while let Some(outcome) = updates.next().await {
+            account.add(outcome.account);
+            dropped.extend(outcome.dropped);
+            done.extend(outcome.done);
+            stopped.extend(outcome.stopped);
+        }
+        drop(updates);
+        shard.stopped_counters.extend(stopped);
+        account.n_duplicates +=
+            dropped.iter().filter(|at| !done.contains(at) && !account.undone.contains_key(at)).count();
+    }
+
+    /// The buckets among these, as they are held.
+    async fn buckets_of(&self, counters: &[CounterTodo], batch: &Batch<'_>) -> Result<HeldBuckets, String> {
+        let is_bucket = |counter: &&CounterTodo| {
+            counter.todo.iter().flat_map(|todo| &todo.adds).any(|adds| matches!(adds, Adds::Value(..)))
+        };
+        let keys: Vec<Key> = counters.iter().filter(is_bucket).map(|counter| counter.key.clone()).collect();
+        batch.patience.call(|| self.held_buckets(&keys)).await.map_err(|error| describe(&error))
+    }
+
+    /// Brings a counter to the last of its changes.
+    async fn update_counter(
+        &self,
+        mut counter: CounterTodo,
+        shard: &ShardSession,
+        batch: &Batch<'_>,
+    ) -> CounterOutcome {
+        let (mut outcome, mut tries, mut is_singly) = (CounterOutcome::default(), Tries::default(), false);
+        let mut next = match shard.stopped_counters.get(&counter.key) {
+            Some(why) => Next::Stop(why.clone()),
+            None => Next::Send,
+        };
+        loop {
+            match next {
+                Next::Send => {}
+                Next::Again(why) => {
+                    outcome.account.sends_again([counter.derivation]);
+                    if !batch.patience.wait(&mut tries).await {
+                        return stopped(counter, outcome, why);
+                    }
+                }
+                Next::Refused(_) if !is_singly && counter.todo.len() > 1 => is_singly = true,
+                Next::Refused(cause) => {
+                    if let Err(why) = self.park_first(&mut counter, &cause, shard, batch, &mut outcome).await {
+                        return stopped(counter, outcome, why);
+                    }
+                }
+                Next::Foreign(cause) => {
+                    while !counter.todo.is_empty() {
+                        if let Err(why) = self.except_first(&mut counter, &cause, shard, batch, &mut outcome).await {
+                            return stopped(counter, outcome, why);
+                        }
+                    }
+                }
+                Next::Stop(why) => return stopped(counter, outcome, why),
+            }
+            if counter.todo.is_empty() {
+                return outcome;
+            }
+            next = if batch.patience.is_over() {
+                Next::Stop("no time is left for it".to_owned())
+            } else {
+                let n_part = if is_singly { 1 } else { counter.todo.len() };
+                self.send_part(&mut counter, n_part, &shard.mark, batch, &mut outcome).await
+            };
+        }
+    }
+
+    /// Sends the first changes of a counter.
+    async fn send_part(
+        &self,
+        counter: &mut CounterTodo,
+        n_part: usize,
+        mark: &str,
+        batch: &Batch<'_>,
+        outcome: &mut CounterOutcome,
+    ) -> Next {
+        let Some(write) = self.marked_write(counter, n_part, mark) else {
+            // A mutant sends nothing for what adds up to nothing.
+            outcome.done.extend(counter.todo.drain(..n_part).map(|todo| todo.position));
+            return Next::Send;
+        };
+        match batch.patience.in_time(self.context.store.update(&write)).await {
+            Ok(Updated::Done { units, item }) => {
+                let causes: BTreeSet<RecordAt> = counter.todo.drain(..n_part).map(|todo| todo.position).collect();
+                outcome.done.extend(&causes);
+                self.commit_counter(counter, units, causes.clone(), &mut outcome.account);
+                self.prune(counter, &item, causes, batch, &mut outcome.account).await;
+                counter.held = Some(item);
+                Next::Send
+            }
+            Ok(Updated::GuardFailed { item }) => self.after_failure(counter, item, &write, mark, outcome),
+            Err(error) if error.is_standing() => Next::Stop(describe(&error)),
+            Err(error) if error.is_retry() => {
+                let name = self.context.catalogue.name(counter.derivation);
+                error.busy().into_iter().for_each(|busy| outcome.account.contention.met(Some(name), busy));
+                Next::Again(describe(&error))
+            }
+            Err(error) => Next::Refused(describe(&error)),
+        }
+    }
+
+    /// The update of a counter that adds its first changes and moves the watermark to the last of them.
+    fn marked_write(&self, counter: &CounterTodo, n_part: usize, mark: &str) -> Option<Write> {
+        let part = counter.todo.get(..n_part)?;
+        let (first, last) = (part.first()?, part.last()?);
+        let amounts = part.iter().flat_map(|todo| &todo.adds);
+        let mut write = item_write(&self.context.schema, &counter.key, amounts, counter.held.as_ref())?;
+        let Action::Update(update) = &mut write.action else { return None };
+        let is_nothing = update.add.values().all(keys::value::is_zero);
+        if is_nothing && !self.context.takes(ProtocolStep::NetZeroProof) {
+            return None;
+        }
+        let bound = first.sequence.bound(self.context.takes(ProtocolStep::BelowFirst));
+        let mut asks = self.mark_asks(counter, mark, bound);
+        asks.extend(write.guard.into_iter().flat_map(|guard| guard.asks));
+        let created_ms = part.iter().map(|todo| todo.created_ms).max().unwrap_or(0);
+        update.set.insert(mark.to_owned(), last.sequence.mark(created_ms));
+        update.add.insert(REVISION.to_owned(), AttributeValue::N("1".to_owned()));
+        write.guard = Some(Guard { purpose: Purpose::Watermark, asks });
+        Some(write)
+    }
+
+    /// What each write that moves a watermark asks: it is below this bound, and under the key is such an item, or none.
+    pub(super) fn mark_asks(&self, counter: &CounterTodo, mark: &str, bound: AttributeValue) -> Vec<Ask> {
+        let of_bucket = counter.todo.iter().flat_map(|todo| &todo.adds).find_map(|adds| match adds {
+            Adds::Value(form, _) => Some(form.entity.as_str()),
+            Adds::Tally(_) => None,
+        });
+        let its_type = self.context.schema.layout.type_of(of_bucket.unwrap_or(COUNTER));
+        let its_type = its_type.map(|(name, value)| Ask::LacksOrEqual(name, value));
+        std::iter::once(Ask::LacksOrBelow(mark.to_owned(), bound)).chain(its_type).collect()
+    }
+
+    /// What to do when the condition failed.
+    fn after_failure(
+        &self,
+        counter: &mut CounterTodo,
+        item: Option<Item>,
+        write: &Write,
+        mark: &str,
+        outcome: &mut CounterOutcome,
+    ) -> Next {
+        let held = item.unwrap_or_default();
+        let passed = mark_of(&held, mark);
+        let is_passed = |todo: &Todo| passed.is_some_and(|passed| has_passed(passed, todo.sequence));
+        if counter.todo.first().is_some_and(is_passed) {
+            let n_passed = if self.context.takes(ProtocolStep::DropPassed) {
+                counter.todo.iter().take_while(|todo| is_passed(todo)).count()
+            } else {
+                counter.todo.len()
+            };
+            outcome.dropped.extend(counter.todo.drain(..n_passed).map(|todo| todo.position));
+            counter.held = Some(held);
+            return Next::Send;
+        }
+        let entity_type = self.context.schema.layout.entity_type.as_ref();
+        let wanted = |ask: &Ask| entity_type.is_some_and(|name| ask.value().is_some_and(|(of, _)| of == name));
+        let asks = write.guard.iter().flat_map(|guard| &guard.asks);
+        if asks.filter(|ask| wanted(ask)).any(|ask| !ask.holds(Some(&held))) {
+            let found = entity_type.and_then(|name| text(&held, name)).unwrap_or("another type");
+            return Next::Foreign(format!("under the key {} is an item of {found}", counter.key.for_log()));
+        }
+        counter.held = Some(held);
+        Next::Again("its bucket was changed by others all the time".to_owned())
+    }
+
+    /// Removes watermarks that are too old to be asked for.
+    async fn prune(
+        &self,
+        counter: &CounterTodo,
+        item: &Item,
+        causes: BTreeSet<RecordAt>,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) {
+        let age_ms = if self.context.takes(ProtocolStep::PruneLate) { KEPT_MS } else { HORIZON_MS / 1_000 };
+        let Some(write) = pruning(&counter.key, item, age_ms, self.context.clock.now_ms()) else { return };
+        // What is not removed now is removed after the next update.
+        if let Ok(Updated::Done { units, .. }) = batch.patience.in_time(self.context.store.update(&write)).await {
+            self.commit_counter(counter, units, causes, account);
+        }
+    }
+
+    pub(super) fn commit_counter(
+        &self,
+        counter: &CounterTodo,
+        units: Units,
+        causes: BTreeSet<RecordAt>,
+        account: &mut Account,
+    ) {
+        account.commits.push(Commit {
+            key: counter.key.clone(),
+            table: Table::Main,
+            at_ms: self.context.clock.now_ms(),
+            units,
+            derivations: vec![self.context.catalogue.name(counter.derivation).to_owned()],
+            causes,
+            is_correction: false,
+        });
+    }
+}
+
+/// The write that removes a counter's watermarks of this age, in milliseconds; `None` when there are none.
+pub(crate) fn pruning(key: &Key, item: &Item, age_ms: u64, now_ms: u64) -> Option<Write> {
+    let old: BTreeSet<String> = older_than(item, age_ms, now_ms).into_iter().map(str::to_owned).collect();
+    if old.is_empty() {
+        return None;
+    }
+    let seen = old.iter().map(|name| (name.clone(), item.get(name).cloned()));
+    let guard = Some(Guard::as_read(Purpose::OldWatermark, seen));
+    let action = Action::Update(Update { remove: old, ..Update::default() });
+    Some(Write { table: Table::Main, key: key.clone(), action, guard })
+}
+
+/// A counter that ended before all was done.
+fn stopped(counter: CounterTodo, mut outcome: CounterOutcome, why: String) -> CounterOutcome {
+    undone(&mut outcome.account, counter.todo.iter().map(|todo| todo.position), &why);
+    outcome.stopped = Some((counter.key, why));
+    outcome
+}

@@ -1,0 +1,118 @@
+//! The ledger, as a batch sees it.
+
+use std::collections::BTreeMap;
+
+use derive::{effect::Effect, kind::shape::Shape, write::Table};
+use keys::key::Key;
+use store::{Outcome, Store};
+
+use crate::{
+    account::Account,
+    backoff::{GaveUp, describe},
+    batch::{input::Batch, planning::Planning},
+    count::Counter,
+    ledger::{
+        receipts::Receipts,
+        shard::{ShardItem, shard_key},
+        watermarks::mark_name,
+    },
+    protocol::ProtocolStep,
+    record::event::Lane,
+};
+use derive::position::RecordAt;
+
+/// What a batch knows of the ledger while it is applied.
+pub(crate) enum Session<'a> {
+    Receipts(Receipts<'a>),
+    Watermarks(ShardSession),
+}
+
+/// What a batch knows of its stream shard.
+#[derive(Debug)]
+pub(crate) struct ShardSession {
+    /// Name of the counters' watermarks.
+    pub(crate) mark: String,
+    /// Key of the stream shard's item.
+    pub(crate) key: Key,
+    pub(crate) item: ShardItem,
+    /// Why nothing more may go in: what is behind a change that could not go in would pass it.
+    pub(crate) stopped: Option<String>,
+    /// The same of single counters.
+    pub(crate) stopped_counters: BTreeMap<Key, String>,
+}
+
+impl ShardSession {
+    /// A session of which nothing is read yet; `None` when the lane names no shard.
+    pub(crate) fn of(lane: &Lane, has_own_mark: bool) -> Option<Self> {
+        let mark = mark_name(lane)?;
+        // A mutant has one watermark for all shards.
+        let mark = if has_own_mark { mark } else { "w_______".to_owned() + "_" };
+        let (key, item) = (shard_key(lane)?, ShardItem::default());
+        Some(Self { mark, key, item, stopped: None, stopped_counters: BTreeMap::new() })
+    }
+}
+
+impl Session<'_> {
+    /// The pinned number of shards of a derivation's counters, where there is one.
+    pub(crate) fn n_shards(&self, derivation: &str) -> Option<u32> {
+        match self {
+            Self::Receipts(_) => None,
+            Self::Watermarks(shard) => shard.item.n_shards(derivation),
+        }
+    }
+}
+
+impl<S: Store> Counter<'_, S> {
+    /// Reads what a batch must know before it counts, and pins the numbers of shards that are not pinned yet. Where that
+    /// fails, nothing of the batch may be counted.
+    pub(crate) async fn open(
+        &self,
+        session: &mut Session<'_>,
+        planned: &[Planning<'_>],
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) {
+        let Session::Watermarks(shard) = session else { return };
+        let counts = |planning: &Planning<'_>| match &planning.planned {
+            Ok(planned) => planned.effects.iter().any(|(_, it)| matches!(it, Effect::Add(_) | Effect::Measure(_))),
+            Err(_) => true,
+        };
+        if !planned.iter().any(counts) {
+            return;
+        }
+        match self.shard_item(&shard.key, batch, account).await {
+            Ok(item) if self.context.takes(ProtocolStep::Exceptions) => shard.item = item,
+            Ok(item) => shard.item = item.without_exceptions(),
+            Err(error) => shard.stopped = Some(describe(&error)),
+        }
+        if !self.context.takes(ProtocolStep::PinShards) {
+            shard.item = shard.item.clone().without_pins();
+        }
+    }
+
+    async fn shard_item(&self, key: &Key, batch: &Batch<'_>, account: &mut Account) -> Result<ShardItem, GaveUp> {
+        let (store, clock) = (&self.context.store, &self.context.clock);
+        let wanted = self.context.catalogue.derivations().filter_map(|derivation| match derivation.kind.shape() {
+            Shape::Count(count) => Some((derivation.name.as_str(), count.n_shards)),
+            _ => None,
+        });
+        let wanted: BTreeMap<&str, u32> = wanted.collect();
+        let keys = [key.clone()];
+        loop {
+            let held = batch.patience.call(|| store.get(Table::Ledger, &keys)).await?;
+            let item = ShardItem::of(held.first().map(|(_, item)| item));
+            let now_ms = clock.now_ms();
+            let pinning = item.pinning(key, &wanted, now_ms);
+            let is_pinned = pinning.is_none();
+            let Some(write) = pinning.or_else(|| item.renewing(key, now_ms)) else { return Ok(item) };
+            let outcome = batch.patience.call(|| store.write(&write)).await?;
+            if let Outcome::Done { units } = outcome {
+                account.commits.push(self.context.ledger_commit(key, units, RecordAt(0)));
+            }
+            if is_pinned {
+                return Ok(item);
+            }
+            // What another invocation pinned meanwhile holds.
+        }
+    }
+}

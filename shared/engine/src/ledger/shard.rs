@@ -1,0 +1,127 @@
+//! A stream shard's item in the ledger's table: what a batch must know of its shard before it counts.
+//!
+//! *Pins*: the number of shards of each counter as it was when the stream shard was first seen. A change that comes again
+//! must reach the same counter item, whatever is deployed meanwhile.
+//!
+//! *Exceptions*: changes of the shard that are parked although no counter's watermark says so, since they cannot be read, or
+//! since no watermark can be set on the item under the counter's key. They add nothing when they come again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use derive::{
+    guard::{Ask, Guard, Purpose},
+    write::{Action, Table, Update, Write},
+};
+use keys::{item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+
+use crate::{
+    attribute::{n, number},
+    ledger::{EXPIRES_AT, PROOF_KEPT_S, expires_at, watermarks::label},
+    record::event::Lane,
+    sort_key::checksum,
+};
+
+/// Attribute with the exceptions, a set of texts. Stored, so it is stable.
+const EXCEPTIONS: &str = "Exceptions";
+
+/// Start of the attributes with the pinned numbers, each with the derivation's name behind it. Stored, so it is stable.
+const PIN: &str = "Shards:";
+
+/// An item that expires sooner than this, in seconds, is renewed.
+const RENEWED_S: u64 = PROOF_KEPT_S / 2;
+
+/// What a batch knows of its stream shard.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ShardItem {
+    pins: BTreeMap<String, u32>,
+    exceptions: BTreeSet<String>,
+    expires_at_s: u64,
+}
+
+impl ShardItem {
+    /// What the item says; nothing where there is none.
+    pub(crate) fn of(item: Option<&Item>) -> Self {
+        let Some(item) = item else { return Self::default() };
+        let pins = item.keys().filter_map(|name| {
+            let derivation = name.strip_prefix(PIN)?;
+            Some((derivation.to_owned(), u32::try_from(number(item, name)?).ok()?))
+        });
+        let exceptions = match item.get(EXCEPTIONS) {
+            Some(AttributeValue::Ss(ids)) => ids.iter().cloned().collect(),
+            _ => BTreeSet::new(),
+        };
+        Self { pins: pins.collect(), exceptions, expires_at_s: number(item, EXPIRES_AT).unwrap_or(0) }
+    }
+
+    /// The pinned number of shards of a derivation's counters.
+    pub(crate) fn n_shards(&self, derivation: &str) -> Option<u32> {
+        self.pins.get(derivation).copied()
+    }
+
+    /// Is this change parked on behalf of all counters, or of this one?
+    pub(crate) fn excepts(&self, id: &str, counter: Option<&Key>) -> bool {
+        self.exceptions.contains(&exception(id, counter))
+    }
+
+    /// Forgets the exceptions, as a mutant does.
+    pub(crate) fn without_exceptions(self) -> Self {
+        Self { exceptions: BTreeSet::new(), ..self }
+    }
+
+    /// Forgets the pinned numbers, as a mutant does.
+    pub(crate) fn without_pins(self) -> Self {
+        Self { pins: BTreeMap::new(), ..self }
+    }
+
+    /// The write that pins these numbers; `None` when all are pinned.
+    pub(crate) fn pinning(&self, key: &Key, wanted: &BTreeMap<&str, u32>, now_ms: u64) -> Option<Write> {
+        let missing: Vec<(String, u32)> = wanted
+            .iter()
+            .filter(|(derivation, _)| !self.pins.contains_key(**derivation))
+            .map(|(derivation, n_shards)| (format!("{PIN}{derivation}"), *n_shards))
+            .collect();
+        if missing.is_empty() {
+            return None;
+        }
+        let asks = missing.iter().map(|(name, _)| Ask::Lacks(name.clone())).collect();
+        let pins = missing.into_iter().map(|(name, n_shards)| (name, n(u64::from(n_shards))));
+        let set = pins.chain([(EXPIRES_AT.to_owned(), expires_at(now_ms))]).collect();
+        Some(update(key, Update::set(set), Some(Guard { purpose: Purpose::Pin, asks })))
+    }
+
+    /// The write that renews an item that would expire, as long as records of its shard come.
+    pub(crate) fn renewing(&self, key: &Key, now_ms: u64) -> Option<Write> {
+        let is_due = self.expires_at_s < now_ms / 1000 + RENEWED_S;
+        let set = || Item::from([(EXPIRES_AT.to_owned(), expires_at(now_ms))]);
+        is_due.then(|| update(key, Update::set(set()), None))
+    }
+}
+
+/// Key of the item of a lane's shard; `None` when the shard is not known.
+pub(crate) fn shard_key(lane: &Lane) -> Option<Key> {
+    let shard = lane.shard.as_deref()?;
+    Some(Key::new(format!("SHARD#{}#{shard}", label(lane)), "SHARD"))
+}
+
+/// The write that excepts a change, on behalf of all counters or of one; it fails when that is done.
+pub(crate) fn excepting(key: &Key, id: &str, counter: Option<&Key>, now_ms: u64) -> Write {
+    let entry = exception(id, counter);
+    let add = Item::from([(EXCEPTIONS.to_owned(), AttributeValue::Ss(vec![entry.clone()]))]);
+    let set = Item::from([(EXPIRES_AT.to_owned(), expires_at(now_ms))]);
+    let asks = vec![Ask::LacksElement(EXCEPTIONS.to_owned(), AttributeValue::S(entry))];
+    update(key, Update { set, add, ..Update::default() }, Some(Guard { purpose: Purpose::Exception, asks }))
+}
+
+fn exception(id: &str, counter: Option<&Key>) -> String {
+    counter.map_or_else(|| id.to_owned(), |counter| parked_id(id, counter))
+}
+
+/// Id under which a change is parked on behalf of one counter.
+pub(crate) fn parked_id(id: &str, counter: &Key) -> String {
+    format!("{id}@{:08x}", checksum(&format!("{}\n{}", counter.pk, counter.sk)))
+}
+
+fn update(key: &Key, update: Update, guard: Option<Guard>) -> Write {
+    Write { table: Table::Ledger, key: key.clone(), action: Action::Update(update), guard }
+}

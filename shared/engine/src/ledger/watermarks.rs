@@ -1,0 +1,210 @@
+//! Watermarks: each counter, and each bucket, stores up to which change of each stream shard it is counted.
+//!
+//! *Keeps true*: for each counter and each stream shard, every change up to the counter's watermark of that shard is applied
+//! to it or parked, and none above it is.
+//!
+//! The update that adds to a counter also moves its watermark, on the condition that the watermark is below the first
+//! change that the update adds. So an update that is sent again, or by two invocations at once, fails its condition; the
+//! item that comes back with the failure shows which changes are in already. There is no item of the ledger, no
+//! transaction, and no order between counters.
+//!
+//! *What it needs*: the shard's name, which Lambda gives only with tumbling windows; one lane a shard, since a lane that is
+//! ahead would pass the changes of one that is behind; unlimited retries and no bisecting, since the next batch would pass a
+//! change that Lambda gives up.
+//!
+//! *Example*: a counter has the watermark 7 of a shard. A batch of 6, 9 and 12 is sent as `ADD Value 3`, if the watermark is
+//! below 6. That fails; 6 is dropped, and `ADD Value 2` is sent with the watermark 12, if the watermark is below 9.
+
+use keys::{fnv::hash_64, item::Item};
+use serde_dynamo::AttributeValue;
+
+use crate::record::event::Lane;
+
+/// Age from which a change is never applied, in milliseconds: 26 hours, more than a stream keeps a record (24 hours) and an
+/// invocation takes to handle it (15 minutes). Source: DynamoDB developer guide and Lambda quotas.
+pub const HORIZON_MS: u64 = 26 * 3600 * 1000;
+
+/// Age of its last change from which a watermark may go, in milliseconds: the horizon, the life of an invocation that read
+/// the clock just before it, and a quarter of an hour for a call of that invocation that lands late.
+pub const KEPT_MS: u64 = HORIZON_MS + 2 * 15 * 60 * 1000;
+
+/// Bytes of a sequence number: 40 digits at most. Source: DynamoDB Streams API, `SequenceNumber`.
+const SEQUENCE_BYTES: usize = 17;
+
+/// Bytes of a watermark: a sequence number, and a minute.
+const MARK_BYTES: usize = SEQUENCE_BYTES + 3;
+
+/// A minute that no watermark is above, in a bound that lets pass what has the same sequence number.
+const LAST_MINUTE: u32 = 0xff_ffff;
+
+/// A sequence number as bytes, whose order is that of the numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sequence([u8; SEQUENCE_BYTES]);
+
+impl Sequence {
+    /// The sequence number that a text says; `None` when it says none.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut bytes = [0_u8; SEQUENCE_BYTES];
+        if text.is_empty() {
+            return None;
+        }
+        for digit in text.chars() {
+            let mut carry = digit.to_digit(10)?;
+            for byte in bytes.iter_mut().rev() {
+                let value = u32::from(*byte) * 10 + carry;
+                *byte = u8::try_from(value & 0xff).ok()?;
+                carry = value >> 8;
+            }
+            if carry > 0 {
+                return None;
+            }
+        }
+        Some(Self(bytes))
+    }
+
+    /// The watermark that a counter gets whose last change this is, of this time in milliseconds since the epoch.
+    pub(crate) fn mark(self, created_ms: u64) -> AttributeValue {
+        self.value(minute(created_ms))
+    }
+
+    /// What a counter's watermark must be below so that a change of this number is not in. `strict` is left out by a mutant.
+    pub(crate) fn bound(self, is_strict: bool) -> AttributeValue {
+        self.value(if is_strict { 0 } else { LAST_MINUTE })
+    }
+
+    fn value(self, minute: u32) -> AttributeValue {
+        let [_, minute @ ..] = minute.to_be_bytes();
+        AttributeValue::B(self.0.into_iter().chain(minute).collect())
+    }
+}
+
+/// The minute of a time, in three bytes: it begins again at 0 after 31 years.
+fn minute(at_ms: u64) -> u32 {
+    u32::try_from(at_ms / 60_000 % (u64::from(LAST_MINUTE) + 1)).unwrap_or(0)
+}
+
+/// Name of the attribute that holds a counter's watermark of a lane's shard; `None` when the shard is not known.
+///
+/// It is `w` and 8 characters of a hash of 48 bits over the stream's label and the shard's name: two shards that feed one
+/// counter must not have the same. Stored, so it is stable.
+#[must_use]
+pub fn mark_name(lane: &Lane) -> Option<String> {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let hash = hash_64(format!("{}#{}", label(lane), lane.shard.as_deref()?).bytes());
+    let folded = hash ^ hash >> 48;
+    let letter = |at: u32| LETTERS.get(usize::try_from(folded >> (6 * at) & 63).unwrap_or(0)).copied();
+    Some(std::iter::once('w').chain((0..8).filter_map(letter).map(char::from)).collect())
+}
+
+/// The label of a lane's stream: a table that is made anew has another.
+pub(crate) fn label(lane: &Lane) -> &str {
+    lane.stream_arn.as_deref().and_then(|arn| arn.split_once("/stream/")).map_or("", |(_, label)| label)
+}
+
+/// The watermarks of a counter, with their names.
+pub(crate) fn marks(item: &Item) -> impl Iterator<Item = (&str, &[u8])> {
+    item.iter().filter_map(|(name, value)| match value {
+        AttributeValue::B(bytes) if is_mark(name) && bytes.len() == MARK_BYTES => Some((name, bytes.as_slice())),
+        _ => None,
+    })
+}
+
+/// Is this the name of a watermark?
+#[must_use]
+pub fn is_mark(name: &str) -> bool {
+    name.len() == 9 && name.starts_with('w')
+}
+
+/// Has a counter with this watermark passed a change of this number?
+pub(crate) fn has_passed(mark: &[u8], sequence: Sequence) -> bool {
+    mark.get(..SEQUENCE_BYTES).is_some_and(|passed| passed >= sequence.0.as_slice())
+}
+
+/// A counter's watermark of this name.
+pub(crate) fn mark_of<'a>(item: &'a Item, name: &str) -> Option<&'a [u8]> {
+    match item.get(name) {
+        Some(AttributeValue::B(bytes)) if bytes.len() == MARK_BYTES => Some(bytes),
+        _ => None,
+    }
+}
+
+/// Names of the watermarks whose last change is older than this, in milliseconds.
+pub(crate) fn older_than(item: &Item, age_ms: u64, now_ms: u64) -> Vec<&str> {
+    let is_old = |(_, mark): &(&str, &[u8])| {
+        let Some([high, middle, low]) = mark.get(SEQUENCE_BYTES..) else { return false };
+        let passed = minute(now_ms).wrapping_sub(u32::from_be_bytes([0, *high, *middle, *low])) & LAST_MINUTE;
+        // A time that is ahead of this clock is none that is years ago.
+        passed < LAST_MINUTE / 2 && u64::from(passed) * 60_000 > age_ms
+    };
+    marks(item).filter(is_old).map(|(name, _)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(value: &AttributeValue) -> Vec<u8> {
+        match value {
+            AttributeValue::B(bytes) => bytes.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn sequence_numbers_are_ordered_as_numbers() {
+        let largest = "9".repeat(40);
+        let numbers = [
+            "0",
+            "7",
+            "20500000000000000910398",
+            "820400000000000001192334",
+            "1683700000000000001135967",
+            largest.as_str(),
+        ];
+        let parsed: Vec<Sequence> = numbers.iter().filter_map(|number| Sequence::parse(number)).collect();
+        assert!(parsed.is_sorted() && parsed.len() == numbers.len());
+        assert_eq!(Sequence::parse("007"), Sequence::parse("7"));
+        for none in ["", "-1", "1e3", "seven", &"9".repeat(42)] {
+            assert_eq!(Sequence::parse(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn a_watermark_passes_its_change_and_those_before_it() {
+        let sequence = |text: &str| Sequence::parse(text).unwrap();
+        let mark = bytes(&sequence("10").mark(1_705_315_200_000));
+        assert_eq!(mark.len(), MARK_BYTES);
+        for (number, is_passed) in [("9", true), ("10", true), ("11", false)] {
+            assert_eq!(has_passed(&mark, sequence(number)), is_passed, "{number}");
+            // The condition says the same: below the bound of the first change.
+            assert_eq!(mark < bytes(&sequence(number).bound(true)), !is_passed, "{number}");
+        }
+        assert!(mark < bytes(&sequence("10").bound(false)), "the mutant lets the same number pass");
+    }
+
+    #[test]
+    fn a_watermark_is_old_by_the_minute_of_its_last_change() {
+        let (now_ms, hour_ms) = (1_705_315_200_000, 3_600_000);
+        let sequence = Sequence::parse("1").unwrap();
+        for (created_ms, is_old) in [(now_ms, false), (now_ms - 2 * hour_ms, true), (now_ms + 2 * hour_ms, false)] {
+            let item = Item::from([("w00000000".to_owned(), sequence.mark(created_ms))]);
+            assert_eq!(older_than(&item, hour_ms, now_ms).len(), usize::from(is_old), "{created_ms}");
+        }
+    }
+
+    #[test]
+    fn each_shard_of_each_stream_has_a_name_of_its_own() {
+        let lane = |label: &str, shard: &str| Lane {
+            stream_arn: Some(format!("arn:aws:dynamodb:r:a:table/T/stream/{label}")),
+            shard: Some(shard.to_owned()),
+        };
+        let names: std::collections::BTreeSet<String> = (0..2_000)
+            .flat_map(|at| [lane("2024", &format!("shardId-{at:020}")), lane("2025", &format!("shardId-{at:020}"))])
+            .filter_map(|lane| mark_name(&lane))
+            .collect();
+        assert_eq!(names.len(), 4_000);
+        assert!(names.iter().all(|name| is_mark(name)));
+        assert_eq!(mark_name(&Lane::default()), None);
+    }
+}

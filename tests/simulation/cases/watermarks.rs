@@ -1,0 +1,337 @@
+//! Under watermarks: what an event must contain, what a counter's watermark passes, and that nothing counts twice.
+
+use std::sync::Arc;
+
+use derive::{family::Family, write::Table};
+use engine::{
+    ledger::{
+        LedgerKind,
+        watermarks::{KEPT_MS, mark_name},
+    },
+    park::redrive::{Redriven, parked},
+    record::event::Lane,
+    sweep::Bounds,
+};
+use keys::{item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+use serde_json::{Value, json};
+use store::faulty::{Call, Fault, Side};
+use support::record::STREAM_ARN;
+
+use crate::{
+    cases::bed::{Bed, SHARD, in_window},
+    scene::sharding::with_shards,
+};
+
+fn bed() -> Bed {
+    Bed::new().under(LedgerKind::Watermarks).running(Family::Additive)
+}
+
+/// The counter of a group's members.
+fn counter(group: usize) -> Key {
+    Key::new(format!("GROUP#g{group}"), "METADATA#COUNT#member-count#00")
+}
+
+fn item(bed: &Bed, key: &Key) -> Option<Item> {
+    bed.memory().snapshot(Table::Main).remove(key)
+}
+
+/// The watermark of the bed's shard on a counter.
+fn mark(bed: &Bed, key: &Key) -> Option<Vec<u8>> {
+    let lane = Lane { stream_arn: Some(STREAM_ARN.to_owned()), shard: Some(SHARD.to_owned()) };
+    match item(bed, key)?.get(&mark_name(&lane).unwrap()) {
+        Some(AttributeValue::B(bytes)) => Some(bytes.clone()),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn an_event_without_a_shard_is_refused_and_the_error_says_what_to_set() {
+    let mut bed = bed();
+    let records = bed.joins(1).await;
+    let event = json!({ "Records": records }).to_string();
+    let error = bed.try_handle(&event).await.unwrap_err().to_string();
+    assert!(error.contains("set TumblingWindowInSeconds on the event source mapping"), "{error}");
+    assert_eq!(bed.calls(), [""; 0], "nothing is applied");
+
+    let bed = bed.running(Family::LevelTriggered);
+    let handled = bed.try_handle(&event).await.unwrap();
+    assert_eq!(handled.failed_from, None, "who counts nothing asks for no shard");
+    assert_eq!(bed.memory().snapshot(Table::Main).len(), 2, "the mirror is there");
+}
+
+#[tokio::test]
+async fn the_state_of_a_window_is_given_back_as_it_came() {
+    let mut bed = bed();
+    let records = json!({ "Records": bed.joins(1).await }).to_string();
+    for state in [r#"{"b": 1.50, "a": [null, "\u00e9"]}"#, "{}"] {
+        let handled = bed.try_handle(&in_window(&records, state, false)).await.unwrap();
+        assert_eq!(handled.state.as_deref(), Some(state));
+        assert_eq!(functions::handler::response(&handled)["state"], serde_json::from_str::<Value>(state).unwrap());
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_window_and_a_batch_of_no_records_are_answered_and_write_nothing() {
+    let mut bed = bed();
+    let records = bed.joins(1).await;
+    bed.handle(&records).await;
+    bed.calls();
+    let none = json!({ "Records": [] }).to_string();
+    for (event, is_final) in [(&none, false), (&none, true)] {
+        let handled = bed.try_handle(&in_window(event, "{}", is_final)).await.unwrap();
+        assert_eq!((handled.failed_from, handled.state.as_deref()), (None, Some("{}")));
+    }
+    let last = format!(r#"{{"window":{{}},"shardId":"{SHARD}","isFinalInvokeForWindow":true}}"#);
+    assert_eq!(bed.try_handle(&last).await.unwrap().state.as_deref(), Some("{}"));
+    assert_eq!(bed.calls(), [""; 0]);
+
+    let more = json!({ "Records": bed.memberships([("bob".into(), "g".into())]).await }).to_string();
+    bed.try_handle(&in_window(&more, "{}", true)).await.unwrap();
+    assert_eq!(bed.counted("member-count"), 2, "the last batch of a window is a batch");
+}
+
+#[tokio::test]
+async fn a_batch_without_effects_asks_the_store_nothing_however_old_it_is() {
+    for ledger in [LedgerKind::Watermarks, LedgerKind::Receipts] {
+        let mut bed = bed().under(ledger);
+        bed.set(&Key::new("JUNK", "1"), "Colour", "red").await;
+        let user = bed.put("User", &[("UserId", "ann")], &[("Name", "Ann")]).await;
+        bed.set(&user, "Name", "Bob").await;
+        let records = bed.records();
+        for _ in 0..3 {
+            bed.handle(&records).await;
+            bed.clock.advance(3_600_000);
+        }
+        assert_eq!(bed.calls(), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn one_more_and_one_less_in_one_batch_move_the_watermark_and_add_nothing() {
+    let mut bed = bed();
+    let key = bed.put("Membership", &[("UserId", "ann"), ("GroupId", "g0")], &[]).await;
+    bed.delete(&key).await;
+    let records = bed.records();
+    bed.handle(&records).await;
+    assert!(mark(&bed, &counter(0)).is_some());
+    assert_eq!(bed.counted("member-count"), 0);
+    bed.handle(&records[..1]).await;
+    assert_eq!(bed.counted("member-count"), 0, "half of it that comes again adds nothing");
+}
+
+#[tokio::test]
+async fn a_batch_costs_one_update_for_each_counter_and_reads_its_shard_once() {
+    let mut bed = bed();
+    let first = bed.joins(1).await;
+    bed.handle(&first).await;
+    bed.calls();
+    let records = bed.memberships((0..20).map(|user| (format!("u{user}"), format!("g{}", user % 2)))).await;
+    let handled = bed.handle(&records).await;
+    let calls = bed.calls();
+    assert_eq!(calls.iter().filter(|call| call.contains("gets Ledger [SHARD#")).count(), 1, "{calls:#?}");
+    assert_eq!(calls.len(), 3, "{calls:#?}");
+    assert_eq!(handled.account.commits.iter().map(|commit| commit.units).sum::<f64>(), 2.0);
+    assert_eq!(bed.counted("member-count"), 21);
+}
+
+/// At whatever point one invocation stops while the other handles the whole batch, each change counts once.
+#[tokio::test]
+async fn two_invocations_at_once_on_a_batch_count_once() {
+    for n_turns in 0.. {
+        let mut bed = bed();
+        let records = bed.joins(12).await;
+        let event = bed.event(&records);
+        let mut one = bed.start(&event);
+        let ended = (0..n_turns).filter(|_| one.ends()).count() > 0;
+        let other = bed.start(&event).finish().unwrap().unwrap();
+        assert_eq!(other.failed_from, None);
+        if ended {
+            assert!(n_turns > 6, "a read, a pin and updates");
+            return;
+        }
+        assert_eq!(one.finish().unwrap().unwrap().failed_from, None, "after {n_turns} turns");
+        assert_eq!(bed.counted("member-count"), 12, "after {n_turns} turns");
+    }
+}
+
+#[tokio::test]
+async fn what_a_dead_invocation_sent_lands_before_the_next_or_not_at_all() {
+    for lands_first in [true, false] {
+        let mut bed = bed();
+        let records = bed.joins(1).await;
+        let event = bed.event(&records);
+        let target = counter(0);
+        bed.fails(move |call| match call {
+            Call::Write(write) if write.key == target => Some((Side::Before, Fault::Late)),
+            _ => None,
+        });
+        assert!(bed.start(&event).finish().is_none(), "it dies");
+        bed.fails(|_| None);
+        let landed = if lands_first { bed.land() } else { String::new() };
+        let handled = bed.handle(&records).await;
+        let late = if lands_first { landed } else { bed.land() };
+        let n_duplicates = usize::from(lands_first);
+        assert_eq!((late.contains("Done"), handled.account.n_duplicates), (lands_first, n_duplicates), "{late}");
+        assert_eq!(bed.counted("member-count"), 1);
+    }
+}
+
+#[tokio::test]
+async fn records_out_of_order_or_there_twice_count_each_once() {
+    let mut bed = bed();
+    let records = bed.memberships((0..4).map(|user| (format!("u{user}"), "g0".to_owned()))).await;
+    let batch: Vec<Value> = [2, 0, 2, 3, 1, 0].map(|at: usize| records[at].clone()).into();
+    for n_duplicates in [2, 6] {
+        let handled = bed.handle(&batch).await;
+        assert_eq!((handled.failed_from, handled.account.n_duplicates), (None, n_duplicates));
+        assert_eq!(bed.counted("member-count"), 4);
+    }
+}
+
+#[tokio::test]
+async fn a_counter_that_is_not_reached_holds_up_no_other_and_its_changes_come_again() {
+    let mut bed = bed();
+    let records = bed.joins(6).await;
+    let held = counter(2);
+    bed.fails(move |call| match call {
+        Call::Write(write) if write.key == held => Some((Side::Before, Fault::Unanswered)),
+        _ => None,
+    });
+    let handled = bed.handle(&records).await;
+    assert_eq!((handled.failed_from.as_deref(), handled.account.undone.len()), (Some("1003"), 1));
+    assert_eq!(bed.counted("member-count"), 5);
+    bed.fails(|_| None);
+    assert_eq!(bed.handle(&records).await.failed_from, None);
+    assert_eq!(bed.counted("member-count"), 6);
+}
+
+#[tokio::test]
+async fn part_of_a_batch_that_is_in_is_dropped_and_the_rest_counts() {
+    let mut bed = bed();
+    let records = bed.memberships((0..5).map(|user| (format!("u{user}"), "g0".to_owned()))).await;
+    bed.handle(&records[..3]).await;
+    let handled = bed.handle(&records[1..]).await;
+    assert_eq!(handled.account.n_duplicates, 2);
+    assert_eq!(bed.counted("member-count"), 5);
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_is_an_exception_and_is_redriven_when_no_older_invocation_is_at_work() {
+    let mut bed = bed();
+    let mut records = bed.joins(3).await;
+    let whole = records[1].clone();
+    records[1]["dynamodb"]["NewImage"] = json!({"PK": {"Q": 1}});
+    let handled = bed.handle(&records).await;
+    assert_eq!((handled.failed_from, handled.account.parked.len()), (None, 1));
+    assert_eq!(bed.counted("member-count"), 2);
+    let again = bed.handle(&records).await;
+    assert_eq!((again.account.n_duplicates, again.account.parked.len()), (3, 0), "it is parked once");
+    // It can be read now, and comes again.
+    records[1] = whole.clone();
+    assert_eq!(bed.handle(&records).await.account.n_duplicates, 3);
+    assert_eq!(bed.counted("member-count"), 2);
+
+    bed.put_true(&whole.to_string());
+    let change = parked(bed.memory()).await.unwrap().remove(0);
+    let Redriven::Still { cause } = bed.engine().redrive(&change, bed.deadline_ms()).await.unwrap() else {
+        panic!("an invocation from before may count it");
+    };
+    assert!(cause.ends_with("redrive it in 16 minutes"), "{cause}");
+    bed.clock.advance(17 * 60_000);
+    bed.redrive_all().await;
+    assert_eq!((bed.counted("member-count"), bed.parked().len()), (3, 0));
+    assert_eq!(bed.handle(&records).await.account.n_duplicates, 3);
+    assert_eq!(bed.counted("member-count"), 3);
+}
+
+#[tokio::test]
+async fn a_change_is_parked_for_the_counter_that_refuses_it_and_counts_at_the_other() {
+    let mut bed = bed();
+    bed.put("User", &[("UserId", "ann")], &[]).await;
+    let groups = Key::new("USER#ann", "PROFILE#COUNT#group-count#00");
+    let poisoned = counter(1);
+    bed.set(&poisoned, "Value", "many").await;
+    bed.set(&poisoned, "EntityType", "Counter").await;
+    bed.records();
+    let records = bed.joins(3).await;
+    let handled = bed.handle(&records).await;
+    assert_eq!((handled.failed_from, handled.account.parked.len()), (None, 1));
+    assert_eq!(bed.counted("member-count"), 2);
+    let _ = groups;
+    assert_eq!(bed.handle(&records).await.account.parked.len(), 0, "its watermark is past it");
+    // The operator takes the text away and leaves the watermark.
+    bed.set(&poisoned, "Value", "N:0").await;
+    bed.redrive_all().await;
+    assert_eq!((bed.counted("member-count"), bed.parked().len()), (3, 0));
+    assert_eq!(bed.handle(&records).await.account.n_duplicates, 3);
+    assert_eq!(bed.counted("member-count"), 3);
+}
+
+#[tokio::test]
+async fn an_item_of_the_application_under_a_counter_s_key_stays_as_it_is() {
+    let mut bed = bed();
+    let foreign = counter(1);
+    bed.set(&foreign, "EntityType", "User").await;
+    bed.records();
+    let before = item(&bed, &foreign);
+    let records = bed.joins(3).await;
+    let handled = bed.handle(&records).await;
+    assert_eq!((handled.failed_from, handled.account.parked.len()), (None, 1));
+    assert!(handled.account.parked[0].cause.contains("is an item of User"), "{:?}", handled.account.parked);
+    assert_eq!((item(&bed, &foreign), bed.counted("member-count")), (before, 2));
+    assert_eq!(bed.handle(&records).await.account.parked.len(), 0, "it is among the exceptions");
+}
+
+#[tokio::test]
+async fn a_change_that_comes_again_after_a_deployment_reaches_the_same_counter() {
+    let mut bed = bed();
+    for user in 0..8 {
+        bed.put("Like", &[("PostId", "p"), ("UserId", &format!("u{user}"))], &[]).await;
+    }
+    let records = bed.records();
+    bed.catalogue = Arc::new(with_shards(1));
+    bed.handle(&records[..4]).await;
+    bed.catalogue = Arc::new(with_shards(40));
+    assert_eq!(bed.handle(&records).await.account.n_duplicates, 4);
+    assert_eq!(bed.counted("like-count"), 8);
+}
+
+#[tokio::test]
+async fn a_counter_of_zero_stays_while_its_watermark_may_be_asked_for() {
+    let mut bed = bed();
+    let key = bed.put("Membership", &[("UserId", "ann"), ("GroupId", "g0")], &[]).await;
+    bed.delete(&key).await;
+    let records = bed.records();
+    bed.handle(&records).await;
+    let sweep = |bed: &Bed| {
+        let (engine, bounds) = (bed.engine(), Bounds { n_items_max: 100, deadline_ms: bed.deadline_ms() });
+        async move { engine.sweep_slice(bounds, |_| true).await.unwrap().n_zero_counters }
+    };
+    assert_eq!(sweep(&bed).await, 0);
+    bed.handle(&records[..1]).await;
+    assert_eq!(bed.counted("member-count"), 0, "one half that comes again finds the watermark");
+    bed.clock.advance(KEPT_MS + 3 * 60_000);
+    assert_eq!((sweep(&bed).await, mark(&bed, &counter(0))), (0, None), "first the watermark goes");
+    assert_eq!((sweep(&bed).await, item(&bed, &counter(0))), (1, None), "and then the counter");
+    assert_eq!(bed.handle(&records[..1]).await.account.refused.len(), 1, "what comes again is older than the horizon");
+    assert_eq!(bed.counted("member-count"), 0);
+}
+
+#[tokio::test]
+async fn a_count_takes_watermarks_away_that_are_too_old() {
+    let mut bed = bed();
+    let first = bed.joins(1).await;
+    bed.handle(&first).await;
+    let held =
+        || item(&bed, &counter(0)).unwrap().keys().filter(|name| engine::ledger::watermarks::is_mark(name)).count();
+    assert_eq!(held(), 1);
+    bed.clock.advance(KEPT_MS + 3 * 60_000);
+    let more = bed.memberships([("bob".into(), "g0".into())]).await;
+    let other = json!({ "Records": more }).to_string();
+    let other = in_window(&other, "{}", false).replace(SHARD, "shardId-other");
+    assert_eq!(bed.try_handle(&other).await.unwrap().failed_from, None);
+    let held = item(&bed, &counter(0)).unwrap();
+    assert_eq!(held.keys().filter(|name| engine::ledger::watermarks::is_mark(name)).count(), 1, "{held:?}");
+    assert_eq!(bed.counted("member-count"), 2);
+}
