@@ -7,6 +7,7 @@
 //! A change that is older than the ledger's horizon is refused before anything is sent.
 
 pub(crate) mod admission;
+pub mod counts_of;
 pub(crate) mod parcel;
 pub mod recount;
 pub mod target;

@@ -14,6 +14,7 @@
 //! any more. Its targets are [listed](crate::count::recount) as needing a recount.
 
 pub mod checkpoint;
+pub mod in_ledger;
 pub mod receipts;
 pub mod repairs;
 pub mod settings;
