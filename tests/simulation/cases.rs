@@ -14,6 +14,7 @@ mod guards;
 mod jobs;
 mod listing;
 mod panicking_look;
+mod pulse;
 mod refusals;
 mod rollups;
 mod sharded_counters;
