@@ -90,7 +90,7 @@ async fn sweep<S: Store>(
 ) -> Result<Value, Error> {
     let deadline_ms = deadline_ms(engine, event).saturating_sub(SWEEP_MARGIN_MS);
     let half_ms = || engine.clock().now_ms().midpoint(deadline_ms);
-    let jobs = engine.sweep(|_| true, half_ms()).await;
+    let jobs = engine.sweep_by_pulse(half_ms()).await;
     let again = engine.search_again(half_ms()).await;
     let bounds = Bounds { n_items_max: config.sweep_items, deadline_ms };
     let is_past = |noted_at_ms: u64| engine.clock().now_ms().saturating_sub(noted_at_ms) >= config.drift_wait_ms;

@@ -13,6 +13,7 @@ mod guards;
 mod jobs;
 mod listing;
 mod panicking_look;
+mod pulse;
 mod refusals;
 mod rollups;
 mod sharded_counters;

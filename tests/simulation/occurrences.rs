@@ -65,8 +65,9 @@ pub(crate) const GROUND: [&str; 17] = [
 ];
 
 /// What operators did, and what was deployed, each at least once in a hundred seeds.
-pub(crate) const OPERATED: [&str; 11] = [
+pub(crate) const OPERATED: [&str; 12] = [
     "verified",
+    "proven by the ledger",
     "undecided",
     "waiting",
     "faults by hand",

@@ -20,7 +20,9 @@ pub(crate) struct Parked {
 }
 
 /// Counts that are listed for a recount: the derivation, and the item that the count is about.
-pub(crate) fn to_recount(scene: &Scene) -> BTreeSet<(String, Key)> {
+pub(crate) type ToRecount = BTreeSet<(String, Key)>;
+
+pub(crate) fn to_recount(scene: &Scene) -> ToRecount {
     let field = |item: &Item, name: &str| keys::item::text(item, name).unwrap_or_default().to_owned();
     scene.database.memory().view(Table::Ledger, |items| {
         let listed = items.iter().filter(|(key, _)| key.pk == RECOUNT);

@@ -35,6 +35,7 @@ use crate::{
     context::Context,
     count::Counter,
     fan_out,
+    jobs::pulse::Pulses,
     ledger::{LedgerKind, watermarks::Sequence},
     protocol::{LeftOut, ProtocolStep},
     record::event::Event,
@@ -163,6 +164,7 @@ impl<S: Store> Engine<S> {
             None => Attempt::default(),
         };
         LossWatch::new(context).see_loss(first.is_some(), &batch, &mut account).await;
+        Pulses::new(context).see(&batch, &mut account).await;
         if attempt.is_singly() {
             for planning in one_by_one(&mut planned) {
                 applier.handle_one(planning, &attempt, &mut session, &images, &batch, &mut account).await;

@@ -27,6 +27,7 @@ use crate::{
     jobs::{
         ground::listed::{Listed, page_of_list},
         job::Job,
+        pulse::{Heard, pulse},
     },
     ledger::{
         LedgerKind, PROOF_KEPT_S,
@@ -75,6 +76,7 @@ pub fn kept(layout: &Layout) -> Vec<Kept> {
     kept.extend(lists(layout));
     kept.extend(notes(layout));
     kept.extend(loss(layout));
+    kept.extend(pulses(layout));
     kept.extend(ground(layout));
     kept.extend(swept::swept(layout));
     kept.extend(swept::repairs(layout));
@@ -177,6 +179,14 @@ fn loss(layout: &Layout) -> Vec<Kept> {
                    put once an hour at most";
     of(layout, "mark of a possible loss", purpose, Life::Until("a verify finds nothing"), [mark.write(layout)])
         .collect()
+}
+
+fn pulses(layout: &Layout) -> Vec<Kept> {
+    let purpose = "the sweep writes it at each run, if there may be cascades; its record shows a function at work";
+    let mut kept: Vec<Kept> = of(layout, "pulse", purpose, Life::Forever, [pulse(0)]).collect();
+    let purpose = "when a function handled its first pulse and its last; without a late one no cascade begins";
+    kept.extend(of(layout, "handled pulse", purpose, Life::Forever, [Heard::sample("{Families}").write(layout)]));
+    kept
 }
 
 fn ground(layout: &Layout) -> Vec<Kept> {
@@ -285,6 +295,8 @@ mod tests {
             count to be recounted: RECOUNT / {Derivation}#{ItemPK}#{ItemSK}
             note of an attempt: ATTEMPTS#{EventId} / {Families}
             mark of a possible loss: LOSS / {Families}#{StreamLabel}#{ShardId}
+            pulse: JOBS#PULSE / PULSE
+            handled pulse: PULSE / {Families}
             job: JOBS#05 / {Derivation}#{EventId}
             entry of the queue: DUE#05 / 000000090000000#{Derivation}#{EventId}
             list of a cascade: LISTED#JOBS#05#{Derivation}#{EventId} / 0000000000

@@ -8,6 +8,7 @@
 
 pub(crate) mod admission;
 pub(crate) mod chunks;
+pub mod counts_of;
 pub(crate) mod excepted;
 pub(crate) mod marked;
 pub(crate) mod parcel;

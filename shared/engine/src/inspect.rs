@@ -21,6 +21,7 @@ use crate::{
         JobOrder, JobOrders, Obeyed,
         ground::sweep::{JobSweep, Swept},
         job::Job,
+        pulse::Pulses,
     },
     look::{
         Looker,
@@ -136,6 +137,17 @@ impl<S: Store> Engine<S> {
     /// [`GaveUp`] when a call is refused, whenever it comes, or waiting does not help. What was not reached is for the next sweep.
     pub async fn sweep(&self, is_settled: impl Fn(&Job) -> bool + Sync, deadline_ms: u64) -> Result<Swept, GaveUp> {
         JobSweep::new(&self.context).sweep(is_settled, deadline_ms).await
+    }
+
+    /// The same where nobody knows how far the functions are: writes a [pulse](crate::jobs::pulse), and lets a cascade begin
+    /// only if pulses show that all was handled that was written before it.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`], as [`sweep`](Self::sweep).
+    pub async fn sweep_by_pulse(&self, deadline_ms: u64) -> Result<Swept, GaveUp> {
+        Pulses::new(&self.context).beat(Patience::new(self.context.clock.as_ref(), deadline_ms)).await?;
+        JobSweep { context: &self.context, by_pulse: true }.sweep(|_| true, deadline_ms).await
     }
 
     /// These items, as they are held.

@@ -11,6 +11,7 @@ pub(crate) mod due;
 pub mod ground;
 pub mod job;
 mod moves;
+pub mod pulse;
 pub(crate) mod touch;
 
 use std::collections::BTreeSet;

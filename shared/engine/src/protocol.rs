@@ -112,6 +112,9 @@ steps! {
     LowestUndone: "a record for which there was no time never comes again",
     /// A verification looks a second time when the functions have handled what was written before.
     HandledFirst: "a change that is on its way is reported as a finding",
+    /// Where the functions' positions are unknown, a count is decided when the ledger has proof of each of its changes that
+    /// the stream still holds.
+    ProvenIn: "a change that a shard holds back is added by a repair, and counts again when the shard catches up",
     /// What was written since the functions were waited for, up to the end of the second look, is no finding.
     UntouchedSince: "a newer change that is on its way is reported as a finding",
     /// A record says more of what an item adds than a scan, whichever comes first.

@@ -150,6 +150,13 @@ impl Registry {
         names
     }
 
+    /// Is this derivation marked as filled?
+    #[must_use]
+    pub fn is_filled(&self, name: &str) -> bool {
+        let registered = [&self.additive, &self.level_triggered].into_iter();
+        registered.filter_map(|it| it.derivations.get(name)).any(|entry| entry.filled_ms.is_some())
+    }
+
     /// The checks that the registry is still as it was read here.
     #[must_use]
     pub fn unchanged(&self) -> [Write; 2] {

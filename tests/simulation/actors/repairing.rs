@@ -4,7 +4,10 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use derive::write::{Action, Table, Update, Write};
+use derive::{
+    family::Family,
+    write::{Action, Table, Update, Write},
+};
 use engine::{batch::Engine, count::target::Target, registry::Standing};
 use keys::{counter::CounterKey, item::Item, key::Key, value::whole_number};
 use operate::{
@@ -180,13 +183,17 @@ async fn repaired<S: Store>(
 
 /// What a verification reports, and is it proven?
 async fn verified<S: Store>(scene: &Scene, engine: &Engine<S>, view: SharedView) -> (Vec<VerifyEvent>, bool) {
+    let counts = scene.catalogue.derivations().filter(|derivation| derivation.kind.family() == Family::Additive);
+    let counts: BTreeSet<String> = counts.map(|derivation| derivation.name.clone()).collect();
     let following = ViewReader::new(scene, engine.clock(), view);
     let (mut tallies, mut events) = (MemoryTallies::default(), EventList::default());
     let limits = Limits { segments: 1, wait_ms: WAIT_MS };
     let verification = Verification::new(engine, &following, &mut tallies, &mut events, limits, Scope::default());
+    // A backfill has to prove all of it.
+    let verification = verification.proving(counts);
     let verified = verification.run().await;
     drop(verification);
-    (events.0, verified.is_ok_and(|extent| extent.is_proven))
+    (events.0, verified.is_ok_and(|extent| extent.is_proven && extent.is_handled))
 }
 
 /// Repairs one finding, and records what is left.

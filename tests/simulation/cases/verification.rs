@@ -12,9 +12,17 @@ use operate::verify::{
 };
 
 use keys::key::Key;
+use operate::{
+    repair::{Repaired, Repairing},
+    verify::following::{Nothing, Retained},
+};
+use serde_json::Value;
 use support::clock::ManualClock;
 
-use crate::{cases::bed::Bed, world::following::EventList};
+use crate::{
+    cases::bed::Bed,
+    world::following::{AllAtOnce, EventList},
+};
 
 /// Functions with this progress, and a record that arrives again and again.
 struct Beside {
@@ -33,6 +41,10 @@ impl Following for Beside {
 
     fn is_handled(&self, _moment_ms: u64) -> Option<bool> {
         self.is_handled
+    }
+
+    fn retained(&self, _until_ms: u64) -> Box<dyn Retained + '_> {
+        Box::new(Nothing)
     }
 }
 
@@ -159,6 +171,10 @@ impl Following for Newcomers {
         self.clock.advance(1_000);
         Some(true)
     }
+
+    fn retained(&self, _until_ms: u64) -> Box<dyn Retained + '_> {
+        Box::new(Nothing)
+    }
 }
 
 #[tokio::test]
@@ -199,4 +215,133 @@ async fn a_view_count_is_never_reported_and_its_display_is_compared_with_it() {
         assert_eq!(found.collect::<Vec<_>>(), ["view-count-display"], "{events:?}");
         assert!(extent.is_proven);
     }
+}
+
+/// The real AWS: the functions' progress is what somebody typed, and what the stream still holds can be read again.
+struct OnAws {
+    retained: Vec<String>,
+}
+
+impl OnAws {
+    fn holding(records: &[Value]) -> Self {
+        Self { retained: records.iter().map(ToString::to_string).collect() }
+    }
+}
+
+impl Following for OnAws {
+    fn records(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn has_given(&self, _moment_ms: u64) -> bool {
+        true
+    }
+
+    fn is_handled(&self, _moment_ms: u64) -> Option<bool> {
+        Some(true)
+    }
+
+    fn is_typed(&self) -> bool {
+        true
+    }
+
+    fn retained(&self, _until_ms: u64) -> Box<dyn Retained + '_> {
+        Box::new(AllAtOnce(Some(self.retained.clone())))
+    }
+}
+
+/// What a repair finds of following counts, and what it does.
+async fn repaired(bed: &Bed, following: &dyn Following, run: &str) -> Vec<String> {
+    let engine = bed.engine();
+    let (repairing, deadline_ms) = (Repairing::new(&engine), engine.clock().now_ms() + 60_000);
+    repairing.begin_repair(run, deadline_ms).await.unwrap();
+    let mut done = Vec::new();
+    for event in verified(bed, following).await.0 {
+        match event {
+            VerifyEvent::Finding(finding, _) if finding.derivation == "following-count" => {
+                let repaired = repairing.repair(&finding, run, deadline_ms).await.unwrap();
+                done.push(if repaired == Repaired::Done { "added".to_owned() } else { format!("{repaired:?}") });
+            }
+            VerifyEvent::Undecided(finding, why) if finding.derivation == "following-count" => {
+                done.push(why.to_string());
+            }
+            _ => {}
+        }
+    }
+    done
+}
+
+/// The brake holds one shard, and the others are handled within a second. The operator reads an iterator age that is
+/// small, and repairs; then the shard catches up.
+#[tokio::test]
+async fn a_count_of_which_a_change_is_held_is_not_repaired_whatever_age_is_typed() {
+    let mut bed = Bed::new();
+    for id in ["ann", "bob", "cat"] {
+        bed.put("User", &[("UserId", id)], &[("Name", id)]).await;
+    }
+    bed.settle().await;
+    bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
+    let mut all = bed.records();
+    bed.handle(&all).await;
+    bed.settle().await;
+    bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "cat")], &[]).await;
+    let held = bed.records();
+    all.extend(held.clone());
+
+    let done = repaired(&bed, &OnAws::holding(&all), "early").await;
+    assert_eq!(done, ["a change of it that the stream still holds is not known to be counted"]);
+    bed.handle(&held).await;
+    bed.settle().await;
+    assert_eq!(bed.counted("following-count"), 2, "each follow counts once");
+
+    // All is in now, and what is wrong is found by the same way.
+    assert_eq!(repaired(&bed, &OnAws::holding(&all), "late").await, [""; 0]);
+    bed.set(&Key::new("USER#ann", "PROFILE#COUNT#following-count#00"), "Value", "N:7").await;
+    assert_eq!(repaired(&bed, &OnAws::holding(&all), "last").await, ["added"]);
+    assert_eq!(bed.counted("following-count"), 2);
+}
+
+/// The record of a follow is damaged so that not even its key can be read, and it is parked for good.
+#[tokio::test]
+async fn what_may_be_of_anything_holds_findings_for_a_day_and_repairs_of_counts_for_good() {
+    let (mut bed, _) = followed("N:7").await;
+    bed.put("Follow", &[("FollowerId", "cat"), ("FolloweeId", "bob")], &[]).await;
+    let mut records = bed.records();
+    let damaged = &mut records.last_mut().unwrap()["dynamodb"];
+    damaged["Keys"] = serde_json::json!({"PK": {"Q": 1}});
+    damaged["NewImage"] = serde_json::json!({"PK": {"Q": 1}});
+    bed.handle(&records).await;
+    bed.settle().await;
+    assert_eq!(bed.parked().len(), 2, "once by each family");
+    assert_eq!(repaired(&bed, &AtRest, "early").await, [""; 0], "all waits");
+    bed.clock.advance(24 * 3_600 * 1_000);
+    let refused = repaired(&bed, &AtRest, "late").await;
+    assert!(refused.iter().all(|why| why.contains("Refused") && why.contains("not even the key can be read")));
+    assert_eq!(refused.len(), 2, "of ann, and of cat, whose follow is the parked one: {refused:?}");
+}
+
+/// A user's copies are searched for again, since an index may lag. What no index is asked for does not wait for that.
+#[tokio::test]
+async fn a_search_that_is_to_be_made_again_holds_only_what_it_may_find() {
+    let (mut bed, _) = followed("N:1").await;
+    let comment = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
+    let comment = bed.put("Comment", &comment, &[("UserId", "ann")]).await;
+    bed.settle().await;
+    bed.set(&Key::new("USER#ann", "PROFILE"), "Name", "Anna").await;
+    bed.settle().await;
+    assert!(!bed.ledger("AGAIN#").is_empty(), "the comments of ann are searched for again");
+    let follower = Key::new("USER#bob", "FOLLOWER#ann");
+    for key in [&comment, &follower] {
+        assert!(["UserName", "FollowerName"].into_iter().any(|name| bed.shown(key, name) == "Anna"), "{key}");
+    }
+    bed.set(&comment, "UserName", "Wrong").await;
+    bed.set(&follower, "FollowerName", "Wrong").await;
+    let (events, _) = verified(&bed, &AtRest).await;
+    let of = |key: &Key| {
+        events
+            .iter()
+            .find(|event| matches!(event, VerifyEvent::Waiting(it) | VerifyEvent::Finding(it, _) if it.sk == key.sk))
+    };
+    assert!(matches!(of(&comment), Some(VerifyEvent::Waiting(_))), "{events:?}");
+    assert!(matches!(of(&follower), Some(VerifyEvent::Finding(..))), "{events:?}");
 }

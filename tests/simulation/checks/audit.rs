@@ -14,7 +14,7 @@ use crate::{
     items::is_zero,
     platform::stream::{Author, Stream, TableChange},
     scene::Scene,
-    stored::{parked, to_recount},
+    stored::{ToRecount, parked, to_recount},
 };
 
 /// The cause of a record that is parked because two invocations died at it begins so.
@@ -33,7 +33,7 @@ pub(crate) fn audit(
     untyped: &BTreeSet<Key>,
     n_deaths: &BTreeMap<String, usize>,
 ) -> Result<(), Failure> {
-    let memory = scene.database.memory();
+    let (memory, listed) = (scene.database.memory(), to_recount(scene));
     let verified = memory.view(Table::Main, |items| {
         let verified = compare(&scene.schema, &scene.catalogue, items);
         // Flaws are faults of the application. This one makes folders that contain themselves.
@@ -44,8 +44,8 @@ pub(crate) fn audit(
             return Err(Failure::new("finding", text));
         }
         has_no_torso(scene, items, untyped)?;
-        views_are_exact(scene, stream, items)?;
-        buckets_are_exact(scene, stream, items)?;
+        views_are_exact(scene, stream, items, &listed)?;
+        buckets_are_exact(stream, items, &listed)?;
         Ok(verified)
     })?;
     list_is_exact(scene, &verified)?;
@@ -95,7 +95,7 @@ fn has_no_torso(scene: &Scene, items: &Items, untyped: &BTreeSet<Key>) -> Result
 }
 
 /// Each arrival of a view counts once, which `verify` cannot see in the table.
-fn views_are_exact(scene: &Scene, stream: &Stream, items: &Items) -> Result<(), Failure> {
+fn views_are_exact(scene: &Scene, stream: &Stream, items: &Items, listed: &ToRecount) -> Result<(), Failure> {
     let view = scene.schema.entity("View").unwrap();
     let detail = scene.schema.entity("PostDetail").unwrap();
     let mut arrived: BTreeMap<(Key, String), i64> = BTreeMap::new();
@@ -116,7 +116,6 @@ fn views_are_exact(scene: &Scene, stream: &Stream, items: &Items) -> Result<(), 
         }
     }
     counted.retain(|(_, derivation), _| derivation == "view-count");
-    let listed = to_recount(scene);
     let is_sure = |(item, derivation): &(Key, String)| !listed.contains(&(derivation.clone(), item.clone()));
     arrived.retain(|target, _| is_sure(target));
     counted.retain(|target, _| is_sure(target));

@@ -11,13 +11,13 @@ use keys::{
     key::Key,
 };
 
-use crate::{failure::Failure, items::readings::DAY, platform::stream::Stream, scene::Scene, stored::to_recount};
+use crate::{failure::Failure, items::readings::DAY, platform::stream::Stream, stored::ToRecount};
 
 /// Count and sum, minimum and maximum of a bucket.
 type Bucket = (Tally, Option<Sum>, Option<Sum>);
 
 /// Every value counts exactly once in each of its buckets.
-pub(crate) fn buckets_are_exact(scene: &Scene, stream: &Stream, items: &Items) -> Result<(), Failure> {
+pub(crate) fn buckets_are_exact(stream: &Stream, items: &Items, listed: &ToRecount) -> Result<(), Failure> {
     let mut derived: BTreeMap<Key, Bucket> = BTreeMap::new();
     for (key, value) in stream.new_values() {
         let sensor = key.pk.strip_suffix(&format!("#{DAY}")).unwrap();
@@ -36,7 +36,6 @@ pub(crate) fn buckets_are_exact(scene: &Scene, stream: &Stream, items: &Items) -
         (tally, number(item, "Min"), number(item, "Max"))
     };
     let mut stored: BTreeMap<Key, Bucket> = stored.map(|(key, item)| (key.clone(), held(item))).collect();
-    let listed = to_recount(scene);
     let is_sure = |key: &Key| !listed.iter().any(|(_, item)| item == key);
     stored.retain(|key, _| is_sure(key));
     derived.retain(|key, _| is_sure(key));

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// How often all that is wrong is repaired at the end.
-const REPAIRS_MAX: usize = 4;
+const REPAIRS_MAX: usize = 6;
 
 impl World {
     /// Only what somebody made wrong is found, and repairs mend it.

@@ -37,6 +37,7 @@ const NOTICED: &[(&str, LedgerKind, u64)] = &[
     ("Without(SettleAgain)", Receipts, 6),
     ("Without(LowestUndone)", Receipts, 4),
     ("Without(HandledFirst)", Receipts, 1),
+    ("Without(ProvenIn)", Receipts, 85),
     ("Without(UntouchedSince)", Receipts, 1),
     ("Without(RecordWins)", Receipts, 11),
     ("Without(Underway)", Receipts, 14),

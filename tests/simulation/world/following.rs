@@ -7,13 +7,17 @@ use std::{
 };
 
 use engine::clock::Clock;
+use futures::future::BoxFuture;
 use operate::verify::{
-    following::Following,
+    following::{Following, Retained},
     report::{Listener, VerifyEvent},
 };
 
 use crate::{
-    platform::{mapping::Mapping, stream::Stream},
+    platform::{
+        mapping::Mapping,
+        stream::{Stream, StreamRecord},
+    },
     scene::Scene,
 };
 
@@ -27,7 +31,12 @@ pub(crate) struct StreamView {
     /// Everything before this moment has arrived, and everything before the other is handled.
     arrived_ms: u64,
     handled_ms: u64,
+    /// Is it that of the real AWS, where nobody knows what is handled? Then all that the stream still holds.
+    retained: Option<Vec<String>>,
 }
+
+/// How long a stream holds records, in milliseconds; those that are not handled are held for longer here.
+const RETAINED_MS: u64 = 24 * 3_600 * 1_000;
 
 /// A verification's own view of the stream. The scheduler updates it.
 pub(crate) type SharedView = Arc<Mutex<StreamView>>;
@@ -58,6 +67,24 @@ impl Following for ViewReader {
         let view = self.view.lock().unwrap();
         Some(view.handled_ms.min(view.arrived_ms).saturating_add_signed(self.off_ms) >= moment_ms)
     }
+
+    fn is_typed(&self) -> bool {
+        self.view.lock().unwrap().retained.is_some()
+    }
+
+    /// What comes later is given beside it.
+    fn retained(&self, _until_ms: u64) -> Box<dyn Retained + '_> {
+        Box::new(AllAtOnce(self.view.lock().unwrap().retained.clone()))
+    }
+}
+
+/// All that a stream holds, in one piece.
+pub(crate) struct AllAtOnce(pub(crate) Option<Vec<String>>);
+
+impl Retained for AllAtOnce {
+    fn next(&mut self) -> BoxFuture<'_, io::Result<Option<Vec<String>>>> {
+        Box::pin(std::future::ready(Ok(self.0.take())))
+    }
 }
 
 impl StreamView {
@@ -66,13 +93,24 @@ impl StreamView {
         Self { n_seen: stream.records.len(), ..Self::default() }
     }
 
+    /// The same of the real AWS.
+    pub(crate) fn typed(self) -> Self {
+        Self { retained: Some(Vec::new()), ..self }
+    }
+
     /// Adds what has arrived and what was handled since the last time.
     pub(crate) fn update(&mut self, scene: &Scene, stream: &Stream, mappings: &[Mapping]) {
         self.records.extend(stream.records[self.n_seen..].iter().map(|record| record.json.clone()));
         self.n_seen = stream.records.len();
         let at_ms = |made: usize| stream.made.get(made).map_or(scene.clock.now_ms(), |made| made.at_ms);
         self.arrived_ms = at_ms(stream.first_on_its_way());
-        self.handled_ms = mappings.iter().map(|mapping| at_ms(mapping.first_undone(stream))).min().unwrap_or(0);
+        let undone = mappings.iter().map(|mapping| mapping.first_undone(stream)).min().unwrap_or(0);
+        self.handled_ms = at_ms(undone);
+        if let Some(retained) = &mut self.retained {
+            let since_ms = scene.clock.now_ms().saturating_sub(RETAINED_MS);
+            let is_held = |record: &&StreamRecord| record.made >= undone || at_ms(record.made) >= since_ms;
+            *retained = stream.records.iter().filter(is_held).map(|record| record.json.clone()).collect();
+        }
     }
 }
 

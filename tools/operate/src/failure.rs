@@ -2,7 +2,7 @@
 
 use std::io;
 
-use engine::backoff::GaveUp;
+use engine::{backoff::GaveUp, ledger::settings::SettingsError};
 use store::StoreError;
 use stream::{checkpoint::CheckpointError, poller::StreamError};
 
@@ -50,6 +50,9 @@ pub enum OperateError {
     /// The database refuses a read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The ledger does not say of which kind it is.
+    #[error(transparent)]
+    Ledger(#[from] SettingsError),
     /// A position in the stream cannot be read.
     #[error(transparent)]
     Position(#[from] CheckpointError),

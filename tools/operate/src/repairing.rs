@@ -134,7 +134,8 @@ pub async fn begin<S: Store + 'static>(
     // Without a running instance nobody has other derivations.
     let is_waited_for = is_applied && !args.at_rest;
     let before = if is_waited_for { Some(Before::ready(opened, args, is_new, progress.as_ref()).await?) } else { None };
-    let verified = Box::pin(verify(prepared, opened, args, progress)).await?;
+    let unfilled = before.iter().flat_map(|before| before.unfilled(opened, args)).collect();
+    let verified = Box::pin(verify(prepared, opened, args, unfilled, progress)).await?;
     Ok(PlannedRepair { run, before, is_later: false, verified })
 }
 

@@ -28,6 +28,7 @@ pub mod tallies;
 mod candidates;
 mod counted;
 mod counts;
+mod proven;
 mod seen;
 pub(crate) mod single;
 mod touched;
@@ -48,8 +49,8 @@ pub struct Finding {
     pub stored: Option<Item>,
     /// The same attributes as the definition gives them; `None` where the item should not be there.
     pub derived: Option<Item>,
-    /// Why a person should change the item; only of a flaw, which is in the ground: there `stored` is the attribute at
-    /// fault, and nothing is derived.
+    /// What a person should do, since no repair can. Of a flaw, which is in the ground, `stored` is the attribute at fault,
+    /// and nothing is derived; of a count, why nothing may be added to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flaw: Option<String>,
 }

@@ -2,23 +2,29 @@
 
 pub mod filled;
 mod followed;
+mod keeping;
 mod paced;
 pub(crate) mod spool;
 mod tallied;
 
-use std::{collections::BTreeSet, io, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use derive::family::Family;
-use engine::{batch::Engine, clock::SystemClock, count::target::Target};
-use keys::key::Key;
+use engine::{
+    batch::Engine,
+    clock::SystemClock,
+    ledger::{LedgerKind, settings::recorded},
+    registry::watch::RegistryWatch,
+};
 use serde::{Deserialize, Serialize};
 use store::Store;
 
 use self::{
     filled::{Before, Marking},
     followed::{Ended, Followed, ProgressSource},
+    keeping::Keeping,
     paced::Paced,
-    spool::{ResultRow, Spool},
+    spool::Spool,
 };
 use crate::{
     checkpoints::LedgerCheckpoints,
@@ -27,9 +33,9 @@ use crate::{
     progress::Progress,
     tables::{Deployment, VerifyOptions, part, scope},
     verify::{
-        Finding, UnreadableItem,
+        Finding,
         following::{AtRest, Following},
-        report::{Extent, Listener, VerifyEvent},
+        report::Extent,
         run::{Limits, Verification},
         scope::Scope,
     },
@@ -45,6 +51,8 @@ pub struct Verified {
     pub extent: Extent,
     /// Was all of the table verified?
     pub is_whole: bool,
+    /// The counts of which the ledger had to prove each change; `None` if the functions' positions are known.
+    pub(crate) proven: Option<BTreeSet<String>>,
     /// The file that goes when nobody needs it any more.
     _temporary: Option<tempfile::TempDir>,
 }
@@ -99,7 +107,8 @@ pub async fn check<S: Store + 'static>(
     let prepared = prepare(opened, args)?;
     // What was read before, and another time, proves nothing of now.
     let before = if prepared.spool.is_new()? { Some(Before::read(opened).await?) } else { None };
-    let verified = Box::pin(verify(prepared, opened, args, progress)).await?;
+    let unfilled = before.iter().filter(|_| may_write).flat_map(|before| before.unfilled(opened, args)).collect();
+    let verified = Box::pin(verify(prepared, opened, args, unfilled, progress)).await?;
     let is_clean = verified.is_clean()?;
     let mut marking = Marking::Done;
     if let Some(before) = before.filter(|_| may_write) {
@@ -188,11 +197,13 @@ pub(crate) fn prepare<S: Store>(opened: &Deployment<S>, args: &VerifyOptions) ->
     Ok(Prepared { spool, scope, stream_arn, temporary })
 }
 
-/// Verifies what was prepared.
+/// Verifies what was prepared. Where the ledger must prove it, all changes of the `unfilled` counts are proven, and else
+/// those of counts that differ.
 pub(crate) async fn verify<S: Store + 'static>(
     prepared: Prepared,
     opened: &Deployment<S>,
     args: &VerifyOptions,
+    unfilled: BTreeSet<String>,
     progress: &Arc<dyn Progress>,
 ) -> Result<Verified, OperateError> {
     let Prepared { spool, scope, stream_arn, temporary } = prepared;
@@ -208,11 +219,21 @@ pub(crate) async fn verify<S: Store + 'static>(
     };
     let age_s = args.iterator_age.map_or(0, |age| age.saturating_mul(2).saturating_add(AGE_MARGIN_S));
     let limits = Limits { segments: args.segments, wait_ms: args.wait.max(age_s).saturating_mul(1_000) };
-    let engine = engine(opened, args);
+    let ledger = recorded(&opened.store).await?;
+    let engine = engine(opened, args).with_ledger(ledger.unwrap_or(LedgerKind::Receipts));
+    let proven = (opened.is_aws && followed.is_some()).then_some(unfilled);
     progress.begins(opened.n_items);
-    let extent = run(&engine, followed, &spool, progress, limits, scope).await?;
+    let how = How { limits, scope, proving: proven.clone().unwrap_or_default() };
+    let extent = run(&engine, followed, &spool, progress, how).await?;
     spool.commit()?;
-    Ok(Verified { spool, extent, is_whole, _temporary: temporary })
+    Ok(Verified { spool, extent, is_whole, proven, _temporary: temporary })
+}
+
+/// How a prepared verification is run.
+struct How {
+    limits: Limits,
+    scope: Scope,
+    proving: BTreeSet<String>,
 }
 
 async fn run<S: Store>(
@@ -220,8 +241,7 @@ async fn run<S: Store>(
     followed: Option<(Followed, Ended)>,
     spool: &Spool,
     progress: &Arc<dyn Progress>,
-    limits: Limits,
-    scope: Scope,
+    How { limits, scope, proving }: How,
 ) -> Result<Extent, OperateError> {
     let mut tallies = spool.clone();
     let mut keeping = Keeping { spool: spool.clone(), progress: Arc::clone(progress) };
@@ -230,7 +250,8 @@ async fn run<S: Store>(
         return Ok(verification.run().await?);
     };
     let verification =
-        Verification::new(engine, &followed as &dyn Following, &mut tallies, &mut keeping, limits, scope);
+        Verification::new(engine, &followed as &dyn Following, &mut tallies, &mut keeping, limits, scope)
+            .proving(proving);
     tokio::select! {
         extent = verification.run() => Ok(extent?),
         ended = &mut following => match ended? {
@@ -243,45 +264,7 @@ async fn run<S: Store>(
 fn engine<S: Store>(opened: &Deployment<S>, args: &VerifyOptions) -> Engine<Paced<Arc<S>>> {
     let store = Paced::new(Arc::clone(&opened.store), args.read_units);
     let families = vec![Family::Additive, Family::LevelTriggered];
-    Engine::new(Arc::clone(&opened.schema), Arc::clone(&opened.catalogue), families, store, Arc::new(SystemClock))
-}
-
-/// Keeps what is reported in the file, and shows the progress.
-struct Keeping {
-    spool: Spool,
-    progress: Arc<dyn Progress>,
-}
-
-impl Listener for Keeping {
-    fn report(&mut self, event: VerifyEvent) -> io::Result<()> {
-        let (kind, finding, why) = match event {
-            VerifyEvent::Finding(finding, belief) => (FINDING, finding, Some(self.progress.believed(belief))),
-            VerifyEvent::Undecided(finding, why) => (UNDECIDED, finding, Some(why.to_string())),
-            VerifyEvent::Waiting(finding) => (WAITING, finding, None),
-            VerifyEvent::Unproven(Target { derivation, item: Key { pk, sk } }) => {
-                return self.spool.keep(&ResultRow {
-                    kind: UNPROVEN,
-                    derivation: &derivation,
-                    pk: &pk,
-                    sk: &sk,
-                    is_flaw: false,
-                    value: "",
-                });
-            }
-            VerifyEvent::Unreadable(unreadable) => {
-                let UnreadableItem { derivation, pk, sk, .. } = &unreadable;
-                let value = serde_json::to_string(&unreadable)?;
-                let row = ResultRow { kind: UNREADABLE, derivation, pk, sk, is_flaw: false, value: &value };
-                return self.spool.keep(&row);
-            }
-        };
-        let difference = Difference { finding, why };
-        let value = serde_json::to_string(&difference)?;
-        let Finding { derivation, pk, sk, flaw, .. } = &difference.finding;
-        self.spool.keep(&ResultRow { kind, derivation, pk, sk, is_flaw: flaw.is_some(), value: &value })
-    }
-
-    fn read(&mut self, n_items: usize) {
-        self.progress.read(n_items);
-    }
+    let engine =
+        Engine::new(Arc::clone(&opened.schema), Arc::clone(&opened.catalogue), families, store, Arc::new(SystemClock));
+    engine.watching(RegistryWatch::reading(0))
 }

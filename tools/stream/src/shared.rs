@@ -21,6 +21,7 @@ use crate::sdk::SdkStream;
 const PAGES_MAX: usize = 4;
 
 /// A stream, which mappings are made over.
+#[derive(Clone)]
 pub struct Stream {
     pub(crate) api: Arc<dyn StreamApi>,
 }

@@ -45,7 +45,8 @@ impl<S: Store> LossWatch<'_, S> {
         }
     }
 
-    async fn put_mark(&self, seen: Mark, batch: &Batch<'_>, account: &mut Account) -> Result<(), GaveUp> {
+    /// Puts a mark, or says in one that is there that it was seen again.
+    pub(crate) async fn put_mark(&self, seen: Mark, batch: &Batch<'_>, account: &mut Account) -> Result<(), GaveUp> {
         let keys = [seen.key()];
         let held = batch.patience.call(|| self.context.store.get(Table::Ledger, &keys)).await?;
         let held = held.first().map(|(_, item)| Mark::of(item));

@@ -12,6 +12,8 @@
 //! A sweep that dies on a note, by time or memory, would die on it each time, and never come to those behind it. So it
 //! *marks* what it is about to do; what it finds marked is given to jobs, whose records are parked when they are deadly.
 
+use std::collections::BTreeSet;
+
 use derive::{
     query::{Query, SortKeys},
     sources::Sources,
@@ -129,13 +131,13 @@ impl<S: Store> Repeater<'_, S> {
         Ok(())
     }
 
-    /// The items from which is still to be searched again.
-    pub(crate) async fn noted_items(&self, patience: Patience<'_>) -> Result<Vec<Key>, GaveUp> {
+    /// The items from which is still to be searched again, each with the names of the derivations for which it is.
+    pub(crate) async fn noted(&self, patience: Patience<'_>) -> Result<Vec<(Key, BTreeSet<String>)>, GaveUp> {
         let mut items = Vec::new();
         for number in 0..PARTITIONS {
             let notes = Query::prefix(None, partition(number), "");
             let notes = ItemReader::new(self.context).pages_of(Table::Ledger, &notes, patience).await?;
-            items.extend(notes.iter().filter_map(Note::of).map(|note| note.item));
+            items.extend(notes.iter().filter_map(Note::of).map(|note| (note.item, note.derivations)));
         }
         Ok(items)
     }

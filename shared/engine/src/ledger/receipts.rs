@@ -64,7 +64,12 @@ impl<'a> Receipts<'a> {
 /// The write that takes a change's receipt, or fails when it is taken.
 #[must_use]
 pub fn receipt(layout: &Layout, event_id: &str, now_ms: u64) -> Write {
-    receipt_of(layout, &Key::new(format!("RECEIPT#{event_id}"), "RECEIPT"), now_ms)
+    receipt_of(layout, &receipt_key(event_id), now_ms)
+}
+
+/// Key of a change's receipt.
+pub(crate) fn receipt_key(event_id: &str) -> Key {
+    Key::new(format!("RECEIPT#{event_id}"), "RECEIPT")
 }
 
 /// The write that takes the receipt under this key, or fails when it is taken.

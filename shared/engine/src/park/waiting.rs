@@ -3,7 +3,7 @@
 //! A change that is parked is applied when somebody redrives it, an item that cannot be read counts when somebody mends
 //! it, and a job goes on by itself. Each is reported elsewhere.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{family::Family, position::DerivationAt, query::Query, write::Table};
 use keys::{item::Item, key::Key};
@@ -13,7 +13,7 @@ use crate::{
     backoff::{GaveUp, Patience},
     batch::{input::Batch, planning::Planner},
     context::Context,
-    count::{recount::targets, target::Target},
+    count::{counts_of::CountsOf, target::Target},
     fan_out::{again::Repeater, underway::UnderwayFanOut},
     jobs::ground::sweep::jobs,
     look::listing::{ALL_DERIVATIONS, UNREADABLE},
@@ -24,26 +24,27 @@ use crate::{
 };
 
 /// For how long what is derived waits for a parked change of which not even the item is known, in milliseconds: a day.
-/// After that, what differs is reported. Counts wait for as long as it is parked, since what it adds when it is redriven
-/// would be added twice.
+/// After that, what differs is reported. A count is reported then with the [doubt](Waiting::doubt), and no repair adds to it:
+/// what the change adds when it is redriven would be added twice.
 const UNKNOWN_MS: u64 = 24 * 3_600 * 1_000;
 
 /// What waits for changes that are parked, and for jobs.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    /// Items that parked changes are of, or would look at; and those from which is still to be searched.
+    /// Items that parked changes are of, or would look at.
     items: BTreeSet<Key>,
+    /// Items from which an index is still to be searched again, with the derivations for which it is; by their positions.
+    noted: BTreeMap<Key, BTreeSet<DerivationAt>>,
     /// Derivations whose items are still to be found by a parked change; by their positions.
     derivations: BTreeSet<DerivationAt>,
     /// Fan-outs that are under way.
     fan_outs: Vec<UnderwayFanOut>,
     /// Counts that parked changes would add to.
-    targets: BTreeSet<Target>,
-    /// Names of the counts to which a parked change may add whose plan is not known.
-    counts: BTreeSet<String>,
+    counts: CountsOf,
     /// Is a change parked of which not even the item is known, so that it may be of anything?
     is_any_item: bool,
-    is_any_count: bool,
+    /// Id of a change that may add to any count, and has been parked for so long that none waits for it.
+    unknown: Option<String>,
 }
 
 impl Waiting {
@@ -60,10 +61,14 @@ impl Waiting {
         let reaches = |at: DerivationAt| {
             self.fan_outs.iter().any(|fan_out| fan_out.derivation == at && fan_out.still_reaches(item, held))
         };
+        let derivations: Vec<DerivationAt> = derivations.into_iter().copied().collect();
+        let is_noted = |source: &Key| {
+            self.noted.get(source).is_some_and(|of_note| derivations.iter().any(|at| of_note.contains(at)))
+        };
         self.is_any_item
             || self.items.contains(item)
-            || sources.into_iter().any(|source| self.items.contains(source))
-            || derivations.into_iter().any(|at| self.derivations.contains(at) || reaches(*at))
+            || sources.into_iter().any(|source| self.items.contains(source) || is_noted(source))
+            || derivations.iter().any(|at| self.derivations.contains(at) || reaches(*at))
     }
 
     /// Does any of the items wait that a query of the table would give?
@@ -71,10 +76,20 @@ impl Waiting {
         self.items.iter().any(|item| item.pk == query.pk && query.sk.holds(&item.sk))
     }
 
+    /// Why a count that does not wait may not be repaired, if there is a reason.
+    #[must_use]
+    pub fn doubt(&self) -> Option<String> {
+        let id = self.unknown.as_ref()?;
+        Some(format!(
+            "the parked change {id} may add to it, of which not even the key can be read: see `ripple parked {id}`, and \
+             delete the parked item before a repair"
+        ))
+    }
+
     /// Does this count wait?
     #[must_use]
     pub fn has_target(&self, target: &Target) -> bool {
-        self.is_any_count || self.counts.contains(&target.derivation) || self.targets.contains(target)
+        self.counts.has(target)
     }
 }
 
@@ -115,42 +130,30 @@ impl<S: Store> Underway<'_, S> {
         let text = parked.record().unwrap_or_default();
         let record = Decoded::of(&self.context.schema.layout, &text);
         let key = record.key(&self.context.schema.layout);
-        if parked.family == Family::LevelTriggered {
-            let age_ms = self.context.clock.now_ms().saturating_sub(parked.parked_at_ms);
-            waiting.is_any_item |= key.is_none() && age_ms < UNKNOWN_MS;
-            waiting.items.extend(key.clone());
-        }
         let batch = Batch::parked(record, &parked.lane, patience);
-        let Ok(asked) = Planner::new(self.context).asked_of(parked.family, &batch) else {
-            if parked.family == Family::Additive {
-                waiting.is_any_count |= key.is_none();
-                waiting.counts.extend(key.iter().flat_map(|key| self.counts_of(key)));
-            }
-            return;
-        };
+        let is_old = self.context.clock.now_ms().saturating_sub(parked.parked_at_ms) >= UNKNOWN_MS;
+        if parked.family == Family::Additive && key.is_none() && is_old {
+            return waiting.unknown = Some(parked.id.clone());
+        }
+        if parked.family == Family::Additive {
+            return waiting.counts.extend(CountsOf::of(self.context, &batch));
+        }
+        waiting.is_any_item |= key.is_none() && !is_old;
+        waiting.items.extend(key);
+        let Ok(asked) = Planner::new(self.context).asked_of(parked.family, &batch) else { return };
         waiting.items.extend(asked.bells.rung.into_keys().map(|(item, _)| item));
         waiting.derivations.extend(asked.bells.finds.into_keys().map(|(derivation, _)| derivation));
         waiting.derivations.extend(asked.ground.into_iter().map(|touch| touch.derivation));
-        let counted = asked.entries.iter().flat_map(|entry| targets(&self.context.catalogue, &entry.change));
-        waiting.targets.extend(counted);
-    }
-
-    /// Names of the counts to which an item of this key may add.
-    fn counts_of(&self, key: &Key) -> impl Iterator<Item = String> {
-        let entities = self.context.schema.entities().filter(|definition| definition.key.parse_key(key).is_some());
-        let entities: BTreeSet<&str> = entities.map(|definition| definition.name.as_str()).collect();
-        let counts =
-            self.context.catalogue.derivations().filter(|derivation| derivation.kind.family() == Family::Additive);
-        let counts =
-            counts.filter(move |derivation| derivation.kind.entities().iter().any(|name| entities.contains(name)));
-        counts.map(|derivation| derivation.name.clone())
     }
 
     /// The same, with what is still to be searched again since an index may lag.
     pub(crate) async fn what_is_under_way(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
         let mut waiting = self.what_waits(patience).await?;
         if self.context.takes(ProtocolStep::Underway) {
-            waiting.items.extend(Repeater::new(self.context).noted_items(patience).await?);
+            for (item, names) in Repeater::new(self.context).noted(patience).await? {
+                let positions = names.iter().filter_map(|name| self.context.catalogue.position(name));
+                waiting.noted.entry(item).or_default().extend(positions);
+            }
         }
         Ok(waiting)
     }

@@ -72,6 +72,14 @@ impl<S: Store> Publisher<'_, S> {
         Ok(commits)
     }
 
+    /// Reads the birth marks alone, whatever else is registered.
+    pub(crate) async fn learn_births(&self, patience: Patience<'_>) -> Result<(), GaveUp> {
+        let Some(watch) = &self.context.watch else { return Ok(()) };
+        let births = self.births(&self.registered(Family::Additive, patience).await?).collect();
+        *watch.births.write().unwrap_or_else(PoisonError::into_inner) = births;
+        Ok(())
+    }
+
     /// The birth marks of what is measured by its sources. What is not is counted by its arrivals alone.
     fn births(&self, registered: &Registered) -> impl Iterator<Item = (DerivationAt, u64)> {
         let born = self.context.catalogue.positioned().filter(|(_, derivation)| is_fillable(derivation));

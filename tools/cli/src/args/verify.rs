@@ -47,8 +47,8 @@ pub(crate) struct Verifying {
     /// Reports every difference as a finding at once. Use it when nobody writes and the functions have no backlog.
     #[arg(long, conflicts_with = "iterator_age")]
     pub(crate) at_rest: bool,
-    /// The greatest recent iterator age of the functions, in seconds. On the real AWS every difference stays undecided
-    /// without it.
+    /// The greatest recent iterator age of the functions, in seconds. On the real AWS every difference that is no count
+    /// stays undecided without it; the ledger proves counts.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) iterator_age: Option<u64>,
     /// Waits this many seconds for the functions to catch up, then reports a difference as undecided.

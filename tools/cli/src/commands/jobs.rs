@@ -33,7 +33,7 @@ pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Completion> {
     let opened = open(&args.writing.connection).await?;
     let layout = &opened.schema.layout;
     let jobs = jobs(&opened.store, layout).await?;
-    let held = opened.engine().held_jobs(&jobs, SystemClock.now_ms() + READ_MS).await?;
+    let held = opened.engine().held_jobs(&jobs, args.writing.connection.aws, SystemClock.now_ms() + READ_MS).await?;
     Ok(if args.ids.is_empty() { list(&jobs, &held, layout, args.json) } else { show(&jobs, &held, layout, args) })
 }
 
@@ -176,6 +176,9 @@ fn as_object(job: &Job, held: &HeldCascades, layout: &Layout) -> Value {
         "held_by": held.get(&job.key).map(|held_by| match held_by {
             HeldBy::ParkedChange(id) => json!({ "parked_change": id }),
             HeldBy::PossibleLoss(stream) => json!({ "possible_loss": stream }),
+            HeldBy::NoPulse(0) => json!({ "no_pulse": null }),
+            HeldBy::NoPulse(last_ms) => json!({ "no_pulse": time::text(*last_ms) }),
+            HeldBy::YoungPulse(until_ms) => json!({ "young_pulse": time::text(*until_ms) }),
         }),
         "touched": job.n_touched,
         "moves": job.n_moves,

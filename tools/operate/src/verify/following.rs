@@ -1,5 +1,9 @@
 //! What goes on beside a verification: the records of the table's stream, and how far the functions are with them.
 
+use std::io;
+
+use futures::future::BoxFuture;
+
 /// Follows a table's stream, and knows the functions that read it.
 ///
 /// A moment is in milliseconds since the epoch, by the clock of the engine.
@@ -13,6 +17,25 @@ pub trait Following: Send + Sync {
 
     /// Have the functions handled every record that was made before this moment? `None` if unknown.
     fn is_handled(&self, moment_ms: u64) -> Option<bool>;
+
+    /// Does [`is_handled`](Self::is_handled) rest on what somebody typed, and not on the functions' own positions? Then
+    /// the ledger must prove what is counted.
+    fn is_typed(&self) -> bool {
+        false
+    }
+
+    /// Reads what the stream still holds of the records that were made before this moment.
+    fn retained(&self, until_ms: u64) -> Box<dyn Retained + '_>;
+}
+
+/// Records that a stream still holds, from the oldest on.
+pub trait Retained: Send {
+    /// Some records more, JSON as in an event; `None` when all were given that were made before the moment.
+    ///
+    /// # Errors
+    ///
+    /// Those of the stream.
+    fn next(&mut self) -> BoxFuture<'_, io::Result<Option<Vec<String>>>>;
 }
 
 /// A table at rest: nobody writes, and what was written is handled, or never will be.
@@ -30,5 +53,19 @@ impl Following for AtRest {
 
     fn is_handled(&self, _moment_ms: u64) -> Option<bool> {
         Some(true)
+    }
+
+    fn retained(&self, _until_ms: u64) -> Box<dyn Retained + '_> {
+        Box::new(Nothing)
+    }
+}
+
+/// A stream that holds nothing, or of which nothing is asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nothing;
+
+impl Retained for Nothing {
+    fn next(&mut self) -> BoxFuture<'_, io::Result<Option<Vec<String>>>> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 }

@@ -17,6 +17,8 @@ pub enum Why {
     Unknown,
     /// A record of the stream could not be read, so that it is not known what is counted.
     Unreadable,
+    /// The ledger has no proof that a change of the count is in.
+    NotIn,
 }
 
 impl std::fmt::Display for Why {
@@ -26,6 +28,7 @@ impl std::fmt::Display for Why {
             Self::Behind => "the functions were behind for as long as was waited",
             Self::Unknown => "it is unknown how far the functions are",
             Self::Unreadable => "a record of the stream could not be read",
+            Self::NotIn => "a change of it that the stream still holds is not known to be counted",
         })
     }
 }
@@ -74,8 +77,11 @@ pub struct Extent {
     pub n_items: usize,
     /// Those of them without a type, or of one that nobody declared.
     pub n_ignored: usize,
-    /// Had the functions handled all that was written before it began? Then what is not reported is right.
+    /// Had the functions counted all that was written before it began? Then the counts that are not reported are right. Where
+    /// the ledger proves it, those of the derivations alone that were to be proven.
     pub is_proven: bool,
+    /// Had they handled all that was written before it began? Then what is not reported and is no count is right.
+    pub is_handled: bool,
 }
 
 /// Why a verification ended early. What was reached is kept.
@@ -84,6 +90,9 @@ pub enum VerifyError {
     /// The database refuses a call, or does not answer.
     #[error(transparent)]
     Store(#[from] GaveUp),
+    /// The stream cannot be read again.
+    #[error("the table's stream cannot be read again")]
+    Stream(#[source] io::Error),
     /// What was read cannot be kept.
     #[error("what was read cannot be kept")]
     Kept(#[from] io::Error),

@@ -22,7 +22,9 @@ use store::{Cursor, Segment, Store};
 use super::{
     Finding, UnreadableItem,
     candidates::Candidate,
+    counts::Proven,
     following::Following,
+    proven::Proving,
     report::{Extent, Listener, VerifyError, VerifyEvent},
     scope::Scope,
     tallies::{Reached, Tallies},
@@ -55,6 +57,8 @@ pub struct Verification<'a, S> {
     pub(super) limits: Limits,
     /// Entity of the targets of each additive derivation.
     pub(super) counted: BTreeMap<String, String>,
+    /// Additive derivations of which every change is to be proven, where the ledger proves it.
+    pub(super) proving: BTreeSet<String>,
     pub(super) state: Mutex<RunState<'a>>,
 }
 
@@ -62,6 +66,8 @@ pub(super) struct RunState<'a> {
     pub(super) tallies: &'a mut dyn Tallies,
     listener: &'a mut dyn Listener,
     pub(super) touched: Touched,
+    /// What the ledger must prove, as long as counts are compared.
+    pub(super) proving: Option<Proving>,
     /// Did a record come that cannot be read, so that what it counts is unknown?
     pub(super) is_blind: bool,
 }
@@ -76,7 +82,7 @@ impl<'a, S: Store> Verification<'a, S> {
         limits: Limits,
         scope: Scope,
     ) -> Self {
-        let state = RunState { tallies, listener, touched: Touched::default(), is_blind: false };
+        let state = RunState { tallies, listener, touched: Touched::default(), proving: None, is_blind: false };
         let entity = |derivation: &Derivation| {
             let entity = match derivation.kind.shape() {
                 Shape::Count(count) => &count.target,
@@ -86,7 +92,13 @@ impl<'a, S: Store> Verification<'a, S> {
             Some((derivation.name.clone(), entity.clone()))
         };
         let counted = engine.catalogue().derivations().filter_map(entity).collect();
-        Self { engine, following, scope, limits, counted, state: Mutex::new(state) }
+        Self { engine, following, scope, limits, counted, proving: BTreeSet::new(), state: Mutex::new(state) }
+    }
+
+    /// The same that also proves all changes of these derivations, so that what is not reported of them is right.
+    #[must_use]
+    pub fn proving(self, derivations: BTreeSet<String>) -> Self {
+        Self { proving: derivations, ..self }
     }
 
     /// Verifies, from where it was reached.
@@ -101,13 +113,13 @@ impl<'a, S: Store> Verification<'a, S> {
         }
         let segments = (0..self.limits.segments.max(1)).map(|number| Box::pin(self.segment(number)));
         let reached = try_join_all(segments).await?;
-        let is_proven = self.counts().await?;
+        let Proven { is_proven, is_handled } = self.counts().await?;
         let sum = |extent: Extent, reached: Reached| Extent {
             n_items: extent.n_items + reached.n_items,
             n_ignored: extent.n_ignored + reached.n_ignored,
             ..extent
         };
-        Ok(reached.into_iter().fold(Extent { is_proven, ..Extent::default() }, sum))
+        Ok(reached.into_iter().fold(Extent { is_proven, is_handled, ..Extent::default() }, sum))
     }
 
     async fn segment(&self, number: u32) -> Result<Reached, VerifyError> {

@@ -81,6 +81,10 @@ impl<S: Store> Verification<'_, S> {
     pub(super) fn see(&self) -> Result<(), VerifyError> {
         let layout = &self.engine.schema().layout;
         for record in self.following.records() {
+            if self.state().proving.is_some() {
+                let counted = self.engine.counted(&record);
+                self.state().proving.iter_mut().zip(counted).for_each(|(proving, record)| proving.add(record));
+            }
             let now_ms = self.engine.clock().now_ms();
             match decode(layout, &record) {
                 Ok(change) => {
@@ -140,7 +144,7 @@ impl<S: Store> Verification<'_, S> {
     }
 
     /// Waits a little; false where it was waited long enough.
-    async fn pause(&self, began_ms: u64) -> Result<bool, VerifyError> {
+    pub(super) async fn pause(&self, began_ms: u64) -> Result<bool, VerifyError> {
         self.see()?;
         if self.engine.clock().now_ms().saturating_sub(began_ms) >= self.limits.wait_ms {
             return Ok(false);

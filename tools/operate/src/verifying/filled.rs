@@ -1,7 +1,7 @@
 //! The registry beside a verification: what is to be repaired waits until all functions have it, and what is found to be
 //! right all over the table is marked as filled.
 
-use derive::position::DerivationAt;
+use derive::{derivation::Derivation, family::Family, position::DerivationAt};
 use std::{collections::BTreeSet, time::Duration};
 
 use engine::{
@@ -105,6 +105,17 @@ impl Before {
         )))
     }
 
+    /// The counts that are asked for, and not marked as filled yet.
+    pub(crate) fn unfilled<S: Store>(&self, opened: &Deployment<S>, args: &VerifyOptions) -> BTreeSet<String> {
+        if !is_all(args) {
+            return BTreeSet::new();
+        }
+        let counts = opened.catalogue.derivations().filter(|derivation| derivation.kind.family() == Family::Additive);
+        let names = counts.map(|derivation| &derivation.name);
+        let names = names.filter(|name| args.derivation.is_empty() || args.derivation.contains(name));
+        names.filter(|name| !self.registry.is_filled(name)).cloned().collect()
+    }
+
     /// Marks as filled what was found to be right all over the table, but for these.
     pub(crate) async fn mark<S: Store>(
         &self,
@@ -116,24 +127,35 @@ impl Before {
         if !self.is_new {
             return Ok(Marking::WentOn);
         }
-        let is_all = args.entity.is_empty() && args.pk.is_empty() && args.sk.is_none();
-        if !is_all || self.registry.is_empty() || !verified.extent.is_proven {
+        if !is_all(args) || self.registry.is_empty() {
             return Ok(Marking::Done);
         }
         for kind in [UNDECIDED, WAITING, UNPROVEN] {
             open.extend(verified.derivations_with(kind)?);
         }
         let engine = opened.engine();
-        let is_right = |(at, name): &(DerivationAt, &String)| {
+        let is_right = |(at, derivation): &(DerivationAt, &Derivation)| {
+            let name = &derivation.name;
             let is_asked = args.derivation.is_empty() || args.derivation.contains(name);
-            is_asked && !open.contains(*name) && engine.standing(&self.registry, *at) == Standing::Ready
+            let is_known = match derivation.kind.family() {
+                Family::Additive => {
+                    verified.extent.is_proven && verified.proven.as_ref().is_none_or(|it| it.contains(name))
+                }
+                Family::LevelTriggered => verified.extent.is_handled,
+            };
+            is_asked && is_known && !open.contains(name) && engine.standing(&self.registry, *at) == Standing::Ready
         };
-        let names = opened.catalogue.positioned().map(|(at, derivation)| (at, &derivation.name));
-        let names: BTreeSet<String> = names.filter(is_right).map(|(_, name)| name.clone()).collect();
+        let names = opened.catalogue.positioned().filter(is_right);
+        let names: BTreeSet<String> = names.map(|(_, derivation)| derivation.name.clone()).collect();
         let until_ms = self.at_ms.saturating_sub(MARGIN_MS);
         let n_marked = engine.mark_filled(&names, &self.registry, until_ms, SystemClock.now_ms() + ASK_MS_MAX).await?;
         Ok(if n_marked < names.len() { Marking::NotAll } else { Marking::Done })
     }
+}
+
+/// Is all of the table verified, though perhaps not all that is derived?
+fn is_all(args: &VerifyOptions) -> bool {
+    args.entity.is_empty() && args.pk.is_empty() && args.sk.is_none()
 }
 
 fn lacking(name: &str) -> String {

@@ -2,9 +2,11 @@
 //!
 //! Where `ripple dev` runs the functions, their event source mappings keep their positions in the ledger's table, and the
 //! stream is read from there. On the real AWS nobody keeps a position that can be read: the stream is followed from its
-//! newest record, and the functions are taken to have handled what is older than their iterator age, twice over.
+//! newest record. There counts are [proven by the ledger](crate::verify), for which the stream is read once more from its
+//! oldest record on; for all else the functions are taken to have handled what is older than their iterator age, twice over.
 
 mod positions;
+mod retained;
 
 use std::{
     collections::BTreeMap,
@@ -26,15 +28,24 @@ use stream::{
     mapping::{BATCH_SIZE_MAX, Mapping, StartingPosition},
     poller::{EventSourceMapping, StreamError},
     progress::Observer,
+    shared::Stream,
 };
 use tokio::{
     sync::{oneshot, watch},
     task::{AbortHandle, JoinHandle},
 };
 
-use self::positions::{Positions, present, watch_positions};
+use self::{
+    positions::{Positions, present, watch_positions},
+    retained::RetainedRecords,
+};
 use super::spool::Spool;
-use crate::{checkpoints::LedgerCheckpoints, failure::OperateError, tables::TableStream, verify::following::Following};
+use crate::{
+    checkpoints::LedgerCheckpoints,
+    failure::OperateError,
+    tables::TableStream,
+    verify::following::{Following, Retained},
+};
 
 /// Name of the mapping. Its positions are in the verification's own file.
 const NAME: &str = "verify";
@@ -63,6 +74,9 @@ pub(super) enum ProgressSource {
 pub(super) struct Followed {
     shared: Arc<FollowedState>,
     handled: ProgressSource,
+    /// To read it once more.
+    stream: Stream,
+    mapping: Mapping,
     _stop: watch::Sender<bool>,
     watching: AbortHandle,
     following: AbortHandle,
@@ -149,6 +163,7 @@ impl Followed {
             idle_poll_ms: if positions { IDLE_POLL_MS } else { AWS_POLL_MS },
         };
         let (stop, stopped) = watch::channel(false);
+        let again = mapping.clone();
         let mapping = EventSourceMapping::new(
             mapping,
             &table_stream.stream,
@@ -159,7 +174,9 @@ impl Followed {
         );
         let following = tokio::spawn(mapping.run(stopped));
         let watching = tokio::spawn(watch_positions(Arc::clone(&shared), ledger, readers)).abort_handle();
-        let followed = Self { shared, handled, _stop: stop, watching, following: following.abort_handle() };
+        let (stream, following_task) = (table_stream.stream.clone(), following.abort_handle());
+        let followed =
+            Self { shared, handled, stream, mapping: again, _stop: stop, watching, following: following_task };
         Ok((followed, following))
     }
 }
@@ -185,6 +202,15 @@ impl Following for Followed {
             ProgressSource::Positions => Some(self.shared.state().handled_ms > moment_ms),
             ProgressSource::Age(age_ms) => Some(is_past(age_ms?, moment_ms, SystemClock.now_ms())),
         }
+    }
+
+    fn is_typed(&self) -> bool {
+        self.handled != ProgressSource::Positions
+    }
+
+    fn retained(&self, until_ms: u64) -> Box<dyn Retained + '_> {
+        let until_ms = until_ms.saturating_add(EMPTY_PAGES_MS);
+        Box::new(RetainedRecords::read(self.mapping.clone(), &self.stream, until_ms))
     }
 }
 

@@ -18,7 +18,10 @@ use crate::{
     account::loss::{Mark, first_of},
     backoff::{GaveUp, Patience},
     batch::{Engine, input::Batch, planning::Planner},
-    jobs::job::{Job, Task},
+    jobs::{
+        job::{Job, Task},
+        pulse::{Heard, PULSE_MS_MAX, Pulses},
+    },
     park::{pages::ParkedPages, redrive::ParkedChange},
     record::Decoded,
 };
@@ -33,12 +36,25 @@ pub enum HeldBy {
     ParkedChange(String),
     /// A mark that the stream may have dropped changes, by the ARN of the stream.
     PossibleLoss(String),
+    /// No function has handled a [pulse](crate::jobs::pulse) lately: the time of the last in milliseconds since the epoch, 0
+    /// if there was none.
+    NoPulse(u64),
+    /// Pulses are handled only since after the wait began, and for less than the settling time: when it is over, in
+    /// milliseconds since the epoch.
+    YoungPulse(u64),
 }
 
 impl fmt::Display for HeldBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ParkedChange(id) => write!(f, "the parked change {id}: redrive it"),
+            Self::NoPulse(0) => write!(f, "a sign that a function handles the stream: none was seen yet"),
+            Self::NoPulse(_) => {
+                write!(f, "a sign that a function handles the stream, which did not for two hours: see its mapping")
+            }
+            Self::YoungPulse(_) => {
+                write!(f, "the settling time, since no sign of the function was seen before the removal")
+            }
             Self::PossibleLoss(stream) => {
                 write!(f, "a verify, since changes of {stream} may be lost: run `ripple verify` until it finds nothing")
             }
@@ -60,6 +76,8 @@ pub(super) struct Holds {
     unknown: Option<Oldest>,
     /// A mark of a possible loss of changes that a cascade needs.
     loss: Option<Mark>,
+    /// What the pulses show, where cascades go by them.
+    heard: Option<Heard>,
 }
 
 impl Holds {
@@ -79,13 +97,18 @@ fn keep(held: &mut Oldest, other: &Oldest) {
 }
 
 impl<S: Store> Engine<S> {
-    /// Those of these jobs that something holds from beginning.
+    /// Those of these jobs that something holds from beginning, by the pulses if the sweep goes by them.
     ///
     /// # Errors
     ///
     /// [`GaveUp`] when the parked changes cannot be read before the deadline, in milliseconds since the epoch.
-    pub async fn held_jobs(&self, jobs: &[Job], deadline_ms: u64) -> Result<BTreeMap<Key, HeldBy>, GaveUp> {
-        let sweep = JobSweep::new(&self.context);
+    pub async fn held_jobs(
+        &self,
+        jobs: &[Job],
+        by_pulse: bool,
+        deadline_ms: u64,
+    ) -> Result<BTreeMap<Key, HeldBy>, GaveUp> {
+        let sweep = JobSweep { context: &self.context, by_pulse };
         let waiting: Vec<&Job> = jobs.iter().filter(|job| !job.is_running).collect();
         if waiting.is_empty() {
             return Ok(BTreeMap::new());
@@ -98,8 +121,10 @@ impl<S: Store> Engine<S> {
 impl<S: Store> JobSweep<'_, S> {
     /// All that may hold cascades now. Of a parked change the keys are kept and not the record.
     pub(super) async fn holds(&self, patience: Patience<'_>) -> Result<Holds, GaveUp> {
+        // Before the marks: a function that works again puts the mark first.
+        let heard = if self.by_pulse { Some(Pulses::new(self.context).heard(patience).await?) } else { None };
         let loss = patience.call(|| first_of(&self.context.store, Family::LevelTriggered)).await?;
-        let mut holds = Holds { loss, ..Holds::default() };
+        let mut holds = Holds { loss, heard, ..Holds::default() };
         let mut pages = ParkedPages::of(Family::LevelTriggered);
         while let Some((query, after)) = pages.next() {
             let page = patience.call(|| self.context.store.query(Table::Ledger, &query, after.clone())).await?;
@@ -136,11 +161,25 @@ impl<S: Store> JobSweep<'_, S> {
         all.map(|definition| definition.name.clone())
     }
 
+    /// Why the pulses do not show that all was handled that was written before a job began to wait.
+    fn unheard(&self, heard: &Heard, job: &Job) -> Option<HeldBy> {
+        let now_ms = self.context.clock.now_ms();
+        if now_ms.saturating_sub(heard.handled_ms) > PULSE_MS_MAX {
+            return Some(HeldBy::NoPulse(heard.handled_ms));
+        }
+        let settled_ms = heard.since_ms.saturating_add(self.context.settle_ms);
+        let is_young = heard.since_ms > job.started_at_ms && now_ms < settled_ms;
+        is_young.then_some(HeldBy::YoungPulse(settled_ms))
+    }
+
     /// What holds this job, if it is a cascade.
     pub(super) fn held_by(&self, holds: &Holds, job: &Job) -> Option<HeldBy> {
         let Task::Cascade { removal: Removal { owner, absent, .. }, .. } = &job.task else { return None };
         if let Some(mark) = &holds.loss {
             return Some(HeldBy::PossibleLoss(mark.stream.clone()));
+        }
+        if let Some(held_by) = holds.heard.as_ref().and_then(|heard| self.unheard(heard, job)) {
+            return Some(held_by);
         }
         let of_owner: BTreeSet<&Key> = absent.iter().chain([owner]).collect();
         let by_item = of_owner.iter().filter_map(|key| holds.items.get(key));

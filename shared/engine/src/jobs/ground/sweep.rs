@@ -82,6 +82,8 @@ pub async fn jobs<S: Store>(store: &S, layout: &Layout) -> Result<Vec<Job>, Stor
 /// Starts jobs that are due, and those that stand still.
 pub(crate) struct JobSweep<'a, S> {
     pub(crate) context: &'a Context<S>,
+    /// Are [pulses](crate::jobs::pulse) the proof that all was handled that was written before a job?
+    pub(crate) by_pulse: bool,
 }
 
 /// What the parts of one sweep share.
@@ -102,7 +104,7 @@ impl<F> Sweep<'_, F> {
 
 impl<'a, S> JobSweep<'a, S> {
     pub(crate) const fn new(context: &'a Context<S>) -> Self {
-        Self { context }
+        Self { context, by_pulse: false }
     }
 }
 

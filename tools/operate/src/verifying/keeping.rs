@@ -1,0 +1,58 @@
+//! What a verification reports, kept in its file.
+
+use std::{io, sync::Arc};
+
+use engine::count::target::Target;
+use keys::key::Key;
+
+use super::{
+    Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, WAITING,
+    spool::{ResultRow, Spool},
+};
+use crate::{
+    progress::Progress,
+    verify::{
+        Finding, UnreadableItem,
+        report::{Listener, VerifyEvent},
+    },
+};
+
+/// Keeps what is reported in the file, and shows the progress.
+pub(super) struct Keeping {
+    pub(super) spool: Spool,
+    pub(super) progress: Arc<dyn Progress>,
+}
+
+impl Listener for Keeping {
+    fn report(&mut self, event: VerifyEvent) -> io::Result<()> {
+        let (kind, finding, why) = match event {
+            VerifyEvent::Finding(finding, belief) => (FINDING, finding, Some(self.progress.believed(belief))),
+            VerifyEvent::Undecided(finding, why) => (UNDECIDED, finding, Some(why.to_string())),
+            VerifyEvent::Waiting(finding) => (WAITING, finding, None),
+            VerifyEvent::Unproven(Target { derivation, item: Key { pk, sk } }) => {
+                return self.spool.keep(&ResultRow {
+                    kind: UNPROVEN,
+                    derivation: &derivation,
+                    pk: &pk,
+                    sk: &sk,
+                    is_flaw: false,
+                    value: "",
+                });
+            }
+            VerifyEvent::Unreadable(unreadable) => {
+                let UnreadableItem { derivation, pk, sk, .. } = &unreadable;
+                let value = serde_json::to_string(&unreadable)?;
+                let row = ResultRow { kind: UNREADABLE, derivation, pk, sk, is_flaw: false, value: &value };
+                return self.spool.keep(&row);
+            }
+        };
+        let difference = Difference { finding, why };
+        let value = serde_json::to_string(&difference)?;
+        let Finding { derivation, pk, sk, flaw, .. } = &difference.finding;
+        self.spool.keep(&ResultRow { kind, derivation, pk, sk, is_flaw: flaw.is_some(), value: &value })
+    }
+
+    fn read(&mut self, n_items: usize) {
+        self.progress.read(n_items);
+    }
+}
