@@ -106,11 +106,13 @@ pub(crate) async fn report(
         match store.write(&write).await {
             Ok(_) => witness.responds(true),
             Err(error) if error.is_unreachable() => witness.responds(false),
-            // The next report takes its place.
-            Err(error) => match StorageFault::of(&error) {
-                Some(fault) => return fault,
-                None => tracing::debug!(%error, "the progress is not reported"),
-            },
+            Err(error) => {
+                if let Some(fault) = StorageFault::of(&error) {
+                    return fault;
+                }
+                // The next report takes its place.
+                tracing::debug!(%error, "the progress is not reported");
+            }
         }
         let _early = tokio::time::timeout(REPORT_EVERY, watch.next_quiet()).await.is_ok();
     }

@@ -6,7 +6,7 @@ use derive::{
     change::Change,
     schema::{Schema, Seen},
 };
-use keys::item::text;
+use keys::{item::text, job::JobKey};
 use manifest::meant::meant;
 
 /// Types that are remembered. Of more nothing is told: no application has so many by mistake.
@@ -19,6 +19,10 @@ pub(super) struct IgnoredTypes(BTreeSet<Option<String>>);
 impl IgnoredTypes {
     /// A sentence about the item of a change, if it is ignored and its type was not told before.
     pub(super) fn new_of(&mut self, schema: &Schema, change: &Change) -> Option<String> {
+        // A job is an item of the service's own, and of no entity.
+        if JobKey::parse(&change.key).is_some() {
+            return None;
+        }
         let image = change.new_image().or(change.old_image())?;
         let attribute = schema.layout.entity_type.as_deref();
         let (name, what) = match (schema.see(&change.key, image), attribute) {
@@ -37,5 +41,33 @@ impl IgnoredTypes {
             Some(what) => format!("{what}? One is {}", change.key),
             None => format!("{what}; one is {}", change.key),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use derive::change::Images;
+    use functions::declared::{Choice, declared};
+    use keys::{item::Item, job::JOB, key::Key};
+    use serde_dynamo::AttributeValue;
+
+    use super::*;
+
+    #[test]
+    fn a_type_is_told_once_and_a_job_of_the_service_never() {
+        let (schema, _) = declared(Choice::default()).unwrap();
+        let mut ignored = IgnoredTypes::default();
+        let mut said = |key: Key, kind: &str| {
+            let item = Item::from([("EntityType".to_owned(), AttributeValue::S(kind.to_owned()))]);
+            let images = Images::Inserted(item);
+            let change = Change { id: String::new(), sequence_number: String::new(), created_ms: None, key, images };
+            ignored.new_of(&schema, &change)
+        };
+        let job = JobKey { derivation: "comment-author".to_owned(), id: "e1".to_owned() };
+        assert_eq!(said(job.key(), JOB), None);
+        let what = "items of the type \"Usre\" are ignored, because there is no such entity: did you mean \"User\"? One is \
+                    a / b";
+        assert_eq!(said(Key::new("a", "b"), "Usre").as_deref(), Some(what));
+        assert_eq!(said(Key::new("a", "c"), "Usre"), None);
     }
 }
