@@ -158,12 +158,7 @@ impl Config {
         if let Some(ledger) = parsed(&variable, LEDGER, "receipts or watermarks")? {
             config.ledger = ledger;
         }
-        if let Some(percent) = parsed(&variable, UNREADABLE_PERCENT_MAX, "a whole number of percent")? {
-            config.limits.unreadable_percent_max = percent;
-        }
-        if let Some(hours) = parsed::<u32>(&variable, UNREADABLE_HOLD_HOURS, "a whole number of hours")? {
-            config.limits.unreadable_hold_ms = u64::from(hours) * MS_AN_HOUR;
-        }
+        config.limits = brake_limits(&variable)?.unwrap_or_default();
         let disabled = variable(DISABLED).unwrap_or_default();
         let names = disabled.split(',').map(str::trim).filter(|name| !name.is_empty());
         config.disabled = names.map(str::to_owned).collect();
@@ -187,6 +182,27 @@ impl Config {
         }
         Ok(config)
     }
+}
+
+/// When the brake holds a batch, as the environment says; `None` if it says nothing.
+///
+/// # Errors
+///
+/// [`ConfigError`] with the variable and what to set it to.
+pub fn brake_limits_from_env() -> Result<Option<BrakeLimits>, ConfigError> {
+    brake_limits(&|name| env::var(name).ok())
+}
+
+fn brake_limits(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<BrakeLimits>, ConfigError> {
+    let percent = parsed(variable, UNREADABLE_PERCENT_MAX, "a whole number of percent")?;
+    let hours = parsed::<u32>(variable, UNREADABLE_HOLD_HOURS, "a whole number of hours")?;
+    let default = BrakeLimits::default();
+    let limits = BrakeLimits {
+        unreadable_percent_max: percent.unwrap_or(default.unreadable_percent_max),
+        unreadable_hold_ms: hours.map_or(default.unreadable_hold_ms, |hours| u64::from(hours) * MS_AN_HOUR),
+        ..default
+    };
+    Ok((percent.is_some() || hours.is_some()).then_some(limits))
 }
 
 /// The value of an optional variable.

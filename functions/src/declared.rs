@@ -11,7 +11,7 @@ use derive::{
     kind::shape::Shape,
     schema::Schema,
 };
-use manifest::error::ManifestFileError;
+use manifest::{error::ManifestFileError, meant::meant_or_listed};
 
 /// Stands for all derivations that delete the application's own items, in a list of derivations to switch off. It is
 /// valid for a table without such derivations too. Stable.
@@ -37,7 +37,7 @@ pub enum DeclaredError {
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
     /// A derivation to switch off does not exist.
-    #[error("there is no derivation {name} to switch off; there are {}", known.join(", "))]
+    #[error("there is no derivation {name} to switch off{}", meant_or_listed(name, known.iter().map(String::as_str)))]
     Unknown {
         /// The name.
         name: String,
@@ -45,13 +45,15 @@ pub enum DeclaredError {
         known: Vec<String>,
     },
     /// A remaining derivation builds on one that is switched off.
-    #[error("{} cannot be switched off alone: {source}", disabled.join(", "))]
+    #[error(
+        "{} cannot be switched off alone, because {} built on it: switch off {}", disabled.join(", "),
+        is_or_are(needing), [disabled.as_slice(), needing.as_slice()].concat().join(",")
+    )]
     Needed {
         /// Names of the derivations to switch off.
         disabled: Vec<String>,
-        /// The error of the remaining catalogue.
-        #[source]
-        source: CatalogueError,
+        /// Names of the remaining derivations that build on them.
+        needing: Vec<String>,
     },
 }
 
@@ -83,8 +85,23 @@ fn without(schema: &Schema, catalogue: &Catalogue, disabled: &[String]) -> Resul
     }
     let all_ground = disabled.iter().any(|name| name == GROUND);
     let is_off = |it: &Derivation| disabled.contains(&it.name) || (all_ground && touches_ground(it));
-    let left = catalogue.derivations().filter(|derivation| !is_off(derivation));
-    Catalogue::new(schema, left.cloned().collect()).map_err(|source| DeclaredError::Needed { disabled, source })
+    let mut left: Vec<Derivation> = catalogue.derivations().filter(|derivation| !is_off(derivation)).cloned().collect();
+    let mut needing = Vec::new();
+    loop {
+        match Catalogue::new(schema, left.clone()) {
+            Ok(catalogue) if needing.is_empty() => return Ok(catalogue),
+            Ok(_) => return Err(DeclaredError::Needed { disabled, needing }),
+            Err(CatalogueError::Declaration { derivation, .. }) if left.iter().any(|it| it.name == derivation) => {
+                left.retain(|it| it.name != derivation);
+                needing.push(derivation);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn is_or_are(names: &[String]) -> String {
+    format!("{} {}", names.join(", "), if names.len() == 1 { "is" } else { "are" })
 }
 
 /// Does it delete the application's own items?
@@ -138,9 +155,11 @@ mod tests {
     #[test]
     fn what_is_not_there_or_is_built_on_cannot_be_switched_off() {
         let unknown = disabled(&["user-cascades"]).unwrap_err();
-        assert!(unknown.starts_with("there is no derivation user-cascades to switch off; there are "), "{unknown}");
+        assert_eq!(unknown, "there is no derivation user-cascades to switch off: did you mean \"user-cascade\"?");
         let needed = disabled(&["follower-count"]).unwrap_err();
-        assert!(needed.starts_with("follower-count cannot be switched off alone: "), "{needed}");
+        let what = "follower-count cannot be switched off alone, because follower-count-display is built on it: switch off \
+                    follower-count,follower-count-display";
+        assert_eq!(needed, what);
     }
 
     #[test]

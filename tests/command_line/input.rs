@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, BufRead as _, BufReader},
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStderr, ChildStdout, Command, Stdio},
 };
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
@@ -79,30 +79,80 @@ fn a_result_that_cannot_be_written_is_a_failure() {
 pub(super) struct Dev {
     pub(super) endpoint: String,
     child: Child,
+    /// What it prints after it is ready; `None` if nobody reads that.
+    stdout: Option<BufReader<ChildStdout>>,
+    stderr: Option<BufReader<ChildStderr>>,
+    /// What it printed until it was ready.
+    greeting: String,
 }
 
 impl Dev {
-    /// Starts it with an embedded database on a free port, and waits until it is ready. Nobody reads what it prints
-    /// after that.
+    /// Starts it with an embedded database on a free port, and waits until it is ready.
     pub(super) fn start(arguments: &[&str]) -> Self {
         Self::run(&[&["--port", "0"], arguments].concat())
     }
 
     /// Starts it with these arguments, and waits until it is ready.
     pub(super) fn run(arguments: &[&str]) -> Self {
+        Self::run_with(arguments, &[])
+    }
+
+    /// Starts it with these variables too.
+    pub(super) fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut dev = command(env!("CARGO_BIN_EXE_ripple"));
-        let dev = dev.arg("dev").args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut dev = Self { endpoint: String::new(), child: dev.spawn().unwrap() };
-        let mut lines = BufReader::new(dev.child.stdout.take().unwrap()).lines().map(Result::unwrap);
-        dev.endpoint = lines.find_map(|line| line.strip_prefix("endpoint  ").map(str::to_owned)).unwrap();
-        assert!(lines.any(|line| line == "ready"));
-        dev
+        dev.arg("dev").args(arguments).envs(variables.iter().copied());
+        Self::spawned(dev)
+    }
+
+    /// Starts it under a limit on the size of its files, in blocks of 512 bytes.
+    pub(super) fn limited(arguments: &[&str], n_blocks: u32) -> Self {
+        let mut shell = command("sh");
+        let run = format!("trap '' XFSZ; ulimit -f {n_blocks}; exec \"$0\" dev \"$@\"");
+        shell.args(["-c", &run, env!("CARGO_BIN_EXE_ripple")]).args(arguments);
+        Self::spawned(shell)
+    }
+
+    fn spawned(mut dev: Command) -> Self {
+        let mut child = dev.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (mut stdout, stderr) = (child.stdout.take().map(BufReader::new), child.stderr.take().map(BufReader::new));
+        let mut greeting = String::new();
+        while !greeting.ends_with("\nready\n") {
+            let n_bytes = stdout.as_mut().unwrap().read_line(&mut greeting).unwrap();
+            assert!(n_bytes > 0, "{greeting}{}", io::read_to_string(stderr.unwrap()).unwrap());
+        }
+        let endpoint = greeting.lines().find_map(|line| line.strip_prefix("endpoint  ")).unwrap().to_owned();
+        Self { endpoint, child, stdout, stderr, greeting }
+    }
+
+    /// From now on nobody reads what it prints.
+    fn unread(&mut self) {
+        drop(self.stdout.take());
+    }
+
+    /// Waits for a line on standard error with this text.
+    pub(super) fn said_on_stderr(&mut self, text: &str) -> String {
+        let lines = self.stderr.as_mut().unwrap().lines();
+        lines.map(Result::unwrap).find(|line| line.contains(text)).unwrap()
     }
 
     /// Kills it. Returns what it printed on standard error.
     pub(super) fn killed(mut self) -> String {
         self.child.kill().unwrap();
-        io::read_to_string(self.child.stderr.take().unwrap()).unwrap()
+        io::read_to_string(self.stderr.take().unwrap()).unwrap()
+    }
+
+    /// Stops it as Ctrl-C does, and returns what it printed.
+    pub(super) fn stopped(self) -> Ended {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        self.ended()
+    }
+
+    /// Waits until it ends by itself, and returns what it printed.
+    pub(super) fn ended(mut self) -> Ended {
+        let printed = io::read_to_string(self.stdout.take().unwrap()).unwrap();
+        let stderr = io::read_to_string(self.stderr.take().unwrap()).unwrap();
+        Ended { code: self.child.wait().unwrap().code(), stdout: format!("{}{printed}", self.greeting), stderr }
     }
 }
 
@@ -117,6 +167,7 @@ impl Drop for Dev {
 #[test]
 fn the_service_goes_on_when_nobody_reads_its_lines_any_more() {
     let mut dev = Dev::start(&[]);
+    dev.unread();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(follow(&client(&dev.endpoint)));
     let verified = ripple(&["verify", "--endpoint", &dev.endpoint]);

@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by a panic")]
 
+mod dev;
 mod exits;
 mod input;
 mod jobs;
 mod json;
+mod messages;
 mod opening;
 mod packaged;
 mod preflight;
@@ -303,7 +305,8 @@ fn a_derivation_that_cannot_be_switched_off_is_one_line() {
     for command in ["dev", "verify"] {
         let ended = ripple(&[command, "--endpoint", "http://127.0.0.1:1", "--disable", "user-cascades"]);
         assert_eq!((ended.code, ended.stderr.lines().count()), (Some(2), 1), "{}", ended.stderr);
-        assert!(ended.stderr.contains("there is no derivation user-cascades to switch off; there are "));
+        let near = "there is no derivation user-cascades to switch off: did you mean \"user-cascade\"?\n";
+        assert_eq!(ended.stderr, format!("ripple: {near}"));
     }
 }
 

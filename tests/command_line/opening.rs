@@ -8,10 +8,14 @@ use expect_test::expect;
 use functions::declared::{Choice, declared};
 use store::dynamo::{DynamoStore, TableNames};
 
-use super::{client, database, fails, ripple, table_of, table_without_stream};
+use super::{client, database, fails, input::Dev, ripple, table_of, table_without_stream};
 
 /// The manifest of a table with other keys.
 const OWN: &str = "examples/own-table/ripple.toml";
+
+fn shipped() -> keys::layout::Layout {
+    declared(Choice::default()).unwrap().0.layout.clone()
+}
 
 const WITH_LEDGER: [&[&str]; 4] = [&["verify"], &["parked"], &["redrive", "--all"], &["repair"]];
 
@@ -54,6 +58,30 @@ fn a_ledgers_table_with_another_key_is_told() {
     for command in WITH_LEDGER {
         fails(&[command, &["--endpoint", &endpoint]].concat(), 2, &says);
     }
+}
+
+#[test]
+fn dev_tells_a_missing_index_at_its_start_and_creates_nothing() {
+    let (runtime, endpoint) = database();
+    runtime.block_on(table_of(&endpoint, "ripple", &keys::layout::Layout { indexes: Vec::new(), ..shipped() }));
+    let tables = || runtime.block_on(client(&endpoint).list_tables().send()).unwrap().table_names.unwrap();
+    let before = tables();
+    let ended = ripple(&["dev", "--endpoint", &endpoint]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+    assert!(ended.stderr.starts_with("ripple: the table ripple has no index GSI1, needed by "), "{ended:?}");
+    assert_eq!(tables(), before);
+}
+
+#[test]
+fn dev_lists_the_derivations_whose_items_from_before_may_be_missing() {
+    let (_runtime, endpoint) = database();
+    let arguments = ["--endpoint", &endpoint];
+    let without = ["--endpoint", &endpoint, "--disable", "comment-author"];
+    // The table is made without one derivation, which then comes to it.
+    Dev::run(&without).stopped();
+    let said = Dev::run(&arguments).stopped().stderr;
+    let line = "items from before may be missing in comment-author: run `ripple backfill` for each";
+    assert!(said.lines().any(|said| said == line), "{said}");
 }
 
 #[test]

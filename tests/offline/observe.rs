@@ -206,7 +206,7 @@ fn result(handled: &Handled) -> Value {
         account.n_duplicates,
         account.n_retries,
         account.n_in_step,
-        account.n_unreadable,
+        account.unreadable.len(),
     ];
     json!({
         "written": written, "counts": counts, "parked": format!("{parked:?}"), "refused": format!("{refused:?}"),

@@ -275,7 +275,7 @@ const DIRECTION: [(&str, &str); 14] = [
     ("workload", "queries entities store derive keys"),
     ("design", "engine catalogue queries store derive entities keys"),
     ("stream", "engine catalogue queries store derive entities keys"),
-    ("operate", "stream engine store derive keys"),
+    ("operate", "stream manifest engine store derive keys"),
     ("functions", "manifest engine catalogue queries store derive entities keys"),
     ("cli", "workload operate stream functions design manifest engine catalogue queries store derive entities keys"),
 ];

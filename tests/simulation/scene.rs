@@ -42,7 +42,7 @@ const LARGE_PERCENT: usize = 5;
 const CLOCKS_OFF_MS: [usize; 2] = [0, 3_000];
 
 /// The brake is off.
-const UNBRAKED: BrakeLimits = BrakeLimits { unreadable_percent_max: 100, unreadable_hold_ms: 0 };
+const UNBRAKED: BrakeLimits = BrakeLimits { unreadable_percent_max: 100, unreadable_hold_ms: 0, only_warns: false };
 
 #[derive(Debug)]
 pub(crate) struct Scene {

@@ -56,7 +56,7 @@ impl BatchMetrics {
             ("Duplicates", n(account.n_duplicates)),
             ("Parked", n(account.parked.len())),
             ("Refused", n(account.refused.len())),
-            ("Unreadable", n(account.n_unreadable)),
+            ("Unreadable", n(account.unreadable.len())),
             ("Undone", n(account.undone.len())),
             ("PossibleLoss", n(usize::from(account.late_ms.is_some()))),
         ];
@@ -145,6 +145,7 @@ mod tests {
         let commit = |position: usize, at_ms| Commit {
             key: Key::new("USER#ann", "PROFILE"),
             table: derive::write::Table::Main,
+            action: None,
             at_ms,
             units: 1.5,
             derivations: vec!["follower-count".to_owned(), "follower-mirror".to_owned()],

@@ -160,6 +160,12 @@ impl Catalogue {
         self.entries.iter().position(|entry| entry.derivation.name == name).map(DerivationAt)
     }
 
+    /// The parts of items that a derivation writes.
+    #[must_use]
+    pub fn writes(&self, at: DerivationAt) -> &[Part] {
+        self.entries.get(at.0).map_or(&[], |entry| &entry.writes)
+    }
+
     /// Positions of the derivations that write into items of an entity by looking at them.
     pub fn refreshing(&self, entity: &str) -> impl Iterator<Item = DerivationAt> {
         let refreshes =

@@ -26,7 +26,8 @@ pub enum PartOf {
 
 impl PartOf {
     /// Is this attribute in it?
-    pub(crate) fn holds(&self, attribute: &str) -> bool {
+    #[must_use]
+    pub fn holds(&self, attribute: &str) -> bool {
         match self {
             Self::Existence => false,
             Self::Attribute(name) => name == attribute,

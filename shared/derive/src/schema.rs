@@ -8,6 +8,7 @@ use keys::{
     item::{Item, text},
     key::Key,
     layout::Layout,
+    value,
 };
 use serde_dynamo::AttributeValue;
 
@@ -21,12 +22,19 @@ pub struct Schema {
 
 /// Why an item's value cannot be interpreted. Names the attribute, never the value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
-#[error("{attribute}: {why}")]
+#[error("{attribute} {why}")]
 pub struct Unreadable {
     /// The attribute at fault.
     pub attribute: String,
-    /// What is wrong with it.
+    /// What is wrong with it: a sentence whose subject is the attribute, such as "is empty".
     pub why: String,
+}
+
+impl Unreadable {
+    /// The attribute is of this type, and of another one than this wants: a type, or what stands for it.
+    pub(crate) fn type_of(attribute: &str, held: &AttributeValue, wanted: &str) -> Self {
+        Self { attribute: attribute.to_owned(), why: format!("is {}, and {wanted}", value::type_of(held)) }
+    }
 }
 
 /// What an item is, as far as the schema shows.
@@ -90,7 +98,7 @@ impl Schema {
             Some(fields) => Seen::Known(Image { definition, key, item, fields: Arc::new(fields) }),
             None => Seen::Misfit(Unreadable {
                 attribute: format!("{}, {}", self.layout.pk, self.layout.sk),
-                why: format!("the key of a {name} has the form {} / {}", definition.key.pk, definition.key.sk),
+                why: format!("are not {} / {}, which {name} wants", definition.key.pk, definition.key.sk),
             }),
         }
     }
@@ -143,7 +151,7 @@ impl<'a> Image<'a> {
             None => Ok(None),
             Some(AttributeValue::S(text)) if text.is_empty() => Err(unreadable("is empty")),
             Some(AttributeValue::S(text)) => Ok(Some(text)),
-            Some(_) => Err(unreadable("is not of type S")),
+            Some(held) => Err(Unreadable::type_of(name, held, "S is wanted")),
         }
     }
 

@@ -57,8 +57,14 @@ impl Sum {
     ///
     /// [`Unreadable`] when it is of another type, or no number that DynamoDB holds.
     pub fn read(name: &str, value: Option<&AttributeValue>) -> Result<Option<Self>, Unreadable> {
-        let unreadable = || Unreadable { attribute: name.to_owned(), why: "is not a number of type N".to_owned() };
-        value.map(|value| Self::of(value).ok_or_else(unreadable)).transpose()
+        let read = |value: &AttributeValue| match value {
+            AttributeValue::N(_) => Self::of(value).ok_or_else(|| Unreadable {
+                attribute: name.to_owned(),
+                why: "is no number that DynamoDB holds".to_owned(),
+            }),
+            _ => Err(Unreadable::type_of(name, value, "N is wanted")),
+        };
+        value.map(read).transpose()
     }
 
     /// Adds another.

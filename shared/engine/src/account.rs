@@ -8,11 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     position::{DerivationAt, RecordAt},
+    schema::Unreadable,
     write::{Action, Table, Write},
 };
 use keys::{item::Item, key::Key, size::item_bytes};
 use store::Units;
 
+#[cfg(doc)]
+use crate::batch::limits::BrakeLimits;
 use crate::{account::figures::Share, contention::Contention, count::target::Target};
 
 /// What happened in one invocation.
@@ -40,7 +43,9 @@ pub struct Account {
     /// Items that were looked at and were in step.
     pub n_in_step: usize,
     /// Items that cannot be interpreted, as listed.
-    pub n_unreadable: usize,
+    pub unreadable: Vec<ListedItem>,
+    /// So much cannot be read that the brake would hold the batch, if it did not [only warn](BrakeLimits::only_warns).
+    pub braked: Option<MuchUnreadable>,
     /// What was written.
     pub commits: Vec<Commit>,
     /// Changes that were parked.
@@ -65,6 +70,8 @@ pub struct Commit {
     pub key: Key,
     /// In which table.
     pub table: Table,
+    /// What it did to the item; `None` for the ledger's own and where a job begins.
+    pub action: Option<Action>,
     /// When the answer came, in milliseconds since the epoch.
     pub at_ms: u64,
     /// Write units, of a transaction's sum this write's part by item size.
@@ -75,6 +82,28 @@ pub struct Commit {
     pub causes: BTreeSet<RecordAt>,
     /// Does it put right what somebody had made of the item's derived part, though none of its sources changed?
     pub is_correction: bool,
+}
+
+/// An item that cannot be interpreted, and is on the operator's list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedItem {
+    /// Position of the record that showed it.
+    pub position: RecordAt,
+    /// The item.
+    pub key: Key,
+    /// The derivation, or [`ALL_DERIVATIONS`](crate::look::listing::ALL_DERIVATIONS).
+    pub derivation: String,
+    /// Why.
+    pub why: Unreadable,
+}
+
+/// How much of a batch cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MuchUnreadable {
+    /// Items that cannot be read.
+    pub n_unreadable: usize,
+    /// Items of the batch.
+    pub n_items: usize,
 }
 
 /// A change that was parked.
@@ -107,7 +136,8 @@ impl Account {
         self.n_duplicates += other.n_duplicates;
         self.n_retries += other.n_retries;
         self.n_in_step += other.n_in_step;
-        self.n_unreadable += other.n_unreadable;
+        self.unreadable.extend(other.unreadable);
+        self.braked = self.braked.or(other.braked);
         self.contention.add(&other.contention);
         for (derivation, share) in &other.shares {
             self.share(*derivation).add(share);

@@ -151,8 +151,8 @@ impl<S: Store> Engine<S> {
         let mut session = applier.open(&batch)?;
 
         let mut planned = planner.plan_all(&batch);
-        Brake::new(context).hold(&planned, &batch).await?;
-        let mut account = Account::of(&planned);
+        let braked = Brake::new(context).hold(&planned, &batch).await?;
+        let mut account = Account { braked, ..Account::of(&planned) };
         account.commits.extend(published);
         let images = applier.images(&batch);
         Counter::new(context).open(&mut session, &planned, &batch, &mut account).await;

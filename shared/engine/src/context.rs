@@ -47,6 +47,7 @@ impl<S> Context<S> {
         Commit {
             key: key.clone(),
             table: Table::Ledger,
+            action: None,
             at_ms: self.clock.now_ms(),
             units,
             derivations: Vec::new(),

@@ -110,6 +110,14 @@ impl Template {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Field { name, .. } if name == field))
     }
 
+    /// A field as it stands in the template, with its braces, such as `{Shard:2}`.
+    #[must_use]
+    pub fn written(&self, field: &str) -> Option<String> {
+        let fields = self.text.split('{').filter_map(|part| part.split_once('}')).map(|(written, _)| written);
+        let mut of_it = fields.filter(|written| Form::parse(written).is_some_and(|(name, _)| name == field));
+        of_it.next().map(|written| format!("{{{written}}}"))
+    }
+
     /// Does a key of this form hold this field as a number?
     #[must_use]
     pub fn holds_number(&self, field: &str) -> bool {

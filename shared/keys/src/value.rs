@@ -12,6 +12,23 @@ use crate::{
     number::{self, Decimal},
 };
 
+/// The type of a value, as DynamoDB names it.
+#[must_use]
+pub fn type_of(value: &AttributeValue) -> &'static str {
+    match value {
+        AttributeValue::S(_) => "S",
+        AttributeValue::N(_) => "N",
+        AttributeValue::B(_) => "B",
+        AttributeValue::Bool(_) => "BOOL",
+        AttributeValue::Null(_) => "NULL",
+        AttributeValue::Ss(_) => "SS",
+        AttributeValue::Ns(_) => "NS",
+        AttributeValue::Bs(_) => "BS",
+        AttributeValue::L(_) => "L",
+        AttributeValue::M(_) => "M",
+    }
+}
+
 /// Are these the same value? Two absent ones are.
 #[must_use]
 pub fn same(a: Option<&AttributeValue>, b: Option<&AttributeValue>) -> bool {

@@ -7,6 +7,8 @@ mod count;
 mod link;
 mod mirror;
 
+use std::collections::BTreeSet;
+
 use derive::{
     catalogue::{Catalogue, CatalogueError},
     derivation::Derivation,
@@ -18,6 +20,9 @@ use crate::{
     error::ManifestError,
     section::{Named, Section, TomlPlace},
 };
+
+/// What the name of a count's display ends with. Stored, so it is stable.
+const DISPLAY: &str = "-display";
 
 /// How a kind of derivation is written.
 struct KindSyntax {
@@ -58,7 +63,9 @@ pub(crate) fn keys() -> Vec<&'static str> {
 pub(crate) fn read(root: &Section<'_>, schema: &Schema) -> Result<Catalogue, ManifestError> {
     let mut derivations = Vec::new();
     let mut places: Vec<(String, TomlPlace<'_>)> = Vec::new();
+    let mut sections: BTreeSet<String> = BTreeSet::new();
     for (name, section) in root.sections("derivation")? {
+        sections.insert(name.to_owned());
         stored(name, &section.place)?;
         let place = section.place.clone();
         for derivation in rule(&Rule { name, section, schema })? {
@@ -66,8 +73,13 @@ pub(crate) fn read(root: &Section<'_>, schema: &Schema) -> Result<Catalogue, Man
             derivations.push(derivation);
         }
     }
+    // The display of a count is declared with the count, and has no section of its own.
+    let declared = |name: &str| match name.strip_suffix(DISPLAY) {
+        Some(count) if !sections.contains(name) && sections.contains(count) => count.to_owned(),
+        _ => name.to_owned(),
+    };
     Catalogue::new(schema, derivations).map_err(|error| {
-        let (name, what) = in_words(error);
+        let (name, what) = in_words(error, &declared);
         // Of two with one name it is the second that is wrong.
         let place = places.iter().rev().find(|(other, _)| *other == name).map_or(&root.place, |(_, place)| place);
         place.wrong(what)
@@ -93,14 +105,17 @@ fn stored(name: &str, place: &TomlPlace<'_>) -> Result<(), ManifestError> {
 }
 
 /// Which derivation is at fault, and what is wrong with it.
-fn in_words(error: CatalogueError) -> (String, String) {
+fn in_words(error: CatalogueError, declared: &dyn Fn(&str) -> String) -> (String, String) {
     match error {
         CatalogueError::Declaration { derivation, problem } => (derivation, problem),
         CatalogueError::NameTwice { name } => {
             let what = "there is another derivation of this name; that of a count's display ends with -display";
             (name, what.to_owned())
         }
-        CatalogueError::WrittenTwice { one, other, part } => (other, format!("writes {part}, as {one} does")),
+        CatalogueError::WrittenTwice { one, other, part } => {
+            let what = format!("writes {part}, as {} does", declared(&one));
+            (other, what)
+        }
         CatalogueError::Circle { names } => {
             let circle = format!("derivations build on each other in a circle: {}", names.join(", "));
             (names.into_iter().next().unwrap_or_default(), circle)

@@ -44,7 +44,7 @@ mod entities;
 pub mod error;
 mod kinds;
 mod layout;
-mod meant;
+pub mod meant;
 mod section;
 
 use std::path::Path;

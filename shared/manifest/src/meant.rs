@@ -4,7 +4,8 @@
 const LISTED_MAX: usize = 12;
 
 /// The end of a sentence about a name that is none of these: what was meant, or else what there is.
-pub(crate) fn meant<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+#[must_use]
+pub fn meant<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     if let Some(near) = nearest(name, &names) {
         return format!(": did you mean \"{near}\"?");
@@ -15,6 +16,13 @@ pub(crate) fn meant<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) ->
         few if few.len() <= LISTED_MAX => format!(": there are {}", few.join(", ")),
         _ => String::new(),
     }
+}
+
+/// The same for a person at a terminal, who may list the names.
+#[must_use]
+pub fn meant_or_listed<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    let meant = meant(name, names);
+    if meant.is_empty() { "; `ripple design` lists all".to_owned() } else { meant }
 }
 
 /// The name that is one typing error or two away, of several the nearest and first.

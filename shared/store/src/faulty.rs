@@ -117,13 +117,14 @@ impl<D: Decider> Faulty<D> {
     fn retry_of<T>(&self, call: &Call<'_>, fault: Option<&Fault>, how: &'static str) -> Result<T, StoreError> {
         self.decider.ended(call, how);
         let (operation, busy) = (call.operation(), fault.and_then(Fault::busy));
-        Err(StoreError::Retry { operation, item: call.item(), busy, is_standing: false, source: how.into() })
+        let (item, source) = (call.item(), how.into());
+        Err(StoreError::Retry { operation, item, busy, is_standing: false, is_unreachable: false, source })
     }
 
     fn denied<T>(&self, call: &Call<'_>) -> Result<T, StoreError> {
         self.decider.ended(call, "denied");
         let (operation, item, source) = (call.operation(), call.item(), "AccessDeniedException".into());
-        Err(StoreError::Retry { operation, item, busy: None, is_standing: true, source })
+        Err(StoreError::Retry { operation, item, busy: None, is_standing: true, is_unreachable: false, source })
     }
 
     /// A read, with what goes wrong with it.

@@ -214,6 +214,8 @@ pub enum StoreError {
         busy: Option<Busy>,
         /// Does it last until somebody changes the set-up? See [`is_standing`](Self::is_standing).
         is_standing: bool,
+        /// Did nothing answer? See [`is_unreachable`](Self::is_unreachable).
+        is_unreachable: bool,
         /// What happened.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -242,7 +244,8 @@ impl StoreError {
     #[must_use]
     pub fn late() -> Self {
         let source = "not answered before the deadline".into();
-        Self::Retry { operation: "a call", item: "the database".to_owned(), busy: None, is_standing: false, source }
+        let (operation, item) = ("a call", "the database".to_owned());
+        Self::Retry { operation, item, busy: None, is_standing: false, is_unreachable: false, source }
     }
 
     /// Does it last until somebody changes the set-up, such as a missing permission, table or encryption key? Then waiting
@@ -250,6 +253,12 @@ impl StoreError {
     #[must_use]
     pub fn is_standing(&self) -> bool {
         matches!(self, Self::Retry { is_standing: true, .. })
+    }
+
+    /// Was there no connection to a database, or no answer from it?
+    #[must_use]
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Retry { is_unreachable: true, .. })
     }
 
     /// What was busy, where that is why.

@@ -68,7 +68,7 @@ async fn the_error_of_a_held_batch_names_three_items_and_only_the_reason_is_note
     let error = bed.try_handle(&bed.event(&records)).await.unwrap_err();
     let HandleError::Unreadable { n_unreadable, n_items, items } = &error else { panic!("{error}") };
     assert_eq!((*n_unreadable, *n_items), (5, 20));
-    let named: Vec<&str> = items.iter().map(|item| item.split(' ').next().unwrap()).collect();
+    let named: Vec<&str> = items.iter().map(|item| item.split([' ', ':']).next().unwrap()).collect();
     assert_eq!(named, ["event-16", "event-17", "event-18"]);
     let start = "5 of 20 items cannot be read, so nothing is applied; among them event-16";
     assert!(error.to_string().starts_with(start), "{error}");

@@ -136,6 +136,9 @@ pub(crate) struct Dev {
     /// Switches these derivations off: names, separated by commas. `ground` means all derivations that delete items.
     #[arg(long, value_name = "NAMES", env = "DISABLED", value_delimiter = ',')]
     pub(crate) disable: Vec<String>,
+    /// Prints a line for each batch too.
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
 }
 
 /// `ripple explain`

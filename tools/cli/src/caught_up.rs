@@ -9,10 +9,11 @@
 //! *Example*: an application writes at 10:00:00.100 and calls `ripple wait` at 10:00:00.105. At 10:00:00.400 `dev`
 //! reports that everything written before 10:00:00.390 is handled. That is after the call, so `wait` returns.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use derive::write::{Action, Table, Write};
 use engine::{
+    backoff::describe,
     clock::{Clock as _, SystemClock},
     ledger::ledger_item,
 };
@@ -21,7 +22,7 @@ use serde_dynamo::AttributeValue;
 use store::{Store as _, StoreError, dynamo::DynamoStore};
 use tokio::time::Instant;
 
-use crate::service::quiet::Watch;
+use crate::service::{Witness, quiet::Watch};
 
 /// Attributes of the report, both in milliseconds since the epoch. Stored, so they are stable.
 const HANDLED_UNTIL: &str = "HandledUntil";
@@ -87,8 +88,14 @@ pub(crate) async fn wait(
     }
 }
 
-/// Writes reports while a service runs.
-pub(crate) async fn report(store: Arc<DynamoStore>, layout: Layout, watch: Arc<Watch>) -> Infallible {
+/// Writes reports while a service runs, and tells the witness whether the database responds. Returns why the database
+/// cannot be written, if that will not pass.
+pub(crate) async fn report(
+    store: Arc<DynamoStore>,
+    layout: Layout,
+    watch: Arc<Watch>,
+    witness: Arc<dyn Witness>,
+) -> StorageFault {
     loop {
         let now_ms = SystemClock.now_ms();
         let until = watch.handled_until().map(|moment| moment.elapsed().as_millis());
@@ -96,11 +103,33 @@ pub(crate) async fn report(store: Arc<DynamoStore>, layout: Layout, watch: Arc<W
         let until = until.map(|ms| now_ms.saturating_sub(u64::try_from(ms).unwrap_or(u64::MAX)).saturating_sub(1));
         let item = ProgressReport { handled_until_ms: until, reported_at_ms: now_ms }.item(&layout);
         let write = Write { table: Table::Ledger, key: key(), action: Action::Put(item), guard: None };
-        if let Err(error) = store.write(&write).await {
-            // The next report takes its place.
-            tracing::debug!(%error, "the progress is not reported");
+        match store.write(&write).await {
+            Ok(_) => witness.responds(true),
+            Err(error) if error.is_unreachable() => witness.responds(false),
+            Err(error) => {
+                if let Some(fault) = StorageFault::of(&error) {
+                    return fault;
+                }
+                // The next report takes its place.
+                tracing::debug!(%error, "the progress is not reported");
+            }
         }
         let _early = tokio::time::timeout(REPORT_EVERY, watch.next_quiet()).await.is_ok();
+    }
+}
+
+/// What the embedded database, or another one on SQLite, says of a disk that is full, broken or read-only.
+const STORAGE_FAULTS: [&str; 3] = ["database or disk is full", "disk I/O error", "readonly database"];
+
+/// A database that cannot be written any more.
+#[derive(Debug, thiserror::Error)]
+#[error("the database cannot be written any more ({0}): is its disk full or read-only? Make room, then start again")]
+pub(crate) struct StorageFault(&'static str);
+
+impl StorageFault {
+    fn of(error: &StoreError) -> Option<Self> {
+        let said = describe(error);
+        STORAGE_FAULTS.into_iter().find(|fault| said.contains(fault)).map(Self)
     }
 }
 

@@ -3,6 +3,14 @@
 use aws_config::{BehaviorVersion, Region, SdkConfig, retry::RetryConfig};
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 
+/// Both parts of the credentials for an emulator, if the environment has none.
+pub(crate) const ANY_CREDENTIALS: &str = "local";
+
+/// Does the environment have credentials?
+pub(crate) fn has_credentials() -> bool {
+    std::env::var_os("AWS_ACCESS_KEY_ID").is_some()
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Clients {
     pub(crate) dynamodb: aws_sdk_dynamodb::Client,
@@ -19,8 +27,8 @@ impl Clients {
             .endpoint_url(endpoint)
             .region(Region::new(region.to_owned()))
             .retry_config(RetryConfig::standard().with_max_attempts(2));
-        if std::env::var_os("AWS_ACCESS_KEY_ID").is_none() {
-            let credentials = Credentials::new("local", "local", None, None, "an emulator takes any");
+        if !has_credentials() {
+            let credentials = Credentials::new(ANY_CREDENTIALS, ANY_CREDENTIALS, None, None, "an emulator takes any");
             loader = loader.credentials_provider(SharedCredentialsProvider::new(credentials));
         }
         Self::of(&Box::pin(loader.load()).await)

@@ -6,8 +6,9 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use functions::declared::DeclaredError;
+use functions::{config::ConfigError, declared::DeclaredError};
 use operate::failure::OperateError;
+use store::StoreError;
 
 /// The result of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,14 +35,27 @@ pub(crate) fn code(result: anyhow::Result<Completion>) -> ExitCode {
         Ok(Completion::Findings) => ExitCode::from(3),
         Ok(Completion::Unfinished) => ExitCode::FAILURE,
         Err(error) => {
-            report(&format!("ripple: {}", engine::backoff::describe(error.as_ref())));
+            if is_gone(&error) {
+                report(
+                    "ripple: the database does not respond any more: what is done stays done; start the database, then this \
+                     command again",
+                );
+            } else {
+                report(&format!("ripple: {}", engine::backoff::describe(error.as_ref())));
+            }
             ExitCode::from(if is_usage(&error) { 2 } else { 1 })
         }
     }
 }
 
 fn is_usage(error: &anyhow::Error) -> bool {
-    error.is::<Usage>() || error.is::<DeclaredError>() || matches!(error.downcast_ref(), Some(OperateError::Usage(_)))
+    let is_of_ours = error.is::<Usage>() || error.is::<DeclaredError>() || error.is::<ConfigError>();
+    is_of_ours || matches!(error.downcast_ref(), Some(OperateError::Usage(_)))
+}
+
+/// Did the database stop responding? A command that opened its tables has found it before.
+fn is_gone(error: &anyhow::Error) -> bool {
+    error.chain().filter_map(|cause| cause.downcast_ref()).any(StoreError::is_unreachable)
 }
 
 /// Was a result lost, because standard output cannot be written?

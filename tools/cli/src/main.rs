@@ -11,6 +11,7 @@ mod embedded;
 mod exit;
 mod json;
 mod lag;
+mod lines;
 mod mappings;
 mod memory;
 mod metered;

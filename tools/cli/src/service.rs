@@ -11,12 +11,15 @@ use std::{
 
 use derive::{catalogue::Catalogue, schema::Schema};
 use engine::{
-    batch::{Engine, Handled},
+    batch::{Engine, Handled, limits::BrakeLimits},
     clock::{Clock as _, SystemClock},
     jobs::ground::sweep::jobs,
     ledger::LedgerKind,
 };
-use functions::handler::Function;
+use functions::{
+    config::{ConfigError, brake_limits_from_env},
+    handler::Function,
+};
 use operate::checkpoints::LedgerCheckpoints;
 use store::dynamo::DynamoStore;
 use stream::{
@@ -61,10 +64,19 @@ pub(crate) struct Plan<'a> {
     /// The functions that read the stream, with the mapping of each.
     pub(crate) mappings: Vec<(Function, Mapping)>,
     pub(crate) ledger: LedgerKind,
+    /// When the brake holds a batch.
+    pub(crate) limits: BrakeLimits,
     /// URL of functions that do not run in this process.
     pub(crate) functions: Option<&'a str>,
     /// Folder for failure records.
     pub(crate) failures: &'a Path,
+}
+
+/// The limits of the brake on a laptop: a person sees at once what cannot be read, so the brake only warns, unless the
+/// variables of the functions say when it holds a batch.
+pub(crate) fn laptop_limits() -> Result<BrakeLimits, ConfigError> {
+    let warning = BrakeLimits { only_warns: true, ..BrakeLimits::default() };
+    Ok(brake_limits_from_env()?.unwrap_or(warning))
 }
 
 /// Observes the functions.
@@ -77,6 +89,11 @@ pub(crate) trait Witness: Send + Sync {
     /// A function in another process was invoked, or any invocation failed.
     fn invoked(&self, invocation: &Invocation) {
         let _: &Invocation = invocation;
+    }
+
+    /// The database was called, and responded or not.
+    fn responds(&self, is_so: bool) {
+        let _: bool = is_so;
     }
 
     /// A problem that the person at the terminal should see.

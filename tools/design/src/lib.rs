@@ -45,4 +45,9 @@ impl Design {
         let (samples, kept) = (Samples::made_up(&schema), engine::bookkeeping::kept(&schema.layout));
         Self { schema, catalogue, samples, patterns: Vec::new(), kept, answers: Vec::new() }
     }
+
+    /// Are its entities rows of a table's design, with ids of their own? Those of a manifest have their names only.
+    pub(crate) fn has_rows(&self) -> bool {
+        self.schema.entities().any(|entity| entity.id != entity.name)
+    }
 }

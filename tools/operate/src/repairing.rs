@@ -21,7 +21,7 @@ use crate::{
     failure::OperateError,
     progress::Progress,
     repair::{Remedy, Repaired, Repairing},
-    tables::{Deployment, VerifyOptions},
+    tables::{Deployment, VerifyOptions, no_derivation},
     verify::Finding,
     verifying::{
         Difference, FINDING, UNDECIDED, UNPROVEN, Verified, WAITING,
@@ -100,7 +100,7 @@ pub fn backfill<S: Store>(
 ) -> Result<VerifyOptions, OperateError> {
     let position = opened.catalogue.position(name);
     let Some(derivation) = position.and_then(|at| opened.catalogue.derivation(at)) else {
-        return Err(OperateError::Usage(format!("there is no derivation {name}; `ripple design` lists them")));
+        return Err(no_derivation(&opened.catalogue, name));
     };
     if derivation.kind.is_history() {
         let why = "it counts items that expire, so the table does not contain everything from before its declaration";

@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use derive::{catalogue::Catalogue, family::Family, schema::Schema};
 use engine::{batch::Engine, clock::SystemClock, registry::watch::RegistryWatch};
+use manifest::meant::meant_or_listed;
 use store::Store;
 use stream::shared::Stream;
 
@@ -104,16 +105,23 @@ pub(crate) fn part(args: &VerifyOptions) -> String {
     if given.is_empty() { "all".to_owned() } else { given.join(", ") }
 }
 
+/// Refuses the name of a derivation that does not exist.
+pub(crate) fn no_derivation(catalogue: &Catalogue, name: &str) -> OperateError {
+    let near = meant_or_listed(name, catalogue.derivations().map(|derivation| derivation.name.as_str()));
+    OperateError::Usage(format!("there is no derivation {name}{near}"))
+}
+
 /// The scope, if everything in it is declared.
 pub(crate) fn scope<S>(opened: &Deployment<S>, args: &VerifyOptions) -> Result<Scope, OperateError> {
     for name in &args.derivation {
         if opened.catalogue.position(name).is_none() {
-            return Err(OperateError::Usage(format!("there is no derivation {name}; `ripple design` lists them")));
+            return Err(no_derivation(&opened.catalogue, name));
         }
     }
     for name in &args.entity {
         if opened.schema.entity(name).is_none() {
-            return Err(OperateError::Usage(format!("there is no entity {name}; `ripple design` lists them")));
+            let near = meant_or_listed(name, opened.schema.entities().map(|entity| entity.name.as_str()));
+            return Err(OperateError::Usage(format!("there is no entity {name}{near}")));
         }
     }
     Ok(Scope {

@@ -72,6 +72,7 @@ where
     let code = error.code().unwrap_or_default();
     let message = match error.message() {
         Some(message) if !code.is_empty() => format!("{code}: {message}"),
+        _ if matches!(error, SdkError::DispatchFailure(_) | SdkError::TimeoutError(_)) => "nothing responds".to_owned(),
         _ => chain(error),
     };
     match code {

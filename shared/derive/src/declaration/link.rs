@@ -2,6 +2,8 @@
 
 use keys::{entity::Definition, key::Key};
 
+use serde_dynamo::AttributeValue;
+
 use crate::schema::{Image, Unreadable};
 
 /// How the key of another item is made from an item's fields: pairs of (field of that key, field of the item).
@@ -21,8 +23,8 @@ impl Link {
     ///
     /// [`Unreadable`] when a field is there and cannot stand in a key.
     pub fn key(&self, to: &Definition, image: &Image<'_>) -> Result<Option<Key>, Unreadable> {
-        for from in self.from_fields() {
-            if image.field(from)?.is_none() {
+        for (field, from) in &self.0 {
+            if image.field(from).map_err(|error| told(error, field, to, image))?.is_none() {
                 return Ok(None);
             }
         }
@@ -67,5 +69,14 @@ impl Link {
             }
         }
         Ok(())
+    }
+}
+
+/// The error of an attribute that is no text, with the field of the key that wants one.
+fn told(error: Unreadable, field: &str, to: &Definition, image: &Image<'_>) -> Unreadable {
+    let written = to.key.pk.written(field).or_else(|| to.key.sk.written(field));
+    match (image.attribute(&error.attribute), written) {
+        (None | Some(AttributeValue::S(_)), _) | (_, None) => error,
+        (Some(held), Some(written)) => Unreadable::type_of(&error.attribute, held, &format!("`{written}` wants S")),
     }
 }

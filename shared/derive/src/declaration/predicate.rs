@@ -37,25 +37,24 @@ impl Predicate {
     ///
     /// [`Unreadable`] when the attribute is there and is of another type.
     pub fn holds(&self, image: &Image<'_>) -> Result<bool, Unreadable> {
-        let unreadable = |attribute: &str, of: &str| {
-            Err(Unreadable { attribute: attribute.to_owned(), why: format!("is not of type {of}") })
-        };
+        let unreadable =
+            |attribute: &str, held, of| Err(Unreadable::type_of(attribute, held, &format!("{of} is wanted")));
         match self {
             Self::Always => Ok(true),
             Self::Is { attribute, text } => match image.attribute(attribute) {
                 None => Ok(false),
                 Some(AttributeValue::S(stored)) => Ok(stored == text),
-                Some(_) => unreadable(attribute, "S"),
+                Some(held) => unreadable(attribute, held, "S"),
             },
             Self::IsNot { attribute, text } => match image.attribute(attribute) {
                 None => Ok(true),
                 Some(AttributeValue::S(stored)) => Ok(stored != text),
-                Some(_) => unreadable(attribute, "S"),
+                Some(held) => unreadable(attribute, held, "S"),
             },
             Self::Not { attribute } => match image.attribute(attribute) {
                 None => Ok(true),
                 Some(AttributeValue::Bool(stored)) => Ok(!stored),
-                Some(_) => unreadable(attribute, "BOOL"),
+                Some(held) => unreadable(attribute, held, "BOOL"),
             },
         }
     }

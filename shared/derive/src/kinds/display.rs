@@ -79,7 +79,7 @@ impl Shows {
     fn unreadable(self, held: Option<&AttributeValue>) -> Option<&'static str> {
         match self {
             Self::Count if held.and_then(whole_number).is_none() => Some("is not a whole number of type N"),
-            Self::Sum if held.is_some_and(|held| Sum::of(held).is_none()) => Some("is not a number of type N"),
+            Self::Sum if held.is_some_and(|held| Sum::of(held).is_none()) => Some("is no number of type N"),
             Self::Count | Self::Sum => None,
         }
     }

@@ -70,9 +70,7 @@ impl DerivedIndexKey {
             None => return Ok(None),
             Some(value) if is_zero(value) => return Ok(None),
             Some(AttributeValue::N(text)) => text.as_str(),
-            Some(_) => {
-                return Err(Unreadable { attribute: self.number.clone(), why: "is not of type N".to_owned() });
-            }
+            Some(held) => return Err(Unreadable::type_of(&self.number, held, "N is wanted")),
         };
         let field = |name: &str| if name == self.number { Some(number) } else { image.field(name).ok().flatten() };
         let unreadable =

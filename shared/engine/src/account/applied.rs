@@ -38,6 +38,7 @@ mod tests {
         let commit = |table, key: Key, position: usize| Commit {
             key,
             table,
+            action: None,
             at_ms: 0,
             units: 2.0,
             derivations: Vec::new(),

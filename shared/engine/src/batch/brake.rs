@@ -27,6 +27,7 @@ use keys::key::Key;
 use store::Store;
 
 use crate::{
+    account::MuchUnreadable,
     backoff::describe,
     batch::{
         brake::held::{HoldNotes, UnreadableReason},
@@ -69,21 +70,29 @@ impl<'a, S> Brake<'a, S> {
 }
 
 impl<S: Store> Brake<'_, S> {
-    /// Fails when too much of a batch cannot be read, for reasons that were not held before.
-    pub(crate) async fn hold(&self, planned: &[Planning<'_>], batch: &Batch<'_>) -> Result<(), HandleError> {
+    /// Fails when too much of a batch cannot be read, for reasons that were not held before. A brake that only warns says
+    /// how much it is instead.
+    pub(crate) async fn hold(
+        &self,
+        planned: &[Planning<'_>],
+        batch: &Batch<'_>,
+    ) -> Result<Option<MuchUnreadable>, HandleError> {
         let unreadable = self.unreadable(planned);
         if unreadable.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let n_items = planned.iter().enumerate().map(|(at, planning)| self.item(at, planning));
         let n_items = n_items.collect::<BTreeSet<_>>().len();
         if !self.is_much(unreadable.len(), n_items) {
-            return Ok(());
+            return Ok(None);
+        }
+        if self.context.limits.only_warns {
+            return Ok(Some(MuchUnreadable { n_unreadable: unreadable.len(), n_items }));
         }
         let (now_ms, hold_ms) = (self.context.clock.now_ms(), self.context.limits.unreadable_hold_ms);
         if now_ms.saturating_sub(batch.created_ms().unwrap_or(0)) > hold_ms {
             tracing::error!(n_unreadable = unreadable.len(), n_items, "much is unreadable, and was held long enough");
-            return Ok(());
+            return Ok(None);
         }
         let notes = HoldNotes::new(self.context);
         let reasons: BTreeSet<&UnreadableReason> = unreadable.iter().flat_map(|item| &item.reasons).collect();
@@ -98,7 +107,7 @@ impl<S: Store> Brake<'_, S> {
         let held: Vec<_> = unreadable.iter().filter(|item| !item.reasons.iter().all(is_over)).collect();
         if !self.is_much(held.len(), n_items) {
             tracing::error!(n_unreadable = unreadable.len(), n_items, "much is unreadable, for reasons held before");
-            return Ok(());
+            return Ok(None);
         }
         let reasons: BTreeSet<&UnreadableReason> = held.iter().flat_map(|item| &item.reasons).collect();
         for reason in reasons.into_iter().filter(|reason| !since.contains_key(reason)) {
@@ -155,6 +164,10 @@ impl<S: Store> Brake<'_, S> {
 }
 
 fn refusal(held: &[&FaultyItem], n_items: usize) -> HandleError {
-    let items = held.iter().take(NAMED_MAX).map(|item| item.name.clone()).collect();
+    let named = |item: &&FaultyItem| {
+        let reasons: Vec<String> = item.reasons.iter().map(ToString::to_string).collect();
+        format!("{}: {}", item.name, reasons.join(", and "))
+    };
+    let items = held.iter().take(NAMED_MAX).map(named).collect();
     HandleError::Unreadable { n_unreadable: held.len(), n_items, items }
 }

@@ -20,14 +20,14 @@ pub enum HandleError {
     /// Much of it cannot be read.
     #[error(
         "{n_unreadable} of {n_items} items cannot be read, so nothing is applied; among them {}; mend the \
-         deployment, or raise UNREADABLE_PERCENT_MAX if this is what the data is like", items.join(", ")
+         deployment, or raise UNREADABLE_PERCENT_MAX if this is what the data is like", items.join("; ")
     )]
     Unreadable {
         /// How many cannot be read.
         n_unreadable: usize,
         /// Of how many.
         n_items: usize,
-        /// Some of them, by event and key.
+        /// Some of them, by event and key, each with the reason.
         items: Vec<String>,
     },
 }

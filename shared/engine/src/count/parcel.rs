@@ -154,6 +154,7 @@ impl<S: Store> Counter<'_, S> {
             account.commits.push(Commit {
                 key: write.key.clone(),
                 table: write.table,
+                action: derivation.map(|_| write.action.clone()),
                 at_ms: self.context.clock.now_ms(),
                 units,
                 derivations: derivation.map(|at| self.context.catalogue.name(*at).to_owned()).into_iter().collect(),

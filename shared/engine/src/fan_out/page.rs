@@ -252,7 +252,7 @@ impl<S: Store> Pager<'_, S> {
         let (patience, mut written) = (work.batch.patience, Vec::new());
         let ended = FanOuts::new(self.context).fan_out(derivation, source, patience, &mut written).await;
         for (table, key, units) in written {
-            let commit = Toucher::new(self.context).touched(&key, table, units, work);
+            let commit = Toucher::new(self.context).touched(&key, table, None, units, work);
             work.account.commits.push(commit);
         }
         ended?;

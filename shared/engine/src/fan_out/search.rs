@@ -130,6 +130,7 @@ impl<S: Store> Searcher<'_, S> {
             searched.commits.extend(written.into_iter().map(|(table, key, units)| Commit {
                 key,
                 table,
+                action: None,
                 at_ms,
                 units,
                 derivations: if table == Table::Main { derivations.clone() } else { Vec::new() },

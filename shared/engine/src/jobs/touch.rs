@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use derive::{
     effect::Ground,
     position::{DerivationAt, RecordAt},
-    write::{Table, Transaction, Write},
+    write::{Action, Table, Transaction, Write},
 };
 use keys::{item::Item, key::Key};
 use store::{Outcome, Reason, Store, TransactOutcome, Units};
@@ -105,16 +105,24 @@ impl<S: Store> Toucher<'_, S> {
         let writes: Vec<&Write> = transaction.writes().iter().collect();
         let units = apportioned(&writes, units);
         for (write, units) in writes.into_iter().zip(units) {
-            let commit = self.touched(&write.key, write.table, units, work);
+            let commit = self.touched(&write.key, write.table, Some(&write.action), units, work);
             work.account.commits.push(commit);
         }
     }
 
-    pub(crate) fn touched(&self, key: &Key, table: Table, units: Units, work: &Work<'_>) -> Commit {
+    pub(crate) fn touched(
+        &self,
+        key: &Key,
+        table: Table,
+        action: Option<&Action>,
+        units: Units,
+        work: &Work<'_>,
+    ) -> Commit {
         let derivation = self.context.catalogue.name(work.touch.derivation).to_owned();
         Commit {
             key: key.clone(),
             table,
+            action: action.filter(|_| table == Table::Main).cloned(),
             at_ms: self.context.clock.now_ms(),
             units,
             derivations: if table == Table::Main { vec![derivation] } else { Vec::new() },
@@ -139,7 +147,7 @@ impl<S: Store> Toucher<'_, S> {
     pub(crate) async fn written(&self, write: Write, work: &mut Work<'_>) -> Result<(), TouchFailure> {
         match work.batch.patience.call(|| self.context.store.write(&write)).await? {
             Outcome::Done { units } => {
-                let commit = self.touched(&write.key, write.table, units, work);
+                let commit = self.touched(&write.key, write.table, Some(&write.action), units, work);
                 work.account.commits.push(commit);
             }
             Outcome::GuardFailed => {}

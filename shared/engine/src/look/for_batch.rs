@@ -68,6 +68,7 @@ impl<S: Store> BatchLooker<'_, S> {
                 is_correction: is_correction(&rung, &write, batch),
                 key: write.key,
                 table: write.table,
+                action: Some(write.action),
                 at_ms,
                 units,
                 derivations: derivations.into_iter().map(|at| name(at).to_owned()).collect(),

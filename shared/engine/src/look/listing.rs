@@ -19,7 +19,7 @@ use keys::{item::Item, key::Key, layout::Layout};
 use store::{Reason, Store, TransactOutcome, Units};
 
 use crate::{
-    account::{Account, undone},
+    account::{Account, ListedItem, undone},
     attribute::{n, s},
     backoff::{Patience, Tries, describe},
     context::Context,
@@ -101,8 +101,13 @@ impl<S: Store> Lister<'_, S> {
                 Ok(TransactOutcome::Done { units }) => {
                     if let Some(unreadable) = &unreadable {
                         let (derivation, item) = (self.name(listing), listing.item.for_log());
-                        account.n_unreadable += 1;
                         tracing::warn!(%derivation, item, %unreadable, "the item counts as absent until it is readable");
+                        account.unreadable.push(ListedItem {
+                            position: listing.position,
+                            key: listing.item.clone(),
+                            derivation: derivation.to_owned(),
+                            why: unreadable.clone(),
+                        });
                     }
                     return Ok(units.into_iter().map(|(_, units)| units).sum());
                 }

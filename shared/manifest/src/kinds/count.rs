@@ -15,7 +15,7 @@ use derive::{
     kinds::display::{Display, Shows},
 };
 
-use super::{KindSyntax, Rule, attribute, derived_attribute, entity, named};
+use super::{DISPLAY, KindSyntax, Rule, attribute, derived_attribute, entity, named};
 use crate::{error::ManifestError, section::Named};
 
 /// Most shards of a counter, and one: two digits of its key hold them.
@@ -51,7 +51,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     if let Some(attribute) = attribute_shown {
         let (count, target) = (rule.name.to_owned(), target.name.clone());
         let display = Display { count, target, shows: Shows::Count, attribute };
-        derivations.push(named(&format!("{}-display", rule.name), display));
+        derivations.push(named(&format!("{}{DISPLAY}", rule.name), display));
     }
     Ok(derivations)
 }

@@ -40,7 +40,8 @@ where
     let (passes, busy, is_standing) = (passes(error), busy(error), is_standing(error));
     let source = in_a_line(error).into();
     if passes {
-        StoreError::Retry { operation, item, busy, is_standing, source }
+        let is_unreachable = matches!(error, SdkError::DispatchFailure(_) | SdkError::TimeoutError(_));
+        StoreError::Retry { operation, item, busy, is_standing, is_unreachable, source }
     } else {
         StoreError::Reject { operation, item, source }
     }

@@ -102,7 +102,14 @@ async fn get_slice(
             if n_idle > IDLE_CALLS_MAX {
                 let source = "throttled: nothing was read in several calls".into();
                 let (operation, item, busy) = ("BatchGetItem", name.to_owned(), Some(Busy::Throttled));
-                return Err(StoreError::Retry { operation, item, busy, is_standing: false, source });
+                return Err(StoreError::Retry {
+                    operation,
+                    item,
+                    busy,
+                    is_standing: false,
+                    is_unreachable: false,
+                    source,
+                });
             }
             tokio::time::sleep(Duration::from_millis(PAUSE_MS_FIRST << (n_idle - 1))).await;
         }

@@ -79,8 +79,7 @@ impl Child {
 /// The functions: `ripple dev` at the database's endpoint.
 pub(crate) struct Functions {
     pub(crate) child: Child,
-    /// Lines that it said: one a batch.
-    n_lines: Arc<AtomicU64>,
+    n_batches: Arc<AtomicU64>,
 }
 
 /// Resident memory of a process, in MB of 1,048,576 bytes.
@@ -93,7 +92,9 @@ impl Functions {
     /// Starts them over a table, or over the one that they make, and waits until they are ready.
     pub(crate) fn start(endpoint: &str, table: Option<&str>) -> anyhow::Result<Self> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ripple"));
-        command.args(["dev", "--endpoint", endpoint]).args(table.iter().flat_map(|table| ["--table", table]));
+        command
+            .args(["dev", "--verbose", "--endpoint", endpoint])
+            .args(table.iter().flat_map(|table| ["--table", table]));
         for foreign in ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"] {
             command.env_remove(foreign);
         }
@@ -105,9 +106,9 @@ impl Functions {
             line.clear();
             anyhow::ensure!(lines.read_line(&mut line)? > 0, "the functions did not start");
         }
-        let n_lines = Arc::new(AtomicU64::new(0));
-        count(lines, Arc::clone(&n_lines));
-        Ok(Self { child, n_lines })
+        let n_batches = Arc::new(AtomicU64::new(0));
+        count(lines, Arc::clone(&n_batches));
+        Ok(Self { child, n_batches })
     }
 
     /// Ends them.
@@ -117,7 +118,7 @@ impl Functions {
 
     /// Batches so far.
     pub(crate) fn n_batches(&self) -> u64 {
-        self.n_lines.load(Ordering::Relaxed)
+        self.n_batches.load(Ordering::Relaxed)
     }
 
     /// What they have in memory now, and had at most.
@@ -132,12 +133,14 @@ impl Functions {
     }
 }
 
-fn count(mut pipe: BufReader<impl Read + Send + 'static>, n_lines: Arc<AtomicU64>) {
+/// Counts the lines of batches, which begin with the name of a function.
+fn count(mut pipe: BufReader<impl Read + Send + 'static>, n_batches: Arc<AtomicU64>) {
     thread::spawn(move || {
         let mut line = String::new();
         while pipe.read_line(&mut line).is_ok_and(|n| n > 0) {
+            let is_batch = ["aggregate  ", "propagate  "].iter().any(|function| line.starts_with(function));
+            n_batches.fetch_add(u64::from(is_batch), Ordering::Relaxed);
             line.clear();
-            n_lines.fetch_add(1, Ordering::Relaxed);
         }
     });
 }

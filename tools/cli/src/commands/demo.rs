@@ -46,7 +46,7 @@ use crate::{
     mappings::{MappingRequest, mappings},
     memory,
     metered::Metered,
-    service::{Plan, Service, Witness},
+    service::{Plan, Service, Witness, laptop_limits},
     tables,
 };
 
@@ -77,6 +77,7 @@ pub(crate) async fn run(args: &Demo) -> anyhow::Result<Completion> {
 }
 
 async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(RunReport, Comparison)> {
+    let limits = laptop_limits()?;
     let clients = Clients::at(endpoint, "us-east-1").await;
     let (schema, catalogue) = declared(Choice::default())?;
     // Tables of its own, so that the demo touches nobody else's data.
@@ -110,6 +111,7 @@ async fn demonstrate(args: &Demo, endpoint: &str) -> anyhow::Result<(RunReport, 
         stream_arn,
         mappings,
         ledger,
+        limits,
         functions: None,
         failures: failures.path(),
     };

@@ -1,11 +1,10 @@
 //! `ripple dev`: the service on a laptop, for any AWS client, until it is stopped.
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{io, path::Path, sync::Arc};
 
 use aws_sdk_dynamodb::Client;
 use derive::{catalogue::Catalogue, fit::of_stream, schema::Schema};
 use engine::{
-    batch::Handled,
     clock::{Clock as _, SystemClock},
     ledger::settings::claim,
     registry::{edit::begin, publishing::read},
@@ -14,30 +13,31 @@ use functions::{
     config::Config,
     declared::{Choice, declared},
     described::described,
-    handler::{Function, dynamo},
+    handler::dynamo,
     logging,
 };
-use stream::{
-    counts::EventCount,
-    progress::{Invocation, InvocationOutcome},
-};
+use stream::counts::EventCount;
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
 };
 
-use super::LOG_FILTER;
 use crate::{
     args::{DEFAULT_TABLE, Dev, ledger_table},
     caught_up,
-    connection::Clients,
+    connection::{ANY_CREDENTIALS, Clients, has_credentials},
     embedded::Embedded,
     exit::{Completion, print, report},
+    lines::Lines,
     mappings::{MappingRequest, mappings},
     opening::{RegistryCheck, fits, ledger_fits},
-    service::{Plan, Service, Witness},
+    service::{Plan, Service, Witness, laptop_limits},
     tables, time,
 };
+
+/// Log level if `RUST_LOG` is not set: what `dev` says itself is not logged again.
+const LOG_FILTER: &str =
+    "warn,dynoxide=error,aws_config=error,engine::look::listing=off,engine::count=off,engine::park=off";
 
 /// Runs the service until a signal stops it.
 pub(crate) async fn run(args: &Dev) -> anyhow::Result<Completion> {
@@ -69,6 +69,7 @@ async fn serve(
     (schema, catalogue): (Arc<Schema>, Arc<Catalogue>),
     endpoint: &str,
 ) -> anyhow::Result<Completion> {
+    let limits = laptop_limits()?;
     let clients = Clients::at(endpoint, &args.region).await;
     let table = args.table.clone().unwrap_or_else(|| DEFAULT_TABLE.to_owned());
     let ledger_table = ledger_table(args.ledger_table.as_ref(), &table)?;
@@ -109,22 +110,24 @@ async fn serve(
         stream_arn,
         mappings,
         ledger: args.ledger,
+        limits,
         functions: args.functions.as_deref(),
         failures: &failures,
     };
-    let elsewhere = args.functions.is_some();
     let (reported, layout) = (Arc::clone(&plan.store), plan.schema.layout.clone());
-    let mut service = Service::start(&plan, &(Arc::new(Lines { elsewhere }) as Arc<dyn Witness>)).await?;
+    let lines = Lines::new((&plan.schema, &plan.catalogue), args.verbose, args.functions.is_some(), endpoint);
+    let witness = Arc::new(lines) as Arc<dyn Witness>;
+    let mut service = Service::start(&plan, &witness).await?;
     // Registered before `ready` is printed, because a signal without a handler ends the process at once.
     let stopped = stop_signal()?;
     if !to_fill.is_empty() {
         report(&format!("items from before may be missing in {}: run `ripple backfill` for each", to_fill.join(", ")));
     }
-    print(&format!("endpoint  {endpoint}\ntable     {}\nledger    {}\nready", config.table, config.ledger_table));
+    print(&greeting(args, &config, endpoint));
     let progress = Arc::clone(&service.progress);
     tokio::select! {
         error = caught_up(&mut service) => Err(error),
-        never = caught_up::report(reported, layout, progress) => match never {},
+        fault = caught_up::report(reported, layout, progress, witness) => Err(fault.into()),
         () = stopped => {
             report("stopping after the batches in progress");
             let counted = service.stop().await?;
@@ -134,6 +137,29 @@ async fn serve(
             Ok(Completion::InStep)
         }
     }
+}
+
+/// Where the service is, where its data is, and what to paste into another terminal.
+fn greeting(args: &Dev, config: &Config, endpoint: &str) -> String {
+    let mut lines = vec![
+        format!("endpoint  {endpoint}"),
+        format!("table     {}", config.table),
+        format!("ledger    {}", config.ledger_table),
+    ];
+    match (&args.endpoint, &args.data) {
+        (Some(_), _) => {}
+        (None, Some(folder)) => lines.push(format!("data      in the folder {}", folder.display())),
+        (None, None) => lines.push("data      in memory, gone when this ends: --data DIR keeps it".to_owned()),
+    }
+    lines.push("for clients in another terminal:".to_owned());
+    lines.push(format!("  export AWS_ENDPOINT_URL_DYNAMODB={endpoint}"));
+    // The AWS command line and boto3 read the second one.
+    lines.push(format!("  export AWS_REGION={0} AWS_DEFAULT_REGION={0}", args.region));
+    if !has_credentials() {
+        lines.push(format!("  export AWS_ACCESS_KEY_ID={ANY_CREDENTIALS} AWS_SECRET_ACCESS_KEY={ANY_CREDENTIALS}"));
+    }
+    lines.push("ready".to_owned());
+    lines.join("\n")
 }
 
 /// Tables that exist must fit the manifest before anything is created beside them.
@@ -185,10 +211,18 @@ async fn caught_up(service: &mut Service) -> anyhow::Error {
 fn counts_line(mapping: &str, counts: &EventCount) -> String {
     let EventCount { polled, filtered_out, invoked, failed_invoke, on_failure_delivered, dropped, iterator_age_max } =
         counts;
+    let counts = [
+        (filtered_out, "filtered out"),
+        (invoked, "invoked"),
+        (failed_invoke, "failed"),
+        (on_failure_delivered, "on failure delivered"),
+        (dropped, "dropped"),
+    ];
+    let counts = counts.iter().filter(|(n, _)| **n > 0).map(|(n, what)| format!(", {what} {n}"));
     format!(
-        "{mapping:<9}  polled {polled}  filtered out {filtered_out}  invoked {invoked}  failed {failed_invoke}  \
-         on failure delivered {on_failure_delivered}  dropped {dropped}  iterator age {} ms",
-        iterator_age_max.as_millis(),
+        "{mapping}  polled {polled}{}, iterator age {} ms",
+        counts.collect::<String>(),
+        iterator_age_max.as_millis()
     )
 }
 
@@ -202,63 +236,4 @@ fn stop_signal() -> io::Result<impl Future<Output = ()>> {
             _terminated = terminated.recv() => {}
         }
     })
-}
-
-/// Prints one line for each batch.
-struct Lines {
-    /// Do the functions run in another process?
-    elsewhere: bool,
-}
-
-impl Witness for Lines {
-    fn handled(&self, function: Function, handled: &Handled, elapsed: Duration) {
-        let account = &handled.account;
-        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let units = account.commits.iter().fold(0.0, |sum, commit| sum + commit.units);
-        let mut line = format!(
-            "{function:<9}  {:>4} records  {:>4} changes  {:>4} echoes  {:>4} writes  {units:>6.1} write units  {:>5} ms",
-            account.n_records,
-            account.n_changes,
-            account.n_echoes,
-            account.commits.len(),
-            elapsed.as_millis(),
-        );
-        let notes = [
-            (account.n_ignored, "ignored"),
-            (account.n_late_changes, "late"),
-            (account.n_duplicates, "in already"),
-            (account.n_unreadable, "unreadable"),
-            (count(account.contention.n_conflicts()), "conflicts"),
-            (count(account.contention.n_throttles()), "throttles"),
-            (account.parked.len(), "parked"),
-            (account.refused.len(), "refused"),
-            (account.undone.len(), "to be tried again"),
-        ];
-        for (n, note) in notes.into_iter().filter(|(n, _)| *n > 0) {
-            line.extend(["  ".to_owned(), n.to_string(), format!(" {note}")]);
-        }
-        if let Some(why) = account.undone.values().next() {
-            line.extend([": ", why]);
-        }
-        print(&line);
-    }
-
-    fn invoked(&self, invocation: &Invocation) {
-        let line = |outcome: &str| {
-            let Invocation { mapping, n_records, elapsed, .. } = invocation;
-            format!("{mapping:<9}  {n_records:>4} records  {:>5} ms  {outcome}", elapsed.as_millis())
-        };
-        match &invocation.outcome {
-            InvocationOutcome::Failed { message } => print(&line(&format!("failed: {message}"))),
-            InvocationOutcome::Partial { lowest } if self.elsewhere => {
-                print(&line(&format!("to be tried again from {lowest}")));
-            }
-            InvocationOutcome::Success if self.elsewhere => print(&line("done")),
-            InvocationOutcome::Partial { .. } | InvocationOutcome::Success => {}
-        }
-    }
-
-    fn trouble(&self, line: &str) {
-        report(line);
-    }
 }

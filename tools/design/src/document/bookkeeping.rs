@@ -15,10 +15,11 @@ pub(super) fn section(design: &Design) -> String {
     let rows: Vec<Vec<String>> = design.kept.iter().map(row).collect();
     format!(
         "## Bookkeeping\n\n\
-         E-30: the items that Ripple keeps for itself. It adds no bookkeeping to the application's items.\n\
+         {} items that Ripple keeps for itself. It adds no bookkeeping to the application's items.\n\
          DynamoDB may delete an expired item days later.\n\
          `ripple dev`, which reads the stream itself, also stores its stream positions in the ledger's table, under \
          `MAPPING#{{function}} / {{shard}}`, and its progress under `DEV / PROGRESS`.\n\n{}",
+        if design.has_rows() { "E-30: the" } else { "The" },
         table(&["item", "table", "key", "attributes", "kept", "purpose"], &rows)
     )
 }

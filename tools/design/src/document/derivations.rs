@@ -31,7 +31,7 @@ pub(super) fn section(design: &Design) -> String {
         "## Derivations\n\n\
          An *additive* kind adds the difference between a record's two images, in one transaction with the proof of the \
          record; a *level-triggered* kind looks at an item and writes it if it differs.\n\
-         A count goes to counters (E-25), beside the item that they count for; `…-display` shows it as an attribute.\n\n\
+         A count goes to counters{}, beside the item that they count for; `…-display` shows it as an attribute.\n\n\
          Write units are those of one change for each item that it concerns: `2 + 1 index + 2 ledger` is 2 in the \
          table, 1 in its indexes, 2 in the ledger's table.\n\
          All changes of one counter in a batch are one write, so K changes cost 2/K each beside their receipts; under the \
@@ -45,6 +45,7 @@ pub(super) fn section(design: &Design) -> String {
          The sweep checks a count if the counted items are in the collection of their target (*checked with*); only \
          `ripple verify`, which reads the whole table, checks the others.\n\
          A cascade's price is that of its most expensive deletion, checks included; up to 24 deletions share the checks.\n\n{}",
+        if design.has_rows() { " (E-25)" } else { "" },
         table(&HEAD, &rows)
     ) + &set_going(design)
 }

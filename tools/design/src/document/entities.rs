@@ -18,10 +18,15 @@ pub(super) fn section(design: &Design) -> String {
     let mut text = format!(
         "## Entities\n\n\
          Attributes with `*` are derived, and so is every attribute of an entity with `*`.\n\
-         E-30 is what Ripple keeps for itself: see [bookkeeping](#bookkeeping).\n\n{}\n\
+         {}[bookkeeping](#bookkeeping).\n\n{}\n\
          ### A sample of each\n\n\
          Each with its index keys, its size, and the price of creating it: in the table, and in the indexes.\n\n\
          ```text\n",
+        if design.has_rows() {
+            "E-30 is what Ripple keeps for itself: see "
+        } else {
+            "What Ripple keeps for itself is under "
+        },
         table(&head, &rows)
     );
     for definition in all {

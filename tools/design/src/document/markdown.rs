@@ -1,6 +1,6 @@
 //! Pieces of markdown.
 
-use keys::item::Item;
+use keys::{item::Item, value::type_of};
 use serde_dynamo::AttributeValue;
 
 /// A table. A cell may contain anything but line breaks.
@@ -52,22 +52,6 @@ pub(super) fn value(value: &AttributeValue) -> String {
             let entries = sorted.into_iter().map(|(name, value)| format!("{name}: {}", self::value(value)));
             format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
         }
-    }
-}
-
-/// The type of a value, as DynamoDB names it.
-pub(super) fn type_of(value: &AttributeValue) -> &'static str {
-    match value {
-        AttributeValue::S(_) => "S",
-        AttributeValue::N(_) => "N",
-        AttributeValue::B(_) => "B",
-        AttributeValue::Bool(_) => "BOOL",
-        AttributeValue::Null(_) => "NULL",
-        AttributeValue::Ss(_) => "SS",
-        AttributeValue::Ns(_) => "NS",
-        AttributeValue::Bs(_) => "BS",
-        AttributeValue::L(_) => "L",
-        AttributeValue::M(_) => "M",
     }
 }
 

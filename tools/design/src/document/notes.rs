@@ -1,8 +1,11 @@
 //! The reasons for the design: hot keys, the ledger's table, indexes; and the findings of the review.
 
-use derive::write::TRANSACT_ACTIONS_MAX;
+use std::collections::BTreeSet;
 
-use super::markdown::{code, table};
+use derive::{kind::shape::Shape, part::Part, write::TRANSACT_ACTIONS_MAX};
+use keys::layout::{Index, Layout};
+
+use super::markdown::{code, codes, table};
 use crate::{Design, review::Reviewed};
 
 /// Write units a second of one partition. Source: DynamoDB, "Designing partition keys".
@@ -10,6 +13,9 @@ const PARTITION_WRITE_UNITS: u32 = 1_000;
 
 /// Write units of one KB in a transaction. Source: DynamoDB, "Read and write operations".
 const TRANSACT_UNITS: u32 = 2;
+
+/// Examples of what has no bound.
+const UNBOUNDED_NAMED_MAX: usize = 3;
 
 pub(super) fn section(design: &Design, reviewed: &Reviewed) -> String {
     let parts = [hot_keys(design), ledger(), indexes(design), findings(reviewed)];
@@ -35,7 +41,7 @@ fn hot_keys(design: &Design) -> String {
          write units a second of a counter's partition = lanes × batches a second of a lane × {TRANSACT_UNITS}\n\
          ```\n\n\
          A lane is a shard of the stream, or one of the shard's parallel batches; a transaction's write costs {TRANSACT_UNITS}.\n\
-         Ten lanes with five batches a second each are 100 write units a second, however many likes they contain.\n\n\
+         Ten lanes with five batches a second each are 100 write units a second, however many changes they contain.\n\n\
          *Conflicts* come long before the partition's limit: of two transactions on one item at the same time, DynamoDB \
          cancels one, and Ripple sends it again.\n\
          Shards of a counter reduce conflicts.\n\
@@ -67,28 +73,73 @@ fn ledger() -> String {
 
 fn indexes(design: &Design) -> String {
     let layout = &design.schema.layout;
-    let mut text = "## Why no local index\n\n\
+    let mut text = format!(
+        "## Why no local index\n\n\
          With a local secondary index, all items of a partition key, in table and index together, have at most 10 GB; \
          DynamoDB refuses writes beyond that.\n\
-         A famous user's followers, a post's likes and a sensor's readings have no bound, so no collection may have \
-         such an index.\n\
-         It must also be created with the table, and can never be removed.\n"
-        .to_owned();
+         {} so no collection may have such an index.\n\
+         It must also be created with the table, and can never be removed.\n",
+        unbounded(design)
+    );
     if layout.indexes.is_empty() {
         return text;
     }
     let names: Vec<&str> = layout.indexes.iter().map(|index| index.name.as_str()).collect();
     text.extend([format!(
         "\n## Why these projections\n\n\
-         {} project what lists show: a name, a title, a status, a price, a time.\n\
-         They never project a count, because it changes with every follow and every like, and each change of a projected \
-         attribute also writes the index.\n\
+         {} project what lists show: {}.\n\
+         {}\
          They do not project everything, because then every write would also be paid for each index.\n\
          A reader gets the other attributes by BatchGetItem, for the items that are shown.\n\
          They are sparse: an item without an index's keys is not in it, and costs nothing there.\n",
-        names.join(" and ")
+        names.join(" and "),
+        projected(layout),
+        counts_projected(design)
     )]);
     text
+}
+
+/// What has no bound in a collection: the counted items, as far as the table counts any.
+fn unbounded(design: &Design) -> String {
+    let counted = design.catalogue.derivations().filter_map(|derivation| match derivation.kind.shape() {
+        Shape::Count(count) => Some((count.target.as_str(), count.source.as_str())),
+        _ => None,
+    });
+    let of: BTreeSet<String> = counted.map(|(target, source)| format!("{source} items by {target}")).collect();
+    let named: Vec<String> = of.into_iter().take(UNBOUNDED_NAMED_MAX).collect();
+    if named.is_empty() {
+        return "The items of a partition key have no bound,".to_owned();
+    }
+    format!("The items of a partition key have no bound, such as {},", named.join(", "))
+}
+
+/// The attributes that indexes project, each once.
+fn projected(layout: &Layout) -> String {
+    let names: BTreeSet<&String> = layout.indexes.iter().flat_map(|index| &index.projection).collect();
+    if names.is_empty() { "the keys alone".to_owned() } else { codes(names) }
+}
+
+/// Whether an index projects a count, which is written with each change of it.
+fn counts_projected(design: &Design) -> String {
+    let displayed = design.catalogue.positioned().filter(|(_, derivation)| derivation.kind.name() == "display");
+    let parts: Vec<&Part> = displayed.flat_map(|(at, _)| design.catalogue.writes(at)).collect();
+    let is_counted = |index: &Index| {
+        let counted = |part: &&Part| index.projection.iter().any(|name| part.of.holds(name));
+        parts.iter().any(counted)
+    };
+    let names: Vec<&str> = design
+        .schema
+        .layout
+        .indexes
+        .iter()
+        .filter(|index| is_counted(index))
+        .map(|index| index.name.as_str())
+        .collect();
+    if names.is_empty() {
+        return "None projects a count, because each change of a projected attribute also writes the index.\n"
+            .to_owned();
+    }
+    format!("{}: a count is projected, so each change of it also writes the index.\n", names.join(", "))
 }
 
 fn findings(reviewed: &Reviewed) -> String {

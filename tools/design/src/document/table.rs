@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use keys::layout::Index;
+use keys::{counter::COUNTER, entity::Definition, layout::Index};
 
 use super::markdown::{code, codes, table};
 use crate::{Design, asked::PatternRequests};
@@ -12,13 +12,13 @@ pub(super) fn section(design: &Design, written_by: &str) -> String {
     let mut text = format!(
         "# The table's design\n\n\
          Written by `{written_by}` from the values that make the keys and the requests; do not edit it.\n\n\
-         `{{UserId}}` stands for a value, `{{spread}}` for a suffix of a static partition key, `*` for what Ripple derives.\n\
-         A number in a key is zero-padded to the width after the colon, and `MAX-` inverts its order; \
-         `%8` spreads a key over 8 suffixes by a checksum of the value.\n\
+         {}\n\
          Prices are write units for items of the samples' size, as the store's model computes them.\n\n\
          ## Table and indexes\n\n\
          Primary key `{}`, `{}`; ",
-        layout.pk, layout.sk
+        forms(design),
+        layout.pk,
+        layout.sk
     );
     match &layout.entity_type {
         Some(name) => text.extend([format!("`{name}` names the entity of an item, ")]),
@@ -43,6 +43,31 @@ pub(super) fn section(design: &Design, written_by: &str) -> String {
     } else {
         text.push_str(&table(&["index", "keys", "projects beside the keys", "entities", "read by"], &rows));
     }
+    text
+}
+
+/// The forms of keys that this table has.
+fn forms(design: &Design) -> String {
+    let of = |entity: &Definition| {
+        let keys = entity.indexes.iter().map(|index| &index.key).chain([&entity.key]);
+        keys.flat_map(|key| [key.pk.to_string(), key.sk.to_string()]).collect::<Vec<_>>()
+    };
+    let own = design.schema.entities().filter(|entity| entity.name != COUNTER);
+    let all: Vec<String> = own.flat_map(of).collect();
+    let field = all.iter().find_map(|text| text.split('{').nth(1)?.split(['}', ':', '%', '/']).next());
+    let has = |mark: &str| all.iter().any(|text| text.contains(mark));
+    let mut text = format!("`{{{}}}` stands for a value", field.unwrap_or("name"));
+    if has("%") {
+        text.push_str(", `{spread}` for a suffix of a static partition key");
+    }
+    text.push_str(", `*` for what Ripple derives.\nA number in a key is zero-padded to the width after the colon");
+    if has("MAX-") {
+        text.push_str(", and `MAX-` inverts its order");
+    }
+    if has("%") {
+        text.push_str("; `%8` spreads a key over 8 suffixes by a checksum of the value");
+    }
+    text.push('.');
     text
 }
 

@@ -80,7 +80,7 @@ fn an_unreadable_item_counts_as_absent_and_adds_up_when_it_is_corrected() {
         &modified(PUBLISHED, UNREADABLE),
         &expect![[r#"
         post-count: -1 USER#ann / PROFILE
-        post-count: list Status: is not of type S
+        post-count: list Status is N, and S is wanted
     "#]],
     );
     check(
@@ -100,7 +100,7 @@ fn an_unreadable_item_counts_as_absent_and_adds_up_when_it_is_corrected() {
         &inserted("POST#p / COMMENT#c Comment UserId=N:1"),
         &expect![[r#"
         comment-count: +1 POST#p / METADATA
-        writer-count: list UserId: is not of type S
+        writer-count: list UserId is N, and `{UserId}` wants S
     "#]],
     );
 }
@@ -312,14 +312,14 @@ fn an_amount_that_cannot_be_read_counts_as_absent_with_its_item() {
     check_sum(
         &inserted(&format!("{line}=many")),
         &expect![[r#"
-        sold: list Quantity: is not a number of type N
+        sold: list Quantity is S, and N is wanted
     "#]],
     );
     check_sum(
         &modified(&format!("{line}=N:2"), &format!("{line}=SS:2")),
         &expect![[r#"
         sold: -1 and N:-2 WARE#p / METADATA
-        sold: list Quantity: is not a number of type N
+        sold: list Quantity is SS, and N is wanted
     "#]],
     );
     check_sum(
@@ -333,7 +333,7 @@ fn an_amount_that_cannot_be_read_counts_as_absent_with_its_item() {
     check_sum(
         &inserted(&format!("{line}=N:{digits_39}")),
         &expect![[r#"
-        sold: list Quantity: is not a number of type N
+        sold: list Quantity is no number that DynamoDB holds
     "#]],
     );
     check_sum(
@@ -345,7 +345,7 @@ fn an_amount_that_cannot_be_read_counts_as_absent_with_its_item() {
     check_sum(
         &inserted(&format!("{line}=N:2 Status=N:1")),
         &expect![[r#"
-        sold: list Status: is not of type S
+        sold: list Status is N, and S is wanted
     "#]],
     );
 }
@@ -375,7 +375,7 @@ fn a_truth_that_excludes_does_so_only_when_it_is_true() {
     check(
         &modified(&yes, &text),
         &expect![[r#"
-        kept: list Cancelled: is not of type BOOL
+        kept: list Cancelled is S, and BOOL is wanted
     "#]],
     );
     check(

@@ -105,7 +105,7 @@ fn a_counter_that_cannot_be_read_is_listed() {
         &inserted(&format!("{COUNTER} Value=many")),
         &expect![[r#"
         follower-shown: look USER#bob / PROFILE (User)
-        follower-shown: list Value: is not a whole number of type N
+        follower-shown: list Value is not a whole number of type N
     "#]],
     );
 }
@@ -149,7 +149,7 @@ fn a_counter_without_a_sum_can_be_read() {
         &expect![[r#"
         sold-count: look WARE#p / METADATA (Ware)
         sold-sum: look WARE#p / METADATA (Ware)
-        sold-sum: list Sum: is not a number of type N
+        sold-sum: list Sum is no number of type N
     "#]],
     );
 }

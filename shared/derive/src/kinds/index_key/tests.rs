@@ -79,7 +79,7 @@ fn a_category_that_cannot_be_read_is_listed_and_a_number_is_not() {
         &inserted(&TEA.replace("Category=drinks", "Category=N:1")),
         &expect![[r#"
         best-sellers: look PRODUCT#tea / METADATA (Product)
-        best-sellers: list Category: is not of type S
+        best-sellers: list Category is N, and S is wanted
     "#]],
     );
     check(
@@ -127,8 +127,8 @@ fn only_a_whole_number_above_zero_that_fits_gives_a_key() {
         PRODUCT#3: N:999999999999, BESTSELLERS#drinks / 000000000000#3
         PRODUCT#4: N:1000000000000, - / -
         PRODUCT#5: N:-1, - / -
-        best-sellers: PRODUCT#4 / METADATA it is not in the index GSI2: UnitsSold: does not fit in 12 digits
-        best-sellers: PRODUCT#5 / METADATA it is not in the index GSI2: UnitsSold: is not a whole number from 0 up
+        best-sellers: PRODUCT#4 / METADATA it is not in the index GSI2: UnitsSold does not fit in 12 digits
+        best-sellers: PRODUCT#5 / METADATA it is not in the index GSI2: UnitsSold is not a whole number from 0 up
     "#]],
     );
 }

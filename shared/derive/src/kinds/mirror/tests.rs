@@ -154,7 +154,7 @@ fn a_derived_attribute_that_stands_in_the_mirrors_key_rings_both_keys() {
         &modified(vp, &vp.replace("/ceo/vp", "vp")),
         &expect![[r#"
             org-chart: look ORG#o / EMP#/ceo/vp (OrgChart) named ORG#o / EMPLOYEE#vp
-            org-chart: list Path: is not a path: it starts with `/`, and no segment is empty or holds `#`
+            org-chart: list Path is not a path: it starts with `/`, and no segment is empty or holds `#`
         "#]],
     );
 }

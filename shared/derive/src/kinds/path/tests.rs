@@ -196,21 +196,21 @@ fn a_name_or_a_parent_that_cannot_be_read_is_listed() {
         &inserted("FOLDER#d / METADATA Folder Name=N:1"),
         &expect![[r#"
         folder-path: look FOLDER#d / METADATA (Folder)
-        folder-path: list Name: is not of type S
+        folder-path: list Name is N, and S is wanted
     "#]],
     );
     check(
         &inserted("FOLDER#d / METADATA Folder Name=docs ParentId=SS:a"),
         &expect![[r#"
         folder-path: look FOLDER#d / METADATA (Folder)
-        folder-path: list ParentId: is not of type S
+        folder-path: list ParentId is SS, and `{FolderId}` wants S
     "#]],
     );
     check(
         &inserted("FOLDER#d / METADATA Folder Name=docs ParentId="),
         &expect![[r#"
         folder-path: look FOLDER#d / METADATA (Folder)
-        folder-path: list ParentId: is empty
+        folder-path: list ParentId is empty
     "#]],
     );
 }

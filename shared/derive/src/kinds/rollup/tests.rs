@@ -44,7 +44,7 @@ fn a_later_change_or_removal_is_applied_nowhere() {
         &modified(&warm, &format!("{READING} Value=hot")),
         &expect![[r#"
         readings: late
-        readings: list Value: is not a number of type N
+        readings: list Value is S, and N is wanted
     "#]],
     );
     check(
@@ -100,7 +100,7 @@ fn an_unreadable_value_or_time_counts_as_absent_until_it_is_mended() {
     check(
         &inserted(&hot),
         &expect![[r#"
-        readings: list Value: is not a number of type N
+        readings: list Value is S, and N is wanted
     "#]],
     );
     check(
@@ -114,13 +114,13 @@ fn an_unreadable_value_or_time_counts_as_absent_until_it_is_mended() {
     check(
         &inserted("SENSOR#s#today / today Reading Value=N:1"),
         &expect![[r#"
-        readings: list At: is no time in ISO 8601 and UTC
+        readings: list At is no time in ISO 8601 and UTC
     "#]],
     );
     check(
         &inserted("SENSOR#s#2024-01-15 / 2024-01-15 Reading Value=N:1"),
         &expect![[r#"
-        readings: list At: is no time in ISO 8601 and UTC
+        readings: list At is no time in ISO 8601 and UTC
     "#]],
     );
 }
@@ -153,7 +153,7 @@ fn a_reading_whose_time_has_an_offset_is_listed_and_goes_into_no_bucket() {
     check(
         &inserted("SENSOR#s#2024-01-15 / 2024-01-15T23:30:00+02:00 Reading Value=N:1"),
         &expect![[r#"
-        readings: list At: is no time in ISO 8601 and UTC
+        readings: list At is no time in ISO 8601 and UTC
     "#]],
     );
 }

@@ -12,7 +12,10 @@
 //!
 //! *No guard*: two invocations that both find no note write about the same time into it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use derive::{
     family::Family,
@@ -53,6 +56,17 @@ pub(crate) struct UnreadableReason {
     /// The attribute at fault; empty if the whole record is.
     attribute: String,
     why: String,
+}
+
+impl fmt::Display for UnreadableReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { derivation, attribute, why } = self;
+        match (attribute.as_str(), derivation.as_str()) {
+            ("", _) => f.write_str(why),
+            (_, ALL_DERIVATIONS) => write!(f, "{attribute} {why}"),
+            _ => write!(f, "{attribute} {why} ({derivation})"),
+        }
+    }
 }
 
 impl UnreadableReason {

@@ -1,0 +1,272 @@
+//! What `ripple dev` prints: where it is, each change, and each problem once.
+
+use std::{fs, path::Path};
+
+use aws_sdk_dynamodb::{Client, types::AttributeValue};
+use expect_test::expect;
+use support::{command::Ended, database::client};
+use tokio::runtime::Runtime;
+
+use super::{database, input::Dev, ripple, ripple_with};
+
+/// A chat: a reaction names its message by the message's time, which the key has in 13 digits.
+const CHAT: &str = r#"
+[table]
+partition-key = "pk"
+sort-key = "sk"
+type = "Type"
+
+[entity.Message]
+partition-key = "ROOM#{room}"
+sort-key = "MSG#{at:13}"
+attributes = ["text"]
+derived-attributes = ["reactionCount"]
+
+[entity.Reaction]
+partition-key = "USER#{user}"
+sort-key = "REACTION#{id}"
+attributes = ["room", "messageAt"]
+
+[derivation.reactions]
+kind = "count"
+from = "Reaction"
+into = "Message.reactionCount"
+link = { room = "room", at = "messageAt" }
+"#;
+
+fn chat(folder: &Path) -> String {
+    let file = folder.join("chat.toml");
+    fs::write(&file, CHAT).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+fn s(text: &str) -> AttributeValue {
+    AttributeValue::S(text.to_owned())
+}
+
+/// A reaction to the first message. Its application stores the time as this type.
+async fn react(client: &Client, id: usize, message_at: AttributeValue) {
+    let put = client.put_item().table_name("ripple").item("pk", s("USER#u")).item("sk", s(&format!("REACTION#{id}")));
+    let put = put.item("Type", s("Reaction")).item("room", s("r")).item("messageAt", message_at);
+    put.send().await.unwrap();
+}
+
+async fn message(client: &Client) {
+    let put = client.put_item().table_name("ripple").item("pk", s("ROOM#r")).item("sk", s("MSG#0000000001000"));
+    put.item("Type", s("Message")).send().await.unwrap();
+}
+
+async fn n_reactions(client: &Client) -> Option<String> {
+    let get = client.get_item().table_name("ripple").key("pk", s("ROOM#r")).key("sk", s("MSG#0000000001000"));
+    get.send().await.unwrap().item?.get("reactionCount")?.as_n().ok().cloned()
+}
+
+fn waited(endpoint: &str, more: &[&str]) {
+    let ended = ripple(&[&["wait", "--timeout", "60", "--endpoint", endpoint], more].concat());
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+}
+
+/// Every line of standard output fits a terminal.
+fn fits(ended: &Ended) {
+    for line in ended.stdout.lines() {
+        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+    }
+}
+
+/// The lines of changes, in any order.
+fn changes(ended: &Ended) -> String {
+    let lines = ended.stdout.lines().skip_while(|line| *line != "ready").skip(1);
+    let mut lines: Vec<&str> = lines.filter(|line| !line.starts_with("caught up ")).collect();
+    lines.sort_unstable();
+    lines.join("\n")
+}
+
+#[test]
+fn what_an_application_stores_as_another_type_is_told_and_holds_up_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = chat(folder.path());
+    let dev = Dev::start(&["--config", &manifest]);
+    let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
+    runtime.block_on(async {
+        message(&client).await;
+        for id in 0..60 {
+            let at = if id % 3 == 0 { AttributeValue::N("1000".to_owned()) } else { s("1000") };
+            react(&client, id, at).await;
+        }
+    });
+    waited(&dev.endpoint, &["--config", &manifest]);
+    assert_eq!(runtime.block_on(n_reactions(&client)).as_deref(), Some("40"));
+    let verified = ripple(&["verify", "--endpoint", &dev.endpoint, "--config", &manifest]);
+    assert!(verified.stdout.contains("20 unreadable, 0 findings"), "{verified:?}");
+    let ended = dev.stopped();
+    let why = "cannot be read by reactions: messageAt is N, and `{at:13}` wants S";
+    assert!(ended.stderr.contains(why), "{ended:?}");
+    assert!(ended.stderr.contains("USER#u / REACTION#0"), "{ended:?}");
+    assert!(ended.stderr.lines().all(|line| !line.contains("failed")), "{ended:?}");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    fits(&ended);
+}
+
+#[test]
+fn the_brakes_variables_are_read_and_checked() {
+    for (name, what) in [("UNREADABLE_PERCENT_MAX", "percent"), ("UNREADABLE_HOLD_HOURS", "hours")] {
+        for command in [&["dev", "--port", "0"][..], &["demo", "--writes", "1"]] {
+            let ended = ripple_with(command, &[(name, "abc")]);
+            assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+            let line = format!("the environment variable {name} is \"abc\": set it to a whole number of {what}");
+            assert_eq!(ended.stderr, format!("ripple: {line}\n"));
+        }
+    }
+    // What is set holds a batch, as it does in a function: with the first delivery there are 30 items in the stream.
+    let (runtime, endpoint) = database();
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = chat(folder.path());
+    let arguments = ["--endpoint", &endpoint, "--config", &manifest];
+    Dev::run(&arguments).stopped();
+    let client = client(&endpoint);
+    runtime.block_on(async {
+        for id in 0..30 {
+            react(&client, id, AttributeValue::N("1000".to_owned())).await;
+        }
+    });
+    let mut dev = Dev::run_with(&arguments, &[("UNREADABLE_PERCENT_MAX", "50")]);
+    let says = "of 30 items cannot be read, so nothing is applied; among them ";
+    let line = dev.said_on_stderr(says);
+    assert!(line.starts_with("aggregate failed, and tries again: 30 of 30 items"), "{line}");
+    assert!(line.contains("(USER#u / REACTION#0): messageAt is N, and `{at:13}` wants S (reactions); "), "{line}");
+}
+
+#[test]
+fn each_change_is_a_line_that_names_derivation_item_and_effect() {
+    let dev = Dev::start(&[]);
+    let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
+    let put = |attributes: &[(&str, &str)]| {
+        let put = client.put_item().table_name("ripple");
+        let put = attributes.iter().fold(put, |put, (name, value)| put.item(*name, s(value)));
+        runtime.block_on(put.send()).unwrap();
+        waited(&dev.endpoint, &[]);
+    };
+    let user = [("PK", "USER#ada"), ("SK", "PROFILE"), ("EntityType", "User"), ("UserId", "ada"), ("Name", "Ada")];
+    put(&user);
+    put(&[("PK", "USER#eve"), ("SK", "PROFILE"), ("EntityType", "User"), ("UserId", "eve"), ("Name", "Eve")]);
+    put(&[("PK", "USER#eve"), ("SK", "FOLLOWS#ada"), ("EntityType", "Follow")]);
+    // The whole item, without the count that is displayed on it.
+    put(&[&user[..4], &[("Name", "Ada Lovelace")]].concat());
+    let ended = dev.stopped();
+    assert_eq!((ended.code, fits(&ended)), (Some(0), ()));
+    expect![[r#"
+        followee-name  copied FolloweeName to Follow USER#eve / FOLLOWS#ada
+        followee-name  copied FolloweeName to Follow USER#eve / FOLLOWS#ada
+        follower-count  USER#ada / PROFILE  +1
+        follower-count-display  USER#ada / PROFILE  FollowerCount = 1
+        follower-count-display  USER#ada / PROFILE  FollowerCount = 1
+        follower-mirror  made Follower USER#ada / FOLLOWER#eve
+        following-count  USER#eve / PROFILE  +1
+        following-count-display  USER#eve / PROFILE  FollowingCount = 1"#]]
+    .assert_eq(&changes(&ended));
+    let said: Vec<&str> = ended.stderr.lines().collect();
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert_eq!(said[0], "stopping after the batches in progress");
+    assert!(said[1].starts_with("aggregate  polled ") && !said[1].contains("failed"), "{said:?}");
+}
+
+#[test]
+fn a_type_that_nobody_declared_is_told_once_with_the_nearest_one() {
+    let dev = Dev::start(&[]);
+    let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
+    let put = |pk: &str, kind: Option<&str>| {
+        let put = client.put_item().table_name("ripple").item("PK", s(pk)).item("SK", s("PROFILE"));
+        let put = kind.into_iter().fold(put, |put, kind| put.item("EntityType", s(kind)));
+        runtime.block_on(put.send()).unwrap();
+    };
+    for pk in ["USER#a", "USER#b"] {
+        put(pk, Some("Usre"));
+        waited(&dev.endpoint, &[]);
+        put(pk, None);
+        waited(&dev.endpoint, &[]);
+    }
+    let ended = dev.stopped();
+    let said: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("ignored")).collect();
+    assert_eq!(
+        said,
+        [
+            "items of the type \"Usre\" are ignored, because there is no such entity: did you mean \"User\"? One is USER#a / PROFILE",
+            "items without EntityType are ignored; one is USER#a / PROFILE",
+        ]
+    );
+}
+
+#[test]
+fn batches_are_lines_with_verbose_alone() {
+    for (verbose, is_said) in [(&[][..], false), (&["-v"][..], true)] {
+        let dev = Dev::start(verbose);
+        let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
+        let put = client.put_item().table_name("ripple").item("PK", s("USER#a")).item("SK", s("PROFILE"));
+        runtime.block_on(put.item("EntityType", s("User")).send()).unwrap();
+        waited(&dev.endpoint, &[]);
+        let ended = dev.stopped();
+        fits(&ended);
+        let line = "propagate  1 record, 1 change, 0.0 write units, ";
+        assert_eq!(ended.stdout.lines().any(|said| said.starts_with(line)), is_said, "{ended:?}");
+    }
+}
+
+#[test]
+fn the_start_says_where_the_data_is_and_what_to_paste() {
+    let dev = Dev::start(&[]);
+    let port = dev.endpoint.rsplit(':').next().unwrap().to_owned();
+    let started = |dev: Dev| {
+        let stdout = dev.stopped().stdout;
+        let lines: Vec<&str> = stdout.lines().take_while(|line| *line != "ready").collect();
+        lines.join("\n")
+    };
+    let said = started(dev).replace(&port, "PORT");
+    expect![[r#"
+        endpoint  http://127.0.0.1:PORT
+        table     ripple
+        ledger    ripple-ledger
+        data      in memory, gone when this ends: --data DIR keeps it
+        for clients in another terminal:
+          export AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:PORT
+          export AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1
+          export AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local"#]]
+    .assert_eq(&said);
+    let folder = tempfile::tempdir().unwrap();
+    let kept = started(Dev::start(&["--data", folder.path().to_str().unwrap()]));
+    assert!(kept.contains(&format!("\ndata      in the folder {}\n", folder.path().display())), "{kept}");
+    let dev = Dev::run_with(&["--port", "0"], &[("AWS_ACCESS_KEY_ID", "mine"), ("AWS_SECRET_ACCESS_KEY", "secret")]);
+    let said = started(dev);
+    assert!(!said.contains("AWS_ACCESS_KEY_ID") && !said.contains("secret"), "{said}");
+}
+
+#[test]
+fn a_database_that_goes_away_is_told_once() {
+    let first = Dev::start(&[]);
+    let endpoint = first.endpoint.clone();
+    let mut second = Dev::run(&["--endpoint", &endpoint]);
+    first.killed();
+    let line = second.said_on_stderr("respond");
+    assert_eq!(line, format!("{endpoint} does not respond: trying again until it does"));
+    let said = second.killed();
+    assert!(!said.contains("respond"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_disk_that_is_full_ends_the_command_with_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    // The shell limits the size of files, in blocks; a file that would be larger cannot be written.
+    let dev = Dev::limited(&["--port", "0", "--data", path], 3_000);
+    let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
+    let text = "x".repeat(50_000);
+    let is_full = (0..500).any(|id| {
+        let put = client.put_item().table_name("ripple").item("PK", s(&format!("NOTE#{id}"))).item("SK", s("NOTE"));
+        runtime.block_on(put.item("Text", s(&text)).send()).is_err()
+    });
+    assert!(is_full);
+    let ended = dev.ended();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let line = "ripple: the database cannot be written any more (disk I/O error): is its disk full or read-only?";
+    assert!(ended.stderr.lines().any(|said| said.starts_with(line)), "{ended:?}");
+}

@@ -1,0 +1,182 @@
+//! Messages that say what was meant, and name nothing that the reader did not write.
+
+use std::{
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    thread,
+};
+
+use expect_test::expect;
+
+use super::{database, fails_saying, file, input::Dev, refuses, ripple, ripple_with, table_without_stream};
+
+/// Tickets, counted by room: twice into one attribute if `into` is not another one.
+fn tickets(into: &str) -> String {
+    format!(
+        r#"
+[table]
+partition-key = "pk"
+sort-key = "sk"
+type = "Type"
+
+[entity.Room]
+partition-key = "ROOM#{{room}}"
+sort-key = "ROOM"
+derived-attributes = ["openCount", "allCount"]
+
+[entity.Ticket]
+partition-key = "TICKET#{{id}}"
+sort-key = "TICKET"
+attributes = ["room", "state"]
+
+[derivation.open]
+kind = "count"
+from = "Ticket"
+into = "Room.openCount"
+link = {{ room = "room" }}
+where = {{ state = "open" }}
+
+[derivation.all]
+kind = "count"
+from = "Ticket"
+into = "Room.{into}"
+link = {{ room = "room" }}
+"#
+    )
+}
+
+#[test]
+fn two_counts_into_one_attribute_are_named_as_they_are_declared() {
+    let manifest = file(&tickets("openCount"));
+    let manifest = manifest.path().to_str().unwrap();
+    refuses(&["check", manifest], &format!("{manifest}:24: derivation.all: writes Room.openCount, as open does"));
+}
+
+#[test]
+fn a_derivation_that_others_are_built_on_is_refused_with_all_that_have_to_go() {
+    let manifest = file(&tickets("allCount"));
+    let manifest = manifest.path().to_str().unwrap();
+    let line = "open cannot be switched off alone, because open-display is built on it: switch off open,open-display";
+    refuses(&["verify", "--config", manifest, "--disable", "open"], line);
+    // What it says to do works; nothing listens on port 1.
+    let ended =
+        ripple(&["verify", "--config", manifest, "--endpoint", "http://127.0.0.1:1", "--disable", "open,open-display"]);
+    assert_eq!(ended.stderr, "ripple: nothing responds at http://127.0.0.1:1: is a DynamoDB running there?\n");
+}
+
+#[test]
+fn a_name_that_does_not_exist_is_told_with_what_was_meant() {
+    let dev = Dev::start(&[]);
+    let at = |arguments: &[&str], line: &str| {
+        refuses(&[arguments, &["--endpoint", &dev.endpoint]].concat(), line);
+    };
+    at(
+        &["verify", "--derivation", "folower-count"],
+        "there is no derivation folower-count: did you mean \"follower-count\"?",
+    );
+    at(&["verify", "--derivation", "nope"], "there is no derivation nope; `ripple design` lists all");
+    at(&["backfill", "folower-count"], "there is no derivation folower-count: did you mean \"follower-count\"?");
+    at(&["verify", "--entity", "user"], "there is no entity user: did you mean \"User\"?");
+    let off = "there is no derivation nope to switch off; `ripple design` lists all";
+    at(&["verify", "--disable", "nope"], off);
+    refuses(&["dev", "--disable", "nope"], off);
+}
+
+#[test]
+fn the_usage_shows_no_option_that_a_variable_stands_for() {
+    let variables =
+        [("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1"), ("AWS_REGION", "eu-west-1"), ("DISABLED", "x")];
+    let ended = ripple_with(&["backfill"], &variables);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
+    expect![[r#"
+        error: the following required arguments were not provided:
+          <DERIVATION>
+
+        Usage: ripple backfill <DERIVATION>
+
+        For more information, try '--help'.
+    "#]]
+    .assert_eq(&ended.stderr);
+    // A variable that is at fault is named all the same.
+    let ended = ripple_with(&["verify"], &[("AWS_ENDPOINT_URL_DYNAMODB", "nowhere")]);
+    assert!(ended.stderr.contains("invalid value 'nowhere' for '--endpoint <URL>'"), "{}", ended.stderr);
+}
+
+#[test]
+fn the_design_of_a_table_of_ones_own_says_nothing_of_another_table() {
+    let manifest = file(&tickets("allCount"));
+    let ended = ripple(&["design", "--config", manifest.path().to_str().unwrap()]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let of_another =
+        ["famous", "follower", "likes", "post", "sensor", "UserId", "E-25", "E-30", "MAX-", "a title", "spread}"];
+    let found: Vec<&str> =
+        of_another.into_iter().filter(|word| ended.stdout.to_lowercase().contains(&word.to_lowercase())).collect();
+    assert_eq!(found, [""; 0], "{}", ended.stdout);
+    assert!(ended.stdout.contains("such as Ticket items by Room,"), "{}", ended.stdout);
+    let shipped = ripple(&["design"]).stdout;
+    assert!(shipped.contains("`{UserId}` stands for a value, `{spread}` for a suffix"), "{shipped}");
+}
+
+/// A server that passes on the calls by which a command opens its tables, and answers no other one, as a database that is
+/// gone after that.
+fn gone_after_opening(endpoint: &str) -> String {
+    let behind = endpoint.strip_prefix("http://").unwrap().to_owned();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let before = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for connection in listener.incoming() {
+            let (mut connection, behind) = (connection.unwrap(), behind.clone());
+            thread::spawn(move || {
+                let request = request(&connection);
+                if String::from_utf8_lossy(&request).contains(".DescribeTable") {
+                    let mut database = TcpStream::connect(behind).unwrap();
+                    database.write_all(&request).unwrap();
+                    io::copy(&mut database, &mut connection).unwrap();
+                }
+            });
+        }
+    });
+    before
+}
+
+/// A request with its body, made one after which the connection is closed.
+fn request(connection: &TcpStream) -> Vec<u8> {
+    let mut reader = BufReader::new(connection);
+    let (mut request, mut n_bytes) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        let lower = line.to_lowercase();
+        if let Some(length) = lower.strip_prefix("content-length:") {
+            n_bytes = length.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+        if !lower.starts_with("connection:") {
+            request.push_str(&line);
+        }
+    }
+    request.push_str("Connection: close\r\n\r\n");
+    let mut request = request.into_bytes();
+    let mut body = vec![0; n_bytes];
+    reader.read_exact(&mut body).unwrap();
+    request.extend(body);
+    request
+}
+
+#[test]
+fn a_database_that_goes_away_while_a_command_runs_is_told_in_a_sentence() {
+    let (runtime, endpoint) = database();
+    for table in ["ripple", "ripple-ledger"] {
+        runtime.block_on(table_without_stream(&endpoint, table));
+    }
+    let endpoint = gone_after_opening(&endpoint);
+    let line =
+        "the database does not respond any more: what is done stays done; start the database, then this command again";
+    for command in
+        [&["parked"][..], &["jobs"], &["verify", "--at-rest"], &["redrive", "--all"], &["wait", "--timeout", "60"]]
+    {
+        fails_saying(&[command, &["--endpoint", &endpoint]].concat(), line);
+    }
+}
