@@ -818,8 +818,8 @@ fn every_derivation_takes_part_in_the_demonstration_with_receipts() {
 }
 
 #[test]
-fn every_derivation_takes_part_in_the_demonstration_with_a_checkpoint() {
-    takes_part("checkpoint");
+fn every_derivation_takes_part_in_the_demonstration_with_watermarks() {
+    takes_part("watermarks");
 }
 
 /// A workload that is large enough to use the whole table.
@@ -866,8 +866,8 @@ fn a_post_that_everybody_likes_has_its_exact_count_with_receipts() {
 }
 
 #[test]
-fn a_post_that_everybody_likes_has_its_exact_count_with_a_checkpoint() {
-    is_liked("checkpoint", "two", 0.0..2.0);
+fn a_post_that_everybody_likes_has_its_exact_count_with_watermarks() {
+    is_liked("watermarks", "two", 0.0..2.0);
 }
 
 fn is_liked(ledger: &str, readers: &str, wcu_per_like: std::ops::Range<f64>) {
@@ -885,8 +885,8 @@ fn a_famous_users_items_have_the_last_name_with_receipts() {
 }
 
 #[test]
-fn a_famous_users_items_have_the_last_name_with_a_checkpoint() {
-    is_renamed("checkpoint");
+fn a_famous_users_items_have_the_last_name_with_watermarks() {
+    is_renamed("watermarks");
 }
 
 /// The verification shows that every name is the last one.

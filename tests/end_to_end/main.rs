@@ -69,8 +69,8 @@ async fn a_killed_service_goes_on_in_its_folder() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_service_with_a_checkpoint_goes_on_in_its_folder() {
-    goes_on_in_its_folder("checkpoint").await;
+async fn a_killed_service_with_watermarks_goes_on_in_its_folder() {
+    goes_on_in_its_folder("watermarks").await;
 }
 
 async fn goes_on_in_its_folder(ledger: &str) {

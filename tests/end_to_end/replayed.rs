@@ -21,7 +21,7 @@ use crate::{
     small_town,
 };
 
-const LEDGERS: [&str; 2] = ["receipts", "checkpoint"];
+const LEDGERS: [&str; 2] = ["receipts", "watermarks"];
 
 /// All records of the table's stream, as the API answers, and where they come from.
 struct Captured {
@@ -120,7 +120,7 @@ async fn a_replay_of_the_whole_stream_changes_nothing_under_either_ledger() {
         ];
         let pages: Vec<&str> = pages.iter().map(String::as_str).collect();
         let of = ["--stream", &captured.stream, "--shard", &captured.shard];
-        if ledger == "checkpoint" {
+        if ledger == "watermarks" {
             wants_the_shard(&endpoint, &pages, &captured);
         }
         let (code, replayed) = json("replay", &endpoint, &[pages.as_slice(), &of].concat());
@@ -185,7 +185,7 @@ async fn records_behind_the_horizon_are_refused_and_listed_for_a_recount() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_lambda_gave_up_is_applied_under_receipts_and_refused_under_the_checkpoint() {
+async fn what_lambda_gave_up_is_applied_under_receipts_and_refused_under_watermarks() {
     for ledger in LEDGERS {
         let endpoint = embedded_endpoint().await;
         let at = ["--endpoint", &endpoint, "--ledger", ledger];
@@ -211,7 +211,7 @@ async fn what_lambda_gave_up_is_applied_under_receipts_and_refused_under_the_che
             let changed = ["in_already", "applied", "writes"].map(|name| report[name].as_u64().unwrap());
             assert_eq!((code, changed), (Some(0), [1, 0, 0]), "{report:#}");
         } else {
-            let why = "Lambda gave it up, and the shard's checkpoint has not passed it";
+            let why = "Lambda gave it up, and no watermark of its counters has passed it";
             assert_eq!((code, &report["applied"], &report["refused"][0]["why"]), (Some(3), &json!(0), &json!(why)));
             let (code, parked) = json("parked", &endpoint, &[]);
             assert_eq!((code, parked["recount"].as_array().unwrap().len()), (Some(3), 2), "{parked:#}");

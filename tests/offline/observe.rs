@@ -270,10 +270,10 @@ async fn under_receipts_nothing_is_written_and_the_very_writes_are_counted() {
 }
 
 #[tokio::test]
-async fn under_the_checkpoint_nothing_is_written_and_the_very_writes_are_counted() {
+async fn under_watermarks_nothing_is_written_and_the_very_writes_are_counted() {
     let bed = a_day(LedgerKind::Watermarks).await;
     let ledger = &bed.tables()[1];
-    assert!(ledger.keys().any(|key| key.pk.starts_with("CHECKPOINT#")), "{:?}", ledger.keys().collect::<BTreeSet<_>>());
+    assert!(ledger.keys().any(|key| key.pk.starts_with("SHARD#")), "{:?}", ledger.keys().collect::<BTreeSet<_>>());
     assert!(bed.counted[&Table::Main] > 30, "{:?}", bed.counted);
 }
 
@@ -288,5 +288,5 @@ async fn a_ledger_is_not_claimed_by_a_function_that_observes_but_asked() {
     engine(Function::Aggregate, &config(LedgerKind::Receipts), tables(Mode::Apply)).await.unwrap();
     let error =
         engine(Function::Aggregate, &config(LedgerKind::Watermarks), tables(Mode::Observe)).await.err().unwrap();
-    assert!(error.to_string().starts_with("the ledger is one of receipts, and checkpoint is configured"), "{error}");
+    assert!(error.to_string().starts_with("the ledger is one of receipts, and watermarks is configured"), "{error}");
 }

@@ -121,7 +121,7 @@ fn a_value_that_means_nothing_is_named_with_what_it_may_be() {
     );
     database.refuses(
         &[("LEDGER", "offsets")],
-        &expect![[r#"aggregate does not start: the environment variable LEDGER is "offsets": set it to receipts or checkpoint"#]],
+        &expect![[r#"aggregate does not start: the environment variable LEDGER is "offsets": set it to receipts or watermarks"#]],
     );
     database.refuses(
         &[("CONFIG", "no/ripple.toml")],
@@ -216,8 +216,8 @@ fn a_ledger_of_another_kind_is_refused() {
     let database = Database::with_tables();
     assert_eq!(database.starts(&[]).refusal(), FITS);
     database.refuses(
-        &[("LEDGER", "checkpoint")],
-        &expect!["aggregate does not start: the ledger is one of receipts, and checkpoint is configured: what is in would be applied again; configure receipts, or see docs/ledgers.md for the way to switch"],
+        &[("LEDGER", "watermarks")],
+        &expect!["aggregate does not start: the ledger is one of receipts, and watermarks is configured: what is in would be applied again; configure receipts, or see docs/ledgers.md for the way to switch"],
     );
 }
 

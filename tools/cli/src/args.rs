@@ -109,7 +109,7 @@ pub(crate) struct Dev {
     /// The ledger's table (default: the table's name with `-ledger`).
     #[arg(long, value_name = "NAME", value_parser = values::table)]
     pub(crate) ledger_table: Option<String>,
-    /// How the ledger recognizes changes that were applied before: `receipts` or `checkpoint`. A ledger's table keeps the
+    /// How the ledger recognizes changes that were applied before: `receipts` or `watermarks`. A ledger's table keeps the
     /// kind that it started with.
     #[arg(long, value_name = "KIND", default_value_t = LedgerKind::Receipts, value_parser = values::ledger_kind())]
     pub(crate) ledger: LedgerKind,
@@ -215,7 +215,7 @@ pub(crate) struct Replay {
     /// Stream of the records, for files that do not name it.
     #[arg(long, value_name = "ARN")]
     pub(crate) stream: Option<String>,
-    /// Shard of the records, for files that do not name it. Only a `checkpoint` ledger needs it.
+    /// Shard of the records, for files that do not name it. Only a ledger of watermarks needs it.
     #[arg(long, value_name = "ID")]
     pub(crate) shard: Option<String>,
     #[command(flatten)]

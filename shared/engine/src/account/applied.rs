@@ -11,7 +11,7 @@ const RECEIPT: &str = "RECEIPT#";
 
 impl Account {
     /// Positions of the changes that went in, each proven by a receipt. What is parked has a receipt too, and is not
-    /// in. Under the checkpoint there are no receipts, and a proof does not distinguish its changes.
+    /// in. Under watermarks there are no receipts.
     #[must_use]
     pub fn received(&self) -> BTreeSet<RecordAt> {
         let parked = partition(Family::Additive);

@@ -199,6 +199,7 @@ impl<S: Store> Counter<'_, S> {
         Commit {
             key: write.key.clone(),
             table: write.table,
+            action: None,
             at_ms: self.context.clock.now_ms(),
             units,
             derivations: Vec::new(),

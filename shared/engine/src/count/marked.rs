@@ -260,7 +260,7 @@ impl<S: Store> Counter<'_, S> {
             Ok(Updated::Done { units, item }) => {
                 let causes: BTreeSet<RecordAt> = counter.todo.drain(..n_part).map(|todo| todo.position).collect();
                 outcome.done.extend(&causes);
-                self.commit_counter(counter, units, causes.clone(), &mut outcome.account);
+                self.commit_counter(counter, Some(write.action), units, causes.clone(), &mut outcome.account);
                 self.prune(counter, &item, causes, batch, &mut outcome.account).await;
                 counter.held = Some(item);
                 Next::Send
@@ -354,13 +354,14 @@ impl<S: Store> Counter<'_, S> {
         let Some(write) = pruning(&counter.key, item, age_ms, self.context.clock.now_ms()) else { return };
         // What is not removed now is removed after the next update.
         if let Ok(Updated::Done { units, .. }) = batch.patience.in_time(self.context.store.update(&write)).await {
-            self.commit_counter(counter, units, causes, account);
+            self.commit_counter(counter, None, units, causes, account);
         }
     }
 
     pub(super) fn commit_counter(
         &self,
         counter: &CounterTodo,
+        action: Option<Action>,
         units: Units,
         causes: BTreeSet<RecordAt>,
         account: &mut Account,
@@ -368,6 +369,7 @@ impl<S: Store> Counter<'_, S> {
         account.commits.push(Commit {
             key: counter.key.clone(),
             table: Table::Main,
+            action,
             at_ms: self.context.clock.now_ms(),
             units,
             derivations: vec![self.context.catalogue.name(counter.derivation).to_owned()],

@@ -6,7 +6,7 @@
 //! | ledger | a record is in when |
 //! |---|---|
 //! | [`receipts`](super::receipts) | its receipt is there |
-//! | [`checkpoint`](super::checkpoint) | never: its shard is not known beside the functions |
+//! | [`watermarks`](super::watermarks) | never yet: its shard is not known beside the functions |
 
 use std::collections::BTreeSet;
 
@@ -75,7 +75,7 @@ impl<S: Store> Engine<S> {
                 let held: BTreeSet<Key> = held.into_iter().map(|(key, _)| key).collect();
                 Ok(records.into_iter().filter(|record| !held.contains(&receipt_key(&record.id))).collect())
             }
-            LedgerKind::Checkpoint => Ok(records),
+            LedgerKind::Watermarks => Ok(records),
         }
     }
 

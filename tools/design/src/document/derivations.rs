@@ -34,8 +34,8 @@ pub(super) fn section(design: &Design) -> String {
          A count goes to counters{}, beside the item that they count for; `…-display` shows it as an attribute.\n\n\
          Write units are those of one change for each item that it concerns: `2 + 1 index + 2 ledger` is 2 in the \
          table, 1 in its indexes, 2 in the ledger's table.\n\
-         All changes of one counter in a batch are one write, so K changes cost 2/K each beside their receipts; under the \
-         checkpoint ledger the 2 units of the ledger are for the whole transaction.\n\
+         All changes of one counter in a batch are one write, so K changes cost 2/K each beside their receipts; under \
+         watermarks they cost 1/K each and nothing in the ledger's table.\n\
          An item that is in step costs a read and no write.\n\
          An item without the attribute that a count sums counts, and adds 0 to the sum, so it lowers an average of both; a \
          roll-up takes only items with the value. An attribute of another type makes the item unreadable, and it counts \
