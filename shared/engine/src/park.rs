@@ -65,9 +65,9 @@ pub struct Parking<'a> {
 /// Why a change is an exception of its stream shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExceptionKind {
-    /// It could not be read, or the counter's key has another item: nothing of it is counted.
+    /// It could not be read, so no counter counts it.
     Uncounted,
-    /// Invocations died while it was in progress: some of its counters may count it.
+    /// Invocations died while it was in progress, or another item had the counter's key: a counter may count it.
     Unsure,
 }
 

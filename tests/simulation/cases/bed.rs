@@ -18,6 +18,7 @@ use engine::{
     fan_out,
     ledger::LedgerKind,
     park::redrive::{Redriven, parked},
+    protocol::ProtocolStep,
 };
 use keys::{fields::Fields, item::Item, key::Key};
 use operate::verify::definition::compare;
@@ -96,6 +97,8 @@ pub(crate) struct Bed {
     fan_out: fan_out::limits::FanOutLimits,
     database: Arc<Database>,
     faults: Faults,
+    /// The step that the engine does not take.
+    left_out: Option<ProtocolStep>,
     n_records: usize,
 }
 
@@ -121,6 +124,7 @@ impl Bed {
             fan_out: fan_out::limits::FanOutLimits::default(),
             database,
             faults: Faults::default(),
+            left_out: None,
             n_records: 0,
         }
     }
@@ -151,6 +155,11 @@ impl Bed {
         Self { faults, ..self }
     }
 
+    /// The same with an engine that does not take this step.
+    pub(crate) fn without(self, left_out: Option<ProtocolStep>) -> Self {
+        Self { left_out, ..self }
+    }
+
     /// The same with indexes that lag until [`index_follows`](Self::index_follows).
     pub(crate) fn lagging(self) -> Self {
         let database = Arc::new(Database::lagging(self.schema.layout.clone(), PAGE_BYTES, Lagging::Indexes));
@@ -173,7 +182,7 @@ impl Bed {
         let store = Faulty::new(&self.database, Faults { gone: gone.clone(), ..self.faults.clone() });
         let (schema, catalogue, clock) = (self.schema.clone(), self.catalogue.clone(), Arc::new(self.clock.clone()));
         let engine = Engine::new(schema, catalogue, self.families.clone(), store, clock);
-        engine.with_ledger(self.ledger).with_limits(self.limits).with_fan_out(self.fan_out)
+        engine.with_ledger(self.ledger).with_limits(self.limits).with_fan_out(self.fan_out).without(self.left_out)
     }
 
     /// The tables for a caller beside the function.

@@ -3,13 +3,15 @@
 //! The first writer stops just before its guarded write, the second one writes, and the first continues. Each script runs
 //! twice: as it is, and with a service that does not send the guard. Then it must end wrong.
 
-use derive::{catalogue::Catalogue, derivation::Derivation, guard::Purpose, write::Table};
+use std::sync::Arc;
+
+use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, guard::Purpose, write::Table};
 use engine::{
     account::loss::{POSSIBLE_LOSS_MS, clear, marks},
     clock::Clock as _,
     fan_out::limits::FanOutLimits,
     jobs::JobOrder,
-    ledger::{LedgerKind, settings::claim},
+    ledger::{LedgerKind, settings::claim, watermarks::KEPT_MS},
     registry::{Hold, edit::begin, watch::RegistryWatch},
     sweep::{Bounds, Slice},
 };
@@ -22,10 +24,11 @@ use operate::{
 use store::faulty::{Call, Fault, Side};
 
 use crate::{
-    cases::bed::Bed,
+    cases::bed::{Bed, SHARD},
     executor::{Gone, Task},
     items::n,
     mutant::{Mutant, SCRIPTED},
+    scene::sharding::with_shards,
 };
 
 /// Longer than a cascade waits, in milliseconds.
@@ -53,6 +56,15 @@ async fn a_script_ends_wrong_without_its_guard() {
         MirrorType
             with it    the application's items at a mirror that is made, changed, removed are there: [true, true, true]
             without it the application's items at a mirror that is made, changed, removed are there: [false, false, false]
+        OldWatermark
+            with it    3 of 3 members are counted
+            without it 4 of 3 members are counted
+        Pin
+            with it    8 of 8 likes are counted
+            without it 16 of 8 likes are counted
+        Exception
+            with it    1 of 1 members is counted
+            without it 2 of 1 members is counted
         Wait
             with it    the subscription is there before the second wait is over
             without it the subscription is deleted before the second wait is over
@@ -98,6 +110,9 @@ async fn end(purpose: Purpose, bed: Bed) -> String {
         Purpose::LedgerKind => ledger_kind(&bed).await,
         Purpose::NewJob => new_job(bed).await,
         Purpose::MirrorType => mirror_type(bed).await,
+        Purpose::OldWatermark => old_watermark(bed).await,
+        Purpose::Pin => pin(bed).await,
+        Purpose::Exception => exception(bed).await,
         Purpose::Wait => wait(bed).await,
         Purpose::IndexKeys => index_keys(&bed).await,
         Purpose::CounterType => counter_type(&bed),
@@ -114,6 +129,58 @@ async fn end(purpose: Purpose, bed: Bed) -> String {
 /// A task that can be stopped.
 fn task<T>(future: impl Future<Output = T> + 'static) -> Task<T> {
     Task::new(&Gone::default(), future)
+}
+
+/// A counter's watermark moves while a function of another shard takes it for old.
+async fn old_watermark(bed: Bed) -> String {
+    let mut bed = bed.under(LedgerKind::Watermarks).running(Family::Additive);
+    let first = bed.memberships([("ann".into(), "g".into())]).await;
+    bed.handle(&first).await;
+    bed.clock.advance(KEPT_MS + 3 * 60_000);
+    let others = bed.memberships([("bob".into(), "g".into())]).await;
+    let mut other = bed.start(&bed.event(&others).replace(SHARD, "shardId-other"));
+    bed.stops_before(&mut other, Purpose::OldWatermark);
+    let more = bed.memberships([("cleo".into(), "g".into())]).await;
+    bed.handle(&more).await;
+    other.finish().unwrap().unwrap();
+    bed.handle(&more).await;
+    format!("{} of 3 members are counted", bed.counted("member-count"))
+}
+
+/// Two functions with different numbers of shards meet a stream shard for the first time, on the same records.
+async fn pin(bed: Bed) -> String {
+    let mut bed = bed.under(LedgerKind::Watermarks).running(Family::Additive);
+    for user in 0..8 {
+        bed.put("Like", &[("PostId", "p"), ("UserId", &format!("u{user}"))], &[]).await;
+    }
+    let records = bed.records();
+    let mut one = bed.start(&bed.event(&records));
+    bed.stops_before(&mut one, Purpose::Pin);
+    bed.catalogue = Arc::new(with_shards(1));
+    bed.handle(&records).await;
+    one.finish().unwrap().unwrap();
+    format!("{} of 8 likes are counted", bed.counted("like-count"))
+}
+
+/// The call that parks a record lands when another has parked it and an operator has redriven it.
+async fn exception(bed: Bed) -> String {
+    let mut bed = bed.under(LedgerKind::Watermarks).running(Family::Additive);
+    let mut records = bed.memberships([("ann".into(), "g".into())]).await;
+    let whole = records[0].to_string();
+    records[0]["dynamodb"]["NewImage"] = serde_json::json!({"PK": {"Q": 1}});
+    bed.fails(|call| matches!(call, Call::Transact(_)).then_some((Side::Before, Fault::Late)));
+    assert!(bed.start(&bed.event(&records)).finish().is_none(), "it dies");
+    bed.fails(|_| None);
+    bed.handle(&records).await;
+    for is_landed in [false, true] {
+        if is_landed {
+            bed.land();
+        }
+        bed.put_true(&whole);
+        bed.clock.advance(17 * 60_000);
+        bed.redrive_all().await;
+    }
+    format!("{} of 1 members is counted", bed.counted("member-count"))
 }
 
 /// Two functions start on an empty ledger, each configured for another kind.

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use derive::{family::Family, write::Table};
+use derive::{family::Family, guard::Purpose, write::Table};
 use engine::{
     ledger::{
         LedgerKind,
         watermarks::{KEPT_MS, mark_name},
     },
     park::redrive::{Redriven, parked},
+    protocol::ProtocolStep,
     record::event::Lane,
     sweep::Bounds,
 };
@@ -20,6 +21,8 @@ use support::record::STREAM_ARN;
 
 use crate::{
     cases::bed::{Bed, SHARD, in_window},
+    executor::{Gone, Task},
+    mutant::SCRIPTED_STEPS,
     scene::sharding::with_shards,
 };
 
@@ -248,8 +251,6 @@ async fn a_record_that_cannot_be_read_is_an_exception_and_is_redriven_when_no_ol
 #[tokio::test]
 async fn a_change_is_parked_for_the_counter_that_refuses_it_and_counts_at_the_other() {
     let mut bed = bed();
-    bed.put("User", &[("UserId", "ann")], &[]).await;
-    let groups = Key::new("USER#ann", "PROFILE#COUNT#group-count#00");
     let poisoned = counter(1);
     bed.set(&poisoned, "Value", "many").await;
     bed.set(&poisoned, "EntityType", "Counter").await;
@@ -258,7 +259,6 @@ async fn a_change_is_parked_for_the_counter_that_refuses_it_and_counts_at_the_ot
     let handled = bed.handle(&records).await;
     assert_eq!((handled.failed_from, handled.account.parked.len()), (None, 1));
     assert_eq!(bed.counted("member-count"), 2);
-    let _ = groups;
     assert_eq!(bed.handle(&records).await.account.parked.len(), 0, "its watermark is past it");
     // The operator takes the text away and leaves the watermark.
     bed.set(&poisoned, "Value", "N:0").await;
@@ -334,4 +334,66 @@ async fn a_count_takes_watermarks_away_that_are_too_old() {
     let held = item(&bed, &counter(0)).unwrap();
     assert_eq!(held.keys().filter(|name| engine::ledger::watermarks::is_mark(name)).count(), 1, "{held:?}");
     assert_eq!(bed.counted("member-count"), 2);
+}
+
+/// How a script ends without a step, if one is left out.
+async fn ends(step: ProtocolStep, left_out: Option<ProtocolStep>) -> i64 {
+    let bed = bed().without(left_out);
+    match step {
+        ProtocolStep::RedriveWait => redriven_beside_an_older_invocation(bed).await,
+        ProtocolStep::ZeroRevision => collected_beside_one_more_and_one_less(bed).await,
+        _ => panic!("{step:?} has no script"),
+    }
+}
+
+#[tokio::test]
+async fn a_script_ends_wrong_without_its_step() {
+    for step in SCRIPTED_STEPS {
+        let (with, without) = (ends(*step, None).await, ends(*step, Some(*step)).await);
+        let wanted = if *step == ProtocolStep::RedriveWait { (1, 2) } else { (0, 1) };
+        assert_eq!((with, without), wanted, "{step:?}: {}", step.prevents());
+    }
+}
+
+/// An invocation has read the exceptions, and another parks the change since an item of the application has the counter's
+/// key. The item goes, an operator redrives, and the first invocation goes on.
+async fn redriven_beside_an_older_invocation(mut bed: Bed) -> i64 {
+    let first = bed.memberships([("zoe".into(), "g9".into())]).await;
+    bed.handle(&first).await;
+    let foreign = counter(0);
+    bed.set(&foreign, "EntityType", "User").await;
+    bed.records();
+    let records = bed.joins(1).await;
+    let mut older = bed.start(&bed.event(&records));
+    bed.stops_before(&mut older, Purpose::Watermark);
+    assert_eq!(bed.handle(&records).await.account.parked.len(), 1);
+    bed.delete(&foreign).await;
+    bed.records();
+    for change in parked(bed.memory()).await.unwrap() {
+        bed.engine().redrive(&change, bed.deadline_ms()).await.unwrap();
+    }
+    older.finish().unwrap().unwrap();
+    bed.clock.advance(17 * 60_000);
+    for change in parked(bed.memory()).await.unwrap() {
+        bed.engine().redrive(&change, bed.deadline_ms()).await.unwrap();
+    }
+    bed.counted("member-count") - 1
+}
+
+/// A sweep has read a counter of zero without watermarks, and one more and one less are counted before it deletes it.
+async fn collected_beside_one_more_and_one_less(mut bed: Bed) -> i64 {
+    for (name, text) in [("EntityType", "Counter"), ("Value", "N:0")] {
+        bed.set(&counter(0), name, text).await;
+    }
+    bed.records();
+    let (engine, bounds) = (bed.engine(), Bounds { n_items_max: 100, deadline_ms: bed.deadline_ms() });
+    let mut sweep = Task::new(&Gone::default(), async move { engine.sweep_slice(bounds, |_| true).await.unwrap() });
+    bed.stops_before(&mut sweep, Purpose::StillZero);
+    let key = bed.put("Membership", &[("UserId", "ann"), ("GroupId", "g0")], &[]).await;
+    bed.delete(&key).await;
+    let records = bed.records();
+    bed.handle(&records).await;
+    sweep.finish().unwrap();
+    bed.handle(&records[..1]).await;
+    bed.counted("member-count")
 }

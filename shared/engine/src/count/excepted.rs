@@ -127,7 +127,8 @@ impl<S: Store> Counter<'_, S> {
         let now_ms = self.context.clock.now_ms();
         let excepted = excepting(&shard.key, &exception.change.id, exception.counter, now_ms);
         let excepted = Some(excepted).filter(|_| self.context.takes(ProtocolStep::Exceptions));
-        let is_unsure = exception.cause == DIED;
+        // A counter may count what an invocation from before sends, once another item has left the counter's key.
+        let is_unsure = exception.cause == DIED || exception.counter.is_some();
         let kind = if is_unsure { ExceptionKind::Unsure } else { ExceptionKind::Uncounted };
         self.park_with(exception, excepted, Some(kind), batch, account).await
     }

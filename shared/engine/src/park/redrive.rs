@@ -275,7 +275,7 @@ impl<S: Store> Redriver<'_, S> {
             }
             change.amounts = sure;
             if !unsure.is_empty() {
-                let why = "invocations died while it was in progress, and its counters' watermarks have passed it";
+                let why = "it was parked while an invocation may have counted it, and its counters' watermarks have passed it";
                 let unsure = Counted { amounts: unsure, ..change.clone() };
                 Counter::new(self.context).refuse(&unsure, why, batch.patience, account).await?;
             }
