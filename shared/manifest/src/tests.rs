@@ -614,10 +614,34 @@ fn everything_that_a_manifest_can_say_is_in_its_values() {
     .assert_eq(&schema.entities().map(entity).collect::<Vec<_>>().join("\n"));
     expect![[r#"
         order-count Count { source: "Order", predicate: Is { attribute: "status", text: "paid" }, target: "Customer", link: Link([("customerId", "buyerId")]), sum: None, n_shards: 4, history: false }
-        order-count-display Display { count: "order-count", target: "Customer", shows: Count, attribute: "orderCount" }
+        order-count-display Display { count: "order-count", target: "Customer", shows: Count, attribute: "orderCount", zero: Write }
         order-by-id Mirror { source: "Order", target: "OrderById", link: Link([("orderId", "orderId")]), except: ["note"] }
         buyer-name Copy { source: "Customer", target: "Order", link: Link([("customerId", "buyerId")]), attributes: [("customerName", "buyerName")], found: FoundBy { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }
         buyer-name-by-id Copy { source: "Customer", target: "OrderById", link: Link([("customerId", "buyerId")]), attributes: [("customerName", "customerName")], found: FoundBy { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }"#]].assert_eq(&catalogue.derivations().map(described).collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn a_count_says_what_stands_for_zero() {
+    let with = |zero: &str| SHOP.replace("shards = 4", &format!("shards = 4\nzero = {zero}"));
+    for (zero, is) in [("\"absent\"", "Absent"), ("\"write\"", "Write")] {
+        let (_, catalogue) = load(&with(zero)).unwrap();
+        let display = catalogue.derivations().map(described).find(|it| it.contains("Display")).unwrap();
+        assert!(display.ends_with(&format!("zero: {is} }}")), "{display}");
+    }
+    refused_whole(
+        &with("\"absnet\""),
+        &expect![[
+            r#"42: derivation.order-count.zero: zero is "write" or "absent", not "absnet": did you mean "absent"?"#
+        ]],
+    );
+    refused_whole(&with("0"), &expect!["42: derivation.order-count.zero: is a whole number: write a text in quotes"]);
+    let unseen = with("\"write\"").replace("into = \"Customer.orderCount\"", "into = \"Customer\"");
+    refused_whole(
+        &unseen,
+        &expect![[
+            r#"42: derivation.order-count.zero: zero says how a count of zero is shown, and this count is not shown: name an attribute, as in into = "User.followerCount", or leave zero out"#
+        ]],
+    );
 }
 
 #[test]
