@@ -695,6 +695,46 @@ fn without_a_type_no_key_may_be_of_two_entities() {
     );
 }
 
+#[test]
+fn a_path_into_a_map_is_refused_wherever_an_attribute_is_named() {
+    let places = [
+        ("sort-key = \"sk\"", "sort-key = \"s.k\""),
+        ("partition-key = \"gpk\"", "partition-key = \"g[0]\""),
+        ("attributes = [\"customerName\"]\nderived", "attributes = [\"profile.name\"]\nderived"),
+        ("derived-attributes = [\"orderCount\"]", "derived-attributes = [\"counts.orders\"]"),
+        ("partition-key = \"CUSTOMER#{buyerId}\"", "partition-key = \"CUSTOMER#{buyer.id}\""),
+        ("only-if = { status = ", "only-if = { \"order.status\" = "),
+        ("into = \"Customer.orderCount\"", "into = \"Customer.counts.orders\""),
+        ("where = { status = ", "where = { \"order.status\" = "),
+        ("customerId = \"buyerId\" }\nwhere", "customerId = \"buyer.id\" }\nwhere"),
+        ("{ customerName = \"buyerName\" }", "{ \"profile.name\" = \"buyerName\" }"),
+        ("{ customerName = \"buyerName\" }", "{ customerName = \"buyer.name\" }"),
+        ("except = [\"note\"]", "except = [\"note.text\"]"),
+    ];
+    let mut said = String::new();
+    for (piece, instead) in places {
+        assert_eq!(SHOP.matches(piece).count(), 1, "{piece} stands there once");
+        let error = load(&SHOP.replace(piece, instead)).expect_err(instead).to_string();
+        let (place, what) = error.split_once(" reads as a path into the attribute ").unwrap_or((&error, "no path"));
+        let (outer, _) = what.split_once(", and only whole attributes at the top").unwrap_or((what, ""));
+        said.extend([place, " in ", outer, "\n"]);
+    }
+    expect![[r#"
+        3: table.sort-key: "s.k" in "s"
+        8: index.byCustomer.partition-key: "g[0]" in "g"
+        15: entity.Customer.attributes: "profile.name" in "profile"
+        16: entity.Customer.derived-attributes: "counts.orders" in "counts"
+        24: entity.Order.index.byCustomer.partition-key: key template `CUSTOMER#{buyer.id}`: a field of no known form in no path
+        26: entity.Order.index.byCustomer.only-if.order.status: "order.status" in "order"
+        38: derivation.order-count.into: "counts.orders" in "counts"
+        40: derivation.order-count.where.order.status: "order.status" in "order"
+        39: derivation.order-count.link.customerId: "buyer.id" in "buyer"
+        54: derivation.buyer-name.attributes.profile.name: "profile.name" in "profile"
+        54: derivation.buyer-name.attributes.customerName: "buyer.name" in "buyer"
+        47: derivation.order-by-id.except: "note.text" in "note"
+    "#]].assert_eq(&said);
+}
+
 /// The page that explains every key.
 const PAGE: &str = include_str!("../../../docs/own-table.md");
 
