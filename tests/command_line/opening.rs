@@ -47,6 +47,43 @@ fn a_forgotten_manifest_is_told_by_the_key_of_the_table_and_nothing_is_created()
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
 }
 
+/// A manifest in a folder, made from that of the example.
+fn changed(folder: &Path, name: &str, piece: &str, instead: &str) -> String {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(OWN);
+    let text = std::fs::read_to_string(example).unwrap();
+    assert!(text.contains(piece), "{piece}");
+    let file = folder.join(name);
+    std::fs::write(&file, text.replace(piece, instead)).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn data_is_not_opened_with_another_manifest_and_nothing_is_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let data = data.to_str().unwrap();
+    let own = changed(folder.path(), "own.toml", "", "");
+    drop(Dev::start(&["--data", data, "--config", &own]));
+    let renamed = changed(folder.path(), "renamed.toml", "[derivation.followed-name]", "[derivation.followee-name]");
+    let other = changed(folder.path(), "other.toml", "USER#{userId}", "PERSON#{userId}");
+    let says =
+        [(&renamed, "lacks followed-name"), (&other, "declares follower-count, follower-count-display otherwise")];
+    for (manifest, how) in says {
+        let ended = ripple(&["dev", "--port", "0", "--data", data, "--config", manifest]);
+        let line = format!(
+            "ripple: the data in {data} was made with another manifest: this one {how}; give that one with --config, \
+             another folder with --data, or --redeploy to make this one its new version\n"
+        );
+        assert_eq!((ended.code, ended.stderr.as_str(), ended.stdout.as_str()), (Some(2), line.as_str(), ""));
+    }
+    // The functions have what they had.
+    let dev = Dev::start(&["--data", data, "--config", &own]);
+    let listed = ripple(&["catalogue", "diff", "--endpoint", &dev.endpoint, "--config", &own]);
+    assert!(!listed.stdout.contains("dropped  ") && !listed.stdout.contains("version"), "{listed:?}");
+    drop(dev);
+    drop(Dev::start(&["--data", data, "--config", &renamed, "--redeploy"]));
+}
+
 #[test]
 fn a_ledgers_table_with_another_key_is_told() {
     let (runtime, endpoint) = database();

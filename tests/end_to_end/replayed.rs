@@ -184,6 +184,23 @@ async fn records_behind_the_horizon_are_refused_and_listed_for_a_recount() {
     assert!(unclaimed.stderr.starts_with("ripple: no service has used this ledger's table yet, "), "{unclaimed:?}");
 }
 
+/// A verification that finds nothing has counted everything, and a replay of what is older says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replay_after_a_verification_says_why_it_applies_nothing() {
+    let service = Ripple::embedded(&[]).await;
+    in_step(&service.endpoint);
+    let event = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/events/insert.json");
+    let event = event.to_str().unwrap();
+    let (code, replayed) = json("replay", &service.endpoint, &[event]);
+    let report = &replayed["files"][0];
+    assert_eq!((code, &report["applied"], &report["refused"]), (Some(0), &json!(0), &json!([])), "{replayed:#}");
+    assert_eq!(report["before_birth"], json!(3), "{replayed:#}");
+    let said_so = said("replay", &service.endpoint, &[event]);
+    let why =
+        "\n       3  older than the last verification or backfill that found every count right, which counted them\n";
+    assert!(said_so.stdout.contains(why), "{said_so:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_lambda_gave_up_is_applied_under_receipts_and_refused_under_watermarks() {
     for ledger in LEDGERS {

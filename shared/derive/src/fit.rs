@@ -122,6 +122,9 @@ fn of_key(layout: &Layout, table: &StoredTable, named_by: &str, config: &str) ->
     let declared = declared_key(&layout.pk, &layout.sk);
     let line = || {
         let has = format!("the table {name} has the key {stored}, and {declared} is declared");
+        if let Some(no_text) = stored.no_text() {
+            return format!("{has}: {no_text}, so name another table with {named_by}");
+        }
         format!("{has}: name another table with {named_by}, or declare this one's key with {config}")
     };
     (*stored != declared).then(|| Misfit { part: TablePart::Key, line: line() })
@@ -129,6 +132,14 @@ fn of_key(layout: &Layout, table: &StoredTable, named_by: &str, config: &str) ->
 
 fn declared_key(pk: &str, sk: &str) -> StoredKey {
     StoredKey([pk, sk].map(|name| (name.to_owned(), "S".to_owned())).to_vec())
+}
+
+impl StoredKey {
+    /// Which of its attributes is no text, in words: keys are made of texts, and read as such.
+    fn no_text(&self) -> Option<String> {
+        let (name, of) = self.0.iter().find(|(_, of)| of != "S")?;
+        Some(format!("{name} is of type {of}, and only keys of type S (text) are supported"))
+    }
 }
 
 impl fmt::Display for StoredKey {
@@ -203,6 +214,10 @@ fn of_index(need: &Need<'_>, table: &StoredTable, names: Names) -> Option<String
     let key = &stored.key;
     if *key != declared {
         let has = format!("the index {} of {table_name} has the key {key}, and {declared} is declared", index.name);
+        if let Some(no_text) = key.no_text() {
+            let padded = "write it as text of a fixed width, such as 000042, into an attribute of its own";
+            return Some(format!("{has}: {no_text}; {padded}, and make an index on that, {or}"));
+        }
         return Some(format!("{has}: make it anew, declare its key with {}, {or}", names.config));
     }
     let lacking: Vec<&str> =

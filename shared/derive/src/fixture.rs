@@ -29,7 +29,7 @@ use crate::{
     family::Family,
     kinds::{
         copy::Copy,
-        display::{Display, Shows},
+        display::{Display, Shows, Zero},
     },
     plan::plan,
     schema::Schema,
@@ -124,7 +124,7 @@ pub(crate) fn derivations() -> Vec<Derivation> {
         named("follower-shown", display("follower-count", "User", "FollowerCount")),
         named("post-detail", Mirror { except: vec!["Content".into()], ..mirror("Post", "PostDetail", &[POST]) }),
         named("post-count", Count { predicate: published, ..count("Post", "User", &[("UserId", "AuthorId")]) }),
-        named("post-shown", display("post-count", "User", "PostCount")),
+        named("post-shown", Display { zero: Zero::Absent, ..display("post-count", "User", "PostCount") }),
         named("comment-count", count("Comment", "PostDetail", &[POST])),
         named("comment-shown", display("comment-count", "PostDetail", "CommentCount")),
         named("writer-count", count("Comment", "User", &[("UserId", "UserId")])),
@@ -167,7 +167,7 @@ pub(crate) fn count(source: &str, target: &str, link: &[(&str, &str)]) -> Count 
 
 pub(crate) fn display(count: &str, target: &str, attribute: &str) -> Display {
     let (count, target, attribute) = (count.into(), target.into(), attribute.into());
-    Display { count, target, shows: Shows::Count, attribute }
+    Display { count, target, shows: Shows::Count, attribute, zero: Zero::Write }
 }
 
 /// A copy of a user's name: to which entity, by which field into which attribute, found where by which field.

@@ -80,12 +80,12 @@ mod tests {
         expect_test::expect![[r#"
             follower-mirror: Follow () into Some("USER#{FolloweeId} / FOLLOWER#{FollowerId}")
             follower-count: Follow () into Some("USER#{FolloweeId} / PROFILE")
-            follower-shown: Counter (Value of follower-count) into Some("USER#{UserId} / PROFILE")
+            follower-shown: Counter (Value of follower-count; zero is written) into Some("USER#{UserId} / PROFILE")
             post-detail: Post (except Content) into Some("POST#{PostId} / METADATA")
             post-count: Post (where Status is published) into Some("USER#{AuthorId} / PROFILE")
             post-shown: Counter (Value of post-count) into Some("USER#{UserId} / PROFILE")
             comment-count: Comment () into Some("POST#{PostId} / METADATA")
-            comment-shown: Counter (Value of comment-count) into Some("POST#{PostId} / METADATA")
+            comment-shown: Counter (Value of comment-count; zero is written) into Some("POST#{PostId} / METADATA")
             writer-count: Comment () into Some("USER#{UserId} / PROFILE")
             view-count: View (arrivals only) into Some("POST#{PostId} / METADATA")
             comment-author: User (Name as UserName) into Some("POST#{PostId} / COMMENT#{CommentId}") by GSI1 USER#{UserId} COMMENT#
@@ -101,10 +101,10 @@ mod tests {
             file-path: FileDetail (Name below the Path of its Folder) into Some("FILE#{FileId} / METADATA") by the table FOLDER#{FolderId} FILE#
             best-sellers: Product (UnitsSold above zero) into Some("BESTSELLERS#{Category} / {MAX-UnitsSold:12}#{ProductId} of GSI2")
             sale-count: Sale (arrivals only) into Some("PRODUCT#{ProductId} / METADATA")
-            sale-shown: Counter (Value of sale-count) into Some("PRODUCT#{ProductId} / METADATA")
+            sale-shown: Counter (Value of sale-count; zero is written) into Some("PRODUCT#{ProductId} / METADATA")
             sold: Line (where Status is not cancelled; sum of Quantity) into Some("WARE#{ProductId} / METADATA")
-            sold-count: Counter (Value of sold) into Some("WARE#{ProductId} / METADATA")
-            sold-sum: Counter (Sum of sold) into Some("WARE#{ProductId} / METADATA")
+            sold-count: Counter (Value of sold; zero is written) into Some("WARE#{ProductId} / METADATA")
+            sold-sum: Counter (Sum of sold; zero is written) into Some("WARE#{ProductId} / METADATA")
             kept: Line (where not Cancelled) into Some("WARE#{ProductId} / METADATA")
             readings: Reading (Value by HOUR and DAY of At in UTC; arrivals only) into Some("SENSOR#{SensorId} / {Grain}#{Bucket}")
         "#]].assert_eq(&shown);

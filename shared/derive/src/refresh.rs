@@ -122,7 +122,7 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
             part.compute(schema, &look.target(definition, Some(&becoming)), sources)
         {
             for wanted in &wanted {
-                wanted.apply(&mut becoming);
+                wanted.apply(&mut becoming, held);
             }
             difference.add(at, held, wanted);
         }

@@ -73,11 +73,17 @@ pub fn sums<'a>(schema: &Schema, items: impl IntoIterator<Item = &'a Item>) -> B
         let is_counter = |attribute: &String| keys::item::text(item, attribute) == Some(counter::COUNTER);
         let typed = schema.layout.entity_type.as_ref().is_none_or(is_counter);
         let counter = schema.layout.key(item).as_ref().and_then(CounterKey::parse).filter(|_| typed);
-        let (count, sum) = (item.get(counter::VALUE).and_then(whole_number), item.get(counter::SUM).and_then(Sum::of));
-        if let (Some(counter), true) = (counter, count.is_some() || sum.is_some()) {
-            let tally = Tally { count: count.unwrap_or(0), sum: sum.unwrap_or_default() };
+        if let (Some(counter), Some(tally)) = (counter, tally(item)) {
             sums.entry((counter.target, counter.derivation)).or_default().add(&tally);
         }
     }
     sums
+}
+
+/// What a counter holds; `None` where neither its count nor its sum can be read.
+pub(crate) fn tally(counter: &Item) -> Option<Tally> {
+    let (count, sum) =
+        (counter.get(counter::VALUE).and_then(whole_number), counter.get(counter::SUM).and_then(Sum::of));
+    let is_read = count.is_some() || sum.is_some();
+    is_read.then(|| Tally { count: count.unwrap_or(0), sum: sum.unwrap_or_default() })
 }

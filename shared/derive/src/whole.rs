@@ -5,7 +5,8 @@
 //! part, those that others build on first.
 //!
 //! A history count cannot be derived from the ground, so its counters are taken as they are stored, where they are not
-//! below what the ground shows; a display of it is a display of that. So are the buckets of a roll-up.
+//! below what the ground shows; a display of it is a display of that. So are the buckets of a roll-up. Whether a counter
+//! stands at all is taken as it is stored too: a [display](crate::kinds::display) of zero depends on it.
 
 use crate::{
     catalogue::Catalogue,
@@ -15,6 +16,7 @@ use crate::{
     kind::shape::Shape,
     schema::Schema,
     sources::sums,
+    tally::Tally,
 };
 
 /// All that should be derived.
@@ -51,7 +53,10 @@ pub fn ground(schema: &Schema, items: &Items) -> Items {
 pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
     let is_history = |name: &str| catalogue.derivations().any(|d| d.name == name && d.kind.is_history());
     let mut counts: Counts = sums(schema, items.values());
-    counts.retain(|(_, derivation), _| is_history(derivation));
+    // Any other counter says only that it stands. What it should hold comes from the ground.
+    for (_, tally) in counts.iter_mut().filter(|((_, derivation), _)| !is_history(derivation)) {
+        *tally = Tally::default();
+    }
     let stored = items;
     let mut items = ground(schema, stored);
     let mut whole = Whole::default();
@@ -82,7 +87,7 @@ pub fn derive(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Whole {
                 Derived::Attributes { key, attributes } => {
                     let Some(item) = items.get_mut(key) else { continue };
                     for wanted in attributes {
-                        wanted.apply(item);
+                        wanted.apply(item, stored.get(key));
                     }
                 }
             }
@@ -122,7 +127,7 @@ mod tests {
         fixture::{catalogue, item, key_of, schema, totals::rollup},
         plan::plan,
         position::RecordAt,
-        tally::{Sum, Tally},
+        tally::Sum,
         write::{Action, Update},
     };
 

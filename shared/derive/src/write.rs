@@ -135,6 +135,6 @@ pub struct Wanted {
     pub name: String,
     /// Its value; `None` when the item should not have it.
     pub value: Option<AttributeValue>,
-    /// Is a stored zero as good as no attribute?
+    /// Are a stored zero and no attribute both right, where one of them is wanted?
     pub zero_is_absent: bool,
 }

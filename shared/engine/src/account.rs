@@ -36,6 +36,9 @@ pub struct Account {
     pub n_ignored: usize,
     /// Changes and removals of items of which only the insert counts: nothing is applied of them.
     pub n_late_changes: usize,
+    /// Changes that some count does not count by itself, since they were written before its birth mark: whatever filled it
+    /// counted them.
+    pub n_before_birth: usize,
     /// Changes that the ledger had already.
     pub n_duplicates: usize,
     /// Calls that were sent again.

@@ -123,6 +123,7 @@ fn index_key(
         }
     }
     let only_if = section.get("only-if").map(|entry| entry.pair()).transpose()?;
+    only_if.as_ref().map_or(Ok(()), |(attribute, _)| attribute.top_level())?;
     if let Some((attribute, _)) = only_if.as_ref().filter(|(attribute, _)| !known.contains(&attribute.text)) {
         return Err(attribute.unknown(&format!("{} has no field or attribute", entity.name), known));
     }
@@ -140,6 +141,7 @@ fn free(
 ) -> Result<(), ManifestError> {
     let mut declared = BTreeSet::new();
     for attribute in attributes.iter().chain(derived) {
+        attribute.top_level()?;
         let name = attribute.text;
         let is = if layout.is_key(name) {
             "is an attribute of a key"

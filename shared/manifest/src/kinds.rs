@@ -136,6 +136,7 @@ fn entity<'a>(schema: &'a Schema, named: &Named<'_>) -> Result<&'a Definition, M
 
 /// An attribute that the application's items or ours may have.
 fn attribute(entity: &Definition, named: &Named<'_>) -> Result<String, ManifestError> {
+    named.top_level()?;
     let mut all = entity.attributes.iter().chain(&entity.derived_attributes).map(String::as_str);
     if all.any(|name| name == named.text) {
         return Ok(named.text.to_owned());
@@ -146,6 +147,7 @@ fn attribute(entity: &Definition, named: &Named<'_>) -> Result<String, ManifestE
 
 /// An attribute that an entity declares as derived.
 fn derived_attribute(entity: &Definition, named: &Named<'_>) -> Result<String, ManifestError> {
+    named.top_level()?;
     let mut declared = entity.derived_attributes.iter().map(String::as_str);
     if declared.any(|name| name == named.text) {
         return Ok(named.text.to_owned());

@@ -4,7 +4,7 @@ use keys::layout::{Index, Layout};
 
 use crate::{
     error::ManifestError,
-    section::{Entry, Section},
+    section::{Entry, Named, Section},
 };
 
 /// Keys of `[table]`.
@@ -17,12 +17,11 @@ pub(crate) const INDEX: [&str; 3] = ["partition-key", "sort-key", "projection"];
 pub(crate) fn read(root: &Section<'_>) -> Result<Layout, ManifestError> {
     let table = root.required("table", "[table] names the attributes of the keys")?.section()?;
     table.only(&TABLE)?;
-    let name = |entry: Entry<'_>| Ok(entry.text()?.text.to_owned());
     let mut layout = Layout {
-        pk: name(table.required("partition-key", "the attribute of the partition key")?)?,
-        sk: name(table.required("sort-key", "the attribute of the sort key")?)?,
-        entity_type: table.get("type").map(name).transpose()?,
-        time_to_live: table.get("time-to-live").map(name).transpose()?,
+        pk: attribute(&table.required("partition-key", "the attribute of the partition key")?)?,
+        sk: attribute(&table.required("sort-key", "the attribute of the sort key")?)?,
+        entity_type: table.get("type").as_ref().map(attribute).transpose()?,
+        time_to_live: table.get("time-to-live").as_ref().map(attribute).transpose()?,
         indexes: Vec::new(),
     };
     for (name, section) in root.sections("index")? {
@@ -32,14 +31,21 @@ pub(crate) fn read(root: &Section<'_>) -> Result<Layout, ManifestError> {
     Ok(layout)
 }
 
+/// The name of an attribute at the top of an item.
+fn attribute(entry: &Entry<'_>) -> Result<String, ManifestError> {
+    let named = entry.text()?;
+    named.top_level()?;
+    Ok(named.text.to_owned())
+}
+
 fn index(name: &str, section: &Section<'_>) -> Result<Index, ManifestError> {
     section.only(&INDEX)?;
-    let text = |entry: Entry<'_>| Ok(entry.text()?.text.to_owned());
     let projection = section.get("projection").map(|entry| entry.texts()).transpose()?.unwrap_or_default();
+    projection.iter().try_for_each(Named::top_level)?;
     Ok(Index {
         name: name.to_owned(),
-        pk: text(section.required("partition-key", "the attribute of the index's partition key")?)?,
-        sk: text(section.required("sort-key", "the attribute of the index's sort key")?)?,
+        pk: attribute(&section.required("partition-key", "the attribute of the index's partition key")?)?,
+        sk: attribute(&section.required("sort-key", "the attribute of the index's sort key")?)?,
         projection: projection.into_iter().map(|attribute| attribute.text.to_owned()).collect(),
     })
 }

@@ -40,6 +40,16 @@ pub(crate) struct Named<'a> {
 }
 
 impl Named<'_> {
+    /// Refuses an attribute's name that reads as a path into a map or a list, such as `profile.name` or `tags[0]`.
+    pub(crate) fn top_level(&self) -> Result<(), ManifestError> {
+        let Some(end) = self.text.find(['.', '[']) else { return Ok(()) };
+        let (text, outer) = (self.text, self.text.get(..end).unwrap_or_default());
+        Err(self.place.wrong(format!(
+            "\"{text}\" reads as a path into the attribute \"{outer}\", and only whole attributes at the top of an item \
+             are read and written: let the application write \"{text}\" into an attribute of its own as well, and name that"
+        )))
+    }
+
     /// A mistake: the text names nothing that there is, as `there is no entity` says; these names there are.
     pub(crate) fn unknown<'n>(&self, there_is_no: &str, names: impl IntoIterator<Item = &'n str>) -> ManifestError {
         self.place.wrong(format!("{there_is_no} \"{}\"{}", self.text, meant(self.text, names)))

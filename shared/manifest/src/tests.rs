@@ -614,10 +614,34 @@ fn everything_that_a_manifest_can_say_is_in_its_values() {
     .assert_eq(&schema.entities().map(entity).collect::<Vec<_>>().join("\n"));
     expect![[r#"
         order-count Count { source: "Order", predicate: Is { attribute: "status", text: "paid" }, target: "Customer", link: Link([("customerId", "buyerId")]), sum: None, n_shards: 4, history: false }
-        order-count-display Display { count: "order-count", target: "Customer", shows: Count, attribute: "orderCount" }
+        order-count-display Display { count: "order-count", target: "Customer", shows: Count, attribute: "orderCount", zero: Write }
         order-by-id Mirror { source: "Order", target: "OrderById", link: Link([("orderId", "orderId")]), except: ["note"] }
         buyer-name Copy { source: "Customer", target: "Order", link: Link([("customerId", "buyerId")]), attributes: [("customerName", "buyerName")], found: FoundBy { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }
         buyer-name-by-id Copy { source: "Customer", target: "OrderById", link: Link([("customerId", "buyerId")]), attributes: [("customerName", "customerName")], found: FoundBy { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }"#]].assert_eq(&catalogue.derivations().map(described).collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn a_count_says_what_stands_for_zero() {
+    let with = |zero: &str| SHOP.replace("shards = 4", &format!("shards = 4\nzero = {zero}"));
+    for (zero, is) in [("\"absent\"", "Absent"), ("\"write\"", "Write")] {
+        let (_, catalogue) = load(&with(zero)).unwrap();
+        let display = catalogue.derivations().map(described).find(|it| it.contains("Display")).unwrap();
+        assert!(display.ends_with(&format!("zero: {is} }}")), "{display}");
+    }
+    refused_whole(
+        &with("\"absnet\""),
+        &expect![[
+            r#"42: derivation.order-count.zero: zero is "write" or "absent", not "absnet": did you mean "absent"?"#
+        ]],
+    );
+    refused_whole(&with("0"), &expect!["42: derivation.order-count.zero: is a whole number: write a text in quotes"]);
+    let unseen = with("\"write\"").replace("into = \"Customer.orderCount\"", "into = \"Customer\"");
+    refused_whole(
+        &unseen,
+        &expect![[
+            r#"42: derivation.order-count.zero: zero says how a count of zero is shown, and this count is not shown: name an attribute, as in into = "User.followerCount", or leave zero out"#
+        ]],
+    );
 }
 
 #[test]
@@ -669,6 +693,46 @@ fn without_a_type_no_key_may_be_of_two_entities() {
             r#"11: entity.Customer: a key of the form SHOP#{id} / {a}#COUNT#{b}#{c} may be that of a Counter too, {TargetPK*} / {TargetSK*}#COUNT#{Derivation}#{Shard:2}: name the attribute that tells them apart, as in [table] type = "…""#
         ]],
     );
+}
+
+#[test]
+fn a_path_into_a_map_is_refused_wherever_an_attribute_is_named() {
+    let places = [
+        ("sort-key = \"sk\"", "sort-key = \"s.k\""),
+        ("partition-key = \"gpk\"", "partition-key = \"g[0]\""),
+        ("attributes = [\"customerName\"]\nderived", "attributes = [\"profile.name\"]\nderived"),
+        ("derived-attributes = [\"orderCount\"]", "derived-attributes = [\"counts.orders\"]"),
+        ("partition-key = \"CUSTOMER#{buyerId}\"", "partition-key = \"CUSTOMER#{buyer.id}\""),
+        ("only-if = { status = ", "only-if = { \"order.status\" = "),
+        ("into = \"Customer.orderCount\"", "into = \"Customer.counts.orders\""),
+        ("where = { status = ", "where = { \"order.status\" = "),
+        ("customerId = \"buyerId\" }\nwhere", "customerId = \"buyer.id\" }\nwhere"),
+        ("{ customerName = \"buyerName\" }", "{ \"profile.name\" = \"buyerName\" }"),
+        ("{ customerName = \"buyerName\" }", "{ customerName = \"buyer.name\" }"),
+        ("except = [\"note\"]", "except = [\"note.text\"]"),
+    ];
+    let mut said = String::new();
+    for (piece, instead) in places {
+        assert_eq!(SHOP.matches(piece).count(), 1, "{piece} stands there once");
+        let error = load(&SHOP.replace(piece, instead)).expect_err(instead).to_string();
+        let (place, what) = error.split_once(" reads as a path into the attribute ").unwrap_or((&error, "no path"));
+        let (outer, _) = what.split_once(", and only whole attributes at the top").unwrap_or((what, ""));
+        said.extend([place, " in ", outer, "\n"]);
+    }
+    expect![[r#"
+        3: table.sort-key: "s.k" in "s"
+        8: index.byCustomer.partition-key: "g[0]" in "g"
+        15: entity.Customer.attributes: "profile.name" in "profile"
+        16: entity.Customer.derived-attributes: "counts.orders" in "counts"
+        24: entity.Order.index.byCustomer.partition-key: key template `CUSTOMER#{buyer.id}`: a field of no known form in no path
+        26: entity.Order.index.byCustomer.only-if.order.status: "order.status" in "order"
+        38: derivation.order-count.into: "counts.orders" in "counts"
+        40: derivation.order-count.where.order.status: "order.status" in "order"
+        39: derivation.order-count.link.customerId: "buyer.id" in "buyer"
+        54: derivation.buyer-name.attributes.profile.name: "profile.name" in "profile"
+        54: derivation.buyer-name.attributes.customerName: "buyer.name" in "buyer"
+        47: derivation.order-by-id.except: "note.text" in "note"
+    "#]].assert_eq(&said);
 }
 
 /// The page that explains every key.

@@ -56,6 +56,43 @@ async fn a_post_with_ten_comments_is_removed() {
     .await;
 }
 
+/// A 0 costs the write that the removal of the attribute would.
+#[tokio::test]
+async fn the_last_follow_is_removed() {
+    check(
+        &[ANN, BOB, "USER#ann / FOLLOWS#bob : Follow"],
+        async |bed| delete(bed, "USER#ann", "FOLLOWS#bob").await,
+        expect![[r#"
+            follower-count: 2
+            follower-count-display: 1
+            follower-mirror: 1
+            following-count: 2
+            following-count-display: 1
+            receipt: 2
+        "#]],
+    )
+    .await;
+}
+
+/// An item that is put back while its count is zero gets its 0 again, for one write. Without counters it costs none.
+#[tokio::test]
+async fn a_user_is_put_back_whose_counts_are_zero() {
+    let counter = |name: &str| format!("USER#ann / PROFILE#COUNT#{name}#00 : Counter Value=N:0");
+    let given = [ANN.to_owned(), counter("follower-count"), counter("post-count")];
+    for (n_given, wanted) in [
+        (1, expect![""]),
+        (
+            3,
+            expect![[r#"
+                follower-count-display + post-count-display: 1
+            "#]],
+        ),
+    ] {
+        let given: Vec<&str> = given.iter().take(n_given).map(String::as_str).collect();
+        check(&given, async |bed| bed.put(ANN), wanted).await;
+    }
+}
+
 #[tokio::test]
 async fn an_employee_moves_with_one_below_them() {
     let employee = |id: &str, manager: Option<&str>, path: &str| {

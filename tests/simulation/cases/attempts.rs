@@ -58,7 +58,7 @@ async fn a_record_whose_look_kills_is_parked_at_the_fifth_delivery_and_its_neigh
         assert_eq!(deliver(&bed, &records), 4, "{ledger}");
         assert_eq!(parked(&bed), ["additive event-2", "level-triggered event-2"]);
         let shown: Vec<String> = users.iter().map(|user| bed.shown(user, "FollowingCount")).collect();
-        assert_eq!(shown, ["", "7", ""]);
+        assert_eq!(shown, ["0", "7", "0"]);
         assert!(bed.ledger("ATTEMPTS").is_empty(), "the batch is done, and its note gone");
     }
 }

@@ -352,6 +352,11 @@ async fn a_counter_of_zero_is_collected_and_counts_again_when_something_comes() 
     assert!(run(&bed, usize::MAX).await.n_zero_counters > 0);
     bed.settle().await;
     assert!(!bed.memory().snapshot(Table::Main).contains_key(&counter));
+    // The display stays as it is, with and without the counter; one that goes with an item that is put back does not come.
+    assert_eq!((bed.shown(&ann, "FollowingCount").as_str(), bed.findings()), ("0", Vec::new()));
+    bed.put("User", &[("UserId", "ann")], &[]).await;
+    bed.settle().await;
+    assert_eq!((bed.shown(&ann, "FollowingCount").as_str(), bed.findings()), ("", Vec::new()));
     assert_eq!((run(&bed, usize::MAX).await.n_zero_counters, bed.findings()), (0, Vec::new()));
     bed.put("Follow", &FOLLOW, &[]).await;
     bed.settle().await;

@@ -133,24 +133,37 @@ pub(crate) fn compare(table: &PlainTable, counted: &Counted, recount: &mut Recou
             recount.compare(derivation, target, is, should_be);
         }
     }
+    let standing = standing(table);
     for (derivation, display, entity, attribute, is_sum) in DISPLAYS {
         for row in table.each(entity) {
-            let (count, sum) = counted.get(&(row.at.clone(), derivation)).copied().unwrap_or_default();
-            compare_display(display, &row, attribute, if is_sum { sum } else { count * ONE }, recount);
+            let at = (row.at.clone(), derivation);
+            let (count, sum) = counted.get(&at).copied().unwrap_or_default();
+            let derived = if is_sum { sum } else { count * ONE };
+            compare_display(display, &row, attribute, (derived, standing.contains(&at)), recount);
         }
     }
 }
 
-/// Compares a display, which is absent or 0 when nothing counts.
+/// Compares a display. When nothing counts it is 0, or absent where no counter stands either.
 pub(crate) fn compare_display(
     display: &'static str,
     row: &Row<'_>,
     attribute: &str,
-    derived: i128,
+    (derived, stands): (i128, bool),
     recount: &mut Recount,
 ) {
-    let stored = row.item.get(attribute).cloned().unwrap_or(Plain::Number(0));
-    recount.compare(display, row.at, stored, Plain::Number(derived));
+    let stored = row.item.get(attribute).cloned();
+    if stored.is_none() && derived == 0 && !stands {
+        return;
+    }
+    recount.compare(display, row.at, stored, Some(Plain::Number(derived)));
+}
+
+/// Targets and derivations for which a counter stands that can be read.
+pub(crate) fn standing(table: &PlainTable) -> BTreeSet<(Address, &str)> {
+    let is_number = |item: &PlainItem, name: &str| matches!(item.get(name), Some(Plain::Number(_)));
+    let read = counters(table).filter(|(_, item)| is_number(item, "Value") || is_number(item, "Sum"));
+    read.filter_map(|(at, _)| counter_of(at)).collect()
 }
 
 /// The items that are counters.

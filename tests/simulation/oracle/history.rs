@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     PlainChange, Recount,
-    counts::{compare_display, counters, number},
+    counts::{compare_display, counters, number, standing},
     table::{Address, ONE, Plain, PlainItem, PlainTable, counter_of, escaped, home, row},
 };
 
@@ -47,9 +47,11 @@ fn views(table: &PlainTable, changes: &[PlainChange], recount: &mut Recount) {
     for (target, (stored, derived)) in totals {
         recount.compare("view-count", &target, stored, derived);
     }
+    let standing = standing(table);
     for post in table.each("PostDetail") {
         let shown = present.get(post.at).copied().unwrap_or_default();
-        compare_display("view-count-display", &post, "ViewCount", shown, recount);
+        let stands = standing.contains(&(post.at.clone(), "view-count"));
+        compare_display("view-count-display", &post, "ViewCount", (shown, stands), recount);
     }
 }
 

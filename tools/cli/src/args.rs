@@ -116,6 +116,10 @@ pub(crate) struct Dev {
     /// Folder that keeps the embedded database, so that the next start continues from the last stop.
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
+    /// Takes another manifest than the folder's last one for a new version of the functions: what it lacks is dropped, and
+    /// what it declares otherwise has to be filled again.
+    #[arg(long, requires = "data")]
+    pub(crate) redeploy: bool,
     /// Region of the endpoint.
     #[arg(long, default_value = "us-east-1", env = "AWS_REGION", value_parser = values::region)]
     pub(crate) region: String,

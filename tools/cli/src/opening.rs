@@ -3,6 +3,8 @@
 //! Every command makes it before it reads or writes anything else. Otherwise a forgotten `--config` shows as an error of
 //! the database, and a wrong manifest as a table without findings.
 
+use std::path::Path;
+
 use aws_sdk_dynamodb::types::TableDescription;
 use derive::{
     catalogue::Catalogue,
@@ -51,14 +53,7 @@ impl RegistryCheck<'_> {
         if self.registry.is_empty() {
             return Ok(());
         }
-        let differences = self.differences();
-        let names = |is_so: &dyn Fn(&CatalogueDifference) -> bool| {
-            let all: Vec<&str> = differences.iter().filter(|it| is_so(it)).map(|it| it.name.as_str()).collect();
-            (!all.is_empty()).then(|| named(&all))
-        };
-        let added = names(&|it| matches!(it.state, DerivationState::Added { .. }));
-        let changed = names(&|it| matches!(it.state, DerivationState::Changed { .. }));
-        let missing = names(&|it| matches!(it.state, DerivationState::Undeclared) && !is_off(&it.name));
+        let ManifestDifference { added, changed, missing } = self.manifest_difference(is_off);
         let lines = [
             added.map(|names| format!("declares {names}, which no function has")),
             changed.map(|names| format!("declares {names}, which the functions have otherwise")),
@@ -74,6 +69,38 @@ impl RegistryCheck<'_> {
             lines.join("; it "),
             OPTIONS.config
         )))
+    }
+
+    /// The manifest must keep what the folder's last one declared. What is new in it does no harm.
+    pub(crate) fn keeps(&self, data: &Path, is_off: impl Fn(&str) -> bool) -> Result<(), Usage> {
+        let ManifestDifference { changed, missing, .. } = self.manifest_difference(is_off);
+        let lines =
+            [missing.map(|names| format!("lacks {names}")), changed.map(|names| format!("declares {names} otherwise"))];
+        let lines: Vec<String> = lines.into_iter().flatten().collect();
+        if lines.is_empty() {
+            return Ok(());
+        }
+        Err(Usage(format!(
+            "the data in {} was made with another manifest: this one {}; give that one with {}, another folder with \
+             --data, or --redeploy to make this one its new version",
+            data.display(),
+            lines.join(" and "),
+            OPTIONS.config
+        )))
+    }
+
+    /// How the manifest differs from what is registered. Derivations that are switched off are not missing.
+    fn manifest_difference(&self, is_off: impl Fn(&str) -> bool) -> ManifestDifference {
+        let differences = self.differences();
+        let names = |is_so: &dyn Fn(&CatalogueDifference) -> bool| {
+            let all: Vec<&str> = differences.iter().filter(|it| is_so(it)).map(|it| it.name.as_str()).collect();
+            (!all.is_empty()).then(|| named(&all))
+        };
+        ManifestDifference {
+            added: names(&|it| matches!(it.state, DerivationState::Added { .. })),
+            changed: names(&|it| matches!(it.state, DerivationState::Changed { .. })),
+            missing: names(&|it| matches!(it.state, DerivationState::Undeclared) && !is_off(&it.name)),
+        }
     }
 
     /// The manifest must have something in common with what is registered; else it is of another table, and the functions
@@ -110,6 +137,13 @@ impl RegistryCheck<'_> {
     fn differences(&self) -> Vec<CatalogueDifference> {
         differences(self.schema, self.catalogue, self.registry, self.now_ms)
     }
+}
+
+/// Names of the derivations that a manifest has more than the registry, otherwise, or not at all.
+struct ManifestDifference {
+    added: Option<String>,
+    changed: Option<String>,
+    missing: Option<String>,
 }
 
 /// The first of these names, and how many more there are.

@@ -17,7 +17,7 @@ use derive::{
     derivation::Derivation,
     kinds::{
         copy::Copy,
-        display::{Display, Shows},
+        display::{Display, Shows, Zero},
     },
     schema::Schema,
 };
@@ -211,7 +211,7 @@ impl CountRule {
 
     fn display(&self, name: &str, shows: Shows, attribute: &str) -> Display {
         let (count, target, attribute) = (name.to_owned(), self.0.target.clone(), attribute.to_owned());
-        Display { count, target, shows, attribute }
+        Display { count, target, shows, attribute, zero: Zero::Write }
     }
 
     /// The count and its display.

@@ -57,7 +57,7 @@ fn a_key_has_the_declared_names_and_types() {
     .assert_eq(&lines(&other, all));
     let mut number = fitting();
     "N".clone_into(&mut number.key.0[1].1);
-    expect_test::expect!["the table shop has the key PK (S) and SK (N), and PK (S) and SK (S) is declared: name another table with TABLE_NAME, or declare this one's key with CONFIG"]
+    expect_test::expect!["the table shop has the key PK (S) and SK (N), and PK (S) and SK (S) is declared: SK is of type N, and only keys of type S (text) are supported, so name another table with TABLE_NAME"]
     .assert_eq(&lines(&number, all));
     let mut simple = fitting();
     simple.key.0.truncate(1);
@@ -83,6 +83,9 @@ fn an_index_has_the_declared_key_and_projects_what_is_read_there() {
     let other = with_indexes(vec![index("GSI1", "GSI1PK", "SK", None)]);
     expect_test::expect!["the index GSI1 of shop has the key GSI1PK (S) and SK (S), and GSI1PK (S) and GSI1SK (S) is declared: make it anew, declare its key with CONFIG, or switch comment-author off with DISABLED"]
     .assert_eq(&lines(&other, author));
+    let mut number = with_indexes(vec![index("GSI1", "GSI1PK", "GSI1SK", None)]);
+    "N".clone_into(&mut number.indexes[0].key.0[1].1);
+    expect_test::expect!["the index GSI1 of shop has the key GSI1PK (S) and GSI1SK (N), and GSI1PK (S) and GSI1SK (S) is declared: GSI1SK is of type N, and only keys of type S (text) are supported; write it as text of a fixed width, such as 000042, into an attribute of its own, and make an index on that, or switch comment-author off with DISABLED"].assert_eq(&lines(&number, author));
     let keys_only = with_indexes(vec![index("GSI1", "GSI1PK", "GSI1SK", Some(&[]))]);
     expect_test::expect!["the index GSI1 of shop does not project EntityType, read there by comment-author: make it anew with that, or switch comment-author off with DISABLED"]
     .assert_eq(&lines(&keys_only, author));

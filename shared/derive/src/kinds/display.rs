@@ -1,8 +1,13 @@
 //! Display: a count or a sum, shown as an attribute of the item that it is about.
 //!
-//! *Keeps true*: the attribute of an existing target is what its counter's shards come to, in count or in sum; what comes
-//! to zero is no attribute.
+//! *Keeps true*: the attribute of an existing target is what its counter's shards come to, in count or in sum.
 //! *From* a counter that changed, or a target that was made or whose display changed, *to* a look at the target.
+//!
+//! *Zero*, by the declaration's [`Zero`]. `Absent` removes the attribute. `Write` writes 0 where the target had a count
+//! before, which is judged by what is stored at the look: a counter stands for it, or the attribute is there. A target
+//! that nothing was ever counted for has neither, and gets no attribute. Where no counter stands, 0 and no attribute are
+//! both right, so the sweep may collect a counter of zero and nothing has to be written; with either declaration a display
+//! never changes from the one to the other by itself. [`Display::wanted`] is the only place that knows this.
 //!
 //! *Level-triggered.* The counters are the authority and are read when the display is written, so any order of bells
 //! ends at the newest sum, and a put over the target that takes the display away rings the bell that brings it back.
@@ -31,7 +36,7 @@ use crate::{
     outline::Outline,
     part::{Part, Reach},
     schema::{Image, Schema, Unreadable},
-    sources::{Source, Sources},
+    sources::{Source, Sources, tally},
     tally::{Sum, Tally},
     write::Wanted,
 };
@@ -47,6 +52,18 @@ pub struct Display {
     pub shows: Shows,
     /// Attribute that shows it.
     pub attribute: String,
+    /// What stands for zero.
+    pub zero: Zero,
+}
+
+/// What a display makes of a count or sum of zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Zero {
+    /// The attribute is removed.
+    Absent,
+    /// The attribute is 0, where the target had a count before.
+    #[default]
+    Write,
 }
 
 /// What a display shows of a tally.
@@ -67,7 +84,7 @@ impl Shows {
         }
     }
 
-    /// It, as an attribute: zero is none.
+    /// It, as an attribute; `None` for zero.
     fn value(self, tally: &Tally) -> Option<AttributeValue> {
         match self {
             Self::Count => (tally.count != 0).then(|| AttributeValue::N(tally.count.to_string())),
@@ -86,9 +103,15 @@ impl Shows {
 }
 
 impl Display {
+    /// What the target should hold; the tally is `None` where no counter stands for it.
     fn wanted(&self, tally: Option<&Tally>) -> Wanted {
         let value = tally.and_then(|tally| self.shows.value(tally));
-        Wanted { name: self.attribute.clone(), value, zero_is_absent: true }
+        let (value, zero_is_absent) = match (value, self.zero) {
+            (None, Zero::Absent) => (None, true),
+            (None, Zero::Write) => (Some(AttributeValue::N("0".to_owned())), tally.is_none()),
+            (value, _) => (value, false),
+        };
+        Wanted { name: self.attribute.clone(), value, zero_is_absent }
     }
 
     fn bell(&self, item: Key) -> Effect {
@@ -99,7 +122,10 @@ impl Display {
     fn counted(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Key> {
         let (old, new) = sight.entity(COUNTER);
         let counter = self.counter(schema, new.or(old)?)?;
-        sight.attribute_differs(old, new, self.shows.attribute()).then_some(counter.target)
+        // A counter that comes to stand makes a zero of an absent attribute, though it adds nothing to a sum.
+        let stands = |image: Option<&Image<'_>>| image.is_some_and(|image| tally(image.item).is_some());
+        let rings = stands(new) && !stands(old) || sight.attribute_differs(old, new, self.shows.attribute());
+        rings.then_some(counter.target)
     }
 
     /// The key of a counter that this display shows; `None` for any other item.
@@ -137,8 +163,12 @@ impl Kind for Display {
 
     fn outline(&self, schema: &Schema) -> Outline {
         let target = schema.entity(&self.target);
+        let shown = format!("{} of {}", self.shows.attribute(), self.count);
         Outline {
-            terms: vec![format!("{} of {}", self.shows.attribute(), self.count)],
+            terms: match self.zero {
+                Zero::Absent => vec![shown],
+                Zero::Write => vec![shown, "zero is written".to_owned()],
+            },
             into: target.map(|target| format!("{} / {}", target.key.pk, target.key.sk)),
             ..Outline::from(COUNTER)
         }

@@ -68,13 +68,15 @@ impl Wanted {
     #[must_use]
     pub fn is_held_by(&self, held: Option<&Item>) -> bool {
         let stored = held.and_then(|item| item.get(&self.name));
-        same(stored, self.value.as_ref())
-            || (self.zero_is_absent && self.value.is_none() && stored.is_some_and(is_zero))
+        same(stored, self.value.as_ref()) || (self.zero_is_absent && stored.is_none_or(is_zero))
     }
 
-    /// Gives an item the attribute as it is wanted.
-    pub fn apply(&self, item: &mut Item) {
-        match &self.value {
+    /// Gives an item the attribute as it is wanted, and as it is held where that is right: what builds on the attribute
+    /// builds on what will be stored.
+    pub fn apply(&self, item: &mut Item, held: Option<&Item>) {
+        let stored = held.and_then(|item| item.get(&self.name));
+        let value = if self.is_held_by(held) { stored } else { self.value.as_ref() };
+        match value {
             Some(value) => drop(item.insert(self.name.clone(), value.clone())),
             None => drop(item.remove(&self.name)),
         }

@@ -317,39 +317,85 @@ fn a_display_adds_up_the_shards_that_can_be_read() {
     );
 }
 
+/// A counter of Ann's followers that has come down to zero.
+const NONE_LEFT: &str = "USER#ann / PROFILE#COUNT#follower-count#00 Counter Value=N:0";
+
 #[test]
-fn a_display_of_zero_is_as_good_as_none() {
-    check(
-        &[&format!("{ANN} FollowerCount=N:0.0")],
-        "User",
-        ANN,
-        &[],
-        &expect![[r#"
-        in step
-    "#]],
-    );
-    check(
-        &[&format!("{ANN} FollowerCount=N:1")],
-        "User",
-        ANN,
-        &[],
-        &expect![[r#"
+fn a_display_of_zero_and_none_are_both_right_where_no_counter_stands() {
+    for held in [ANN.to_owned(), format!("{ANN} FollowerCount=N:0.0")] {
+        check(
+            &[&held],
+            "User",
+            &held,
+            &[],
+            &expect![[r#"
+                in step
+            "#]],
+        );
+    }
+}
+
+#[test]
+fn zero_is_written_where_a_counter_stands_or_the_display_is_something_else() {
+    let zero = expect![[r#"
         update USER#ann / PROFILE if it exists
-          without FollowerCount
+          FollowerCount=N:0
           for follower-shown
-    "#]],
-    );
-    check(
-        &[&format!("{ANN} FollowerCount=zero")],
-        "User",
-        ANN,
-        &[],
-        &expect![[r#"
-        update USER#ann / PROFILE if it exists
-          without FollowerCount
-          for follower-shown
-    "#]],
-    );
+    "#]];
+    check(&[ANN, NONE_LEFT], "User", ANN, &[], &zero);
+    for other in ["N:1", "zero"] {
+        let held = format!("{ANN} FollowerCount={other}");
+        check(&[&held], "User", &held, &[], &zero);
+        check(&[&held, NONE_LEFT], "User", &held, &[], &zero);
+    }
+}
+
+#[test]
+fn zero_is_removed_where_the_declaration_says_so() {
+    let counter = "USER#ann / PROFILE#COUNT#post-count#00 Counter Value=N:0";
+    let held = format!("{ANN} PostCount=N:1");
+    for sources in [&[held.as_str(), counter][..], &[held.as_str()]] {
+        check(
+            sources,
+            "User",
+            &held,
+            &[],
+            &expect![[r#"
+                update USER#ann / PROFILE if it exists
+                  without PostCount
+                  for post-shown
+            "#]],
+        );
+    }
+    // A zero that the application wrote stays.
+    for held in [ANN.to_owned(), format!("{ANN} PostCount=N:0")] {
+        check(
+            &[&held, counter],
+            "User",
+            &held,
+            &[],
+            &expect![[r#"
+                in step
+            "#]],
+        );
+    }
+}
+
+#[test]
+fn a_counter_of_zero_may_go_and_come_back() {
+    // The sweep collects the counter after the display was written: nothing is left to write, with and without it.
+    let held = format!("{ANN} FollowerCount=N:0");
+    for sources in [&[held.as_str(), NONE_LEFT][..], &[held.as_str()]] {
+        check(
+            sources,
+            "User",
+            &held,
+            &[],
+            &expect![[r#"
+                in step
+            "#]],
+        );
+    }
 }
 
 #[test]

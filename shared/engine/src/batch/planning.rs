@@ -36,6 +36,8 @@ pub(crate) struct Planning<'a> {
     pub(crate) record: &'a Decoded<'a>,
     /// What it asks for, or why the plan is not known.
     pub(crate) planned: Result<Planned, String>,
+    /// Was it written before the birth mark of a count, so that it is not counted there by itself?
+    is_before_birth: bool,
 }
 
 /// What records ask for, sorted by how it is applied.
@@ -115,6 +117,7 @@ impl Planning<'_> {
             }
         }
         account.n_late_changes += usize::from(is_late);
+        account.n_before_birth += usize::from(self.is_before_birth);
     }
 }
 
@@ -156,23 +159,25 @@ impl<S: Store> Planner<'_, S> {
                 Ok(change) => caught("planning it", || self.planned(change)),
                 Err(error) => Err(error.to_string()),
             };
-            Planning { position: RecordAt(position), record, planned }
+            let is_before_birth = planned.as_ref().is_ok_and(|(_, is_before_birth)| *is_before_birth);
+            let planned = planned.map(|(planned, _)| planned);
+            Planning { position: RecordAt(position), record, planned, is_before_birth }
         };
         batch.records.iter().enumerate().map(plan).collect()
     }
 
-    fn planned(&self, change: &Change) -> Planned {
+    /// The plan of a change, and whether some of it is left out since the change was written before a birth mark.
+    fn planned(&self, change: &Change) -> (Planned, bool) {
         let mut planned = plan(&self.context.schema, &self.context.catalogue, &self.context.families, change);
-        self.count_from_birth(&mut planned, change);
+        let is_before_birth = self.count_from_birth(&mut planned, change);
         #[cfg(feature = "mutants")]
         self.leave_out(&mut planned, change);
-        planned
+        (planned, is_before_birth)
     }
 
-    fn count_from_birth(&self, planned: &mut Planned, change: &Change) {
-        if let Some(watch) = self.context.watch.as_ref().filter(|_| self.context.takes(ProtocolStep::BirthMark)) {
-            watch.count_from_birth(&mut planned.effects, change.created_ms);
-        }
+    fn count_from_birth(&self, planned: &mut Planned, change: &Change) -> bool {
+        let watch = self.context.watch.as_ref().filter(|_| self.context.takes(ProtocolStep::BirthMark));
+        watch.is_some_and(|watch| watch.count_from_birth(&mut planned.effects, change.created_ms))
     }
 
     /// What these records ask for. Their plans are taken out of them.
@@ -199,7 +204,7 @@ impl<S: Store> Planner<'_, S> {
         let mut planned =
             caught("planning it", || plan(&self.context.schema, &self.context.catalogue, &[family], change))?;
         self.count_from_birth(&mut planned, change);
-        let planning = Planning { position: RecordAt(0), record, planned: Err(String::new()) };
+        let planning = Planning { position: RecordAt(0), record, planned: Err(String::new()), is_before_birth: false };
         let mut asked = Asked::default();
         let shards = CounterShards { seed: checksum(&change.id), session: None };
         self.sort(planned, &planning, &shards, &mut asked)?;

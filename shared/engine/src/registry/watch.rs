@@ -36,13 +36,16 @@ impl RegistryWatch {
     }
 
     /// Takes out of a plan what is not counted by itself any more, since its change was written before the birth mark.
-    pub(crate) fn count_from_birth(&self, effects: &mut Vec<(DerivationAt, Effect)>, created_ms: Option<u64>) {
-        let Some(created_ms) = created_ms else { return };
+    /// Says whether it took anything.
+    pub(crate) fn count_from_birth(&self, effects: &mut Vec<(DerivationAt, Effect)>, created_ms: Option<u64>) -> bool {
+        let Some(created_ms) = created_ms else { return false };
         let births = self.births.read().unwrap_or_else(PoisonError::into_inner);
         if births.is_empty() {
-            return;
+            return false;
         }
+        let n_planned = effects.len();
         let is_before = |at: &DerivationAt| births.get(at).is_some_and(|birth_ms| created_ms < *birth_ms);
         effects.retain(|(at, effect)| !matches!(effect, Effect::Add(_)) || !is_before(at));
+        effects.len() < n_planned
     }
 }

@@ -114,6 +114,7 @@ fn found(rule: &Rule<'_>, source: &Definition, target: &Definition, link: &Link)
 fn by(entry: &Entry<'_>, source: &Definition) -> Result<Link, ManifestError> {
     let mut pairs = Vec::new();
     for (field, value) in entry.pairs()? {
+        value.top_level()?;
         link::known(&value, &format!("the key of {} has no field", source.name), &source.key.field_names())?;
         pairs.push((field.text.to_owned(), value.text.to_owned()));
     }

@@ -7,12 +7,13 @@
 //! into = "User.followerCount"
 //! link = { userId = "followedId" }
 //! shards = 8
+//! zero = "absent"
 //! ```
 
 use derive::{
     declaration::{count::Count, predicate::Predicate},
     derivation::Derivation,
-    kinds::display::{Display, Shows},
+    kinds::display::{Display, Shows, Zero},
 };
 
 use super::{DISPLAY, KindSyntax, Rule, attribute, derived_attribute, entity, named};
@@ -22,7 +23,7 @@ use crate::{error::ManifestError, section::Named};
 const SHARDS_END: u32 = 101;
 
 pub(super) const KIND: KindSyntax =
-    KindSyntax { name: "count", keys: &["from", "into", "link", "where", "shards", "history"], read };
+    KindSyntax { name: "count", keys: &["from", "into", "link", "where", "shards", "history", "zero"], read };
 
 fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let source = rule.entity("from", "the entity whose items are counted")?;
@@ -32,6 +33,7 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
         None => (into.text, None),
     };
     let target = entity(rule.schema, &Named { text: target, place: into.place.clone() })?;
+    let zero = zero(rule, shown.is_some())?;
     let attribute_shown = shown.map(|shown| derived_attribute(target, &shown)).transpose()?;
     let only = rule.section.get("where").map(|entry| entry.pair()).transpose()?;
     let predicate = match only {
@@ -50,8 +52,24 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let mut derivations = vec![named(rule.name, count)];
     if let Some(attribute) = attribute_shown {
         let (count, target) = (rule.name.to_owned(), target.name.clone());
-        let display = Display { count, target, shows: Shows::Count, attribute };
+        let display = Display { count, target, shows: Shows::Count, attribute, zero };
         derivations.push(named(&format!("{}{DISPLAY}", rule.name), display));
     }
     Ok(derivations)
+}
+
+/// What the display makes of zero.
+fn zero(rule: &Rule<'_>, is_shown: bool) -> Result<Zero, ManifestError> {
+    let Some(entry) = rule.section.get("zero") else { return Ok(Zero::default()) };
+    if !is_shown {
+        let what = "zero says how a count of zero is shown, and this count is not shown: name an attribute, as in into = \
+                    \"User.followerCount\", or leave zero out";
+        return Err(entry.place.wrong(what));
+    }
+    let named = entry.text()?;
+    match named.text {
+        "absent" => Ok(Zero::Absent),
+        "write" => Ok(Zero::Write),
+        _ => Err(named.unknown("zero is \"write\" or \"absent\", not", ["write", "absent"])),
+    }
 }

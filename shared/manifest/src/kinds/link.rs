@@ -46,6 +46,7 @@ pub(super) fn pairs(
 ) -> Result<Vec<(String, String)>, ManifestError> {
     let mut pairs = Vec::new();
     for (field, value) in entry.pairs()? {
+        value.top_level()?;
         known(&field, &format!("the key of {} has no field", to.name), &to.key.field_names())?;
         known(&value, &format!("{} has no field or attribute", from.name), &fields(from))?;
         pairs.push((field.text.to_owned(), value.text.to_owned()));

@@ -16,6 +16,7 @@ use functions::{
     handler::dynamo,
     logging,
 };
+use store::dynamo::DynamoStore;
 use stream::counts::EventCount;
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -86,11 +87,7 @@ async fn serve(
     if is_new {
         begin(&store, &schema, &catalogue, SystemClock.now_ms()).await?;
     }
-    let registry = read(&store).await?;
-    let registered =
-        RegistryCheck { schema: &schema, catalogue: &catalogue, registry: &registry, now_ms: SystemClock.now_ms() };
-    registered.is_of_this_table()?;
-    let to_fill = registered.to_fill();
+    let to_fill = registered(args, (&schema, &catalogue), &store).await?;
     let wanted = MappingRequest {
         template: args.template.as_deref(),
         readers: args.readers,
@@ -160,6 +157,23 @@ fn greeting(args: &Dev, config: &Config, endpoint: &str) -> String {
     }
     lines.push("ready".to_owned());
     lines.join("\n")
+}
+
+/// The manifest must be one for what is registered, and keep what a folder's last one declared. Returns the names of the
+/// derivations whose items from before may be missing.
+async fn registered(
+    args: &Dev,
+    (schema, catalogue): (&Schema, &Catalogue),
+    store: &DynamoStore,
+) -> anyhow::Result<Vec<String>> {
+    let registry = read(store).await?;
+    let registered = RegistryCheck { schema, catalogue, registry: &registry, now_ms: SystemClock.now_ms() };
+    registered.is_of_this_table()?;
+    if let Some(data) = args.data.as_deref().filter(|_| !args.redeploy) {
+        let (_, whole) = declared(Choice { manifest: args.config.as_deref(), disabled: &[] })?;
+        registered.keeps(data, |name| whole.position(name).is_some())?;
+    }
+    Ok(registered.to_fill())
 }
 
 /// Tables that exist must fit the manifest before anything is created beside them.

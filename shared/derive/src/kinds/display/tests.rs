@@ -141,8 +141,9 @@ fn a_counter_without_a_sum_can_be_read() {
     check(
         &inserted(&format!("{SOLD} Value=N:1")),
         &expect![[r#"
-        sold-count: look WARE#p / METADATA (Ware)
-    "#]],
+            sold-count: look WARE#p / METADATA (Ware)
+            sold-sum: look WARE#p / METADATA (Ware)
+        "#]],
     );
     check(
         &inserted(&format!("{SOLD} Value=N:1 Sum=much")),

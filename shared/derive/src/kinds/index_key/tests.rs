@@ -121,7 +121,7 @@ fn only_a_whole_number_above_zero_that_fits_gives_a_key() {
     defined(
         &["0", "1", "12", "999999999999", "1000000000000", "-1"],
         &expect![[r#"
-        PRODUCT#0: -, - / -
+        PRODUCT#0: N:0, - / -
         PRODUCT#1: N:1, BESTSELLERS#drinks / 999999999998#1
         PRODUCT#2: N:12, BESTSELLERS#drinks / 999999999987#2
         PRODUCT#3: N:999999999999, BESTSELLERS#drinks / 000000000000#3

@@ -17,6 +17,12 @@ pub(super) struct FileReport {
     n_applied: usize,
     /// Changes that count something and were counted before.
     n_in_already: usize,
+    /// Changes from before the time from which a count counts change by change.
+    n_before_birth: usize,
+    /// Records that changed nothing that is derived from.
+    n_without_effect: usize,
+    /// Items that were looked at and held what they should.
+    n_in_step: usize,
     /// Writes to the application's table.
     n_writes: usize,
     refused: Vec<Refused>,
@@ -44,6 +50,9 @@ impl FileReport {
         self.n_records += account.n_records;
         self.n_applied += account.received().len();
         self.n_in_already += account.n_duplicates;
+        self.n_before_birth += account.n_before_birth;
+        self.n_without_effect += account.n_echoes + account.n_ignored;
+        self.n_in_step += account.n_in_step;
         self.n_writes += account.commits.iter().filter(|commit| commit.table == Table::Main).count();
         self.refused.extend(account.refused.iter().cloned());
         for parked in &account.parked {
@@ -86,6 +95,7 @@ impl FileReport {
             }
         }
         let mut lines = vec![line];
+        lines.extend(self.reasons().map(|(n, why)| format!("  {n:>6}  {why}")));
         for Refused { id, why, targets, .. } in &self.refused {
             lines.push(format!("refused   {id}  {why}"));
             lines.extend(targets.iter().map(|target| format!("  target  {}  {}", target.derivation, target.item)));
@@ -93,6 +103,21 @@ impl FileReport {
         lines.extend(self.parked.iter().map(|(id, cause)| format!("parked    {id}  {cause}")));
         lines.extend(self.undone.iter().map(|(id, why)| format!("not done  {id}  {why}")));
         lines.join("\n")
+    }
+
+    /// Why records changed nothing: how many, and the reason.
+    fn reasons(&self) -> impl Iterator<Item = (usize, &'static str)> {
+        let reasons = [
+            (self.n_in_already, "counted already: the ledger has them"),
+            (
+                self.n_before_birth,
+                "older than the last verification or backfill that found every count right, which counted them",
+            ),
+            (self.refused.len(), "refused, for the reasons below"),
+            (self.n_without_effect, "of no declared type, or without a difference that anything is derived from"),
+            (self.n_in_step, "items looked at hold what they should"),
+        ];
+        reasons.into_iter().filter(|(n, _)| *n > 0)
     }
 
     /// The names are stable.
@@ -109,6 +134,9 @@ impl FileReport {
             "records": self.n_records,
             "applied": self.n_applied,
             "in_already": self.n_in_already,
+            "before_birth": self.n_before_birth,
+            "without_effect": self.n_without_effect,
+            "in_step": self.n_in_step,
             "writes": self.n_writes,
             "refused": self.refused.iter().map(refused).collect::<Vec<_>>(),
             "parked": self.parked.iter().map(|(id, cause)| json!({ "id": id, "cause": cause })).collect::<Vec<_>>(),
