@@ -48,7 +48,7 @@ pub async fn run(function: Function) -> ExitCode {
             tables.begin();
             match function {
                 Function::Sweep => sweep(&engine, &config, n_items, &event).await,
-                _ => handle(&engine, function, &config, event).await,
+                _ => Box::pin(handle(&engine, function, &config, event)).await,
             }
         };
         Box::pin(invocation.instrument(span))

@@ -37,7 +37,7 @@ impl World {
         let is_left = |items: &derive::derived::Items| {
             items
                 .iter()
-                .filter(|(_, item)| are_marks_old || !item.keys().any(|name| is_mark(name)))
+                .filter(|(_, item)| are_marks_old || !item.keys().any(is_mark))
                 .find(|(key, item)| CounterKey::parse(key).is_some() && is_zero(item))
                 .map(|(key, _)| key.clone())
         };

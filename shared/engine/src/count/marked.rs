@@ -94,10 +94,10 @@ impl<S: Store> Counter<'_, S> {
             self.admitted(entries, |change| shard.item.excepts(&change.id, None), batch, account).await;
         shard.stopped = unlisted;
         let mut todo = BTreeMap::new();
-        for entry in entries {
+        for mut entry in entries {
             let position = entry.change.position;
             if shard.stopped.is_none()
-                && let Err((entry, cause)) = self.sort_out(entry, shard, &mut todo)
+                && let Err(cause) = self.sort_out(&mut entry, shard, &mut todo)
             {
                 shard.stopped = self.except(&entry, &cause, shard, batch, account).await.err();
             }
@@ -115,18 +115,18 @@ impl<S: Store> Counter<'_, S> {
     /// Sorts what a change adds by counters, or says why it is parked.
     fn sort_out(
         &self,
-        mut entry: CountEntry,
+        entry: &mut CountEntry,
         shard: &ShardSession,
         todo: &mut BTreeMap<Key, CounterTodo>,
-    ) -> Result<(), (CountEntry, String)> {
+    ) -> Result<(), String> {
         if let Some(cause) = entry.failed.take() {
-            return Err((entry, cause));
+            return Err(cause);
         }
         let (Some(sequence), Some(created_ms)) = (Sequence::parse(&entry.change.sequence_number), entry.created_ms)
         else {
-            return Err((entry, "the record has no sequence number that can be read".to_owned()));
+            return Err("the record has no sequence number that can be read".to_owned());
         };
-        for amount in entry.change.amounts {
+        for amount in std::mem::take(&mut entry.change.amounts) {
             if shard.item.excepts(&entry.change.id, Some(&amount.item)) {
                 continue;
             }

@@ -59,7 +59,7 @@ pub(super) fn chunks(writes: Vec<(Write, usize)>, n_checks: usize) -> Vec<Vec<Wr
 /// What becomes of a counter with watermarks: it counts nothing and keeps them, so that what comes again finds them. The
 /// sweep collects it when they are old. `None` where that is done.
 fn emptied(counter: &Item) -> Option<Action> {
-    if [VALUE, SUM].iter().all(|name| counter.get(*name).is_none_or(is_zero)) {
+    if [VALUE, SUM].iter().all(|name| counter.get(name).is_none_or(is_zero)) {
         return None;
     }
     let set = Item::from([(VALUE.to_owned(), n(0))]);
