@@ -15,6 +15,8 @@ pub(crate) mod parcel;
 pub mod recount;
 pub(crate) mod session;
 pub mod target;
+pub(crate) mod todo;
+pub(crate) mod update;
 
 use derive::bucket::HeldBuckets;
 use keys::key::Key;

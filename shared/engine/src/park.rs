@@ -10,6 +10,7 @@
 pub mod lists;
 pub(crate) mod pages;
 pub mod redrive;
+mod unsure;
 pub mod waiting;
 
 use std::io::{Read as _, Write as _};

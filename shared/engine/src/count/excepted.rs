@@ -23,8 +23,9 @@ use crate::{
     count::{
         Counter,
         admission::CountEntry,
-        marked::{CounterOutcome, CounterTodo, Todo},
+        marked::CounterOutcome,
         session::ShardSession,
+        todo::{CounterTodo, Todo},
     },
     ledger::shard::excepting,
     park::{ExceptionKind, Parking},

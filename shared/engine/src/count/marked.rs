@@ -8,49 +8,32 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     bucket::HeldBuckets,
-    coalesce::{Adds, item_write},
-    guard::{Ask, Guard, Purpose},
-    position::{DerivationAt, RecordAt},
-    write::{Action, Table, Update, Write},
+    coalesce::Adds,
+    guard::Ask,
+    position::RecordAt,
+    write::{Action, Table, Write},
 };
 use futures::{StreamExt, stream};
 use keys::{
-    counter::{COUNTER, REVISION},
     item::{Item, text},
     key::Key,
 };
-use serde_dynamo::AttributeValue;
 use store::{Store, Units, Updated};
 
 use crate::{
     account::{Account, Commit, undone},
     backoff::{Tries, describe},
     batch::input::Batch,
-    count::{Counter, admission::CountEntry, session::ShardSession},
-    ledger::watermarks::{HORIZON_MS, KEPT_MS, Sequence, has_passed, mark_of, older_than},
+    count::{
+        Counter,
+        admission::CountEntry,
+        session::ShardSession,
+        todo::{CounterTodo, Todo},
+    },
+    ledger::watermarks::{has_passed, mark_of},
     look::reading::CALLS_AT_ONCE,
     protocol::ProtocolStep,
 };
-
-/// What one change adds to a counter or a bucket.
-#[derive(Debug)]
-pub(super) struct Todo {
-    pub(super) position: RecordAt,
-    /// Id of the event.
-    pub(super) id: String,
-    pub(super) sequence: Sequence,
-    pub(super) created_ms: u64,
-    adds: Vec<Adds>,
-}
-
-/// A counter or a bucket with what the batch adds to it, in the order of the shard.
-#[derive(Debug)]
-pub(super) struct CounterTodo {
-    pub(super) key: Key,
-    pub(super) derivation: DerivationAt,
-    pub(super) todo: Vec<Todo>,
-    held: Option<Item>,
-}
 
 /// What became of what a batch adds to a counter.
 #[derive(Debug, Default)]
@@ -110,41 +93,6 @@ impl<S: Store> Counter<'_, S> {
             return undone(account, positions.collect::<BTreeSet<_>>(), why);
         }
         self.update_all(todo.into_values().collect(), shard, batch, account).await;
-    }
-
-    /// Sorts what a change adds by counters, or says why it is parked.
-    fn sort_out(
-        &self,
-        entry: &mut CountEntry,
-        shard: &ShardSession,
-        todo: &mut BTreeMap<Key, CounterTodo>,
-    ) -> Result<(), String> {
-        if let Some(cause) = entry.failed.take() {
-            return Err(cause);
-        }
-        let (Some(sequence), Some(created_ms)) = (Sequence::parse(&entry.change.sequence_number), entry.created_ms)
-        else {
-            return Err("the record has no sequence number that can be read".to_owned());
-        };
-        for amount in std::mem::take(&mut entry.change.amounts) {
-            if shard.item.excepts(&entry.change.id, Some(&amount.item)) {
-                continue;
-            }
-            let counter = todo.entry(amount.item.clone()).or_insert_with(|| CounterTodo {
-                key: amount.item,
-                derivation: amount.derivation,
-                todo: Vec::new(),
-                held: None,
-            });
-            match counter.todo.iter_mut().find(|todo| todo.sequence == sequence && todo.id == entry.change.id) {
-                Some(todo) if self.context.takes(ProtocolStep::OnceABatch) => todo.adds.push(amount.adds),
-                _ => {
-                    let (position, id) = (entry.change.position, entry.change.id.clone());
-                    counter.todo.push(Todo { position, id, sequence, created_ms, adds: vec![amount.adds] });
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Updates all counters of a batch, several at once.
@@ -276,38 +224,6 @@ impl<S: Store> Counter<'_, S> {
         }
     }
 
-    /// The update of a counter that adds its first changes and moves the watermark to the last of them.
-    fn marked_write(&self, counter: &CounterTodo, n_part: usize, mark: &str) -> Option<Write> {
-        let part = counter.todo.get(..n_part)?;
-        let (first, last) = (part.first()?, part.last()?);
-        let amounts = part.iter().flat_map(|todo| &todo.adds);
-        let mut write = item_write(&self.context.schema, &counter.key, amounts, counter.held.as_ref())?;
-        let Action::Update(update) = &mut write.action else { return None };
-        let is_nothing = update.add.values().all(keys::value::is_zero);
-        if is_nothing && !self.context.takes(ProtocolStep::NetZeroProof) {
-            return None;
-        }
-        let bound = first.sequence.bound(self.context.takes(ProtocolStep::BelowFirst));
-        let mut asks = self.mark_asks(counter, mark, bound);
-        asks.extend(write.guard.into_iter().flat_map(|guard| guard.asks));
-        let created_ms = part.iter().map(|todo| todo.created_ms).max().unwrap_or(0);
-        update.set.insert(mark.to_owned(), last.sequence.mark(created_ms));
-        update.add.insert(REVISION.to_owned(), AttributeValue::N("1".to_owned()));
-        write.guard = Some(Guard { purpose: Purpose::Watermark, asks });
-        Some(write)
-    }
-
-    /// What each write that moves a watermark asks: it is below this bound, and under the key is such an item, or none.
-    pub(super) fn mark_asks(&self, counter: &CounterTodo, mark: &str, bound: AttributeValue) -> Vec<Ask> {
-        let of_bucket = counter.todo.iter().flat_map(|todo| &todo.adds).find_map(|adds| match adds {
-            Adds::Value(form, _) => Some(form.entity.as_str()),
-            Adds::Tally(_) => None,
-        });
-        let its_type = self.context.schema.layout.type_of(of_bucket.unwrap_or(COUNTER));
-        let its_type = its_type.map(|(name, value)| Ask::LacksOrEqual(name, value));
-        std::iter::once(Ask::LacksOrBelow(mark.to_owned(), bound)).chain(its_type).collect()
-    }
-
     /// What to do when the condition failed.
     fn after_failure(
         &self,
@@ -341,23 +257,6 @@ impl<S: Store> Counter<'_, S> {
         Next::Again("its bucket was changed by others all the time".to_owned())
     }
 
-    /// Removes watermarks that are too old to be asked for.
-    async fn prune(
-        &self,
-        counter: &CounterTodo,
-        item: &Item,
-        causes: BTreeSet<RecordAt>,
-        batch: &Batch<'_>,
-        account: &mut Account,
-    ) {
-        let age_ms = if self.context.takes(ProtocolStep::PruneLate) { KEPT_MS } else { HORIZON_MS / 1_000 };
-        let Some(write) = pruning(&counter.key, item, age_ms, self.context.clock.now_ms()) else { return };
-        // What is not removed now is removed after the next update.
-        if let Ok(Updated::Done { units, .. }) = batch.patience.in_time(self.context.store.update(&write)).await {
-            self.commit_counter(counter, None, units, causes, account);
-        }
-    }
-
     pub(super) fn commit_counter(
         &self,
         counter: &CounterTodo,
@@ -377,18 +276,6 @@ impl<S: Store> Counter<'_, S> {
             is_correction: false,
         });
     }
-}
-
-/// The write that removes a counter's watermarks of this age, in milliseconds; `None` when there are none.
-pub(crate) fn pruning(key: &Key, item: &Item, age_ms: u64, now_ms: u64) -> Option<Write> {
-    let old: BTreeSet<String> = older_than(item, age_ms, now_ms).into_iter().map(str::to_owned).collect();
-    if old.is_empty() {
-        return None;
-    }
-    let seen = old.iter().map(|name| (name.clone(), item.get(name).cloned()));
-    let guard = Some(Guard::as_read(Purpose::OldWatermark, seen));
-    let action = Action::Update(Update { remove: old, ..Update::default() });
-    Some(Write { table: Table::Main, key: key.clone(), action, guard })
 }
 
 /// A counter that ended before all was done.

@@ -29,10 +29,9 @@ use crate::{
         planning::{Asked, Planner},
     },
     context::Context,
-    count::{Counter, target::Target},
+    count::Counter,
     jobs::ground::Worker,
-    ledger::watermarks::{Sequence, has_passed, mark_name, mark_of},
-    look::{for_batch::BatchLooker, listing::Lister, reading::ItemReader},
+    look::{for_batch::BatchLooker, listing::Lister},
     park::{
         self, CAUSE, COUNTER_PK, COUNTER_SK, EVENT_ID, EXCEPTION, ExceptionKind, PARKED_AT, PARTS, SEQUENCE_NUMBER,
         SHARD, STREAM, pages::ParkedPages,
@@ -253,45 +252,6 @@ impl<S: Store> Redriver<'_, S> {
                 return Err(GaveUp::OutOfTime { last: None });
             }
         }
-    }
-
-    /// Leaves out of changes what their counters may count already, and lists it for a recount. A counter does not count a
-    /// change while its watermark is below the change; above, another change may have moved it there.
-    async fn leave_unsure(
-        &self,
-        changes: &mut [Counted],
-        batch: &Batch<'_>,
-        account: &mut Account,
-    ) -> Result<(), String> {
-        let mark = mark_name(&batch.lane).unwrap_or_default();
-        for change in changes {
-            let (mut sure, mut unsure) = (Vec::new(), Vec::new());
-            for amount in std::mem::take(&mut change.amounts) {
-                let held = self.held_shards(&amount.item, batch.patience).await.map_err(|error| describe(&error))?;
-                let sequence = Sequence::parse(&change.sequence_number);
-                let is_passed = |mark: &[u8]| sequence.is_none_or(|sequence| has_passed(mark, sequence));
-                let is_unsure = held.iter().filter_map(|item| mark_of(item, &mark)).any(is_passed);
-                if is_unsure { unsure.push(amount) } else { sure.push(amount) }
-            }
-            change.amounts = sure;
-            if !unsure.is_empty() {
-                let why = "it was parked while an invocation may have counted it, and its counters' watermarks have passed it";
-                let unsure = Counted { amounts: unsure, ..change.clone() };
-                Counter::new(self.context).refuse(&unsure, why, batch.patience, account).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// A counter in all its shards, of which one has the watermark of a stream shard; or a bucket.
-    async fn held_shards(&self, key: &Key, patience: Patience<'_>) -> Result<Vec<Item>, GaveUp> {
-        let Some(counter) = CounterKey::parse(key) else {
-            let keys = [key.clone()];
-            let held = patience.call(|| self.context.store.get(Table::Main, &keys)).await?;
-            return Ok(held.into_iter().map(|(_, item)| item).collect());
-        };
-        let target = Target { derivation: counter.derivation, item: counter.target };
-        Ok(ItemReader::new(self.context).counters_of(&target, patience).await?.into_values().collect())
     }
 
     async fn redrive_look(&self, parked: &ParkedChange, asked: Asked, batch: &Batch<'_>) -> Result<Redriven, GaveUp> {

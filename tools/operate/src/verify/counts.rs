@@ -94,7 +94,9 @@ impl<S: Store> Verification<'_, S> {
         let belief = Belief { handled_ms: *began_ms, until_ms };
         for Undecided { target, touched_at_ms, compared, .. } in targets {
             let is_changing = touched_at_ms >= *began_ms && self.engine.takes(ProtocolStep::UntouchedSince);
-            let why = why.or_else(|| not_in.has(&target).then_some(Why::NotIn));
+            // A count that began to differ since the stream was read again: its changes from before were not kept.
+            let is_new = compared.is_some() && self.state().proving.as_ref().is_some_and(|it| !it.has(&target));
+            let why = why.or_else(|| (is_new || not_in.has(&target)).then_some(Why::NotIn));
             let event = match (compared, why) {
                 (Some(finding), Some(why)) => Some(VerifyEvent::Undecided(finding, why)),
                 (Some(finding), None) if waiting.has_target(&target) => Some(VerifyEvent::Waiting(finding)),

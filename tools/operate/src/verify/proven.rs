@@ -44,6 +44,11 @@ pub(super) struct Proving {
 }
 
 impl Proving {
+    /// Must the changes of this count be in?
+    pub(super) fn has(&self, target: &Target) -> bool {
+        self.derivations.contains(&target.derivation) || self.targets.contains(target)
+    }
+
     /// Takes up a record, if it concerns a count to prove.
     pub(super) fn add(&mut self, record: CountedRecord) {
         if self.open.len() >= RECORDS_MAX {
