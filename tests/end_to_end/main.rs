@@ -264,7 +264,7 @@ fn found(endpoint: &str, wanted: &[(&str, &Key)]) {
 async fn n_ignored(service: &mut Ripple, n_wanted: u32) -> u32 {
     let mut n_ignored = 0;
     while n_ignored < n_wanted {
-        let line = service.line(|line| line.ends_with(" ignored") || line.contains(" ignored  ")).await;
+        let line = service.line(|line| line.contains(" ignored,")).await;
         let (before, _) = line.split_once(" ignored").unwrap();
         n_ignored += before.rsplit(' ').next().unwrap().parse::<u32>().unwrap();
     }

@@ -26,7 +26,7 @@ async fn a_parked_change_is_told_and_redriven_once_its_counter_is_mended() {
     put(&client, user("ada", "Ada", NOON)).await;
     put(&client, user("bob", "Bob", NOON)).await;
     put(&client, follow("bob", "ada", NOON)).await;
-    service.line(|line| line.ends_with(" parked")).await;
+    service.line(|line| line.contains(" parked,")).await;
 
     let (code, listed) = json("parked", &endpoint, &[]);
     let parked = &listed["parked"][0];

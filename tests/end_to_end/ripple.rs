@@ -35,10 +35,13 @@ impl Ripple {
         Self::dev(&[&["--port", "0"], arguments].concat()).await
     }
 
-    /// Starts `ripple dev`, and waits until it is ready.
+    /// Starts `ripple dev` with a line for each batch, and waits until it is ready.
     pub(crate) async fn dev(arguments: &[&str]) -> Self {
-        let mut child =
-            ripple("dev", arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("ripple starts");
+        let mut child = ripple("dev", &[&["-v"], arguments].concat())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("ripple starts");
         let (sender, lines) = mpsc::unbounded_channel();
         forward(child.stdout.take().expect("a pipe"), sender.clone());
         forward(child.stderr.take().expect("a pipe"), sender);

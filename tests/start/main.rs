@@ -129,7 +129,7 @@ fn a_value_that_means_nothing_is_named_with_what_it_may_be() {
     );
     let line = database.starts(&[("DISABLED", "user-cascades")]).refusal();
     assert!(
-        line.starts_with("aggregate does not start: there is no derivation user-cascades to switch off; "),
+        line.starts_with("aggregate does not start: there is no derivation user-cascades to switch off: did you mean"),
         "{line}"
     );
 }
