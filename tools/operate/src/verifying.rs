@@ -74,7 +74,7 @@ pub const FINDING: &str = "finding";
 pub const UNDECIDED: &str = "undecided";
 /// Kind under which a [`Difference`] is kept that a parked change or a job explains.
 pub const WAITING: &str = "waiting";
-/// Kind under which an [`UnreadableItem`] is kept.
+/// Kind under which an unreadable item is kept.
 pub const UNREADABLE: &str = "unreadable";
 /// Kind under which a count is kept that was equal while it was changing; it has no value.
 pub const UNPROVEN: &str = "unproven";
