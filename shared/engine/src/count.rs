@@ -1,7 +1,7 @@
 //! Applying additive effects, each change once.
 //!
 //! *Keeps true*: each change counts once, whatever is delivered again, cancelled, throttled or lost on the way. How that is
-//! proven is the [ledger](crate::ledger)'s: [`chunks`] sends transactions with receipts, and [`marked`] updates with
+//! proven is the [ledger](crate::ledger)'s: `chunks` sends transactions with receipts, and `marked` updates with
 //! watermarks.
 //!
 //! A change that is older than the ledger's horizon is refused before anything is sent.
