@@ -7,7 +7,7 @@
 //! before, which is judged by what is stored at the look: a counter stands for it, or the attribute is there. A target
 //! that nothing was ever counted for has neither, and gets no attribute. Where no counter stands, 0 and no attribute are
 //! both right, so the sweep may collect a counter of zero and nothing has to be written; with either declaration a display
-//! never changes from the one to the other by itself. [`Display::wanted`] is the only place that knows this.
+//! never changes from the one to the other by itself. `Display::wanted` is the only place that knows this.
 //!
 //! *Level-triggered.* The counters are the authority and are read when the display is written, so any order of bells
 //! ends at the newest sum, and a put over the target that takes the display away rings the bell that brings it back.
