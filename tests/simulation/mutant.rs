@@ -8,6 +8,7 @@ pub(crate) const SCRIPTED: &[Purpose] = &[
     Purpose::LedgerKind,
     Purpose::NewJob,
     Purpose::MirrorType,
+    Purpose::OwnerAbsent,
     Purpose::OldWatermark,
     Purpose::Pin,
     Purpose::Exception,

@@ -56,6 +56,9 @@ async fn a_script_ends_wrong_without_its_guard() {
         MirrorType
             with it    the application's items at a mirror that is made, changed, removed are there: [true, true, true]
             without it the application's items at a mirror that is made, changed, removed are there: [false, false, false]
+        OwnerAbsent
+            with it    the subscription of a user who came back is there
+            without it the subscription of a user who came back is deleted
         OldWatermark
             with it    3 of 3 members are counted
             without it 4 of 3 members are counted
@@ -110,6 +113,7 @@ async fn end(purpose: Purpose, bed: Bed) -> String {
         Purpose::LedgerKind => ledger_kind(&bed).await,
         Purpose::NewJob => new_job(bed).await,
         Purpose::MirrorType => mirror_type(bed).await,
+        Purpose::OwnerAbsent => owner_absent(bed).await,
         Purpose::OldWatermark => old_watermark(bed).await,
         Purpose::Pin => pin(bed).await,
         Purpose::Exception => exception(bed).await,
@@ -129,6 +133,28 @@ async fn end(purpose: Purpose, bed: Bed) -> String {
 /// A task that can be stopped.
 fn task<T>(future: impl Future<Output = T> + 'static) -> Task<T> {
     Task::new(&Gone::default(), future)
+}
+
+/// A user comes back while the cascade of their removal deletes.
+async fn owner_absent(mut bed: Bed) -> String {
+    let user = bed.put("User", &[("UserId", "ann")], &[]).await;
+    let subscription = bed.put("Subscription", &[("UserId", "ann"), ("SubscriptionId", "s")], &[]).await;
+    bed.settle().await;
+    bed.delete(&user).await;
+    bed.settle().await;
+    // It lists what belongs to the user, and waits for the second time.
+    bed.clock.advance(SETTLED_MS);
+    bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    bed.settle().await;
+    bed.clock.advance(SETTLED_MS);
+    bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    let records = bed.records();
+    let mut deleting = bed.start(&bed.event(&records));
+    bed.stops_before(&mut deleting, Purpose::OwnerAbsent);
+    bed.put("User", &[("UserId", "ann")], &[]).await;
+    deleting.finish().unwrap().unwrap();
+    let is_there = bed.memory().snapshot(Table::Main).contains_key(&subscription);
+    format!("the subscription of a user who came back is {}", if is_there { "there" } else { "deleted" })
 }
 
 /// A counter's watermark moves while a function of another shard takes it for old.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use derive::{effect::Effect, kind::shape::Shape, write::Table};
+use derive::{effect::Effect, kind::shape::Shape, position::RecordAt, write::Table};
 use keys::key::Key;
 use store::{Outcome, Store};
 
@@ -19,8 +19,6 @@ use crate::{
     protocol::ProtocolStep,
     record::event::Lane,
 };
-use derive::position::RecordAt;
-
 /// What a batch knows of the ledger while it is applied.
 pub(crate) enum Session<'a> {
     Receipts(Receipts<'a>),
@@ -42,11 +40,11 @@ pub(crate) struct ShardSession {
 }
 
 impl ShardSession {
-    /// A session of which nothing is read yet; `None` when the lane names no shard.
+    /// A session that has read nothing yet; `None` if the lane names no shard.
     pub(crate) fn of(lane: &Lane, has_own_mark: bool) -> Option<Self> {
         let mark = mark_name(lane)?;
         // A mutant has one watermark for all shards.
-        let mark = if has_own_mark { mark } else { "w_______".to_owned() + "_" };
+        let mark = if has_own_mark { mark } else { "w--------".to_owned() };
         let (key, item) = (shard_key(lane)?, ShardItem::default());
         Some(Self { mark, key, item, stopped: None, stopped_counters: BTreeMap::new() })
     }

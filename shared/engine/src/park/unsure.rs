@@ -45,7 +45,7 @@ impl<S: Store> Redriver<'_, S> {
         Ok(())
     }
 
-    /// A counter in all its shards, of which one has the watermark of a stream shard; or a bucket.
+    /// All shards of a counter, or a bucket. At most one of them has the watermark of a given stream shard.
     async fn held_shards(&self, key: &Key, patience: Patience<'_>) -> Result<Vec<Item>, GaveUp> {
         let Some(counter) = CounterKey::parse(key) else {
             let keys = [key.clone()];
