@@ -6,7 +6,7 @@
 use std::{cell::Cell, fmt::Debug, fs, sync::LazyLock};
 
 use derive::{change::Change, family::Family, plan::plan};
-use engine::record::{Decoded, decode, decoded, head, records};
+use engine::record::{Decoded, decode, decoded, event::RawEvent, head};
 use keys::layout::Layout;
 use proptest::{
     collection::vec,
@@ -29,7 +29,11 @@ static RECORDS: LazyLock<Vec<String>> = LazyLock::new(|| {
             events.push(text);
         }
     }
-    events.iter().flat_map(|event| records(event).unwrap()).map(|record| record.get().to_owned()).collect()
+    events
+        .iter()
+        .flat_map(|event| RawEvent::parse(event).unwrap().records)
+        .map(|record| record.get().to_owned())
+        .collect()
 });
 
 static LAYOUT: LazyLock<Layout> = LazyLock::new(entities::table::layout);
@@ -198,7 +202,7 @@ fn an_event_with_damaged_characters_is_an_answer() {
         let read = decoded(&LAYOUT, &text);
         assert_eq!(
             read.as_ref().map(Vec::len).ok(),
-            engine::record::records(&text).map(|records| records.len()).ok(),
+            RawEvent::parse(&text).map(|event| event.records.len()).ok(),
             "{text}"
         );
         read.is_ok_and(|read| read.iter().any(|record| record.change.is_ok()))

@@ -1,10 +1,14 @@
 //! Single verifications: what is reported as undecided or unproven, and what is found beside differences.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use derive::write::Table;
+use engine::{ledger::LedgerKind, record::event::Lane};
 use operate::verify::{
-    following::{AtRest, Following},
+    following::{AtRest, Following, Nothing, Retained, ShardRecords},
     report::{Extent, VerifyEvent, Why},
     run::{Limits, Verification},
     scope::Scope,
@@ -12,15 +16,12 @@ use operate::verify::{
 };
 
 use keys::key::Key;
-use operate::{
-    repair::{Repaired, Repairing},
-    verify::following::{Nothing, Retained},
-};
+use operate::repair::{Repaired, Repairing};
 use serde_json::Value;
-use support::clock::ManualClock;
+use support::{clock::ManualClock, record::STREAM_ARN};
 
 use crate::{
-    cases::bed::Bed,
+    cases::bed::{Bed, SHARD},
     world::following::{AllAtOnce, EventList},
 };
 
@@ -31,8 +32,8 @@ struct Beside {
 }
 
 impl Following for Beside {
-    fn records(&self) -> Vec<String> {
-        self.record.iter().cloned().collect()
+    fn records(&self) -> Vec<ShardRecords> {
+        self.record.iter().map(|record| of_shard(vec![record.clone()])).collect()
     }
 
     fn has_given(&self, _moment_ms: u64) -> bool {
@@ -46,6 +47,12 @@ impl Following for Beside {
     fn retained(&self, _until_ms: u64) -> Box<dyn Retained + '_> {
         Box::new(Nothing)
     }
+}
+
+/// Records of the shard that all records are of.
+fn of_shard(records: Vec<String>) -> ShardRecords {
+    let lane = Lane { stream_arn: Some(STREAM_ARN.to_owned()), shard: Some(SHARD.to_owned()) };
+    ShardRecords { lane: Arc::new(lane), records }
 }
 
 async fn verified(bed: &Bed, following: &dyn Following) -> (Vec<VerifyEvent>, Extent) {
@@ -154,12 +161,12 @@ struct Newcomers {
 }
 
 impl Following for Newcomers {
-    fn records(&self) -> Vec<String> {
+    fn records(&self) -> Vec<ShardRecords> {
         let nth = match self.n_seen.load(Ordering::Relaxed) {
             0 => return Vec::new(),
             _ => self.n_seen.fetch_add(1, Ordering::Relaxed),
         };
-        vec![self.record.replace("ann", &format!("newcomer{nth}"))]
+        vec![of_shard(vec![self.record.replace("ann", &format!("newcomer{nth}"))])]
     }
 
     fn has_given(&self, _moment_ms: u64) -> bool {
@@ -229,7 +236,7 @@ impl OnAws {
 }
 
 impl Following for OnAws {
-    fn records(&self) -> Vec<String> {
+    fn records(&self) -> Vec<ShardRecords> {
         Vec::new()
     }
 
@@ -246,7 +253,7 @@ impl Following for OnAws {
     }
 
     fn retained(&self, _until_ms: u64) -> Box<dyn Retained + '_> {
-        Box::new(AllAtOnce(Some(self.retained.clone())))
+        Box::new(AllAtOnce(vec![of_shard(self.retained.clone())]))
     }
 }
 
@@ -275,7 +282,12 @@ async fn repaired(bed: &Bed, following: &dyn Following, run: &str) -> Vec<String
 /// small, and repairs; then the shard catches up.
 #[tokio::test]
 async fn a_count_of_which_a_change_is_held_is_not_repaired_whatever_age_is_typed() {
-    let mut bed = Bed::new();
+    for ledger in [LedgerKind::Receipts, LedgerKind::Watermarks] {
+        held_and_repaired(Bed::new().under(ledger)).await;
+    }
+}
+
+async fn held_and_repaired(mut bed: Bed) {
     for id in ["ann", "bob", "cat"] {
         bed.put("User", &[("UserId", id)], &[("Name", id)]).await;
     }

@@ -10,11 +10,13 @@ use std::{
 };
 
 use derive::tally::Sum;
+use engine::record::event::Lane;
 use keys::{
     item::{Item, text},
     key::Key,
 };
-use support::record;
+use operate::verify::following::ShardRecords;
+use support::record::{self, STREAM_ARN};
 
 use crate::{
     chance::mixed,
@@ -40,6 +42,8 @@ pub(crate) struct StreamRecord {
     /// The value that a reading has since this record.
     new_value: Option<Sum>,
     pub(crate) json: String,
+    /// Position of its shard.
+    shard: usize,
     /// Its position in [`Stream::made`].
     pub(crate) made: usize,
     /// The true record, where the one in the stream is corrupt.
@@ -71,6 +75,7 @@ pub(crate) struct TableChange {
 #[derive(Debug)]
 pub(crate) struct Shard {
     pub(crate) id: String,
+    lane: Arc<Lane>,
     pub(crate) parent: Option<usize>,
     /// Positions of its records in the stream.
     pub(crate) records: Vec<usize>,
@@ -137,7 +142,8 @@ impl Stream {
     fn open(&mut self, parent: Option<usize>, bits: u64, n_bits: u32, last_number: u128) {
         let at = self.shards.len();
         let id = format!("shardId-{:020}-{:08x}", 1_573_689_847_184 + at, mixed(at as u64) >> 32);
-        self.shards.push(Shard { id, parent, records: Vec::new(), is_open: true, bits, n_bits, last_number });
+        let lane = Arc::new(Lane { stream_arn: Some(STREAM_ARN.to_owned()), shard: Some(id.clone()) });
+        self.shards.push(Shard { id, lane, parent, records: Vec::new(), is_open: true, bits, n_bits, last_number });
     }
 
     /// Takes over what this author wrote to the table since the last time.
@@ -151,6 +157,16 @@ impl Stream {
             self.on_their_way.push(Pending { key, old, new, at_ms, is_expiry, made });
             self.made.push(written);
         }
+    }
+
+    /// The texts of these records, by shard.
+    pub(crate) fn by_shard<'a>(&self, records: impl Iterator<Item = &'a StreamRecord>) -> Vec<ShardRecords> {
+        let mut shards: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+        for record in records {
+            shards.entry(record.shard).or_default().push(record.json.clone());
+        }
+        let lane = |shard: usize| Arc::clone(&self.shards[shard].lane);
+        shards.into_iter().map(|(shard, records)| ShardRecords { lane: lane(shard), records }).collect()
     }
 
     /// The position of the first change that is not in the stream yet; their number when all are.
@@ -216,7 +232,7 @@ impl Stream {
         self.shards[shard].records.push(self.records.len());
         let new_value = new_value(&change.key, change.old.as_ref(), change.new.as_ref());
         let (key, made) = (change.key.clone(), change.made);
-        self.records.push(StreamRecord { key, id, sequence_number, arrived, new_value, json, made, corrupt_of });
+        self.records.push(StreamRecord { key, id, sequence_number, arrived, new_value, json, shard, made, corrupt_of });
     }
 
     /// Closes an open shard, and opens two in its place; false when there are enough shards.

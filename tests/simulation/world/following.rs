@@ -9,7 +9,7 @@ use std::{
 use engine::clock::Clock;
 use futures::future::BoxFuture;
 use operate::verify::{
-    following::{Following, Retained},
+    following::{Following, Retained, ShardRecords},
     report::{Listener, VerifyEvent},
 };
 
@@ -25,14 +25,14 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct StreamView {
     /// Records that have arrived since the verification last asked.
-    records: Vec<String>,
+    records: Vec<ShardRecords>,
     /// How many records of the stream have arrived so far.
     n_seen: usize,
     /// Everything before this moment has arrived, and everything before the other is handled.
     arrived_ms: u64,
     handled_ms: u64,
     /// Is it that of the real AWS, where nobody knows what is handled? Then all that the stream still holds.
-    retained: Option<Vec<String>>,
+    retained: Option<Vec<ShardRecords>>,
 }
 
 /// How long a stream holds records, in milliseconds; those that are not handled are held for longer here.
@@ -55,7 +55,7 @@ impl ViewReader {
 }
 
 impl Following for ViewReader {
-    fn records(&self) -> Vec<String> {
+    fn records(&self) -> Vec<ShardRecords> {
         std::mem::take(&mut self.view.lock().unwrap().records)
     }
 
@@ -74,16 +74,16 @@ impl Following for ViewReader {
 
     /// What comes later is given beside it.
     fn retained(&self, _until_ms: u64) -> Box<dyn Retained + '_> {
-        Box::new(AllAtOnce(self.view.lock().unwrap().retained.clone()))
+        Box::new(AllAtOnce(self.view.lock().unwrap().retained.clone().unwrap_or_default()))
     }
 }
 
-/// All that a stream holds, in one piece.
-pub(crate) struct AllAtOnce(pub(crate) Option<Vec<String>>);
+/// All that a stream holds, shard by shard.
+pub(crate) struct AllAtOnce(pub(crate) Vec<ShardRecords>);
 
 impl Retained for AllAtOnce {
-    fn next(&mut self) -> BoxFuture<'_, io::Result<Option<Vec<String>>>> {
-        Box::pin(std::future::ready(Ok(self.0.take())))
+    fn next(&mut self) -> BoxFuture<'_, io::Result<Option<ShardRecords>>> {
+        Box::pin(std::future::ready(Ok(self.0.pop())))
     }
 }
 
@@ -100,7 +100,7 @@ impl StreamView {
 
     /// Adds what has arrived and what was handled since the last time.
     pub(crate) fn update(&mut self, scene: &Scene, stream: &Stream, mappings: &[Mapping]) {
-        self.records.extend(stream.records[self.n_seen..].iter().map(|record| record.json.clone()));
+        self.records.extend(stream.by_shard(stream.records[self.n_seen..].iter()));
         self.n_seen = stream.records.len();
         let at_ms = |made: usize| stream.made.get(made).map_or(scene.clock.now_ms(), |made| made.at_ms);
         self.arrived_ms = at_ms(stream.first_on_its_way());
@@ -109,7 +109,7 @@ impl StreamView {
         if let Some(retained) = &mut self.retained {
             let since_ms = scene.clock.now_ms().saturating_sub(RETAINED_MS);
             let is_held = |record: &&StreamRecord| record.made >= undone || at_ms(record.made) >= since_ms;
-            *retained = stream.records.iter().filter(is_held).map(|record| record.json.clone()).collect();
+            *retained = stream.by_shard(stream.records.iter().filter(is_held));
         }
     }
 }

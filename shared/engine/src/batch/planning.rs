@@ -133,6 +133,11 @@ impl Account {
     }
 }
 
+/// Which of the shards of each sharded counter the batches of a stream shard land in, before it is reduced to their number.
+pub(crate) fn lane_seed(stream_shard: &str) -> u32 {
+    checksum(stream_shard)
+}
+
 /// Which shard of a sharded counter a batch lands in.
 struct CounterShards<'a> {
     seed: u32,
@@ -185,7 +190,7 @@ impl<S: Store> Planner<'_, S> {
         // The shard of a sharded counter is the lane's, else the batch's: one batch lands in one shard, and lanes seldom
         // meet.
         let first = planned.first().map(Planning::id).unwrap_or_default();
-        let seed = checksum(batch.lane.shard.as_deref().unwrap_or(&first));
+        let seed = batch.lane.shard.as_deref().map_or_else(|| checksum(&first), lane_seed);
         let mut asked = Asked::default();
         for planning in planned {
             let plan = std::mem::replace(&mut planning.planned, Err(String::new()));

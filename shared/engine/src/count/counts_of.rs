@@ -73,6 +73,11 @@ impl CountsOf {
             || targets.iter().any(|target| self.derivations.contains(&target.derivation))
     }
 
+    /// The targets; `None` where more may be added to than is known.
+    pub(crate) fn planned(&self) -> Option<&BTreeSet<Target>> {
+        (!self.is_any && self.derivations.is_empty()).then_some(&self.targets)
+    }
+
     pub(crate) fn is_none(&self) -> bool {
         !self.is_any && self.targets.is_empty() && self.derivations.is_empty()
     }

@@ -28,6 +28,17 @@ pub struct Lane {
     pub shard: Option<String>,
 }
 
+/// A batch as it came, with its records as they are written.
+#[derive(Clone, Debug)]
+pub struct RawEvent<'a> {
+    /// Its records.
+    pub records: Vec<&'a RawValue>,
+    /// The lane that it came on.
+    pub lane: Lane,
+    /// JSON of the state of its tumbling window; `None` when it came without a window.
+    pub state: Option<&'a str>,
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WireEvent<'a> {
@@ -56,25 +67,38 @@ impl<'a> Event<'a> {
     /// [`EventError`] when it is no event of stream records. The last event of a tumbling window may have none.
     pub fn parse(layout: &Layout, text: &'a str) -> Result<Self, EventError> {
         if let Some((records, true)) = quickly(layout, text) {
-            let lane = Lane { stream_arn: source(&records), shard: None };
-            return Ok(Self { records, lane, state: None });
+            let stream_arn = records.first().and_then(|record| source(record.text));
+            return Ok(Self { records, lane: Lane { stream_arn, shard: None }, state: None });
         }
+        let RawEvent { records, lane, state } = RawEvent::parse(text)?;
+        Ok(Self { records: one_by_one(layout, &records), lane, state })
+    }
+}
+
+impl<'a> RawEvent<'a> {
+    /// Cuts an event into its records.
+    ///
+    /// # Errors
+    ///
+    /// [`EventError`] when it is no event of stream records. The last event of a tumbling window may have none.
+    pub fn parse(text: &'a str) -> Result<Self, EventError> {
         let wire: WireEvent<'a> = serde_json::from_str(text).map_err(EventError)?;
         let has_window = wire.window.is_some() || wire.state.is_some();
         let records = match wire.records {
-            Some(records) => one_by_one(layout, &records),
+            Some(records) => records,
             None if has_window => Vec::new(),
             None => return Err(EventError(serde::de::Error::missing_field("Records"))),
         };
-        let lane = Lane { stream_arn: wire.event_source_arn.or_else(|| source(&records)), shard: wire.shard_id };
+        let first = || records.first().and_then(|record| source(record.get()));
+        let lane = Lane { stream_arn: wire.event_source_arn.or_else(first), shard: wire.shard_id };
         let state = has_window.then(|| wire.state.map_or("{}", RawValue::get));
         Ok(Self { records, lane, state })
     }
 }
 
-/// The stream that the first record names.
-fn source(records: &[Decoded<'_>]) -> Option<String> {
-    serde_json::from_str::<RecordSource>(records.first()?.text).ok()?.event_source_arn
+/// The stream that a record names.
+fn source(record: &str) -> Option<String> {
+    serde_json::from_str::<RecordSource>(record).ok()?.event_source_arn
 }
 
 #[cfg(test)]

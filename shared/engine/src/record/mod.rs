@@ -13,11 +13,10 @@ mod wire;
 
 use derive::change::{Change, Images};
 use keys::{item::Item, key::Key, layout::Layout};
-use serde::Deserialize;
 use serde_dynamo::AttributeValue;
 use serde_json::value::RawValue;
 
-use wire::Record;
+use self::{event::RawEvent, wire::Record};
 
 /// An event that is no batch of stream records. Nothing of it was handled.
 #[derive(Debug, thiserror::Error)]
@@ -82,21 +81,6 @@ impl Head {
     }
 }
 
-#[derive(Deserialize)]
-struct RawEvent<'a> {
-    #[serde(rename = "Records", borrow)]
-    records: Vec<&'a RawValue>,
-}
-
-/// The raw records of an event.
-///
-/// # Errors
-///
-/// [`EventError`] when it is no event of stream records.
-pub fn records(event: &str) -> Result<Vec<&RawValue>, EventError> {
-    serde_json::from_str::<RawEvent<'_>>(event).map(|event| event.records).map_err(EventError)
-}
-
 /// The records of an event, decoded in their order.
 ///
 /// The event is cut and decoded in one walk where all of it is plain; otherwise it is cut first, so that a record that
@@ -108,7 +92,7 @@ pub fn records(event: &str) -> Result<Vec<&RawValue>, EventError> {
 pub fn decoded<'a>(layout: &Layout, event: &'a str) -> Result<Vec<Decoded<'a>>, EventError> {
     match quickly(layout, event) {
         Some((records, _)) => Ok(records),
-        None => Ok(one_by_one(layout, &records(event)?)),
+        None => Ok(one_by_one(layout, &RawEvent::parse(event)?.records)),
     }
 }
 

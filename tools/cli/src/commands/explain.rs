@@ -6,7 +6,7 @@ use derive::{
     family::Family,
     plan::{Planned, RecordKind, plan},
 };
-use engine::record::{decode, head, records};
+use engine::record::{decode, event::RawEvent, head};
 use functions::declared::{Choice, declared};
 use keys::key::Key;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ use crate::{
 pub(crate) fn run(args: &Explain) -> anyhow::Result<Completion> {
     let file = args.file.display();
     let event = std::fs::read_to_string(&args.file).with_context(|| format!("cannot read {file}"))?;
-    let raw = records(&event).with_context(|| file.to_string())?;
+    let raw = RawEvent::parse(&event).map(|event| event.records).with_context(|| file.to_string())?;
     let (schema, catalogue) = declared(Choice { manifest: args.config.as_deref(), ..Choice::default() })?;
     let mut explained = Vec::new();
     for record in raw {

@@ -1,16 +1,26 @@
 //! What goes on beside a verification: the records of the table's stream, and how far the functions are with them.
 
-use std::io;
+use std::{io, sync::Arc};
 
+use engine::record::event::Lane;
 use futures::future::BoxFuture;
+
+/// Records of one stream shard.
+#[derive(Clone, Debug, Default)]
+pub struct ShardRecords {
+    /// The shard and its stream.
+    pub lane: Arc<Lane>,
+    /// JSON as in an event, in the order of the shard.
+    pub records: Vec<String>,
+}
 
 /// Follows a table's stream, and knows the functions that read it.
 ///
 /// A moment is in milliseconds since the epoch, by the clock of the engine.
 pub trait Following: Send + Sync {
-    /// The records that came since the last call, JSON as in an event, those of one item in their order. What was given
-    /// by the call before this one has been taken up, and need not be given again.
-    fn records(&self) -> Vec<String>;
+    /// The records that came since the last call, those of one item in their order. What was given by the call before this
+    /// one has been taken up, and need not be given again.
+    fn records(&self) -> Vec<ShardRecords>;
 
     /// Was every record given that was made before this moment?
     fn has_given(&self, moment_ms: u64) -> bool;
@@ -30,12 +40,12 @@ pub trait Following: Send + Sync {
 
 /// Records that a stream still holds, from the oldest on.
 pub trait Retained: Send {
-    /// Some records more, JSON as in an event; `None` when all were given that were made before the moment.
+    /// Some records more; `None` when all were given that were made before the moment.
     ///
     /// # Errors
     ///
     /// Those of the stream.
-    fn next(&mut self) -> BoxFuture<'_, io::Result<Option<Vec<String>>>>;
+    fn next(&mut self) -> BoxFuture<'_, io::Result<Option<ShardRecords>>>;
 }
 
 /// A table at rest: nobody writes, and what was written is handled, or never will be.
@@ -43,7 +53,7 @@ pub trait Retained: Send {
 pub struct AtRest;
 
 impl Following for AtRest {
-    fn records(&self) -> Vec<String> {
+    fn records(&self) -> Vec<ShardRecords> {
         Vec::new()
     }
 
@@ -65,7 +75,7 @@ impl Following for AtRest {
 pub struct Nothing;
 
 impl Retained for Nothing {
-    fn next(&mut self) -> BoxFuture<'_, io::Result<Option<Vec<String>>>> {
+    fn next(&mut self) -> BoxFuture<'_, io::Result<Option<ShardRecords>>> {
         Box::pin(std::future::ready(Ok(None)))
     }
 }

@@ -21,7 +21,7 @@ use engine::{
 };
 use store::Store;
 
-use super::{report::VerifyError, run::Verification, tallies::Undecided};
+use super::{following::ShardRecords, report::VerifyError, run::Verification, tallies::Undecided};
 
 /// Counts that are known by their keys at most. Beyond, all of a derivation is. Bounds memory.
 const TARGETS_MAX: usize = 100_000;
@@ -87,11 +87,12 @@ impl<S: Store> Verification<'_, S> {
             return Ok(true);
         }
         let mut retained = self.following.retained(self.engine.clock().now_ms());
-        while let Some(records) = retained.next().await.map_err(VerifyError::Stream)? {
+        while let Some(ShardRecords { lane, records }) = retained.next().await.map_err(VerifyError::Stream)? {
             {
                 let mut state = self.state();
                 let proving = state.proving.get_or_insert_default();
-                records.iter().filter_map(|record| self.engine.counted(record)).for_each(|record| proving.add(record));
+                let counted = records.iter().filter_map(|record| self.engine.counted(record, &lane));
+                counted.for_each(|record| proving.add(record));
             }
             if self.n_open() >= RECORDS_AT_ONCE {
                 let open = self.take_open();
@@ -139,10 +140,11 @@ impl<S: Store> Verification<'_, S> {
 
     /// Those of these records of which the ledger has no proof.
     async fn without_proof(&self, mut records: Vec<CountedRecord>) -> Result<Vec<CountedRecord>, VerifyError> {
+        let is_asked = |target: &Target| self.state().proving.as_ref().is_some_and(|proving| proving.has(target));
         let mut open = Vec::new();
         while !records.is_empty() {
             let later = records.split_off(records.len().min(RECORDS_AT_ONCE));
-            open.extend(self.engine.not_in(records, self.patience()).await?);
+            open.extend(self.engine.not_in(records, is_asked, self.patience()).await?);
             records = later;
         }
         Ok(open)

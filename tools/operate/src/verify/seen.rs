@@ -1,6 +1,6 @@
 //! What a verification sees beside its scan: the records of the stream, and how far the functions are with them.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use derive::{
     derived::{Counts, Derived, Items},
@@ -11,7 +11,7 @@ use engine::{
     batch::caught::caught,
     count::target::Target,
     protocol::ProtocolStep,
-    record::{decode, key_of},
+    record::{decode, event::Lane, key_of},
 };
 use keys::{
     counter::{COUNTER, CounterKey},
@@ -21,6 +21,7 @@ use keys::{
 use store::Store;
 
 use super::{
+    following::ShardRecords,
     report::{VerifyError, Why},
     run::Verification,
     tallies::Contribution,
@@ -79,10 +80,17 @@ impl<S: Store> Verification<'_, S> {
 
     /// Takes up what came in the stream.
     pub(super) fn see(&self) -> Result<(), VerifyError> {
+        for ShardRecords { lane, records } in self.following.records() {
+            self.see_records(&lane, records)?;
+        }
+        Ok(())
+    }
+
+    fn see_records(&self, lane: &Arc<Lane>, records: Vec<String>) -> Result<(), VerifyError> {
         let layout = &self.engine.schema().layout;
-        for record in self.following.records() {
+        for record in records {
             if self.state().proving.is_some() {
-                let counted = self.engine.counted(&record);
+                let counted = self.engine.counted(&record, lane);
                 self.state().proving.iter_mut().zip(counted).for_each(|(proving, record)| proving.add(record));
             }
             let now_ms = self.engine.clock().now_ms();

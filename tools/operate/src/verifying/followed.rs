@@ -16,7 +16,7 @@ use std::{
 
 use engine::{
     clock::{Clock as _, SystemClock},
-    record::records,
+    record::{EventError, event::RawEvent},
 };
 use futures::future::BoxFuture;
 use store::Store;
@@ -25,7 +25,7 @@ use stream::{
     destination::FolderDestination,
     filter::Filters,
     function::{FunctionError, LambdaFunction},
-    mapping::{BATCH_SIZE_MAX, Mapping, StartingPosition},
+    mapping::{BATCH_SIZE_MAX, Mapping, StartingPosition, TUMBLING_WINDOW_SECONDS_MAX},
     poller::{EventSourceMapping, StreamError},
     progress::Observer,
     shared::Stream,
@@ -44,11 +44,15 @@ use crate::{
     checkpoints::LedgerCheckpoints,
     failure::OperateError,
     tables::TableStream,
-    verify::following::{Following, Retained},
+    verify::following::{Following, Retained, ShardRecords},
 };
 
 /// Name of the mapping. Its positions are in the verification's own file.
 const NAME: &str = "verify";
+
+/// The answer that a batch is done. The mapping has tumbling windows, since only their events name the shard, so a state is
+/// wanted.
+const DONE: &str = r#"{"state":{}}"#;
 
 /// Wait after an empty read of the stream, in milliseconds: of an emulator, and of the real one, which Lambda reads four
 /// times a second.
@@ -100,7 +104,7 @@ struct FollowedState {
 #[derive(Default)]
 struct StreamState {
     /// Records that came and were not given.
-    records: Vec<String>,
+    records: Vec<ShardRecords>,
     /// Answers for those batches, and for those that were given last.
     came: Vec<oneshot::Sender<()>>,
     given: Vec<oneshot::Sender<()>>,
@@ -151,7 +155,7 @@ impl Followed {
             stream_arn: table_stream.arn.clone(),
             batch_size: BATCH_SIZE_MAX,
             batching_window_ms: 0,
-            tumbling_window_seconds: 0,
+            tumbling_window_seconds: TUMBLING_WINDOW_SECONDS_MAX,
             parallelization_factor: 1,
             retry_attempts_max: None,
             record_age_ms_max: None,
@@ -182,7 +186,7 @@ impl Followed {
 }
 
 impl Following for Followed {
-    fn records(&self) -> Vec<String> {
+    fn records(&self) -> Vec<ShardRecords> {
         let mut state = self.shared.state();
         for taken in std::mem::take(&mut state.given) {
             // The batch may have been given up.
@@ -227,18 +231,25 @@ impl LambdaFunction for Taking {
     fn invoke(&self, event: String) -> BoxFuture<'_, Result<String, FunctionError>> {
         Box::pin(async move {
             let unhandled = |message: String| FunctionError::Unhandled { message };
-            let all = records(&event).map_err(|error| unhandled(error.to_string()))?;
+            let records = shard_records(&event).map_err(|error| unhandled(error.to_string()))?;
             let (taken, is_taken) = oneshot::channel();
             {
                 let mut state = self.0.state();
-                state.records.extend(all.iter().map(|record| record.get().to_owned()));
+                state.records.push(records);
                 state.came.push(taken);
             }
             // Its position is kept when what it says is.
             is_taken.await.map_err(|_| unhandled("the verification has ended".to_owned()))?;
-            Ok("{}".to_owned())
+            Ok(DONE.to_owned())
         })
     }
+}
+
+/// The records of an event of a tumbling window, which names its shard.
+fn shard_records(event: &str) -> Result<ShardRecords, EventError> {
+    let RawEvent { records, lane, .. } = RawEvent::parse(event)?;
+    let records = records.iter().map(|record| record.get().to_owned()).collect();
+    Ok(ShardRecords { lane: Arc::new(lane), records })
 }
 
 /// Notes up to when all records came.

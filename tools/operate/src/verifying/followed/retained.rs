@@ -6,10 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use engine::{
-    clock::{Clock as _, SystemClock},
-    record::records,
-};
+use engine::clock::{Clock as _, SystemClock};
 use futures::future::BoxFuture;
 use stream::{
     checkpoint::MemoryCheckpoints,
@@ -25,14 +22,15 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::verify::following::Retained;
+use super::{DONE, shard_records};
+use crate::verify::following::{Retained, ShardRecords};
 
 /// How long a stream may say nothing before it counts as one that cannot be read.
 const SILENCE: Duration = Duration::from_mins(5);
 
 /// The records that a stream still holds.
 pub(super) struct RetainedRecords {
-    records: mpsc::Receiver<Vec<String>>,
+    records: mpsc::Receiver<ShardRecords>,
     /// Up to when all was given, in milliseconds since the epoch.
     delivered_ms: watch::Receiver<u64>,
     until_ms: u64,
@@ -68,7 +66,7 @@ impl RetainedRecords {
 }
 
 impl Retained for RetainedRecords {
-    fn next(&mut self) -> BoxFuture<'_, io::Result<Option<Vec<String>>>> {
+    fn next(&mut self) -> BoxFuture<'_, io::Result<Option<ShardRecords>>> {
         Box::pin(async move {
             loop {
                 if *self.delivered_ms.borrow_and_update() > self.until_ms {
@@ -96,16 +94,15 @@ impl Retained for RetainedRecords {
 }
 
 /// Gives the records to whoever reads them.
-struct Giving(mpsc::Sender<Vec<String>>);
+struct Giving(mpsc::Sender<ShardRecords>);
 
 impl LambdaFunction for Giving {
     fn invoke(&self, event: String) -> BoxFuture<'_, Result<String, FunctionError>> {
         Box::pin(async move {
             let unhandled = |message: String| FunctionError::Unhandled { message };
-            let all = records(&event).map_err(|error| unhandled(error.to_string()))?;
-            let all = all.iter().map(|record| record.get().to_owned()).collect();
-            self.0.send(all).await.map_err(|_| unhandled("nobody reads any more".to_owned()))?;
-            Ok("{}".to_owned())
+            let records = shard_records(&event).map_err(|error| unhandled(error.to_string()))?;
+            self.0.send(records).await.map_err(|_| unhandled("nobody reads any more".to_owned()))?;
+            Ok(DONE.to_owned())
         })
     }
 }
