@@ -31,7 +31,7 @@ const RECORDS_MAX: usize = 60;
 
 /// A captured part of the stream with its origin; `None` while the stream is empty.
 ///
-/// Under receipts its records come from any shards. Under the checkpoint they come from one, which the operator names.
+/// Under receipts its records come from any shards. Under watermarks they come from one, which the operator names.
 pub(crate) fn captured(scene: &Arc<Scene>, stream: &Stream, ledger: LedgerKind) -> Option<(String, Origin)> {
     let all: Vec<usize> = (0..stream.records.len()).collect();
     let (records, lane) = match ledger {
@@ -52,7 +52,7 @@ pub(crate) fn captured(scene: &Arc<Scene>, stream: &Stream, ledger: LedgerKind) 
         format!("operator replays {}", names.join(" "))
     });
     let event = event(stream, records[start..end].iter().copied(), None);
-    // A checkpoint does not show whether a record that was given up was applied, so nothing of it is applied.
+    // A watermark does not show whether a record that was given up was applied, so nothing of it is applied.
     let was_given_up = scene.chance.percent(30);
     scene.count_all("given up", usize::from(was_given_up));
     Some((event, Origin { lane, was_given_up }))
@@ -67,7 +67,15 @@ pub(crate) async fn redrive<S: Store>(
     for change in parked(&store).await.map_err(|error| error.to_string())? {
         engine.publish(deadline_ms).await.map_err(|error| error.to_string())?;
         let redriven = engine.redrive(&change, deadline_ms).await.map_err(|error| error.to_string())?;
-        scene.trace.note(|| format!("operator redrives {} for {}: {redriven:?}", change.id, change.family));
+        scene.trace.note(|| {
+            // What an account holds has no order that is the same in each run.
+            let ends = match &redriven {
+                Redriven::Applied(_) => "applied",
+                Redriven::Gone => "gone",
+                Redriven::Still { cause } => cause,
+            };
+            format!("operator redrives {} for {}: {ends}", change.id, change.family)
+        });
         if matches!(redriven, Redriven::Applied(_)) {
             scene.count("redriven");
         }

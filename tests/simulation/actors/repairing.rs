@@ -88,7 +88,7 @@ impl World {
         if self.scene.chance.percent(WRONG_PERCENT) {
             self.repair_with_another_version();
         } else {
-            self.begin_repair();
+            self.begin_repair(self.n_tasks % 2 == 1);
         }
         true
     }
@@ -101,7 +101,7 @@ impl World {
         let engine = engine_with(&self.scene, catalogue, &BOTH, ledger, Arc::clone(&caller.store));
         self.planted.n_repairs += 1;
         let run = format!("wrong-run-{}", self.planted.n_repairs);
-        let (scene, view) = (Arc::clone(&self.scene), self.new_view());
+        let (scene, view) = (Arc::clone(&self.scene), self.new_view(self.n_tasks % 2 == 1));
         self.start(caller, None, async move {
             let deadline_ms = engine.clock().now_ms() + CALL_MS;
             Repairing::new(&engine).begin_repair(&run, deadline_ms).await.map_err(|error| error.to_string())?;
@@ -115,14 +115,15 @@ impl World {
         });
     }
 
-    pub(crate) fn begin_repair(&mut self) -> Ended {
+    /// Begins a repair, to which the ledger proves the counts or the functions' positions do.
+    pub(crate) fn begin_repair(&mut self, is_proven: bool) -> Ended {
         let caller = self.caller("repair");
         let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
         self.planted.n_repairs += 1;
         let run = format!("run-{}", self.planted.n_repairs);
         let ended = Ended::default();
         self.planted.under_way.push((self.planted.n_faults, Arc::clone(&ended)));
-        let view = self.new_view();
+        let view = self.new_view(is_proven);
         let scene = Arc::clone(&self.scene);
         let result = Arc::clone(&ended);
         self.start(caller, None, async move {

@@ -257,7 +257,7 @@ impl Bed {
         records
     }
 
-    /// The text of an event of these records; under the checkpoint in a tumbling window.
+    /// The text of an event of these records; under watermarks in a tumbling window.
     pub(crate) fn event(&self, records: &[Value]) -> String {
         let records = json!({ "Records": records }).to_string();
         match self.ledger {

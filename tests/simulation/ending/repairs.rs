@@ -37,7 +37,7 @@ impl World {
             if self.wait_until_ready() {
                 self.settle()?;
             }
-            self.begin_repair();
+            self.begin_repair(self.proves_all());
             self.settle()?;
             self.follow_repairs();
         }
