@@ -1,7 +1,7 @@
 //! How often the writers of one counter meet, by the number of shards that it is spread over.
 //!
 //! `cargo bench -p benches --bench conflicts`. Eight lanes like one post, each with an engine of its own and batches of
-//! 100, under the checkpoint; the post's counter has 1, 4 and 16 shards. No emulator has conflicts, so the table is the
+//! 100, under receipts; the post's counter has 1, 4 and 16 shards. No emulator has conflicts, so the table is the
 //! model in memory, and what is said of the real one is put before it: a transaction takes 5 ms, holds its items for as
 //! long, and one that comes while another holds an item of its own is cancelled, with the reason at that item's position.
 //! Source: DynamoDB developer guide, "Transactions: how it works".
@@ -157,7 +157,7 @@ impl Run {
             let (schema, catalogue, store) = (Arc::clone(&schema), Arc::clone(&catalogue), Arc::clone(&store));
             let clock: Arc<dyn Clock> = Arc::new(SystemClock);
             let engine = Engine::new(schema, catalogue, vec![Family::Additive], store, clock);
-            tokio::spawn(like(engine.with_ledger(LedgerKind::Watermarks), events))
+            tokio::spawn(like(engine.with_ledger(LedgerKind::Receipts), events))
         });
         for lane in lanes.collect::<Vec<_>>() {
             lane.await.expect("a lane");

@@ -12,6 +12,7 @@ pub(crate) const SCRIPTED: &[Purpose] = &[
     Purpose::OldWatermark,
     Purpose::Pin,
     Purpose::Exception,
+    Purpose::Shown,
     Purpose::Wait,
     Purpose::IndexKeys,
     Purpose::CounterType,

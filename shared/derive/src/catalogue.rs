@@ -190,6 +190,15 @@ impl Catalogue {
         names.any(|name| reads.iter().any(|part| part.entity == entity && part.of.holds(name)))
     }
 
+    /// The displays of a count, with their positions.
+    pub fn displays<'a>(&'a self, count: &'a str) -> impl Iterator<Item = (DerivationAt, &'a dyn Refresh)> {
+        let shown = move |(at, derivation): (DerivationAt, &'a Derivation)| {
+            let refresh = derivation.kind.refresh()?;
+            (refresh.shows() == Some(count)).then_some((at, refresh))
+        };
+        self.positioned().filter_map(shown)
+    }
+
     /// Does a change of a ground item differ in something that a derivation reads?
     #[must_use]
     pub fn reads_difference(&self, sight: &Sight<'_>) -> bool {

@@ -87,6 +87,9 @@ purposes! {
     Watermark: "a change that is delivered again is counted again, as is one that another invocation counts beside this one",
     /// On a counter whose old watermarks are removed: each is as it was read.
     OldWatermark: "a watermark that moves while it is taken for old is removed, and what it covers is counted again",
+    /// On an item that shows a count, written by the function that counted: the item is of its entity, and shows no later
+    /// revision of the counter.
+    Shown: "a count that lands late replaces a newer one, until the item's record is handled",
     /// On a stream shard's item: no number of counter shards is pinned for the derivation yet.
     Pin: "two invocations pin different numbers of counter shards, and a change that comes again goes to another counter",
     /// On a stream shard's item: the change is not among its exceptions.
@@ -127,7 +130,7 @@ pub enum Ask {
     AtLeast(String, AttributeValue),
     /// The attribute is not there, or has this value.
     LacksOrEqual(String, AttributeValue),
-    /// The attribute is not there, or is binary and below this value, byte by byte.
+    /// The attribute is not there, or is below this value, both binary or both numbers.
     LacksOrBelow(String, AttributeValue),
     /// The attribute is not there, or is a set of texts without this one.
     LacksElement(String, AttributeValue),

@@ -107,8 +107,8 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
     }
     let mut becoming = base.clone();
     if let (Some(_), Some(held)) = (&made, held) {
-        let others = definition.derived_attributes.iter().filter(|name| !base.contains_key(name));
-        becoming.extend(others.filter_map(|name| Some((name.clone(), held.get(name)?.clone()))));
+        let others = held.iter().filter(|(name, _)| definition.derives(name) && !base.contains_key(name));
+        becoming.extend(others.map(|(name, value)| (name.to_owned(), value.clone())));
     }
     let mut missing = BTreeSet::new();
     for at in parts.into_iter().filter(|at| Some(*at) != maker) {
@@ -155,8 +155,8 @@ fn removal(layout: &Layout, look: &Look, held: &Item, maker: Option<DerivationAt
 /// What a mirror wants of all attributes that are not other derivations': what it computed, and nothing else.
 #[must_use]
 pub fn owned(definition: &Definition, item: &Item, held: Option<&Item>) -> Vec<Wanted> {
-    let others = |name: &str| definition.derived_attributes.iter().any(|other| other == name);
-    let gone = held.into_iter().flat_map(Item::keys).filter(|name| !item.contains_key(name) && !others(name));
+    let gone =
+        held.into_iter().flat_map(Item::keys).filter(|name| !item.contains_key(name) && !definition.derives(name));
     let gone = gone.map(|name| Wanted { name: name.to_owned(), value: None, zero_is_absent: false });
     let there = item.iter().map(|(name, value)| Wanted {
         name: name.to_owned(),

@@ -8,6 +8,7 @@ use keys::{
     key::Key,
     value::whole_number,
 };
+use serde_dynamo::AttributeValue;
 
 use crate::{
     schema::Schema,
@@ -28,6 +29,16 @@ pub enum Source {
 pub struct Sources {
     items: BTreeMap<Key, Option<Item>>,
     counts: BTreeMap<Key, BTreeMap<String, Tally>>,
+    revisions: BTreeMap<Key, BTreeMap<String, Revision>>,
+}
+
+/// How often a counter's watermarks have moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Revision {
+    /// So often, where the counter is one item.
+    Of(String),
+    /// A number does not say it, since the counter has several items, which nobody reads at one moment.
+    Sharded,
 }
 
 impl Sources {
@@ -38,8 +49,18 @@ impl Sources {
 
     /// Adds the counters of a target: all items that its query gave.
     pub fn add_counters<'a>(&mut self, schema: &Schema, target: Key, items: impl IntoIterator<Item = &'a Item>) {
-        let counts = sums(schema, items).into_iter().filter(|((of, _), _)| *of == target);
+        let items: Vec<&Item> = items.into_iter().collect();
+        let counts = sums(schema, items.iter().copied()).into_iter().filter(|((of, _), _)| *of == target);
         let counts = counts.map(|((_, derivation), sum)| (derivation, sum)).collect();
+        let counters = items.into_iter().filter_map(|item| Some((CounterKey::parse(&schema.layout.key(item)?)?, item)));
+        let mut revisions = BTreeMap::new();
+        for (counter, item) in counters.filter(|(counter, _)| counter.target == target) {
+            let Some(AttributeValue::N(revision)) = item.get(counter::REVISION) else { continue };
+            let is_whole = counter.shard == 0 && !revisions.contains_key(&counter.derivation);
+            let revision = if is_whole { Revision::Of(revision.clone()) } else { Revision::Sharded };
+            revisions.insert(counter.derivation, revision);
+        }
+        self.revisions.insert(target.clone(), revisions);
         self.counts.insert(target, counts);
     }
 
@@ -56,6 +77,12 @@ impl Sources {
     #[must_use]
     pub fn item(&self, key: &Key) -> Option<&Item> {
         self.items.get(key)?.as_ref()
+    }
+
+    /// The revision of a target's counter; `None` where nothing is counted by watermarks.
+    #[must_use]
+    pub fn revision(&self, target: &Key, derivation: &str) -> Option<&Revision> {
+        self.revisions.get(target)?.get(derivation)
     }
 
     /// A tally of a target, over all shards; `None` where there is none.

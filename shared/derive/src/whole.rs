@@ -41,8 +41,7 @@ pub fn ground(schema: &Schema, items: &Items) -> Items {
         if image.definition.derived {
             continue;
         }
-        let derived = &image.definition.derived_attributes;
-        let kept = item.iter().filter(|(name, _)| !derived.iter().any(|other| other == name));
+        let kept = item.iter().filter(|(name, _)| !image.definition.derives(name));
         ground.insert(key.clone(), kept.map(|(name, value)| (name, value.clone())).collect());
     }
     ground

@@ -14,6 +14,7 @@ pub(crate) mod marked;
 pub(crate) mod parcel;
 pub mod recount;
 pub(crate) mod session;
+pub(crate) mod shown;
 pub mod target;
 pub(crate) mod todo;
 pub(crate) mod update;
@@ -27,7 +28,11 @@ use crate::{
     batch::input::Batch,
     context::Context,
     count::{admission::CountEntry, session::Session},
+    look::bells::Bells,
 };
+
+/// Counters that a batch updates at once under watermarks. They do not wait for each other; a batch has as many connections.
+pub const UPDATES_AT_ONCE: usize = 100;
 
 /// Applies what must count once.
 pub(crate) struct Counter<'a, S> {
@@ -41,11 +46,12 @@ impl<'a, S> Counter<'a, S> {
 }
 
 impl<S: Store> Counter<'_, S> {
-    /// Applies what a batch adds.
+    /// Applies what a batch adds, and rings for the items that are to be looked at since they show it.
     pub(crate) async fn add(
         &self,
         entries: Vec<CountEntry>,
         session: &mut Session<'_>,
+        bells: &mut Bells,
         batch: &Batch<'_>,
         account: &mut Account,
     ) {
@@ -54,7 +60,7 @@ impl<S: Store> Counter<'_, S> {
         }
         match session {
             Session::Receipts(receipts) => self.add_chunks(entries, receipts, batch, account).await,
-            Session::Watermarks(shard) => self.add_marked(entries, shard, batch, account).await,
+            Session::Watermarks(shard) => self.add_marked(entries, shard, bells, batch, account).await,
         }
     }
 

@@ -35,6 +35,9 @@ pub const SUM: &str = "Sum";
 /// Attribute that says how often a counter's watermarks have moved. Stored, so it is stable.
 pub const REVISION: &str = "Rev";
 
+/// Attribute that is true on a counter whose last count was shown by the function that made it. Stored, so it is stable.
+pub const SHOWN: &str = "Shown";
+
 /// Template of a counter's partition key: the target's.
 pub const PARTITION_KEY: &str = "{TargetPK*}";
 

@@ -67,10 +67,14 @@ pub fn differing<'a>(a: &'a Item, b: &'a Item) -> Vec<&'a str> {
     }
 }
 
-/// Are both binary, and is the first below the second, byte by byte?
+/// Is the first below the second? Binary values are compared byte by byte, numbers by their values, and nothing else.
 #[must_use]
 pub fn below(value: &AttributeValue, bound: &AttributeValue) -> bool {
-    matches!((value, bound), (AttributeValue::B(value), AttributeValue::B(bound)) if value < bound)
+    match (value, bound) {
+        (AttributeValue::B(value), AttributeValue::B(bound)) => value < bound,
+        (AttributeValue::N(_), AttributeValue::N(_)) => at_least(bound, value) && !at_least(value, bound),
+        _ => false,
+    }
 }
 
 /// Are both numbers, and is the first at least the second?

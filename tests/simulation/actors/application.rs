@@ -18,7 +18,7 @@ use derive::{
     write::{Action, ITEM_BYTES_MAX, Table, Transaction, Update, Write},
 };
 use keys::{
-    entity::Definition,
+    entity::{Definition, is_revision},
     item::{Item, text},
     key::Key,
     size::item_bytes,
@@ -282,7 +282,8 @@ impl Application {
     fn alter_derived(&mut self, table: &MemoryStore) {
         let derived = |definition: &Definition| !definition.derived_attributes.is_empty() && !is_authority(definition);
         let Some((key, item)) = self.any(table, derived) else { return };
-        let written = self.written(definition(&self.schema, &item));
+        let mut written = self.written(definition(&self.schema, &item));
+        written.extend(item.keys().filter(|name| is_revision(name)).map(str::to_owned));
         if let Some(name) = self.scene.chance.one_of(&written).cloned() {
             self.alter(table, key, name);
         }

@@ -68,6 +68,9 @@ async fn a_script_ends_wrong_without_its_guard() {
         Exception
             with it    1 of 1 members is counted
             without it 2 of 1 members is counted
+        Shown
+            with it    the group shows 2 of 2 members
+            without it the group shows 1 of 2 members
         Wait
             with it    the subscription is there before the second wait is over
             without it the subscription is deleted before the second wait is over
@@ -117,6 +120,7 @@ async fn end(purpose: Purpose, bed: Bed) -> String {
         Purpose::OldWatermark => old_watermark(bed).await,
         Purpose::Pin => pin(bed).await,
         Purpose::Exception => exception(bed).await,
+        Purpose::Shown => shown(bed).await,
         Purpose::Wait => wait(bed).await,
         Purpose::IndexKeys => index_keys(&bed).await,
         Purpose::CounterType => counter_type(&bed),
@@ -186,6 +190,20 @@ async fn pin(bed: Bed) -> String {
     bed.handle(&records).await;
     one.finish().unwrap().unwrap();
     format!("{} of 8 likes are counted", bed.counted("like-count"))
+}
+
+/// What one function counted is to be shown when another has shown a later count. Nobody has handled the group's record yet.
+async fn shown(bed: Bed) -> String {
+    let mut bed = bed.under(LedgerKind::Watermarks);
+    let group = bed.put("Group", &[("GroupId", "g")], &[]).await;
+    bed.settle().await;
+    let first = bed.memberships([("ann".into(), "g".into())]).await;
+    let mut one = bed.start(&bed.event(&first).replace(SHARD, "shardId-other"));
+    bed.stops_before(&mut one, Purpose::Shown);
+    let second = bed.memberships([("bob".into(), "g".into())]).await;
+    bed.handle(&second).await;
+    one.finish().unwrap().unwrap();
+    format!("the group shows {} of 2 members", bed.shown(&group, "MemberCount"))
 }
 
 /// The call that parks a record lands when another has parked it and an operator has redriven it.

@@ -126,6 +126,9 @@ async fn one_more_and_one_less_in_one_batch_move_the_watermark_and_add_nothing()
 #[tokio::test]
 async fn a_batch_costs_one_update_for_each_counter_and_reads_its_shard_once() {
     let mut bed = bed();
+    for group in ["g0", "g1"] {
+        bed.put("Group", &[("GroupId", group)], &[]).await;
+    }
     let first = bed.joins(1).await;
     bed.handle(&first).await;
     bed.calls();
@@ -133,10 +136,109 @@ async fn a_batch_costs_one_update_for_each_counter_and_reads_its_shard_once() {
     let handled = bed.handle(&records).await;
     let calls = bed.calls();
     assert_eq!(calls.iter().filter(|call| call.contains("gets Ledger [SHARD#")).count(), 1, "{calls:#?}");
-    assert_eq!(calls.len(), 3, "{calls:#?}");
+    // Two counters, and what their groups show.
+    assert_eq!(calls.len(), 5, "{calls:#?}");
     let units: f64 = handled.account.commits.iter().map(|commit| commit.units).sum();
-    assert!((units - 2.0).abs() < 1e-6, "{units}");
+    assert!((units - 4.0).abs() < 1e-6, "{units}");
     assert_eq!(bed.counted("member-count"), 21);
+}
+
+/// A group of this name, known to a service that runs everything.
+async fn group(name: &str) -> (Bed, Key) {
+    let mut bed = Bed::new().under(LedgerKind::Watermarks);
+    let group = bed.put("Group", &[("GroupId", name)], &[]).await;
+    bed.settle().await;
+    (bed, group)
+}
+
+#[tokio::test]
+async fn who_counts_shows_the_count_and_the_records_of_both_writes_ask_for_nothing() {
+    let (mut bed, group) = group("g0").await;
+    for user in ["ann", "bob"] {
+        bed.calls();
+        let records = bed.memberships([(user.to_owned(), "g0".to_owned())]).await;
+        bed.handle(&records).await;
+        let calls = bed.calls();
+        assert!(!calls.iter().any(|call| call.contains("quer")), "no counter is read: {calls:#?}");
+        let shown = bed.shown(&group, "MemberCount");
+        assert_eq!(shown, if user == "ann" { "1" } else { "2" }, "before any record of it is handled");
+        let of_both = |record: &Value| {
+            let keys = &record["dynamodb"]["Keys"];
+            keys["PK"]["S"] == "GROUP#g0" && keys["SK"]["S"].as_str().unwrap().starts_with("METADATA")
+        };
+        let echoes: Vec<Value> = bed.records().into_iter().filter(of_both).collect();
+        assert_eq!(echoes.len(), 2, "of the counter and of the group");
+        bed.handle(&echoes).await;
+        assert_eq!(bed.calls(), [""; 0]);
+    }
+}
+
+/// The function ends between the two writes, and other records of the counter are handled meanwhile.
+#[tokio::test]
+async fn a_count_that_was_not_shown_is_shown_when_its_batch_comes_again() {
+    let (mut bed, group) = group("g0").await;
+    let records = bed.joins(1).await;
+    let mut killed = bed.start(&bed.event(&records));
+    bed.stops_before(&mut killed, Purpose::Shown);
+    drop(killed);
+    bed.settle().await;
+    assert_eq!((bed.counted("member-count"), bed.shown(&group, "MemberCount")), (1, String::new()));
+    bed.handle(&records).await;
+    assert_eq!((bed.counted("member-count"), bed.shown(&group, "MemberCount")), (1, "1".to_owned()));
+}
+
+#[tokio::test]
+async fn a_shown_count_that_somebody_else_writes_over_is_corrected() {
+    let (mut bed, group) = group("g0").await;
+    let records = bed.joins(1).await;
+    bed.handle(&records).await;
+    let before = item(&bed, &group).unwrap();
+    bed.settle().await;
+    let more = bed.memberships([("bob".into(), "g0".into())]).await;
+    bed.handle(&more).await;
+    bed.settle().await;
+    // The count alone, the revision alone, and the whole item as it was.
+    for (name, text) in [("MemberCount", "N:7"), ("MemberCount:rev", "N:0"), ("MemberCount:rev", "junk")] {
+        bed.set(&group, name, text).await;
+        bed.settle().await;
+        assert_eq!(["MemberCount", "MemberCount:rev"].map(|name| bed.shown(&group, name)), ["2", "2"], "{name} {text}");
+    }
+    bed.memory().put_raw(Table::Main, before).unwrap();
+    bed.settle().await;
+    assert_eq!(bed.shown(&group, "MemberCount"), "2");
+    // A target that is made later shows what was counted before.
+    bed.delete(&group).await;
+    bed.put("Group", &[("GroupId", "g0")], &[]).await;
+    bed.settle().await;
+    assert_eq!(bed.shown(&group, "MemberCount"), "2");
+}
+
+/// A counter that has several items since it once had more shards is looked at: no number says which sum is the newer one.
+#[tokio::test]
+async fn a_count_of_several_items_is_looked_at_wherever_it_is_declared_as_one() {
+    let mut bed = Bed::new().under(LedgerKind::Watermarks);
+    let post = [("AuthorId", "ann"), ("CreatedAt", "2024-01-15T10:30:00.000Z"), ("PostId", "p")];
+    bed.put("Post", &post, &[("Status", "published")]).await;
+    bed.settle().await;
+    let detail = Key::new("POST#p", "METADATA");
+    let liked = async |bed: &mut Bed, user: String, shard: &str| {
+        bed.put("Like", &[("PostId", "p"), ("UserId", &user)], &[]).await;
+        let records = bed.records();
+        bed.try_handle(&bed.event(&records).replace(SHARD, shard)).await.unwrap();
+    };
+    bed.catalogue = Arc::new(with_shards(8));
+    for nth in 0..6 {
+        liked(&mut bed, format!("u{nth}"), &format!("shardId-{nth}")).await;
+    }
+    bed.settle().await;
+    assert_eq!(["LikeCount", "LikeCount:rev"].map(|name| bed.shown(&detail, name)), ["6", "sharded"]);
+    bed.catalogue = Arc::new(with_shards(1));
+    for nth in 6..12 {
+        liked(&mut bed, format!("u{nth}"), &format!("shardId-{nth}")).await;
+        assert_eq!(bed.shown(&detail, "LikeCount"), (nth + 1).to_string(), "before any record of it is handled");
+        bed.settle().await;
+    }
+    assert_eq!(["LikeCount", "LikeCount:rev"].map(|name| bed.shown(&detail, name)), ["12", "sharded"]);
 }
 
 /// At whatever point one invocation stops while the other handles the whole batch, each change counts once.

@@ -33,9 +33,8 @@ pub(crate) fn has_come_back(scene: &Scene, past: &Past, id: &str, before: usize)
 /// The attributes that the service did not write; all attributes of a counter.
 fn judged(scene: &Scene, key: &Key, item: &Item) -> Item {
     let image = scene.schema.image(key, item).filter(|_| CounterKey::parse(key).is_none());
-    let derived = image.map(|image| image.definition.derived_attributes.clone()).unwrap_or_default();
     item.iter()
-        .filter(|(name, _)| !derived.iter().any(|it| it == name))
+        .filter(|(name, _)| !image.as_ref().is_some_and(|image| image.definition.derives(name)))
         .map(|(name, value)| (name.to_owned(), value.clone()))
         .collect()
 }

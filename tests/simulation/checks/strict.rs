@@ -215,9 +215,9 @@ fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &TableChang
         },
         (Some(old), Some(new)) => match of(old) {
             Some((name, false)) => {
-                let derived = &scene.schema.entity(&name).unwrap().derived_attributes;
+                let definition = scene.schema.entity(&name).unwrap();
                 let changed: Vec<&str> =
-                    differing(old, new).into_iter().filter(|n| !derived.iter().any(|d| d == n)).collect();
+                    differing(old, new).into_iter().filter(|name| !definition.derives(name)).collect();
                 let is_archived = name == "Post" && changed == ["Status"] && text(new, "Status") == Some("archived");
                 let author = scene.schema.entity("Post").unwrap().key.parse_key(&made.key);
                 let author = author.and_then(|fields| Some(Owner::User(fields.get("AuthorId")?.to_owned())));

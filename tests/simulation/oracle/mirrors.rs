@@ -123,8 +123,9 @@ impl Mirrors {
     }
 }
 
+/// An item without these attributes, and without the revisions that stand beside counts.
 fn without(item: &PlainItem, names: &[&str]) -> PlainItem {
-    let kept = item.iter().filter(|(name, _)| !names.contains(&name.as_str()));
+    let kept = item.iter().filter(|(name, _)| !names.contains(&name.as_str()) && !name.ends_with(":rev"));
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 

@@ -48,6 +48,11 @@ pub trait Refresh: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Name of the count that it shows; `None` where it shows none.
+    fn shows(&self) -> Option<&str> {
+        None
+    }
+
     /// May it derive nothing for an item that can be read?
     fn has_flaws(&self) -> bool {
         false

@@ -9,16 +9,24 @@
 //! both right, so the sweep may collect a counter of zero and nothing has to be written; with either declaration a display
 //! never changes from the one to the other by itself. `Display::wanted` is the only place that knows this.
 //!
+//! *Shown by who counts.* Under watermarks the function that counts writes the display with what its update of the counter
+//! returned, and the counter's revision beside it, in `{attribute}:rev`. Its record of the counter then rings nobody, and
+//! neither does a record that brings the target to a later revision: the number of a revision says which count is the
+//! newer one. Whatever else changes the counter or the display rings.
+//!
 //! *Level-triggered.* The counters are the authority and are read when the display is written, so any order of bells
 //! ends at the newest sum, and a put over the target that takes the display away rings the bell that brings it back.
 //!
 //! *Example*: the counter `USER#bob / PROFILE#COUNT#follower-count#03` goes from 4 to 5. Look at `USER#bob / PROFILE`:
 //! its shards add up to 12, `FollowerCount` is 11, so it becomes 12.
 
+use std::iter;
+
 use keys::{
-    counter::{self, COUNTER, CounterKey, SUM, VALUE},
+    counter::{self, COUNTER, CounterKey, REVISION, SHOWN, SUM, VALUE},
+    entity::revision_of,
     key::Key,
-    value::whole_number,
+    value::{below, whole_number},
 };
 use serde_dynamo::AttributeValue;
 
@@ -36,10 +44,13 @@ use crate::{
     outline::Outline,
     part::{Part, Reach},
     schema::{Image, Schema, Unreadable},
-    sources::{Source, Sources, tally},
+    sources::{Revision, Source, Sources, tally},
     tally::{Sum, Tally},
     write::Wanted,
 };
+
+/// What stands for the revision of a counter of several items. Stored, so it is stable.
+const SHARDED: &str = "sharded";
 
 /// The declaration of a display.
 #[derive(Clone, Debug)]
@@ -114,6 +125,24 @@ impl Display {
         Wanted { name: self.attribute.clone(), value, zero_is_absent }
     }
 
+    /// What the target should hold of the counter's revision; nothing where it is not known.
+    fn wanted_revision(&self, revision: Option<&Revision>) -> Option<Wanted> {
+        let value = match revision? {
+            Revision::Of(number) => AttributeValue::N(number.clone()),
+            Revision::Sharded => AttributeValue::S(SHARDED.to_owned()),
+        };
+        Some(Wanted { name: revision_of(&self.attribute), value: Some(value), zero_is_absent: false })
+    }
+
+    /// Does this change of the target bring it to a later revision of the counter?
+    fn is_later(&self, old: &Image<'_>, new: &Image<'_>) -> bool {
+        let name = revision_of(&self.attribute);
+        new.attribute(&name).is_some_and(|new| match old.attribute(&name) {
+            Some(old) => below(old, new),
+            None => matches!(new, AttributeValue::N(_)),
+        })
+    }
+
     fn bell(&self, item: Key) -> Effect {
         Effect::Look(Bell { item, entity: self.target.clone(), named: Vec::new() })
     }
@@ -125,7 +154,10 @@ impl Display {
         // A counter that comes to stand makes a zero of an absent attribute, though it adds nothing to a sum.
         let stands = |image: Option<&Image<'_>>| image.is_some_and(|image| tally(image.item).is_some());
         let rings = stands(new) && !stands(old) || sight.attribute_differs(old, new, self.shows.attribute());
-        rings.then_some(counter.target)
+        // Whoever moved its watermark has shown the count, or has rung for the target.
+        let is_shown = new.is_some_and(|new| new.attribute(SHOWN) == Some(&AttributeValue::Bool(true)))
+            && sight.attribute_differs(old, new, REVISION);
+        (rings && !is_shown).then_some(counter.target)
     }
 
     /// The key of a counter that this display shows; `None` for any other item.
@@ -183,12 +215,15 @@ impl Kind for Display {
         if let Some(target) = self.counted(schema, sight) {
             return vec![self.bell(target)];
         }
-        match new {
-            Some(new) if old.is_none() || sight.attribute_differs(old, Some(new), &self.attribute) => {
-                vec![self.bell(new.key.clone())]
+        let rings = match (old, new) {
+            (_, None) => false,
+            (None, Some(_)) => true,
+            (Some(old), Some(new)) => {
+                let differs = |name: &str| sight.attribute_differs(Some(old), Some(new), name);
+                (differs(&self.attribute) || differs(&revision_of(&self.attribute))) && !self.is_later(old, new)
             }
-            _ => Vec::new(),
-        }
+        };
+        new.filter(|_| rings).map(|new| self.bell(new.key.clone())).into_iter().collect()
     }
 
     fn unreadable(&self, schema: &Schema, image: &Image<'_>) -> Option<Unreadable> {
@@ -222,7 +257,13 @@ impl Refresh for Display {
     }
 
     fn compute(&self, _schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed {
-        Computed::Attributes(vec![self.wanted(sources.tally(target.key, &self.count))])
+        let wanted = self.wanted(sources.tally(target.key, &self.count));
+        let revision = self.wanted_revision(sources.revision(target.key, &self.count));
+        Computed::Attributes(iter::once(wanted).chain(revision).collect())
+    }
+
+    fn shows(&self) -> Option<&str> {
+        Some(&self.count)
     }
 }
 

@@ -72,11 +72,12 @@ impl Mirror {
     /// Is this an attribute of the source that is not mirrored?
     fn leaves_out(&self, schema: &Schema, source: &Definition, target: &Definition, name: &str) -> bool {
         let layout = &schema.layout;
-        let mut named = self.except.iter().chain(&source.derived_attributes).chain(&target.derived_attributes);
         layout.is_key(name)
             || layout.entity_type.as_deref() == Some(name)
             || layout.time_to_live.as_deref() == Some(name)
-            || named.any(|other| other == name)
+            || self.except.iter().any(|other| other == name)
+            || source.derives(name)
+            || target.derives(name)
     }
 
     /// All of those that can be named.
@@ -134,7 +135,7 @@ impl Mirror {
     fn target_changed(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Effect> {
         let (old, new) = sight.entity(&self.target);
         let (_, target) = self.definitions(schema)?;
-        let ours = |name: &&str| *name == CLAIMS || !target.derived_attributes.iter().any(|other| other == name);
+        let ours = |name: &&str| *name == CLAIMS || !target.derives(name);
         let differs = old.is_some() != new.is_some() || sight.differing().iter().any(ours);
         let image = new.or(old).filter(|_| differs)?;
         let named: BTreeSet<Key> =

@@ -25,13 +25,13 @@ use crate::{
     backoff::{Tries, describe},
     batch::input::Batch,
     count::{
-        Counter,
+        Counter, UPDATES_AT_ONCE,
         admission::CountEntry,
         session::ShardSession,
         todo::{CounterTodo, Todo},
     },
     ledger::watermarks::{has_passed, mark_of},
-    look::reading::CALLS_AT_ONCE,
+    look::bells::Bells,
     protocol::ProtocolStep,
 };
 
@@ -40,11 +40,13 @@ use crate::{
 pub(super) struct CounterOutcome {
     pub(super) account: Account,
     /// Changes that the watermark had passed.
-    dropped: BTreeSet<RecordAt>,
+    pub(super) dropped: BTreeSet<RecordAt>,
     /// Changes that are applied or parked.
     pub(super) done: BTreeSet<RecordAt>,
     /// Why it ended before all was done.
     stopped: Option<(Key, String)>,
+    /// Items to look at, since what the counter came to could not be shown without reading them.
+    pub(super) bells: Bells,
 }
 
 /// What comes next for a counter.
@@ -67,6 +69,7 @@ impl<S: Store> Counter<'_, S> {
         &self,
         entries: Vec<CountEntry>,
         shard: &mut ShardSession,
+        bells: &mut Bells,
         batch: &Batch<'_>,
         account: &mut Account,
     ) {
@@ -92,7 +95,7 @@ impl<S: Store> Counter<'_, S> {
             let positions = todo.values().flat_map(|counter: &CounterTodo| &counter.todo).map(|todo| todo.position);
             return undone(account, positions.collect::<BTreeSet<_>>(), why);
         }
-        self.update_all(todo.into_values().collect(), shard, batch, account).await;
+        self.update_all(todo.into_values().collect(), shard, bells, batch, account).await;
     }
 
     /// Updates all counters of a batch, several at once.
@@ -100,6 +103,7 @@ impl<S: Store> Counter<'_, S> {
         &self,
         mut counters: Vec<CounterTodo>,
         shard: &mut ShardSession,
+        bells: &mut Bells,
         batch: &Batch<'_>,
         account: &mut Account,
     ) {
@@ -119,13 +123,14 @@ impl<S: Store> Counter<'_, S> {
         }
         let (mut dropped, mut done) = (BTreeSet::new(), BTreeSet::new());
         let updates = counters.into_iter().map(|counter| self.update_counter(counter, shard, batch));
-        let mut updates = stream::iter(updates).buffer_unordered(CALLS_AT_ONCE);
+        let mut updates = stream::iter(updates).buffer_unordered(UPDATES_AT_ONCE);
         let mut stopped = Vec::new();
         while let Some(outcome) = updates.next().await {
             account.add(outcome.account);
             dropped.extend(outcome.dropped);
             done.extend(outcome.done);
             stopped.extend(outcome.stopped);
+            bells.extend(outcome.bells);
         }
         drop(updates);
         shard.stopped_counters.extend(stopped);
@@ -142,14 +147,31 @@ impl<S: Store> Counter<'_, S> {
         batch.patience.call(|| self.held_buckets(&keys)).await.map_err(|error| describe(&error))
     }
 
-    /// Brings a counter to the last of its changes.
+    /// Brings a counter to the last of its changes, and its target to what the counter came to.
     async fn update_counter(
         &self,
         mut counter: CounterTodo,
         shard: &ShardSession,
         batch: &Batch<'_>,
     ) -> CounterOutcome {
-        let (mut outcome, mut tries, mut is_singly) = (CounterOutcome::default(), Tries::default(), false);
+        let mut outcome = CounterOutcome::default();
+        if let Err(why) = self.bring(&mut counter, shard, batch, &mut outcome).await {
+            undone(&mut outcome.account, counter.todo.iter().map(|todo| todo.position), &why);
+            outcome.stopped = Some((counter.key.clone(), why));
+        }
+        self.show(&counter, batch, &mut outcome).await;
+        outcome
+    }
+
+    /// Sends what a batch adds to a counter until nothing is left; why something is left, where it is.
+    async fn bring(
+        &self,
+        counter: &mut CounterTodo,
+        shard: &ShardSession,
+        batch: &Batch<'_>,
+        outcome: &mut CounterOutcome,
+    ) -> Result<(), String> {
+        let (mut tries, mut is_singly) = (Tries::default(), false);
         let mut next = match shard.stopped_counters.get(&counter.key) {
             Some(why) => Next::Stop(why.clone()),
             None => Next::Send,
@@ -160,32 +182,26 @@ impl<S: Store> Counter<'_, S> {
                 Next::Again(why) => {
                     outcome.account.sends_again([counter.derivation]);
                     if !batch.patience.wait(&mut tries).await {
-                        return stopped(counter, outcome, why);
+                        return Err(why);
                     }
                 }
                 Next::Refused(_) if !is_singly && counter.todo.len() > 1 => is_singly = true,
-                Next::Refused(cause) => {
-                    if let Err(why) = self.park_first(&mut counter, &cause, shard, batch, &mut outcome).await {
-                        return stopped(counter, outcome, why);
-                    }
-                }
+                Next::Refused(cause) => self.park_first(counter, &cause, shard, batch, outcome).await?,
                 Next::Foreign(cause) => {
                     while !counter.todo.is_empty() {
-                        if let Err(why) = self.except_first(&mut counter, &cause, shard, batch, &mut outcome).await {
-                            return stopped(counter, outcome, why);
-                        }
+                        self.except_first(counter, &cause, shard, batch, outcome).await?;
                     }
                 }
-                Next::Stop(why) => return stopped(counter, outcome, why),
+                Next::Stop(why) => return Err(why),
             }
             if counter.todo.is_empty() {
-                return outcome;
+                return Ok(());
             }
             next = if batch.patience.is_over() {
                 Next::Stop("no time is left for it".to_owned())
             } else {
                 let n_part = if is_singly { 1 } else { counter.todo.len() };
-                self.send_part(&mut counter, n_part, &shard.mark, batch, &mut outcome).await
+                self.send_part(counter, n_part, &shard.mark, batch, outcome).await
             };
         }
     }
@@ -276,11 +292,4 @@ impl<S: Store> Counter<'_, S> {
             is_correction: false,
         });
     }
-}
-
-/// A counter that ended before all was done.
-fn stopped(counter: CounterTodo, mut outcome: CounterOutcome, why: String) -> CounterOutcome {
-    undone(&mut outcome.account, counter.todo.iter().map(|todo| todo.position), &why);
-    outcome.stopped = Some((counter.key, why));
-    outcome
 }

@@ -9,7 +9,7 @@ use derive::{
     write::{Action, Table, Update, Write},
 };
 use keys::{
-    counter::{COUNTER, REVISION},
+    counter::{COUNTER, REVISION, SHOWN},
     item::Item,
     key::Key,
 };
@@ -42,6 +42,11 @@ impl<S: Store> Counter<'_, S> {
         let created_ms = part.iter().map(|todo| todo.created_ms).max().unwrap_or(0);
         update.set.insert(mark.to_owned(), last.sequence.mark(created_ms));
         update.add.insert(REVISION.to_owned(), AttributeValue::N("1".to_owned()));
+        if self.shows_itself(counter) {
+            update.set.insert(SHOWN.to_owned(), AttributeValue::Bool(true));
+        } else if self.is_shown(counter) {
+            update.remove.insert(SHOWN.to_owned());
+        }
         write.guard = Some(Guard { purpose: Purpose::Watermark, asks });
         Some(write)
     }

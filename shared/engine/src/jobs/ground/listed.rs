@@ -85,9 +85,8 @@ impl<S: Store> Worker<'_, S> {
     ) -> impl Iterator<Item = (&'a str, &'a AttributeValue)> {
         let layout = &self.context.schema.layout;
         let is_counter = CounterKey::parse(key).is_some();
-        let derived =
-            self.context.schema.entity(&hanging.entity).filter(|_| !is_counter).map(|it| &it.derived_attributes);
-        let is_derived = move |name: &str| derived.is_some_and(|names| names.iter().any(|it| it == name));
+        let definition = self.context.schema.entity(&hanging.entity).filter(|_| !is_counter);
+        let is_derived = move |name: &str| definition.is_some_and(|it| it.derives(name));
         item.iter().filter(move |(name, _)| *name != layout.pk && *name != layout.sk && !is_derived(name))
     }
 

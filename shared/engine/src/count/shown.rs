@@ -1,0 +1,172 @@
+//! Showing a count where it is counted: the function that updates a counter writes the displays of its target with what the
+//! update returned.
+//!
+//! *Keeps true*: a batch is done only if each target of its counters shows what they came to, or a later revision of them,
+//! or does not exist. The update of the counter says that its count is shown ([`SHOWN`](keys::counter::SHOWN)), so its
+//! record asks nobody to look at the target. An invocation that ends between the two writes leaves the batch undone; when
+//! it comes again, the counter's watermark has passed it, and the counter that comes back is shown.
+//!
+//! The write needs no reading: the number of the revision keeps an older count from replacing a newer one. Where that
+//! number does not decide, since the counter has several items or began anew, the target is looked at.
+//!
+//! *Example*: a follow brings `USER#bob / PROFILE#COUNT#follower-count#00` to 12, revision 40. `USER#bob / PROFILE` gets
+//! `FollowerCount` 12 and `FollowerCount:rev` 40, if it shows no revision from 40 on.
+
+use std::collections::BTreeSet;
+
+use derive::{
+    guard::{Ask, Guard, Purpose},
+    kind::{
+        refresh::{Computed, Refresh, RefreshTarget},
+        shape::Shape,
+    },
+    position::{DerivationAt, RecordAt},
+    sources::Sources,
+    write::{Action, Table, Update, Wanted, Write},
+};
+use keys::{
+    counter::CounterKey,
+    entity::is_revision,
+    item::{Item, text},
+    key::Key,
+};
+use store::{Store, Units, Updated};
+
+use crate::{
+    account::{Commit, undone},
+    backoff::{Tries, describe},
+    batch::input::Batch,
+    count::{Counter, marked::CounterOutcome, todo::CounterTodo},
+};
+
+/// What the target of a counter is to show.
+struct Showing {
+    target: Key,
+    entity: String,
+    displays: BTreeSet<DerivationAt>,
+    wanted: Vec<Wanted>,
+}
+
+impl<S: Store> Counter<'_, S> {
+    /// Is this counter's count shown somewhere?
+    pub(super) fn is_shown(&self, counter: &CounterTodo) -> bool {
+        let catalogue = &self.context.catalogue;
+        catalogue.displays(catalogue.name(counter.derivation)).next().is_some()
+    }
+
+    /// Does the function that counts it show it? Not if it has several items, which are not read here.
+    pub(super) fn shows_itself(&self, counter: &CounterTodo) -> bool {
+        let derivation = self.context.catalogue.derivation(counter.derivation);
+        let is_whole =
+            derivation.is_some_and(|it| matches!(it.kind.shape(), Shape::Count(count) if count.n_shards == 1));
+        is_whole && CounterKey::parse(&counter.key).is_some_and(|key| key.shard == 0) && self.is_shown(counter)
+    }
+
+    /// Shows what a counter came to, as far as this batch has moved it or found it moved.
+    pub(super) async fn show(&self, counter: &CounterTodo, batch: &Batch<'_>, outcome: &mut CounterOutcome) {
+        let causes: BTreeSet<RecordAt> = outcome.done.union(&outcome.dropped).copied().collect();
+        let held = counter.held.as_ref().filter(|_| !causes.is_empty() && self.shows_itself(counter));
+        let Some(showing) = held.and_then(|held| self.showing(counter, held)) else { return };
+        let Some(write) = self.shown(&showing) else { return ring(showing, &causes, outcome) };
+        let mut tries = Tries::default();
+        loop {
+            match batch.patience.in_time(self.context.store.update(&write)).await {
+                Ok(Updated::Done { units, .. }) => {
+                    outcome.account.commits.push(self.shown_commit(&showing, write, units, causes));
+                    return;
+                }
+                Ok(Updated::GuardFailed { item }) => {
+                    let is_right = |item: &Item| showing.wanted.iter().all(|wanted| wanted.is_held_by(Some(item)));
+                    let item = item.filter(|item| self.is_of(&showing.entity, item));
+                    if item.is_some_and(|item| !is_right(&item)) {
+                        ring(showing, &causes, outcome);
+                    }
+                    return;
+                }
+                Err(error) if error.is_standing() => {
+                    return undone(&mut outcome.account, causes, &describe(&error));
+                }
+                Err(error) if error.is_retry() => {
+                    let first = showing.displays.first().map(|at| self.context.catalogue.name(*at));
+                    error.busy().into_iter().for_each(|busy| outcome.account.contention.met(first, busy));
+                    outcome.account.sends_again(showing.displays.iter().copied());
+                    if !batch.patience.wait(&mut tries).await {
+                        return undone(&mut outcome.account, causes, &describe(&error));
+                    }
+                }
+                // Whoever looks at it parks what is refused.
+                Err(_) => return ring(showing, &causes, outcome),
+            }
+        }
+    }
+
+    fn is_of(&self, entity: &str, item: &Item) -> bool {
+        let layout = &self.context.schema.layout;
+        layout.entity_type.as_ref().is_none_or(|name| text(item, name) == Some(entity))
+    }
+
+    /// What the target is to show of a counter that holds this.
+    fn showing(&self, counter: &CounterTodo, held: &Item) -> Option<Showing> {
+        let (schema, catalogue) = (&self.context.schema, &self.context.catalogue);
+        let target = CounterKey::parse(&counter.key)?.target;
+        let mut sources = Sources::default();
+        sources.add_counters(schema, target.clone(), [held]);
+        let (mut entity, mut displays, mut wanted) = (None, BTreeSet::new(), Vec::new());
+        for (at, display) in catalogue.displays(catalogue.name(counter.derivation)) {
+            let definition = schema.entity(Refresh::target(display)).filter(|it| it.key.parse_key(&target).is_some());
+            let Some(definition) = definition else { continue };
+            let item = RefreshTarget { key: &target, definition, item: None, named: &BTreeSet::new() };
+            if let Computed::Attributes(attributes) = display.compute(schema, &item, &sources) {
+                // The targets of a count are of one entity.
+                entity.get_or_insert_with(|| definition.name.clone());
+                displays.insert(at);
+                wanted.extend(attributes);
+            }
+        }
+        Some(Showing { target, entity: entity?, displays, wanted })
+    }
+
+    /// The write that shows it; `None` where the revision is not known.
+    fn shown(&self, showing: &Showing) -> Option<Write> {
+        let mut update = Update::default();
+        let its_type = self.context.schema.layout.type_of(&showing.entity);
+        let its_type = its_type.map(|(name, value)| Ask::Equal(name, value));
+        let mut asks: Vec<Ask> = std::iter::once(Ask::Present).chain(its_type).collect();
+        let mut has_revision = false;
+        for Wanted { name, value, .. } in &showing.wanted {
+            match value {
+                Some(value) => drop(update.set.insert(name.clone(), value.clone())),
+                None => drop(update.remove.insert(name.clone())),
+            }
+            if let Some(revision) = value.as_ref().filter(|_| is_revision(name)) {
+                has_revision = true;
+                asks.push(Ask::LacksOrBelow(name.clone(), revision.clone()));
+            }
+        }
+        has_revision.then(|| Write {
+            table: Table::Main,
+            key: showing.target.clone(),
+            action: Action::Update(update),
+            guard: Some(Guard { purpose: Purpose::Shown, asks }),
+        })
+    }
+
+    fn shown_commit(&self, showing: &Showing, write: Write, units: Units, causes: BTreeSet<RecordAt>) -> Commit {
+        let name = |at: &DerivationAt| self.context.catalogue.name(*at).to_owned();
+        Commit {
+            key: write.key,
+            table: write.table,
+            action: Some(write.action),
+            at_ms: self.context.clock.now_ms(),
+            units,
+            derivations: showing.displays.iter().map(name).collect(),
+            causes,
+            is_correction: false,
+        }
+    }
+}
+
+/// Has the target looked at.
+fn ring(showing: Showing, causes: &BTreeSet<RecordAt>, outcome: &mut CounterOutcome) {
+    outcome.bells.add(showing.target, showing.entity, Vec::new(), &showing.displays, causes);
+}
