@@ -1,11 +1,12 @@
 //! Sources: what is read to look at an item, and what was found there.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use keys::{
     counter::{self, CounterKey},
     item::Item,
     key::Key,
+    size::item_bytes,
     value::whole_number,
 };
 
@@ -28,9 +29,33 @@ pub enum Source {
 pub struct Sources {
     items: BTreeMap<Key, Option<Item>>,
     counts: BTreeMap<Key, BTreeMap<String, Tally>>,
+    /// Is what is not here known not to be there?
+    is_whole: bool,
+    /// What was read before, and serves as well.
+    below: Option<Arc<Sources>>,
 }
 
 impl Sources {
+    /// Nothing yet, on top of what was read before.
+    #[must_use]
+    pub fn on(below: Arc<Self>) -> Self {
+        Self { below: Some(below), ..Self::default() }
+    }
+
+    /// All items of a table were added: what is not among them is not there, and the counters are among them.
+    pub fn close(&mut self, schema: &Schema) {
+        self.is_whole = true;
+        for ((target, derivation), sum) in sums(schema, self.items.values().flatten()) {
+            self.counts.entry(target).or_default().insert(derivation, sum);
+        }
+    }
+
+    /// The size of the items that were added, in bytes, without what was read before.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.items.values().flatten().map(item_bytes).sum()
+    }
+
     /// Adds an item that was read, or that is not there.
     pub fn add_item(&mut self, key: Key, item: Option<Item>) {
         self.items.insert(key, item);
@@ -43,25 +68,46 @@ impl Sources {
         self.counts.insert(target, counts);
     }
 
+    /// Adds what others know of a source; false where they do not know it.
+    pub fn add_known(&mut self, source: &Source, others: &Self) -> bool {
+        let is_known = others.knows(source);
+        match source {
+            _ if !is_known => {}
+            Source::Item(key) => self.add_item(key.clone(), others.item(key).cloned()),
+            Source::Counters(target) => {
+                self.counts.insert(target.clone(), others.counts_of(target).cloned().unwrap_or_default());
+            }
+        }
+        is_known
+    }
+
     /// Has this been read?
     #[must_use]
     pub fn knows(&self, source: &Source) -> bool {
-        match source {
+        let is_here = match source {
             Source::Item(key) => self.items.contains_key(key),
             Source::Counters(target) => self.counts.contains_key(target),
-        }
+        };
+        is_here || self.is_whole || self.below.as_ref().is_some_and(|below| below.knows(source))
     }
 
     /// An item that was read.
     #[must_use]
     pub fn item(&self, key: &Key) -> Option<&Item> {
-        self.items.get(key)?.as_ref()
+        match self.items.get(key) {
+            Some(held) => held.as_ref(),
+            None => self.below.as_ref()?.item(key),
+        }
     }
 
     /// A tally of a target, over all shards; `None` where there is none.
     #[must_use]
     pub fn tally(&self, target: &Key, derivation: &str) -> Option<&Tally> {
-        self.counts.get(target)?.get(derivation)
+        self.counts_of(target)?.get(derivation)
+    }
+
+    fn counts_of(&self, target: &Key) -> Option<&BTreeMap<String, Tally>> {
+        self.counts.get(target).or_else(|| self.below.as_ref()?.counts_of(target))
     }
 }
 
@@ -86,4 +132,36 @@ pub(crate) fn tally(counter: &Item) -> Option<Tally> {
         (counter.get(counter::VALUE).and_then(whole_number), counter.get(counter::SUM).and_then(Sum::of));
     let is_read = count.is_some() || sum.is_some();
     is_read.then(|| Tally { count: count.unwrap_or(0), sum: sum.unwrap_or_default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use keys::layout::Layout;
+    use serde_dynamo::AttributeValue;
+
+    use super::*;
+
+    #[test]
+    fn what_a_whole_table_does_not_hold_is_not_there_and_what_is_read_later_wins() {
+        let layout =
+            Layout { pk: "PK".into(), sk: "SK".into(), entity_type: None, time_to_live: None, indexes: Vec::new() };
+        let schema = Schema::new(layout, Vec::new());
+        let (ann, bob) = (Key::new("USER#ann", "PROFILE"), Key::new("USER#bob", "PROFILE"));
+        let counter = CounterKey { target: ann.clone(), derivation: "n".to_owned(), shard: 1 }.key().unwrap();
+        let mut counted = schema.layout.key_item(&counter);
+        counted.insert(counter::VALUE.to_owned(), AttributeValue::N("3".to_owned()));
+        let mut table = Sources::default();
+        table.add_item(counter, Some(counted));
+        table.add_item(ann.clone(), Some(schema.layout.key_item(&ann)));
+        let asked = [Source::Item(bob.clone()), Source::Counters(ann.clone())];
+        assert!(!asked.iter().any(|source| table.knows(source)), "a part of a table proves no absence");
+        table.close(&schema);
+        let mut later = Sources::on(Arc::new(table));
+        assert!(asked.iter().all(|source| later.knows(source)) && later.item(&bob).is_none());
+        assert_eq!(later.tally(&ann, "n").map(|tally| tally.count), Some(3));
+        assert!(later.item(&ann).is_some() && later.bytes() == 0);
+        later.add_item(ann.clone(), None);
+        later.add_counters(&schema, ann.clone(), []);
+        assert!(later.item(&ann).is_none() && later.tally(&ann, "n").is_none());
+    }
 }
