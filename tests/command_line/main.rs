@@ -413,12 +413,15 @@ fn an_event_file_that_is_none_is_one_line() {
         ("", "EOF while parsing a value at line 1 column 0"),
         ("{\"Records\": [", "EOF while parsing a list at line 1 column 13"),
         ("[1, 2]", "invalid type: integer `1`, expected a sequence at line 1 column 2"),
-        ("{\"records\": []}", "missing field `Records` at line 1 column 15"),
+        ("{\"records\": []}", "missing field `Records`"),
     ] {
         let file = file(text);
         let path = file.path().to_str().unwrap();
         let what = "the event is no batch of DynamoDB stream records: it wants an object with a list `Records`";
-        fails_saying(&["explain", path], &format!("{path}: {what}: {why}"));
+        let ended = ripple(&["explain", path]);
+        // Whether a missing field has a position depends on the features of the JSON library that are built in.
+        assert!(ended.stderr.starts_with(&format!("ripple: {path}: {what}: {why}")), "{ended:?}");
+        assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.lines().count()), (Some(1), "", 1));
     }
 }
 
@@ -587,7 +590,7 @@ fn client(endpoint: &str) -> Client {
 fn a_folder_that_cannot_keep_the_database_is_one_line() {
     let file = file("no database");
     let path = file.path().to_str().unwrap();
-    let line = format!("cannot create the folder {path}: File exists (os error 17)");
+    let line = format!("{path} is a file: --data names a folder");
     fails_saying(&["dev", "--port", "0", "--data", path], &line);
 }
 
