@@ -11,6 +11,7 @@ mod messages;
 mod opening;
 mod packaged;
 mod preflight;
+mod price;
 mod waits;
 
 use std::{
