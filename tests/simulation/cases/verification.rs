@@ -393,6 +393,10 @@ async fn the_same_is_found_whatever_is_looked_at_together() {
     }
     assert!(all.iter().all(|found| *found == all[0]), "{all:?}");
     expect_test::expect![[r#"
+        follower-count-display  USER#bob / PROFILE
+        follower-mirror  USER#bob / FOLLOWER#cat
+        following-count  USER#ann / PROFILE#COUNT#following-count#00
+        waiting: comment-author  POST#p / COMMENT#t#c
     "#]]
     .assert_eq(&(all[0].0.join("\n") + "\n"));
 }
