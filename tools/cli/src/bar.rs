@@ -47,6 +47,7 @@ struct OnBar {
 
 /// What is done so far.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "each is a number, as everywhere")]
 struct Done {
     n_items: u64,
     n_read: usize,

@@ -4,8 +4,8 @@
 //! What an item is compared with is taken from the window if it is there, since it was just read. A table that fits into one
 //! window is read once: what the window does not hold is not in the table.
 //!
-//! *Why what was read a little earlier may serve*: only what is equal ends here; what differs is read again by the [second
-//! look](super::candidates). All of a window was read after the verification began. If neither an item nor its sources were
+//! *Why what was read a little earlier may serve*: only what is equal ends here; what differs is read again by the second
+//! look (module `candidates`). All of a window was read after the verification began. If neither an item nor its sources were
 //! written since then, they are compared as they are. If one was, its record rings for the item, and the functions look at
 //! it.
 
