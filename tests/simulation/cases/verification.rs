@@ -445,7 +445,7 @@ async fn a_counter_is_compared_as_the_functions_left_it_and_not_as_it_was_scanne
         bed.set(&counter, "Value", scanned).await;
         let memory = bed.memory();
         let following =
-            HandledLast { store: &memory, last: Mutex::new(Some((last, record))), records: Mutex::default() };
+            HandledLast { store: memory, last: Mutex::new(Some((last, record))), records: Mutex::default() };
         let (events, extent) = verified(&bed, &following).await;
         let found = events
             .iter()
