@@ -180,3 +180,40 @@ fn a_database_that_goes_away_while_a_command_runs_is_told_in_a_sentence() {
         fails_saying(&[command, &["--endpoint", &endpoint]].concat(), line);
     }
 }
+
+#[test]
+fn a_value_of_the_wrong_form_is_told_in_words_of_ours() {
+    let says = [
+        (["wait", "--timeout", "x"], "it must be a whole number of seconds, 1 to 86400"),
+        (["wait", "--timeout", "0"], "it must be a whole number of seconds, 1 to 86400"),
+        (["verify", "--wait", "soon"], "it must be a whole number of seconds"),
+        (["verify", "--iterator-age", "-"], "it must be a whole number of seconds"),
+        (["dev", "--host", "nope"], "it must be an IP address, such as 0.0.0.0 for all of this machine's"),
+    ];
+    for (arguments, why) in says {
+        let ended = ripple(&arguments);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.lines().next().unwrap().ends_with(why), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_progress_file_that_cannot_be_one_is_told_by_its_reason() {
+    let (runtime, endpoint) = database();
+    for table in ["ripple", "ripple-ledger"] {
+        runtime.block_on(table_without_stream(&endpoint, table));
+    }
+    let other = file("no database, and long enough that its first bytes are those of none, as it is here at last\n");
+    let other = other.path().to_str().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let lost = folder.path().join("no/file");
+    let lost = lost.to_str().unwrap();
+    let says = [
+        (other, format!("{other} is not the progress file of a verification: give another file")),
+        (lost, format!("cannot open the progress file {lost}: No such file or directory (os error 2)")),
+    ];
+    for (path, line) in says {
+        let ended = ripple(&["verify", "--at-rest", "--json", "--endpoint", &endpoint, "--progress", path]);
+        assert_eq!((ended.code, ended.stderr), (Some(1), format!("ripple: {line}\n")));
+    }
+}

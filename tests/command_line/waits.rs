@@ -39,7 +39,7 @@ pub(super) async fn put(client: &Client, attributes: &[(&str, &str)]) {
 }
 
 /// Writes followers of a user, each under another name.
-async fn follow(client: &Client, names: impl Iterator<Item = usize>) {
+pub(super) async fn follow(client: &Client, names: impl Iterator<Item = usize>) {
     put(client, &[("PK", "USER#ada"), ("SK", "PROFILE"), ("EntityType", "User")]).await;
     for name in names {
         let pk = format!("USER#f{name}");

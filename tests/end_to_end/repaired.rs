@@ -160,7 +160,7 @@ async fn paced(service: Arc<Mutex<Ripple>>, client: Client, here: watch::Receive
 
 /// Begins a command that reads so slowly that it can be killed on the way, and kills it.
 async fn killed(command: &str, endpoint: &str, arguments: &[&str], file: &Path) {
-    let slowly = ["--read-units", "60", "--segments", "1", "--json", "--endpoint", endpoint, "--progress"];
+    let slowly = ["--read-units", "5", "--segments", "1", "--json", "--endpoint", endpoint, "--progress"];
     let mut child: Child = ripple(command, &[arguments, &slowly, &[file.to_str().unwrap()]].concat())
         .stdout(Stdio::null())
         .spawn()

@@ -1,11 +1,12 @@
 //! Sources: what is read to look at an item, and what was found there.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use keys::{
     counter::{self, CounterKey},
     item::Item,
     key::Key,
+    size::item_bytes,
     value::whole_number,
 };
 use serde_dynamo::AttributeValue;
@@ -28,8 +29,19 @@ pub enum Source {
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     items: BTreeMap<Key, Option<Item>>,
-    counts: BTreeMap<Key, BTreeMap<String, Tally>>,
-    revisions: BTreeMap<Key, BTreeMap<String, Revision>>,
+    counts: BTreeMap<Key, BTreeMap<String, Standing>>,
+    /// Is what is not here known not to be there?
+    is_whole: bool,
+    /// What was read before, and serves as well.
+    below: Option<Arc<Sources>>,
+}
+
+/// What a counter comes to, over all its items, and how many these are.
+#[derive(Clone, Debug, Default)]
+struct Standing {
+    tally: Tally,
+    n_items: usize,
+    revision: Option<Revision>,
 }
 
 /// How often a counter's watermarks have moved.
@@ -42,6 +54,26 @@ pub enum Revision {
 }
 
 impl Sources {
+    /// Nothing yet, on top of what was read before.
+    #[must_use]
+    pub fn on(below: Arc<Self>) -> Self {
+        Self { below: Some(below), ..Self::default() }
+    }
+
+    /// All items of a table were added: what is not among them is not there, and the counters are among them.
+    pub fn close(&mut self, schema: &Schema) {
+        self.is_whole = true;
+        for ((target, derivation), standing) in standings(schema, self.items.values().flatten()) {
+            self.counts.entry(target).or_default().insert(derivation, standing);
+        }
+    }
+
+    /// The size of the items that were added, in bytes, without what was read before.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.items.values().flatten().map(item_bytes).sum()
+    }
+
     /// Adds an item that was read, or that is not there.
     pub fn add_item(&mut self, key: Key, item: Option<Item>) {
         self.items.insert(key, item);
@@ -49,62 +81,88 @@ impl Sources {
 
     /// Adds the counters of a target: all items that its query gave.
     pub fn add_counters<'a>(&mut self, schema: &Schema, target: Key, items: impl IntoIterator<Item = &'a Item>) {
-        let items: Vec<&Item> = items.into_iter().collect();
-        let counts = sums(schema, items.iter().copied()).into_iter().filter(|((of, _), _)| *of == target);
-        let counts = counts.map(|((_, derivation), sum)| (derivation, sum)).collect();
-        let counters = items.into_iter().filter_map(|item| Some((CounterKey::parse(&schema.layout.key(item)?)?, item)));
-        let mut revisions = BTreeMap::new();
-        for (counter, item) in counters.filter(|(counter, _)| counter.target == target) {
-            let Some(AttributeValue::N(revision)) = item.get(counter::REVISION) else { continue };
-            let is_whole = counter.shard == 0 && !revisions.contains_key(&counter.derivation);
-            let revision = if is_whole { Revision::Of(revision.clone()) } else { Revision::Sharded };
-            revisions.insert(counter.derivation, revision);
-        }
-        self.revisions.insert(target.clone(), revisions);
+        let counts = standings(schema, items).into_iter().filter(|((of, _), _)| *of == target);
+        let counts = counts.map(|((_, derivation), standing)| (derivation, standing)).collect();
         self.counts.insert(target, counts);
+    }
+
+    /// Adds what others know of a source; false where they do not know it.
+    pub fn add_known(&mut self, source: &Source, others: &Self) -> bool {
+        let is_known = others.knows(source);
+        match source {
+            _ if !is_known => {}
+            Source::Item(key) => self.add_item(key.clone(), others.item(key).cloned()),
+            Source::Counters(target) => {
+                self.counts.insert(target.clone(), others.counts_of(target).cloned().unwrap_or_default());
+            }
+        }
+        is_known
     }
 
     /// Has this been read?
     #[must_use]
     pub fn knows(&self, source: &Source) -> bool {
-        match source {
+        let is_here = match source {
             Source::Item(key) => self.items.contains_key(key),
             Source::Counters(target) => self.counts.contains_key(target),
-        }
+        };
+        is_here || self.is_whole || self.below.as_ref().is_some_and(|below| below.knows(source))
     }
 
     /// An item that was read.
     #[must_use]
     pub fn item(&self, key: &Key) -> Option<&Item> {
-        self.items.get(key)?.as_ref()
+        match self.items.get(key) {
+            Some(held) => held.as_ref(),
+            None => self.below.as_ref()?.item(key),
+        }
     }
 
     /// The revision of a target's counter; `None` where nothing is counted by watermarks.
     #[must_use]
     pub fn revision(&self, target: &Key, derivation: &str) -> Option<&Revision> {
-        self.revisions.get(target)?.get(derivation)
+        self.counts_of(target)?.get(derivation)?.revision.as_ref()
     }
 
     /// A tally of a target, over all shards; `None` where there is none.
     #[must_use]
     pub fn tally(&self, target: &Key, derivation: &str) -> Option<&Tally> {
-        self.counts.get(target)?.get(derivation)
+        self.counts_of(target)?.get(derivation).map(|standing| &standing.tally)
+    }
+
+    fn counts_of(&self, target: &Key) -> Option<&BTreeMap<String, Standing>> {
+        self.counts.get(target).or_else(|| self.below.as_ref()?.counts_of(target))
     }
 }
 
 /// Tallies by target and derivation, shards added up. A part of a counter that cannot be read is left out.
 #[must_use]
 pub fn sums<'a>(schema: &Schema, items: impl IntoIterator<Item = &'a Item>) -> BTreeMap<(Key, String), Tally> {
-    let mut sums: BTreeMap<_, Tally> = BTreeMap::new();
+    standings(schema, items).into_iter().map(|(of, standing)| (of, standing.tally)).collect()
+}
+
+fn standings<'a>(schema: &Schema, items: impl IntoIterator<Item = &'a Item>) -> BTreeMap<(Key, String), Standing> {
+    let mut standings: BTreeMap<_, Standing> = BTreeMap::new();
     for item in items {
         let is_counter = |attribute: &String| keys::item::text(item, attribute) == Some(counter::COUNTER);
         let typed = schema.layout.entity_type.as_ref().is_none_or(is_counter);
         let counter = schema.layout.key(item).as_ref().and_then(CounterKey::parse).filter(|_| typed);
-        if let (Some(counter), Some(tally)) = (counter, tally(item)) {
-            sums.entry((counter.target, counter.derivation)).or_default().add(&tally);
+        if let (Some(CounterKey { target, derivation, shard }), Some(tally)) = (counter, tally(item)) {
+            let standing = standings.entry((target, derivation)).or_default();
+            standing.tally.add(&tally);
+            standing.n_items += 1;
+            let revision = match item.get(counter::REVISION) {
+                Some(AttributeValue::N(revision)) => Some(revision),
+                _ => None,
+            };
+            standing.revision = match (revision, standing.revision.take()) {
+                (Some(revision), _) if standing.n_items == 1 && shard == 0 => Some(Revision::Of(revision.clone())),
+                (None, None) => None,
+                _ => Some(Revision::Sharded),
+            };
         }
     }
-    sums
+    standings
 }
 
 /// What a counter holds; `None` where neither its count nor its sum can be read.
@@ -113,4 +171,65 @@ pub(crate) fn tally(counter: &Item) -> Option<Tally> {
         (counter.get(counter::VALUE).and_then(whole_number), counter.get(counter::SUM).and_then(Sum::of));
     let is_read = count.is_some() || sum.is_some();
     is_read.then(|| Tally { count: count.unwrap_or(0), sum: sum.unwrap_or_default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use keys::layout::Layout;
+
+    use super::*;
+
+    #[test]
+    fn a_counter_has_a_revision_if_it_is_one_item() {
+        let layout =
+            Layout { pk: "PK".into(), sk: "SK".into(), entity_type: None, time_to_live: None, indexes: Vec::new() };
+        let schema = Schema::new(layout, Vec::new());
+        let target = Key::new("USER#ann", "PROFILE");
+        let n = |number: u32| AttributeValue::N(number.to_string());
+        let item = |(shard, revision): &(u32, Option<u32>)| {
+            let key = CounterKey { target: target.clone(), derivation: "n".to_owned(), shard: *shard }.key().unwrap();
+            let mut item = schema.layout.key_item(&key);
+            item.insert(counter::VALUE.to_owned(), n(1));
+            item.extend(revision.map(|revision| (counter::REVISION.to_owned(), n(revision))));
+            item
+        };
+        let (of, sharded) = (Some(Revision::Of("7".to_owned())), Some(Revision::Sharded));
+        for (items, wanted) in [
+            (&[(0, Some(7))][..], of),
+            (&[(0, None)], None),
+            (&[(3, Some(7))], sharded.clone()),
+            (&[(0, Some(7)), (3, None)], sharded.clone()),
+            (&[(0, None), (3, Some(7))], sharded),
+            (&[(0, None), (3, None)], None),
+        ] {
+            let mut sources = Sources::default();
+            let items: Vec<Item> = items.iter().map(item).collect();
+            sources.add_counters(&schema, target.clone(), &items);
+            assert_eq!(sources.revision(&target, "n"), wanted.as_ref(), "{items:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_whole_table_does_not_hold_is_not_there_and_what_is_read_later_wins() {
+        let layout =
+            Layout { pk: "PK".into(), sk: "SK".into(), entity_type: None, time_to_live: None, indexes: Vec::new() };
+        let schema = Schema::new(layout, Vec::new());
+        let (ann, bob) = (Key::new("USER#ann", "PROFILE"), Key::new("USER#bob", "PROFILE"));
+        let counter = CounterKey { target: ann.clone(), derivation: "n".to_owned(), shard: 1 }.key().unwrap();
+        let mut counted = schema.layout.key_item(&counter);
+        counted.insert(counter::VALUE.to_owned(), AttributeValue::N("3".to_owned()));
+        let mut table = Sources::default();
+        table.add_item(counter, Some(counted));
+        table.add_item(ann.clone(), Some(schema.layout.key_item(&ann)));
+        let asked = [Source::Item(bob.clone()), Source::Counters(ann.clone())];
+        assert!(!asked.iter().any(|source| table.knows(source)), "a part of a table proves no absence");
+        table.close(&schema);
+        let mut later = Sources::on(Arc::new(table));
+        assert!(asked.iter().all(|source| later.knows(source)) && later.item(&bob).is_none());
+        assert_eq!(later.tally(&ann, "n").map(|tally| tally.count), Some(3));
+        assert!(later.item(&ann).is_some() && later.bytes() == 0);
+        later.add_item(ann.clone(), None);
+        later.add_counters(&schema, ann.clone(), []);
+        assert!(later.item(&ann).is_none() && later.tally(&ann, "n").is_none());
+    }
 }

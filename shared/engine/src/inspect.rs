@@ -3,9 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use derive::{catalogue::Catalogue, position::DerivationAt, refresh::Look, schema::Schema};
 use derive::{
+    catalogue::Catalogue,
     derived::Items,
+    position::DerivationAt,
+    refresh::Look,
+    schema::Schema,
     sources::{Source, Sources},
 };
 use keys::{item::Item, key::Key};
@@ -15,7 +18,6 @@ use crate::{
     account::{Account, Commit, figures::Figures, loss::is_any},
     backoff::{GaveUp, Patience},
     batch::Engine,
-    count::target::Target,
     fan_out::again::{Again, Repeater},
     jobs::{
         JobOrder, JobOrders, Obeyed,
@@ -59,8 +61,8 @@ impl<S: Store> Engine<S> {
         &self.context.store
     }
 
-    /// Looks at what the inserts of these items would have looked at, as far as it `is_asked` for, and gives the looks at
-    /// which something differs. Nothing is written.
+    /// Looks at what the inserts of these items would have looked at, if it `is_asked` for, and gives the looks at which
+    /// something differs. Reads only what is not among the sources, and adds it to them. Nothing is written.
     ///
     /// # Errors
     ///
@@ -68,16 +70,16 @@ impl<S: Store> Engine<S> {
     pub async fn looks_that_differ(
         &self,
         items: Vec<(Key, Item)>,
+        sources: &mut Sources,
         is_asked: impl Fn(&mut Look) -> bool,
         patience: Patience<'_>,
     ) -> Result<Vec<Look>, GaveUp> {
-        let (mut bells, mut held) = (Bells::default(), HeldItems::new());
+        let (sweep, mut bells, mut held) = (TableSweep::new(&self.context), Bells::default(), HeldItems::new());
         for (key, item) in items {
-            let item = TableSweep::new(&self.context).ring_as_inserted(key.clone(), item, &mut bells);
-            held.insert(key, item);
+            held.insert(key.clone(), sweep.ring_as_inserted(key, item, &mut bells));
         }
         bells.rung.retain(|_, rung| is_asked(&mut rung.look));
-        let (differing, _) = TableSweep::new(&self.context).differing_writes(bells, held, patience).await?;
+        let (differing, _) = sweep.differing_writes(bells, held, sources, patience).await?;
         Ok(differing.into_iter().map(|(look, ..)| look).collect())
     }
 
@@ -159,13 +161,13 @@ impl<S: Store> Engine<S> {
         ItemReader::new(&self.context).held(keys, patience).await
     }
 
-    /// The counters of a target: all shards that there are.
+    /// The counters of a target, of all derivations and in all shards.
     ///
     /// # Errors
     ///
     /// [`GaveUp`] when they cannot be read.
-    pub async fn counters_of(&self, target: &Target, patience: Patience<'_>) -> Result<Items, GaveUp> {
-        ItemReader::new(&self.context).counters_of(target, patience).await
+    pub async fn all_counters_of(&self, target: &Key, patience: Patience<'_>) -> Result<Items, GaveUp> {
+        ItemReader::new(&self.context).all_counters_of(target, patience).await
     }
 
     /// Applies a parked change, and unparks it.
@@ -178,7 +180,16 @@ impl<S: Store> Engine<S> {
         Redriver::new(&self.context).redrive(parked, deadline_ms).await
     }
 
-    /// The same, with what is still to be searched again since an index may lag.
+    /// What counts wait for: the parked changes of counts.
+    ///
+    /// # Errors
+    ///
+    /// [`GaveUp`] when that cannot be read.
+    pub async fn what_counts_wait_for(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
+        Underway::new(&self.context).what_counts_wait_for(patience).await
+    }
+
+    /// What derived items and counts wait for: parked changes, jobs, and searches of an index that are to be repeated.
     ///
     /// # Errors
     ///
@@ -188,9 +199,7 @@ impl<S: Store> Engine<S> {
     }
 
     /// Looks again at suspects that were noted at a moment that `is_past`, then verifies the next slice of the table and
-    /// collects its counters of zero.
-    ///
-    /// A run whose time is over ends with what it has, and the next goes on there. It ends where the table does, too.
+    /// collects its counters of zero. A run ends when its time is over or the table ends; the next goes on there.
     ///
     /// # Errors
     ///

@@ -27,7 +27,7 @@ use derive::{
     plan::plan,
     position::DerivationAt,
     refresh::Look,
-    sources::Sources,
+    sources::{Source, Sources},
     write::{Table, Write},
 };
 use keys::{item::Item, key::Key};
@@ -262,7 +262,7 @@ impl<S: Store> TableSweep<'_, S> {
         held: HeldItems,
         patience: Patience<'_>,
     ) -> Result<Vec<Differing>, GaveUp> {
-        let (differing, held) = self.differing_writes(bells, held, patience).await?;
+        let (differing, held) = self.differing_writes(bells, held, &mut Sources::default(), patience).await?;
         let differing = differing.into_iter().map(|(look, write, derivations)| {
             let held = held.get(&write.key).cloned().flatten();
             let difference = difference(&write, held.as_ref());
@@ -272,21 +272,22 @@ impl<S: Store> TableSweep<'_, S> {
     }
 
     /// Those of these items that are not in step, each with the write that would bring it there, and what they hold. What
-    /// is not known to be `held` is read.
+    /// is not known to be `held`, nor among the sources, is read.
     pub(crate) async fn differing_writes(
         &self,
         bells: Bells,
         mut held: HeldItems,
+        sources: &mut Sources,
         patience: Patience<'_>,
     ) -> Result<(Vec<(Look, Write, Vec<DerivationAt>)>, HeldItems), GaveUp> {
         let rung: Vec<Rung> = bells.rung.into_values().collect();
-        let unknown = rung.iter().map(|rung| &rung.look.item).filter(|item| !held.contains_key(*item));
-        let unknown: Vec<Key> = unknown.cloned().collect();
-        if !unknown.is_empty() {
-            held.extend(ItemReader::new(self.context).held(unknown, patience).await?);
-        }
-        let (mut sources, mut looked) = (Sources::default(), Looked::default());
-        let differing = Looker::new(self.context).differing(rung, &held, &mut sources, patience, &mut looked).await;
+        let unknown: Vec<Key> = rung.iter().map(|rung| rung.look.item.clone()).collect();
+        let unknown: Vec<Key> = unknown.into_iter().filter(|item| !held.contains_key(item)).collect();
+        let to_read = unknown.iter().cloned().map(Source::Item).filter(|source| !sources.knows(source)).collect();
+        ItemReader::new(self.context).read(to_read, sources, patience).await?;
+        held.extend(unknown.into_iter().map(|item| (item.clone(), sources.item(&item).cloned())));
+        let mut looked = Looked::default();
+        let differing = Looker::new(self.context).differing(rung, &held, sources, patience, &mut looked).await;
         if let Some((_, why)) = looked.undone.into_iter().next() {
             tracing::warn!(why, "what is looked at cannot be read");
             return Err(GaveUp::OutOfTime { last: None });

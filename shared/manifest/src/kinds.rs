@@ -6,6 +6,7 @@ mod copy;
 mod count;
 mod link;
 mod mirror;
+mod numbers;
 
 use std::collections::BTreeSet;
 
@@ -16,6 +17,7 @@ use derive::{
 };
 use keys::{counter::COUNTER, entity::Definition};
 
+use self::numbers::Numbers;
 use crate::{
     error::ManifestError,
     section::{Named, Section, TomlPlace},
@@ -43,6 +45,8 @@ struct Rule<'a> {
     name: &'a str,
     section: Section<'a>,
     schema: &'a Schema,
+    /// The attributes that hold numbers.
+    numbers: &'a Numbers,
 }
 
 impl<'a> Rule<'a> {
@@ -64,11 +68,13 @@ pub(crate) fn read(root: &Section<'_>, schema: &Schema) -> Result<Catalogue, Man
     let mut derivations = Vec::new();
     let mut places: Vec<(String, TomlPlace<'_>)> = Vec::new();
     let mut sections: BTreeSet<String> = BTreeSet::new();
-    for (name, section) in root.sections("derivation")? {
+    let declared = root.sections("derivation")?;
+    let numbers = &Numbers::of(&declared);
+    for (name, section) in declared {
         sections.insert(name.to_owned());
         stored(name, &section.place)?;
         let place = section.place.clone();
-        for derivation in rule(&Rule { name, section, schema })? {
+        for derivation in rule(&Rule { name, section, schema, numbers })? {
             places.push((derivation.name.clone(), place.clone()));
             derivations.push(derivation);
         }

@@ -735,6 +735,45 @@ fn a_path_into_a_map_is_refused_wherever_an_attribute_is_named() {
     "#]].assert_eq(&said);
 }
 
+#[test]
+fn an_attribute_that_is_known_to_hold_a_number_is_refused_where_text_is_taken() {
+    let customers = r##"
+[entity.CustomerByName]
+partition-key = "NAME#{customerName}"
+sort-key = "CUSTOMER#{customerId}"
+derived = true
+attributes = ["orderCount"]
+derived-attributes = ["Claims"]
+
+[entity.Rank]
+partition-key = "RANK#{rank}"
+sort-key = "RANK"
+derived-attributes = ["customers"]
+
+[derivation.customer-by-name]
+kind = "mirror"
+from = "Customer"
+to = "CustomerByName"
+
+"##;
+    let ranked = |from: &str, rest: &str| {
+        let count =
+            format!("[derivation.ranked]\nkind = \"count\"\nfrom = \"{from}\"\ninto = \"Rank.customers\"\n{rest}\n");
+        load(&format!("{SHOP}{customers}{count}")).expect_err(rest).to_string()
+    };
+    let said = [
+        ranked("Customer", "link = { rank = \"orderCount\" }"),
+        ranked("CustomerByName", "link = { rank = \"orderCount\" }"),
+        ranked("Customer", "link = { rank = \"customerName\" }\nwhere = { orderCount = \"3\" }"),
+    ];
+    expect![[r#"
+        86: derivation.ranked.link.rank: Customer.orderCount holds the number of order-count (N), and a link takes text (S): name an attribute of text
+        86: derivation.ranked.link.rank: CustomerByName.orderCount holds the number of order-count (N), and a link takes text (S): name an attribute of text
+        87: derivation.ranked.where.orderCount: Customer.orderCount holds the number of order-count (N), and where takes text (S): name an attribute of text
+    "#]]
+    .assert_eq(&(said.join("\n") + "\n"));
+}
+
 /// The page that explains every key.
 const PAGE: &str = include_str!("../../../docs/own-table.md");
 

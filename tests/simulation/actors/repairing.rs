@@ -16,6 +16,7 @@ use operate::{
         Finding,
         report::VerifyEvent,
         run::{Limits, Verification},
+        scan::WINDOW_BYTES,
         scope::Scope,
         tallies::MemoryTallies,
     },
@@ -188,7 +189,7 @@ async fn verified<S: Store>(scene: &Scene, engine: &Engine<S>, view: SharedView)
     let counts: BTreeSet<String> = counts.map(|derivation| derivation.name.clone()).collect();
     let following = ViewReader::new(scene, engine.clock(), view);
     let (mut tallies, mut events) = (MemoryTallies::default(), EventList::default());
-    let limits = Limits { segments: 1, wait_ms: WAIT_MS };
+    let limits = Limits { segments: 1, wait_ms: WAIT_MS, window_bytes: WINDOW_BYTES };
     let verification = Verification::new(engine, &following, &mut tallies, &mut events, limits, Scope::default());
     // A backfill has to prove all of it.
     let verification = verification.proving(counts);

@@ -13,6 +13,7 @@ use operate::verify::{
     Finding,
     report::VerifyEvent,
     run::{Limits, Verification},
+    scan::WINDOW_BYTES,
     scope::Scope,
     tallies::MemoryTallies,
 };
@@ -47,7 +48,10 @@ impl World {
     fn begin_verifying(&mut self, is_proven: bool) -> Reported {
         let caller = self.caller("verify");
         let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));
-        let limits = Limits { segments: u32::try_from(self.scene.chance.between(1, 3)).unwrap(), wait_ms: WAIT_MS };
+        let segments = u32::try_from(self.scene.chance.between(1, 3)).unwrap();
+        // Windows of a page, of several pages, and of the whole table.
+        let window_bytes = [1, 4_000, WINDOW_BYTES][usize::try_from(segments - 1).unwrap()];
+        let limits = Limits { segments, wait_ms: WAIT_MS, window_bytes };
         let (view, reported) = (self.new_view(is_proven), Reported::default());
         self.verifying.under_way = Some((Arc::clone(&reported), unfilled(&self.scene)));
         let (scene, result) = (Arc::clone(&self.scene), Arc::clone(&reported));

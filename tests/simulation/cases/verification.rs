@@ -1,23 +1,26 @@
 //! Single verifications: what is reported as undecided or unproven, and what is found beside differences.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicUsize, Ordering},
 };
 
 use derive::write::Table;
 use engine::{ledger::LedgerKind, record::event::Lane};
 use operate::verify::{
+    Finding,
     following::{AtRest, Following, Nothing, Retained, ShardRecords},
     report::{Extent, VerifyEvent, Why},
     run::{Limits, Verification},
+    scan::WINDOW_BYTES,
     scope::Scope,
     tallies::MemoryTallies,
 };
 
-use keys::key::Key;
+use keys::{item::Item, key::Key};
 use operate::repair::{Repaired, Repairing};
 use serde_json::Value;
+use store::memory::MemoryStore;
 use support::{clock::ManualClock, record::STREAM_ARN};
 
 use crate::{
@@ -56,8 +59,13 @@ fn of_shard(records: Vec<String>) -> ShardRecords {
 }
 
 async fn verified(bed: &Bed, following: &dyn Following) -> (Vec<VerifyEvent>, Extent) {
+    verified_in(bed, following, WINDOW_BYTES).await
+}
+
+/// The same with windows of this size.
+async fn verified_in(bed: &Bed, following: &dyn Following, window_bytes: usize) -> (Vec<VerifyEvent>, Extent) {
     let (engine, mut tallies, mut events) = (bed.engine(), MemoryTallies::default(), EventList::default());
-    let limits = Limits { segments: 1, wait_ms: 100 };
+    let limits = Limits { segments: 1, wait_ms: 100, window_bytes };
     let verification = Verification::new(&engine, following, &mut tallies, &mut events, limits, Scope::default());
     let extent = verification.run().await.unwrap();
     drop(verification);
@@ -356,4 +364,92 @@ async fn a_search_that_is_to_be_made_again_holds_only_what_it_may_find() {
     };
     assert!(matches!(of(&comment), Some(VerifyEvent::Waiting(_))), "{events:?}");
     assert!(matches!(of(&follower), Some(VerifyEvent::Finding(..))), "{events:?}");
+}
+
+/// A page of the table, several pages, and the whole of it are looked at together.
+#[tokio::test]
+async fn the_same_is_found_whatever_is_looked_at_together() {
+    let (mut bed, _) = followed("N:7").await;
+    let comment = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
+    let comment = bed.put("Comment", &comment, &[("UserId", "ann")]).await;
+    let orphan = [("FolloweeId", "bob"), ("FollowerId", "cat")];
+    bed.settle().await;
+    bed.put("Follower", &orphan, &[]).await;
+    bed.records();
+    bed.set(&comment, "UserName", "Wrong").await;
+    bed.set(&Key::new("USER#bob", "PROFILE"), "FollowerCount", "N:9").await;
+    let mut all = Vec::new();
+    for window_bytes in [1, 1_000, WINDOW_BYTES] {
+        let (events, extent) = verified_in(&bed, &AtRest, window_bytes).await;
+        let text = |Finding { derivation, pk, sk, .. }: &Finding| format!("{derivation}  {pk} / {sk}");
+        let found = events.iter().filter_map(|event| match event {
+            VerifyEvent::Finding(finding, _) => Some(text(finding)),
+            VerifyEvent::Waiting(finding) => Some(format!("waiting: {}", text(finding))),
+            _ => None,
+        });
+        let mut found: Vec<String> = found.collect();
+        found.sort_unstable();
+        all.push((found, extent));
+    }
+    assert!(all.iter().all(|found| *found == all[0]), "{all:?}");
+    expect_test::expect![[r#"
+        follower-count-display  USER#bob / PROFILE
+        follower-mirror  USER#bob / FOLLOWER#cat
+        following-count  USER#ann / PROFILE#COUNT#following-count#00
+        waiting: comment-author  POST#p / COMMENT#t#c
+    "#]]
+    .assert_eq(&(all[0].0.join("\n") + "\n"));
+}
+
+/// The functions write a counter when they are asked whether all is handled, and the stream shows that.
+struct HandledLast<'a> {
+    store: &'a MemoryStore,
+    /// The counter as it is written, and its record, until then.
+    last: Mutex<Option<(Item, String)>>,
+    records: Mutex<Vec<String>>,
+}
+
+impl Following for HandledLast<'_> {
+    fn records(&self) -> Vec<ShardRecords> {
+        let records = std::mem::take(&mut *self.records.lock().unwrap());
+        if records.is_empty() { Vec::new() } else { vec![of_shard(records)] }
+    }
+
+    fn has_given(&self, _moment_ms: u64) -> bool {
+        self.records.lock().unwrap().is_empty()
+    }
+
+    fn is_handled(&self, _moment_ms: u64) -> Option<bool> {
+        if let Some((counter, record)) = self.last.lock().unwrap().take() {
+            self.store.put_raw(Table::Main, counter).unwrap();
+            self.records.lock().unwrap().push(record);
+        }
+        Some(true)
+    }
+
+    fn retained(&self, _until_ms: u64) -> Box<dyn Retained + '_> {
+        Box::new(Nothing)
+    }
+}
+
+/// What the scan read of a counter is not what it holds when its changes are handled.
+#[tokio::test]
+async fn a_counter_is_compared_as_the_functions_left_it_and_not_as_it_was_scanned() {
+    let counter = Key::new("USER#ann", "PROFILE#COUNT#following-count#00");
+    for (scanned, handled, n_found) in [("N:1", "N:7", 1), ("N:7", "N:1", 0)] {
+        let (mut bed, _) = followed(scanned).await;
+        bed.records();
+        bed.set(&counter, "Value", handled).await;
+        let record = bed.records().last().unwrap().to_string();
+        let last = bed.memory().snapshot(Table::Main).remove(&counter).unwrap();
+        bed.set(&counter, "Value", scanned).await;
+        let memory = bed.memory();
+        let following =
+            HandledLast { store: memory, last: Mutex::new(Some((last, record))), records: Mutex::default() };
+        let (events, extent) = verified(&bed, &following).await;
+        let found = events
+            .iter()
+            .filter(|event| matches!(event, VerifyEvent::Finding(it, _) if it.derivation == "following-count"));
+        assert_eq!((found.count(), extent.is_proven), (n_found, true), "{events:?}");
+    }
 }

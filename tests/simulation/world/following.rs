@@ -130,6 +130,10 @@ impl Listener for EventList {
     }
 
     fn read(&mut self, _n_items: usize) {}
+
+    fn looked(&mut self, _n_items: usize) {}
+
+    fn counted(&mut self, _n_counts: usize) {}
 }
 
 #[derive(Default)]

@@ -97,7 +97,7 @@ pub(crate) struct Dev {
     pub(crate) port: u16,
     /// Address of the embedded DynamoDB. It asks nobody for a password, so whoever reaches another address than the
     /// default one can read and write everything.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", conflicts_with = "endpoint")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = values::address, conflicts_with = "endpoint")]
     pub(crate) host: IpAddr,
     /// Uses the DynamoDB at this URL instead of an embedded one.
     #[arg(long, value_name = "URL", value_parser = values::endpoint)]

@@ -2,40 +2,94 @@
 
 use std::{
     io::{IsTerminal as _, stderr},
-    sync::Arc,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use operate::{progress::Progress, verify::report::Belief, verifying::filled::Marking};
+use operate::{
+    progress::Progress,
+    verify::report::Belief,
+    verifying::{filled::Marking, price::ReadPrice},
+};
 
 use crate::{exit::report, time};
+
+/// Time between two movements of the bar's first character.
+const TICK: Duration = Duration::from_millis(200);
 
 /// A progress bar with an estimate from the table's size. Hidden if standard error is no terminal.
 pub(crate) fn progress(json: bool) -> ProgressBar {
     if json || !stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{msg} {bar:30} {pos} of about {len} items, {per_sec}, {eta} left");
-    ProgressBar::new(0)
-        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-        .with_message("reading the table")
+    let style = ProgressStyle::with_template("{spinner} {bar:20} {wide_msg}");
+    let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    // It also moves while a call, or the functions, take their time.
+    bar.enable_steady_tick(TICK);
+    bar
 }
 
-/// Shows a verification's progress on this bar.
-pub(crate) fn on(bar: &ProgressBar) -> Arc<dyn Progress> {
-    Arc::new(OnBar(bar.clone()))
+/// Shows a verification's progress on this bar, and reports its price before the first begins, unless JSON is printed.
+pub(crate) fn on(bar: &ProgressBar, json: bool) -> Arc<dyn Progress> {
+    Arc::new(OnBar { bar: bar.clone(), done: Mutex::default(), is_told: AtomicBool::new(json) })
 }
 
-struct OnBar(ProgressBar);
+/// Each item is read and then compared, so the bar's length is twice the number of items.
+struct OnBar {
+    bar: ProgressBar,
+    done: Mutex<Done>,
+    is_told: AtomicBool,
+}
+
+/// What is done so far.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "each is a number, as everywhere")]
+struct Done {
+    n_items: u64,
+    n_read: usize,
+    n_looked: usize,
+    n_counted: usize,
+}
+
+impl OnBar {
+    fn note(&self, note: impl FnOnce(&mut Done)) {
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        note(&mut done);
+        let Done { n_items, n_read, n_looked, n_counted } = *done;
+        self.bar.set_position(u64::try_from(n_read + n_looked).unwrap_or_default());
+        self.bar.set_message(if n_counted > 0 {
+            format!("read and compared {n_read} items, comparing counts: {n_counted}")
+        } else {
+            format!("read {n_read} of about {n_items} items, compared {n_looked}")
+        });
+    }
+}
 
 impl Progress for OnBar {
-    fn begins(&self, n_items: u64) {
-        self.0.reset();
-        self.0.set_length(n_items);
+    fn begins(&self, price: ReadPrice) {
+        let n_items = price.n_items;
+        if !self.is_told.swap(true, Ordering::Relaxed) {
+            self.bar.suspend(|| report(&price.to_string()));
+        }
+        self.bar.reset();
+        self.bar.set_length(n_items.saturating_mul(2));
+        self.note(|done| *done = Done { n_items, ..Done::default() });
     }
 
     fn read(&self, n_items: usize) {
-        self.0.inc(u64::try_from(n_items).unwrap_or_default());
+        self.note(|done| done.n_read += n_items);
+    }
+
+    fn looked(&self, n_items: usize) {
+        self.note(|done| done.n_looked += n_items);
+    }
+
+    fn counted(&self, n_counts: usize) {
+        self.note(|done| done.n_counted += n_counts);
     }
 
     fn waits(&self, until_ms: u64) {
@@ -62,5 +116,34 @@ pub(crate) fn report_marking(marking: Marking) {
             "not all that is right is marked as filled: a change is parked, or functions with other derivations were at \
              work meanwhile; `ripple catalogue diff` says which",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_moves_while_the_table_is_read_and_while_it_is_compared() {
+        let bar = ProgressBar::hidden();
+        let progress = on(&bar, true);
+        progress.begins(ReadPrice::of(200, 60_000, 4));
+        let mut seen = Vec::new();
+        let mut note = || seen.push(format!("{}/{} {}", bar.position(), bar.length().unwrap(), bar.message()));
+        progress.read(200);
+        note();
+        progress.looked(150);
+        note();
+        progress.looked(50);
+        progress.counted(30);
+        note();
+        progress.begins(ReadPrice::of(200, 60_000, 4));
+        note();
+        expect_test::expect![[r#"
+            200/400 read 200 of about 200 items, compared 0
+            350/400 read 200 of about 200 items, compared 150
+            400/400 read and compared 200 items, comparing counts: 30
+            0/400 read 0 of about 200 items, compared 0"#]]
+        .assert_eq(&seen.join("\n"));
     }
 }

@@ -6,9 +6,10 @@ use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 /// Both parts of the credentials for an emulator, if the environment has none.
 pub(crate) const ANY_CREDENTIALS: &str = "local";
 
-/// Does the environment have credentials?
+/// Does the environment have credentials? A part of them, or an empty one, is none.
 pub(crate) fn has_credentials() -> bool {
-    std::env::var_os("AWS_ACCESS_KEY_ID").is_some()
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    is_set("AWS_ACCESS_KEY_ID") && is_set("AWS_SECRET_ACCESS_KEY")
 }
 
 #[derive(Clone, Debug)]

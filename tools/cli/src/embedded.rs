@@ -77,6 +77,9 @@ fn reached(bound: SocketAddr) -> SocketAddr {
 /// Creates the folder, and locks it: two services on one database would each miss what the other writes.
 fn lock(folder: &Path) -> anyhow::Result<File> {
     let name = folder.display();
+    if folder.is_file() {
+        anyhow::bail!("{name} is a file: --data names a folder");
+    }
     std::fs::create_dir_all(folder).with_context(|| format!("cannot create the folder {name}"))?;
     let file = File::create(folder.join("lock")).with_context(|| format!("cannot write in the folder {name}"))?;
     match file.try_lock() {

@@ -76,12 +76,17 @@ pub(crate) async fn open_with_ledger(connection: &Connection) -> anyhow::Result<
 
 /// Opens both tables for a command that goes by the manifest, which must be that of the functions.
 pub(crate) async fn agreed(opened: Opened, connection: &Connection) -> anyhow::Result<Opened> {
+    agrees(&opened, connection).await??;
+    Ok(opened)
+}
+
+/// Is the manifest that of the functions? A ledger's table that no function has used says nothing against it.
+pub(crate) async fn agrees(opened: &Opened, connection: &Connection) -> anyhow::Result<Result<(), Usage>> {
     let registry = read(&opened.store).await?;
     let (_, whole) = declared(Choice { manifest: connection.config.as_deref(), disabled: &[] })?;
-    let Opened { schema, catalogue, .. } = &opened;
+    let Opened { schema, catalogue, .. } = opened;
     let registered = RegistryCheck { schema, catalogue, registry: &registry, now_ms: SystemClock.now_ms() };
-    registered.agrees(|name| whole.position(name).is_some())?;
-    Ok(opened)
+    Ok(registered.agrees(|name| whole.position(name).is_some()))
 }
 
 /// Opens both tables for a command that writes. On the real AWS it prints the account and Region, and requires `--yes`.
@@ -120,6 +125,7 @@ impl Opened {
             arn: self.table_arn.clone(),
             stream,
             n_items: u64::try_from(self.table.item_count.unwrap_or_default()).unwrap_or_default(),
+            bytes: u64::try_from(self.table.table_size_bytes.unwrap_or_default()).unwrap_or_default(),
             is_aws: self.is_aws,
         }
     }

@@ -17,14 +17,20 @@ pub enum OperateError {
     /// The work cannot be trusted or continued; the text says what to do.
     #[error("{0}")]
     Refused(String),
-    /// The progress file cannot be opened.
-    #[error("{file} is not the progress file of a verification")]
+    /// The progress file cannot be opened or created.
+    #[error("cannot open the progress file {file}")]
+    Unopened {
+        /// The file.
+        file: String,
+        /// The system's error.
+        #[source]
+        cause: io::Error,
+    },
+    /// The progress file is something else.
+    #[error("{file} is not the progress file of a verification: give another file")]
     NoSpool {
         /// The file.
         file: String,
-        /// The database's error.
-        #[source]
-        cause: rusqlite::Error,
     },
     /// The progress file cannot be read or written.
     #[error(transparent)]

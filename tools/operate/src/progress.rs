@@ -1,14 +1,20 @@
 //! Progress reports of a verification.
 
-use crate::verify::report::Belief;
+use crate::{verify::report::Belief, verifying::price::ReadPrice};
 
 /// Receives the progress of a verification.
 pub trait Progress: Send + Sync {
-    /// The verification starts to read a table of about this many items.
-    fn begins(&self, n_items: u64);
+    /// The verification starts to read a table, for about this price.
+    fn begins(&self, price: ReadPrice);
 
     /// This many more items were read.
     fn read(&self, n_items: usize);
+
+    /// This many more items were compared with what is derived of them.
+    fn looked(&self, n_items: usize);
+
+    /// This many more counts were compared with their counters. A count may be compared several times.
+    fn counted(&self, n_counts: usize);
 
     /// The verification waits until this moment, in milliseconds since the epoch. An instance of a function without the
     /// derivations to repair may run until then.

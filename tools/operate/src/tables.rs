@@ -29,6 +29,8 @@ pub struct Deployment<S> {
     pub stream: Option<TableStream>,
     /// Number of items, as the table last counted them.
     pub n_items: u64,
+    /// Size of its items in bytes, as the table last added them up.
+    pub bytes: u64,
     /// Is it on the real AWS, where the functions' progress cannot be read?
     pub is_aws: bool,
 }

@@ -1,6 +1,7 @@
 //! Verify: is every derived value what the definition says, while writes go on?
 //!
-//! [`Verification`](run::Verification) reads the table once, in segments, and holds nothing that grows with it.
+//! [`Verification`](run::Verification) reads the table once, in segments, and holds nothing that grows with it. What the
+//! [`scan`] has read is not read again, as far as that proves something.
 //!
 //! *Level-triggered*: each item is taken as if it had just been inserted, and what that would ring is looked at, by the
 //! refresh's own step, without its writes. *Counts*: what each item adds is noted outside memory ([`tallies`]), and what a
@@ -22,6 +23,7 @@ pub mod definition;
 pub mod following;
 pub mod report;
 pub mod run;
+pub mod scan;
 pub mod scope;
 pub mod tallies;
 

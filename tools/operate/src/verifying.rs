@@ -4,6 +4,7 @@ pub mod filled;
 mod followed;
 mod keeping;
 mod paced;
+pub mod price;
 pub(crate) mod spool;
 mod tallied;
 
@@ -24,6 +25,7 @@ use self::{
     followed::{Ended, Followed, ProgressSource},
     keeping::Keeping,
     paced::Paced,
+    price::ReadPrice,
     spool::Spool,
 };
 use crate::{
@@ -37,6 +39,7 @@ use crate::{
         following::{AtRest, Following},
         report::Extent,
         run::{Limits, Verification},
+        scan::WINDOW_BYTES,
         scope::Scope,
     },
 };
@@ -51,6 +54,8 @@ pub struct Verified {
     pub extent: Extent,
     /// Was all of the table verified?
     pub is_whole: bool,
+    /// The read units that it took, as DynamoDB charges them.
+    pub read_units: f64,
     /// The counts of which the ledger had to prove each change; `None` if the functions' positions are known.
     pub(crate) proven: Option<BTreeSet<String>>,
     /// The file that goes when nobody needs it any more.
@@ -218,15 +223,17 @@ pub(crate) async fn verify<S: Store + 'static>(
         }
     };
     let age_s = args.iterator_age.map_or(0, |age| age.saturating_mul(2).saturating_add(AGE_MARGIN_S));
-    let limits = Limits { segments: args.segments, wait_ms: args.wait.max(age_s).saturating_mul(1_000) };
+    let wait_ms = args.wait.max(age_s).saturating_mul(1_000);
+    let limits = Limits { segments: args.segments, wait_ms, window_bytes: WINDOW_BYTES };
     let ledger = recorded(&opened.store).await?;
     let engine = engine(opened, args).with_ledger(ledger.unwrap_or(LedgerKind::Receipts));
+    let used = engine.store().used();
     let proven = (opened.is_aws && followed.is_some()).then_some(unfilled);
-    progress.begins(opened.n_items);
+    progress.begins(ReadPrice::of(opened.n_items, opened.bytes, args.segments));
     let how = How { limits, scope, proving: proven.clone().unwrap_or_default() };
     let extent = run(&engine, followed, &spool, progress, how).await?;
     spool.commit()?;
-    Ok(Verified { spool, extent, is_whole, proven, _temporary: temporary })
+    Ok(Verified { spool, extent, is_whole, read_units: used.get(), proven, _temporary: temporary })
 }
 
 /// How a prepared verification is run.

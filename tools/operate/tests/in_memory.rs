@@ -18,7 +18,7 @@ use operate::{
     repairing::{self, Mended, PlannedRepair, Summary, rounds},
     tables::{Deployment, VerifyOptions},
     verify::report::Belief,
-    verifying::{self, Checked, Difference, FINDING},
+    verifying::{self, Checked, Difference, FINDING, price::ReadPrice},
 };
 use serde_dynamo::AttributeValue;
 use store::{Store, memory::MemoryStore};
@@ -48,9 +48,13 @@ const MANIFEST: &str = r##"
 struct Unseen;
 
 impl Progress for Unseen {
-    fn begins(&self, _n_items: u64) {}
+    fn begins(&self, _price: ReadPrice) {}
 
     fn read(&self, _n_items: usize) {}
+
+    fn looked(&self, _n_items: usize) {}
+
+    fn counted(&self, _n_counts: usize) {}
 
     fn waits(&self, _until_ms: u64) {}
 
@@ -88,6 +92,7 @@ fn declared(manifest: &str) -> Deployment<MemoryStore> {
         arn: "arn:aws:dynamodb:eu-west-1:1:table/shop".to_owned(),
         stream: None,
         n_items: 0,
+        bytes: 0,
         is_aws: false,
     }
 }
@@ -160,6 +165,22 @@ async fn what_differs_is_found_and_mended_and_then_nothing_is_found() {
     }
     assert_eq!(count(&tables, "ann").await.as_deref(), Some("3"));
     assert!(check(&tables).await.is_clean);
+}
+
+/// 50 users, 200 orders of theirs and 50 counters, in four segments: the scan takes 5 read units, and what is parked one. While
+/// all counters are missing, each target is read again.
+#[tokio::test]
+async fn a_table_that_is_in_step_is_read_once() {
+    let names: Vec<String> = (0..50).map(|user| format!("{user:03}")).collect();
+    let users: Vec<(&str, usize)> = names.iter().map(|name| (name.as_str(), 4)).collect();
+    let tables = table(&users).await;
+    let differing = check(&tables).await.verified;
+    rounds(&tables, &at_rest(None)).await;
+    let checked = check(&tables).await;
+    assert!(checked.is_clean);
+    assert_eq!(checked.verified.extent.n_items, 300);
+    let units = [differing.read_units, checked.verified.read_units];
+    expect_test::expect!["[56.0, 6.0]"].assert_eq(&format!("{units:?}"));
 }
 
 /// Repairs in rounds, and returns what is left with the outcomes.

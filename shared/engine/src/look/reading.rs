@@ -104,12 +104,26 @@ impl<S: Store> ItemReader<'_, S> {
     /// The counters of a target: all shards that there are.
     pub(crate) async fn counters_of(&self, target: &Target, patience: Patience<'_>) -> Result<Items, GaveUp> {
         let Target { derivation, item } = target;
-        let query = Query::prefix(None, &item.pk, counter::derivation_prefix(item, derivation));
-        let shards = self.pages(&query, patience).await?;
-        let is_of = |it: &CounterKey| it.target == *item && it.derivation == *derivation;
+        let of_item = |counter: &CounterKey| counter.target == *item && counter.derivation == *derivation;
+        self.counters_from(item, counter::derivation_prefix(item, derivation), of_item, patience).await
+    }
+
+    /// The counters of a target, of all derivations and in all shards.
+    pub(crate) async fn all_counters_of(&self, target: &Key, patience: Patience<'_>) -> Result<Items, GaveUp> {
+        self.counters_from(target, counter::prefix(target), |counter| counter.target == *target, patience).await
+    }
+
+    async fn counters_from(
+        &self,
+        target: &Key,
+        prefix: String,
+        is_asked: impl Fn(&CounterKey) -> bool,
+        patience: Patience<'_>,
+    ) -> Result<Items, GaveUp> {
+        let shards = self.pages(&Query::prefix(None, &target.pk, prefix), patience).await?;
         let of = |shard: Item| {
             let key = self.context.schema.layout.key(&shard)?;
-            CounterKey::parse(&key).filter(is_of).map(|_| (key, shard))
+            CounterKey::parse(&key).filter(&is_asked).map(|_| (key, shard))
         };
         Ok(shards.into_iter().filter_map(of).collect())
     }

@@ -111,18 +111,32 @@ impl<S: Store> Underway<'_, S> {
         if !self.context.takes(ProtocolStep::Underway) {
             return Ok(waiting);
         }
-        for family in [Family::Additive, Family::LevelTriggered] {
-            let mut pages = ParkedPages::of(family);
-            while let Some((query, after)) = pages.next() {
-                let page = patience.call(|| self.context.store.query(Table::Ledger, &query, after.clone())).await?;
-                for parked in pages.take(page) {
-                    self.waits_for(&parked, patience, &mut waiting);
-                }
-            }
-        }
+        self.parked_of(Family::Additive, patience, &mut waiting).await?;
+        self.parked_of(Family::LevelTriggered, patience, &mut waiting).await?;
         let jobs = patience.call(|| jobs(&self.context.store, &self.context.schema.layout)).await?;
         waiting.fan_outs = jobs.iter().filter_map(|job| UnderwayFanOut::of(self.context, job)).collect();
         Ok(waiting)
+    }
+
+    /// What counts wait for. Jobs and parked changes of other families change no count.
+    pub(crate) async fn what_counts_wait_for(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
+        let mut waiting = Waiting::default();
+        if self.context.takes(ProtocolStep::Underway) {
+            self.parked_of(Family::Additive, patience, &mut waiting).await?;
+        }
+        Ok(waiting)
+    }
+
+    /// Adds what waits for the parked changes of a family.
+    async fn parked_of(&self, family: Family, patience: Patience<'_>, waiting: &mut Waiting) -> Result<(), GaveUp> {
+        let mut pages = ParkedPages::of(family);
+        while let Some((query, after)) = pages.next() {
+            let page = patience.call(|| self.context.store.query(Table::Ledger, &query, after.clone())).await?;
+            for parked in pages.take(page) {
+                self.waits_for(&parked, patience, waiting);
+            }
+        }
+        Ok(())
     }
 
     /// Adds what waits for a parked change.

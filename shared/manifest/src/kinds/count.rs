@@ -36,6 +36,9 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let zero = zero(rule, shown.is_some())?;
     let attribute_shown = shown.map(|shown| derived_attribute(target, &shown)).transpose()?;
     let only = rule.section.get("where").map(|entry| entry.pair()).transpose()?;
+    if let Some((named, _)) = &only {
+        rule.numbers.refuse(&source.name, named, "where")?;
+    }
     let predicate = match only {
         None => Predicate::Always,
         Some((named, is)) => Predicate::Is { attribute: attribute(source, &named)?, text: is.text.to_owned() },

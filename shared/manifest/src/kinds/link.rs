@@ -6,7 +6,7 @@
 use derive::declaration::link::Link;
 use keys::entity::Definition;
 
-use super::Rule;
+use super::{Rule, numbers::Numbers};
 use crate::{
     error::ManifestError,
     section::{Entry, Named},
@@ -15,13 +15,20 @@ use crate::{
 impl Rule<'_> {
     /// The link by which an item leads to the key of a `to`.
     pub(super) fn link(&self, to: &Definition, from: &Definition) -> Result<Link, ManifestError> {
-        let given = self.section.get("link").map(|entry| pairs(&entry, to, from)).transpose()?.unwrap_or_default();
+        let given = self
+            .section
+            .get("link")
+            .map(|entry| pairs(&entry, to, from, self.numbers))
+            .transpose()?
+            .unwrap_or_default();
         let known = fields(from);
         let mut link = Vec::new();
         for field in to.key.field_names() {
             if let Some((_, from)) = given.iter().find(|(to, _)| to == field) {
                 link.push((field.to_owned(), from.clone()));
             } else if known.contains(&field) {
+                let implied = Named { text: field, place: self.section.place.clone() };
+                self.numbers.refuse(&from.name, &implied, "a link")?;
                 link.push((field.to_owned(), field.to_owned()));
             } else {
                 let what = format!(
@@ -43,10 +50,12 @@ pub(super) fn pairs(
     entry: &Entry<'_>,
     to: &Definition,
     from: &Definition,
+    numbers: &Numbers,
 ) -> Result<Vec<(String, String)>, ManifestError> {
     let mut pairs = Vec::new();
     for (field, value) in entry.pairs()? {
         value.top_level()?;
+        numbers.refuse(&from.name, &value, "a link")?;
         known(&field, &format!("the key of {} has no field", to.name), &to.key.field_names())?;
         known(&value, &format!("{} has no field or attribute", from.name), &fields(from))?;
         pairs.push((field.text.to_owned(), value.text.to_owned()));

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args as Group, value_parser};
+use clap::Args as Group;
 
-use super::Connection;
+use super::{Connection, values};
 
 /// `ripple check`
 #[derive(Debug, Group)]
@@ -21,7 +21,7 @@ pub(crate) struct ManifestCheck {
 #[derive(Debug, Group)]
 pub(crate) struct Wait {
     /// Fails after this many seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = value_parser!(u64).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = values::timeout)]
     pub(crate) timeout: u64,
     #[command(flatten)]
     pub(crate) connection: Connection,

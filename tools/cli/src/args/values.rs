@@ -1,8 +1,13 @@
 //! The forms of values that several options share.
 
+use std::net::IpAddr;
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use engine::ledger::LedgerKind;
 use hyper::Uri;
+
+/// Longest wait, in seconds: a day.
+const TIMEOUT_S_MAX: u64 = 86_400;
 
 /// Accepts the URL of a DynamoDB.
 pub(super) fn endpoint(text: &str) -> Result<String, String> {
@@ -39,6 +44,23 @@ pub(super) fn region(text: &str) -> Result<String, String> {
     } else {
         Err("it must be the name of a region, such as us-east-1".to_owned())
     }
+}
+
+/// Accepts a number of seconds.
+pub(super) fn seconds(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "it must be a whole number of seconds".to_owned())
+}
+
+/// Accepts the seconds of a wait that ends.
+pub(super) fn timeout(text: &str) -> Result<u64, String> {
+    let is_allowed = |seconds: &u64| (1..=TIMEOUT_S_MAX).contains(seconds);
+    let what = || format!("it must be a whole number of seconds, 1 to {TIMEOUT_S_MAX}");
+    text.parse().ok().filter(is_allowed).ok_or_else(what)
+}
+
+/// Accepts an address to listen on.
+pub(super) fn address(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| "it must be an IP address, such as 0.0.0.0 for all of this machine's".to_owned())
 }
 
 pub(super) fn ledger_kind() -> impl TypedValueParser<Value = LedgerKind> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args as Group;
 use operate::tables::VerifyOptions;
 
-use super::Connection;
+use super::{Connection, values};
 
 /// `ripple verify`
 #[derive(Debug, Group)]
@@ -49,10 +49,10 @@ pub(crate) struct Verifying {
     pub(crate) at_rest: bool,
     /// The greatest recent iterator age of the functions, in seconds. On the real AWS every difference that is no count
     /// stays undecided without it; the ledger proves counts.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
     pub(crate) iterator_age: Option<u64>,
     /// Waits this many seconds for the functions to catch up, then reports a difference as undecided.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = values::seconds)]
     pub(crate) wait: u64,
     /// Saves the progress in this file, and continues from it after an interrupted run.
     #[arg(long, value_name = "FILE")]

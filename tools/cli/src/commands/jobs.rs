@@ -20,17 +20,18 @@ use crate::{
     args::jobs::Jobs,
     exit::{Completion, print},
     json::{key, print_json},
-    opened::{open, open_to_write},
+    opened::{agreed, open_to_write, open_with_ledger},
     time,
 };
 
 pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Completion> {
     logging::readable(QUIET_LOG_FILTER);
     if let Some(order) = args.order() {
-        let opened = open_to_write(&args.writing).await?;
+        let opened = agreed(open_to_write(&args.writing).await?, &args.writing.connection).await?;
         return ordered::run(&opened.engine(), order, args).await;
     }
-    let opened = open(&args.writing.connection).await?;
+    let connection = &args.writing.connection;
+    let opened = agreed(open_with_ledger(connection).await?, connection).await?;
     let layout = &opened.schema.layout;
     let jobs = jobs(&opened.store, layout).await?;
     let held = opened.engine().held_jobs(&jobs, args.writing.connection.aws, SystemClock.now_ms() + READ_MS).await?;

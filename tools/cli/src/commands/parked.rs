@@ -15,13 +15,13 @@ use crate::{
     args::ParkedArgs,
     exit::{Completion, print},
     json::{key, print_json, word},
-    opened::{Opened, open_with_ledger},
+    opened::{Opened, agreed, open_with_ledger},
     time,
 };
 
 pub(crate) async fn run(args: &ParkedArgs) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
-    let opened = open_with_ledger(&args.connection).await?;
+    let opened = agreed(open_with_ledger(&args.connection).await?, &args.connection).await?;
     let parked = parked(&opened.store).await?;
     let layout = &opened.schema.layout;
     if args.ids.is_empty() { list(&parked, &opened, args.json).await } else { Ok(show(&parked, layout, args)) }

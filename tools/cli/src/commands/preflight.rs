@@ -38,7 +38,7 @@ struct Preflighted {
 pub(crate) async fn run(args: &Preflight) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let opened = open_whatever_it_is(&args.connection).await?;
-    let surroundings = Surroundings::look(&opened).await?;
+    let surroundings = Surroundings::look(&opened, &args.connection).await?;
     let mut fitting = Fitting::default();
     let mut sample = TableSample::default();
     if surroundings.has_key {

@@ -20,7 +20,7 @@ use crate::{
     bar::{on, progress, report_marking},
     exit::{Completion, print},
     json::VERSION,
-    opened::{Opened, open_to_write, open_with_ledger},
+    opened::{Opened, agreed, open_to_write, open_with_ledger},
 };
 
 /// How the JSON object begins. It is printed with the first entry, so that a command that is refused prints nothing.
@@ -31,11 +31,9 @@ fn json_begin() -> String {
 /// Repairs the findings, or prints what it would do.
 pub(crate) async fn repair(args: &Repair) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
-    let opened = if args.apply {
-        open_to_write(&args.writing).await?
-    } else {
-        open_with_ledger(&args.writing.connection).await?
-    };
+    let connection = &args.writing.connection;
+    let opened = if args.apply { open_to_write(&args.writing).await? } else { open_with_ledger(connection).await? };
+    let opened = agreed(opened, connection).await?;
     run(&opened, &args.verifying.request(), args.apply, args.json).await
 }
 
@@ -61,7 +59,7 @@ async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json
             Ok(())
         })
     };
-    let report = Box::pin(rounds::repair(&tables, request, is_applied, &on(&bar), act)).await?;
+    let report = Box::pin(rounds::repair(&tables, request, is_applied, &on(&bar, is_json), act)).await?;
     bar.finish_and_clear();
     let RoundsReport { summary, last } = report;
     report_marking(summary.marking);

@@ -30,7 +30,7 @@ pub(crate) async fn run(args: &Verify) -> anyhow::Result<Completion> {
     let opened = agreed(open_with_ledger(&args.connection).await?, &args.connection).await?;
     let bar = progress(args.json);
     let may_write = args.yes || !args.connection.aws;
-    let checked = Box::pin(check(&opened.tables(), &args.verifying.request(), may_write, &on(&bar))).await?;
+    let checked = Box::pin(check(&opened.tables(), &args.verifying.request(), may_write, &on(&bar, args.json))).await?;
     bar.finish_and_clear();
     let Checked { verified, is_clean, marked, marking } = checked;
     report_marking(marking);
@@ -73,7 +73,7 @@ fn print_json(verified: &Verified, marked: &[Marked]) -> anyhow::Result<()> {
         })?;
         write!(out, "]")?;
     }
-    write!(out, ",\"unproven\":{}", verified.n_entries(UNPROVEN)?)?;
+    write!(out, ",\"unproven\":{},\"read_units\":{}", verified.n_entries(UNPROVEN)?, verified.read_units)?;
     let marked: Vec<_> = marked.iter().map(loss::as_json).collect();
     writeln!(out, ",\"possible_loss\":{}}}", serde_json::to_string(&marked)?)?;
     Ok(())

@@ -14,7 +14,7 @@ use crate::{
     caught_up::{ProgressReport, wait},
     exit::{Completion, Usage, print},
     json::print_json,
-    opened::open_with_ledger,
+    opened::{agreed, open_with_ledger},
     time,
 };
 
@@ -24,7 +24,7 @@ pub(crate) async fn run(args: &Wait) -> anyhow::Result<Completion> {
     if args.connection.aws {
         return Err(Usage("wait goes with `ripple dev`: on AWS, watch the iterator age instead".to_owned()).into());
     }
-    let opened = open_with_ledger(&args.connection).await?;
+    let opened = agreed(open_with_ledger(&args.connection).await?, &args.connection).await?;
     let (report, is_handled) = wait(&opened.store, called_ms, deadline).await?;
     let until = report.and_then(|report| report.handled_until_ms).map(time::text);
     if !is_handled {

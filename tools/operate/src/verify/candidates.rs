@@ -9,7 +9,6 @@ use derive::{
     sources::Sources,
     write::{Action, Update, Write},
 };
-use futures::{StreamExt, stream};
 use keys::{item::Item, key::Key};
 use store::Store;
 
@@ -22,10 +21,13 @@ use super::{
     single::SingleFinding,
     touched::ReadFrom,
 };
-use engine::{batch::caught::caught, look::reading::CALLS_AT_ONCE, park::waiting::Waiting, protocol::ProtocolStep};
+use engine::{batch::caught::caught, park::waiting::Waiting, protocol::ProtocolStep};
 
 /// How often a candidate is looked at, before it is undecided.
 const LOOKS_MAX: usize = 6;
+
+/// Candidates that are looked at together. Bounds memory.
+const CANDIDATES_AT_ONCE: usize = 250;
 
 /// Something that differed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +36,24 @@ pub(super) enum Candidate {
     Look(Look),
     /// An item by itself.
     Single(Key),
+}
+
+impl Candidate {
+    fn item(&self) -> &Key {
+        match self {
+            Self::Look(look) => &look.item,
+            Self::Single(key) => key,
+        }
+    }
+}
+
+/// A look at an item once more.
+struct LookAgain {
+    look: Look,
+    /// What would be written, and on whose behalf, if it differs.
+    decided: Option<(Write, Vec<DerivationAt>)>,
+    /// What it was decided by.
+    read: BTreeSet<ReadFrom>,
 }
 
 /// What a second look came to.
@@ -81,74 +101,110 @@ impl<S: Store> Verification<'_, S> {
     async fn look_together(&self, candidates: Vec<Candidate>) -> Result<(Vec<Second>, Option<Why>), VerifyError> {
         let mut why = self.handled().await?;
         let waiting = self.engine.what_is_under_way(self.patience()).await?;
-        let looks = candidates.into_iter().map(|candidate| self.look_once(candidate, &waiting));
-        let mut looks = stream::iter(looks).buffer_unordered(CALLS_AT_ONCE);
         let mut seconds = Vec::new();
-        while let Some(second) = looks.next().await {
-            seconds.push(second?);
+        let mut rest = candidates;
+        while !rest.is_empty() {
+            let later = rest.split_off(rest.len().min(CANDIDATES_AT_ONCE));
+            self.look_once(rest, &waiting, &mut seconds).await?;
+            rest = later;
         }
-        drop(looks);
         if !self.given().await? {
             why = why.or(Some(Why::Behind));
         }
         Ok((seconds, why))
     }
 
-    async fn look_once(&self, candidate: Candidate, waiting: &Waiting) -> Result<Second, VerifyError> {
-        match &candidate {
-            Candidate::Look(look) => {
-                let (decided, read) = self.look_alone(look).await?;
-                let items = || read.iter().filter_map(ReadFrom::item);
-                let (mut findings, mut waits) = (Vec::new(), false);
-                if let Some((write, derivations, held)) = decided {
-                    waits = waiting.has(&look.item, held.as_ref(), items(), &derivations);
-                    findings = self.findings_of(look, &write, &derivations, held.as_ref());
-                    findings.retain(|finding| self.scope.has_finding(finding));
-                }
-                Ok(Second { candidate, findings, read, waits })
-            }
-            Candidate::Single(key) => {
-                let held = self.engine.held(vec![key.clone()], self.patience()).await?.into_iter().next();
-                let item = held.and_then(|(_, item)| item);
-                let SingleFinding { mut findings, mut read } = match &item {
-                    Some(item) => self.single(key, item).await?,
-                    None => SingleFinding::default(),
-                };
-                read.insert(ReadFrom::Item(key.clone()));
-                findings.retain(|finding| self.scope.has_finding(finding));
-                let names = findings.iter().filter_map(|finding| self.engine.catalogue().position(&finding.derivation));
-                let derivations: Vec<DerivationAt> = names.collect();
-                let waits = waiting.has(key, item.as_ref(), read.iter().filter_map(ReadFrom::item), &derivations);
-                Ok(Second { candidate, findings, read, waits })
+    /// Looks at these, with sources that are read for them alone, each once.
+    async fn look_once(
+        &self,
+        candidates: Vec<Candidate>,
+        waiting: &Waiting,
+        seconds: &mut Vec<Second>,
+    ) -> Result<(), VerifyError> {
+        let keys: BTreeSet<Key> = candidates.iter().map(|candidate| candidate.item().clone()).collect();
+        let mut sources = Sources::default();
+        for (key, item) in self.engine.held(keys.into_iter().collect(), self.patience()).await? {
+            sources.add_item(key, item);
+        }
+        let mut looks = Vec::new();
+        for candidate in candidates {
+            match candidate {
+                Candidate::Look(look) => looks.push(look),
+                Candidate::Single(key) => seconds.push(self.single_again(key, &mut sources, waiting).await?),
             }
         }
+        for LookAgain { look, decided, read } in self.step_all(looks, &mut sources).await? {
+            let items = || read.iter().filter_map(ReadFrom::item);
+            let held = sources.item(&look.item);
+            let (mut findings, mut waits) = (Vec::new(), false);
+            if let Some((write, derivations)) = decided {
+                waits = waiting.has(&look.item, held, items(), &derivations);
+                findings = self.findings_of(&look, &write, &derivations, held);
+                findings.retain(|finding| self.scope.has_finding(finding));
+            }
+            seconds.push(Second { candidate: Candidate::Look(look), findings, read, waits });
+        }
+        Ok(())
     }
 
-    /// Looks at one item, with sources that are read for it alone: what would be written with the item as it is held, if
-    /// it differs; and all that it was decided by.
-    async fn look_alone(
-        &self,
-        look: &Look,
-    ) -> Result<(Option<(Write, Vec<DerivationAt>, Option<Item>)>, BTreeSet<ReadFrom>), VerifyError> {
-        let patience = self.patience();
-        let held =
-            self.engine.held(vec![look.item.clone()], patience).await?.into_iter().next().and_then(|(_, item)| item);
-        let mut read = BTreeSet::from([ReadFrom::Item(look.item.clone())]);
-        let mut sources = Sources::default();
-        loop {
-            let stepping = || step(self.engine.schema(), self.engine.catalogue(), look, held.as_ref(), &sources);
-            match caught("looking at what it asks for", stepping) {
-                Ok(Step::Read(more)) => {
-                    read.extend(more.iter().cloned().map(ReadFrom::from));
-                    self.engine.read(more.into_iter().collect(), &mut sources, patience).await?;
+    async fn single_again(&self, key: Key, sources: &mut Sources, waiting: &Waiting) -> Result<Second, VerifyError> {
+        let item = sources.item(&key).cloned();
+        let SingleFinding { mut findings, mut read } = match &item {
+            Some(item) => self.single(&key, item, sources).await?,
+            None => SingleFinding::default(),
+        };
+        read.insert(ReadFrom::Item(key.clone()));
+        findings.retain(|finding| self.scope.has_finding(finding));
+        let names = findings.iter().filter_map(|finding| self.engine.catalogue().position(&finding.derivation));
+        let derivations: Vec<DerivationAt> = names.collect();
+        let waits = waiting.has(&key, item.as_ref(), read.iter().filter_map(ReadFrom::item), &derivations);
+        Ok(Second { candidate: Candidate::Single(key), findings, read, waits })
+    }
+
+    /// Looks at these items, which are among the sources: what would be written to each, if it differs, and all that it was
+    /// decided by. What is not among the sources is read, for all of them together.
+    async fn step_all(&self, looks: Vec<Look>, sources: &mut Sources) -> Result<Vec<LookAgain>, VerifyError> {
+        let begun = |look: Look| {
+            let read = BTreeSet::from([ReadFrom::Item(look.item.clone())]);
+            // A step asks for what it does not know, so each look has sources of its own.
+            (LookAgain { look, decided: None, read }, Sources::default())
+        };
+        let mut left: Vec<(LookAgain, Sources)> = looks.into_iter().map(begun).collect();
+        let mut done = Vec::new();
+        while !left.is_empty() {
+            let (mut wanted, mut undecided) = (BTreeSet::new(), Vec::new());
+            for (mut it, mut own) in left {
+                let held = sources.item(&it.look.item);
+                let stepping = || loop {
+                    match step(self.engine.schema(), self.engine.catalogue(), &it.look, held, &own) {
+                        Step::Read(more) => {
+                            it.read.extend(more.iter().cloned().map(ReadFrom::from));
+                            let unknown = more.into_iter().filter(|source| !own.add_known(source, sources));
+                            let unknown: Vec<_> = unknown.collect();
+                            if !unknown.is_empty() {
+                                return Step::Read(unknown);
+                            }
+                        }
+                        decided @ Step::Decided(_) => return decided,
+                    }
+                };
+                match caught("looking at what it asks for", stepping) {
+                    Ok(Step::Read(more)) => {
+                        wanted.extend(more);
+                        undecided.push((it, own));
+                    }
+                    Ok(Step::Decided(Verdict::Write { write, derivations })) => {
+                        it.decided = Some((*write, derivations));
+                        done.push(it);
+                    }
+                    // A kind that panics does so at the records, which are parked.
+                    Ok(Step::Decided(Verdict::InStep)) | Err(_) => done.push(it),
                 }
-                Ok(Step::Decided(Verdict::Write { write, derivations })) => {
-                    return Ok((Some((*write, derivations, held)), read));
-                }
-                // A kind that panics does so at the records, which are parked.
-                Ok(Step::Decided(Verdict::InStep)) | Err(_) => return Ok((None, read)),
             }
+            left = undecided;
+            self.engine.read(wanted, sources, self.patience()).await?;
         }
+        Ok(done)
     }
 
     /// What a write would change, as findings: one of a whole item, else one for each derivation whose part differs.

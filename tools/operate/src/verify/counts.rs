@@ -1,15 +1,33 @@
 //! Counts against what their sources come to, when all sources are read.
 //!
-//! Round by round: what the functions have handled is in the counters, so these are read when they have handled all that
+//! Round by round: what the functions have handled is in the counters, so these are compared when they have handled all that
 //! was written before the round; where their positions are not known, when the [ledger proves](super::proven) it. A target
-//! is decided when none of its sources changed since then, up to the end of the reading; the others come again. A target that had no source and no counter before the first round is left out: the
-//! functions have counted all of it, and a table that is written to all the time always has one more.
+//! is decided when none of its sources changed since then, up to the end of the comparison; the others come again. A target
+//! that had no source and no counter before the first round is left out: the functions have counted all of it, and a table
+//! that is written to all the time always has one more.
+//!
+//! A counter need not be read to be found right. The scan read it, and the stream shows each write of it since; so what was
+//! seen last, once the stream is given up to a moment after the proof, is what the counter held after the proof. A counter
+//! that differs from its sources is read, since it may have been written again.
 
-use derive::{kind::shape::Shape, whole::starts_anew};
+use std::collections::BTreeMap;
+
+use derive::{
+    derived::Items,
+    kind::{Kind, shape::Shape},
+    whole::starts_anew,
+};
 use engine::{
-    count::counts_of::CountsOf, look::reading::CALLS_AT_ONCE, park::waiting::Waiting, protocol::ProtocolStep,
+    count::{counts_of::CountsOf, target::Target},
+    look::reading::CALLS_AT_ONCE,
+    park::waiting::Waiting,
+    protocol::ProtocolStep,
 };
 use futures::{StreamExt, stream};
+use keys::{
+    counter::{self, CounterKey},
+    key::Key,
+};
 use store::Store;
 
 use super::{
@@ -69,7 +87,11 @@ impl<S: Store> Verification<'_, S> {
             } else {
                 round.why = round.why.or(self.handled().await?);
             }
-            round.waiting = self.engine.what_is_under_way(self.patience()).await?;
+            // What the functions wrote before that is seen too, and not only what they had to handle.
+            if !self.given().await? {
+                round.why = round.why.or(Some(Why::Behind));
+            }
+            round.waiting = self.engine.what_counts_wait_for(self.patience()).await?;
             self.each_target(async |targets: Vec<Undecided>| self.compare(targets).await).await?;
             if !self.given().await? {
                 round.why = round.why.or(Some(Why::Behind));
@@ -138,40 +160,84 @@ impl<S: Store> Verification<'_, S> {
         }
     }
 
-    /// Reads the counters of these targets, and keeps how they differ.
+    /// Compares these targets with their counters, and keeps how they differ. Reads the counters of those that differ from
+    /// what was seen.
     pub(super) async fn compare(&self, targets: Vec<Undecided>) -> Result<(), VerifyError> {
-        let compared = targets.into_iter().map(|undecided| async move {
-            let finding = self.compare_one(&undecided).await;
-            (undecided.target, finding)
+        self.state().listener.counted(targets.len());
+        let mut unequal: BTreeMap<Key, Vec<Undecided>> = BTreeMap::new();
+        for undecided in targets {
+            if self.is_seen_equal(&undecided)? {
+                self.state().tallies.compared(&undecided.target, None)?;
+            } else {
+                unequal.entry(undecided.target.item.clone()).or_default().push(undecided);
+            }
+        }
+        let read = unequal.into_iter().map(|(item, targets)| async move {
+            let is_bucket = |it: &Undecided| self.has_buckets(&it.target);
+            let mut held = Items::new();
+            if targets.iter().any(is_bucket) {
+                let bucket = self.engine.held(vec![item.clone()], self.patience()).await?;
+                held.extend(bucket.into_iter().filter_map(|(key, bucket)| Some((key, bucket?))));
+            }
+            if !targets.iter().all(is_bucket) {
+                held.extend(self.engine.all_counters_of(&item, self.patience()).await?);
+            }
+            Ok::<_, VerifyError>((targets, held))
         });
-        let mut compared = stream::iter(compared).buffer_unordered(CALLS_AT_ONCE);
-        while let Some((target, finding)) = compared.next().await {
-            let finding = finding?;
-            self.state().tallies.compared(&target, finding.as_ref())?;
+        let mut read = stream::iter(read).buffer_unordered(CALLS_AT_ONCE);
+        while let Some(read) = read.next().await {
+            let (targets, held) = read?;
+            for undecided in targets {
+                let finding = self.difference(&undecided, &held);
+                self.state().tallies.compared(&undecided.target, finding.as_ref())?;
+            }
         }
         Ok(())
     }
 
-    async fn compare_one(&self, undecided: &Undecided) -> Result<Option<Finding>, VerifyError> {
+    /// Is a target equal to its counters as they were last seen? What a record that cannot be read says is not seen.
+    fn is_seen_equal(&self, undecided: &Undecided) -> Result<bool, VerifyError> {
+        let Target { derivation, item } = &undecided.target;
+        let mut state = self.state();
+        if state.is_blind {
+            return Ok(false);
+        }
+        let prefix = if self.has_buckets(&undecided.target) {
+            item.sk.clone()
+        } else {
+            counter::derivation_prefix(item, derivation)
+        };
+        let seen = state.tallies.counters(&item.pk, &prefix)?;
+        Ok(self.difference(undecided, &seen).is_none())
+    }
+
+    fn has_buckets(&self, target: &Target) -> bool {
+        matches!(self.kind(&target.derivation).map(Kind::shape), Some(Shape::Rollup(_)))
+    }
+
+    fn kind(&self, derivation: &str) -> Option<&dyn Kind> {
+        let catalogue = self.engine.catalogue();
+        catalogue.derivation(catalogue.position(derivation)?).map(|derivation| derivation.kind.as_ref())
+    }
+
+    /// How a target differs from what is held of it; other items may be among that.
+    fn difference(&self, undecided: &Undecided, held: &Items) -> Option<Finding> {
         let Undecided { target, tally, .. } = undecided;
         let (engine, name) = (self.engine, target.derivation.as_str());
-        let derivation = engine.catalogue().position(name).and_then(|at| engine.catalogue().derivation(at));
-        let Some(derivation) = derivation else { return Ok(None) };
-        let kind = derivation.kind.as_ref();
+        let kind = self.kind(name)?;
         // What the platform deletes, and a cascade with the target, has no bound.
         if kind.is_history() && starts_anew(engine.catalogue(), name) {
-            return Ok(None);
+            return None;
         }
         if let Shape::Rollup(rollup) = kind.shape() {
-            let held = engine.held(vec![target.item.clone()], self.patience()).await?.into_iter().next();
-            let held = held.and_then(|(_, item)| item);
-            return Ok(if tally.count > 0 {
-                bucket_compared(name, &target.item, tally, &rollup.form, held.as_ref())
-            } else {
-                None
-            });
+            let is_any = tally.count > 0;
+            return is_any.then(|| bucket_compared(name, &target.item, tally, &rollup.form, held.get(&target.item)))?;
         }
-        let shards = engine.counters_of(target, self.patience()).await?;
-        Ok(counter_compared(engine.schema(), kind, target, &shards, tally))
+        let is_of = |key: &Key| {
+            CounterKey::parse(key).is_some_and(|it| it.target == target.item && it.derivation == target.derivation)
+        };
+        let shards = held.iter().filter(|(key, _)| is_of(key));
+        let shards: Items = shards.map(|(key, shard)| (key.clone(), shard.clone())).collect();
+        counter_compared(engine.schema(), kind, target, &shards, tally)
     }
 }

@@ -57,7 +57,7 @@ pub enum VerifyEvent {
     Unreadable(UnreadableItem),
 }
 
-/// Receives what is found, and how many items were read so far.
+/// Receives what is found, and how far the verification is.
 pub trait Listener: Send {
     /// Something was found.
     ///
@@ -68,6 +68,12 @@ pub trait Listener: Send {
 
     /// So many items more were read.
     fn read(&mut self, n_items: usize);
+
+    /// So many items more were looked at.
+    fn looked(&mut self, n_items: usize);
+
+    /// So many counts more were compared; each may be compared several times.
+    fn counted(&mut self, n_counts: usize);
 }
 
 /// What was read.

@@ -14,13 +14,14 @@ use engine::{
     record::{decode, event::Lane, key_of},
 };
 use keys::{
-    counter::{COUNTER, CounterKey},
+    counter::{COUNTER, CounterKey, SUM, VALUE},
     item::Item,
     key::Key,
 };
 use store::Store;
 
 use super::{
+    counted::only,
     following::ShardRecords,
     report::{VerifyError, Why},
     run::Verification,
@@ -41,6 +42,20 @@ impl<S: Store> Verification<'_, S> {
             }
         }
         Ok(())
+    }
+
+    /// What an item holds of a count that is verified: a counter or a bucket, without what is compared with nothing.
+    pub(super) fn counter(&self, key: &Key, item: &Item) -> Option<Item> {
+        let layout = &self.engine.schema().layout;
+        let image = self.engine.schema().image(key, item)?;
+        if self.buckets.contains(&image.definition.name) {
+            return Some(item.clone());
+        }
+        let counter = CounterKey::parse(key).filter(|_| image.is(COUNTER))?;
+        let names = [Some(&layout.pk), Some(&layout.sk), layout.entity_type.as_ref()];
+        let names: Vec<&str> = names.into_iter().flatten().map(String::as_str).chain([VALUE, SUM]).collect();
+        let target = Target { derivation: counter.derivation, item: counter.target };
+        self.is_counted(&target).then(|| only(item, &names))
     }
 
     /// What an item adds to the counts that are verified, by the definition.
@@ -98,6 +113,11 @@ impl<S: Store> Verification<'_, S> {
                 Ok(change) => {
                     // One that was made since the scan was there.
                     change.new_image().map_or(Ok(()), |new| self.see_counter(&change.key, new))?;
+                    let [new, old] = [change.new_image(), change.old_image()]
+                        .map(|image| image.and_then(|image| self.counter(&change.key, image)));
+                    if new.is_some() || old.is_some() {
+                        self.state().tallies.counter_reported(&change.key, new.as_ref())?;
+                    }
                     let adds = self.adds(&change.key, change.new_image());
                     let took = self.adds(&change.key, change.old_image());
                     let mut state = self.state();

@@ -10,7 +10,7 @@ use derive::{
     part::PartOf,
     position::DerivationAt,
     schema::Image,
-    sources::Source,
+    sources::{Source, Sources},
 };
 use engine::batch::caught::caught;
 use keys::{counter::COUNTER, counter::CounterKey, item::Item, key::Key, value::same};
@@ -29,8 +29,13 @@ pub(super) struct SingleFinding {
 }
 
 impl<S: Store> Verification<'_, S> {
-    /// The findings about an item.
-    pub(super) async fn single(&self, key: &Key, item: &Item) -> Result<SingleFinding, VerifyError> {
+    /// The findings about an item. Reads only what is not among the sources, and adds it to them.
+    pub(super) async fn single(
+        &self,
+        key: &Key,
+        item: &Item,
+        sources: &mut Sources,
+    ) -> Result<SingleFinding, VerifyError> {
         let mut found = SingleFinding::default();
         let image = self.engine.schema().image(key, item);
         let image = image.filter(|image| self.scope.has_entity(&image.definition.name));
@@ -41,7 +46,7 @@ impl<S: Store> Verification<'_, S> {
         for (at, derivation) in self.engine.catalogue().positioned() {
             let target = derivation.kind.refresh().filter(|refresh| image.is(refresh.target()));
             if let Some(refresh) = target.filter(|refresh| refresh.has_flaws() && self.lacks_part(&image, at)) {
-                let items = self.above(&image, refresh, &mut found.read).await?;
+                let items = self.above(&image, refresh, sources, &mut found.read).await?;
                 let flaws = caught("looking for flaws", || refresh.flaws(self.engine.schema(), &items));
                 let own = flaws.unwrap_or_default().into_iter().filter(|flaw| flaw.key == *key);
                 found.findings.extend(own.map(|flaw| {
@@ -111,6 +116,7 @@ impl<S: Store> Verification<'_, S> {
         &self,
         image: &Image<'_>,
         refresh: &dyn Refresh,
+        sources: &mut Sources,
         read: &mut BTreeSet<ReadFrom>,
     ) -> Result<Items, VerifyError> {
         let mut items = Items::from([(image.key.clone(), image.item.clone())]);
@@ -125,9 +131,12 @@ impl<S: Store> Verification<'_, S> {
                 if items.contains_key(&above) {
                     continue;
                 }
-                let held = self.engine.held(vec![above.clone()], self.patience()).await?;
-                if let Some((_, Some(item))) = held.into_iter().next() {
-                    items.insert(above.clone(), item);
+                let wanted = Source::Item(above.clone());
+                if !sources.knows(&wanted) {
+                    self.engine.read(BTreeSet::from([wanted]), sources, self.patience()).await?;
+                }
+                if let Some(item) = sources.item(&above) {
+                    items.insert(above.clone(), item.clone());
                     next.push(above);
                 }
             }

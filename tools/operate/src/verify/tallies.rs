@@ -1,16 +1,18 @@
-//! What each item adds, and what that comes to by target: kept outside memory by who verifies a large table.
+//! What each item adds, what that comes to by target, and what the counters hold: kept outside memory by who verifies a
+//! large table.
 //!
-//! *Keeps true*: an item counts as what was last said of it. A record says more than a scan, whichever comes first: a scan
-//! that reads an item before its record came, or after, changes nothing of what the record said.
+//! *Keeps true*: an item counts as what was last said of it, and a counter holds what was last said of it. A record says
+//! more than a scan, whichever comes first: a scan that reads an item before its record came, or after, changes nothing of
+//! what the record said.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
 };
 
-use derive::tally::Tally;
+use derive::{derived::Items, tally::Tally};
 use engine::count::target::Target;
-use keys::key::Key;
+use keys::{item::Item, key::Key};
 use serde::{Deserialize, Serialize};
 
 use super::Finding;
@@ -68,6 +70,15 @@ pub trait Tallies: Send {
     /// A target has a counter.
     fn has_counter(&mut self, target: &Target) -> io::Result<()>;
 
+    /// A scan read a counter, or a bucket of a roll-up, that holds this.
+    fn counter_scanned(&mut self, key: &Key, item: &Item) -> io::Result<()>;
+
+    /// A record says that a counter, or a bucket, holds this from now on; `None` where it is gone.
+    fn counter_reported(&mut self, key: &Key, item: Option<&Item>) -> io::Result<()>;
+
+    /// The counters and buckets with this partition key whose sort keys begin so, as they were last seen.
+    fn counters(&mut self, pk: &str, sk_prefix: &str) -> io::Result<Items>;
+
     /// The first targets behind one that are not decided yet, in order.
     fn undecided(&mut self, after: Option<&Target>, n_max: usize) -> io::Result<Vec<Undecided>>;
 
@@ -90,6 +101,7 @@ pub struct MemoryTallies {
     items: BTreeMap<Key, Vec<Contribution>>,
     targets: BTreeMap<Target, Undecided>,
     decided: BTreeSet<Target>,
+    counters: BTreeMap<Key, Option<Item>>,
     is_closed: bool,
     reached: BTreeMap<u32, Reached>,
 }
@@ -145,6 +157,22 @@ impl Tallies for MemoryTallies {
     fn has_counter(&mut self, target: &Target) -> io::Result<()> {
         self.target(target);
         Ok(())
+    }
+
+    fn counter_scanned(&mut self, key: &Key, item: &Item) -> io::Result<()> {
+        self.counters.entry(key.clone()).or_insert_with(|| Some(item.clone()));
+        Ok(())
+    }
+
+    fn counter_reported(&mut self, key: &Key, item: Option<&Item>) -> io::Result<()> {
+        self.counters.insert(key.clone(), item.cloned());
+        Ok(())
+    }
+
+    fn counters(&mut self, pk: &str, sk_prefix: &str) -> io::Result<Items> {
+        let from = self.counters.range(Key::new(pk, sk_prefix)..);
+        let of = from.take_while(|(key, _)| key.pk == pk && key.sk.starts_with(sk_prefix));
+        Ok(of.filter_map(|(key, item)| Some((key.clone(), item.clone()?))).collect())
     }
 
     fn undecided(&mut self, after: Option<&Target>, n_max: usize) -> io::Result<Vec<Undecided>> {

@@ -55,4 +55,12 @@ impl Listener for Keeping {
     fn read(&mut self, n_items: usize) {
         self.progress.read(n_items);
     }
+
+    fn looked(&mut self, n_items: usize) {
+        self.progress.looked(n_items);
+    }
+
+    fn counted(&mut self, n_counts: usize) {
+        self.progress.counted(n_counts);
+    }
 }

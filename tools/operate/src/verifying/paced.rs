@@ -1,7 +1,8 @@
-//! A store whose reads keep to so many read units a second, so that a verification takes nothing away from anybody.
+//! A store whose reads keep to so many read units a second, so that a verification takes nothing away from anybody; and
+//! which adds the units up.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -14,8 +15,7 @@ use keys::{item::Item, key::Key};
 use store::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated};
 use tokio::time::{Instant, sleep_until};
 
-/// Bytes that a strongly consistent read unit reads. Source: DynamoDB, read consistency and capacity modes.
-const UNIT_BYTES: usize = 4_096;
+use super::price::UNIT_BYTES;
 
 /// A store whose reads wait for their turn.
 pub(super) struct Paced<S> {
@@ -24,12 +24,33 @@ pub(super) struct Paced<S> {
     units_a_second: Option<f64>,
     /// When the units of all reads so far will have been used up.
     free_at: Mutex<Option<Instant>>,
+    used: UsedUnits,
+}
+
+/// The read units of all reads so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct UsedUnits(Arc<Mutex<f64>>);
+
+impl UsedUnits {
+    pub(super) fn get(&self) -> f64 {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, units: f64) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) += units;
+    }
 }
 
 impl<S> Paced<S> {
     /// Reads so many units a second.
     pub(super) fn new(store: S, units_a_second: Option<u32>) -> Self {
-        Self { store, units_a_second: units_a_second.map(f64::from), free_at: Mutex::new(None) }
+        let (units_a_second, used) = (units_a_second.map(f64::from), UsedUnits::default());
+        Self { store, units_a_second, free_at: Mutex::new(None), used }
+    }
+
+    /// Counts on as long as this reads.
+    pub(super) fn used(&self) -> UsedUnits {
+        self.used.clone()
     }
 
     /// Waits until what was read before is paid for.
@@ -41,6 +62,7 @@ impl<S> Paced<S> {
     }
 
     fn charge(&self, units: f64) {
+        self.used.add(units);
         let Some(rate) = self.units_a_second else { return };
         let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
         let from = free_at.map_or_else(Instant::now, |free_at| free_at.max(Instant::now()));
@@ -121,6 +143,7 @@ mod tests {
         paced.get(Table::Main, &keys).await.unwrap();
         assert!(began.elapsed() < Duration::from_millis(50), "the first waits for nobody");
         paced.get(Table::Main, &keys[..1]).await.unwrap();
+        assert!((paced.used().get() - 5.0).abs() < f64::EPSILON, "each of the keys, of which none is there, is one");
         assert!(began.elapsed() >= Duration::from_millis(1_900), "{:?}: four units at two a second", began.elapsed());
     }
 }

@@ -6,6 +6,7 @@
 
 use std::{
     collections::BTreeSet,
+    fs::OpenOptions,
     io,
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -13,13 +14,13 @@ use std::{
 
 use engine::clock::{Clock as _, SystemClock};
 use futures::future::BoxFuture;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 use stream::checkpoint::{CheckpointError, Checkpoints, Position};
 
 use crate::{failure::OperateError, verify::Finding};
 
 /// The form of the file. One of another is refused.
-const FORM: &str = "ripple verification 3";
+const FORM: &str = "ripple verification 4";
 
 /// When it was last known how far the verification is, in milliseconds since the epoch.
 pub(crate) const SAVED_AT: &str = "saved_at";
@@ -39,6 +40,7 @@ const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS targets (
         derivation TEXT, pk TEXT, sk TEXT, count INTEGER NOT NULL, sum TEXT NOT NULL, touched_at INTEGER NOT NULL,
         finding TEXT, is_decided INTEGER NOT NULL, PRIMARY KEY (derivation, pk, sk)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS counters (pk TEXT, sk TEXT, item TEXT, PRIMARY KEY (pk, sk)) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS segments (number INTEGER PRIMARY KEY, reached TEXT NOT NULL);
     CREATE TABLE IF NOT EXISTS positions (shard TEXT PRIMARY KEY, position TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS results (
@@ -79,7 +81,14 @@ impl Spool {
             connection.execute_batch("BEGIN")?;
             Ok(connection)
         };
-        let connection = opened().map_err(|cause| OperateError::NoSpool { file: file.display().to_string(), cause })?;
+        let name = || file.display().to_string();
+        // SQLite does not say why it cannot open a file.
+        let writable = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(file);
+        drop(writable.map_err(|cause| OperateError::Unopened { file: name(), cause })?);
+        let connection = opened().map_err(|cause| match cause.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => OperateError::NoSpool { file: name() },
+            _ => OperateError::Spool(cause),
+        })?;
         let spool = Self { connection: Arc::new(Mutex::new(connection)), is_closed: false };
         for (name, value) in [("form", FORM)].iter().chain(about) {
             let held = spool.about(name)?;
@@ -151,7 +160,8 @@ impl Spool {
 
     /// Forgets what was read and found, but for what was refused, so that the same is verified anew.
     pub(crate) fn begin_anew(&self) -> Result<(), OperateError> {
-        let tables = "DELETE FROM items; DELETE FROM targets; DELETE FROM segments; DELETE FROM positions";
+        let tables = "DELETE FROM items; DELETE FROM targets; DELETE FROM counters; DELETE FROM segments; \
+                      DELETE FROM positions";
         let connection = self.connection();
         connection.execute_batch(tables)?;
         connection.execute("DELETE FROM results WHERE kind <> ?1", [REFUSED])?;
@@ -249,7 +259,8 @@ fn boxed(error: impl std::error::Error + Send + Sync + 'static) -> CheckpointErr
 mod tests {
     use derive::tally::Tally;
     use engine::count::target::Target;
-    use keys::key::Key;
+    use keys::{item::Item, key::Key};
+    use serde_dynamo::AttributeValue;
 
     use super::*;
     use crate::verify::tallies::{Contribution, MemoryTallies, Reached, Tallies, Undecided};
@@ -278,6 +289,17 @@ mod tests {
         tallies.close();
         tallies.report(&c, &[one("q", "12345678901234567890123456789012345678"), one("new", "1")], 9).unwrap();
         tallies.has_counter(&target("newer")).unwrap();
+        let counter = |value: &str| Item::from([("Value".to_owned(), AttributeValue::N(value.to_owned()))]);
+        tallies.counter_reported(&a, Some(&counter("2"))).unwrap();
+        tallies.counter_scanned(&a, &counter("1")).unwrap();
+        tallies.counter_scanned(&Key::new("USER#ann", "aa"), &counter("3")).unwrap();
+        tallies.counter_scanned(&b, &counter("4")).unwrap();
+        tallies.counter_scanned(&c, &counter("5")).unwrap();
+        tallies.counter_reported(&c, None).unwrap();
+        for (prefix, n_held) in [("", 3), ("a", 2), ("c", 0)] {
+            assert_eq!(tallies.counters("USER#ann", prefix).unwrap().len(), n_held, "{prefix}");
+        }
+        assert_eq!(tallies.counters("USER#ann", "a").unwrap().get(&a), Some(&counter("2")), "the record wins");
         let mut all = tallies.undecided(None, 2).unwrap();
         all.extend(tallies.undecided(Some(&all[1].target.clone()), 10).unwrap());
         all
@@ -326,6 +348,8 @@ mod tests {
         drop(spool);
         let error = Spool::open(&file, &[("table", "other")]).err().unwrap().to_string();
         assert!(error.contains("its table is t, not other"), "{error}");
+        let error = Spool::open(&folder.path().join("no/file"), &[]).err().unwrap().to_string();
+        assert!(error.starts_with("cannot open the progress file /"), "{error}");
         std::fs::write(&file, "no database, and long enough that its first bytes are those of none").unwrap();
         assert!(
             Spool::open(&file, &[]).err().unwrap().to_string().contains("is not the progress file of a verification")

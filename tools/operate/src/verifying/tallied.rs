@@ -1,13 +1,13 @@
-//! What each item adds, and what that comes to by target, in the file of a verification.
+//! What each item adds, what that comes to by target, and what the counters hold, in the file of a verification.
 
 use std::io;
 
-use derive::tally::Tally;
+use derive::{derived::Items, tally::Tally};
 use engine::{
     clock::{Clock as _, SystemClock},
     count::target::Target,
 };
-use keys::key::Key;
+use keys::{item::Item, key::Key};
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params};
 
 use super::spool::{SAVED_AT, Spool};
@@ -70,6 +70,30 @@ impl Spool {
         self.connection().prepare_cached(upsert)?.execute([&item.pk, &item.sk, &written(adds)?])?;
         self.add(&before.unwrap_or_default(), -1, now_ms)?;
         self.add(adds, 1, now_ms)
+    }
+
+    fn keep_counter(&self, statement: &str, key: &Key, item: Option<&Item>) -> Result<(), OperateError> {
+        let text = item.map(serde_json::to_string).transpose()?;
+        self.connection().prepare_cached(statement)?.execute(params![key.pk, key.sk, text])?;
+        Ok(())
+    }
+
+    fn counters_from(&self, pk: &str, sk_prefix: &str) -> Result<Items, OperateError> {
+        let connection = self.connection();
+        let mut query =
+            connection.prepare_cached("SELECT sk, item FROM counters WHERE pk = ?1 AND sk >= ?2 ORDER BY sk")?;
+        let mut rows = query.query([pk, sk_prefix])?;
+        let mut counters = Items::new();
+        while let Some(row) = rows.next()? {
+            let (sk, text) = (row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?);
+            if !sk.starts_with(sk_prefix) {
+                break;
+            }
+            if let Some(text) = text {
+                counters.insert(Key::new(pk, sk), serde_json::from_str(&text)?);
+            }
+        }
+        Ok(counters)
     }
 
     fn of_target(&self, statement: &str, target: &Target, value: impl ToSql) -> io::Result<()> {
@@ -136,6 +160,20 @@ impl Tallies for Spool {
     fn has_counter(&mut self, target: &Target) -> io::Result<()> {
         let insert = "INSERT OR IGNORE INTO targets VALUES (?1, ?2, ?3, 0, '0', 0, NULL, ?4)";
         self.of_target(insert, target, self.is_closed)
+    }
+
+    fn counter_scanned(&mut self, key: &Key, item: &Item) -> io::Result<()> {
+        let insert = "INSERT OR IGNORE INTO counters VALUES (?1, ?2, ?3)";
+        self.keep_counter(insert, key, Some(item)).map_err(io::Error::other)
+    }
+
+    fn counter_reported(&mut self, key: &Key, item: Option<&Item>) -> io::Result<()> {
+        let upsert = "INSERT INTO counters VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET item = ?3";
+        self.keep_counter(upsert, key, item).map_err(io::Error::other)
+    }
+
+    fn counters(&mut self, pk: &str, sk_prefix: &str) -> io::Result<Items> {
+        self.counters_from(pk, sk_prefix).map_err(io::Error::other)
     }
 
     fn undecided(&mut self, after: Option<&Target>, n_max: usize) -> io::Result<Vec<Undecided>> {

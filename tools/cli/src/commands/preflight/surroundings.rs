@@ -9,7 +9,11 @@ use engine::ledger::{EXPIRES_AT, settings::recorded};
 use functions::described::described;
 use keys::layout::Layout;
 
-use crate::{opened::Opened, tables};
+use crate::{
+    args::Connection,
+    opened::{Opened, agrees},
+    tables,
+};
 
 /// The description of a table, and its mismatches.
 pub(super) struct Surroundings {
@@ -51,7 +55,7 @@ pub(super) struct LedgerTable {
 
 impl Surroundings {
     /// Reads all of it.
-    pub(super) async fn look(opened: &Opened) -> anyhow::Result<Self> {
+    pub(super) async fn look(opened: &Opened, connection: &Connection) -> anyhow::Result<Self> {
         let (schema, table) = (&opened.schema, &opened.table);
         let stored = described(table);
         let misfits = of_table(schema, &opened.catalogue, &stored, tables::OPTIONS);
@@ -73,7 +77,7 @@ impl Surroundings {
             view: stored.view,
             n_shards_open,
             expiry: Expiry::of(opened, &opened.config.table).await,
-            ledger: LedgerTable::look(opened).await?,
+            ledger: LedgerTable::look(opened, connection).await?,
             misfits,
         })
     }
@@ -99,14 +103,17 @@ impl Surroundings {
 }
 
 impl LedgerTable {
-    async fn look(opened: &Opened) -> anyhow::Result<Self> {
+    async fn look(opened: &Opened, connection: &Connection) -> anyhow::Result<Self> {
         let table = opened.config.ledger_table.clone();
         let description = tables::describe(&opened.clients.dynamodb, &table, &opened.endpoint).await?;
         let Some(stored) = description.map(|description| described(&description)) else {
             return Ok(Self { table, is_there: false, kind: None, to_do: Vec::new() });
         };
-        let to_do = Self::to_do(opened, &table, &stored).await;
+        let mut to_do = Self::to_do(opened, &table, &stored).await;
         let has_key = of_ledger(&opened.schema.layout, &stored, tables::OPTIONS).is_none();
+        if has_key {
+            to_do.extend(agrees(opened, connection).await?.err().map(|usage| usage.to_string()));
+        }
         let kind = if has_key { recorded(&opened.store).await?.map(|kind| kind.to_string()) } else { None };
         Ok(Self { table, is_there: true, kind, to_do })
     }

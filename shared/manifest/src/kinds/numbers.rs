@@ -1,0 +1,74 @@
+//! Attributes that hold numbers, as far as a manifest says so: displays of counts, and what copies and mirrors make of them.
+//!
+//! A link and a `where` take texts. DynamoDB keeps a number and a text of the same digits apart, so an attribute of a number
+//! gives no key, and equals no text. It is refused by name here. What only an item shows, such as a number that the
+//! application writes, is reported with the record of that item.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    error::ManifestError,
+    section::{Named, Section},
+};
+
+/// The count whose display each attribute holds, by entity and attribute.
+#[derive(Debug, Default)]
+pub(super) struct Numbers(BTreeMap<(String, String), String>);
+
+impl Numbers {
+    /// The numbers of all derivations. What is wrong with a derivation is found when it is read, and passed over here.
+    pub(super) fn of(derivations: &[(&str, Section<'_>)]) -> Self {
+        let mut numbers = Self::default();
+        for (name, section) in derivations {
+            if let Some((entity, attribute)) = text(section, "into").and_then(|into| into.split_once('.')) {
+                numbers.0.insert((entity.to_owned(), attribute.to_owned()), (*name).to_owned());
+            }
+        }
+        // A copy may be copied or mirrored again, and the derivations stand in any order.
+        while derivations.iter().any(|(_, section)| numbers.spread(section)) {}
+        numbers
+    }
+
+    /// Adds what a copy or a mirror makes of the numbers so far. Says whether that is more.
+    fn spread(&mut self, section: &Section<'_>) -> bool {
+        let (Some(from), Some(to)) = (text(section, "from"), text(section, "to")) else { return false };
+        let held = self.0.iter().filter(|((entity, _), _)| entity == from);
+        let held: Vec<(String, String)> = held.map(|((_, name), count)| (name.clone(), count.clone())).collect();
+        let copied = section.get("attributes").map(|entry| {
+            let same = |named: Named<'_>| (named.text.to_owned(), named.text.to_owned());
+            let pairs = if entry.is_list() {
+                entry.texts().map(|texts| texts.into_iter().map(same).collect())
+            } else {
+                let pair = |(from, to): (Named<'_>, Named<'_>)| (from.text.to_owned(), to.text.to_owned());
+                entry.pairs().map(|pairs| pairs.into_iter().map(pair).collect())
+            };
+            pairs.unwrap_or_else(|_| Vec::new())
+        });
+        let except = section.get("except").and_then(|entry| entry.texts().ok()).unwrap_or_default();
+        let mut is_more = false;
+        for (name, count) in held {
+            let names: Vec<String> = match &copied {
+                Some(pairs) => pairs.iter().filter(|(from, _)| *from == name).map(|(_, to)| to.clone()).collect(),
+                None if except.iter().any(|named| named.text == name) => Vec::new(),
+                None => vec![name],
+            };
+            for name in names {
+                is_more |= self.0.insert((to.to_owned(), name), count.clone()).is_none();
+            }
+        }
+        is_more
+    }
+
+    /// Refuses an attribute of an entity that holds a number, where a text is taken.
+    pub(super) fn refuse(&self, entity: &str, named: &Named<'_>, taken: &str) -> Result<(), ManifestError> {
+        let Some(count) = self.0.get(&(entity.to_owned(), named.text.to_owned())) else { return Ok(()) };
+        Err(named.place.wrong(format!(
+            "{entity}.{} holds the number of {count} (N), and {taken} takes text (S): name an attribute of text",
+            named.text
+        )))
+    }
+}
+
+fn text<'a>(section: &Section<'a>, key: &str) -> Option<&'a str> {
+    Some(section.get(key)?.text().ok()?.text)
+}
