@@ -10,6 +10,7 @@ mod fan_out;
 mod figures;
 mod ground_records;
 mod guards;
+mod held_cascades;
 mod jobs;
 mod listing;
 mod panicking_look;
