@@ -22,3 +22,4 @@ mod single_records;
 mod verification;
 mod watermarks;
 mod wide_items;
+mod wrong_manifest;
