@@ -54,7 +54,7 @@ impl World {
     /// Runs until everything is written, handled, repaired and right.
     pub(crate) fn run_until_quiet(&mut self) -> Result<(), Failure> {
         self.settle()?;
-        parked_are(&self.scene, &self.stream.corrupt(), &BOTH, &self.n_deaths)?;
+        parked_are(&self.scene, &self.stream, &self.stream.corrupt(), &BOTH, &self.n_deaths)?;
         operator::mend(&self.scene, &mut self.stream);
         self.stream.take(Author::Service);
         self.application.reduce();

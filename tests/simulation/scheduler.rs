@@ -38,6 +38,7 @@ impl World {
             self.stream.take(Author::Service);
             self.follow_verifying()?;
             self.follow_repairs();
+            self.follow_losses();
             n_steps += usize::from(self.is_written());
             // Past the end of the choices nothing goes wrong.
             if n_steps == STEPS_TO_HEAL || self.scene.chance.is_exhausted() {
@@ -59,7 +60,7 @@ impl World {
             }
         }
         if self.mappings.iter().all(Mapping::is_quiet) && self.stream.is_complete() {
-            return Ok(self.sweep_the_rest());
+            return Ok(self.lose() || self.sweep_the_rest());
         }
         Err(Failure::new("stuck", "records wait, and no queue takes them"))
     }
@@ -75,6 +76,7 @@ impl World {
             Step::Land => self.land(),
             Step::CatchUp => self.catch_up(),
             _ if scene.is_healed() => false,
+            Step::Split if self.losses.stopped.is_some() => false,
             Step::Split => self.stream.split(SHARDS_MAX),
             Step::Wait => {
                 let seconds = scene.chance.between(1, 90);
@@ -102,6 +104,7 @@ impl World {
             Step::Fault => self.plant_fault(),
             Step::RollOut => self.roll_out(),
             Step::Ready => self.wait_until_ready(),
+            Step::Stop => self.stop(),
         })
     }
 }

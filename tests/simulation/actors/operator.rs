@@ -13,7 +13,6 @@ use engine::{
 };
 use functions::handler::response;
 use store::Store;
-use support::record::STREAM_ARN;
 
 use crate::{
     engines::engine,
@@ -34,13 +33,15 @@ const RECORDS_MAX: usize = 60;
 /// Under receipts its records come from any shards. Under the checkpoint they come from one, which the operator names.
 pub(crate) fn captured(scene: &Arc<Scene>, stream: &Stream, ledger: LedgerKind) -> Option<(String, Origin)> {
     let all: Vec<usize> = (0..stream.records.len()).collect();
-    let (records, lane) = match ledger {
-        LedgerKind::Receipts => (&all, Lane::default()),
+    let (mut records, lane) = match ledger {
+        LedgerKind::Receipts => (all, Lane::default()),
         LedgerKind::Watermarks => {
             let shard = scene.chance.one_of(&stream.shards)?;
-            (&shard.records, Lane { stream_arn: Some(STREAM_ARN.to_owned()), shard: Some(shard.id.clone()) })
+            (shard.records.clone(), Lane::clone(&shard.lane))
         }
     };
+    // Nobody has what is lost.
+    records.retain(|at| !stream.lost.has_id(&stream.records[*at].id));
     if records.is_empty() {
         return None;
     }

@@ -32,6 +32,8 @@ impl World {
         let waits = self.stream.made.iter().take(first + 1).filter(|made| due(&made.old) != due(&made.new));
         let jobs = waits.filter(|made| JobKey::parse(&made.key).is_some());
         let layout = &self.scene.schema.layout;
+        // Without a pulse nothing is settled.
+        let jobs = jobs.filter(|_| self.losses.unmarked_since_ms.is_none());
         let jobs = jobs.filter_map(|made| Job::of(layout, made.new.as_ref()?));
         let settled: BTreeSet<(Key, u64)> = jobs.map(|job| (job.key, job.due_at_ms)).collect();
         move |job| settled.contains(&(job.key.clone(), job.due_at_ms))
@@ -41,6 +43,9 @@ impl World {
     pub(crate) fn sweep(&mut self) -> bool {
         if self.tasks.len() >= TASKS_MAX {
             return false;
+        }
+        if self.losses.unmarked_since_ms.is_some() {
+            self.beat();
         }
         let is_settled = self.settled();
         let caller = self.caller("sweeper");
@@ -88,7 +93,7 @@ impl World {
         self.scene.trace.note(|| format!("{} jobs and {} notes are left, and time passes", jobs.len(), notes.len()));
         self.scene.clock.advance(next_ms.saturating_sub(now_ms));
         if of_jobs.is_some() && may_have_lost(&self.scene) {
-            return self.nothing_is_lost();
+            return if self.losses.is_open { self.repair_what_was_lost() } else { self.nothing_is_lost() };
         }
         if of_notes.is_some_and(|due_ms| due_ms <= next_ms) { self.search_again() } else { self.sweep() }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use derive::{derived::Items, schema::Seen};
+use derive::{derived::Items, family::Family, schema::Seen};
 use engine::jobs::job::{self, Job};
 use keys::{
     counter::CounterKey,
@@ -64,7 +64,7 @@ pub(crate) fn cascades_are_strict(scene: &Scene, stream: &Stream, untyped: &BTre
     let touched = |key: &Key| {
         untyped.contains(key) || stream.made.iter().any(|made| made.key == *key && made.author != Author::Service)
     };
-    nothing_is_left(scene, &owners, &past, untyped, touched)
+    nothing_is_left(scene, stream, &owners, &past, untyped, touched)
 }
 
 impl Owners {
@@ -248,13 +248,15 @@ fn is_absent(scene: &Scene, items: &Items, owner: &Owner) -> bool {
 /// Nothing is left that belonged to a removed owner.
 fn nothing_is_left(
     scene: &Scene,
+    stream: &Stream,
     known: &Owners,
     past: &Past,
     untyped: &BTreeSet<Key>,
     touched: impl Fn(&Key) -> bool,
 ) -> Result<(), Failure> {
+    let starts = |at: usize| !stream.lost.has(at, Family::LevelTriggered);
     let gone = |owner: &Owner| {
-        let removal = known.removals.get(owner)?.last().filter(|removal| removal.is_typed)?;
+        let removal = known.removals.get(owner)?.last().filter(|removal| removal.is_typed && starts(removal.at))?;
         is_absent(scene, &past.items, owner).then_some(removal)
     };
     for (key, item) in past.items.iter().filter(|(key, _)| !untyped.contains(*key)) {
