@@ -19,6 +19,9 @@
 //!
 //! Every call lets others run, before it is done and after it; a read of several keys also between its halves, as on AWS.
 //!
+//! A transaction and another write of an item conflict while both are under way, if the decider says so: the one that comes
+//! later is cancelled, as by the fault. A call is under way until it is answered, or its caller is gone.
+//!
 //! An index may lag: with [`Database::lagging`] it is answered from a view of the main table that follows it item by
 //! item, each change when [`Database::catch_up`] says so.
 //!
@@ -42,6 +45,7 @@ mod call;
 mod database;
 mod fault;
 mod lag;
+mod overlap;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -79,6 +83,11 @@ pub enum Side {
 pub trait Decider: Send + Sync {
     /// What goes wrong with this call, and on which side.
     fn fault(&self, call: &Call<'_>) -> Option<(Side, Fault)>;
+
+    /// A call meets another caller's on an item, and one of the two is a transaction. Does it conflict?
+    fn conflicts(&self, _call: &Call<'_>) -> bool {
+        false
+    }
 
     /// A call ended so. A call whose caller is gone is not reported.
     fn ended(&self, call: &Call<'_>, how: &str);
@@ -162,6 +171,11 @@ impl<D: Decider> Faulty<D> {
         done: impl Future<Output = Result<T, StoreError>>,
         described: impl FnOnce(&T) -> (String, Units),
     ) -> Result<T, StoreError> {
+        if let Some(at) = self.database.flights.met_by(&call).filter(|_| self.decider.conflicts(&call)) {
+            turn().await;
+            return self.conflicting(&call, &Fault::Conflict(at), cancelled, described);
+        }
+        let _under_way = self.database.flights.begin(&call);
         turn().await;
         let fault = self.decider.fault(&call);
         match &fault {
@@ -179,16 +193,9 @@ impl<D: Decider> Faulty<D> {
                 turn().await;
                 return self.retry(&call, "not done, no answer");
             }
-            Some((Side::Before, Fault::Conflict(_) | Fault::Throttle(_))) => {
+            Some((Side::Before, fault @ (Fault::Conflict(_) | Fault::Throttle(_)))) => {
                 turn().await;
-                let fault = fault.as_ref().map(|(_, fault)| fault);
-                return match fault.and_then(cancelled) {
-                    None => self.retry_of(&call, fault, "not done, other writers or throttled"),
-                    Some(cancelled) => {
-                        self.decider.ended(&call, &described(&cancelled).0);
-                        Ok(cancelled)
-                    }
-                };
+                return self.conflicting(&call, fault, cancelled, described);
             }
             _ => {}
         }
@@ -208,6 +215,23 @@ impl<D: Decider> Faulty<D> {
                 self.decider.ended(&call, &how);
                 self.charge(units);
                 answer
+            }
+        }
+    }
+
+    /// The end of a call that met other writers, or was throttled, before it was done.
+    fn conflicting<T>(
+        &self,
+        call: &Call<'_>,
+        fault: &Fault,
+        cancelled: impl FnOnce(&Fault) -> Option<T>,
+        described: impl FnOnce(&T) -> (String, Units),
+    ) -> Result<T, StoreError> {
+        match cancelled(fault) {
+            None => self.retry_of(call, Some(fault), "not done, other writers or throttled"),
+            Some(cancelled) => {
+                self.decider.ended(call, &described(&cancelled).0);
+                Ok(cancelled)
             }
         }
     }
