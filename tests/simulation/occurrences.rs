@@ -64,8 +64,8 @@ pub(crate) const GROUND: [&str; 17] = [
     "listed unreadable",
 ];
 
-/// What operators did, and what was deployed, each at least once in a hundred seeds.
-pub(crate) const OPERATED: [&str; 12] = [
+/// What operators did, what was deployed, and how often all was seen to follow without a sweep, each at least once in a hundred seeds.
+pub(crate) const OPERATED: [&str; 14] = [
     "verified",
     "proven by the ledger",
     "undecided",
@@ -78,6 +78,8 @@ pub(crate) const OPERATED: [&str; 12] = [
     "rolled back",
     "waited until ready",
     "filled",
+    "converged",
+    "converging jobs",
 ];
 
 /// What the second oracle compared and what it left out, each at least once in a hundred seeds. It runs twice in a run.

@@ -52,6 +52,17 @@ impl World {
 
     /// Takes the plainest step that is possible; false when nothing is left to do.
     fn take_plainest_step(&mut self) -> Result<bool, Failure> {
+        if self.take_plain_step()? {
+            return Ok(true);
+        }
+        if self.mappings.iter().all(Mapping::is_quiet) && self.stream.is_complete() {
+            return Ok(self.lose() || self.sweep_the_rest()?);
+        }
+        Err(Failure::new("stuck", "records wait, and no queue takes them"))
+    }
+
+    /// The same without what only the passing of time brings.
+    pub(crate) fn take_plain_step(&mut self) -> Result<bool, Failure> {
         // While no task runs, the application writes more before the next batch: else batches would be very small.
         let wait = if self.scene.chance.below(5) == 0 { Step::Poll } else { Step::Write };
         for step in [Step::Poll, wait, Step::Deliver, Step::Arrive, Step::Write, Step::Land, Step::CatchUp] {
@@ -59,10 +70,7 @@ impl World {
                 return Ok(true);
             }
         }
-        if self.mappings.iter().all(Mapping::is_quiet) && self.stream.is_complete() {
-            return Ok(self.lose() || self.sweep_the_rest());
-        }
-        Err(Failure::new("stuck", "records wait, and no queue takes them"))
+        Ok(false)
     }
 
     /// Takes a step; false when it is not possible.

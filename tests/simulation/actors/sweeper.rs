@@ -14,6 +14,7 @@ use keys::{item::Item, job::JobKey, key::Key};
 
 use crate::{
     engines::engine,
+    failure::Failure,
     scene::Scene,
     stored::{jobs, may_have_lost, notes, parked},
     world::{
@@ -78,11 +79,28 @@ impl World {
     }
 
     /// When all else is quiet, a paused job is resumed, or time passes until the next job or note is due; false when there
-    /// is none.
-    pub(crate) fn sweep_the_rest(&mut self) -> bool {
+    /// is none. Fails when a job stands still.
+    pub(crate) fn sweep_the_rest(&mut self) -> Result<bool, Failure> {
         if self.order(JobOrder::Resume) {
-            return true;
+            return Ok(true);
         }
+        self.nothing_stalls()?;
+        Ok(self.sweep_what_is_due())
+    }
+
+    /// No job stands still that only a sweep would ring, but where its record was lost or parked, or nobody has its derivation.
+    fn nothing_stalls(&self) -> Result<(), Failure> {
+        let is_lost = self.losses.n > 0 || self.scene.rollout.is_any();
+        if is_lost || !parked(&self.scene).is_empty() {
+            return Ok(());
+        }
+        match jobs(&self.scene).iter().find(|job| job.is_running && !job.is_paused) {
+            Some(job) => Err(Failure::new("stall", format!("only a sweep would ring {}", job.key))),
+            None => Ok(()),
+        }
+    }
+
+    fn sweep_what_is_due(&mut self) -> bool {
         let now_ms = self.scene.clock.now_ms();
         let (mut jobs, notes) = (jobs(&self.scene), notes(&self.scene));
         jobs.retain(|job| self.scene.rollout.has(&job.derivation));
