@@ -65,7 +65,7 @@ pub(crate) const GROUND: [&str; 17] = [
 ];
 
 /// What operators did, what was deployed, and how often all was seen to follow without a sweep, each at least once in a hundred seeds.
-pub(crate) const OPERATED: [&str; 14] = [
+pub(crate) const OPERATED: [&str; 15] = [
     "verified",
     "proven by the ledger",
     "undecided",
@@ -78,6 +78,7 @@ pub(crate) const OPERATED: [&str; 14] = [
     "rolled back",
     "waited until ready",
     "filled",
+    "drifts told",
     "converged",
     "converging jobs",
 ];
@@ -85,8 +86,9 @@ pub(crate) const OPERATED: [&str; 14] = [
 /// What the second oracle compared and what it left out, each at least once in a hundred seeds. It runs twice in a run.
 pub(crate) const RECOUNTED: [&str; 3] = ["recounted", "unreadable", "late readings"];
 
-/// Items that may outlive their owners, as the second oracle sees it. They are rare, and there need not be any.
-pub(crate) const EXCUSED: [&str; 1] = ["not found by it"];
+/// Items that may outlive their owners, as the second oracle sees it, and drifts that a change made anew while they were told.
+/// They are rare, and there need not be any.
+pub(crate) const EXCUSED: [&str; 2] = ["not found by it", "drifts overtaken"];
 
 /// What the platform lost, and the repairs of that, each at least as often as there are hundreds of seeds.
 pub(crate) const LOST: [&str; 5] =

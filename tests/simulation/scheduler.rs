@@ -39,6 +39,7 @@ impl World {
             self.follow_verifying()?;
             self.follow_repairs();
             self.follow_losses();
+            self.follow_slices()?;
             n_steps += usize::from(self.is_written());
             // Past the end of the choices nothing goes wrong.
             if n_steps == STEPS_TO_HEAL || self.scene.chance.is_exhausted() {

@@ -6,10 +6,13 @@ pub(crate) mod losses;
 pub(crate) mod planted;
 pub(crate) mod tasks;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 use derive::family::Family;
-use engine::ledger::LedgerKind;
+use engine::{ledger::LedgerKind, sweep::Slice};
 use store::faulty::Faulty;
 
 use crate::{
@@ -44,6 +47,8 @@ pub(crate) struct World {
     pub(crate) verifying: Verifying,
     pub(crate) planted: Planted,
     pub(crate) losses: Losses,
+    /// Slices under way in the middle of the run, each with the first change that was not handled when it began.
+    pub(crate) slices: Vec<(usize, Arc<Mutex<Option<Slice>>>)>,
 }
 
 impl World {
@@ -80,6 +85,7 @@ impl World {
             verifying: Verifying::default(),
             planted: Planted::default(),
             losses: Losses::default(),
+            slices: Vec::new(),
             scene: Arc::clone(scene),
         };
         if scene.is_lossy {

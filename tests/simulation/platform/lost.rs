@@ -12,7 +12,8 @@ use derive::{
     plan::plan,
     position::DerivationAt,
 };
-use keys::key::Key;
+use engine::sweep::Drift;
+use keys::{counter::CounterKey, key::Key};
 use operate::verify::Finding;
 
 use crate::{actors::repairing::target, platform::stream::TableChange, scene::Scene};
@@ -58,10 +59,17 @@ impl Lost {
     }
 
     pub(crate) fn concerned(&self, scene: &Scene, made: &[TableChange]) -> Concerned {
-        let mut concerned = Concerned::default();
+        Concerned::by(scene, self.changes.iter().map(|(at, families)| (&made[*at], families.as_slice())))
+    }
+}
+
+impl Concerned {
+    /// What these changes concern, each for the functions of these families.
+    pub(crate) fn by<'a>(scene: &Scene, changes: impl Iterator<Item = (&'a TableChange, &'a [Family])>) -> Self {
+        let mut concerned = Self::default();
         let mut positions: BTreeSet<DerivationAt> = BTreeSet::new();
-        for (at, families) in &self.changes {
-            let Some(change) = decoded(&made[*at]) else { continue };
+        for (made, families) in changes {
+            let Some(change) = decoded(made) else { continue };
             for (derivation, effect) in plan(&scene.schema, &scene.catalogue, families, &change).effects {
                 let name = scene.catalogue.name(derivation).to_owned();
                 match effect {
@@ -75,9 +83,14 @@ impl Lost {
         concerned.derivations = positions.into_iter().map(|at| scene.catalogue.name(at).to_owned()).collect();
         concerned
     }
-}
 
-impl Concerned {
+    /// Can they be why a sweep says that this has drifted?
+    pub(crate) fn explains_drift(&self, drift: &Drift) -> bool {
+        let of_count = CounterKey::parse(&drift.item).map(|counter| (counter.derivation, counter.target));
+        of_count.is_some_and(|count| self.counts.contains(&count))
+            || drift.derivations.iter().any(|name| self.derivations.contains(name))
+    }
+
     /// Can the loss be why this was found?
     pub(crate) fn explains(&self, finding: &Finding) -> bool {
         match target(finding) {
