@@ -65,7 +65,7 @@ pub(crate) const GROUND: [&str; 17] = [
 ];
 
 /// What operators did, what was deployed, and how often all was seen to follow without a sweep, each at least once in a hundred seeds.
-pub(crate) const OPERATED: [&str; 15] = [
+pub(crate) const OPERATED: [&str; 16] = [
     "verified",
     "proven by the ledger",
     "undecided",
@@ -73,6 +73,7 @@ pub(crate) const OPERATED: [&str; 15] = [
     "faults by hand",
     "repaired",
     "repaired wrongly",
+    "wrong manifests",
     "overtaken",
     "rolled out",
     "rolled back",

@@ -36,7 +36,7 @@ const PAGE_BYTES: usize = 400;
 
 /// Of a hundred runs, in how many the functions brake, and how many have a deadly item.
 const BRAKED_PERCENT: usize = 15;
-const DEADLY_PERCENT: usize = 10;
+const DEADLY_PERCENT: usize = 15;
 
 /// Of a hundred runs, in how many the application makes items that are nearly as large as an item may be.
 const LARGE_PERCENT: usize = 8;
