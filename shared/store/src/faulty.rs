@@ -43,6 +43,7 @@
 
 mod call;
 mod database;
+mod ends;
 mod fault;
 mod lag;
 mod overlap;
@@ -67,7 +68,7 @@ pub use self::{
     database::{Database, Lagging, Landed},
     fault::Fault,
 };
-use self::{database::Late, turn::turn};
+use self::{database::Late, ends::brief, turn::turn};
 use crate::{Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome, Units, Updated};
 
 /// On which side of the call a fault is.
@@ -117,23 +118,6 @@ impl<D: Decider> Faulty<D> {
 
     fn charge(&self, units: Units) {
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner) += units;
-    }
-
-    fn retry<T>(&self, call: &Call<'_>, how: &'static str) -> Result<T, StoreError> {
-        self.retry_of(call, None, how)
-    }
-
-    fn retry_of<T>(&self, call: &Call<'_>, fault: Option<&Fault>, how: &'static str) -> Result<T, StoreError> {
-        self.decider.ended(call, how);
-        let (operation, busy) = (call.operation(), fault.and_then(Fault::busy));
-        let (item, source) = (call.item(), how.into());
-        Err(StoreError::Retry { operation, item, busy, is_standing: false, is_unreachable: false, source })
-    }
-
-    fn denied<T>(&self, call: &Call<'_>) -> Result<T, StoreError> {
-        self.decider.ended(call, "denied");
-        let (operation, item, source) = (call.operation(), call.item(), "AccessDeniedException".into());
-        Err(StoreError::Retry { operation, item, busy: None, is_standing: true, is_unreachable: false, source })
     }
 
     /// A read, with what goes wrong with it.
@@ -219,23 +203,6 @@ impl<D: Decider> Faulty<D> {
         }
     }
 
-    /// The end of a call that met other writers, or was throttled, before it was done.
-    fn conflicting<T>(
-        &self,
-        call: &Call<'_>,
-        fault: &Fault,
-        cancelled: impl FnOnce(&Fault) -> Option<T>,
-        described: impl FnOnce(&T) -> (String, Units),
-    ) -> Result<T, StoreError> {
-        match cancelled(fault) {
-            None => self.retry_of(call, Some(fault), "not done, other writers or throttled"),
-            Some(cancelled) => {
-                self.decider.ended(call, &described(&cancelled).0);
-                Ok(cancelled)
-            }
-        }
-    }
-
     /// The write without the guard that is not sent, if there is one.
     fn sent(&self, write: &Write) -> Write {
         // A check is nothing without a condition; one that asks nothing always holds.
@@ -304,10 +271,4 @@ impl<D: Decider> Store for Faulty<D> {
         let done = self.database.memory().transact(transaction);
         self.change(Call::Transact(transaction), late, cancelled, done, described).await
     }
-}
-
-/// The reasons that are some, each with its position.
-fn brief(reasons: &[Reason]) -> String {
-    let some = reasons.iter().enumerate().filter(|(_, reason)| **reason != Reason::None);
-    some.map(|(at, reason)| format!("{at}: {reason:?}")).collect::<Vec<_>>().join(", ")
 }

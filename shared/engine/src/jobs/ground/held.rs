@@ -164,16 +164,13 @@ impl<S: Store> JobSweep<'_, S> {
             None => keep(holds.unknown.get_or_insert_with(|| oldest.clone()), &oldest),
         }
         let patience = Patience::new(self.context.clock.as_ref(), 0);
-        match Planner::new(self.context).asked_of(parked.family, &Batch::parked(record, &parked.lane, patience)) {
-            Ok(asked) => {
-                asked.bells.rung.into_keys().for_each(|(item, _)| holds.of_item(item, &oldest));
-                asked.bells.finds.into_values().for_each(|(find, _)| holds.of_entity(find.target, &oldest));
-            }
-            Err(_) => {
-                let Some(key) = key else { return };
-                self.entities_at(&key).for_each(|name| holds.of_entity(name, &oldest));
-                keep(holds.unplanned.entry(key).or_insert_with(|| oldest.clone()), &oldest);
-            }
+        let asked = Planner::new(self.context).asked_of(parked.family, &Batch::parked(record, &parked.lane, patience));
+        if let Ok(asked) = asked {
+            asked.bells.rung.into_keys().for_each(|(item, _)| holds.of_item(item, &oldest));
+            asked.bells.finds.into_values().for_each(|(find, _)| holds.of_entity(find.target, &oldest));
+        } else if let Some(key) = key {
+            self.entities_at(&key).for_each(|name| holds.of_entity(name, &oldest));
+            keep(holds.unplanned.entry(key).or_insert_with(|| oldest.clone()), &oldest);
         }
     }
 

@@ -211,10 +211,8 @@ impl<S: Store> JobSweep<'_, S> {
         Ok(held.into_iter().map(|(key, _)| key).collect())
     }
 
-    /// Lets a job begin, or look again later if something holds it.
-    ///
-    /// If the job is not as it was read, another sweep has rung it, and this entry may be the one that the other put for
-    /// it. It stays for the next sweep, which drops it if it is none.
+    /// Lets a job begin, or look again later if something holds it. If another sweep has rung the job since it was read, the
+    /// entry may be the one that the other put: it stays for the next sweep.
     async fn begin<F>(&self, job: &Job, entry: &DueEntry, sweep: &Sweep<'_, F>) -> Result<(), GaveUp> {
         let (patience, now_ms) = (sweep.patience, sweep.now_ms);
         let holds = sweep.holds.get_or_try_init(|| self.holds(patience)).await?;
@@ -256,15 +254,13 @@ impl<S: Store> JobSweep<'_, S> {
     async fn end_waiting<F>(&self, job: &Job, entry: &DueEntry, sweep: &Sweep<'_, F>) -> Result<(), GaveUp> {
         let guard = Some(job.waits_as_read());
         let write = Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard };
-        match sweep.patience.call(|| self.context.store.write(&write)).await? {
-            Outcome::Done { .. } => {
-                let owner = job.origin().for_log();
-                tracing::info!(derivation = %job.derivation, owner, "ended a cascade: its owner exists again");
-                sweep.note(|swept| swept.n_ended += 1);
-                self.drop_entry(entry, sweep.patience).await
-            }
-            Outcome::GuardFailed => Ok(()),
+        if sweep.patience.call(|| self.context.store.write(&write)).await? == Outcome::GuardFailed {
+            return Ok(());
         }
+        let owner = job.origin().for_log();
+        tracing::info!(derivation = %job.derivation, owner, "ended a cascade: its owner exists again");
+        sweep.note(|swept| swept.n_ended += 1);
+        self.drop_entry(entry, sweep.patience).await
     }
 
     /// Writes a job, with an entry that is due later before it. Says whether the job was as it was read.
