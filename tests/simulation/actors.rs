@@ -5,6 +5,7 @@ pub(crate) mod application;
 pub(crate) mod database;
 pub(crate) mod expiry;
 pub(crate) mod invocations;
+mod losses;
 pub(crate) mod operator;
 pub(crate) mod repairing;
 pub(crate) mod rollout;

@@ -8,10 +8,13 @@ use store::faulty::{Call, Decider, Fault, Side};
 
 use crate::{executor::Gone, scene::Scene};
 
-/// Faults of a read and of a write, with their weights.
+/// Faults of a read, and of a write before and after it is done, with their weights. Before it is done a write meets others
+/// where they overlap; the resend of one that was done may meet them too.
 const OF_A_READ: [(FaultKind, usize); 3] =
     [(FaultKind::Unanswered, 4), (FaultKind::Throttle, 2), (FaultKind::Killed, 1)];
-const OF_A_WRITE: [(FaultKind, usize); 5] = [
+const BEFORE_A_WRITE: [(FaultKind, usize); 4] =
+    [(FaultKind::Unanswered, 3), (FaultKind::Throttle, 3), (FaultKind::Killed, 1), (FaultKind::Late, 2)];
+const AFTER_A_WRITE: [(FaultKind, usize); 5] = [
     (FaultKind::Unanswered, 3),
     (FaultKind::Conflict, 3),
     (FaultKind::Throttle, 3),
@@ -57,7 +60,11 @@ impl Caller {
             return None;
         }
         let side = if chance.below(2) == 0 { Side::Before } else { Side::After };
-        let kinds: &[(FaultKind, usize)] = if call.is_read() { &OF_A_READ } else { &OF_A_WRITE };
+        let kinds: &[(FaultKind, usize)] = match side {
+            _ if call.is_read() => &OF_A_READ,
+            Side::Before => &BEFORE_A_WRITE,
+            Side::After => &AFTER_A_WRITE,
+        };
         let weights: Vec<usize> = kinds.iter().map(|(_, weight)| *weight).collect();
         Some((side, kinds[chance.weighted(&weights)].0))
     }
@@ -88,6 +95,12 @@ impl Decider for Caller {
             self.gone.set();
         }
         Some((side, fault))
+    }
+
+    fn conflicts(&self, call: &Call<'_>) -> bool {
+        self.scene.count_call("conflict", Side::Before);
+        self.scene.trace.note(|| format!("{} {call} : meets another caller's on an item", self.name));
+        true
     }
 
     fn ended(&self, call: &Call<'_>, how: &str) {

@@ -3,6 +3,7 @@
 pub(crate) mod account;
 pub(crate) mod audit;
 pub(crate) mod buckets;
+pub(crate) mod converging;
 pub(crate) mod history;
 pub(crate) mod listed;
 pub(crate) mod recounted;

@@ -64,8 +64,8 @@ pub(crate) const GROUND: [&str; 17] = [
     "listed unreadable",
 ];
 
-/// What operators did, and what was deployed, each at least once in a hundred seeds.
-pub(crate) const OPERATED: [&str; 12] = [
+/// What operators did, what was deployed, and how often all was seen to follow without a sweep, each at least once in a hundred seeds.
+pub(crate) const OPERATED: [&str; 16] = [
     "verified",
     "proven by the ledger",
     "undecided",
@@ -73,18 +73,27 @@ pub(crate) const OPERATED: [&str; 12] = [
     "faults by hand",
     "repaired",
     "repaired wrongly",
+    "wrong manifests",
     "overtaken",
     "rolled out",
     "rolled back",
     "waited until ready",
     "filled",
+    "drifts told",
+    "converged",
+    "converging jobs",
 ];
 
 /// What the second oracle compared and what it left out, each at least once in a hundred seeds. It runs twice in a run.
 pub(crate) const RECOUNTED: [&str; 3] = ["recounted", "unreadable", "late readings"];
 
-/// Items that may outlive their owners, as the second oracle sees it. They are rare, and there need not be any.
-pub(crate) const EXCUSED: [&str; 1] = ["not found by it"];
+/// Items that may outlive their owners, as the second oracle sees it, and drifts that a change made anew while they were told.
+/// They are rare, and there need not be any.
+pub(crate) const EXCUSED: [&str; 2] = ["not found by it", "drifts overtaken"];
+
+/// What the platform lost, and the repairs of that, each at least as often as there are hundreds of seeds.
+pub(crate) const LOST: [&str; 5] =
+    ["lanes given up", "mappings off", "streams anew", "records lost", "losses repaired"];
 
 /// How much happens at all.
 pub(crate) const SIZES: [&str; 5] = ["steps", "writes", "records", "invocations", "delivered"];
@@ -126,7 +135,8 @@ impl Occurrences {
             .chain(OPERATED)
             .chain(RECOUNTED)
             .filter(|what| least > 0 && self.count((*what, None)) == 0);
-        of_calls.chain(others).filter(is_rare).map(|(what, _)| what).chain(never).collect()
+        let lost = LOST.into_iter().filter(|what| self.count((*what, None)) < n_seeds / SEEDS_MIN);
+        of_calls.chain(others).filter(is_rare).map(|(what, _)| what).chain(never).chain(lost).collect()
     }
 
     fn count(&self, what: (&'static str, Option<Side>)) -> usize {
@@ -141,7 +151,9 @@ impl fmt::Display for Occurrences {
             let [before, after] = [Side::Before, Side::After].map(|side| self.count((fault, Some(side))));
             writeln!(f, "{fault:<16}{before:>10}{after:>10}")?;
         }
-        for what in OTHERS.into_iter().chain(GROUND).chain(OPERATED).chain(RECOUNTED).chain(EXCUSED).chain(SIZES) {
+        for what in
+            OTHERS.into_iter().chain(GROUND).chain(OPERATED).chain(LOST).chain(RECOUNTED).chain(EXCUSED).chain(SIZES)
+        {
             writeln!(f, "{what:<20}{:>6}", self.count((what, None)))?;
         }
         Ok(())

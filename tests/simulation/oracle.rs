@@ -30,6 +30,8 @@ pub(crate) struct PlainChange {
     pub(crate) new: Option<PlainItem>,
     /// Did the service write it?
     pub(crate) is_ours: bool,
+    /// Did the functions that look never get its record?
+    pub(crate) is_lost: bool,
 }
 
 /// A derived value that is not what it should be.

@@ -53,11 +53,13 @@ pub(crate) enum Step {
     RollOut,
     /// An operator waits until new derivations can be filled.
     Ready,
+    /// A function stops, and what waits for it is lost.
+    Stop,
 }
 
 /// How often each step is taken, of ten thousand.
-const STEPS: [(Step, usize); 23] = [
-    (Step::Poll, 8_098),
+const STEPS: [(Step, usize); 24] = [
+    (Step::Poll, 8_088),
     (Step::Deliver, 300),
     (Step::Arrive, 1_000),
     (Step::Write, 400),
@@ -80,6 +82,7 @@ const STEPS: [(Step, usize); 23] = [
     (Step::Fault, 8),
     (Step::RollOut, 12),
     (Step::Ready, 6),
+    (Step::Stop, 10),
 ];
 
 /// Fewest and most writes of the application.
@@ -101,7 +104,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    pub(crate) fn new(chance: &Chance, is_rolled_out: bool) -> Self {
+    pub(crate) fn new(chance: &Chance, is_rolled_out: bool, is_lossy: bool) -> Self {
         let n_writes = chance.between(WRITES.0, WRITES.1);
         let functions_sleep = chance.percent(8);
         let (steps, mut weights): (Vec<_>, Vec<_>) = STEPS.into_iter().unzip();
@@ -112,6 +115,9 @@ impl Pace {
         let is_operated = is_rolled_out || chance.percent(OPERATED_PERCENT) || all;
         for (weight, (step, _)) in weights.iter_mut().zip(STEPS) {
             if !is_operated && matches!(step, Step::Verify | Step::Repair | Step::Fault | Step::RollOut | Step::Ready) {
+                *weight = 0;
+            }
+            if !is_lossy && step == Step::Stop {
                 *weight = 0;
             }
         }

@@ -4,6 +4,7 @@
 pub(crate) mod corruption;
 pub(crate) mod event;
 pub(crate) mod filters;
+pub(crate) mod lost;
 pub(crate) mod mapping;
 pub(crate) mod stream;
 pub(crate) mod verdict;

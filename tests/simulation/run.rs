@@ -7,7 +7,10 @@ use keys::{item::Item, job::JobKey, key::Key};
 
 use crate::{
     actors::{expiry::expire_ledger, operator},
-    checks::audit::{audit, parked_are},
+    checks::{
+        audit::{audit, parked_are},
+        converging::{RINGS_MAX, rings_are_few},
+    },
     failure::Failure,
     platform::{mapping::Mapping, stream::Author},
     stored::parked,
@@ -26,6 +29,7 @@ const JUMP_DAYS_MAX: usize = 20;
 impl World {
     pub(crate) fn run(&mut self) -> Result<(), Failure> {
         self.run_until_quiet()?;
+        self.converges()?;
         self.scene.chance.step();
         self.nothing_has_drifted(false)?;
         if self.scene.chance.percent(50) && self.age() > 1 {
@@ -48,13 +52,14 @@ impl World {
             return Err(Failure::new("replay", "a replay changed the table"));
         }
         audit(&self.scene, &self.stream, self.application.untyped(), &self.n_deaths)?;
+        rings_are_few(&self.scene, &self.stream.made, RINGS_MAX)?;
         self.drifts_are_found()
     }
 
     /// Runs until everything is written, handled, repaired and right.
     pub(crate) fn run_until_quiet(&mut self) -> Result<(), Failure> {
         self.settle()?;
-        parked_are(&self.scene, &self.stream.corrupt(), &BOTH, &self.n_deaths)?;
+        parked_are(&self.scene, &self.stream, &self.stream.corrupt(), &BOTH, &self.n_deaths)?;
         operator::mend(&self.scene, &mut self.stream);
         self.stream.take(Author::Service);
         self.application.reduce();

@@ -4,9 +4,12 @@ pub(crate) mod rollout;
 pub(crate) mod sharding;
 pub(crate) mod theme;
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    env,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use derive::{catalogue::Catalogue, schema::Schema, write::Table};
@@ -33,10 +36,13 @@ const PAGE_BYTES: usize = 400;
 
 /// Of a hundred runs, in how many the functions brake, and how many have a deadly item.
 const BRAKED_PERCENT: usize = 15;
-const DEADLY_PERCENT: usize = 10;
+const DEADLY_PERCENT: usize = 15;
 
 /// Of a hundred runs, in how many the application makes items that are nearly as large as an item may be.
-const LARGE_PERCENT: usize = 5;
+const LARGE_PERCENT: usize = 8;
+
+/// Of a hundred runs, in how many records are lost.
+const LOSSY_PERCENT: usize = 15;
 
 /// How far the clock of an instance may be off in one run or another, in milliseconds.
 const CLOCKS_OFF_MS: [usize; 2] = [0, 3_000];
@@ -63,6 +69,8 @@ pub(crate) struct Scene {
     pub(crate) is_braked: bool,
     /// Does the application make items that are nearly as large as an item may be?
     pub(crate) is_large: bool,
+    /// Does the platform lose records?
+    pub(crate) is_lossy: bool,
     /// What the application does more of than everything else.
     pub(crate) theme: Theme,
     /// A caller that touches this item dies, until the operator mends it.
@@ -88,6 +96,7 @@ impl Scene {
         let rollout = Rollout::drawn(&chance);
         let per_mille = if rollout.is_calm() { 0 } else { per_mille };
         let is_large = chance.percent(LARGE_PERCENT) && !rollout.is_calm();
+        let is_lossy = (chance.percent(LOSSY_PERCENT) || env::var("SIM_LOSSY").is_ok()) && !rollout.is_any();
         let is_deadly = chance.percent(DEADLY_PERCENT) && !rollout.is_calm();
         let deadly = is_deadly.then(|| deadly_item(&chance, (schema, catalogue)));
         Arc::new(Self {
@@ -104,6 +113,7 @@ impl Scene {
             clocks_off_ms,
             is_braked,
             is_large,
+            is_lossy,
             theme,
             deadly: Mutex::new(deadly),
             is_healed: AtomicBool::new(false),

@@ -38,6 +38,8 @@ impl World {
             self.stream.take(Author::Service);
             self.follow_verifying()?;
             self.follow_repairs();
+            self.follow_losses();
+            self.follow_slices()?;
             n_steps += usize::from(self.is_written());
             // Past the end of the choices nothing goes wrong.
             if n_steps == STEPS_TO_HEAL || self.scene.chance.is_exhausted() {
@@ -51,6 +53,17 @@ impl World {
 
     /// Takes the plainest step that is possible; false when nothing is left to do.
     fn take_plainest_step(&mut self) -> Result<bool, Failure> {
+        if self.take_plain_step()? {
+            return Ok(true);
+        }
+        if self.mappings.iter().all(Mapping::is_quiet) && self.stream.is_complete() {
+            return Ok(self.lose() || self.sweep_the_rest()?);
+        }
+        Err(Failure::new("stuck", "records wait, and no queue takes them"))
+    }
+
+    /// The same without what only the passing of time brings.
+    pub(crate) fn take_plain_step(&mut self) -> Result<bool, Failure> {
         // While no task runs, the application writes more before the next batch: else batches would be very small.
         let wait = if self.scene.chance.below(5) == 0 { Step::Poll } else { Step::Write };
         for step in [Step::Poll, wait, Step::Deliver, Step::Arrive, Step::Write, Step::Land, Step::CatchUp] {
@@ -58,10 +71,7 @@ impl World {
                 return Ok(true);
             }
         }
-        if self.mappings.iter().all(Mapping::is_quiet) && self.stream.is_complete() {
-            return Ok(self.sweep_the_rest());
-        }
-        Err(Failure::new("stuck", "records wait, and no queue takes them"))
+        Ok(false)
     }
 
     /// Takes a step; false when it is not possible.
@@ -75,6 +85,7 @@ impl World {
             Step::Land => self.land(),
             Step::CatchUp => self.catch_up(),
             _ if scene.is_healed() => false,
+            Step::Split if self.losses.stopped.is_some() => false,
             Step::Split => self.stream.split(SHARDS_MAX),
             Step::Wait => {
                 let seconds = scene.chance.between(1, 90);
@@ -102,6 +113,7 @@ impl World {
             Step::Fault => self.plant_fault(),
             Step::RollOut => self.roll_out(),
             Step::Ready => self.wait_until_ready(),
+            Step::Stop => self.stop(),
         })
     }
 }

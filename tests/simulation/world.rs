@@ -2,13 +2,17 @@
 
 pub(crate) mod application;
 pub(crate) mod following;
+pub(crate) mod losses;
 pub(crate) mod planted;
 pub(crate) mod tasks;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
 
 use derive::family::Family;
-use engine::ledger::LedgerKind;
+use engine::{ledger::LedgerKind, sweep::Slice};
 use store::faulty::Faulty;
 
 use crate::{
@@ -20,6 +24,7 @@ use crate::{
     world::{
         application::Application,
         following::Verifying,
+        losses::Losses,
         planted::Planted,
         tasks::{Answer, BOTH, Delivery, NewCaller, Running},
     },
@@ -41,12 +46,15 @@ pub(crate) struct World {
     pub(crate) n_deaths: BTreeMap<String, usize>,
     pub(crate) verifying: Verifying,
     pub(crate) planted: Planted,
+    pub(crate) losses: Losses,
+    /// Slices under way in the middle of the run, each with the first change that was not handled when it began.
+    pub(crate) slices: Vec<(usize, Arc<Mutex<Option<Slice>>>)>,
 }
 
 impl World {
     /// The state before anything happens.
     pub(crate) fn new(scene: &Arc<Scene>, ledger: LedgerKind) -> Self {
-        let mut pace = Pace::new(&scene.chance, scene.rollout.is_any());
+        let mut pace = Pace::new(&scene.chance, scene.rollout.is_any(), scene.is_lossy);
         // The brake needs large batches.
         pace.functions_sleep |= scene.is_braked;
         // A repeated removal must start nothing after its cascade, when new items have come.
@@ -64,7 +72,7 @@ impl World {
             let propagate = Mapping::new(scene, "propagate", &[Family::LevelTriggered], LedgerKind::Receipts);
             vec![aggregate, propagate]
         };
-        Self {
+        let mut world = Self {
             stream: Stream::new(scene),
             mappings,
             tasks: Vec::new(),
@@ -76,8 +84,14 @@ impl World {
             n_deaths: BTreeMap::new(),
             verifying: Verifying::default(),
             planted: Planted::default(),
+            losses: Losses::default(),
+            slices: Vec::new(),
             scene: Arc::clone(scene),
+        };
+        if scene.is_lossy {
+            world.beat();
         }
+        world
     }
 
     /// Has the application written everything?

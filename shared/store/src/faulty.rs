@@ -19,6 +19,9 @@
 //!
 //! Every call lets others run, before it is done and after it; a read of several keys also between its halves, as on AWS.
 //!
+//! A transaction and another write of an item conflict while both are under way, if the decider says so: the one that comes
+//! later is cancelled, as by the fault. A call is under way until it is answered, or its caller is gone.
+//!
 //! An index may lag: with [`Database::lagging`] it is answered from a view of the main table that follows it item by
 //! item, each change when [`Database::catch_up`] says so.
 //!
@@ -40,8 +43,10 @@
 
 mod call;
 mod database;
+mod ends;
 mod fault;
 mod lag;
+mod overlap;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -63,7 +68,7 @@ pub use self::{
     database::{Database, Lagging, Landed},
     fault::Fault,
 };
-use self::{database::Late, turn::turn};
+use self::{database::Late, ends::brief, turn::turn};
 use crate::{Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome, Units, Updated};
 
 /// On which side of the call a fault is.
@@ -79,6 +84,11 @@ pub enum Side {
 pub trait Decider: Send + Sync {
     /// What goes wrong with this call, and on which side.
     fn fault(&self, call: &Call<'_>) -> Option<(Side, Fault)>;
+
+    /// A call meets another caller's on an item, and one of the two is a transaction. Does it conflict?
+    fn conflicts(&self, _call: &Call<'_>) -> bool {
+        false
+    }
 
     /// A call ended so. A call whose caller is gone is not reported.
     fn ended(&self, call: &Call<'_>, how: &str);
@@ -108,23 +118,6 @@ impl<D: Decider> Faulty<D> {
 
     fn charge(&self, units: Units) {
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner) += units;
-    }
-
-    fn retry<T>(&self, call: &Call<'_>, how: &'static str) -> Result<T, StoreError> {
-        self.retry_of(call, None, how)
-    }
-
-    fn retry_of<T>(&self, call: &Call<'_>, fault: Option<&Fault>, how: &'static str) -> Result<T, StoreError> {
-        self.decider.ended(call, how);
-        let (operation, busy) = (call.operation(), fault.and_then(Fault::busy));
-        let (item, source) = (call.item(), how.into());
-        Err(StoreError::Retry { operation, item, busy, is_standing: false, is_unreachable: false, source })
-    }
-
-    fn denied<T>(&self, call: &Call<'_>) -> Result<T, StoreError> {
-        self.decider.ended(call, "denied");
-        let (operation, item, source) = (call.operation(), call.item(), "AccessDeniedException".into());
-        Err(StoreError::Retry { operation, item, busy: None, is_standing: true, is_unreachable: false, source })
     }
 
     /// A read, with what goes wrong with it.
@@ -162,6 +155,11 @@ impl<D: Decider> Faulty<D> {
         done: impl Future<Output = Result<T, StoreError>>,
         described: impl FnOnce(&T) -> (String, Units),
     ) -> Result<T, StoreError> {
+        if let Some(at) = self.database.flights.met_by(&call).filter(|_| self.decider.conflicts(&call)) {
+            turn().await;
+            return self.conflicting(&call, &Fault::Conflict(at), cancelled, described);
+        }
+        let _under_way = self.database.flights.begin(&call);
         turn().await;
         let fault = self.decider.fault(&call);
         match &fault {
@@ -179,16 +177,9 @@ impl<D: Decider> Faulty<D> {
                 turn().await;
                 return self.retry(&call, "not done, no answer");
             }
-            Some((Side::Before, Fault::Conflict(_) | Fault::Throttle(_))) => {
+            Some((Side::Before, fault @ (Fault::Conflict(_) | Fault::Throttle(_)))) => {
                 turn().await;
-                let fault = fault.as_ref().map(|(_, fault)| fault);
-                return match fault.and_then(cancelled) {
-                    None => self.retry_of(&call, fault, "not done, other writers or throttled"),
-                    Some(cancelled) => {
-                        self.decider.ended(&call, &described(&cancelled).0);
-                        Ok(cancelled)
-                    }
-                };
+                return self.conflicting(&call, fault, cancelled, described);
             }
             _ => {}
         }
@@ -280,10 +271,4 @@ impl<D: Decider> Store for Faulty<D> {
         let done = self.database.memory().transact(transaction);
         self.change(Call::Transact(transaction), late, cancelled, done, described).await
     }
-}
-
-/// The reasons that are some, each with its position.
-fn brief(reasons: &[Reason]) -> String {
-    let some = reasons.iter().enumerate().filter(|(_, reason)| **reason != Reason::None);
-    some.map(|(at, reason)| format!("{at}: {reason:?}")).collect::<Vec<_>>().join(", ")
 }

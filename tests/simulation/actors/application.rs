@@ -41,7 +41,7 @@ const PADDING_LESS_MAX: usize = 60;
 impl World {
     /// The application writes; false when it has nothing left to write.
     pub(crate) fn write(&mut self) -> bool {
-        if self.is_written() {
+        if self.is_written() || self.losses.stopped.is_some() {
             return false;
         }
         self.n_writes -= 1;

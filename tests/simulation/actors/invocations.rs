@@ -79,7 +79,7 @@ impl World {
         let at = &self.mappings[mapping];
         let window = at.window(&self.stream, &batch, is_final);
         let records = batch.records.iter().map(|(at, _)| *at);
-        let event = event(&self.stream, records, window.as_ref());
+        let event = self.stream.shards[batch.shard].named(&event(&self.stream, records, window.as_ref()));
         self.scene.count("invocations");
         self.scene.count_all("delivered", batch.records.len());
         let (name, families, ledger) = (at.name, at.families.clone(), at.ledger);

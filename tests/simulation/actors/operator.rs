@@ -10,21 +10,24 @@ use engine::{
     ledger::LedgerKind,
     park::redrive::{Redriven, parked},
     record::event::Lane,
+    registry::publishing::RegistryError,
 };
 use functions::handler::response;
 use store::Store;
-use support::record::STREAM_ARN;
 
 use crate::{
-    engines::engine,
+    engines::{engine, engine_with},
     platform::{corruption::put_true, event::event, stream::Stream},
-    scene::Scene,
+    scene::{Scene, rollout::Rollout},
     stored::{self, jobs},
     world::{
         World,
         tasks::{BOTH, TASKS_MAX},
     },
 };
+
+/// Of a hundred commands, how many are run with the manifest of another version.
+const WRONG_PERCENT: usize = 10;
 
 /// Most records of a replay.
 const RECORDS_MAX: usize = 60;
@@ -34,13 +37,15 @@ const RECORDS_MAX: usize = 60;
 /// Under receipts its records come from any shards. Under watermarks they come from one, which the operator names.
 pub(crate) fn captured(scene: &Arc<Scene>, stream: &Stream, ledger: LedgerKind) -> Option<(String, Origin)> {
     let all: Vec<usize> = (0..stream.records.len()).collect();
-    let (records, lane) = match ledger {
-        LedgerKind::Receipts => (&all, Lane::default()),
+    let (mut records, lane) = match ledger {
+        LedgerKind::Receipts => (all, Lane::default()),
         LedgerKind::Watermarks => {
             let shard = scene.chance.one_of(&stream.shards)?;
-            (&shard.records, Lane { stream_arn: Some(STREAM_ARN.to_owned()), shard: Some(shard.id.clone()) })
+            (shard.records.clone(), Lane::clone(&shard.lane))
         }
     };
+    // Nobody has what is lost.
+    records.retain(|at| !stream.lost.has_id(&stream.records[*at].id));
     if records.is_empty() {
         return None;
     }
@@ -103,6 +108,9 @@ impl World {
             return false;
         }
         let Some((event, origin)) = captured(&self.scene, &self.stream, ledger) else { return false };
+        if self.is_manifest_wrong() {
+            return true;
+        }
         let caller = self.caller("operator");
         let engine = engine(&self.scene, &BOTH, ledger, Arc::clone(&caller.store));
         let deadline_ms = caller.deadline_ms;
@@ -114,10 +122,34 @@ impl World {
         true
     }
 
+    /// Sometimes the operator has the manifest of another version. A command compares it with the registry before each change
+    /// that it hands over, and refuses.
+    fn is_manifest_wrong(&mut self) -> bool {
+        if self.scene.rollout.is_any() || self.scene.is_healed() || !self.scene.chance.percent(WRONG_PERCENT) {
+            return false;
+        }
+        let caller = self.caller("wrong operator");
+        let (catalogue, ledger) = (Rollout::some_version(&self.scene.chance), self.mappings[0].ledger);
+        let engine = engine_with(&self.scene, catalogue, &BOTH, ledger, Arc::clone(&caller.store));
+        let (scene, deadline_ms) = (Arc::clone(&self.scene), caller.deadline_ms);
+        self.start(caller, None, async move {
+            match engine.publish(deadline_ms).await {
+                Ok(_) => panic!("a command goes on with another catalogue than the functions have"),
+                Err(RegistryError::Differs { .. }) => scene.count("wrong manifests"),
+                Err(RegistryError::Store(_)) => {}
+            }
+            Ok(None)
+        });
+        true
+    }
+
     /// The operator redrives all that is parked.
     pub(crate) fn redrive(&mut self) -> bool {
         if self.tasks.len() >= TASKS_MAX || stored::parked(&self.scene).is_empty() {
             return false;
+        }
+        if self.is_manifest_wrong() {
+            return true;
         }
         let caller = self.caller("operator");
         let engine = engine(&self.scene, &BOTH, self.mappings[0].ledger, Arc::clone(&caller.store));

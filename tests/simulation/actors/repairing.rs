@@ -14,7 +14,7 @@ use operate::{
     repair::{Repaired, Repairing},
     verify::{
         Finding,
-        report::VerifyEvent,
+        report::{Extent, VerifyEvent},
         run::{Limits, Verification},
         scan::WINDOW_BYTES,
         scope::Scope,
@@ -34,7 +34,7 @@ use crate::{
     world::{
         World,
         following::{EventList, SharedView, ViewReader},
-        planted::{Ended, Mended},
+        planted::{Ended, Mended, RepairUnderWay},
         tasks::{BOTH, TASKS_MAX},
     },
 };
@@ -123,7 +123,8 @@ impl World {
         self.planted.n_repairs += 1;
         let run = format!("run-{}", self.planted.n_repairs);
         let ended = Ended::default();
-        self.planted.under_way.push((self.planted.n_faults, Arc::clone(&ended)));
+        let (n_faults, n_losses) = (self.planted.n_faults, self.losses.n);
+        self.planted.under_way.push(RepairUnderWay { n_faults, n_losses, ended: Arc::clone(&ended) });
         let view = self.new_view(is_proven);
         let scene = Arc::clone(&self.scene);
         let result = Arc::clone(&ended);
@@ -135,12 +136,14 @@ impl World {
         ended
     }
 
-    /// Forgets the planted faults that an ended repair has mended.
+    /// Forgets the planted faults and the losses that an ended repair has mended.
     pub(crate) fn follow_repairs(&mut self) {
         let (left, under_way) = (&mut self.planted.left, &mut self.planted.under_way);
-        under_way.retain(|(n_faults, ended)| {
+        let losses = &mut self.losses;
+        under_way.retain(|RepairUnderWay { n_faults, n_losses, ended }| {
             let mended = ended.lock().unwrap().take();
             let Some(mended) = mended else { return Arc::strong_count(ended) > 1 };
+            losses.is_open &= !mended.is_done || *n_losses < losses.n;
             if mended.is_whole {
                 left.retain(|target, fault| *fault > *n_faults || mended.undecided.contains(target));
             }
@@ -166,9 +169,11 @@ async fn repaired<S: Store>(
     }
     let begun_ms = engine.clock().now_ms();
     // A counter that does not exist, and should because of something parked, shows up in no finding.
-    let (events, is_proven) = verified(scene, engine, view).await;
+    let (events, extent) = verified(scene, engine, view).await;
+    let is_done = extent.is_some_and(|extent| extent.is_handled);
+    let is_proven = extent.is_some_and(|extent| extent.is_proven && extent.is_handled);
     let is_whole = is_proven && !was_parked && !is_any_parked(scene);
-    let mut mended = Mended { is_whole, ..Mended::default() };
+    let mut mended = Mended { is_done, is_whole, ..Mended::default() };
     for event in events {
         mend(scene, engine, run, event, &mut mended).await;
     }
@@ -183,8 +188,8 @@ async fn repaired<S: Store>(
     Ok(Some(mended))
 }
 
-/// What a verification reports, and is it proven?
-async fn verified<S: Store>(scene: &Scene, engine: &Engine<S>, view: SharedView) -> (Vec<VerifyEvent>, bool) {
+/// What a verification reports, and what it proves; nothing if it ended early.
+async fn verified<S: Store>(scene: &Scene, engine: &Engine<S>, view: SharedView) -> (Vec<VerifyEvent>, Option<Extent>) {
     let counts = scene.catalogue.derivations().filter(|derivation| derivation.kind.family() == Family::Additive);
     let counts: BTreeSet<String> = counts.map(|derivation| derivation.name.clone()).collect();
     let following = ViewReader::new(scene, engine.clock(), view);
@@ -195,11 +200,12 @@ async fn verified<S: Store>(scene: &Scene, engine: &Engine<S>, view: SharedView)
     let verification = verification.proving(counts);
     let verified = verification.run().await;
     drop(verification);
-    (events.0, verified.is_ok_and(|extent| extent.is_proven && extent.is_handled))
+    (events.0, verified.ok())
 }
 
 /// Repairs one finding, and records what is left.
 async fn mend<S: Store>(scene: &Scene, engine: &Engine<S>, run: &str, event: VerifyEvent, mended: &mut Mended) {
+    mended.is_done &= !matches!(event, VerifyEvent::Undecided(..));
     let finding = match event {
         VerifyEvent::Finding(finding, _) => finding,
         VerifyEvent::Undecided(finding, _) | VerifyEvent::Waiting(finding) => {
@@ -225,9 +231,9 @@ async fn mend<S: Store>(scene: &Scene, engine: &Engine<S>, run: &str, event: Ver
         }
         Ok(Repaired::Overtaken) => {
             scene.count("overtaken");
-            mended.is_whole = false;
+            (mended.is_done, mended.is_whole) = (false, false);
         }
-        Err(_) => mended.is_whole = false,
+        Err(_) => (mended.is_done, mended.is_whole) = (false, false),
     }
 }
 

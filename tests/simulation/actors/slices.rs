@@ -1,16 +1,21 @@
 //! The sweeper's slices: at any moment they verify a part of the table, and delete counters of zero.
 //!
-//! They write notes of what differs, and never fail. When all is quiet, nothing differs.
+//! They write notes of what differs, and never fail. When all is quiet, nothing differs. What they tell as drifted in the
+//! middle of a run is so.
 
 use std::sync::{Arc, Mutex};
 
 use engine::{
     clock::Clock as _,
+    count::target::Target,
     sweep::{Bounds, Slice},
 };
+use keys::{counter::CounterKey, key::Key};
 
 use crate::{
     engines::engine,
+    failure::Failure,
+    platform::lost::Concerned,
     world::{
         World,
         tasks::{BOTH, TASKS_MAX},
@@ -29,8 +34,54 @@ impl World {
             return false;
         }
         let n_items_max = self.scene.chance.between(1, ITEMS_MAX);
-        self.begin_slice(n_items_max, DRIFT_WAIT_MS);
+        let first_undone = self.first_undone();
+        let found = self.begin_slice(n_items_max, DRIFT_WAIT_MS);
+        self.slices.push((first_undone, found));
         true
+    }
+
+    /// The position of the first change that some function has not handled.
+    fn first_undone(&self) -> usize {
+        let undone = self.mappings.iter().map(|mapping| mapping.first_undone(&self.stream)).min();
+        undone.unwrap_or(0).min(self.stream.first_on_its_way())
+    }
+
+    /// What a slice beside everybody else tells as drifted is wrong, and nothing under way corrects it: somebody made it wrong
+    /// by hand, or lost changes did. A change that was not handled when the slice began may have made the same difference
+    /// anew.
+    pub(crate) fn follow_slices(&mut self) -> Result<(), Failure> {
+        let mut ended = Vec::new();
+        self.slices.retain(|(first_undone, found)| match found.lock().unwrap().take() {
+            Some(slice) => {
+                ended.push((*first_undone, slice));
+                false
+            }
+            None => Arc::strong_count(found) > 1,
+        });
+        for (first_undone, slice) in ended {
+            if slice.drifts.is_empty() || self.scene.rollout.is_any() {
+                continue;
+            }
+            let undone = self.stream.made[first_undone..].iter().map(|made| (made, &BOTH[..]));
+            let undone = Concerned::by(&self.scene, undone);
+            let lost = self.stream.lost.concerned(&self.scene, &self.stream.made);
+            for drift in &slice.drifts {
+                if self.is_planted_in(&drift.item) || lost.explains_drift(drift) {
+                    self.scene.count("drifts told");
+                } else if undone.explains_drift(drift) {
+                    self.scene.count("drifts overtaken");
+                } else {
+                    return Err(Failure::new("drift", format!("told in the middle of a run, and not so: {drift:?}")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Did somebody make the count of this counter wrong by hand?
+    fn is_planted_in(&self, key: &Key) -> bool {
+        let target = CounterKey::parse(key).map(|it| Target { derivation: it.derivation, item: it.target });
+        target.is_some_and(|target| self.planted.ever.contains(&target))
     }
 
     /// Starts a slice. Its result is in the returned cell once it has ended.

@@ -14,6 +14,7 @@ use keys::{item::Item, job::JobKey, key::Key};
 
 use crate::{
     engines::engine,
+    failure::Failure,
     scene::Scene,
     stored::{jobs, may_have_lost, notes, parked},
     world::{
@@ -32,6 +33,8 @@ impl World {
         let waits = self.stream.made.iter().take(first + 1).filter(|made| due(&made.old) != due(&made.new));
         let jobs = waits.filter(|made| JobKey::parse(&made.key).is_some());
         let layout = &self.scene.schema.layout;
+        // Without a pulse nothing is settled.
+        let jobs = jobs.filter(|_| self.losses.unmarked_since_ms.is_none());
         let jobs = jobs.filter_map(|made| Job::of(layout, made.new.as_ref()?));
         let settled: BTreeSet<(Key, u64)> = jobs.map(|job| (job.key, job.due_at_ms)).collect();
         move |job| settled.contains(&(job.key.clone(), job.due_at_ms))
@@ -41,6 +44,9 @@ impl World {
     pub(crate) fn sweep(&mut self) -> bool {
         if self.tasks.len() >= TASKS_MAX {
             return false;
+        }
+        if self.losses.unmarked_since_ms.is_some() {
+            self.beat();
         }
         let is_settled = self.settled();
         let caller = self.caller("sweeper");
@@ -73,11 +79,28 @@ impl World {
     }
 
     /// When all else is quiet, a paused job is resumed, or time passes until the next job or note is due; false when there
-    /// is none.
-    pub(crate) fn sweep_the_rest(&mut self) -> bool {
+    /// is none. Fails when a job stands still.
+    pub(crate) fn sweep_the_rest(&mut self) -> Result<bool, Failure> {
         if self.order(JobOrder::Resume) {
-            return true;
+            return Ok(true);
         }
+        self.nothing_stalls()?;
+        Ok(self.sweep_what_is_due())
+    }
+
+    /// No job stands still that only a sweep would ring, but where its record was lost or parked, or nobody has its derivation.
+    fn nothing_stalls(&self) -> Result<(), Failure> {
+        let is_lost = self.losses.n > 0 || self.scene.rollout.is_any();
+        if is_lost || !parked(&self.scene).is_empty() {
+            return Ok(());
+        }
+        match jobs(&self.scene).iter().find(|job| job.is_running && !job.is_paused) {
+            Some(job) => Err(Failure::new("stall", format!("only a sweep would ring {}", job.key))),
+            None => Ok(()),
+        }
+    }
+
+    fn sweep_what_is_due(&mut self) -> bool {
         let now_ms = self.scene.clock.now_ms();
         let (mut jobs, notes) = (jobs(&self.scene), notes(&self.scene));
         jobs.retain(|job| self.scene.rollout.has(&job.derivation));
@@ -88,7 +111,7 @@ impl World {
         self.scene.trace.note(|| format!("{} jobs and {} notes are left, and time passes", jobs.len(), notes.len()));
         self.scene.clock.advance(next_ms.saturating_sub(now_ms));
         if of_jobs.is_some() && may_have_lost(&self.scene) {
-            return self.nothing_is_lost();
+            return if self.losses.is_open { self.repair_what_was_lost() } else { self.nothing_is_lost() };
         }
         if of_notes.is_some_and(|due_ms| due_ms <= next_ms) { self.search_again() } else { self.sweep() }
     }

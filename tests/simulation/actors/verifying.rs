@@ -88,11 +88,13 @@ impl World {
             // A derivation that was not filled when it began, or is not now, may have findings.
             let mut unfilled = unfilled(&self.scene);
             unfilled.extend(unfilled_before.iter().cloned());
+            let lost = self.stream.lost.concerned(&self.scene, &self.stream.made);
             for event in events {
                 match event {
                     VerifyEvent::Finding(finding, _)
                         if finding.flaw.is_none()
                             && !self.is_planted(finding)
+                            && !lost.explains(finding)
                             && !unfilled.contains(&finding.derivation) =>
                     {
                         return Err(Failure::new("verify", format!("a false finding: {finding:?}")));

@@ -1,6 +1,6 @@
 //! The second oracle, at the end of a run.
 
-use derive::write::Table;
+use derive::{family::Family, write::Table};
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 
@@ -26,7 +26,11 @@ pub(crate) fn is_recounted(scene: &Scene, stream: &Stream) -> Result<(), Failure
     // What is listed for a recount may be wrong; what no repair can correct stays so.
     let listed = to_recount(scene);
     let is_listed = |found: &Difference| listed.iter().any(|(_, item)| address(item) == found.at);
-    differences.retain(|found| !(history::COVERED.contains(&found.derivation) && is_listed(found)));
+    // What was lost of a history nobody can count any more: `audit` has its bounds.
+    let lost = stream.lost.concerned(scene, &stream.made).counts;
+    let is_lost = |found: &Difference| lost.iter().any(|(_, item)| address(item) == found.at);
+    let is_unsure = |found: &Difference| is_listed(found) || is_lost(found);
+    differences.retain(|found| !(history::COVERED.contains(&found.derivation) && is_unsure(found)));
     match differences.first() {
         Some(first) => {
             let text = format!("{} differences, the first: {first:#?}", differences.len());
@@ -44,11 +48,12 @@ pub(crate) fn plain_table(scene: &Scene) -> PlainTable {
 
 /// Everything that was written to the table.
 pub(crate) fn plain_changes(stream: &Stream) -> Vec<PlainChange> {
-    let changes = stream.made.iter().map(|made| PlainChange {
+    let changes = stream.made.iter().enumerate().map(|(at, made)| PlainChange {
         at: address(&made.key),
         old: made.old.as_ref().map(plain_item),
         new: made.new.as_ref().map(plain_item),
         is_ours: made.author == Author::Service,
+        is_lost: stream.lost.has(at, Family::LevelTriggered),
     });
     changes.collect()
 }

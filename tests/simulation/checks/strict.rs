@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use derive::{derived::Items, schema::Seen};
+use derive::{derived::Items, family::Family, schema::Seen};
 use engine::jobs::job::{self, Job};
 use keys::{
-    counter::CounterKey,
+    counter::{CounterKey, REVISION},
     item::{Item, text},
     job::JobKey,
     key::Key,
@@ -64,7 +64,7 @@ pub(crate) fn cascades_are_strict(scene: &Scene, stream: &Stream, untyped: &BTre
     let touched = |key: &Key| {
         untyped.contains(key) || stream.made.iter().any(|made| made.key == *key && made.author != Author::Service)
     };
-    nothing_is_left(scene, &owners, &past, untyped, touched)
+    nothing_is_left(scene, stream, &owners, &past, untyped, touched)
 }
 
 impl Owners {
@@ -90,6 +90,21 @@ impl Owners {
         }
     }
 
+    /// May a cascade delete what was so, or empty it?
+    fn may_go(&self, scene: &Scene, past: &Past, made: &TableChange, old: &Item) -> Result<(), String> {
+        let gone = owners_of(scene, &made.key, old).into_iter().map(|owner| {
+            let listed_at = listed_at(scene, past, &made.key, old, made.at_ms)?;
+            match &owner {
+                Owner::Post(id) if has_come_back(scene, past, id, listed_at) => {
+                    Err(format!("it was written when {owner:?} was there again"))
+                }
+                _ => self.is_gone(scene, past, &owner, made.at_ms),
+            }
+        });
+        let gone: Vec<_> = gone.collect();
+        if gone.iter().any(Result::is_ok) { Ok(()) } else { Err(format!("{gone:?}")) }
+    }
+
     /// Was the owner gone for long enough?
     fn is_gone(&self, scene: &Scene, past: &Past, owner: &Owner, at_ms: u64) -> Result<(), String> {
         let removals = self.removals.get(owner).map(Vec::as_slice).unwrap_or_default();
@@ -107,6 +122,15 @@ impl Owners {
         }
         Ok(())
     }
+}
+
+/// Is it a counter of what only arrives?
+fn is_history(key: &Key) -> bool {
+    CounterKey::parse(key).is_some_and(|counter| counter.derivation == "view-count")
+}
+
+fn is_emptied(old: &Item, new: &Item) -> bool {
+    is_zero(new) && !is_zero(old) && new.get(REVISION) == old.get(REVISION)
 }
 
 /// Does a post, with its type, stand under this key?
@@ -194,25 +218,20 @@ fn allowed(scene: &Scene, owners_so_far: &Owners, past: &Past, made: &TableChang
             // A repair deletes counters of what the functions do not have any more. What is deployed again is filled again.
             Some((name, _)) if name == "Counter" && scene.rollout.may_drop(&made.key) => Ok(()),
             Some((name, _)) => {
-                let owners = owners_of(scene, &made.key, old);
-                let gone = owners.iter().map(|owner| {
-                    let listed_at = listed_at(scene, past, &made.key, old, made.at_ms)?;
-                    match owner {
-                        Owner::Post(id) if has_come_back(scene, past, id, listed_at) => {
-                            Err(format!("it was written when {owner:?} was there again"))
-                        }
-                        _ => owners_so_far.is_gone(scene, past, owner, made.at_ms),
-                    }
-                });
-                let gone: Vec<_> = gone.collect();
-                if gone.iter().any(Result::is_ok) {
-                    scene.count(if name == "Counter" { "counters deleted" } else { "deleted" });
-                    return Ok(());
-                }
-                Err(refused(format!("deleted the {name}, though {gone:?}:")))
+                let may_go = owners_so_far.may_go(scene, past, made, old);
+                may_go.map_err(|why| refused(format!("deleted the {name}, though {why}:")))?;
+                scene.count(if name == "Counter" { "counters deleted" } else { "deleted" });
+                Ok(())
             }
             None => Err(refused("deleted what is none of ours,".to_owned())),
         },
+        // Under watermarks a cascade sets a counter to zero and leaves its revision.
+        (Some(old), Some(new)) if is_history(&made.key) && is_emptied(old, new) => {
+            let may_go = owners_so_far.may_go(scene, past, made, old);
+            may_go.map_err(|why| refused(format!("emptied the counter, though {why}:")))?;
+            scene.count("counters deleted");
+            Ok(())
+        }
         (Some(old), Some(new)) => match of(old) {
             Some((name, false)) => {
                 let definition = scene.schema.entity(&name).unwrap();
@@ -248,13 +267,15 @@ fn is_absent(scene: &Scene, items: &Items, owner: &Owner) -> bool {
 /// Nothing is left that belonged to a removed owner.
 fn nothing_is_left(
     scene: &Scene,
+    stream: &Stream,
     known: &Owners,
     past: &Past,
     untyped: &BTreeSet<Key>,
     touched: impl Fn(&Key) -> bool,
 ) -> Result<(), Failure> {
+    let starts = |at: usize| !stream.lost.has(at, Family::LevelTriggered);
     let gone = |owner: &Owner| {
-        let removal = known.removals.get(owner)?.last().filter(|removal| removal.is_typed)?;
+        let removal = known.removals.get(owner)?.last().filter(|removal| removal.is_typed && starts(removal.at))?;
         is_absent(scene, &past.items, owner).then_some(removal)
     };
     for (key, item) in past.items.iter().filter(|(key, _)| !untyped.contains(*key)) {

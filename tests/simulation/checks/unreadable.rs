@@ -3,23 +3,27 @@
 use std::collections::BTreeSet;
 
 use derive::write::Table;
-use keys::item::text;
+use keys::{item::text, key::Key};
 use operate::verify::definition::Comparison;
 
-use crate::{failure::Failure, scene::Scene};
+use crate::{failure::Failure, platform::stream::Stream, scene::Scene};
 
 /// Each item that cannot be interpreted is listed, by derivation, and no other item is.
-pub(crate) fn list_is_exact(scene: &Scene, verified: &Comparison) -> Result<(), Failure> {
+pub(crate) fn list_is_exact(scene: &Scene, stream: &Stream, verified: &Comparison) -> Result<(), Failure> {
     // A new version does not see again what only an instance of the old one saw.
     if scene.rollout.is_any() {
         return Ok(());
     }
     let wanted = verified.unreadable.iter().map(|it| [&it.derivation, &it.pk, &it.sk].map(String::clone));
-    let wanted: BTreeSet<[String; 3]> = wanted.collect();
+    // Only a record lists an item, or takes it off.
+    let lost = stream.lost.keys(&stream.made);
+    let is_sure = |[_, pk, sk]: &[String; 3]| !lost.contains(&Key::new(pk, sk));
+    let wanted: BTreeSet<[String; 3]> = wanted.filter(is_sure).collect();
     let listed: BTreeSet<[String; 3]> = scene.database.memory().view(Table::Ledger, |items| {
         let entries = items.iter().filter(|(key, _)| key.pk == "UNREADABLE");
         let names = ["Derivation", "ItemPK", "ItemSK"];
-        entries.map(|(_, entry)| names.map(|name| text(entry, name).unwrap_or_default().to_owned())).collect()
+        let listed = entries.map(|(_, entry)| names.map(|name| text(entry, name).unwrap_or_default().to_owned()));
+        listed.filter(is_sure).collect()
     });
     scene.count_all("listed unreadable", listed.len());
     if listed == wanted {

@@ -19,8 +19,11 @@ impl World {
         self.follow_repairs();
         for n_repairs in 0..REPAIRS_MAX {
             let unfilled = unfilled(&self.scene);
-            let found = self.verified()?;
-            let is_new = |finding: &&Finding| unfilled.contains(&finding.derivation);
+            let mut found = self.verified()?;
+            let lost = self.stream.lost.concerned(&self.scene, &self.stream.made);
+            found.retain(|finding| !lost.has_bucket(finding));
+            let is_lost = |finding: &&Finding| finding.flaw.is_none() && lost.explains(finding);
+            let is_new = |finding: &&Finding| unfilled.contains(&finding.derivation) || is_lost(finding);
             let counted: Vec<Target> = found.iter().filter(|it| !is_new(it)).filter_map(target).collect();
             let (left, listed) = (&self.planted.left, to_recount(&self.scene));
             let is_known = |target: &Target| {

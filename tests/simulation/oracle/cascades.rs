@@ -18,7 +18,7 @@ pub(crate) const COVERED: [&str; 2] = ["post-cascade", "user-cascade"];
 struct Past<'a> {
     /// The last removal of each user and post, by its home, with the item.
     removed: BTreeMap<Address, (usize, &'a PlainItem)>,
-    /// Users and posts whose last removal was of an item without its type. That starts no cascade.
+    /// Users and posts whose last removal was of an item without its type, or was lost. That starts no cascade.
     untyped: BTreeSet<Address>,
     /// The last change of each item, by anybody and by others than the service.
     written: BTreeMap<&'a Address, usize>,
@@ -94,7 +94,8 @@ fn past<'a>(table: &PlainTable, changes: &'a [PlainChange]) -> Past<'a> {
         }
         let (Some(old), None, Some(home)) = (&change.old, &change.new, owner(&change.at)) else { continue };
         past.removed.insert(home.clone(), (n, old));
-        if ["User", "Post", "PostDetail"].iter().any(|entity| row(entity, &change.at, old).is_some()) {
+        let is_typed = ["User", "Post", "PostDetail"].iter().any(|entity| row(entity, &change.at, old).is_some());
+        if is_typed && !change.is_lost {
             past.untyped.remove(&home);
         } else {
             past.untyped.insert(home);

@@ -46,6 +46,8 @@ pub(crate) struct Mapping {
     scene: Arc<Scene>,
     n_queues: usize,
     n_records_max: usize,
+    /// Has all of it stopped?
+    is_stopped: bool,
     /// Does the platform apply the template's filters? It does not for a table of a manifest's own.
     is_filtered: bool,
     shards: Vec<ShardReader>,
@@ -66,6 +68,7 @@ struct Queue {
     records: Vec<usize>,
     n_done: usize,
     is_busy: bool,
+    is_stopped: bool,
     /// Records of the next batch, after a bisection.
     n_bisected: Option<usize>,
 }
@@ -94,6 +97,7 @@ impl Mapping {
             scene: Arc::clone(scene),
             n_queues,
             n_records_max,
+            is_stopped: false,
             is_filtered: scene.chance.percent(FILTERED_PERCENT),
             shards: Vec::new(),
         }
@@ -122,9 +126,10 @@ impl Mapping {
         }
     }
 
-    /// Is everything done?
+    /// Is everything done that has not stopped?
     pub(crate) fn is_quiet(&self) -> bool {
-        self.shards.iter().all(ShardReader::is_done)
+        let mut queues = self.shards.iter().flat_map(|shard| &shard.queues);
+        self.is_stopped || queues.all(|queue| queue.is_done() || queue.is_stopped)
     }
 
     /// The position of the first change in the stream that it has not handled; their number when it has handled all.
@@ -143,8 +148,42 @@ impl Mapping {
         self.shards.iter_mut().flat_map(|shard| &mut shard.queues).for_each(|queue| queue.n_done = 0);
     }
 
+    /// Does anything wait for the function?
+    pub(crate) fn is_behind(&self) -> bool {
+        self.shards.iter().flat_map(|shard| &shard.queues).any(|queue| queue.n_done < queue.records.len())
+    }
+
+    /// A lane with waiting records stops, of a shard that may still get records. Nothing has to wait for its end there.
+    pub(crate) fn stop_lane(&mut self, stream: &Stream) -> bool {
+        let is_parent = |at: usize| stream.shards.iter().any(|shard| shard.parent == Some(at));
+        let mut waiting = Vec::new();
+        for (at, shard) in self.shards.iter().enumerate().filter(|(at, _)| !is_parent(*at)) {
+            let behind = shard.queues.iter().enumerate().filter(|(_, queue)| queue.n_done < queue.records.len());
+            waiting.extend(behind.map(|(number, _)| (at, number)));
+        }
+        let Some((shard, number)) = self.scene.chance.one_of(&waiting).copied() else { return false };
+        self.shards[shard].queues[number].is_stopped = true;
+        true
+    }
+
+    /// All lanes stop.
+    pub(crate) fn stop(&mut self) -> bool {
+        self.is_stopped = true;
+        true
+    }
+
+    /// What has stopped goes on, without what waited there. Returns the positions in the stream of what is gone.
+    pub(crate) fn give_up(&mut self) -> Vec<usize> {
+        let is_stopped = std::mem::take(&mut self.is_stopped);
+        let queues = self.shards.iter_mut().flat_map(|shard| &mut shard.queues);
+        queues.filter(|queue| queue.is_stopped || is_stopped).flat_map(Queue::give_up).collect()
+    }
+
     /// The next batch of a queue that is free, sometimes with old records or with one record twice.
     pub(crate) fn next_batch(&mut self, stream: &Stream) -> Option<Batch> {
+        if self.is_stopped {
+            return None;
+        }
         let mut ready = Vec::new();
         for (at, reader) in self.shards.iter().enumerate() {
             // All ancestors are read to their ends first.
@@ -215,7 +254,8 @@ impl Mapping {
 
     /// A queue goes back to an earlier position; false when there is none that can.
     pub(crate) fn set_back(&mut self) -> bool {
-        let Some((shard, number)) = self.any_queue(|queue| queue.n_done > 0 && !queue.is_busy) else { return false };
+        let may_go_back = |queue: &Queue| queue.n_done > 0 && !queue.is_busy && !queue.is_stopped;
+        let Some((shard, number)) = self.any_queue(may_go_back).filter(|_| !self.is_stopped) else { return false };
         let n_back = self.scene.chance.between(1, 12);
         let queue = &mut self.shards[shard].queues[number];
         queue.n_done = queue.n_done.saturating_sub(n_back);
@@ -258,12 +298,21 @@ impl Mapping {
 
 impl ShardReader {
     fn is_done(&self) -> bool {
-        self.queues.iter().all(|queue| queue.n_done == queue.records.len() && !queue.is_busy)
+        self.queues.iter().all(Queue::is_done)
     }
 }
 
 impl Queue {
+    fn give_up(&mut self) -> Vec<usize> {
+        (self.n_bisected, self.is_stopped) = (None, false);
+        self.records.split_off(self.n_done)
+    }
+
     fn is_ready(&self) -> bool {
-        !self.is_busy && self.n_done < self.records.len()
+        !self.is_busy && !self.is_stopped && self.n_done < self.records.len()
+    }
+
+    fn is_done(&self) -> bool {
+        self.n_done == self.records.len() && !self.is_busy
     }
 }

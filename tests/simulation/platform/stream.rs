@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use derive::tally::Sum;
+use derive::{family::Family, tally::Sum};
 use engine::record::event::Lane;
 use keys::{
     item::{Item, text},
@@ -21,7 +21,7 @@ use support::record::{self, STREAM_ARN};
 use crate::{
     chance::mixed,
     items::{readings::new_value, s},
-    platform::corruption::corrupted,
+    platform::{corruption::corrupted, lost::Lost},
     scene::Scene,
 };
 
@@ -75,7 +75,7 @@ pub(crate) struct TableChange {
 #[derive(Debug)]
 pub(crate) struct Shard {
     pub(crate) id: String,
-    lane: Arc<Lane>,
+    pub(crate) lane: Arc<Lane>,
     pub(crate) parent: Option<usize>,
     /// Positions of its records in the stream.
     pub(crate) records: Vec<usize>,
@@ -108,11 +108,22 @@ pub(crate) struct Stream {
     pub(crate) made: Vec<TableChange>,
     /// Does every record decode from now on?
     is_mended: bool,
+    /// How often the table had another stream before.
+    n_streams: usize,
+    pub(crate) lost: Lost,
 }
 
 impl StreamRecord {
     pub(crate) fn is_corrupt(&self) -> bool {
         self.corrupt_of.is_some()
+    }
+}
+
+impl Shard {
+    /// A text of the first stream, as it says it of the shard's own.
+    pub(crate) fn named(&self, text: &str) -> String {
+        let arn = self.lane.stream_arn.as_deref().unwrap_or_default();
+        if arn == STREAM_ARN { text.to_owned() } else { text.replace(STREAM_ARN, arn) }
     }
 }
 
@@ -126,23 +137,44 @@ impl Stream {
             on_their_way: Vec::new(),
             made: Vec::new(),
             is_mended: false,
+            n_streams: 0,
+            lost: Lost::default(),
         };
-        let slices: &[(u64, u32)] = match scene.chance.between(2, 4) {
+        stream.open_all();
+        stream
+    }
+
+    /// Opens the first shards of a stream.
+    fn open_all(&mut self) {
+        let slices: &[(u64, u32)] = match self.scene.chance.between(2, 4) {
             2 => &[(0, 1), (1, 1)],
             3 => &[(0, 1), (2, 2), (3, 2)],
             _ => &[(0, 2), (1, 2), (2, 2), (3, 2)],
         };
         for (bits, n_bits) in slices {
-            let below = NUMBER_STEP * u128::try_from(scene.chance.between(1, 20_000)).unwrap();
-            stream.open(None, *bits, *n_bits, NUMBERS_BEGIN - below);
+            let below = NUMBER_STEP * u128::try_from(self.scene.chance.between(1, 20_000)).unwrap();
+            self.open(None, *bits, *n_bits, NUMBERS_BEGIN - below);
         }
-        stream
+    }
+
+    /// The table gets another stream, with shards of its own. What is still on its way comes there.
+    pub(crate) fn make_anew(&mut self) {
+        self.n_streams += 1;
+        self.shards.iter_mut().for_each(|shard| shard.is_open = false);
+        self.open_all();
+    }
+
+    /// The functions of these families never get this record.
+    pub(crate) fn loses(&mut self, record: usize, families: &[Family]) {
+        let record = &self.records[record];
+        self.lost.add(record.made, &record.id, families);
     }
 
     fn open(&mut self, parent: Option<usize>, bits: u64, n_bits: u32, last_number: u128) {
         let at = self.shards.len();
         let id = format!("shardId-{:020}-{:08x}", 1_573_689_847_184 + at, mixed(at as u64) >> 32);
-        let lane = Arc::new(Lane { stream_arn: Some(STREAM_ARN.to_owned()), shard: Some(id.clone()) });
+        let stream_arn = Some(format!("{STREAM_ARN}{}", "1".repeat(self.n_streams)));
+        let lane = Arc::new(Lane { stream_arn, shard: Some(id.clone()) });
         self.shards.push(Shard { id, lane, parent, records: Vec::new(), is_open: true, bits, n_bits, last_number });
     }
 
@@ -214,10 +246,11 @@ impl Stream {
             at_ms: *at_ms,
             is_expiry: *is_expiry,
         };
-        let json = record.json();
+        let json = self.shards[shard].named(&record.json());
         let [before, arrived] = [&change.old, &change.new].map(|item| text(item.as_ref()?, "EntityType"));
         let arrived = arrived.filter(|_| before != arrived).map(str::to_owned);
-        let corrupt = if self.is_mended { None } else { corrupted(&self.scene, &json) };
+        // A pulse that is lost is followed by another.
+        let corrupt = if self.is_mended || key.sk == "PULSE" { None } else { corrupted(&self.scene, &json) };
         let (json, corrupt_of) = match corrupt {
             Some(corrupt) => (corrupt, Some(json)),
             None => (json, None),
@@ -275,15 +308,23 @@ impl Stream {
         mended
     }
 
-    /// All new values of readings, with their keys.
-    pub(crate) fn new_values(&self) -> impl Iterator<Item = (&Key, &Sum)> {
-        self.records.iter().filter_map(|record| Some((&record.key, record.new_value.as_ref()?)))
+    /// All new values of readings, with their keys, and whether they were lost.
+    pub(crate) fn new_values(&self) -> impl Iterator<Item = (&Key, &Sum, bool)> {
+        let is_lost = |record: &StreamRecord| self.lost.has(record.made, Family::Additive);
+        self.records.iter().filter_map(move |record| Some((&record.key, record.new_value.as_ref()?, is_lost(record))))
     }
 
     /// Keys of an entity's items that arrived, one for each arrival.
     pub(crate) fn arrivals(&self, entity: &str) -> impl Iterator<Item = &Key> {
         let of = move |record: &&StreamRecord| record.arrived.as_deref() == Some(entity);
         self.records.iter().filter(of).map(|record| &record.key)
+    }
+
+    /// Those of which the records were lost for counts.
+    pub(crate) fn lost_arrivals(&self, entity: &str) -> impl Iterator<Item = &Key> {
+        let of = move |record: &&StreamRecord| record.arrived.as_deref() == Some(entity);
+        let lost = self.records.iter().filter(|record| self.lost.has(record.made, Family::Additive));
+        lost.filter(of).map(|record| &record.key)
     }
 }
 

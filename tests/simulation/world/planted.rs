@@ -16,8 +16,16 @@ pub(crate) struct Planted {
     pub(crate) left: BTreeMap<Target, usize>,
     pub(crate) n_faults: usize,
     pub(crate) n_repairs: usize,
-    /// Repairs under way: the number of the last fault before each began, and its result.
-    pub(crate) under_way: Vec<(usize, Ended)>,
+    pub(crate) under_way: Vec<RepairUnderWay>,
+}
+
+/// A repair under way.
+#[derive(Debug)]
+pub(crate) struct RepairUnderWay {
+    /// The number of the last fault, and of the last loss, before it began.
+    pub(crate) n_faults: usize,
+    pub(crate) n_losses: usize,
+    pub(crate) ended: Ended,
 }
 
 /// The result of a repair, once it has ended.
@@ -26,6 +34,8 @@ pub(crate) type Ended = Arc<Mutex<Option<Mended>>>;
 /// What a repair has mended.
 #[derive(Debug, Default)]
 pub(crate) struct Mended {
+    /// Did it decide about everything that nothing under way explains, and write what it had to?
+    pub(crate) is_done: bool,
     /// Did it see everything, and mend all that it could decide?
     pub(crate) is_whole: bool,
     /// Targets that it could not decide.

@@ -144,15 +144,26 @@ impl<'a, S: Store> Repairing<'a, S> {
         let registry = self.engine.registry(patience.deadline_ms).await?;
         let name = &finding.derivation;
         let standing = self.engine.catalogue().position(name).map(|at| self.engine.standing(&registry, at));
-        Ok(match standing {
-            Some(Standing::Otherwise { theirs }) if !registry.is_empty() => {
-                Err(format!("the functions have {name} as {theirs}: repair with their version and manifest"))
-            }
-            Some(Standing::Young { .. }) if !registry.is_empty() => {
-                Err(format!("an instance that has {name} otherwise may still run: repair again in a while"))
-            }
-            _ => Ok(registry),
-        })
+        let why = standing.filter(|_| !registry.is_empty()).and_then(|standing| disagreement(name, standing));
+        Ok(why.map_or(Ok(registry), Err))
+    }
+
+    /// The registry, if the functions have no derivation that this catalogue lacks or has otherwise; else why not. Index
+    /// keys are of the schema and not of a derivation, so only the whole catalogue shows that the manifest is theirs.
+    async fn agreed_on_all(&self, patience: Patience<'_>) -> Result<Result<Registry, String>, GaveUp> {
+        let registry = self.engine.registry(patience.deadline_ms).await?;
+        if registry.is_empty() {
+            return Ok(Ok(registry));
+        }
+        if let Some(name) = registry.live_beside(self.engine.catalogue()).first() {
+            return Ok(Err(format!(
+                "the functions have {name}, which this catalogue lacks: repair with their version and manifest"
+            )));
+        }
+        let standings =
+            self.engine.catalogue().positioned().map(|(at, it)| (&it.name, self.engine.standing(&registry, at)));
+        let why = standings.into_iter().find_map(|(name, standing)| disagreement(name, standing));
+        Ok(why.map_or(Ok(registry), Err))
     }
 
     /// Corrects a finding, for a run with the right to repair.
@@ -174,9 +185,25 @@ impl<'a, S: Store> Repairing<'a, S> {
                 Ok(registry) => self.add_once(&key, finding, &Tally { count, sum }, (run, &registry), patience).await,
                 Err(why) => Ok(Repaired::Refused { why }),
             },
-            Remedy::SetIndexKeys => self.set_index_keys(&key, patience).await,
+            Remedy::SetIndexKeys => match self.agreed_on_all(patience).await? {
+                Ok(registry) => self.set_index_keys(&key, &registry, patience).await,
+                Err(why) => Ok(Repaired::Refused { why }),
+            },
             Remedy::Delete => self.delete_unexplained(&key, &finding.derivation, patience).await,
         }
+    }
+}
+
+/// Why a derivation is not, or not yet surely, as the functions have it; `None` if it is.
+fn disagreement(name: &str, standing: Standing) -> Option<String> {
+    match standing {
+        Standing::Otherwise { theirs } => {
+            Some(format!("the functions have {name} as {theirs}: repair with their version and manifest"))
+        }
+        Standing::Young { .. } => {
+            Some(format!("an instance that has {name} otherwise may still run: repair again in a while"))
+        }
+        Standing::Ready | Standing::Missing => None,
     }
 }
 

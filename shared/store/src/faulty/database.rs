@@ -9,7 +9,7 @@ use derive::{
 use futures::FutureExt as _;
 use keys::{item::Item, key::Key, layout::Layout};
 
-use super::{call::Call, lag::Lag, turn::turn};
+use super::{call::Call, lag::Lag, overlap::Flights, turn::turn};
 use crate::{
     Cursor, Page, Store, StoreError,
     memory::{MemoryStore, RecordedChange},
@@ -20,6 +20,7 @@ use crate::{
 pub struct Database {
     memory: MemoryStore,
     late: Mutex<Vec<Late>>,
+    pub(super) flights: Flights,
     /// Records of the main table that are for the indexes and that nobody has taken yet.
     records: Mutex<Vec<RecordedChange>>,
     lag: Option<(Lagging, Mutex<Lag>)>,
@@ -57,6 +58,7 @@ impl Database {
         Self {
             memory: MemoryStore::with_page_bytes(layout, page_bytes),
             late: Mutex::default(),
+            flights: Flights::default(),
             records: Mutex::default(),
             lag: None,
         }

@@ -141,3 +141,53 @@ fn an_index_lags_item_by_item() {
     );
     assert_eq!(database.take_records().len(), 2, "the stream has every record once");
 }
+
+/// Conflicts where calls overlap.
+struct Overlaps;
+
+impl Decider for Overlaps {
+    fn fault(&self, _call: &Call<'_>) -> Option<(Side, Fault)> {
+        None
+    }
+
+    fn conflicts(&self, _call: &Call<'_>) -> bool {
+        true
+    }
+
+    fn ended(&self, _call: &Call<'_>, _how: &str) {}
+
+    fn sends(&self, _guard: &Guard) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_transaction_and_another_write_of_its_item_conflict_only_while_both_are_under_way() {
+    let database = Arc::new(Database::new(layout(), 400));
+    let [one, other] = [(); 2].map(|()| Faulty::new(&database, Overlaps));
+    let both = Transaction::new(vec![add("P"), add("Q")]).unwrap();
+    let later = Transaction::new(vec![add("R"), add("Q")]).unwrap();
+    let (single, elsewhere) = (add("P"), add("S"));
+    block_on(async {
+        let mut first = Box::pin(one.transact(&both));
+        assert!(poll!(&mut first).is_pending());
+        let TransactOutcome::Cancelled { reasons } = other.transact(&later).await.unwrap() else {
+            panic!("it is done")
+        };
+        assert_eq!(reasons, [Reason::None, Reason::Busy(Busy::Conflict)]);
+        let error = other.write(&single).await.unwrap_err();
+        assert!(matches!(error, StoreError::Retry { busy: Some(Busy::Conflict), .. }), "{error}");
+        assert!(matches!(other.write(&elsewhere).await.unwrap(), Outcome::Done { .. }));
+        assert!(matches!(first.await.unwrap(), TransactOutcome::Done { .. }));
+        assert!(matches!(other.write(&single).await.unwrap(), Outcome::Done { .. }), "it is answered");
+
+        // Two single writes wait for each other, and a caller that is gone holds nothing.
+        let mut write = Box::pin(one.write(&single));
+        assert!(poll!(&mut write).is_pending());
+        assert!(matches!(other.write(&single).await.unwrap(), Outcome::Done { .. }));
+        assert!(matches!(other.transact(&both).await.unwrap(), TransactOutcome::Cancelled { .. }));
+        drop(write);
+        assert!(matches!(other.transact(&both).await.unwrap(), TransactOutcome::Done { .. }));
+    });
+    assert_eq!(value(&database, "P"), Some(n("4")));
+}

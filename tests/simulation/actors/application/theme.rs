@@ -31,6 +31,13 @@ impl Application {
         true
     }
 
+    /// Somebody or something gets another name, mostly a user with followers.
+    pub(crate) fn change_a_name(&mut self) {
+        let scene = std::sync::Arc::clone(&self.scene);
+        let table = scene.database.memory();
+        if scene.chance.percent(70) { self.be_famous(table) } else { self.rename(table) }
+    }
+
     fn be_famous(&mut self, table: &MemoryStore) {
         let schema = std::sync::Arc::clone(&self.schema);
         let fan = format!("fan{:02}", self.scene.chance.below(N_FANS));

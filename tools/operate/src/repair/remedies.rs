@@ -23,7 +23,7 @@ use keys::{
     value::same,
 };
 use serde_dynamo::AttributeValue;
-use store::{Outcome, Reason, Store, TransactOutcome, unheld};
+use store::{Reason, Store, TransactOutcome, unheld};
 
 use super::{Repaired, Repairing};
 use crate::verify::Finding;
@@ -110,9 +110,15 @@ impl<S: Store> Repairing<'_, S> {
         }
     }
 
-    /// Sets the index keys of an item, if they and what they are made of are unchanged since they were read. The other
-    /// attributes are not compared: they may be more than a condition can hold.
-    pub(super) async fn set_index_keys(&self, key: &Key, patience: Patience<'_>) -> Result<Repaired, GaveUp> {
+    /// Sets the index keys of an item, if they, what they are made of, and the registry are unchanged since they were read.
+    /// The other attributes are not compared: they may be more than a condition can hold.
+    pub(super) async fn set_index_keys(
+        &self,
+        key: &Key,
+        registry: &Registry,
+        patience: Patience<'_>,
+    ) -> Result<Repaired, GaveUp> {
+        let refused = |why: &str| Ok(Repaired::Refused { why: why.to_owned() });
         let mut tries = Tries::default();
         loop {
             let held = self.engine.held(vec![key.clone()], patience).await?.into_iter().next();
@@ -139,10 +145,22 @@ impl<S: Store> Repairing<'_, S> {
             }
             let guard = Some(Guard::as_read(Purpose::IndexKeys, read));
             let write = Write { table: Table::Main, key: key.clone(), action: Action::Update(update), guard };
-            match patience.call(|| self.engine.store().write(&write)).await? {
-                Outcome::Done { .. } => return Ok(Repaired::Done),
-                Outcome::GuardFailed if patience.wait(&mut tries).await => {}
-                Outcome::GuardFailed => return Err(GaveUp::OutOfTime { last: None }),
+            let transaction = match Transaction::new([write].into_iter().chain(registry.unchanged()).collect()) {
+                Ok(transaction) => transaction,
+                Err(error) => return refused(&error.to_string()),
+            };
+            let reasons = match patience.call(|| self.engine.store().transact(&transaction)).await? {
+                TransactOutcome::Done { .. } => return Ok(Repaired::Done),
+                TransactOutcome::Cancelled { reasons } => reasons,
+            };
+            if unheld(&transaction, &reasons).any(|write| write.table == Table::Ledger) {
+                return refused(ANOTHER_CATALOGUE);
+            }
+            if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
+                return refused(why);
+            }
+            if !patience.wait(&mut tries).await {
+                return Err(GaveUp::OutOfTime { last: None });
             }
         }
     }

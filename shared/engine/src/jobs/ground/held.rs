@@ -1,16 +1,32 @@
-//! What a cascade waits for beside its time: parked changes that were made before it and that may concern its owner, and
-//! a verify after a possible loss.
+//! What a cascade waits for beside its time: parked changes that were made before it and that may concern its owner or what
+//! hangs on it, and a verify after a possible loss.
 //!
 //! The owner may exist under another key, or may be about to: a parked change of that key has not been looked at yet, and
 //! a change that the stream dropped never will be.
+//!
+//! A cascade finds some items by their mirrors beside the owner. A parked change may be why such a mirror is missing, and
+//! then the cascade would end without the item. So it waits for changes that would have looked at a mirror in the owner's
+//! collection, and for changes without a plan of an item that may have one there.
+//!
+//! *Example*: `USER#ann / FOLLOWS#bob` is made, its record does not decode, and `bob` is removed. No mirror
+//! `USER#bob / FOLLOWER#ann` leads to the follow, so the cascade of `bob` waits until the record is redriven.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
 };
 
-use derive::{effect::Removal, family::Family, write::Table};
-use keys::key::Key;
+use derive::{
+    declaration::{
+        cascade::{Cascade, Way},
+        found_by::FoundBy,
+    },
+    effect::Removal,
+    family::Family,
+    kind::shape::Shape,
+    write::Table,
+};
+use keys::{fields::Fields, key::Key};
 use store::Store;
 
 use super::sweep::JobSweep;
@@ -72,6 +88,8 @@ pub(super) struct Holds {
     items: BTreeMap<Key, Oldest>,
     /// By the entities of the items that they would have searched for; of their own items if they cannot be planned.
     entities: BTreeMap<String, Oldest>,
+    /// By the items that changes without a plan are of.
+    unplanned: BTreeMap<Key, Oldest>,
     /// Of the changes of unknown items.
     unknown: Option<Oldest>,
     /// A mark of a possible loss of changes that a cascade needs.
@@ -146,13 +164,39 @@ impl<S: Store> JobSweep<'_, S> {
             None => keep(holds.unknown.get_or_insert_with(|| oldest.clone()), &oldest),
         }
         let patience = Patience::new(self.context.clock.as_ref(), 0);
-        match Planner::new(self.context).asked_of(parked.family, &Batch::parked(record, &parked.lane, patience)) {
-            Ok(asked) => {
-                asked.bells.rung.into_keys().for_each(|(item, _)| holds.of_item(item, &oldest));
-                asked.bells.finds.into_values().for_each(|(find, _)| holds.of_entity(find.target, &oldest));
-            }
-            Err(_) => key.iter().flat_map(|key| self.entities_at(key)).for_each(|name| holds.of_entity(name, &oldest)),
+        let asked = Planner::new(self.context).asked_of(parked.family, &Batch::parked(record, &parked.lane, patience));
+        if let Ok(asked) = asked {
+            asked.bells.rung.into_keys().for_each(|(item, _)| holds.of_item(item, &oldest));
+            asked.bells.finds.into_values().for_each(|(find, _)| holds.of_entity(find.target, &oldest));
+        } else if let Some(key) = key {
+            self.entities_at(&key).for_each(|name| holds.of_entity(name, &oldest));
+            keep(holds.unplanned.entry(key).or_insert_with(|| oldest.clone()), &oldest);
         }
+    }
+
+    /// The oldest change that may be why an item that hangs on this owner has no mirror, by which the cascade finds it.
+    fn oldest_of_mirrors<'a>(&self, holds: &'a Holds, derivation: &str, owner: &Key) -> Option<&'a Oldest> {
+        let (catalogue, schema) = (&self.context.catalogue, &self.context.schema);
+        let kind = catalogue.position(derivation).and_then(|at| catalogue.derivation(at)).map(|it| it.kind.shape());
+        let Some(Shape::Cascade(cascade)) = kind else { return None };
+        let owner = schema.entity(&cascade.owner)?.key.parse_key(owner)?;
+        let mut oldest: Option<&Oldest> = None;
+        for (target, found) in by_mirror(cascade) {
+            let may_hang = |key: &Key, entity: &str| self.may_hang(key, entity, found, &owner);
+            let mirrors = holds.items.iter().filter(|(key, _)| may_hang(key, &found.via));
+            let targets = holds.unplanned.iter().filter(|(key, _)| may_hang(key, target));
+            oldest = oldest.into_iter().chain(mirrors.chain(targets).map(|(_, oldest)| oldest)).min();
+        }
+        oldest
+    }
+
+    /// May an item of this entity with this key hang on the owner with these fields? What its key does not say, it may hold.
+    fn may_hang(&self, key: &Key, entity: &str, found: &FoundBy, owner: &Fields) -> bool {
+        let Some(fields) = self.context.schema.entity(entity).and_then(|it| it.key.parse_key(key)) else {
+            return false;
+        };
+        let FoundBy { by, .. } = found;
+        by.0.iter().all(|(field, from)| fields.get(field).is_none_or(|held| owner.get(from) == Some(held)))
     }
 
     /// Names of the entities whose items have such a key.
@@ -184,8 +228,17 @@ impl<S: Store> JobSweep<'_, S> {
         let of_owner: BTreeSet<&Key> = absent.iter().chain([owner]).collect();
         let by_item = of_owner.iter().filter_map(|key| holds.items.get(key));
         let by_entity = of_owner.iter().flat_map(|key| self.entities_at(key)).filter_map(|it| holds.entities.get(&it));
-        let oldest = by_item.chain(by_entity).chain(&holds.unknown).min()?;
+        let of_mirrors = self.oldest_of_mirrors(holds, &job.derivation, owner);
+        let oldest = by_item.chain(by_entity).chain(of_mirrors).chain(&holds.unknown).min()?;
         let is_older = oldest.0 <= job.moved_at_ms.saturating_add(ROUNDED_MS);
         is_older.then(|| HeldBy::ParkedChange(oldest.1.clone()))
     }
+}
+
+/// The ways of a cascade that go by other items than those that hang, each with the entity of these.
+fn by_mirror(cascade: &Cascade) -> impl Iterator<Item = (&str, &FoundBy)> {
+    cascade.hanging.iter().filter_map(|hanging| match &hanging.found {
+        Way::Found(found) if found.via != hanging.entity => Some((hanging.entity.as_str(), found)),
+        Way::Found(_) | Way::Counters(_) | Way::Named(_) => None,
+    })
 }

@@ -176,11 +176,7 @@ impl<S: Store> JobSweep<'_, S> {
                     Some(job) if job.is_running => self.watch(job, entry, sweep).await,
                     Some(job) if !job.may_begin(sweep.now_ms) => self.drop_entry(entry, sweep.patience).await,
                     Some(job) if !(sweep.is_settled)(job) => Ok(()),
-                    Some(job) if owners.contains(job.origin()) => {
-                        self.end_waiting(job, sweep.patience).await?;
-                        sweep.note(|swept| swept.n_ended += 1);
-                        self.drop_entry(entry, sweep.patience).await
-                    }
+                    Some(job) if owners.contains(job.origin()) => self.end_waiting(job, entry, sweep).await,
                     Some(job) => self.begin(job, entry, sweep).await,
                     None => self.drop_entry(entry, sweep.patience).await,
                 }
@@ -215,27 +211,27 @@ impl<S: Store> JobSweep<'_, S> {
         Ok(held.into_iter().map(|(key, _)| key).collect())
     }
 
-    /// Lets a job begin, or look again later if something holds it.
+    /// Lets a job begin, or look again later if something holds it. If another sweep has rung the job since it was read, the
+    /// entry may be the one that the other put: it stays for the next sweep.
     async fn begin<F>(&self, job: &Job, entry: &DueEntry, sweep: &Sweep<'_, F>) -> Result<(), GaveUp> {
         let (patience, now_ms) = (sweep.patience, sweep.now_ms);
         let holds = sweep.holds.get_or_try_init(|| self.holds(patience)).await?;
-        // It waits twice: a sweep that read it when it waited first must not end the second wait.
-        let guard = job.waits_as_read();
-        if let Some(held_by) = self.held_by(holds, job) {
+        let held_by = self.held_by(holds, job);
+        let (set, later_ms) = if let Some(held_by) = &held_by {
             let owner = job.origin().for_log();
             tracing::warn!(derivation = %job.derivation, owner, "a cascade waits for {held_by}");
-            sweep.note(|swept| swept.n_held += 1);
             let held_ms = now_ms.saturating_sub(job.moved_at_ms).saturating_sub(self.context.settle_ms);
             let later_ms = now_ms.saturating_add((held_ms / 8).clamp(HELD_MS_MIN, STALLED_MS));
-            let later = Item::from([(DUE_AT.to_owned(), n(later_ms))]);
-            self.ring(job, later, guard, later_ms, patience).await?;
+            (Item::from([(DUE_AT.to_owned(), n(later_ms))]), later_ms)
         } else {
-            let moved_at = (MOVED_AT.to_owned(), n(now_ms));
-            let running = Item::from([moved_at, (STATE.to_owned(), s(RUNNING))]);
-            let is_begun = self.ring(job, running, guard, now_ms.saturating_add(STALLED_MS), patience).await?;
-            sweep.note(|swept| swept.n_begun += usize::from(is_begun));
-        }
-        self.drop_entry(entry, patience).await
+            let running = [(MOVED_AT.to_owned(), n(now_ms)), (STATE.to_owned(), s(RUNNING))];
+            (Item::from(running), now_ms.saturating_add(STALLED_MS))
+        };
+        // It waits twice: a sweep that read it when it waited first must not end the second wait.
+        let is_rung = self.ring(job, set, job.waits_as_read(), later_ms, patience).await?;
+        sweep.note(|swept| swept.n_held += usize::from(held_by.is_some()));
+        sweep.note(|swept| swept.n_begun += usize::from(held_by.is_none() && is_rung));
+        if is_rung { self.drop_entry(entry, patience).await } else { Ok(()) }
     }
 
     /// Rings a running job if it stands still, and has it looked at later.
@@ -254,11 +250,17 @@ impl<S: Store> JobSweep<'_, S> {
         self.drop_entry(entry, patience).await
     }
 
-    async fn end_waiting(&self, job: &Job, patience: Patience<'_>) -> Result<(), GaveUp> {
-        tracing::info!(derivation = %job.derivation, owner = job.origin().for_log(), "ended a cascade: its owner exists again");
+    /// Ends a job whose owner exists again. As in [`begin`](Self::begin), the entry stays if the job is not as it was read.
+    async fn end_waiting<F>(&self, job: &Job, entry: &DueEntry, sweep: &Sweep<'_, F>) -> Result<(), GaveUp> {
         let guard = Some(job.waits_as_read());
         let write = Write { table: Table::Main, key: job.key.clone(), action: Action::Delete, guard };
-        patience.call(|| self.context.store.write(&write)).await.map(drop)
+        if sweep.patience.call(|| self.context.store.write(&write)).await? == Outcome::GuardFailed {
+            return Ok(());
+        }
+        let owner = job.origin().for_log();
+        tracing::info!(derivation = %job.derivation, owner, "ended a cascade: its owner exists again");
+        sweep.note(|swept| swept.n_ended += 1);
+        self.drop_entry(entry, sweep.patience).await
     }
 
     /// Writes a job, with an entry that is due later before it. Says whether the job was as it was read.

@@ -1,0 +1,27 @@
+//! What a run remembers of its losses.
+
+/// What stops, and loses what waits there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Loss {
+    /// One lane of a function.
+    Lane,
+    /// All of a function.
+    Mapping,
+    /// All functions; the table has another stream from then on.
+    Stream,
+}
+
+/// The losses so far, and what operators know of them.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    pub(crate) n: usize,
+    /// What has stopped.
+    pub(crate) stopped: Option<Loss>,
+    /// When the last loss was that no mark shows yet, in milliseconds since the epoch. Until a function is at work again, no
+    /// pulse comes, so no cascade begins.
+    pub(crate) unmarked_since_ms: Option<u64>,
+    /// Has no repair ended that began after the last loss?
+    pub(crate) is_open: bool,
+    /// Repairs of losses that were begun.
+    pub(crate) n_tries: usize,
+}
