@@ -39,7 +39,7 @@ const BRAKED_PERCENT: usize = 15;
 const DEADLY_PERCENT: usize = 15;
 
 /// Of a hundred runs, in how many the application makes items that are nearly as large as an item may be.
-const LARGE_PERCENT: usize = 8;
+const LARGE_PERCENT: usize = 15;
 
 /// Of a hundred runs, in how many records are lost.
 const LOSSY_PERCENT: usize = 15;
