@@ -13,23 +13,25 @@ use derive::{family::Family, schema::Schema, write::Table};
 use engine::{
     batch::Engine,
     clock::{Clock, SystemClock},
+    ledger::LedgerKind,
 };
 use expect_test::{Expect, expect};
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use store::memory::MemoryStore;
-use support::record::{Record, event};
+use support::record::{Record, Window, event};
 
 /// The service over the model.
 struct Bed {
     schema: Schema,
+    ledger: LedgerKind,
     store: Arc<MemoryStore>,
     functions: [Engine<Arc<MemoryStore>>; 2],
     n_records: usize,
 }
 
 impl Bed {
-    fn new() -> Self {
+    fn new(ledger: LedgerKind) -> Self {
         let schema = schema();
         let store = Arc::new(MemoryStore::new(schema.layout.clone()));
         let shared = Arc::new(schema.clone());
@@ -38,9 +40,10 @@ impl Bed {
             let clock: Arc<dyn Clock> = Arc::new(SystemClock);
             Engine::new(Arc::clone(&shared), Arc::clone(&catalogue), vec![family], Arc::clone(&store), clock)
                 .with_settling(0)
+                .with_ledger(ledger)
         };
         let functions = [function(Family::Additive), function(Family::LevelTriggered)];
-        Self { schema, store, functions, n_records: 0 }
+        Self { schema, ledger, store, functions, n_records: 0 }
     }
 
     /// Puts an item as an application, written as `PK / SK EntityType Name=Value …`.
@@ -76,13 +79,17 @@ impl Bed {
                     self.n_records += 1;
                     batch_records.push(self.record(key, old.as_ref(), new.as_ref()));
                 }
-                let event = event(&batch_records);
+                let mut event = event(&batch_records);
+                if self.ledger == LedgerKind::Watermarks {
+                    event = Window::of_shard("shardId-00000001573689847184-864758bb").around(&event);
+                }
                 for function in &self.functions {
                     let handled = function.handle(&event, SystemClock.now_ms() + 60_000).await.unwrap();
                     assert!(handled.failed_from.is_none() && handled.account.parked.is_empty());
                     for commit in handled.account.commits {
                         let part = match commit.table {
-                            Table::Ledger => "receipt".to_owned(),
+                            Table::Ledger if commit.key.pk.starts_with("RECEIPT#") => "receipt".to_owned(),
+                            Table::Ledger => "other items of the ledger".to_owned(),
                             Table::Main => commit.derivations.join(" + "),
                         };
                         *units.entry(part).or_default() += commit.units;
@@ -100,7 +107,11 @@ impl Bed {
 }
 
 async fn check(given: &[&str], action: &str, wanted: Expect) {
-    let mut bed = Bed::new();
+    check_under(LedgerKind::Receipts, given, action, wanted).await;
+}
+
+async fn check_under(ledger: LedgerKind, given: &[&str], action: &str, wanted: Expect) {
+    let mut bed = Bed::new(ledger);
     for item in given {
         bed.put(item);
     }
@@ -169,6 +180,19 @@ async fn a_comment() {
         "#]],
     )
     .await;
+}
+
+/// No item of the ledger: the watermark stands on the counter.
+#[tokio::test]
+async fn a_follow_a_like_and_a_comment_under_watermarks() {
+    let comment = "POST#p / COMMENT#2024#c : Comment UserId=ann Text=Yes GSI1PK=USER#ann GSI1SK=COMMENT#2024#c";
+    for (action, wanted) in [
+        ("USER#ann / FOLLOWS#bob : Follow", expect![[r#""#]]),
+        ("USER#ann / LIKE#POST#p : Like GSI1PK=POST#p GSI1SK=LIKE#USER#ann", expect![[r#""#]]),
+        (comment, expect![[r#""#]]),
+    ] {
+        check_under(LedgerKind::Watermarks, &[ANN, BOB, POST], action, wanted).await;
+    }
 }
 
 #[tokio::test]
@@ -292,8 +316,8 @@ async fn a_rename_of_a_folder_with_ten_folders_that_have_a_file_each() {
 }
 
 /// The derived write units of 25 actions in one batch, per action.
-async fn each_of_25(given: &[&str], action: impl Fn(usize) -> String) -> f64 {
-    let mut bed = Bed::new();
+async fn each_of_25(ledger: LedgerKind, given: &[&str], action: impl Fn(usize) -> String) -> f64 {
+    let mut bed = Bed::new(ledger);
     for item in given {
         bed.put(item);
     }
@@ -309,8 +333,11 @@ async fn each_of_25(given: &[&str], action: impl Fn(usize) -> String) -> f64 {
 
 #[tokio::test]
 async fn actions_that_come_together_share_counter_and_display() {
-    let follow = each_of_25(&[BOB], |n| format!("USER#u{n} / FOLLOWS#bob : Follow")).await;
-    let like = each_of_25(&[BOB, POST], |n| format!("USER#u{n} / LIKE#POST#p : Like")).await;
-    let comment = each_of_25(&[BOB, POST], |n| format!("POST#p / COMMENT#2024#c{n} : Comment UserId=u{n}")).await;
-    assert_eq!(format!("{follow} {like} {comment}"), "7.12 2.12 3.12");
+    for (ledger, wanted) in [(LedgerKind::Receipts, "7.12 2.12 3.12"), (LedgerKind::Watermarks, "")] {
+        let follow = each_of_25(ledger, &[BOB], |n| format!("USER#u{n} / FOLLOWS#bob : Follow")).await;
+        let like = each_of_25(ledger, &[BOB, POST], |n| format!("USER#u{n} / LIKE#POST#p : Like")).await;
+        let comment = |n: usize| format!("POST#p / COMMENT#2024#c{n} : Comment UserId=u{n}");
+        let comment = each_of_25(ledger, &[BOB, POST], comment).await;
+        assert_eq!(format!("{follow} {like} {comment}"), wanted, "{ledger}");
+    }
 }

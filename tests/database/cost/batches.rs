@@ -4,21 +4,30 @@
 use std::sync::Arc;
 
 use catalogue::{catalogue, schema};
-use derive::{family::Family, write::Table};
+use derive::{
+    family::Family,
+    write::{Action, Table, Write},
+};
 use engine::{
     account::Account,
     batch::Engine,
     clock::{Clock, SystemClock},
     ledger::LedgerKind,
 };
-use keys::item::Item;
+use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
-use store::{Store, dynamo::DynamoStore};
+use store::{
+    Store,
+    dynamo::DynamoStore,
+    recording::{Recording, Request},
+};
 
 use support::{
     database::{client, create_table, embedded_endpoint, unique_names},
     record::{Record, Window, event},
 };
+
+const SHARD: &str = "shardId-00000001573689847184-864758bb";
 
 /// Number of changes in the batch.
 const N_CHANGES: u8 = 100;
@@ -43,7 +52,7 @@ impl Bed {
     }
 
     async fn handle(&self, records: &[String]) -> Account {
-        let window = Window::of_shard("shardId-00000001573689847184-864758bb");
+        let window = Window::of_shard(SHARD);
         let event = window.around(&event(records));
         let handled = self.aggregate.handle(&event, SystemClock.now_ms() + 60_000).await.unwrap();
         assert!(handled.failed_from.is_none() && handled.account.parked.is_empty());
@@ -109,4 +118,36 @@ async fn watermarks_of_one_target_cost_a_hundredth_of_a_unit_a_change() {
 #[tokio::test]
 async fn watermarks_of_as_many_targets_cost_1_unit_a_change() {
     check(LedgerKind::Watermarks, |n| n, 1.0).await;
+}
+
+/// Changes of as many posts that exist and show the count.
+#[tokio::test]
+async fn watermarks_of_as_many_targets_that_show_the_count_cost_2_units_and_2_calls_a_change_and_hardly_a_read() {
+    let bed = Bed::new(LedgerKind::Watermarks).await;
+    let schema = schema();
+    for n in 0..N_CHANGES {
+        let key = Key::new(format!("POST#p{n}"), "METADATA");
+        let mut post = schema.layout.key_item(&key);
+        post.insert("EntityType".to_owned(), AttributeValue::S("PostDetail".to_owned()));
+        let put = Write { table: Table::Main, key, action: Action::Put(post), guard: None };
+        bed.store.write(&put).await.unwrap();
+    }
+    let records = comments(|n| n);
+    let (first, rest) = records.split_at(1);
+    // The shard's item is made.
+    bed.handle(first).await;
+    let store = Arc::new(Recording::new(Arc::clone(&bed.store)));
+    let catalogue = Arc::new(catalogue(&schema).unwrap());
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let aggregate = Engine::new(Arc::new(schema), catalogue, vec![Family::Additive], Arc::clone(&store), clock);
+    let aggregate = aggregate.with_ledger(LedgerKind::Watermarks);
+    let event = Window::of_shard(SHARD).around(&event(rest));
+    let handled = aggregate.handle(&event, SystemClock.now_ms() + 60_000).await.unwrap();
+    let (requests, units) = (store.take(), units(&handled.account));
+    let n_reads = requests.iter().filter(|request| matches!(request, Request::Read(..) | Request::Query(..))).count();
+    println!("shown: {units} write units, {} calls, {n_reads} read for {} changes", requests.len(), rest.len());
+    let n = u32::try_from(rest.len()).unwrap();
+    assert!(units <= 2.0 * f64::from(n), "{units}");
+    // The item of the stream shard is read once.
+    assert_eq!((requests.len(), n_reads), (2 * rest.len() + 1, 1));
 }

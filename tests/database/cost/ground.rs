@@ -9,7 +9,7 @@ use crate::cost::{ANN, BOB, Bed, POST};
 
 /// The units of everything that follows from a removal or a put, including the jobs that it starts.
 async fn check(given: &[&str], act: impl AsyncFnOnce(&Bed), wanted: Expect) {
-    let mut bed = Bed::new();
+    let mut bed = Bed::new(LedgerKind::Receipts);
     for item in given {
         bed.put(item);
     }
