@@ -82,7 +82,7 @@ impl Application {
             28 | 29 => self.move_folder(table),
             30..=33 => self.follow_or_not(table),
             34 | 35 => self.transact(table),
-            36 if self.scene.is_large => self.enlarge(table),
+            36 | 38..=41 if self.scene.is_large => self.enlarge(table),
             37 => self.put_over_mirror(table),
             _ => self.touch_ground(table),
         }
