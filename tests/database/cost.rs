@@ -187,9 +187,26 @@ async fn a_comment() {
 async fn a_follow_a_like_and_a_comment_under_watermarks() {
     let comment = "POST#p / COMMENT#2024#c : Comment UserId=ann Text=Yes GSI1PK=USER#ann GSI1SK=COMMENT#2024#c";
     for (action, wanted) in [
-        ("USER#ann / FOLLOWS#bob : Follow", expect![[r#""#]]),
-        ("USER#ann / LIKE#POST#p : Like GSI1PK=POST#p GSI1SK=LIKE#USER#ann", expect![[r#""#]]),
-        (comment, expect![[r#""#]]),
+        ("USER#ann / FOLLOWS#bob : Follow", expect![[r#"
+            followee-name: 1
+            follower-count: 1
+            follower-count-display: 1
+            follower-mirror + follower-name: 1
+            following-count: 1
+            following-count-display: 1
+            in all 6, and 6 stream records of ours
+        "#]]),
+        ("USER#ann / LIKE#POST#p : Like GSI1PK=POST#p GSI1SK=LIKE#USER#ann", expect![[r#"
+            like-count: 1
+            like-count-display: 1
+            in all 2, and 2 stream records of ours
+        "#]]),
+        (comment, expect![[r#"
+            comment-author: 1
+            comment-count: 1
+            comment-count-display: 1
+            in all 3, and 3 stream records of ours
+        "#]]),
     ] {
         check_under(LedgerKind::Watermarks, &[ANN, BOB, POST], action, wanted).await;
     }
@@ -281,7 +298,7 @@ async fn a_rename_of_a_user_with_ten_comments() {
         "USER#ann / PROFILE : User Name=Anna Avatar=a.png",
         expect![[r#"
             comment-author: 10
-            receipt: 1
+            other items of the ledger: 1
             in all 11, and 10 stream records of ours
         "#]],
     )
@@ -308,7 +325,7 @@ async fn a_rename_of_a_folder_with_ten_folders_that_have_a_file_each() {
         expect![[r#"
             file-path: 10
             folder-path: 21
-            receipt: 11
+            other items of the ledger: 11
             in all 42, and 21 stream records of ours
         "#]],
     )
@@ -333,7 +350,7 @@ async fn each_of_25(ledger: LedgerKind, given: &[&str], action: impl Fn(usize) -
 
 #[tokio::test]
 async fn actions_that_come_together_share_counter_and_display() {
-    for (ledger, wanted) in [(LedgerKind::Receipts, "7.12 2.12 3.12"), (LedgerKind::Watermarks, "")] {
+    for (ledger, wanted) in [(LedgerKind::Receipts, "7.12 2.12 3.12"), (LedgerKind::Watermarks, "4.12 0.08 1.08")] {
         let follow = each_of_25(ledger, &[BOB], |n| format!("USER#u{n} / FOLLOWS#bob : Follow")).await;
         let like = each_of_25(ledger, &[BOB, POST], |n| format!("USER#u{n} / LIKE#POST#p : Like")).await;
         let comment = |n: usize| format!("POST#p / COMMENT#2024#c{n} : Comment UserId=u{n}");

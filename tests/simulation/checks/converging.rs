@@ -9,11 +9,11 @@ use crate::{failure::Failure, platform::stream::TableChange, scene::Scene};
 
 /// Most records of a job from its beginning to its end, with faults and operators, and without. A job of the simulation
 /// searches through at most a few dozen items, two on a page, and each change during it sends it through them once more.
-/// In 200 runs of each ledger one took 140 with faults, and one 8 without.
+/// In 100 runs of each ledger one took 140 with faults, and one 8 without.
 pub(crate) const RINGS_MAX: usize = 300;
 pub(crate) const CALM_RINGS_MAX: usize = 40;
 
-/// How long changes may take to reach everything when no call fails, in simulated milliseconds: a minute. In 200 runs of
+/// How long changes may take to reach everything when no call fails, in simulated milliseconds: a minute. In 100 runs of
 /// each ledger it took at most 1.3 seconds.
 pub(crate) const CONVERGED_MS_MAX: u64 = 60_000;
 
