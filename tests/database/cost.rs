@@ -187,7 +187,9 @@ async fn a_comment() {
 async fn a_follow_a_like_and_a_comment_under_watermarks() {
     let comment = "POST#p / COMMENT#2024#c : Comment UserId=ann Text=Yes GSI1PK=USER#ann GSI1SK=COMMENT#2024#c";
     for (action, wanted) in [
-        ("USER#ann / FOLLOWS#bob : Follow", expect![[r#"
+        (
+            "USER#ann / FOLLOWS#bob : Follow",
+            expect![[r#"
             followee-name: 1
             follower-count: 1
             follower-count-display: 1
@@ -195,18 +197,25 @@ async fn a_follow_a_like_and_a_comment_under_watermarks() {
             following-count: 1
             following-count-display: 1
             in all 6, and 6 stream records of ours
-        "#]]),
-        ("USER#ann / LIKE#POST#p : Like GSI1PK=POST#p GSI1SK=LIKE#USER#ann", expect![[r#"
+        "#]],
+        ),
+        (
+            "USER#ann / LIKE#POST#p : Like GSI1PK=POST#p GSI1SK=LIKE#USER#ann",
+            expect![[r#"
             like-count: 1
             like-count-display: 1
             in all 2, and 2 stream records of ours
-        "#]]),
-        (comment, expect![[r#"
+        "#]],
+        ),
+        (
+            comment,
+            expect![[r#"
             comment-author: 1
             comment-count: 1
             comment-count-display: 1
             in all 3, and 3 stream records of ours
-        "#]]),
+        "#]],
+        ),
     ] {
         check_under(LedgerKind::Watermarks, &[ANN, BOB, POST], action, wanted).await;
     }

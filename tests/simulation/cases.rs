@@ -19,6 +19,7 @@ mod refusals;
 mod rollups;
 mod sharded_counters;
 mod single_records;
+mod steps;
 mod verification;
 mod watermarks;
 mod wide_items;

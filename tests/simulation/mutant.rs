@@ -16,6 +16,8 @@ pub(crate) const SCRIPTED: &[Purpose] = &[
     Purpose::Wait,
     Purpose::IndexKeys,
     Purpose::CounterType,
+    Purpose::RepairRight,
+    Purpose::StillZero,
     Purpose::DroppedCounter,
     Purpose::Listed,
     Purpose::LossMark,
@@ -24,8 +26,15 @@ pub(crate) const SCRIPTED: &[Purpose] = &[
     Purpose::Suspect,
 ];
 
-/// Steps whose overlap random runs seldom or never meet. `cases/watermarks.rs` has a script for each.
-pub(crate) const SCRIPTED_STEPS: &[ProtocolStep] = &[ProtocolStep::RedriveWait, ProtocolStep::ZeroRevision];
+/// Steps whose overlap random runs seldom or never meet. `cases/steps.rs` has a script for each.
+pub(crate) const SCRIPTED_STEPS: &[ProtocolStep] = &[
+    ProtocolStep::RedriveWait,
+    ProtocolStep::ZeroRevision,
+    ProtocolStep::ProvenIn,
+    ProtocolStep::RepairOnce,
+    ProtocolStep::LookupKey,
+    ProtocolStep::SettleAgain,
+];
 
 /// What is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

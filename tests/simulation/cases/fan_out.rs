@@ -459,19 +459,3 @@ async fn what_a_sweep_died_of_is_given_to_jobs_and_those_behind_it_are_done() {
     assert_eq!((bed.shown(&comment, "UserName"), jobs(&bed).len()), ("Anna".to_owned(), 0));
     assert_eq!(bed.ledger("AGAIN#").len(), 0);
 }
-
-#[tokio::test]
-async fn an_item_that_comes_into_the_index_after_a_rename_takes_the_new_name() {
-    let mut bed = Bed::new().fanning(PAGES);
-    let ann = bed.put("User", &ANN, &[("Name", "Ann")]).await;
-    let id = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
-    let comment = bed.put("Comment", &id, &[("UserId", "ann")]).await;
-    bed.set(&comment, "GSI1PK", "elsewhere").await;
-    bed.settle().await;
-    bed.set(&ann, "Name", "Anna").await;
-    bed.settle().await;
-    assert_eq!(bed.shown(&comment, "UserName"), "Ann", "no search finds it");
-    bed.set(&comment, "GSI1PK", "USER#ann").await;
-    bed.settle().await;
-    assert_eq!(bed.shown(&comment, "UserName"), "Anna");
-}

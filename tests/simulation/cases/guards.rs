@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Longer than a cascade waits, in milliseconds.
-const SETTLED_MS: u64 = 26 * 3_600 * 1_000;
+pub(crate) const SETTLED_MS: u64 = 26 * 3_600 * 1_000;
 
 /// How long an item differs before it has drifted, in milliseconds.
 const DRIFT_WAIT_MS: u64 = 900_000;
@@ -80,6 +80,12 @@ async fn a_script_ends_wrong_without_its_guard() {
         CounterType
             with it    the repair is done: false; under the counter's key is a Gadget
             without it the repair is done: true; under the counter's key is a Counter
+        RepairRight
+            with it    1 of 1 comments is counted
+            without it 2 of 1 comments is counted
+        StillZero
+            with it    1 of 1 members is counted
+            without it 0 of 1 members is counted
         DroppedCounter
             with it    the counter says '4'
             without it the counter says ''
@@ -124,6 +130,8 @@ async fn end(purpose: Purpose, bed: Bed) -> String {
         Purpose::Wait => wait(bed).await,
         Purpose::IndexKeys => index_keys(&bed).await,
         Purpose::CounterType => counter_type(&bed),
+        Purpose::RepairRight => repair_right(&bed),
+        Purpose::StillZero => still_zero(bed).await,
         Purpose::DroppedCounter => dropped_counter(&bed).await,
         Purpose::Listed => listed(bed).await,
         Purpose::LossMark => loss_mark(bed).await,
@@ -372,19 +380,38 @@ async fn index_keys(bed: &Bed) -> String {
     format!("the folder {} stands at {}", bed.shown(&folder, "Name"), bed.shown(&folder, "GSI1SK"))
 }
 
-/// The application takes the key of a counter while a repair adds to it.
-fn counter_type(bed: &Bed) -> String {
+/// The counter of a post's comments.
+fn comment_counter() -> Key {
     let target = Key::new("POST#p", "METADATA");
-    let counter = CounterKey { target, derivation: "comment-count".to_owned(), shard: 0 }.key().unwrap();
-    let Key { pk, sk } = counter.clone();
+    CounterKey { target, derivation: "comment-count".to_owned(), shard: 0 }.key().unwrap()
+}
+
+/// A run that repairs it, since one comment is not counted.
+pub(crate) fn counter_repair(bed: &Bed, run: &'static str) -> Task<Repaired> {
+    let Key { pk, sk } = comment_counter();
     let derived = Some([("Value".to_owned(), n("1"))].into_iter().collect());
     let finding = Finding { derivation: "comment-count".to_owned(), pk, sk, stored: None, derived, flaw: None };
     let (engine, deadline_ms) = (bed.engine(), bed.deadline_ms());
-    let mut repair = task(async move {
+    task(async move {
         let repairing = Repairing::new(&engine);
-        repairing.begin_repair("run", deadline_ms).await.unwrap();
-        repairing.repair(&finding, "run", deadline_ms).await.unwrap()
-    });
+        repairing.begin_repair(run, deadline_ms).await.unwrap();
+        repairing.repair(&finding, run, deadline_ms).await.unwrap()
+    })
+}
+
+/// Two runs found that a comment is not counted.
+fn repair_right(bed: &Bed) -> String {
+    let mut one = counter_repair(bed, "one");
+    bed.stops_before(&mut one, Purpose::RepairRight);
+    counter_repair(bed, "two").finish();
+    one.finish();
+    format!("{} of 1 comments is counted", bed.counted("comment-count"))
+}
+
+/// The application takes the key of a counter while a repair adds to it.
+fn counter_type(bed: &Bed) -> String {
+    let counter = comment_counter();
+    let mut repair = counter_repair(bed, "run");
     bed.stops_before(&mut repair, Purpose::CounterType);
     let mut gadget = bed.schema.layout.key_item(&counter);
     gadget.extend(bed.schema.layout.type_of("Gadget"));
@@ -465,6 +492,20 @@ fn sweep(bed: &Bed, n_items_max: usize) -> Task<Slice> {
     let bounds = Bounds { n_items_max, deadline_ms: bed.deadline_ms() };
     let is_past = move |noted_at_ms| clock.now_ms() - noted_at_ms >= DRIFT_WAIT_MS;
     task(async move { engine.sweep_slice(bounds, is_past).await.unwrap() })
+}
+
+/// A member joins while the group's counter of zero is deleted.
+async fn still_zero(mut bed: Bed) -> String {
+    let member = bed.put("Membership", &[("UserId", "ann"), ("GroupId", "g")], &[]).await;
+    bed.settle().await;
+    bed.delete(&member).await;
+    bed.settle().await;
+    let mut sweep = sweep(&bed, usize::MAX);
+    bed.stops_before(&mut sweep, Purpose::StillZero);
+    let joined = bed.memberships([("bob".into(), "g".into())]).await;
+    bed.handle(&joined).await;
+    sweep.finish();
+    format!("{} of 1 members is counted", bed.counted("member-count"))
 }
 
 /// Comments of a post, all right.

@@ -9,7 +9,6 @@ use engine::{
         watermarks::{KEPT_MS, mark_name},
     },
     park::redrive::{Redriven, parked},
-    protocol::ProtocolStep,
     record::event::Lane,
     sweep::Bounds,
 };
@@ -22,11 +21,10 @@ use support::record::STREAM_ARN;
 use crate::{
     cases::bed::{Bed, SHARD, in_window},
     executor::{Gone, Task},
-    mutant::SCRIPTED_STEPS,
     scene::sharding::with_shards,
 };
 
-fn bed() -> Bed {
+pub(crate) fn bed() -> Bed {
     Bed::new().under(LedgerKind::Watermarks).running(Family::Additive)
 }
 
@@ -439,28 +437,9 @@ async fn a_count_takes_watermarks_away_that_are_too_old() {
     assert_eq!(bed.counted("member-count"), 2);
 }
 
-/// How a script ends without a step, if one is left out.
-async fn ends(step: ProtocolStep, left_out: Option<ProtocolStep>) -> i64 {
-    let bed = bed().without(left_out);
-    match step {
-        ProtocolStep::RedriveWait => redriven_beside_an_older_invocation(bed).await,
-        ProtocolStep::ZeroRevision => collected_beside_one_more_and_one_less(bed).await,
-        _ => panic!("{step:?} has no script"),
-    }
-}
-
-#[tokio::test]
-async fn a_script_ends_wrong_without_its_step() {
-    for step in SCRIPTED_STEPS {
-        let (with, without) = (ends(*step, None).await, ends(*step, Some(*step)).await);
-        let wanted = if *step == ProtocolStep::RedriveWait { (1, 2) } else { (0, 1) };
-        assert_eq!((with, without), wanted, "{step:?}: {}", step.prevents());
-    }
-}
-
 /// An invocation has read the exceptions, and another parks the change since an item of the application has the counter's
 /// key. The item goes, an operator redrives, and the first invocation goes on.
-async fn redriven_beside_an_older_invocation(mut bed: Bed) -> i64 {
+pub(crate) async fn redriven_beside_an_older_invocation(mut bed: Bed) -> i64 {
     let first = bed.memberships([("zoe".into(), "g9".into())]).await;
     bed.handle(&first).await;
     let foreign = counter(0);
@@ -484,7 +463,7 @@ async fn redriven_beside_an_older_invocation(mut bed: Bed) -> i64 {
 }
 
 /// A sweep has read a counter of zero without watermarks, and one more and one less are counted before it deletes it.
-async fn collected_beside_one_more_and_one_less(mut bed: Bed) -> i64 {
+pub(crate) async fn collected_beside_one_more_and_one_less(mut bed: Bed) -> i64 {
     for (name, text) in [("EntityType", "Counter"), ("Value", "N:0")] {
         bed.set(&counter(0), name, text).await;
     }

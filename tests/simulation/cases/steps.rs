@@ -1,0 +1,89 @@
+//! Scripts of the overlap that a step of the protocol is for, where random runs seldom or never meet it.
+
+use derive::write::Table;
+use engine::{ledger::LedgerKind, protocol::ProtocolStep};
+use store::faulty::{Call, Fault, Side};
+
+use crate::{
+    cases::{
+        bed::Bed,
+        guards::{SETTLED_MS, counter_repair},
+        verification::repaired_beside_a_held_change,
+        watermarks::{self, collected_beside_one_more_and_one_less, redriven_beside_an_older_invocation},
+    },
+    mutant::SCRIPTED_STEPS,
+};
+
+/// How each script ends: with the step, and without it.
+#[tokio::test]
+async fn a_script_ends_wrong_without_its_step() {
+    for step in SCRIPTED_STEPS {
+        let (with, without) = (ends(*step, None).await, ends(*step, Some(*step)).await);
+        let wanted = match step {
+            ProtocolStep::RedriveWait | ProtocolStep::RepairOnce => (1, 2),
+            ProtocolStep::ProvenIn => (2, 3),
+            ProtocolStep::ZeroRevision => (0, 1),
+            _ => (1, 0),
+        };
+        assert_eq!((with, without), wanted, "{step:?}: {}", step.prevents());
+    }
+}
+
+async fn ends(step: ProtocolStep, left_out: Option<ProtocolStep>) -> i64 {
+    let bed = Bed::new().without(left_out);
+    match step {
+        ProtocolStep::RedriveWait => redriven_beside_an_older_invocation(watermarks::bed().without(left_out)).await,
+        ProtocolStep::ZeroRevision => collected_beside_one_more_and_one_less(watermarks::bed().without(left_out)).await,
+        ProtocolStep::ProvenIn => repaired_beside_a_held_change(bed.under(LedgerKind::Watermarks)).await,
+        ProtocolStep::RepairOnce => repaired_again(&bed),
+        ProtocolStep::LookupKey => renamed_before_it_is_found(bed).await,
+        ProtocolStep::SettleAgain => put_back_beside_a_cascade(bed).await,
+        _ => panic!("{step:?} has no script"),
+    }
+}
+
+/// The answer of a repair is lost, and it is sent again: how often its one comment is counted.
+fn repaired_again(bed: &Bed) -> i64 {
+    let mut n_lost = 0;
+    bed.fails(move |call| {
+        let is_lost = matches!(call, Call::Transact(_)) && n_lost == 0;
+        n_lost += u32::from(is_lost);
+        is_lost.then_some((Side::After, Fault::Unanswered))
+    });
+    counter_repair(bed, "run").finish();
+    bed.counted("comment-count")
+}
+
+/// A user is renamed while the index does not show one of the user's comments: does the comment have the new name at last?
+async fn renamed_before_it_is_found(mut bed: Bed) -> i64 {
+    let ann = bed.put("User", &[("UserId", "ann")], &[("Name", "Ann")]).await;
+    let id = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
+    let comment = bed.put("Comment", &id, &[("UserId", "ann")]).await;
+    bed.set(&comment, "GSI1PK", "elsewhere").await;
+    bed.settle().await;
+    bed.set(&ann, "Name", "Anna").await;
+    bed.settle().await;
+    bed.set(&comment, "GSI1PK", "USER#ann").await;
+    bed.settle().await;
+    i64::from(bed.shown(&comment, "UserName") == "Anna")
+}
+
+/// A post comes back under another key while the cascade of its removal lists its comments, and nobody has handled the
+/// record of that: is the comment there?
+async fn put_back_beside_a_cascade(mut bed: Bed) -> i64 {
+    let key = |author: &'static str| [("AuthorId", author), ("CreatedAt", "2024-01-15T10:30:00.000Z"), ("PostId", "p")];
+    let post = bed.put("Post", &key("ann"), &[("Status", "published")]).await;
+    let id = [("PostId", "p"), ("CreatedAt", "t"), ("CommentId", "c")];
+    let comment = bed.put("Comment", &id, &[("UserId", "ann")]).await;
+    bed.settle().await;
+    bed.delete(&post).await;
+    bed.settle().await;
+    bed.clock.advance(SETTLED_MS);
+    bed.put("Post", &key("bob"), &[("Status", "published")]).await;
+    let held = bed.records();
+    bed.engine().sweep(|_| true, bed.deadline_ms()).await.unwrap();
+    bed.settle().await;
+    let is_there = bed.memory().snapshot(Table::Main).contains_key(&comment);
+    bed.handle(&held).await;
+    i64::from(is_there)
+}
