@@ -5,6 +5,7 @@
 
 mod batches;
 mod ground;
+mod growth;
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,0 +1,90 @@
+//! What a counter weighs, and what an update of it costs, by the number of stream shards that feed it.
+//!
+//! A watermark stays for 26 hours and 30 minutes, and a stream shard is followed by another after about four hours, so a
+//! counter keeps those of seven generations of shards.
+
+use std::sync::Arc;
+
+use catalogue::schema;
+use derive::{
+    catalogue::Catalogue,
+    declaration::{count::Count, link::Link, predicate::Predicate},
+    derivation::Derivation,
+    family::Family,
+    write::Table,
+};
+use engine::{
+    batch::Engine,
+    clock::{Clock, SystemClock},
+    ledger::LedgerKind,
+};
+use expect_test::expect;
+use keys::{item::Item, size::item_bytes};
+use serde_dynamo::AttributeValue;
+use store::memory::MemoryStore;
+use support::record::{Record, Window, event};
+
+/// Generations of stream shards in 26 hours and 30 minutes.
+const N_GENERATIONS: usize = 7;
+
+/// The largest item of the counter, in bytes, and the most write units of an update of it, when so many stream shards feed
+/// it at a time.
+async fn grown(n_feeding: usize, n_shards: u32) -> (usize, f64) {
+    let schema = Arc::new(schema());
+    let count = Count {
+        source: "Membership".to_owned(),
+        predicate: Predicate::Always,
+        target: "Group".to_owned(),
+        link: Link::of(&[("GroupId", "GroupId")]),
+        sum: None,
+        n_shards,
+        history: false,
+    };
+    let catalogue = Catalogue::new(&schema, vec![Derivation::new("D-14", "member-count", count)]).unwrap();
+    let store = Arc::new(MemoryStore::new(schema.layout.clone()));
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let families = vec![Family::Additive];
+    let aggregate = Engine::new(schema, Arc::new(catalogue), families, Arc::clone(&store), clock);
+    let aggregate = aggregate.with_ledger(LedgerKind::Watermarks);
+    let mut units = 0.0_f64;
+    for n in 0..N_GENERATIONS * n_feeding {
+        let pair = |name: &str, value: String| (name.to_owned(), AttributeValue::S(value));
+        let keys: Item = [pair("PK", format!("USER#u{n}")), pair("SK", "GROUP#g".to_owned())].into_iter().collect();
+        let new = keys.clone().into_iter().chain([pair("EntityType", "Membership".to_owned())]).collect();
+        let (id, number, at_ms) = (format!("{n:032x}"), (1_000 + n).to_string(), SystemClock.now_ms());
+        let (id, new) = (id.as_str(), Some(&new));
+        let record = Record { id, sequence_number: &number, keys: &keys, old: None, new, at_ms, is_expiry: false };
+        let event = Window::of_shard(&format!("shardId-{n:020}-a1b2c3d4")).around(&event(&[record.json()]));
+        let handled = aggregate.handle(&event, SystemClock.now_ms() + 60_000).await.unwrap();
+        let counted = handled.account.commits.iter().filter(|commit| commit.table == Table::Main);
+        units = units.max(counted.map(|commit| commit.units).sum());
+    }
+    let items = store.snapshot(Table::Main);
+    (items.values().map(item_bytes).max().unwrap(), units)
+}
+
+#[tokio::test]
+async fn a_counter_grows_with_the_stream_shards_that_feed_it() {
+    let mut lines = String::new();
+    for n_shards in [1, 8] {
+        for n_feeding in [1, 4, 10, 40, 200] {
+            let (bytes, units) = grown(n_feeding, n_shards).await;
+            lines.push_str(&format!(
+                "{n_shards} items, {n_feeding} stream shards: {bytes} bytes, {units} write units\n"
+            ));
+        }
+    }
+    expect![[r#"
+        1 items, 1 stream shards: 273 bytes, 1 write units
+        1 items, 4 stream shards: 882 bytes, 1 write units
+        1 items, 10 stream shards: 2100 bytes, 3 write units
+        1 items, 40 stream shards: 8190 bytes, 8 write units
+        1 items, 200 stream shards: 40670 bytes, 40 write units
+        8 items, 1 stream shards: 99 bytes, 1 write units
+        8 items, 4 stream shards: 215 bytes, 1 write units
+        8 items, 10 stream shards: 331 bytes, 1 write units
+        8 items, 40 stream shards: 1114 bytes, 2 write units
+        8 items, 200 stream shards: 5234 bytes, 6 write units
+    "#]]
+    .assert_eq(&lines);
+}
