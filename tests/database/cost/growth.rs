@@ -65,13 +65,11 @@ async fn grown(n_feeding: usize, n_shards: u32) -> (usize, f64) {
 
 #[tokio::test]
 async fn a_counter_grows_with_the_stream_shards_that_feed_it() {
-    let mut lines = String::new();
+    let mut lines = Vec::new();
     for n_shards in [1, 8] {
         for n_feeding in [1, 4, 10, 40, 200] {
             let (bytes, units) = grown(n_feeding, n_shards).await;
-            lines.push_str(&format!(
-                "{n_shards} items, {n_feeding} stream shards: {bytes} bytes, {units} write units\n"
-            ));
+            lines.push(format!("{n_shards} items, {n_feeding} stream shards: {bytes} bytes, {units} write units\n"));
         }
     }
     expect![[r#"
@@ -86,5 +84,5 @@ async fn a_counter_grows_with_the_stream_shards_that_feed_it() {
         8 items, 40 stream shards: 1114 bytes, 2 write units
         8 items, 200 stream shards: 5234 bytes, 6 write units
     "#]]
-    .assert_eq(&lines);
+    .assert_eq(&lines.concat());
 }
