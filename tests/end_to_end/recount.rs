@@ -85,7 +85,9 @@ pub(crate) fn missing_kinds(items: &Items) -> Vec<&'static str> {
 fn differences(items: &Items) -> BTreeMap<String, String> {
     // Under watermarks a display has the revision of its counter beside it.
     let mut items = items.clone();
-    items.values_mut().for_each(|item| item.retain(|name, _| !name.ends_with(":rev")));
+    for item in items.values_mut() {
+        item.retain(|name, _| !name.ends_with(":rev"));
+    }
     let items = &items;
     let counts = counts(items);
     let (stored, wanted) = (stored(items), wanted(items, &counts));
