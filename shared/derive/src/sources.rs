@@ -29,7 +29,7 @@ pub enum Source {
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     items: BTreeMap<Key, Option<Item>>,
-    counts: BTreeMap<Key, BTreeMap<String, Standing>>,
+    counts: BTreeMap<Key, BTreeMap<String, CounterState>>,
     /// Is what is not here known not to be there?
     is_whole: bool,
     /// What was read before, and serves as well.
@@ -38,7 +38,7 @@ pub struct Sources {
 
 /// What a counter comes to, over all its items, and how many these are.
 #[derive(Clone, Debug, Default)]
-struct Standing {
+struct CounterState {
     tally: Tally,
     n_items: usize,
     revision: Option<Revision>,
@@ -63,8 +63,8 @@ impl Sources {
     /// All items of a table were added: what is not among them is not there, and the counters are among them.
     pub fn close(&mut self, schema: &Schema) {
         self.is_whole = true;
-        for ((target, derivation), standing) in standings(schema, self.items.values().flatten()) {
-            self.counts.entry(target).or_default().insert(derivation, standing);
+        for ((target, derivation), state) in counter_states(schema, self.items.values().flatten()) {
+            self.counts.entry(target).or_default().insert(derivation, state);
         }
     }
 
@@ -81,8 +81,8 @@ impl Sources {
 
     /// Adds the counters of a target: all items that its query gave.
     pub fn add_counters<'a>(&mut self, schema: &Schema, target: Key, items: impl IntoIterator<Item = &'a Item>) {
-        let counts = standings(schema, items).into_iter().filter(|((of, _), _)| *of == target);
-        let counts = counts.map(|((_, derivation), standing)| (derivation, standing)).collect();
+        let counts = counter_states(schema, items).into_iter().filter(|((of, _), _)| *of == target);
+        let counts = counts.map(|((_, derivation), state)| (derivation, state)).collect();
         self.counts.insert(target, counts);
     }
 
@@ -127,10 +127,10 @@ impl Sources {
     /// A tally of a target, over all shards; `None` where there is none.
     #[must_use]
     pub fn tally(&self, target: &Key, derivation: &str) -> Option<&Tally> {
-        self.counts_of(target)?.get(derivation).map(|standing| &standing.tally)
+        self.counts_of(target)?.get(derivation).map(|state| &state.tally)
     }
 
-    fn counts_of(&self, target: &Key) -> Option<&BTreeMap<String, Standing>> {
+    fn counts_of(&self, target: &Key) -> Option<&BTreeMap<String, CounterState>> {
         self.counts.get(target).or_else(|| self.below.as_ref()?.counts_of(target))
     }
 }
@@ -138,31 +138,34 @@ impl Sources {
 /// Tallies by target and derivation, shards added up. A part of a counter that cannot be read is left out.
 #[must_use]
 pub fn sums<'a>(schema: &Schema, items: impl IntoIterator<Item = &'a Item>) -> BTreeMap<(Key, String), Tally> {
-    standings(schema, items).into_iter().map(|(of, standing)| (of, standing.tally)).collect()
+    counter_states(schema, items).into_iter().map(|(of, state)| (of, state.tally)).collect()
 }
 
-fn standings<'a>(schema: &Schema, items: impl IntoIterator<Item = &'a Item>) -> BTreeMap<(Key, String), Standing> {
-    let mut standings: BTreeMap<_, Standing> = BTreeMap::new();
+fn counter_states<'a>(
+    schema: &Schema,
+    items: impl IntoIterator<Item = &'a Item>,
+) -> BTreeMap<(Key, String), CounterState> {
+    let mut counter_states: BTreeMap<_, CounterState> = BTreeMap::new();
     for item in items {
         let is_counter = |attribute: &String| keys::item::text(item, attribute) == Some(counter::COUNTER);
         let typed = schema.layout.entity_type.as_ref().is_none_or(is_counter);
         let counter = schema.layout.key(item).as_ref().and_then(CounterKey::parse).filter(|_| typed);
         if let (Some(CounterKey { target, derivation, shard }), Some(tally)) = (counter, tally(item)) {
-            let standing = standings.entry((target, derivation)).or_default();
-            standing.tally.add(&tally);
-            standing.n_items += 1;
+            let state = counter_states.entry((target, derivation)).or_default();
+            state.tally.add(&tally);
+            state.n_items += 1;
             let revision = match item.get(counter::REVISION) {
                 Some(AttributeValue::N(revision)) => Some(revision),
                 _ => None,
             };
-            standing.revision = match (revision, standing.revision.take()) {
-                (Some(revision), _) if standing.n_items == 1 && shard == 0 => Some(Revision::Of(revision.clone())),
+            state.revision = match (revision, state.revision.take()) {
+                (Some(revision), _) if state.n_items == 1 && shard == 0 => Some(Revision::Of(revision.clone())),
                 (None, None) => None,
                 _ => Some(Revision::Sharded),
             };
         }
     }
-    standings
+    counter_states
 }
 
 /// What a counter holds; `None` where neither its count nor its sum can be read.

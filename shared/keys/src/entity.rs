@@ -95,22 +95,6 @@ fn limited(key: String, template: &Template, bytes_max: usize) -> Result<String,
     Err(KeyError::new(&longest, Problem::TooLong { bytes: key.len(), bytes_max }))
 }
 
-/// What the name of an attribute that shows a count is followed by, in the name of the attribute with the count's revision.
-/// Stored, so it is stable.
-const REVISION_SUFFIX: &str = ":rev";
-
-/// Name of the attribute that says of which revision of its counter an attribute shows the count.
-#[must_use]
-pub fn revision_of(attribute: &str) -> String {
-    format!("{attribute}{REVISION_SUFFIX}")
-}
-
-/// Is this the name of such an attribute?
-#[must_use]
-pub fn is_revision(attribute: &str) -> bool {
-    attribute.ends_with(REVISION_SUFFIX)
-}
-
 /// What items of one entity look like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
@@ -131,13 +115,6 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Does this service write an attribute of this name: a derived attribute, or the revision of one?
-    #[must_use]
-    pub fn derives(&self, name: &str) -> bool {
-        let name = name.strip_suffix(REVISION_SUFFIX).unwrap_or(name);
-        self.derived_attributes.iter().any(|derived| derived == name)
-    }
-
     /// Builds a primary key.
     ///
     /// # Errors

@@ -39,6 +39,7 @@ pub mod layout;
 mod macros;
 pub mod number;
 pub mod path;
+pub mod shown;
 pub mod size;
 pub mod template;
 pub mod value;

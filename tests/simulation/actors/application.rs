@@ -18,9 +18,10 @@ use derive::{
     write::{Action, ITEM_BYTES_MAX, Table, Transaction, Update, Write},
 };
 use keys::{
-    entity::{Definition, is_revision},
+    entity::Definition,
     item::{Item, text},
     key::Key,
+    shown::is_revision,
     size::item_bytes,
 };
 use store::{Store as _, TransactOutcome, faulty::Call, memory::MemoryStore};

@@ -3,11 +3,15 @@
 //! They write notes of what differs, and never fail. When all is quiet, nothing differs. What they tell as drifted in the
 //! middle of a run is so.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
 
 use engine::{
     clock::Clock as _,
     count::target::Target,
+    record::key_of,
     sweep::{Bounds, Slice},
 };
 use keys::{counter::CounterKey, key::Key};
@@ -15,7 +19,8 @@ use keys::{counter::CounterKey, key::Key};
 use crate::{
     engines::engine,
     failure::Failure,
-    platform::lost::Concerned,
+    platform::{lost::Concerned, stream::StreamRecord},
+    stored::parked,
     world::{
         World,
         tasks::{BOTH, TASKS_MAX},
@@ -65,8 +70,9 @@ impl World {
             let undone = self.stream.made[first_undone..].iter().map(|made| (made, &BOTH[..]));
             let undone = Concerned::by(&self.scene, undone);
             let lost = self.stream.lost.concerned(&self.scene, &self.stream.made);
+            let hidden = self.hidden();
             for drift in &slice.drifts {
-                if self.is_planted_in(&drift.item) || lost.explains_drift(drift) {
+                if self.is_planted_in(&drift.item) || lost.explains_drift(drift) || hidden.explains_drift(drift) {
                     self.scene.count("drifts told");
                 } else if undone.explains_drift(drift) {
                     self.scene.count("drifts overtaken");
@@ -76,6 +82,16 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// The parked changes of which not even the key can be read: they hold drift for a day, and then it is told.
+    fn hidden(&self) -> Concerned {
+        let parked: BTreeSet<String> = parked(&self.scene).into_iter().map(|parked| parked.id).collect();
+        let is_hidden = |record: &&StreamRecord| {
+            parked.contains(&record.id) && key_of(&self.scene.schema.layout, &record.json).is_none()
+        };
+        let made = self.stream.records.iter().filter(is_hidden).map(|record| &self.stream.made[record.made]);
+        Concerned::by(&self.scene, made.map(|made| (made, &BOTH[..])))
     }
 
     /// Did somebody make the count of this counter wrong by hand?

@@ -31,8 +31,10 @@ pub(crate) struct StreamView {
     /// Everything before this moment has arrived, and everything before the other is handled.
     arrived_ms: u64,
     handled_ms: u64,
-    /// Is it that of the real AWS, where nobody knows what is handled? Then all that the stream still holds.
+    /// Is it that of the real AWS, where nobody knows what is handled? Then all that the stream still holds, and of which
+    /// state of it that is.
     retained: Option<Vec<ShardRecords>>,
+    retained_of: (usize, usize, u64),
 }
 
 /// How long a stream holds records, in milliseconds; those that are not handled are held for longer here.
@@ -108,6 +110,12 @@ impl StreamView {
         self.handled_ms = at_ms(undone);
         if let Some(retained) = &mut self.retained {
             let since_ms = scene.clock.now_ms().saturating_sub(RETAINED_MS);
+            // In minutes, since it is asked for at every step.
+            let state = (self.n_seen, undone, since_ms / 60_000);
+            if self.retained_of == state {
+                return;
+            }
+            self.retained_of = state;
             let is_held = |record: &&StreamRecord| record.made >= undone || at_ms(record.made) >= since_ms;
             *retained = stream.by_shard(stream.records.iter().filter(is_held));
         }

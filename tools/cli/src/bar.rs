@@ -41,14 +41,14 @@ pub(crate) fn on(bar: &ProgressBar, json: bool) -> Arc<dyn Progress> {
 /// Each item is read and then compared, so the bar's length is twice the number of items.
 struct OnBar {
     bar: ProgressBar,
-    done: Mutex<Done>,
+    done: Mutex<BarCounts>,
     is_told: AtomicBool,
 }
 
 /// What is done so far.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_field_names, reason = "each is a number, as everywhere")]
-struct Done {
+struct BarCounts {
     n_items: u64,
     n_read: usize,
     n_looked: usize,
@@ -56,10 +56,10 @@ struct Done {
 }
 
 impl OnBar {
-    fn note(&self, note: impl FnOnce(&mut Done)) {
+    fn note(&self, note: impl FnOnce(&mut BarCounts)) {
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         note(&mut done);
-        let Done { n_items, n_read, n_looked, n_counted } = *done;
+        let BarCounts { n_items, n_read, n_looked, n_counted } = *done;
         self.bar.set_position(u64::try_from(n_read + n_looked).unwrap_or_default());
         self.bar.set_message(if n_counted > 0 {
             format!("read and compared {n_read} items, comparing counts: {n_counted}")
@@ -77,7 +77,7 @@ impl Progress for OnBar {
         }
         self.bar.reset();
         self.bar.set_length(n_items.saturating_mul(2));
-        self.note(|done| *done = Done { n_items, ..Done::default() });
+        self.note(|done| *done = BarCounts { n_items, ..BarCounts::default() });
     }
 
     fn read(&self, n_items: usize) {

@@ -24,8 +24,8 @@ use std::iter;
 
 use keys::{
     counter::{self, COUNTER, CounterKey, REVISION, SHOWN, SUM, VALUE},
-    entity::revision_of,
     key::Key,
+    shown::revision_of,
     value::{below, whole_number},
 };
 use serde_dynamo::AttributeValue;

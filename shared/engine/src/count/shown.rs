@@ -26,9 +26,9 @@ use derive::{
 };
 use keys::{
     counter::CounterKey,
-    entity::is_revision,
     item::{Item, text},
     key::Key,
+    shown::is_revision,
 };
 use store::{Store, Units, Updated};
 

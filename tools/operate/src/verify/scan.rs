@@ -30,7 +30,7 @@ const CANDIDATES_MAX: usize = 2_000;
 
 /// Items that were read together.
 #[derive(Default)]
-struct Window {
+struct ScanWindow {
     items: Sources,
     /// Their keys, in the order of the scan.
     keys: Vec<Key>,
@@ -46,11 +46,11 @@ impl<S: Store> Verification<'_, S> {
         let is_new = reached.iter().all(|segment| segment.after.is_none() && !segment.is_end);
         let mut is_first = true;
         while !reached.iter().all(|segment| segment.is_end) {
-            let window = Mutex::new(Window::default());
+            let window = Mutex::new(ScanWindow::default());
             let segments = numbers.clone().zip(reached);
             let segments = segments.map(|(number, reached)| Box::pin(self.segment(number, reached, &window)));
             reached = try_join_all(segments).await?;
-            let Window { mut items, keys, .. } = window.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let ScanWindow { mut items, keys, .. } = window.into_inner().unwrap_or_else(PoisonError::into_inner);
             if is_new && is_first && reached.iter().all(|segment| segment.is_end) {
                 items.close(self.engine.schema());
             }
@@ -64,7 +64,12 @@ impl<S: Store> Verification<'_, S> {
     }
 
     /// Reads on in a segment until it ends, or the window does.
-    async fn segment(&self, number: u32, mut reached: Reached, window: &Mutex<Window>) -> Result<Reached, VerifyError> {
+    async fn segment(
+        &self,
+        number: u32,
+        mut reached: Reached,
+        window: &Mutex<ScanWindow>,
+    ) -> Result<Reached, VerifyError> {
         let segment = Segment { number, of: self.limits.segments.max(1) };
         let layout = &self.engine.schema().layout;
         while !reached.is_end && locked(window).bytes < self.limits.window_bytes {
@@ -150,6 +155,6 @@ impl<S: Store> Verification<'_, S> {
     }
 }
 
-fn locked(window: &Mutex<Window>) -> MutexGuard<'_, Window> {
+fn locked(window: &Mutex<ScanWindow>) -> MutexGuard<'_, ScanWindow> {
     window.lock().unwrap_or_else(PoisonError::into_inner)
 }
