@@ -186,7 +186,8 @@ def differing(client, wanted):
     differences = []
     for key, attributes in wanted.items():
         item = stored.get(key, {})
-        seen = {name: item.get(name) for name in attributes}
+        # A count that came down to zero is shown as 0, one that never was is not there; both are zero.
+        seen = {name: None if item.get(name) == "0" else item.get(name) for name in attributes}
         if seen != attributes:
             differences.append((key, seen, attributes))
     return differences
