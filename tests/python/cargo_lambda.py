@@ -169,7 +169,7 @@ def under(ledger):
         def jobs_ended():
             swept = invoked("sweep", "--data-ascii", json.dumps(scheduled))
             assert swept["items"] > 0 and (swept["suspects"], swept["drift"]) == (0, 0), swept
-            return swept["jobs"] == 0 or swept
+            return swept["due"] == 0 or swept
 
         # What hung on a removed item is gone over once more, by as many runs as it takes.
         until("sweep takes scheduled events, nothing has drifted, and no job is left", jobs_ended)

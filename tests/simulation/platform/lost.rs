@@ -73,7 +73,11 @@ impl Concerned {
             for (derivation, effect) in plan(&scene.schema, &scene.catalogue, families, &change).effects {
                 let name = scene.catalogue.name(derivation).to_owned();
                 match effect {
-                    Effect::Add(add) => drop(concerned.counts.insert((name, add.target))),
+                    Effect::Add(add) => {
+                        // Whoever counts shows the count too.
+                        positions.extend(scene.catalogue.displays(&name).map(|(at, _)| at));
+                        concerned.counts.insert((name, add.target));
+                    }
                     Effect::Measure(measure) => drop(concerned.counts.insert((name, measure.bucket))),
                     _ => drop(positions.insert(derivation)),
                 }
