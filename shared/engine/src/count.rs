@@ -28,7 +28,6 @@ use crate::{
     batch::input::Batch,
     context::Context,
     count::{admission::CountEntry, session::Session},
-    look::bells::Bells,
 };
 
 /// Counters that a batch updates at once under watermarks. They do not wait for each other; a batch has as many connections.
@@ -46,12 +45,11 @@ impl<'a, S> Counter<'a, S> {
 }
 
 impl<S: Store> Counter<'_, S> {
-    /// Applies what a batch adds, and rings for the items that are to be looked at since they show it.
+    /// Applies what a batch adds.
     pub(crate) async fn add(
         &self,
         entries: Vec<CountEntry>,
         session: &mut Session<'_>,
-        bells: &mut Bells,
         batch: &Batch<'_>,
         account: &mut Account,
     ) {
@@ -60,7 +58,7 @@ impl<S: Store> Counter<'_, S> {
         }
         match session {
             Session::Receipts(receipts) => self.add_chunks(entries, receipts, batch, account).await,
-            Session::Watermarks(shard) => self.add_marked(entries, shard, bells, batch, account).await,
+            Session::Watermarks(shard) => self.add_marked(entries, shard, batch, account).await,
         }
     }
 

@@ -154,10 +154,12 @@ impl Display {
         // A counter that comes to stand makes a zero of an absent attribute, though it adds nothing to a sum.
         let stands = |image: Option<&Image<'_>>| image.is_some_and(|image| tally(image.item).is_some());
         let rings = stands(new) && !stands(old) || sight.attribute_differs(old, new, self.shows.attribute());
-        // Whoever moved its watermark has shown the count, or has rung for the target.
-        let is_shown = new.is_some_and(|new| new.attribute(SHOWN) == Some(&AttributeValue::Bool(true)))
-            && sight.attribute_differs(old, new, REVISION);
-        (rings && !is_shown).then_some(counter.target)
+        // Whoever moved its watermark shows the count, and where that cannot be, the counter says no more that it is shown.
+        let is_shown = |image: &Image<'_>| image.attribute(SHOWN) == Some(&AttributeValue::Bool(true));
+        let (was_shown, is_shown) = (old.is_some_and(is_shown), new.is_some_and(is_shown));
+        let is_left = was_shown && !is_shown && new.is_some();
+        let rings = rings && !(is_shown && sight.attribute_differs(old, new, REVISION));
+        (rings || is_left).then_some(counter.target)
     }
 
     /// The key of a counter that this display shows; `None` for any other item.

@@ -79,13 +79,12 @@ impl<S: Store> Applier<'_, S> {
         batch: &Batch<'_>,
         account: &mut Account,
     ) {
-        let mut bells = asked.bells;
         // Boxed, since a caller's future would otherwise hold all of theirs in place.
-        Box::pin(Counter::new(self.context).add(asked.entries, session, &mut bells, batch, account)).await;
+        Box::pin(Counter::new(self.context).add(asked.entries, session, batch, account)).await;
         for (position, cause) in asked.failed_looks {
             Parker::new(self.context).park(position, [], &cause, batch, account).await;
         }
-        Box::pin(BatchLooker::new(self.context).look(bells, Some(images), batch, account)).await;
+        Box::pin(BatchLooker::new(self.context).look(asked.bells, Some(images), batch, account)).await;
         Box::pin(Worker::new(self.context).touch(asked.ground, batch, account)).await;
         Lister::new(self.context).list(asked.listings, batch.patience, account).await;
     }

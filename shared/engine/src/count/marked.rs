@@ -31,7 +31,6 @@ use crate::{
         todo::{CounterTodo, Todo},
     },
     ledger::watermarks::{has_passed, mark_of},
-    look::bells::Bells,
     protocol::ProtocolStep,
 };
 
@@ -45,8 +44,6 @@ pub(super) struct CounterOutcome {
     pub(super) done: BTreeSet<RecordAt>,
     /// Why it ended before all was done.
     stopped: Option<(Key, String)>,
-    /// Items to look at, since what the counter came to could not be shown without reading them.
-    pub(super) bells: Bells,
 }
 
 /// What comes next for a counter.
@@ -69,7 +66,6 @@ impl<S: Store> Counter<'_, S> {
         &self,
         entries: Vec<CountEntry>,
         shard: &mut ShardSession,
-        bells: &mut Bells,
         batch: &Batch<'_>,
         account: &mut Account,
     ) {
@@ -95,7 +91,7 @@ impl<S: Store> Counter<'_, S> {
             let positions = todo.values().flat_map(|counter: &CounterTodo| &counter.todo).map(|todo| todo.position);
             return undone(account, positions.collect::<BTreeSet<_>>(), why);
         }
-        self.update_all(todo.into_values().collect(), shard, bells, batch, account).await;
+        self.update_all(todo.into_values().collect(), shard, batch, account).await;
     }
 
     /// Updates all counters of a batch, several at once.
@@ -103,7 +99,6 @@ impl<S: Store> Counter<'_, S> {
         &self,
         mut counters: Vec<CounterTodo>,
         shard: &mut ShardSession,
-        bells: &mut Bells,
         batch: &Batch<'_>,
         account: &mut Account,
     ) {
@@ -130,7 +125,6 @@ impl<S: Store> Counter<'_, S> {
             dropped.extend(outcome.dropped);
             done.extend(outcome.done);
             stopped.extend(outcome.stopped);
-            bells.extend(outcome.bells);
         }
         drop(updates);
         shard.stopped_counters.extend(stopped);

@@ -7,7 +7,8 @@
 //! it comes again, the counter's watermark has passed it, and the counter that comes back is shown.
 //!
 //! The write needs no reading: the number of the revision keeps an older count from replacing a newer one. Where that
-//! number does not decide, since the counter has several items or began anew, the target is looked at.
+//! number does not decide, since the counter has several items or began anew, and where the write is refused, the counter
+//! says no more that its count is shown. The record of that has the target looked at, and is parked if that is refused.
 //!
 //! *Example*: a follow brings `USER#bob / PROFILE#COUNT#follower-count#00` to 12, revision 40. `USER#bob / PROFILE` gets
 //! `FollowerCount` 12 and `FollowerCount:rev` 40, if it shows no revision from 40 on.
@@ -25,7 +26,7 @@ use derive::{
     write::{Action, Table, Update, Wanted, Write},
 };
 use keys::{
-    counter::CounterKey,
+    counter::{CounterKey, SHOWN},
     item::{Item, text},
     key::Key,
     shown::is_revision,
@@ -34,9 +35,10 @@ use store::{Store, Units, Updated};
 
 use crate::{
     account::{Commit, undone},
-    backoff::{Tries, describe},
+    backoff::{GaveUp, Tries, describe},
     batch::input::Batch,
-    count::{Counter, marked::CounterOutcome, todo::CounterTodo},
+    count::{Counter, marked::CounterOutcome, target::Target, todo::CounterTodo},
+    look::reading::ItemReader,
 };
 
 /// What the target of a counter is to show.
@@ -66,38 +68,80 @@ impl<S: Store> Counter<'_, S> {
     pub(super) async fn show(&self, counter: &CounterTodo, batch: &Batch<'_>, outcome: &mut CounterOutcome) {
         let causes: BTreeSet<RecordAt> = outcome.done.union(&outcome.dropped).copied().collect();
         let held = counter.held.as_ref().filter(|_| !causes.is_empty() && self.shows_itself(counter));
-        let Some(showing) = held.and_then(|held| self.showing(counter, held)) else { return };
-        let Some(write) = self.shown(&showing) else { return ring(showing, &causes, outcome) };
-        let mut tries = Tries::default();
-        loop {
-            match batch.patience.in_time(self.context.store.update(&write)).await {
-                Ok(Updated::Done { units, .. }) => {
+        let Some(showing) = held.and_then(|held| self.showing(counter, [held])) else { return };
+        if let Some(write) = self.shown(&showing) {
+            match self.sent(&write, &showing, batch, outcome).await {
+                Ok(Some(Updated::Done { units, .. })) => {
                     outcome.account.commits.push(self.shown_commit(&showing, write, units, causes));
                     return;
                 }
-                Ok(Updated::GuardFailed { item }) => {
-                    let is_right = |item: &Item| showing.wanted.iter().all(|wanted| wanted.is_held_by(Some(item)));
-                    let item = item.filter(|item| self.is_of(&showing.entity, item));
-                    if item.is_some_and(|item| !is_right(&item)) {
-                        ring(showing, &causes, outcome);
+                Ok(Some(Updated::GuardFailed { item })) => {
+                    let Some(item) = item.filter(|item| self.is_of(&showing.entity, item)) else { return };
+                    match self.is_right(&item, counter, &showing, batch).await {
+                        Ok(true) => return,
+                        Ok(false) => {}
+                        Err(error) => return undone(&mut outcome.account, causes, &describe(&error)),
                     }
-                    return;
                 }
-                Err(error) if error.is_standing() => {
-                    return undone(&mut outcome.account, causes, &describe(&error));
-                }
+                Ok(None) => {}
+                Err(why) => return undone(&mut outcome.account, causes, &why),
+            }
+        }
+        let update = Update { remove: BTreeSet::from([SHOWN.to_owned()]), ..Update::default() };
+        let (key, action, guard) = (counter.key.clone(), Action::Update(update), Some(Guard::present(Purpose::Update)));
+        let not_shown = Write { table: Table::Main, key, action, guard };
+        match self.sent(&not_shown, &showing, batch, outcome).await {
+            Ok(Some(Updated::Done { units, .. })) => {
+                self.commit_counter(counter, Some(not_shown.action), units, causes, &mut outcome.account);
+            }
+            Ok(Some(Updated::GuardFailed { .. })) => {}
+            Ok(None) => undone(&mut outcome.account, causes, "its counter refuses to say that it is not shown"),
+            Err(why) => undone(&mut outcome.account, causes, &why),
+        }
+    }
+
+    /// Sends a write until it has an outcome; `None` if it is refused, and why there is none now, if there is none.
+    async fn sent(
+        &self,
+        write: &Write,
+        showing: &Showing,
+        batch: &Batch<'_>,
+        outcome: &mut CounterOutcome,
+    ) -> Result<Option<Updated>, String> {
+        let mut tries = Tries::default();
+        loop {
+            match batch.patience.in_time(self.context.store.update(write)).await {
+                Ok(updated) => return Ok(Some(updated)),
+                Err(error) if error.is_standing() => return Err(describe(&error)),
                 Err(error) if error.is_retry() => {
                     let first = showing.displays.first().map(|at| self.context.catalogue.name(*at));
                     error.busy().into_iter().for_each(|busy| outcome.account.contention.met(first, busy));
                     outcome.account.sends_again(showing.displays.iter().copied());
                     if !batch.patience.wait(&mut tries).await {
-                        return undone(&mut outcome.account, causes, &describe(&error));
+                        return Err(describe(&error));
                     }
                 }
-                // Whoever looks at it parks what is refused.
-                Err(_) => return ring(showing, &causes, outcome),
+                Err(_) => return Ok(None),
             }
         }
+    }
+
+    /// Does the target show what the counter came to, or what all its items come to by now?
+    async fn is_right(
+        &self,
+        item: &Item,
+        counter: &CounterTodo,
+        showing: &Showing,
+        batch: &Batch<'_>,
+    ) -> Result<bool, GaveUp> {
+        let shows = |showing: &Showing| showing.wanted.iter().all(|wanted| wanted.is_held_by(Some(item)));
+        if shows(showing) {
+            return Ok(true);
+        }
+        let derivation = self.context.catalogue.name(counter.derivation).to_owned();
+        let target = Target { derivation, item: showing.target.clone() };
+        let counters = ItemReader::new(self.context).counters_of(&target, batch.patience).await?;
+        Ok(self.showing(counter, counters.values()).is_some_and(|showing| shows(&showing)))
     }
 
     fn is_of(&self, entity: &str, item: &Item) -> bool {
@@ -105,12 +149,12 @@ impl<S: Store> Counter<'_, S> {
         layout.entity_type.as_ref().is_none_or(|name| text(item, name) == Some(entity))
     }
 
-    /// What the target is to show of a counter that holds this.
-    fn showing(&self, counter: &CounterTodo, held: &Item) -> Option<Showing> {
+    /// What the target is to show of a counter of these items.
+    fn showing<'a>(&self, counter: &CounterTodo, items: impl IntoIterator<Item = &'a Item>) -> Option<Showing> {
         let (schema, catalogue) = (&self.context.schema, &self.context.catalogue);
         let target = CounterKey::parse(&counter.key)?.target;
         let mut sources = Sources::default();
-        sources.add_counters(schema, target.clone(), [held]);
+        sources.add_counters(schema, target.clone(), items);
         let (mut entity, mut displays, mut wanted) = (None, BTreeSet::new(), Vec::new());
         for (at, display) in catalogue.displays(catalogue.name(counter.derivation)) {
             let definition = schema.entity(Refresh::target(display)).filter(|it| it.key.parse_key(&target).is_some());
@@ -164,9 +208,4 @@ impl<S: Store> Counter<'_, S> {
             is_correction: false,
         }
     }
-}
-
-/// Has the target looked at.
-fn ring(showing: Showing, causes: &BTreeSet<RecordAt>, outcome: &mut CounterOutcome) {
-    outcome.bells.add(showing.target, showing.entity, Vec::new(), &showing.displays, causes);
 }

@@ -65,15 +65,6 @@ impl Bells {
         rung.causes.extend(causes);
     }
 
-    /// Adds other bells.
-    pub(crate) fn extend(&mut self, other: Self) {
-        for rung in other.rung.into_values() {
-            let Rung { look, causes, .. } = rung;
-            self.add(look.item, look.entity, look.named.into_iter().collect(), &look.derivations, &causes);
-        }
-        self.finds.extend(other.finds);
-    }
-
     /// The items to look at, in parts that are looked at together.
     pub(crate) fn parts(self) -> impl Iterator<Item = Vec<Rung>> {
         let mut rung: Vec<Rung> = self.rung.into_values().collect();
