@@ -144,6 +144,7 @@ impl World {
             let mended = ended.lock().unwrap().take();
             let Some(mended) = mended else { return Arc::strong_count(ended) > 1 };
             losses.is_open &= !mended.is_done || *n_losses < losses.n;
+            losses.waits = mended.waits;
             if mended.is_whole {
                 left.retain(|target, fault| *fault > *n_faults || mended.undecided.contains(target));
             }
@@ -205,7 +206,8 @@ async fn verified<S: Store>(scene: &Scene, engine: &Engine<S>, view: SharedView)
 
 /// Repairs one finding, and records what is left.
 async fn mend<S: Store>(scene: &Scene, engine: &Engine<S>, run: &str, event: VerifyEvent, mended: &mut Mended) {
-    mended.is_done &= !matches!(event, VerifyEvent::Undecided(..));
+    mended.waits |= matches!(&event, VerifyEvent::Waiting(finding) if target(finding).is_none());
+    mended.is_done &= !matches!(event, VerifyEvent::Undecided(..)) && !mended.waits;
     let finding = match event {
         VerifyEvent::Finding(finding, _) => finding,
         VerifyEvent::Undecided(finding, _) | VerifyEvent::Waiting(finding) => {

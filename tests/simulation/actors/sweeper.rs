@@ -110,7 +110,8 @@ impl World {
         let Some(next_ms) = of_jobs.into_iter().chain(of_notes).min() else { return false };
         self.scene.trace.note(|| format!("{} jobs and {} notes are left, and time passes", jobs.len(), notes.len()));
         self.scene.clock.advance(next_ms.saturating_sub(now_ms));
-        if of_jobs.is_some() && may_have_lost(&self.scene) {
+        // What stands still, and what an index missed, is rung before a repair for which something waits.
+        if of_jobs.is_some() && may_have_lost(&self.scene) && !std::mem::take(&mut self.losses.waits) {
             return if self.losses.is_open { self.repair_what_was_lost() } else { self.nothing_is_lost() };
         }
         if of_notes.is_some_and(|due_ms| due_ms <= next_ms) { self.search_again() } else { self.sweep() }

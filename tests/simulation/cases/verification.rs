@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use derive::write::Table;
-use engine::{ledger::LedgerKind, record::event::Lane};
+use engine::{fan_out::limits::FanOutLimits, ledger::LedgerKind, record::event::Lane};
 use operate::verify::{
     Finding,
     following::{AtRest, Following, Nothing, Retained, ShardRecords},
@@ -378,6 +378,31 @@ async fn a_search_that_is_to_be_made_again_holds_only_what_it_may_find() {
     };
     assert!(matches!(of(&comment), Some(VerifyEvent::Waiting(_))), "{events:?}");
     assert!(matches!(of(&follower), Some(VerifyEvent::Finding(..))), "{events:?}");
+}
+
+/// A search of a fan-out finds items that exist. One that is missing is made for its source, and waits for no fan-out.
+#[tokio::test]
+async fn a_mirror_that_is_missing_is_found_beside_a_fan_out_to_it() {
+    let limits = FanOutLimits { direct_max: 2, page_items: 2, page_ms: 0, ..FanOutLimits::default() };
+    let mut bed = Bed::new().fanning(limits);
+    let author = bed.put("User", &[("UserId", "ann")], &[("Name", "Ann")]).await;
+    for id in ["p1", "p2", "p3", "p4"] {
+        let key = [("AuthorId", "ann"), ("CreatedAt", "2024-01-15T10:30:00.000Z"), ("PostId", id)];
+        bed.put("Post", &key, &[("Status", "published")]).await;
+    }
+    bed.settle().await;
+    bed.set(&author, "Name", "Anna").await;
+    let renamed = bed.records();
+    bed.handle(&renamed).await;
+    let missing = Key::new("POST#p4", "METADATA");
+    bed.delete(&missing).await;
+    let (events, _) = verified(&bed, &AtRest).await;
+    let of = |pk: &str| {
+        let is_of = |it: &Finding| it.pk == pk && it.sk == "METADATA";
+        events.iter().find(|event| matches!(event, VerifyEvent::Waiting(it) | VerifyEvent::Finding(it, _) if is_of(it)))
+    };
+    assert!(matches!(of("POST#p3"), Some(VerifyEvent::Waiting(_))), "{events:?}");
+    assert!(matches!(of(&missing.pk), Some(VerifyEvent::Finding(..))), "{events:?}");
 }
 
 /// A page of the table, several pages, and the whole of it are looked at together.

@@ -20,8 +20,10 @@ pub(crate) struct Losses {
     /// When the last loss was that no mark shows yet, in milliseconds since the epoch. Until a function is at work again, no
     /// pulse comes, so no cascade begins.
     pub(crate) unmarked_since_ms: Option<u64>,
-    /// Has no repair ended that began after the last loss?
+    /// Has no repair ended that began after the last loss, and decided everything?
     pub(crate) is_open: bool,
+    /// Did an item wait for what is under way in the last repair that ended?
+    pub(crate) waits: bool,
     /// Repairs of losses that were begun.
     pub(crate) n_tries: usize,
 }

@@ -34,8 +34,10 @@ pub(crate) type Ended = Arc<Mutex<Option<Mended>>>;
 /// What a repair has mended.
 #[derive(Debug, Default)]
 pub(crate) struct Mended {
-    /// Did it decide about everything that nothing under way explains, and write what it had to?
+    /// Did it decide about everything but counts that wait, and write what it had to?
     pub(crate) is_done: bool,
+    /// Does an item wait for what is under way?
+    pub(crate) waits: bool,
     /// Did it see everything, and mend all that it could decide?
     pub(crate) is_whole: bool,
     /// Targets that it could not decide.
