@@ -26,8 +26,6 @@ use crate::{
 pub(crate) struct UnderwayFanOut {
     /// On whose behalf it looks at items.
     pub(crate) derivation: DerivationAt,
-    /// Does it make an item that does not exist?
-    makes_item: bool,
     /// What it searches for; `None` if that leads to items of other keys than those that it finds.
     search: Option<Search>,
 }
@@ -51,7 +49,6 @@ impl UnderwayFanOut {
     pub(crate) fn of<S: store::Store>(context: &Context<S>, job: &Job) -> Option<Self> {
         let Task::FanOut(fan_out) = &job.task else { return None };
         let derivation = context.catalogue.position(&job.derivation)?;
-        let makes_item = context.catalogue.derivation(derivation)?.kind.refresh()?.makes_item();
         let find = FanOuts::new(context).search_of(derivation, &fan_out.source)?;
         let Query { index, pk, sk, .. } = find.query;
         let layout = &context.schema.layout;
@@ -60,18 +57,12 @@ impl UnderwayFanOut {
         let after = job.after.as_ref().and_then(|after| text(&after.0, name)).map(str::to_owned);
         let (until, is_round) = (fan_out.until.clone(), fan_out.is_round);
         let search = (find.via == find.target).then_some(Search { index, pk, sk, after, until, is_round });
-        Some(Self { derivation, makes_item, search })
+        Some(Self { derivation, search })
     }
 
-    /// Has it still to go to this item? `held` is the item as it is held. A search finds no item that does not exist, and
-    /// a copy is written to no item that does not exist.
+    /// Has it still to go to this item? `held` is the item as it is held. No fan-out makes an item.
     pub(crate) fn still_reaches(&self, item: &Key, held: Option<&Item>) -> bool {
-        match (&self.search, held) {
-            (None, Some(_)) => true,
-            (None, None) => self.makes_item,
-            (Some(_), None) => false,
-            (Some(search), Some(held)) => search.is_ahead_of(item, held),
-        }
+        held.is_some_and(|held| self.search.as_ref().is_none_or(|search| search.is_ahead_of(item, held)))
     }
 }
 
@@ -125,13 +116,13 @@ mod tests {
     fn an_item_is_found_in_an_index_by_its_index_keys() {
         let index = Some(("gpk".to_owned(), "gsk".to_owned()));
         let search = Search { index, ..search(Some("C#5"), None, false) };
-        let fan_out = UnderwayFanOut { derivation: DerivationAt(0), makes_item: true, search: Some(search) };
+        let fan_out = UnderwayFanOut { derivation: DerivationAt(0), search: Some(search) };
         let (key, held) = (Key::new("a", "b"), |sk: &str| {
             Item::from([("gpk", "p"), ("gsk", sk)].map(|(name, value)| (name.to_owned(), crate::attribute::s(value))))
         });
         assert!(fan_out.still_reaches(&key, Some(&held("C#7"))));
         assert!(!fan_out.still_reaches(&key, Some(&held("C#3"))));
         assert!(!fan_out.still_reaches(&key, Some(&Item::default())), "the search never finds it");
-        assert!(!fan_out.still_reaches(&key, None), "the search finds only what exists");
+        assert!(!fan_out.still_reaches(&key, None), "no fan-out makes it");
     }
 }
