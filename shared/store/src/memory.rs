@@ -241,6 +241,9 @@ impl Store for MemoryStore {
     }
 
     async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
+        if query.is_too_long() {
+            return Ok(Page { items: Vec::new(), next: None });
+        }
         check::query(&self.layout, table, query).map_err(|refusal| refusal.of("Query", &for_log(&query.pk)))?;
         let tables = self.tables();
         let indexes = self.layout.indexes.iter().zip(&tables.indexes);

@@ -50,6 +50,16 @@ pub(crate) async fn a_query_goes_over_pages_in_order<S: Store>(bed: Bed<S>) {
     assert!(n_pages > 1, "{}: {n_pages} page", bed.name);
 }
 
+pub(crate) async fn a_query_under_a_key_that_no_item_can_have_finds_nothing<S: Store>(bed: Bed<S>) {
+    bed.done(&put(&key("a"), item(&key("a"), []))).await;
+    for query in [query(&"P".repeat(2_049), ""), query("P#1", &"a".repeat(1_025))] {
+        let (items, _) = bed.query_all(&query).await;
+        bed.same(&items, &vec![], "none");
+    }
+    let (items, _) = bed.query_all(&query("P#1", "a")).await;
+    bed.same(&sort_keys(&items), &vec!["a"], "the others");
+}
+
 pub(crate) async fn a_scan_goes_over_pages<S: Store>(bed: Bed<S>) {
     for table in [Table::Main, Table::Ledger] {
         for sk in ["a", "b", "c", "d", "e"] {

@@ -146,6 +146,9 @@ pub(super) async fn query(
     query: &Query,
     after: Option<Cursor>,
 ) -> Result<Page, StoreError> {
+    if query.is_too_long() {
+        return Ok(Page { items: Vec::new(), next: None });
+    }
     check::query(&store.layout, table, query).map_err(|refusal| refusal.of("Query", &for_log(&query.pk)))?;
     let index = query.index.as_deref().and_then(|name| store.layout.index(name));
     let (pk, sk) = index.map_or((&store.layout.pk, &store.layout.sk), |index| (&index.pk, &index.sk));
