@@ -33,6 +33,9 @@ pub(crate) fn read(root: &Section<'_>, layout: Layout) -> Result<Schema, Manifes
         if name == COUNTER {
             return Err(section.place.wrong("is the entity of the service's own counters: it is always there"));
         }
+        if name.is_empty() {
+            return Err(section.place.wrong("the name of an entity is empty: items have it as their type"));
+        }
         let entity = entity(name, &section, &layout)?;
         if layout.entity_type.is_none() {
             distinct(&entity, &definitions, &section)?;

@@ -26,6 +26,12 @@ use crate::{
 /// What the name of a count's display ends with. Stored, so it is stable.
 const DISPLAY: &str = "-display";
 
+/// Longest name of a derivation, in bytes: a counter's sort key holds it beside the target's key, and has 1,024.
+const NAME_MAX: usize = 64;
+
+/// What `DISABLED` and `--disable` take for several derivations.
+const RESERVED: &str = "ground";
+
 /// How a kind of derivation is written.
 struct KindSyntax {
     /// What `kind` says.
@@ -106,6 +112,14 @@ fn stored(name: &str, place: &TomlPlace<'_>) -> Result<(), ManifestError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || !name.chars().all(plain) {
         return Err(place.wrong("a derivation's name is of letters, digits, - and _, since it is stored in keys"));
+    }
+    if name.len() > NAME_MAX {
+        return Err(
+            place.wrong(format!("a derivation's name has at most {NAME_MAX} letters, since it is stored in keys"))
+        );
+    }
+    if name == RESERVED {
+        return Err(place.wrong("DISABLED takes this name for all derivations that delete items: give it another one"));
     }
     Ok(())
 }

@@ -519,13 +519,6 @@ fn derivations_that_cannot_be_are_refused() {
     );
     refused(
         "[derivation.order-by-id]",
-        "[derivation.\"order by id\"]",
-        &expect![
-            "43: derivation.order by id: a derivation's name is of letters, digits, - and _, since it is stored in keys"
-        ],
-    );
-    refused(
-        "[derivation.order-by-id]",
         "[derivation.order-count-display]",
         &expect![
             "43: derivation.order-count-display: there is another derivation of this name; that of a count's display ends with -display"
@@ -533,6 +526,37 @@ fn derivations_that_cannot_be_are_refused() {
     );
     let again = "[derivation.also]\nkind = \"mirror\"\nfrom = \"Order\"\nto = \"OrderById\"\n\n[derivation.buyer-name]";
     refused("[derivation.buyer-name]", again, &expect!["49: derivation.also: writes OrderById, as order-by-id does"]);
+}
+
+#[test]
+fn names_that_cannot_be_stored_or_mean_something_else_are_refused() {
+    refused(
+        "[derivation.order-by-id]",
+        "[derivation.\"order by id\"]",
+        &expect![
+            "43: derivation.order by id: a derivation's name is of letters, digits, - and _, since it is stored in keys"
+        ],
+    );
+    let long = format!("[derivation.{}]", "o".repeat(65));
+    refused(
+        "[derivation.order-by-id]",
+        &long,
+        &expect![
+            "43: derivation.ooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooo: a derivation's name has at most 64 letters, since it is stored in keys"
+        ],
+    );
+    refused(
+        "[derivation.order-by-id]",
+        "[derivation.ground]",
+        &expect![
+            "43: derivation.ground: DISABLED takes this name for all derivations that delete items: give it another one"
+        ],
+    );
+    refused(
+        "[entity.OrderById]",
+        "[entity.\"\"]",
+        &expect!["28: entity.: the name of an entity is empty: items have it as their type"],
+    );
 }
 
 #[test]
