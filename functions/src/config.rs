@@ -145,7 +145,7 @@ impl Config {
     ///
     /// [`ConfigError`] with the variable and what to set it to.
     pub fn from_env() -> Result<Self, ConfigError> {
-        Self::from_variables(|name| env::var(name).ok())
+        Self::from_variables(variable)
     }
 
     fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
@@ -184,17 +184,26 @@ impl Config {
     }
 }
 
+/// A variable of the environment. One that is no text has a character that no value has, so that it is refused by name.
+fn variable(name: &str) -> Option<String> {
+    env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+}
+
 /// When the brake holds a batch, as the environment says; `None` if it says nothing.
 ///
 /// # Errors
 ///
 /// [`ConfigError`] with the variable and what to set it to.
 pub fn brake_limits_from_env() -> Result<Option<BrakeLimits>, ConfigError> {
-    brake_limits(&|name| env::var(name).ok())
+    brake_limits(&variable)
 }
 
 fn brake_limits(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<BrakeLimits>, ConfigError> {
-    let percent = parsed(variable, UNREADABLE_PERCENT_MAX, "a whole number of percent")?;
+    let wanted = "a whole number of percent, 0 to 100";
+    let percent: Option<u32> = parsed(variable, UNREADABLE_PERCENT_MAX, wanted)?;
+    if let Some(percent @ 101..) = percent {
+        return Err(ConfigError::Invalid { name: UNREADABLE_PERCENT_MAX, value: percent.to_string(), wanted });
+    }
     let hours = parsed::<u32>(variable, UNREADABLE_HOLD_HOURS, "a whole number of hours")?;
     let default = BrakeLimits::default();
     let limits = BrakeLimits {
@@ -275,6 +284,9 @@ mod tests {
         assert_eq!(with(UNREADABLE_PERCENT_MAX, "100").unwrap().limits.unreadable_percent_max, 100);
         assert_eq!(with(UNREADABLE_HOLD_HOURS, "2").unwrap().limits.unreadable_hold_ms, 7_200_000);
         assert!(with(UNREADABLE_HOLD_HOURS, "-1").is_err());
+        let error = with(UNREADABLE_PERCENT_MAX, "101").unwrap_err().to_string();
+        let wanted = "set it to a whole number of percent, 0 to 100";
+        assert_eq!(error, format!("the environment variable UNREADABLE_PERCENT_MAX is \"101\": {wanted}"));
     }
 
     #[test]
