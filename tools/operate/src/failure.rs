@@ -26,6 +26,15 @@ pub enum OperateError {
         #[source]
         cause: io::Error,
     },
+    /// There is no folder for the progress file that is temporary.
+    #[error("cannot write temporary files in the folder {folder}: name another with TMPDIR, or a file with --progress")]
+    NoTemporary {
+        /// The folder.
+        folder: String,
+        /// The system's error.
+        #[source]
+        cause: io::Error,
+    },
     /// The progress file is something else.
     #[error("{file} is not the progress file of a verification: give another file")]
     NoSpool {

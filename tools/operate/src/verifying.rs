@@ -177,7 +177,7 @@ pub(crate) fn prepare<S: Store>(opened: &Deployment<S>, args: &VerifyOptions) ->
     let (file, temporary) = if let Some(file) = &args.progress {
         (file.clone(), None)
     } else {
-        let folder = tempfile::tempdir()?;
+        let folder = temporary_folder()?;
         (folder.path().join("verification"), Some(folder))
     };
     let stream_arn = match (args.at_rest, &opened.stream) {
@@ -200,6 +200,14 @@ pub(crate) fn prepare<S: Store>(opened: &Deployment<S>, args: &VerifyOptions) ->
     let about: Vec<(&str, &str)> = about.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let spool = Spool::open(&file, &about)?;
     Ok(Prepared { spool, scope, stream_arn, temporary })
+}
+
+/// A folder that goes when nobody needs it any more.
+pub(crate) fn temporary_folder() -> Result<tempfile::TempDir, OperateError> {
+    tempfile::tempdir().map_err(|cause| {
+        let folder = std::env::temp_dir().display().to_string();
+        OperateError::NoTemporary { folder, cause }
+    })
 }
 
 /// Verifies what was prepared. Where the ledger must prove it, all changes of the `unfilled` counts are proven, and else

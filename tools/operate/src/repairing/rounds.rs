@@ -13,7 +13,7 @@ use crate::{
     failure::OperateError,
     progress::Progress,
     tables::{Deployment, VerifyOptions},
-    verifying::Verified,
+    verifying::{Verified, temporary_folder},
 };
 
 /// Number of rounds that correct something beside functions, which carry on what a correction changes.
@@ -43,7 +43,7 @@ pub async fn repair<S: Store + 'static>(
     progress: &Arc<dyn Progress>,
     mut act: impl FnMut(&Mended) -> Result<(), OperateError>,
 ) -> Result<RoundsReport, OperateError> {
-    let folder = tempfile::tempdir()?;
+    let folder = temporary_folder()?;
     let file = args.progress.clone().unwrap_or_else(|| folder.path().join("repair"));
     let args = VerifyOptions { progress: Some(file), ..args.clone() };
     let n_rounds_max = if args.at_rest { ROUNDS_MAX_AT_REST } else { ROUNDS_MAX };
