@@ -1,6 +1,6 @@
 //! The primary key of an item.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// Longest partition key, in bytes. Source: DynamoDB service quotas.
 pub const PARTITION_KEY_BYTES_MAX: usize = 2_048;
@@ -46,15 +46,27 @@ pub fn for_log(text: &str) -> String {
 const PLAIN: &str = "-_.:%/~|*+";
 
 impl fmt::Display for Key {
-    /// `PK / SK`, for messages to whoever asked; logs have [`for_log`](Key::for_log).
+    /// `PK / SK` on one line, for messages to whoever asked; logs have [`for_log`](Key::for_log). A control character is
+    /// written as its escape, such as `\n`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} / {}", self.pk, self.sk)
+        for part in [self.pk.as_str(), " / ", self.sk.as_str()] {
+            for c in part.chars() {
+                if c.is_control() { write!(f, "{}", c.escape_default())? } else { f.write_char(c)? }
+            }
+        }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_is_one_line_without_what_controls_a_terminal() {
+        assert_eq!(Key::new("USER#a\nb", "\u{1b}[2J\u{9b}\t").to_string(), r"USER#a\nb / \u{1b}[2J\u{9b}\t");
+        assert_eq!(Key::new("USER#Åsa", "PROFILE").to_string(), "USER#Åsa / PROFILE");
+    }
 
     #[test]
     fn a_log_has_ids_times_and_paths_of_a_key_and_nothing_else() {
