@@ -109,7 +109,7 @@ fn what_an_application_stores_as_another_type_is_told_and_holds_up_nobody() {
 
 #[test]
 fn the_brakes_variables_are_read_and_checked() {
-    for (name, what) in [("UNREADABLE_PERCENT_MAX", "percent"), ("UNREADABLE_HOLD_HOURS", "hours")] {
+    for (name, what) in [("UNREADABLE_PERCENT_MAX", "percent, 0 to 100"), ("UNREADABLE_HOLD_HOURS", "hours")] {
         for command in [&["dev", "--port", "0"][..], &["demo", "--writes", "1"]] {
             let ended = ripple_with(command, &[(name, "abc")]);
             assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
@@ -168,6 +168,36 @@ fn each_change_is_a_line_that_names_derivation_item_and_effect() {
     assert_eq!(said.len(), 3, "{said:?}");
     assert_eq!(said[0], "stopping after the batches in progress");
     assert!(said[1].starts_with("aggregate  polled ") && !said[1].contains("failed"), "{said:?}");
+}
+
+#[test]
+fn a_key_does_not_control_the_terminal() {
+    let dev = Dev::start(&[]);
+    let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
+    let id = "a\u{1b}[31m\n\u{9b}2Jb";
+    let put = |pk: &str, sk: &str, kind: &str| {
+        let put = client.put_item().table_name("ripple").item("PK", s(pk)).item("SK", s(sk));
+        runtime.block_on(put.item("EntityType", s(kind)).send()).unwrap();
+    };
+    put(&format!("USER#{id}"), "PROFILE", "User");
+    put("USER#eve", &format!("FOLLOWS#{id}"), "Follow");
+    put(&format!("USER#n{id}"), "PROFILE", id);
+    waited(&dev.endpoint, &[]);
+    // A count that is wrong, so that its key is printed.
+    let count = client.update_item().table_name("ripple").key("PK", s(&format!("USER#{id}"))).key("SK", s("PROFILE"));
+    let count = count.update_expression("SET FollowerCount = :n");
+    let verified = || ripple(&["verify", "--at-rest", "--endpoint", &dev.endpoint]);
+    let wrong = count.expression_attribute_values(":n", AttributeValue::N("7".to_owned()));
+    runtime.block_on(wrong.send()).unwrap();
+    let verified = verified();
+    let ended = dev.stopped();
+    for text in [&ended.stdout, &ended.stderr, &verified.stdout, &verified.stderr] {
+        let hidden: Vec<char> = text.chars().filter(|c| c.is_control() && *c != '\n').collect();
+        assert_eq!(hidden, [' '; 0], "{text}");
+    }
+    let line = r"follower-count  USER#a\u{1b}[31m\n\u{9b}2Jb / PROFILE  +1";
+    assert!(ended.stdout.lines().any(|said| said == line), "{}", ended.stdout);
+    assert!(ended.stderr.contains("are ignored"), "{}", ended.stderr);
 }
 
 #[test]

@@ -155,7 +155,7 @@ impl Shop {
 
     fn json(&self, arguments: &[&str]) -> (Option<i32>, Value) {
         let ended = self.jobs(&[arguments, &["--json"]].concat());
-        assert_eq!(ended.stderr, "");
+        assert_eq!(ended.stderr.is_empty(), ended.code != Some(2), "{ended:?}");
         (ended.code, serde_json::from_str(&ended.stdout).unwrap())
     }
 
@@ -230,7 +230,7 @@ fn jobs_are_printed_as_one_json_object() {
     let (_, newer) = shop.item("User", &[("UserId", "ada")], &[("Name", "newer name")]);
     shop.handle("renamed-again", &key, [Some(&user), Some(&newer)]);
     let (code, shown) = shop.json(&[FAN_OUT, "no-such-job"]);
-    assert_eq!((code, &shown["unknown"]), (Some(1), &json!(["no-such-job"])));
+    assert_eq!((code, &shown["unknown"]), (Some(2), &json!(["no-such-job"])));
     expect![[r#"
         [
           {
@@ -311,21 +311,22 @@ fn an_id_that_is_no_job_or_whose_job_has_ended_is_named_and_the_others_are_dealt
     let shop = Shop::new();
     let job = shop.renamed();
     let ended = shop.jobs(&["no-such-job"]);
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "no-such-job  is no job\n"));
+    let none = |id: &str| format!("ripple: {id} is no job: `ripple jobs` lists all\n");
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr), (Some(2), "", none("no-such-job")));
     let ended = shop.jobs(&["--pause", "no-such-job", FAN_OUT]);
-    let said = format!("{FAN_OUT}  paused\nno-such-job  is no job\n");
-    assert_eq!((ended.code, ended.stdout, ended.stderr.as_str()), (Some(1), said, ""));
+    let said = format!("{FAN_OUT}  paused\n");
+    assert_eq!((ended.code, ended.stdout, ended.stderr), (Some(2), said, none("no-such-job")));
 
     shop.write(&job, Action::Delete);
     for order in ["--pause", "--resume", "--cancel"] {
         let ended = shop.jobs(&[order, FAN_OUT]);
-        assert_eq!((ended.code, ended.stdout), (Some(1), format!("{FAN_OUT}  is no job\n")), "{order}");
+        assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr), (Some(2), "", none(FAN_OUT)), "{order}");
         assert_eq!(shop.held(&job), None, "nothing is written where it was");
     }
     // An item that is no job.
     let torso = Update::set(Item::from([("Value".to_owned(), text("x"))]));
     shop.write(&job, Action::Update(torso));
-    assert_eq!(shop.jobs(&["--cancel", FAN_OUT]).code, Some(1));
+    assert_eq!(shop.jobs(&["--cancel", FAN_OUT]).code, Some(2));
     assert!(shop.held(&job).is_some());
 }
 

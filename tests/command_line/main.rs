@@ -382,7 +382,7 @@ fn the_design_of_a_table_of_ones_own_is_checked_as_far_as_it_is_known() {
           matters   a partition takes 1,000 write units and gives 3,000 read units a second, whatever the table has; every item is written to and read from this one
           to do     spread the key over suffixes, such as `{Id%8}`, and merge the suffixes when reading; or put a field into it that differs
         not checked, because the access patterns are unknown: scan, unread-index, counter-in-listing, unread-target, large-transaction
-        1 findings, 1 not answered
+        1 finding, 1 not answered
     "#]].assert_eq(&ended.stdout);
 }
 
@@ -398,18 +398,18 @@ fn a_finding_is_answered_from_a_file() {
     };
     let (code, last, _) =
         answered(r#"[{"check": "static-partition", "subject": "Note in all", "reason": "there are ten"}]"#);
-    assert_eq!((code, last.as_str()), (Some(0), "1 findings, 0 not answered"));
+    assert_eq!((code, last.as_str()), (Some(0), "1 finding, 0 not answered"));
     let (code, last, _) = answered(r#"[{"check": "keys-meet", "subject": "Note in all", "reason": "there are ten"}]"#);
     assert_eq!((code, last.as_str()), (Some(3), "2 findings, 2 not answered"));
     let (code, _, stderr) = answered(r#"[{"check": "skan", "subject": "x", "reason": "y"}]"#);
-    assert_eq!((code, stderr.as_str()), (Some(1), "ripple: FILE: there is no check \"skan\"\n"));
+    assert_eq!((code, stderr.as_str()), (Some(2), "ripple: FILE: there is no check \"skan\"\n"));
     let ended = ripple(&["design", "--json"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
 }
 
 #[test]
 fn an_event_file_that_is_none_is_one_line() {
-    fails_saying(&["explain", "no/such/file"], "cannot read no/such/file: No such file or directory (os error 2)");
+    refuses(&["explain", "no/such/file"], "cannot read no/such/file: No such file or directory (os error 2)");
     for (text, why) in [
         ("", "EOF while parsing a value at line 1 column 0"),
         ("{\"Records\": [", "EOF while parsing a list at line 1 column 13"),
@@ -419,7 +419,7 @@ fn an_event_file_that_is_none_is_one_line() {
         let file = file(text);
         let path = file.path().to_str().unwrap();
         let what = "the event is no batch of DynamoDB stream records: it wants an object with a list `Records`";
-        fails_saying(&["explain", path], &format!("{path}: {what}: {why}"));
+        refuses(&["explain", path], &format!("{path}: {what}: {why}"));
     }
 }
 
@@ -509,14 +509,15 @@ fn what_writes_on_the_real_aws_says_where_and_wants_a_yes() {
     let ended = ripple_with(&["jobs", "--aws"], &variables);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "reading needs no yes");
     let ended = ripple_with(&["jobs", "--cancel", "an-id", "--aws", "--yes"], &variables);
-    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(1), "an-id  is no job\n", place));
+    let said = format!("{place}ripple: an-id is no job: `ripple jobs` lists all\n");
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr), (Some(2), "", said));
 }
 
 #[test]
 fn a_file_that_cannot_be_replayed_is_one_line_and_nothing_is_applied() {
     let gone = "cannot read no/such/file: No such file or directory (os error 2)";
-    fails_saying(&["replay", "no/such/file"], gone);
-    fails_saying(&["replay", "tests/events/insert.json", "no/such/file"], gone);
+    refuses(&["replay", "no/such/file"], gone);
+    refuses(&["replay", "tests/events/insert.json", "no/such/file"], gone);
     let none = "it is none of a Lambda event, a page of GetRecords and an on-failure record of a DynamoDB stream as \
                 Lambda writes it to S3";
     let queued = r#"{"requestContext": {}, "version": "1.0", "DDBStreamBatchInfo":
@@ -532,7 +533,7 @@ fn a_file_that_cannot_be_replayed_is_one_line_and_nothing_is_applied() {
     ] {
         let file = file(text);
         let path = file.path().to_str().unwrap();
-        fails_saying(&["replay", path], &format!("{path}: {why}"));
+        refuses(&["replay", path], &format!("{path}: {why}"));
     }
 }
 
@@ -541,7 +542,7 @@ fn a_table_without_a_stream_is_one_line() {
     let (runtime, endpoint) = database();
     runtime.block_on(table_without_stream(&endpoint, "quiet"));
     let line = "the table quiet has no stream: enable one with the view type NEW_AND_OLD_IMAGES";
-    fails_saying(&["dev", "--endpoint", &endpoint, "--table", "quiet"], line);
+    refuses(&["dev", "--endpoint", &endpoint, "--table", "quiet"], line);
 }
 
 /// Creates a table with the keys and indexes of the shipped one.

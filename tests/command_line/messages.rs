@@ -7,6 +7,7 @@ use std::{
 };
 
 use expect_test::expect;
+use support::command::{Ended, command};
 
 use super::{database, fails_saying, file, input::Dev, refuses, ripple, ripple_with, table_without_stream};
 
@@ -188,6 +189,8 @@ fn a_value_of_the_wrong_form_is_told_in_words_of_ours() {
         (["wait", "--timeout", "0"], "it must be a whole number of seconds, 1 to 86400"),
         (["verify", "--wait", "soon"], "it must be a whole number of seconds"),
         (["verify", "--iterator-age", "-"], "it must be a whole number of seconds"),
+        (["wait", "--endpoint", "http://127.0.0.1:99999"], "it must be of the form http://HOST:PORT"),
+        (["dev", "--functions", "http://127.0.0.1:99999"], "it must be of the form http://HOST:PORT"),
         (["dev", "--host", "nope"], "it must be an IP address, such as 0.0.0.0 for all of this machine's"),
     ];
     for (arguments, why) in says {
@@ -216,4 +219,47 @@ fn a_progress_file_that_cannot_be_one_is_told_by_its_reason() {
         let ended = ripple(&["verify", "--at-rest", "--json", "--endpoint", &endpoint, "--progress", path]);
         assert_eq!((ended.code, ended.stderr), (Some(1), format!("ripple: {line}\n")));
     }
+}
+
+#[test]
+fn temporary_files_that_cannot_be_written_are_told_with_their_folder() {
+    let (runtime, endpoint) = database();
+    for table in ["ripple", "ripple-ledger"] {
+        runtime.block_on(table_without_stream(&endpoint, table));
+    }
+    let line = "ripple: cannot write temporary files in the folder /no/such: name another with TMPDIR, or a file with \
+                --progress: ";
+    for command in [&["verify"][..], &["repair"], &["repair", "--apply"]] {
+        let arguments = [command, &["--at-rest", "--endpoint", &endpoint]].concat();
+        let ended = ripple_with(&arguments, &[("TMPDIR", "/no/such")]);
+        assert!(ended.code == Some(1) && ended.stderr.starts_with(line), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_proxy_is_named_where_nothing_responds() {
+    let ended = ripple_with(&["parked", "--endpoint", "http://127.0.0.1:1"], &[("HTTP_PROXY", "http://127.0.0.1:1")]);
+    let line = "ripple: nothing responds at http://127.0.0.1:1: is a DynamoDB running there? HTTP_PROXY names a proxy: only \
+                the hosts in NO_PROXY are called without it\n";
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), line));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_variable_that_is_no_text_is_named() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let no_text = std::ffi::OsStr::from_bytes(b"a\xff");
+    let said = |name: &str| {
+        let mut dev = command(env!("CARGO_BIN_EXE_ripple"));
+        let ended = Ended::of(dev.args(["dev", "--port", "0"]).env(name, no_text));
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        ended.stderr
+    };
+    for name in ["AWS_REGION", "DISABLED"] {
+        let line = format!("error: the environment variable {name} is not UTF-8: set it to another value, or unset it");
+        assert_eq!(said(name).lines().next(), Some(line.as_str()));
+    }
+    let name = "UNREADABLE_PERCENT_MAX";
+    let line = format!("ripple: the environment variable {name} is \"a\u{fffd}\": set it to a whole number of percent");
+    assert!(said(name).starts_with(&line));
 }

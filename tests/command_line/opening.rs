@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_dynamodb::types::{AttributeValue, StreamSpecification, StreamViewType};
 use engine::registry::edit::begin;
 use expect_test::expect;
 use functions::declared::{Choice, declared};
 use store::dynamo::{DynamoStore, TableNames};
 
-use super::{client, database, fails, input::Dev, ripple, table_of, table_without_stream};
+use super::{client, database, fails, input::Dev, refuses, ripple, table_of, table_without_stream};
 
 /// The manifest of a table with other keys.
 const OWN: &str = "examples/own-table/ripple.toml";
@@ -84,6 +84,11 @@ fn data_is_not_opened_with_another_manifest_and_nothing_is_dropped() {
     assert!(!listed.stdout.contains("dropped  ") && !listed.stdout.contains("version"), "{listed:?}");
     drop(dev);
     drop(Dev::start(&["--data", data, "--config", &renamed, "--redeploy"]));
+    let unrelated = changed(folder.path(), "unrelated.toml", "[derivation.", "[derivation.my-");
+    let ended = ripple(&["dev", "--port", "0", "--data", data, "--redeploy", "--config", &unrelated]);
+    let says = format!("ripple: the data in {data} was made for another manifest, with ");
+    let or = "give that one with --config, or give another folder with --data\n";
+    assert!(ended.code == Some(2) && ended.stderr.starts_with(&says) && ended.stderr.ends_with(or), "{ended:?}");
 }
 
 #[test]
@@ -202,4 +207,23 @@ fn a_verification_that_knows_no_item_is_no_success() {
     let says = "nearly all items are of types that nobody declared: is this the manifest of this table? Give another with \
                 --config\n";
     assert!(ended.stderr.ends_with(says), "{}", ended.stderr);
+    for command in [&["repair", "--apply"][..], &["repair"]] {
+        let ended = ripple(&[command, &["--at-rest", "--endpoint", &endpoint]].concat());
+        assert!(ended.code == Some(3) && ended.stderr.ends_with(says), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_stream_without_both_images_is_told_by_every_command() {
+    let (runtime, endpoint) = database();
+    for table in ["ripple", "ripple-ledger"] {
+        runtime.block_on(table_without_stream(&endpoint, table));
+    }
+    let stream = StreamSpecification::builder().stream_enabled(true).stream_view_type(StreamViewType::KeysOnly);
+    let update = client(&endpoint).update_table().table_name("ripple");
+    runtime.block_on(update.stream_specification(stream.build().unwrap()).send()).unwrap();
+    let line = "the stream of ripple has the view type KEYS_ONLY: it must be NEW_AND_OLD_IMAGES";
+    for command in WITH_LEDGER.into_iter().chain([&["dev"][..], &["wait"], &["jobs"], &["catalogue", "diff"]]) {
+        refuses(&[command, &["--endpoint", &endpoint]].concat(), line);
+    }
 }

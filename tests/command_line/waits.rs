@@ -1,6 +1,9 @@
 //! A manifest alone, `ripple wait` beside services that run and services that are gone, and other addresses.
 
-use std::{collections::BTreeMap, net::TcpStream};
+use std::{
+    collections::BTreeMap,
+    net::{TcpListener, TcpStream},
+};
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use expect_test::expect;
@@ -8,7 +11,7 @@ use serde_json::{Value, json};
 use support::database::client;
 use tokio::runtime::Runtime;
 
-use super::{database, fails, input::Dev, refuses, ripple, table_without_stream};
+use super::{database, fails, fails_saying, input::Dev, refuses, ripple, table_without_stream};
 
 #[test]
 fn a_manifest_is_checked_alone() {
@@ -86,16 +89,50 @@ fn a_wait_ends_when_all_that_was_written_is_handled() {
 }
 
 #[test]
+fn a_wait_ends_by_its_limit_though_the_database_never_responds() {
+    // It takes connections, and nobody reads them.
+    let frozen = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", frozen.local_addr().unwrap());
+    let line = format!("not everything was handled within 2 s: the database at {endpoint} does not respond");
+    fails_saying(&["wait", "--timeout", "2", "--endpoint", &endpoint], &line);
+}
+
+#[test]
+fn a_service_on_another_table_with_the_same_ledger_says_nothing_of_this_one() {
+    let (runtime, endpoint) = database();
+    runtime.block_on(table_without_stream(&endpoint, "other"));
+    let _dev = Dev::run(&["--endpoint", &endpoint]);
+    waited(&endpoint);
+    let line = "not everything was handled within 5 s: no `ripple dev` has run on the table other with this ledger: \
+                start one";
+    let at = ["--endpoint", &endpoint, "--table", "other", "--ledger-table", "ripple-ledger"];
+    fails_saying(&[&["wait", "--timeout", "5"][..], &at].concat(), line);
+}
+
+#[test]
+fn an_item_whose_derived_keys_would_be_too_long_holds_up_nobody() {
+    let dev = Dev::start(&[]);
+    let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
+    // Each of these characters is three in the key of another item, and a partition key has 2,048 bytes.
+    let pk = format!("USER#{}", "%".repeat(800));
+    let user = [("PK", pk.as_str()), ("SK", "PROFILE"), ("EntityType", "User"), ("Name", "Ada")];
+    runtime.block_on(put(&client, &user));
+    runtime.block_on(follow(&client, 0..2));
+    waited(&dev.endpoint);
+    assert_eq!(runtime.block_on(n_followers(&client)).as_deref(), Some("2"));
+}
+
+#[test]
 fn a_wait_without_a_service_says_so_and_one_of_two_services_is_enough() {
     let (runtime, endpoint) = database();
     for table in ["quiet", "quiet-ledger"] {
         runtime.block_on(table_without_stream(&endpoint, table));
     }
     fails(
-        &["wait", "--timeout", "1", "--endpoint", &endpoint, "--table", "quiet"],
+        &["wait", "--timeout", "5", "--endpoint", &endpoint, "--table", "quiet"],
         1,
         &expect![[r#"
-            ripple: not everything was handled within 1 s: no `ripple dev` has run on the table quiet with this ledger: start one
+            ripple: not everything was handled within 5 s: no `ripple dev` has run on the table quiet with this ledger: start one
         "#]],
     );
     let [first, second] = [(); 2].map(|()| Dev::run(&["--endpoint", &endpoint]));
@@ -107,8 +144,8 @@ fn a_wait_without_a_service_says_so_and_one_of_two_services_is_enough() {
     waited(&endpoint);
     assert_eq!(runtime.block_on(n_followers(&client)).as_deref(), Some("7"));
     second.killed();
-    let ended = ripple(&["wait", "--timeout", "1", "--endpoint", &endpoint]);
-    let gone = "ripple: not everything was handled within 1 s: no `ripple dev` runs on the table ripple: the last one ";
+    let ended = ripple(&["wait", "--timeout", "5", "--endpoint", &endpoint]);
+    let gone = "ripple: not everything was handled within 5 s: no `ripple dev` runs on the table ripple: the last one ";
     assert_eq!((ended.code, ended.stderr.starts_with(gone)), (Some(1), true), "{ended:?}");
     let on_aws = "wait goes with `ripple dev`: on AWS, watch the iterator age instead";
     refuses(&["wait", "--aws"], on_aws);
@@ -129,6 +166,9 @@ fn another_address_is_bound_with_a_warning() {
     let dev = Dev::start(&[]);
     assert!(!other(&dev));
     assert_eq!(dev.killed(), "");
-    let both = ripple(&["dev", "--host", "0.0.0.0", "--endpoint", "http://127.0.0.1:1"]);
-    assert_eq!(both.code, Some(2), "{both:?}");
+    for own in [["--host", "0.0.0.0"], ["--data", "folder"], ["--port", "1"]] {
+        let both = ripple(&[&["dev", "--endpoint", "http://127.0.0.1:1"], &own[..]].concat());
+        let says = format!("cannot be used with '{} ", own[0]);
+        assert!(both.code == Some(2) && both.stderr.contains(&says), "{both:?}");
+    }
 }

@@ -41,10 +41,10 @@ async fn a_parked_change_is_told_and_redriven_once_its_counter_is_mended() {
     assert_eq!(listed.code, Some(3));
     let of_it = [format!("parked      {id}  additive  "), format!("\n  cause     {cause}\n")];
     assert!(of_it.iter().all(|line| listed.stdout.contains(line)), "{}", listed.stdout);
-    assert!(listed.stdout.ends_with("\n1 parked, 0 counts to recount, 1 items unreadable\n"), "{}", listed.stdout);
+    assert!(listed.stdout.ends_with("\n1 parked, 0 counts to recount, 1 item unreadable\n"), "{}", listed.stdout);
 
     let (code, whole) = json("parked", &endpoint, &[id, "another"]);
-    assert_eq!((code, &whole["unknown"]), (Some(1), &json!(["another"])));
+    assert_eq!((code, &whole["unknown"]), (Some(2), &json!(["another"])));
     assert_eq!(whole["parked"][0]["record"]["dynamodb"]["Keys"]["SK"], json!({"S": "FOLLOWS#ada"}), "{whole:#}");
     let whole = said("parked", &endpoint, &[id]);
     assert_eq!(whole.code, Some(3));
@@ -59,9 +59,10 @@ async fn a_parked_change_is_told_and_redriven_once_its_counter_is_mended() {
     let applied = said("redrive", &endpoint, &[id]);
     assert_eq!((applied.code, applied.stdout), (Some(0), format!("{id}  additive  applied\n")));
     let again = said("redrive", &endpoint, &[id]);
-    assert_eq!((again.code, again.stdout), (Some(1), format!("{id}  is not parked\n")));
+    let line = format!("ripple: {id} is no parked change: `ripple parked` lists all\n");
+    assert_eq!((again.code, again.stdout.as_str(), again.stderr), (Some(2), "", line));
     let (code, redriven) = json("redrive", &endpoint, &[id]);
-    assert_eq!((code, redriven), (Some(1), json!({"version": 1, "redriven": [], "unknown": [id]})));
+    assert_eq!((code, redriven), (Some(2), json!({"version": 1, "redriven": [], "unknown": [id]})));
     assert_eq!(said("redrive", &endpoint, &["--all"]).stdout, "nothing is parked\n");
     right(&client).await;
     in_step(&endpoint);

@@ -114,7 +114,7 @@ pub(crate) struct Dev {
     #[arg(long, value_name = "KIND", default_value_t = LedgerKind::Receipts, value_parser = values::ledger_kind())]
     pub(crate) ledger: LedgerKind,
     /// Folder that keeps the embedded database, so that the next start continues from the last stop.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "endpoint")]
     pub(crate) data: Option<PathBuf>,
     /// Takes another manifest than the folder's last one for a new version of the functions: what it lacks is dropped, and
     /// what it declares otherwise has to be filled again.

@@ -20,7 +20,7 @@ use engine::{
 use keys::{item::Item, key::Key, layout::Layout};
 use serde_dynamo::AttributeValue;
 use store::{Store as _, StoreError, dynamo::DynamoStore};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::service::{Witness, quiet::Watch};
 
@@ -44,8 +44,8 @@ pub(crate) struct ProgressReport {
 
 impl ProgressReport {
     /// The last report of any service on this table.
-    pub(crate) async fn read(store: &DynamoStore) -> Result<Option<Self>, StoreError> {
-        let items = store.get(Table::Ledger, &[key()]).await?;
+    async fn read(store: &DynamoStore, table: &str) -> Result<Option<Self>, StoreError> {
+        let items = store.get(Table::Ledger, &[key(table)]).await?;
         Ok(items.first().and_then(|(_, item)| Self::of(item)))
     }
 
@@ -57,32 +57,45 @@ impl ProgressReport {
         Some(Self { handled_until_ms: ms(HANDLED_UNTIL), reported_at_ms: ms(REPORTED_AT)? })
     }
 
-    fn item(self, layout: &Layout) -> Item {
+    fn item(self, layout: &Layout, table: &str) -> Item {
         let number = |ms: u64| AttributeValue::N(ms.to_string());
         let handled = self.handled_until_ms.map(|ms| (HANDLED_UNTIL, number(ms)));
-        ledger_item(layout, &key(), handled.into_iter().chain([(REPORTED_AT, number(self.reported_at_ms))]))
+        ledger_item(layout, &key(table), handled.into_iter().chain([(REPORTED_AT, number(self.reported_at_ms))]))
     }
 
-    /// Is everything handled that was written before this millisecond ended?
-    fn is_past(self, moment_ms: u64) -> bool {
-        self.handled_until_ms.is_some_and(|until_ms| until_ms > moment_ms)
+    /// Until when everything is handled, if that is after this millisecond.
+    fn handled_after(self, moment_ms: u64) -> Option<u64> {
+        self.handled_until_ms.filter(|until_ms| *until_ms > moment_ms)
     }
 }
 
-/// Reads reports until everything that was written before a moment is handled, or until the deadline. Returns the last
-/// report, and whether that is so.
+/// How a wait ended.
+pub(crate) enum WaitOutcome {
+    /// Everything that was written before is handled, in milliseconds since the epoch.
+    Handled { until_ms: u64 },
+    /// The deadline passed. This was the last report.
+    InVain { last: Option<ProgressReport> },
+    /// The deadline passed while the database owed a response.
+    Silent,
+}
+
+/// Reads the reports on a table until everything that was written before a moment is handled, or until the deadline.
 pub(crate) async fn wait(
     store: &DynamoStore,
+    table: &str,
     moment_ms: u64,
     deadline: Instant,
-) -> Result<(Option<ProgressReport>, bool), StoreError> {
+) -> Result<WaitOutcome, StoreError> {
     loop {
-        let report = ProgressReport::read(store).await?;
-        if report.is_some_and(|report| report.is_past(moment_ms)) {
-            return Ok((report, true));
+        let Ok(last) = timeout_at(deadline, ProgressReport::read(store, table)).await else {
+            return Ok(WaitOutcome::Silent);
+        };
+        let last = last?;
+        if let Some(until_ms) = last.and_then(|report| report.handled_after(moment_ms)) {
+            return Ok(WaitOutcome::Handled { until_ms });
         }
-        if Instant::now() >= deadline {
-            return Ok((report, false));
+        if Instant::now() + READ_EVERY >= deadline {
+            return Ok(WaitOutcome::InVain { last });
         }
         tokio::time::sleep(READ_EVERY).await;
     }
@@ -92,6 +105,7 @@ pub(crate) async fn wait(
 /// cannot be written, if that will not pass.
 pub(crate) async fn report(
     store: Arc<DynamoStore>,
+    table: String,
     layout: Layout,
     watch: Arc<Watch>,
     witness: Arc<dyn Witness>,
@@ -101,8 +115,8 @@ pub(crate) async fn report(
         let until = watch.handled_until().map(|moment| moment.elapsed().as_millis());
         // One millisecond more, because both times were rounded down: a moment that is too early is never wrong.
         let until = until.map(|ms| now_ms.saturating_sub(u64::try_from(ms).unwrap_or(u64::MAX)).saturating_sub(1));
-        let item = ProgressReport { handled_until_ms: until, reported_at_ms: now_ms }.item(&layout);
-        let write = Write { table: Table::Ledger, key: key(), action: Action::Put(item), guard: None };
+        let item = ProgressReport { handled_until_ms: until, reported_at_ms: now_ms }.item(&layout, &table);
+        let write = Write { table: Table::Ledger, key: key(&table), action: Action::Put(item), guard: None };
         match store.write(&write).await {
             Ok(_) => witness.responds(true),
             Err(error) if error.is_unreachable() => witness.responds(false),
@@ -133,8 +147,9 @@ impl StorageFault {
     }
 }
 
-fn key() -> Key {
-    Key::new("DEV", "PROGRESS")
+/// The key of the report on a table. Several tables may share a ledger. Stored, so it is stable.
+fn key(table: &str) -> Key {
+    Key::new("DEV", format!("PROGRESS#{table}"))
 }
 
 #[cfg(test)]
@@ -146,9 +161,9 @@ mod tests {
         let layout = functions::declared::declared(functions::declared::Choice::default()).unwrap().0.layout.clone();
         for handled_until_ms in [None, Some(1_705_314_600_417)] {
             let report = ProgressReport { handled_until_ms, reported_at_ms: 1_705_314_600_500 };
-            assert_eq!(ProgressReport::of(&report.item(&layout)), Some(report));
-            assert!(!report.is_past(1_705_314_600_417));
-            assert_eq!(report.is_past(1_705_314_600_416), handled_until_ms.is_some());
+            assert_eq!(ProgressReport::of(&report.item(&layout, "app")), Some(report));
+            assert_eq!(report.handled_after(1_705_314_600_417), None);
+            assert_eq!(report.handled_after(1_705_314_600_416), handled_until_ms);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Exit codes. They are stable: 0 in step, 1 failed, 2 usage, 3 findings.
 
 use std::{
+    borrow::Cow,
     io::{self, ErrorKind, StdoutLock, Write},
     process::ExitCode,
     sync::atomic::{AtomicBool, Ordering},
@@ -19,10 +20,11 @@ pub(crate) enum Completion {
     Findings,
     /// Some of the work is not done; the command has named it.
     Unfinished,
+    /// Nothing has some of the ids that were given; the command has named them.
+    UnknownId,
 }
 
-/// Wrong usage: exit code 2, like the argument parser's own errors. A manifest or a template that cannot be used is wrong
-/// usage too.
+/// Wrong usage: exit code 2, like the argument parser's own errors. A file to read that cannot be used is wrong usage too.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Usage(pub(crate) String);
@@ -34,6 +36,7 @@ pub(crate) fn code(result: anyhow::Result<Completion>) -> ExitCode {
         Ok(Completion::InStep) => ExitCode::SUCCESS,
         Ok(Completion::Findings) => ExitCode::from(3),
         Ok(Completion::Unfinished) => ExitCode::FAILURE,
+        Ok(Completion::UnknownId) => ExitCode::from(2),
         Err(error) => {
             if is_gone(&error) {
                 report(
@@ -64,13 +67,30 @@ static IS_LOST: AtomicBool = AtomicBool::new(false);
 /// Prints progress or a failure on standard error.
 pub(crate) fn report(line: &str) {
     // There is no other place to say that standard error is closed.
-    let _closed = writeln!(io::stderr(), "{line}").is_err();
+    let _closed = writeln!(io::stderr(), "{}", visible(line)).is_err();
+}
+
+/// Says each id that nothing has, and how to list those that something has.
+pub(crate) fn report_unknown(ids: &[&str], what: &str, command: &str) {
+    for id in ids {
+        report(&format!("ripple: {id} is {what}: `ripple {command}` lists all"));
+    }
+}
+
+/// The text without characters that would control a terminal: JSON's escapes stand for them, so JSON stays JSON.
+fn visible(text: &str) -> Cow<'_, str> {
+    let is_hidden = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = |c: char| if is_hidden(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    Cow::Owned(text.chars().map(escaped).collect())
 }
 
 /// Prints a command's result on standard output.
 pub(crate) fn print(text: &str) {
     let mut output = Output::new();
-    let written = writeln!(output, "{text}").and_then(|()| output.flush());
+    let written = writeln!(output, "{}", visible(text)).and_then(|()| output.flush());
     if let Err(error) = written
         && !IS_LOST.swap(true, Ordering::Relaxed)
     {

@@ -30,6 +30,7 @@ use self::{changes::ChangeLines, sentences::Said};
 use crate::{
     exit::{print, report},
     service::Witness,
+    words::counted,
 };
 
 /// Widest line, in columns.
@@ -82,17 +83,15 @@ impl Witness for Lines {
 
     fn invoked(&self, invocation: &Invocation) {
         let Invocation { mapping, n_records, elapsed, .. } = invocation;
-        let failure = match &invocation.outcome {
-            InvocationOutcome::Failed { message } => Some(message.as_str()),
-            InvocationOutcome::Partial { .. } | InvocationOutcome::Success => None,
-        };
-        if let Some(sentence) = self.said().failed(mapping, failure) {
-            report(&sentence);
-        }
         let outcome = match &invocation.outcome {
             InvocationOutcome::Partial { lowest } => format!("to be tried again from {lowest}"),
             InvocationOutcome::Success => "done".to_owned(),
-            InvocationOutcome::Failed { .. } => return,
+            InvocationOutcome::Failed { message } => {
+                if let Some(sentence) = self.said().failed(mapping, message) {
+                    report(&sentence);
+                }
+                return;
+            }
         };
         if self.is_elsewhere {
             print(&format!("{mapping}  {}, {outcome}, {} ms", counted(*n_records, "record"), elapsed.as_millis()));
@@ -112,9 +111,4 @@ impl Witness for Lines {
             report(line);
         }
     }
-}
-
-/// A number of things, in the singular or the plural.
-fn counted(n: usize, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }

@@ -18,9 +18,9 @@ mod metered;
 mod opened;
 mod opening;
 mod service;
-mod sweeper;
 mod tables;
 mod time;
+mod words;
 
 use std::process::ExitCode;
 

@@ -17,17 +17,20 @@ use engine::registry::{
 };
 use functions::described::described;
 
-use crate::{exit::Usage, tables::OPTIONS};
+use crate::{exit::Usage, tables::OPTIONS, words::named};
 
-/// Derivations that a message names.
-const NAMED_MAX: usize = 3;
-
-/// The key and the indexes of the application's table must be those that the manifest declares.
+/// The key and the indexes of the application's table must be those that the manifest declares, and a stream must have
+/// both images.
 pub(crate) fn fits(schema: &Schema, catalogue: &Catalogue, table: &TableDescription) -> Result<(), Usage> {
-    let misfits = of_table(schema, catalogue, &described(table), OPTIONS);
-    // Of a table with another key the rest says nothing. A command that needs the stream says so itself.
+    let stored = described(table);
+    let misfits = of_table(schema, catalogue, &stored, OPTIONS);
+    // Of a table with another key the rest says nothing. A command that cannot do without a stream says so itself.
     let has_key = !misfits.iter().any(|misfit| misfit.part == TablePart::Key);
-    let is_told = |part: &TablePart| *part == TablePart::Key || (has_key && *part != TablePart::Stream);
+    let is_told = |part: &TablePart| match part {
+        TablePart::Key => true,
+        TablePart::Index(_) => has_key,
+        TablePart::Stream => has_key && stored.view.is_some(),
+    };
     let lines = misfits.into_iter().filter(|misfit| is_told(&misfit.part)).map(|misfit| misfit.line);
     let lines: Vec<String> = lines.collect();
     if lines.is_empty() { Ok(()) } else { Err(Usage(lines.join("\n        "))) }
@@ -105,7 +108,7 @@ impl RegistryCheck<'_> {
 
     /// The manifest must have something in common with what is registered; else it is of another table, and the functions
     /// would mark all that is registered as dropped.
-    pub(crate) fn is_of_this_table(&self) -> Result<(), Usage> {
+    pub(crate) fn is_of_this_table(&self, data: Option<&Path>) -> Result<(), Usage> {
         use DerivationState::{Added, Dropped, Undeclared};
         let differences = self.differences();
         let is_shared = |it: &CatalogueDifference| !matches!(it.state, Added { .. } | Undeclared | Dropped { .. });
@@ -114,8 +117,12 @@ impl RegistryCheck<'_> {
         }
         let of_others = differences.iter().filter(|it| matches!(it.state, Undeclared | Dropped { .. }));
         let names: Vec<&str> = of_others.map(|it| it.name.as_str()).collect();
+        let (tables, others) = match data {
+            Some(folder) => (format!("the data in {} was", folder.display()), "give another folder with --data"),
+            None => ("these tables were".to_owned(), "use other tables"),
+        };
         Err(Usage(format!(
-            "these tables were made for another manifest, with {}: give it with {}, or use other tables",
+            "{tables} made for another manifest, with {}: give that one with {}, or {others}",
             named(&names),
             OPTIONS.config
         )))
@@ -144,13 +151,4 @@ struct ManifestDifference {
     added: Option<String>,
     changed: Option<String>,
     missing: Option<String>,
-}
-
-/// The first of these names, and how many more there are.
-pub(crate) fn named(names: &[&str]) -> String {
-    let first = names.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(NAMED_MAX) {
-        0 => first,
-        more => format!("{first} and {more} more"),
-    }
 }

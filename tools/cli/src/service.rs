@@ -2,6 +2,7 @@
 
 mod function;
 pub(crate) mod quiet;
+mod sweeper;
 
 use std::{
     path::Path,
@@ -38,8 +39,8 @@ use tokio::{
 use self::{
     function::{engine, invoked},
     quiet::{Watch, Watched},
+    sweeper::Sweeper,
 };
-use crate::sweeper::Sweeper;
 
 /// Time limit for publishing the functions' derivations, in milliseconds.
 const PUBLISH_MS: u64 = 5_000;

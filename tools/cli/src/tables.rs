@@ -12,10 +12,12 @@ use aws_sdk_dynamodb::{
         ScalarAttributeType, StreamSpecification, StreamViewType, TableDescription, TimeToLiveSpecification,
     },
 };
-use derive::fit::{self, Names};
+use derive::fit::{Names, of_stream};
 use engine::ledger::EXPIRES_AT;
 use functions::{config::Config, described::described};
 use keys::layout::Layout;
+
+use crate::exit::Usage;
 
 /// Stands for the endpoint in messages about the real AWS.
 pub(crate) const AWS: &str = "AWS";
@@ -23,6 +25,9 @@ pub(crate) const AWS: &str = "AWS";
 /// The options of a command, as messages name them.
 pub(crate) const OPTIONS: Names =
     Names { table: "--table", ledger_table: "--ledger-table", config: "--config", disabled: "--disable" };
+
+/// The variables by which a client takes a proxy.
+const PROXIES: [&str; 6] = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
 /// A table that does not exist.
 #[derive(Debug, thiserror::Error)]
@@ -60,8 +65,8 @@ pub(crate) async fn delete(client: &Client, config: &Config) -> anyhow::Result<(
 /// ARN of the stream of the application's table. The stream must have both images.
 pub(crate) async fn stream_arn(client: &Client, table: &str, endpoint: &str) -> anyhow::Result<String> {
     let description = existing(client, table, endpoint, "--table").await?;
-    if let Some(misfit) = fit::of_stream(&described(&description)) {
-        return Err(misfit.into());
+    if let Some(misfit) = of_stream(&described(&description)) {
+        return Err(Usage(misfit.line).into());
     }
     description.latest_stream_arn.with_context(|| format!("the table {table} has a stream without an ARN"))
 }
@@ -89,7 +94,9 @@ pub(crate) async fn describe(client: &Client, table: &str, endpoint: &str) -> an
             if endpoint == AWS {
                 bail!("AWS cannot be called: give credentials and a region, by the AWS environment or its files")
             }
-            bail!("nothing responds at {endpoint}: is a DynamoDB running there?")
+            let proxy =
+                proxy().map(|name| format!(" {name} names a proxy: only the hosts in NO_PROXY are called without it"));
+            bail!("nothing responds at {endpoint}: is a DynamoDB running there?{}", proxy.unwrap_or_default())
         }
         Err(error) => {
             tracing::debug!(cause = %DisplayErrorContext(&error), "no description");
@@ -98,6 +105,12 @@ pub(crate) async fn describe(client: &Client, table: &str, endpoint: &str) -> an
             Err(anyhow::Error::msg(message.unwrap_or_else(|| format!("the server at {endpoint} is not a DynamoDB"))))
         }
     }
+}
+
+/// The variable that names a proxy, if one does.
+fn proxy() -> Option<&'static str> {
+    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    PROXIES.into_iter().find(is_set)
 }
 
 async fn make_main(client: &Client, layout: &Layout, table: &str) -> anyhow::Result<()> {

@@ -40,7 +40,7 @@ const EXAMPLES: [(&str, [&str; 2]); 20] = [
         "ripple redrive",
         ["ripple redrive --all", "ripple redrive 34d30e10884303047e842a3b67bd5624 --aws --table app --yes"],
     ),
-    ("ripple jobs", ["ripple jobs", "ripple jobs --pause comment-author#8:USER%23ada|PROFILE"]),
+    ("ripple jobs", ["ripple jobs", "ripple jobs --pause 'comment-author#8:USER%23ada|PROFILE'"]),
     ("ripple replay", ["ripple replay failed-batch.json", "ripple replay event.json --aws --table app --yes"]),
     ("ripple completions", ["ripple completions bash", "ripple completions zsh"]),
     ("ripple man", ["ripple man", "ripple man catalogue diff"]),
@@ -59,6 +59,8 @@ pub(super) fn with_examples(command: Command, name: &str) -> Command {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command as Process;
+
     use clap::CommandFactory as _;
 
     use super::*;
@@ -67,6 +69,14 @@ mod tests {
     fn names(command: &Command, name: &str) -> Vec<String> {
         let below = command.get_subcommands().flat_map(|it| names(it, &format!("{name} {}", it.get_name())));
         [name.to_owned()].into_iter().chain(below).collect()
+    }
+
+    /// The words of a line, as a shell takes them apart.
+    fn words(line: &str) -> Vec<String> {
+        let echo = format!("each() {{ printf '%s\\n' \"$@\"; }}; each {line}");
+        let output = Process::new("sh").args(["-c", &echo]).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{line}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
     }
 
     #[test]
@@ -79,7 +89,7 @@ mod tests {
         for (name, examples) in EXAMPLES {
             for example in examples {
                 assert!(example.starts_with(name), "{example}");
-                let read = Args::command().try_get_matches_from(example.split(' '));
+                let read = Args::command().try_get_matches_from(words(example));
                 assert!(read.is_ok(), "{example}: {}", read.unwrap_err());
             }
         }

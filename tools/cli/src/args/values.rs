@@ -4,26 +4,30 @@ use std::net::IpAddr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use engine::ledger::LedgerKind;
-use hyper::Uri;
+use hyper::{Uri, http::uri::Authority};
 
 /// Longest wait, in seconds: a day.
 const TIMEOUT_S_MAX: u64 = 86_400;
 
 /// Accepts the URL of a DynamoDB.
 pub(super) fn endpoint(text: &str) -> Result<String, String> {
-    let is_url = text.parse::<Uri>().is_ok_and(|uri| {
-        let has_scheme = matches!(uri.scheme_str(), Some("http" | "https"));
-        has_scheme && uri.host().is_some_and(|host| !host.is_empty())
-    });
-    if is_url { Ok(text.to_owned()) } else { Err("it must be of the form http://HOST:PORT".to_owned()) }
+    url(text, &["http", "https"])
 }
 
 /// Accepts the base URL of an invoke API. Only plain HTTP, which is what emulators use.
 pub(super) fn http_url(text: &str) -> Result<String, String> {
-    match text.strip_prefix("http://") {
-        Some(host) if !host.is_empty() => Ok(text.to_owned()),
-        _ => Err("it must be of the form http://HOST:PORT".to_owned()),
-    }
+    url(text, &["http"])
+}
+
+fn url(text: &str, schemes: &[&str]) -> Result<String, String> {
+    let is_url = text.parse::<Uri>().is_ok_and(|uri| {
+        let has_scheme = uri.scheme_str().is_some_and(|scheme| schemes.contains(&scheme));
+        // A port that is no number of 16 bits is none.
+        let has_place =
+            |at: &Authority| !at.host().is_empty() && (at.port_u16().is_some() || at.as_str().ends_with(at.host()));
+        has_scheme && uri.authority().is_some_and(has_place)
+    });
+    if is_url { Ok(text.to_owned()) } else { Err("it must be of the form http://HOST:PORT".to_owned()) }
 }
 
 /// Accepts the name of a table.

@@ -2,15 +2,32 @@
 
 use std::{env, ffi::OsStr};
 
-use clap::{Command, CommandFactory as _, FromArgMatches as _, builder::Resettable};
+use clap::{Arg, Command, CommandFactory as _, FromArgMatches as _, builder::Resettable, error::ErrorKind};
 
 use super::{Args, examples::with_examples};
 
 /// Reads the arguments. Ends the process if they are wrong.
 pub(crate) fn parse() -> Args {
-    let matches = without_empty_variables(described()).try_get_matches();
-    let matches = matches.unwrap_or_else(|error| without_variables_said(error).exit());
+    let mut command = without_empty_variables(described());
+    let matches = command.try_get_matches_from_mut(env::args_os()).unwrap_or_else(|error| {
+        match no_text(&command).filter(|_| error.kind() == ErrorKind::InvalidUtf8) {
+            Some(name) => {
+                let what =
+                    format!("the environment variable {name} is not UTF-8: set it to another value, or unset it");
+                command.error(ErrorKind::InvalidUtf8, what).exit()
+            }
+            None => without_variables_said(error).exit(),
+        }
+    });
     Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// A variable that stands for an option, and whose value is no text.
+fn no_text(command: &Command) -> Option<String> {
+    let is_no_text = |name: &&OsStr| env::var_os(name).is_some_and(|value| value.to_str().is_none());
+    let here = command.get_arguments().filter_map(Arg::get_env).find(is_no_text);
+    let below = || command.get_subcommands().find_map(no_text);
+    here.map(|name| name.to_string_lossy().into_owned()).or_else(below)
 }
 
 /// The same error without the variables, if they have no part in it: its usage would show the options that they stand for

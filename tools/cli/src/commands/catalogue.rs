@@ -23,6 +23,7 @@ use crate::{
     json::{print_json, word},
     opened::{Opened, open_to_write, open_with_ledger},
     time,
+    words::counted,
 };
 
 /// Time limit for reading the registry, in milliseconds.
@@ -191,7 +192,7 @@ fn totals(differences: &[CatalogueDifference]) -> String {
     }
     let n_in_step = counts.remove("in step").unwrap_or_default();
     let others = counts.into_iter().map(|(word, n)| format!(", {n} {word}"));
-    format!("{n_in_step} derivations in step{}", others.collect::<String>())
+    format!("{} in step{}", counted(n_in_step, "derivation"), others.collect::<String>())
 }
 
 async fn forget(args: &Forget) -> anyhow::Result<Completion> {

@@ -4,7 +4,6 @@ mod filters;
 
 use std::path::Path;
 
-use anyhow::Context as _;
 use design::{
     Design, document,
     review::{Reviewed, answer::FindingAnswer, finding::ReviewFinding, review},
@@ -16,8 +15,9 @@ use serde_json::{Value, json};
 
 use crate::{
     args,
-    exit::{Completion, print},
+    exit::{Completion, Usage, print},
     json::print_json,
+    words::counted,
 };
 
 pub(crate) async fn run(args: &args::DesignArgs) -> anyhow::Result<Completion> {
@@ -65,11 +65,14 @@ struct Given {
 
 fn read(file: &Path) -> anyhow::Result<Vec<FindingAnswer>> {
     let name = file.display();
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
-    let given: Vec<Given> = serde_json::from_str(&text).with_context(|| format!("{name} is not a list of answers"))?;
-    let answer =
-        |given: Given| Ok(FindingAnswer { check: given.check.parse()?, subject: given.subject, reason: given.reason });
-    given.into_iter().map(answer).collect::<anyhow::Result<_>>().with_context(|| name.to_string())
+    let text = std::fs::read_to_string(file).map_err(|error| Usage(format!("cannot read {name}: {error}")))?;
+    let given: Vec<Given> =
+        serde_json::from_str(&text).map_err(|error| Usage(format!("{name} is not a list of answers: {error}")))?;
+    let answer = |Given { check, subject, reason }: Given| {
+        let check = check.parse().map_err(|error| Usage(format!("{name}: {error}")))?;
+        Ok(FindingAnswer { check, subject, reason })
+    };
+    given.into_iter().map(answer).collect()
 }
 
 /// The names are stable.
@@ -106,6 +109,7 @@ fn as_text(reviewed: &Reviewed) -> String {
         let names: Vec<&str> = reviewed.unchecked.iter().map(|check| check.name()).collect();
         lines.push(format!("not checked, because the access patterns are unknown: {}", names.join(", ")));
     }
-    lines.push(format!("{} findings, {} not answered", reviewed.findings.len(), reviewed.unanswered().count()));
+    let findings = counted(reviewed.findings.len(), "finding");
+    lines.push(format!("{findings}, {} not answered", reviewed.unanswered().count()));
     lines.join("\n")
 }

@@ -28,7 +28,7 @@ use crate::{
     caught_up,
     connection::{ANY_CREDENTIALS, Clients, has_credentials},
     embedded::Embedded,
-    exit::{Completion, print, report},
+    exit::{Completion, Usage, print, report},
     lines::Lines,
     mappings::{MappingRequest, mappings},
     opening::{RegistryCheck, fits, ledger_fits},
@@ -124,7 +124,7 @@ async fn serve(
     let progress = Arc::clone(&service.progress);
     tokio::select! {
         error = caught_up(&mut service) => Err(error),
-        fault = caught_up::report(reported, layout, progress, witness) => Err(fault.into()),
+        fault = caught_up::report(reported, config.table.clone(), layout, progress, witness) => Err(fault.into()),
         () = stopped => {
             report("stopping after the batches in progress");
             let counted = service.stop().await?;
@@ -168,7 +168,7 @@ async fn registered(
 ) -> anyhow::Result<Vec<String>> {
     let registry = read(store).await?;
     let registered = RegistryCheck { schema, catalogue, registry: &registry, now_ms: SystemClock.now_ms() };
-    registered.is_of_this_table()?;
+    registered.is_of_this_table(args.data.as_deref())?;
     if let Some(data) = args.data.as_deref().filter(|_| !args.redeploy) {
         let (_, whole) = declared(Choice { manifest: args.config.as_deref(), disabled: &[] })?;
         registered.keeps(data, |name| whole.position(name).is_some())?;
@@ -186,7 +186,7 @@ async fn existing_fit(
     if let Some(table) = tables::describe(client, &config.table, endpoint).await? {
         fits(schema, catalogue, &table)?;
         if let Some(misfit) = of_stream(&described(&table)) {
-            return Err(misfit.into());
+            return Err(Usage(misfit.line).into());
         }
     }
     if let Some(ledger) = tables::describe(client, &config.ledger_table, endpoint).await? {

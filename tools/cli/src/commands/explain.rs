@@ -1,26 +1,28 @@
 //! `ripple explain`: prints what the records of a captured event would do.
 
-use anyhow::Context as _;
 use derive::{
     effect::{Effect, Ground},
     family::Family,
     plan::{Planned, RecordKind, plan},
 };
-use engine::record::{decode, event::RawEvent, head};
+use engine::{
+    backoff::describe,
+    record::{decode, event::RawEvent, head},
+};
 use functions::declared::{Choice, declared};
 use keys::key::Key;
 use serde_json::{Value, json};
 
 use crate::{
     args::Explain,
-    exit::{Completion, print},
+    exit::{Completion, Usage, print},
     json::{key, print_json},
 };
 
 pub(crate) fn run(args: &Explain) -> anyhow::Result<Completion> {
     let file = args.file.display();
-    let event = std::fs::read_to_string(&args.file).with_context(|| format!("cannot read {file}"))?;
-    let raw = RawEvent::parse(&event).map(|event| event.records).with_context(|| file.to_string())?;
+    let event = std::fs::read_to_string(&args.file).map_err(|error| Usage(format!("cannot read {file}: {error}")))?;
+    let raw = RawEvent::parse(&event).map_err(|error| Usage(format!("{file}: {}", describe(&error))))?.records;
     let (schema, catalogue) = declared(Choice { manifest: args.config.as_deref(), ..Choice::default() })?;
     let mut explained = Vec::new();
     for record in raw {

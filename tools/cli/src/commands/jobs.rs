@@ -18,10 +18,11 @@ use serde_json::{Value, json};
 use super::QUIET_LOG_FILTER;
 use crate::{
     args::jobs::Jobs,
-    exit::{Completion, print},
+    exit::{Completion, print, report_unknown},
     json::{key, print_json},
     opened::{agreed, open_to_write, open_with_ledger},
     time,
+    words::counted,
 };
 
 pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Completion> {
@@ -50,8 +51,9 @@ fn list(jobs: &[Job], held: &HeldCascades, layout: &Layout, as_json: bool) -> Co
         print_json(json!({ "jobs": jobs }));
     } else {
         let n_in = |state: &str| jobs.iter().filter(|job| state_of(job) == state).count();
-        let (n_jobs, [running, waiting, paused]) = (jobs.len(), ["running", "waiting", "paused"].map(n_in));
-        let last = format!("{n_jobs} jobs: {running} running, {waiting} waiting, {paused} paused");
+        let (all, [running, waiting, paused]) =
+            (counted(jobs.len(), "job"), ["running", "waiting", "paused"].map(n_in));
+        let last = format!("{all}: {running} running, {waiting} waiting, {paused} paused");
         print(&jobs.iter().map(|job| line(job, held)).chain([last]).collect::<Vec<_>>().join("\n"));
     }
     Completion::InStep
@@ -63,10 +65,12 @@ fn show(jobs: &[Job], held: &HeldCascades, layout: &Layout, args: &Jobs) -> Comp
         let jobs: Vec<Value> = chosen.iter().map(|job| as_object(job, held, layout)).collect();
         print_json(json!({ "jobs": jobs, "unknown": unknown }));
     } else {
-        let unknown = unknown.iter().map(|id| no_job(id));
-        print(&chosen.iter().map(|job| whole(job, held, layout)).chain(unknown).collect::<Vec<_>>().join("\n"));
+        for job in &chosen {
+            print(&whole(job, held, layout));
+        }
     }
-    if unknown.is_empty() { Completion::InStep } else { Completion::Unfinished }
+    report_unknown(&unknown, NO_JOB, "jobs");
+    if unknown.is_empty() { Completion::InStep } else { Completion::UnknownId }
 }
 
 /// The jobs with these ids, and the ids without a job. An id is a job's sort key, or its whole key.
@@ -77,9 +81,8 @@ fn chosen<'a>(jobs: &'a [Job], ids: &'a [String]) -> (Vec<&'a Job>, Vec<&'a str>
     (jobs.iter().filter(is_asked).collect(), ids.iter().map(String::as_str).filter(is_unknown).collect())
 }
 
-fn no_job(id: &str) -> String {
-    format!("{id}  is no job")
-}
+/// What an id is that no job has.
+const NO_JOB: &str = "no job";
 
 /// The state of a job, in one word. The words are stable.
 fn state_of(job: &Job) -> &'static str {

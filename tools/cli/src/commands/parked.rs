@@ -13,10 +13,11 @@ use serde_json::{Value, json};
 use super::LOG_FILTER;
 use crate::{
     args::ParkedArgs,
-    exit::{Completion, print},
+    exit::{Completion, print, report_unknown},
     json::{key, print_json, word},
     opened::{Opened, agreed, open_with_ledger},
     time,
+    words::counted,
 };
 
 pub(crate) async fn run(args: &ParkedArgs) -> anyhow::Result<Completion> {
@@ -38,8 +39,9 @@ async fn list(parked: &[ParkedChange], opened: &Opened, as_json: bool) -> anyhow
     } else {
         let changes = parked.iter().map(|change| change_text(change, layout));
         let mut lines: Vec<String> = changes.chain(recount.iter().map(recount_text)).collect();
-        let (n_parked, n_recount) = (parked.len(), recount.len());
-        lines.push(format!("{n_parked} parked, {n_recount} counts to recount, {n_unreadable} items unreadable"));
+        let (n_parked, to_recount) = (parked.len(), counted(recount.len(), "count"));
+        let unreadable = counted(n_unreadable, "item");
+        lines.push(format!("{n_parked} parked, {to_recount} to recount, {unreadable} unreadable"));
         print(&lines.join("\n"));
     }
     Ok(if parked.is_empty() && recount.is_empty() { Completion::InStep } else { Completion::Findings })
@@ -59,10 +61,12 @@ fn show(parked: &[ParkedChange], layout: &Layout, args: &ParkedArgs) -> Completi
         print_json(json!({ "parked": chosen, "unknown": unknown }));
     } else {
         let whole = |change: &&ParkedChange| format!("{}\n{:#}", change_text(change, layout), record(change));
-        let unknown = unknown.iter().map(|id| not_parked(id));
-        print(&chosen.iter().map(whole).chain(unknown).collect::<Vec<_>>().join("\n"));
+        for change in &chosen {
+            print(&whole(change));
+        }
     }
-    if unknown.is_empty() { Completion::Findings } else { Completion::Unfinished }
+    report_unknown(&unknown, NOT_PARKED, "parked");
+    if unknown.is_empty() { Completion::Findings } else { Completion::UnknownId }
 }
 
 /// The parked changes with these ids, and the ids without a parked change. Both families may have parked one change.
@@ -72,9 +76,8 @@ pub(super) fn chosen<'a>(parked: &'a [ParkedChange], ids: &'a [String]) -> (Vec<
     (parked.iter().filter(is_asked).collect(), ids.iter().map(String::as_str).filter(is_unknown).collect())
 }
 
-pub(super) fn not_parked(id: &str) -> String {
-    format!("{id}  is not parked")
-}
+/// What an id is that no parked change has.
+pub(super) const NOT_PARKED: &str = "no parked change";
 
 /// The record as JSON, or as a string if it is not JSON.
 fn record(change: &ParkedChange) -> Value {

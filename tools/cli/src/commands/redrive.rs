@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::{
     QUIET_LOG_FILTER,
-    parked::{chosen, not_parked},
+    parked::{NOT_PARKED, chosen},
 };
 use crate::{
     args::Redrive,
-    exit::{Completion, print},
+    exit::{Completion, print, report_unknown},
     json::{print_json, word},
     opened::{agreed, open_to_write},
 };
@@ -65,21 +65,20 @@ pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Completion> {
     if args.json {
         let redriven: Vec<Value> = redriven.iter().map(|(change, outcome)| as_json(change, outcome)).collect();
         print_json(json!({ "redriven": redriven, "unknown": unknown }));
-    } else {
-        for id in &unknown {
-            print(&not_parked(id));
-        }
-        if redriven.is_empty() && unknown.is_empty() {
-            print("nothing is parked");
-        }
+    } else if redriven.is_empty() && unknown.is_empty() {
+        print("nothing is parked");
     }
+    report_unknown(&unknown, NOT_PARKED, "parked");
     Ok(ended(redriven.iter().map(|(_, outcome)| outcome), &unknown))
 }
 
 fn ended<'a>(outcomes: impl Iterator<Item = &'a RedriveOutcome> + Clone, unknown: &[&str]) -> Completion {
     let mut each = outcomes.clone();
-    if !unknown.is_empty() || each.any(|outcome| matches!(outcome, RedriveOutcome::Failed { .. })) {
+    if each.any(|outcome| matches!(outcome, RedriveOutcome::Failed { .. })) {
         return Completion::Unfinished;
+    }
+    if !unknown.is_empty() {
+        return Completion::UnknownId;
     }
     let mut each = outcomes;
     if each.any(|outcome| matches!(outcome, RedriveOutcome::Still { .. })) {

@@ -14,13 +14,17 @@ use operate::{
 };
 use serde_json::{Value, json};
 
-use super::{LOG_FILTER, verify::finding_text};
+use super::{
+    LOG_FILTER,
+    verify::{finding_text, knows},
+};
 use crate::{
     args::repair::{Backfill, Repair},
     bar::{on, progress, report_marking},
     exit::{Completion, print},
     json::VERSION,
     opened::{Opened, agreed, open_to_write, open_with_ledger},
+    words::counted,
 };
 
 /// How the JSON object begins. It is printed with the first entry, so that a command that is refused prints nothing.
@@ -75,7 +79,8 @@ async fn run(opened: &Opened, request: &VerifyOptions, is_applied: bool, is_json
         }
         print(&text(&summary, is_applied));
     }
-    Ok(if summary.is_left() { Completion::Findings } else { Completion::InStep })
+    let is_known = knows(&last.extent);
+    Ok(if summary.is_left() || !is_known { Completion::Findings } else { Completion::InStep })
 }
 
 fn text(summary: &Summary, is_applied: bool) -> String {
@@ -88,11 +93,14 @@ fn text(summary: &Summary, is_applied: bool) -> String {
     if is_applied && would > 0 {
         text = format!("{text}, {would} differ again after each repair");
     }
-    let more = [(n_undecided, "undecided"), (n_waiting, "waiting"), (n_unproven, "counts that change all the time")];
-    for (n_found, what) in more {
-        if n_found > 0 {
-            text = format!("{text}, {n_found} {what}");
-        }
+    let unproven = format!("{} that did not stop changing", counted(n_unproven, "count"));
+    let more = [
+        (n_undecided, format!("{n_undecided} undecided")),
+        (n_waiting, format!("{n_waiting} waiting")),
+        (n_unproven, unproven),
+    ];
+    for (_, what) in more.iter().filter(|(n_found, _)| *n_found > 0) {
+        text = format!("{text}, {what}");
     }
     text
 }

@@ -11,6 +11,7 @@ use std::{
 
 use anyhow::Context as _;
 use engine::{
+    backoff::describe,
     batch::Engine,
     clock::{Clock as _, SystemClock},
     ledger::{LedgerKind, settings::recorded},
@@ -80,9 +81,10 @@ pub(crate) async fn run(args: &Replay) -> anyhow::Result<Completion> {
 }
 
 fn read(file: &Path, given: &Lane, layout: &Layout) -> anyhow::Result<Capture> {
-    let text = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let text = String::from_utf8(text).with_context(|| format!("{} is not text", file.display()))?;
-    Capture::read(&text, given, layout).with_context(|| file.display().to_string())
+    let name = file.display();
+    let text = fs::read_to_string(file).map_err(|error| Usage(format!("cannot read {name}: {error}")))?;
+    let capture = Capture::read(&text, given, layout);
+    Ok(capture.map_err(|error| Usage(format!("{name}: {}", describe(&error))))?)
 }
 
 /// Does the ledger get the stream and shard that it requires, and do the records belong to this table?

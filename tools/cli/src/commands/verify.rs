@@ -5,10 +5,10 @@ mod loss;
 use std::io::Write as _;
 
 use functions::logging;
-use keys::item::Item;
+use keys::{item::Item, key::Key};
 use operate::{
     loss::Marked,
-    verify::{Finding, UnreadableItem, definition},
+    verify::{Finding, UnreadableItem, definition, report::Extent},
     verifying::{Checked, Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, Verified, WAITING, check},
 };
 
@@ -19,6 +19,7 @@ use crate::{
     exit::{Completion, Output, print, report},
     json::VERSION,
     opened::{agreed, open_with_ledger},
+    words::counted,
 };
 
 /// The manifest must know one of so many items.
@@ -42,17 +43,19 @@ pub(crate) async fn run(args: &Verify) -> anyhow::Result<Completion> {
             print(&line);
         }
     }
-    let is_known = is_known(verified.extent.n_items, verified.extent.n_ignored);
+    let is_known = knows(&verified.extent);
+    Ok(if is_clean && is_known { Completion::InStep } else { Completion::Findings })
+}
+
+/// Does the manifest know one of a hundred items? If it does not, that nothing was found says nothing, and this says so.
+pub(super) fn knows(extent: &Extent) -> bool {
+    let n_known = extent.n_items - extent.n_ignored;
+    let is_known = extent.n_items == 0 || n_known * KNOWN_ONE_OF >= extent.n_items;
     if !is_known {
         let what = "nearly all items are of types that nobody declared: is this the manifest of this table?";
         report(&format!("{what} Give another with --config"));
     }
-    Ok(if is_clean && is_known { Completion::InStep } else { Completion::Findings })
-}
-
-/// Does the manifest know one of a hundred items? If it does not, that nothing was found says nothing.
-fn is_known(n_items: usize, n_ignored: usize) -> bool {
-    n_items == 0 || (n_items - n_ignored) * KNOWN_ONE_OF >= n_items
+    is_known
 }
 
 /// Prints one JSON object, piece by piece because it may be large. The names are stable.
@@ -95,12 +98,14 @@ fn print_text(verified: &Verified) -> anyhow::Result<()> {
     let (n_undecided, n_waiting) = (n_found(UNDECIDED)?, n_found(WAITING)?);
     let mut line = totals(verified.extent.n_items, verified.extent.n_ignored, n_found(UNREADABLE)?, n_found(FINDING)?);
     let n_unproven = n_found(UNPROVEN)?;
-    let more =
-        [(n_undecided, "undecided"), (n_waiting, "waiting"), (n_unproven, "counts equal, and changing all the time")];
-    for (n_found, what) in more {
-        if n_found > 0 {
-            line = format!("{line}, {n_found} {what}");
-        }
+    let unproven = format!("{} equal, and changing all the time", counted(n_unproven, "count"));
+    let more = [
+        (n_undecided, format!("{n_undecided} undecided")),
+        (n_waiting, format!("{n_waiting} waiting")),
+        (n_unproven, unproven),
+    ];
+    for (_, what) in more.iter().filter(|(n_found, _)| *n_found > 0) {
+        line = format!("{line}, {what}");
     }
     print(&line);
     Ok(())
@@ -122,17 +127,19 @@ pub(super) fn finding_text(kind: &str, finding: &Finding, why: Option<&str>) -> 
     let behind = flaw.as_deref().or(why.filter(|_| kind != FINDING)).map(|why| format!(": {why}")).unwrap_or_default();
     let below = why.filter(|_| kind == FINDING).map(|why| format!("\n  believed  {why}")).unwrap_or_default();
     let [stored, derived] = [stored, derived].map(|item| item_text(item.as_ref()));
-    format!("{kind:<11} {derivation}  {pk} / {sk}{behind}\n  stored    {stored}\n  derived   {derived}{below}")
+    let item = Key::new(pk, sk);
+    format!("{kind:<11} {derivation}  {item}{behind}\n  stored    {stored}\n  derived   {derived}{below}")
 }
 
 fn unreadable_text(unreadable: &UnreadableItem) -> String {
     let UnreadableItem { derivation, pk, sk, why } = unreadable;
     let derivation = if derivation == "*" { "every derivation" } else { derivation };
-    format!("unreadable  {pk} / {sk}  by {derivation}: {why}")
+    format!("unreadable  {}  by {derivation}: {why}", Key::new(pk, sk))
 }
 
 fn totals(n_items: usize, n_ignored: usize, n_unreadable: usize, n_findings: usize) -> String {
-    format!("{n_items} items, {n_ignored} ignored, {n_unreadable} unreadable, {n_findings} findings")
+    let (items, findings) = (counted(n_items, "item"), counted(n_findings, "finding"));
+    format!("{items}, {n_ignored} ignored, {n_unreadable} unreadable, {findings}")
 }
 
 fn item_text(item: Option<&Item>) -> String {

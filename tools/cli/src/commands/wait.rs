@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::anyhow;
 use engine::clock::{Clock as _, SystemClock};
 use functions::logging;
 use serde_json::json;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::LOG_FILTER;
 use crate::{
     args::check::Wait,
-    caught_up::{ProgressReport, wait},
+    caught_up::{ProgressReport, WaitOutcome, wait},
     exit::{Completion, Usage, print},
     json::print_json,
     opened::{agreed, open_with_ledger},
@@ -24,13 +24,16 @@ pub(crate) async fn run(args: &Wait) -> anyhow::Result<Completion> {
     if args.connection.aws {
         return Err(Usage("wait goes with `ripple dev`: on AWS, watch the iterator age instead".to_owned()).into());
     }
-    let opened = agreed(open_with_ledger(&args.connection).await?, &args.connection).await?;
-    let (report, is_handled) = wait(&opened.store, called_ms, deadline).await?;
-    let until = report.and_then(|report| report.handled_until_ms).map(time::text);
-    if !is_handled {
-        bail!("not everything was handled within {} s: {}", args.timeout, why(report, called_ms, &opened.config.table));
-    }
-    let until = until.unwrap_or_default();
+    let in_vain = |why: &str| anyhow!("not everything was handled within {} s: {why}", args.timeout);
+    let silent = || in_vain(&format!("the database at {} does not respond", args.connection.endpoint));
+    let opening = async { agreed(open_with_ledger(&args.connection).await?, &args.connection).await };
+    let opened = timeout_at(deadline, opening).await.map_err(|_| silent())??;
+    let table = &opened.config.table;
+    let until = match wait(&opened.store, table, called_ms, deadline).await? {
+        WaitOutcome::Handled { until_ms } => time::text(until_ms),
+        WaitOutcome::InVain { last } => return Err(in_vain(&why(last, called_ms, table))),
+        WaitOutcome::Silent => return Err(silent()),
+    };
     if args.json {
         print_json(json!({ "handled_until": until }));
     } else {

@@ -1,6 +1,9 @@
 //! What stands in the way, in sentences, each said once until it is over.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
 
 use derive::schema::Schema;
 use engine::{
@@ -16,6 +19,24 @@ use super::{NAMED_MAX, ignored::IgnoredTypes};
 /// Items that are remembered as told; after more, the first may be told again.
 const TOLD_MAX: usize = 10_000;
 
+/// A reason is over when it has not come for this long: longer than any wait between two tries.
+const OVER_AFTER: Duration = Duration::from_mins(5);
+
+/// When each reason came last, by who had it. Lanes take turns, so that one of them goes on says nothing of the others.
+#[derive(Debug, Default)]
+struct Reasons(BTreeMap<(String, String), Instant>);
+
+impl Reasons {
+    /// Takes in a reason. Is it to be said?
+    fn is_new(&mut self, who: &str, why: &str, now: Instant) -> bool {
+        if self.0.len() > TOLD_MAX {
+            self.0.clear();
+        }
+        let before = self.0.insert((who.to_owned(), why.to_owned()), now);
+        before.is_none_or(|before| now.duration_since(before) > OVER_AFTER)
+    }
+}
+
 /// What was said, and is not over.
 #[derive(Debug, Default)]
 pub(super) struct Said {
@@ -23,10 +44,10 @@ pub(super) struct Said {
     /// Items that cannot be read, each with the derivation and the reason.
     unreadable: BTreeSet<(Key, String, String)>,
     is_braked: bool,
-    /// Why a mapping's last invocation failed.
-    failures: BTreeMap<String, String>,
-    /// Why a function's last batch is not done.
-    undone: BTreeMap<String, String>,
+    /// Why the invocations of a mapping failed.
+    failures: Reasons,
+    /// Why the batches of a function are not done.
+    undone: Reasons,
     troubles: BTreeSet<String>,
     is_gone: bool,
 }
@@ -81,24 +102,14 @@ impl Said {
     }
 
     fn undone(&mut self, function: Function, account: &Account) -> Option<String> {
-        let function = function.to_string();
-        let Some(why) = account.undone.values().next() else {
-            self.undone.remove(&function);
-            return None;
-        };
-        let before = self.undone.insert(function.clone(), why.clone());
-        let is_new = !self.is_gone && before.as_ref() != Some(why);
+        let why = account.undone.values().next()?;
+        let is_new = self.undone.is_new(&function.to_string(), why, Instant::now()) && !self.is_gone;
         is_new.then(|| format!("{function} tries a batch again: {why}"))
     }
 
-    /// A failed invocation, or one that did not fail.
-    pub(super) fn failed(&mut self, mapping: &str, why: Option<&str>) -> Option<String> {
-        let Some(why) = why else {
-            self.failures.remove(mapping);
-            return None;
-        };
-        let before = self.failures.insert(mapping.to_owned(), why.to_owned());
-        let is_new = !self.is_gone && before.as_deref() != Some(why);
+    /// A failed invocation.
+    pub(super) fn failed(&mut self, mapping: &str, why: &str) -> Option<String> {
+        let is_new = self.failures.is_new(mapping, why, Instant::now()) && !self.is_gone;
         is_new.then(|| format!("{mapping} failed, and tries again: {why}"))
     }
 
@@ -144,11 +155,13 @@ mod tests {
 
     #[test]
     fn what_goes_on_is_said_once_and_again_after_it_was_over() {
+        let (mut reasons, start) = (Reasons::default(), Instant::now());
+        // Two lanes fail in turns, for reasons of their own.
+        let mut is_new = |why, after_s| reasons.is_new("propagate", why, start + Duration::from_secs(after_s));
+        let told = [("a", 0), ("b", 1), ("a", 200), ("b", 201), ("a", 400), ("b", 502)].map(|(why, s)| is_new(why, s));
+        assert_eq!(told, [true, true, false, false, false, true]);
+        assert!(reasons.is_new("aggregate", "a", start), "another mapping");
         let mut said = Said::default();
-        let why = Some("it is full");
-        let told: Vec<bool> =
-            [why, why, None, why, Some("it is gone")].map(|why| said.failed("propagate", why).is_some()).to_vec();
-        assert_eq!(told, [true, false, false, true, true]);
         let told: Vec<bool> = [true, false, false, true, true].map(|is_so| said.responds(is_so)).to_vec();
         assert_eq!(told, [false, true, false, true, false]);
         said.responds(false);

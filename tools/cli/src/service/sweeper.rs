@@ -23,7 +23,7 @@ use keys::key::Key;
 use store::dynamo::DynamoStore;
 use tokio::sync::watch;
 
-use crate::service::{Witness, quiet::Watch};
+use super::{Witness, quiet::Watch};
 
 /// Time between two sweeps.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -36,7 +36,7 @@ const SLICE_PAUSE: Duration = Duration::from_secs(5);
 const SLICE_ITEMS: usize = 500;
 const SLICE_MS: u64 = 5_000;
 
-pub(crate) struct Sweeper {
+pub(super) struct Sweeper {
     engine: Engine<Arc<DynamoStore>>,
     progress: Arc<Watch>,
     witness: Arc<dyn Witness>,
@@ -49,13 +49,13 @@ pub(crate) struct Sweeper {
 
 impl Sweeper {
     /// A sweeper that starts jobs when the mappings of this progress are past them.
-    pub(crate) fn new(engine: Engine<Arc<DynamoStore>>, progress: Arc<Watch>, witness: Arc<dyn Witness>) -> Self {
+    pub(super) fn new(engine: Engine<Arc<DynamoStore>>, progress: Arc<Watch>, witness: Arc<dyn Witness>) -> Self {
         let (seen, drifted) = (BTreeMap::new(), BTreeSet::new());
         Self { engine, progress, witness, seen, sliced: Instant::now(), drifted }
     }
 
     /// Sweeps until it is stopped.
-    pub(crate) async fn run(mut self, mut stopped: watch::Receiver<bool>) {
+    pub(super) async fn run(mut self, mut stopped: watch::Receiver<bool>) {
         loop {
             tokio::select! {
                 _ = stopped.changed() => return,

@@ -18,7 +18,7 @@ pub(super) fn section(design: &Design) -> String {
          {} items that Ripple keeps for itself. It adds no bookkeeping to the application's items.\n\
          DynamoDB may delete an expired item days later.\n\
          `ripple dev`, which reads the stream itself, also stores its stream positions in the ledger's table, under \
-         `MAPPING#{{function}} / {{shard}}`, and its progress under `DEV / PROGRESS`.\n\n{}",
+         `MAPPING#{{function}} / {{shard}}`, and its progress under `DEV / PROGRESS#{{table}}`.\n\n{}",
         if design.has_rows() { "E-30: the" } else { "The" },
         table(&["item", "table", "key", "attributes", "kept", "purpose"], &rows)
     )

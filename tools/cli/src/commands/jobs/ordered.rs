@@ -15,10 +15,10 @@ use engine::{
 use serde_json::{Value, json};
 use store::dynamo::DynamoStore;
 
-use super::{chosen, no_job, so_far};
+use super::{NO_JOB, chosen, so_far};
 use crate::{
     args::jobs::Jobs,
-    exit::{Completion, print},
+    exit::{Completion, print, report_unknown},
     json::{print_json, word},
 };
 
@@ -60,12 +60,13 @@ pub(super) async fn run(engine: &Engine<Arc<DynamoStore>>, order: JobOrder, args
     if args.json {
         let jobs: Vec<Value> = orders.results.iter().map(|result| result.as_object(order, engine)).collect();
         print_json(json!({ "jobs": jobs, "unknown": unknown }));
-    } else {
-        for id in &unknown {
-            print(&no_job(id));
-        }
     }
-    Ok(if unknown.is_empty() && !orders.has_failed() { Completion::InStep } else { Completion::Unfinished })
+    report_unknown(&unknown, NO_JOB, "jobs");
+    Ok(match (orders.has_failed(), unknown.is_empty()) {
+        (true, _) => Completion::Unfinished,
+        (false, false) => Completion::UnknownId,
+        (false, true) => Completion::InStep,
+    })
 }
 
 impl Orders<'_> {
