@@ -88,8 +88,8 @@ fn a_seed_runs_the_same_twice() {
     }
 }
 
-/// Every guard without a script in `cases/guards.rs` and every named step is left out, one after the other. A run of
-/// either ledger must notice. The printed table is what `seeds/noticed.rs` should say.
+/// Every guard without a script in `cases/guards.rs`, every named step and every condition of the platform is left out,
+/// one after the other. A run of either ledger must notice. The printed table is what `seeds/noticed.rs` should say.
 #[test]
 fn what_is_left_out_is_missed() {
     let mut unnoticed = Vec::new();

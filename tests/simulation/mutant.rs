@@ -36,6 +36,16 @@ pub(crate) const SCRIPTED_STEPS: &[ProtocolStep] = &[
     ProtocolStep::SettleAgain,
 ];
 
+/// A condition of the platform without which watermarks are not exact. `ripple dev` and the templates refuse mappings that
+/// lack it; a function does not see the settings of its mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// A shard has one lane.
+    OneLane,
+    /// A batch that fails comes again before any later one.
+    NeverGivenUp,
+}
+
 /// What is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mutant {
@@ -43,15 +53,18 @@ pub(crate) enum Mutant {
     Unguarded(Purpose),
     /// This step is not taken.
     Without(ProtocolStep),
+    /// The platform lacks this.
+    Platform(Condition),
 }
 
 impl Mutant {
-    /// Every purpose of a guard, and every step, that has no script.
+    /// Every purpose of a guard, and every step, that has no script, and every condition of the platform.
     pub(crate) fn all() -> Vec<Self> {
         let guards = Purpose::ALL.iter().filter(|purpose| !SCRIPTED.contains(purpose));
         let guards = guards.map(|purpose| Self::Unguarded(*purpose));
         let steps = ProtocolStep::ALL.iter().filter(|step| !SCRIPTED_STEPS.contains(step));
-        guards.chain(steps.map(|step| Self::Without(*step))).collect()
+        let platform = [Condition::OneLane, Condition::NeverGivenUp].map(Self::Platform);
+        guards.chain(steps.map(|step| Self::Without(*step))).chain(platform).collect()
     }
 
     /// What the missing guard or step prevents.
@@ -59,6 +72,10 @@ impl Mutant {
         match self {
             Self::Unguarded(purpose) => purpose.prevents(),
             Self::Without(step) => step.prevents(),
+            Self::Platform(Condition::OneLane) => "a faster lane hides the changes of a slower one",
+            Self::Platform(Condition::NeverGivenUp) => {
+                "later changes hide what the platform gave up, and delivers again"
+            }
         }
     }
 
@@ -70,7 +87,7 @@ impl Mutant {
     pub(crate) fn step(self) -> Option<ProtocolStep> {
         match self {
             Self::Without(step) => Some(step),
-            Self::Unguarded(_) => None,
+            Self::Unguarded(_) | Self::Platform(_) => None,
         }
     }
 }

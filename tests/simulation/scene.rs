@@ -22,7 +22,7 @@ use crate::{
     chance::Chance,
     executor::now,
     items::{USERS, is_mirror, new_item},
-    mutant::Mutant,
+    mutant::{Condition, Mutant},
     occurrences::Occurrences,
     scene::{rollout::Rollout, sharding::Sharding, theme::Theme},
     trace::Trace,
@@ -119,6 +119,11 @@ impl Scene {
             is_healed: AtomicBool::new(false),
             occurrences: Mutex::default(),
         })
+    }
+
+    /// Does the platform lack this?
+    pub(crate) fn lacks(&self, condition: Condition) -> bool {
+        self.mutant == Some(Mutant::Platform(condition))
     }
 
     /// From now on nothing goes wrong.

@@ -297,6 +297,30 @@ async fn what_a_dead_invocation_sent_lands_before_the_next_or_not_at_all() {
     }
 }
 
+/// Nothing of an invocation lands later than its watermark is kept: this is why it must not.
+#[tokio::test]
+async fn what_lands_after_its_watermark_was_taken_away_counts_again() {
+    for is_taken_away in [false, true] {
+        let mut bed = bed();
+        let records = bed.joins(1).await;
+        let target = counter(0);
+        bed.fails(move |call| match call {
+            Call::Write(write) if write.key == target => Some((Side::Before, Fault::Late)),
+            _ => None,
+        });
+        assert!(bed.start(&bed.event(&records)).finish().is_none(), "it dies");
+        bed.fails(|_| None);
+        bed.handle(&records).await;
+        bed.clock.advance(if is_taken_away { KEPT_MS + 3 * 60_000 } else { KEPT_MS - 60_000 });
+        // A change of another shard takes away what is too old.
+        let other = json!({ "Records": bed.memberships([("bob".into(), "g0".into())]).await }).to_string();
+        bed.try_handle(&in_window(&other, "{}", false).replace(SHARD, "shardId-other")).await.unwrap();
+        assert_eq!((mark(&bed, &counter(0)).is_some(), bed.counted("member-count")), (!is_taken_away, 2));
+        bed.land();
+        assert_eq!(bed.counted("member-count"), if is_taken_away { 3 } else { 2 });
+    }
+}
+
 #[tokio::test]
 async fn records_out_of_order_or_there_twice_count_each_once() {
     let mut bed = bed();

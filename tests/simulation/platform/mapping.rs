@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use support::record::Window;
 
 use crate::{
+    mutant::Condition,
     platform::{
         event::bounds,
         filters::is_delivered,
@@ -87,6 +88,7 @@ impl Mapping {
     pub(crate) fn new(scene: &Arc<Scene>, name: &'static str, families: &[Family], ledger: LedgerKind) -> Self {
         let n_queues = match ledger {
             LedgerKind::Receipts => scene.chance.between(1, QUEUES_MAX),
+            LedgerKind::Watermarks if scene.lacks(Condition::OneLane) => 2,
             LedgerKind::Watermarks => 1,
         };
         let n_records_max = if scene.is_braked { RECORDS_MAX_BRAKED } else { scene.chance.between(1, RECORDS_MAX) };
@@ -287,6 +289,10 @@ impl Mapping {
             }
             BatchVerdict::Whole => {
                 self.scene.count("failed whole");
+                if self.ledger == LedgerKind::Watermarks && self.scene.lacks(Condition::NeverGivenUp) {
+                    queue.records[queue.n_done..].rotate_left(end - queue.n_done);
+                    return;
+                }
                 if batch.records.len() > 1 && self.scene.chance.percent(30) {
                     queue.n_bisected = Some(batch.records.len() / 2);
                     self.scene.count("bisected");

@@ -47,6 +47,8 @@ const NOTICED: &[(&str, LedgerKind, u64)] = &[
     ("Without(PublishFirst)", Receipts, 28),
     ("Without(ReadyFirst)", Receipts, 363),
     ("Without(BirthMark)", Receipts, 11),
+    ("Platform(OneLane)", Watermarks, 0),
+    ("Platform(NeverGivenUp)", Watermarks, 0),
 ];
 
 /// The ledger and the seed that showed this mutant.
