@@ -4,6 +4,7 @@ use std::{fs, path::Path};
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use expect_test::expect;
+use keys::key::is_hidden;
 use support::{command::Ended, database::client};
 use tokio::runtime::Runtime;
 
@@ -174,7 +175,7 @@ fn each_change_is_a_line_that_names_derivation_item_and_effect() {
 fn a_key_does_not_control_the_terminal() {
     let dev = Dev::start(&[]);
     let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
-    let id = "a\u{1b}[31m\n\u{9b}2Jb";
+    let id = "a\u{1b}[31m\n\u{9b}2J\u{202e}b";
     let put = |pk: &str, sk: &str, kind: &str| {
         let put = client.put_item().table_name("ripple").item("PK", s(pk)).item("SK", s(sk));
         runtime.block_on(put.item("EntityType", s(kind)).send()).unwrap();
@@ -186,16 +187,16 @@ fn a_key_does_not_control_the_terminal() {
     // A count that is wrong, so that its key is printed.
     let count = client.update_item().table_name("ripple").key("PK", s(&format!("USER#{id}"))).key("SK", s("PROFILE"));
     let count = count.update_expression("SET FollowerCount = :n");
-    let verified = || ripple(&["verify", "--at-rest", "--endpoint", &dev.endpoint]);
+    let verify = ["verify", "--at-rest", "--endpoint", &dev.endpoint];
     let wrong = count.expression_attribute_values(":n", AttributeValue::N("7".to_owned()));
     runtime.block_on(wrong.send()).unwrap();
-    let verified = verified();
+    let verified = [ripple(&verify), ripple(&[&verify[..], &["--json"]].concat())];
     let ended = dev.stopped();
-    for text in [&ended.stdout, &ended.stderr, &verified.stdout, &verified.stderr] {
-        let hidden: Vec<char> = text.chars().filter(|c| c.is_control() && *c != '\n').collect();
+    for text in verified.iter().chain([&ended]).flat_map(|ended| [&ended.stdout, &ended.stderr]) {
+        let hidden: Vec<char> = text.chars().filter(|c| is_hidden(*c) && *c != '\n').collect();
         assert_eq!(hidden, [' '; 0], "{text}");
     }
-    let line = r"follower-count  USER#a\u{1b}[31m\n\u{9b}2Jb / PROFILE  +1";
+    let line = r"follower-count  USER#a\u{1b}[31m\n\u{9b}2J\u{202e}b / PROFILE  +1";
     assert!(ended.stdout.lines().any(|said| said == line), "{}", ended.stdout);
     assert!(ended.stderr.contains("are ignored"), "{}", ended.stderr);
 }

@@ -68,12 +68,14 @@ fn a_reader_that_closes_the_pipe_changes_nothing_else() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_result_that_cannot_be_written_is_a_failure() {
-    let mut ripple = command(env!("CARGO_BIN_EXE_ripple"));
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = ripple.arg("design").stdout(full).stderr(Stdio::piped()).output().unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    let line = "ripple: cannot write the output: No space left on device (os error 28)\n";
-    assert_eq!((output.status.code(), stderr.as_str()), (Some(1), line));
+    for argument in ["design", "--help", "--version"] {
+        let mut ripple = command(env!("CARGO_BIN_EXE_ripple"));
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = ripple.arg(argument).stdout(full).stderr(Stdio::piped()).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let line = "ripple: cannot write the output: No space left on device (os error 28)\n";
+        assert_eq!((output.status.code(), stderr.as_str()), (Some(1), line), "{argument}");
+    }
 }
 
 /// A `ripple dev` that ends with the test.

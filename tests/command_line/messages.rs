@@ -189,6 +189,8 @@ fn a_value_of_the_wrong_form_is_told_in_words_of_ours() {
         (["wait", "--timeout", "0"], "it must be a whole number of seconds, 1 to 86400"),
         (["verify", "--wait", "soon"], "it must be a whole number of seconds"),
         (["verify", "--iterator-age", "-"], "it must be a whole number of seconds"),
+        (["verify", "--derivation", ""], "it is empty"),
+        (["backfill", "", "--yes"], "it is empty"),
         (["wait", "--endpoint", "http://127.0.0.1:99999"], "it must be of the form http://HOST:PORT"),
         (["dev", "--functions", "http://127.0.0.1:99999"], "it must be of the form http://HOST:PORT"),
         (["dev", "--host", "nope"], "it must be an IP address, such as 0.0.0.0 for all of this machine's"),

@@ -91,7 +91,7 @@ fn a_table_that_fits_is_reported_with_the_cost_of_a_backfill() {
         fits        3  User
         backfill    read units to read the table once, consistently: 1
         backfill    follower-mirror: at most 3 items, 3 write units
-        backfill    follower-count: at most 1 items, 6 write units
+        backfill    follower-count: at most 1 item, 6 write units
         backfill    follower-count-display: at most 3 items, 3 write units
         backfill    following-count: at most 3 items, 18 write units
         backfill    following-count-display: at most 3 items, 3 write units

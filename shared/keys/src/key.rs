@@ -45,13 +45,26 @@ pub fn for_log(text: &str) -> String {
 /// paths, in escapes, and in what the service makes of several keys.
 const PLAIN: &str = "-_.:%/~|*+";
 
+/// Characters that are no controls, and yet break a line or turn its direction: separators of lines and paragraphs, and
+/// marks of bidirectional text. Source: Unicode, UAX #9 and #14.
+const TURNING: [char; 14] = [
+    '\u{061c}', '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}',
+    '\u{202e}', '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
+];
+
+/// Would this character do something to a terminal, instead of being shown?
+#[must_use]
+pub fn is_hidden(c: char) -> bool {
+    c.is_control() || TURNING.contains(&c)
+}
+
 impl fmt::Display for Key {
-    /// `PK / SK` on one line, for messages to whoever asked; logs have [`for_log`](Key::for_log). A control character is
-    /// written as its escape, such as `\n`.
+    /// `PK / SK` on one line, for messages to whoever asked; logs have [`for_log`](Key::for_log). What is
+    /// [hidden](is_hidden) is written as its escape, such as `\n`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for part in [self.pk.as_str(), " / ", self.sk.as_str()] {
             for c in part.chars() {
-                if c.is_control() { write!(f, "{}", c.escape_default())? } else { f.write_char(c)? }
+                if is_hidden(c) { write!(f, "{}", c.escape_default())? } else { f.write_char(c)? }
             }
         }
         Ok(())
@@ -65,6 +78,7 @@ mod tests {
     #[test]
     fn a_key_is_one_line_without_what_controls_a_terminal() {
         assert_eq!(Key::new("USER#a\nb", "\u{1b}[2J\u{9b}\t").to_string(), r"USER#a\nb / \u{1b}[2J\u{9b}\t");
+        assert_eq!(Key::new("a\u{202e}b", "\u{2028}").to_string(), r"a\u{202e}b / \u{2028}");
         assert_eq!(Key::new("USER#Åsa", "PROFILE").to_string(), "USER#Åsa / PROFILE");
     }
 

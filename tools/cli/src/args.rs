@@ -184,7 +184,7 @@ pub(crate) struct DesignArgs {
 #[derive(Debug, Group)]
 pub(crate) struct ParkedArgs {
     /// Shows only these events, in full (default: a list of all).
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = values::name)]
     pub(crate) ids: Vec<String>,
     #[command(flatten)]
     pub(crate) connection: Connection,
@@ -198,7 +198,7 @@ pub(crate) struct ParkedArgs {
 #[command(group(ArgGroup::new("which").required(true).args(["ids", "all"])))]
 pub(crate) struct Redrive {
     /// Ids of events, as `ripple parked` lists them.
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = values::name)]
     pub(crate) ids: Vec<String>,
     /// Applies everything that is parked.
     #[arg(long)]

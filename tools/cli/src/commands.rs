@@ -16,9 +16,11 @@ mod replay;
 mod verify;
 mod wait;
 
+use std::process::ExitCode;
+
 use crate::{
-    args::{Args, Command, demo::Demo},
-    exit::Completion,
+    args::{Args, Command, demo::Demo, variables::parse},
+    exit::{self, Completion},
 };
 
 /// Log level if `RUST_LOG` is not set. Warnings of the embedded database and of the search for credentials are off,
@@ -28,7 +30,15 @@ const LOG_FILTER: &str = "warn,dynoxide=error,aws_config=error";
 /// Log level for commands that print what the engine refused or parked.
 const QUIET_LOG_FILTER: &str = "warn,aws_config=error,engine=off";
 
-pub(crate) async fn run(args: Args) -> anyhow::Result<Completion> {
+/// Reads the arguments and runs the command.
+pub(crate) async fn main() -> ExitCode {
+    match parse() {
+        Ok(args) => exit::code(run(args).await),
+        Err(code) => code,
+    }
+}
+
+async fn run(args: Args) -> anyhow::Result<Completion> {
     match args.command {
         None => Box::pin(demo::run(&defaults())).await,
         Some(Command::Demo(args)) => Box::pin(demo::run(&args)).await,

@@ -8,8 +8,8 @@ use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 /// Both parts of the credentials for an emulator, if the environment has none.
 pub(crate) const ANY_CREDENTIALS: &str = "local";
 
-/// Longest wait for one response, in seconds: a busy laptop is slower than AWS, and a person waits.
-const ANSWER_S_MAX: u64 = 30;
+/// Longest wait for one response, in seconds: a busy laptop is slower than AWS, and a person waits for the second try too.
+const ANSWER_S_MAX: u64 = 15;
 
 /// Does the environment have credentials? A part of them, or an empty one, is none.
 pub(crate) fn has_credentials() -> bool {

@@ -8,6 +8,7 @@ use std::{
 };
 
 use functions::{config::ConfigError, declared::DeclaredError};
+use keys::key::is_hidden;
 use operate::failure::OperateError;
 use store::StoreError;
 
@@ -78,12 +79,12 @@ pub(crate) fn report_unknown(ids: &[&str], what: &str, command: &str) {
 }
 
 /// The text without characters that would control a terminal: JSON's escapes stand for them, so JSON stays JSON.
-fn visible(text: &str) -> Cow<'_, str> {
-    let is_hidden = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    if !text.contains(is_hidden) {
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    let is_escaped = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
+    if !text.contains(is_escaped) {
         return Cow::Borrowed(text);
     }
-    let escaped = |c: char| if is_hidden(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+    let escaped = |c: char| if is_escaped(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
     Cow::Owned(text.chars().map(escaped).collect())
 }
 

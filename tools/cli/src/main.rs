@@ -26,5 +26,5 @@ use std::process::ExitCode;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    exit::code(commands::run(args::variables::parse()).await)
+    commands::main().await
 }

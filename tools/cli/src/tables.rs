@@ -89,7 +89,8 @@ pub(crate) async fn describe(client: &Client, table: &str, endpoint: &str) -> an
         Err(error) if error.as_service_error().is_some_and(DescribeTableError::is_resource_not_found_exception) => {
             Ok(None)
         }
-        Err(error) if matches!(error, SdkError::DispatchFailure(_) | SdkError::TimeoutError(_)) => {
+        Err(SdkError::TimeoutError(_)) => bail!("the database at {endpoint} does not respond"),
+        Err(error) if matches!(error, SdkError::DispatchFailure(_)) => {
             tracing::debug!(cause = %DisplayErrorContext(&error), "no answer");
             if endpoint == AWS {
                 bail!("AWS cannot be called: give credentials and a region, by the AWS environment or its files")

@@ -2,7 +2,7 @@
 
 use clap::{Args as Group, Subcommand, value_parser};
 
-use super::{Connection, Writing};
+use super::{Connection, Writing, values};
 
 /// `ripple catalogue`
 #[derive(Debug, Subcommand)]
@@ -33,7 +33,7 @@ pub(crate) struct Diff {
 #[derive(Debug, Group)]
 pub(crate) struct Forget {
     /// The derivations, by name.
-    #[arg(value_name = "DERIVATION", required = true)]
+    #[arg(value_name = "DERIVATION", required = true, value_parser = values::name)]
     pub(crate) names: Vec<String>,
     #[command(flatten)]
     pub(crate) writing: Writing,

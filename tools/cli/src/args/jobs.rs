@@ -3,7 +3,7 @@
 use clap::{ArgGroup, Args as Group};
 use engine::jobs::JobOrder;
 
-use super::Writing;
+use super::{Writing, values};
 
 /// `ripple jobs`
 #[derive(Debug, Group)]
@@ -11,7 +11,7 @@ use super::Writing;
 #[command(group(ArgGroup::new("order").args(["pause", "resume", "cancel"]).requires("ids")))]
 pub(crate) struct Jobs {
     /// Shows only these jobs, in full (default: a list of all).
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", value_parser = values::name)]
     pub(crate) ids: Vec<String>,
     /// Pauses these jobs.
     #[arg(long)]

@@ -2,7 +2,7 @@
 
 use clap::Args as Group;
 
-use super::{Writing, verify::Verifying};
+use super::{Writing, values, verify::Verifying};
 
 /// `ripple repair`
 #[derive(Debug, Group)]
@@ -23,7 +23,7 @@ pub(crate) struct Repair {
 #[derive(Debug, Group)]
 pub(crate) struct Backfill {
     /// Name of the derivation. Every instance of the functions must have it already.
-    #[arg(value_name = "DERIVATION")]
+    #[arg(value_name = "DERIVATION", value_parser = values::name)]
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) verifying: Verifying,

@@ -40,6 +40,11 @@ pub(super) fn table(text: &str) -> Result<String, String> {
     }
 }
 
+/// Accepts a name that is not empty.
+pub(super) fn name(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("it is empty".to_owned()) } else { Ok(text.to_owned()) }
+}
+
 /// Accepts the name of a region.
 pub(super) fn region(text: &str) -> Result<String, String> {
     let is_allowed = |character: char| character.is_ascii_alphanumeric() || character == '-';

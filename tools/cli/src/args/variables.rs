@@ -1,25 +1,44 @@
 //! The environment variables that stand for options.
 
-use std::{env, ffi::OsStr};
+use std::{
+    env,
+    ffi::OsStr,
+    io::{self, Write as _},
+    process::ExitCode,
+};
 
 use clap::{Arg, Command, CommandFactory as _, FromArgMatches as _, builder::Resettable, error::ErrorKind};
 
 use super::{Args, examples::with_examples};
+use crate::exit::report;
 
-/// Reads the arguments. Ends the process if they are wrong.
-pub(crate) fn parse() -> Args {
+/// Reads the arguments. Where they are wrong, or ask for help, prints that and gives the exit code.
+pub(crate) fn parse() -> Result<Args, ExitCode> {
     let mut command = without_empty_variables(described());
-    let matches = command.try_get_matches_from_mut(env::args_os()).unwrap_or_else(|error| {
+    let matches = command.try_get_matches_from_mut(env::args_os()).map_err(|error| {
         match no_text(&command).filter(|_| error.kind() == ErrorKind::InvalidUtf8) {
             Some(name) => {
                 let what =
                     format!("the environment variable {name} is not UTF-8: set it to another value, or unset it");
-                command.error(ErrorKind::InvalidUtf8, what).exit()
+                command.error(ErrorKind::InvalidUtf8, what)
             }
-            None => without_variables_said(error).exit(),
+            None => without_variables_said(error),
         }
     });
-    Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    matches.and_then(|matches| Args::from_arg_matches(&matches)).map_err(|error| printed(&error))
+}
+
+/// Prints the help that was asked for, or what is wrong with the arguments.
+fn printed(error: &clap::Error) -> ExitCode {
+    let printed = error.print().and_then(|()| io::stdout().flush());
+    match printed {
+        Err(failed) if !error.use_stderr() && failed.kind() != io::ErrorKind::BrokenPipe => {
+            report(&format!("ripple: cannot write the output: {failed}"));
+            ExitCode::FAILURE
+        }
+        _ if error.use_stderr() => ExitCode::from(2),
+        _ => ExitCode::SUCCESS,
+    }
 }
 
 /// A variable that stands for an option, and whose value is no text.

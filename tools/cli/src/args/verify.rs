@@ -27,10 +27,10 @@ pub(crate) struct Verify {
 #[derive(Clone, Debug, Group)]
 pub(crate) struct Verifying {
     /// Verifies only these derivations: names, separated by commas (default: all).
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = values::name)]
     pub(crate) derivation: Vec<String>,
     /// Verifies only items of these entities, and counts about them: names, separated by commas (default: all).
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = values::name)]
     pub(crate) entity: Vec<String>,
     /// Verifies only items, and counts about items, whose partition key begins with this prefix.
     #[arg(long, value_name = "PREFIX", default_value = "")]

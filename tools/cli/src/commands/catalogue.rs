@@ -145,10 +145,8 @@ fn as_text(difference: &CatalogueDifference, cost: Option<&BackfillCost>) -> Vec
         lines.push(format!("  version   {version}"));
     }
     if let (true, Some(cost)) = (is_to_fill(difference), cost) {
-        let writes = part(difference, Some(cost)).map_or_else(
-            || "the sample has no item that it would write".to_owned(),
-            |part| format!("at most {:.0} items and {:.0} write units", part.n_items, part.units),
-        );
+        let writes = part(difference, Some(cost))
+            .map_or_else(|| "the sample has no item that it would write".to_owned(), WriteEstimate::at_most);
         lines.push(format!("  costs     {} read units; {writes}", cost.read_units));
     }
     lines

@@ -16,7 +16,7 @@ use super::LOG_FILTER;
 use crate::{
     args::verify::Verify,
     bar::{on, progress, report_marking},
-    exit::{Completion, Output, print, report},
+    exit::{Completion, Output, print, report, visible},
     json::VERSION,
     opened::{agreed, open_with_ledger},
     words::counted,
@@ -72,7 +72,7 @@ fn print_json(verified: &Verified, marked: &[Marked]) -> anyhow::Result<()> {
         let mut is_first = true;
         verified.each_entry(kind, |entry| {
             let comma = if std::mem::take(&mut is_first) { "" } else { "," };
-            Ok(write!(out, "{comma}{entry}")?)
+            Ok(write!(out, "{comma}{}", visible(entry))?)
         })?;
         write!(out, "]")?;
     }

@@ -29,6 +29,14 @@ pub(in crate::commands) struct WriteEstimate {
     pub(in crate::commands) units: f64,
 }
 
+impl WriteEstimate {
+    /// How much it is at most, in words.
+    pub(in crate::commands) fn at_most(&self) -> String {
+        let of = |n: f64, noun: &str| format!("{n:.0} {noun}{}", if n > 0.5 && n < 1.5 { "" } else { "s" });
+        format!("at most {}, {}", of(self.n_items, "item"), of(self.units, "write unit"))
+    }
+}
+
 /// The estimated cost of a backfill.
 #[derive(Clone, Debug, Default)]
 pub(in crate::commands) struct BackfillCost {

@@ -107,8 +107,8 @@ impl Preflighted {
         match &backfill.parts {
             None => lines.push(row("backfill", "the write units are unknown, because the table's size is unknown")),
             Some(parts) => {
-                for WriteEstimate { derivation, n_items, units } in parts {
-                    lines.push(row("backfill", &format!("{derivation}: at most {n_items} items, {units} write units")));
+                for part in parts {
+                    lines.push(row("backfill", &format!("{}: {}", part.derivation, part.at_most())));
                 }
                 lines.push(row("backfill", &format!("at most {} write units in all", backfill.write_units)));
             }
