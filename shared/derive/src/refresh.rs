@@ -137,6 +137,24 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
     Step::Decided(difference.verdict(look, whole, guard))
 }
 
+/// What a look at an item that holds `held` is decided by, as far as these sources are known.
+#[must_use]
+pub fn decided_by(
+    schema: &Schema,
+    catalogue: &Catalogue,
+    look: &Look,
+    held: Option<&Item>,
+    sources: &Sources,
+) -> BTreeSet<Source> {
+    // A step asks for what it does not know.
+    let (mut asked, mut own, mut is_known) = (BTreeSet::new(), Sources::default(), true);
+    while is_known && let Step::Read(more) = step(schema, catalogue, look, held, &own) {
+        is_known = more.iter().all(|source| own.add_known(source, sources));
+        asked.extend(more);
+    }
+    asked
+}
+
 fn unknown(wanted: Vec<Source>, sources: &Sources) -> Vec<Source> {
     let wanted: BTreeSet<Source> = wanted.into_iter().filter(|source| !sources.knows(source)).collect();
     wanted.into_iter().collect()

@@ -25,6 +25,17 @@ pub enum Source {
     Counters(Key),
 }
 
+impl Source {
+    /// The item, where it is one.
+    #[must_use]
+    pub fn into_item(self) -> Option<Key> {
+        match self {
+            Self::Item(key) => Some(key),
+            Self::Counters(_) => None,
+        }
+    }
+}
+
 /// What was read. What was read and is not there is known too.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {

@@ -20,13 +20,15 @@ pub(crate) mod round;
 pub(crate) mod suspects;
 mod zero;
 
+use std::collections::BTreeSet;
+
 use derive::{
     change::{Change, Images},
     effect::Effect,
     family::Family,
     plan::plan,
     position::DerivationAt,
-    refresh::Look,
+    refresh::{Look, decided_by},
     sources::{Source, Sources},
     write::{Table, Write},
 };
@@ -110,6 +112,8 @@ struct Differing {
     look: Look,
     /// What is held of it.
     held: Option<Item>,
+    /// The items that decide what it should be.
+    decided_by: BTreeSet<Key>,
     /// Positions of the derivations whose part differs.
     derivations: Vec<DerivationAt>,
     /// Checksum of how.
@@ -262,11 +266,15 @@ impl<S: Store> TableSweep<'_, S> {
         held: HeldItems,
         patience: Patience<'_>,
     ) -> Result<Vec<Differing>, GaveUp> {
-        let (differing, held) = self.differing_writes(bells, held, &mut Sources::default(), patience).await?;
+        let mut sources = Sources::default();
+        let (differing, held) = self.differing_writes(bells, held, &mut sources, patience).await?;
+        let (schema, catalogue) = (&self.context.schema, &self.context.catalogue);
         let differing = differing.into_iter().map(|(look, write, derivations)| {
             let held = held.get(&write.key).cloned().flatten();
             let difference = difference(&write, held.as_ref());
-            Differing { look, held, derivations, difference }
+            let decided_by = decided_by(schema, catalogue, &look, held.as_ref(), &sources);
+            let decided_by = decided_by.into_iter().filter_map(Source::into_item).collect();
+            Differing { look, held, decided_by, derivations, difference }
         });
         Ok(differing.collect())
     }

@@ -357,6 +357,14 @@ impl Bed {
         }
     }
 
+    /// Deletes what is parked, without applying it.
+    pub(crate) async fn forget_parked(&self) {
+        for key in self.memory().snapshot(Table::Ledger).into_keys().filter(|key| key.pk.starts_with("PARKED")) {
+            let write = Write { table: Table::Ledger, key, action: Action::Delete, guard: None };
+            self.memory().write(&write).await.unwrap();
+        }
+    }
+
     /// Replaces the corrupt records that are parked by this one.
     pub(crate) fn put_true(&self, json: &str) {
         for key in self.memory().snapshot(Table::Ledger).into_keys().filter(|key| key.pk.starts_with("PARKED")) {
@@ -369,6 +377,11 @@ impl Bed {
         let ledger = self.memory().snapshot(Table::Ledger);
         ledger.keys().filter(|key| key.pk.starts_with("PARKED")).map(ToString::to_string).collect()
     }
+}
+
+/// Makes a record one that does not decode, and that says of which item it is.
+pub(crate) fn without_new_image(record: &mut Value) {
+    record["dynamodb"].as_object_mut().unwrap().remove("NewImage").unwrap();
 }
 
 /// Does this call count something? A transaction does under receipts, an update of a counter under watermarks.

@@ -24,7 +24,7 @@ use store::memory::MemoryStore;
 use support::{clock::ManualClock, record::STREAM_ARN};
 
 use crate::{
-    cases::bed::{Bed, SHARD},
+    cases::bed::{Bed, SHARD, without_new_image},
     world::following::{AllAtOnce, EventList},
 };
 
@@ -352,6 +352,25 @@ async fn what_may_be_of_anything_holds_findings_for_a_day_and_repairs_of_counts_
     let refused = repaired(&bed, &AtRest, "late").await;
     assert!(refused.iter().all(|why| why.contains("Refused") && why.contains("not even the key can be read")));
     assert_eq!(refused.len(), 2, "of ann, and of cat, whose follow is the parked one: {refused:?}");
+}
+
+/// The record of a counter does not decode, though it says that it is the counter's.
+#[tokio::test]
+async fn a_display_waits_for_a_parked_change_of_its_counter_that_does_not_decode() {
+    let (mut bed, _) = followed("N:7").await;
+    let mut records = bed.records();
+    records.iter_mut().for_each(without_new_image);
+    bed.handle(&records).await;
+    let of = |events: &[VerifyEvent]| {
+        let is_display = |it: &Finding| it.derivation == "following-count-display";
+        let of_display = |event: &&VerifyEvent| matches!(event, VerifyEvent::Waiting(it) | VerifyEvent::Finding(it, _) if is_display(it));
+        events.iter().filter(of_display).cloned().collect::<Vec<_>>()
+    };
+    let (events, _) = verified(&bed, &AtRest).await;
+    assert!(matches!(of(&events)[..], [VerifyEvent::Waiting(_)]), "{events:?}");
+    bed.forget_parked().await;
+    let (events, _) = verified(&bed, &AtRest).await;
+    assert!(matches!(of(&events)[..], [VerifyEvent::Finding(..)]), "{events:?}");
 }
 
 /// A user's copies are searched for again, since an index may lag. What no index is asked for does not wait for that.

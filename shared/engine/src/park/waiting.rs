@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{family::Family, position::DerivationAt, query::Query, write::Table};
-use keys::{item::Item, key::Key};
+use keys::{counter::CounterKey, item::Item, key::Key};
 use store::Store;
 
 use crate::{
@@ -153,8 +153,11 @@ impl<S: Store> Underway<'_, S> {
             return waiting.counts.extend(CountsOf::of(self.context, &batch));
         }
         waiting.is_any_item |= key.is_none() && !is_old;
-        waiting.items.extend(key);
-        let Ok(asked) = Planner::new(self.context).asked_of(parked.family, &batch) else { return };
+        waiting.items.extend(key.clone());
+        let Ok(asked) = Planner::new(self.context).asked_of(parked.family, &batch) else {
+            // Where it is a counter's, the item that shows the count would be looked at.
+            return waiting.items.extend(key.and_then(|key| Some(CounterKey::parse(&key)?.target)));
+        };
         waiting.items.extend(asked.bells.rung.into_keys().map(|(item, _)| item));
         waiting.derivations.extend(asked.bells.finds.into_keys().map(|(derivation, _)| derivation));
         waiting.derivations.extend(asked.ground.into_iter().map(|touch| touch.derivation));

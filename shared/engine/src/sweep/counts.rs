@@ -158,7 +158,7 @@ impl<S: Store> TableSweep<'_, S> {
             derivations: derivations.iter().copied().collect(),
             named: BTreeSet::new(),
         };
-        Ok(Some(Differing { look, held: None, derivations, difference }))
+        Ok(Some(Differing { look, held: None, decided_by: BTreeSet::new(), derivations, difference }))
     }
 
     /// What is counted for a target; `None` where that is too much, or not sure.

@@ -211,12 +211,12 @@ impl<S: Store> TableSweep<'_, S> {
             (differing.difference == suspect.difference).then_some(differing)
         };
         for differing in same.into_iter().filter_map(still).collect::<Vec<_>>() {
-            let Differing { look, held, derivations, .. } = &differing;
+            let Differing { look, held, decided_by, derivations, .. } = &differing;
             let Look { item, named, .. } = look;
             let items = [item].into_iter().chain(named);
             let is_waiting = match target_of(look) {
                 Some(target) => self.count_waits(&target, &waiting),
-                None => waiting.has(item, held.as_ref(), named, derivations),
+                None => waiting.has(item, held.as_ref(), named.union(decided_by), derivations),
             };
             if is_waiting || Underway::new(self.context).is_listed_unreadable(items, derivations, patience).await? {
                 continue;
