@@ -255,6 +255,28 @@ async fn a_count_of_several_items_is_looked_at_wherever_it_is_declared_as_one() 
     assert_eq!(["LikeCount", "LikeCount:rev"].map(|name| bed.shown(&detail, name)), ["12", "sharded"]);
 }
 
+/// The function ends between the two writes, and the batch comes again to a deployment that declares several items.
+#[tokio::test]
+async fn a_count_that_was_not_shown_is_looked_at_when_its_batch_comes_again_to_who_declares_several_items() {
+    let mut bed = Bed::new().under(LedgerKind::Watermarks);
+    bed.catalogue = Arc::new(with_shards(1));
+    let post = [("AuthorId", "ann"), ("CreatedAt", "2024-01-15T10:30:00.000Z"), ("PostId", "p")];
+    bed.put("Post", &post, &[("Status", "published")]).await;
+    bed.settle().await;
+    bed.put("Like", &[("PostId", "p"), ("UserId", "bob")], &[]).await;
+    let records = bed.records();
+    let mut killed = bed.start(&bed.event(&records));
+    bed.stops_before(&mut killed, Purpose::Shown);
+    drop(killed);
+    bed.settle().await;
+    let detail = Key::new("POST#p", "METADATA");
+    assert_eq!((bed.counted("like-count"), bed.shown(&detail, "LikeCount")), (1, String::new()));
+    bed.catalogue = Arc::new(with_shards(8));
+    bed.handle(&records).await;
+    bed.settle().await;
+    assert_eq!((bed.counted("like-count"), bed.shown(&detail, "LikeCount")), (1, "1".to_owned()));
+}
+
 /// At whatever point one invocation stops while the other handles the whole batch, each change counts once.
 #[tokio::test]
 async fn two_invocations_at_once_on_a_batch_count_once() {

@@ -9,6 +9,7 @@
 //! The write needs no reading: the number of the revision keeps an older count from replacing a newer one. Where that
 //! number does not decide, since the counter has several items or began anew, and where the write is refused, the counter
 //! says no more that its count is shown. The record of that has the target looked at, and is parked if that is refused.
+//! The same goes for a batch that comes again to a version of the functions that declares several items.
 //!
 //! *Example*: a follow brings `USER#bob / PROFILE#COUNT#follower-count#00` to 12, revision 40. `USER#bob / PROFILE` gets
 //! `FollowerCount` 12 and `FollowerCount:rev` 40, if it shows no revision from 40 on.
@@ -31,6 +32,7 @@ use keys::{
     key::Key,
     shown::is_revision,
 };
+use serde_dynamo::AttributeValue;
 use store::{Store, Units, Updated};
 
 use crate::{
@@ -67,10 +69,17 @@ impl<S: Store> Counter<'_, S> {
     /// Shows what a counter came to, as far as this batch has moved it or found it moved.
     pub(super) async fn show(&self, counter: &CounterTodo, batch: &Batch<'_>, outcome: &mut CounterOutcome) {
         let causes: BTreeSet<RecordAt> = outcome.done.union(&outcome.dropped).copied().collect();
-        let held = counter.held.as_ref().filter(|_| !causes.is_empty() && self.shows_itself(counter));
-        let Some(showing) = held.and_then(|held| self.showing(counter, [held])) else { return };
+        let Some(held) = counter.held.as_ref().filter(|_| !causes.is_empty()) else { return };
+        if !self.shows_itself(counter) {
+            // Another version of the functions counted it, and may have ended before it was shown.
+            if held.get(SHOWN) == Some(&AttributeValue::Bool(true)) {
+                self.leave_to_its_record(counter, causes, batch, outcome).await;
+            }
+            return;
+        }
+        let Some(showing) = self.showing(counter, [held]) else { return };
         if let Some(write) = self.shown(&showing) {
-            match self.sent(&write, &showing, batch, outcome).await {
+            match self.sent(&write, &showing.displays, batch, outcome).await {
                 Ok(Some(Updated::Done { units, .. })) => {
                     outcome.account.commits.push(self.shown_commit(&showing, write, units, causes));
                     return;
@@ -87,10 +96,21 @@ impl<S: Store> Counter<'_, S> {
                 Err(why) => return undone(&mut outcome.account, causes, &why),
             }
         }
+        self.leave_to_its_record(counter, causes, batch, outcome).await;
+    }
+
+    /// Has the counter say no more that its count is shown.
+    async fn leave_to_its_record(
+        &self,
+        counter: &CounterTodo,
+        causes: BTreeSet<RecordAt>,
+        batch: &Batch<'_>,
+        outcome: &mut CounterOutcome,
+    ) {
         let update = Update { remove: BTreeSet::from([SHOWN.to_owned()]), ..Update::default() };
         let (key, action, guard) = (counter.key.clone(), Action::Update(update), Some(Guard::present(Purpose::Update)));
         let not_shown = Write { table: Table::Main, key, action, guard };
-        match self.sent(&not_shown, &showing, batch, outcome).await {
+        match self.sent(&not_shown, &BTreeSet::from([counter.derivation]), batch, outcome).await {
             Ok(Some(Updated::Done { units, .. })) => {
                 self.commit_counter(counter, Some(not_shown.action), units, causes, &mut outcome.account);
             }
@@ -104,7 +124,7 @@ impl<S: Store> Counter<'_, S> {
     async fn sent(
         &self,
         write: &Write,
-        showing: &Showing,
+        derivations: &BTreeSet<DerivationAt>,
         batch: &Batch<'_>,
         outcome: &mut CounterOutcome,
     ) -> Result<Option<Updated>, String> {
@@ -114,9 +134,9 @@ impl<S: Store> Counter<'_, S> {
                 Ok(updated) => return Ok(Some(updated)),
                 Err(error) if error.is_standing() => return Err(describe(&error)),
                 Err(error) if error.is_retry() => {
-                    let first = showing.displays.first().map(|at| self.context.catalogue.name(*at));
+                    let first = derivations.first().map(|at| self.context.catalogue.name(*at));
                     error.busy().into_iter().for_each(|busy| outcome.account.contention.met(first, busy));
-                    outcome.account.sends_again(showing.displays.iter().copied());
+                    outcome.account.sends_again(derivations.iter().copied());
                     if !batch.patience.wait(&mut tries).await {
                         return Err(describe(&error));
                     }
