@@ -20,8 +20,6 @@ pub(crate) mod round;
 pub(crate) mod suspects;
 mod zero;
 
-use std::collections::BTreeSet;
-
 use derive::{
     change::{Change, Images},
     effect::Effect,
@@ -46,7 +44,11 @@ use crate::{
         looked::Looked,
         reading::{HeldItems, ItemReader},
     },
-    sweep::{counts::Collections, difference::difference, round::Round},
+    sweep::{
+        counts::Collections,
+        difference::{Differing, difference},
+        round::Round,
+    },
 };
 
 /// Items that a run reads where nothing else is said.
@@ -104,20 +106,6 @@ pub struct Drift {
     pub item: Key,
     /// Names of the derivations whose part differs.
     pub derivations: Vec<String>,
-}
-
-/// An item that is not in step.
-struct Differing {
-    /// The item, as it was looked at.
-    look: Look,
-    /// What is held of it.
-    held: Option<Item>,
-    /// The items that decide what it should be.
-    decided_by: BTreeSet<Key>,
-    /// Positions of the derivations whose part differs.
-    derivations: Vec<DerivationAt>,
-    /// Checksum of how.
-    difference: String,
 }
 
 /// Verifies a slice of the table.

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{derived::Items, family::Family, schema::Seen};
-use engine::jobs::job::{self, Job};
+use engine::{
+    jobs::job::{self, Job},
+    ledger::watermarks::is_mark,
+};
 use keys::{
     counter::{CounterKey, REVISION},
     item::{Item, text},
@@ -284,7 +287,9 @@ fn nothing_is_left(
             // What was written later stays. A counter stays when it was counted later.
             let writes = if CounterKey::parse(key).is_some() { &past.written } else { &past.touched };
             let is_older = |removal: &&Removal| writes.get(key).is_none_or(|at| *at < removal.at);
-            let Some(removal) = gone(&owner).filter(is_older) else { continue };
+            // An earlier cascade emptied it, and the sweep deletes it when its watermarks are too old.
+            let is_empty = is_history(key) && is_zero(item) && item.keys().any(is_mark);
+            let Some(removal) = gone(&owner).filter(is_older).filter(|_| !is_empty) else { continue };
             let is_found = match (scene.schema.image(key, item).map(|image| image.definition.name.clone()), &owner) {
                 (Some(name), Owner::User(id)) if name == "EmailClaim" => {
                     let email = text(&removal.item, "Email").unwrap_or_default().trim().to_lowercase();

@@ -38,7 +38,10 @@ pub(crate) fn compare(table: &PlainTable, changes: &[PlainChange], recount: &mut
         let Some((post, "view-count")) = counter_of(at) else { continue };
         // Views may have counted since.
         let is_older = past.gone(&post).is_some_and(|(removed, _)| past.written[at] < removed);
-        recount.compare(COVERED[0], at, is_older.then_some(item), None);
+        // What an earlier cascade emptied stays with its watermarks until they are too old.
+        let has_watermark = item.keys().any(|name| name.starts_with('w') && name.len() == 9);
+        let is_left = is_older && !(has_watermark && item.get("Value") == Some(&Plain::Number(0)));
+        recount.compare(COVERED[0], at, is_left.then_some(item), None);
     }
     let by_user = ["Like", "View", "Membership", "Member", "Subscription", "CartItem"];
     for owned in by_user.iter().flat_map(|entity| table.each(entity)) {

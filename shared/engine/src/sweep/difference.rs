@@ -1,12 +1,30 @@
-//! How an item differs, as a checksum: two looks that give the same saw the same difference.
+//! An item that differs, and how, as a checksum: two looks that give the same saw the same difference.
+
+use std::collections::BTreeSet;
 
 use derive::{
+    position::DerivationAt,
+    refresh::Look,
     tally::Tally,
     write::{Action, Write},
 };
 use flate2::Crc;
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
+
+/// An item that is not in step.
+pub(super) struct Differing {
+    /// The item, as it was looked at.
+    pub(super) look: Look,
+    /// What is held of it.
+    pub(super) held: Option<Item>,
+    /// The items that decide what it should be.
+    pub(super) decided_by: BTreeSet<Key>,
+    /// Positions of the derivations whose part differs.
+    pub(super) derivations: Vec<DerivationAt>,
+    /// Checksum of how.
+    pub(super) difference: String,
+}
 
 /// Checksum of what a write would do to an item, and of what the item holds there. What else the item holds is left
 /// out: an item may change all the time beside a part that has drifted.
