@@ -103,10 +103,10 @@ fn a_service_on_another_table_with_the_same_ledger_says_nothing_of_this_one() {
     runtime.block_on(table_without_stream(&endpoint, "other"));
     let _dev = Dev::run(&["--endpoint", &endpoint]);
     waited(&endpoint);
-    let line = "not everything was handled within 5 s: no `ripple dev` has run on the table other with this ledger: \
+    let line = "not everything was handled within 10 s: no `ripple dev` has run on the table other with this ledger: \
                 start one";
     let at = ["--endpoint", &endpoint, "--table", "other", "--ledger-table", "ripple-ledger"];
-    fails_saying(&[&["wait", "--timeout", "5"][..], &at].concat(), line);
+    fails_saying(&[&["wait", "--timeout", "10"][..], &at].concat(), line);
 }
 
 #[test]
@@ -129,10 +129,10 @@ fn a_wait_without_a_service_says_so_and_one_of_two_services_is_enough() {
         runtime.block_on(table_without_stream(&endpoint, table));
     }
     fails(
-        &["wait", "--timeout", "5", "--endpoint", &endpoint, "--table", "quiet"],
+        &["wait", "--timeout", "10", "--endpoint", &endpoint, "--table", "quiet"],
         1,
         &expect![[r#"
-            ripple: not everything was handled within 5 s: no `ripple dev` has run on the table quiet with this ledger: start one
+            ripple: not everything was handled within 10 s: no `ripple dev` has run on the table quiet with this ledger: start one
         "#]],
     );
     let [first, second] = [(); 2].map(|()| Dev::run(&["--endpoint", &endpoint]));
@@ -144,8 +144,9 @@ fn a_wait_without_a_service_says_so_and_one_of_two_services_is_enough() {
     waited(&endpoint);
     assert_eq!(runtime.block_on(n_followers(&client)).as_deref(), Some("7"));
     second.killed();
-    let ended = ripple(&["wait", "--timeout", "5", "--endpoint", &endpoint]);
-    let gone = "ripple: not everything was handled within 5 s: no `ripple dev` runs on the table ripple: the last one ";
+    let ended = ripple(&["wait", "--timeout", "10", "--endpoint", &endpoint]);
+    let gone =
+        "ripple: not everything was handled within 10 s: no `ripple dev` runs on the table ripple: the last one ";
     assert_eq!((ended.code, ended.stderr.starts_with(gone)), (Some(1), true), "{ended:?}");
     let on_aws = "wait goes with `ripple dev`: on AWS, watch the iterator age instead";
     refuses(&["wait", "--aws"], on_aws);

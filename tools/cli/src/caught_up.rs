@@ -75,7 +75,7 @@ pub(crate) enum WaitOutcome {
     Handled { until_ms: u64 },
     /// The deadline passed. This was the last report.
     InVain { last: Option<ProgressReport> },
-    /// The deadline passed while the database owed a response.
+    /// The deadline passed, and the database never responded.
     Silent,
 }
 
@@ -86,11 +86,13 @@ pub(crate) async fn wait(
     moment_ms: u64,
     deadline: Instant,
 ) -> Result<WaitOutcome, StoreError> {
+    let mut before = None;
     loop {
         let Ok(last) = timeout_at(deadline, ProgressReport::read(store, table)).await else {
-            return Ok(WaitOutcome::Silent);
+            return Ok(before.map_or(WaitOutcome::Silent, |last| WaitOutcome::InVain { last }));
         };
         let last = last?;
+        before = Some(last);
         if let Some(until_ms) = last.and_then(|report| report.handled_after(moment_ms)) {
             return Ok(WaitOutcome::Handled { until_ms });
         }
