@@ -23,7 +23,7 @@ use derive::{
         shape::Shape,
     },
     position::{DerivationAt, RecordAt},
-    sources::Sources,
+    sources::{Source, Sources},
     write::{Action, Table, Update, Wanted, Write},
 };
 use keys::{
@@ -51,6 +51,13 @@ struct Showing {
     wanted: Vec<Wanted>,
 }
 
+impl Showing {
+    /// Does an item show it?
+    fn is_held_by(&self, item: &Item) -> bool {
+        self.wanted.iter().all(|wanted| wanted.is_held_by(Some(item)))
+    }
+}
+
 impl<S: Store> Counter<'_, S> {
     /// Is this counter's count shown somewhere?
     pub(super) fn is_shown(&self, counter: &CounterTodo) -> bool {
@@ -73,7 +80,11 @@ impl<S: Store> Counter<'_, S> {
         if !self.shows_itself(counter) {
             // Another version of the functions counted it, and may have ended before it was shown.
             if held.get(SHOWN) == Some(&AttributeValue::Bool(true)) {
-                self.leave_to_its_record(counter, causes, batch, outcome).await;
+                match self.is_shown_right(counter, held, batch).await {
+                    Ok(true) => {}
+                    Ok(false) => self.leave_to_its_record(counter, causes, batch, outcome).await,
+                    Err(error) => undone(&mut outcome.account, causes, &describe(&error)),
+                }
             }
             return;
         }
@@ -154,14 +165,32 @@ impl<S: Store> Counter<'_, S> {
         showing: &Showing,
         batch: &Batch<'_>,
     ) -> Result<bool, GaveUp> {
-        let shows = |showing: &Showing| showing.wanted.iter().all(|wanted| wanted.is_held_by(Some(item)));
-        if shows(showing) {
-            return Ok(true);
-        }
+        Ok(showing.is_held_by(item) || self.shows_all(item, counter, showing, batch).await?)
+    }
+
+    /// Does the target show what all items of the counter come to, or is there none?
+    async fn is_shown_right(&self, counter: &CounterTodo, held: &Item, batch: &Batch<'_>) -> Result<bool, GaveUp> {
+        let Some(showing) = self.showing(counter, [held]) else { return Ok(true) };
+        let mut sources = Sources::default();
+        let target = BTreeSet::from([Source::Item(showing.target.clone())]);
+        ItemReader::new(self.context).read(target, &mut sources, batch.patience).await?;
+        let item = sources.item(&showing.target).filter(|item| self.is_of(&showing.entity, item));
+        let Some(item) = item else { return Ok(true) };
+        self.shows_all(item, counter, &showing, batch).await
+    }
+
+    /// Does the target show what all items of the counter come to by now?
+    async fn shows_all(
+        &self,
+        item: &Item,
+        counter: &CounterTodo,
+        showing: &Showing,
+        batch: &Batch<'_>,
+    ) -> Result<bool, GaveUp> {
         let derivation = self.context.catalogue.name(counter.derivation).to_owned();
         let target = Target { derivation, item: showing.target.clone() };
         let counters = ItemReader::new(self.context).counters_of(&target, batch.patience).await?;
-        Ok(self.showing(counter, counters.values()).is_some_and(|showing| shows(&showing)))
+        Ok(self.showing(counter, counters.values()).is_some_and(|showing| showing.is_held_by(item)))
     }
 
     fn is_of(&self, entity: &str, item: &Item) -> bool {
