@@ -379,7 +379,7 @@ impl Bed {
     }
 }
 
-/// Makes a record one that does not decode, and that says of which item it is.
+/// Removes the new image of a record. The record cannot be decoded then, but its key still names the item.
 pub(crate) fn without_new_image(record: &mut Value) {
     record["dynamodb"].as_object_mut().unwrap().remove("NewImage").unwrap();
 }

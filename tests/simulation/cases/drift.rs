@@ -164,7 +164,7 @@ async fn an_item_of_which_a_change_is_parked_has_not_drifted() {
     assert_eq!(drifts(&round(&bed).await), format!("{comment}: comment-author\n"));
 }
 
-/// The record of a new name and that of a counter do not decode, though they say of which item they are.
+/// The records of a new name and of a counter cannot be decoded. Their keys still name the items.
 #[tokio::test]
 async fn what_is_decided_by_an_item_of_which_a_change_is_parked_that_does_not_decode_has_not_drifted() {
     let mut bed = Bed::new();

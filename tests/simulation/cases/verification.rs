@@ -354,7 +354,7 @@ async fn what_may_be_of_anything_holds_findings_for_a_day_and_repairs_of_counts_
     assert_eq!(refused.len(), 2, "of ann, and of cat, whose follow is the parked one: {refused:?}");
 }
 
-/// The record of a counter does not decode, though it says that it is the counter's.
+/// The record of a counter cannot be decoded. Its key still names the counter.
 #[tokio::test]
 async fn a_display_waits_for_a_parked_change_of_its_counter_that_does_not_decode() {
     let (mut bed, _) = followed("N:7").await;

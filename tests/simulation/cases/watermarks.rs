@@ -275,6 +275,15 @@ async fn a_count_that_was_not_shown_is_looked_at_when_its_batch_comes_again_to_w
     bed.handle(&records).await;
     bed.settle().await;
     assert_eq!((bed.counted("like-count"), bed.shown(&detail, "LikeCount")), (1, "1".to_owned()));
+    // The first deployment counts and shows a second like, whose batch comes to the second one.
+    bed.catalogue = Arc::new(with_shards(1));
+    bed.put("Like", &[("PostId", "p"), ("UserId", "cat")], &[]).await;
+    let more = bed.records();
+    bed.handle(&more).await;
+    bed.catalogue = Arc::new(with_shards(8));
+    bed.settle().await;
+    bed.handle(&more).await;
+    assert_eq!((bed.records().len(), bed.shown(&detail, "LikeCount")), (0, "2".to_owned()), "it writes nothing");
 }
 
 /// At whatever point one invocation stops while the other handles the whole batch, each change counts once.
