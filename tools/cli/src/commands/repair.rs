@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::{
     LOG_FILTER,
-    verify::{finding_text, knows},
+    verify::{finding_text, knows, open_parts},
 };
 use crate::{
     args::repair::{Backfill, Repair},
@@ -24,7 +24,6 @@ use crate::{
     exit::{Completion, print},
     json::VERSION,
     opened::{Opened, agreed, open_to_write, open_with_ledger},
-    words::counted,
 };
 
 /// How the JSON object begins. It is printed with the first entry, so that a command that is refused prints nothing.
@@ -93,15 +92,7 @@ fn text(summary: &Summary, is_applied: bool) -> String {
     if is_applied && would > 0 {
         text = format!("{text}, {would} differ again after each repair");
     }
-    let unproven = format!("{} that did not stop changing", counted(n_unproven, "count"));
-    let more = [
-        (n_undecided, format!("{n_undecided} undecided")),
-        (n_waiting, format!("{n_waiting} waiting")),
-        (n_unproven, unproven),
-    ];
-    for (_, what) in more.iter().filter(|(n_found, _)| *n_found > 0) {
-        text = format!("{text}, {what}");
-    }
+    text.extend(open_parts(n_undecided, n_waiting, n_unproven, "that did not stop changing"));
     text
 }
 

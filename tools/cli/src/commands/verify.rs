@@ -98,17 +98,17 @@ fn print_text(verified: &Verified) -> anyhow::Result<()> {
     let (n_undecided, n_waiting) = (n_found(UNDECIDED)?, n_found(WAITING)?);
     let mut line = totals(verified.extent.n_items, verified.extent.n_ignored, n_found(UNREADABLE)?, n_found(FINDING)?);
     let n_unproven = n_found(UNPROVEN)?;
-    let unproven = format!("{} equal, and changing all the time", counted(n_unproven, "count"));
-    let more = [
-        (n_undecided, format!("{n_undecided} undecided")),
-        (n_waiting, format!("{n_waiting} waiting")),
-        (n_unproven, unproven),
-    ];
-    for (_, what) in more.iter().filter(|(n_found, _)| *n_found > 0) {
-        line = format!("{line}, {what}");
-    }
+    line.extend(open_parts(n_undecided, n_waiting, n_unproven, "equal, and changing all the time"));
     print(&line);
     Ok(())
+}
+
+/// The ends of a line: how many are not decided, wait, or are counts without a proof, in these words.
+pub(super) fn open_parts(n_undecided: usize, n_waiting: usize, n_unproven: usize, unproven: &str) -> Vec<String> {
+    let unproven = format!(", {} {unproven}", counted(n_unproven, "count"));
+    let (undecided, waiting) = (format!(", {n_undecided} undecided"), format!(", {n_waiting} waiting"));
+    let all = [(n_undecided, undecided), (n_waiting, waiting), (n_unproven, unproven)];
+    all.into_iter().filter(|(n_found, _)| *n_found > 0).map(|(_, part)| part).collect()
 }
 
 /// The text of a comparison with the definition.
