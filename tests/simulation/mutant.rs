@@ -29,6 +29,7 @@ pub(crate) const SCRIPTED: &[Purpose] = &[
 /// Steps whose overlap random runs seldom or never meet. `cases/steps.rs` has a script for each.
 pub(crate) const SCRIPTED_STEPS: &[ProtocolStep] = &[
     ProtocolStep::RedriveWait,
+    ProtocolStep::OneReader,
     ProtocolStep::ZeroRevision,
     ProtocolStep::ProvenIn,
     ProtocolStep::RepairOnce,

@@ -31,6 +31,14 @@ pub(crate) fn to_recount(scene: &Scene) -> ToRecount {
     })
 }
 
+/// Ids of the records that are refused without being read.
+pub(crate) fn refused_unread(scene: &Scene) -> BTreeSet<String> {
+    scene.database.memory().view(Table::Ledger, |items| {
+        let listed = items.keys().filter(|key| key.pk == RECOUNT);
+        listed.filter_map(|key| key.sk.strip_prefix("*#").map(str::to_owned)).collect()
+    })
+}
+
 pub(crate) fn parked(scene: &Scene) -> Vec<Parked> {
     let field = |item: &Item, name: &str| keys::item::text(item, name).unwrap_or_default().to_owned();
     scene.database.memory().view(Table::Ledger, |items| {

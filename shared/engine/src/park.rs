@@ -68,7 +68,8 @@ pub struct Parking<'a> {
 pub enum ExceptionKind {
     /// It could not be read, so no counter counts it.
     Uncounted,
-    /// Invocations died while it was in progress, or another item had the counter's key: a counter may count it.
+    /// Invocations died while it was in progress, another item had the counter's key, or an instance was at work that may
+    /// be able to read it: a counter may count it.
     Unsure,
 }
 

@@ -90,6 +90,9 @@ steps! {
     Exceptions: "a record that was parked and redriven counts again when it comes again and can be read",
     /// Under watermarks, what is among the exceptions is redriven when no invocation from before its parking is at work.
     RedriveWait: "an invocation that began before the record was parked counts it beside the redrive",
+    /// Under watermarks, what cannot be read is parked as uncounted only if no instance can be at work of another release, or
+    /// with another catalogue.
+    OneReader: "an instance that can read the record counts it beside the redrive",
     /// Under watermarks, a watermark is removed when all that it has passed is older than the horizon.
     PruneLate: "a change that comes again finds no watermark, and counts again",
     /// Under watermarks, a counter of zero is deleted only without watermarks.

@@ -33,12 +33,16 @@ use derive::{
     schema::Schema,
     write::{Action, Table, Write},
 };
-use keys::{item::Item, key::Key, layout::Layout};
+use keys::{
+    item::{Item, text},
+    key::Key,
+    layout::Layout,
+};
 use serde::{Deserialize, Serialize};
 use serde_dynamo::{from_attribute_value, to_attribute_value};
 
 use crate::{
-    attribute::{n, number},
+    attribute::{n, number, s},
     ledger::ledger_item,
 };
 
@@ -52,6 +56,7 @@ const CATALOGUE: &str = "CATALOGUE";
 const REVISION: &str = "Revision";
 const HOLD_MS: &str = "HoldMs";
 const FREE_MS: &str = "FreeMs";
+const RELEASE: &str = "Release";
 const DERIVATIONS: &str = "Derivations";
 
 /// What is registered of a table.
@@ -70,6 +75,8 @@ pub(crate) struct Registered {
     hold_ms: u64,
     /// Until when one that published something else may run on, in milliseconds since the epoch.
     free_ms: u64,
+    /// The release of this software that published this: another one may read a record that this one cannot.
+    release: String,
     derivations: BTreeMap<String, RegistryEntry>,
 }
 
@@ -95,6 +102,15 @@ pub struct RegistryEntry {
     /// Since when the functions do not have it any more, in milliseconds since the epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped_ms: Option<u64>,
+}
+
+/// What an instance publishes of a family.
+#[derive(Clone, Copy, Debug)]
+struct Published<'a> {
+    /// The definitions of its derivations, by name.
+    definitions: &'a BTreeMap<String, String>,
+    release: &'a str,
+    hold: Hold,
 }
 
 /// How long an instance may run on without looking here.
@@ -160,11 +176,7 @@ impl Registry {
     /// The checks that the registry is still as it was read here.
     #[must_use]
     pub fn unchanged(&self) -> [Write; 2] {
-        FAMILIES.map(|family| {
-            let revision = Some(self.of(family).revision).filter(|revision| *revision > 0);
-            let guard = Guard::as_read(Purpose::Registry, [(REVISION, revision.map(n))]);
-            Write { table: Table::Ledger, key: key(family), action: Action::Check, guard: Some(guard) }
-        })
+        FAMILIES.map(|family| self.of(family).unchanged(family))
     }
 
     /// How a derivation that is declared stands to what the functions have.
@@ -190,9 +202,9 @@ impl Registry {
 }
 
 impl Registered {
-    /// What it becomes when an instance publishes derivations of these definitions; `None` when it says so already.
-    fn published(&self, family: Family, ours: &BTreeMap<String, String>, hold: Hold, now_ms: u64) -> Option<Self> {
-        let Hold { hold_ms, margin_ms } = hold;
+    /// What it becomes when an instance publishes what it has; `None` when it says so already.
+    fn published(&self, family: Family, ours: &Published<'_>, now_ms: u64) -> Option<Self> {
+        let Published { definitions: ours, release, hold: Hold { hold_ms, margin_ms } } = *ours;
         // Whoever was here before this was kept published nothing; what it counted it goes on to count.
         let is_first = self.revision == 0;
         let others_ms = if is_first { hold_ms } else { self.hold_ms };
@@ -222,12 +234,29 @@ impl Registered {
                 entry.ready_ms = birth_ms.saturating_add(margin_ms);
             }
         }
-        let is_same = derivations == self.derivations && !is_first;
+        let is_same = derivations == self.derivations && release == self.release && !is_first;
         if is_same && hold_ms <= self.hold_ms {
             return None;
         }
         let free_ms = if is_same { self.free_ms } else { free_ms };
-        Some(Self { revision: self.revision + 1, hold_ms, free_ms, derivations })
+        Some(Self { revision: self.revision + 1, hold_ms, free_ms, release: release.to_owned(), derivations })
+    }
+
+    /// Until when an instance may be at work that published something else, in milliseconds since the epoch.
+    pub(crate) fn free_ms(&self) -> u64 {
+        self.free_ms
+    }
+
+    /// The release that published this.
+    pub(crate) fn release(&self) -> &str {
+        &self.release
+    }
+
+    /// The check that it is still as it was read here.
+    pub(crate) fn unchanged(&self, family: Family) -> Write {
+        let revision = Some(self.revision).filter(|revision| *revision > 0);
+        let guard = Guard::as_read(Purpose::Registry, [(REVISION, revision.map(n))]);
+        Write { table: Table::Ledger, key: key(family), action: Action::Check, guard: Some(guard) }
     }
 
     /// One that derived just this under a name that is ours no more. What it wrote is what the new name writes, where no
@@ -247,6 +276,7 @@ impl Registered {
             revision: read(REVISION),
             hold_ms: read(HOLD_MS),
             free_ms: read(FREE_MS),
+            release: text(item, RELEASE).unwrap_or_default().to_owned(),
             derivations: derivations.unwrap_or_default(),
         }
     }
@@ -257,7 +287,12 @@ impl Registered {
         let mut item = ledger_item(
             layout,
             &key,
-            [(REVISION, n(self.revision)), (HOLD_MS, n(self.hold_ms)), (FREE_MS, n(self.free_ms))],
+            [
+                (REVISION, n(self.revision)),
+                (HOLD_MS, n(self.hold_ms)),
+                (FREE_MS, n(self.free_ms)),
+                (RELEASE, s(&self.release)),
+            ],
         );
         if let Ok(derivations) = to_attribute_value(&self.derivations) {
             item.insert(DERIVATIONS.to_owned(), derivations);
@@ -281,7 +316,8 @@ pub(crate) fn definitions(catalogue: &Catalogue, schema: &Schema, family: Family
 /// A sample of the write, for the table's design.
 pub(crate) fn sample(layout: &Layout, family: Family) -> Write {
     let ours = BTreeMap::from([("{Derivation}".to_owned(), "{Definition}".to_owned())]);
-    Registered::default().published(family, &ours, Hold::default(), 0).unwrap_or_default().write(layout, family)
+    let ours = Published { definitions: &ours, release: "{Release}", hold: Hold::default() };
+    Registered::default().published(family, &ours, 0).unwrap_or_default().write(layout, family)
 }
 
 #[cfg(test)]
@@ -295,7 +331,17 @@ mod tests {
     }
 
     fn published(before: &Registered, declared: &[(&str, &str)], now_ms: u64) -> Registered {
-        before.published(Family::Additive, &ours(declared), HOLD, now_ms).unwrap()
+        published_of(Family::Additive, before, declared, HOLD, now_ms).unwrap()
+    }
+
+    fn published_of(
+        family: Family,
+        before: &Registered,
+        declared: &[(&str, &str)],
+        hold: Hold,
+        now_ms: u64,
+    ) -> Option<Registered> {
+        before.published(family, &Published { definitions: &ours(declared), release: "1", hold }, now_ms)
     }
 
     #[test]
@@ -305,13 +351,24 @@ mod tests {
         assert_eq!(second.derivations["likes"], first.derivations["likes"]);
         let shares = &second.derivations["shares"];
         assert_eq!((shares.birth_ms, shares.ready_ms), (21_010, 21_020));
-        assert_eq!(second.published(Family::Additive, &ours(&[("likes", "a"), ("shares", "b")]), HOLD, 30_000), None);
+        let again = published_of(Family::Additive, &second, &[("likes", "a"), ("shares", "b")], HOLD, 30_000);
+        assert_eq!(again, None);
     }
 
     #[test]
     fn whoever_was_there_before_the_first_held_as_long_as_the_first_does() {
         let likes = &published(&Registered::default(), &[("likes", "a")], 10_000).derivations["likes"];
         assert_eq!((likes.birth_ms, likes.ready_ms), (0, 11_020), "and it counted what it counted");
+    }
+
+    #[test]
+    fn another_release_runs_beside_the_one_before_and_leaves_what_is_filled() {
+        let first = published(&Registered::default(), &[("likes", "a")], 10_000);
+        let ours = ours(&[("likes", "a")]);
+        let second = Published { definitions: &ours, release: "2", hold: HOLD };
+        let second = first.published(Family::Additive, &second, 20_000).unwrap();
+        assert_eq!((second.release.as_str(), second.free_ms), ("2", 21_000));
+        assert_eq!(second.derivations, first.derivations);
     }
 
     #[test]
@@ -342,7 +399,7 @@ mod tests {
     #[test]
     fn an_instance_that_holds_long_is_waited_for_though_others_told_since() {
         let hold = Hold { hold_ms: 60_000, margin_ms: 10 };
-        let first = Registered::default().published(Family::Additive, &ours(&[("a", "a")]), hold, 10_000).unwrap();
+        let first = published_of(Family::Additive, &Registered::default(), &[("a", "a")], hold, 10_000).unwrap();
         let second = published(&first, &[("b", "b")], 20_000);
         assert_eq!(second.derivations["b"].birth_ms, 80_010);
         assert_eq!(published(&second, &[("c", "c")], 21_000).derivations["c"].birth_ms, 80_010);
@@ -351,9 +408,9 @@ mod tests {
     #[test]
     fn a_new_name_of_what_is_named_nowhere_is_filled_as_the_old_was() {
         let first = |family| {
-            let mut first = Registered::default().published(family, &ours(&[("old", "a")]), HOLD, 10_000).unwrap();
+            let mut first = published_of(family, &Registered::default(), &[("old", "a")], HOLD, 10_000).unwrap();
             first.derivations.get_mut("old").unwrap().filled_ms = Some(15_000);
-            first.published(family, &ours(&[("new", "a")]), HOLD, 20_000).unwrap()
+            published_of(family, &first, &[("new", "a")], HOLD, 20_000).unwrap()
         };
         assert_eq!(first(Family::LevelTriggered).derivations["new"].filled_ms, Some(15_000));
         assert_eq!(first(Family::Additive).derivations["new"].filled_ms, None);

@@ -18,6 +18,7 @@ use engine::{
     clock::Clock,
     fan_out::limits::FanOutLimits,
     ledger::{LedgerKind, settings::claim},
+    registry::{Hold, watch::RegistryWatch},
     sweep::Bounds,
 };
 use expect_test::expect;
@@ -164,7 +165,8 @@ impl World {
             Engine::new(Arc::new(schema), Arc::new(catalogue), function.families(), Arc::clone(&self.store), clock);
         // Small limits, so that jobs are created.
         let limits = FanOutLimits { direct_max: 0, page_items: 1, index_lag_ms: 1, ..FanOutLimits::default() };
-        engine.with_ledger(self.ledger).with_settling(0).with_fan_out(limits)
+        let engine = engine.with_ledger(self.ledger).with_settling(0).with_fan_out(limits);
+        engine.watching(RegistryWatch::publishing(0, Hold::default()))
     }
 
     /// The next event, with all records so far.
@@ -271,6 +273,12 @@ async fn asked(functions: &[Function], ledger: LedgerKind) -> Vec<(Function, BTr
     for item in &samples {
         world.delete(&schema.layout.key(item).unwrap()).await;
         world.settle(&mut asked).await;
+    }
+    let unreadable = r#"{"eventID": "unreadable", "dynamodb": {"SequenceNumber": "9"}}"#.to_owned();
+    let unreadable = Window::of_shard("shardId-1").around(&event(&[unreadable]));
+    for (function, asked) in asked.iter_mut().filter(|(function, _)| *function != Function::Sweep) {
+        world.engine(*function).handle(&unreadable, u64::MAX).await.unwrap();
+        asked.extend(world.store.take().iter().flat_map(needed));
     }
     asked
 }

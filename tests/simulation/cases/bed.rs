@@ -19,6 +19,7 @@ use engine::{
     ledger::LedgerKind,
     park::redrive::{Redriven, parked},
     protocol::ProtocolStep,
+    registry::watch::RegistryWatch,
 };
 use keys::{fields::Fields, item::Item, key::Key};
 use operate::verify::definition::compare;
@@ -99,6 +100,8 @@ pub(crate) struct Bed {
     faults: Faults,
     /// The step that the engine does not take.
     left_out: Option<ProtocolStep>,
+    /// How the instances that come next watch the registry; `None` if they do not.
+    pub(crate) watch: Option<RegistryWatch>,
     n_records: usize,
 }
 
@@ -125,6 +128,7 @@ impl Bed {
             database,
             faults: Faults::default(),
             left_out: None,
+            watch: None,
             n_records: 0,
         }
     }
@@ -182,7 +186,9 @@ impl Bed {
         let store = Faulty::new(&self.database, Faults { gone: gone.clone(), ..self.faults.clone() });
         let (schema, catalogue, clock) = (self.schema.clone(), self.catalogue.clone(), Arc::new(self.clock.clone()));
         let engine = Engine::new(schema, catalogue, self.families.clone(), store, clock);
-        engine.with_ledger(self.ledger).with_limits(self.limits).with_fan_out(self.fan_out).without(self.left_out)
+        let engine = engine.with_ledger(self.ledger).with_limits(self.limits).with_fan_out(self.fan_out);
+        let engine = engine.without(self.left_out);
+        self.watch.iter().fold(engine, |engine, watch| engine.watching(watch.clone()))
     }
 
     /// The tables for a caller beside the function.

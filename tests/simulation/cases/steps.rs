@@ -9,7 +9,10 @@ use crate::{
         bed::Bed,
         guards::{SETTLED_MS, counter_repair},
         verification::repaired_beside_a_held_change,
-        watermarks::{self, collected_beside_one_more_and_one_less, redriven_beside_an_older_invocation},
+        watermarks::{
+            self, collected_beside_one_more_and_one_less, redriven_beside_an_older_invocation,
+            redriven_beside_another_release,
+        },
     },
     mutant::SCRIPTED_STEPS,
 };
@@ -20,7 +23,7 @@ async fn a_script_ends_wrong_without_its_step() {
     for step in SCRIPTED_STEPS {
         let (with, without) = (ends(*step, None).await, ends(*step, Some(*step)).await);
         let wanted = match step {
-            ProtocolStep::RedriveWait | ProtocolStep::RepairOnce => (1, 2),
+            ProtocolStep::RedriveWait | ProtocolStep::OneReader | ProtocolStep::RepairOnce => (1, 2),
             ProtocolStep::ProvenIn => (2, 3),
             ProtocolStep::ZeroRevision => (0, 1),
             _ => (1, 0),
@@ -33,6 +36,7 @@ async fn ends(step: ProtocolStep, left_out: Option<ProtocolStep>) -> i64 {
     let bed = Bed::new().without(left_out);
     match step {
         ProtocolStep::RedriveWait => redriven_beside_an_older_invocation(watermarks::bed().without(left_out)).await,
+        ProtocolStep::OneReader => redriven_beside_another_release(watermarks::bed().without(left_out)).await,
         ProtocolStep::ZeroRevision => collected_beside_one_more_and_one_less(watermarks::bed().without(left_out)).await,
         ProtocolStep::ProvenIn => repaired_beside_a_held_change(bed.under(LedgerKind::Watermarks)).await,
         ProtocolStep::RepairOnce => repaired_again(&bed),

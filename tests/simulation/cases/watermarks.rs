@@ -10,6 +10,7 @@ use engine::{
     },
     park::redrive::{Redriven, parked},
     record::event::Lane,
+    registry::{Hold, watch::RegistryWatch},
     sweep::Bounds,
 };
 use keys::{item::Item, key::Key};
@@ -531,6 +532,93 @@ pub(crate) async fn redriven_beside_an_older_invocation(mut bed: Bed) -> i64 {
         bed.engine().redrive(&change, bed.deadline_ms()).await.unwrap();
     }
     bed.counted("member-count") - 1
+}
+
+/// How long an instance may run on without looking at the registry.
+const HOLD: Hold = Hold { hold_ms: 16 * 60_000, margin_ms: 2_000 };
+
+/// Zoe has joined a group, and no instance is left but those of this release.
+async fn alone(bed: &mut Bed, watch: &RegistryWatch) {
+    bed.watch = Some(watch.clone());
+    for (group, wait_ms) in [("g8", 17 * 60_000), ("g9", 0)] {
+        let records = bed.memberships([("zoe".into(), group.into())]).await;
+        bed.handle(&records).await;
+        bed.settle().await;
+        bed.clock.advance(wait_ms);
+    }
+}
+
+fn releases() -> [RegistryWatch; 2] {
+    ["1", "2"].map(|release| RegistryWatch::publishing(60_000, HOLD).of_release(release))
+}
+
+/// These records, of which the first cannot be read.
+fn with_unreadable_first(records: &[Value]) -> Vec<Value> {
+    let mut records = records.to_vec();
+    records[0]["dynamodb"]["OldImage"] = json!({"PK": {"Q": 1}});
+    records
+}
+
+/// An instance of another release, which can read a record, has read the exceptions, and one that cannot parks the record.
+/// The first goes on, and an operator redrives: how often is it counted?
+pub(crate) async fn redriven_beside_another_release(mut bed: Bed) -> i64 {
+    let [old, new] = releases();
+    alone(&mut bed, &old).await;
+    let records = bed.joins(1).await;
+    bed.watch = Some(new);
+    let mut newer = bed.start(&bed.event(&records));
+    bed.stops_before(&mut newer, Purpose::Watermark);
+    bed.watch = Some(old);
+    assert_eq!(bed.handle(&with_unreadable_first(&records)).await.account.parked.len(), 1);
+    newer.finish().unwrap().unwrap();
+    redriven(&mut bed, &records[0]).await;
+    bed.counted("member-count") - 2
+}
+
+/// All that is parked is redriven later, when its record can be read.
+async fn redriven(bed: &mut Bed, record: &Value) {
+    bed.clock.advance(40 * 60_000);
+    bed.put_true(&record.to_string());
+    bed.redrive_all().await;
+}
+
+/// An instance has read that all are of its release, and parks a record that it cannot read. One of another release begins
+/// just then, reads the exceptions, and counts the record.
+async fn redriven_beside_one_that_began_meanwhile(mut bed: Bed) -> i64 {
+    let [old, new] = releases();
+    alone(&mut bed, &old).await;
+    let records = bed.joins(1).await;
+    let unreadable = with_unreadable_first(&records);
+    let mut parking = bed.start(&bed.event(&unreadable));
+    bed.stops_before(&mut parking, Purpose::Registry);
+    bed.watch = Some(new);
+    let mut newer = bed.start(&bed.event(&records));
+    bed.stops_before(&mut newer, Purpose::Watermark);
+    parking.finish().unwrap().unwrap();
+    newer.finish().unwrap().unwrap();
+    bed.watch = Some(old);
+    bed.handle(&unreadable).await;
+    redriven(&mut bed, &records[0]).await;
+    bed.counted("member-count") - 2
+}
+
+#[tokio::test]
+async fn a_record_that_another_release_may_count_is_not_redriven_beside_it() {
+    assert_eq!(redriven_beside_one_that_began_meanwhile(bed()).await, 1);
+    assert_eq!(redriven_beside_one_that_began_meanwhile(bed().unguarded(Purpose::Registry)).await, 2, "by the check");
+}
+
+/// Where all instances are of one release, what they could not read is redriven, whatever was counted meanwhile.
+#[tokio::test]
+async fn what_one_release_cannot_read_is_redriven_once_another_can() {
+    let (mut bed, [old, new]) = (bed(), releases());
+    alone(&mut bed, &old).await;
+    let records = bed.memberships(["ann", "bob"].map(|user| (user.into(), "g0".into()))).await;
+    assert_eq!(bed.handle(&with_unreadable_first(&records)).await.account.parked.len(), 1);
+    assert_eq!(bed.counted("member-count"), 3, "zoe's two, and bob");
+    bed.watch = Some(new);
+    redriven(&mut bed, &records[0]).await;
+    assert_eq!(bed.counted("member-count"), 4);
 }
 
 /// A sweep has read a counter of zero without watermarks, and one more and one less are counted before it deletes it.

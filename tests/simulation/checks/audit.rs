@@ -14,7 +14,7 @@ use crate::{
     items::is_zero,
     platform::stream::{Author, Stream, TableChange},
     scene::Scene,
-    stored::{ToRecount, parked, to_recount},
+    stored::{ToRecount, parked, refused_unread, to_recount},
 };
 
 /// The cause of a record that is parked because two invocations died at it begins so.
@@ -34,10 +34,10 @@ pub(crate) fn audit(
     n_deaths: &BTreeMap<String, usize>,
 ) -> Result<(), Failure> {
     let (memory, listed) = (scene.database.memory(), to_recount(scene));
+    let lost = stream.lost.concerned(scene, &stream.made);
     let verified = memory.view(Table::Main, |items| {
         let verified = compare(&scene.schema, &scene.catalogue, items);
         // Flaws are faults of the application. This one makes folders that contain themselves.
-        let lost = stream.lost.concerned(scene, &stream.made);
         let found = verified.findings.iter().filter(|finding| !lost.has_bucket(finding));
         let (flaws, findings): (Vec<_>, Vec<_>) = found.partition(|finding| finding.flaw.is_some());
         scene.count_all("flaws", flaws.len());
@@ -68,6 +68,9 @@ pub(crate) fn parked_are(
     for family in families {
         wanted.extend(ids.iter().map(|id| (format!("PARKED#{family}"), id.clone())));
     }
+    // What is too old to be counted is listed for a recount.
+    let refused = refused_unread(scene);
+    wanted.retain(|(list, id)| *list != format!("PARKED#{}", Family::Additive) || !refused.contains(id));
     let mut parked = parked(scene);
     if !families.is_empty() {
         // A function that got a record before it was lost for it may have parked it.

@@ -12,7 +12,6 @@ use crate::{
     },
     platform::stream::{Author, Stream},
     scene::Scene,
-    stored::to_recount,
 };
 
 /// Everything that is derived is what the second oracle derives.
@@ -23,14 +22,10 @@ pub(crate) fn is_recounted(scene: &Scene, stream: &Stream) -> Result<(), Failure
     scene.count_all("unreadable", n_unreadable);
     scene.count_all("late readings", n_late);
     scene.count_all("not found by it", n_not_found);
-    // What is listed for a recount may be wrong; what no repair can correct stays so.
-    let listed = to_recount(scene);
-    let is_listed = |found: &Difference| listed.iter().any(|(_, item)| address(item) == found.at);
-    // What was lost of a history nobody can count any more: `audit` has its bounds.
+    // What was lost of a history, or is listed for a recount, nobody can count any more: `audit` has its bounds.
     let lost = stream.lost.concerned(scene, &stream.made).counts;
     let is_lost = |found: &Difference| lost.iter().any(|(_, item)| address(item) == found.at);
-    let is_unsure = |found: &Difference| is_listed(found) || is_lost(found);
-    differences.retain(|found| !(history::COVERED.contains(&found.derivation) && is_unsure(found)));
+    differences.retain(|found| !(history::COVERED.contains(&found.derivation) && is_lost(found)));
     match differences.first() {
         Some(first) => {
             let text = format!("{} differences, the first: {first:#?}", differences.len());

@@ -1,7 +1,8 @@
 //! What was lost: changes whose records a function never got, and what these changes concern.
 //!
-//! Only what a lost change concerns may differ from its definition, until an operator repairs it. What a change concerns is
-//! what its plan asks for; of values that are derived from other derived values, whatever these may reach.
+//! Only what a lost change concerns may differ from its definition, until an operator repairs it, and what a redrive left out
+//! and listed for a recount. What a change concerns is what its plan asks for; of values that are derived from other derived
+//! values, whatever these may reach.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +17,7 @@ use engine::sweep::Drift;
 use keys::{counter::CounterKey, key::Key};
 use operate::verify::Finding;
 
-use crate::{actors::repairing::target, platform::stream::TableChange, scene::Scene};
+use crate::{actors::repairing::target, platform::stream::TableChange, scene::Scene, stored::to_recount};
 
 /// The lost changes of a run.
 #[derive(Debug, Default)]
@@ -58,8 +59,12 @@ impl Lost {
         self.changes.keys().map(|at| &made[*at].key).collect()
     }
 
+    /// What the lost changes concern, and what a redrive left out and listed for a recount.
     pub(crate) fn concerned(&self, scene: &Scene, made: &[TableChange]) -> Concerned {
-        Concerned::by(scene, self.changes.iter().map(|(at, families)| (&made[*at], families.as_slice())))
+        let lost = self.changes.iter().map(|(at, families)| (&made[*at], families.as_slice()));
+        let mut concerned = Concerned::by(scene, lost);
+        concerned.counts.extend(to_recount(scene));
+        concerned
     }
 }
 

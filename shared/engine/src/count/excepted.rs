@@ -14,7 +14,7 @@ use derive::{
     write::{Action, Table, Transaction, Update, Write},
 };
 use keys::{item::Item, key::Key};
-use store::{Reason, Store, TransactOutcome};
+use store::{Reason, Store, TransactOutcome, unheld};
 
 use crate::{
     account::{Account, Commit, Parked, apportioned},
@@ -30,6 +30,7 @@ use crate::{
     ledger::shard::excepting,
     park::{ExceptionKind, Parking},
     protocol::ProtocolStep,
+    registry::publishing::Publisher,
 };
 
 /// A change to park.
@@ -45,6 +46,15 @@ enum ParkOutcome {
     /// The change is in or parked already.
     Known,
     Refused(String),
+}
+
+/// The instances that may be at work.
+enum Readers {
+    /// Some are of another release, or have another catalogue: one may read what this one cannot.
+    Others,
+    /// None; with the check that none has begun to work since. An instance publishes what it has before it reads the
+    /// exceptions.
+    Alike(Option<Box<Write>>),
 }
 
 impl<S: Store> Counter<'_, S> {
@@ -87,7 +97,7 @@ impl<S: Store> Counter<'_, S> {
             action: Action::Update(Update::set(set)),
             guard: Some(Guard { purpose: Purpose::Watermark, asks }),
         };
-        let marked = Some(marked).filter(|_| self.context.takes(ProtocolStep::ProofOfParking));
+        let marked = Some(marked).filter(|_| self.context.takes(ProtocolStep::ProofOfParking)).into_iter().collect();
         let exception = Exception { change: &change, counter: Some(&counter.key), cause };
         match self.park_with(&exception, marked, None, batch, &mut outcome.account).await? {
             ParkOutcome::Done => parked(counter, outcome),
@@ -129,16 +139,34 @@ impl<S: Store> Counter<'_, S> {
         let excepted = excepting(&shard.key, &exception.change.id, exception.counter, now_ms);
         let excepted = Some(excepted).filter(|_| self.context.takes(ProtocolStep::Exceptions));
         // A counter may count what an invocation from before sends, once another item has left the counter's key.
-        let is_unsure = exception.cause == DIED || exception.counter.is_some();
-        let kind = if is_unsure { ExceptionKind::Unsure } else { ExceptionKind::Uncounted };
-        self.park_with(exception, excepted, Some(kind), batch, account).await
+        let may_count = exception.cause == DIED || exception.counter.is_some();
+        let readers = if may_count { Readers::Others } else { self.readers(batch).await? };
+        let (kind, unchanged) = match readers {
+            Readers::Others => (ExceptionKind::Unsure, None),
+            Readers::Alike(unchanged) => (ExceptionKind::Uncounted, unchanged),
+        };
+        let proofs = excepted.into_iter().chain(unchanged.map(|write| *write)).collect();
+        self.park_with(exception, proofs, Some(kind), batch, account).await
     }
 
-    /// Parks a change, in one transaction with the write that keeps its record from adding anything.
+    /// Which instances may be at work.
+    async fn readers(&self, batch: &Batch<'_>) -> Result<Readers, String> {
+        let watch = self.context.watch.as_ref().filter(|_| self.context.takes(ProtocolStep::OneReader));
+        let Some(watch) = watch else { return Ok(Readers::Alike(None)) };
+        let registered = Publisher::new(self.context).registered(Family::Additive, batch.patience).await;
+        let registered = registered.map_err(|error| describe(&error))?;
+        let free_ms = registered.free_ms().saturating_add(watch.hold.map_or(0, |hold| hold.margin_ms));
+        // A function's instance publishes its release, but an operator's command only reads.
+        let is_alone = registered.release() == watch.release && free_ms < self.context.clock.now_ms();
+        let unchanged = || Readers::Alike(Some(Box::new(registered.unchanged(Family::Additive))));
+        Ok(if is_alone { unchanged() } else { Readers::Others })
+    }
+
+    /// Parks a change, in one transaction with the write that keeps its record from adding anything, and with checks.
     async fn park_with(
         &self,
         exception: &Exception<'_>,
-        proof: Option<Write>,
+        proofs: Vec<Write>,
         kind: Option<ExceptionKind>,
         batch: &Batch<'_>,
         account: &mut Account,
@@ -155,7 +183,7 @@ impl<S: Store> Counter<'_, S> {
             exception: kind,
         };
         let parked = parking.writes(&self.context.schema.layout, self.context.clock.now_ms());
-        let writes: Vec<Write> = proof.into_iter().chain(parked).collect();
+        let writes: Vec<Write> = proofs.into_iter().chain(parked).collect();
         let transaction = match Transaction::new(writes) {
             Ok(transaction) => transaction,
             Err(error) => return Ok(ParkOutcome::Refused(error.to_string())),
@@ -181,8 +209,13 @@ impl<S: Store> Counter<'_, S> {
                 Err(GaveUp::Refused(error)) => return Ok(ParkOutcome::Refused(describe(&error))),
                 Err(error) => return Err(describe(&error)),
             };
-            if reasons.contains(&Reason::GuardFailed) {
+            let purposes = unheld(&transaction, &reasons).filter_map(|write| write.guard.as_ref());
+            let purposes: Vec<Purpose> = purposes.map(|guard| guard.purpose).collect();
+            if purposes.iter().any(|purpose| *purpose != Purpose::Registry) {
                 return Ok(ParkOutcome::Known);
+            }
+            if !purposes.is_empty() {
+                return Err("an instance that may be able to read it began to work meanwhile".to_owned());
             }
             if let Some(why) = reasons.iter().find_map(|reason| match reason {
                 Reason::Rejected(why) => Some(why.clone()),

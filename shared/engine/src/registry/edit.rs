@@ -14,7 +14,10 @@ use store::{Outcome, Store, StoreError};
 use crate::{
     backoff::{GaveUp, Patience, Tries},
     park::partition,
-    registry::{FAMILIES, Hold, Registered, Registry, RegistryEntry, definitions, publishing::Publisher},
+    registry::{
+        FAMILIES, Hold, Published, Registered, Registry, RegistryEntry, definitions, publishing::Publisher,
+        watch::THIS_RELEASE,
+    },
 };
 
 impl<S: Store> Publisher<'_, S> {
@@ -117,9 +120,8 @@ impl<S: Store> Publisher<'_, S> {
 pub async fn begin<S: Store>(store: &S, schema: &Schema, catalogue: &Catalogue, now_ms: u64) -> Result<(), StoreError> {
     for family in FAMILIES {
         let ours = definitions(catalogue, schema, family);
-        let Some(mut registered) = Registered::default().published(family, &ours, Hold::default(), now_ms) else {
-            continue;
-        };
+        let ours = Published { definitions: &ours, release: THIS_RELEASE, hold: Hold::default() };
+        let Some(mut registered) = Registered::default().published(family, &ours, now_ms) else { continue };
         for entry in registered.derivations.values_mut() {
             entry.filled_ms = Some(now_ms);
         }

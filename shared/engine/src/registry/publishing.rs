@@ -17,7 +17,7 @@ use crate::{
     backoff::{GaveUp, Patience, Tries},
     context::Context,
     protocol::ProtocolStep,
-    registry::{FAMILIES, Hold, Registered, Registry, Standing, definitions, difference::is_fillable, key},
+    registry::{FAMILIES, Hold, Published, Registered, Registry, Standing, definitions, difference::is_fillable, key},
 };
 
 /// A registry in which nothing can be published.
@@ -62,7 +62,7 @@ impl<S: Store> Publisher<'_, S> {
         let mut births = BTreeMap::new();
         for family in &self.context.families {
             let registered = match watch.hold {
-                Some(hold) => self.publish_family(*family, hold, patience, &mut commits).await?,
+                Some(hold) => self.publish_family(*family, (watch.release, hold), patience, &mut commits).await?,
                 None => self.read_family(*family, patience).await?,
             };
             births.extend(self.births(&registered));
@@ -108,20 +108,21 @@ impl<S: Store> Publisher<'_, S> {
     async fn publish_family(
         &self,
         family: Family,
-        hold: Hold,
+        (release, hold): (&str, Hold),
         patience: Patience<'_>,
         commits: &mut Vec<Commit>,
     ) -> Result<Registered, RegistryError> {
         let ours = definitions(&self.context.catalogue, &self.context.schema, family);
+        let ours = Published { definitions: &ours, release, hold };
         let mut tries = Tries::default();
         loop {
             let before = self.registered(family, patience).await?;
             let now_ms = self.context.clock.now_ms();
-            let Some(published) = before.published(family, &ours, hold, now_ms) else { return Ok(before) };
+            let Some(published) = before.published(family, &ours, now_ms) else { return Ok(before) };
             let write = published.write(&self.context.schema.layout, family);
             if let Outcome::Done { units } = patience.call(|| self.context.store.write(&write)).await? {
                 commits.push(self.context.ledger_commit(&write.key, units, RecordAt(0)));
-                tracing::info!(%family, revision = published.revision, "the functions have another catalogue than before");
+                tracing::info!(%family, revision = published.revision, "the functions have another catalogue, or are of another release, than before");
                 return Ok(published);
             }
             if !patience.wait(&mut tries).await {
@@ -146,7 +147,7 @@ impl<S: Store> Publisher<'_, S> {
         }
     }
 
-    pub(super) async fn registered(&self, family: Family, patience: Patience<'_>) -> Result<Registered, GaveUp> {
+    pub(crate) async fn registered(&self, family: Family, patience: Patience<'_>) -> Result<Registered, GaveUp> {
         let keys = [key(family)];
         let held = patience.call(|| self.context.store.get(Table::Ledger, &keys)).await?;
         Ok(Registered::read(held.first().map(|(_, item)| item)))

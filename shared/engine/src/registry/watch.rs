@@ -9,6 +9,9 @@ use derive::{effect::Effect, position::DerivationAt};
 
 use crate::registry::Hold;
 
+/// The release of this software, by which the registry tells instances apart that may read a record differently.
+pub(crate) const THIS_RELEASE: &str = env!("CARGO_PKG_VERSION");
+
 /// How an instance watches the registry. Clones watch as one instance.
 #[derive(Clone, Debug)]
 pub struct RegistryWatch {
@@ -17,6 +20,7 @@ pub struct RegistryWatch {
     /// How long it may run on, where it publishes what it has; an operator's command only reads, and is refused where it has
     /// something else.
     pub(crate) hold: Option<Hold>,
+    pub(crate) release: &'static str,
     pub(crate) due_ms: Arc<AtomicU64>,
     /// By position in the catalogue, before when a change is not counted, in milliseconds since the epoch.
     pub(crate) births: Arc<RwLock<BTreeMap<DerivationAt, u64>>>,
@@ -26,13 +30,20 @@ impl RegistryWatch {
     /// An instance of a function that has not looked yet.
     #[must_use]
     pub fn publishing(look_ms: u64, hold: Hold) -> Self {
-        Self { look_ms, hold: Some(hold), due_ms: Arc::default(), births: Arc::default() }
+        Self { hold: Some(hold), ..Self::reading(look_ms) }
     }
 
     /// An operator's command.
     #[must_use]
     pub fn reading(look_ms: u64) -> Self {
-        Self { look_ms, hold: None, due_ms: Arc::default(), births: Arc::default() }
+        Self { look_ms, hold: None, release: THIS_RELEASE, due_ms: Arc::default(), births: Arc::default() }
+    }
+
+    /// The same of another release.
+    #[cfg(feature = "mutants")]
+    #[must_use]
+    pub fn of_release(self, release: &'static str) -> Self {
+        Self { release, ..self }
     }
 
     /// Takes out of a plan what is not counted by itself any more, since its change was written before the birth mark.

@@ -29,7 +29,7 @@ use super::{Repaired, Repairing};
 use crate::verify::Finding;
 
 /// Why a repair is refused in whose transaction the registry is not as it was read.
-const ANOTHER_CATALOGUE: &str = "the functions have another catalogue now: repair again";
+const ANOTHER_CATALOGUE: &str = "the functions have another catalogue or release now: repair again";
 
 impl<S: Store> Repairing<'_, S> {
     pub(super) async fn refresh(
