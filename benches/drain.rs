@@ -22,13 +22,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use benches::joins::{COUNTER_SK, event, join, member_count, read_halves};
 use derive::{
     catalogue::Catalogue,
-    declaration::{count::Count, link::Link, predicate::Predicate},
-    derivation::Derivation,
     family::Family,
     guard::{Guard, Purpose},
-    kinds::display::{Display, Shows, Zero},
     query::{Consistency, Query},
     schema::Schema,
     sources::sums,
@@ -98,9 +96,7 @@ impl Metered {
     }
 
     fn read_of(&self, bytes: usize, consistency: Consistency) {
-        let units = u64::try_from(bytes.div_ceil(4_096).max(1)).unwrap_or(u64::MAX);
-        let halves = if consistency == Consistency::Strong { 2 } else { 1 };
-        self.read_units.fetch_add(halves * units, Ordering::Relaxed);
+        self.read_units.fetch_add(read_halves(bytes, consistency == Consistency::Strong), Ordering::Relaxed);
     }
 
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "write units are small whole numbers")]
@@ -166,27 +162,7 @@ impl Store for Metered {
 /// The shipped table, of which only the members of a group are counted, and shown where that is asked for.
 fn table(is_shown: bool) -> (Arc<Schema>, Arc<Catalogue>) {
     let schema = catalogue::schema();
-    let count = Count {
-        source: "Membership".to_owned(),
-        predicate: Predicate::Always,
-        target: "Group".to_owned(),
-        link: Link::of(&[("GroupId", "GroupId")]),
-        sum: None,
-        n_shards: 1,
-        history: false,
-    };
-    let display = Display {
-        count: "member-count".to_owned(),
-        target: "Group".to_owned(),
-        shows: Shows::Count,
-        attribute: "MemberCount".to_owned(),
-        zero: Zero::Absent,
-    };
-    let mut all = vec![Derivation::new("D-14", "member-count", count)];
-    if is_shown {
-        all.push(Derivation::new("D-14", "member-count-display", display));
-    }
-    let catalogue = Catalogue::new(&schema, all).expect("a catalogue");
+    let catalogue = member_count(&schema, is_shown);
     (Arc::new(schema), Arc::new(catalogue))
 }
 
@@ -244,7 +220,7 @@ async fn bare_loop(n_groups: usize) -> f64 {
         let updates = groups.into_iter().map(|(group, number)| {
             let add = Item::from([("Value".to_owned(), AttributeValue::N(number.to_string()))]);
             let action = Action::Update(Update { add, ..Update::default() });
-            let key = Key::new(group, "METADATA#COUNT#member-count#00");
+            let key = Key::new(group, COUNTER_SK);
             let (store, write) = (&store, Write { table: Table::Main, key, action, guard: None });
             async move { store.write(&write).await.expect("a write") }
         });
@@ -403,37 +379,9 @@ fn made(store: &Metered) -> Vec<String> {
 
 /// Events of joins: each by somebody else, of one group after another.
 fn joins(n_batches: usize, n_changes: usize, n_groups: usize) -> Vec<String> {
-    let join = |number: usize| {
-        let keys = json!({
-            "PK": {"S": format!("USER#u{number}")},
-            "SK": {"S": format!("GROUP#g{}", number % n_groups)},
-        });
-        let mut image = keys.clone();
-        image["EntityType"] = json!({"S": "Membership"});
-        image["JoinedAt"] = json!({"S": "2024-01-15T10:30:00.000Z"});
-        json!({
-            "eventID": format!("{number:032x}"),
-            "eventName": "INSERT",
-            "dynamodb": {
-                "ApproximateCreationDateTime": SystemClock.now_ms() / 1_000,
-                "Keys": keys,
-                "NewImage": image,
-                "SequenceNumber": format!("{}", 1_000_000 + number),
-            },
-        })
-    };
+    let join = |number: usize| join(number, number % n_groups, SystemClock.now_ms());
     let batch = |batch: usize| event(&(batch * n_changes..(batch + 1) * n_changes).map(join).collect::<Vec<_>>());
     (0..n_batches).map(batch).collect()
-}
-
-fn event(records: &[Value]) -> String {
-    json!({
-        "Records": records,
-        "window": {"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T00:01:00Z"},
-        "state": {},
-        "shardId": "shardId-00000001573689847180-864758bb",
-    })
-    .to_string()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the figures are far below what a double holds")]

@@ -5,7 +5,7 @@
 //! The same number of records is the same text in every run.
 //!
 //! `plan` times the steps from the text of a batch to its writes; `conflicts` counts how often writers of one counter
-//! meet, by its number of shards.
+//! meet, by its number of shards. [`joins`] is what `drain` and `side_by_side` count.
 
 use entities::{
     claim::Claim,
@@ -17,6 +17,8 @@ use entities::{
 };
 use keys::{counter::CounterKey, entity::Entity, item::Item, key::Key};
 use serde_dynamo::AttributeValue;
+
+pub mod joins;
 
 /// The engine's decoder: its files alone, since the engine would bring the store, and with it the AWS SDK, into every
 /// build of a benchmark that calls neither.
