@@ -26,8 +26,8 @@ const BATCH: usize = 100;
 const N_KILLED: u64 = 10;
 const N_AGAIN: u64 = 10;
 
-/// Of 100 writes that were done, those whose answer is lost.
-const N_LOST: u64 = 5;
+/// Of 100 writes, those whose answer is lost.
+pub(crate) const N_LOST: u64 = 5;
 
 /// A batch as Lambda delivers it.
 pub(crate) struct Delivery {
@@ -36,6 +36,7 @@ pub(crate) struct Delivery {
     /// Its changes.
     pub(crate) changes: Range<usize>,
     /// How many of its changes are counted when the function is killed, before it sees that the last of them is.
+    /// A function that has fewer left to count is killed at its end, before Lambda sees its response.
     pub(crate) killed_after: Option<usize>,
 }
 
@@ -84,8 +85,9 @@ pub(crate) struct Metered {
     n_calls_here: u64,
     pub(crate) write_units: f64,
     pub(crate) read_halves: u64,
-    /// Writes whose guard did not hold, and cancelled transactions: AWS charges them, and no answer reports it.
-    pub(crate) n_refused: u64,
+    /// Writes that were not done because a guard did not hold, all writes of a cancelled transaction among them. AWS
+    /// charges them, and no answer reports it.
+    pub(crate) n_refused: usize,
     pub(crate) n_lost: u64,
     pub(crate) n_killed: u64,
 }
@@ -97,7 +99,7 @@ enum Fate {
 }
 
 impl Metered {
-    fn fate(&mut self, n_changes: usize) -> Fate {
+    fn fate(&mut self, n_changes: usize, n_lost: u64) -> Fate {
         let place = [self.delivery, self.n_counted as u64, self.n_calls_here, 4];
         self.n_calls_here += 1;
         if n_changes > 0 && self.killed_after.is_some_and(|after| self.n_counted + n_changes >= after) {
@@ -105,7 +107,7 @@ impl Metered {
             self.n_killed += 1;
             return Fate::Killed;
         }
-        if draw(place, 100) < N_LOST {
+        if draw(place, 100) < n_lost {
             self.n_lost += 1;
             return Fate::Lost;
         }
@@ -120,13 +122,15 @@ impl Metered {
 /// The database with the faults. It does one call after another, so that the function dies between two calls.
 pub(crate) struct Faulty {
     database: DynamoStore,
+    /// Of 100 writes, those whose answer is lost.
+    n_lost: u64,
     metered: Mutex<Metered>,
     killed: Notify,
 }
 
 impl Faulty {
-    pub(crate) fn new(database: DynamoStore) -> Self {
-        Self { database, metered: Mutex::default(), killed: Notify::new() }
+    pub(crate) fn new(database: DynamoStore, n_lost: u64) -> Self {
+        Self { database, n_lost, metered: Mutex::default(), killed: Notify::new() }
     }
 
     /// A function starts. It is killed as the delivery says, at its first attempt only.
@@ -137,9 +141,17 @@ impl Faulty {
         (metered.is_killed, metered.n_counted, metered.n_calls_here) = (false, 0, 0);
     }
 
-    /// The function is killed.
+    /// The function is killed by a call.
     pub(crate) async fn killed(&self) {
         self.killed.notified().await;
+    }
+
+    /// The function has ended. Returns whether it is killed now, because no call has killed it before.
+    pub(crate) async fn is_killed_at_its_end(&self) -> bool {
+        let mut metered = self.metered.lock().await;
+        let is_killed = metered.killed_after.is_some();
+        metered.n_killed += u64::from(is_killed);
+        is_killed
     }
 
     pub(crate) fn into_parts(self) -> (DynamoStore, Metered) {
@@ -171,10 +183,10 @@ impl Faulty {
         let units = units(&answer);
         match units {
             Some(units) => metered.write_units += units,
-            None => metered.n_refused += 1,
+            None => metered.n_refused += writes.len(),
         }
         let n_changes = if units.is_some() { writes.iter().map(n_added).sum() } else { 0 };
-        match metered.fate(n_changes) {
+        match metered.fate(n_changes, self.n_lost) {
             Fate::Answered => Ok(answer),
             Fate::Lost => Err(StoreError::late()),
             Fate::Killed => {
