@@ -4,6 +4,7 @@
 //! price shows here, and must be made in the README's table too.
 
 mod batches;
+mod follow;
 mod ground;
 mod growth;
 
@@ -19,7 +20,10 @@ use engine::{
 use expect_test::{Expect, expect};
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
-use store::memory::MemoryStore;
+use store::{
+    memory::MemoryStore,
+    recording::{Recording, Request},
+};
 use support::record::{Record, Window, event};
 
 /// The service over the model.
@@ -27,24 +31,30 @@ struct Bed {
     schema: Schema,
     ledger: LedgerKind,
     store: Arc<MemoryStore>,
-    functions: [Engine<Arc<MemoryStore>>; 2],
+    functions: [Engine<Arc<Recording<Arc<MemoryStore>>>>; 2],
+    /// What the functions ask of the store.
+    requests: Arc<Recording<Arc<MemoryStore>>>,
     n_records: usize,
+    /// Invocations that asked the database for anything, and their reads.
+    n_invocations: usize,
+    n_reads: usize,
 }
 
 impl Bed {
     fn new(ledger: LedgerKind) -> Self {
         let schema = schema();
         let store = Arc::new(MemoryStore::new(schema.layout.clone()));
+        let requests = Arc::new(Recording::new(Arc::clone(&store)));
         let shared = Arc::new(schema.clone());
         let catalogue = Arc::new(catalogue(&schema).unwrap());
         let function = |family| {
             let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-            Engine::new(Arc::clone(&shared), Arc::clone(&catalogue), vec![family], Arc::clone(&store), clock)
+            Engine::new(Arc::clone(&shared), Arc::clone(&catalogue), vec![family], Arc::clone(&requests), clock)
                 .with_settling(0)
                 .with_ledger(ledger)
         };
         let functions = [function(Family::Additive), function(Family::LevelTriggered)];
-        Self { schema, ledger, store, functions, n_records: 0 }
+        Self { schema, ledger, store, functions, requests, n_records: 0, n_invocations: 0, n_reads: 0 }
     }
 
     /// Puts an item as an application, written as `PK / SK EntityType Name=Value …`.
@@ -87,6 +97,10 @@ impl Bed {
                 for function in &self.functions {
                     let handled = function.handle(&event, SystemClock.now_ms() + 60_000).await.unwrap();
                     assert!(handled.failed_from.is_none() && handled.account.parked.is_empty());
+                    let requests = self.requests.take();
+                    let is_read = |request: &&Request| matches!(request, Request::Read(..) | Request::Query(..));
+                    self.n_invocations += usize::from(!requests.is_empty());
+                    self.n_reads += requests.iter().filter(is_read).count();
                     for commit in handled.account.commits {
                         let part = match commit.table {
                             Table::Ledger if commit.key.pk.starts_with("RECEIPT#") => "receipt".to_owned(),
