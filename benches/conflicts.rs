@@ -24,7 +24,8 @@ use std::{
 
 use derive::{
     catalogue::Catalogue,
-    declaration::{count::Count, link::Link, predicate::Predicate},
+    condition::Condition,
+    declaration::{count::Count, link::Link},
     derivation::Derivation,
     family::Family,
     query::{Consistency, Query},
@@ -193,7 +194,7 @@ fn table(n_shards: u32) -> (Arc<Schema>, Arc<Catalogue>) {
     let schema = catalogue::schema();
     let likes = Count {
         source: "Like".to_owned(),
-        predicate: Predicate::Always,
+        condition: Condition::Always,
         target: "PostDetail".to_owned(),
         link: Link::of(&[("PostId", "PostId")]),
         sum: None,

@@ -2,7 +2,8 @@
 
 use derive::{
     catalogue::Catalogue,
-    declaration::{count::Count, link::Link, predicate::Predicate},
+    condition::Condition,
+    declaration::{count::Count, link::Link},
     derivation::Derivation,
     kinds::display::{Display, Shows, Zero},
     schema::Schema,
@@ -30,7 +31,7 @@ pub fn group(number: usize) -> String {
 pub fn member_count(schema: &Schema, is_shown: bool) -> Catalogue {
     let count = Count {
         source: "Membership".to_owned(),
-        predicate: Predicate::Always,
+        condition: Condition::Always,
         target: "Group".to_owned(),
         link: Link::of(&[("GroupId", "GroupId")]),
         sum: None,

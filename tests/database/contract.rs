@@ -11,6 +11,7 @@
 //! Tables at an endpoint have names of their own and are deleted afterwards.
 
 mod bed;
+mod conditions;
 mod guards;
 mod items;
 mod protocol;

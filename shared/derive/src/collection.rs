@@ -11,7 +11,8 @@ use keys::{entity::Definition, key::Key};
 
 use crate::{
     catalogue::Catalogue,
-    declaration::{count::Count, link::Link, mirror::Mirror, predicate::Predicate},
+    condition::Condition,
+    declaration::{count::Count, link::Link, mirror::Mirror},
     derivation::Derivation,
     kind::shape::Shape,
     outline::renamed,
@@ -56,7 +57,7 @@ impl CollectionCount {
     }
 
     fn mirrored(schema: &Schema, catalogue: &Catalogue, at: DerivationAt, count: &Count) -> Option<Self> {
-        if count.predicate != Predicate::Always || count.sum.is_some() {
+        if count.condition != Condition::Always || count.sum.is_some() {
             return None;
         }
         let source = schema.entity(&count.source)?;

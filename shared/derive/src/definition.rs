@@ -59,7 +59,7 @@ mod tests {
             follower-count = count: Follow into USER#{FolloweeId} / PROFILE; reads Follow.FolloweeId
             follower-shown = display: Counter (Value of follower-count; zero is written) into USER#{UserId} / PROFILE; writes FollowerCount; reads Counter.follower-count
             post-detail = mirror: Post (except Content) into POST#{PostId} / METADATA; writes PostDetail
-            post-count = count: Post (where Status is published) into USER#{AuthorId} / PROFILE; reads Post.AuthorId, Post.Status
+            post-count = count: Post (where Status = 'published') into USER#{AuthorId} / PROFILE; reads Post.AuthorId, Post.Status
             post-shown = display: Counter (Value of post-count) into USER#{UserId} / PROFILE; writes PostCount; reads Counter.post-count
             comment-count = count: Comment into POST#{PostId} / METADATA; reads Comment.PostId
             comment-shown = display: Counter (Value of comment-count; zero is written) into POST#{PostId} / METADATA; writes CommentCount; reads Counter.comment-count
@@ -79,10 +79,10 @@ mod tests {
             best-sellers = index key: Product (UnitsSold above zero) into BESTSELLERS#{Category} / {MAX-UnitsSold:12}#{ProductId} of GSI2; writes GSI2PK, GSI2SK; reads Product.Category, Product.ProductId, Product.UnitsSold
             sale-count = history count: Sale (arrivals only) into PRODUCT#{ProductId} / METADATA; reads Sale.ProductId
             sale-shown = display: Counter (Value of sale-count; zero is written) into PRODUCT#{ProductId} / METADATA; writes UnitsSold; reads Counter.sale-count
-            sold = count and sum: Line (where Status is not cancelled; sum of Quantity) into WARE#{ProductId} / METADATA; reads Line.ProductId, Line.Quantity, Line.Status
+            sold = count and sum: Line (where Status <> 'cancelled'; sum of Quantity) into WARE#{ProductId} / METADATA; reads Line.ProductId, Line.Quantity, Line.Status
             sold-count = display: Counter (Value of sold; zero is written) into WARE#{ProductId} / METADATA; writes SoldCount; reads Counter.sold
             sold-sum = display: Counter (Sum of sold; zero is written) into WARE#{ProductId} / METADATA; writes Sold; reads Counter.sum of sold
-            kept = count: Line (where not Cancelled) into WARE#{ProductId} / METADATA; reads Line.Cancelled, Line.ProductId
+            kept = count: Line (where NOT Cancelled = true) into WARE#{ProductId} / METADATA; reads Line.Cancelled, Line.ProductId
             readings = roll-up: Reading (Value by HOUR and DAY of At in UTC; arrivals only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value"#]].assert_eq(&shown.join("\n"));
     }
 }

@@ -23,7 +23,8 @@ use serde_dynamo::AttributeValue;
 use crate::{
     catalogue::Catalogue,
     change::{Change, Images},
-    declaration::{count::Count, found_by::FoundBy, link::Link, mirror::Mirror, predicate::Predicate},
+    condition::Condition,
+    declaration::{count::Count, found_by::FoundBy, link::Link, mirror::Mirror},
     derivation::Derivation,
     effect::Effect,
     family::Family,
@@ -117,13 +118,13 @@ pub(crate) fn catalogue(schema: &Schema) -> Catalogue {
 
 pub(crate) fn derivations() -> Vec<Derivation> {
     let both = [("FolloweeId", "FolloweeId"), ("FollowerId", "FollowerId")];
-    let published = Predicate::Is { attribute: "Status".into(), text: "published".into() };
+    let published = Condition::is("Status", "published");
     let mut all = vec![
         named("follower-mirror", mirror("Follow", "Follower", &both)),
         named("follower-count", Count { n_shards: 8, ..count("Follow", "User", &[("UserId", "FolloweeId")]) }),
         named("follower-shown", display("follower-count", "User", "FollowerCount")),
         named("post-detail", Mirror { except: vec!["Content".into()], ..mirror("Post", "PostDetail", &[POST]) }),
-        named("post-count", Count { predicate: published, ..count("Post", "User", &[("UserId", "AuthorId")]) }),
+        named("post-count", Count { condition: published, ..count("Post", "User", &[("UserId", "AuthorId")]) }),
         named("post-shown", Display { zero: Zero::Absent, ..display("post-count", "User", "PostCount") }),
         named("comment-count", count("Comment", "PostDetail", &[POST])),
         named("comment-shown", display("comment-count", "PostDetail", "CommentCount")),
@@ -156,7 +157,7 @@ pub(crate) fn mirror(source: &str, target: &str, link: &[(&str, &str)]) -> Mirro
 pub(crate) fn count(source: &str, target: &str, link: &[(&str, &str)]) -> Count {
     Count {
         source: source.into(),
-        predicate: Predicate::Always,
+        condition: Condition::Always,
         target: target.into(),
         link: Link::of(link),
         sum: None,

@@ -14,6 +14,7 @@ pub mod change;
 pub mod claims;
 pub mod coalesce;
 pub mod collection;
+pub mod condition;
 pub mod declaration;
 pub mod definition;
 pub mod derivation;

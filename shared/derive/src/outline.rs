@@ -82,7 +82,7 @@ mod tests {
             follower-count: Follow () into Some("USER#{FolloweeId} / PROFILE")
             follower-shown: Counter (Value of follower-count; zero is written) into Some("USER#{UserId} / PROFILE")
             post-detail: Post (except Content) into Some("POST#{PostId} / METADATA")
-            post-count: Post (where Status is published) into Some("USER#{AuthorId} / PROFILE")
+            post-count: Post (where Status = 'published') into Some("USER#{AuthorId} / PROFILE")
             post-shown: Counter (Value of post-count) into Some("USER#{UserId} / PROFILE")
             comment-count: Comment () into Some("POST#{PostId} / METADATA")
             comment-shown: Counter (Value of comment-count; zero is written) into Some("POST#{PostId} / METADATA")
@@ -102,10 +102,10 @@ mod tests {
             best-sellers: Product (UnitsSold above zero) into Some("BESTSELLERS#{Category} / {MAX-UnitsSold:12}#{ProductId} of GSI2")
             sale-count: Sale (arrivals only) into Some("PRODUCT#{ProductId} / METADATA")
             sale-shown: Counter (Value of sale-count; zero is written) into Some("PRODUCT#{ProductId} / METADATA")
-            sold: Line (where Status is not cancelled; sum of Quantity) into Some("WARE#{ProductId} / METADATA")
+            sold: Line (where Status <> 'cancelled'; sum of Quantity) into Some("WARE#{ProductId} / METADATA")
             sold-count: Counter (Value of sold; zero is written) into Some("WARE#{ProductId} / METADATA")
             sold-sum: Counter (Sum of sold; zero is written) into Some("WARE#{ProductId} / METADATA")
-            kept: Line (where not Cancelled) into Some("WARE#{ProductId} / METADATA")
+            kept: Line (where NOT Cancelled = true) into Some("WARE#{ProductId} / METADATA")
             readings: Reading (Value by HOUR and DAY of At in UTC; arrivals only) into Some("SENSOR#{SensorId} / {Grain}#{Bucket}")
         "#]].assert_eq(&shown);
     }

@@ -2,6 +2,7 @@
 //!
 //! A new kind is a file with a [`KindSyntax`] and an entry in [`KINDS`].
 
+mod condition;
 mod copy;
 mod count;
 mod link;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use catalogue::schema;
 use derive::{
     catalogue::Catalogue,
-    declaration::{count::Count, link::Link, predicate::Predicate},
+    condition::Condition,
+    declaration::{count::Count, link::Link},
     derivation::Derivation,
     family::Family,
     write::Table,
@@ -33,7 +34,7 @@ async fn grown(n_feeding: usize, n_shards: u32) -> (usize, f64) {
     let schema = Arc::new(schema());
     let count = Count {
         source: "Membership".to_owned(),
-        predicate: Predicate::Always,
+        condition: Condition::Always,
         target: "Group".to_owned(),
         link: Link::of(&[("GroupId", "GroupId")]),
         sum: None,

@@ -7,7 +7,8 @@ use std::sync::{
 
 use derive::{
     catalogue::Catalogue,
-    declaration::{count::Count, link::Link, predicate::Predicate},
+    condition::Condition,
+    declaration::{count::Count, link::Link},
     derivation::Derivation,
     family::Family,
 };
@@ -79,7 +80,7 @@ fn version(lacks: &[&str], counts_every_post: bool) -> Catalogue {
 fn every_post() -> Count {
     Count {
         source: "Post".to_owned(),
-        predicate: Predicate::Always,
+        condition: Condition::Always,
         target: "User".to_owned(),
         link: Link::of(&[("UserId", "AuthorId")]),
         sum: None,

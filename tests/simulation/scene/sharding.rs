@@ -10,7 +10,8 @@ use std::sync::{
 
 use derive::{
     catalogue::Catalogue,
-    declaration::{count::Count, link::Link, predicate::Predicate},
+    condition::Condition,
+    declaration::{count::Count, link::Link},
     derivation::Derivation,
 };
 
@@ -54,7 +55,7 @@ fn shown(at: usize) -> String {
 fn sharded(n_shards: u32) -> [Derivation; 3] {
     let count = |source: &str, target: &str, link: (&str, &str)| Count {
         source: source.to_owned(),
-        predicate: Predicate::Always,
+        condition: Condition::Always,
         target: target.to_owned(),
         link: Link::of(&[link]),
         sum: None,

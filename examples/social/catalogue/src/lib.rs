@@ -13,7 +13,8 @@ mod shop;
 
 use derive::{
     catalogue::{Catalogue, CatalogueError},
-    declaration::{count::Count, found_by::FoundBy, link::Link, mirror::Mirror, predicate::Predicate},
+    condition::Condition,
+    declaration::{count::Count, found_by::FoundBy, link::Link, mirror::Mirror},
     derivation::Derivation,
     kinds::{
         copy::Copy,
@@ -185,7 +186,7 @@ impl CountRule {
     fn each(source: &str, target: &str, link: &[(&str, &str)]) -> Self {
         Self(Count {
             source: source.to_owned(),
-            predicate: Predicate::Always,
+            condition: Condition::Always,
             target: target.to_owned(),
             link: Link::of(link),
             sum: None,
@@ -195,7 +196,7 @@ impl CountRule {
     }
 
     fn only(mut self, attribute: &str, text: &str) -> Self {
-        self.0.predicate = Predicate::Is { attribute: attribute.to_owned(), text: text.to_owned() };
+        self.0.condition = Condition::is(attribute, text);
         self
     }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use derive::{
-    declaration::{link::Link, predicate::Predicate, rollup::Rollup},
+    condition::Condition,
+    declaration::{link::Link, rollup::Rollup},
     derivation::Derivation,
     effect::BucketForm,
     kinds::display::Shows,
@@ -16,8 +17,8 @@ pub(crate) fn totals() -> Vec<Derivation> {
     let product = |source| CountRule::each(source, "Product", &[("ProductId", "ProductId")]);
     let file = CountRule::each("File", "Folder", &[("FolderId", "FolderId")]);
     let order = CountRule::each("Order", "User", &[("UserId", "UserId")]);
-    let open = Predicate::IsNot { attribute: "Status".to_owned(), text: "cancelled".to_owned() };
-    let kept = Predicate::Not { attribute: "Cancelled".to_owned() };
+    let open = Condition::is_not("Status", "cancelled");
+    let kept = Condition::not("Cancelled");
     let mut all = Vec::new();
     all.extend(file.sum("SizeBytes").both_shown("D-19", "folder-totals", ("FileCount", "TotalBytes")));
     all.extend(product("Review").sum("Rating").both_shown("D-22", "product-rating", ("ReviewCount", "RatingSum")));
@@ -46,8 +47,8 @@ impl CountRule {
         self
     }
 
-    fn when(mut self, predicate: Predicate) -> Self {
-        self.0.predicate = predicate;
+    fn when(mut self, condition: Condition) -> Self {
+        self.0.condition = condition;
         self
     }
 

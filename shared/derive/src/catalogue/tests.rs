@@ -2,7 +2,8 @@ use expect_test::{Expect, expect};
 
 use super::*;
 use crate::{
-    declaration::{count::Count, found_by::FoundBy, link::Link, mirror::Mirror, predicate::Predicate},
+    condition::Condition,
+    declaration::{count::Count, found_by::FoundBy, link::Link, mirror::Mirror},
     fixture::{self, copy, count, derivations, display, ground, mirror, named, schema},
     kinds::{
         copy::Copy,
@@ -15,8 +16,8 @@ fn check(schema: &Schema, derivations: Vec<Derivation>, wanted: &Expect) {
 }
 
 fn count_only_if(attribute: &str) -> Count {
-    let predicate = Predicate::Is { attribute: attribute.into(), text: "published".into() };
-    Count { predicate, ..count("Post", "User", &[("UserId", "AuthorId")]) }
+    let condition = Condition::is(attribute, "published");
+    Count { condition, ..count("Post", "User", &[("UserId", "AuthorId")]) }
 }
 
 fn check_one(derivation: Derivation, wanted: &Expect) {

@@ -1,6 +1,6 @@
 //! The declaration of a [count](crate::kinds::count).
 
-use crate::declaration::{link::Link, predicate::Predicate};
+use crate::{condition::Condition, declaration::link::Link};
 
 /// Shards of a counter at most: two digits stand for one in its key.
 pub const SHARDS_MAX: u32 = 100;
@@ -11,7 +11,7 @@ pub struct Count {
     /// Entity of the items that are counted.
     pub source: String,
     /// Which of them.
-    pub predicate: Predicate,
+    pub condition: Condition,
     /// Entity of the target.
     pub target: String,
     /// How the target's key is made.

@@ -9,5 +9,4 @@ pub mod count;
 pub mod found_by;
 pub mod link;
 pub mod mirror;
-pub mod predicate;
 pub mod rollup;

@@ -1,11 +1,11 @@
 //! Count: how many items of an entity belong to a target, and what a number of theirs comes to.
 //!
 //! *Keeps true*: the shards of a target's Counter add up to the number of source items that lead to the target and
-//! meet the predicate, and to the sum of an attribute of theirs where one is named. *From* the two images of a source item *to* an amount for the old target and one for the new.
+//! meet the condition, and to the sum of an attribute of theirs where one is named. *From* the two images of a source item *to* an amount for the old target and one for the new.
 //!
 //! *Additive.* The effect of a change is the difference of its images, so effects commute and any order is right, as
 //! long as each change counts once; the ledger sees to that. A foreign key that moved takes one from the old target
-//! and gives one to the new; a predicate that flips gives or takes one. The amount lives in a Counter item of our own,
+//! and gives one to the new; a condition that flips gives or takes one. The amount lives in a Counter item of our own,
 //! so the target need not exist and a put over the target changes nothing.
 //!
 //! A *history* count takes arrivals only, because the platform deletes its sources. An item arrives at a target by its
@@ -41,7 +41,7 @@ use crate::{
 impl Count {
     /// The target that an item counts for, and what it adds to the sum; `None` when it does not count.
     pub(crate) fn counted(&self, schema: &Schema, image: &Image<'_>) -> Result<Option<(Key, Sum)>, Unreadable> {
-        if !self.predicate.holds(image)? {
+        if !self.condition.holds(image.item)? {
             return Ok(None);
         }
         let Some(target) = schema.entity(&self.target) else { return Ok(None) };
@@ -57,7 +57,7 @@ impl Count {
 
     /// The item's fields and attributes that decide what it adds.
     fn decides(&self) -> impl Iterator<Item = &str> {
-        self.link.from_fields().chain(self.predicate.attribute()).chain(self.sum.as_deref())
+        self.link.from_fields().chain(self.condition.attributes()).chain(self.sum.as_deref())
     }
 
     fn add(&self, target: Key, count: i64, sum: Sum) -> Effect {
@@ -89,7 +89,7 @@ impl Kind for Count {
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
         self.link.check(target, source)?;
-        knows(source, self.predicate.attribute().into_iter().chain(self.sum.as_deref()))?;
+        knows(source, self.condition.attributes().into_iter().chain(self.sum.as_deref()))?;
         if !(1..=SHARDS_MAX).contains(&self.n_shards) {
             return Err(format!("{} shards; a counter has 1 to {SHARDS_MAX}", self.n_shards));
         }
@@ -99,7 +99,7 @@ impl Kind for Count {
     }
 
     fn outline(&self, schema: &Schema) -> Outline {
-        let mut terms = self.predicate.words();
+        let mut terms: Vec<String> = self.condition.words().into_iter().collect();
         terms.extend(self.sum.as_ref().map(|sum| format!("sum of {sum}")));
         if self.history {
             terms.push("arrivals only".to_owned());
@@ -144,7 +144,7 @@ impl Kind for Count {
         if !image.is(&self.source) {
             return None;
         }
-        match self.predicate.holds(image) {
+        match self.condition.holds(image.item) {
             Ok(true) => {
                 let of_link = || self.link.unreadable(schema.entity(&self.target)?, image);
                 self.amount(image).err().or_else(of_link)

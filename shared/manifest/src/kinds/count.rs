@@ -11,12 +11,12 @@
 //! ```
 
 use derive::{
-    declaration::{count::Count, predicate::Predicate},
+    declaration::count::Count,
     derivation::Derivation,
     kinds::display::{Display, Shows, Zero},
 };
 
-use super::{DISPLAY, KindSyntax, Rule, attribute, derived_attribute, entity, named};
+use super::{DISPLAY, KindSyntax, Rule, condition, derived_attribute, entity, named};
 use crate::{error::ManifestError, section::Named};
 
 /// Most shards of a counter, and one: two digits of its key hold them.
@@ -35,17 +35,9 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let target = entity(rule.schema, &Named { text: target, place: into.place.clone() })?;
     let zero = zero(rule, shown.is_some())?;
     let attribute_shown = shown.map(|shown| derived_attribute(target, &shown)).transpose()?;
-    let only = rule.section.get("where").map(|entry| entry.pair()).transpose()?;
-    if let Some((named, _)) = &only {
-        rule.numbers.refuse(&source.name, named, "where")?;
-    }
-    let predicate = match only {
-        None => Predicate::Always,
-        Some((named, is)) => Predicate::Is { attribute: attribute(source, &named)?, text: is.text.to_owned() },
-    };
     let count = Count {
         source: source.name.clone(),
-        predicate,
+        condition: condition::read(rule, source)?,
         sum: None,
         target: target.name.clone(),
         link: rule.link(target, source)?,

@@ -53,7 +53,7 @@ fn a_moved_foreign_key_takes_from_the_old_target_and_gives_to_the_new() {
 }
 
 #[test]
-fn a_predicate_that_flips_gives_and_takes() {
+fn a_condition_that_flips_gives_and_takes() {
     check(
         &modified(DRAFT, PUBLISHED),
         &expect![[r#"
@@ -277,7 +277,7 @@ fn a_moved_key_takes_the_old_amount_and_gives_the_new() {
 }
 
 #[test]
-fn a_predicate_that_flips_takes_and_gives_the_amount() {
+fn a_condition_that_flips_takes_and_gives_the_amount() {
     let line = format!("{LINE} ProductId=p Quantity=N:2");
     let cancelled = format!("{line} Status=cancelled");
     check_sum(

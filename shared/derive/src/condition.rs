@@ -1,0 +1,254 @@
+//! Conditions: which items of an entity take part in a derivation.
+//!
+//! A condition is written in DynamoDB's condition syntax, with the values in place: `status IN ('paid', 'sent') AND
+//! total > 0`. It holds for the items for which DynamoDB says that it holds, with one exception: an attribute that is
+//! compared with a value of another type is [`Unreadable`], so its item is listed instead of passed over in silence.
+
+mod cursor;
+mod operand;
+mod parse;
+mod text;
+
+use std::cmp::Ordering;
+
+use keys::{item::Item, number::Decimal, value};
+use serde_dynamo::AttributeValue;
+
+pub use self::{
+    cursor::ConditionError,
+    operand::{Operand, Path, Step},
+};
+use crate::schema::Unreadable;
+
+/// What must hold for an item to take part.
+///
+/// ```
+/// use derive::condition::Condition;
+/// use keys::item::Item;
+/// use serde_dynamo::AttributeValue;
+///
+/// let condition: Condition = "status = 'paid' OR total >= 100".parse().unwrap();
+/// let order = Item::from([("total".to_owned(), AttributeValue::N("250".to_owned()))]);
+/// assert_eq!(condition.holds(&order), Ok(true));
+/// assert_eq!(condition.to_string(), "status = 'paid' OR total >= 100");
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    /// Every item takes part.
+    Always,
+    /// All of these hold.
+    And(Vec<Self>),
+    /// One of these holds.
+    Or(Vec<Self>),
+    /// This does not hold.
+    Not(Box<Self>),
+    /// A test of these operands, the tested one first.
+    Test(Test, Vec<Operand>),
+}
+
+/// What is asked of operands. A missing one passes only [`Differs`](Self::Differs) and [`Lacks`](Self::Lacks).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// `=`: the same value.
+    Equal,
+    /// `<>`: another value, or only one is there.
+    Differs,
+    /// `<`
+    Below,
+    /// `<=`
+    AtMost,
+    /// `>`
+    Above,
+    /// `>=`
+    AtLeast,
+    /// `BETWEEN`: at least the second, and at most the third.
+    Between,
+    /// `IN`: the same as one of the others.
+    In,
+    /// `attribute_exists`
+    Exists,
+    /// `attribute_not_exists`
+    Lacks,
+    /// `attribute_type`: its type has the second's name.
+    Type,
+    /// `begins_with`: a text or a binary value that begins with the second.
+    BeginsWith,
+    /// `contains`: a text that has the second as a part, or a set or a list that has it as an element.
+    Contains,
+}
+
+impl Condition {
+    /// The attribute is this text.
+    #[must_use]
+    pub fn is(attribute: &str, text: &str) -> Self {
+        Self::compare(attribute, Test::Equal, AttributeValue::S(text.to_owned()))
+    }
+
+    /// The attribute is another text than this, or is missing.
+    #[must_use]
+    pub fn is_not(attribute: &str, text: &str) -> Self {
+        Self::compare(attribute, Test::Differs, AttributeValue::S(text.to_owned()))
+    }
+
+    /// The attribute is not true, or is missing.
+    #[must_use]
+    pub fn not(attribute: &str) -> Self {
+        Self::Not(Box::new(Self::compare(attribute, Test::Equal, AttributeValue::Bool(true))))
+    }
+
+    fn compare(attribute: &str, test: Test, value: AttributeValue) -> Self {
+        Self::Test(test, vec![Operand::Attribute(Path::of(attribute)), Operand::Value(value)])
+    }
+
+    /// Does it hold for this item?
+    ///
+    /// # Errors
+    ///
+    /// [`Unreadable`] when the answer depends on an attribute that is there and is of another type than the value that it
+    /// is compared with.
+    pub fn holds(&self, item: &Item) -> Result<bool, Unreadable> {
+        match self {
+            Self::Always => Ok(true),
+            Self::And(all) => {
+                for condition in all {
+                    if !condition.holds(item)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Self::Or(all) => {
+                for condition in all {
+                    if condition.holds(item)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Self::Not(condition) => Ok(!condition.holds(item)?),
+            Self::Test(test, operands) => {
+                if test.compares() {
+                    comparable(operands, item)?;
+                }
+                let values: Vec<_> = operands.iter().map(|operand| operand.value(item)).collect();
+                Ok(test.holds(&values.iter().map(Option::as_deref).collect::<Vec<_>>()))
+            }
+        }
+    }
+
+    /// The attributes that decide.
+    #[must_use]
+    pub fn attributes(&self) -> Vec<&str> {
+        self.tests().into_iter().flat_map(|(_, operands)| operands).filter_map(Operand::attribute).collect()
+    }
+
+    /// The attributes that are compared with a text.
+    #[must_use]
+    pub fn compared_with_text(&self) -> Vec<&str> {
+        let is_text = |operand: &Operand| matches!(operand, Operand::Value(AttributeValue::S(_)));
+        let with_text = |(test, operands): &(Test, &[Operand])| test.compares() && operands.iter().any(is_text);
+        let whole = |operand| match operand {
+            &Operand::Attribute(Path { ref attribute, ref steps }) if steps.is_empty() => Some(attribute.as_str()),
+            _ => None,
+        };
+        self.tests().into_iter().filter(with_text).flat_map(|(_, operands)| operands).filter_map(whole).collect()
+    }
+
+    /// What must hold, in words; `None` where every item takes part.
+    #[must_use]
+    pub fn words(&self) -> Option<String> {
+        (*self != Self::Always).then(|| format!("where {self}"))
+    }
+
+    fn tests(&self) -> Vec<(Test, &[Operand])> {
+        match self {
+            Self::Always => Vec::new(),
+            Self::And(all) | Self::Or(all) => all.iter().flat_map(Self::tests).collect(),
+            Self::Not(condition) => condition.tests(),
+            Self::Test(test, operands) => vec![(*test, operands)],
+        }
+    }
+}
+
+impl Test {
+    /// Does it compare values, which must be of one type then?
+    const fn compares(self) -> bool {
+        !matches!(self, Self::Exists | Self::Lacks | Self::Type | Self::Contains)
+    }
+
+    fn holds(self, values: &[Option<&AttributeValue>]) -> bool {
+        let order = |at: usize| match (values.first()?, values.get(at)?) {
+            (Some(value), Some(other)) => order(value, other),
+            _ => None,
+        };
+        match (self, values) {
+            (Self::Equal, [Some(value), Some(other)]) => value::same(Some(value), Some(other)),
+            (Self::Differs, [value, other]) => value.is_none() || other.is_none() || !value::same(*value, *other),
+            (Self::Below, _) => order(1).is_some_and(Ordering::is_lt),
+            (Self::AtMost, _) => order(1).is_some_and(Ordering::is_le),
+            (Self::Above, _) => order(1).is_some_and(Ordering::is_gt),
+            (Self::AtLeast, _) => order(1).is_some_and(Ordering::is_ge),
+            (Self::Between, _) => order(1).is_some_and(Ordering::is_ge) && order(2).is_some_and(Ordering::is_le),
+            (Self::In, [Some(value), others @ ..]) => {
+                others.iter().flatten().any(|other| value::same(Some(value), Some(other)))
+            }
+            (Self::Exists, [value]) => value.is_some(),
+            (Self::Lacks, [value]) => value.is_none(),
+            (Self::Type, [Some(value), Some(AttributeValue::S(name))]) => value::type_of(value) == name,
+            (Self::BeginsWith, [Some(value), Some(prefix)]) => match (value, prefix) {
+                (AttributeValue::S(text), AttributeValue::S(prefix)) => text.starts_with(prefix.as_str()),
+                (AttributeValue::B(bytes), AttributeValue::B(prefix)) => bytes.starts_with(prefix),
+                _ => false,
+            },
+            (Self::Contains, [Some(value), Some(part)]) => contains(value, part),
+            _ => false,
+        }
+    }
+}
+
+/// Refuses an attribute that is of another type than a value that the condition compares it with.
+fn comparable(operands: &[Operand], item: &Item) -> Result<(), Unreadable> {
+    let wanted = operands.iter().filter_map(|operand| match operand {
+        Operand::Value(wanted) => Some(value::type_of(wanted)),
+        _ => None,
+    });
+    let Some(wanted) = wanted.filter(|wanted| *wanted != "NULL").next() else { return Ok(()) };
+    for operand in operands {
+        if let Operand::Attribute(path) = operand
+            && let Some(held) = path.value(item)
+            && value::type_of(held) != wanted
+        {
+            return Err(Unreadable::type_of(&path.to_string(), held, &format!("{wanted} is wanted")));
+        }
+    }
+    Ok(())
+}
+
+/// How two values of one type are ordered: texts and binary values by their bytes.
+fn order(value: &AttributeValue, other: &AttributeValue) -> Option<Ordering> {
+    match (value, other) {
+        (AttributeValue::S(value), AttributeValue::S(other)) => Some(value.cmp(other)),
+        (AttributeValue::B(value), AttributeValue::B(other)) => Some(value.cmp(other)),
+        (AttributeValue::N(value), AttributeValue::N(other)) => {
+            Some(Decimal::parse(value)?.cmp(&Decimal::parse(other)?))
+        }
+        _ => None,
+    }
+}
+
+fn contains(value: &AttributeValue, part: &AttributeValue) -> bool {
+    let is_part = |element: &AttributeValue| value::same(Some(element), Some(part));
+    match (value, part) {
+        (AttributeValue::S(text), AttributeValue::S(part)) => text.contains(part.as_str()),
+        (AttributeValue::Ss(texts), AttributeValue::S(part)) => texts.contains(part),
+        (AttributeValue::Ns(numbers), AttributeValue::N(_)) => {
+            numbers.iter().any(|number| is_part(&AttributeValue::N(number.clone())))
+        }
+        (AttributeValue::Bs(values), AttributeValue::B(part)) => values.contains(part),
+        (AttributeValue::L(elements), _) => elements.iter().any(is_part),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! Operands: what a condition tests, and what it tests it against.
+
+use std::borrow::Cow;
+
+use keys::item::Item;
+use serde_dynamo::AttributeValue;
+
+/// What a condition compares.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operand {
+    /// The value of an attribute.
+    Attribute(Path),
+    /// How large an attribute is: the UTF-16 code units of a text, the bytes of a binary value, the elements of a set, a list or
+    /// a map.
+    Size(Path),
+    /// A value that the condition names.
+    Value(AttributeValue),
+}
+
+/// An attribute, or a value inside of one: `address.city`, `tags[0]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// The attribute of the item.
+    pub attribute: String,
+    /// The way into it.
+    pub steps: Vec<Step>,
+}
+
+/// A step into a map or a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The value of a map under this name.
+    Name(String),
+    /// The element of a list at this position, from 0.
+    At(usize),
+}
+
+impl Operand {
+    pub(super) fn value<'a>(&'a self, item: &'a Item) -> Option<Cow<'a, AttributeValue>> {
+        match self {
+            Self::Attribute(path) => path.value(item).map(Cow::Borrowed),
+            Self::Size(path) => path.value(item).and_then(size).map(|n| Cow::Owned(AttributeValue::N(n.to_string()))),
+            Self::Value(value) => Some(Cow::Borrowed(value)),
+        }
+    }
+
+    /// The attribute that it reads.
+    pub(super) fn attribute(&self) -> Option<&str> {
+        match self {
+            Self::Attribute(path) | Self::Size(path) => Some(&path.attribute),
+            Self::Value(_) => None,
+        }
+    }
+}
+
+impl Path {
+    /// A whole attribute.
+    #[must_use]
+    pub fn of(attribute: &str) -> Self {
+        Self { attribute: attribute.to_owned(), steps: Vec::new() }
+    }
+
+    pub(super) fn value<'a>(&self, item: &'a Item) -> Option<&'a AttributeValue> {
+        let into = |value: &'a AttributeValue, step: &Step| match (value, step) {
+            (AttributeValue::M(map), Step::Name(name)) => map.get(name),
+            (AttributeValue::L(list), Step::At(at)) => list.get(*at),
+            _ => None,
+        };
+        self.steps.iter().try_fold(item.get(&self.attribute)?, into)
+    }
+}
+
+fn size(value: &AttributeValue) -> Option<usize> {
+    match value {
+        AttributeValue::S(text) => Some(text.encode_utf16().count()),
+        AttributeValue::B(bytes) => Some(bytes.len()),
+        AttributeValue::Ss(elements) | AttributeValue::Ns(elements) => Some(elements.len()),
+        AttributeValue::Bs(elements) => Some(elements.len()),
+        AttributeValue::L(elements) => Some(elements.len()),
+        AttributeValue::M(map) => Some(map.len()),
+        AttributeValue::N(_) | AttributeValue::Bool(_) | AttributeValue::Null(_) => None,
+    }
+}

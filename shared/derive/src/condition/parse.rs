@@ -1,0 +1,299 @@
+//! Reads a condition's text.
+//!
+//! ```text
+//! condition = conjunction *( OR conjunction )
+//! conjunction = negation *( AND negation )
+//! negation = NOT negation / "(" condition ")" / test
+//! test = function / operand sign operand / operand BETWEEN operand AND operand / operand IN "(" operand *( "," operand ) ")"
+//! operand = path / size "(" path ")" / 'text' / number / true / false / null
+//! path = name *( "." name / "[" digits "]" )
+//! ```
+//!
+//! `AND`, `OR`, `NOT`, `BETWEEN` and `IN` may be in small letters, as in DynamoDB. A quote in a text is written twice. A name
+//! with other characters than letters, digits and `_` stands in double quotes.
+
+use std::{cmp::Ordering, str::FromStr};
+
+use keys::number::canonical;
+use serde_dynamo::AttributeValue;
+
+use super::{
+    Condition, Operand, Path, Step, Test,
+    cursor::{ConditionError, Cursor, first, is_of_name},
+    order,
+};
+
+/// Deepest nesting of parentheses and `NOT`. DynamoDB allows 300 operators in an expression.
+const DEPTH_MAX: usize = 50;
+
+/// Operators in a condition at most: as many as DynamoDB allows.
+const TESTS_MAX: usize = 300;
+
+/// Values of an `IN` at most, as DynamoDB has it.
+const IN_MAX: usize = 100;
+
+/// The comparisons, the longer signs first.
+pub(super) const SIGNS: [(&str, Test); 6] = [
+    ("<>", Test::Differs),
+    ("<=", Test::AtMost),
+    (">=", Test::AtLeast),
+    ("=", Test::Equal),
+    ("<", Test::Below),
+    (">", Test::Above),
+];
+
+/// The functions that are tests, each with the number of its operands.
+pub(super) const FUNCTIONS: [(&str, Test, usize); 5] = [
+    ("attribute_exists", Test::Exists, 1),
+    ("attribute_not_exists", Test::Lacks, 1),
+    ("attribute_type", Test::Type, 2),
+    ("begins_with", Test::BeginsWith, 2),
+    ("contains", Test::Contains, 2),
+];
+
+/// Words that are no names, in capital letters.
+const WORDS: [&str; 9] = ["AND", "OR", "NOT", "BETWEEN", "IN", "TRUE", "FALSE", "NULL", "SIZE"];
+
+/// The types that `attribute_type` takes.
+const TYPES: [&str; 10] = ["S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M"];
+
+impl FromStr for Condition {
+    type Err = ConditionError;
+
+    fn from_str(text: &str) -> Result<Self, ConditionError> {
+        let mut parser = Parser { cursor: Cursor { text, at: 0 }, n_tests: 0 };
+        let condition = parser.condition(0)?;
+        match parser.cursor.rest() {
+            "" => Ok(condition),
+            rest => Err(parser.cursor.wanted(&format!("AND, OR or the end is wanted before {}", first(rest)))),
+        }
+    }
+}
+
+/// Can this name be written without quotes?
+pub(super) fn is_plain(name: &str) -> bool {
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    begins && name.chars().all(is_of_name) && !is_word(name)
+}
+
+fn is_word(name: &str) -> bool {
+    WORDS.iter().any(|word| word.eq_ignore_ascii_case(name)) || FUNCTIONS.iter().any(|(function, ..)| *function == name)
+}
+
+struct Parser<'a> {
+    cursor: Cursor<'a>,
+    n_tests: usize,
+}
+
+impl Parser<'_> {
+    fn condition(&mut self, depth: usize) -> Result<Condition, ConditionError> {
+        let mut all = vec![self.conjunction(depth)?];
+        while self.cursor.word("OR") {
+            all.push(self.conjunction(depth)?);
+        }
+        Ok(joined(all, Condition::Or))
+    }
+
+    fn conjunction(&mut self, depth: usize) -> Result<Condition, ConditionError> {
+        let mut all = vec![self.negation(depth)?];
+        while self.cursor.word("AND") {
+            all.push(self.negation(depth)?);
+        }
+        Ok(joined(all, Condition::And))
+    }
+
+    fn negation(&mut self, depth: usize) -> Result<Condition, ConditionError> {
+        if depth > DEPTH_MAX {
+            return Err(self.cursor.wanted(&format!("more than {DEPTH_MAX} parentheses and NOTs are nested")));
+        }
+        if self.cursor.word("NOT") {
+            return Ok(Condition::Not(Box::new(self.negation(depth + 1)?)));
+        }
+        if self.cursor.sign("(") {
+            let condition = self.condition(depth + 1)?;
+            self.cursor.must("a closing parenthesis", ")")?;
+            return Ok(condition);
+        }
+        self.n_tests += 1;
+        if self.n_tests > TESTS_MAX {
+            return Err(self
+                .cursor
+                .wanted(&format!("there are more than {TESTS_MAX} tests, which DynamoDB does not take")));
+        }
+        self.test()
+    }
+
+    fn test(&mut self) -> Result<Condition, ConditionError> {
+        let begin = self.cursor.at;
+        if let Some((function, test, n_operands)) = FUNCTIONS.iter().find(|(function, ..)| self.cursor.exact(function))
+        {
+            self.cursor.must("an opening parenthesis", "(")?;
+            let mut operands = vec![Operand::Attribute(self.path()?)];
+            for _ in 1..*n_operands {
+                self.cursor.must(&format!("a comma, since {function} takes two operands,"), ",")?;
+                operands.push(self.operand()?);
+            }
+            self.cursor.must("a closing parenthesis", ")")?;
+            return self.checked(begin, *test, operands);
+        }
+        let tested = self.operand()?;
+        if let Some((_, test)) = SIGNS.iter().find(|(sign, _)| self.cursor.sign(sign)) {
+            let operands = vec![tested, self.operand()?];
+            return self.checked(begin, *test, operands);
+        }
+        if self.cursor.word("BETWEEN") {
+            let low = self.operand()?;
+            if !self.cursor.word("AND") {
+                return Err(self.cursor.wanted("AND is wanted, as in total BETWEEN 10 AND 20"));
+            }
+            let operands = vec![tested, low, self.operand()?];
+            return self.checked(begin, Test::Between, operands);
+        }
+        if self.cursor.word("IN") {
+            self.cursor.must("an opening parenthesis", "(")?;
+            let mut operands = vec![tested, self.operand()?];
+            while self.cursor.sign(",") {
+                operands.push(self.operand()?);
+            }
+            self.cursor.must("a comma or a closing parenthesis", ")")?;
+            return self.checked(begin, Test::In, operands);
+        }
+        Err(self.cursor.wanted("a comparison is wanted: =, <>, <, <=, >, >=, BETWEEN or IN"))
+    }
+
+    /// Refuses what holds for every item or for none, and what DynamoDB refuses.
+    fn checked(&self, begin: usize, test: Test, operands: Vec<Operand>) -> Result<Condition, ConditionError> {
+        let wrong = |what: &str| Err(self.cursor.error(begin, what));
+        if operands.iter().all(|operand| matches!(operand, Operand::Value(_))) {
+            return wrong("it reads no attribute: a text stands in single quotes, and a name in none");
+        }
+        let of_type = |operand: &Operand| match operand {
+            Operand::Value(value) => Some(keys::value::type_of(value)),
+            Operand::Size(_) => Some("N"),
+            Operand::Attribute(_) => None,
+        };
+        let mut types = operands.iter().filter_map(of_type);
+        let one = types.next();
+        match test {
+            Test::Type => match operands.get(1) {
+                Some(Operand::Value(AttributeValue::S(name))) if TYPES.contains(&name.as_str()) => {}
+                _ => {
+                    return wrong(
+                        "attribute_type takes one of 'S', 'N', 'B', 'BOOL', 'NULL', 'SS', 'NS', 'BS', 'L', 'M'",
+                    );
+                }
+            },
+            Test::BeginsWith if one.is_some_and(|one| one != "S") => return wrong("begins_with takes a text"),
+            Test::Below | Test::AtMost | Test::Above | Test::AtLeast | Test::Between
+                if one.is_some_and(|one| one == "BOOL" || one == "NULL") =>
+            {
+                return wrong("true, false and null have no order: compare them with = or <>");
+            }
+            Test::In if operands.len() > IN_MAX + 1 => return wrong(&format!("IN takes at most {IN_MAX} values")),
+            Test::Contains => {}
+            _ if types.any(|other| Some(other) != one) => return wrong("it compares values of several types"),
+            _ => {}
+        }
+        if let (Test::Between, [_, Operand::Value(low), Operand::Value(high)]) = (test, operands.as_slice())
+            && order(low, high).is_some_and(Ordering::is_gt)
+        {
+            return wrong("BETWEEN takes the lower value first");
+        }
+        Ok(Condition::Test(test, operands))
+    }
+
+    fn operand(&mut self) -> Result<Operand, ConditionError> {
+        if self.cursor.rest().starts_with('\'') {
+            return Ok(Operand::Value(AttributeValue::S(self.cursor.quoted('\'')?)));
+        }
+        if self.cursor.rest().starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
+            return self.number();
+        }
+        if self.cursor.word("SIZE") {
+            self.cursor.must("an opening parenthesis", "(")?;
+            let path = self.path()?;
+            self.cursor.must("a closing parenthesis", ")")?;
+            return Ok(Operand::Size(path));
+        }
+        let values = [
+            ("TRUE", AttributeValue::Bool(true)),
+            ("FALSE", AttributeValue::Bool(false)),
+            ("NULL", AttributeValue::Null(true)),
+        ];
+        match values.into_iter().find(|(word, _)| self.cursor.word(word)) {
+            Some((_, value)) => Ok(Operand::Value(value)),
+            None => self.path().map(Operand::Attribute),
+        }
+    }
+
+    fn number(&mut self) -> Result<Operand, ConditionError> {
+        let (begin, rest) = (self.cursor.at, self.cursor.rest());
+        let is_of_number = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+        let end = rest.find(|c| !is_of_number(c)).unwrap_or(rest.len());
+        let text = rest.get(..end).unwrap_or_default();
+        self.cursor.at += end;
+        match canonical(text) {
+            Some(number) => Ok(Operand::Value(AttributeValue::N(number))),
+            None => Err(self.cursor.error(begin, &format!("\"{text}\" is no number that DynamoDB holds"))),
+        }
+    }
+
+    fn path(&mut self) -> Result<Path, ConditionError> {
+        let mut path = Path { attribute: self.name()?, steps: Vec::new() };
+        loop {
+            if self.cursor.sign(".") {
+                path.steps.push(Step::Name(self.name()?));
+            } else if self.cursor.sign("[") {
+                let rest = self.cursor.rest();
+                let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+                let Some(at) = rest.get(..end).and_then(|digits| digits.parse().ok()) else {
+                    return Err(self.cursor.wanted("a position in the list is wanted, from 0"));
+                };
+                self.cursor.at += end;
+                self.cursor.must("a closing bracket", "]")?;
+                path.steps.push(Step::At(at));
+            } else {
+                return Ok(path);
+            }
+        }
+    }
+
+    fn name(&mut self) -> Result<String, ConditionError> {
+        if self.cursor.rest().starts_with('"') {
+            let begin = self.cursor.at;
+            let name = self.cursor.quoted('"')?;
+            return if name.is_empty() {
+                Err(self.cursor.error(begin, "an attribute's name is empty"))
+            } else {
+                Ok(name)
+            };
+        }
+        let name = self.cursor.plain();
+        if is_plain(name) {
+            self.cursor.at += name.len();
+            return Ok(name.to_owned());
+        }
+        let rest = self.cursor.rest();
+        Err(self.cursor.wanted(&match rest.chars().next() {
+            None => "it ends where an attribute or a value is wanted".to_owned(),
+            Some(':' | '#') => {
+                format!("{} is a placeholder: write the value or the name itself, a text in single quotes", first(rest))
+            }
+            Some(_) if !name.is_empty() => {
+                format!("\"{name}\" is no name here: an attribute that is called so stands in double quotes")
+            }
+            Some(_) => format!("an attribute or a value is wanted before {}", first(rest)),
+        }))
+    }
+}
+
+/// One condition as it is, and several as one.
+fn joined(mut all: Vec<Condition>, join: impl FnOnce(Vec<Condition>) -> Condition) -> Condition {
+    match all.pop() {
+        Some(one) if all.is_empty() => one,
+        last => {
+            all.extend(last);
+            join(all)
+        }
+    }
+}

@@ -1,0 +1,162 @@
+use keys::item::Item;
+use serde_dynamo::AttributeValue;
+
+use super::*;
+
+fn s(text: &str) -> AttributeValue {
+    AttributeValue::S(text.to_owned())
+}
+
+fn n(text: &str) -> AttributeValue {
+    AttributeValue::N(text.to_owned())
+}
+
+/// An order of a shop.
+fn order() -> Item {
+    let lines = [("sku", s("A-1")), ("count", n("2"))].map(|(name, value)| (name.to_owned(), value));
+    let attributes = [
+        ("status", s("paid")),
+        ("total", n("19.90")),
+        ("gift", AttributeValue::Bool(false)),
+        ("note", AttributeValue::Null(true)),
+        ("tags", AttributeValue::Ss(vec!["new".to_owned(), "large".to_owned()])),
+        ("sizes", AttributeValue::Ns(vec!["1.0".to_owned(), "2".to_owned()])),
+        ("lines", AttributeValue::L(vec![AttributeValue::M(lines.into()), n("7")])),
+        ("digest", AttributeValue::B(vec![1, 2, 3])),
+        ("first-name", s("Ann")),
+    ];
+    attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn holds(condition: &str) -> Result<bool, String> {
+    let condition: Condition = condition.parse().unwrap_or_else(|error| panic!("{condition}: {error}"));
+    condition.holds(&order()).map_err(|unreadable| unreadable.to_string())
+}
+
+#[test]
+fn it_holds_as_dynamodb_says() {
+    for condition in [
+        "status = 'paid'",
+        "status <> 'sent'",
+        "missing <> 'sent'",
+        "status IN ('sent', 'paid')",
+        "total > 19.8 AND total < 2E1",
+        "total BETWEEN 19.9 AND 20",
+        "status BETWEEN 'p' AND 'q'",
+        "100 >= total",
+        "gift = false",
+        "note = null",
+        "NOT missing = true",
+        "NOT (status = 'sent' OR total > 20)",
+        "status = 'sent' OR status = 'open' OR total = 19.9",
+        "attribute_exists(status) AND attribute_not_exists(missing)",
+        "attribute_exists(lines[0].sku) AND attribute_not_exists(lines[2])",
+        "attribute_type(total, 'N') AND attribute_type(lines[0], 'M')",
+        "begins_with(lines[0].sku, 'A-')",
+        "contains(status, 'ai')",
+        "contains(tags, 'new') AND contains(sizes, 1) AND contains(lines, 7)",
+        "size(tags) = 2 AND size(status) = 4 AND size(digest) = 3 AND size(lines[0]) = 2",
+        "\"first-name\" = 'Ann'",
+        "total > lines[0].count",
+    ] {
+        assert_eq!(holds(condition), Ok(true), "{condition}");
+        assert_eq!(holds(&format!("NOT ({condition})")), Ok(false), "{condition}");
+    }
+    for condition in [
+        "missing = 'paid'",
+        "missing < 3",
+        "missing BETWEEN 1 AND 2",
+        "missing IN ('a')",
+        "begins_with(missing, 'a')",
+        "size(total) > 0",
+        "contains(total, 1)",
+        "status = missing",
+        "lines[0].sku.name = 'A'",
+        "status = total",
+    ] {
+        assert_eq!(holds(condition), Ok(false), "{condition}");
+    }
+}
+
+#[test]
+fn what_is_of_another_type_than_it_is_compared_with_is_unreadable() {
+    for (condition, why) in [
+        ("status = 1", "status is S, and N is wanted"),
+        ("total > 'a'", "total is N, and S is wanted"),
+        ("lines[0].count IN ('a')", "lines[0].count is N, and S is wanted"),
+        ("status = true", "status is S, and BOOL is wanted"),
+        ("begins_with(total, '1')", "total is N, and S is wanted"),
+        ("missing = 1 OR \"first-name\" = 1", "\"first-name\" is S, and N is wanted"),
+    ] {
+        assert_eq!(holds(condition), Err(why.to_owned()), "{condition}");
+    }
+    // What does not decide is not read.
+    assert_eq!(holds("status = 'sent' AND total > 'a'"), Ok(false));
+    assert_eq!(holds("attribute_type(total, 'S') AND total > 'a'"), Ok(false));
+    assert_eq!(holds("status = 'paid' OR total > 'a'"), Ok(true));
+}
+
+#[test]
+fn its_text_is_written_in_one_way() {
+    for (written, text) in [
+        ("a='x'", "a = 'x'"),
+        ("a = 'it''s'  or  not b in(1,2.50)", "a = 'it''s' OR NOT b IN (1, 2.5)"),
+        ("(a = 1 AND b = 2) OR c = 3", "a = 1 AND b = 2 OR c = 3"),
+        ("a = 1 AND (b = 2 OR c = 3)", "a = 1 AND (b = 2 OR c = 3)"),
+        ("NOT (a = 1 AND b = 2)", "NOT (a = 1 AND b = 2)"),
+        ("NOT ((a = 1))", "NOT a = 1"),
+        ("\"a.b\".c[10] <= size(d)", "\"a.b\".c[10] <= size(d)"),
+        ("\"and\" = null", "\"and\" = null"),
+        ("x between 1 and 2 and y = 1", "x BETWEEN 1 AND 2 AND y = 1"),
+    ] {
+        let condition: Condition = written.parse().unwrap();
+        assert_eq!(condition.to_string(), text);
+        assert_eq!(text.parse(), Ok(condition));
+    }
+}
+
+#[test]
+fn a_mistake_is_told_with_its_place_and_what_would_do() {
+    for (written, error) in [
+        ("", "at character 1: it ends where an attribute or a value is wanted"),
+        ("status", "at character 7: a comparison is wanted: =, <>, <, <=, >, >=, BETWEEN or IN"),
+        ("status == 'paid'", "at character 9: an attribute or a value is wanted before \"=\""),
+        ("status = 'paid", "at character 10: the quote is not closed"),
+        ("status = \"paid", "at character 10: the quote is not closed"),
+        (
+            "status = :paid",
+            "at character 10: \":paid\" is a placeholder: write the value or the name itself, a text in single quotes",
+        ),
+        ("status = 'paid' total > 1", "at character 17: AND, OR or the end is wanted before \"total\""),
+        ("status IN ('a' 'b')", "at character 16: a comma or a closing parenthesis is wanted before \"'b')\""),
+        ("(a = 1", "at character 7: a closing parenthesis is wanted at the end"),
+        ("total BETWEEN 1", "at character 16: AND is wanted, as in total BETWEEN 10 AND 20"),
+        ("total > 1e999", "at character 9: \"1e999\" is no number that DynamoDB holds"),
+        ("1 = 1", "at character 1: it reads no attribute: a text stands in single quotes, and a name in none"),
+        ("gift > true", "at character 1: true, false and null have no order: compare them with = or <>"),
+        ("a IN (1, 'b')", "at character 1: it compares values of several types"),
+        (
+            "attribute_type(a, 'X')",
+            "at character 1: attribute_type takes one of 'S', 'N', 'B', 'BOOL', 'NULL', 'SS', 'NS', 'BS', 'L', 'M'",
+        ),
+        ("a BETWEEN 2 AND 1", "at character 1: BETWEEN takes the lower value first"),
+        ("begins_with(a, 1)", "at character 1: begins_with takes a text"),
+        ("begins_with(a)", "at character 14: a comma, since begins_with takes two operands, is wanted before \")\""),
+        ("or = 1", "at character 1: \"or\" is no name here: an attribute that is called so stands in double quotes"),
+        ("a[x] = 1", "at character 3: a position in the list is wanted, from 0"),
+        ("\"\" = 1", "at character 1: an attribute's name is empty"),
+    ] {
+        assert_eq!(written.parse::<Condition>().unwrap_err().to_string(), error, "{written}");
+    }
+    let nested = format!("{}a = 1", "NOT ".repeat(60));
+    assert!(nested.parse::<Condition>().unwrap_err().what.contains("nested"));
+    let long = vec!["a = 1"; 301].join(" OR ");
+    assert!(long.parse::<Condition>().unwrap_err().what.contains("300"));
+}
+
+#[test]
+fn the_attributes_that_it_reads_are_known() {
+    let condition: Condition = "a = 'x' AND (size(b) > c.d OR NOT contains(e, 'f'))".parse().unwrap();
+    assert_eq!(condition.attributes(), ["a", "b", "c", "e"]);
+    assert_eq!(condition.compared_with_text(), ["a"]);
+}

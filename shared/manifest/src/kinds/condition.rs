@@ -1,0 +1,33 @@
+//! `where = "status IN ('paid', 'sent') AND total > 0"`, or short `where = { status = "paid" }`: which items take part.
+
+use derive::condition::Condition;
+use keys::entity::Definition;
+
+use super::{Rule, attribute};
+use crate::{error::ManifestError, section::Named};
+
+/// The condition of a derivation on the items of an entity.
+pub(super) fn read(rule: &Rule<'_>, source: &Definition) -> Result<Condition, ManifestError> {
+    let Some(entry) = rule.section.get("where") else { return Ok(Condition::Always) };
+    if entry.is_table() {
+        let (named, is) = entry.pair()?;
+        rule.numbers.refuse(&source.name, &named, "where")?;
+        return Ok(Condition::is(&attribute(source, &named)?, is.text));
+    }
+    let text = entry.text()?;
+    let condition: Condition =
+        text.text.parse().map_err(|error| text.place.wrong(format!("is no condition: {error}")))?;
+    let named = |name| Named { text: name, place: text.place.clone() };
+    for name in condition.attributes() {
+        attribute(source, &named(name)).map_err(|mut error| {
+            if !error.what.ends_with('?') {
+                error.what.push_str("; a text in a condition stands in single quotes");
+            }
+            error
+        })?;
+    }
+    for name in condition.compared_with_text() {
+        rule.numbers.refuse(&source.name, &named(name), "a comparison with a text")?;
+    }
+    Ok(condition)
+}
