@@ -5,7 +5,7 @@ use derive::write::{ITEM_BYTES_MAX, TRANSACT_ACTIONS_MAX};
 use crate::Units;
 
 /// Bytes of one write unit. Source: DynamoDB, "Read and write operations".
-const WRITE_UNIT_BYTES: usize = 1_024;
+pub const WRITE_UNIT_BYTES: usize = 1_024;
 
 /// Most bytes of a transaction. Source: DynamoDB service quotas.
 pub const TRANSACT_BYTES_MAX: usize = 4 * 1_024 * 1_024;

@@ -12,12 +12,14 @@ use derive::{
     declaration::{count::Count, link::Link},
     derivation::Derivation,
     family::Family,
+    schema::Schema,
     write::Table,
 };
+use design::{Design, growth::growth};
 use engine::{
     batch::Engine,
     clock::{Clock, SystemClock},
-    ledger::LedgerKind,
+    ledger::{LedgerKind, watermarks::GENERATIONS},
 };
 use expect_test::expect;
 use keys::{item::Item, size::item_bytes};
@@ -25,13 +27,9 @@ use serde_dynamo::AttributeValue;
 use store::memory::MemoryStore;
 use support::record::{Record, Window, event};
 
-/// Generations of stream shards in 26 hours and 30 minutes.
-const N_GENERATIONS: usize = 7;
-
-/// The largest item of the counter, in bytes, and the most write units of an update of it, when so many stream shards feed
-/// it at a time.
-async fn grown(n_feeding: usize, n_shards: u32) -> (usize, f64) {
-    let schema = Arc::new(schema());
+/// The table with one count, whose counters have so many items.
+fn declared(n_shards: u32) -> (Schema, Catalogue) {
+    let schema = schema();
     let count = Count {
         source: "Membership".to_owned(),
         condition: Condition::Always,
@@ -42,13 +40,21 @@ async fn grown(n_feeding: usize, n_shards: u32) -> (usize, f64) {
         history: false,
     };
     let catalogue = Catalogue::new(&schema, vec![Derivation::new("D-14", "member-count", count)]).unwrap();
+    (schema, catalogue)
+}
+
+/// The largest item of the counter, in bytes, and the most write units of an update of it, when so many stream shards feed
+/// it at a time.
+async fn grown(n_feeding: usize, n_shards: u32) -> (usize, f64) {
+    let (schema, catalogue) = declared(n_shards);
+    let schema = Arc::new(schema);
     let store = Arc::new(MemoryStore::new(schema.layout.clone()));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let families = vec![Family::Additive];
     let aggregate = Engine::new(schema, Arc::new(catalogue), families, Arc::clone(&store), clock);
     let aggregate = aggregate.with_ledger(LedgerKind::Watermarks);
     let mut units = 0.0_f64;
-    for n in 0..N_GENERATIONS * n_feeding {
+    for n in 0..usize::try_from(GENERATIONS).unwrap() * n_feeding {
         let pair = |name: &str, value: String| (name.to_owned(), AttributeValue::S(value));
         let keys: Item = [pair("PK", format!("USER#u{n}")), pair("SK", "GROUP#g".to_owned())].into_iter().collect();
         let new = keys.clone().into_iter().chain([pair("EntityType", "Membership".to_owned())]).collect();
@@ -86,4 +92,19 @@ async fn a_counter_grows_with_the_stream_shards_that_feed_it() {
         8 items, 200 stream shards: 5234 bytes, 6 write units
     "#]]
     .assert_eq(&lines.concat());
+}
+
+#[tokio::test]
+async fn a_review_says_up_to_how_many_partitions_an_update_costs_one_unit() {
+    // The stream shards are spread over several items by a hash, not evenly.
+    for (n_shards, n_uneven) in [(1, 0), (8, 3)] {
+        let (schema, catalogue) = declared(n_shards);
+        let counters = growth(&Design::declared(schema, catalogue));
+        let [counter] = counters.as_slice() else { panic!("{counters:?}") };
+        assert_eq!((counter.n_items, &*counter.derivations), (n_shards, &["member-count".to_owned()][..]));
+        let n_max = usize::try_from(counter.partitions_max).unwrap();
+        let units = |n_feeding| async move { grown(n_feeding, n_shards).await.1 };
+        assert!(units(n_max - n_uneven).await <= 1.0, "{counter:?}");
+        assert!(units(n_max + 1 + n_uneven).await > 1.0, "{counter:?}");
+    }
 }

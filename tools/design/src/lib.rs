@@ -10,6 +10,7 @@ pub mod asked;
 pub mod document;
 pub mod filters;
 pub mod followed;
+pub mod growth;
 pub mod price;
 pub mod review;
 pub mod samples;

@@ -28,6 +28,18 @@ pub const HORIZON_MS: u64 = 26 * 3600 * 1000;
 /// the clock just before it, and a quarter of an hour for a call of that invocation that lands late.
 pub const KEPT_MS: u64 = HORIZON_MS + 2 * 15 * 60 * 1000;
 
+/// Life of a stream shard, after which another follows it, in milliseconds: about four hours, as seen on AWS.
+const STREAM_SHARD_MS: u64 = 4 * 3600 * 1000;
+
+/// How many generations of stream shards have a watermark on a counter at a time.
+pub const GENERATIONS: u64 = KEPT_MS.div_ceil(STREAM_SHARD_MS);
+
+/// Bytes of a watermark's name.
+const NAME_BYTES: usize = 9;
+
+/// Bytes that a watermark takes of a counter's item, its name included.
+pub const ENTRY_BYTES: usize = NAME_BYTES + MARK_BYTES;
+
 /// Bytes of a sequence number: 40 digits at most. Source: DynamoDB Streams API, `SequenceNumber`.
 const SEQUENCE_BYTES: usize = 17;
 
@@ -113,7 +125,7 @@ pub(crate) fn marks(item: &Item) -> impl Iterator<Item = (&str, &[u8])> {
 /// Is this the name of a watermark?
 #[must_use]
 pub fn is_mark(name: &str) -> bool {
-    name.len() == 9 && name.starts_with('w')
+    name.len() == NAME_BYTES && name.starts_with('w')
 }
 
 /// Has a counter with this watermark passed a change of this number?

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use design::{
     Design, document,
+    growth::{CounterGrowth, growth},
     review::{Reviewed, answer::FindingAnswer, finding::ReviewFinding, review},
     shipped,
 };
@@ -39,10 +40,11 @@ pub(crate) async fn run(args: &args::DesignArgs) -> anyhow::Result<Completion> {
         print(document::page(&design, &written_by, &reviewed).trim_end());
         return Ok(Completion::InStep);
     }
+    let counters = growth(&design);
     if args.json {
-        print_json(as_json(&reviewed));
+        print_json(as_json(&reviewed, &counters));
     } else {
-        print(&as_text(&reviewed));
+        print(&as_text(&reviewed, &counters));
     }
     Ok(if reviewed.unanswered().next().is_none() { Completion::InStep } else { Completion::Findings })
 }
@@ -76,7 +78,7 @@ fn read(file: &Path) -> anyhow::Result<Vec<FindingAnswer>> {
 }
 
 /// The names are stable.
-fn as_json(reviewed: &Reviewed) -> Value {
+fn as_json(reviewed: &Reviewed, counters: &[CounterGrowth]) -> Value {
     let finding = |(finding, answer): &(ReviewFinding, Option<FindingAnswer>)| {
         json!({
             "check": finding.check.name(),
@@ -87,14 +89,22 @@ fn as_json(reviewed: &Reviewed) -> Value {
             "answer": answer.as_ref().map(|answer| &answer.reason),
         })
     };
+    let counter = |counter: &CounterGrowth| {
+        json!({
+            "items": counter.n_items,
+            "partitions_max": counter.partitions_max,
+            "derivations": counter.derivations,
+        })
+    };
     json!({
+        "counters": counters.iter().map(counter).collect::<Vec<_>>(),
         "findings": reviewed.findings.iter().map(finding).collect::<Vec<_>>(),
         "unanswered": reviewed.unanswered().count(),
         "unchecked": reviewed.unchecked.iter().map(|check| check.name()).collect::<Vec<_>>(),
     })
 }
 
-fn as_text(reviewed: &Reviewed) -> String {
+fn as_text(reviewed: &Reviewed, counters: &[CounterGrowth]) -> String {
     let mut lines = Vec::new();
     for (finding, answer) in &reviewed.findings {
         lines.push(format!("{}  {}", finding.check, finding.subject));
@@ -109,7 +119,24 @@ fn as_text(reviewed: &Reviewed) -> String {
         let names: Vec<&str> = reviewed.unchecked.iter().map(|check| check.name()).collect();
         lines.push(format!("not checked, because the access patterns are unknown: {}", names.join(", ")));
     }
+    lines.extend(growth_line(counters));
     let findings = counted(reviewed.findings.len(), "finding");
     lines.push(format!("{findings}, {} not answered", reviewed.unanswered().count()));
     lines.join("\n")
+}
+
+/// Up to how many partitions of the table an update of a counter costs one write unit; nothing for a table without counts.
+fn growth_line(counters: &[CounterGrowth]) -> Option<String> {
+    let group = |CounterGrowth { n_items, partitions_max, derivations }: &CounterGrowth| {
+        let (items, counts) = (counted(*n_items as usize, "item"), counted(derivations.len(), "count"));
+        format!("{partitions_max} with {items} ({counts})")
+    };
+    let groups: Vec<String> = counters.iter().map(group).collect();
+    (!groups.is_empty()).then(|| {
+        format!(
+            "counters: under watermarks an update costs 1 write unit up to about this many partitions of the table: {}; \
+             with more partitions, declare more items (`shards`)",
+            groups.join(", ")
+        )
+    })
 }
