@@ -92,6 +92,34 @@ fn data_is_not_opened_with_another_manifest_and_nothing_is_dropped() {
 }
 
 #[test]
+fn a_manifest_with_another_template_of_an_index_key_is_another_manifest() {
+    let folder = tempfile::tempdir().unwrap();
+    let with_index = |name: &str, key: &str| {
+        let index = "[index.all]\npartition-key = \"gpk\"\nsort-key = \"gsk\"\n\n[entity.User]\n";
+        let manifest = changed(folder.path(), name, "[entity.User]\n", index);
+        let key = format!("[entity.User.index.all]\npartition-key = \"{key}\"\nsort-key = \"{{joinedOn}}\"\n\n");
+        let text = std::fs::read_to_string(&manifest).unwrap();
+        std::fs::write(&manifest, text.replacen("[entity.Follow]\n", &format!("{key}[entity.Follow]\n"), 1)).unwrap();
+        manifest
+    };
+    let (theirs, other) = (with_index("theirs.toml", "USERS"), with_index("other.toml", "USERS#{userName}"));
+    let dev = Dev::start(&["--config", &theirs]);
+    let on = |command: &[&str], manifest: &str| {
+        ripple(&[command, &["--endpoint", &dev.endpoint, "--config", manifest]].concat())
+    };
+    let ended = on(&["repair", "--apply"], &other);
+    let says = "ripple: the manifest is not that of the functions: it declares follower-count-display, which the \
+                functions have otherwise; ";
+    assert!(ended.code == Some(2) && ended.stderr.starts_with(says), "{ended:?}");
+    let ended = on(&["catalogue", "diff"], &other);
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    assert!(ended.code == Some(3) && lines.first().is_some_and(|line| line.starts_with("changed ")), "{ended:?}");
+    assert!(lines.first().is_some_and(|line| line.ends_with("; index keys USERS#{userName} / {joinedOn} of all")));
+    assert!(lines.get(1).is_some_and(|line| line.ends_with("; index keys USERS / {joinedOn} of all")), "{ended:?}");
+    assert_eq!(on(&["catalogue", "diff"], &theirs).code, Some(0));
+}
+
+#[test]
 fn a_ledgers_table_with_another_key_is_told() {
     let (runtime, endpoint) = database();
     runtime.block_on(table_without_stream(&endpoint, "ripple"));

@@ -2,12 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use keys::counter::COUNTER;
+use keys::{
+    counter::COUNTER,
+    entity::Definition,
+    index_key::{IndexKey, OnlyIf},
+};
 
 use crate::{derivation::Derivation, outline::Outline, part::PartOf, schema::Schema};
 
 /// What a derivation derives, in words that are the same as long as it derives the same of the same items. How many
-/// shards a counter has, and how items are found, is not in them: both may change at any time.
+/// shards a counter has, and how items are found, is not in them: both may change at any time. The keys in indexes of the
+/// items that a level-triggered derivation writes are in them, because a repair sets these keys too.
 ///
 /// The words are stored, so that a change of what is derived is seen. A kind that comes to derive otherwise says other
 /// words in its outline.
@@ -26,6 +31,8 @@ pub fn definition(derivation: &Derivation, schema: &Schema) -> String {
         PartOf::AllBut(_) => None,
     });
     let listed = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
+    let target = kind.refresh().and_then(|refresh| schema.entity(refresh.target()));
+    let index_keys = listed(target.into_iter().flat_map(Definition::written_indexes).map(index_key).collect());
     let (reads, writes) = (listed(reads.collect()), listed(writes.chain(touches).collect()));
     let depth = depth_max.map(|depth| format!("at most {depth} deep"));
     let mut words = format!("{}: {}", kind.name(), from.join(", "));
@@ -35,6 +42,7 @@ pub fn definition(derivation: &Derivation, schema: &Schema) -> String {
         (", ", depth.unwrap_or_default(), ""),
         ("; writes ", writes, ""),
         ("; reads ", reads, ""),
+        ("; index keys ", index_keys, ""),
     ];
     for (before, part, after) in parts.iter().filter(|(_, part, _)| !part.is_empty()) {
         words.extend([before, part.as_str(), after]);
@@ -42,10 +50,53 @@ pub fn definition(derivation: &Derivation, schema: &Schema) -> String {
     words
 }
 
+/// An item's key in an index, and when the item is in the index.
+fn index_key(IndexKey { index, key, only_if, .. }: &IndexKey) -> String {
+    let only_if = only_if.as_ref().map(|only_if| match only_if {
+        OnlyIf::Is { attribute, any_of } => format!(" while {attribute} is {}", any_of.join(" or ")),
+        OnlyIf::Has { attribute } => format!(" while {attribute} is there"),
+    });
+    format!("{} / {} of {index}{}", key.pk, key.sk, only_if.unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
+    use keys::entity::{Definition, KeyTemplate};
+
     use super::definition;
-    use crate::fixture::{derivations, schema};
+    use crate::{
+        fixture::{derivations, schema},
+        schema::Schema,
+    };
+
+    #[test]
+    fn another_template_of_an_index_key_is_another_definition() {
+        let schema = schema();
+        let changed = |definition: &Definition| {
+            let mut definition = definition.clone();
+            for index in definition.indexes.iter_mut().filter(|index| !index.derived) {
+                index.key = KeyTemplate::parse("ALL", &index.key.sk.to_string()).unwrap();
+            }
+            definition
+        };
+        let other = Schema::new(schema.layout.clone(), schema.entities().map(changed));
+        let differs = |name: &str| {
+            let all = derivations();
+            let derivation = all.iter().find(|derivation| derivation.name == name).unwrap();
+            definition(derivation, &schema) != definition(derivation, &other)
+        };
+        for (name, is_other) in [
+            ("post-detail", true),
+            ("comment-author", true),
+            ("folder-path", true),
+            // It writes into items without a key in an index.
+            ("followee-name", false),
+            // A counter is in no index.
+            ("comment-count", false),
+        ] {
+            assert_eq!(differs(name), is_other, "{name}");
+        }
+    }
 
     #[test]
     fn the_definition_of_a_derivation_says_what_it_derives() {
@@ -58,22 +109,22 @@ mod tests {
             follower-mirror = mirror: Follow into USER#{FolloweeId} / FOLLOWER#{FollowerId}; writes Follower
             follower-count = count: Follow into USER#{FolloweeId} / PROFILE; reads Follow.FolloweeId
             follower-shown = display: Counter (Value of follower-count; zero is written) into USER#{UserId} / PROFILE; writes FollowerCount; reads Counter.follower-count
-            post-detail = mirror: Post (except Content) into POST#{PostId} / METADATA; writes PostDetail
+            post-detail = mirror: Post (except Content) into POST#{PostId} / METADATA; writes PostDetail; index keys POSTS / {CreatedAt}#{PostId} of GSI2 while Status is published
             post-count = count: Post (where Status = 'published') into USER#{AuthorId} / PROFILE; reads Post.AuthorId, Post.Status
             post-shown = display: Counter (Value of post-count) into USER#{UserId} / PROFILE; writes PostCount; reads Counter.post-count
             comment-count = count: Comment into POST#{PostId} / METADATA; reads Comment.PostId
-            comment-shown = display: Counter (Value of comment-count; zero is written) into POST#{PostId} / METADATA; writes CommentCount; reads Counter.comment-count
+            comment-shown = display: Counter (Value of comment-count; zero is written) into POST#{PostId} / METADATA; writes CommentCount; reads Counter.comment-count; index keys POSTS / {CreatedAt}#{PostId} of GSI2 while Status is published
             writer-count = count: Comment into USER#{UserId} / PROFILE; reads Comment.UserId
             view-count = history count: View (arrivals only) into POST#{PostId} / METADATA; reads View.PostId
-            comment-author = copy: User (Name as UserName) into POST#{PostId} / COMMENT#{CommentId}; writes UserName; reads Comment.UserId, User.Name
-            post-author = copy: User (Name as AuthorName) into POST#{PostId} / METADATA; writes AuthorName; reads PostDetail.AuthorId, User.Name
+            comment-author = copy: User (Name as UserName) into POST#{PostId} / COMMENT#{CommentId}; writes UserName; reads Comment.UserId, User.Name; index keys USER#{UserId} / COMMENT#{CommentId} of GSI1
+            post-author = copy: User (Name as AuthorName) into POST#{PostId} / METADATA; writes AuthorName; reads PostDetail.AuthorId, User.Name; index keys POSTS / {CreatedAt}#{PostId} of GSI2 while Status is published
             followee-name = copy: User (Name as FolloweeName) into USER#{FollowerId} / FOLLOWS#{FolloweeId}; writes FolloweeName; reads Follow.FolloweeId, User.Name
             follower-name = copy: User (Name as FollowerName) into USER#{FolloweeId} / FOLLOWER#{FollowerId}; writes FollowerName; reads Follower.FollowerId, User.Name
             user-cascade = cascade: User (removed, and no User there) into USER#{UserId} / PROFILE; writes EmailClaim, named by what was removed, deleted while its UserId is the owner's
             post-cascade = cascade: Post, PostDetail (removed, and no PostDetail there) into POST#{PostId} / METADATA; writes Comment deleted
-            employee-path = path: Employee (EmployeeId below the Path of its Employee) into ORG#{OrgId} / EMPLOYEE#{EmployeeId}, at most 4 deep; writes Path; reads Employee.EmployeeId, Employee.ManagerId, Employee.OrgId, Employee.Path
+            employee-path = path: Employee (EmployeeId below the Path of its Employee) into ORG#{OrgId} / EMPLOYEE#{EmployeeId}, at most 4 deep; writes Path; reads Employee.EmployeeId, Employee.ManagerId, Employee.OrgId, Employee.Path; index keys MANAGER#{ManagerId} / EMP#{EmployeeId} of GSI2
             org-chart = mirror: Employee into ORG#{OrgId} / EMP#{Path/}; writes OrgChart; reads Employee.Path
-            folder-path = path: Folder (Name below the Path of its Folder) into FOLDER#{FolderId} / METADATA, at most 5 deep; writes Path; reads Folder.Name, Folder.ParentId, Folder.Path
+            folder-path = path: Folder (Name below the Path of its Folder) into FOLDER#{FolderId} / METADATA, at most 5 deep; writes Path; reads Folder.Name, Folder.ParentId, Folder.Path; index keys FOLDER#{ParentId} / FOLDER#{Name}#{FolderId} of GSI1
             file-detail = mirror: File into FILE#{FileId} / METADATA; writes FileDetail
             file-path = path: FileDetail (Name below the Path of its Folder) into FILE#{FileId} / METADATA, at most 6 deep; writes Path; reads FileDetail.FolderId, FileDetail.Name, Folder.Path
             best-sellers = index key: Product (UnitsSold above zero) into BESTSELLERS#{Category} / {MAX-UnitsSold:12}#{ProductId} of GSI2; writes GSI2PK, GSI2SK; reads Product.Category, Product.ProductId, Product.UnitsSold

@@ -197,7 +197,7 @@ impl Definition {
     }
 
     /// The indexes whose keys the item's writer makes.
-    fn written_indexes(&self) -> impl Iterator<Item = &IndexKey> {
+    pub fn written_indexes(&self) -> impl Iterator<Item = &IndexKey> {
         self.indexes.iter().filter(|index| !index.derived)
     }
 }
