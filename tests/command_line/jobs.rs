@@ -9,8 +9,9 @@ use derive::{
     family::Family,
     write::{Action, Table, Update, Write},
 };
-use engine::{batch::Engine, fan_out::limits::FanOutLimits, jobs::ground::sweep::jobs};
+use engine::{batch::Engine, fan_out::limits::FanOutLimits, jobs::ground::sweep::jobs, registry::edit::begin};
 use expect_test::expect;
+use functions::declared::{Choice, declared};
 use keys::{fields::Fields, item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
@@ -304,6 +305,26 @@ fn a_job_that_is_cancelled_says_what_stays_undone() {
     expect![[r#"
         followee-name#8:USER%23ada|PROFILE  cancelled: 2 looked at; items that it had not reached stay as they are, until `ripple verify` finds them or USER#ada / PROFILE changes again
         user-cascade#removed  cancelled: 0 dealt with; the rest of what belonged to USER#bob / PROFILE stays, and nothing deletes it later"#]].assert_eq(&lines.join("\n"));
+}
+
+/// The functions were deployed without the derivation of a job: nothing moves the job any more.
+#[test]
+fn a_job_whose_derivation_is_dropped_is_cancelled_with_the_manifest_of_the_functions_only() {
+    let shop = Shop::new();
+    let job = shop.renamed();
+    let disabled = ["followee-name".to_owned()];
+    let (schema, catalogue) = declared(Choice { manifest: None, disabled: &disabled }).unwrap();
+    shop.runtime.block_on(begin(&shop.store, &schema, &catalogue, NOW_MS)).unwrap();
+    let before = shop.held(&job);
+    for order in ["--pause", "--resume", "--cancel"] {
+        let ended = shop.jobs(&[order, FAN_OUT]);
+        let says =
+            "ripple: the manifest is not that of the functions: it declares followee-name, which no function has; ";
+        assert!(ended.code == Some(2) && ended.stderr.starts_with(says), "{ended:?}");
+        assert_eq!(shop.held(&job), before, "{order}");
+    }
+    let ended = shop.jobs(&["--disable", "followee-name", "--cancel", FAN_OUT]);
+    assert_eq!((ended.code, ended.stderr.as_str(), shop.held(&job)), (Some(0), "", None), "{ended:?}");
 }
 
 #[test]
