@@ -204,7 +204,10 @@ fn conditions(source: &SourceFile) -> Vec<String> {
     // Concatenated, so that this file does not contain them.
     let texts =
         [concat!("attribute_", "exists("), concat!("attribute_not_", "exists("), concat!("condition_", "expression")];
-    if source.path == "shared/derive/src/guard.rs" || source.path.starts_with("shared/store/src/dynamo") {
+    // The language of a manifest's conditions, which are never sent.
+    let is_language = source.path.starts_with("shared/derive/src/condition/");
+    if is_language || source.path == "shared/derive/src/guard.rs" || source.path.starts_with("shared/store/src/dynamo")
+    {
         return Vec::new();
     }
     let found = source

@@ -4,9 +4,9 @@
 //! total > 0`. It holds for the items for which DynamoDB says that it holds, with one exception: an attribute that is
 //! compared with a value of another type is [`Unreadable`], so its item is listed instead of passed over in silence.
 
-mod cursor;
 mod operand;
 mod parse;
+mod scanner;
 mod text;
 
 use std::cmp::Ordering;
@@ -15,8 +15,8 @@ use keys::{item::Item, number::Decimal, value};
 use serde_dynamo::AttributeValue;
 
 pub use self::{
-    cursor::ConditionError,
-    operand::{Operand, Path, Step},
+    operand::{DocumentPath, Operand, PathStep},
+    scanner::ConditionError,
 };
 use crate::schema::Unreadable;
 
@@ -97,7 +97,7 @@ impl Condition {
     }
 
     fn compare(attribute: &str, test: Test, value: AttributeValue) -> Self {
-        Self::Test(test, vec![Operand::Attribute(Path::of(attribute)), Operand::Value(value)])
+        Self::Test(test, vec![Operand::Attribute(DocumentPath::of(attribute)), Operand::Value(value)])
     }
 
     /// Does it hold for this item?
@@ -148,7 +148,9 @@ impl Condition {
         let is_text = |operand: &Operand| matches!(operand, Operand::Value(AttributeValue::S(_)));
         let with_text = |(test, operands): &(Test, &[Operand])| test.compares() && operands.iter().any(is_text);
         let whole = |operand| match operand {
-            &Operand::Attribute(Path { ref attribute, ref steps }) if steps.is_empty() => Some(attribute.as_str()),
+            &Operand::Attribute(DocumentPath { ref attribute, ref steps }) if steps.is_empty() => {
+                Some(attribute.as_str())
+            }
             _ => None,
         };
         self.tests().into_iter().filter(with_text).flat_map(|(_, operands)| operands).filter_map(whole).collect()
@@ -208,11 +210,11 @@ impl Test {
 
 /// Refuses an attribute that is of another type than a value that the condition compares it with.
 fn comparable(operands: &[Operand], item: &Item) -> Result<(), Unreadable> {
-    let wanted = operands.iter().filter_map(|operand| match operand {
+    let mut wanted = operands.iter().filter_map(|operand| match operand {
         Operand::Value(wanted) => Some(value::type_of(wanted)),
         _ => None,
     });
-    let Some(wanted) = wanted.filter(|wanted| *wanted != "NULL").next() else { return Ok(()) };
+    let Some(wanted) = wanted.find(|wanted| *wanted != "NULL") else { return Ok(()) };
     for operand in operands {
         if let Operand::Attribute(path) = operand
             && let Some(held) = path.value(item)

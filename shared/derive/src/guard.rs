@@ -180,7 +180,7 @@ impl Ask {
 
 /// A guard in DynamoDB's language.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Condition {
+pub struct ConditionExpression {
     /// Condition expression.
     pub expression: String,
     /// Expression attribute names.
@@ -251,7 +251,7 @@ impl Guard {
     ///
     /// Placeholders start with `#g` and `:g`, which no other expression uses.
     #[must_use]
-    pub fn condition(&self, layout: &Layout) -> Condition {
+    pub fn condition(&self, layout: &Layout) -> ConditionExpression {
         let (mut names, mut values, mut texts) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         for (at, ask) in self.asks.iter().enumerate() {
             let (text, attribute) = match ask {
@@ -273,7 +273,7 @@ impl Guard {
             values.extend(ask.value().map(|(_, value)| (format!(":g{at}"), value.clone())));
             texts.push(text);
         }
-        Condition { expression: texts.join(" AND "), names, values }
+        ConditionExpression { expression: texts.join(" AND "), names, values }
     }
 }
 

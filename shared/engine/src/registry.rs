@@ -19,6 +19,7 @@
 pub mod absence;
 pub mod difference;
 pub mod edit;
+mod published;
 pub mod publishing;
 pub mod watch;
 
@@ -41,6 +42,7 @@ use keys::{
 use serde::{Deserialize, Serialize};
 use serde_dynamo::{from_attribute_value, to_attribute_value};
 
+use self::published::Published;
 use crate::{
     attribute::{n, number, s},
     ledger::ledger_item,
@@ -102,15 +104,6 @@ pub struct RegistryEntry {
     /// Since when the functions do not have it any more, in milliseconds since the epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped_ms: Option<u64>,
-}
-
-/// What an instance publishes of a family.
-#[derive(Clone, Copy, Debug)]
-struct Published<'a> {
-    /// The definitions of its derivations, by name.
-    definitions: &'a BTreeMap<String, String>,
-    release: &'a str,
-    hold: Hold,
 }
 
 /// How long an instance may run on without looking here.
@@ -202,46 +195,6 @@ impl Registry {
 }
 
 impl Registered {
-    /// What it becomes when an instance publishes what it has; `None` when it says so already.
-    fn published(&self, family: Family, ours: &Published<'_>, now_ms: u64) -> Option<Self> {
-        let Published { definitions: ours, release, hold: Hold { hold_ms, margin_ms } } = *ours;
-        // Whoever was here before this was kept published nothing; what it counted it goes on to count.
-        let is_first = self.revision == 0;
-        let others_ms = if is_first { hold_ms } else { self.hold_ms };
-        let free_ms = self.free_ms.max(now_ms.saturating_add(others_ms));
-        let birth_ms = free_ms.saturating_add(margin_ms);
-        let mut derivations = self.derivations.clone();
-        for (name, definition) in ours {
-            let before = self.derivations.get(name);
-            if before.is_some_and(|entry| entry.definition == *definition && entry.dropped_ms.is_none()) {
-                continue;
-            }
-            let renamed = self.renamed(definition, ours).filter(|_| family == Family::LevelTriggered);
-            let entry = renamed.cloned().unwrap_or_else(|| RegistryEntry {
-                definition: definition.clone(),
-                version: before.map_or(1, |entry| entry.version + u32::from(entry.definition != *definition)),
-                since_ms: now_ms,
-                birth_ms: if is_first { 0 } else { birth_ms },
-                ready_ms: birth_ms.saturating_add(margin_ms),
-                filled_ms: None,
-                dropped_ms: None,
-            });
-            derivations.insert(name.clone(), entry);
-        }
-        for (name, entry) in &mut derivations {
-            if !ours.contains_key(name) && entry.dropped_ms.is_none() {
-                (entry.dropped_ms, entry.filled_ms) = (Some(now_ms), None);
-                entry.ready_ms = birth_ms.saturating_add(margin_ms);
-            }
-        }
-        let is_same = derivations == self.derivations && release == self.release && !is_first;
-        if is_same && hold_ms <= self.hold_ms {
-            return None;
-        }
-        let free_ms = if is_same { self.free_ms } else { free_ms };
-        Some(Self { revision: self.revision + 1, hold_ms, free_ms, release: release.to_owned(), derivations })
-    }
-
     /// Until when an instance may be at work that published something else, in milliseconds since the epoch.
     pub(crate) fn free_ms(&self) -> u64 {
         self.free_ms
@@ -257,15 +210,6 @@ impl Registered {
         let revision = Some(self.revision).filter(|revision| *revision > 0);
         let guard = Guard::as_read(Purpose::Registry, [(REVISION, revision.map(n))]);
         Write { table: Table::Ledger, key: key(family), action: Action::Check, guard: Some(guard) }
-    }
-
-    /// One that derived just this under a name that is ours no more. What it wrote is what the new name writes, where no
-    /// name is stored: in a counter it is.
-    fn renamed(&self, definition: &str, ours: &BTreeMap<String, String>) -> Option<&RegistryEntry> {
-        let is_it = |(name, entry): &(&String, &RegistryEntry)| {
-            entry.definition == definition && entry.dropped_ms.is_none() && !ours.contains_key(*name)
-        };
-        self.derivations.iter().find(is_it).map(|(_, entry)| entry)
     }
 
     fn read(item: Option<&Item>) -> Self {

@@ -144,6 +144,36 @@ fn a_key_that_means_nothing_is_refused() {
 }
 
 #[test]
+fn what_is_no_condition_is_refused() {
+    let where_is = "{ status = \"paid\" }\nshards";
+    refused(
+        where_is,
+        "\"status = paid\"\nshards",
+        &expect![[
+            r#"40: derivation.order-count.where: Order has no attribute "paid": there are buyerId, status, note, buyerName; a text in a condition stands in single quotes"#
+        ]],
+    );
+    refused(
+        where_is,
+        "\"stauts = 'paid'\"\nshards",
+        &expect![[r#"40: derivation.order-count.where: Order has no attribute "stauts": did you mean "status"?"#]],
+    );
+    refused(
+        where_is,
+        "\"status = 'paid' AND\"\nshards",
+        &expect![
+            "40: derivation.order-count.where: is no condition: at character 20: it ends where an attribute or a value is wanted"
+        ],
+    );
+    refused(
+        where_is,
+        "\"size(staus) > 1 OR note = 'x'\"\nshards",
+        &expect![[r#"40: derivation.order-count.where: Order has no attribute "staus": did you mean "status"?"#]],
+    );
+    refused(where_is, "[]\nshards", &expect!["40: derivation.order-count.where: is a list: write a text in quotes"]);
+}
+
+#[test]
 fn a_value_of_another_type_is_refused() {
     refused(
         "sort-key = \"sk\"",
@@ -190,32 +220,6 @@ fn a_value_of_another_type_is_refused() {
             r#"40: derivation.order-count.where: is one attribute with its text, as in { status = "published" }"#
         ]],
     );
-    let where_is = "{ status = \"paid\" }\nshards";
-    refused(
-        where_is,
-        "\"status = paid\"\nshards",
-        &expect![[
-            r#"40: derivation.order-count.where: Order has no attribute "paid": there are buyerId, status, note, buyerName; a text in a condition stands in single quotes"#
-        ]],
-    );
-    refused(
-        where_is,
-        "\"stauts = 'paid'\"\nshards",
-        &expect![[r#"40: derivation.order-count.where: Order has no attribute "stauts": did you mean "status"?"#]],
-    );
-    refused(
-        where_is,
-        "\"status = 'paid' AND\"\nshards",
-        &expect![
-            "40: derivation.order-count.where: is no condition: at character 20: it ends where an attribute or a value is wanted"
-        ],
-    );
-    refused(
-        where_is,
-        "\"size(staus) > 1 OR note = 'x'\"\nshards",
-        &expect![[r#"40: derivation.order-count.where: Order has no attribute "staus": did you mean "status"?"#]],
-    );
-    refused(where_is, "[]\nshards", &expect!["40: derivation.order-count.where: is a list: write a text in quotes"]);
     refused(
         "found = { index = \"byCustomer\" }",
         "found = [\"byCustomer\"]",
@@ -663,7 +667,7 @@ fn everything_that_a_manifest_can_say_is_in_its_values() {
         derived OrderById ORDER#{orderId} / ORDER#{orderId} ["buyerId", "status"] ["Claims", "customerName"]"#]]
     .assert_eq(&schema.entities().map(entity).collect::<Vec<_>>().join("\n"));
     expect![[r#"
-        order-count Count { source: "Order", condition: Test(Equal, [Attribute(Path { attribute: "status", steps: [] }), Value(S("paid"))]), target: "Customer", link: Link([("customerId", "buyerId")]), sum: None, n_shards: 4, history: false }
+        order-count Count { source: "Order", condition: Test(Equal, [Attribute(DocumentPath { attribute: "status", steps: [] }), Value(S("paid"))]), target: "Customer", link: Link([("customerId", "buyerId")]), sum: None, n_shards: 4, history: false }
         order-count-display Display { count: "order-count", target: "Customer", shows: Count, attribute: "orderCount", zero: Write }
         order-by-id Mirror { source: "Order", target: "OrderById", link: Link([("orderId", "orderId")]), except: ["note"] }
         buyer-name Copy { source: "Customer", target: "Order", link: Link([("customerId", "buyerId")]), attributes: [("customerName", "buyerName")], found: FoundBy { via: "Order", index: Some("byCustomer"), by: Link([("buyerId", "customerId")]) } }

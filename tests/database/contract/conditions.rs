@@ -3,7 +3,7 @@
 use std::{collections::HashMap, env};
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue as Sent};
-use derive::condition::{Condition, Operand, Path, Step, Test};
+use derive::condition::{Condition, DocumentPath, Operand, PathStep, Test};
 use keys::item::Item;
 use proptest::{
     prelude::{Just, Strategy, any, prop_oneof},
@@ -75,12 +75,15 @@ fn items() -> Vec<Item> {
     let of = |at: usize| values[at % values.len()].clone();
     let item = |at: usize| {
         let mut item = Item::from([("a".to_owned(), of(at))]);
-        if at % 4 > 0 {
+        if !at.is_multiple_of(4) {
             item.insert("b".to_owned(), of(at * 7 + 3));
         }
-        if at % 3 > 0 {
+        if !at.is_multiple_of(3) {
             let map = AttributeValue::M([("a".to_owned(), of(at * 5)), ("c d".to_owned(), of(at + 1))].into());
-            item.insert("c".to_owned(), if at % 2 > 0 { map } else { AttributeValue::L(vec![of(at * 3), map]) });
+            item.insert(
+                "c".to_owned(),
+                if at.is_multiple_of(2) { AttributeValue::L(vec![of(at * 3), map]) } else { map },
+            );
         }
         item
     };
@@ -110,14 +113,14 @@ fn literals() -> Vec<AttributeValue> {
     texts.into_iter().chain(numbers).chain(others).collect()
 }
 
-fn paths() -> impl Strategy<Value = Path> + Clone {
+fn paths() -> impl Strategy<Value = DocumentPath> + Clone {
     let step = prop_oneof![
-        select(vec!["a", "c d"]).prop_map(|name| Step::Name(name.to_owned())),
-        (0..3_usize).prop_map(Step::At),
+        select(vec!["a", "c d"]).prop_map(|name| PathStep::Name(name.to_owned())),
+        (0..3_usize).prop_map(PathStep::At),
     ];
     let whole = select(vec!["a", "b", "c", "d"]);
     let steps = prop_oneof![3 => Just(Vec::new()), 1 => proptest::collection::vec(step, 1..3)];
-    (whole, steps).prop_map(|(attribute, steps)| Path { attribute: attribute.to_owned(), steps })
+    (whole, steps).prop_map(|(attribute, steps)| DocumentPath { attribute: attribute.to_owned(), steps })
 }
 
 fn tests() -> impl Strategy<Value = Condition> {
@@ -211,10 +214,10 @@ impl Expression {
         }
     }
 
-    fn path(&mut self, path: &Path) -> String {
+    fn path(&mut self, path: &DocumentPath) -> String {
         let steps = path.steps.iter().map(|step| match step {
-            Step::Name(name) => format!(".{}", self.name(name)),
-            Step::At(at) => format!("[{at}]"),
+            PathStep::Name(name) => format!(".{}", self.name(name)),
+            PathStep::At(at) => format!("[{at}]"),
         });
         let steps: Vec<String> = steps.collect();
         format!("{}{}", self.name(&path.attribute), steps.concat())

@@ -9,26 +9,26 @@ use serde_dynamo::AttributeValue;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand {
     /// The value of an attribute.
-    Attribute(Path),
+    Attribute(DocumentPath),
     /// How large an attribute is: the UTF-16 code units of a text, the bytes of a binary value, the elements of a set, a list or
     /// a map.
-    Size(Path),
+    Size(DocumentPath),
     /// A value that the condition names.
     Value(AttributeValue),
 }
 
 /// An attribute, or a value inside of one: `address.city`, `tags[0]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Path {
+pub struct DocumentPath {
     /// The attribute of the item.
     pub attribute: String,
     /// The way into it.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PathStep>,
 }
 
 /// A step into a map or a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     /// The value of a map under this name.
     Name(String),
     /// The element of a list at this position, from 0.
@@ -53,7 +53,7 @@ impl Operand {
     }
 }
 
-impl Path {
+impl DocumentPath {
     /// A whole attribute.
     #[must_use]
     pub fn of(attribute: &str) -> Self {
@@ -61,9 +61,9 @@ impl Path {
     }
 
     pub(super) fn value<'a>(&self, item: &'a Item) -> Option<&'a AttributeValue> {
-        let into = |value: &'a AttributeValue, step: &Step| match (value, step) {
-            (AttributeValue::M(map), Step::Name(name)) => map.get(name),
-            (AttributeValue::L(list), Step::At(at)) => list.get(*at),
+        let into = |value: &'a AttributeValue, step: &PathStep| match (value, step) {
+            (AttributeValue::M(map), PathStep::Name(name)) => map.get(name),
+            (AttributeValue::L(list), PathStep::At(at)) => list.get(*at),
             _ => None,
         };
         self.steps.iter().try_fold(item.get(&self.attribute)?, into)

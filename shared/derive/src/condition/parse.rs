@@ -18,9 +18,8 @@ use keys::number::canonical;
 use serde_dynamo::AttributeValue;
 
 use super::{
-    Condition, Operand, Path, Step, Test,
-    cursor::{ConditionError, Cursor, first, is_of_name},
-    order,
+    Condition, DocumentPath, Operand, PathStep, Test, order,
+    scanner::{ConditionError, Scanner, first, is_of_name},
 };
 
 /// Deepest nesting of parentheses and `NOT`. DynamoDB allows 300 operators in an expression.
@@ -61,11 +60,11 @@ impl FromStr for Condition {
     type Err = ConditionError;
 
     fn from_str(text: &str) -> Result<Self, ConditionError> {
-        let mut parser = Parser { cursor: Cursor { text, at: 0 }, n_tests: 0 };
+        let mut parser = Parser { scanner: Scanner { text, at: 0 }, n_tests: 0 };
         let condition = parser.condition(0)?;
-        match parser.cursor.rest() {
+        match parser.scanner.rest() {
             "" => Ok(condition),
-            rest => Err(parser.cursor.wanted(&format!("AND, OR or the end is wanted before {}", first(rest)))),
+            rest => Err(parser.scanner.wanted(&format!("AND, OR or the end is wanted before {}", first(rest)))),
         }
     }
 }
@@ -81,14 +80,14 @@ fn is_word(name: &str) -> bool {
 }
 
 struct Parser<'a> {
-    cursor: Cursor<'a>,
+    scanner: Scanner<'a>,
     n_tests: usize,
 }
 
 impl Parser<'_> {
     fn condition(&mut self, depth: usize) -> Result<Condition, ConditionError> {
         let mut all = vec![self.conjunction(depth)?];
-        while self.cursor.word("OR") {
+        while self.scanner.word("OR") {
             all.push(self.conjunction(depth)?);
         }
         Ok(joined(all, Condition::Or))
@@ -96,7 +95,7 @@ impl Parser<'_> {
 
     fn conjunction(&mut self, depth: usize) -> Result<Condition, ConditionError> {
         let mut all = vec![self.negation(depth)?];
-        while self.cursor.word("AND") {
+        while self.scanner.word("AND") {
             all.push(self.negation(depth)?);
         }
         Ok(joined(all, Condition::And))
@@ -104,66 +103,66 @@ impl Parser<'_> {
 
     fn negation(&mut self, depth: usize) -> Result<Condition, ConditionError> {
         if depth > DEPTH_MAX {
-            return Err(self.cursor.wanted(&format!("more than {DEPTH_MAX} parentheses and NOTs are nested")));
+            return Err(self.scanner.wanted(&format!("more than {DEPTH_MAX} parentheses and NOTs are nested")));
         }
-        if self.cursor.word("NOT") {
+        if self.scanner.word("NOT") {
             return Ok(Condition::Not(Box::new(self.negation(depth + 1)?)));
         }
-        if self.cursor.sign("(") {
+        if self.scanner.sign("(") {
             let condition = self.condition(depth + 1)?;
-            self.cursor.must("a closing parenthesis", ")")?;
+            self.scanner.must("a closing parenthesis", ")")?;
             return Ok(condition);
         }
         self.n_tests += 1;
         if self.n_tests > TESTS_MAX {
             return Err(self
-                .cursor
+                .scanner
                 .wanted(&format!("there are more than {TESTS_MAX} tests, which DynamoDB does not take")));
         }
         self.test()
     }
 
     fn test(&mut self) -> Result<Condition, ConditionError> {
-        let begin = self.cursor.at;
-        if let Some((function, test, n_operands)) = FUNCTIONS.iter().find(|(function, ..)| self.cursor.exact(function))
+        let begin = self.scanner.at;
+        if let Some((function, test, n_operands)) = FUNCTIONS.iter().find(|(function, ..)| self.scanner.exact(function))
         {
-            self.cursor.must("an opening parenthesis", "(")?;
+            self.scanner.must("an opening parenthesis", "(")?;
             let mut operands = vec![Operand::Attribute(self.path()?)];
             for _ in 1..*n_operands {
-                self.cursor.must(&format!("a comma, since {function} takes two operands,"), ",")?;
+                self.scanner.must(&format!("a comma, since {function} takes two operands,"), ",")?;
                 operands.push(self.operand()?);
             }
-            self.cursor.must("a closing parenthesis", ")")?;
+            self.scanner.must("a closing parenthesis", ")")?;
             return self.checked(begin, *test, operands);
         }
         let tested = self.operand()?;
-        if let Some((_, test)) = SIGNS.iter().find(|(sign, _)| self.cursor.sign(sign)) {
+        if let Some((_, test)) = SIGNS.iter().find(|(sign, _)| self.scanner.sign(sign)) {
             let operands = vec![tested, self.operand()?];
             return self.checked(begin, *test, operands);
         }
-        if self.cursor.word("BETWEEN") {
+        if self.scanner.word("BETWEEN") {
             let low = self.operand()?;
-            if !self.cursor.word("AND") {
-                return Err(self.cursor.wanted("AND is wanted, as in total BETWEEN 10 AND 20"));
+            if !self.scanner.word("AND") {
+                return Err(self.scanner.wanted("AND is wanted, as in total BETWEEN 10 AND 20"));
             }
             let operands = vec![tested, low, self.operand()?];
             return self.checked(begin, Test::Between, operands);
         }
-        if self.cursor.word("IN") {
-            self.cursor.must("an opening parenthesis", "(")?;
+        if self.scanner.word("IN") {
+            self.scanner.must("an opening parenthesis", "(")?;
             let mut operands = vec![tested, self.operand()?];
-            while self.cursor.sign(",") {
+            while self.scanner.sign(",") {
                 operands.push(self.operand()?);
             }
-            self.cursor.must("a comma or a closing parenthesis", ")")?;
+            self.scanner.must("a comma or a closing parenthesis", ")")?;
             return self.checked(begin, Test::In, operands);
         }
-        Err(self.cursor.wanted("a comparison is wanted: =, <>, <, <=, >, >=, BETWEEN or IN"))
+        Err(self.scanner.wanted("a comparison is wanted: =, <>, <, <=, >, >=, BETWEEN or IN"))
     }
 
     /// Refuses what holds for every item or for none, and what DynamoDB refuses.
     fn checked(&self, begin: usize, test: Test, operands: Vec<Operand>) -> Result<Condition, ConditionError> {
-        let wrong = |what: &str| Err(self.cursor.error(begin, what));
+        let wrong = |what: &str| Err(self.scanner.error(begin, what));
         if operands.iter().all(|operand| matches!(operand, Operand::Value(_))) {
             return wrong("it reads no attribute: a text stands in single quotes, and a name in none");
         }
@@ -203,16 +202,16 @@ impl Parser<'_> {
     }
 
     fn operand(&mut self) -> Result<Operand, ConditionError> {
-        if self.cursor.rest().starts_with('\'') {
-            return Ok(Operand::Value(AttributeValue::S(self.cursor.quoted('\'')?)));
+        if self.scanner.rest().starts_with('\'') {
+            return Ok(Operand::Value(AttributeValue::S(self.scanner.quoted('\'')?)));
         }
-        if self.cursor.rest().starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
+        if self.scanner.rest().starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
             return self.number();
         }
-        if self.cursor.word("SIZE") {
-            self.cursor.must("an opening parenthesis", "(")?;
+        if self.scanner.word("SIZE") {
+            self.scanner.must("an opening parenthesis", "(")?;
             let path = self.path()?;
-            self.cursor.must("a closing parenthesis", ")")?;
+            self.scanner.must("a closing parenthesis", ")")?;
             return Ok(Operand::Size(path));
         }
         let values = [
@@ -220,38 +219,38 @@ impl Parser<'_> {
             ("FALSE", AttributeValue::Bool(false)),
             ("NULL", AttributeValue::Null(true)),
         ];
-        match values.into_iter().find(|(word, _)| self.cursor.word(word)) {
+        match values.into_iter().find(|(word, _)| self.scanner.word(word)) {
             Some((_, value)) => Ok(Operand::Value(value)),
             None => self.path().map(Operand::Attribute),
         }
     }
 
     fn number(&mut self) -> Result<Operand, ConditionError> {
-        let (begin, rest) = (self.cursor.at, self.cursor.rest());
+        let (begin, rest) = (self.scanner.at, self.scanner.rest());
         let is_of_number = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
         let end = rest.find(|c| !is_of_number(c)).unwrap_or(rest.len());
         let text = rest.get(..end).unwrap_or_default();
-        self.cursor.at += end;
+        self.scanner.at += end;
         match canonical(text) {
             Some(number) => Ok(Operand::Value(AttributeValue::N(number))),
-            None => Err(self.cursor.error(begin, &format!("\"{text}\" is no number that DynamoDB holds"))),
+            None => Err(self.scanner.error(begin, &format!("\"{text}\" is no number that DynamoDB holds"))),
         }
     }
 
-    fn path(&mut self) -> Result<Path, ConditionError> {
-        let mut path = Path { attribute: self.name()?, steps: Vec::new() };
+    fn path(&mut self) -> Result<DocumentPath, ConditionError> {
+        let mut path = DocumentPath { attribute: self.name()?, steps: Vec::new() };
         loop {
-            if self.cursor.sign(".") {
-                path.steps.push(Step::Name(self.name()?));
-            } else if self.cursor.sign("[") {
-                let rest = self.cursor.rest();
+            if self.scanner.sign(".") {
+                path.steps.push(PathStep::Name(self.name()?));
+            } else if self.scanner.sign("[") {
+                let rest = self.scanner.rest();
                 let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
                 let Some(at) = rest.get(..end).and_then(|digits| digits.parse().ok()) else {
-                    return Err(self.cursor.wanted("a position in the list is wanted, from 0"));
+                    return Err(self.scanner.wanted("a position in the list is wanted, from 0"));
                 };
-                self.cursor.at += end;
-                self.cursor.must("a closing bracket", "]")?;
-                path.steps.push(Step::At(at));
+                self.scanner.at += end;
+                self.scanner.must("a closing bracket", "]")?;
+                path.steps.push(PathStep::At(at));
             } else {
                 return Ok(path);
             }
@@ -259,22 +258,22 @@ impl Parser<'_> {
     }
 
     fn name(&mut self) -> Result<String, ConditionError> {
-        if self.cursor.rest().starts_with('"') {
-            let begin = self.cursor.at;
-            let name = self.cursor.quoted('"')?;
+        if self.scanner.rest().starts_with('"') {
+            let begin = self.scanner.at;
+            let name = self.scanner.quoted('"')?;
             return if name.is_empty() {
-                Err(self.cursor.error(begin, "an attribute's name is empty"))
+                Err(self.scanner.error(begin, "an attribute's name is empty"))
             } else {
                 Ok(name)
             };
         }
-        let name = self.cursor.plain();
+        let name = self.scanner.plain();
         if is_plain(name) {
-            self.cursor.at += name.len();
+            self.scanner.at += name.len();
             return Ok(name.to_owned());
         }
-        let rest = self.cursor.rest();
-        Err(self.cursor.wanted(&match rest.chars().next() {
+        let rest = self.scanner.rest();
+        Err(self.scanner.wanted(&match rest.chars().next() {
             None => "it ends where an attribute or a value is wanted".to_owned(),
             Some(':' | '#') => {
                 format!("{} is a placeholder: write the value or the name itself, a text in single quotes", first(rest))

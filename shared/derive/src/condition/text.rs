@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter, Write as _};
 use serde_dynamo::AttributeValue;
 
 use super::{
-    Condition, Operand, Path, Step, Test,
+    Condition, DocumentPath, Operand, PathStep, Test,
     parse::{FUNCTIONS, SIGNS, is_plain},
 };
 
@@ -75,16 +75,16 @@ impl Display for Operand {
     }
 }
 
-impl Display for Path {
+impl Display for DocumentPath {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         named(f, &self.attribute)?;
         for step in &self.steps {
             match step {
-                Step::Name(name) => {
+                PathStep::Name(name) => {
                     f.write_char('.')?;
                     named(f, name)?;
                 }
-                Step::At(at) => write!(f, "[{at}]")?,
+                PathStep::At(at) => write!(f, "[{at}]")?,
             }
         }
         Ok(())

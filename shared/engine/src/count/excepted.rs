@@ -49,7 +49,7 @@ enum ParkOutcome {
 }
 
 /// The instances that may be at work.
-enum Readers {
+enum AtWork {
     /// Some are of another release, or have another catalogue: one may read what this one cannot.
     Others,
     /// None; with the check that none has begun to work since. An instance publishes what it has before it reads the
@@ -140,26 +140,26 @@ impl<S: Store> Counter<'_, S> {
         let excepted = Some(excepted).filter(|_| self.context.takes(ProtocolStep::Exceptions));
         // A counter may count what an invocation from before sends, once another item has left the counter's key.
         let may_count = exception.cause == DIED || exception.counter.is_some();
-        let readers = if may_count { Readers::Others } else { self.readers(batch).await? };
-        let (kind, unchanged) = match readers {
-            Readers::Others => (ExceptionKind::Unsure, None),
-            Readers::Alike(unchanged) => (ExceptionKind::Uncounted, unchanged),
+        let at_work = if may_count { AtWork::Others } else { self.at_work(batch).await? };
+        let (kind, unchanged) = match at_work {
+            AtWork::Others => (ExceptionKind::Unsure, None),
+            AtWork::Alike(unchanged) => (ExceptionKind::Uncounted, unchanged),
         };
         let proofs = excepted.into_iter().chain(unchanged.map(|write| *write)).collect();
         self.park_with(exception, proofs, Some(kind), batch, account).await
     }
 
     /// Which instances may be at work.
-    async fn readers(&self, batch: &Batch<'_>) -> Result<Readers, String> {
+    async fn at_work(&self, batch: &Batch<'_>) -> Result<AtWork, String> {
         let watch = self.context.watch.as_ref().filter(|_| self.context.takes(ProtocolStep::OneReader));
-        let Some(watch) = watch else { return Ok(Readers::Alike(None)) };
+        let Some(watch) = watch else { return Ok(AtWork::Alike(None)) };
         let registered = Publisher::new(self.context).registered(Family::Additive, batch.patience).await;
         let registered = registered.map_err(|error| describe(&error))?;
         let free_ms = registered.free_ms().saturating_add(watch.hold.map_or(0, |hold| hold.margin_ms));
         // A function's instance publishes its release, but an operator's command only reads.
         let is_alone = registered.release() == watch.release && free_ms < self.context.clock.now_ms();
-        let unchanged = || Readers::Alike(Some(Box::new(registered.unchanged(Family::Additive))));
-        Ok(if is_alone { unchanged() } else { Readers::Others })
+        let unchanged = || AtWork::Alike(Some(Box::new(registered.unchanged(Family::Additive))));
+        Ok(if is_alone { unchanged() } else { AtWork::Others })
     }
 
     /// Parks a change, in one transaction with the write that keeps its record from adding anything, and with checks.

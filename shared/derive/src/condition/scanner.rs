@@ -11,13 +11,13 @@ pub struct ConditionError {
 }
 
 /// A place in the text.
-pub(super) struct Cursor<'a> {
+pub(super) struct Scanner<'a> {
     pub(super) text: &'a str,
     /// What is read, in bytes.
     pub(super) at: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> Scanner<'a> {
     /// What stands between these quotes; two of them are one.
     pub(super) fn quoted(&mut self, quote: char) -> Result<String, ConditionError> {
         let (begin, mut text) = (self.at, String::new());
