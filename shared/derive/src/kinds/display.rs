@@ -11,8 +11,8 @@
 //!
 //! *Shown by who counts.* Under watermarks the function that counts writes the display with what its update of the counter
 //! returned, and the counter's revision beside it, in `{attribute}:rev`. Its record of the counter then rings nobody, and
-//! neither does a record that brings the target to a later revision: the number of a revision says which count is the
-//! newer one. Whatever else changes the counter or the display rings.
+//! neither does a record that brings the target to a later revision and changes something else too: the number of a revision
+//! says which count is the newer one. Whatever else changes the counter or the display rings.
 //!
 //! *Level-triggered.* The counters are the authority and are read when the display is written, so any order of bells
 //! ends at the newest sum, and a put over the target that takes the display away rings the bell that brings it back.
@@ -134,13 +134,15 @@ impl Display {
         Some(Wanted { name: revision_of(&self.attribute), value: Some(value), zero_is_absent: false })
     }
 
-    /// Does this change of the target bring it to a later revision of the counter?
-    fn is_later(&self, old: &Image<'_>, new: &Image<'_>) -> bool {
+    /// Does this change of the target bring it to a later revision of the counter? Who counts changes more than this one
+    /// number, except where the changes of a batch cancel each other out; so a number that somebody else wrote rings.
+    fn is_later(&self, sight: &Sight<'_>, old: &Image<'_>, new: &Image<'_>) -> bool {
         let name = revision_of(&self.attribute);
-        new.attribute(&name).is_some_and(|new| match old.attribute(&name) {
-            Some(old) => below(old, new),
-            None => matches!(new, AttributeValue::N(_)),
-        })
+        sight.differing().len() > 1
+            && new.attribute(&name).is_some_and(|new| match old.attribute(&name) {
+                Some(old) => below(old, new),
+                None => matches!(new, AttributeValue::N(_)),
+            })
     }
 
     fn bell(&self, item: Key) -> Effect {
@@ -222,7 +224,7 @@ impl Kind for Display {
             (None, Some(_)) => true,
             (Some(old), Some(new)) => {
                 let differs = |name: &str| sight.attribute_differs(Some(old), Some(new), name);
-                (differs(&self.attribute) || differs(&revision_of(&self.attribute))) && !self.is_later(old, new)
+                (differs(&self.attribute) || differs(&revision_of(&self.attribute))) && !self.is_later(sight, old, new)
             }
         };
         new.filter(|_| rings).map(|new| self.bell(new.key.clone())).into_iter().collect()

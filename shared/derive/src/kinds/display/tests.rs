@@ -99,6 +99,22 @@ fn a_display_that_is_altered_or_dropped_rings() {
     );
 }
 
+/// The function that counts shows the count with its revision, so nobody need look.
+#[test]
+fn a_display_of_a_later_revision_rings_only_if_the_revision_alone_changed() {
+    let before = format!("{BOB} FollowerCount:rev=N:2");
+    let rings = "follower-shown: look USER#bob / PROFILE (User)\n";
+    for (after, wanted) in [
+        ("FollowerCount=N:13 FollowerCount:rev=N:3", "nothing\n"),
+        ("FollowerCount=N:12 FollowerCount:rev=N:7", rings),
+        ("FollowerCount=N:11 FollowerCount:rev=N:1", rings),
+        ("FollowerCount=N:13 FollowerCount:rev=N:2", rings),
+    ] {
+        let change = modified(&before, &format!("USER#bob / PROFILE User {after}"));
+        assert_eq!(effects("display", &change), wanted, "{after}");
+    }
+}
+
 #[test]
 fn a_counter_that_cannot_be_read_is_listed() {
     check(
