@@ -266,7 +266,7 @@ mod tests {
             followee-name = copy: User (Name as FolloweeName) into USER#{FollowerId} / FOLLOWS#{FolloweeId}; writes FolloweeName; reads Follow.FolloweeId, User.Name
             follower-name = copy: User (Name as FollowerName) into USER#{FolloweeId} / FOLLOWER#{FollowerId}; writes FollowerName; reads Follower.FollowerId, User.Name
             post-detail = mirror: Post (except Content) into POST#{PostId} / METADATA; writes PostDetail; index keys POSTS#{PostId%8} / {CreatedAt}#{PostId} of GSI2 while Status is published
-            post-count = count: Post (where Status is published) into USER#{AuthorId} / PROFILE; reads Post.AuthorId, Post.Status
+            post-count = count: Post (where Status = 'published') into USER#{AuthorId} / PROFILE; reads Post.AuthorId, Post.Status
             post-count-display = display: Counter (Value of post-count; zero is written) into USER#{UserId} / PROFILE; writes PostCount; reads Counter.post-count; index keys EMAIL#{Email} / USER#{UserId} of GSI1, USERS#{UserId%8} / {CreatedAt}#{UserId} of GSI2
             comment-count = count: Comment into POST#{PostId} / METADATA; reads Comment.PostId
             comment-count-display = display: Counter (Value of comment-count; zero is written) into POST#{PostId} / METADATA; writes CommentCount; reads Counter.comment-count; index keys POSTS#{PostId%8} / {CreatedAt}#{PostId} of GSI2 while Status is published
@@ -303,10 +303,10 @@ mod tests {
             product-rating = count and sum: Review (sum of Rating) into PRODUCT#{ProductId} / METADATA; reads Review.ProductId, Review.Rating
             product-rating-count-display = display: Counter (Value of product-rating; zero is written) into PRODUCT#{ProductId} / METADATA; writes ReviewCount; reads Counter.product-rating; index keys CAT#{Category} / PRODUCT#{ProductId} of GSI1
             product-rating-sum-display = display: Counter (Sum of product-rating; zero is written) into PRODUCT#{ProductId} / METADATA; writes RatingSum; reads Counter.sum of product-rating; index keys CAT#{Category} / PRODUCT#{ProductId} of GSI1
-            order-totals = count and sum: Order (where Status is not cancelled; sum of Total) into USER#{UserId} / PROFILE; reads Order.Status, Order.Total, Order.UserId
+            order-totals = count and sum: Order (where Status <> 'cancelled'; sum of Total) into USER#{UserId} / PROFILE; reads Order.Status, Order.Total, Order.UserId
             order-totals-count-display = display: Counter (Value of order-totals; zero is written) into USER#{UserId} / PROFILE; writes OrderCount; reads Counter.order-totals; index keys EMAIL#{Email} / USER#{UserId} of GSI1, USERS#{UserId%8} / {CreatedAt}#{UserId} of GSI2
             order-totals-sum-display = display: Counter (Sum of order-totals; zero is written) into USER#{UserId} / PROFILE; writes LifetimeValue; reads Counter.sum of order-totals; index keys EMAIL#{Email} / USER#{UserId} of GSI1, USERS#{UserId%8} / {CreatedAt}#{UserId} of GSI2
-            units-sold = count and sum: OrderItem (where not Cancelled; sum of Quantity) into PRODUCT#{ProductId} / METADATA; reads OrderItem.Cancelled, OrderItem.ProductId, OrderItem.Quantity
+            units-sold = count and sum: OrderItem (where NOT Cancelled = true; sum of Quantity) into PRODUCT#{ProductId} / METADATA; reads OrderItem.Cancelled, OrderItem.ProductId, OrderItem.Quantity
             units-sold-display = display: Counter (Sum of units-sold; zero is written) into PRODUCT#{ProductId} / METADATA; writes UnitsSold; reads Counter.sum of units-sold; index keys CAT#{Category} / PRODUCT#{ProductId} of GSI1
             readings-rollup = roll-up: Reading (Value by HOUR and DAY of At in UTC; arrivals only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value
             post-cascade = cascade: Post, PostDetail (removed, and no PostDetail there) into POST#{PostId} / METADATA; writes Comment deleted, Counter of view-count deleted, Like deleted

@@ -9,8 +9,8 @@
 //! path = name *( "." name / "[" digits "]" )
 //! ```
 //!
-//! `AND`, `OR`, `NOT`, `BETWEEN` and `IN` may be in small letters, as in DynamoDB. A quote in a text is written twice. A name
-//! with other characters than letters, digits and `_` stands in double quotes.
+//! `AND`, `OR`, `NOT`, `BETWEEN` and `IN` may be in small letters. A quote in a text is written twice. A name with other
+//! characters than letters, digits and `_` stands in double quotes.
 
 use std::{cmp::Ordering, str::FromStr};
 
@@ -25,10 +25,8 @@ use super::{
 /// Deepest nesting of parentheses and `NOT`. DynamoDB allows 300 operators in an expression.
 const DEPTH_MAX: usize = 50;
 
-/// Operators in a condition at most: as many as DynamoDB allows.
+/// Operators in a condition, and values of an `IN`, at most: as many as DynamoDB allows.
 const TESTS_MAX: usize = 300;
-
-/// Values of an `IN` at most, as DynamoDB has it.
 const IN_MAX: usize = 100;
 
 /// The comparisons, the longer signs first.
@@ -165,6 +163,9 @@ impl Parser<'_> {
         let wrong = |what: &str| Err(self.scanner.error(begin, what));
         if operands.iter().all(|operand| matches!(operand, Operand::Value(_))) {
             return wrong("it reads no attribute: a text stands in single quotes, and a name in none");
+        }
+        if operands.iter().skip(1).any(|operand| operands.first() == Some(operand)) {
+            return wrong("it compares an attribute with itself, which DynamoDB refuses");
         }
         let of_type = |operand: &Operand| match operand {
             Operand::Value(value) => Some(keys::value::type_of(value)),

@@ -139,6 +139,7 @@ fn a_mistake_is_told_with_its_place_and_what_would_do() {
             "attribute_type(a, 'X')",
             "at character 1: attribute_type takes one of 'S', 'N', 'B', 'BOOL', 'NULL', 'SS', 'NS', 'BS', 'L', 'M'",
         ),
+        ("a[0] = 1 OR b.c < b.c", "at character 13: it compares an attribute with itself, which DynamoDB refuses"),
         ("a BETWEEN 2 AND 1", "at character 1: BETWEEN takes the lower value first"),
         ("begins_with(a, 1)", "at character 1: begins_with takes a text"),
         ("begins_with(a)", "at character 14: a comma, since begins_with takes two operands, is wanted before \")\""),
