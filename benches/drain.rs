@@ -159,7 +159,7 @@ impl Store for Metered {
     }
 }
 
-/// The shipped table, of which only the members of a group are counted, and shown where that is asked for.
+/// The shipped table with one derivation, the number of members of a group, and its display if `is_shown`.
 fn table(is_shown: bool) -> (Arc<Schema>, Arc<Catalogue>) {
     let schema = catalogue::schema();
     let catalogue = member_count(&schema, is_shown);

@@ -12,7 +12,7 @@ use super::{
 /// Segments in which a table is read where nothing else is said.
 const SEGMENTS: f64 = 4.0;
 
-/// 60 users, each with a follow, a mirror and counters: more than 240 items, all of which are compared with others.
+/// 60 users with a follow, a mirror and counters each: more than 240 items. `verify` compares each with others.
 #[test]
 fn a_small_table_in_step_is_read_once_and_the_price_is_told_before() {
     let dev = Dev::start(&[]);

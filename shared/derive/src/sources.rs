@@ -129,7 +129,7 @@ impl Sources {
         }
     }
 
-    /// The revision of a target's counter; `None` where nothing is counted by watermarks.
+    /// The revision of a target's counter; `None` if no counter of the target has one, as under receipts.
     #[must_use]
     pub fn revision(&self, target: &Key, derivation: &str) -> Option<&Revision> {
         self.counts_of(target)?.get(derivation)?.revision.as_ref()

@@ -1,11 +1,11 @@
-//! Names of the attributes that say of which revision of its counter an item shows a count.
+//! Names of the attributes with the revision of a counter, beside the attribute that shows its count.
 
 use crate::entity::Definition;
 
 /// What follows the name of the attribute that shows the count. Stored, so it is stable.
 const REVISION_SUFFIX: &str = ":rev";
 
-/// Name of the attribute that says of which revision of its counter an attribute shows the count.
+/// Name of the attribute with the revision of the counter whose count this attribute shows.
 #[must_use]
 pub fn revision_of(attribute: &str) -> String {
     format!("{attribute}{REVISION_SUFFIX}")

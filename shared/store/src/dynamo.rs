@@ -13,8 +13,8 @@
 //! - A single write carries none. A put, a delete, and an update that sets and removes end the same when they are done
 //!   twice. A guard may then fail because of the first time; whoever reads [`Outcome::GuardFailed`] must allow for it.
 //!   An update that *adds* is not the same when done twice: a lost answer would count twice, and nothing would show it.
-//!   So the engine sends an addition in a transaction only, beside the ledger's item that says it is done; but for a
-//!   measure, which may be wrong.
+//!   So the engine sends an addition only with a proof that it is not done yet: in a transaction with the ledger's item,
+//!   or on the condition that the counter's watermark is below it.
 
 mod failure;
 mod message;

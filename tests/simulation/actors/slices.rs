@@ -51,9 +51,8 @@ impl World {
         undone.unwrap_or(0).min(self.stream.first_on_its_way())
     }
 
-    /// What a slice beside everybody else tells as drifted is wrong, and nothing under way corrects it: somebody made it wrong
-    /// by hand, or lost changes did. A change that was not handled when the slice began may have made the same difference
-    /// anew.
+    /// An item that a slice reports as drifted is wrong, and nothing under way corrects it: somebody wrote it by hand, or a
+    /// change was lost. A change that was not handled when the slice began may have made the same difference again.
     pub(crate) fn follow_slices(&mut self) -> Result<(), Failure> {
         let mut ended = Vec::new();
         self.slices.retain(|(first_undone, found)| match found.lock().unwrap().take() {
@@ -84,7 +83,7 @@ impl World {
         Ok(())
     }
 
-    /// The parked changes of which not even the key can be read: they hold drift for a day, and then it is told.
+    /// What the parked changes without a readable key concern. They hold back reports of drift for a day.
     fn hidden(&self) -> Concerned {
         let parked: BTreeSet<String> = parked(&self.scene).into_iter().map(|parked| parked.id).collect();
         let is_hidden = |record: &&StreamRecord| {

@@ -295,7 +295,7 @@ async fn a_count_of_which_a_change_is_held_is_not_repaired_whatever_age_is_typed
     }
 }
 
-/// Two follows, of which the second is not handled: the records of both, and that of the second.
+/// The records of two follows, the first of them handled, and the record of the second.
 async fn follows_of_which_one_is_held(bed: &mut Bed) -> (Vec<Value>, Vec<Value>) {
     for id in ["ann", "bob", "cat"] {
         bed.put("User", &[("UserId", id)], &[("Name", id)]).await;
