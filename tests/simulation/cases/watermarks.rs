@@ -552,7 +552,7 @@ fn releases() -> [RegistryWatch; 2] {
     ["1", "2"].map(|release| RegistryWatch::publishing(60_000, HOLD).of_release(release))
 }
 
-/// These records, of which the first cannot be read.
+/// These records with a first one that does not decode.
 fn with_unreadable_first(records: &[Value]) -> Vec<Value> {
     let mut records = records.to_vec();
     records[0]["dynamodb"]["OldImage"] = json!({"PK": {"Q": 1}});

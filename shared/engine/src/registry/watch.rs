@@ -9,7 +9,7 @@ use derive::{effect::Effect, position::DerivationAt};
 
 use crate::registry::Hold;
 
-/// The release of this software, by which the registry tells instances apart that may read a record differently.
+/// The release of this software. Instances of two releases may read a record differently, so the registry has it.
 pub(crate) const THIS_RELEASE: &str = env!("CARGO_PKG_VERSION");
 
 /// How an instance watches the registry. Clones watch as one instance.
