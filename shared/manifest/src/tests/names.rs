@@ -1,0 +1,401 @@
+//! Mistakes about what a name stands for: entities, attributes, fields and derivations.
+
+use super::*;
+
+#[test]
+fn a_name_that_is_declared_nowhere_is_refused_with_what_was_meant() {
+    refused(
+        "kind = \"mirror\"",
+        "kind = \"miror\"",
+        &expect![[r#"44: derivation.order-by-id.kind: there is no kind "miror": did you mean "mirror"?"#]],
+    );
+    refused(
+        "kind = \"mirror\"",
+        "kind = \"sum\"",
+        &expect![[r#"44: derivation.order-by-id.kind: there is no kind "sum": there are count, copy, mirror"#]],
+    );
+    refused(
+        "from = \"Order\"\ninto",
+        "from = \"Ordre\"\ninto",
+        &expect![[r#"37: derivation.order-count.from: there is no entity "Ordre": did you mean "Order"?"#]],
+    );
+    refused(
+        "into = \"Customer.orderCount\"",
+        "into = \"Costumer.orderCount\"",
+        &expect![[r#"38: derivation.order-count.into: there is no entity "Costumer": did you mean "Customer"?"#]],
+    );
+    refused(
+        "into = \"Customer.orderCount\"",
+        "into = \"Customer.OrdersCount\"",
+        &expect![[
+            r#"38: derivation.order-count.into: Customer does not declare as derived "OrdersCount": did you mean "orderCount"?"#
+        ]],
+    );
+    refused(
+        "into = \"Customer.orderCount\"",
+        "into = \"Customer.customerName\"",
+        &expect![[
+            r#"38: derivation.order-count.into: Customer does not declare as derived "customerName": there is orderCount"#
+        ]],
+    );
+    refused(
+        "to = \"OrderById\"\nexcept",
+        "to = \"Orders\"\nexcept",
+        &expect![[r#"46: derivation.order-by-id.to: there is no entity "Orders": did you mean "Order"?"#]],
+    );
+    refused(
+        "except = [\"note\"]",
+        "except = [\n  \"status\",\n  \"notes\",\n]",
+        &expect![[r#"49: derivation.order-by-id.except: Order has no attribute "notes": did you mean "note"?"#]],
+    );
+}
+
+#[test]
+fn a_copied_attribute_and_how_it_is_found_are_looked_up() {
+    refused(
+        "{ customerName = \"buyerName\" }",
+        "{ custommerName = \"buyerName\" }",
+        &expect![[
+            r#"54: derivation.buyer-name.attributes.custommerName: Customer has no attribute "custommerName": did you mean "customerName"?"#
+        ]],
+    );
+    refused(
+        "{ customerName = \"buyerName\" }",
+        "{ customerName = \"byerName\" }",
+        &expect![[
+            r#"54: derivation.buyer-name.attributes.customerName: Order does not declare as derived "byerName": did you mean "buyerName"?"#
+        ]],
+    );
+    refused(
+        "found = { index = \"byCustomer\" }",
+        "found = { index = \"byCustmer\" }",
+        &expect![[
+            r#"55: derivation.buyer-name.found.index: Order has no key in an index "byCustmer": did you mean "byCustomer"?"#
+        ]],
+    );
+    refused(
+        "found = { index = \"byCustomer\" }",
+        "found = \"Orders\"",
+        &expect![[r#"55: derivation.buyer-name.found: there is no entity "Orders": did you mean "Order"?"#]],
+    );
+    refused(
+        "{ status = \"paid\" }\nshards",
+        "{ state = \"paid\" }\nshards",
+        &expect![[
+            r#"40: derivation.order-count.where.state: Order has no attribute "state": there are buyerId, status, note, buyerName"#
+        ]],
+    );
+    refused(
+        "{ status = \"paid\" }\n\n",
+        "{ stats = \"paid\" }\n\n",
+        &expect![[
+            r#"26: entity.Order.index.byCustomer.only-if.stats: Order has no field or attribute "stats": did you mean "status"?"#
+        ]],
+    );
+}
+
+#[test]
+fn a_field_of_a_key_is_looked_up() {
+    refused(
+        "[entity.Order.index.byCustomer]",
+        "[entity.Order.index.byCostumer]",
+        &expect![[r#"23: entity.Order.index.byCostumer: there is no index "byCostumer": did you mean "byCustomer"?"#]],
+    );
+    refused(
+        "\"CUSTOMER#{buyerId}\"",
+        "\"CUSTOMER#{byerId}\"",
+        &expect![[
+            r#"24: entity.Order.index.byCustomer.partition-key: Order has no field or attribute "byerId": did you mean "buyerId"?"#
+        ]],
+    );
+    refused(
+        "link = { customerId = \"buyerId\" }\nwhere",
+        "link = { customer = \"buyerId\" }\nwhere",
+        &expect![[
+            r#"39: derivation.order-count.link.customer: the key of Customer has no field "customer": did you mean "customerId"?"#
+        ]],
+    );
+    refused(
+        "link = { customerId = \"buyerId\" }\nwhere",
+        "link = { customerId = \"byuerId\" }\nwhere",
+        &expect![[
+            r#"39: derivation.order-count.link.customerId: Order has no field or attribute "byuerId": did you mean "buyerId"?"#
+        ]],
+    );
+    refused(
+        "by = { buyerId = \"customerId\" }",
+        "by = { buyerId = \"custId\" }",
+        &expect![[
+            r#"63: derivation.buyer-name-by-id.found.by.buyerId: the key of Customer has no field "custId": there is customerId"#
+        ]],
+    );
+}
+
+#[test]
+fn a_template_that_cannot_be_read_is_refused() {
+    refused(
+        "partition-key = \"SHOP#{shopId}\"",
+        "partition-key = \"SHOP#{shopId\"",
+        &expect!["19: entity.Order.partition-key: key template `SHOP#{shopId`: a `{` without its `}`"],
+    );
+    refused(
+        "partition-key = \"SHOP#{shopId}\"",
+        "partition-key = \"SHOP#{shop id}\"",
+        &expect!["19: entity.Order.partition-key: key template `SHOP#{shop id}`: a field of no known form"],
+    );
+    refused(
+        "partition-key = \"SHOP#{shopId}\"",
+        "partition-key = \"{shopId}{orderId}\"",
+        &expect!["19: entity.Order.partition-key: key template `{shopId}{orderId}`: two fields need text between them"],
+    );
+    refused(
+        "partition-key = \"SHOP#{shopId}\"",
+        "partition-key = \"\"",
+        &expect!["19: entity.Order.partition-key: is empty"],
+    );
+}
+
+#[test]
+fn an_attribute_has_one_use() {
+    refused(
+        "sort-key = \"sk\"",
+        "sort-key = \"pk\"",
+        &expect!["3: table.sort-key: names an attribute that is a key, or has another use already"],
+    );
+    refused(
+        "type = \"Type\"",
+        "type = \"gsk\"",
+        &expect!["4: table.type: names an attribute that is a key, or has another use already"],
+    );
+    refused(
+        "time-to-live = \"expiresOn\"",
+        "time-to-live = \"Type\"",
+        &expect!["5: table.time-to-live: names an attribute that is a key, or has another use already"],
+    );
+    refused(
+        "\"status\", \"note\"",
+        "\"status\", \"gpk\"",
+        &expect![[r#"21: entity.Order.attributes: "gpk" is an attribute of a key: leave it out"#]],
+    );
+    refused(
+        "\"status\", \"note\"",
+        "\"status\", \"Type\"",
+        &expect![[r#"21: entity.Order.attributes: "Type" is the attribute of the type: leave it out"#]],
+    );
+    refused(
+        "\"status\", \"note\"",
+        "\"status\", \"expiresOn\"",
+        &expect![[r#"21: entity.Order.attributes: "expiresOn" is the attribute of the time to live: leave it out"#]],
+    );
+    refused(
+        "\"status\", \"note\"",
+        "\"status\", \"orderId\"",
+        &expect![[r#"21: entity.Order.attributes: "orderId" is a field of the key: leave it out"#]],
+    );
+    refused(
+        "\"status\", \"note\"",
+        "\"status\", \"status\"",
+        &expect![[r#"21: entity.Order.attributes: names "status" twice"#]],
+    );
+    refused(
+        "\"status\", \"note\"",
+        "\"status\", \"buyerName\"",
+        &expect![[r#"22: entity.Order.derived-attributes: "buyerName" is declared twice: leave it out"#]],
+    );
+    refused(
+        "[entity.OrderById]",
+        "[entity.Counter]",
+        &expect!["28: entity.Counter: is the entity of the service's own counters: it is always there"],
+    );
+}
+
+#[test]
+fn derivations_that_cannot_be_are_refused() {
+    refused(
+        "link = { customerId = \"buyerId\" }\nwhere",
+        "where",
+        &expect![[
+            r#"35: derivation.order-count: nothing gives customerId of the key of Customer: say what of Order it is (orderId, orderedOn, shopId, buyerId, status, note), as in link = { customerId = "…" }"#
+        ]],
+    );
+    refused(
+        "derived = true\n",
+        "",
+        &expect![
+            "45: derivation.order-by-id.to: OrderById is the application's: a mirror's entity says derived = true in [entity.OrderById]"
+        ],
+    );
+    refused(
+        "\"Claims\", ",
+        "",
+        &expect![[
+            r#"46: derivation.order-by-id.to: the key of OrderById does not say orderedOn of its Order, so it keeps a list of its sources: add "Claims" to the derived-attributes of OrderById"#
+        ]],
+    );
+    refused(
+        "found = { index = \"byCustomer\" }",
+        "",
+        &expect![[
+            r#"49: derivation.buyer-name: a change of Customer does not have shopId, by which its Order items would be found: say found = { index = "byCustomer" }"#
+        ]],
+    );
+    refused(
+        "found = { index = \"byCustomer\" }",
+        "found = \"OrderById\"",
+        &expect![[
+            r#"55: derivation.buyer-name.found: a change of Customer does not have orderId, by which its Order items would be found: say found = { index = "byCustomer" }"#
+        ]],
+    );
+    refused(
+        "through = \"Order\", index = \"byCustomer\", ",
+        "through = \"Customer\", ",
+        &expect![[
+            r#"63: derivation.buyer-name-by-id.found: a change of Customer does not have customerId, by which its OrderById items would be found: say found = { through = "Order", index = "byCustomer" }"#
+        ]],
+    );
+    refused(
+        "projection = [\"Type\", \"status\"]\n",
+        "",
+        &expect![[
+            r#"54: derivation.buyer-name.found: byCustomer does not project "Type", without which the Order items that it finds lead nowhere: add it to the projection of [index.byCustomer]"#
+        ]],
+    );
+    refused(
+        "[derivation.order-by-id]",
+        "[derivation.order-count-display]",
+        &expect![
+            "43: derivation.order-count-display: there is another derivation of this name; that of a count's display ends with -display"
+        ],
+    );
+    let again = "[derivation.also]\nkind = \"mirror\"\nfrom = \"Order\"\nto = \"OrderById\"\n\n[derivation.buyer-name]";
+    refused("[derivation.buyer-name]", again, &expect!["49: derivation.also: writes OrderById, as order-by-id does"]);
+}
+
+#[test]
+fn names_that_cannot_be_stored_or_mean_something_else_are_refused() {
+    refused(
+        "[derivation.order-by-id]",
+        "[derivation.\"order by id\"]",
+        &expect![
+            "43: derivation.order by id: a derivation's name is of letters, digits, - and _, since it is stored in keys"
+        ],
+    );
+    let long = format!("[derivation.{}]", "o".repeat(65));
+    refused(
+        "[derivation.order-by-id]",
+        &long,
+        &expect![
+            "43: derivation.ooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooo: a derivation's name has at most 64 letters, since it is stored in keys"
+        ],
+    );
+    refused(
+        "[derivation.order-by-id]",
+        "[derivation.ground]",
+        &expect![
+            "43: derivation.ground: DISABLED takes this name for all derivations that delete items: give it another one"
+        ],
+    );
+    refused(
+        "[entity.OrderById]",
+        "[entity.\"\"]",
+        &expect!["28: entity.: the name of an entity is empty: items have it as their type"],
+    );
+}
+
+#[test]
+fn a_circle_is_refused_at_the_first_of_it() {
+    let text = r##"
+        table = { partition-key = "pk", sort-key = "sk", type = "Type" }
+        [entity.A]
+        partition-key = "A#{id}"
+        sort-key = "A"
+        derived-attributes = ["name"]
+        [entity.B]
+        partition-key = "A#{id}"
+        sort-key = "B"
+        derived-attributes = ["name"]
+        [derivation]
+        a = { kind = "copy", from = "B", to = "A", attributes = ["name"] }
+        b = { kind = "copy", from = "A", to = "B", attributes = ["name"] }
+    "##;
+    refused_whole(text, &expect!["12: derivation.a: derivations build on each other in a circle: a, b"]);
+}
+
+#[test]
+fn a_path_into_a_map_is_refused_wherever_an_attribute_is_named() {
+    let places = [
+        ("sort-key = \"sk\"", "sort-key = \"s.k\""),
+        ("partition-key = \"gpk\"", "partition-key = \"g[0]\""),
+        ("attributes = [\"customerName\"]\nderived", "attributes = [\"profile.name\"]\nderived"),
+        ("derived-attributes = [\"orderCount\"]", "derived-attributes = [\"counts.orders\"]"),
+        ("partition-key = \"CUSTOMER#{buyerId}\"", "partition-key = \"CUSTOMER#{buyer.id}\""),
+        ("only-if = { status = ", "only-if = { \"order.status\" = "),
+        ("into = \"Customer.orderCount\"", "into = \"Customer.counts.orders\""),
+        ("where = { status = ", "where = { \"order.status\" = "),
+        ("customerId = \"buyerId\" }\nwhere", "customerId = \"buyer.id\" }\nwhere"),
+        ("{ customerName = \"buyerName\" }", "{ \"profile.name\" = \"buyerName\" }"),
+        ("{ customerName = \"buyerName\" }", "{ customerName = \"buyer.name\" }"),
+        ("except = [\"note\"]", "except = [\"note.text\"]"),
+    ];
+    let mut said = String::new();
+    for (piece, instead) in places {
+        assert_eq!(SHOP.matches(piece).count(), 1, "{piece} stands there once");
+        let error = load(&SHOP.replace(piece, instead)).expect_err(instead).to_string();
+        let (place, what) = error.split_once(" reads as a path into the attribute ").unwrap_or((&error, "no path"));
+        let (outer, _) = what.split_once(", and only whole attributes at the top").unwrap_or((what, ""));
+        said.extend([place, " in ", outer, "\n"]);
+    }
+    expect![[r#"
+        3: table.sort-key: "s.k" in "s"
+        8: index.byCustomer.partition-key: "g[0]" in "g"
+        15: entity.Customer.attributes: "profile.name" in "profile"
+        16: entity.Customer.derived-attributes: "counts.orders" in "counts"
+        24: entity.Order.index.byCustomer.partition-key: key template `CUSTOMER#{buyer.id}`: a field of no known form in no path
+        26: entity.Order.index.byCustomer.only-if.order.status: "order.status" in "order"
+        38: derivation.order-count.into: "counts.orders" in "counts"
+        40: derivation.order-count.where.order.status: "order.status" in "order"
+        39: derivation.order-count.link.customerId: "buyer.id" in "buyer"
+        54: derivation.buyer-name.attributes.profile.name: "profile.name" in "profile"
+        54: derivation.buyer-name.attributes.customerName: "buyer.name" in "buyer"
+        47: derivation.order-by-id.except: "note.text" in "note"
+    "#]].assert_eq(&said);
+}
+
+#[test]
+fn an_attribute_that_is_known_to_hold_a_number_is_refused_where_text_is_taken() {
+    let customers = r##"
+[entity.CustomerByName]
+partition-key = "NAME#{customerName}"
+sort-key = "CUSTOMER#{customerId}"
+derived = true
+attributes = ["orderCount"]
+derived-attributes = ["Claims"]
+
+[entity.Rank]
+partition-key = "RANK#{rank}"
+sort-key = "RANK"
+derived-attributes = ["customers"]
+
+[derivation.customer-by-name]
+kind = "mirror"
+from = "Customer"
+to = "CustomerByName"
+
+"##;
+    let ranked = |from: &str, rest: &str| {
+        let count =
+            format!("[derivation.ranked]\nkind = \"count\"\nfrom = \"{from}\"\ninto = \"Rank.customers\"\n{rest}\n");
+        load(&format!("{SHOP}{customers}{count}")).expect_err(rest).to_string()
+    };
+    let said = [
+        ranked("Customer", "link = { rank = \"orderCount\" }"),
+        ranked("CustomerByName", "link = { rank = \"orderCount\" }"),
+        ranked("Customer", "link = { rank = \"customerName\" }\nwhere = { orderCount = \"3\" }"),
+    ];
+    expect![[r#"
+        86: derivation.ranked.link.rank: Customer.orderCount holds the number of order-count (N), and a link takes text (S): name an attribute of text
+        86: derivation.ranked.link.rank: CustomerByName.orderCount holds the number of order-count (N), and a link takes text (S): name an attribute of text
+        87: derivation.ranked.where.orderCount: Customer.orderCount holds the number of order-count (N), and where takes text (S): name an attribute of text
+    "#]]
+    .assert_eq(&(said.join("\n") + "\n"));
+}
