@@ -56,6 +56,19 @@ pub(crate) fn follow(follower: &str, followee: &str, at: &str) -> Item {
     ])
 }
 
+/// A folder in another.
+pub(crate) fn folder(folder: &str, parent: &str) -> Item {
+    item([
+        ("PK", format!("FOLDER#{folder}")),
+        ("SK", "METADATA".to_owned()),
+        ("EntityType", "Folder".to_owned()),
+        ("GSI1PK", format!("FOLDER#{parent}")),
+        ("GSI1SK", format!("FOLDER#{folder}#{folder}")),
+        ("Name", folder.to_owned()),
+        ("ParentId", parent.to_owned()),
+    ])
+}
+
 pub(crate) fn post(author: &str, post: &str, at: &str, status: &str, title: &str) -> Item {
     item([
         ("PK", format!("USER#{}", segment(author))),

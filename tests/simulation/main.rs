@@ -55,6 +55,10 @@ use engine::ledger::LedgerKind;
 use mutant::Mutant;
 use seeds::{Config, first_failure, holds, noticed, run, smallest};
 
+/// With the allocator of the system, a run spends a fifth of its time there.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Seeds within which a mutant must be noticed. A cascade that starts twice needs more than a thousand.
 const MUTANT_SEEDS: u64 = 2_000;
 

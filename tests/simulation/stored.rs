@@ -61,9 +61,12 @@ pub(crate) fn jobs(scene: &Scene) -> Vec<Job> {
         .view(Table::Main, |items| items.iter().filter(is_job).filter_map(|(_, item)| Job::of(layout, item)).collect())
 }
 
-/// Is there a mark of a possible loss?
+/// Is there a mark of a possible loss that holds cascades?
 pub(crate) fn may_have_lost(scene: &Scene) -> bool {
-    scene.database.memory().view(Table::Ledger, |items| items.keys().any(|key| key.pk == "LOSS"))
+    scene
+        .database
+        .memory()
+        .view(Table::Ledger, |items| items.keys().any(|key| key.pk == "LOSS" && key.sk.starts_with("level-triggered#")))
 }
 
 /// The times at which noted searches are due, in milliseconds since the epoch.

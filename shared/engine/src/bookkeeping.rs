@@ -173,12 +173,18 @@ fn notes(layout: &Layout) -> Vec<Kept> {
 fn loss(layout: &Layout) -> Vec<Kept> {
     let stream_arn = Some("arn:aws:dynamodb:region:account:table/name/stream/{StreamLabel}".to_owned());
     let lane = Lane { stream_arn, shard: Some("{ShardId}".to_owned()) };
-    let mut mark = Mark::new(&[], &lane, POSSIBLE_LOSS_MS, 0);
-    "{Families}".clone_into(&mut mark.families);
+    let mut mark = Mark::new(Family::Additive, &lane, POSSIBLE_LOSS_MS, 0);
+    "{Family}".clone_into(&mut mark.family);
     let purpose = "a batch came whose oldest record was 20 hours old or older, so that the stream may have dropped others; \
                    put once an hour at most";
-    of(layout, "mark of a possible loss", purpose, Life::Until("a verify finds nothing"), [mark.write(layout)])
-        .collect()
+    of(
+        layout,
+        "mark of a possible loss",
+        purpose,
+        Life::Until("a verify finds nothing of the family that can be corrected"),
+        [mark.write(layout)],
+    )
+    .collect()
 }
 
 fn pulses(layout: &Layout) -> Vec<Kept> {
@@ -294,7 +300,7 @@ mod tests {
             held reason: HELD / {CatalogueDigest}#{Derivation}#name#why
             count to be recounted: RECOUNT / {Derivation}#{ItemPK}#{ItemSK}
             note of an attempt: ATTEMPTS#{EventId} / {Families}
-            mark of a possible loss: LOSS / {Families}#{StreamLabel}#{ShardId}
+            mark of a possible loss: LOSS / {Family}#{StreamLabel}#{ShardId}
             pulse: JOBS#PULSE / PULSE
             handled pulse: PULSE / {Families}
             job: JOBS#05 / {Derivation}#{EventId}

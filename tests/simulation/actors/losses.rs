@@ -116,7 +116,7 @@ impl World {
         let shows = |(key, item): (&Key, &Item)| {
             let until_ms = item.get("Until").and_then(keys::value::whole_number).unwrap_or(0);
             key.pk == "LOSS"
-                && text(item, "Families").is_some_and(|families| families.contains("level-triggered"))
+                && text(item, "Family") == Some("level-triggered")
                 && u64::try_from(until_ms).unwrap() + CLOCKS_OFF_MS >= since_ms
         };
         if self.scene.database.memory().view(Table::Ledger, |items| items.iter().any(shows)) {

@@ -11,6 +11,7 @@ use derive::{
 use engine::{batch::Engine, count::target::Target, registry::Standing};
 use keys::{counter::CounterKey, item::Item, key::Key, value::whole_number};
 use operate::{
+    loss::keeps,
     repair::{Repaired, Repairing},
     verify::{
         Finding,
@@ -206,7 +207,7 @@ async fn verified<S: Store>(scene: &Scene, engine: &Engine<S>, view: SharedView)
 
 /// Repairs one finding, and records what is left.
 async fn mend<S: Store>(scene: &Scene, engine: &Engine<S>, run: &str, event: VerifyEvent, mended: &mut Mended) {
-    mended.waits |= matches!(&event, VerifyEvent::Waiting(finding) if target(finding).is_none());
+    mended.waits |= matches!(&event, VerifyEvent::Waiting(finding) if keeps(&scene.catalogue, finding) == Some(Family::LevelTriggered));
     mended.is_done &= !matches!(event, VerifyEvent::Undecided(..)) && !mended.waits;
     let finding = match event {
         VerifyEvent::Finding(finding, _) => finding,

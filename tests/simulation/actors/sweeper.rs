@@ -3,7 +3,6 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use engine::{
-    account::loss::{clear, marks},
     clock::Clock as _,
     fan_out::again::Again,
     jobs::JobOrder,
@@ -112,23 +111,9 @@ impl World {
         self.scene.clock.advance(next_ms.saturating_sub(now_ms));
         // What stands still, and what an index missed, is rung before a repair for which something waits.
         if of_jobs.is_some() && may_have_lost(&self.scene) && !std::mem::take(&mut self.losses.waits) {
-            return if self.losses.is_open { self.repair_what_was_lost() } else { self.nothing_is_lost() };
+            return if self.losses.is_open { self.repair_what_was_lost() } else { self.verify() };
         }
         if of_notes.is_some_and(|due_ms| due_ms <= next_ms) { self.search_again() } else { self.sweep() }
-    }
-
-    /// The operator takes the marks of a possible loss away: all was handled, however late.
-    fn nothing_is_lost(&mut self) -> bool {
-        let caller = self.caller("operator");
-        let (scene, store) = (Arc::clone(&self.scene), Arc::clone(&caller.store));
-        self.start(caller, None, async move {
-            for mark in marks(store.as_ref()).await.map_err(|error| error.to_string())? {
-                clear(store.as_ref(), &mark).await.map_err(|error| error.to_string())?;
-                scene.count("marks taken away");
-            }
-            Ok(None)
-        });
-        true
     }
 
     /// Do jobs wait for the operator because something is parked? It may be a job's own record.

@@ -1,21 +1,28 @@
 //! Verifications at any moment beside everybody else. None may report a difference that is still on its way; at the end
 //! each reports exactly what was made wrong by hand.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
 
+use derive::family::Family;
 use engine::{
-    account::loss::{clear, marks},
+    account::loss::{Mark, clear, marks},
     count::target::Target,
     ledger::LedgerKind,
 };
 use keys::{counter::CounterKey, key::Key};
-use operate::verify::{
-    Finding,
-    report::VerifyEvent,
-    run::{Limits, Verification},
-    scan::WINDOW_BYTES,
-    scope::Scope,
-    tallies::MemoryTallies,
+use operate::{
+    loss::keeps,
+    verify::{
+        Finding,
+        report::VerifyEvent,
+        run::{Limits, Verification},
+        scan::WINDOW_BYTES,
+        scope::Scope,
+        tallies::MemoryTallies,
+    },
 };
 
 use crate::{
@@ -65,12 +72,17 @@ impl World {
             drop(verification);
             scene.trace.note(|| format!("verify ends: {ended:?}, with {} events", events.0.len()));
             scene.count("verified");
-            let is_proof = |event: &VerifyEvent| matches!(event, VerifyEvent::Unproven(_) | VerifyEvent::Unreadable(_));
-            if ended.is_ok() && events.0.iter().all(is_proof) {
-                for mark in &doubts {
-                    let is_cleared = clear(engine.store(), mark).await.unwrap_or_default();
-                    scene.count_all("marks cleared", usize::from(is_cleared));
-                }
+            let kept = |event: &VerifyEvent| match event {
+                VerifyEvent::Finding(finding, _)
+                | VerifyEvent::Undecided(finding, _)
+                | VerifyEvent::Waiting(finding) => keeps(&scene.catalogue, finding),
+                VerifyEvent::Unproven(_) | VerifyEvent::Unreadable(_) => None,
+            };
+            let kept: BTreeSet<Family> = events.0.iter().filter_map(kept).collect();
+            let is_right = |mark: &&Mark| !kept.iter().any(|family| mark.is_of(*family));
+            for mark in doubts.iter().filter(is_right).filter(|_| ended.is_ok()) {
+                let is_cleared = clear(engine.store(), mark).await.unwrap_or_default();
+                scene.count_all("marks cleared", usize::from(is_cleared));
             }
             *result.lock().unwrap() = Some(events.0);
             Ok(None)

@@ -10,7 +10,7 @@ const WINDOW_MS: u64 = 30_000;
 
 /// An event of these records of the stream, within a tumbling window if there is one.
 pub(crate) fn event(stream: &Stream, records: impl Iterator<Item = usize>, window: Option<&Window>) -> String {
-    let records: Vec<&str> = records.map(|at| stream.records[at].json.as_str()).collect();
+    let records: Vec<&str> = records.map(|at| stream.records[at].json.as_ref()).collect();
     let event = record::event(&records);
     window.map_or_else(|| event.clone(), |window| window.around(&event))
 }

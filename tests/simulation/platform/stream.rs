@@ -41,7 +41,7 @@ pub(crate) struct StreamRecord {
     arrived: Option<String>,
     /// The value that a reading has since this record.
     new_value: Option<Sum>,
-    pub(crate) json: String,
+    pub(crate) json: Arc<str>,
     /// Position of its shard.
     shard: usize,
     /// Its position in [`Stream::made`].
@@ -111,6 +111,27 @@ pub(crate) struct Stream {
     /// How often the table had another stream before.
     n_streams: usize,
     pub(crate) lost: Lost,
+}
+
+/// A record as whoever follows the stream gets it.
+#[derive(Clone, Debug)]
+pub(crate) struct GivenRecord {
+    lane: Arc<Lane>,
+    json: Arc<str>,
+}
+
+/// The texts of these records, by lane.
+pub(crate) fn by_shard(records: &[GivenRecord]) -> Vec<ShardRecords> {
+    let mut shards: BTreeMap<&str, ShardRecords> = BTreeMap::new();
+    for GivenRecord { lane, json } in records {
+        let empty = || ShardRecords { lane: Arc::clone(lane), records: Vec::new() };
+        shards
+            .entry(lane.shard.as_deref().unwrap_or_default())
+            .or_insert_with(empty)
+            .records
+            .push(json.as_ref().into());
+    }
+    shards.into_values().collect()
 }
 
 impl StreamRecord {
@@ -191,14 +212,10 @@ impl Stream {
         }
     }
 
-    /// The texts of these records, by shard.
-    pub(crate) fn by_shard<'a>(&self, records: impl Iterator<Item = &'a StreamRecord>) -> Vec<ShardRecords> {
-        let mut shards: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-        for record in records {
-            shards.entry(record.shard).or_default().push(record.json.clone());
-        }
+    /// These records, each with its lane.
+    pub(crate) fn given<'a>(&self, records: impl Iterator<Item = &'a StreamRecord>) -> Vec<GivenRecord> {
         let lane = |shard: usize| Arc::clone(&self.shards[shard].lane);
-        shards.into_iter().map(|(shard, records)| ShardRecords { lane: lane(shard), records }).collect()
+        records.map(|record| GivenRecord { lane: lane(record.shard), json: Arc::clone(&record.json) }).collect()
     }
 
     /// The position of the first change that is not in the stream yet; their number when all are.
@@ -252,8 +269,8 @@ impl Stream {
         // A pulse that is lost is followed by another.
         let corrupt = if self.is_mended || key.sk == "PULSE" { None } else { corrupted(&self.scene, &json) };
         let (json, corrupt_of) = match corrupt {
-            Some(corrupt) => (corrupt, Some(json)),
-            None => (json, None),
+            Some(corrupt) => (corrupt.into(), Some(json)),
+            None => (json.into(), None),
         };
         self.scene.trace.note(|| {
             let corrupt = if corrupt_of.is_some() { "corrupt " } else { "" };
@@ -302,7 +319,7 @@ impl Stream {
         for record in &mut self.records {
             if let Some(json) = record.corrupt_of.take() {
                 mended.insert(record.id.clone(), json.clone());
-                record.json = json;
+                record.json = json.into();
             }
         }
         mended

@@ -16,7 +16,7 @@ use operate::verify::{
 use crate::{
     platform::{
         mapping::Mapping,
-        stream::{Stream, StreamRecord},
+        stream::{GivenRecord, Stream, StreamRecord, by_shard},
     },
     scene::Scene,
 };
@@ -25,7 +25,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct StreamView {
     /// Records that have arrived since the verification last asked.
-    records: Vec<ShardRecords>,
+    records: Vec<GivenRecord>,
     /// How many records of the stream have arrived so far.
     n_seen: usize,
     /// Everything before this moment has arrived, and everything before the other is handled.
@@ -33,7 +33,7 @@ pub(crate) struct StreamView {
     handled_ms: u64,
     /// Is it that of the real AWS, where nobody knows what is handled? Then all that the stream still holds, and of which
     /// state of it that is.
-    retained: Option<Vec<ShardRecords>>,
+    retained: Option<Vec<GivenRecord>>,
     retained_of: (usize, usize, u64),
 }
 
@@ -58,7 +58,7 @@ impl ViewReader {
 
 impl Following for ViewReader {
     fn records(&self) -> Vec<ShardRecords> {
-        std::mem::take(&mut self.view.lock().unwrap().records)
+        by_shard(&std::mem::take(&mut self.view.lock().unwrap().records))
     }
 
     fn has_given(&self, moment_ms: u64) -> bool {
@@ -76,7 +76,8 @@ impl Following for ViewReader {
 
     /// What comes later is given beside it.
     fn retained(&self, _until_ms: u64) -> Box<dyn Retained + '_> {
-        Box::new(AllAtOnce(self.view.lock().unwrap().retained.clone().unwrap_or_default()))
+        let view = self.view.lock().unwrap();
+        Box::new(AllAtOnce(by_shard(view.retained.as_deref().unwrap_or_default())))
     }
 }
 
@@ -102,7 +103,7 @@ impl StreamView {
 
     /// Adds what has arrived and what was handled since the last time.
     pub(crate) fn update(&mut self, scene: &Scene, stream: &Stream, mappings: &[Mapping]) {
-        self.records.extend(stream.by_shard(stream.records[self.n_seen..].iter()));
+        self.records.extend(stream.given(stream.records[self.n_seen..].iter()));
         self.n_seen = stream.records.len();
         let at_ms = |made: usize| stream.made.get(made).map_or(scene.clock.now_ms(), |made| made.at_ms);
         self.arrived_ms = at_ms(stream.first_on_its_way());
@@ -117,7 +118,7 @@ impl StreamView {
             }
             self.retained_of = state;
             let is_held = |record: &&StreamRecord| record.made >= undone || at_ms(record.made) >= since_ms;
-            *retained = stream.by_shard(stream.records.iter().filter(is_held));
+            *retained = stream.given(stream.records.iter().filter(is_held));
         }
     }
 }

@@ -6,7 +6,7 @@
 //! - [`verifying`] is a whole verification: it keeps its progress in a file, and follows the stream.
 //! - [`repairing`] is a whole repair: it takes the right to repair, verifies, corrects each finding, and marks
 //!   derivations as filled.
-//! - [`loss`] handles the marks of a possible loss, which a verification without findings removes.
+//! - [`loss`] handles the marks of a possible loss, which a verification removes.
 //!
 //! All work on a [`Deployment`](tables::Deployment), and end early with an [`OperateError`](failure::OperateError).
 

@@ -1,17 +1,36 @@
-//! The marks of a possible loss. A verification without findings removes those that existed before it began.
+//! The marks of a possible loss. A verification removes those that existed before it began, unless it finds something that
+//! may be missing because of the loss and that can still be corrected.
 
+use std::collections::BTreeSet;
+
+use derive::{catalogue::Catalogue, family::Family};
 use engine::account::loss::{Mark, clear, marks};
 use store::Store;
 
-use crate::{failure::OperateError, tables::Deployment};
+use crate::{failure::OperateError, tables::Deployment, verify::Finding};
 
-/// A mark, and whether it was removed.
+/// A mark, and what became of it.
 #[derive(Clone, Debug)]
 pub struct Marked {
     /// The mark.
     pub mark: Mark,
-    /// Was it removed?
-    pub is_cleared: bool,
+    /// What became of it.
+    pub fate: MarkFate,
+}
+
+/// What became of a mark in a verification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkFate {
+    /// It was removed.
+    Removed,
+    /// It stays: something of its family is found that can be corrected, or is not decided.
+    Kept,
+    /// It stays: a part of the table was not read.
+    PartRead,
+    /// It stays: the verification may not write.
+    NotPermitted,
+    /// It stays: a function renewed it meanwhile.
+    Renewed,
 }
 
 /// Reads the marks before the table is read.
@@ -23,7 +42,18 @@ pub async fn before<S: Store>(opened: &Deployment<S>) -> Result<Vec<Mark>, Opera
     Ok(marks(&opened.store).await?)
 }
 
-/// Removes these marks after a verification of the whole table without findings, if that is permitted.
+/// Family of the marks that stay because of a difference; `None` if nobody can correct it, because its sources are gone or
+/// because items of the application stand in a loop.
+#[must_use]
+pub fn keeps(catalogue: &Catalogue, finding: &Finding) -> Option<Family> {
+    let derivation = catalogue.position(&finding.derivation).and_then(|at| catalogue.derivation(at));
+    // An index key is no derivation of the catalogue, and level-triggered.
+    let Some(derivation) = derivation else { return Some(Family::LevelTriggered) };
+    (finding.flaw.is_none() && !derivation.kind.is_history()).then(|| derivation.kind.family())
+}
+
+/// Removes these marks after a verification, which read the whole table or a part of it, but for those of the families that
+/// a difference [keeps].
 ///
 /// # Errors
 ///
@@ -31,12 +61,24 @@ pub async fn before<S: Store>(opened: &Deployment<S>) -> Result<Vec<Mark>, Opera
 pub async fn settled<S: Store>(
     opened: &Deployment<S>,
     marks: Vec<Mark>,
-    may_clear: bool,
+    kept: &BTreeSet<Family>,
+    is_whole: bool,
+    may_write: bool,
 ) -> Result<Vec<Marked>, OperateError> {
     let mut marked = Vec::new();
     for mark in marks {
-        let is_cleared = may_clear && clear(&opened.store, &mark).await?;
-        marked.push(Marked { mark, is_cleared });
+        let fate = if kept.iter().any(|family| mark.is_of(*family)) {
+            MarkFate::Kept
+        } else if !is_whole {
+            MarkFate::PartRead
+        } else if !may_write {
+            MarkFate::NotPermitted
+        } else if clear(&opened.store, &mark).await? {
+            MarkFate::Removed
+        } else {
+            MarkFate::Renewed
+        };
+        marked.push(Marked { mark, fate });
     }
     Ok(marked)
 }

@@ -97,7 +97,7 @@ pub struct Checked {
 }
 
 /// Verifies. Where it `may_write`, what is right all over the table is marked as filled, and marks of a possible loss are
-/// taken away when nothing is found.
+/// removed when nothing of their family is found that can be corrected.
 ///
 /// # Errors
 ///
@@ -120,7 +120,8 @@ pub async fn check<S: Store + 'static>(
         let found = verified.spool.derivations_with(FINDING)?;
         marking = before.mark(opened, args, &verified, found).await?;
     }
-    let marked = loss::settled(opened, marks, may_write && is_clean && verified.is_whole).await?;
+    let kept = verified.families_kept(opened)?;
+    let marked = loss::settled(opened, marks, &kept, verified.is_whole, may_write).await?;
     Ok(Checked { verified, is_clean, marked, marking })
 }
 
@@ -155,6 +156,19 @@ impl Verified {
         act: impl FnMut(&str) -> Result<(), OperateError>,
     ) -> Result<(), OperateError> {
         self.spool.each_entry(kind, act)
+    }
+
+    /// The families of which something was found that [keeps](loss::keeps) the marks of a possible loss.
+    fn families_kept<S: Store>(&self, opened: &Deployment<S>) -> Result<BTreeSet<Family>, OperateError> {
+        let mut families = BTreeSet::new();
+        for kind in [FINDING, UNDECIDED, WAITING] {
+            self.each_entry(kind, |entry| {
+                let Difference { finding, .. } = serde_json::from_str(entry)?;
+                families.extend(loss::keeps(&opened.catalogue, &finding));
+                Ok(())
+            })?;
+        }
+        Ok(families)
     }
 
     /// The derivations of which something was found of a kind.

@@ -1,9 +1,12 @@
 //! Possible loss: a stream that is handled so late that it may have dropped records.
 //!
-//! *Keeps true*: when a batch comes whose oldest record is 20 hours old or older, the ledger holds a *mark*, until a
-//! whole verify that began after it was last seen ends without a finding. A stream keeps records for 24 hours, and what
-//! it drops no ledger knows of: what is older than the mark, or came while the lag lasted, may be missing in what is
-//! derived, and only reading the table shows it.
+//! *Keeps true*: when a batch comes whose oldest record is 20 hours old or older, the ledger holds a *mark* for each family
+//! of derivations that the function runs, until a whole verify that began after it was last seen finds nothing of that
+//! family that can be corrected. A stream keeps records for 24 hours, and what it drops no ledger knows of: what is older
+//! than the mark, or came while the lag lasted, may be missing in what is derived, and only reading the table shows it.
+//!
+//! What nobody can correct removes no mark's reason: a verify reports it each time, with or without a mark. It is a value in
+//! a loop of the application's items, or a count whose sources are gone.
 //!
 //! *Cheap*. An engine puts the mark of a lane once an hour at most, and only with a batch that asks for something. A mark
 //! that a verify takes away goes only as it was read: one that was seen again meanwhile stays.
@@ -47,15 +50,15 @@ const LOSS: &str = "LOSS";
 const SINCE: &str = "Since";
 const UNTIL: &str = "Until";
 const LATE_MS: &str = "LateMs";
-const FAMILIES: &str = "Families";
+const FAMILY: &str = "Family";
 const STREAM: &str = "Stream";
 const SHARD: &str = "Shard";
 
 /// A mark that records of a lane may be lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Families of derivations that the function runs, joined by `+`.
-    pub families: String,
+    /// Family of the derivations from which changes may be missing.
+    pub family: String,
     /// ARN of the stream; empty where no event said it.
     pub stream: String,
     /// Name of the shard; empty where the event does not name it.
@@ -87,10 +90,15 @@ impl MarksPut {
 
 impl Mark {
     /// A mark that is seen for the first time.
-    pub(crate) fn new(families: &[Family], lane: &Lane, late_ms: u64, now_ms: u64) -> Self {
-        let families: Vec<String> = families.iter().map(ToString::to_string).collect();
+    pub(crate) fn new(family: Family, lane: &Lane, late_ms: u64, now_ms: u64) -> Self {
         let [stream, shard] = [&lane.stream_arn, &lane.shard].map(|text| text.clone().unwrap_or_default());
-        Self { families: families.join("+"), stream, shard, since_ms: now_ms, until_ms: now_ms, late_ms }
+        Self { family: family.to_string(), stream, shard, since_ms: now_ms, until_ms: now_ms, late_ms }
+    }
+
+    /// May changes be missing from the derivations of this family?
+    #[must_use]
+    pub fn is_of(&self, family: Family) -> bool {
+        self.family == family.to_string()
     }
 
     /// Label of its stream, which is the time at which that was made.
@@ -100,13 +108,13 @@ impl Mark {
     }
 
     pub(crate) fn key(&self) -> Key {
-        Key::new(LOSS, fitted(format!("{}#{}#{}", self.families, self.stream_label(), self.shard)))
+        Key::new(LOSS, fitted(format!("{}#{}#{}", self.family, self.stream_label(), self.shard)))
     }
 
     /// The write that puts it.
     pub(crate) fn write(&self, layout: &Layout) -> Write {
         let attributes = [
-            (FAMILIES, s(&self.families)),
+            (FAMILY, s(&self.family)),
             (STREAM, s(&self.stream)),
             (SHARD, s(&self.shard)),
             (SINCE, n(self.since_ms)),
@@ -129,7 +137,7 @@ impl Mark {
         let field = |name: &str| text(item, name).unwrap_or_default().to_owned();
         let number = |name: &str| number(item, name).unwrap_or(0);
         Self {
-            families: field(FAMILIES),
+            family: field(FAMILY),
             stream: field(STREAM),
             shard: field(SHARD),
             since_ms: number(SINCE),
@@ -148,10 +156,9 @@ pub async fn marks<S: Store>(store: &S) -> Result<Vec<Mark>, StoreError> {
     Ok(all(store, Table::Ledger, LOSS).await?.iter().map(Mark::of).collect())
 }
 
-/// The first mark of a function that runs derivations of this family; `None` if there is no such mark.
+/// The first mark of this family; `None` if there is no such mark.
 pub(crate) async fn first_of<S: Store>(store: &S, family: Family) -> Result<Option<Mark>, StoreError> {
-    let name = family.to_string();
-    Ok(marks(store).await?.into_iter().find(|mark| mark.families.split('+').any(|of| of == name)))
+    Ok(marks(store).await?.into_iter().find(|mark| mark.is_of(family)))
 }
 
 /// Is there any mark?
@@ -164,7 +171,7 @@ pub(crate) async fn is_any<S: Store>(store: &S) -> Result<bool, StoreError> {
     Ok(!store.query(Table::Ledger, &any, None).await?.items.is_empty())
 }
 
-/// Takes a mark away, after a whole verify that found nothing and began when the mark was read. Says whether it did: a
+/// Takes a mark away, after a whole verify that began when the mark was read. Says whether it did: a
 /// mark that was seen again since stays.
 ///
 /// # Errors
@@ -184,7 +191,7 @@ mod tests {
     fn mark(now_ms: u64) -> Mark {
         let stream_arn = Some("arn:aws:dynamodb:r:1:table/t/stream/2024-03-01T00:00:00.000".to_owned());
         let lane = Lane { stream_arn, shard: Some("shard-1".to_owned()) };
-        Mark::new(&[Family::Additive], &lane, POSSIBLE_LOSS_MS, now_ms)
+        Mark::new(Family::Additive, &lane, POSSIBLE_LOSS_MS, now_ms)
     }
 
     #[tokio::test]

@@ -32,17 +32,26 @@ impl<S: Store> LossWatch<'_, S> {
         let late_ms = oldest_ms.map(|created_ms| now_ms.saturating_sub(*created_ms));
         account.late_ms = late_ms.filter(|late_ms| *late_ms >= POSSIBLE_LOSS_MS);
         let Some(late_ms) = account.late_ms.filter(|_| asks) else { return };
-        let mark = Mark::new(&self.context.families, &batch.lane, late_ms, now_ms);
-        let key = mark.key();
-        if !self.context.loss_put.is_due(&key, now_ms) {
+        let is_due = |mark: &Mark| self.context.loss_put.is_due(&mark.key(), now_ms);
+        let due: Vec<Mark> = self.marks(late_ms, batch).filter(is_due).collect();
+        if due.is_empty() {
             return;
         }
         let hours = late_ms / (3_600 * 1_000);
         tracing::warn!(late_ms, hours, shard = batch.lane.shard, "records may be lost: the stream is handled too late");
-        match self.put_mark(mark, batch, account).await {
-            Ok(()) => self.context.loss_put.is_put(key, now_ms),
-            Err(error) => tracing::warn!(cause = %describe(&error), "the mark of a possible loss cannot be put"),
+        for mark in due {
+            let key = mark.key();
+            match self.put_mark(mark, batch, account).await {
+                Ok(()) => self.context.loss_put.is_put(key, now_ms),
+                Err(error) => tracing::warn!(cause = %describe(&error), "the mark of a possible loss cannot be put"),
+            }
         }
+    }
+
+    /// The marks of the batch's lane, seen now: one for each family that the function runs.
+    pub(crate) fn marks(&self, late_ms: u64, batch: &Batch<'_>) -> impl Iterator<Item = Mark> {
+        let now_ms = self.context.clock.now_ms();
+        self.context.families.iter().map(move |family| Mark::new(*family, &batch.lane, late_ms, now_ms))
     }
 
     /// Puts a mark, or says in one that is there that it was seen again.

@@ -30,10 +30,7 @@ use keys::{
 use store::{Outcome, Store};
 
 use crate::{
-    account::{
-        Account,
-        loss::{Mark, POSSIBLE_LOSS_MS},
-    },
+    account::{Account, loss::POSSIBLE_LOSS_MS},
     attribute::{n, number, s},
     backoff::{GaveUp, Patience, describe},
     batch::{input::Batch, late::LossWatch},
@@ -140,15 +137,18 @@ impl<S: Store> Pulses<'_, S> {
 
     async fn keep(&self, batch: &Batch<'_>, at: RecordAt, account: &mut Account) -> Result<(), GaveUp> {
         let now_ms = self.context.clock.now_ms();
-        let mark = Mark::new(&self.context.families, &batch.lane, 0, now_ms);
-        let keys = [Heard::key_of(&mark.families)];
+        let families: Vec<String> = self.context.families.iter().map(ToString::to_string).collect();
+        let families = families.join("+");
+        let keys = [Heard::key_of(&families)];
         let held = batch.patience.call(|| self.context.store.get(Table::Ledger, &keys)).await?;
         let held = held.first().and_then(|(_, item)| Heard::of(item));
         let gap_ms = held.as_ref().map_or(0, |held| now_ms.saturating_sub(held.handled_ms));
-        let families = mark.families.clone();
         if gap_ms >= POSSIBLE_LOSS_MS {
             // Before the sweep can learn that the function works again.
-            LossWatch::new(self.context).put_mark(Mark { late_ms: gap_ms, ..mark }, batch, account).await?;
+            let watch = LossWatch::new(self.context);
+            for mark in watch.marks(gap_ms, batch) {
+                watch.put_mark(mark, batch, account).await?;
+            }
         }
         let since_ms = held.map_or(now_ms, |held| held.since_ms);
         let write = Heard { families, since_ms, handled_ms: now_ms }.write(&self.context.schema.layout);

@@ -14,8 +14,8 @@ pub(crate) struct Verify {
     pub(crate) connection: Connection,
     #[command(flatten)]
     pub(crate) verifying: Verifying,
-    /// Allows a write to the ledger's table on the real AWS: verify removes marks of a possible loss when it finds
-    /// nothing.
+    /// Allows a write to the ledger's table on the real AWS: verify removes marks of a possible loss, unless it
+    /// finds something of their family that can be corrected.
     #[arg(long)]
     pub(crate) yes: bool,
     /// Prints one JSON object.

@@ -25,7 +25,7 @@ use crate::{
 /// The manifest must know one of so many items.
 const KNOWN_ONE_OF: usize = 100;
 
-/// Verifies and prints the findings. Removes the marks of a possible loss if there are none.
+/// Verifies, and prints the findings and what became of the marks of a possible loss.
 pub(crate) async fn run(args: &Verify) -> anyhow::Result<Completion> {
     logging::readable(LOG_FILTER);
     let opened = agreed(open_with_ledger(&args.connection).await?, &args.connection).await?;
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: &Verify) -> anyhow::Result<Completion> {
         print_json(&verified, &marked)?;
     } else {
         print_text(&verified)?;
-        for line in marked.iter().flat_map(|marked| loss::lines(marked, args, is_clean)) {
+        for line in marked.iter().flat_map(loss::lines) {
             print(&line);
         }
     }

@@ -72,7 +72,10 @@ impl fmt::Display for HeldBy {
                 write!(f, "the settling time, since no sign of the function was seen before the removal")
             }
             Self::PossibleLoss(stream) => {
-                write!(f, "a verify, since changes of {stream} may be lost: run `ripple verify` until it finds nothing")
+                write!(
+                    f,
+                    "a verify, since changes of {stream} may be lost: run `ripple verify`, and repair what it finds"
+                )
             }
         }
     }
