@@ -7,7 +7,7 @@
 //! and copies texts, and puts attributes in order. Next would be values that borrow from the event.
 
 use aws_lambda_events::event::dynamodb;
-use benches::record::{decoded, event::RawEvent};
+use benches::record::event::Event;
 use derive::{
     bucket::HeldBuckets,
     catalogue::Catalogue,
@@ -53,14 +53,14 @@ fn a_typed(bencher: Bencher<'_, '_>, n_records: usize) {
 
 #[divan::bench(args = SIZES)]
 fn b_split(bencher: Bencher<'_, '_>, n_records: usize) {
-    over(bencher, n_records, |event| RawEvent::parse(event).expect("an event").records.len());
+    over(bencher, n_records, |event| Event::parse(event).expect("an event").records.len());
 }
 
 #[divan::bench(args = SIZES)]
 fn c_decode(bencher: Bencher<'_, '_>, n_records: usize) {
     let (schema, _) = table();
     over(bencher, n_records, |event| {
-        drop(black_box(decoded(&schema.layout, event).expect("an event")));
+        drop(black_box(Event::parse(event).expect("an event").decoded(&schema.layout)));
     });
 }
 
@@ -96,7 +96,7 @@ struct Asked {
 
 fn coalesced(schema: &Schema, catalogue: &Catalogue, families: &[Family], event: &str) -> Asked {
     let (mut counted, mut rest) = (Vec::new(), Vec::new());
-    let records = decoded(&schema.layout, event).expect("an event");
+    let records = Event::parse(event).expect("an event").decoded(&schema.layout);
     for (position, record) in records.iter().enumerate() {
         let change = record.change.as_ref().expect("a change");
         let Planned { effects, .. } = plan(schema, catalogue, families, change);

@@ -6,7 +6,7 @@
 use std::{cell::Cell, fmt::Debug, fs, sync::LazyLock};
 
 use derive::{change::Change, family::Family, plan::plan};
-use engine::record::{Decoded, decode, decoded, event::RawEvent, head};
+use engine::record::{Decoded, EventError, decode, event::Event, head};
 use keys::layout::Layout;
 use proptest::{
     collection::vec,
@@ -29,11 +29,7 @@ static RECORDS: LazyLock<Vec<String>> = LazyLock::new(|| {
             events.push(text);
         }
     }
-    events
-        .iter()
-        .flat_map(|event| RawEvent::parse(event).unwrap().records)
-        .map(|record| record.get().to_owned())
-        .collect()
+    events.iter().flat_map(|event| Event::parse(event).unwrap().records).map(|record| record.get().to_owned()).collect()
 });
 
 static LAYOUT: LazyLock<Layout> = LazyLock::new(entities::table::layout);
@@ -44,13 +40,17 @@ fn generally(record: &str) -> Option<Change> {
     decode(&LAYOUT, serde_json::from_str::<&RawValue>(&apart).ok()?.get()).ok()
 }
 
+fn decoded(event: &str) -> Result<Vec<Decoded<'_>>, EventError> {
+    Ok(Event::parse(event)?.decoded(&LAYOUT))
+}
+
 /// An event with a record between two good ones, each of which must decode as if it were alone. Returns whether the
 /// record decodes too.
 #[track_caller]
 fn check(record: &str, before: Index, after: Index) -> bool {
     let [before, after] = [before, after].map(|index| index.get(RECORDS.as_slice()).as_str());
     let event = format!(r#"{{"Records":[{before},{record},{after}]}}"#);
-    let together = decoded(&LAYOUT, &event);
+    let together = decoded(&event);
     if serde_json::from_str::<&RawValue>(record).is_err() {
         // The damage may reach beyond the record, so the test only requires that the decoder returns.
         return false;
@@ -199,10 +199,10 @@ fn an_event_with_damaged_characters_is_an_answer() {
     decoding(25, &(records, vec((any::<Index>(), damage()), 0..4)), |(records, damages)| {
         let records: Vec<&str> = records.into_iter().map(String::as_str).collect();
         let text = damaged_at(&format!(r#"{{"Records":[{}]}}"#, records.join(",")), &damages);
-        let read = decoded(&LAYOUT, &text);
+        let read = decoded(&text);
         assert_eq!(
             read.as_ref().map(Vec::len).ok(),
-            RawEvent::parse(&text).map(|event| event.records.len()).ok(),
+            Event::parse(&text).map(|event| event.records.len()).ok(),
             "{text}"
         );
         read.is_ok_and(|read| read.iter().any(|record| record.change.is_ok()))
@@ -251,7 +251,7 @@ proptest! {
 #[test]
 fn every_record_of_the_benchmark_is_a_change_of_its_own() {
     let event = benches::event(48);
-    let read = decoded(&LAYOUT, &event).unwrap();
+    let read = decoded(&event).unwrap();
     assert!(read.iter().all(|record| record.change.as_ref().ok() == generally(record.text).as_ref()));
     let named: Vec<&str> = read.iter().filter_map(|record| Some(record.change.as_ref().ok()?.id.as_str())).collect();
     let distinct: std::collections::BTreeSet<&str> = named.iter().copied().collect();

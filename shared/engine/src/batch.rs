@@ -14,9 +14,13 @@ pub mod limits;
 pub(crate) mod planning;
 pub mod replay;
 
-use std::sync::{Arc, OnceLock, atomic::AtomicU64};
+use std::{
+    pin::Pin,
+    sync::{Arc, OnceLock, atomic::AtomicU64},
+};
 
 use derive::{catalogue::Catalogue, change::Change, family::Family, schema::Schema};
+use futures::{future::maybe_done, poll};
 use store::Store;
 
 use crate::{
@@ -144,18 +148,28 @@ impl<S: Store> Engine<S> {
     pub async fn handle(&self, event: &str, deadline_ms: u64) -> Result<Handled, HandleError> {
         let (context, standing) = (&self.context, OnceLock::new());
         let published = self.publish(deadline_ms).await?;
-        let event = Event::parse(&context.schema.layout, event)?;
+        let event = Event::parse(event)?;
         let patience = Patience::new(context.clock.as_ref(), deadline_ms).keeping(&standing);
-        let batch = Batch { records: event.records, lane: event.lane, patience, occasion: Occasion::Delivery };
         let (planner, applier, attempts) = (Planner::new(context), Applier::new(context), AttemptNotes::new(context));
-        let mut session = applier.open(&batch)?;
+        let mut session = applier.open(&event.lane)?;
 
+        // To decode and to plan takes about as long as this call, so it is under way meanwhile.
+        let counter = Counter::new(context);
+        let mut reading = maybe_done(Box::pin(counter.read_shard(session.shard_key(), patience)));
+        if planner.first_counts(&event) {
+            let _begun = poll!(&mut reading);
+        }
+        let records = event.decoded(&context.schema.layout);
+        let batch = Batch { records, lane: event.lane, patience, occasion: Occasion::Delivery };
         let mut planned = planner.plan_all(&batch);
         let braked = Brake::new(context).hold(&planned, &batch).await?;
         let mut account = Account { braked, ..Account::of(&planned) };
         account.commits.extend(published);
         let images = applier.images(&batch);
-        Counter::new(context).open(&mut session, &planned, &batch, &mut account).await;
+        if planned.iter().any(Planning::counts) {
+            (&mut reading).await;
+            counter.open(&mut session, Pin::new(&mut reading).take_output().flatten(), &batch, &mut account).await;
+        }
 
         let asks = planned.iter().any(Planning::asks);
         let first = planned.first().filter(|_| asks).map(|first| first.id().into_owned());

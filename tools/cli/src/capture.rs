@@ -15,7 +15,7 @@ mod page;
 use engine::{
     batch::replay::Origin,
     record::event::{Event, Lane},
-    record::{Decoded, EventError, RecordError, decode},
+    record::{EventError, RecordError, decode},
 };
 use keys::layout::Layout;
 use serde::{Deserialize, de::IgnoredAny};
@@ -102,7 +102,7 @@ impl Capture {
         match top {
             Top { batch: Some(batch), payload, .. } => Self::failure(batch, payload.as_deref(), given, layout),
             Top { request_context: Some(_), .. } => Err(CaptureError::Neither),
-            _ => Self::event(&Event::parse(layout, text).map_err(|_| CaptureError::Neither)?, given, layout),
+            _ => Self::event(&Event::parse(text).map_err(|_| CaptureError::Neither)?, given, layout),
         }
     }
 
@@ -116,7 +116,7 @@ impl Capture {
             });
         };
         let lane = Lane { stream_arn: batch.stream_arn, shard: batch.shard_id };
-        let event = Event::parse(layout, payload).map_err(CaptureError::Payload)?;
+        let event = Event::parse(payload).map_err(CaptureError::Payload)?;
         let mut capture = Self::event(&event, &or(lane, given), layout)?;
         capture.origin.was_given_up = true;
         Ok(capture)
@@ -124,9 +124,9 @@ impl Capture {
 
     fn event(event: &Event<'_>, given: &Lane, layout: &Layout) -> Result<Self, CaptureError> {
         let lane = or(event.lane.clone(), given);
-        let shaped = |(at, record): (usize, &Decoded<'_>)| {
+        let shaped = |(at, record): (usize, &&RawValue)| {
             let number = at + 1;
-            let record = serde_json::from_str(record.text).map_err(|_| CaptureError::NoChange { number })?;
+            let record = serde_json::from_str(record.get()).map_err(|_| CaptureError::NoChange { number })?;
             shaped(number, record, lane.stream_arn.as_deref(), layout)
         };
         let records = event.records.iter().enumerate().map(shaped).collect::<Result<_, _>>()?;

@@ -21,6 +21,7 @@ use crate::{
     look::{for_batch::BatchLooker, listing::Lister, own_image::OwnImages},
     park::Parker,
     protocol::ProtocolStep,
+    record::event::Lane,
 };
 
 /// Applies what records ask for.
@@ -36,12 +37,12 @@ impl<'a, S> Applier<'a, S> {
 
 impl<S: Store> Applier<'_, S> {
     /// The ledger, as a batch sees it.
-    pub(crate) fn open<'a>(&'a self, batch: &Batch<'_>) -> Result<Session<'a>, HandleError> {
+    pub(crate) fn open<'a>(&'a self, lane: &Lane) -> Result<Session<'a>, HandleError> {
         let counts = self.context.families.contains(&Family::Additive);
         // A function that counts nothing asks the ledger nothing.
         if self.context.ledger == LedgerKind::Watermarks && counts {
             let has_own_mark = self.context.takes(ProtocolStep::MarkPerShard);
-            let shard = ShardSession::of(&batch.lane, has_own_mark).ok_or(HandleError::NoShard)?;
+            let shard = ShardSession::of(lane, has_own_mark).ok_or(HandleError::NoShard)?;
             return Ok(Session::Watermarks(shard));
         }
         let by_position = self.context.takes(ProtocolStep::ReasonsByPosition);

@@ -24,7 +24,7 @@ use crate::{
     look::{bells::Bells, listing::Listing},
     park,
     protocol::ProtocolStep,
-    record::Decoded,
+    record::{Decoded, event::Event},
     sort_key::checksum,
 };
 
@@ -90,6 +90,12 @@ impl Planning<'_> {
     pub(crate) fn asks(&self) -> bool {
         let asks = |planned: &Planned| planned.effects.iter().any(|(_, effect)| *effect != Effect::Late);
         self.planned.as_ref().map_or(true, |planned| asks(planned) || planned.misfit.is_some() || planned.mended)
+    }
+
+    /// May it ask for a count? A record that does not decode may.
+    pub(crate) fn counts(&self) -> bool {
+        let is_counted = |effect: &Effect| matches!(effect, Effect::Add(_) | Effect::Measure(_));
+        self.planned.as_ref().map_or(true, |planned| planned.effects.iter().any(|(_, effect)| is_counted(effect)))
     }
 
     /// Counts it, by what kind of record it is.
@@ -159,16 +165,24 @@ impl<'a, S> Planner<'a, S> {
 impl<S: Store> Planner<'_, S> {
     /// Plans all records of a batch.
     pub(crate) fn plan_all<'a>(&self, batch: &'a Batch<'_>) -> Vec<Planning<'a>> {
-        let plan = |(position, record): (usize, &'a Decoded<'_>)| {
-            let planned = match &record.change {
-                Ok(change) => caught("planning it", || self.planned(change)),
-                Err(error) => Err(error.to_string()),
-            };
-            let is_before_birth = planned.as_ref().is_ok_and(|(_, is_before_birth)| *is_before_birth);
-            let planned = planned.map(|(planned, _)| planned);
-            Planning { position: RecordAt(position), record, planned, is_before_birth }
+        let all = batch.records.iter().enumerate();
+        all.map(|(position, record)| self.planning(RecordAt(position), record)).collect()
+    }
+
+    /// May the first record of an event ask for a count?
+    pub(crate) fn first_counts(&self, event: &Event<'_>) -> bool {
+        let first = event.records.first().map(|record| Decoded::of(&self.context.schema.layout, record.get()));
+        first.is_some_and(|first| self.planning(RecordAt(0), &first).counts())
+    }
+
+    fn planning<'a>(&self, position: RecordAt, record: &'a Decoded<'_>) -> Planning<'a> {
+        let planned = match &record.change {
+            Ok(change) => caught("planning it", || self.planned(change)),
+            Err(error) => Err(error.to_string()),
         };
-        batch.records.iter().enumerate().map(plan).collect()
+        let is_before_birth = planned.as_ref().is_ok_and(|(_, is_before_birth)| *is_before_birth);
+        let planned = planned.map(|(planned, _)| planned);
+        Planning { position, record, planned, is_before_birth }
     }
 
     /// The plan of a change, and whether some of it is left out since the change was written before a birth mark.

@@ -24,7 +24,7 @@ use crate::{
         applying::Applier,
         handle_error::HandleError,
         input::{Batch, Occasion},
-        planning::Planner,
+        planning::{Planner, Planning},
     },
     count::{
         Counter,
@@ -57,7 +57,8 @@ impl<S: Store> Engine<S> {
     ///
     /// [`HandleError`], with nothing applied: it is no event, or its shard is not known, which watermarks need.
     pub async fn replay(&self, event: &str, origin: &Origin, deadline_ms: u64) -> Result<Handled, HandleError> {
-        let event = Event::parse(&self.context.schema.layout, event)?;
+        let event = Event::parse(event)?;
+        let records = event.decoded(&self.context.schema.layout);
         let lane = Lane {
             stream_arn: event.lane.stream_arn.or_else(|| origin.lane.stream_arn.clone()),
             shard: event.lane.shard.or_else(|| origin.lane.shard.clone()),
@@ -65,8 +66,8 @@ impl<S: Store> Engine<S> {
         let context = &self.context;
         let (planner, applier) = (Planner::new(context), Applier::new(context));
         let patience = Patience::new(context.clock.as_ref(), deadline_ms);
-        let batch = Batch { records: event.records, lane, patience, occasion: Occasion::Delivery };
-        let mut session = applier.open(&batch)?;
+        let batch = Batch { records, lane, patience, occasion: Occasion::Delivery };
+        let mut session = applier.open(&batch.lane)?;
         let mut planned = planner.plan_all(&batch);
         let mut account = Account::of(&planned);
         let images = applier.images(&batch);
@@ -76,7 +77,10 @@ impl<S: Store> Engine<S> {
             account.refused.extend(planning.unreadable());
         }
         let counter = Counter::new(context);
-        counter.open(&mut session, &planned, &batch, &mut account).await;
+        if planned.iter().any(Planning::counts) {
+            let read = counter.read_shard(session.shard_key(), patience).await;
+            counter.open(&mut session, read, &batch, &mut account).await;
+        }
         let mut asked = planner.sorted(&mut planned, &session, &batch);
         if let Session::Watermarks(shard) = &session
             && context.takes(ProtocolStep::ReplayBehind)

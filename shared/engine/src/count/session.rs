@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use derive::{effect::Effect, kind::shape::Shape, position::RecordAt, write::Table};
+use derive::{kind::shape::Shape, position::RecordAt, write::Table};
 use keys::key::Key;
 use store::{Outcome, Store};
 
 use crate::{
     account::Account,
-    backoff::{GaveUp, describe},
-    batch::{input::Batch, planning::Planning},
+    backoff::{Patience, describe},
+    batch::input::Batch,
     count::Counter,
     ledger::{
         receipts::Receipts,
@@ -51,6 +51,14 @@ impl ShardSession {
 }
 
 impl Session<'_> {
+    /// Key of the stream shard's item; `None` if the ledger has none.
+    pub(crate) fn shard_key(&self) -> Option<Key> {
+        match self {
+            Self::Receipts(_) => None,
+            Self::Watermarks(shard) => Some(shard.key.clone()),
+        }
+    }
+
     /// The pinned number of shards of a derivation's counters, where there is one.
     pub(crate) fn n_shards(&self, derivation: &str) -> Option<u32> {
         match self {
@@ -61,49 +69,66 @@ impl Session<'_> {
 }
 
 impl<S: Store> Counter<'_, S> {
-    /// Reads what a batch must know before it counts, and pins the numbers of shards that are not pinned yet. Where that
+    /// Reads the stream shard's item, if the ledger has one; why it cannot be read, where it cannot.
+    pub(crate) async fn read_shard(
+        &self,
+        key: Option<Key>,
+        patience: Patience<'_>,
+    ) -> Option<Result<ShardItem, String>> {
+        Some(self.shard_item(&key?, patience).await)
+    }
+
+    async fn shard_item(&self, key: &Key, patience: Patience<'_>) -> Result<ShardItem, String> {
+        let keys = std::slice::from_ref(key);
+        let held = patience.call(|| self.context.store.get(Table::Ledger, keys)).await;
+        held.map(|held| ShardItem::of(held.first().map(|(_, item)| item))).map_err(|error| describe(&error))
+    }
+
+    /// Takes what was read of the stream shard, and pins the numbers of counter shards that it lacks. Where one of the two
     /// fails, nothing of the batch may be counted.
     pub(crate) async fn open(
         &self,
         session: &mut Session<'_>,
-        planned: &[Planning<'_>],
+        read: Option<Result<ShardItem, String>>,
         batch: &Batch<'_>,
         account: &mut Account,
     ) {
-        let Session::Watermarks(shard) = session else { return };
-        let counts = |planning: &Planning<'_>| match &planning.planned {
-            Ok(planned) => planned.effects.iter().any(|(_, it)| matches!(it, Effect::Add(_) | Effect::Measure(_))),
-            Err(_) => true,
+        let (Session::Watermarks(shard), Some(read)) = (session, read) else { return };
+        let opened = match read {
+            Ok(item) => self.pinned(item, &shard.key, batch, account).await,
+            Err(why) => Err(why),
         };
-        if !planned.iter().any(counts) {
-            return;
-        }
-        match self.shard_item(&shard.key, batch, account).await {
+        match opened {
             Ok(item) if self.context.takes(ProtocolStep::Exceptions) => shard.item = item,
             Ok(item) => shard.item = item.without_exceptions(),
-            Err(error) => shard.stopped = Some(describe(&error)),
+            Err(why) => shard.stopped = Some(why),
         }
         if !self.context.takes(ProtocolStep::PinShards) {
             shard.item = shard.item.clone().without_pins();
         }
     }
 
-    async fn shard_item(&self, key: &Key, batch: &Batch<'_>, account: &mut Account) -> Result<ShardItem, GaveUp> {
+    /// The item with all numbers pinned.
+    async fn pinned(
+        &self,
+        mut item: ShardItem,
+        key: &Key,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) -> Result<ShardItem, String> {
         let (store, clock) = (&self.context.store, &self.context.clock);
         let wanted = self.context.catalogue.derivations().filter_map(|derivation| match derivation.kind.shape() {
             Shape::Count(count) => Some((derivation.name.as_str(), count.n_shards)),
             _ => None,
         });
         let wanted: BTreeMap<&str, u32> = wanted.collect();
-        let keys = [key.clone()];
         loop {
-            let held = batch.patience.call(|| store.get(Table::Ledger, &keys)).await?;
-            let item = ShardItem::of(held.first().map(|(_, item)| item));
             let now_ms = clock.now_ms();
             let pinning = item.pinning(key, &wanted, now_ms);
             let is_pinned = pinning.is_none();
             let Some(write) = pinning.or_else(|| item.renewing(key, now_ms)) else { return Ok(item) };
-            let outcome = batch.patience.call(|| store.write(&write)).await?;
+            let written = batch.patience.call(|| store.write(&write)).await;
+            let outcome = written.map_err(|error| describe(&error))?;
             if let Outcome::Done { units } = outcome {
                 account.commits.push(self.context.ledger_commit(key, units, RecordAt(0)));
             }
@@ -111,6 +136,7 @@ impl<S: Store> Counter<'_, S> {
                 return Ok(item);
             }
             // What another invocation pinned meanwhile holds.
+            item = self.shard_item(key, batch.patience).await?;
         }
     }
 }

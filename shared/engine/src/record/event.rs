@@ -6,18 +6,7 @@ use keys::layout::Layout;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::record::{Decoded, EventError, one_by_one, quickly};
-
-/// A batch as it came.
-#[derive(Clone, Debug)]
-pub struct Event<'a> {
-    /// Its records, each decoded by itself.
-    pub records: Vec<Decoded<'a>>,
-    /// The lane that it came on.
-    pub lane: Lane,
-    /// JSON of the state of its tumbling window, to be given back; `None` when it came without a window.
-    pub state: Option<&'a str>,
-}
+use crate::record::{Decoded, EventError};
 
 /// A lane: one stream shard seen by one consumer, as far as an event says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,14 +17,14 @@ pub struct Lane {
     pub shard: Option<String>,
 }
 
-/// A batch as it came, with its records as they are written.
+/// A batch as it came.
 #[derive(Clone, Debug)]
-pub struct RawEvent<'a> {
-    /// Its records.
+pub struct Event<'a> {
+    /// Its records, as they are written.
     pub records: Vec<&'a RawValue>,
     /// The lane that it came on.
     pub lane: Lane,
-    /// JSON of the state of its tumbling window; `None` when it came without a window.
+    /// JSON of the state of its tumbling window, to be given back; `None` when it came without a window.
     pub state: Option<&'a str>,
 }
 
@@ -60,22 +49,6 @@ struct RecordSource {
 }
 
 impl<'a> Event<'a> {
-    /// Cuts an event into its records, and decodes them.
-    ///
-    /// # Errors
-    ///
-    /// [`EventError`] when it is no event of stream records. The last event of a tumbling window may have none.
-    pub fn parse(layout: &Layout, text: &'a str) -> Result<Self, EventError> {
-        if let Some((records, true)) = quickly(layout, text) {
-            let stream_arn = records.first().and_then(|record| source(record.text));
-            return Ok(Self { records, lane: Lane { stream_arn, shard: None }, state: None });
-        }
-        let RawEvent { records, lane, state } = RawEvent::parse(text)?;
-        Ok(Self { records: one_by_one(layout, &records), lane, state })
-    }
-}
-
-impl<'a> RawEvent<'a> {
     /// Cuts an event into its records.
     ///
     /// # Errors
@@ -94,6 +67,12 @@ impl<'a> RawEvent<'a> {
         let state = has_window.then(|| wire.state.map_or("{}", RawValue::get));
         Ok(Self { records, lane, state })
     }
+
+    /// Its records in their order, each decoded by itself.
+    #[must_use]
+    pub fn decoded(&self, layout: &Layout) -> Vec<Decoded<'a>> {
+        self.records.iter().map(|record| Decoded::of(layout, record.get())).collect()
+    }
 }
 
 /// The stream that a record names.
@@ -104,16 +83,10 @@ fn source(record: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::layout;
-
-    fn parse(text: &str) -> Result<Event<'_>, EventError> {
-        let layout = layout();
-        Event::parse(&layout, text)
-    }
 
     #[test]
     fn a_plain_event_names_no_shard_and_its_stream_by_its_records() {
-        let event = parse(r#"{"Records": [{"eventSourceARN": "arn:s"}, {}]}"#).unwrap();
+        let event = Event::parse(r#"{"Records": [{"eventSourceARN": "arn:s"}, {}]}"#).unwrap();
         assert_eq!((event.records.len(), event.state), (2, None));
         assert_eq!(event.lane, Lane { stream_arn: Some("arn:s".to_owned()), shard: None });
     }
@@ -122,21 +95,21 @@ mod tests {
     fn an_event_of_a_tumbling_window_names_its_shard_and_brings_its_state() {
         let text = r#"{"Records": [], "window": {}, "state": {"a": 1}, "shardId": "shardId-1",
             "eventSourceARN": "arn:s", "isFinalInvokeForWindow": true}"#;
-        let event = parse(text).unwrap();
+        let event = Event::parse(text).unwrap();
         assert_eq!(event.state, Some(r#"{"a": 1}"#));
         assert_eq!(event.lane, Lane { stream_arn: Some("arn:s".to_owned()), shard: Some("shardId-1".to_owned()) });
     }
 
     #[test]
     fn the_last_event_of_a_window_may_have_no_records() {
-        let event = parse(r#"{"window": {}, "shardId": "s", "isFinalInvokeForWindow": true}"#).unwrap();
+        let event = Event::parse(r#"{"window": {}, "shardId": "s", "isFinalInvokeForWindow": true}"#).unwrap();
         assert_eq!((event.records.len(), event.state), (0, Some("{}")));
     }
 
     #[test]
     fn what_has_no_records_is_no_event() {
         for text in ["{}", "[]", "7", "{\"Records\": 7}", "", "{\"Records\": null}"] {
-            assert!(parse(text).is_err(), "{text}");
+            assert!(Event::parse(text).is_err(), "{text}");
         }
     }
 }

@@ -14,9 +14,8 @@ mod wire;
 use derive::change::{Change, Images};
 use keys::{item::Item, key::Key, layout::Layout};
 use serde_dynamo::AttributeValue;
-use serde_json::value::RawValue;
 
-use self::{event::RawEvent, wire::Record};
+use self::wire::Record;
 
 /// An event that is no batch of stream records. Nothing of it was handled.
 #[derive(Debug, thiserror::Error)]
@@ -59,10 +58,7 @@ impl<'a> Decoded<'a> {
     /// Decodes a raw record.
     #[must_use]
     pub fn of(layout: &Layout, text: &'a str) -> Self {
-        Self::new(text, decode(layout, text))
-    }
-
-    fn new(text: &'a str, change: Result<Change, RecordError>) -> Self {
+        let change = decode(layout, text);
         let head = change.as_ref().map_or_else(|_| head(text), Head::of);
         Self { text, head, change }
     }
@@ -79,32 +75,6 @@ impl Head {
         let (id, sequence_number) = (Some(change.id.clone()), Some(change.sequence_number.clone()));
         Self { id, sequence_number, created_ms: change.created_ms }
     }
-}
-
-/// The records of an event, decoded in their order.
-///
-/// The event is cut and decoded in one walk where all of it is plain; otherwise it is cut first, so that a record that
-/// does not decode stops nobody.
-///
-/// # Errors
-///
-/// [`EventError`] when it is no event of stream records.
-pub fn decoded<'a>(layout: &Layout, event: &'a str) -> Result<Vec<Decoded<'a>>, EventError> {
-    match quickly(layout, event) {
-        Some((records, _)) => Ok(records),
-        None => Ok(one_by_one(layout, &RawEvent::parse(event)?.records)),
-    }
-}
-
-/// The records of a plain event, and whether they are all that is in it.
-pub(crate) fn quickly<'a>(layout: &Layout, event: &'a str) -> Option<(Vec<Decoded<'a>>, bool)> {
-    let (read, is_all) = quick::event(event)?;
-    Some((read.into_iter().map(|(text, record)| Decoded::new(text, change(layout, record))).collect(), is_all))
-}
-
-/// Raw records, decoded one by one.
-pub(crate) fn one_by_one<'a>(layout: &Layout, records: &[&'a RawValue]) -> Vec<Decoded<'a>> {
-    records.iter().map(|record| Decoded::of(layout, record.get())).collect()
 }
 
 /// Decodes a record.

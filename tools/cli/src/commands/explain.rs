@@ -7,7 +7,7 @@ use derive::{
 };
 use engine::{
     backoff::describe,
-    record::{decode, event::RawEvent, head},
+    record::{decode, event::Event, head},
 };
 use functions::declared::{Choice, declared};
 use keys::key::Key;
@@ -22,7 +22,7 @@ use crate::{
 pub(crate) fn run(args: &Explain) -> anyhow::Result<Completion> {
     let file = args.file.display();
     let event = std::fs::read_to_string(&args.file).map_err(|error| Usage(format!("cannot read {file}: {error}")))?;
-    let raw = RawEvent::parse(&event).map_err(|error| Usage(format!("{file}: {}", describe(&error))))?.records;
+    let raw = Event::parse(&event).map_err(|error| Usage(format!("{file}: {}", describe(&error))))?.records;
     let (schema, catalogue) = declared(Choice { manifest: args.config.as_deref(), ..Choice::default() })?;
     let mut explained = Vec::new();
     for record in raw {

@@ -16,7 +16,7 @@ use std::{
 
 use engine::{
     clock::{Clock as _, SystemClock},
-    record::{EventError, event::RawEvent},
+    record::{EventError, event::Event},
 };
 use futures::future::BoxFuture;
 use store::Store;
@@ -247,7 +247,7 @@ impl LambdaFunction for Taking {
 
 /// The records of an event of a tumbling window, which names its shard.
 fn shard_records(event: &str) -> Result<ShardRecords, EventError> {
-    let RawEvent { records, lane, .. } = RawEvent::parse(event)?;
+    let Event { records, lane, .. } = Event::parse(event)?;
     let records = records.iter().map(|record| record.get().to_owned()).collect();
     Ok(ShardRecords { lane: Arc::new(lane), records })
 }
