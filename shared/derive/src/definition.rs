@@ -32,7 +32,7 @@ pub fn definition(derivation: &Derivation, schema: &Schema) -> String {
     });
     let listed = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join(", ");
     let target = kind.refresh().and_then(|refresh| schema.entity(refresh.target()));
-    let index_keys = listed(target.into_iter().flat_map(Definition::written_indexes).map(index_key).collect());
+    let index_keys = target.map(index_keys).unwrap_or_default();
     let (reads, writes) = (listed(reads.collect()), listed(writes.chain(touches).collect()));
     let depth = depth_max.map(|depth| format!("at most {depth} deep"));
     let mut words = format!("{}: {}", kind.name(), from.join(", "));
@@ -48,6 +48,13 @@ pub fn definition(derivation: &Derivation, schema: &Schema) -> String {
         words.extend([before, part.as_str(), after]);
     }
     words
+}
+
+/// The keys that an entity's items have in indexes, as their writer makes them, in words; empty if there are none.
+#[must_use]
+pub fn index_keys(definition: &Definition) -> String {
+    let all: BTreeSet<String> = definition.written_indexes().map(index_key).collect();
+    all.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 /// An item's key in an index, and when the item is in the index.

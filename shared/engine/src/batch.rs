@@ -181,7 +181,7 @@ impl<S: Store> Engine<S> {
         Pulses::new(context).see(&batch, &mut account).await;
         if attempt.is_singly() {
             for planning in one_by_one(&mut planned) {
-                applier.handle_one(planning, &attempt, &mut session, &images, &batch, &mut account).await;
+                Box::pin(applier.handle_one(planning, &attempt, &mut session, &images, &batch, &mut account)).await;
             }
         } else {
             let asked = planner.sorted(&mut planned, &session, &batch);

@@ -39,8 +39,8 @@ use keys::{
     key::Key,
     layout::Layout,
 };
-use serde::{Deserialize, Serialize};
-use serde_dynamo::{from_attribute_value, to_attribute_value};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_dynamo::{AttributeValue, from_attribute_value, to_attribute_value};
 
 use self::published::Published;
 use crate::{
@@ -59,6 +59,7 @@ const REVISION: &str = "Revision";
 const HOLD_MS: &str = "HoldMs";
 const FREE_MS: &str = "FreeMs";
 const RELEASE: &str = "Release";
+const INDEX_KEYS: &str = "IndexKeys";
 const DERIVATIONS: &str = "Derivations";
 
 /// What is registered of a table.
@@ -79,6 +80,8 @@ pub(crate) struct Registered {
     free_ms: u64,
     /// The release of this software that published this: another one may read a record that this one cannot.
     release: String,
+    /// The index keys that the items of each entity have, of the level-triggered family: a repair sets them.
+    index_keys: BTreeMap<String, String>,
     derivations: BTreeMap<String, RegistryEntry>,
 }
 
@@ -159,6 +162,15 @@ impl Registry {
         names
     }
 
+    /// The entities whose items have other index keys for the functions than for this schema.
+    #[must_use]
+    pub fn index_keys_beside(&self, schema: &Schema) -> Vec<String> {
+        let (ours, theirs) = (index_keys(schema, Family::LevelTriggered), &self.level_triggered.index_keys);
+        let differing = ours.iter().filter(|(name, keys)| theirs.get(*name) != Some(keys)).map(|(name, _)| name);
+        let unknown = theirs.keys().filter(|name| !ours.contains_key(*name));
+        differing.chain(unknown).cloned().collect()
+    }
+
     /// Is this derivation marked as filled?
     #[must_use]
     pub fn is_filled(&self, name: &str) -> bool {
@@ -215,13 +227,13 @@ impl Registered {
     fn read(item: Option<&Item>) -> Self {
         let Some(item) = item else { return Self::default() };
         let read = |name| number(item, name).unwrap_or_default();
-        let derivations = item.get(DERIVATIONS).cloned().and_then(|value| from_attribute_value(value).ok());
         Self {
             revision: read(REVISION),
             hold_ms: read(HOLD_MS),
             free_ms: read(FREE_MS),
             release: text(item, RELEASE).unwrap_or_default().to_owned(),
-            derivations: derivations.unwrap_or_default(),
+            index_keys: item.get(INDEX_KEYS).and_then(map_of).unwrap_or_default(),
+            derivations: item.get(DERIVATIONS).and_then(map_of).unwrap_or_default(),
         }
     }
 
@@ -241,10 +253,17 @@ impl Registered {
         if let Ok(derivations) = to_attribute_value(&self.derivations) {
             item.insert(DERIVATIONS.to_owned(), derivations);
         }
+        if let (false, Ok(index_keys)) = (self.index_keys.is_empty(), to_attribute_value(&self.index_keys)) {
+            item.insert(INDEX_KEYS.to_owned(), index_keys);
+        }
         let before = self.revision.checked_sub(1).filter(|before| *before > 0);
         let guard = Guard::as_read(Purpose::Registry, [(REVISION, before.map(n))]);
         Write { table: Table::Ledger, key, action: Action::Put(item), guard: Some(guard) }
     }
+}
+
+fn map_of<T: DeserializeOwned>(value: &AttributeValue) -> Option<BTreeMap<String, T>> {
+    from_attribute_value(value.clone()).ok()
 }
 
 fn key(family: Family) -> Key {
@@ -257,10 +276,19 @@ pub(crate) fn definitions(catalogue: &Catalogue, schema: &Schema, family: Family
     ours.map(|derivation| (derivation.name.clone(), definition(derivation, schema))).collect()
 }
 
+/// The index keys that the items of each entity have, which are of no derivation, and so of the level-triggered family.
+pub(crate) fn index_keys(schema: &Schema, family: Family) -> BTreeMap<String, String> {
+    let entities = schema.entities().filter(|_| family == Family::LevelTriggered);
+    let all = entities.map(|definition| (definition.name.clone(), derive::definition::index_keys(definition)));
+    all.filter(|(_, keys)| !keys.is_empty()).collect()
+}
+
 /// A sample of the write, for the table's design.
 pub(crate) fn sample(layout: &Layout, family: Family) -> Write {
     let ours = BTreeMap::from([("{Derivation}".to_owned(), "{Definition}".to_owned())]);
-    let ours = Published { definitions: &ours, release: "{Release}", hold: Hold::default() };
+    let index_keys = BTreeMap::from([("{Entity}".to_owned(), "{IndexKeys}".to_owned())]);
+    let index_keys = if family == Family::LevelTriggered { index_keys } else { BTreeMap::new() };
+    let ours = Published { definitions: &ours, index_keys: &index_keys, release: "{Release}", hold: Hold::default() };
     Registered::default().published(family, &ours, 0).unwrap_or_default().write(layout, family)
 }
 
@@ -285,7 +313,8 @@ mod tests {
         hold: Hold,
         now_ms: u64,
     ) -> Option<Registered> {
-        before.published(family, &Published { definitions: &ours(declared), release: "1", hold }, now_ms)
+        let ours = Published { definitions: &ours(declared), index_keys: &BTreeMap::new(), release: "1", hold };
+        before.published(family, &ours, now_ms)
     }
 
     #[test]
@@ -309,7 +338,7 @@ mod tests {
     fn another_release_runs_beside_the_one_before_and_leaves_what_is_filled() {
         let first = published(&Registered::default(), &[("likes", "a")], 10_000);
         let ours = ours(&[("likes", "a")]);
-        let second = Published { definitions: &ours, release: "2", hold: HOLD };
+        let second = Published { definitions: &ours, index_keys: &BTreeMap::new(), release: "2", hold: HOLD };
         let second = first.published(Family::Additive, &second, 20_000).unwrap();
         assert_eq!((second.release.as_str(), second.free_ms), ("2", 21_000));
         assert_eq!(second.derivations, first.derivations);

@@ -99,7 +99,7 @@ async fn a_write_against_a_foreign_value_is_a_correction_and_no_other_write_is()
 
 #[tokio::test]
 async fn a_batch_that_comes_20_hours_late_leaves_a_mark_once_an_hour() {
-    let mut bed = Bed::new();
+    let mut bed = Bed::new().running(Family::Additive);
     let engine = bed.engine();
     bed.put("Follow", &FOLLOW, &[]).await;
     let records = bed.records();

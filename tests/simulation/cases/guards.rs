@@ -93,8 +93,8 @@ async fn a_script_ends_wrong_without_its_guard() {
             with it    0 readable items are listed as unreadable
             without it 1 readable items are listed as unreadable
         LossMark
-            with it    1 of 1 marks are left
-            without it 0 of 1 marks are left
+            with it    2 of 2 marks are left
+            without it 0 of 2 marks are left
         Registry
             with it    an instance may run on for [60000, 60000] milliseconds, by family
             without it an instance may run on for [2000, 60000] milliseconds, by family

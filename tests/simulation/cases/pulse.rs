@@ -88,12 +88,12 @@ async fn a_cascade_does_not_begin_after_a_day_in_which_no_function_was_at_work()
         // It is switched on again, and handles the last pulse.
         bed.settle().await;
         let found = marks(bed.engine().store()).await.unwrap();
-        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found.len(), 2, "one for each family: {found:?}");
         assert_eq!(hours_pass(&mut bed, 30).await, 0);
         assert!(matches!(held_by(&bed).await[..], [HeldBy::PossibleLoss(_)]));
         assert!(is_there(&bed, &comment));
 
-        // A repair makes the mirror, and the verify after it takes the mark away.
+        // A repair makes the mirror, and the verify after it takes the marks away.
         bed.set(&Key::new("USER#bob", "POST#t#p"), "Status", "archived").await;
         bed.settle().await;
         for mark in found {

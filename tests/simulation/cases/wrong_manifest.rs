@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, guard::Purpose};
+use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, guard::Purpose, schema::Schema};
 use engine::{
     batch::Engine,
     clock::Clock as _,
@@ -37,7 +37,11 @@ fn otherwise(bed: &Bed, name: &str, like: &str) -> Arc<Catalogue> {
 
 /// An operator's engine with this catalogue.
 fn operator(bed: &Bed, catalogue: &Arc<Catalogue>) -> Engine<impl Store + use<>> {
-    let (schema, clock) = (Arc::clone(&bed.schema), Arc::new(bed.clock.clone()));
+    operator_with(bed, &bed.schema, catalogue)
+}
+
+fn operator_with(bed: &Bed, schema: &Arc<Schema>, catalogue: &Arc<Catalogue>) -> Engine<impl Store + use<>> {
+    let (schema, clock) = (Arc::clone(schema), Arc::new(bed.clock.clone()));
     let families = vec![Family::Additive, Family::LevelTriggered];
     let engine = Engine::new(schema, Arc::clone(catalogue), families, bed.store(), clock);
     engine.watching(RegistryWatch::reading(0))
@@ -71,6 +75,15 @@ async fn a_repair_sets_no_index_keys_with_a_catalogue_that_is_not_that_of_the_fu
         assert!(why.ends_with("repair with their version and manifest"), "{why}");
         assert_eq!(bed.shown(&folder, "GSI1SK"), "by hand");
     }
+    // Nothing is written into an order, so no derivation shows the template of its key.
+    let entities = bed.schema.entities().cloned().map(|mut definition| {
+        definition.indexes.retain(|_| definition.name != "Order");
+        definition
+    });
+    let schema = Arc::new(Schema::new(bed.schema.layout.clone(), entities));
+    let repaired = index_keys_repaired(&operator_with(&bed, &schema, &bed.catalogue), &folder, bed.deadline_ms()).await;
+    let Repaired::Refused { why } = repaired else { panic!("{repaired:?}") };
+    assert_eq!(why, "the functions have other index keys of Order: repair with their version and manifest");
     let repaired = index_keys_repaired(&operator(&bed, &bed.catalogue), &folder, bed.deadline_ms()).await;
     assert_eq!(repaired, Repaired::Done);
     assert_ne!(bed.shown(&folder, "GSI1SK"), "by hand");

@@ -57,10 +57,14 @@ impl RegistryCheck<'_> {
             return Ok(());
         }
         let ManifestDifference { added, changed, missing } = self.manifest_difference(is_off);
+        let index_keys = self.registry.index_keys_beside(self.schema);
+        let index_keys: Vec<&str> = index_keys.iter().map(String::as_str).collect();
+        let index_keys = (!index_keys.is_empty()).then(|| named(&index_keys));
         let lines = [
             added.map(|names| format!("declares {names}, which no function has")),
             changed.map(|names| format!("declares {names}, which the functions have otherwise")),
             missing.map(|names| format!("lacks {names}, which the functions have")),
+            index_keys.map(|names| format!("has other index keys of {names} than the functions")),
         ];
         let lines: Vec<String> = lines.into_iter().flatten().collect();
         if lines.is_empty() {

@@ -148,8 +148,8 @@ impl<'a, S: Store> Repairing<'a, S> {
         Ok(why.map_or(Ok(registry), Err))
     }
 
-    /// The registry, if the functions have no derivation that this catalogue lacks or has otherwise; else why not. Index
-    /// keys are of the schema and not of a derivation, so only the whole catalogue shows that the manifest is theirs.
+    /// The registry, if the functions have no derivation that this catalogue lacks or has otherwise, and the index keys of
+    /// this schema; else why not.
     async fn agreed_on_all(&self, patience: Patience<'_>) -> Result<Result<Registry, String>, GaveUp> {
         let registry = self.engine.registry(patience.deadline_ms).await?;
         if registry.is_empty() {
@@ -158,6 +158,11 @@ impl<'a, S: Store> Repairing<'a, S> {
         if let Some(name) = registry.live_beside(self.engine.catalogue()).first() {
             return Ok(Err(format!(
                 "the functions have {name}, which this catalogue lacks: repair with their version and manifest"
+            )));
+        }
+        if let Some(entity) = registry.index_keys_beside(self.engine.schema()).first() {
+            return Ok(Err(format!(
+                "the functions have other index keys of {entity}: repair with their version and manifest"
             )));
         }
         let standings =

@@ -15,7 +15,7 @@ use crate::{
     backoff::{GaveUp, Patience, Tries},
     park::partition,
     registry::{
-        FAMILIES, Hold, Published, Registered, Registry, RegistryEntry, definitions, publishing::Publisher,
+        FAMILIES, Hold, Published, Registered, Registry, RegistryEntry, definitions, index_keys, publishing::Publisher,
         watch::THIS_RELEASE,
     },
 };
@@ -120,7 +120,9 @@ impl<S: Store> Publisher<'_, S> {
 pub async fn begin<S: Store>(store: &S, schema: &Schema, catalogue: &Catalogue, now_ms: u64) -> Result<(), StoreError> {
     for family in FAMILIES {
         let ours = definitions(catalogue, schema, family);
-        let ours = Published { definitions: &ours, release: THIS_RELEASE, hold: Hold::default() };
+        let index_keys = index_keys(schema, family);
+        let (index_keys, release, hold) = (&index_keys, THIS_RELEASE, Hold::default());
+        let ours = Published { definitions: &ours, index_keys, release, hold };
         let Some(mut registered) = Registered::default().published(family, &ours, now_ms) else { continue };
         for entry in registered.derivations.values_mut() {
             entry.filled_ms = Some(now_ms);

@@ -11,6 +11,8 @@ use crate::registry::{Hold, Registered, RegistryEntry};
 pub(super) struct Published<'a> {
     /// The definitions of its derivations, by name.
     pub(super) definitions: &'a BTreeMap<String, String>,
+    /// The index keys of each entity's items.
+    pub(super) index_keys: &'a BTreeMap<String, String>,
     pub(super) release: &'a str,
     pub(super) hold: Hold,
 }
@@ -18,7 +20,7 @@ pub(super) struct Published<'a> {
 impl Registered {
     /// What it becomes when an instance publishes what it has; `None` when it says so already.
     pub(super) fn published(&self, family: Family, ours: &Published<'_>, now_ms: u64) -> Option<Self> {
-        let Published { definitions: ours, release, hold: Hold { hold_ms, margin_ms } } = *ours;
+        let Published { definitions: ours, index_keys, release, hold: Hold { hold_ms, margin_ms } } = *ours;
         // Whoever was here before this was kept published nothing; what it counted it goes on to count.
         let is_first = self.revision == 0;
         let others_ms = if is_first { hold_ms } else { self.hold_ms };
@@ -48,12 +50,14 @@ impl Registered {
                 entry.ready_ms = birth_ms.saturating_add(margin_ms);
             }
         }
-        let is_same = derivations == self.derivations && release == self.release && !is_first;
+        let are_keys_same = *index_keys == self.index_keys;
+        let is_same = derivations == self.derivations && are_keys_same && release == self.release && !is_first;
         if is_same && hold_ms <= self.hold_ms {
             return None;
         }
         let free_ms = if is_same { self.free_ms } else { free_ms };
-        Some(Self { revision: self.revision + 1, hold_ms, free_ms, release: release.to_owned(), derivations })
+        let (release, index_keys) = (release.to_owned(), index_keys.clone());
+        Some(Self { revision: self.revision + 1, hold_ms, free_ms, release, index_keys, derivations })
     }
 
     /// One that derived just this under a name that is ours no more. What it wrote is what the new name writes, where no

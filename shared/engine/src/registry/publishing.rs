@@ -17,7 +17,10 @@ use crate::{
     backoff::{GaveUp, Patience, Tries},
     context::Context,
     protocol::ProtocolStep,
-    registry::{FAMILIES, Hold, Published, Registered, Registry, Standing, definitions, difference::is_fillable, key},
+    registry::{
+        FAMILIES, Hold, Published, Registered, Registry, Standing, definitions, difference::is_fillable, index_keys,
+        key,
+    },
 };
 
 /// A registry in which nothing can be published.
@@ -113,7 +116,8 @@ impl<S: Store> Publisher<'_, S> {
         commits: &mut Vec<Commit>,
     ) -> Result<Registered, RegistryError> {
         let ours = definitions(&self.context.catalogue, &self.context.schema, family);
-        let ours = Published { definitions: &ours, release, hold };
+        let index_keys = index_keys(&self.context.schema, family);
+        let ours = Published { definitions: &ours, index_keys: &index_keys, release, hold };
         let mut tries = Tries::default();
         loop {
             let before = self.registered(family, patience).await?;

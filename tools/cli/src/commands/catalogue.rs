@@ -43,16 +43,21 @@ async fn diff(args: &Diff) -> anyhow::Result<Completion> {
     let registry = opened.engine().registry(now_ms + ASK_MS_MAX).await?;
     let differences = differences(&opened.schema, &opened.catalogue, &registry, now_ms);
     let cost = cost(&opened, args, &differences).await?;
-    let is_in_step = differences.iter().all(|it| matches!(it.state, DerivationState::InStep { .. }));
+    let index_keys = if registry.is_empty() { Vec::new() } else { registry.index_keys_beside(&opened.schema) };
+    let are_in_step = differences.iter().all(|it| matches!(it.state, DerivationState::InStep { .. }));
     if args.json {
         let derivations: Vec<Value> = differences.iter().map(|it| as_json(it, cost.as_ref())).collect();
         let read_units = cost.as_ref().map(|cost| cost.read_units);
-        print_json(json!({ "derivations": derivations, "read_units": read_units }));
+        print_json(json!({ "derivations": derivations, "index_keys": index_keys, "read_units": read_units }));
     } else {
         differences.iter().flat_map(|it| as_text(it, cost.as_ref())).for_each(|line| print(&line));
+        for entity in &index_keys {
+            print(&format!("changed     index keys of {entity}"));
+            print("  to do     deploy the functions, and let the application write the new keys");
+        }
         print(&totals(&differences));
     }
-    Ok(if is_in_step { Completion::InStep } else { Completion::Findings })
+    Ok(if are_in_step && index_keys.is_empty() { Completion::InStep } else { Completion::Findings })
 }
 
 /// Estimates the cost of filling the derivations that are not filled, from a sample of the table.
