@@ -18,7 +18,7 @@ use crate::{
 /// Shards of a run, closed ones included.
 const SHARDS_MAX: usize = 12;
 
-/// Steps after the application's last write until faults end, and until the run counts as endless.
+/// Steps in which the application writes nothing until faults end, and until the run counts as endless.
 const STEPS_TO_HEAL: usize = 20_000;
 const STEPS_MAX: usize = 200_000;
 
@@ -40,7 +40,8 @@ impl World {
             self.follow_repairs();
             self.follow_losses();
             self.follow_slices()?;
-            n_steps += usize::from(self.is_written());
+            // While something has stopped the application waits for the others to be done.
+            n_steps += usize::from(self.is_written() || self.losses.stopped.is_some());
             // Past the end of the choices nothing goes wrong.
             if n_steps == STEPS_TO_HEAL || self.scene.chance.is_exhausted() {
                 self.scene.heal();

@@ -83,8 +83,8 @@ impl World {
         Ok(())
     }
 
-    /// What the parked changes without a readable key concern. They hold back reports of drift for a day.
-    fn hidden(&self) -> Concerned {
+    /// What the parked changes without a readable key concern. For a day nothing that they concern is reported.
+    pub(crate) fn hidden(&self) -> Concerned {
         let parked: BTreeSet<String> = parked(&self.scene).into_iter().map(|parked| parked.id).collect();
         let is_hidden = |record: &&StreamRecord| {
             parked.contains(&record.id) && key_of(&self.scene.schema.layout, &record.json).is_none()

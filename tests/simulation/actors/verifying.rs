@@ -101,12 +101,14 @@ impl World {
             let mut unfilled = unfilled(&self.scene);
             unfilled.extend(unfilled_before.iter().cloned());
             let lost = self.stream.lost.concerned(&self.scene, &self.stream.made);
+            let hidden = self.hidden();
             for event in events {
                 match event {
                     VerifyEvent::Finding(finding, _)
                         if finding.flaw.is_none()
                             && !self.is_planted(finding)
                             && !lost.explains(finding)
+                            && !hidden.explains(finding)
                             && !unfilled.contains(&finding.derivation) =>
                     {
                         return Err(Failure::new("verify", format!("a false finding: {finding:?}")));
