@@ -11,4 +11,5 @@ mod missing;
 mod observe;
 mod own_table;
 mod records;
+mod shipped;
 mod tidy;

@@ -17,14 +17,60 @@ use keys::{
 use crate::{
     error::ManifestError,
     section::{Entry, Named, Section},
+    syntax::{
+        KeySyntax,
+        ValueSyntax::{PairOfTexts, Sections, Text, Texts, Truth},
+    },
 };
 
 /// Keys of `[entity.NAME]`.
-pub(crate) const ENTITY: [&str; 6] =
-    ["partition-key", "sort-key", "index", "attributes", "derived-attributes", "derived"];
+pub(crate) const ENTITY: [KeySyntax; 7] = [
+    KeySyntax::optional("id", Text, "the name", "its row in the table's design, as `ripple design` shows it"),
+    KeySyntax::required("partition-key", Text, "form of the partition key"),
+    KeySyntax::required("sort-key", Text, "form of the sort key; it may be the same"),
+    KeySyntax::optional(
+        "attributes",
+        Texts,
+        "none",
+        "the application's attributes that a derivation names or an index key contains; Ripple leaves others as they are",
+    ),
+    KeySyntax::optional(
+        "derived-attributes",
+        Texts,
+        "none",
+        "attributes that Ripple writes; a derivation writes no others",
+    ),
+    KeySyntax::optional(
+        "derived",
+        Truth,
+        "`false`",
+        "`true`: Ripple creates and removes the whole item, as for a mirror",
+    ),
+    KeySyntax::optional("index", Sections, "", "`[entity.NAME.index.INDEX]`, below"),
+];
 
 /// Keys of `[entity.NAME.index.INDEX]`.
-pub(crate) const INDEX_KEY: [&str; 3] = ["partition-key", "sort-key", "only-if"];
+pub(crate) const INDEX_KEY: [KeySyntax; 5] = [
+    KeySyntax::required(
+        "partition-key",
+        Text,
+        "form of the index's partition key, from fields of the key and attributes",
+    ),
+    KeySyntax::required("sort-key", Text, "form of its sort key"),
+    KeySyntax::optional(
+        "only-if",
+        PairOfTexts,
+        "always",
+        "`{ status = \"published\" }`: the item is in the index only while the attribute has this text, or one of these",
+    ),
+    KeySyntax::optional("only-with", Text, "always", "the item is in the index only while it has this attribute"),
+    KeySyntax::optional(
+        "derived",
+        Truth,
+        "`false`",
+        "`true`: Ripple makes the key, by a derivation of the kind `index-key`; it may name a derived number",
+    ),
+];
 
 /// The schema of the declared entities, and of the counters.
 pub(crate) fn read(root: &Section<'_>, layout: Layout) -> Result<Schema, ManifestError> {
@@ -72,14 +118,14 @@ fn counter() -> Result<Definition, TemplateError> {
 }
 
 fn entity(name: &str, section: &Section<'_>, layout: &Layout) -> Result<Definition, ManifestError> {
-    section.only(&ENTITY)?;
+    section.follows(&ENTITY)?;
     let key = key(section)?;
     let names = |key| section.get(key).map_or_else(|| Ok(Vec::new()), |entry: Entry<'_>| entry.texts());
     let (attributes, derived_attributes) = (names("attributes")?, names("derived-attributes")?);
     free(layout, &key, &attributes, &derived_attributes)?;
     let owned = |names: Vec<Named<'_>>| names.into_iter().map(|name| name.text.to_owned()).collect();
     let mut definition = Definition {
-        id: name.to_owned(),
+        id: section.get("id").map_or_else(|| Ok(name), |entry| Ok(entry.text()?.text))?.to_owned(),
         name: name.to_owned(),
         key,
         indexes: Vec::new(),
@@ -111,28 +157,50 @@ fn index_key(
     layout: &Layout,
     entity: &Definition,
 ) -> Result<IndexKey, ManifestError> {
-    section.only(&INDEX_KEY)?;
+    section.follows(&INDEX_KEY)?;
     if layout.index(name).is_none() {
         let named = Named { text: name, place: section.place.clone() };
         return Err(named.unknown("there is no index", layout.indexes.iter().map(|index| index.name.as_str())));
     }
     let key = key(section)?;
+    let derived = section.get("derived").map_or(Ok(false), |entry| entry.truth())?;
     let mut known = entity.key.field_names();
     known.extend(entity.attributes.iter().map(String::as_str));
-    for part in [("partition-key", &key.pk), ("sort-key", &key.sk)] {
-        if let Some(text) = part.1.field_names().into_iter().find(|field| !known.contains(field)) {
-            let place = section.get(part.0).map_or_else(|| section.place.clone(), |entry| entry.place);
-            return Err(Named { text, place }.unknown(&format!("{} has no field or attribute", entity.name), known));
+    // What Ripple derives is in no key that the application makes.
+    known.extend(entity.derived_attributes.iter().map(String::as_str).filter(|_| derived));
+    let must_be_known = |named: &Named<'_>| {
+        let is_known = known.contains(&named.text);
+        let unknown = || named.unknown(&format!("{} has no field or attribute", entity.name), known.iter().copied());
+        if is_known { Ok(()) } else { Err(unknown()) }
+    };
+    for (part, template) in [("partition-key", &key.pk), ("sort-key", &key.sk)] {
+        for text in template.field_names() {
+            let place = section.get(part).map_or_else(|| section.place.clone(), |entry| entry.place);
+            must_be_known(&Named { text, place })?;
         }
     }
-    let only_if = section.get("only-if").map(|entry| entry.pair()).transpose()?;
-    only_if.as_ref().map_or(Ok(()), |(attribute, _)| attribute.top_level())?;
-    if let Some((attribute, _)) = only_if.as_ref().filter(|(attribute, _)| !known.contains(&attribute.text)) {
-        return Err(attribute.unknown(&format!("{} has no field or attribute", entity.name), known));
+    let only_if = only_if(section)?;
+    if let Some((attribute, _)) = &only_if {
+        attribute.top_level()?;
+        must_be_known(attribute)?;
     }
-    let only_if = only_if
-        .map(|(attribute, is)| OnlyIf::Is { attribute: attribute.text.to_owned(), any_of: vec![is.text.to_owned()] });
-    Ok(IndexKey { index: name.to_owned(), key, only_if, derived: false })
+    let only_if = only_if.map(|(_, only_if)| only_if);
+    Ok(IndexKey { index: name.to_owned(), key, only_if, derived })
+}
+
+/// When an item is in an index, and the attribute that says so; always where there is none.
+fn only_if<'a>(section: &Section<'a>) -> Result<Option<(Named<'a>, OnlyIf)>, ManifestError> {
+    let only_with = section.get("only-with").map(|entry| entry.text()).transpose()?;
+    let Some(entry) = section.get("only-if") else {
+        return Ok(only_with.map(|named| (named.clone(), OnlyIf::Has { attribute: named.text.to_owned() })));
+    };
+    if let Some(only_with) = only_with {
+        return Err(only_with.place.wrong("an item is in an index by only-if or by only-with: leave one of them out"));
+    }
+    let (attribute, any_of) = entry.pair_of_texts()?;
+    let any_of = any_of.into_iter().map(|named| named.text.to_owned()).collect();
+    let only_if = OnlyIf::Is { attribute: attribute.text.to_owned(), any_of };
+    Ok(Some((attribute, only_if)))
 }
 
 /// Each attribute is declared once, and none of them is a key, a field of the key, the type or the time to live.

@@ -2,12 +2,17 @@
 //!
 //! A new kind is a file with a [`KindSyntax`] and an entry in [`KINDS`].
 
+mod cascade;
 mod condition;
 mod copy;
 mod count;
+mod found;
+mod index_key;
 mod link;
 mod mirror;
 mod numbers;
+mod path;
+mod roll_up;
 
 use std::collections::BTreeSet;
 
@@ -22,6 +27,7 @@ use self::numbers::Numbers;
 use crate::{
     error::ManifestError,
     section::{Named, Section, TomlPlace},
+    syntax::{KeySyntax, KindDescription, ValueSyntax},
 };
 
 /// What the name of a count's display ends with. Stored, so it is stable.
@@ -35,16 +41,25 @@ const RESERVED: &str = "ground";
 
 /// How a kind of derivation is written.
 struct KindSyntax {
-    /// What `kind` says.
-    name: &'static str,
-    /// Its keys beside `kind`.
-    keys: &'static [&'static str],
-    /// Makes its derivations: one, or a count with its display.
+    description: KindDescription,
+    /// Makes its derivations: one, or a count with its displays.
     read: fn(&Rule<'_>) -> Result<Vec<Derivation>, ManifestError>,
 }
 
 /// All kinds that a manifest can say.
-const KINDS: [&KindSyntax; 3] = [&count::KIND, &copy::KIND, &mirror::KIND];
+const KINDS: [&KindSyntax; 7] =
+    [&count::KIND, &copy::KIND, &mirror::KIND, &path::KIND, &index_key::KIND, &roll_up::KIND, &cascade::KIND];
+
+/// Keys that every derivation may have.
+pub(crate) const COMMON: [KeySyntax; 2] = [
+    KeySyntax::required("kind", ValueSyntax::Text, "what is derived, one of the kinds below"),
+    KeySyntax::optional(
+        "id",
+        ValueSyntax::Text,
+        "the name",
+        "its row in the table's design, as `ripple design` shows it",
+    ),
+];
 
 /// A derivation that is being read.
 struct Rule<'a> {
@@ -54,6 +69,8 @@ struct Rule<'a> {
     schema: &'a Schema,
     /// The attributes that hold numbers.
     numbers: &'a Numbers,
+    /// Names of all counts.
+    counts: &'a [&'a str],
 }
 
 impl<'a> Rule<'a> {
@@ -61,13 +78,28 @@ impl<'a> Rule<'a> {
     fn entity(&self, key: &str, purpose: &str) -> Result<&'a Definition, ManifestError> {
         entity(self.schema, &self.section.required(key, purpose)?.text()?)
     }
+
+    /// The entity and its derived attribute that `into` names, as in `Folder.path`.
+    fn shown_attribute(&self, purpose: &str) -> Result<(&'a Definition, String), ManifestError> {
+        let into = self.section.required("into", purpose)?.text()?;
+        let Some((target, attribute)) = into.text.split_once('.') else {
+            return Err(into.place.wrong(format!("names no attribute: {purpose}")));
+        };
+        let target = entity(self.schema, &Named { text: target, place: into.place.clone() })?;
+        let attribute = derived_attribute(target, &Named { text: attribute, place: into.place.clone() })?;
+        Ok((target, attribute))
+    }
+
+    /// Its derivation of this name.
+    fn derivation(&self, name: &str, kind: impl derive::kind::Kind + 'static) -> Result<Derivation, ManifestError> {
+        let id = self.section.get("id").map(|entry| entry.text()).transpose()?;
+        Ok(Derivation::new(id.map_or(self.name, |id| id.text), name, kind))
+    }
 }
 
-/// Every key that a derivation may have, those of `found` included.
-#[cfg(test)]
-pub(crate) fn keys() -> Vec<&'static str> {
-    let of_kinds = KINDS.iter().flat_map(|kind| kind.keys);
-    ["kind"].iter().chain(of_kinds).chain(&copy::FOUND).copied().collect()
+/// All kinds, for those who describe the language.
+pub(crate) fn descriptions() -> Vec<KindDescription> {
+    KINDS.iter().map(|kind| kind.description).collect()
 }
 
 /// The catalogue of all derivations.
@@ -77,11 +109,19 @@ pub(crate) fn read(root: &Section<'_>, schema: &Schema) -> Result<Catalogue, Man
     let mut sections: BTreeSet<String> = BTreeSet::new();
     let declared = root.sections("derivation")?;
     let numbers = &Numbers::of(&declared);
+    let is_count = |section: &Section<'_>| {
+        section
+            .get("kind")
+            .and_then(|entry| entry.text().ok())
+            .is_some_and(|kind| kind.text == count::KIND.description.name)
+    };
+    let counts = declared.iter().filter(|(_, section)| is_count(section)).map(|(name, _)| *name);
+    let counts: &[&str] = &counts.collect::<Vec<_>>();
     for (name, section) in declared {
         sections.insert(name.to_owned());
         stored(name, &section.place)?;
         let place = section.place.clone();
-        for derivation in rule(&Rule { name, section, schema, numbers })? {
+        for derivation in rule(&Rule { name, section, schema, numbers, counts })? {
             places.push((derivation.name.clone(), place.clone()));
             derivations.push(derivation);
         }
@@ -101,10 +141,10 @@ pub(crate) fn read(root: &Section<'_>, schema: &Schema) -> Result<Catalogue, Man
 
 fn rule(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let named = rule.section.required("kind", "what it does, such as \"count\"")?.text()?;
-    let Some(kind) = KINDS.iter().find(|kind| kind.name == named.text) else {
-        return Err(named.unknown("there is no kind", KINDS.iter().map(|kind| kind.name)));
+    let Some(kind) = KINDS.iter().find(|kind| kind.description.name == named.text) else {
+        return Err(named.unknown("there is no kind", KINDS.iter().map(|kind| kind.description.name)));
     };
-    rule.section.only(&[&["kind"], kind.keys].concat())?;
+    rule.section.follows(&[&COMMON, kind.description.keys].concat())?;
     (kind.read)(rule)
 }
 
@@ -142,11 +182,6 @@ fn in_words(error: CatalogueError, declared: &dyn Fn(&str) -> String) -> (String
             (names.into_iter().next().unwrap_or_default(), circle)
         }
     }
-}
-
-/// The derivation of this name, which is its id too: a manifest has no other.
-fn named(name: &str, kind: impl derive::kind::Kind + 'static) -> Derivation {
-    Derivation::new(name, name, kind)
 }
 
 /// A declared entity, by its name.

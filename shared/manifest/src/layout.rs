@@ -5,18 +5,46 @@ use keys::layout::{Index, Layout};
 use crate::{
     error::ManifestError,
     section::{Entry, Named, Section},
+    syntax::{
+        KeySyntax,
+        ValueSyntax::{Text, Texts},
+    },
 };
 
 /// Keys of `[table]`.
-pub(crate) const TABLE: [&str; 4] = ["partition-key", "sort-key", "type", "time-to-live"];
+pub(crate) const TABLE: [KeySyntax; 4] = [
+    KeySyntax::required("partition-key", Text, "attribute of the partition key, of type S"),
+    KeySyntax::required("sort-key", Text, "attribute of the sort key, of type S"),
+    KeySyntax::optional(
+        "type",
+        Text,
+        "the form of its key alone identifies an item",
+        "attribute that names the entity of an item, of type S; Ripple ignores an item without it. Without this key no key may \
+         match two forms, and a mirror replaces whatever is under its key",
+    ),
+    KeySyntax::optional("time-to-live", Text, "", "attribute of the time to live; mirrors never repeat it"),
+];
 
 /// Keys of `[index.NAME]`.
-pub(crate) const INDEX: [&str; 3] = ["partition-key", "sort-key", "projection"];
+pub(crate) const INDEX: [KeySyntax; 3] = [
+    KeySyntax::required("partition-key", Text, "attribute of the index's partition key, of type S"),
+    KeySyntax::required(
+        "sort-key",
+        Text,
+        "attribute of its sort key, of type S; Ripple cannot use an index without one",
+    ),
+    KeySyntax::optional(
+        "projection",
+        Texts,
+        "none",
+        "attributes that it projects beside the keys; for an index that projects all, those that are used here",
+    ),
+];
 
 /// Names of the table's attributes and indexes.
 pub(crate) fn read(root: &Section<'_>) -> Result<Layout, ManifestError> {
     let table = root.required("table", "[table] names the attributes of the keys")?.section()?;
-    table.only(&TABLE)?;
+    table.follows(&TABLE)?;
     let mut layout = Layout {
         pk: attribute(&table.required("partition-key", "the attribute of the partition key")?)?,
         sk: attribute(&table.required("sort-key", "the attribute of the sort key")?)?,
@@ -39,7 +67,7 @@ fn attribute(entry: &Entry<'_>) -> Result<String, ManifestError> {
 }
 
 fn index(name: &str, section: &Section<'_>) -> Result<Index, ManifestError> {
-    section.only(&INDEX)?;
+    section.follows(&INDEX)?;
     let projection = section.get("projection").map(|entry| entry.texts()).transpose()?.unwrap_or_default();
     projection.iter().try_for_each(Named::top_level)?;
     Ok(Index {

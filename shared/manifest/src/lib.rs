@@ -38,14 +38,17 @@
 //! # Ok::<(), manifest::error::ManifestError>(())
 //! ```
 //!
-//! Every key of the file is in `docs/own-table.md`.
+//! [`syntax`] has every key as data: the parser refuses others, and [`reference`] and [`schema`] show them.
 
 mod entities;
 pub mod error;
 mod kinds;
 mod layout;
 pub mod meant;
+pub mod reference;
+pub mod schema;
 mod section;
+pub mod syntax;
 
 use std::path::Path;
 

@@ -7,6 +7,7 @@ use toml_edit::{Item, TableLike, Value};
 use crate::{
     error::{ManifestError, line},
     meant::meant,
+    syntax::{KeySyntax, names},
 };
 
 /// A place in the file.
@@ -67,6 +68,11 @@ impl<'a> Section<'a> {
     /// The whole file.
     pub(crate) fn root(text: &'a str, table: &'a dyn TableLike) -> Self {
         Self { place: TomlPlace { text, at: 0, key: String::new() }, table }
+    }
+
+    /// Refuses every key but those of this syntax.
+    pub(crate) fn follows(&self, keys: &[KeySyntax]) -> Result<(), ManifestError> {
+        self.only(&names(keys))
     }
 
     /// Refuses every key but these.
@@ -170,6 +176,26 @@ impl<'a> Entry<'a> {
         Section { place: self.place.clone(), table }.entries().map(pair).collect()
     }
 
+    /// A list of tables, in braces or each below a header in double brackets.
+    pub(crate) fn sections(&self) -> Result<Vec<Section<'a>>, ManifestError> {
+        let wanted = "a list of tables, as in [{ … }, { … }]";
+        let at = |span: Option<Range<usize>>| TomlPlace {
+            at: span.map_or(self.place.at, |span| span.start),
+            ..self.place.clone()
+        };
+        if let Some(tables) = self.item.as_array_of_tables() {
+            return Ok(tables.iter().map(|table| Section { place: at(table.span()), table }).collect());
+        }
+        let list = self.item.as_array().ok_or_else(|| self.is_not(wanted))?;
+        let section = |value: &'a Value| {
+            let table = value
+                .as_inline_table()
+                .ok_or_else(|| at(value.span()).wrong(format!("is {wanted}, and this in it is no table")))?;
+            Ok(Section { place: at(value.span()), table })
+        };
+        list.iter().map(section).collect()
+    }
+
     /// One pair of texts.
     pub(crate) fn pair(&self) -> Result<(Named<'a>, Named<'a>), ManifestError> {
         let mut pairs = self.pairs()?.into_iter();
@@ -177,6 +203,20 @@ impl<'a> Entry<'a> {
             (Some(pair), None) => Ok(pair),
             _ => Err(self.place.wrong("is one attribute with its text, as in { status = \"published\" }")),
         }
+    }
+
+    /// One attribute, and a text or a list of texts.
+    pub(crate) fn pair_of_texts(&self) -> Result<(Named<'a>, Vec<Named<'a>>), ManifestError> {
+        let wrong = || self.place.wrong("is one attribute with its text or texts, as in { status = \"published\" }");
+        let table = self.item.as_table_like().ok_or_else(wrong)?;
+        let section = Section { place: self.place.clone(), table };
+        let mut entries = section.entries();
+        let (Some(entry), None) = (entries.next(), entries.next()) else { return Err(wrong()) };
+        let texts = if entry.is_list() { entry.texts()? } else { vec![entry.text()?] };
+        if texts.is_empty() {
+            return Err(entry.place.wrong("is an empty list"));
+        }
+        Ok((Named { text: entry.key, place: entry.place.clone() }, texts))
     }
 
     /// A whole number between these.

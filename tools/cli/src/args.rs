@@ -19,7 +19,7 @@ use engine::ledger::LedgerKind;
 
 use crate::exit::Usage;
 use catalogue::CatalogueCommand;
-use check::{ManifestCheck, Wait};
+use check::{ManifestCheck, SchemaArgs, Wait};
 use demo::Demo;
 use jobs::Jobs;
 use preflight::Preflight;
@@ -56,6 +56,8 @@ pub(crate) enum Command {
     Preflight(Preflight),
     /// Checks a manifest alone. Needs no database.
     Check(ManifestCheck),
+    /// Prints a JSON Schema of manifests, for an editor. Needs no database.
+    Schema(SchemaArgs),
     /// Explains what the records of a captured Lambda event would do. Needs no database.
     Explain(Explain),
     /// Prints the table's design as Markdown, or with --check the questions that a reviewer would ask.

@@ -49,6 +49,7 @@ async fn run(args: Args) -> anyhow::Result<Completion> {
         Some(Command::Catalogue(args)) => Box::pin(catalogue::run(&args)).await,
         Some(Command::Preflight(args)) => Box::pin(preflight::run(&args)).await,
         Some(Command::Check(args)) => check::run(&args),
+        Some(Command::Schema(args)) => check::schema(&args),
         Some(Command::Wait(args)) => Box::pin(wait::run(&args)).await,
         Some(Command::Completions(args)) => describe::completions(&args),
         Some(Command::Man(args)) => describe::man(&args),

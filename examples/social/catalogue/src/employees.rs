@@ -16,7 +16,7 @@ pub(crate) fn employees() -> Vec<Derivation> {
     let path = TreePath {
         target: "Employee".to_owned(),
         parent: "Employee".to_owned(),
-        link: Link::of(&[("OrgId", "OrgId"), ("EmployeeId", "ManagerId")]),
+        link: Link::of(&[("EmployeeId", "ManagerId"), ("OrgId", "OrgId")]),
         name: "EmployeeId".to_owned(),
         attribute: "Path".to_owned(),
         depth_max: EMPLOYEE_DEPTH_MAX,

@@ -1,56 +1,177 @@
-//! `kind = "count"`: how many items of an entity belong to a target, with its display where `into` names an attribute.
-//!
-//! ```toml
-//! [derivation.follower-count]
-//! kind = "count"
-//! from = "Follow"
-//! into = "User.followerCount"
-//! link = { userId = "followedId" }
-//! shards = 8
-//! zero = "absent"
-//! ```
+//! `kind = "count"`: how many items of an entity belong to a target, and what an attribute of them comes to.
 
 use derive::{
     declaration::count::Count,
     derivation::Derivation,
     kinds::display::{Display, Shows, Zero},
 };
+use keys::entity::Definition;
 
-use super::{DISPLAY, KindSyntax, Rule, condition, derived_attribute, entity, named};
-use crate::{error::ManifestError, section::Named};
+use super::{DISPLAY, KindSyntax, Rule, attribute, condition, derived_attribute, entity};
+use crate::{
+    error::ManifestError,
+    section::{Entry, Named},
+    syntax::{
+        KeySyntax, KindDescription, ValueSyntax,
+        ValueSyntax::{Pairs, Text, Truth},
+    },
+};
 
 /// Most shards of a counter, and one: two digits of its key hold them.
 const SHARDS_END: u32 = 101;
 
-pub(super) const KIND: KindSyntax =
-    KindSyntax { name: "count", keys: &["from", "into", "link", "where", "shards", "history", "zero"], read };
+pub(super) const KIND: KindSyntax = KindSyntax {
+    description: KindDescription {
+        name: "count",
+        keeps: "An attribute of each target shows how many items lead to it, and what an attribute of them comes to.",
+        family: "additive: each change counts once",
+        costs: "1 for each counter of a batch under watermarks, 2 to 4 for each change under receipts, and 1 for each item that shows it",
+        example: r#"
+[derivation.follower-count]
+kind = "count"
+from = "Follow"
+into = "User.followerCount"
+link = { userId = "followedId" }
+shards = 8
+zero = "absent"
+
+[derivation.order-totals]
+kind = "count"
+from = "Order"
+into = "User"
+sum = "total"
+shows = { count = "orderCount", sum = "lifetimeValue" }
+"#,
+        keys: &KEYS,
+    },
+    read,
+};
+
+/// Keys of `shows`.
+const SHOWS: [KeySyntax; 2] = [
+    KeySyntax::optional("count", Text, "", "the attribute that shows the count"),
+    KeySyntax::optional("sum", Text, "", "the attribute that shows the sum"),
+];
+
+const KEYS: [KeySyntax; 9] = [
+    KeySyntax::required("from", Text, "the entity whose items are counted"),
+    KeySyntax::required(
+        "into",
+        Text,
+        "`Entity.attribute`: the target of the count, and the attribute that shows it; `Entity` alone with `shows`, or for a count that is not shown",
+    ),
+    KeySyntax::optional(
+        "link",
+        Pairs,
+        "fields of the same names",
+        "pairs of a field of the target's key and the field or attribute of the counted item that gives it",
+    ),
+    KeySyntax::optional(
+        "where",
+        ValueSyntax::Condition,
+        "all",
+        "counts only items that meet this [condition](own-table.md#conditions); short for one text: `{ status = \"paid\" }`",
+    ),
+    KeySyntax::optional(
+        "sum",
+        Text,
+        "",
+        "the attribute that is summed beside the count, exact in decimals of 38 digits; an item without it adds nothing",
+    ),
+    KeySyntax::optional(
+        "shows",
+        ValueSyntax::Table(&SHOWS),
+        "",
+        "which attribute of the target shows what, where `into` names none",
+    ),
+    KeySyntax::optional(
+        "shards",
+        ValueSyntax::WholeNumber(1, SHARDS_END - 1),
+        "`1`",
+        "number of items that share a counter; more if many write at once",
+    ),
+    KeySyntax::optional(
+        "history",
+        Truth,
+        "`false`",
+        "`true`: only [arrivals](glossary.md#history-count) count, because the items expire",
+    ),
+    KeySyntax::optional(
+        "zero",
+        ValueSyntax::OneOf(&["write", "absent"]),
+        "`\"write\"`",
+        "what the attribute is when the count comes down to zero: a 0, or no attribute; see [zero](tables.md#zero)",
+    ),
+];
+
+/// What a count can show, in the order of its displays.
+const SHOWN: [(&str, Shows); 2] = [("count", Shows::Count), ("sum", Shows::Sum)];
+
+/// An attribute that shows a part of a count.
+struct ShownPart {
+    part: &'static str,
+    shows: Shows,
+    attribute: String,
+}
 
 fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let source = rule.entity("from", "the entity whose items are counted")?;
-    let into = rule.section.required("into", "where the count is shown, as in \"User.followerCount\"")?.text()?;
-    let (target, shown) = match into.text.split_once('.') {
-        Some((target, shown)) => (target, Some(Named { text: shown, place: into.place.clone() })),
-        None => (into.text, None),
+    let into = rule.section.required("into", "where the count is shown, as in \"User.followerCount\"")?;
+    let named = into.text()?;
+    let (target, count_shown) = match named.text.split_once('.') {
+        Some((target, shown)) => (target, Some(Named { text: shown, place: named.place.clone() })),
+        None => (named.text, None),
     };
-    let target = entity(rule.schema, &Named { text: target, place: into.place.clone() })?;
-    let zero = zero(rule, shown.is_some())?;
-    let attribute_shown = shown.map(|shown| derived_attribute(target, &shown)).transpose()?;
+    let target = entity(rule.schema, &Named { text: target, place: named.place.clone() })?;
+    let sum = rule.section.get("sum").map(|entry| attribute(source, &entry.text()?)).transpose()?;
+    let shown = match count_shown {
+        Some(shown) => {
+            let attribute = derived_attribute(target, &shown)?;
+            vec![ShownPart { part: "count", shows: Shows::Count, attribute }]
+        }
+        None => shown(rule, target, sum.is_some())?,
+    };
+    if let Some(shows) = rule.section.get("shows").filter(|_| named.text.contains('.')) {
+        return Err(shows
+            .place
+            .wrong(format!("says what is shown, and so does into: write into = \"{}\"", target.name)));
+    }
+    let zero = zero(rule, !shown.is_empty())?;
     let count = Count {
         source: source.name.clone(),
         condition: condition::read(rule, source)?,
-        sum: None,
+        sum,
         target: target.name.clone(),
         link: rule.link(target, source)?,
         n_shards: rule.section.get("shards").map_or(Ok(1), |entry| entry.whole_number(1..SHARDS_END))?,
         history: rule.section.get("history").map_or(Ok(false), |entry| entry.truth())?,
     };
-    let mut derivations = vec![named(rule.name, count)];
-    if let Some(attribute) = attribute_shown {
+    let mut derivations = vec![rule.derivation(rule.name, count)?];
+    let is_one = shown.len() == 1;
+    for ShownPart { part, shows, attribute } in shown {
         let (count, target) = (rule.name.to_owned(), target.name.clone());
-        let display = Display { count, target, shows: Shows::Count, attribute, zero };
-        derivations.push(named(&format!("{}{DISPLAY}", rule.name), display));
+        let name = if is_one { rule.name.to_owned() } else { format!("{}-{part}", rule.name) };
+        let display = Display { count, target, shows, attribute, zero };
+        derivations.push(rule.derivation(&format!("{name}{DISPLAY}"), display)?);
     }
     Ok(derivations)
+}
+
+/// What `shows` says: each part of the count with the attribute that shows it.
+fn shown(rule: &Rule<'_>, target: &Definition, has_sum: bool) -> Result<Vec<ShownPart>, ManifestError> {
+    let Some(entry) = rule.section.get("shows") else { return Ok(Vec::new()) };
+    let section = entry.section()?;
+    section.follows(&SHOWS)?;
+    let attribute = |entry: &Entry<'_>| derived_attribute(target, &entry.text()?);
+    let mut shown = Vec::new();
+    for (part, shows) in SHOWN {
+        let Some(entry) = section.get(part) else { continue };
+        if shows == Shows::Sum && !has_sum {
+            return Err(entry.place.wrong("there is no sum: say which attribute is summed, as in sum = \"total\""));
+        }
+        shown.push(ShownPart { part, shows, attribute: attribute(&entry)? });
+    }
+    Ok(shown)
 }
 
 /// What the display makes of zero.

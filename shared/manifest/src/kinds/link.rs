@@ -15,6 +15,11 @@ use crate::{
 impl Rule<'_> {
     /// The link by which an item leads to the key of a `to`.
     pub(super) fn link(&self, to: &Definition, from: &Definition) -> Result<Link, ManifestError> {
+        self.link_but(to, from, &[])
+    }
+
+    /// The same of all fields of the key but these.
+    pub(super) fn link_but(&self, to: &Definition, from: &Definition, but: &[&str]) -> Result<Link, ManifestError> {
         let given = self
             .section
             .get("link")
@@ -23,7 +28,7 @@ impl Rule<'_> {
             .unwrap_or_default();
         let known = fields(from);
         let mut link = Vec::new();
-        for field in to.key.field_names() {
+        for field in to.key.field_names().into_iter().filter(|field| !but.contains(field)) {
             if let Some((_, from)) = given.iter().find(|(to, _)| to == field) {
                 link.push((field.to_owned(), from.clone()));
             } else if known.contains(&field) {
@@ -69,8 +74,8 @@ pub(super) fn known(named: &Named<'_>, there_is_no: &str, names: &[&str]) -> Res
 }
 
 /// What an item's key or attributes can give.
-fn fields(entity: &Definition) -> Vec<&str> {
+pub(super) fn fields(entity: &Definition) -> Vec<&str> {
     let mut fields = entity.key.field_names();
-    fields.extend(entity.attributes.iter().map(String::as_str));
+    fields.extend(entity.attributes.iter().chain(&entity.derived_attributes).map(String::as_str));
     fields
 }

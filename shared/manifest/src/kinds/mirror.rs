@@ -1,19 +1,50 @@
 //! `kind = "mirror"`: an item that stands under another key as well.
-//!
-//! ```toml
-//! [derivation.followed-by]
-//! kind = "mirror"
-//! from = "Follow"
-//! to = "FollowedBy"
-//! except = ["note"]
-//! ```
 
 use derive::{claims::CLAIMS, declaration::mirror::Mirror, derivation::Derivation};
 
-use super::{KindSyntax, Rule, attribute, named};
-use crate::error::ManifestError;
+use super::{KindSyntax, Rule, attribute};
+use crate::{
+    error::ManifestError,
+    syntax::{
+        KeySyntax, KindDescription,
+        ValueSyntax::{Pairs, Text, Texts},
+    },
+};
 
-pub(super) const KIND: KindSyntax = KindSyntax { name: "mirror", keys: &["from", "to", "link", "except"], read };
+pub(super) const KIND: KindSyntax = KindSyntax {
+    description: KindDescription {
+        name: "mirror",
+        keeps: "An item stands under another key as well.",
+        family: "level-triggered",
+        costs: "1 for each change of the item, and 1 for each index of the mirror that changes with it",
+        example: r#"
+[derivation.followed-by]
+kind = "mirror"
+from = "Follow"
+to = "FollowedBy"
+except = ["note"]
+"#,
+        keys: &KEYS,
+    },
+    read,
+};
+
+const KEYS: [KeySyntax; 4] = [
+    KeySyntax::required("from", Text, "the entity that is mirrored"),
+    KeySyntax::required("to", Text, "the entity of the mirrors, which says `derived = true`"),
+    KeySyntax::optional(
+        "link",
+        Pairs,
+        "fields of the same names",
+        "pairs of a field of the mirror's key and the field or attribute of the source that gives it",
+    ),
+    KeySyntax::optional(
+        "except",
+        Texts,
+        "none",
+        "attributes to leave out; a mirror takes all others of its source, also those that no entity declares",
+    ),
+];
 
 fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let source = rule.entity("from", "the entity that is mirrored")?;
@@ -39,5 +70,5 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let except = rule.section.get("except").map(|entry| entry.texts()).transpose()?.unwrap_or_default();
     let except = except.iter().map(|named| attribute(source, named)).collect::<Result<_, _>>()?;
     let (source, target) = (source.name.clone(), target.name.clone());
-    Ok(vec![named(rule.name, Mirror { source, target, link, except })])
+    Ok(vec![rule.derivation(rule.name, Mirror { source, target, link, except })?])
 }

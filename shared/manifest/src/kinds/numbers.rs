@@ -20,7 +20,10 @@ impl Numbers {
     pub(super) fn of(derivations: &[(&str, Section<'_>)]) -> Self {
         let mut numbers = Self::default();
         for (name, section) in derivations {
-            if let Some((entity, attribute)) = text(section, "into").and_then(|into| into.split_once('.')) {
+            let Some(into) = text(section, "into").filter(|_| text(section, "kind") != Some("path")) else { continue };
+            let shown = section.get("shows").and_then(|entry| entry.pairs().ok()).unwrap_or_default();
+            let (entity, attribute) = into.split_once('.').map_or((into, None), |(of, shown)| (of, Some(shown)));
+            for attribute in shown.iter().map(|(_, shown)| shown.text).chain(attribute) {
                 numbers.0.insert((entity.to_owned(), attribute.to_owned()), (*name).to_owned());
             }
         }

@@ -41,7 +41,7 @@ fn a_key_that_means_nothing_is_refused() {
         "only-if = { status = \"paid\" }",
         "where = { status = \"paid\" }",
         &expect![
-            "26: entity.Order.index.byCustomer.where: there is no such key: there are partition-key, sort-key, only-if"
+            "26: entity.Order.index.byCustomer.where: there is no such key: there are partition-key, sort-key, only-if, only-with, derived"
         ],
     );
     refused(
@@ -52,7 +52,7 @@ fn a_key_that_means_nothing_is_refused() {
     refused(
         "except = [\"note\"]",
         "where = { status = \"paid\" }",
-        &expect!["47: derivation.order-by-id.where: there is no such key: there are kind, from, to, link, except"],
+        &expect!["47: derivation.order-by-id.where: there is no such key: there are kind, id, from, to, link, except"],
     );
     refused(
         "through = \"Order\"",

@@ -12,7 +12,9 @@ fn a_name_that_is_declared_nowhere_is_refused_with_what_was_meant() {
     refused(
         "kind = \"mirror\"",
         "kind = \"sum\"",
-        &expect![[r#"44: derivation.order-by-id.kind: there is no kind "sum": there are count, copy, mirror"#]],
+        &expect![[
+            r#"44: derivation.order-by-id.kind: there is no kind "sum": there are count, copy, mirror, path, index-key, roll-up, cascade"#
+        ]],
     );
     refused(
         "from = \"Order\"\ninto",
@@ -215,7 +217,7 @@ fn derivations_that_cannot_be_are_refused() {
         "link = { customerId = \"buyerId\" }\nwhere",
         "where",
         &expect![[
-            r#"35: derivation.order-count: nothing gives customerId of the key of Customer: say what of Order it is (orderId, orderedOn, shopId, buyerId, status, note), as in link = { customerId = "…" }"#
+            r#"35: derivation.order-count: nothing gives customerId of the key of Customer: say what of Order it is (orderId, orderedOn, shopId, buyerId, status, note, buyerName), as in link = { customerId = "…" }"#
         ]],
     );
     refused(

@@ -1,4 +1,4 @@
-//! The arguments of `ripple check` and `ripple wait`.
+//! The arguments of `ripple check`, `ripple schema` and `ripple wait`.
 
 use std::path::PathBuf;
 
@@ -15,6 +15,14 @@ pub(crate) struct ManifestCheck {
     /// Prints one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `ripple schema`
+#[derive(Debug, Group)]
+pub(crate) struct SchemaArgs {
+    /// Prints the reference of the language as Markdown instead.
+    #[arg(long)]
+    pub(crate) reference: bool,
 }
 
 /// `ripple wait`

@@ -1,10 +1,10 @@
-//! `ripple check`: is a manifest right? It needs no table.
+//! `ripple check`: is a manifest right? And `ripple schema`: what a manifest can say. Neither needs a table.
 
 use functions::declared::{Choice, declared};
 use serde_json::json;
 
 use crate::{
-    args::check::ManifestCheck,
+    args::check::{ManifestCheck, SchemaArgs},
     exit::{Completion, print},
     json::print_json,
 };
@@ -24,6 +24,17 @@ pub(crate) fn run(args: &ManifestCheck) -> anyhow::Result<Completion> {
     } else {
         print(&[line("entities", &entities), line("indexes", &indexes), line("derivations", &derivations)].join("\n"));
     }
+    Ok(Completion::InStep)
+}
+
+/// Prints the JSON Schema, or the reference page.
+pub(crate) fn schema(args: &SchemaArgs) -> anyhow::Result<Completion> {
+    let text = if args.reference {
+        manifest::reference::reference()
+    } else {
+        serde_json::to_string_pretty(&manifest::schema::json_schema())?
+    };
+    print(text.trim_end());
     Ok(Completion::InStep)
 }
 

@@ -1,0 +1,149 @@
+//! `kind = "cascade"`: what hangs on an item goes with it.
+
+use derive::{
+    declaration::{
+        cascade::{Cascade, Fate, Hanging, Way},
+        link::Link,
+    },
+    derivation::Derivation,
+};
+use keys::{counter::COUNTER, entity::Definition};
+
+use super::{KindSyntax, Rule, attribute, entity, found, link};
+use crate::{
+    error::ManifestError,
+    section::{Named, Section},
+    syntax::{
+        KeySyntax, KindDescription, ValueSyntax,
+        ValueSyntax::{Pair, Pairs, Text, Texts},
+    },
+};
+
+pub(super) const KIND: KindSyntax = KindSyntax {
+    description: KindDescription {
+        name: "cascade",
+        keeps: "What hangs on a removed item goes with it, two days and two hours later, unless the item is there again.",
+        family: "level-triggered",
+        costs: "2 for each item that is deleted, and 2 for each transaction of up to 24 of them",
+        example: r#"
+[derivation.post-cascade]
+kind = "cascade"
+owner = "PostDetail"
+from = ["Post"]
+hanging = [
+    { entity = "Comment" },
+    { entity = "Like", index = "byPost" },
+    { counters = "view-count" },
+    { entity = "Draft", set = { status = "archived" } },
+]
+"#,
+        keys: &KEYS,
+    },
+    read,
+};
+
+const KEYS: [KeySyntax; 3] = [
+    KeySyntax::required("owner", Text, "the entity on which the others hang"),
+    KeySyntax::optional("from", Texts, "none", "entities whose removal removes the owner, which is a mirror of them"),
+    KeySyntax::required("hanging", ValueSyntax::Tables(&HANGING), "what goes with the owner, in this order"),
+];
+
+/// Keys of an entry of `hanging`.
+const HANGING: [KeySyntax; 8] = [
+    KeySyntax::optional("entity", Text, "", "the entity of what hangs on the owner"),
+    KeySyntax::optional("through", Text, "the entity", "the entity to query for it"),
+    KeySyntax::optional("index", Text, "the table", "the index to query"),
+    KeySyntax::optional(
+        "by",
+        Pairs,
+        "fields of the same names",
+        "pairs of a field of the queried key and a field of the owner's key",
+    ),
+    KeySyntax::optional(
+        "key",
+        Pairs,
+        "it is found by a query",
+        "pairs of a field of its key and the attribute of the removed owner that gives it, in lower case",
+    ),
+    KeySyntax::optional("counters", Text, "", "instead of an entity: the owner's counters of this count"),
+    KeySyntax::optional(
+        "only-if",
+        Pair,
+        "always",
+        "it is deleted only while its attribute holds this field of the owner's key",
+    ),
+    KeySyntax::optional("set", Pair, "it is deleted", "it stays, with this attribute set to this text"),
+];
+
+fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
+    let owner = rule.entity("owner", "the entity on which the others hang")?;
+    let from = rule.section.get("from").map(|entry| entry.texts()).transpose()?.unwrap_or_default();
+    let mut starts = Vec::new();
+    for named in &from {
+        let start = entity(rule.schema, named)?;
+        starts.push((start.name.clone(), own(owner, start, named)?));
+    }
+    starts.push((owner.name.clone(), fields_of_key(owner)));
+    let purpose = "what goes with the owner, as in [{ entity = \"Comment\" }]";
+    let entries = rule.section.required("hanging", purpose)?.sections()?;
+    let hanging = entries.iter().map(|section| hanging(rule, section, owner)).collect::<Result<_, _>>()?;
+    Ok(vec![rule.derivation(rule.name, Cascade { owner: owner.name.clone(), starts, hanging })?])
+}
+
+/// An item of the owner's key, made of fields and attributes of the same names.
+fn own(owner: &Definition, start: &Definition, named: &Named<'_>) -> Result<Link, ManifestError> {
+    let known = link::fields(start);
+    match owner.key.field_names().into_iter().find(|field| !known.contains(field)) {
+        Some(field) => {
+            let what = format!("{} has no {field}, which the key of {} is made of", start.name, owner.name);
+            Err(named.place.wrong(what))
+        }
+        None => Ok(fields_of_key(owner)),
+    }
+}
+
+fn fields_of_key(owner: &Definition) -> Link {
+    Link(owner.key.field_names().into_iter().map(|field| (field.to_owned(), field.to_owned())).collect())
+}
+
+fn hanging(rule: &Rule<'_>, section: &Section<'_>, owner: &Definition) -> Result<Hanging, ManifestError> {
+    if let Some(counters) = section.get("counters") {
+        section.only(&["counters"])?;
+        let named = counters.text()?;
+        link::known(&named, "there is no count", rule.counts)?;
+        let found = Way::Counters(named.text.to_owned());
+        return Ok(Hanging { entity: COUNTER.to_owned(), found, fate: Fate::Deleted });
+    }
+    section.follows(&HANGING)?;
+    let target = entity(rule.schema, &section.required("entity", "the entity of what hangs on the owner")?.text()?)?;
+    let found = if let Some(key) = section.get("key") {
+        if let Some(other) = found::FOUND.iter().find_map(|key| section.get(key.name)) {
+            return Err(other.place.wrong("says how items are found, and key makes theirs: leave one of them out"));
+        }
+        Way::Named(Link(link::pairs(&key, target, owner, rule.numbers)?))
+    } else {
+        let found = found::of_section(section, rule.schema, owner, target, || fields_of_key(owner))?;
+        found::finds(rule.schema, owner, target, (&found, true), &section.place)?;
+        Way::Found(found)
+    };
+    Ok(Hanging { entity: target.name.clone(), found, fate: fate(section, target, owner)? })
+}
+
+/// What becomes of it.
+fn fate(section: &Section<'_>, target: &Definition, owner: &Definition) -> Result<Fate, ManifestError> {
+    match (section.get("set"), section.get("only-if")) {
+        (None, None) => Ok(Fate::Deleted),
+        (Some(set), None) => {
+            let (named, text) = set.pair()?;
+            Ok(Fate::Set { attribute: attribute(target, &named)?, text: text.text.to_owned() })
+        }
+        (None, Some(only_if)) => {
+            let (named, field) = only_if.pair()?;
+            link::known(&field, &format!("the key of {} has no field", owner.name), &owner.key.field_names())?;
+            Ok(Fate::DeletedWhere { attribute: attribute(target, &named)?, field: field.text.to_owned() })
+        }
+        (Some(_), Some(only_if)) => {
+            Err(only_if.place.wrong("an item is either deleted under a condition or set: leave one of them out"))
+        }
+    }
+}

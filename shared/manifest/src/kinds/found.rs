@@ -1,0 +1,186 @@
+//! `found`: how the items that name a source are found when it changes.
+//!
+//! By a query for an entity that holds the source's fields in its partition key, in the table or in an index, and whose
+//! fields hold the target's key. Where nothing is said it is the target itself, in the table.
+
+use derive::{
+    declaration::{found_by::FoundBy, link::Link},
+    schema::Schema,
+};
+use keys::entity::{Definition, KeyTemplate};
+
+use super::{Rule, entity, link};
+use crate::{
+    error::ManifestError,
+    section::{Entry, Section, TomlPlace},
+    syntax::{
+        KeySyntax,
+        ValueSyntax::{Pairs, Text},
+    },
+};
+
+/// Keys of `found`.
+pub(super) const FOUND: [KeySyntax; 3] = [
+    KeySyntax::optional("through", Text, "the target", "the entity to query, whose fields give the target's key"),
+    KeySyntax::optional("index", Text, "the table", "the index to query"),
+    KeySyntax::optional(
+        "by",
+        Pairs,
+        "`link` read backwards",
+        "pairs of a field of the queried key and a field of the source's key",
+    ),
+];
+
+/// How the items of `target` that lead to a source by this link are found.
+pub(super) fn read(
+    rule: &Rule<'_>,
+    source: &Definition,
+    target: &Definition,
+    link: &Link,
+) -> Result<FoundBy, ManifestError> {
+    // A found item has the fields of the target's key under the same names, so the link read backwards finds it.
+    let backwards = || Link(link.0.iter().map(|(to, from)| (from.clone(), to.clone())).collect());
+    let entry = rule.section.get("found");
+    let place = entry.as_ref().map_or_else(|| rule.section.place.clone(), |entry| entry.place.clone());
+    let found = match &entry {
+        None => FoundBy { via: target.name.clone(), index: None, by: backwards() },
+        Some(entry) if entry.is_text() => {
+            FoundBy { via: entity(rule.schema, &entry.text()?)?.name.clone(), index: None, by: backwards() }
+        }
+        Some(entry) if !entry.is_table() => {
+            return Err(entry.is_not("the name of an entity, or { index = \"…\" }"));
+        }
+        Some(entry) => {
+            let section = entry.section()?;
+            section.follows(&FOUND)?;
+            of_section(&section, rule.schema, source, target, backwards)?
+        }
+    };
+    finds(rule.schema, source, target, (&found, false), &place)?;
+    Ok(found)
+}
+
+/// What the keys `through`, `index` and `by` of a section say.
+pub(super) fn of_section(
+    section: &Section<'_>,
+    schema: &Schema,
+    source: &Definition,
+    target: &Definition,
+    by_default: impl FnOnce() -> Link,
+) -> Result<FoundBy, ManifestError> {
+    let through = section.get("through").map(|entry| entry.text()).transpose()?;
+    let via = through.map_or(Ok(target), |named| entity(schema, &named))?;
+    let index = section.get("index").map(|entry| entry.text()).transpose()?;
+    if let Some(index) = &index {
+        let indexes: Vec<&str> = via.indexes.iter().map(|index| index.index.as_str()).collect();
+        link::known(index, &format!("{} has no key in an index", via.name), &indexes)?;
+    }
+    let by = section.get("by").map(|entry| by(&entry, source)).transpose()?;
+    let index = index.map(|index| index.text.to_owned());
+    Ok(FoundBy { via: via.name.clone(), index, by: by.unwrap_or_else(by_default) })
+}
+
+/// Refuses a query that the source's key does not make, or whose items lead to no target. The hint of a way is for an entry
+/// of a cascade's `hanging`, or for `found`.
+pub(super) fn finds(
+    schema: &Schema,
+    source: &Definition,
+    target: &Definition,
+    (found, is_hanging): (&FoundBy, bool),
+    place: &TomlPlace<'_>,
+) -> Result<(), ManifestError> {
+    if let Some(name) = &found.index
+        && let Some(missing) = not_projected(schema, found, target)
+    {
+        return Err(place.wrong(format!(
+            "{name} does not project \"{missing}\", without which the {} items that it finds lead nowhere: add it to \
+             the projection of [index.{name}]",
+            found.via
+        )));
+    }
+    let Some(missing) = not_given(schema, found) else { return Ok(()) };
+    let places = places(schema, target, &found.by);
+    let hints = places.iter().map(|place| if is_hanging { place.keys() } else { format!("found = {}", place.found()) });
+    let hints: Vec<String> = hints.collect();
+    let hint = match hints.as_slice() {
+        [] => "no entity and no index has it".to_owned(),
+        hints => format!("say {}", hints.join(", or ")),
+    };
+    Err(place.wrong(format!(
+        "a change of {} does not have {missing}, by which its {} items would be found: {hint}",
+        source.name, target.name
+    )))
+}
+
+/// Pairs of (field of the queried key, field of the source's key).
+fn by(entry: &Entry<'_>, source: &Definition) -> Result<Link, ManifestError> {
+    let mut pairs = Vec::new();
+    for (field, value) in entry.pairs()? {
+        value.top_level()?;
+        link::known(&value, &format!("the key of {} has no field", source.name), &source.key.field_names())?;
+        pairs.push((field.text.to_owned(), value.text.to_owned()));
+    }
+    Ok(Link(pairs))
+}
+
+/// A field of the queried partition key that the source does not give.
+fn not_given<'a>(schema: &'a Schema, found: &FoundBy) -> Option<&'a str> {
+    let via = schema.entity(&found.via)?;
+    let index = found.index.as_ref().and_then(|name| via.indexes.iter().find(|index| index.index == *name));
+    lacks(index.map_or(&via.key, |index| &index.key), &found.by)
+}
+
+fn lacks<'a>(key: &'a KeyTemplate, by: &Link) -> Option<&'a str> {
+    key.pk.field_names().into_iter().find(|field| !by.0.iter().any(|(to, _)| to == field))
+}
+
+/// An attribute that the queried index must project, and does not: the type, or what the target's key is made of.
+fn not_projected<'a>(schema: &'a Schema, found: &FoundBy, target: &'a Definition) -> Option<&'a str> {
+    let index = schema.layout.index(found.index.as_ref()?)?;
+    let via = schema.entity(&found.via)?;
+    let beside_the_key = target.key.field_names().into_iter().filter(|field| !via.key.holds(field));
+    let mut needed = schema.layout.entity_type.as_deref().into_iter().chain(beside_the_key);
+    needed.find(|name| !index.projection.iter().any(|other| other == name))
+}
+
+/// Where a query would find them.
+struct QueryPlace<'a> {
+    /// The entity that is queried; `None` where it is the target itself.
+    through: Option<&'a str>,
+    index: Option<&'a str>,
+}
+
+impl QueryPlace<'_> {
+    /// As keys of a table.
+    fn keys(&self) -> String {
+        let key = |key: &str, name: Option<&str>| name.map(|name| format!("{key} = \"{name}\""));
+        let keys = [key("through", self.through), key("index", self.index)];
+        keys.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+
+    /// As a value of `found`.
+    fn found(&self) -> String {
+        match (self.through, self.index) {
+            (Some(name), None) => format!("\"{name}\""),
+            _ => format!("{{ {} }}", self.keys()),
+        }
+    }
+}
+
+/// The places where a query by these fields would find targets.
+fn places<'a>(schema: &'a Schema, target: &'a Definition, by: &Link) -> Vec<QueryPlace<'a>> {
+    let mut places = Vec::new();
+    for via in schema.entities() {
+        let known = via.key.field_names();
+        let has = |field: &&str| known.contains(field) || via.attributes.iter().any(|name| name == field);
+        if !target.key.field_names().iter().all(has) {
+            continue;
+        }
+        let through = Some(via.name.as_str()).filter(|name| *name != target.name);
+        let table = (through.is_some() && lacks(&via.key, by).is_none()).then_some(QueryPlace { through, index: None });
+        let indexes = via.indexes.iter().filter(|index| lacks(&index.key, by).is_none());
+        places.extend(table);
+        places.extend(indexes.map(|index| QueryPlace { through, index: Some(&index.index) }));
+    }
+    places
+}

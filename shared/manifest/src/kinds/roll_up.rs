@@ -1,0 +1,89 @@
+//! `kind = "roll-up"`: count, sum, least and greatest value by hour and by day.
+
+use std::sync::Arc;
+
+use derive::{declaration::rollup::Rollup, derivation::Derivation, effect::BucketForm};
+use keys::entity::Definition;
+
+use super::{KindSyntax, Rule, attribute, derived_attribute, link};
+use crate::{
+    error::ManifestError,
+    syntax::{
+        KeySyntax, KindDescription, ValueSyntax,
+        ValueSyntax::{Pairs, Text},
+    },
+};
+
+pub(super) const KIND: KindSyntax = KindSyntax {
+    description: KindDescription {
+        name: "roll-up",
+        keeps: "A bucket for each hour and each day has count, sum, least and greatest value of what came in it.",
+        family: "additive: each change counts once, and arrivals only",
+        costs: "1 for each bucket of a batch under watermarks, two buckets for each value",
+        example: r#"
+[derivation.readings]
+kind = "roll-up"
+from = "Reading"
+into = "ReadingTotals"
+time = "at"
+value = "value"
+grain = "grain"
+bucket = "bucket"
+shows = { count = "count", sum = "sum", min = "min", max = "max" }
+"#,
+        keys: &KEYS,
+    },
+    read,
+};
+
+/// Keys of `shows`.
+const SHOWS: [KeySyntax; 4] = [
+    KeySyntax::required("count", Text, "the attribute of the number of values"),
+    KeySyntax::required("sum", Text, "the attribute of their sum"),
+    KeySyntax::required("min", Text, "the attribute of the least value"),
+    KeySyntax::required("max", Text, "the attribute of the greatest value"),
+];
+
+const KEYS: [KeySyntax; 8] = [
+    KeySyntax::required("from", Text, "the entity whose values are rolled up"),
+    KeySyntax::required("into", Text, "the entity of the buckets, which says `derived = true`"),
+    KeySyntax::optional(
+        "link",
+        Pairs,
+        "fields of the same names",
+        "pairs of another field of the bucket's key and the field or attribute of the source that gives it",
+    ),
+    KeySyntax::required("time", Text, "the field or attribute that holds the time, such as `2024-01-15T10:30:00.000Z`"),
+    KeySyntax::required("value", Text, "the attribute that holds the value, a number"),
+    KeySyntax::required("grain", Text, "the field of the bucket's key that says `HOUR` or `DAY`"),
+    KeySyntax::required("bucket", Text, "the field of the bucket's key that holds the beginning of the time"),
+    KeySyntax::required("shows", ValueSyntax::Table(&SHOWS), "which attribute of the bucket has what"),
+];
+
+fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
+    let source = rule.entity("from", "the entity whose values are rolled up")?;
+    let target = rule.entity("into", "the entity of the buckets, one for each hour and day")?;
+    let time = rule.section.required("time", "the field or attribute that holds the time")?.text()?;
+    link::known(&time, &format!("{} has no field or attribute", source.name), &link::fields(source))?;
+    let value = attribute(source, &rule.section.required("value", "the attribute that holds the value")?.text()?)?;
+    let field = |key: &str, purpose: &str| {
+        let named = rule.section.required(key, purpose)?.text()?;
+        link::known(&named, &format!("the key of {} has no field", target.name), &target.key.field_names())?;
+        Ok::<_, ManifestError>(named.text.to_owned())
+    };
+    let grain = field("grain", "the field of the bucket's key that says HOUR or DAY")?;
+    let bucket = field("bucket", "the field of the bucket's key that holds the beginning of the time")?;
+    let link = rule.link_but(target, source, &[&grain, &bucket])?;
+    let form = Arc::new(form(rule, target)?);
+    let (source, time) = (source.name.clone(), time.text.to_owned());
+    Ok(vec![rule.derivation(rule.name, Rollup { source, time, value, link, grain, bucket, form })?])
+}
+
+fn form(rule: &Rule<'_>, target: &Definition) -> Result<BucketForm, ManifestError> {
+    let purpose = "the bucket's attributes, as in { count = \"count\", sum = \"sum\", min = \"min\", max = \"max\" }";
+    let shows = rule.section.required("shows", purpose)?.section()?;
+    shows.follows(&SHOWS)?;
+    let shown = |key: &str| derived_attribute(target, &shows.required(key, purpose)?.text()?);
+    let [count, sum, min, max] = ["count", "sum", "min", "max"].map(shown);
+    Ok(BucketForm { entity: target.name.clone(), count: count?, sum: sum?, min: min?, max: max? })
+}

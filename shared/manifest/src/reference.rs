@@ -1,0 +1,104 @@
+//! The reference page of the language, `docs/manifest.md`, made of what the parser takes.
+
+use std::fmt::Write as _;
+
+use crate::{
+    entities, kinds, layout,
+    syntax::{Absent, KeySyntax, KindDescription, ValueSyntax},
+};
+
+/// What stands before the tables.
+const INTRODUCTION: &str = "\
+# The language of a manifest
+
+<!-- `ripple schema --reference` prints this page. -->
+
+This page lists every key of a manifest, usually called `ripple.toml`.
+[Declare your own table](own-table.md) explains forms of keys, links and conditions, and has a whole file.
+`ripple check FILE` checks a file, and `ripple schema` prints a JSON Schema for editors.
+A key that this page does not have is refused, with its line and what was meant.
+Write units are those of items of up to 1 KB.
+";
+
+/// The page.
+#[must_use]
+pub fn reference() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    let sections: [(&str, &str, &[KeySyntax]); 4] = [
+        ("`[table]`", "The names of the table's attributes.", &layout::TABLE),
+        (
+            "`[index.NAME]`",
+            "A global secondary index. Declare only indexes that Ripple searches, or that contain derived items.",
+            &layout::INDEX,
+        ),
+        (
+            "`[entity.NAME]`",
+            "Items of one kind. The name is the text of the type attribute, if there is one.",
+            &entities::ENTITY,
+        ),
+        ("`[entity.NAME.index.INDEX]`", "The keys that these items have in an index.", &entities::INDEX_KEY),
+    ];
+    for (title, about, keys) in sections {
+        section(&mut page, title, about, keys);
+    }
+    section(&mut page, "`[derivation.NAME]`", "What is derived. Every kind has these keys.", &kinds::COMMON);
+    for kind in kinds::descriptions() {
+        of_kind(&mut page, &kind);
+    }
+    page
+}
+
+fn section(page: &mut String, title: &str, about: &str, keys: &[KeySyntax]) {
+    write(page, format_args!("\n## {title}\n\n{about}\n"));
+    table(page, keys);
+}
+
+fn of_kind(page: &mut String, kind: &KindDescription) {
+    let KindDescription { name, keeps, family, costs, example, keys } = kind;
+    write(page, format_args!("\n## `kind = \"{name}\"`\n\n{keeps}\n"));
+    write(page, format_args!("\n- Family: {family}.\n- Write units: {costs}.\n\n```toml\n{}\n```\n", example.trim()));
+    table(page, keys);
+}
+
+fn table(page: &mut String, keys: &[KeySyntax]) {
+    write(page, format_args!("\n| key | value | without it | |\n|---|---|---|---|\n"));
+    for KeySyntax { name, value, absent, says } in keys {
+        let absent = match absent {
+            Absent::Required => "required",
+            Absent::Default(absent) => absent,
+        };
+        write(page, format_args!("| `{name}` | {} | {absent} | {says} |\n", words(*value)));
+    }
+    for KeySyntax { name, value, .. } in keys {
+        let (ValueSyntax::Table(inner) | ValueSyntax::TextOrTable(inner) | ValueSyntax::Tables(inner)) = value else {
+            continue;
+        };
+        let of = if matches!(value, ValueSyntax::Tables(_)) { "each table of " } else { "" };
+        write(page, format_args!("\nKeys of {of}`{name}`:\n"));
+        table(page, inner);
+    }
+}
+
+fn words(value: ValueSyntax) -> String {
+    match value {
+        ValueSyntax::Text => "text".to_owned(),
+        ValueSyntax::OneOf(texts) => texts.iter().map(|text| format!("`\"{text}\"`")).collect::<Vec<_>>().join(" or "),
+        ValueSyntax::Texts => "list of texts".to_owned(),
+        ValueSyntax::Truth => "`true` or `false`".to_owned(),
+        ValueSyntax::WholeNumber(from, to) => format!("whole number, {from} to {to}"),
+        ValueSyntax::Pairs => "pairs of texts".to_owned(),
+        ValueSyntax::Pair => "one pair of texts".to_owned(),
+        ValueSyntax::PairOfTexts => "one attribute, with a text or a list of texts".to_owned(),
+        ValueSyntax::PairsOrTexts => "pairs of texts, or a list of texts".to_owned(),
+        ValueSyntax::Condition => "condition, or one pair of texts".to_owned(),
+        ValueSyntax::Table(_) | ValueSyntax::Sections => "table".to_owned(),
+        ValueSyntax::TextOrTable(_) => "text or table".to_owned(),
+        ValueSyntax::Tables(_) => "list of tables".to_owned(),
+    }
+}
+
+/// Adds to the page. A text takes everything.
+fn write(page: &mut String, text: std::fmt::Arguments<'_>) {
+    let written = page.write_fmt(text);
+    debug_assert!(written.is_ok(), "a text takes everything");
+}

@@ -1,0 +1,83 @@
+//! A JSON Schema of a manifest, for editors that complete and check TOML by one.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    entities, kinds, layout,
+    syntax::{Absent, KeySyntax, ValueSyntax},
+};
+
+/// The schema, of draft 2020-12.
+#[must_use]
+pub fn json_schema() -> Value {
+    let entity = object(&entities::ENTITY, &[("index", named(&object(&entities::INDEX_KEY, &[])))]);
+    let derivations: Vec<Value> = kinds::descriptions()
+        .iter()
+        .map(|kind| {
+            let keys: Vec<KeySyntax> = kinds::COMMON.iter().chain(kind.keys).copied().collect();
+            let mut derivation = object(&keys, &[("kind", json!({ "const": kind.name }))]);
+            describe(&mut derivation, kind.keeps);
+            derivation
+        })
+        .collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Ripple manifest",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["table", "entity"],
+        "properties": {
+            "table": object(&layout::TABLE, &[]),
+            "index": named(&object(&layout::INDEX, &[])),
+            "entity": named(&entity),
+            "derivation": named(&json!({ "type": "object", "oneOf": derivations })),
+        },
+    })
+}
+
+/// Tables by their names.
+fn named(each: &Value) -> Value {
+    json!({ "type": "object", "additionalProperties": each })
+}
+
+/// A table with these keys; some of them have another value than their syntax says.
+fn object(keys: &[KeySyntax], instead: &[(&str, Value)]) -> Value {
+    let mut properties = Map::new();
+    for key in keys {
+        let instead = instead.iter().find(|(name, _)| *name == key.name).map(|(_, value)| value.clone());
+        let mut value = instead.unwrap_or_else(|| of_value(key.value));
+        describe(&mut value, key.says);
+        properties.insert(key.name.to_owned(), value);
+    }
+    let required: Vec<&str> = keys.iter().filter(|key| key.absent == Absent::Required).map(|key| key.name).collect();
+    json!({ "type": "object", "additionalProperties": false, "required": required, "properties": properties })
+}
+
+fn of_value(value: ValueSyntax) -> Value {
+    let text = || json!({ "type": "string", "minLength": 1 });
+    let texts = || json!({ "type": "array", "uniqueItems": true, "items": text() });
+    let pairs = || json!({ "type": "object", "additionalProperties": text() });
+    let one = |each: &Value| json!({ "type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": each });
+    match value {
+        ValueSyntax::Text => text(),
+        ValueSyntax::OneOf(texts) => json!({ "enum": texts }),
+        ValueSyntax::Texts => texts(),
+        ValueSyntax::Truth => json!({ "type": "boolean" }),
+        ValueSyntax::WholeNumber(from, to) => json!({ "type": "integer", "minimum": from, "maximum": to }),
+        ValueSyntax::Pairs => pairs(),
+        ValueSyntax::Pair => one(&text()),
+        ValueSyntax::PairOfTexts => one(&json!({ "anyOf": [text(), texts()] })),
+        ValueSyntax::PairsOrTexts => json!({ "anyOf": [pairs(), texts()] }),
+        ValueSyntax::Condition => json!({ "anyOf": [text(), one(&text())] }),
+        ValueSyntax::Table(keys) => object(keys, &[]),
+        ValueSyntax::TextOrTable(keys) => json!({ "anyOf": [text(), object(keys, &[])] }),
+        ValueSyntax::Tables(keys) => json!({ "type": "array", "items": object(keys, &[]) }),
+        ValueSyntax::Sections => json!({ "type": "object" }),
+    }
+}
+
+fn describe(value: &mut Value, says: &str) {
+    if let Some(object) = value.as_object_mut() {
+        object.insert("description".to_owned(), says.into());
+    }
+}
