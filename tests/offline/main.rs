@@ -11,5 +11,4 @@ mod missing;
 mod observe;
 mod own_table;
 mod records;
-mod shipped;
 mod tidy;

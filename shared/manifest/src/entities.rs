@@ -74,10 +74,12 @@ pub(crate) const INDEX_KEY: [KeySyntax; 5] = [
 
 /// The schema of the declared entities, and of the counters.
 pub(crate) fn read(root: &Section<'_>, layout: Layout) -> Result<Schema, ManifestError> {
-    let mut definitions = vec![counter().map_err(|error| root.place.wrong(error.to_string()))?];
+    let mut counter = counter().map_err(|error| root.place.wrong(error.to_string()))?;
+    let mut definitions = vec![counter.clone()];
     for (name, section) in root.sections("entity")? {
         if name == COUNTER {
-            return Err(section.place.wrong("is the entity of the service's own counters: it is always there"));
+            counter.id = counter_id(&section)?;
+            continue;
         }
         if name.is_empty() {
             return Err(section.place.wrong("the name of an entity is empty: items have it as their type"));
@@ -91,7 +93,18 @@ pub(crate) fn read(root: &Section<'_>, layout: Layout) -> Result<Schema, Manifes
     if definitions.len() == 1 {
         return Err(root.place.wrong("there is no entity: declare one with [entity.NAME]"));
     }
-    Ok(Schema::new(layout, definitions))
+    definitions.push(counter);
+    Ok(Schema::new(layout, definitions.into_iter().skip(1)))
+}
+
+/// All that may be said of counters: their row in the table's design.
+fn counter_id(section: &Section<'_>) -> Result<String, ManifestError> {
+    match section.entries().find(|entry| entry.key != "id") {
+        Some(other) => {
+            Err(other.place.wrong("counters are the service's own, and always there: only their id can be said"))
+        }
+        None => Ok(section.required("id", "the row of the counters in the table's design")?.text()?.text.to_owned()),
+    }
 }
 
 /// Without a type an item is known by its key, so no key may be of two entities.
@@ -203,7 +216,8 @@ fn only_if<'a>(section: &Section<'a>) -> Result<Option<(Named<'a>, OnlyIf)>, Man
     Ok(Some((attribute, only_if)))
 }
 
-/// Each attribute is declared once, and none of them is a key, a field of the key, the type or the time to live.
+/// Each attribute is declared once, and none of them is a key, a field of the key or the type. Ripple writes no
+/// time to live.
 fn free(
     layout: &Layout,
     key: &KeyTemplate,
@@ -211,14 +225,15 @@ fn free(
     derived: &[Named<'_>],
 ) -> Result<(), ManifestError> {
     let mut declared = BTreeSet::new();
-    for attribute in attributes.iter().chain(derived) {
+    let all = attributes.iter().map(|attribute| (attribute, false)).chain(derived.iter().map(|it| (it, true)));
+    for (attribute, is_derived) in all {
         attribute.top_level()?;
         let name = attribute.text;
         let is = if layout.is_key(name) {
             "is an attribute of a key"
         } else if layout.entity_type.as_deref() == Some(name) {
             "is the attribute of the type"
-        } else if layout.time_to_live.as_deref() == Some(name) {
+        } else if is_derived && layout.time_to_live.as_deref() == Some(name) {
             "is the attribute of the time to live"
         } else if key.holds(name) {
             "is a field of the key"

@@ -1,245 +1,45 @@
-//! The shipped derivations, D-01 to D-30: one list that everything reads.
-//!
-//! A count is declared together with its display, a derivation of its own called `…-display`. If count and sum are
-//! shown, the displays are `…-count-display` and `…-sum-display`.
+//! The shipped table, which `examples/social/ripple.toml` declares.
 
-mod totals;
-
-mod ground;
-
-mod employees;
-mod files;
-mod shop;
+use std::sync::LazyLock;
 
 use derive::{
     catalogue::{Catalogue, CatalogueError},
-    condition::Condition,
-    declaration::{count::Count, found_by::FoundBy, link::Link, mirror::Mirror},
     derivation::Derivation,
-    kinds::{
-        copy::Copy,
-        display::{Display, Shows, Zero},
-    },
     schema::Schema,
 };
+
+/// The manifest's text.
+const MANIFEST: &str = include_str!("../../ripple.toml");
+
+#[expect(clippy::panic, reason = "the text is a part of the program, and a test shows that it is right")]
+static SHIPPED: LazyLock<(Schema, Catalogue)> =
+    LazyLock::new(|| manifest::load(MANIFEST).unwrap_or_else(|error| panic!("the shipped manifest is wrong: {error}")));
 
 /// The shipped table.
 #[must_use]
 pub fn schema() -> Schema {
-    Schema::new(entities::table::layout(), entities::table::definitions().into_iter().cloned())
+    SHIPPED.0.clone()
 }
 
-/// The shipped derivations.
+/// The shipped derivations for a schema, which may differ from the shipped one.
 ///
 /// # Errors
 ///
-/// [`CatalogueError`] if they do not fit the shipped table; a test shows that they fit.
+/// [`CatalogueError`] if they do not fit this schema.
 pub fn catalogue(schema: &Schema) -> Result<Catalogue, CatalogueError> {
     Catalogue::new(schema, derivations())
 }
 
-/// The declarations, in the order of their ids.
+/// The shipped derivations, in the order in which they build on each other.
 #[must_use]
 pub fn derivations() -> Vec<Derivation> {
-    [
-        people(),
-        posts(),
-        groups(),
-        organizations(),
-        files::files(),
-        employees::employees(),
-        shop::shop(),
-        totals::totals(),
-        ground::derivations(),
-    ]
-    .concat()
-}
-
-fn people() -> Vec<Derivation> {
-    let follow = [("FolloweeId", "FolloweeId"), ("FollowerId", "FollowerId")];
-    let follower_count = CountRule::each("Follow", "User", &[("UserId", "FolloweeId")]).shards(8);
-    let following_count = CountRule::each("Follow", "User", &[("UserId", "FollowerId")]);
-    let mut all = vec![
-        // Both halves of a pair have the same fields, so each key gives the other.
-        Derivation::new(
-            "D-01",
-            "follower-mirror",
-            Mirror {
-                source: "Follow".to_owned(),
-                target: "Follower".to_owned(),
-                link: Link::of(&follow),
-                except: Vec::new(),
-            },
-        ),
-    ];
-    all.extend(follower_count.shown("D-02", "follower-count", "FollowerCount"));
-    all.extend(following_count.shown("D-03", "following-count", "FollowingCount"));
-    all.push(copy(
-        "D-11",
-        "followee-name",
-        ("User", "Follow", &[("UserId", "FolloweeId")]),
-        &[("Name", "FolloweeName")],
-        found("Follower", None, &[("FolloweeId", "UserId")]),
-    ));
-    all.push(copy(
-        "D-11",
-        "follower-name",
-        ("User", "Follower", &[("UserId", "FollowerId")]),
-        &[("Name", "FollowerName")],
-        found("Follow", None, &[("FollowerId", "UserId")]),
-    ));
-    all
-}
-
-fn posts() -> Vec<Derivation> {
-    let detail = |source| CountRule::each(source, "PostDetail", &[("PostId", "PostId")]);
-    let mut all = vec![Derivation::new(
-        "D-04",
-        "post-detail",
-        Mirror {
-            source: "Post".to_owned(),
-            target: "PostDetail".to_owned(),
-            link: Link::of(&[("PostId", "PostId")]),
-            except: vec!["Content".to_owned()],
-        },
-    )];
-    let published = CountRule::each("Post", "User", &[("UserId", "AuthorId")]).only("Status", "published");
-    all.extend(published.shown("D-05", "post-count", "PostCount"));
-    all.extend(detail("Comment").shown("D-06", "comment-count", "CommentCount"));
-    all.extend(detail("Like").shards(16).shown("D-07", "like-count", "LikeCount"));
-    all.extend(detail("View").shards(16).history().shown("D-08", "view-count", "ViewCount"));
-    all.push(copy(
-        "D-09",
-        "comment-author",
-        ("User", "Comment", &[("UserId", "UserId")]),
-        &[("Name", "UserName"), ("Avatar", "UserAvatar")],
-        found("Comment", Some("GSI1"), &[("UserId", "UserId")]),
-    ));
-    all.push(copy(
-        "D-10",
-        "post-author",
-        ("User", "PostDetail", &[("UserId", "AuthorId")]),
-        &[("Name", "AuthorName"), ("Avatar", "AuthorAvatar")],
-        found("Post", None, &[("AuthorId", "UserId")]),
-    ));
-    all
-}
-
-fn groups() -> Vec<Derivation> {
-    let member = [("GroupId", "GroupId"), ("UserId", "UserId")];
-    let mut all = vec![Derivation::new(
-        "D-12",
-        "group-member",
-        Mirror {
-            source: "Membership".to_owned(),
-            target: "GroupMember".to_owned(),
-            link: Link::of(&member),
-            except: Vec::new(),
-        },
-    )];
-    let members = CountRule::each("Membership", "Group", &[("GroupId", "GroupId")]);
-    all.extend(members.shown("D-13", "member-count", "MemberCount"));
-    all.push(copy(
-        "D-14",
-        "group-name",
-        ("Group", "Membership", &[("GroupId", "GroupId")]),
-        &[("Name", "GroupName")],
-        found("GroupMember", None, &[("GroupId", "GroupId")]),
-    ));
-    all.push(copy(
-        "D-15",
-        "group-user-name",
-        ("User", "GroupMember", &[("UserId", "UserId")]),
-        &[("Name", "UserName")],
-        found("Membership", None, &[("UserId", "UserId")]),
-    ));
-    all
-}
-
-fn organizations() -> Vec<Derivation> {
-    let belonging = |source| CountRule::each(source, "Organization", &[("OrgId", "OrgId")]);
-    let mut all = Vec::new();
-    all.extend(belonging("Team").shown("D-16", "team-count", "TeamCount"));
-    all.extend(belonging("Member").shown("D-16", "org-member-count", "MemberCount"));
-    all.extend(belonging("Employee").shown("D-16", "employee-count", "EmployeeCount"));
-    all.push(copy(
-        "D-17",
-        "member-user-name",
-        ("User", "Member", &[("UserId", "UserId")]),
-        &[("Name", "UserName")],
-        found("Member", Some("GSI1"), &[("UserId", "UserId")]),
-    ));
-    all.push(copy(
-        "D-17",
-        "member-org-name",
-        ("Organization", "Member", &[("OrgId", "OrgId")]),
-        &[("Name", "OrgName")],
-        found("Member", None, &[("OrgId", "OrgId")]),
-    ));
-    all
-}
-
-/// A count that is being declared.
-struct CountRule(Count);
-
-impl CountRule {
-    fn each(source: &str, target: &str, link: &[(&str, &str)]) -> Self {
-        Self(Count {
-            source: source.to_owned(),
-            condition: Condition::Always,
-            target: target.to_owned(),
-            link: Link::of(link),
-            sum: None,
-            n_shards: 1,
-            history: false,
-        })
-    }
-
-    fn only(mut self, attribute: &str, text: &str) -> Self {
-        self.0.condition = Condition::is(attribute, text);
-        self
-    }
-
-    fn shards(mut self, n_shards: u32) -> Self {
-        self.0.n_shards = n_shards;
-        self
-    }
-
-    fn history(mut self) -> Self {
-        self.0.history = true;
-        self
-    }
-
-    fn display(&self, name: &str, shows: Shows, attribute: &str) -> Display {
-        let (count, target, attribute) = (name.to_owned(), self.0.target.clone(), attribute.to_owned());
-        Display { count, target, shows, attribute, zero: Zero::Write }
-    }
-
-    /// The count and its display.
-    fn shown(self, id: &str, name: &str, attribute: &str) -> [Derivation; 2] {
-        let shown = self.display(name, Shows::Count, attribute);
-        [Derivation::new(id, name, self.0), Derivation::new(id, &format!("{name}-display"), shown)]
-    }
-}
-
-fn copy(
-    id: &str,
-    name: &str,
-    (source, target, link): (&str, &str, &[(&str, &str)]),
-    attributes: &[(&str, &str)],
-    found: FoundBy,
-) -> Derivation {
-    let attributes = attributes.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect();
-    let (source, target) = (source.to_owned(), target.to_owned());
-    Derivation::new(id, name, Copy { source, target, link: Link::of(link), attributes, found })
-}
-
-fn found(via: &str, index: Option<&str>, by: &[(&str, &str)]) -> FoundBy {
-    FoundBy { via: via.to_owned(), index: index.map(str::to_owned), by: Link::of(by) }
+    SHIPPED.1.derivations().cloned().collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use keys::{counter::COUNTER, entity::Definition};
+
     use super::*;
 
     #[test]
@@ -247,6 +47,20 @@ mod tests {
         let schema = schema();
         let catalogue = catalogue(&schema).unwrap();
         assert_eq!(catalogue.derivations().count(), 53);
+    }
+
+    #[test]
+    fn the_typed_entities_are_those_of_the_manifest() {
+        let (declared, layout) = (schema(), entities::table::layout());
+        assert_eq!(declared.layout, layout);
+        let typed = Schema::new(layout, entities::table::definitions().into_iter().cloned());
+        let [declared, typed] = [&declared, &typed].map(|schema| {
+            schema.entities().filter(|definition| definition.name != COUNTER).cloned().collect::<Vec<Definition>>()
+        });
+        for (declared, typed) in declared.iter().zip(&typed) {
+            assert_eq!(declared, typed);
+        }
+        assert_eq!(declared.len(), typed.len());
     }
 
     /// The definitions are stored in each table's registry: after a change of one, every table needs a backfill.
@@ -294,7 +108,6 @@ mod tests {
             file-path = path: FileDetail (Name below the Path of its Folder) into FILE#{FileId} / METADATA, at most 65 deep; writes Path; reads FileDetail.FolderId, FileDetail.Name, Folder.Path
             employee-path = path: Employee (EmployeeId below the Path of its Employee) into ORG#{OrgId} / EMPLOYEE#{EmployeeId}, at most 27 deep; writes Path; reads Employee.EmployeeId, Employee.ManagerId, Employee.OrgId, Employee.Path; index keys EMP#{EmployeeId} / EMP of GSI1, MANAGER#{ManagerId} / EMP#{EmployeeId} of GSI2 while ManagerId is there
             org-chart = mirror: Employee into ORG#{OrgId} / EMP#{Path/}; writes OrgChart; reads Employee.Path
-            best-sellers = index key: Product (UnitsSold above zero) into BESTSELLERS#{Category} / {MAX-UnitsSold:12}#{ProductId} of GSI2; writes GSI2PK, GSI2SK; reads Product.Category, Product.ProductId, Product.UnitsSold; index keys CAT#{Category} / PRODUCT#{ProductId} of GSI1
             review-author = copy: User (Name as UserName) into PRODUCT#{ProductId} / REVIEW#{CreatedAt}#{ReviewId}; writes UserName; reads Review.UserId, User.Name; index keys USER#{UserId} / REVIEW#{CreatedAt}#{ReviewId} of GSI1
             order-detail = mirror: Order into ORDER#{OrderId} / METADATA; writes OrderDetail
             folder-totals = count and sum: File (sum of SizeBytes) into FOLDER#{FolderId} / METADATA; reads File.FolderId, File.SizeBytes
@@ -308,6 +121,7 @@ mod tests {
             order-totals-sum-display = display: Counter (Sum of order-totals; zero is written) into USER#{UserId} / PROFILE; writes LifetimeValue; reads Counter.sum of order-totals; index keys EMAIL#{Email} / USER#{UserId} of GSI1, USERS#{UserId%8} / {CreatedAt}#{UserId} of GSI2
             units-sold = count and sum: OrderItem (where NOT Cancelled = true; sum of Quantity) into PRODUCT#{ProductId} / METADATA; reads OrderItem.Cancelled, OrderItem.ProductId, OrderItem.Quantity
             units-sold-display = display: Counter (Sum of units-sold; zero is written) into PRODUCT#{ProductId} / METADATA; writes UnitsSold; reads Counter.sum of units-sold; index keys CAT#{Category} / PRODUCT#{ProductId} of GSI1
+            best-sellers = index key: Product (UnitsSold above zero) into BESTSELLERS#{Category} / {MAX-UnitsSold:12}#{ProductId} of GSI2; writes GSI2PK, GSI2SK; reads Product.Category, Product.ProductId, Product.UnitsSold; index keys CAT#{Category} / PRODUCT#{ProductId} of GSI1
             readings-rollup = roll-up: Reading (Value by HOUR and DAY of At in UTC; arrivals only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value
             post-cascade = cascade: Post, PostDetail (removed, and no PostDetail there) into POST#{PostId} / METADATA; writes Comment deleted, Counter of view-count deleted, Like deleted
             user-cascade = cascade: User (removed, and no User there) into USER#{UserId} / PROFILE; writes CartItem deleted, EmailClaim, named by what was removed, deleted while its UserId is the owner's, Follow deleted, Like deleted, Member deleted, Membership deleted, Post Status set to archived, Subscription deleted, View deleted"#]].assert_eq(&outlines.join("\n"));

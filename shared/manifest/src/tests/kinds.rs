@@ -9,7 +9,9 @@ const SOCIAL: &str = include_str!("../../../../examples/social/ripple.toml");
 fn refused_in(from: &str, to: &str, expect: &Expect) {
     assert!(SOCIAL.contains(from), "{from}");
     let refused = load(&SOCIAL.replacen(from, to, 1)).map(drop);
-    expect.assert_eq(&refused.expect_err("it is refused").to_string());
+    // Its lines move with the example.
+    let ManifestError { key, what, .. } = refused.expect_err("it is refused");
+    expect.assert_eq(&format!("{key}: {what}"));
 }
 
 #[test]
@@ -37,44 +39,44 @@ fn what_a_sum_shows_is_looked_up() {
     refused_in(
         shows,
         "shows = { average = \"OrderCount\" }",
-        &expect!["554: derivation.order-totals.shows.average: there is no such key: there are count, sum"],
+        &expect!["derivation.order-totals.shows.average: there is no such key: there are count, sum"],
     );
     refused_in(
         shows,
         "shows = { sum = \"LifetimeValues\" }",
         &expect![[
-            r#"554: derivation.order-totals.shows.sum: User does not declare as derived "LifetimeValues": did you mean "LifetimeValue"?"#
+            r#"derivation.order-totals.shows.sum: User does not declare as derived "LifetimeValues": did you mean "LifetimeValue"?"#
         ]],
     );
     refused_in(
         shows,
         "shows = \"LifetimeValue\"",
         &expect![
-            "554: derivation.order-totals.shows: is a text: it is a table, written [derivation.order-totals.shows] with its keys below"
+            "derivation.order-totals.shows: is a text: it is a table, written [derivation.order-totals.shows] with its keys below"
         ],
     );
     refused_in(
         "sum = \"Total\"\nshows",
         "shows",
         &expect![[
-            r#"553: derivation.order-totals.shows.sum: there is no sum: say which attribute is summed, as in sum = "total""#
+            r#"derivation.order-totals.shows.sum: there is no sum: say which attribute is summed, as in sum = "total""#
         ]],
     );
     refused_in(
         "sum = \"Total\"\n",
         "sum = \"Totals\"\n",
-        &expect![[r#"553: derivation.order-totals.sum: Order has no attribute "Totals": did you mean "Total"?"#]],
+        &expect![[r#"derivation.order-totals.sum: Order has no attribute "Totals": did you mean "Total"?"#]],
     );
     refused_in(
         "into = \"User\"\nwhere",
         "into = \"User.OrderCount\"\nwhere",
-        &expect![[r#"554: derivation.order-totals.shows: says what is shown, and so does into: write into = "User""#]],
+        &expect![[r#"derivation.order-totals.shows: says what is shown, and so does into: write into = "User""#]],
     );
     refused_in(
         shows,
         "zero = \"absent\"",
         &expect![[
-            r#"554: derivation.order-totals.zero: zero says how a count of zero is shown, and this count is not shown: name an attribute, as in into = "User.followerCount", or leave zero out"#
+            r#"derivation.order-totals.zero: zero says how a count of zero is shown, and this count is not shown: name an attribute, as in into = "User.followerCount", or leave zero out"#
         ]],
     );
 }
@@ -85,39 +87,39 @@ fn a_path_needs_its_parts() {
         "into = \"Folder.Path\"",
         "into = \"Folder\"",
         &expect![[
-            r#"474: derivation.folder-path.into: names no attribute: the attribute that holds the path, as in "Folder.path""#
+            r#"derivation.folder-path.into: names no attribute: the attribute that holds the path, as in "Folder.path""#
         ]],
     );
     refused_in(
         "into = \"Folder.Path\"",
         "into = \"Folder.Name\"",
         &expect![[
-            r#"474: derivation.folder-path.into: Folder does not declare as derived "Name": there are Path, FileCount, TotalBytes"#
+            r#"derivation.folder-path.into: Folder does not declare as derived "Name": there are Path, FileCount, TotalBytes"#
         ]],
     );
     refused_in(
         "depth = 64\n",
         "",
-        &expect!["471: derivation.folder-path: depth is missing: how many parts a path has at most, as in 64"],
+        &expect!["derivation.folder-path: depth is missing: how many parts a path has at most, as in 64"],
     );
-    refused_in("depth = 64", "depth = 0", &expect!["478: derivation.folder-path.depth: is 0: it is from 1 to 1024"]);
+    refused_in("depth = 64", "depth = 0", &expect!["derivation.folder-path.depth: is 0: it is from 1 to 1024"]);
     refused_in(
         "parent = \"Folder\"",
         "parent = \"Folders\"",
-        &expect![[r#"475: derivation.folder-path.parent: there is no entity "Folders": did you mean "Folder"?"#]],
+        &expect![[r#"derivation.folder-path.parent: there is no entity "Folders": did you mean "Folder"?"#]],
     );
     refused_in(
         "name = \"Name\"\ndepth = 64",
         "name = \"Title\"\ndepth = 64",
         &expect![[
-            r#"477: derivation.folder-path.name: Folder has no field or attribute "Title": there are FolderId, Name, ParentId, CreatedAt, UpdatedAt, Path, FileCount, TotalBytes"#
+            r#"derivation.folder-path.name: Folder has no field or attribute "Title": there are FolderId, Name, ParentId, CreatedAt, UpdatedAt, Path, FileCount, TotalBytes"#
         ]],
     );
     refused_in(
         "by = { ParentId = \"FolderId\" }",
         "by = { ParentId = \"Name\" }",
         &expect![[
-            r#"479: derivation.folder-path.found.by.ParentId: the key of Folder has no field "Name": there is FolderId"#
+            r#"derivation.folder-path.found.by.ParentId: the key of Folder has no field "Name": there is FolderId"#
         ]],
     );
 }
@@ -128,44 +130,44 @@ fn an_index_key_is_declared_as_derived_and_ordered_by_a_derived_number() {
         "index = \"GSI2\"\nnumber",
         "index = \"GSI1\"\nnumber",
         &expect![[
-            r#"513: derivation.best-sellers.index: Product has no key with derived = true in the index "GSI1": did you mean "GSI2"?"#
+            r#"derivation.best-sellers.index: Product has no key with derived = true in the index "GSI1": did you mean "GSI2"?"#
         ]],
     );
     refused_in(
         "number = \"UnitsSold\"",
         "number = \"Price\"",
         &expect![[
-            r#"514: derivation.best-sellers.number: Product does not declare as derived "Price": there are ReviewCount, RatingSum, UnitsSold, GSI2PK, GSI2SK"#
+            r#"derivation.best-sellers.number: Product does not declare as derived "Price": there are ReviewCount, RatingSum, UnitsSold, GSI2PK, GSI2SK"#
         ]],
     );
     refused_in(
         "into = \"Product\"\nindex",
         "into = \"Products\"\nindex",
-        &expect![[r#"512: derivation.best-sellers.into: there is no entity "Products": did you mean "Product"?"#]],
+        &expect![[r#"derivation.best-sellers.into: there is no entity "Products": did you mean "Product"?"#]],
     );
     refused_in(
         "only-with = \"ManagerId\"",
         "only-with = \"Manager\"",
         &expect![[
-            r#"176: entity.Employee.index.GSI2.only-with: Employee has no field or attribute "Manager": did you mean "ManagerId"?"#
+            r#"entity.Employee.index.GSI2.only-with: Employee has no field or attribute "Manager": did you mean "ManagerId"?"#
         ]],
     );
     refused_in(
         "only-with = \"ManagerId\"",
         "only-with = \"ManagerId\"\nonly-if = { Name = \"x\" }",
         &expect![
-            "176: entity.Employee.index.GSI2.only-with: an item is in an index by only-if or by only-with: leave one of them out"
+            "entity.Employee.index.GSI2.only-with: an item is in an index by only-if or by only-with: leave one of them out"
         ],
     );
     refused_in(
         "only-if = { Status = \"published\" }",
         "only-if = { Status = [] }",
-        &expect!["68: entity.PostDetail.index.GSI2.only-if.Status: is an empty list"],
+        &expect!["entity.PostDetail.index.GSI2.only-if.Status: is an empty list"],
     );
     refused_in(
         "only-if = { Status = \"published\" }",
         "only-if = { Status = 7 }",
-        &expect!["68: entity.PostDetail.index.GSI2.only-if.Status: is a whole number: write a text in quotes"],
+        &expect!["entity.PostDetail.index.GSI2.only-if.Status: is a whole number: write a text in quotes"],
     );
 }
 
@@ -175,41 +177,41 @@ fn a_roll_up_needs_its_bucket() {
         "grain = \"Grain\"",
         "grain = \"Size\"",
         &expect![[
-            r#"572: derivation.readings-rollup.grain: the key of Rollup has no field "Size": there are Bucket, Grain, SensorId"#
+            r#"derivation.readings-rollup.grain: the key of Rollup has no field "Size": there are Bucket, Grain, SensorId"#
         ]],
     );
     refused_in(
         "bucket = \"Bucket\"\n",
         "",
         &expect![
-            "565: derivation.readings-rollup: bucket is missing: the field of the bucket's key that holds the beginning of the time"
+            "derivation.readings-rollup: bucket is missing: the field of the bucket's key that holds the beginning of the time"
         ],
     );
     refused_in(
         ", max = \"Max\" }",
         " }",
         &expect![[
-            r#"574: derivation.readings-rollup.shows: max is missing: the bucket's attributes, as in { count = "count", sum = "sum", min = "min", max = "max" }"#
+            r#"derivation.readings-rollup.shows: max is missing: the bucket's attributes, as in { count = "count", sum = "sum", min = "min", max = "max" }"#
         ]],
     );
     refused_in(
         "time = \"At\"",
         "time = \"Time\"",
         &expect![[
-            r#"570: derivation.readings-rollup.time: Reading has no field or attribute "Time": there are At, Day, SensorId, Value, CreatedAt, UpdatedAt"#
+            r#"derivation.readings-rollup.time: Reading has no field or attribute "Time": there are At, Day, SensorId, Value, CreatedAt, UpdatedAt"#
         ]],
     );
     refused_in(
         "value = \"Value\"",
         "value = \"SensorId\"",
         &expect![[
-            r#"571: derivation.readings-rollup.value: Reading has no attribute "SensorId": there are Value, CreatedAt, UpdatedAt"#
+            r#"derivation.readings-rollup.value: Reading has no attribute "SensorId": there are Value, CreatedAt, UpdatedAt"#
         ]],
     );
     refused_in(
         "into = \"Rollup\"",
         "into = \"User\"",
-        &expect![[r#"572: derivation.readings-rollup.grain: the key of User has no field "Grain": there is UserId"#]],
+        &expect![[r#"derivation.readings-rollup.grain: the key of User has no field "Grain": there is UserId"#]],
     );
 }
 
@@ -218,40 +220,38 @@ fn what_hangs_on_an_owner_is_found_by_its_key() {
     refused_in(
         "{ entity = \"Comment\" },",
         "{ entity = \"Coment\" },",
-        &expect![[
-            r#"583: derivation.post-cascade.hanging.entity: there is no entity "Coment": did you mean "Comment"?"#
-        ]],
+        &expect![[r#"derivation.post-cascade.hanging.entity: there is no entity "Coment": did you mean "Comment"?"#]],
     );
     refused_in(
         "{ entity = \"Comment\" },",
         "{ entity = \"Post\" },",
         &expect![[
-            r#"583: derivation.post-cascade.hanging: a change of PostDetail does not have AuthorId, by which its Post items would be found: say through = "PostDetail", or through = "PostDetail", index = "GSI2""#
+            r#"derivation.post-cascade.hanging: a change of PostDetail does not have AuthorId, by which its Post items would be found: say through = "PostDetail", or through = "PostDetail", index = "GSI2""#
         ]],
     );
     refused_in(
         "{ entity = \"Comment\" },",
         "\"Comment\",",
         &expect![
-            "583: derivation.post-cascade.hanging: is a list of tables, as in [{ … }, { … }], and this in it is no table"
+            "derivation.post-cascade.hanging: is a list of tables, as in [{ … }, { … }], and this in it is no table"
         ],
     );
     refused_in(
         "{ entity = \"Comment\" },",
         "{ entities = \"Comment\" },",
         &expect![
-            "583: derivation.post-cascade.hanging.entities: there is no such key: there are entity, through, index, by, key, counters, only-if, set"
+            "derivation.post-cascade.hanging.entities: there is no such key: there are entity, through, index, by, key, counters, only-if, set"
         ],
     );
     refused_in(
         "{ counters = \"view-count\" },",
         "{ counters = \"views\" },",
-        &expect![[r#"585: derivation.post-cascade.hanging.counters: there is no count "views""#]],
+        &expect![[r#"derivation.post-cascade.hanging.counters: there is no count "views""#]],
     );
     refused_in(
         "{ counters = \"view-count\" },",
         "{ counters = \"view-count\", entity = \"View\" },",
-        &expect!["585: derivation.post-cascade.hanging.entity: there is no such key: there is counters"],
+        &expect!["derivation.post-cascade.hanging.entity: there is no such key: there is counters"],
     );
 }
 
@@ -260,46 +260,46 @@ fn an_owner_and_what_becomes_of_what_hangs_on_it_are_looked_up() {
     refused_in(
         "from = [\"Post\"]",
         "from = [\"Comment\", \"Team\"]",
-        &expect!["581: derivation.post-cascade.from: Team has no PostId, which the key of PostDetail is made of"],
+        &expect!["derivation.post-cascade.from: Team has no PostId, which the key of PostDetail is made of"],
     );
     refused_in(
         "set = { Status",
         "set = { State",
         &expect![[
-            r#"602: derivation.user-cascade.hanging.set.State: Post has no attribute "State": there are Title, Content, Status, UpdatedAt"#
+            r#"derivation.user-cascade.hanging.set.State: Post has no attribute "State": there are Title, Content, Status, UpdatedAt"#
         ]],
     );
     refused_in(
         "set = { Status = \"archived\" }",
         "set = { Status = \"a\" }, only-if = { Status = \"b\" }",
         &expect![
-            "602: derivation.user-cascade.hanging.only-if: an item is either deleted under a condition or set: leave one of them out"
+            "derivation.user-cascade.hanging.only-if: an item is either deleted under a condition or set: leave one of them out"
         ],
     );
     refused_in(
         "only-if = { UserId = \"UserId\" }",
         "only-if = { UserId = \"Email\" }",
         &expect![[
-            r#"601: derivation.user-cascade.hanging.only-if.UserId: the key of User has no field "Email": there is UserId"#
+            r#"derivation.user-cascade.hanging.only-if.UserId: the key of User has no field "Email": there is UserId"#
         ]],
     );
     refused_in(
         "key = { Email = \"Email\" }",
         "key = { Email = \"Mail\" }",
         &expect![[
-            r#"601: derivation.user-cascade.hanging.key.Email: User has no field or attribute "Mail": did you mean "Email"?"#
+            r#"derivation.user-cascade.hanging.key.Email: User has no field or attribute "Mail": did you mean "Email"?"#
         ]],
     );
     refused_in(
         "key = { Email = \"Email\" }",
         "key = { Email = \"Email\" }, index = \"GSI1\"",
         &expect![
-            "601: derivation.user-cascade.hanging.index: says how items are found, and key makes theirs: leave one of them out"
+            "derivation.user-cascade.hanging.index: says how items are found, and key makes theirs: leave one of them out"
         ],
     );
     refused_in(
         "owner = \"User\"",
         "owner = \"Users\"",
-        &expect![[r#"591: derivation.user-cascade.owner: there is no entity "Users": did you mean "User"?"#]],
+        &expect![[r#"derivation.user-cascade.owner: there is no entity "Users": did you mean "User"?"#]],
     );
 }

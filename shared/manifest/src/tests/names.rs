@@ -185,9 +185,11 @@ fn an_attribute_has_one_use() {
         &expect![[r#"21: entity.Order.attributes: "Type" is the attribute of the type: leave it out"#]],
     );
     refused(
-        "\"status\", \"note\"",
-        "\"status\", \"expiresOn\"",
-        &expect![[r#"21: entity.Order.attributes: "expiresOn" is the attribute of the time to live: leave it out"#]],
+        "derived-attributes = [\"buyerName\"]",
+        "derived-attributes = [\"buyerName\", \"expiresOn\"]",
+        &expect![[
+            r#"22: entity.Order.derived-attributes: "expiresOn" is the attribute of the time to live: leave it out"#
+        ]],
     );
     refused(
         "\"status\", \"note\"",
@@ -207,7 +209,9 @@ fn an_attribute_has_one_use() {
     refused(
         "[entity.OrderById]",
         "[entity.Counter]",
-        &expect!["28: entity.Counter: is the entity of the service's own counters: it is always there"],
+        &expect![
+            "29: entity.Counter.partition-key: counters are the service's own, and always there: only their id can be said"
+        ],
     );
 }
 
