@@ -160,6 +160,27 @@ async fn nothing_is_decided_and_nothing_proven_while_the_functions_are_behind_or
     assert_eq!((found, extent.is_proven), (true, true), "{events:?}");
 }
 
+/// A follow has the name of a user who is gone. The mirror that leads to it is made only now, and its record will correct
+/// the name.
+#[tokio::test]
+async fn a_copy_is_undecided_while_the_mirror_by_which_it_is_found_changes() {
+    let (mut bed, _) = followed("N:1").await;
+    let follow = bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "gone")], &[("FolloweeName", "Gone")]).await;
+    bed.records();
+    let mirror = bed.put("Follower", &[("FollowerId", "ann"), ("FolloweeId", "gone")], &[]).await;
+    let record = bed.records().pop().unwrap().to_string();
+    let of_name = |events: Vec<VerifyEvent>| -> Vec<VerifyEvent> {
+        let is_it = |event: &VerifyEvent| matches!(event, VerifyEvent::Finding(it, _) | VerifyEvent::Undecided(it, _) if it.derivation == "followee-name");
+        events.into_iter().filter(is_it).collect()
+    };
+    let (events, _) = verified(&bed, &Beside { is_handled: Some(true), record: Some(record) }).await;
+    let told = of_name(events);
+    assert!(matches!(told[..], [VerifyEvent::Undecided(_, Why::Changing)]), "{mirror} {told:?}");
+    let (events, _) = verified(&bed, &Beside { is_handled: Some(true), record: None }).await;
+    let told = of_name(events);
+    assert!(matches!(&told[..], [VerifyEvent::Finding(it, _)] if it.sk == follow.sk), "{told:?}");
+}
+
 /// From the first comparison on, somebody else begins to follow with every look at the stream, and none is counted yet.
 /// Time passes between the rounds of the verification.
 struct Newcomers {

@@ -133,11 +133,12 @@ impl<S: Store> Verification<'_, S> {
                 Candidate::Single(key) => seconds.push(self.single_again(key, &mut sources, waiting).await?),
             }
         }
-        for LookAgain { look, decided, read } in self.step_all(looks, &mut sources).await? {
-            let items = || read.iter().filter_map(ReadFrom::item);
+        for LookAgain { look, decided, mut read } in self.step_all(looks, &mut sources).await? {
             let held = sources.item(&look.item);
             let (mut findings, mut waits) = (Vec::new(), false);
             if let Some((write, derivations)) = decided {
+                read.extend(self.found_through(&look, held, &derivations, &read));
+                let items = || read.iter().filter_map(ReadFrom::item);
                 waits = waiting.has(&look.item, held, items(), &derivations);
                 findings = self.findings_of(&look, &write, &derivations, held);
                 findings.retain(|finding| self.scope.has_finding(finding));
@@ -145,6 +146,26 @@ impl<S: Store> Verification<'_, S> {
             seconds.push(Second { candidate: Candidate::Look(look), findings, read, waits });
         }
         Ok(())
+    }
+
+    /// The items through which the functions find this one when a source changes, as a mirror through which a copy is found.
+    /// One that was made lately leads to this item by a record of its own.
+    fn found_through(
+        &self,
+        look: &Look,
+        held: Option<&Item>,
+        derivations: &[DerivationAt],
+        read: &BTreeSet<ReadFrom>,
+    ) -> Vec<ReadFrom> {
+        let schema = self.engine.schema();
+        let Some(image) = held.and_then(|held| schema.image(&look.item, held)) else { return Vec::new() };
+        let refreshes = derivations.iter().filter_map(|at| self.engine.catalogue().refresh(*at));
+        let finds = refreshes.flat_map(|refresh| {
+            read.iter().filter_map(ReadFrom::item).filter_map(move |source| refresh.find_from(schema, source))
+        });
+        let through = finds.map(|find| find.via).filter(|via| *via != look.entity);
+        let key = |via: String| schema.entity(&via)?.build_of(|name| image.field(name).ok().flatten()).ok();
+        through.filter_map(key).map(ReadFrom::Item).collect()
     }
 
     async fn single_again(&self, key: Key, sources: &mut Sources, waiting: &Waiting) -> Result<Second, VerifyError> {
