@@ -272,7 +272,7 @@ const DIRECTION: [(&str, &str); 14] = [
     ("store", "derive keys"),
     ("engine", "store derive keys"),
     ("entities", "keys"),
-    ("catalogue", "derive entities keys"),
+    ("catalogue", "manifest derive keys"),
     ("manifest", "derive keys"),
     ("queries", "entities store derive keys"),
     ("workload", "queries entities store derive keys"),

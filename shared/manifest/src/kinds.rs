@@ -93,7 +93,7 @@ impl<'a> Rule<'a> {
     /// Its derivation of this name.
     fn derivation(&self, name: &str, kind: impl derive::kind::Kind + 'static) -> Result<Derivation, ManifestError> {
         let id = self.section.get("id").map(|entry| entry.text()).transpose()?;
-        Ok(Derivation::new(id.map_or(self.name, |id| id.text), name, kind))
+        Ok(Derivation::new(id.map_or(name, |id| id.text), name, kind))
     }
 }
 
