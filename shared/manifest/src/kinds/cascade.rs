@@ -85,7 +85,11 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     }
     starts.push((owner.name.clone(), fields_of_key(owner)));
     let purpose = "what goes with the owner, as in [{ entity = \"Comment\" }]";
-    let entries = rule.section.required("hanging", purpose)?.sections()?;
+    let entry = rule.section.required("hanging", purpose)?;
+    let entries = entry.sections()?;
+    if entries.is_empty() {
+        return Err(entry.place.wrong(format!("names nothing: say {purpose}")));
+    }
     let hanging = entries.iter().map(|section| hanging(rule, section, owner)).collect::<Result<_, _>>()?;
     Ok(vec![rule.derivation(rule.name, Cascade { owner: owner.name.clone(), starts, hanging })?])
 }

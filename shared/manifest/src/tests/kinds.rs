@@ -256,6 +256,14 @@ fn what_hangs_on_an_owner_is_found_by_its_key() {
 }
 
 #[test]
+fn something_hangs_on_an_owner() {
+    let whole = format!("{BASE}[derivation.c]\nkind = \"cascade\"\nowner = \"User\"\nhanging = []\n");
+    let refused = load(&whole).map(drop).expect_err("it is refused");
+    let wanted = "names nothing: say what goes with the owner, as in [{ entity = \"Comment\" }]";
+    assert_eq!((refused.key.as_str(), refused.what.as_str()), ("derivation.c.hanging", wanted));
+}
+
+#[test]
 fn an_owner_and_what_becomes_of_what_hangs_on_it_are_looked_up() {
     refused_in(
         "from = [\"Post\"]",
