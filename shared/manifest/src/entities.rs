@@ -49,6 +49,10 @@ pub(crate) const ENTITY: [KeySyntax; 7] = [
     KeySyntax::optional("index", Sections, "", "`[entity.NAME.index.INDEX]`, below"),
 ];
 
+/// Keys of `[entity.Counter]`.
+pub(crate) const COUNTERS: [KeySyntax; 1] =
+    [KeySyntax::required("id", Text, "the row of the counters in the table's design, as `ripple design` shows it")];
+
 /// Keys of `[entity.NAME.index.INDEX]`.
 pub(crate) const INDEX_KEY: [KeySyntax; 5] = [
     KeySyntax::required(

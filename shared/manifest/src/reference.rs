@@ -24,7 +24,7 @@ Write units are those of items of up to 1 KB.
 #[must_use]
 pub fn reference() -> String {
     let mut page = INTRODUCTION.to_owned();
-    let sections: [(&str, &str, &[KeySyntax]); 4] = [
+    let sections: [(&str, &str, &[KeySyntax]); 5] = [
         ("`[table]`", "The names of the table's attributes.", &layout::TABLE),
         (
             "`[index.NAME]`",
@@ -35,6 +35,11 @@ pub fn reference() -> String {
             "`[entity.NAME]`",
             "Items of one kind. The name is the text of the type attribute, if there is one.",
             &entities::ENTITY,
+        ),
+        (
+            "`[entity.Counter]`",
+            "Counters are Ripple's own, and in every table. Only this can be said of them, and nothing has to be.",
+            &entities::COUNTERS,
         ),
         ("`[entity.NAME.index.INDEX]`", "The keys that these items have in an index.", &entities::INDEX_KEY),
     ];

@@ -1,5 +1,6 @@
 //! A JSON Schema of a manifest, for editors that complete and check TOML by one.
 
+use keys::counter::COUNTER;
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -29,7 +30,11 @@ pub fn json_schema() -> Value {
         "properties": {
             "table": object(&layout::TABLE, &[]),
             "index": named(&object(&layout::INDEX, &[])),
-            "entity": named(&entity),
+            "entity": {
+                "type": "object",
+                "properties": { COUNTER: object(&entities::COUNTERS, &[]) },
+                "additionalProperties": entity,
+            },
             "derivation": named(&json!({ "type": "object", "oneOf": derivations })),
         },
     })

@@ -1,0 +1,54 @@
+"""The JSON Schema of manifests, as an editor uses it: every manifest of the examples is valid by it, the file of
+docs/own-table.md too, and each of some mistakes is not.
+
+Needs: jsonschema, which aws-sam-translator brings. Python 3.11 or later, for its TOML reader.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import tomllib
+
+import jsonschema
+from cargo_lambda import ROOT
+
+# What is right, and what makes it wrong.
+MISTAKES = [
+    ('partition-key = "PK"', 'partition-key = 7'),
+    ('kind = "mirror"', 'kind = "miror"'),
+    ("shards = 8", "shards = 101"),
+    ("shards = 8", "shard = 8"),
+    ("history = true", 'history = "true"'),
+    ('except = ["Content"]', 'except = "Content"'),
+    ('{ entity = "Comment" }', '{ entities = "Comment" }'),
+    ('number = "UnitsSold"\n', ""),
+    ('shows = { count = "FileCount", sum = "TotalBytes" }', 'shows = { average = "TotalBytes" }'),
+    ('only-if = { Status = "published" }', "only-if = { Status = true }"),
+]
+
+
+def main():
+    subprocess.run(["cargo", "build", "--locked", "--workspace", "--bins"], cwd=ROOT, check=True)
+    ripple = os.path.join(ROOT, "target", "debug", "ripple")
+    schema = json.loads(subprocess.run([ripple, "schema"], check=True, capture_output=True, text=True).stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+
+    texts = {str(path): path.read_text() for path in sorted(pathlib.Path(ROOT).glob("examples/*/ripple.toml"))}
+    page = (pathlib.Path(ROOT) / "docs" / "own-table.md").read_text()
+    texts["docs/own-table.md"] = page.split("```toml\n")[1].split("```")[0]
+    assert len(texts) >= 3, texts.keys()
+    for name, text in texts.items():
+        validator.validate(tomllib.loads(text))
+        print(f"{name} is valid")
+
+    social = next(text for name, text in texts.items() if name.endswith("social/ripple.toml"))
+    for right, wrong in MISTAKES:
+        assert right in social, right
+        assert not validator.is_valid(tomllib.loads(social.replace(right, wrong, 1))), wrong
+    print(f"{len(MISTAKES)} mistakes are seen")
+
+
+if __name__ == "__main__":
+    main()
