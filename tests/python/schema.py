@@ -23,7 +23,7 @@ MISTAKES = [
     ('except = ["Content"]', 'except = "Content"'),
     ('{ entity = "Comment" }', '{ entities = "Comment" }'),
     ('number = "UnitsSold"\n', ""),
-    ('shows = { count = "FileCount", sum = "TotalBytes" }', 'shows = { average = "TotalBytes" }'),
+    ('shows = { count = "FileCount", sum = "TotalBytes" }', 'shows = { median = "TotalBytes" }'),
     ('only-if = { Status = "published" }', "only-if = { Status = true }"),
 ]
 

@@ -140,6 +140,7 @@ mod tests {
             sold = count and sum: Line (where Status <> 'cancelled'; sum of Quantity) into WARE#{ProductId} / METADATA; reads Line.ProductId, Line.Quantity, Line.Status
             sold-count = display: Counter (Value of sold; zero is written) into WARE#{ProductId} / METADATA; writes SoldCount; reads Counter.sold
             sold-sum = display: Counter (Sum of sold; zero is written) into WARE#{ProductId} / METADATA; writes Sold; reads Counter.sum of sold
+            sold-average = display: Counter (Average of sold) into WARE#{ProductId} / METADATA; writes SoldAverage; reads Counter.sold, Counter.sum of sold
             kept = count: Line (where NOT Cancelled = true) into WARE#{ProductId} / METADATA; reads Line.Cancelled, Line.ProductId
             readings = roll-up: Reading (Value by HOUR and DAY of At in UTC; arrivals only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value"#]].assert_eq(&shown.join("\n"));
     }

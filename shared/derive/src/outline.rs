@@ -105,6 +105,7 @@ mod tests {
             sold: Line (where Status <> 'cancelled'; sum of Quantity) into Some("WARE#{ProductId} / METADATA")
             sold-count: Counter (Value of sold; zero is written) into Some("WARE#{ProductId} / METADATA")
             sold-sum: Counter (Sum of sold; zero is written) into Some("WARE#{ProductId} / METADATA")
+            sold-average: Counter (Average of sold) into Some("WARE#{ProductId} / METADATA")
             kept: Line (where NOT Cancelled = true) into Some("WARE#{ProductId} / METADATA")
             readings: Reading (Value by HOUR and DAY of At in UTC; arrivals only) into Some("SENSOR#{SensorId} / {Grain}#{Bucket}")
         "#]].assert_eq(&shown);

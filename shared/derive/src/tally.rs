@@ -3,10 +3,10 @@
 //! Sums are exact. DynamoDB holds numbers of 38 digits, and each that is summed is one; what they come to on the way may
 //! have more, and is held in full until it is written. So the order in which amounts are added up changes nothing.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, num::NonZeroU64, str::FromStr};
 
-use bigdecimal::{BigDecimal, Zero};
-use keys::number::Decimal;
+use bigdecimal::{BigDecimal, RoundingMode, Zero};
+use keys::number::{DIGITS_MAX, Decimal};
 use serde_dynamo::AttributeValue;
 
 use crate::schema::Unreadable;
@@ -41,6 +41,34 @@ pub struct Tally {
     pub count: i64,
     /// What they come to; 0 where nothing is summed.
     pub sum: Sum,
+}
+
+/// Most digits of a number that DynamoDB holds.
+const DIGITS: NonZeroU64 = NonZeroU64::new(DIGITS_MAX).unwrap();
+
+/// Most digits of an average behind its point.
+const AVERAGE_PLACES: i64 = 6;
+
+impl Tally {
+    /// The sum divided by how many there are, rounded to 6 digits behind the point and 38 in all, a half to the even digit;
+    /// `None` for a count of 0.
+    ///
+    /// ```
+    /// use derive::tally::Tally;
+    ///
+    /// let tally = Tally { count: 3, sum: "20".parse().unwrap() };
+    /// assert_eq!(tally.average(), "6.666667".parse().ok());
+    /// assert_eq!(Tally::default().average(), None);
+    /// ```
+    #[must_use]
+    pub fn average(&self) -> Option<Sum> {
+        if self.count == 0 {
+            return None;
+        }
+        let average = &self.sum.0 / BigDecimal::from(self.count);
+        let average = average.with_scale_round(AVERAGE_PLACES, RoundingMode::HalfEven);
+        Some(Sum(average.with_precision_round(DIGITS, RoundingMode::HalfEven)))
+    }
 }
 
 impl Sum {
@@ -181,5 +209,22 @@ mod tests {
             wanted.add(&Sum(BigDecimal::new(high.into(), 0)));
             prop_assert_eq!(sum, wanted);
         }
+    }
+
+    #[test]
+    fn an_average_is_rounded_to_six_digits_and_a_half_to_the_even_one() {
+        let average = |sum: &str, count: i64| {
+            let tally = Tally { count, sum: sum.parse().unwrap() };
+            tally.average().map(|average| average.to_value())
+        };
+        let number = |text: &str| Some(AttributeValue::N(text.to_owned()));
+        assert_eq!(average("9", 2), number("4.5"));
+        assert_eq!(average("-20", 3), number("-6.666667"));
+        assert_eq!(average("1", 2_000_000), number("0"));
+        assert_eq!(average("3", 2_000_000), number("0.000002"));
+        assert_eq!(average("0", 7), number("0"));
+        assert_eq!(average("7", 0), None);
+        let large = "9".repeat(38);
+        assert_eq!(average(&large, 1), number(&large));
     }
 }

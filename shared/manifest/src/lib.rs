@@ -38,7 +38,7 @@
 //! # Ok::<(), manifest::error::ManifestError>(())
 //! ```
 //!
-//! [`syntax`] has every key as data: the parser refuses others, and [`reference`] and [`schema`] show them.
+//! [`syntax`] has every key as data: the parser refuses others, and [`mod@reference`] and [`schema`] show them.
 
 mod entities;
 pub mod error;

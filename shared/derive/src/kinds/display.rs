@@ -1,9 +1,10 @@
-//! Display: a count or a sum, shown as an attribute of the item that it is about.
+//! Display: a count, a sum or an average, shown as an attribute of the item that it is about.
 //!
-//! *Keeps true*: the attribute of an existing target is what its counter's shards come to, in count or in sum.
+//! *Keeps true*: the attribute of an existing target is what its counter's shards come to, in count, in sum, or in
+//! the sum divided by the count.
 //! *From* a counter that changed, or a target that was made or whose display changed, *to* a look at the target.
 //!
-//! *Zero*, by the declaration's [`Zero`]. `Absent` removes the attribute. `Write` writes 0 where the target had a count
+//! *Zero*, by the declaration's [`Zero`]; an average of nothing is absent with either. `Absent` removes the attribute. `Write` writes 0 where the target had a count
 //! before, which is judged by what is stored at the look: a counter stands for it, or the attribute is there. A target
 //! that nothing was ever counted for has neither, and gets no attribute. Where no counter stands, 0 and no attribute are
 //! both right, so the sweep may collect a counter of zero and nothing has to be written; with either declaration a display
@@ -84,32 +85,45 @@ pub enum Shows {
     Count,
     /// What they come to.
     Sum,
+    /// What they come to on average.
+    Average,
 }
 
 impl Shows {
-    /// The counter's attribute that holds it.
-    fn attribute(self) -> &'static str {
+    /// The counter's attributes that say it.
+    fn attributes(self) -> &'static [&'static str] {
         match self {
-            Self::Count => VALUE,
-            Self::Sum => SUM,
+            Self::Count => &[VALUE],
+            Self::Sum => &[SUM],
+            Self::Average => &[VALUE, SUM],
         }
     }
 
-    /// It, as an attribute; `None` for zero.
+    /// It, in words that are stored.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Count => VALUE,
+            Self::Sum => SUM,
+            Self::Average => "Average",
+        }
+    }
+
+    /// It, as an attribute; `None` for a count or sum of zero, and for an average of nothing.
     fn value(self, tally: &Tally) -> Option<AttributeValue> {
         match self {
             Self::Count => (tally.count != 0).then(|| AttributeValue::N(tally.count.to_string())),
             Self::Sum => (!tally.sum.is_zero()).then(|| tally.sum.to_value()),
+            Self::Average => tally.average().map(|average| average.to_value()),
         }
     }
+}
 
-    /// Why it cannot be read of a counter; one that has no sum has a sum of zero.
-    fn unreadable(self, held: Option<&AttributeValue>) -> Option<&'static str> {
-        match self {
-            Self::Count if held.and_then(whole_number).is_none() => Some("is not a whole number of type N"),
-            Self::Sum if held.is_some_and(|held| Sum::of(held).is_none()) => Some("is no number of type N"),
-            Self::Count | Self::Sum => None,
-        }
+/// Why an attribute of a counter cannot be read; one that has no sum has a sum of zero.
+fn unreadable(name: &str, held: Option<&AttributeValue>) -> Option<&'static str> {
+    match name {
+        VALUE if held.and_then(whole_number).is_none() => Some("is not a whole number of type N"),
+        SUM if held.is_some_and(|held| Sum::of(held).is_none()) => Some("is no number of type N"),
+        _ => None,
     }
 }
 
@@ -118,6 +132,7 @@ impl Display {
     fn wanted(&self, tally: Option<&Tally>) -> Wanted {
         let value = tally.and_then(|tally| self.shows.value(tally));
         let (value, zero_is_absent) = match (value, self.zero) {
+            (None, _) if self.shows == Shows::Average => (None, false),
             (None, Zero::Absent) => (None, true),
             (None, Zero::Write) => (Some(AttributeValue::N("0".to_owned())), tally.is_none()),
             (value, _) => (value, false),
@@ -155,7 +170,8 @@ impl Display {
         let counter = self.counter(schema, new.or(old)?)?;
         // A counter that comes to stand makes a zero of an absent attribute, though it adds nothing to a sum.
         let stands = |image: Option<&Image<'_>>| image.is_some_and(|image| tally(image.item).is_some());
-        let rings = stands(new) && !stands(old) || sight.attribute_differs(old, new, self.shows.attribute());
+        let differs = |name: &&str| sight.attribute_differs(old, new, name);
+        let rings = stands(new) && !stands(old) || self.shows.attributes().iter().any(differs);
         // Whoever moved its watermark shows the count, and where that cannot be, the counter says no more that it is shown.
         let is_shown = |image: &Image<'_>| image.attribute(SHOWN) == Some(&AttributeValue::Bool(true));
         let (was_shown, is_shown) = (old.is_some_and(is_shown), new.is_some_and(is_shown));
@@ -187,23 +203,24 @@ impl Kind for Display {
     fn reach(&self, schema: &Schema) -> Result<Reach, String> {
         declares(entity(schema, &self.target)?, [self.attribute.as_str()])?;
         entity(schema, COUNTER)?;
-        let shown = match self.shows {
-            Shows::Count => self.count.clone(),
-            Shows::Sum => sum_of(&self.count),
-        };
+        let shown = self.shows.attributes().iter().map(|name| match *name {
+            SUM => sum_of(&self.count),
+            _ => self.count.clone(),
+        });
+        let shown = shown.map(|shown| Part::attribute(COUNTER, &shown));
         Ok(Reach {
-            reads: vec![Part::existence(&self.target), Part::attribute(COUNTER, &shown)],
+            reads: iter::once(Part::existence(&self.target)).chain(shown).collect(),
             writes: vec![Part::attribute(&self.target, &self.attribute)],
         })
     }
 
     fn outline(&self, schema: &Schema) -> Outline {
         let target = schema.entity(&self.target);
-        let shown = format!("{} of {}", self.shows.attribute(), self.count);
+        let shown = format!("{} of {}", self.shows.word(), self.count);
         Outline {
             terms: match self.zero {
-                Zero::Absent => vec![shown],
-                Zero::Write => vec![shown, "zero is written".to_owned()],
+                Zero::Write if self.shows != Shows::Average => vec![shown, "zero is written".to_owned()],
+                Zero::Absent | Zero::Write => vec![shown],
             },
             into: target.map(|target| format!("{} / {}", target.key.pk, target.key.sk)),
             ..Outline::from(COUNTER)
@@ -234,8 +251,8 @@ impl Kind for Display {
         if !image.is(COUNTER) {
             return None;
         }
-        let name = self.shows.attribute();
-        let why = self.shows.unreadable(image.attribute(name))?;
+        let fault = |name: &&'static str| Some((*name, unreadable(name, image.attribute(name))?));
+        let (name, why) = self.shows.attributes().iter().find_map(fault)?;
         self.counter(schema, image).map(|_| Unreadable { attribute: name.to_owned(), why: why.to_owned() })
     }
 

@@ -48,9 +48,16 @@ shows = { count = "orderCount", sum = "lifetimeValue" }
 };
 
 /// Keys of `shows`.
-const SHOWS: [KeySyntax; 2] = [
+const SHOWS: [KeySyntax; 3] = [
     KeySyntax::optional("count", Text, "", "the attribute that shows the count"),
     KeySyntax::optional("sum", Text, "", "the attribute that shows the sum"),
+    KeySyntax::optional(
+        "average",
+        Text,
+        "",
+        "the attribute that shows the sum divided by the count, rounded to 6 digits behind the point, a half to the even \
+         digit; absent while nothing is counted",
+    ),
 ];
 
 const KEYS: [KeySyntax; 9] = [
@@ -105,7 +112,7 @@ const KEYS: [KeySyntax; 9] = [
 ];
 
 /// What a count can show, in the order of its displays.
-const SHOWN: [(&str, Shows); 2] = [("count", Shows::Count), ("sum", Shows::Sum)];
+const SHOWN: [(&str, Shows); 3] = [("count", Shows::Count), ("sum", Shows::Sum), ("average", Shows::Average)];
 
 /// An attribute that shows a part of a count.
 struct ShownPart {
@@ -166,7 +173,7 @@ fn shown(rule: &Rule<'_>, target: &Definition, has_sum: bool) -> Result<Vec<Show
     let mut shown = Vec::new();
     for (part, shows) in SHOWN {
         let Some(entry) = section.get(part) else { continue };
-        if shows == Shows::Sum && !has_sum {
+        if shows != Shows::Count && !has_sum {
             return Err(entry.place.wrong("there is no sum: say which attribute is summed, as in sum = \"total\""));
         }
         shown.push(ShownPart { part, shows, attribute: attribute(&entry)? });

@@ -38,8 +38,8 @@ fn what_a_sum_shows_is_looked_up() {
     let shows = "shows = { count = \"OrderCount\", sum = \"LifetimeValue\" }";
     refused_in(
         shows,
-        "shows = { average = \"OrderCount\" }",
-        &expect!["derivation.order-totals.shows.average: there is no such key: there are count, sum"],
+        "shows = { median = \"OrderCount\" }",
+        &expect!["derivation.order-totals.shows.median: there is no such key: there are count, sum, average"],
     );
     refused_in(
         shows,

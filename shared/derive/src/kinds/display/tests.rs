@@ -134,21 +134,24 @@ fn each_display_of_a_counter_is_rung_by_what_it_shows() {
     check(
         &modified(&before, &format!("{SOLD} Value=N:5 Sum=N:19.9")),
         &expect![[r#"
-        sold-count: look WARE#p / METADATA (Ware)
-    "#]],
+            sold-count: look WARE#p / METADATA (Ware)
+            sold-average: look WARE#p / METADATA (Ware)
+        "#]],
     );
     check(
         &modified(&before, &format!("{SOLD} Value=N:4 Sum=N:25")),
         &expect![[r#"
-        sold-sum: look WARE#p / METADATA (Ware)
-    "#]],
+            sold-sum: look WARE#p / METADATA (Ware)
+            sold-average: look WARE#p / METADATA (Ware)
+        "#]],
     );
     check(
         &inserted(&before),
         &expect![[r#"
-        sold-count: look WARE#p / METADATA (Ware)
-        sold-sum: look WARE#p / METADATA (Ware)
-    "#]],
+            sold-count: look WARE#p / METADATA (Ware)
+            sold-sum: look WARE#p / METADATA (Ware)
+            sold-average: look WARE#p / METADATA (Ware)
+        "#]],
     );
 }
 
@@ -159,14 +162,17 @@ fn a_counter_without_a_sum_can_be_read() {
         &expect![[r#"
             sold-count: look WARE#p / METADATA (Ware)
             sold-sum: look WARE#p / METADATA (Ware)
+            sold-average: look WARE#p / METADATA (Ware)
         "#]],
     );
     check(
         &inserted(&format!("{SOLD} Value=N:1 Sum=much")),
         &expect![[r#"
-        sold-count: look WARE#p / METADATA (Ware)
-        sold-sum: look WARE#p / METADATA (Ware)
-        sold-sum: list Sum is no number of type N
-    "#]],
+            sold-count: look WARE#p / METADATA (Ware)
+            sold-sum: look WARE#p / METADATA (Ware)
+            sold-sum: list Sum is no number of type N
+            sold-average: look WARE#p / METADATA (Ware)
+            sold-average: list Sum is no number of type N
+        "#]],
     );
 }
