@@ -28,7 +28,7 @@ pub const UNREADABLE_PERCENT_MAX: &str = "UNREADABLE_PERCENT_MAX";
 /// Variable with the number of hours for which the brake holds a batch, and batches for one reason. Stable.
 pub const UNREADABLE_HOLD_HOURS: &str = "UNREADABLE_HOLD_HOURS";
 
-/// Variable with the path of a manifest, such as `ripple.toml` in the function's package (default: the shipped table).
+/// Variable with the path of a manifest, such as `/opt/ripple.toml` of a layer (default: the shipped table).
 /// Stable.
 pub const CONFIG: &str = "CONFIG";
 
@@ -148,7 +148,12 @@ impl Config {
         Self::from_variables(variable)
     }
 
-    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+    /// Reads the configuration from variables by name. It asks for every variable of this module once.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] with the variable and what to set it to.
+    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
         let get = |name, meaning| {
             variable(name).filter(|value| !value.is_empty()).ok_or(ConfigError::Missing { name, meaning })
         };

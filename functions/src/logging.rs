@@ -21,8 +21,11 @@ use tracing_subscriber::{
 
 use crate::{handler::Function, mode::Mode};
 
-/// Log levels if `RUST_LOG` is not set.
-const DEFAULT_FILTER: &str = "info,aws_config=warn,aws_smithy_runtime=warn,hyper=warn,lambda_runtime=warn";
+/// Variable with the log levels by target. Stable.
+pub const LOG_LEVELS: &str = "RUST_LOG";
+
+/// Log levels if [`LOG_LEVELS`] is not set. The templates set the same.
+pub const DEFAULT_FILTER: &str = "info,aws_config=warn,aws_smithy_runtime=warn,hyper=warn,lambda_runtime=warn";
 
 /// Our own crates, whose log lines contain no values.
 const OURS: [&str; 11] = [
@@ -88,7 +91,7 @@ where
 
 /// The levels of `RUST_LOG`, or `default` if it is not set or not a list of levels by target.
 fn asked(default: &str) -> Targets {
-    let variable = std::env::var("RUST_LOG").ok();
+    let variable = std::env::var(LOG_LEVELS).ok();
     variable.and_then(|text| targets(&text).ok()).or_else(|| targets(default).ok()).unwrap_or_default()
 }
 

@@ -2,6 +2,7 @@
 
 mod alarms;
 mod filters;
+mod levers;
 mod permissions;
 mod shared;
 mod tables;

@@ -27,6 +27,7 @@ ATTACHED = {
     "StreamArn": "arn:aws:dynamodb:eu-west-1:123456789012:table/theirs/stream/2026-01-01T00:00:00.000",
 }
 KEY = {"KmsKeyArn": "arn:aws:kms:eu-west-1:123456789012:key/00000000-0000-0000-0000-000000000000"}
+LEVERS = {"ReservedConcurrency": "8", "FanOutUnitsPerSecond": "300"}
 OWN = {"ConfigUri": "s3://their-bucket/ripple.zip"}
 
 ALL_RECORDS_AGE_S = -1
@@ -98,9 +99,8 @@ def check(name, parameters):
     expected = {"AggregateStream", "PropagateStream"} if two else {"CombinedStream"}
     assert set(mappings) == expected, (name, parameters, set(mappings))
     watermarks = parameters["Ledger"] == "watermarks"
-    # A layer holds the manifest of a table that exists; that of a new one is in the packages.
-    layered = "ConfigUri" in parameters
-    own = layered or "Config" in parameters
+    # A layer holds a manifest.
+    own = "ConfigUri" in parameters
     for id, mapping in mappings.items():
         has_lanes = id == "PropagateStream"
         window = 60 if watermarks and not has_lanes else None
@@ -109,7 +109,7 @@ def check(name, parameters):
             "StartingPosition": "TRIM_HORIZON",
             "BatchSize": 500,
             "MaximumBatchingWindowInSeconds": 1,
-            "ParallelizationFactor": 10 if has_lanes else 1,
+            "ParallelizationFactor": 2 if has_lanes else 1,
             "TumblingWindowInSeconds": window,
             "MaximumRetryAttempts": -1,
             "MaximumRecordAgeInSeconds": age,
@@ -128,13 +128,17 @@ def check(name, parameters):
     names = {"Aggregate", "Propagate", "Sweep"} if two else {"Combined", "Sweep"}
     assert set(functions) == names, (name, parameters, set(functions))
     layers = of_type("AWS::Lambda::LayerVersion")
-    assert len(layers) == layered, layers
+    assert len(layers) == own, layers
     for function in functions.values():
         variables = function["Environment"]["Variables"]
         assert (function["Runtime"], function["Architectures"]) == ("provided.al2023", ["arm64"])
         assert (variables["LEDGER"], function["MemorySize"]) == (parameters["Ledger"], 512)
-        assert variables["CONFIG"] == ("/opt/ripple.toml" if layered else parameters.get("Config", "")), variables
+        assert variables["CONFIG"] == ("/opt/ripple.toml" if own else ""), variables
+        assert variables["FAN_OUT_UNITS_PER_SECOND"] == parameters.get("FanOutUnitsPerSecond", ""), variables
         assert [layer["Ref"] for layer in function.get("Layers", [])] == list(layers), function.get("Layers")
+    for function, properties in functions.items():
+        cap = None if function == "Sweep" else parameters.get("ReservedConcurrency")
+        assert properties.get("ReservedConcurrentExecutions") == cap, (name, parameters, function, properties)
     for layer in layers.values():
         assert layer["Content"] == {"S3Bucket": "their-bucket", "S3Key": "ripple.zip"}, layer
     # A role of its own for each function, that may read the stream and write to the bucket, and nothing by AWS' own
@@ -157,7 +161,7 @@ def main():
         count += check("template.yaml", choice)
         count += check("attach.yaml", {**choice, **ATTACHED})
         count += check("template.yaml", {**choice, **KEY})
-        count += check("template.yaml", {**choice, "Config": "ripple.toml"})
+        count += check("template.yaml", {**choice, **OWN, **LEVERS})
         count += check("attach.yaml", {**choice, **ATTACHED, **OWN, **KEY})
     print(f"{count} event source mappings of 20 stacks are as they should be")
 

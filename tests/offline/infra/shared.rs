@@ -67,6 +67,7 @@ fn carried(region: &str) -> String {
         ("!Sub ${Table.Arn}/index/GSI1", &format!("!Sub {TABLE}/index/*")),
         ("!Sub ${Table.Arn}", &format!("!Sub {TABLE}")),
         ("!GetAtt Table.Arn", &format!("!Sub {TABLE}")),
+        (" TABLE_NAME: !Ref Table\n", " TABLE_NAME: !Ref TableName\n"),
         ("!Ref Table }", "!Ref TableName }"),
         ("${Table}", "${TableName}"),
         ("AttributeName: PK", "AttributeName: !Ref PartitionKey"),

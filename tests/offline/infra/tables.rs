@@ -1,17 +1,12 @@
-//! The tables, and the functions' variables that name them.
+//! The tables.
 
 use std::collections::BTreeSet;
 
 use engine::ledger::EXPIRES_AT;
 use entities::table::layout;
-use functions::config;
 use serde_json::{Value, json};
 
 use crate::infra::template::{BOTH, READERS, at, read};
-
-/// Variables that the templates set. `MODE` is the functions' too.
-const VARIABLES: [&str; 6] =
-    [config::TABLE_NAME, config::LEDGER_TABLE_NAME, config::LEDGER, config::DISABLED, config::CONFIG, "MODE"];
 
 fn key(pk: &Value, sk: &Value) -> Value {
     json!([{ "AttributeName": pk, "KeyType": "HASH" }, { "AttributeName": sk, "KeyType": "RANGE" }])
@@ -79,16 +74,6 @@ fn tables_are_kept_protected_and_restorable() {
             let key = json!({ "Fn::If": ["CustomerKey", { "Ref": "KmsKeyArn" }, { "Ref": "AWS::NoValue" }] });
             assert_eq!(properties["SSESpecification"]["KMSMasterKeyId"], key, "{id}");
         }
-    }
-}
-
-#[test]
-fn functions_get_the_variables_that_they_read() {
-    let wanted: BTreeSet<&str> = VARIABLES.into();
-    for name in BOTH {
-        let template = read(name);
-        let variables = at(&template, &["Globals", "Function", "Environment", "Variables"]).as_object().unwrap();
-        assert_eq!(variables.keys().map(String::as_str).collect::<BTreeSet<_>>(), wanted, "{name}");
     }
 }
 

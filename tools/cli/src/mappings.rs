@@ -32,8 +32,8 @@ const SHIPPED: &str = include_str!("../../../infra/template.yaml");
 /// second of lag of a chain of three records (a follow, its counter, its display).
 const BATCHING_WINDOW_MS: u64 = 50;
 
-/// Lanes of each shard for the function that counts nothing, without a template: fewer than Lambda's ten, because all
-/// lanes share one process. Measured with `ripple demo --scenario famous --others 20`: with ten lanes, whose batches
+/// Lanes of each shard for the function that counts nothing, without a template: more than the template's, because a
+/// person waits for the result, and fewer than Lambda's most, because all lanes share one process. Measured with `ripple demo --scenario famous --others 20`: with ten lanes, whose batches
 /// are smaller, a rename reaches a third fewer items a second, and others wait longer.
 const LANES: usize = 4;
 
@@ -47,9 +47,8 @@ const LAMBDA_POLL_MS: u64 = 250;
 const READERS: &str = "Readers";
 const LEDGER: &str = "Ledger";
 
-/// The parameter that names a manifest, with a possible value: in `infra/template.yaml` and in `infra/attach.yaml`.
-/// Stable.
-const MANIFEST: [(&str, &str); 2] = [("Config", "ripple.toml"), ("ConfigUri", "s3://manifests/ripple.zip")];
+/// The parameter that names a manifest, with a possible value. Stable.
+const MANIFEST: (&str, &str) = ("ConfigUri", "s3://manifests/ripple.zip");
 
 /// The choice of mappings.
 pub(crate) struct MappingRequest<'a> {
@@ -84,8 +83,10 @@ fn mapping(template: &SamTemplate, function: Function, wanted: &MappingRequest<'
     };
     let mut parameters =
         Parameters::from([(READERS.to_owned(), readers.to_owned()), (LEDGER.to_owned(), wanted.ledger.to_string())]);
-    let manifest = MANIFEST.into_iter().filter(|(name, _)| wanted.has_manifest && template.has_parameter(name));
-    parameters.extend(manifest.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let (name, value) = MANIFEST;
+    if wanted.has_manifest && template.has_parameter(name) {
+        parameters.insert(name.to_owned(), value.to_owned());
+    }
     let is_given = wanted.template.is_some();
     let idle_poll_ms = if is_given { LAMBDA_POLL_MS } else { IDLE_POLL_MS };
     let name = function.to_string();
@@ -94,7 +95,9 @@ fn mapping(template: &SamTemplate, function: Function, wanted: &MappingRequest<'
         template.mapping(logical_id(function), &parameters, &local).map_err(|error| refused(&error, wanted))?;
     if !is_given {
         mapping.batching_window_ms = BATCHING_WINDOW_MS;
-        mapping.parallelization_factor = mapping.parallelization_factor.min(LANES);
+        if mapping.parallelization_factor > 1 {
+            mapping.parallelization_factor = LANES;
+        }
     }
     lets_through(function, &mapping, wanted)?;
     if function.families().contains(&Family::Additive) && wanted.ledger == LedgerKind::Watermarks {
@@ -218,7 +221,7 @@ mod tests {
         assert!(given.batching_window_ms.is_multiple_of(1_000), "{} ms", given.batching_window_ms);
         assert_eq!(given, Mapping { idle_poll_ms: 250, batching_window_ms: given.batching_window_ms, ..shipped });
         let lanes = |wanted: &MappingRequest<'_>| mappings(wanted).unwrap().remove(1).1.parallelization_factor;
-        assert_eq!(lanes(&wanted), 10);
+        assert_eq!(lanes(&wanted), 2);
         assert_eq!(lanes(&MappingRequest { template: None, ..wanted }), LANES);
     }
 
