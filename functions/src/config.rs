@@ -19,6 +19,10 @@ pub const TABLE_NAME: &str = "TABLE_NAME";
 /// Variable with the name of the ledger's table. Stable.
 pub const LEDGER_TABLE_NAME: &str = "LEDGER_TABLE_NAME";
 
+/// Variable with the ARN of the stream that the functions read, for the comparison by `sweep` (default: no comparison).
+/// Stable.
+pub const STREAM_ARN: &str = "STREAM_ARN";
+
 /// Variable with the kind of the ledger: `receipts` (default) or `watermarks`. Stable.
 pub const LEDGER: &str = "LEDGER";
 
@@ -70,6 +74,8 @@ pub struct Config {
     pub table: String,
     /// Name of the ledger's table.
     pub ledger_table: String,
+    /// ARN of the stream that the functions read, if it is known.
+    pub stream_arn: Option<String>,
     /// The kind of the ledger.
     pub ledger: LedgerKind,
     /// When the brake holds a batch.
@@ -121,6 +127,7 @@ impl Config {
         Self {
             table,
             ledger_table,
+            stream_arn: None,
             ledger,
             limits,
             settle_ms: SETTLE_MS,
@@ -160,6 +167,7 @@ impl Config {
         let (table, ledger_table) =
             (get(TABLE_NAME, "the application's table")?, get(LEDGER_TABLE_NAME, "the ledger's table")?);
         let mut config = Self::of(table, ledger_table);
+        config.stream_arn = variable(STREAM_ARN).filter(|arn| !arn.is_empty());
         if let Some(ledger) = parsed(&variable, LEDGER, "receipts or watermarks")? {
             config.ledger = ledger;
         }

@@ -14,6 +14,7 @@ use tracing::Instrument as _;
 
 use crate::{
     config::{Config, sdk_config},
+    current_stream::stream_changed,
     declared::declared,
     handler::{Function, StartError, answer, dynamo, engine},
     logging,
@@ -34,21 +35,21 @@ const SWEEP_MARGIN_MS: u64 = 10_000;
 /// Runs a function until Lambda ends it. If the function cannot start, logs why in one line and exits with 1.
 pub async fn run(function: Function) -> ExitCode {
     logging::for_function();
-    let (config, tables, engine, n_items) = match Box::pin(start(function)).await {
-        Ok(started) => started,
+    let started = match Box::pin(start(function)).await {
+        Ok(started) => Arc::new(started),
         Err(error) => {
             tracing::error!("{function} does not start: {}", describe(&error));
             return ExitCode::FAILURE;
         }
     };
     let ended = lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| {
-        let (engine, tables, config) = (Arc::clone(&engine), Arc::clone(&tables), Arc::clone(&config));
-        let span = logging::invocation(function, &event.context, config.mode);
+        let started = Arc::clone(&started);
+        let span = logging::invocation(function, &event.context, started.config.mode);
         let invocation = async move {
-            tables.begin();
+            started.tables.begin();
             match function {
-                Function::Sweep => sweep(&engine, &config, n_items, &event).await,
-                _ => Box::pin(handle(&engine, function, &config, event)).await,
+                Function::Sweep => sweep(&started, &event).await,
+                _ => Box::pin(handle(&started.engine, function, &started.config, event)).await,
             }
         };
         Box::pin(invocation.instrument(span))
@@ -66,28 +67,35 @@ pub async fn run(function: Function) -> ExitCode {
 /// The tables of a function.
 type LambdaTables = Arc<Moded<DynamoStore>>;
 
-/// Reads the configuration, checks the tables, and makes the engine. The last part is the table's number of items.
-async fn start(function: Function) -> Result<(Arc<Config>, LambdaTables, Arc<Engine<LambdaTables>>, u64), StartError> {
+/// A function that has started.
+struct StartedFunction {
+    config: Config,
+    client: aws_sdk_dynamodb::Client,
+    tables: LambdaTables,
+    engine: Engine<LambdaTables>,
+    /// The table's number of items, as DynamoDB last counted them.
+    n_items: u64,
+}
+
+/// Reads the configuration, checks the tables, and makes the engine.
+async fn start(function: Function) -> Result<StartedFunction, StartError> {
     let config = Config::from_env()?;
     let (schema, catalogue) = declared(config.choice())?;
     let client = aws_sdk_dynamodb::Client::new(&sdk_config().await);
     let n_items = check_tables(&client, &schema, &catalogue, &config).await?;
-    let tables = Arc::new(Moded::new(config.mode, dynamo(client, &schema, &config), &schema.layout));
+    let tables = Arc::new(Moded::new(config.mode, dynamo(client.clone(), &schema, &config), &schema.layout));
     let engine = engine(function, &config, Arc::clone(&tables)).await?;
     if std::env::var_os(RUNTIME_API).is_none() {
         return Err(StartError::NoLambda);
     }
-    Ok((Arc::new(config), tables, Arc::new(engine), n_items))
+    Ok(StartedFunction { config, client, tables, engine, n_items })
 }
 
 /// One sweep, whatever the schedule's event contains: jobs first, then repeated searches, then the next slice of the
 /// table. Each may use half of the time that is left, so none of them starves the next.
-async fn sweep<S: Store>(
-    engine: &Engine<S>,
-    config: &Config,
-    n_table_items: u64,
-    event: &LambdaEvent<Box<RawValue>>,
-) -> Result<Value, Error> {
+async fn sweep(started: &StartedFunction, event: &LambdaEvent<Box<RawValue>>) -> Result<Value, Error> {
+    let StartedFunction { config, client, engine, n_items, .. } = started;
+    let stream_changed = stream_changed(client, config).await;
     let deadline_ms = deadline_ms(engine, event).saturating_sub(SWEEP_MARGIN_MS);
     let half_ms = || engine.clock().now_ms().midpoint(deadline_ms);
     let jobs = engine.sweep_by_pulse(half_ms()).await;
@@ -102,6 +110,7 @@ async fn sweep<S: Store>(
         again: again.as_ref().copied().unwrap_or_default(),
         slice: slice.as_ref().map(Clone::clone).unwrap_or_default(),
         may_have_lost: may_have_lost.as_ref().copied().unwrap_or_default(),
+        stream_changed,
     };
     metrics::publish(&metrics.line(&config.table, config.mode, engine.clock().now_ms()))?;
     for drift in &metrics.slice.drifts {
@@ -113,14 +122,20 @@ async fn sweep<S: Store>(
     }
     // As text: the runtime logs an error in full, and its details may contain values.
     let text = |error: &(dyn std::error::Error + 'static)| describe(error);
-    let jobs = jobs.map_err(|error| text(&error))?;
-    let again = again.map_err(|error| text(&error))?;
-    let slice = slice.map_err(|error| text(&error))?;
+    jobs.map_err(|error| text(&error))?;
+    again.map_err(|error| text(&error))?;
+    slice.map_err(|error| text(&error))?;
     may_have_lost.map_err(|error| text(&error))?;
+    log_sweep(&metrics, config.mode, &event.context.request_id, *n_items);
+    Ok(sweep_response(&metrics, *n_items))
+}
+
+fn log_sweep(metrics: &SweepMetrics, mode: Mode, request_id: &str, n_table_items: u64) {
+    let SweepMetrics { jobs, again, slice, .. } = metrics;
     tracing::info!(
         function = %Function::Sweep,
-        mode = %config.mode,
-        request_id = event.context.request_id,
+        %mode,
+        request_id,
         due = jobs.n_due,
         begun = jobs.n_begun,
         rung = jobs.n_rung,
@@ -136,7 +151,11 @@ async fn sweep<S: Store>(
         round_expected_ms = slice.round_expected_ms(n_table_items),
         "swept"
     );
-    Ok(json!({
+}
+
+fn sweep_response(metrics: &SweepMetrics, n_table_items: u64) -> Value {
+    let SweepMetrics { jobs, again, slice, stream_changed, .. } = metrics;
+    json!({
         "due": jobs.n_due,
         "begun": jobs.n_begun,
         "rung": jobs.n_rung,
@@ -148,7 +167,8 @@ async fn sweep<S: Store>(
         "drift": slice.drifts.len(),
         "zeroCounters": slice.n_zero_counters,
         "roundExpectedMs": slice.round_expected_ms(n_table_items),
-    }))
+        "streamChanged": stream_changed,
+    })
 }
 
 /// The time by which an invocation must end.

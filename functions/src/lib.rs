@@ -3,6 +3,7 @@
 //! Each file in `src/bin` only names its function. The command line calls the same [`handler`] in its own process.
 
 pub mod config;
+pub mod current_stream;
 pub mod declared;
 pub mod described;
 pub mod handler;

@@ -24,6 +24,10 @@ const COUNT: &str = "Count";
 /// Name of the mode in a line. It is no dimension, so that observing makes no other metrics.
 const MODE: &str = "mode";
 
+/// The metric of a stream that is not the one that the functions read: 1 if so, 0 if not, and missing if it is not known.
+/// Stable.
+pub const STREAM_CHANGED: &str = "StreamChanged";
+
 /// The metrics of a sweep, published at its end.
 #[derive(Clone, Debug, Default)]
 pub struct SweepMetrics {
@@ -35,6 +39,8 @@ pub struct SweepMetrics {
     pub slice: Slice,
     /// Does a mark of a possible loss exist?
     pub may_have_lost: bool,
+    /// Is the table's stream disabled, or another than the one that the functions read? `None` if it is not known.
+    pub stream_changed: Option<bool>,
 }
 
 /// A metric: its name, its unit, and its value, or a list of at most 100.
@@ -60,7 +66,9 @@ impl SweepMetrics {
     /// The line for this table at this time, in milliseconds since the epoch.
     #[must_use]
     pub fn line(&self, table: &str, mode: Mode, now_ms: u64) -> Value {
-        line(&[(TABLE, table)], mode, self.values().map(|(name, value)| (name, COUNT, json!(value))), now_ms)
+        let stream_changed = self.stream_changed.map(|has_changed| (STREAM_CHANGED, usize::from(has_changed)));
+        let values = self.values().into_iter().chain(stream_changed);
+        line(&[(TABLE, table)], mode, values.map(|(name, value)| (name, COUNT, json!(value))), now_ms)
     }
 }
 
@@ -109,6 +117,7 @@ mod tests {
                 ..Slice::default()
             },
             may_have_lost: true,
+            stream_changed: Some(true),
         };
         let line = metrics.line("ripple", Mode::Observe, 1_705_315_200_000);
         let names = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap().iter();
@@ -124,12 +133,15 @@ mod tests {
             "JobsHeld" 2
             "SearchedAgain" 9
             "FoundAgain" 8
-            "PossibleLoss" 1"#]]
+            "PossibleLoss" 1
+            "StreamChanged" 1"#]]
         .assert_eq(&declared.join("\n"));
         let directive = &line["_aws"]["CloudWatchMetrics"][0];
         assert_eq!((&directive["Namespace"], &directive["Dimensions"]), (&json!("Ripple"), &json!([["Table"]])));
         assert_eq!(directive["Metrics"][0], json!({ "Name": "Drift", "Unit": "Count" }));
         assert_eq!(line["mode"], json!("observe"));
+        let unknown = SweepMetrics { stream_changed: None, ..metrics }.line("ripple", Mode::Observe, 0);
+        assert_eq!(unknown.get(STREAM_CHANGED), None, "a stream that cannot be compared is no good news");
         assert_eq!((&line["Table"], &line["_aws"]["Timestamp"]), (&json!("ripple"), &json!(1_705_315_200_000_u64)));
     }
 }

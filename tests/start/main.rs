@@ -69,7 +69,11 @@ impl Database {
 
 /// A command of the function, without the variables of this process that it would read.
 fn function(variables: &Variables<'_>, endpoint: &str) -> Command {
-    let mut function = Command::new(env!("CARGO_BIN_EXE_aggregate"));
+    binary(env!("CARGO_BIN_EXE_aggregate"), variables, endpoint)
+}
+
+fn binary(path: &str, variables: &Variables<'_>, endpoint: &str) -> Command {
+    let mut function = Command::new(path);
     function.env_clear().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     function.env("AWS_ENDPOINT_URL_DYNAMODB", endpoint).env("AWS_REGION", "us-east-1");
     function.env("AWS_ACCESS_KEY_ID", "some").env("AWS_SECRET_ACCESS_KEY", "body");
@@ -271,4 +275,27 @@ fn a_function_that_observes_answers_as_one_that_writes_and_writes_nothing() {
     }
     let handled = log.iter().find(|line| line.contains("handled a batch")).expect("a line a batch");
     assert!(handled.contains("mode=observe") && !handled.contains("writes=0 "), "{handled}");
+}
+
+#[test]
+fn a_sweep_tells_a_stream_that_is_another_than_the_deployed_one() {
+    let database = Database::with_tables();
+    let described = database.client.describe_table().table_name("ripple").send();
+    let arn = database.runtime.block_on(described).unwrap().table.unwrap().latest_stream_arn.unwrap();
+    let swept = |deployed: &str| {
+        let variables = Variables::from([
+            ("TABLE_NAME", "ripple"),
+            ("LEDGER_TABLE_NAME", "ripple-ledger"),
+            ("STREAM_ARN", deployed),
+        ]);
+        let sweep = binary(env!("CARGO_BIN_EXE_sweep"), &variables, &database.endpoint);
+        let (answer, log) = lambda::invoked(sweep, "{}".to_owned());
+        let says = "the table's stream is not the one that the functions read";
+        let told = log.iter().filter(|line| line.contains(says)).count();
+        let changed = answer.split_once("\"streamChanged\":").expect(&answer).1;
+        (changed.split(['}', ',']).next().unwrap().to_owned(), told)
+    };
+    assert_eq!(swept(&arn), ("false".to_owned(), 0));
+    assert_eq!(swept(&format!("{arn}0")), ("true".to_owned(), 1));
+    assert_eq!(swept(""), ("null".to_owned(), 0), "without an ARN nothing is compared");
 }

@@ -1,11 +1,17 @@
 //! Alarms and the dashboard name only metrics that exist.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
+    fs,
     sync::{Arc, LazyLock},
 };
 
-use engine::{account::Account, batch::Engine, clock::SystemClock};
+use derive::position::RecordAt;
+use engine::{
+    account::{Account, Parked, Refused},
+    batch::Engine,
+    clock::SystemClock,
+};
 use functions::{
     declared::{Choice, declared},
     handler::Function,
@@ -30,8 +36,10 @@ static OF_READERS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
 });
 
 /// Metrics of `sweep`, by table.
-static OF_SWEEP: LazyLock<BTreeSet<String>> =
-    LazyLock::new(|| names(&metrics::SweepMetrics::default().line("table", Mode::Apply, 0)));
+static OF_SWEEP: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+    let metrics = metrics::SweepMetrics { stream_changed: Some(false), ..metrics::SweepMetrics::default() };
+    names(&metrics.line("table", Mode::Apply, 0))
+});
 
 /// The metrics of a line.
 fn names(line: &Value) -> BTreeSet<String> {
@@ -57,7 +65,10 @@ fn there_is(namespace: &str, metric: &str, dimensions: &[&str]) -> bool {
     match (namespace, dimensions) {
         ("Ripple", ["Table", "Function"]) => OF_READERS.contains(metric),
         ("Ripple", ["Table"]) => OF_SWEEP.contains(metric),
-        ("AWS/Lambda", ["EventSourceMappingUUID"]) => metric == "OnFailureDestinationDeliveredEventCount",
+        // `MetricsConfig` of every mapping asks for these.
+        ("AWS/Lambda", ["EventSourceMappingUUID"]) => {
+            ["OnFailureDestinationDeliveredEventCount", "PolledEventCount"].contains(&metric)
+        }
         ("AWS/Lambda", ["FunctionName"]) | ("AWS/DynamoDB", ["TableName"]) => {
             OF_THE_PLATFORM.contains(&(namespace, metric))
         }
@@ -65,17 +76,42 @@ fn there_is(namespace: &str, metric: &str, dimensions: &[&str]) -> bool {
     }
 }
 
+/// A metric that an alarm is on: its namespace, its name, and its dimensions with their values.
+type AlarmMetric = (String, String, BTreeMap<String, Value>);
+
+/// The metrics of an alarm: one, or those of its expression.
+fn metrics_of(alarm: &Value) -> Vec<AlarmMetric> {
+    let named = |it: &Value| {
+        let dimensions = it["Dimensions"].as_array().unwrap().iter();
+        let dimensions = dimensions.map(|it| (it["Name"].as_str().unwrap().to_owned(), it["Value"].clone())).collect();
+        let [namespace, metric] = ["Namespace", "MetricName"].map(|name| it[name].as_str().unwrap().to_owned());
+        (namespace, metric, dimensions)
+    };
+    match alarm["Metrics"].as_array() {
+        Some(all) => all.iter().filter_map(|it| it["MetricStat"].get("Metric")).map(named).collect(),
+        None => vec![named(alarm)],
+    }
+}
+
+/// The section of docs/alarms.md that an alarm's description names.
+fn section(alarm: &Value) -> &str {
+    let description = alarm["AlarmDescription"].as_str().unwrap();
+    let (_, section) = description.split_once("docs/alarms.md#").unwrap_or_else(|| panic!("no section: {description}"));
+    section
+}
+
 #[test]
 fn every_alarm_is_on_a_metric_that_there_is() {
     for name in BOTH {
         let template = read(name);
         for (id, alarm) in resources(&template, "AWS::CloudWatch::Alarm") {
-            let dimensions: Vec<&str> =
-                alarm["Dimensions"].as_array().unwrap().iter().map(|it| it["Name"].as_str().unwrap()).collect();
-            let [namespace, metric] = ["Namespace", "MetricName"].map(|it| alarm[it].as_str().unwrap());
-            assert!(there_is(namespace, metric, &dimensions), "{id}: {namespace} {metric} by {dimensions:?}");
-            let description = alarm["AlarmDescription"].as_str().unwrap();
-            assert!(description.contains("docs/alarms.md#"), "{id} says where the operator reads on: {description}");
+            for (namespace, metric, dimensions) in metrics_of(alarm) {
+                let dimensions: Vec<&str> = dimensions.keys().map(String::as_str).collect();
+                // A line declares them in this order, and the alarm in any.
+                let dimensions =
+                    if dimensions == ["Function", "Table"] { vec!["Table", "Function"] } else { dimensions };
+                assert!(there_is(&namespace, &metric, &dimensions), "{id}: {namespace} {metric} by {dimensions:?}");
+            }
             let topic = json!({ "Fn::If": ["HasAlarmTopic", [{ "Ref": "AlarmTopicArn" }], { "Ref": "AWS::NoValue" }] });
             assert_eq!((&alarm["AlarmActions"], &alarm["OKActions"]), (&topic, &topic), "{id}");
         }
@@ -87,8 +123,10 @@ fn every_function_has_its_alarms() {
     let of_each = [
         "IteratorAge",
         "Errors",
+        "PolledEventCount",
         "OnFailureDestinationDeliveredEventCount",
         "DestinationDeliveryFailures",
+        "Undone",
         "Parked",
         "Refused",
         "PossibleLoss",
@@ -97,14 +135,16 @@ fn every_function_has_its_alarms() {
         let template = read(name);
         let on = |function: &str, metric: &str| {
             resources(&template, "AWS::CloudWatch::Alarm").any(|(id, alarm)| {
-                let own = alarm["Dimensions"].as_array().unwrap().iter().any(|it| {
-                    let value = &it["Value"];
-                    *value == json!(function.to_lowercase())
-                        || value["Ref"] == function
-                        || value["Ref"] == format!("{function}Stream")
-                });
                 let condition = &template["Resources"][id]["Condition"];
-                own && alarm["MetricName"] == metric && *condition == template["Resources"][function]["Condition"]
+                let is_its = |(_, named, dimensions): &AlarmMetric| {
+                    let is_function = |value: &Value| {
+                        *value == json!(function.to_lowercase())
+                            || value["Ref"] == function
+                            || value["Ref"] == format!("{function}Stream")
+                    };
+                    named == metric && dimensions.values().any(is_function)
+                };
+                metrics_of(alarm).iter().any(is_its) && *condition == template["Resources"][function]["Condition"]
             })
         };
         for (id, _) in READERS {
@@ -113,8 +153,103 @@ fn every_function_has_its_alarms() {
             }
         }
         assert!(on("Sweep", "Errors") && on("Sweep", "Invocations"));
-        assert!(resources(&template, "AWS::CloudWatch::Alarm").any(|(_, alarm)| alarm["MetricName"] == "Drift"));
+        for metric in ["Drift", "StreamChanged"] {
+            assert!(resources(&template, "AWS::CloudWatch::Alarm").any(|(_, alarm)| alarm["MetricName"] == metric));
+        }
     }
+}
+
+#[test]
+fn a_mapping_that_polls_nothing_while_the_table_is_written_to_rings_after_half_an_hour() {
+    for (name, table) in BOTH.into_iter().zip(["Table", "TableName"]) {
+        let template = read(name);
+        for (id, _) in READERS {
+            let alarm = at(&template, &["Resources", &format!("{id}NotReadingAlarm"), "Properties"]);
+            let [expression, metrics @ ..] = alarm["Metrics"].as_array().unwrap().as_slice() else { panic!("{alarm}") };
+            // A disabled mapping has no data, and neither has an idle table: both are 0.
+            assert_eq!(expression["Expression"], "IF(FILL(written, 0) > 0 AND FILL(polled, 0) == 0, 1, 0)");
+            let held: Vec<_> = metrics.iter().map(|it| (&it["Id"], &it["MetricStat"]["Period"])).collect();
+            assert_eq!(held, [(&json!("written"), &json!(900)), (&json!("polled"), &json!(900))], "{name}: {id}");
+            // Two quarters of an hour, so that a write at the end of one that is polled in the next rings nothing.
+            assert_eq!((&alarm["DatapointsToAlarm"], &alarm["EvaluationPeriods"]), (&json!(2), &json!(4)));
+            let returned = |it: &Value| it["ReturnData"] == true;
+            assert!(returned(expression) && !metrics.iter().any(returned), "an alarm is on one series");
+            let on: Vec<_> = metrics_of(alarm).into_iter().map(|(_, metric, of)| (metric, of)).collect();
+            let of = |name: &str, resource: String| BTreeMap::from([(name.to_owned(), json!({ "Ref": resource }))]);
+            let written = ("ConsumedWriteCapacityUnits".to_owned(), of("TableName", table.to_owned()));
+            let polled = ("PolledEventCount".to_owned(), of("EventSourceMappingUUID", format!("{id}Stream")));
+            assert_eq!(on, [written, polled], "{name}: {id}");
+        }
+    }
+}
+
+#[test]
+fn one_failed_invocation_rings_nothing() {
+    for name in BOTH {
+        let template = read(name);
+        for (id, alarm) in resources(&template, "AWS::CloudWatch::Alarm").filter(|(_, it)| it["MetricName"] == "Errors")
+        {
+            let n_periods = alarm["DatapointsToAlarm"].as_u64().unwrap_or(1);
+            let n_in_a_period = alarm["Threshold"].as_u64().unwrap() + 1;
+            assert!(n_periods * n_in_a_period > 1, "{name}: {id}");
+        }
+    }
+}
+
+#[test]
+fn a_batch_says_in_its_metrics_what_the_alarms_are_about() {
+    let (schema, catalogue) = declared(Choice::default()).unwrap();
+    let (store, clock) = (Arc::new(MemoryStore::new(schema.layout.clone())), Arc::new(SystemClock));
+    let engine = Engine::new(schema, catalogue, Function::Combined.families(), store, clock);
+    let mut account = Account::default();
+    let said = |account: &Account, metric: &str| {
+        metrics::batch::BatchMetrics::of(&engine, account).line("table", Function::Combined, Mode::Apply, 0)[metric]
+            .clone()
+    };
+    for metric in ["Parked", "Refused", "Undone", "PossibleLoss"] {
+        assert_eq!(said(&account, metric), json!(0), "{metric}");
+    }
+    account.undone.insert(RecordAt(3), "throttled".to_owned());
+    account.late_ms = Some(72_000_000);
+    account.parked.push(Parked { position: RecordAt(0), id: "1".to_owned(), cause: "too large".to_owned() });
+    let why = "too old".to_owned();
+    account.refused.push(Refused { position: RecordAt(1), id: "2".to_owned(), why, targets: Vec::new() });
+    for metric in ["Parked", "Refused", "Undone", "PossibleLoss"] {
+        assert_eq!(said(&account, metric), json!(1), "{metric}");
+    }
+}
+
+/// The rows of the table of alarms in docs/alarms.md, and the whole page.
+fn documented() -> (Vec<Vec<String>>, String) {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/alarms.md")).unwrap();
+    let rows =
+        page.lines().skip_while(|line| !line.starts_with("| alarm |")).skip(2).take_while(|it| it.starts_with('|'));
+    let cells = |row: &str| row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();
+    (rows.map(cells).collect(), page.clone())
+}
+
+#[test]
+fn the_table_of_alarms_says_of_each_what_it_means_what_a_user_sees_and_what_to_do() {
+    let (rows, page) = documented();
+    let mut listed = BTreeSet::new();
+    for name in BOTH {
+        let template = read(name);
+        for (id, alarm) in resources(&template, "AWS::CloudWatch::Alarm") {
+            let of_a_reader = READERS.iter().find_map(|(reader, _)| id.strip_prefix(reader));
+            let shown = of_a_reader.map_or(format!("`{id}`"), |rest| format!("`…{rest}`"));
+            let row = rows.iter().find(|row| row[0].contains(&shown)).unwrap_or_else(|| panic!("no row has {shown}"));
+            assert_eq!(row.len(), 5, "{shown}: what it means, how urgent it is, what a user sees, what to do");
+            assert!(row.iter().all(|cell| !cell.is_empty()), "{shown}");
+            let link = format!("](#{})", section(alarm));
+            assert!(row[0].contains(&link), "{shown} is described under {link}: {}", row[0]);
+            let heading = page.lines().filter(|line| line.starts_with("## "));
+            let anchors: Vec<String> = heading.map(|it| it[3..].to_lowercase().replace(' ', "-")).collect();
+            assert!(anchors.iter().any(|anchor| anchor == section(alarm)), "{shown}: {link}");
+            listed.insert(row[0].clone());
+        }
+    }
+    let stale: Vec<_> = rows.iter().map(|row| &row[0]).filter(|alarm| !listed.contains(*alarm)).collect();
+    assert!(stale.is_empty(), "no template has {stale:?}");
 }
 
 /// The searches of a dashboard: the namespace, its dimensions, and the metrics.
