@@ -204,6 +204,7 @@ fn log(function: Function, mode: Mode, event: &LambdaEvent<Box<RawValue>>, handl
         request_id = event.context.request_id,
         records = account.n_records,
         changes = account.n_changes,
+        first_backlog = Some(account.is_first_backlog).filter(|is_first_backlog| *is_first_backlog),
         echoes = account.n_echoes,
         ignored = account.n_ignored,
         late_changes = account.n_late_changes,

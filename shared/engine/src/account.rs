@@ -60,6 +60,8 @@ pub struct Account {
     /// Age of the oldest record when the batch came, in milliseconds, where it is one of which others may be lost
     /// already: see [`loss`].
     pub late_ms: Option<u64>,
+    /// The oldest record is so old only because it was written before Ripple was attached to the table.
+    pub is_first_backlog: bool,
     /// Positions of records that are not done, with the reason.
     pub undone: BTreeMap<RecordAt, String>,
     /// The first failure that lasts until somebody changes the set-up, such as a missing permission.

@@ -58,6 +58,7 @@ const CATALOGUE: &str = "CATALOGUE";
 const REVISION: &str = "Revision";
 const HOLD_MS: &str = "HoldMs";
 const FREE_MS: &str = "FreeMs";
+const ATTACHED_MS: &str = "AttachedMs";
 const RELEASE: &str = "Release";
 const INDEX_KEYS: &str = "IndexKeys";
 const DERIVATIONS: &str = "Derivations";
@@ -78,6 +79,8 @@ pub(crate) struct Registered {
     hold_ms: u64,
     /// Until when one that published something else may run on, in milliseconds since the epoch.
     free_ms: u64,
+    /// When the first instance published here, in milliseconds since the epoch; 0 where a release before this one did.
+    attached_ms: u64,
     /// The release of this software that published this: another one may read a record that this one cannot.
     release: String,
     /// The index keys that the items of each entity have, of the level-triggered family: a repair sets them.
@@ -231,6 +234,7 @@ impl Registered {
             revision: read(REVISION),
             hold_ms: read(HOLD_MS),
             free_ms: read(FREE_MS),
+            attached_ms: read(ATTACHED_MS),
             release: text(item, RELEASE).unwrap_or_default().to_owned(),
             index_keys: item.get(INDEX_KEYS).and_then(map_of).unwrap_or_default(),
             derivations: item.get(DERIVATIONS).and_then(map_of).unwrap_or_default(),
@@ -247,6 +251,7 @@ impl Registered {
                 (REVISION, n(self.revision)),
                 (HOLD_MS, n(self.hold_ms)),
                 (FREE_MS, n(self.free_ms)),
+                (ATTACHED_MS, n(self.attached_ms)),
                 (RELEASE, s(&self.release)),
             ],
         );
@@ -387,6 +392,15 @@ mod tests {
         };
         assert_eq!(first(Family::LevelTriggered).derivations["new"].filled_ms, Some(15_000));
         assert_eq!(first(Family::Additive).derivations["new"].filled_ms, None);
+    }
+
+    #[test]
+    fn the_time_of_the_first_publication_stays() {
+        let first = published(&Registered::default(), &[("likes", "a")], 10_000);
+        let second = published(&first, &[("likes", "b")], 20_000);
+        assert_eq!((first.attached_ms, second.attached_ms), (10_000, 10_000));
+        let of_before = Registered { attached_ms: 0, ..first };
+        assert_eq!(published(&of_before, &[("likes", "b")], 20_000).attached_ms, 0, "nobody knows when that was");
     }
 
     #[test]

@@ -183,6 +183,25 @@ fn a_mapping_that_polls_nothing_while_the_table_is_written_to_rings_after_half_a
     }
 }
 
+/// The metrics that say that records were given up or may have expired: no harm while nothing is derived.
+const OF_LOST_RECORDS: [&str; 3] =
+    ["OnFailureDestinationDeliveredEventCount", "DestinationDeliveryFailures", "PossibleLoss"];
+
+#[test]
+fn the_first_backlog_of_a_function_that_observes_rings_nothing() {
+    for name in BOTH {
+        let template = read(name);
+        let applying = json!({ "Fn::Equals": [{ "Ref": "Mode" }, "apply"] });
+        assert_eq!(at(&template, &["Conditions", "Applying"]), &applying);
+        for (id, alarm) in resources(&template, "AWS::CloudWatch::Alarm") {
+            let is_of_lost = alarm["MetricName"].as_str().is_some_and(|metric| OF_LOST_RECORDS.contains(&metric));
+            let only_applying = json!({ "Fn::If": ["Applying", true, false] });
+            assert_eq!(alarm.get("ActionsEnabled"), is_of_lost.then_some(&only_applying), "{name}: {id}");
+        }
+    }
+    assert_eq!(at(&read("attach.yaml"), &["Parameters", "Mode", "Default"]), "observe");
+}
+
 #[test]
 fn one_failed_invocation_rings_nothing() {
     for name in BOTH {

@@ -1,10 +1,11 @@
 //! The figures of a batch: by derivation, its lag, its corrections, and the mark of a possible loss.
 
-use derive::{family::Family, write::Table};
+use derive::{catalogue::Catalogue, family::Family, kind::shape::Shape, write::Table};
 use engine::{
     account::figures::{Figures, Share},
     account::loss::{POSSIBLE_LOSS_MS, marks},
     clock::Clock as _,
+    registry::{Hold, watch::RegistryWatch},
 };
 use keys::key::Key;
 use serde_json::{Value, json};
@@ -126,6 +127,45 @@ async fn a_batch_that_comes_20_hours_late_leaves_a_mark_once_an_hour() {
     let [again] = marks(bed.memory()).await.unwrap().try_into().unwrap();
     assert_eq!((again.since_ms, again.late_ms), (first[0].since_ms, POSSIBLE_LOSS_MS + 4_599_000));
     assert_eq!(again.until_ms, first[0].until_ms + 4_599_000);
+}
+
+/// A function is attached to a table with a stream: the first batch has records of before, which are 22 hours old.
+/// Returns the bed, whether the metric says that records may be lost, and the families of the marks.
+async fn attached(mut bed: Bed) -> (Bed, bool, Vec<String>) {
+    bed.watch = Some(RegistryWatch::publishing(60_000, Hold::default()));
+    bed.put("Follow", &FOLLOW, &[]).await;
+    let before = created(&bed.records(), bed.clock.now_ms() / 1_000 - 22 * 3_600);
+    let handled = bed.handle(&before).await;
+    assert!(handled.account.is_first_backlog, "it is marked as such");
+    let families = marks(bed.memory()).await.unwrap().into_iter().map(|mark| mark.family).collect();
+    (bed, handled.account.late_ms.is_some(), families)
+}
+
+#[tokio::test]
+async fn the_first_backlog_of_a_table_is_no_possible_loss_and_what_is_late_afterwards_is() {
+    let (mut bed, is_late, families) = attached(Bed::new().running(Family::Additive)).await;
+    assert_eq!((is_late, families), (false, vec![]));
+
+    bed.clock.advance(1_000);
+    bed.put("Follow", &[("FollowerId", "cy"), ("FolloweeId", "bob")], &[]).await;
+    let after = bed.records();
+    bed.clock.advance(POSSIBLE_LOSS_MS + 1_000);
+    let handled = bed.handle(&after).await;
+    let [mark] = marks(bed.memory()).await.unwrap().try_into().unwrap();
+    assert_eq!((handled.account.is_first_backlog, handled.account.late_ms), (false, Some(mark.late_ms)));
+}
+
+#[tokio::test]
+async fn the_first_backlog_leaves_a_mark_without_an_alarm_where_a_cascade_is_declared() {
+    let (_, is_late, families) = attached(Bed::new()).await;
+    assert_eq!((is_late, families), (false, vec![Family::LevelTriggered.to_string()]));
+
+    let schema = catalogue::schema();
+    let all = catalogue::catalogue(&schema).unwrap();
+    let without = all.derivations().filter(|it| !matches!(it.kind.shape(), Shape::Cascade(_))).cloned().collect();
+    let without = Catalogue::new(&schema, without).unwrap();
+    let (_, is_late, families) = attached(Bed::with(schema, without)).await;
+    assert_eq!((is_late, families), (false, vec![]));
 }
 
 #[tokio::test]

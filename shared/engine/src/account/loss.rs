@@ -8,6 +8,11 @@
 //! What nobody can correct removes no mark's reason: a verify reports it each time, with or without a mark. It is a value in
 //! a loop of the application's items, or a count whose sources are gone.
 //!
+//! *The first backlog* leaves no mark. A mapping that begins at the start of a stream delivers records that were written
+//! before the first instance published what it derives ([registry](crate::registry)). They are up to 24 hours old, nothing
+//! was derived from the records before them, and filling the table makes up for all of them. Where a cascade is declared the
+//! mark of its family is put all the same, since nothing makes up for what a cascade deletes.
+//!
 //! *Cheap*. An engine puts the mark of a lane once an hour at most, and only with a batch that asks for something. A mark
 //! that a verify takes away goes only as it was read: one that was seen again meanwhile stays.
 //!

@@ -1,6 +1,6 @@
 //! Putting the mark of a possible loss when a batch comes late. See [`loss`](crate::account::loss).
 
-use derive::{position::RecordAt, write::Table};
+use derive::{derivation::Derivation, family::Family, kind::shape::Shape, position::RecordAt, write::Table};
 use store::{Outcome, Store};
 
 use crate::{
@@ -28,12 +28,16 @@ impl<S: Store> LossWatch<'_, S> {
     /// Sees how late a batch comes, and puts the mark where others may be lost.
     pub(crate) async fn see_loss(&self, asks: bool, batch: &Batch<'_>, account: &mut Account) {
         let now_ms = self.context.clock.now_ms();
-        let oldest_ms = account.created_ms.iter().flatten().min();
-        let late_ms = oldest_ms.map(|created_ms| now_ms.saturating_sub(*created_ms));
-        account.late_ms = late_ms.filter(|late_ms| *late_ms >= POSSIBLE_LOSS_MS);
-        let Some(late_ms) = account.late_ms.filter(|_| asks) else { return };
+        let Some(oldest_ms) = account.created_ms.iter().flatten().min().copied() else { return };
+        let late_ms = Some(now_ms.saturating_sub(oldest_ms)).filter(|late_ms| *late_ms >= POSSIBLE_LOSS_MS);
+        let watch = self.context.watch.as_ref().filter(|_| late_ms.is_some());
+        let is_first_backlog = watch.is_some_and(|watch| watch.is_first_backlog(oldest_ms));
+        account.is_first_backlog = is_first_backlog;
+        account.late_ms = late_ms.filter(|_| !is_first_backlog);
+        let Some(late_ms) = late_ms.filter(|_| asks) else { return };
         let is_due = |mark: &Mark| self.context.loss_put.is_due(&mark.key(), now_ms);
-        let due: Vec<Mark> = self.marks(late_ms, batch).filter(is_due).collect();
+        let is_kept = |mark: &Mark| !is_first_backlog || self.holds_cascades(mark);
+        let due: Vec<Mark> = self.marks(late_ms, batch).filter(is_kept).filter(is_due).collect();
         if due.is_empty() {
             return;
         }
@@ -46,6 +50,13 @@ impl<S: Store> LossWatch<'_, S> {
                 Err(error) => tracing::warn!(cause = %describe(&error), "the mark of a possible loss cannot be put"),
             }
         }
+    }
+
+    /// Does this mark hold a cascade that is declared? Such a mark is put for the first backlog too: a cascade deletes items
+    /// of the application, and filling the table does not bring them back.
+    fn holds_cascades(&self, mark: &Mark) -> bool {
+        let is_cascade = |it: &Derivation| matches!(it.kind.shape(), Shape::Cascade(_));
+        mark.is_of(Family::LevelTriggered) && self.context.catalogue.derivations().any(is_cascade)
     }
 
     /// The marks of the batch's lane, seen now: one for each family that the function runs.

@@ -56,8 +56,9 @@ impl Registered {
             return None;
         }
         let free_ms = if is_same { self.free_ms } else { free_ms };
+        let attached_ms = if is_first { now_ms } else { self.attached_ms };
         let (release, index_keys) = (release.to_owned(), index_keys.clone());
-        Some(Self { revision: self.revision + 1, hold_ms, free_ms, release, index_keys, derivations })
+        Some(Self { revision: self.revision + 1, hold_ms, free_ms, attached_ms, release, index_keys, derivations })
     }
 
     /// One that derived just this under a name that is ours no more. What it wrote is what the new name writes, where no

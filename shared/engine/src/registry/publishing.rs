@@ -62,14 +62,16 @@ impl<S: Store> Publisher<'_, S> {
             return Ok(commits);
         }
         let patience = Patience::new(self.context.clock.as_ref(), deadline_ms);
-        let mut births = BTreeMap::new();
+        let (mut births, mut attached_ms) = (BTreeMap::new(), None);
         for family in &self.context.families {
             let registered = match watch.hold {
                 Some(hold) => self.publish_family(*family, (watch.release, hold), patience, &mut commits).await?,
                 None => self.read_family(*family, patience).await?,
             };
             births.extend(self.births(&registered));
+            attached_ms = Some(attached_ms.map_or(registered.attached_ms, |ms: u64| ms.min(registered.attached_ms)));
         }
+        watch.attached_ms.store(attached_ms.unwrap_or_default(), Ordering::Relaxed);
         *watch.births.write().unwrap_or_else(PoisonError::into_inner) = births;
         watch.due_ms.store(now_ms.saturating_add(watch.look_ms), Ordering::Relaxed);
         Ok(commits)

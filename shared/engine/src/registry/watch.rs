@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, PoisonError, RwLock, atomic::AtomicU64},
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use derive::{effect::Effect, position::DerivationAt};
@@ -24,6 +27,8 @@ pub struct RegistryWatch {
     pub(crate) due_ms: Arc<AtomicU64>,
     /// By position in the catalogue, before when a change is not counted, in milliseconds since the epoch.
     pub(crate) births: Arc<RwLock<BTreeMap<DerivationAt, u64>>>,
+    /// When the first instance published, in milliseconds since the epoch; 0 where that is not known.
+    pub(crate) attached_ms: Arc<AtomicU64>,
 }
 
 impl RegistryWatch {
@@ -36,7 +41,8 @@ impl RegistryWatch {
     /// An operator's command.
     #[must_use]
     pub fn reading(look_ms: u64) -> Self {
-        Self { look_ms, hold: None, release: THIS_RELEASE, due_ms: Arc::default(), births: Arc::default() }
+        let (due_ms, births, attached_ms) = (Arc::default(), Arc::default(), Arc::default());
+        Self { look_ms, hold: None, release: THIS_RELEASE, due_ms, births, attached_ms }
     }
 
     /// The same of another release.
@@ -44,6 +50,12 @@ impl RegistryWatch {
     #[must_use]
     pub fn of_release(self, release: &'static str) -> Self {
         Self { release, ..self }
+    }
+
+    /// Is a record of this time of the first backlog? It was written before the first instance published what it derives,
+    /// so nothing was derived from the records before it either.
+    pub(crate) fn is_first_backlog(&self, created_ms: u64) -> bool {
+        created_ms < self.attached_ms.load(Ordering::Relaxed)
     }
 
     /// Takes out of a plan what is not counted by itself any more, since its change was written before the birth mark.
