@@ -68,7 +68,9 @@ fn tables_are_kept_protected_and_restorable() {
         let all = template["Resources"].as_object().unwrap();
         for (id, table) in all.iter().filter(|(_, resource)| resource["Type"] == "AWS::DynamoDB::Table") {
             let properties = &table["Properties"];
-            assert_eq!((&table["DeletionPolicy"], &table["UpdateReplacePolicy"]), (&json!("Retain"), &json!("Retain")));
+            // A first deployment that fails deletes what it made, so that its name is free for the next.
+            let policies = [&table["DeletionPolicy"], &table["UpdateReplacePolicy"]];
+            assert_eq!(policies, [&json!("RetainExceptOnCreate"), &json!("Retain")], "{id}");
             assert_eq!(properties["DeletionProtectionEnabled"], json!({ "Ref": "DeletionProtection" }), "{id}");
             assert_eq!(properties["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"], json!(true));
             let key = json!({ "Fn::If": ["CustomerKey", { "Ref": "KmsKeyArn" }, { "Ref": "AWS::NoValue" }] });
@@ -76,6 +78,35 @@ fn tables_are_kept_protected_and_restorable() {
         }
     }
 }
+
+/// Names that a person or the template chose, so that a resource which is left over takes them from the next stack.
+#[test]
+fn only_tables_and_the_dashboard_can_have_names_of_their_own_and_tables_have_none_by_default() {
+    for name in BOTH {
+        let template = read(name);
+        for (id, resource) in template["Resources"].as_object().unwrap() {
+            let properties = resource["Properties"].as_object().unwrap();
+            let own: Vec<_> = properties.keys().filter(|key| NAMES.contains(&key.as_str())).collect();
+            match resource["Type"].as_str().unwrap() {
+                "AWS::DynamoDB::Table" => {
+                    let choice = properties["TableName"]["Fn::If"].as_array().unwrap();
+                    assert_eq!(
+                        choice[2],
+                        json!({ "Ref": "AWS::NoValue" }),
+                        "{id} is named by CloudFormation by default"
+                    );
+                }
+                // Its name has that of the stack, and nothing retains it.
+                "AWS::CloudWatch::Dashboard" => assert!(resource.get("DeletionPolicy").is_none(), "{id}"),
+                _ => assert!(own.is_empty(), "{id} has {own:?}"),
+            }
+        }
+    }
+}
+
+/// Properties that name a resource. Source: CloudFormation user guide, "Name type".
+const NAMES: [&str; 7] =
+    ["TableName", "BucketName", "FunctionName", "RoleName", "LogGroupName", "AlarmName", "LayerName"];
 
 #[test]
 fn a_functions_logical_id_is_its_name() {
