@@ -25,6 +25,7 @@ mod loss;
 mod on_aws;
 mod own_table;
 mod parked;
+mod permitted;
 mod recount;
 mod repaired;
 mod replayed;

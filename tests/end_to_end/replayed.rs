@@ -24,14 +24,14 @@ use crate::{
 const LEDGERS: [&str; 2] = ["receipts", "watermarks"];
 
 /// All records of the table's stream, as the API answers, and where they come from.
-struct Captured {
-    records: Vec<Value>,
-    stream: String,
-    shard: String,
+pub(crate) struct Captured {
+    pub(crate) records: Vec<Value>,
+    pub(crate) stream: String,
+    pub(crate) shard: String,
 }
 
 /// Captures a stream of one shard.
-async fn captured(client: &Client, endpoint: &str) -> Captured {
+pub(crate) async fn captured(client: &Client, endpoint: &str) -> Captured {
     let table = client.describe_table().table_name(TABLE).send().await.unwrap().table.unwrap();
     let stream = table.latest_stream_arn.unwrap();
     let described = asked(endpoint, "DescribeStream", &json!({"StreamArn": stream}));
@@ -96,7 +96,7 @@ fn file(folder: &Path, name: &str, content: &Value) -> String {
 }
 
 /// A page of these records, in a file.
-fn page(folder: &Path, name: &str, records: &[Value]) -> String {
+pub(crate) fn page(folder: &Path, name: &str, records: &[Value]) -> String {
     file(folder, name, &json!({"Records": records, "NextShardIterator": "AAAA"}))
 }
 

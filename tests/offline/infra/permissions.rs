@@ -112,9 +112,18 @@ fn needed(request: &Request) -> Vec<Permission> {
 
 /// The permissions of a function, in either template.
 fn allowed(template: &Value, id: &str) -> BTreeSet<Permission> {
-    let mut allowed = BTreeSet::new();
     let policies = at(template, &["Resources", &format!("{id}Role"), "Properties", "Policies"]).as_array().unwrap();
-    for statement in policies.iter().flat_map(|policy| policy["PolicyDocument"]["Statement"].as_array().unwrap()) {
+    policies.iter().flat_map(|policy| granted(&policy["PolicyDocument"])).collect()
+}
+
+/// The permissions of a policy for a person.
+fn allowed_by(template: &Value, policy: &str) -> BTreeSet<Permission> {
+    granted(at(template, &["Resources", policy, "Properties", "PolicyDocument"]))
+}
+
+fn granted(document: &Value) -> BTreeSet<Permission> {
+    let mut allowed = BTreeSet::new();
+    for statement in document["Statement"].as_array().unwrap() {
         let Some(sid) = statement["Sid"].as_str() else {
             assert_eq!(statement["Fn::If"][0], "CustomerKey", "{statement}");
             continue;
@@ -134,7 +143,7 @@ fn allowed(template: &Value, id: &str) -> BTreeSet<Permission> {
         };
         for action in statement["Action"].as_array().unwrap() {
             let action = action.as_str().unwrap().strip_prefix("dynamodb:").expect("an action on a table");
-            assert!(!action.contains('*'), "{id}: {action}");
+            assert!(!action.contains('*'), "{sid}: {action}");
             if action == AT_START {
                 continue;
             }
@@ -329,5 +338,28 @@ fn only_the_sweep_reads_whole_tables_and_what_counts_puts_and_deletes_nothing_of
         for action in ["PutItem", "DeleteItem", "Query"] {
             assert!(!may("Aggregate", MAIN, action), "{action}");
         }
+    }
+}
+
+/// `redrive` and `replay` run what `combined` runs. The calls of all commands: `tests/end_to_end/permitted.rs`.
+#[tokio::test]
+async fn an_operator_may_do_what_a_redrive_does_and_a_reader_may_write_nothing() {
+    let mut used = BTreeSet::new();
+    for ledger in [LedgerKind::Receipts, LedgerKind::Watermarks] {
+        used.extend(asked(&[Function::Combined], ledger).await.into_iter().flat_map(|(_, asked)| asked));
+    }
+    for name in BOTH {
+        let (operator, reader) = (allowed_by(&read(name), "OperatorPolicy"), allowed_by(&read(name), "ReadOnlyPolicy"));
+        let missing: Vec<_> = used.difference(&operator).collect();
+        assert!(missing.is_empty(), "{name}: an operator may not {missing:?}");
+        let writes: Vec<_> = operator.difference(&reader).map(|(place, action)| format!("{place}:{action}")).collect();
+        let all = ["PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"];
+        let mut wanted: Vec<_> =
+            [MAIN, LEDGER].iter().flat_map(|place| all.map(|action| format!("{place}:{action}"))).collect();
+        wanted.sort();
+        let mut writes = writes;
+        writes.sort();
+        assert_eq!(writes, wanted, "{name}: an operator may write, and a reader may not");
+        assert!(reader.is_subset(&operator), "{name}");
     }
 }

@@ -64,6 +64,7 @@ fn carried(region: &str) -> String {
         ("!GetAtt Table.StreamArn", "!Ref StreamArn"),
         // One pattern stands for all indexes.
         ("                  - !Sub ${Table.Arn}/index/GSI2\n", ""),
+        ("              - !Sub ${Table.Arn}/index/GSI2\n", ""),
         ("!Sub ${Table.Arn}/index/GSI1", &format!("!Sub {TABLE}/index/*")),
         ("!Sub ${Table.Arn}", &format!("!Sub {TABLE}")),
         ("!GetAtt Table.Arn", &format!("!Sub {TABLE}")),

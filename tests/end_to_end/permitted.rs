@@ -1,0 +1,201 @@
+//! The policies for people permit the calls that the commands make, and those for readers no write.
+//!
+//! The built commands run through a proxy that notes each call of theirs. They call the same as on AWS, and read the progress
+//! of `ripple dev` beside it.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    sync::{Arc, Mutex},
+    thread,
+};
+
+use serde_json::Value;
+use support::command::Ended;
+
+use crate::{
+    NOON,
+    database::{LEDGER, alter, client, delete, key, n, put, s},
+    items::{follow, user},
+    replayed::{captured, page},
+    ripple::{Ripple, ripple},
+};
+
+/// A statement of a policy and one of its actions, such as `Ledger` and `GetItem`.
+type Call = (&'static str, String);
+
+/// A proxy in front of a database.
+struct Proxy {
+    endpoint: String,
+    calls: Arc<Mutex<BTreeSet<Call>>>,
+}
+
+impl Proxy {
+    fn before(database: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let calls = Arc::<Mutex<BTreeSet<Call>>>::default();
+        let (database, noted) = (database.trim_start_matches("http://").to_owned(), Arc::clone(&calls));
+        thread::spawn(move || {
+            for connection in listener.incoming() {
+                let (database, noted) = (database.clone(), Arc::clone(&noted));
+                thread::spawn(move || forward(connection.unwrap(), &database, &noted));
+            }
+        });
+        Self { endpoint, calls }
+    }
+
+    /// Runs a command at the proxy; its exit code must be one of these.
+    fn runs(&self, name: &str, arguments: &[&str], codes: &[i32]) -> Ended {
+        let ended = said_at(name, &self.endpoint, arguments);
+        assert!(ended.code.is_some_and(|code| codes.contains(&code)), "{name} {arguments:?}: {ended:?}");
+        ended
+    }
+
+    /// Takes the calls up to now.
+    fn take(&self) -> BTreeSet<Call> {
+        std::mem::take(&mut *self.calls.lock().unwrap())
+    }
+}
+
+/// Runs a command, with the endpoint behind its arguments, the first of which may be a subcommand.
+fn said_at(name: &str, endpoint: &str, arguments: &[&str]) -> Ended {
+    Ended::of(&mut ripple(name, &[arguments, &["--endpoint", endpoint]].concat()))
+}
+
+/// Notes a request, and hands it and its answer on. Each connection is closed after one.
+fn forward(mut client: TcpStream, database: &str, calls: &Mutex<BTreeSet<Call>>) {
+    let mut reader = BufReader::new(client.try_clone().unwrap());
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).unwrap_or(0) == 0 {
+            return;
+        }
+    }
+    let header = |name: &str| {
+        let mut fields = head.lines().filter_map(|line| line.split_once(':'));
+        fields.find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim().to_owned())
+    };
+    let mut body = vec![0; header("content-length").map_or(0, |length| length.parse().unwrap())];
+    reader.read_exact(&mut body).unwrap();
+    let target = header("x-amz-target").unwrap();
+    calls.lock().unwrap().extend(noted(&target, &serde_json::from_slice(&body).unwrap()));
+
+    let mut server = TcpStream::connect(database).unwrap();
+    let closing = head.replacen("\r\n", "\r\nConnection: close\r\n", 1);
+    server.write_all(&[closing.as_bytes(), &body].concat()).unwrap();
+    let mut answer = Vec::new();
+    server.read_to_end(&mut answer).unwrap();
+    let line = answer.windows(2).position(|two| two == b"\r\n").unwrap() + 2;
+    // The command may have ended already.
+    drop(client.write_all(&[&answer[..line], b"Connection: close\r\n", &answer[line..]].concat()));
+}
+
+/// The calls of a request, as a policy names them.
+fn noted(target: &str, request: &Value) -> Vec<Call> {
+    let (service, operation) = target.split_once('.').unwrap();
+    if service.starts_with("DynamoDBStreams") {
+        return vec![("Streams", operation.to_owned())];
+    }
+    let place = |table: &str| if table == LEDGER { "Ledger" } else { "Table" };
+    let of = |request: &Value| place(request["TableName"].as_str().unwrap());
+    match operation {
+        "TransactWriteItems" => {
+            let actions = request["TransactItems"].as_array().unwrap().iter().flat_map(|it| it.as_object().unwrap());
+            actions.map(|(name, action)| (of(action), format!("{name}Item"))).collect()
+        }
+        "BatchGetItem" => request["RequestItems"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(|table| (place(table), operation.to_owned()))
+            .collect(),
+        "Query" if request.get("IndexName").is_some() => vec![("Indexes", operation.to_owned())],
+        _ => vec![(of(request), operation.to_owned())],
+    }
+}
+
+/// The calls that a policy of a template permits.
+fn permitted(template: &str, policy: &str) -> BTreeSet<(String, String)> {
+    let file = format!("{}/../../infra/{template}", env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(file).unwrap();
+    let (_, rest) = text.split_once(&format!("\n  {policy}:\n")).unwrap();
+    let mut permitted = BTreeSet::new();
+    let mut sid = "";
+    for line in rest.lines().take_while(|line| !line.is_empty()).map(|line| line.trim().trim_start_matches("- ")) {
+        if let Some(named) = line.strip_prefix("Sid: ") {
+            sid = named;
+        } else if let Some(action) = line.strip_prefix("dynamodb:") {
+            permitted.insert((sid.to_owned(), action.to_owned()));
+        }
+    }
+    permitted
+}
+
+/// Holds these calls to a policy of both templates.
+fn are_permitted(calls: &BTreeSet<Call>, policy: &str) {
+    for template in ["template.yaml", "attach.yaml"] {
+        let permitted = permitted(template, policy);
+        let missing: Vec<_> =
+            calls.iter().filter(|(sid, action)| !permitted.contains(&((*sid).to_owned(), action.clone()))).collect();
+        assert!(missing.is_empty(), "{policy} of {template} lacks {missing:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_policies_for_people_permit_what_the_commands_call() {
+    let mut service = Ripple::embedded(&[]).await;
+    let (endpoint, client) = (service.endpoint.clone(), client(&service.endpoint));
+    let proxy = Proxy::before(&endpoint);
+    for id in ["ann", "bob", "cy"] {
+        put(&client, user(id, "R", NOON)).await;
+    }
+    put(&client, follow("ann", "bob", NOON)).await;
+    service.caught_up(&client).await;
+    let wrong = key("USER#ann", "PROFILE#COUNT#following-count#00");
+    alter(&client, &wrong, "Value", Some(n(7))).await;
+    let counter = key("USER#bob", "PROFILE#COUNT#following-count#00");
+    alter(&client, &counter, "EntityType", Some(s("Counter"))).await;
+    alter(&client, &counter, "Value", Some(s("many"))).await;
+    put(&client, follow("bob", "ann", NOON)).await;
+    delete(&client, &key("USER#cy", "PROFILE")).await;
+    service.caught_up(&client).await;
+
+    // A repair without `--apply` verifies as `verify` does on AWS without `--yes`; here `verify` may write its marks.
+    for (name, arguments) in
+        [("repair", &[][..]), ("parked", &[]), ("jobs", &[]), ("preflight", &[]), ("catalogue", &["diff"])]
+    {
+        proxy.runs(name, arguments, &[0, 3]);
+    }
+    let parked: Value = serde_json::from_str(&proxy.runs("parked", &["--json"], &[3]).stdout).unwrap();
+    let read = proxy.take();
+    are_permitted(&read, "ReadOnlyPolicy");
+    let writes: Vec<_> = read.iter().filter(|(_, action)| ["Put", "Upd", "Del"].contains(&&action[..3])).collect();
+    assert!(writes.is_empty(), "{writes:?}");
+
+    let id = parked["parked"][0]["id"].as_str().unwrap();
+    proxy.runs("redrive", &[id], &[3]);
+    delete(&client, &counter).await;
+    proxy.runs("redrive", &["--all"], &[0]);
+    // The policy permits each of the four writes that there are on both tables, so also those to a job.
+    for order in ["--pause", "--resume", "--cancel"] {
+        proxy.runs("jobs", &[order, "user-cascade#none"], &[2]);
+    }
+    let captured = captured(&client, &endpoint).await;
+    let folder = tempfile::tempdir().unwrap();
+    let records = page(folder.path(), "records", &captured.records);
+    let of = ["--stream", &captured.stream, "--shard", &captured.shard];
+    proxy.runs("replay", &[&[records.as_str()], &of[..]].concat(), &[0, 3]);
+    proxy.runs("repair", &["--apply"], &[0, 3]);
+    proxy.runs("backfill", &["follower-count"], &[0, 3]);
+    proxy.runs("verify", &[], &[0, 3]);
+    let written = proxy.take();
+    are_permitted(&written, "OperatorPolicy");
+    let all: BTreeSet<_> = read.union(&written).map(|(sid, action)| ((*sid).to_owned(), action.clone())).collect();
+    // A repair and a cancelled job delete, and nothing here does; what no command calls is not permitted.
+    let unused: Vec<_> = permitted("template.yaml", "OperatorPolicy").difference(&all).cloned().collect();
+    let is_a_deletion = |(sid, action): &(String, String)| sid == "Table" && action == "DeleteItem";
+    assert!(unused.iter().all(is_a_deletion), "{unused:?}");
+}
