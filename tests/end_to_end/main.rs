@@ -275,7 +275,8 @@ async fn n_ignored(service: &mut Ripple, n_wanted: u32) -> u32 {
 /// A template whose functions are given every record.
 fn without_filters(template: &str) -> String {
     // The shipped filters are there unless the table is declared to be another.
-    let [shipped, own] = ["OwnConfig: !Not [!Equals [!Ref Config, \"\"]]", "OwnConfig: !Equals [own, own]"];
+    let [shipped, own] =
+        ["OwnConfig: !Not [!Equals [!Ref ConfigUri, s3://none/none]]", "OwnConfig: !Equals [own, own]"];
     assert!(template.contains(shipped));
     template.replace(shipped, own)
 }
