@@ -104,7 +104,7 @@ fn only_tables_and_the_dashboard_can_have_names_of_their_own_and_tables_have_non
     }
 }
 
-/// Properties that name a resource. Source: CloudFormation user guide, "Name type".
+/// Properties that name a resource. Source: the user guide of AWS templates, "Name type".
 const NAMES: [&str; 7] =
     ["TableName", "BucketName", "FunctionName", "RoleName", "LogGroupName", "AlarmName", "LayerName"];
 
