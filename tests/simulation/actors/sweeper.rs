@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use engine::{
+    account::loss::{clear, marks},
     clock::Clock as _,
     fan_out::again::Again,
     jobs::JobOrder,
@@ -21,6 +22,9 @@ use crate::{
         tasks::{BOTH, TASKS_MAX},
     },
 };
+
+/// Verifications that may remove the marks, before an operator removes them.
+const VERIFIED_MAX: usize = 3;
 
 impl World {
     /// The jobs for which everything written before them is handled, as the sweeper knows it when it starts.
@@ -111,9 +115,29 @@ impl World {
         self.scene.clock.advance(next_ms.saturating_sub(now_ms));
         // What stands still, and what an index missed, is rung before a repair for which something waits.
         if of_jobs.is_some() && may_have_lost(&self.scene) && !std::mem::take(&mut self.losses.waits) {
-            return if self.losses.is_open { self.repair_what_was_lost() } else { self.verify() };
+            return if self.losses.is_open { self.repair_what_was_lost() } else { self.verify_or_remove_marks() };
         }
         if of_notes.is_some_and(|due_ms| due_ms <= next_ms) { self.search_again() } else { self.sweep() }
+    }
+
+    /// A verification removes the marks. What it finds, and no repair can correct, keeps them, such as a mirror that would be
+    /// too large; then the operator decides, and removes them by hand.
+    fn verify_or_remove_marks(&mut self) -> bool {
+        if self.losses.n_verified < VERIFIED_MAX {
+            self.losses.n_verified += 1;
+            return self.verify();
+        }
+        self.losses.n_verified = 0;
+        let caller = self.caller("operator");
+        let (scene, store) = (Arc::clone(&self.scene), Arc::clone(&caller.store));
+        self.start(caller, None, async move {
+            for mark in marks(store.as_ref()).await.map_err(|error| error.to_string())? {
+                clear(store.as_ref(), &mark).await.map_err(|error| error.to_string())?;
+                scene.count("marks removed by hand");
+            }
+            Ok(None)
+        });
+        true
     }
 
     /// Do jobs wait for the operator because something is parked? It may be a job's own record.

@@ -24,6 +24,8 @@ pub(crate) struct Losses {
     pub(crate) is_open: bool,
     /// Did an item wait for what is under way in the last repair that ended?
     pub(crate) waits: bool,
+    /// Verifications since then that were begun and may have removed the marks.
+    pub(crate) n_verified: usize,
     /// Repairs of losses that were begun.
     pub(crate) n_tries: usize,
 }
