@@ -56,8 +56,8 @@ const SHOWS: [KeySyntax; 3] = [
         Text,
         "",
         "the attribute that shows the sum divided by the count, rounded to 6 digits behind the point, a half to the even \
-         digit; absent while nothing is counted. An item without the summed attribute counts as 0, \
-         unless `where = \"attribute_exists(total)\"` leaves it out",
+         digit; absent while nothing is counted. An item without the summed attribute counts \
+         as 0, unless a `where` with `attribute_exists` leaves it out",
     ),
 ];
 
