@@ -70,7 +70,7 @@ impl World {
                 Verification::new(&engine, &following, &mut tallies, &mut events, limits, Scope::default());
             let ended = verification.run().await;
             drop(verification);
-            scene.trace.note(|| format!("verify ends: {ended:?}, with {:?}", events.0));
+            scene.trace.note(|| format!("verify ends: {ended:?}, with {} events", events.0.len()));
             scene.count("verified");
             let kept = |event: &VerifyEvent| match event {
                 VerifyEvent::Finding(finding, _)
