@@ -11,14 +11,15 @@ use crate::{
     backoff::{GaveUp, Patience, describe},
     batch::input::Batch,
     count::{Counter, target::Target},
-    ledger::watermarks::{Sequence, has_passed, mark_name, mark_of},
+    ledger::watermarks::{HORIZON_MS, Sequence, has_passed, mark_name, mark_of},
     look::reading::ItemReader,
     park::redrive::Redriver,
 };
 
 impl<S: Store> Redriver<'_, S> {
     /// Leaves out of changes what their counters may count already, and lists it for a recount. A counter does not count a
-    /// change while its watermark is below the change; above, another change may have moved it there.
+    /// change while its watermark is below the change; above, another change may have moved it there. A counter without the
+    /// watermark does not count a change that is so young that no watermark of it can have been taken away.
     pub(super) async fn leave_unsure(
         &self,
         changes: &mut [Counted],
@@ -26,18 +27,21 @@ impl<S: Store> Redriver<'_, S> {
         account: &mut Account,
     ) -> Result<(), String> {
         let mark = mark_name(&batch.lane).unwrap_or_default();
+        let age_ms = batch.created_ms().map(|created_ms| self.context.clock.now_ms().saturating_sub(created_ms));
+        let is_young = age_ms.is_some_and(|age_ms| age_ms < HORIZON_MS);
         for change in changes {
             let (mut sure, mut unsure) = (Vec::new(), Vec::new());
             for amount in std::mem::take(&mut change.amounts) {
                 let held = self.held_shards(&amount.item, batch.patience).await.map_err(|error| describe(&error))?;
                 let sequence = Sequence::parse(&change.sequence_number);
                 let is_passed = |mark: &[u8]| sequence.is_none_or(|sequence| has_passed(mark, sequence));
-                let is_unsure = held.iter().filter_map(|item| mark_of(item, &mark)).any(is_passed);
+                let marks: Vec<&[u8]> = held.iter().filter_map(|item| mark_of(item, &mark)).collect();
+                let is_unsure = if marks.is_empty() { !is_young } else { marks.into_iter().any(is_passed) };
                 if is_unsure { unsure.push(amount) } else { sure.push(amount) }
             }
             change.amounts = sure;
             if !unsure.is_empty() {
-                let why = "it was parked while an invocation may have counted it, and its counters' watermarks have passed it";
+                let why = "it was parked while an invocation may have counted it, and its counters' watermarks have passed it or are gone";
                 let unsure = Counted { amounts: unsure, ..change.clone() };
                 Counter::new(self.context).refuse(&unsure, why, batch.patience, account).await?;
             }
