@@ -575,6 +575,28 @@ pub(crate) async fn redriven_beside_another_release(mut bed: Bed) -> i64 {
     bed.counted("member-count") - 2
 }
 
+/// An instance of another release counted what is parked. More than a day later another shard's change has taken the
+/// counter's watermark away, so nothing shows that the change is in.
+#[tokio::test]
+async fn what_another_release_may_count_is_listed_once_its_watermark_is_gone() {
+    let (mut bed, [old, new]) = (bed(), releases());
+    alone(&mut bed, &old).await;
+    let records = bed.joins(1).await;
+    bed.watch = Some(new);
+    let mut newer = bed.start(&bed.event(&records));
+    bed.stops_before(&mut newer, Purpose::Watermark);
+    bed.watch = Some(old);
+    assert_eq!(bed.handle(&with_unreadable_first(&records)).await.account.parked.len(), 1);
+    newer.finish().unwrap().unwrap();
+    bed.clock.advance(KEPT_MS + 3 * 60_000);
+    let more = bed.memberships([("bob".into(), "g0".into())]).await;
+    let other = in_window(&json!({ "Records": more }).to_string(), "{}", false).replace(SHARD, "shardId-other");
+    assert_eq!(bed.try_handle(&other).await.unwrap().failed_from, None);
+    assert_eq!((mark(&bed, &counter(0)), bed.counted("member-count")), (None, 4), "zoe's two, the first, and bob");
+    redriven(&mut bed, &records[0]).await;
+    assert_eq!((bed.counted("member-count"), bed.ledger("RECOUNT").len()), (4, 1));
+}
+
 /// All that is parked is redriven later, when its record can be read.
 async fn redriven(bed: &mut Bed, record: &Value) {
     bed.clock.advance(40 * 60_000);
