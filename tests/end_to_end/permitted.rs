@@ -60,7 +60,7 @@ impl Proxy {
     }
 }
 
-/// Runs a command, with the endpoint behind its arguments, the first of which may be a subcommand.
+/// Runs a command with these arguments, and then the endpoint. The first argument may be a subcommand.
 fn said_at(name: &str, endpoint: &str, arguments: &[&str]) -> Ended {
     Ended::of(&mut ripple(name, &[arguments, &["--endpoint", endpoint]].concat()))
 }

@@ -158,7 +158,7 @@ impl Verified {
         self.spool.each_entry(kind, act)
     }
 
-    /// The families of which something was found that [keeps](loss::keeps) the marks of a possible loss.
+    /// The families whose marks of a possible loss stay, because a difference of theirs can still be corrected.
     fn families_kept<S: Store>(&self, opened: &Deployment<S>) -> Result<BTreeSet<Family>, OperateError> {
         let mut families = BTreeSet::new();
         for kind in [FINDING, UNDECIDED, WAITING] {

@@ -5,8 +5,8 @@
 //! family that can be corrected. A stream keeps records for 24 hours, and what it drops no ledger knows of: what is older
 //! than the mark, or came while the lag lasted, may be missing in what is derived, and only reading the table shows it.
 //!
-//! What nobody can correct removes no mark's reason: a verify reports it each time, with or without a mark. It is a value in
-//! a loop of the application's items, or a count whose sources are gone.
+//! A difference that nobody can correct keeps no mark: a value in a loop of the application's items, or a count whose sources
+//! are gone. Every verify reports it, with or without a mark.
 //!
 //! *The first backlog* leaves no mark. A mapping that begins at the start of a stream delivers records that were written
 //! before the first instance published what it derives ([registry](crate::registry)). They are up to 24 hours old, nothing
