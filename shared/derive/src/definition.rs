@@ -141,7 +141,10 @@ mod tests {
             sold-count = display: Counter (Value of sold; zero is written) into WARE#{ProductId} / METADATA; writes SoldCount; reads Counter.sold
             sold-sum = display: Counter (Sum of sold; zero is written) into WARE#{ProductId} / METADATA; writes Sold; reads Counter.sum of sold
             sold-average = display: Counter (Average of sold) into WARE#{ProductId} / METADATA; writes SoldAverage; reads Counter.sold, Counter.sum of sold
+            sold-exists = display: Counter (Exists of sold) into WARE#{ProductId} / METADATA; writes IsSold; reads Counter.sold
             kept = count: Line (where NOT Cancelled = true) into WARE#{ProductId} / METADATA; reads Line.Cancelled, Line.ProductId
-            readings = roll-up: Reading (Value by HOUR and DAY of At in UTC; arrivals only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value"#]].assert_eq(&shown.join("\n"));
+            readings = roll-up: Reading (Value by HOUR and DAY of At in UTC; arrivals only) into SENSOR#{SensorId} / {Grain}#{Bucket}; writes Count, Max, Min, Rollup, Sum; reads Reading.At, Reading.SensorId, Reading.Value
+            last-message = latest: Message (the last: By as LastBy, At as LastAt) into ROOM#{RoomId} / METADATA; writes LastAt, LastBy; reads Message.At, Message.By
+            first-message = latest: Message (the first: At as FirstAt) into ROOM#{RoomId} / METADATA; writes FirstAt; reads Message.At"#]].assert_eq(&shown.join("\n"));
     }
 }

@@ -5,6 +5,7 @@
 pub(crate) mod employees;
 pub(crate) mod files;
 pub(crate) mod products;
+pub(crate) mod rooms;
 mod strict;
 pub(crate) mod table;
 pub(crate) mod totals;
@@ -86,7 +87,8 @@ pub(crate) fn schema() -> Schema {
             .chain(employees::entities())
             .chain(files::entities())
             .chain(products::entities())
-            .chain(totals::entities()),
+            .chain(totals::entities())
+            .chain(rooms::entities()),
     )
 }
 
@@ -141,6 +143,7 @@ pub(crate) fn derivations() -> Vec<Derivation> {
     all.extend(files::derivations());
     all.extend(products::derivations());
     all.extend(totals::derivations());
+    all.extend(rooms::derivations());
     all
 }
 

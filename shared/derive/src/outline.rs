@@ -106,8 +106,11 @@ mod tests {
             sold-count: Counter (Value of sold; zero is written) into Some("WARE#{ProductId} / METADATA")
             sold-sum: Counter (Sum of sold; zero is written) into Some("WARE#{ProductId} / METADATA")
             sold-average: Counter (Average of sold) into Some("WARE#{ProductId} / METADATA")
+            sold-exists: Counter (Exists of sold) into Some("WARE#{ProductId} / METADATA")
             kept: Line (where NOT Cancelled = true) into Some("WARE#{ProductId} / METADATA")
             readings: Reading (Value by HOUR and DAY of At in UTC; arrivals only) into Some("SENSOR#{SensorId} / {Grain}#{Bucket}")
+            last-message: Message (the last: By as LastBy, At as LastAt) into Some("ROOM#{RoomId} / METADATA")
+            first-message: Message (the first: At as FirstAt) into Some("ROOM#{RoomId} / METADATA")
         "#]].assert_eq(&shown);
     }
 }

@@ -149,7 +149,7 @@ pub fn decided_by(
     // A step asks for what it does not know.
     let (mut asked, mut own, mut is_known) = (BTreeSet::new(), Sources::default(), true);
     while is_known && let Step::Read(more) = step(schema, catalogue, look, held, &own) {
-        is_known = more.iter().all(|source| own.add_known(source, sources));
+        is_known = more.iter().all(|source| own.add_known(schema, source, sources));
         asked.extend(more);
     }
     asked

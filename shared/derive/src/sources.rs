@@ -12,6 +12,7 @@ use keys::{
 use serde_dynamo::AttributeValue;
 
 use crate::{
+    query::{Order, Query},
     schema::Schema,
     tally::{Sum, Tally},
 };
@@ -23,6 +24,17 @@ pub enum Source {
     Item(Key),
     /// All counters of a target.
     Counters(Key),
+    /// The first item of a query.
+    First(FirstOf),
+}
+
+/// The first item that is of an entity, of those that a query finds in its order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FirstOf {
+    /// A query of the table itself.
+    pub query: Query,
+    /// The entity.
+    pub entity: String,
 }
 
 impl Source {
@@ -31,7 +43,7 @@ impl Source {
     pub fn into_item(self) -> Option<Key> {
         match self {
             Self::Item(key) => Some(key),
-            Self::Counters(_) => None,
+            Self::Counters(_) | Self::First(_) => None,
         }
     }
 }
@@ -41,6 +53,7 @@ impl Source {
 pub struct Sources {
     items: BTreeMap<Key, Option<Item>>,
     counts: BTreeMap<Key, BTreeMap<String, CounterState>>,
+    firsts: BTreeMap<FirstOf, Option<Item>>,
     /// Is what is not here known not to be there?
     is_whole: bool,
     /// What was read before, and serves as well.
@@ -82,7 +95,7 @@ impl Sources {
     /// The size of the items that were added, in bytes, without what was read before.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.items.values().flatten().map(item_bytes).sum()
+        self.items.values().chain(self.firsts.values()).flatten().map(item_bytes).sum()
     }
 
     /// Adds an item that was read, or that is not there.
@@ -97,8 +110,13 @@ impl Sources {
         self.counts.insert(target, counts);
     }
 
+    /// Adds the first item of a query, or that there is none.
+    pub fn add_first(&mut self, of: FirstOf, item: Option<Item>) {
+        self.firsts.insert(of, item);
+    }
+
     /// Adds what others know of a source; false where they do not know it.
-    pub fn add_known(&mut self, source: &Source, others: &Self) -> bool {
+    pub fn add_known(&mut self, schema: &Schema, source: &Source, others: &Self) -> bool {
         let is_known = others.knows(source);
         match source {
             _ if !is_known => {}
@@ -106,6 +124,7 @@ impl Sources {
             Source::Counters(target) => {
                 self.counts.insert(target.clone(), others.counts_of(target).cloned().unwrap_or_default());
             }
+            Source::First(of) => self.add_first(of.clone(), others.first(schema, of).cloned()),
         }
         is_known
     }
@@ -116,6 +135,7 @@ impl Sources {
         let is_here = match source {
             Source::Item(key) => self.items.contains_key(key),
             Source::Counters(target) => self.counts.contains_key(target),
+            Source::First(of) => self.firsts.contains_key(of),
         };
         is_here || self.is_whole || self.below.as_ref().is_some_and(|below| below.knows(source))
     }
@@ -126,6 +146,20 @@ impl Sources {
         match self.items.get(key) {
             Some(held) => held.as_ref(),
             None => self.below.as_ref()?.item(key),
+        }
+    }
+
+    /// The first item of a query that was read.
+    #[must_use]
+    pub fn first(&self, schema: &Schema, of: &FirstOf) -> Option<&Item> {
+        match self.firsts.get(of) {
+            Some(first) => first.as_ref(),
+            None if self.is_whole => first_of(
+                schema,
+                of,
+                self.items.range(of.begin()..).filter_map(|(key, item)| Some((key, item.as_ref()?))),
+            ),
+            None => self.below.as_ref()?.first(schema, of),
         }
     }
 
@@ -144,6 +178,36 @@ impl Sources {
     fn counts_of(&self, target: &Key) -> Option<&BTreeMap<String, CounterState>> {
         self.counts.get(target).or_else(|| self.below.as_ref()?.counts_of(target))
     }
+}
+
+impl FirstOf {
+    /// No item that the query finds has a smaller key.
+    #[must_use]
+    pub fn begin(&self) -> Key {
+        Key::new(&self.query.pk, self.query.sk.first())
+    }
+
+    /// Is the item under this key one of those that the query may find?
+    #[must_use]
+    pub fn may_be(&self, key: &Key) -> bool {
+        key.pk == self.query.pk && self.query.sk.holds(&key.sk)
+    }
+}
+
+/// The first item of a query, of items in the order of their keys, from its beginning on.
+#[must_use]
+pub fn first_of<'a>(
+    schema: &Schema,
+    of: &FirstOf,
+    items: impl IntoIterator<Item = (&'a Key, &'a Item)>,
+) -> Option<&'a Item> {
+    let in_range = items.into_iter().take_while(|(key, _)| of.may_be(key));
+    let mut found = in_range.filter(|(key, item)| schema.image(key, item).is_some_and(|image| image.is(&of.entity)));
+    let first = match of.query.order {
+        Order::Ascending => found.next(),
+        Order::Descending => found.last(),
+    };
+    first.map(|(_, item)| item)
 }
 
 /// Tallies by target and derivation, shards added up. A part of a counter that cannot be read is left out.

@@ -6,8 +6,10 @@ mod cascade;
 mod condition;
 mod copy;
 mod count;
+mod extreme;
 mod found;
 mod index_key;
+mod latest;
 mod link;
 mod mirror;
 mod numbers;
@@ -47,8 +49,17 @@ struct KindSyntax {
 }
 
 /// All kinds that a manifest can say.
-const KINDS: [&KindSyntax; 7] =
-    [&count::KIND, &copy::KIND, &mirror::KIND, &path::KIND, &index_key::KIND, &roll_up::KIND, &cascade::KIND];
+const KINDS: [&KindSyntax; 9] = [
+    &count::KIND,
+    &copy::KIND,
+    &latest::KIND,
+    &extreme::KIND,
+    &mirror::KIND,
+    &path::KIND,
+    &index_key::KIND,
+    &roll_up::KIND,
+    &cascade::KIND,
+];
 
 /// Keys that every derivation may have.
 pub(crate) const COMMON: [KeySyntax; 2] = [

@@ -1,14 +1,15 @@
-//! Display: a count, a sum or an average, shown as an attribute of the item that it is about.
+//! Display: a count, a sum, an average, or whether there is anything, shown as an attribute of the item that it is about.
 //!
 //! *Keeps true*: the attribute of an existing target is what its counter's shards come to, in count, in sum, or in
-//! the sum divided by the count.
+//! the sum divided by the count; or it is `true` while the count is above zero.
 //! *From* a counter that changed, or a target that was made or whose display changed, *to* a look at the target.
 //!
-//! *Zero*, by the declaration's [`Zero`]; an average of nothing is absent with either. `Absent` removes the attribute. `Write` writes 0 where the target had a count
+//! *Zero*, by the declaration's [`Zero`]: `Absent` removes the attribute, and `Write` writes 0 where the target had a count
 //! before, which is judged by what is stored at the look: a counter stands for it, or the attribute is there. A target
 //! that nothing was ever counted for has neither, and gets no attribute. Where no counter stands, 0 and no attribute are
 //! both right, so the sweep may collect a counter of zero and nothing has to be written; with either declaration a display
-//! never changes from the one to the other by itself. `Display::wanted` is the only place that knows this.
+//! never changes from the one to the other by itself. The average and the existence of nothing are absent.
+//! `Display::wanted` is the only place that knows this.
 //!
 //! *Shown by who counts.* Under watermarks the function that counts writes the display with what its update of the counter
 //! returned, and the counter's revision beside it, in `{attribute}:rev`. Its record of the counter then rings nobody, and
@@ -87,13 +88,15 @@ pub enum Shows {
     Sum,
     /// What they come to on average.
     Average,
+    /// `true` while there are any.
+    Exists,
 }
 
 impl Shows {
     /// The counter's attributes that say it.
     fn attributes(self) -> &'static [&'static str] {
         match self {
-            Self::Count => &[VALUE],
+            Self::Count | Self::Exists => &[VALUE],
             Self::Sum => &[SUM],
             Self::Average => &[VALUE, SUM],
         }
@@ -105,15 +108,22 @@ impl Shows {
             Self::Count => VALUE,
             Self::Sum => SUM,
             Self::Average => "Average",
+            Self::Exists => "Exists",
         }
     }
 
-    /// It, as an attribute; `None` for a count or sum of zero, and for an average of nothing.
+    /// Is it a number, of which zero is one?
+    fn has_zero(self) -> bool {
+        matches!(self, Self::Count | Self::Sum)
+    }
+
+    /// It, as an attribute; `None` for a count or sum of zero, and for the average or the existence of nothing.
     fn value(self, tally: &Tally) -> Option<AttributeValue> {
         match self {
             Self::Count => (tally.count != 0).then(|| AttributeValue::N(tally.count.to_string())),
             Self::Sum => (!tally.sum.is_zero()).then(|| tally.sum.to_value()),
             Self::Average => tally.average().map(|average| average.to_value()),
+            Self::Exists => (tally.count > 0).then_some(AttributeValue::Bool(true)),
         }
     }
 }
@@ -132,7 +142,7 @@ impl Display {
     fn wanted(&self, tally: Option<&Tally>) -> Wanted {
         let value = tally.and_then(|tally| self.shows.value(tally));
         let (value, zero_is_absent) = match (value, self.zero) {
-            (None, _) if self.shows == Shows::Average => (None, false),
+            (None, _) if !self.shows.has_zero() => (None, false),
             (None, Zero::Absent) => (None, true),
             (None, Zero::Write) => (Some(AttributeValue::N("0".to_owned())), tally.is_none()),
             (value, _) => (value, false),
@@ -217,11 +227,9 @@ impl Kind for Display {
     fn outline(&self, schema: &Schema) -> Outline {
         let target = schema.entity(&self.target);
         let shown = format!("{} of {}", self.shows.word(), self.count);
+        let zero = (self.zero == Zero::Write && self.shows.has_zero()).then(|| "zero is written".to_owned());
         Outline {
-            terms: match self.zero {
-                Zero::Write if self.shows != Shows::Average => vec![shown, "zero is written".to_owned()],
-                Zero::Absent | Zero::Write => vec![shown],
-            },
+            terms: iter::once(shown).chain(zero).collect(),
             into: target.map(|target| format!("{} / {}", target.key.pk, target.key.sk)),
             ..Outline::from(COUNTER)
         }

@@ -5,6 +5,7 @@ pub mod copy;
 pub mod count;
 pub mod display;
 pub mod index_key;
+pub mod latest;
 pub mod mirror;
 pub mod path;
 pub mod rollup;

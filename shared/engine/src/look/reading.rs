@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use derive::{
     derived::Items,
     query::Query,
-    sources::{Source, Sources},
+    sources::{FirstOf, Source, Sources},
     write::Table,
 };
 use futures::{StreamExt, stream};
@@ -24,6 +24,9 @@ use crate::{
 
 /// Calls under way at once. Source: measured against the embedded database, where more gain nothing.
 pub const CALLS_AT_ONCE: usize = 16;
+
+/// Items of other entities that are read together on the way to the first item of a query.
+const PASSED_AT_ONCE: u32 = 25;
 
 /// Items as they are held; `None` for one that does not exist.
 pub type HeldItems = BTreeMap<Key, Option<Item>>;
@@ -77,11 +80,12 @@ impl<S: Store> ItemReader<'_, S> {
         sources: &mut Sources,
         patience: Patience<'_>,
     ) -> Result<(), GaveUp> {
-        let (mut keys, mut targets) = (Vec::new(), Vec::new());
+        let (mut keys, mut targets, mut firsts) = (Vec::new(), Vec::new(), Vec::new());
         for source in wanted {
             match source {
                 Source::Item(key) => keys.push(key),
                 Source::Counters(target) => targets.push(target),
+                Source::First(of) => firsts.push(of),
             }
         }
         if !keys.is_empty() {
@@ -98,7 +102,33 @@ impl<S: Store> ItemReader<'_, S> {
         for (target, items) in counted {
             sources.add_counters(&self.context.schema, target, &items?);
         }
+        let queries = firsts.into_iter().map(|of| async move {
+            let item = self.first(&of, patience).await;
+            (of, item)
+        });
+        let found: Vec<_> = stream::iter(queries).buffer_unordered(CALLS_AT_ONCE).collect().await;
+        for (of, item) in found {
+            sources.add_first(of, item?);
+        }
         Ok(())
+    }
+
+    /// The first item of a query. Items of other entities may stand before it, so there may be several pages.
+    async fn first(&self, of: &FirstOf, patience: Patience<'_>) -> Result<Option<Item>, GaveUp> {
+        let FirstOf { query, entity } = of;
+        let (mut query, mut after) = (query.clone(), None);
+        let is_found = |item: &Item| {
+            let key = self.context.schema.layout.key(item);
+            key.is_some_and(|key| self.context.schema.image(&key, item).is_some_and(|image| image.is(entity)))
+        };
+        loop {
+            let page = patience.call(|| self.context.store.query(Table::Main, &query, after.clone())).await?;
+            let found = page.items.into_iter().find(is_found);
+            if found.is_some() || page.next.is_none() {
+                return Ok(found);
+            }
+            (query.limit, after) = (Some(PASSED_AT_ONCE), page.next);
+        }
     }
 
     /// The counters of a target: all shards that there are.

@@ -3,7 +3,6 @@
 //! `found` says how the items that carry a copy are found when its source changes, see [`found`].
 
 use derive::{derivation::Derivation, kinds::copy::Copy};
-use keys::entity::Definition;
 
 use super::{KindSyntax, Rule, attribute, derived_attribute, found};
 use crate::{
@@ -62,16 +61,18 @@ fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
     let target = rule.entity("to", "the entity whose items carry the copy")?;
     let link = rule.link(source, target)?;
     let purpose = "what is copied, as in { userName = \"followedName\" }, or [\"avatar\"] where both have one name";
-    let attributes = attributes(&rule.section.required("attributes", purpose)?, source, target)?;
+    let attributes = carried(&rule.section.required("attributes", purpose)?, |from, to| {
+        Ok((attribute(source, from)?, derived_attribute(target, to)?))
+    })?;
     let found = found::read(rule, source, target, &link)?;
     let (source, target) = (source.name.clone(), target.name.clone());
     Ok(vec![rule.derivation(rule.name, Copy { source, target, link, attributes, found })?])
 }
 
-fn attributes(
+/// The pairs of an attribute that is carried and the one that carries it, as these are looked up.
+pub(super) fn carried(
     entry: &Entry<'_>,
-    source: &Definition,
-    target: &Definition,
+    pair: impl Fn(&Named<'_>, &Named<'_>) -> Result<(String, String), ManifestError>,
 ) -> Result<Vec<(String, String)>, ManifestError> {
     let pairs: Vec<(Named<'_>, Named<'_>)> = if entry.is_list() {
         entry.texts()?.into_iter().map(|named| (named.clone(), named)).collect()
@@ -81,6 +82,5 @@ fn attributes(
     if pairs.is_empty() {
         return Err(entry.place.wrong("names nothing to copy"));
     }
-    let pair = |(from, to): &(_, _)| Ok((attribute(source, from)?, derived_attribute(target, to)?));
-    pairs.iter().map(pair).collect()
+    pairs.iter().map(|(from, to)| pair(from, to)).collect()
 }

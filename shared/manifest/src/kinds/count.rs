@@ -48,7 +48,7 @@ shows = { count = "orderCount", sum = "lifetimeValue" }
 };
 
 /// Keys of `shows`.
-const SHOWS: [KeySyntax; 3] = [
+const SHOWS: [KeySyntax; 4] = [
     KeySyntax::optional("count", Text, "", "the attribute that shows the count"),
     KeySyntax::optional("sum", Text, "", "the attribute that shows the sum"),
     KeySyntax::optional(
@@ -58,6 +58,12 @@ const SHOWS: [KeySyntax; 3] = [
         "the attribute that shows the sum divided by the count, rounded to 6 digits behind the point, a half to the even \
          digit; absent while nothing is counted. An item without the summed attribute counts \
          as 0, unless a `where` with `attribute_exists` leaves it out",
+    ),
+    KeySyntax::optional(
+        "exists",
+        Text,
+        "",
+        "the attribute that is `true` while anything is counted, and absent otherwise",
     ),
 ];
 
@@ -113,7 +119,8 @@ const KEYS: [KeySyntax; 9] = [
 ];
 
 /// What a count can show, in the order of its displays.
-const SHOWN: [(&str, Shows); 3] = [("count", Shows::Count), ("sum", Shows::Sum), ("average", Shows::Average)];
+const SHOWN: [(&str, Shows); 4] =
+    [("count", Shows::Count), ("sum", Shows::Sum), ("average", Shows::Average), ("exists", Shows::Exists)];
 
 /// An attribute that shows a part of a count.
 struct ShownPart {
@@ -174,7 +181,7 @@ fn shown(rule: &Rule<'_>, target: &Definition, has_sum: bool) -> Result<Vec<Show
     let mut shown = Vec::new();
     for (part, shows) in SHOWN {
         let Some(entry) = section.get(part) else { continue };
-        if shows != Shows::Count && !has_sum {
+        if matches!(shows, Shows::Sum | Shows::Average) && !has_sum {
             return Err(entry.place.wrong("there is no sum: say which attribute is summed, as in sum = \"total\""));
         }
         shown.push(ShownPart { part, shows, attribute: attribute(&entry)? });

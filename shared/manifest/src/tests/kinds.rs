@@ -39,7 +39,7 @@ fn what_a_sum_shows_is_looked_up() {
     refused_in(
         shows,
         "shows = { median = \"OrderCount\" }",
-        &expect!["derivation.order-totals.shows.median: there is no such key: there are count, sum, average"],
+        &expect!["derivation.order-totals.shows.median: there is no such key: there are count, sum, average, exists"],
     );
     refused_in(
         shows,
@@ -310,4 +310,127 @@ fn an_owner_and_what_becomes_of_what_hangs_on_it_are_looked_up() {
         "owner = \"Users\"",
         &expect![[r#"derivation.user-cascade.owner: there is no entity "Users": did you mean "User"?"#]],
     );
+}
+
+/// The example of a kind is refused with this change in it, or in what it names.
+#[track_caller]
+fn refused_example(kind: &str, from: &str, to: &str, expect: &Expect) {
+    let kind = crate::kinds::descriptions().into_iter().find(|it| it.name == kind).unwrap();
+    let text = format!("{BASE}{}", kind.example);
+    assert!(text.contains(from), "{from}");
+    let ManifestError { key, what, .. } = load(&text.replacen(from, to, 1)).map(drop).expect_err("it is refused");
+    expect.assert_eq(&format!("{key}: {what}"));
+}
+
+#[test]
+fn what_a_latest_carries_is_the_end_of_one_range_of_one_partition() {
+    let refused = |from: &str, to: &str, expect: &Expect| refused_example("latest", from, to, expect);
+    refused(
+        "{ placedAt = \"lastOrderAt\" }",
+        "{ placedOn = \"lastOrderAt\" }",
+        &expect![[
+            r#"derivation.last-order.attributes.placedOn: Order has no field or attribute "placedOn": did you mean "placedAt"?"#
+        ]],
+    );
+    refused(
+        "{ placedAt = \"lastOrderAt\" }",
+        "{ placedAt = \"total\" }",
+        &expect![[
+            r#"derivation.last-order.attributes.placedAt: User does not declare as derived "total": there are followerCount, orderCount, lifetimeValue, lastOrderAt, firstOrderAt"#
+        ]],
+    );
+    refused(
+        "{ placedAt = \"lastOrderAt\" }",
+        "[]",
+        &expect!["derivation.last-order.attributes: names nothing to copy"],
+    );
+    refused(
+        "{ placedAt = \"lastOrderAt\" }",
+        "{ placedAt = \"lastOrderAt\" }\nwhich = \"newest\"",
+        &expect![[r#"derivation.last-order.which: which is "last" or "first", not "newest": there are last, first"#]],
+    );
+    refused(
+        "attributes = { placedAt",
+        "found = \"Order\"\nattributes = { placedAt",
+        &expect![
+            "derivation.last-order.found: there is no such key: there are kind, id, from, to, link, attributes, which"
+        ],
+    );
+    refused(
+        "partition-key = \"USER#{userId}\"\nsort-key = \"ORDER",
+        "partition-key = \"DAY#{day}\"\nsort-key = \"{userId}#ORDER",
+        &expect![
+            "derivation.last-order: the items of Order that lead to one User are not one range of one partition: a User does not give day of their partition key"
+        ],
+    );
+    refused(
+        "attributes = { placedAt",
+        "link = { userId = \"orderId\" }\nattributes = { placedAt",
+        &expect![
+            "derivation.last-order: the items of Order that lead to one User are not one range of one partition: a User does not give userId of their partition key"
+        ],
+    );
+}
+
+#[test]
+fn an_extreme_is_of_what_the_sort_key_begins_with() {
+    let refused = |from: &str, to: &str, expect: &Expect| refused_example("extreme", from, to, expect);
+    refused(
+        "min = \"placedAt\"\n",
+        "",
+        &expect!["derivation.first-order: min or max is missing: the field whose extreme is shown"],
+    );
+    refused(
+        "min = \"placedAt\"\n",
+        "min = \"placedAt\"\nmax = \"placedAt\"\n",
+        &expect!["derivation.first-order.max: is one of two: an extreme is a min or a max, and each is a derivation"],
+    );
+    refused(
+        "min = \"placedAt\"",
+        "min = \"total\"",
+        &expect![
+            "derivation.first-order.min: the values of total are not in the order of the sort key of Order, which is ORDER#{placedAt}#{orderId}: behind the fields that lead to the target it begins with the value, as in OFFER#{total:8}#{offerId}"
+        ],
+    );
+    refused(
+        "min = \"placedAt\"",
+        "max = \"orderId\"",
+        &expect![
+            "derivation.first-order.max: the values of orderId are not in the order of the sort key of Order, which is ORDER#{placedAt}#{orderId}: behind the fields that lead to the target it begins with the value, as in OFFER#{orderId:8}#{offerId}"
+        ],
+    );
+    refused(
+        "into = \"User.firstOrderAt\"",
+        "into = \"User\"",
+        &expect![[
+            r#"derivation.first-order.into: names no attribute: the attribute that shows it, as in "Product.lowestPrice""#
+        ]],
+    );
+    refused(
+        "into = \"User.firstOrderAt\"",
+        "into = \"User.firstOrder\"",
+        &expect![[
+            r#"derivation.first-order.into: User does not declare as derived "firstOrder": did you mean "firstOrderAt"?"#
+        ]],
+    );
+}
+
+#[test]
+fn an_extreme_takes_the_end_of_the_collection_at_which_it_stands() {
+    let order = |field: &str, which: &str| {
+        let text =
+            format!("{BASE}{}", crate::kinds::descriptions().iter().find(|it| it.name == "extreme").unwrap().example);
+        let text = text.replacen("ORDER#{placedAt}", &format!("ORDER#{field}"), 1).replacen(
+            "min = ",
+            &format!("{which} = "),
+            1,
+        );
+        let (schema, catalogue) = load(&text).unwrap_or_else(|error| panic!("{error}"));
+        let derivation = catalogue.derivations().find(|it| it.name == "first-order").unwrap();
+        derivation.kind.outline(&schema).terms.join("")
+    };
+    assert_eq!(order("{placedAt}", "min"), "the first: placedAt as firstOrderAt");
+    assert_eq!(order("{placedAt}", "max"), "the last: placedAt as firstOrderAt");
+    assert_eq!(order("{MAX-placedAt:12}", "max"), "the first: placedAt as firstOrderAt");
+    assert_eq!(order("{MAX-placedAt:12}", "min"), "the last: placedAt as firstOrderAt");
 }

@@ -13,7 +13,7 @@ fn a_name_that_is_declared_nowhere_is_refused_with_what_was_meant() {
         "kind = \"mirror\"",
         "kind = \"sum\"",
         &expect![[
-            r#"44: derivation.order-by-id.kind: there is no kind "sum": there are count, copy, mirror, path, index-key, roll-up, cascade"#
+            r#"44: derivation.order-by-id.kind: there is no kind "sum": there are count, copy, latest, extreme, mirror, path, index-key, roll-up, cascade"#
         ]],
     );
     refused(

@@ -200,7 +200,8 @@ impl<S: Store> Verification<'_, S> {
                     match step(self.engine.schema(), self.engine.catalogue(), &it.look, held, &own) {
                         Step::Read(more) => {
                             it.read.extend(more.iter().cloned().map(ReadFrom::from));
-                            let unknown = more.into_iter().filter(|source| !own.add_known(source, sources));
+                            let unknown =
+                                more.into_iter().filter(|source| !own.add_known(self.engine.schema(), source, sources));
                             let unknown: Vec<_> = unknown.collect();
                             if !unknown.is_empty() {
                                 return Step::Read(unknown);

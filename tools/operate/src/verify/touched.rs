@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use derive::sources::Source;
+use derive::sources::{FirstOf, Source};
 use keys::{counter::CounterKey, key::Key};
 
 /// What something was decided by.
@@ -12,6 +12,8 @@ pub(super) enum ReadFrom {
     Item(Key),
     /// All counters of a target.
     Counters(Key),
+    /// The first item of a query.
+    First(FirstOf),
 }
 
 impl ReadFrom {
@@ -19,7 +21,7 @@ impl ReadFrom {
     pub(super) fn item(&self) -> Option<&Key> {
         match self {
             Self::Item(key) => Some(key),
-            Self::Counters(_) => None,
+            Self::Counters(_) | Self::First(_) => None,
         }
     }
 }
@@ -29,6 +31,7 @@ impl From<Source> for ReadFrom {
         match source {
             Source::Item(key) => Self::Item(key),
             Source::Counters(target) => Self::Counters(target),
+            Source::First(of) => Self::First(of),
         }
     }
 }
@@ -80,7 +83,16 @@ impl Touched {
         let Some(since_ms) = self.watches.get(&watch) else { return true };
         let is_since = |at_ms: &u64| at_ms >= since_ms;
         self.any_at_ms.as_ref().is_some_and(is_since)
-            || read.into_iter().any(|read| self.at_ms.get(read).is_some_and(is_since))
+            || read.into_iter().any(|read| match read {
+                ReadFrom::First(of) => self.in_range(of).any(|at_ms| is_since(at_ms)),
+                read => self.at_ms.get(read).is_some_and(is_since),
+            })
+    }
+
+    /// When each item was seen that a query may find.
+    fn in_range<'a>(&'a self, of: &'a FirstOf) -> impl Iterator<Item = &'a u64> {
+        let items = self.at_ms.range(ReadFrom::Item(of.begin())..);
+        items.take_while(|(read, _)| read.item().is_some_and(|key| of.may_be(key))).map(|(_, at_ms)| at_ms)
     }
 }
 

@@ -2,7 +2,7 @@ use expect_test::{Expect, expect};
 
 use crate::{
     change::Change,
-    fixture::{effects, inserted, modified, removed},
+    fixture::{effects, inserted, item, key_of, modified, removed, short, table::TestTable},
 };
 
 fn check(change: &Change, wanted: &Expect) {
@@ -136,6 +136,7 @@ fn each_display_of_a_counter_is_rung_by_what_it_shows() {
         &expect![[r#"
             sold-count: look WARE#p / METADATA (Ware)
             sold-average: look WARE#p / METADATA (Ware)
+            sold-exists: look WARE#p / METADATA (Ware)
         "#]],
     );
     check(
@@ -151,6 +152,7 @@ fn each_display_of_a_counter_is_rung_by_what_it_shows() {
             sold-count: look WARE#p / METADATA (Ware)
             sold-sum: look WARE#p / METADATA (Ware)
             sold-average: look WARE#p / METADATA (Ware)
+            sold-exists: look WARE#p / METADATA (Ware)
         "#]],
     );
 }
@@ -163,6 +165,7 @@ fn a_counter_without_a_sum_can_be_read() {
             sold-count: look WARE#p / METADATA (Ware)
             sold-sum: look WARE#p / METADATA (Ware)
             sold-average: look WARE#p / METADATA (Ware)
+            sold-exists: look WARE#p / METADATA (Ware)
         "#]],
     );
     check(
@@ -173,6 +176,23 @@ fn a_counter_without_a_sum_can_be_read() {
             sold-sum: list Sum is no number of type N
             sold-average: look WARE#p / METADATA (Ware)
             sold-average: list Sum is no number of type N
+            sold-exists: look WARE#p / METADATA (Ware)
         "#]],
     );
+}
+
+#[test]
+fn existence_is_shown_while_the_count_is_above_zero() {
+    let mut table = TestTable::new();
+    let ware = item("WARE#p / METADATA Ware");
+    let mut shown = |line: &str, is_there: bool| {
+        let line = item(line);
+        table.replace(key_of(&line), is_there.then_some(line));
+        table.settle(&[0]);
+        table.items[&key_of(&ware)].get("IsSold").map(short)
+    };
+    assert_eq!(shown("WARE#p / METADATA Ware", true), None);
+    let [one, two] = ["ORDER#o / LINE#1 Line ProductId=p", "ORDER#o / LINE#2 Line ProductId=p"];
+    let all = [(one, true), (two, true), (one, false), (two, false)].map(|(line, is_there)| shown(line, is_there));
+    assert_eq!(all.map(Option::unwrap_or_default), ["Bool(true)", "Bool(true)", "Bool(true)", ""]);
 }

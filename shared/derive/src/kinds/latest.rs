@@ -1,0 +1,205 @@
+//! Latest: attributes of the last item of a collection, or of its first, carried by the item that the collection is of.
+//!
+//! *Keeps true*: an existing target holds the attributes of the source with the greatest sort key, or the least one, of
+//! those that lead to it; where there is none it lacks them. *From* a source that was made or removed, or whose
+//! attributes changed, and *from* a target that was made or whose derived attributes changed, *to* a look at the target.
+//!
+//! The sources of a target are one range of one partition of the table, so the look reads their end with one consistent
+//! query: a removal of the latest source is answered by the one before it. An index cannot serve, since it may not show
+//! a source yet, and nothing would ring again when it does.
+//!
+//! *Level-triggered.* Which item is the latest is read when it is written, so any order of bells ends at the same value.
+//!
+//! *Example*: the comment `POST#p / COMMENT#2024-05-01` is deleted. Look at `POST#p / METADATA`: the last comment of
+//! `POST#p` is now that of 2024-04-30, and `LastCommentBy` becomes its author's.
+
+use keys::{entity::Definition, item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+
+use crate::{
+    change::Sight,
+    declaration::{
+        check::{declares, entity},
+        link::Link,
+    },
+    derived::{Counts, Derived, Items},
+    effect::{Bell, Effect},
+    kind::{
+        Kind,
+        refresh::{Computed, Refresh, RefreshTarget},
+        shape::Shape,
+    },
+    outline::{Outline, linked},
+    part::{Part, Reach},
+    query::{Order, Query},
+    schema::{Image, Schema, Unreadable},
+    sources::{FirstOf, Source, Sources, first_of},
+    write::Wanted,
+};
+
+/// The declaration of a latest.
+#[derive(Clone, Debug)]
+pub struct Latest {
+    /// Entity of the items in the collection.
+    pub source: String,
+    /// Entity of the items that carry its attributes.
+    pub target: String,
+    /// How the target's key is made from the fields of a source's key.
+    pub link: Link,
+    /// Which source: the one with the greatest sort key, `Descending`, or with the least.
+    pub order: Order,
+    /// Pairs of (attribute of the source, or field of its key; attribute of the target).
+    pub attributes: Vec<(String, String)>,
+}
+
+impl Latest {
+    fn bell(&self, item: Key) -> Effect {
+        Effect::Look(Bell { item, entity: self.target.clone(), named: Vec::new() })
+    }
+
+    /// The query whose first item is the source of a target; `None` for a key that no source leads to, such as one
+    /// whose fields are escaped in another way.
+    fn first(&self, schema: &Schema, target: &Key) -> Option<FirstOf> {
+        let (source, definition) = (schema.entity(&self.source)?, schema.entity(&self.target)?);
+        let fields = definition.key.parse_key(target)?;
+        definition.key.build(&fields).ok().filter(|built| built == target)?;
+        let field = |name: &str| fields.get(self.filled(name)?);
+        let (pk, prefix) = (source.key.pk.build_of(field).ok()?, source.key.sk.prefix_of(field).ok()?);
+        let query = Query { order: self.order, limit: Some(1), ..Query::prefix(None, pk, prefix) };
+        (!query.is_too_long()).then(|| FirstOf { query, entity: self.source.clone() })
+    }
+
+    /// The field of the target's key that a field of the source fills.
+    fn filled(&self, from: &str) -> Option<&str> {
+        self.link.0.iter().find(|(_, name)| name == from).map(|(to, _)| to.as_str())
+    }
+
+    /// Checks that the sources of a target are one range of one partition.
+    fn check_collection(&self, source: &Definition, target: &Definition) -> Result<(), String> {
+        let partition = source.key.pk.field_names();
+        let sort = source.key.sk.field_names();
+        let leading: Vec<&str> = sort.into_iter().take_while(|name| self.filled(name).is_some()).collect();
+        let fault = match partition.iter().find(|name| self.filled(name).is_none()) {
+            Some(name) => format!("a {} does not give {name} of their partition key", target.name),
+            None => match self.link.from_fields().find(|name| !partition.contains(name) && !leading.contains(name)) {
+                Some(name) => format!("{name} is not at the beginning of their key"),
+                None => return Ok(()),
+            },
+        };
+        let (from, to) = (&source.name, &target.name);
+        Err(format!("the items of {from} that lead to one {to} are not one range of one partition: {fault}"))
+    }
+
+    /// The attributes of a target whose source is this item.
+    fn wanted(&self, schema: &Schema, source: Option<&Item>) -> Vec<Wanted> {
+        let key = source.and_then(|item| schema.layout.key(item));
+        let image = key.as_ref().zip(source).and_then(|(key, item)| schema.image(key, item));
+        let wanted = |(from, to): &(String, String)| Wanted {
+            name: to.clone(),
+            value: image.as_ref().and_then(|image| value(image, from)),
+            zero_is_absent: false,
+        };
+        self.attributes.iter().map(wanted).collect()
+    }
+}
+
+/// An attribute, or else a field of the key as the attribute that it would be.
+fn value(image: &Image<'_>, name: &str) -> Option<AttributeValue> {
+    let of_key = || {
+        let text = image.key_fields().get(name)?.to_owned();
+        let is_number = image.definition.key.holds_number(name);
+        Some(if is_number { AttributeValue::N(text) } else { AttributeValue::S(text) })
+    };
+    image.attribute(name).cloned().or_else(of_key)
+}
+
+impl Kind for Latest {
+    fn name(&self) -> &'static str {
+        "latest"
+    }
+
+    fn shape(&self) -> Shape<'_> {
+        Shape::Attributes(self)
+    }
+
+    fn reach(&self, schema: &Schema) -> Result<Reach, String> {
+        let (source, target) = (entity(schema, &self.source)?, entity(schema, &self.target)?);
+        self.link.check(target, source)?;
+        self.check_collection(source, target)?;
+        let is_known = |name: &str| {
+            let mut known = source.attributes.iter().chain(&source.derived_attributes);
+            source.key.field_names().contains(&name) || known.any(|attribute| attribute == name)
+        };
+        if let Some((unknown, _)) = self.attributes.iter().find(|(from, _)| !is_known(from)) {
+            return Err(format!("{} has no attribute {unknown}", source.name));
+        }
+        declares(target, self.attributes.iter().map(|(_, to)| to.as_str()))?;
+        let mut reads = vec![Part::existence(&self.source), Part::existence(&self.target)];
+        reads.extend(self.attributes.iter().map(|(from, _)| Part::attribute(&self.source, from)));
+        let writes = self.attributes.iter().map(|(_, to)| Part::attribute(&self.target, to)).collect();
+        Ok(Reach { reads, writes })
+    }
+
+    fn outline(&self, schema: &Schema) -> Outline {
+        let names = self.attributes.iter().map(|(from, to)| format!("{from} as {to}"));
+        let which = if self.order == Order::Descending { "the last" } else { "the first" };
+        let target = schema.entity(&self.target);
+        Outline {
+            terms: vec![format!("{which}: {}", names.collect::<Vec<_>>().join(", "))],
+            into: target.map(|target| linked(target, &self.link)),
+            ..Outline::from(&self.source)
+        }
+    }
+
+    fn entities(&self) -> Vec<&str> {
+        vec![&self.source, &self.target]
+    }
+
+    fn plan(&self, schema: &Schema, sight: &Sight<'_>) -> Vec<Effect> {
+        let (old, new) = sight.entity(&self.source);
+        let differs = old.is_some() != new.is_some()
+            || self.attributes.iter().any(|(from, _)| sight.attribute_differs(old, new, from));
+        let source = new.or(old).filter(|_| differs);
+        let led =
+            source.zip(schema.entity(&self.target)).and_then(|(image, to)| self.link.key(to, image).ok().flatten());
+        let (old, new) = sight.entity(&self.target);
+        let is_rung = |new: &&Image<'_>| {
+            old.is_none() || self.attributes.iter().any(|(_, to)| sight.attribute_differs(old, Some(new), to))
+        };
+        let itself = new.filter(is_rung).map(|new| new.key.clone());
+        led.into_iter().chain(itself).map(|key| self.bell(key)).collect()
+    }
+
+    fn unreadable(&self, _schema: &Schema, _image: &Image<'_>) -> Option<Unreadable> {
+        None
+    }
+
+    fn derive(&self, _name: &str, schema: &Schema, items: &Items, _counts: &Counts) -> Vec<Derived> {
+        let mut derived = Vec::new();
+        for (key, item) in items {
+            if schema.image(key, item).is_some_and(|image| image.is(&self.target)) {
+                let found = self.first(schema, key).and_then(|of| first_of(schema, &of, items.range(of.begin()..)));
+                derived.push(Derived::Attributes { key: key.clone(), attributes: self.wanted(schema, found) });
+            }
+        }
+        derived
+    }
+}
+
+impl Refresh for Latest {
+    fn target(&self) -> &str {
+        &self.target
+    }
+
+    fn sources(&self, schema: &Schema, target: &RefreshTarget<'_>) -> Vec<Source> {
+        self.first(schema, target.key).map(Source::First).into_iter().collect()
+    }
+
+    fn compute(&self, schema: &Schema, target: &RefreshTarget<'_>, sources: &Sources) -> Computed {
+        let found = self.first(schema, target.key).and_then(|of| sources.first(schema, &of));
+        Computed::Attributes(self.wanted(schema, found))
+    }
+}
+
+#[cfg(test)]
+mod tests;
