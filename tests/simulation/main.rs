@@ -23,6 +23,7 @@
 //! | what a run holds | `world` and its parts: the tasks, the application's memory, verifications; `pace`, how often each acts |
 //! | the service under test | `engines`, as the functions and the operators make them; `stored`, its parked items and jobs |
 //! | the platform | `platform`: stream, event source mappings, events, corrupt records; `caller`, faults of the store's calls |
+//! | what the functions have | `deployed`: the shipped table, with a derivation of each kind that it lacks |
 //! | what everybody shares | `scene`: tables, clock, deployed catalogues, theme; `items`, what is written |
 //! | tools | `chance`, `executor`, `trace`, `occurrences`, `failure`, `mutant` |
 
@@ -31,6 +32,7 @@ mod caller;
 mod cases;
 mod chance;
 mod checks;
+mod deployed;
 mod ending;
 mod engines;
 mod executor;

@@ -13,6 +13,7 @@ pub(crate) mod cascades;
 pub(crate) mod copies;
 pub(crate) mod counts;
 pub(crate) mod history;
+pub(crate) mod latest;
 pub(crate) mod mirrors;
 pub(crate) mod paths;
 pub(crate) mod table;
@@ -76,6 +77,7 @@ pub(crate) fn recount(table: &PlainTable, changes: &[PlainChange]) -> Recount {
     best_sellers::compare(table, &counted, &mut recount);
     mirrors::compare(table, &mut recount);
     copies::compare(table, &mut recount);
+    latest::compare(table, &mut recount);
     paths::compare(table, &mut recount);
     history::compare(table, changes, &mut recount);
     cascades::compare(table, changes, &mut recount);

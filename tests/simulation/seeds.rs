@@ -20,6 +20,7 @@ use engine::ledger::LedgerKind;
 
 use crate::{
     chance::{Chance, Choices},
+    deployed,
     failure::Failure,
     mutant::Mutant,
     occurrences::Occurrences,
@@ -32,8 +33,8 @@ use crate::{
 const SEEDS: u64 = 100;
 
 static SHIPPED: LazyLock<(Arc<Schema>, Arc<Catalogue>)> = LazyLock::new(|| {
-    let schema = catalogue::schema();
-    let catalogue = catalogue::catalogue(&schema).unwrap();
+    let schema = deployed::schema();
+    let catalogue = deployed::catalogue(&schema);
     (Arc::new(schema), Arc::new(catalogue))
 });
 

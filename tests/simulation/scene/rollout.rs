@@ -15,7 +15,7 @@ use derive::{
 use engine::registry::{Hold, watch::RegistryWatch};
 use keys::{counter::CounterKey, key::Key};
 
-use crate::chance::Chance;
+use crate::{chance::Chance, deployed};
 
 /// Of a hundred runs, in how many there is such a deployment.
 const ROLLOUT_PERCENT: usize = 15;
@@ -59,7 +59,7 @@ impl Stage {
 static VERSIONS: LazyLock<Vec<Arc<Catalogue>>> = LazyLock::new(|| {
     let versions = [
         version(&["like-count", "like-count-display", "comment-author"], false),
-        version(&["comment-count", "comment-count-display"], true),
+        version(&["comment-count", "comment-count-display", "last-comment"], true),
         version(&["following-count", "following-count-display", "post-author", "follower-count-display"], false),
     ];
     versions.into_iter().map(Arc::new).collect()
@@ -67,13 +67,13 @@ static VERSIONS: LazyLock<Vec<Arc<Catalogue>>> = LazyLock::new(|| {
 
 /// The shipped catalogue without these, and with a count that counts more.
 fn version(lacks: &[&str], counts_every_post: bool) -> Catalogue {
-    let mut derivations = catalogue::derivations();
+    let mut derivations = deployed::derivations();
     derivations.retain(|derivation| !lacks.contains(&derivation.name.as_str()));
     if counts_every_post {
         let at = derivations.iter().position(|derivation| derivation.name == "post-count").unwrap();
         derivations[at] = Derivation::new("D-05", "post-count", every_post());
     }
-    Catalogue::new(&catalogue::schema(), derivations).unwrap()
+    Catalogue::new(&deployed::schema(), derivations).unwrap()
 }
 
 /// Counts posts of any status. The shipped count takes published ones only.

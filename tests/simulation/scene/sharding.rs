@@ -15,7 +15,7 @@ use derive::{
     derivation::Derivation,
 };
 
-use crate::chance::Chance;
+use crate::{chance::Chance, deployed};
 
 /// Other numbers of shards than the shipped ones: fewer, more, and one.
 const NUMBERS: [u32; 3] = [3, 40, 1];
@@ -72,12 +72,12 @@ fn sharded(n_shards: u32) -> [Derivation; 3] {
 
 /// The shipped catalogue, its sharded counters with this number of shards.
 pub(crate) fn with_shards(n_shards: u32) -> Catalogue {
-    let mut derivations = catalogue::derivations();
+    let mut derivations = deployed::derivations();
     for other in sharded(n_shards) {
         let at = derivations.iter().position(|shipped| shipped.name == other.name).unwrap();
         derivations[at] = other;
     }
-    Catalogue::new(&catalogue::schema(), derivations).unwrap()
+    Catalogue::new(&deployed::schema(), derivations).unwrap()
 }
 
 #[test]
