@@ -14,11 +14,23 @@ const NEVER: [&str; 8] = ["PK", "SK", "GSI1PK", "GSI1SK", "GSI2PK", "GSI2SK", "E
 /// Derivation, entity of the mirror, and the mirror's attributes of other derivations.
 const MIRRORS: [(&str, &str, &[&str]); 6] = [
     ("follower-mirror", "Follower", &["FollowerName"]),
-    ("post-detail", "PostDetail", &["AuthorName", "AuthorAvatar", "CommentCount", "LikeCount", "ViewCount"]),
+    ("post-detail", "PostDetail", &OF_A_POST),
     ("group-member", "GroupMember", &["UserName"]),
     ("file-detail", "FileDetail", &["Path"]),
     ("org-chart", "OrgChart", &[]),
     ("order-detail", "OrderDetail", &[]),
+];
+
+/// What other derivations write into the detail of a post.
+const OF_A_POST: [&str; 8] = [
+    "AuthorName",
+    "AuthorAvatar",
+    "CommentCount",
+    "LikeCount",
+    "ViewCount",
+    "LastCommentBy",
+    "LastCommentAt",
+    "FirstCommentAt",
 ];
 
 pub(crate) fn compare(table: &PlainTable, recount: &mut Recount) {
@@ -45,8 +57,7 @@ fn mirrors(table: &PlainTable, entity: &str) -> BTreeMap<Address, PlainItem> {
             }
         }
         "PostDetail" => {
-            let left_out =
-                ["Content", "Claims", "AuthorName", "AuthorAvatar", "CommentCount", "LikeCount", "ViewCount"];
+            let left_out = [&["Content", "Claims"][..], &OF_A_POST].concat();
             for post in table.each("Post") {
                 let at = home("POST", post.id("PostId"));
                 mirrors.add(at.clone(), &post, &left_out, &["AuthorId", "CreatedAt"]);

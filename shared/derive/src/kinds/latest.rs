@@ -48,7 +48,7 @@ pub struct Latest {
     pub link: Link,
     /// Which source: the one with the greatest sort key, `Descending`, or with the least.
     pub order: Order,
-    /// Pairs of (attribute of the source, or field of its key; attribute of the target).
+    /// Pairs of (field of the source's key, else attribute of it; attribute of the target).
     pub attributes: Vec<(String, String)>,
 }
 
@@ -103,14 +103,11 @@ impl Latest {
     }
 }
 
-/// An attribute, or else a field of the key as the attribute that it would be.
+/// A field of the key, as the attribute that it would be, else an attribute.
 fn value(image: &Image<'_>, name: &str) -> Option<AttributeValue> {
-    let of_key = || {
-        let text = image.key_fields().get(name)?.to_owned();
-        let is_number = image.definition.key.holds_number(name);
-        Some(if is_number { AttributeValue::N(text) } else { AttributeValue::S(text) })
-    };
-    image.attribute(name).cloned().or_else(of_key)
+    let Some(field) = image.key_fields().get(name) else { return image.attribute(name).cloned() };
+    let is_number = image.definition.key.holds_number(name);
+    Some(if is_number { AttributeValue::N(field.to_owned()) } else { AttributeValue::S(field.to_owned()) })
 }
 
 impl Kind for Latest {
