@@ -2,11 +2,7 @@
 
 use std::{process::ExitCode, sync::Arc};
 
-use engine::{
-    backoff::describe,
-    batch::{Engine, Handled},
-    sweep::Bounds,
-};
+use engine::{backoff::describe, batch::Engine, sweep::Bounds};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde_json::{Value, json, value::RawValue};
 use store::{Store, dynamo::DynamoStore};
@@ -17,9 +13,10 @@ use crate::{
     current_stream::stream_changed,
     declared::declared,
     handler::{Function, StartError, answer, dynamo, engine},
+    line::LineOf,
     logging,
-    metrics::{self, SweepMetrics, batch},
-    mode::{Mode, Moded},
+    metrics::{self, SweepMetrics, ZerosShown, batch::BatchMetrics},
+    mode::Moded,
     start::check_tables,
 };
 
@@ -49,7 +46,7 @@ pub async fn run(function: Function) -> ExitCode {
             started.tables.begin();
             match function {
                 Function::Sweep => sweep(&started, &event).await,
-                _ => Box::pin(handle(&started.engine, function, &started.config, event)).await,
+                _ => Box::pin(handle(&started, function, event)).await,
             }
         };
         Box::pin(invocation.instrument(span))
@@ -75,6 +72,7 @@ struct StartedFunction {
     engine: Engine<LambdaTables>,
     /// The table's number of items, as DynamoDB last counted them.
     n_items: u64,
+    zeros: ZerosShown,
 }
 
 /// Reads the configuration, checks the tables, and makes the engine.
@@ -88,7 +86,7 @@ async fn start(function: Function) -> Result<StartedFunction, StartError> {
     if std::env::var_os(RUNTIME_API).is_none() {
         return Err(StartError::NoLambda);
     }
-    Ok(StartedFunction { config, client, tables, engine, n_items })
+    Ok(StartedFunction { config, client, tables, engine, n_items, zeros: ZerosShown::default() })
 }
 
 /// One sweep, whatever the schedule's event contains: jobs first, then repeated searches, then the next slice of the
@@ -112,7 +110,8 @@ async fn sweep(started: &StartedFunction, event: &LambdaEvent<Box<RawValue>>) ->
         may_have_lost: may_have_lost.as_ref().copied().unwrap_or_default(),
         stream_changed,
     };
-    metrics::publish(&metrics.line(&config.table, config.mode, engine.clock().now_ms()))?;
+    let line = line_of(config, Function::Sweep, event, engine.clock().now_ms());
+    metrics::publish(&line.sweep(&metrics, *n_items))?;
     for drift in &metrics.slice.drifts {
         tracing::warn!(
             item = drift.item.for_log(),
@@ -126,31 +125,7 @@ async fn sweep(started: &StartedFunction, event: &LambdaEvent<Box<RawValue>>) ->
     again.map_err(|error| text(&error))?;
     slice.map_err(|error| text(&error))?;
     may_have_lost.map_err(|error| text(&error))?;
-    log_sweep(&metrics, config.mode, &event.context.request_id, *n_items);
     Ok(sweep_response(&metrics, *n_items))
-}
-
-fn log_sweep(metrics: &SweepMetrics, mode: Mode, request_id: &str, n_table_items: u64) {
-    let SweepMetrics { jobs, again, slice, .. } = metrics;
-    tracing::info!(
-        function = %Function::Sweep,
-        %mode,
-        request_id,
-        due = jobs.n_due,
-        begun = jobs.n_begun,
-        rung = jobs.n_rung,
-        held = jobs.n_held,
-        is_cut = jobs.is_cut,
-        searched_again = again.n_done,
-        found_again = again.n_written,
-        items = slice.n_items,
-        suspects = slice.n_suspects,
-        drift = slice.drifts.len(),
-        zero_counters = slice.n_zero_counters,
-        round_ms = slice.round_ms,
-        round_expected_ms = slice.round_expected_ms(n_table_items),
-        "swept"
-    );
 }
 
 fn sweep_response(metrics: &SweepMetrics, n_table_items: u64) -> Value {
@@ -177,49 +152,27 @@ fn deadline_ms<S: Store>(engine: &Engine<S>, event: &LambdaEvent<Box<RawValue>>)
     Some(event.context.deadline).filter(|deadline| *deadline > now_ms).unwrap_or(now_ms + INVOCATION_MS)
 }
 
-async fn handle<S: Store>(
-    engine: &Engine<S>,
+async fn handle(
+    started: &StartedFunction,
     function: Function,
-    config: &Config,
     event: LambdaEvent<Box<RawValue>>,
 ) -> Result<Value, Error> {
+    let StartedFunction { config, engine, zeros, .. } = started;
     // As text: the runtime logs an error in full, and an error about an event quotes the event.
     let handled = engine.handle(event.payload.get(), deadline_ms(engine, &event)).await;
     let handled = handled.map_err(|error| error.to_string())?;
-    metrics::publish(&batch::BatchMetrics::of(engine, &handled.account).line(
-        &config.table,
-        function,
-        config.mode,
-        engine.clock().now_ms(),
-    ))?;
-    log(function, config.mode, &event, &handled);
+    let now_ms = engine.clock().now_ms();
+    let line = line_of(config, function, &event, now_ms);
+    metrics::publish(&line.batch(&BatchMetrics::of(engine, &handled.account), &handled, zeros.next(now_ms)))?;
     Ok(answer(&handled)?)
 }
 
-fn log(function: Function, mode: Mode, event: &LambdaEvent<Box<RawValue>>, handled: &Handled) {
-    let account = &handled.account;
-    tracing::info!(
-        %function,
-        %mode,
-        request_id = event.context.request_id,
-        records = account.n_records,
-        changes = account.n_changes,
-        first_backlog = Some(account.is_first_backlog).filter(|is_first_backlog| *is_first_backlog),
-        echoes = account.n_echoes,
-        ignored = account.n_ignored,
-        late_changes = account.n_late_changes,
-        duplicates = account.n_duplicates,
-        writes = account.commits.len(),
-        write_units = account.commits.iter().fold(0.0, |sum, commit| sum + commit.units),
-        retries = account.n_retries,
-        conflicts = Some(account.contention.n_conflicts()).filter(|n_conflicts| *n_conflicts > 0),
-        throttles = Some(account.contention.n_throttles()).filter(|n_throttles| *n_throttles > 0),
-        busy = account.contention.busy(),
-        corrections = Some(account.n_corrections()).filter(|n_corrections| *n_corrections > 0),
-        parked = account.parked.len(),
-        refused = account.refused.len(),
-        failed_from = handled.failed_from,
-        cause = account.undone.values().next(),
-        "handled a batch"
-    );
+fn line_of<'a>(
+    config: &'a Config,
+    function: Function,
+    event: &'a LambdaEvent<Box<RawValue>>,
+    now_ms: u64,
+) -> LineOf<'a> {
+    let (request_id, xray_trace_id) = (event.context.request_id.as_str(), event.context.xray_trace_id.as_deref());
+    LineOf { config, function, request_id, xray_trace_id, now_ms }
 }

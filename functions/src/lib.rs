@@ -8,6 +8,7 @@ pub mod declared;
 pub mod described;
 pub mod handler;
 pub mod lambda;
+pub mod line;
 pub mod logging;
 pub mod metrics;
 pub mod mode;

@@ -5,7 +5,10 @@
 
 pub mod batch;
 
-use std::io::{Write as _, stdout};
+use std::{
+    io::{Write as _, stdout},
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use engine::{fan_out::again::Again, jobs::ground::sweep::Swept, sweep::Slice};
 use serde_json::{Value, json};
@@ -27,6 +30,33 @@ const MODE: &str = "mode";
 /// The metric of a stream that is not the one that the functions read: 1 if so, 0 if not, and missing if it is not known.
 /// Stable.
 pub const STREAM_CHANGED: &str = "StreamChanged";
+
+/// Does a line have the metrics that are 0?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zeros {
+    /// It has all metrics.
+    Shown,
+    /// It has only those that are not 0.
+    LeftOut,
+}
+
+/// Time between two lines of an instance that have all metrics, in milliseconds.
+const ZEROS_MS: u64 = 60_000;
+
+/// When an instance last wrote a line with all metrics.
+#[derive(Debug, Default)]
+pub struct ZerosShown(AtomicU64);
+
+impl ZerosShown {
+    /// Has the next line all metrics? It has them once a minute.
+    pub fn next(&self, now_ms: u64) -> Zeros {
+        let shown_ms = self.0.load(Ordering::Relaxed);
+        let is_due = shown_ms == 0 || now_ms.saturating_sub(shown_ms) >= ZEROS_MS;
+        // Of two invocations at once in a process, one shows them.
+        let takes = is_due && self.0.compare_exchange(shown_ms, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if takes { Zeros::Shown } else { Zeros::LeftOut }
+    }
+}
 
 /// The metrics of a sweep, published at its end.
 #[derive(Clone, Debug, Default)]
@@ -102,6 +132,14 @@ mod tests {
     use keys::key::Key;
 
     use super::*;
+
+    #[test]
+    fn an_instance_shows_zeros_once_a_minute() {
+        let shown = ZerosShown::default();
+        let next: Vec<Zeros> = [1_000, 2_000, 60_999, 61_000, 61_001].map(|now_ms| shown.next(now_ms)).into();
+        let (yes, no) = (Zeros::Shown, Zeros::LeftOut);
+        assert_eq!(next, [yes, no, no, yes, no]);
+    }
 
     #[test]
     fn a_line_is_in_the_embedded_metric_format() {

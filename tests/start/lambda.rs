@@ -79,11 +79,14 @@ pub(crate) fn invoked(mut function: Command, event: String) -> (String, Vec<Stri
     function.env("AWS_LAMBDA_FUNCTION_NAME", "aggregate").env("AWS_LAMBDA_FUNCTION_VERSION", "1");
     function.env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "512");
     let mut child = function.spawn().expect("the function starts");
-    let log = BufReader::new(child.stderr.take().expect("a pipe"));
-    let lines = thread::spawn(move || log.lines().map_while(Result::ok).collect::<Vec<_>>());
+    let (log, line) = (child.stderr.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+    let lines = thread::spawn(move || BufReader::new(log).lines().map_while(Result::ok).collect::<Vec<_>>());
+    let metrics = thread::spawn(move || BufReader::new(line).lines().map_while(Result::ok).collect::<Vec<_>>());
     let answer = answers.recv().expect("the function answers");
     child.kill().expect("it waits for the next invocation");
     child.wait().expect("it ran");
     drop(again);
-    (answer, lines.join().expect("the log is read"))
+    let mut log = lines.join().expect("the log is read");
+    log.extend(metrics.join().expect("the log is read"));
+    (answer, log)
 }

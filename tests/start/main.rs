@@ -274,7 +274,9 @@ fn a_function_that_observes_answers_as_one_that_writes_and_writes_nothing() {
         assert_eq!(scan.items().len(), 0, "{table}");
     }
     let handled = log.iter().find(|line| line.contains("handled a batch")).expect("a line a batch");
-    assert!(handled.contains("mode=observe") && !handled.contains("writes=0 "), "{handled}");
+    let handled: serde_json::Value = serde_json::from_str(handled).unwrap();
+    assert_eq!((&handled["mode"], handled["Writes"].as_u64() > Some(0)), (&"observe".into(), true), "{handled}");
+    assert_eq!(log.len(), 1, "an invocation logs one line: {log:?}");
 }
 
 #[test]

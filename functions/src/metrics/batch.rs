@@ -1,7 +1,7 @@
 //! Metrics of a batch.
 //!
-//! Every line has all counts, also those of 0, so that an alarm has data whenever the function runs. The figures by
-//! derivation are a member `Derivations` of the line, and no metrics: CloudWatch Logs Insights reads them for the price
+//! A line has the counts that are not 0. Once a minute it has the others too, so that every metric exists, and a graph
+//! shows that the function runs; an alarm takes missing data for 0. The figures by derivation are a member `Derivations` of the line, and no metrics: CloudWatch Logs Insights reads them for the price
 //! of a query, but CloudWatch charges each metric by the month.
 
 use std::collections::BTreeMap;
@@ -10,11 +10,14 @@ use engine::{account::Account, account::figures::Figures, batch::Engine};
 use serde_json::{Map, Value, json};
 use store::Store;
 
-use super::{COUNT, TABLE, line};
+use super::{COUNT, TABLE, Zeros, line};
 use crate::{handler::Function, mode::Mode};
 
 /// The second dimension: the function.
 const FUNCTION: &str = "Function";
+
+/// The metric that every line has. Stable.
+const RECORDS: &str = "Records";
 
 /// The metric with a list of values: the age of each change at its last write. Stable.
 pub const LAG: &str = "Lag";
@@ -44,7 +47,7 @@ impl BatchMetrics {
         let n = |count: usize| u32::try_from(count).map_or(f64::MAX, f64::from);
         let met = |count: u64| n(usize::try_from(count).unwrap_or(usize::MAX));
         let counts = [
-            ("Records", n(account.n_records)),
+            (RECORDS, n(account.n_records)),
             ("Changes", n(account.n_changes)),
             ("Effects", n(figures.values().map(|figures| figures.share.n_effects).sum())),
             ("Writes", n(account.commits.len())),
@@ -65,8 +68,12 @@ impl BatchMetrics {
 
     /// The line for this table and function at this time, in milliseconds since the epoch.
     #[must_use]
-    pub fn line(&self, table: &str, function: Function, mode: Mode, now_ms: u64) -> Value {
-        let counts = self.counts.iter().map(|(name, value)| (*name, COUNT, number(*value)));
+    pub fn line(&self, table: &str, function: Function, mode: Mode, now_ms: u64, zeros: Zeros) -> Value {
+        let counts = self.counts.iter().filter(|(name, value)| {
+            // CloudWatch wants at least one metric.
+            zeros == Zeros::Shown || *value != 0.0 || *name == RECORDS
+        });
+        let counts = counts.map(|(name, value)| (*name, COUNT, number(*value)));
         // CloudWatch refuses an empty list.
         let lag = (!self.lags_ms.is_empty()).then(|| (LAG, MILLISECONDS, json!(self.lags_ms)));
         let dimensions = [(TABLE, table), (FUNCTION, &function.to_string())];
@@ -170,8 +177,13 @@ mod tests {
         let account = account(catalogue.position("follower-count").unwrap());
         let store = MemoryStore::new(schema.layout.clone());
         let engine = Engine::new(schema, catalogue, vec![Family::Additive], store, Arc::new(SystemClock));
-        let line =
-            BatchMetrics::of(&engine, &account).line("ripple", Function::Aggregate, Mode::Apply, 1_705_315_200_000);
+        let line = BatchMetrics::of(&engine, &account).line(
+            "ripple",
+            Function::Aggregate,
+            Mode::Apply,
+            1_705_315_200_000,
+            Zeros::Shown,
+        );
         let directive = &line["_aws"]["CloudWatchMetrics"][0];
         assert_eq!(directive["Dimensions"], json!([["Table", "Function"]]));
         assert_eq!((&line["Table"], &line["Function"]), (&json!("ripple"), &json!("aggregate")));
@@ -212,7 +224,14 @@ mod tests {
         let (schema, catalogue) = declared(Choice::default()).unwrap();
         let store = MemoryStore::new(schema.layout.clone());
         let engine = Engine::new(schema, catalogue, vec![Family::Additive], store, Arc::new(SystemClock));
-        let line = BatchMetrics::of(&engine, &Account::default()).line("ripple", Function::Combined, Mode::Apply, 0);
+        let line = |zeros| {
+            BatchMetrics::of(&engine, &Account::default()).line("ripple", Function::Combined, Mode::Apply, 0, zeros)
+        };
+        let brief = line(Zeros::LeftOut);
+        let declared = brief["_aws"]["CloudWatchMetrics"][0]["Metrics"].clone();
+        assert_eq!((declared, &brief["Records"]), (json!([{ "Name": "Records", "Unit": "Count" }]), &json!(0)));
+        assert_eq!(brief.get("Parked"), None, "a 0 is left out");
+        let line = line(Zeros::Shown);
         assert_eq!((&line["Parked"], &line["Refused"], &line["PossibleLoss"]), (&json!(0), &json!(0), &json!(0)));
         assert_eq!((line.get("Lag"), line.get("Derivations")), (None, None));
         let metrics = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap();
@@ -228,6 +247,7 @@ mod tests {
             Function::Combined,
             Mode::Apply,
             0,
+            Zeros::Shown,
         );
         assert!(line.to_string().len() < LINE_BYTES_MAX && line.get("Derivations").is_none());
     }

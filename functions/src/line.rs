@@ -1,0 +1,78 @@
+//! The one line of an invocation, in JSON: its metrics, and beside them what no metric says.
+//!
+//! *Keeps true*: an invocation logs this line and nothing else, unless something wants a person. Nothing is in it twice:
+//! what is a metric has the metric's name.
+
+use engine::batch::Handled;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    config::Config,
+    handler::Function,
+    metrics::{SweepMetrics, Zeros, batch::BatchMetrics},
+};
+
+/// What a line is about.
+#[derive(Clone, Copy, Debug)]
+pub struct LineOf<'a> {
+    /// The function's configuration.
+    pub config: &'a Config,
+    /// The function.
+    pub function: Function,
+    /// The id of the invocation.
+    pub request_id: &'a str,
+    /// Its trace, if there is one.
+    pub xray_trace_id: Option<&'a str>,
+    /// The time, in milliseconds since the epoch.
+    pub now_ms: u64,
+}
+
+impl LineOf<'_> {
+    /// The line of a batch.
+    #[must_use]
+    pub fn batch(&self, metrics: &BatchMetrics, handled: &Handled, zeros: Zeros) -> Value {
+        let account = &handled.account;
+        let count = |n: usize| (n > 0).then(|| json!(n));
+        let busy = account.contention.busy();
+        let more = [
+            ("echoes", count(account.n_echoes)),
+            ("ignored", count(account.n_ignored)),
+            ("late_changes", count(account.n_late_changes)),
+            ("first_backlog", account.is_first_backlog.then(|| json!(true))),
+            ("busy", busy.map(|busy| json!(busy))),
+            ("failed_from", handled.failed_from.as_ref().map(|number| json!(number))),
+            ("cause", account.undone.values().next().map(|cause| json!(cause))),
+        ];
+        let line = metrics.line(&self.config.table, self.function, self.config.mode, self.now_ms, zeros);
+        self.with("handled a batch", line, more)
+    }
+
+    /// The line of a sweep over a table of so many items.
+    #[must_use]
+    pub fn sweep(&self, metrics: &SweepMetrics, n_table_items: u64) -> Value {
+        let SweepMetrics { jobs, slice, .. } = metrics;
+        let more = [
+            ("due", Some(json!(jobs.n_due))),
+            ("is_cut", jobs.is_cut.then(|| json!(true))),
+            ("round_ms", slice.round_ms.map(|round_ms| json!(round_ms))),
+            ("round_expected_ms", slice.round_expected_ms(n_table_items).map(|round_ms| json!(round_ms))),
+        ];
+        self.with("swept", metrics.line(&self.config.table, self.config.mode, self.now_ms), more)
+    }
+
+    /// The line with the ids of the invocation, where those of other lines are, and with these fields.
+    fn with<const N: usize>(&self, message: &str, mut line: Value, more: [(&str, Option<Value>); N]) -> Value {
+        let mut span = json!({ "request_id": self.request_id });
+        if let (Some(id), Some(span)) = (self.xray_trace_id, span.as_object_mut()) {
+            span.insert("xray_trace_id".to_owned(), json!(id));
+        }
+        if let Some(fields) = line.as_object_mut() {
+            let more: Map<String, Value> =
+                more.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+            fields.extend(more);
+            fields.insert("message".to_owned(), json!(message));
+            fields.insert("span".to_owned(), span);
+        }
+        line
+    }
+}
