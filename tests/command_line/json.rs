@@ -100,6 +100,7 @@ fn each_object_has_the_names_of_its_page_and_the_version() {
         arguments.extend(words.iter().filter(|word| word.starts_with("--")));
         match name.as_str() {
             "check" => arguments = vec!["check", "examples/own-table/ripple.toml"],
+            "cost" => arguments = vec!["cost", "--rate", "Like=10"],
             "demo" => arguments.extend(["--writes", "50"]),
             _ if command.takes("--endpoint") => arguments.extend(["--endpoint", &dev.endpoint]),
             _ => {}

@@ -10,6 +10,7 @@ mod json;
 mod messages;
 mod opening;
 mod packaged;
+mod planned;
 mod preflight;
 mod price;
 mod waits;

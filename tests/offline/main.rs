@@ -6,6 +6,7 @@ mod events;
 mod infra;
 mod interpreted;
 mod keys;
+mod logged;
 mod marks;
 mod missing;
 mod observe;

@@ -216,6 +216,19 @@ fn one_failed_invocation_rings_nothing() {
 }
 
 #[test]
+fn the_estimate_of_costs_counts_the_metrics_and_the_alarms_of_a_stack_with_two_readers() {
+    let n_metrics = 2 * OF_READERS.len() + OF_SWEEP.len();
+    assert_eq!(n_metrics, usize::try_from(design::cost::estimate::METRICS).unwrap());
+    for name in BOTH {
+        let template = read(name);
+        let of_two = |id: &str| template["Resources"][id]["Condition"] != "OneReader";
+        let alarms = resources(&template, "AWS::CloudWatch::Alarm").filter(|(id, _)| of_two(id));
+        let n_alarm_metrics: usize = alarms.map(|(_, alarm)| metrics_of(alarm).len()).sum();
+        assert_eq!(n_alarm_metrics, usize::try_from(design::cost::estimate::ALARM_METRICS).unwrap(), "{name}");
+    }
+}
+
+#[test]
 fn a_batch_says_in_its_metrics_what_the_alarms_are_about() {
     let (schema, catalogue) = declared(Choice::default()).unwrap();
     let (store, clock) = (Arc::new(MemoryStore::new(schema.layout.clone())), Arc::new(SystemClock));

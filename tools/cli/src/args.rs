@@ -2,6 +2,7 @@
 
 pub(crate) mod catalogue;
 pub(crate) mod check;
+pub(crate) mod cost;
 pub(crate) mod demo;
 mod examples;
 pub(crate) mod jobs;
@@ -20,6 +21,7 @@ use engine::ledger::LedgerKind;
 use crate::exit::Usage;
 use catalogue::CatalogueCommand;
 use check::{ManifestCheck, SchemaArgs, Wait};
+use cost::CostArgs;
 use demo::Demo;
 use jobs::Jobs;
 use preflight::Preflight;
@@ -62,6 +64,8 @@ pub(crate) enum Command {
     Explain(Explain),
     /// Prints the table's design as Markdown, or with --check the questions that a reviewer would ask.
     Design(DesignArgs),
+    /// Estimates what a table costs a month under either ledger, with the formula of each line. Needs no database.
+    Cost(CostArgs),
     /// Lists the changes that the service could not apply, and the counts that need a recount.
     Parked(ParkedArgs),
     /// Applies parked changes again, after you fixed what blocked them.

@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod check;
+mod cost;
 mod demo;
 mod describe;
 mod design;
@@ -55,6 +56,7 @@ async fn run(args: Args) -> anyhow::Result<Completion> {
         Some(Command::Man(args)) => describe::man(&args),
         Some(Command::Explain(args)) => explain::run(&args),
         Some(Command::Design(args)) => Box::pin(design::run(&args)).await,
+        Some(Command::Cost(args)) => Box::pin(cost::run(&args)).await,
         Some(Command::Parked(args)) => parked::run(&args).await,
         Some(Command::Redrive(args)) => Box::pin(redrive::run(&args)).await,
         Some(Command::Jobs(args)) => Box::pin(jobs::run(&args)).await,

@@ -122,7 +122,7 @@ pub fn samples(schema: &Schema, catalogue: &Catalogue, families: &[Family]) -> V
 }
 
 /// The entities that derivations of these families read.
-fn entities<'a>(catalogue: &'a Catalogue, families: &[Family]) -> BTreeSet<&'a str> {
+pub(crate) fn entities<'a>(catalogue: &'a Catalogue, families: &[Family]) -> BTreeSet<&'a str> {
     let ours = catalogue.derivations().filter(|derivation| families.contains(&derivation.kind.family()));
     ours.flat_map(|derivation| derivation.kind.entities()).collect()
 }

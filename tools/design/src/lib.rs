@@ -7,6 +7,7 @@
 //! Everything takes a [`Design`] of any table. Only [`shipped`] names the shipped table.
 
 pub mod asked;
+pub mod cost;
 pub mod document;
 pub mod filters;
 pub mod followed;

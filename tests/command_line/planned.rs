@@ -1,0 +1,50 @@
+//! `ripple cost`: what a table would cost. It needs no table.
+
+use serde_json::Value;
+
+use super::{refuses, ripple};
+
+#[test]
+fn cost_prints_a_bill_under_either_ledger_that_adds_up() {
+    let arguments = ["cost", "--rate", "Like=10", "--targets", "like-count=100", "--fan-out", "comment-author=0.1x20"];
+    let ended = ripple(&arguments);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    for part in ["watermarks: $", "receipts: $", "like-count: ", "comment-author, fan-out: ", "prices of us-east-1"] {
+        assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
+    }
+    let json = |more: &[&str]| -> Value {
+        let ended = ripple(&[&arguments, &["--json"], more].concat());
+        serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}"))
+    };
+    let bill = json(&[]);
+    let [watermarks, receipts] = bill["ledgers"].as_array().unwrap().as_slice() else { panic!("{bill}") };
+    let of = |ledger: &Value, name: &str| ledger[name].as_f64().unwrap();
+    for ledger in [watermarks, receipts] {
+        let lines = ledger["lines"].as_array().unwrap();
+        let sum: f64 = lines.iter().map(|line| of(line, "dollars")).sum();
+        assert!((sum - of(ledger, "dollars")).abs() < 0.001, "{ledger}");
+        assert!(lines.iter().all(|line| !line["formula"].as_str().unwrap().is_empty()));
+    }
+    assert!(of(watermarks, "write_units") < of(receipts, "write_units"));
+    let dearer = json(&["--price", "write-unit=6.25"]);
+    assert!(of(&dearer["ledgers"][0], "dollars") > of(watermarks, "dollars"));
+}
+
+#[test]
+fn cost_says_what_is_wrong_with_a_load() {
+    refuses(&["cost"], "no rate is given: give the new items a second of an entity, as in `--rate Cart=10`");
+    refuses(
+        &["cost", "--rate", "Note=1", "--config", "examples/own-table/ripple.toml"],
+        "the application writes no Note: there are Follow, User",
+    );
+    refuses(
+        &["cost", "--rate", "Like=1", "--price", "lunch=1"],
+        "there is no price lunch; there are write-unit, read-unit, storage, recovery, invocation, gb-second, log, metric, \
+         alarm, dashboard",
+    );
+    for wrong in [&["--rate", "Like"], &["--rate", "Like=0"], &["--fan-out", "comment-author=1"], &["--targets", "x=a"]]
+    {
+        let ended = ripple(&[&["cost"], &wrong[..]].concat());
+        assert!(ended.code == Some(2) && ended.stderr.contains("it must be "), "{wrong:?}: {ended:?}");
+    }
+}

@@ -1,0 +1,149 @@
+//! `ripple cost`: what a table costs a month under either ledger, each line with its formula.
+
+use derive::family::Family;
+use design::{
+    Design,
+    cost::{
+        estimate::{Estimate, estimate},
+        load::Load,
+        prices::{NOTED, Prices, REGION},
+        usage::SampleEngine,
+    },
+    shipped,
+};
+use engine::{batch::Handled, ledger::LedgerKind};
+use functions::{
+    config::{self, Config},
+    declared::{Choice, declared},
+    handler::Function,
+    line::LineOf,
+    metrics::{Zeros, batch::BatchMetrics},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    args::cost::CostArgs,
+    exit::{Completion, Usage, print},
+    json::print_json,
+};
+
+/// The ledgers, the default of the templates first.
+const LEDGERS: [LedgerKind; 2] = [LedgerKind::Watermarks, LedgerKind::Receipts];
+
+pub(crate) async fn run(args: &CostArgs) -> anyhow::Result<Completion> {
+    let design = match &args.config {
+        None => shipped::design().await?,
+        Some(file) => {
+            let (schema, catalogue) = declared(Choice { manifest: Some(file), ..Choice::default() })?;
+            Design::declared((*schema).clone(), (*catalogue).clone())
+        }
+    };
+    let prices = prices(args)?;
+    let config = Config::from_variables(|name| {
+        [config::TABLE_NAME, config::LEDGER_TABLE_NAME].contains(&name).then(|| "table".to_owned())
+    })?;
+    let log = |engine: &SampleEngine, families: &[Family], handled: &Handled| {
+        let function = if families == [Family::Additive] { Function::Aggregate } else { Function::Propagate };
+        line_bytes(&config, function, engine, handled)
+    };
+    let mut estimates = Vec::new();
+    for ledger in LEDGERS {
+        let estimated = estimate(&design, &load(args, ledger), &prices, &log).await;
+        estimates.push((ledger, estimated.map_err(|error| Usage(error.to_string()))?));
+    }
+    if args.json {
+        print_json(as_json(&estimates, &prices));
+    } else {
+        print(&as_text(&estimates));
+    }
+    Ok(Completion::InStep)
+}
+
+fn load(args: &CostArgs, ledger: LedgerKind) -> Load {
+    Load {
+        rates: args.rate.iter().cloned().collect(),
+        targets: args.targets.iter().cloned().collect(),
+        fan_outs: args.fan_out.iter().cloned().collect(),
+        ledger,
+        n_shards: args.shards,
+        window_seconds: args.window.into(),
+        n_batch_max: args.batch,
+        memory_mb: args.memory,
+        call_ms: args.call_ms.into(),
+    }
+}
+
+fn prices(args: &CostArgs) -> Result<Prices, Usage> {
+    let mut prices = Prices::default();
+    for (name, dollars) in &args.price {
+        if !prices.set(name, *dollars) {
+            let names: Vec<&str> = prices.iter().map(|price| price.name).collect();
+            return Err(Usage(format!("there is no price {name}; there are {}", names.join(", "))));
+        }
+    }
+    Ok(prices)
+}
+
+/// Bytes that a function logs of a batch, with the line's end. The ids are as long as those of Lambda.
+fn line_bytes(config: &Config, function: Function, engine: &SampleEngine, handled: &Handled) -> usize {
+    let request_id = "0".repeat(36);
+    let now_ms = engine.clock().now_ms();
+    let line = LineOf { config, function, request_id: &request_id, xray_trace_id: None, now_ms };
+    let metrics = BatchMetrics::of(engine, &handled.account);
+    line.batch(&metrics, handled, Zeros::LeftOut).to_string().len() + 1
+}
+
+/// The text for people.
+fn as_text(estimates: &[(LedgerKind, Estimate)]) -> String {
+    let mut lines = Vec::new();
+    for (ledger, estimate) in estimates {
+        lines.push(format!("{ledger}: ${:.2} a month", estimate.dollars()));
+        for line in &estimate.lines {
+            let amount = match line.amount {
+                amount if amount >= 100.0 => format!("{amount:.0}"),
+                amount => format!("{amount:.3}"),
+            };
+            let what = format!("{amount:>14} {}", line.unit);
+            lines.push(format!("  ${:>9.2}  {what:<32} {}: {}", line.dollars, line.what, line.formula));
+        }
+        lines.push(String::new());
+    }
+    let batch = estimates.first().map_or(1.0, |(_, estimate)| estimate.batch);
+    lines.push(format!("about {batch:.1} new items in a batch; prices of {REGION}, {NOTED}, without free tiers"));
+    lines.join("\n")
+}
+
+/// The names are stable.
+fn as_json(estimates: &[(LedgerKind, Estimate)], prices: &Prices) -> Value {
+    let ledger = |(ledger, estimate): &(LedgerKind, Estimate)| {
+        let lines = estimate.lines.iter().map(|line| {
+            json!({
+                "what": line.what,
+                "amount": line.amount,
+                "unit": line.unit,
+                "formula": line.formula,
+                "dollars": line.dollars,
+            })
+        });
+        json!({
+            "ledger": ledger.to_string(),
+            "dollars": estimate.dollars(),
+            "write_units": estimate.amount("write units"),
+            "read_units": estimate.amount("read units"),
+            "invocations": estimate.amount("invocations"),
+            "gb_seconds": estimate.amount("GB-seconds"),
+            "log_bytes": estimate.log_bytes(),
+            "lines": lines.collect::<Vec<_>>(),
+        })
+    };
+    let price = |price: &design::cost::prices::UnitPrice| {
+        json!({ "name": price.name, "unit": price.unit, "per": price.per, "dollars": price.dollars })
+    };
+    json!({
+        "region": REGION,
+        "prices_noted": NOTED,
+        "batch": estimates.first().map(|(_, estimate)| estimate.batch),
+        "ledgers": estimates.iter().map(ledger).collect::<Vec<_>>(),
+        "prices": prices.iter().map(price).collect::<Vec<_>>(),
+    })
+}

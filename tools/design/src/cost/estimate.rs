@@ -1,0 +1,204 @@
+//! The bill of a month, line by line, each with its formula.
+
+use derive::{derivation::Derivation, query::Consistency};
+use engine::ledger::{LedgerKind, receipts::receipt};
+use keys::size::item_bytes;
+
+use super::{
+    bed::read_units,
+    load::{FanOutRate, Load, LoadError},
+    prices::{Paid, Prices},
+    usage::{LogBytes, usage},
+};
+use crate::{Design, price::price};
+
+/// Seconds of a month: 730 hours.
+pub const MONTH_SECONDS: f64 = 2_628_000.0;
+
+/// Bytes that DynamoDB adds to each item for the price of its storage. Source: DynamoDB, "Pricing".
+pub const ITEM_OVERHEAD_BYTES: usize = 100;
+
+/// Days for which a receipt is kept.
+const RECEIPT_DAYS: f64 = 15.0;
+
+/// Bytes of a gigabyte, as AWS bills it.
+const GIGABYTE: f64 = 1_073_741_824.0;
+
+/// Sweeps a month: one every 15 minutes.
+const SWEEPS: f64 = MONTH_SECONDS / 900.0;
+
+/// Items that a sweep reads, at most: the default of `SWEEP_ITEMS`.
+const SWEEP_ITEMS: f64 = 5_000.0;
+
+/// Seconds of a sweep over so many items. Not measured on AWS.
+const SWEEP_SECONDS: f64 = 10.0;
+
+/// Most items of a fan-out that is handled at once; more are a job, which writes without reading the item.
+const FAN_OUT_ITEMS_MAX: u32 = 100;
+
+/// Write units of the note that an index must be searched again, and of its removal.
+const NOTE_UNITS: f64 = 2.0;
+
+/// Metrics that a stack with two readers writes: 16 of each reader, and 11 of `sweep`.
+pub const METRICS: u32 = 2 * 16 + 11;
+
+/// Metrics of the alarms of a stack with two readers.
+pub const ALARM_METRICS: u32 = 24;
+
+/// The line of the logs.
+const LOGS: &str = "logs";
+
+/// A line of the bill.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CostLine {
+    /// What is paid for.
+    pub what: String,
+    /// How much of it, a month.
+    pub amount: f64,
+    /// Its unit.
+    pub unit: &'static str,
+    /// How the amount comes about.
+    pub formula: String,
+    /// Dollars a month.
+    pub dollars: f64,
+}
+
+/// The bill of a month.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// Its lines.
+    pub lines: Vec<CostLine>,
+    /// Ground items that are written in a batch.
+    pub batch: f64,
+}
+
+impl Estimate {
+    /// Dollars a month.
+    #[must_use]
+    pub fn dollars(&self) -> f64 {
+        self.lines.iter().map(|line| line.dollars).sum()
+    }
+
+    /// Bytes of logs.
+    #[must_use]
+    pub fn log_bytes(&self) -> f64 {
+        self.lines.iter().filter(|line| line.what == LOGS).map(|line| line.amount * GIGABYTE).sum()
+    }
+
+    /// How much of this unit.
+    #[must_use]
+    pub fn amount(&self, unit: &str) -> f64 {
+        self.lines.iter().filter(|line| line.unit == unit).map(|line| line.amount).sum()
+    }
+}
+
+/// Collects lines.
+struct Bill<'a> {
+    prices: &'a Prices,
+    lines: Vec<CostLine>,
+}
+
+impl Bill<'_> {
+    fn add(&mut self, paid: Paid, what: &str, amount: f64, formula: String) {
+        let (unit, dollars) = self.prices.of(paid, amount);
+        if amount > 0.0 {
+            self.lines.push(CostLine { what: what.to_owned(), amount, unit, formula, dollars });
+        }
+    }
+
+    /// A line of so much a second.
+    fn each_second(&mut self, paid: Paid, what: &str, a_second: f64, formula: &str) {
+        self.add(paid, what, a_second * MONTH_SECONDS, format!("{formula} × {MONTH_SECONDS} seconds"));
+    }
+}
+
+/// What a load costs a month.
+///
+/// # Errors
+///
+/// As [`usage`].
+pub async fn estimate(
+    design: &Design,
+    load: &Load,
+    prices: &Prices,
+    log: LogBytes<'_>,
+) -> Result<Estimate, LoadError> {
+    let (used, rate) = (usage(design, load, log).await?, load.rate());
+    let mut bill = Bill { prices, lines: Vec::new() };
+    let each = |a_second: f64| format!("{} for each of {rate} new items a second", rounded(a_second / rate));
+    for (part, units) in &used.write_units {
+        bill.each_second(Paid::WriteUnits, part, *units, &each(*units));
+    }
+    for (name, fan_out) in &load.fan_outs {
+        if let Some(derivation) = design.catalogue.derivations().find(|it| it.name == *name) {
+            fanned_out(&mut bill, design, derivation, *fan_out);
+        }
+    }
+    bill.each_second(Paid::ReadUnits, "reads", used.read_units, &each(used.read_units));
+    let formula = format!("{SWEEP_ITEMS} items at most × {SWEEPS} sweeps");
+    bill.add(Paid::ReadUnits, "sweep", SWEEP_ITEMS * SWEEPS, formula);
+    if load.ledger == LedgerKind::Receipts {
+        stored(&mut bill, design, used.receipts);
+    }
+    bill.each_second(Paid::Invocations, "invocations", used.invocations, &each(used.invocations));
+    bill.add(Paid::Invocations, "sweep", SWEEPS, "one every 15 minutes".to_owned());
+    let gigabytes = f64::from(load.memory_mb) / 1_024.0;
+    let seconds = used.duration_ms / 1_000.0;
+    let formula = format!("{} seconds, × {gigabytes} GB", each(seconds));
+    bill.each_second(Paid::GigabyteSeconds, "time of invocations", seconds * gigabytes, &formula);
+    let formula = format!("{SWEEP_SECONDS} seconds × {gigabytes} GB × {SWEEPS} sweeps");
+    bill.add(Paid::GigabyteSeconds, "sweep", SWEEP_SECONDS * gigabytes * SWEEPS, formula);
+    let formula = format!("{} bytes", each(used.log_bytes));
+    bill.each_second(Paid::Logs, LOGS, used.log_bytes / GIGABYTE, &formula);
+    bill.add(Paid::Metrics, "metrics", METRICS.into(), "two readers and the sweep".to_owned());
+    bill.add(Paid::Alarms, "alarms", ALARM_METRICS.into(), "two readers and the sweep".to_owned());
+    bill.add(Paid::Dashboards, "dashboard", 1.0, "one".to_owned());
+    Ok(Estimate { lines: bill.lines, batch: load.batch() })
+}
+
+/// The storage of receipts.
+fn stored(bill: &mut Bill<'_>, design: &Design, receipts: f64) {
+    let bytes = receipt_bytes(design) + ITEM_OVERHEAD_BYTES;
+    let n = receipts * RECEIPT_DAYS * 86_400.0;
+    let gigabytes = n * f64::from(u32::try_from(bytes).unwrap_or(u32::MAX)) / GIGABYTE;
+    let formula = format!("{} receipts of {RECEIPT_DAYS} days × {bytes} bytes", n.round());
+    bill.add(Paid::Storage, "receipts", gigabytes, formula.clone());
+    bill.add(Paid::Recovery, "recovery of receipts", gigabytes, formula);
+}
+
+/// Bytes of a receipt, without what DynamoDB adds.
+#[must_use]
+pub fn receipt_bytes(design: &Design) -> usize {
+    match receipt(&design.schema.layout, &"0".repeat(32), 1_700_000_000_000).action {
+        derive::write::Action::Put(item) => item_bytes(&item),
+        _ => 0,
+    }
+}
+
+/// A fan-out: each item once, at the price of the derivation.
+fn fanned_out(bill: &mut Bill<'_>, design: &Design, derivation: &Derivation, fan_out: FanOutRate) {
+    let FanOutRate { rate, n_items } = fan_out;
+    let (name, finds) = (&derivation.name, derivation.kind.outline(&design.schema).finds);
+    let each = price(design, derivation).map_or(1.0, |price| price.total());
+    let note = if finds.iter().any(|find| find.query.index.is_some()) { NOTE_UNITS } else { 0.0 };
+    let formula = format!("{rate} changes a second × ({n_items} items × {each} + {note} for the note of an index)");
+    let units = rate * (f64::from(n_items) * each + note);
+    bill.each_second(Paid::WriteUnits, &format!("{name}, fan-out"), units, &formula);
+    // The search, the look before the write of a fan-out that is no job, and the look at the record of each write.
+    let found = finds.iter().map(|find| {
+        let strength = if find.query.index.is_some() { Consistency::Eventual } else { Consistency::Strong };
+        let bytes = design.samples.item(&find.via).map_or(0, item_bytes);
+        read_units(bytes * usize::try_from(n_items).unwrap_or(usize::MAX), strength)
+    });
+    let searched: f64 = found.sum();
+    let looks = if n_items > FAN_OUT_ITEMS_MAX { 1.0 } else { 2.0 };
+    let formula = format!("{rate} changes a second × ({n_items} items × {looks} looks + {searched} for the search)");
+    let units = rate * (f64::from(n_items) * looks + searched);
+    bill.each_second(Paid::ReadUnits, &format!("{name}, fan-out"), units, &formula);
+}
+
+/// Four digits that mean something.
+fn rounded(value: f64) -> f64 {
+    let scale = if value.abs() >= 100.0 { 1.0 } else { 10_000.0 };
+    (value * scale).round() / scale
+}

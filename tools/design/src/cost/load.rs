@@ -1,0 +1,143 @@
+//! The load: what the application writes, and how Ripple is set up.
+
+use std::{collections::BTreeMap, str::FromStr};
+
+use derive::{declaration::link::Link, derivation::Derivation, kind::shape::Shape};
+use engine::ledger::LedgerKind;
+
+use crate::Design;
+
+/// What the application writes, and how Ripple is set up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Load {
+    /// New items a second, by entity.
+    pub rates: BTreeMap<String, f64>,
+    /// Over how many targets the items spread, by the count or roll-up; each item has another one if missing.
+    pub targets: BTreeMap<String, u32>,
+    /// Fan-outs, by derivation.
+    pub fan_outs: BTreeMap<String, FanOutRate>,
+    /// The ledger.
+    pub ledger: LedgerKind,
+    /// Shards of the stream that are open at a time: one for each partition of the table.
+    pub n_shards: u32,
+    /// Seconds for which Lambda gathers records for a batch.
+    pub window_seconds: f64,
+    /// Most records of a batch.
+    pub n_batch_max: u32,
+    /// Memory of a function, in megabytes.
+    pub memory_mb: u32,
+    /// Time of a call to DynamoDB, in milliseconds.
+    pub call_ms: f64,
+}
+
+/// Changes of a source, and the items that each concerns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FanOutRate {
+    /// Changes a second.
+    pub rate: f64,
+    /// Items that a change concerns.
+    pub n_items: u32,
+}
+
+/// Why a load cannot be estimated.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum LoadError {
+    /// Nothing is written.
+    #[error("no rate is given: give the new items a second of an entity, as in `--rate {0}=10`")]
+    Empty(String),
+    /// The entity does not exist, or Ripple writes it.
+    #[error("the application writes no {name}: {there_are}")]
+    Entity {
+        /// The name.
+        name: String,
+        /// The entities.
+        there_are: String,
+    },
+    /// The derivation does not exist, or has nothing of the kind.
+    #[error("{name} is no derivation with {what}: {there_are}")]
+    Derivation {
+        /// The name.
+        name: String,
+        /// Targets or fan-out.
+        what: &'static str,
+        /// Those that have it.
+        there_are: String,
+    },
+    /// An entity has no sample that items could be made of.
+    #[error("no item of {0} can be made up: its key needs values that the manifest does not tell")]
+    Sample(String),
+}
+
+impl FromStr for FanOutRate {
+    type Err = String;
+
+    /// Reads `0.01x200`: changes a second, and items.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wanted = || "it must be CHANGES_A_SECONDxITEMS, such as 0.01x200".to_owned();
+        let (rate, n_items) = text.split_once('x').ok_or_else(wanted)?;
+        let rate = rate.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0).ok_or_else(wanted)?;
+        let n_items = n_items.parse().ok().filter(|n_items| *n_items > 0).ok_or_else(wanted)?;
+        Ok(Self { rate, n_items })
+    }
+}
+
+impl Load {
+    /// New items a second, of all entities.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        self.rates.values().sum()
+    }
+
+    /// New items that come together in a batch.
+    #[must_use]
+    pub fn batch(&self) -> f64 {
+        let arriving = self.rate() / f64::from(self.n_shards) * self.window_seconds;
+        arriving.clamp(1.0, f64::from(self.n_batch_max))
+    }
+
+    /// Checks the names.
+    ///
+    /// # Errors
+    ///
+    /// [`LoadError`] that names what the table does not have.
+    pub fn check(&self, design: &Design) -> Result<(), LoadError> {
+        let ground = design.schema.entities().filter(|entity| !entity.derived);
+        let ground: Vec<&str> = ground.map(|entity| entity.name.as_str()).collect();
+        if self.rates.is_empty() && self.fan_outs.is_empty() {
+            return Err(LoadError::Empty(ground.first().copied().unwrap_or("Entity").to_owned()));
+        }
+        if let Some(name) = self.rates.keys().find(|name| !ground.contains(&name.as_str())) {
+            return Err(LoadError::Entity { name: name.clone(), there_are: there_are(&ground) });
+        }
+        let has_targets = |derivation: &&Derivation| spread(derivation).is_some();
+        self.known(design, self.targets.keys(), "targets", has_targets)?;
+        self.known(design, self.fan_outs.keys(), "a fan-out", |it| !it.kind.outline(&design.schema).finds.is_empty())
+    }
+
+    fn known<'a>(
+        &self,
+        design: &Design,
+        mut names: impl Iterator<Item = &'a String>,
+        what: &'static str,
+        is: impl Fn(&&Derivation) -> bool,
+    ) -> Result<(), LoadError> {
+        let all: Vec<&str> = design.catalogue.derivations().filter(is).map(|it| it.name.as_str()).collect();
+        match names.find(|name| !all.contains(&name.as_str())) {
+            Some(name) => Err(LoadError::Derivation { name: name.clone(), what, there_are: there_are(&all) }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn there_are(names: &[&str]) -> String {
+    if names.is_empty() { "there is none".to_owned() } else { format!("there are {}", names.join(", ")) }
+}
+
+/// The source entity of a count or roll-up, and how its items name their target.
+pub(super) fn spread(derivation: &Derivation) -> Option<(&str, &Link)> {
+    match derivation.kind.shape() {
+        Shape::Count(count) => Some((&count.source, &count.link)),
+        Shape::Rollup(rollup) => Some((&rollup.source, &rollup.link)),
+        _ => None,
+    }
+}

@@ -1,0 +1,145 @@
+//! The items of a sample run, made of the design's samples: items of the application, and the items that they name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use derive::{kind::shape::Shape, part::PartOf};
+use keys::{entity::Definition, fields::Fields, index_key::OnlyIf, item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+
+use super::load::{Load, spread};
+use crate::{Design, followed::made};
+
+/// Makes items.
+pub(super) struct World<'a> {
+    design: &'a Design,
+    /// How many values a field has, by entity and field; each item has another value if missing.
+    n_values: BTreeMap<(&'a str, &'a str), u64>,
+}
+
+impl<'a> World<'a> {
+    pub(super) fn new(design: &'a Design, load: &Load) -> Self {
+        let mut n_values = BTreeMap::new();
+        for derivation in design.catalogue.derivations() {
+            if let (Some((source, link)), Some(n)) = (spread(derivation), load.targets.get(&derivation.name)) {
+                n_values.extend(link.from_fields().map(|field| ((source, field), u64::from(*n))));
+            }
+        }
+        Self { design, n_values }
+    }
+
+    /// An item of an entity, by its number.
+    pub(super) fn item(&self, entity: &str, n: u64) -> Option<Item> {
+        let definition = self.design.schema.entity(entity)?;
+        let (sample, mut fields) = self.sample(definition)?;
+        for name in self.numbered(definition) {
+            let value = fields.get(name)?;
+            let n_values = self.n_values.get(&(definition.name.as_str(), name));
+            let number = n_values.map_or(n, |n_values| scattered(n) % n_values);
+            let value = numbered(value, number, n);
+            fields.insert(name, value);
+        }
+        self.filled(definition, sample, &fields)
+    }
+
+    /// An item of the application that makes an item stand under this key: the item itself, or what its mirror mirrors.
+    pub(super) fn at(&self, key: &Key) -> Option<Item> {
+        let schema = &self.design.schema;
+        let fitting = schema.entities().filter_map(|definition| Some((definition, definition.key.parse_key(key)?)));
+        let (definition, found) = fitting.min_by_key(|(definition, _)| definition.derived)?;
+        if !definition.derived {
+            let (mut sample, mut fields) = self.sample(definition)?;
+            // It is at the top of its tree, so that it needs no other item of its entity.
+            for name in self.parents(definition) {
+                sample.remove(name);
+                fields = fields.iter().filter(|(other, _)| *other != name).collect();
+            }
+            found.iter().for_each(|(name, value)| drop(fields.insert(name, value)));
+            return self.filled(definition, sample, &fields);
+        }
+        let mirrors = self.design.catalogue.derivations().filter_map(|derivation| match derivation.kind.shape() {
+            Shape::Mirror(mirror) => Some(mirror),
+            _ => None,
+        });
+        let mirror = mirrors.into_iter().find(|mirror| mirror.target == definition.name)?;
+        let source = schema.entity(&mirror.source).filter(|source| !source.derived)?;
+        let (sample, mut fields) = self.sample(source)?;
+        for (to, from) in &mirror.link.0 {
+            fields.insert(from.as_str(), found.get(to)?);
+        }
+        self.filled(source, sample, &fields)
+    }
+
+    /// The sample of an entity as the application creates it, with its fields.
+    fn sample(&self, definition: &Definition) -> Option<(Item, Fields)> {
+        let sample = made(self.design, definition)?;
+        let key = self.design.schema.layout.key(&sample)?;
+        let fields = definition.fields(&key, &sample)?;
+        Some((sample, fields))
+    }
+
+    fn filled(&self, definition: &Definition, mut item: Item, fields: &Fields) -> Option<Item> {
+        let layout = &self.design.schema.layout;
+        for (name, value) in fields.iter() {
+            if let Some(AttributeValue::S(text)) = item.get_mut(name) {
+                value.clone_into(text);
+            }
+        }
+        item.extend(layout.key_item(&definition.build(fields).ok()?));
+        for (name, value) in definition.index_attributes(layout, fields) {
+            match value {
+                Some(value) => drop(item.insert(name, value)),
+                None => drop(item.remove(&name)),
+            }
+        }
+        Some(item)
+    }
+
+    /// The fields in which items of an entity differ: those of the key, and those of an index that name another item.
+    fn numbered<'d>(&self, definition: &'d Definition) -> Vec<&'d str> {
+        let names_item = |name: &str| self.design.schema.entities().any(|entity| entity.key.holds(name));
+        let decides = |name: &str| {
+            definition.indexes.iter().any(|index| index.only_if.as_ref().map(OnlyIf::attribute) == Some(name))
+        };
+        let of_indexes = definition.indexes.iter().filter(|index| !index.derived).flat_map(|index| {
+            let names = index.key.field_names().into_iter();
+            names.filter(|name| names_item(name) && !decides(name) && !index.key.holds_number(name))
+        });
+        let all: BTreeSet<&str> = definition.key.field_names().into_iter().chain(of_indexes).collect();
+        all.into_iter().collect()
+    }
+
+    /// The fields by which an item names another of its own entity, whose derived part goes into its own.
+    fn parents<'d>(&self, definition: &'d Definition) -> Vec<&'d str> {
+        let recurring = self.design.catalogue.derivations().filter(|derivation| {
+            derivation.kind.refresh().is_some_and(|it| it.recurs() && it.target() == definition.name)
+        });
+        let reads = recurring.filter_map(|it| it.kind.reach(&self.design.schema).ok()).flat_map(|reach| reach.reads);
+        let read: BTreeSet<String> = reads
+            .filter_map(|part| match part.of {
+                PartOf::Attribute(name) if part.entity == definition.name => Some(name),
+                _ => None,
+            })
+            .collect();
+        let of_indexes = definition.indexes.iter().flat_map(|index| index.key.field_names());
+        of_indexes.filter(|name| read.contains(*name) && !definition.key.holds(name)).collect()
+    }
+}
+
+/// A value with a number. A time keeps its form and takes its milliseconds from the item's number.
+fn numbered(value: &str, number: u64, item: u64) -> String {
+    let is_date = value.get(4..5) == Some("-") && value.bytes().take(4).all(|byte| byte.is_ascii_digit());
+    match value.strip_suffix('Z').and_then(|time| time.rsplit_once('.')) {
+        Some((second, _)) if is_date => format!("{second}.{:03}Z", item % 1_000),
+        _ if is_date => value.to_owned(),
+        _ if value.bytes().all(|byte| byte.is_ascii_digit()) => number.to_string(),
+        _ => format!("{value}-{number}"),
+    }
+}
+
+/// A number that seems random, and is the same for the same item: `SplitMix64`.
+fn scattered(n: u64) -> u64 {
+    let mut mixed = n.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
