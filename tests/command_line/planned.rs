@@ -1,4 +1,6 @@
-//! `ripple cost`: what a table would cost. It needs no table.
+//! `ripple cost` and `ripple infra`: what a table would cost, and what it would be deployed with. Neither needs a table.
+
+use std::{fs, path::PathBuf};
 
 use serde_json::Value;
 
@@ -47,4 +49,29 @@ fn cost_says_what_is_wrong_with_a_load() {
         let ended = ripple(&[&["cost"], &wrong[..]].concat());
         assert!(ended.code == Some(2) && ended.stderr.contains("it must be "), "{wrong:?}: {ended:?}");
     }
+}
+
+#[test]
+fn infra_prints_the_templates_that_are_kept() {
+    for (arguments, kept) in [(&["infra"][..], "template.yaml"), (&["infra", "--attach"], "attach.yaml")] {
+        let ended = ripple(arguments);
+        let kept = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../infra").join(kept);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+        assert!(ended.stdout == fs::read_to_string(&kept).unwrap(), "{} is stale", kept.display());
+    }
+}
+
+#[test]
+fn infra_prints_a_module_and_a_construct_with_an_input_for_each_parameter() {
+    let own = ["--config", "examples/own-table/ripple.toml"];
+    let of = |format: &str| ripple(&[&["infra", "--format", format], &own[..]].concat()).stdout;
+    let (template, module, construct) = (of("cloudformation"), of("terraform"), of("cdk"));
+    assert!(template.contains("  CodeBucket:\n") && !template.contains("BuildMethod"), "{template}");
+    for (name, text) in [("config_uri", &module), ("configUri: string;", &construct), ("lanes?: string;", &construct)] {
+        assert!(text.contains(name), "{name}");
+    }
+    refuses(
+        &["infra", "--config", "no/ripple.toml"],
+        "cannot read no/ripple.toml: No such file or directory (os error 2)",
+    );
 }

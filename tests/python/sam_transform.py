@@ -27,7 +27,7 @@ ATTACHED = {
     "StreamArn": "arn:aws:dynamodb:eu-west-1:123456789012:table/theirs/stream/2026-01-01T00:00:00.000",
 }
 KEY = {"KmsKeyArn": "arn:aws:kms:eu-west-1:123456789012:key/00000000-0000-0000-0000-000000000000"}
-LEVERS = {"ReservedConcurrency": "8", "FanOutUnitsPerSecond": "300"}
+LEVERS = {"ReservedConcurrency": "8", "FanOutUnitsPerSecond": "300", "LatencyTarget": "low", "BatchSize": "1000"}
 OWN = {"ConfigUri": "s3://their-bucket/ripple.zip"}
 
 ALL_RECORDS_AGE_S = -1
@@ -99,6 +99,9 @@ def check(name, parameters):
     expected = {"AggregateStream", "PropagateStream"} if two else {"CombinedStream"}
     assert set(mappings) == expected, (name, parameters, set(mappings))
     watermarks = parameters["Ledger"] == "watermarks"
+    low = parameters.get("LatencyTarget") == "low"
+    batch_size = parameters.get("BatchSize", 100 if low else 500)
+    window_seconds, lanes = (0, 4) if low else (5, 2)
     # A layer holds a manifest.
     own = "ConfigUri" in parameters
     for id, mapping in mappings.items():
@@ -107,9 +110,9 @@ def check(name, parameters):
         age = ALL_RECORDS_AGE_S if watermarks and not has_lanes else AGE_S_MAX
         settings = {
             "StartingPosition": "TRIM_HORIZON",
-            "BatchSize": 500,
-            "MaximumBatchingWindowInSeconds": 1,
-            "ParallelizationFactor": 2 if has_lanes else 1,
+            "BatchSize": batch_size,
+            "MaximumBatchingWindowInSeconds": window_seconds,
+            "ParallelizationFactor": lanes if has_lanes else 1,
             "TumblingWindowInSeconds": window,
             "MaximumRetryAttempts": -1,
             "MaximumRecordAgeInSeconds": age,

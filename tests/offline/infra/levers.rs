@@ -174,13 +174,32 @@ fn each_function_that_reads_the_stream_has_the_cap_on_concurrency_and_no_other_h
 }
 
 #[test]
+fn a_latency_target_sets_window_batch_and_lanes_together_and_each_can_be_set_alone() {
+    let choice = |set: &str, parameter: &str, low: u64, none: u64| json!({ "Fn::If": [set, { "Ref": parameter }, { "Fn::If": ["LowLatency", low, none] }] });
+    for name in BOTH {
+        let template = read(name);
+        for (id, _) in READERS {
+            let mapping = at(&template, &["Resources", id, "Properties", "Events", "Stream", "Properties"]);
+            assert_eq!(mapping["BatchSize"], choice("HasBatchSize", "BatchSize", 100, 500), "{name}: {id}");
+            let window = choice("HasBatchingWindow", "BatchingWindowSeconds", 0, 5);
+            assert_eq!(mapping["MaximumBatchingWindowInSeconds"], window, "{name}: {id}");
+            let lanes = if id == "Propagate" { choice("HasLanes", "Lanes", 4, 2) } else { json!(1) };
+            assert_eq!(mapping["ParallelizationFactor"], lanes, "{name}: {id}");
+        }
+        assert_eq!(at(&template, &["Parameters", "LatencyTarget", "Default"]), "none");
+        let logging = json!({ "LogFormat": "JSON", "SystemLogLevel": "WARN" });
+        assert_eq!(at(&template, &["Globals", "Function", "LoggingConfig"]), &logging, "{name}");
+    }
+}
+
+#[test]
 fn the_arithmetic_of_concurrency_in_the_documentation_is_that_of_the_templates() {
     let template = read("template.yaml");
-    let lanes = at(&template, &["Parameters", "Lanes", "Default"]).as_u64().unwrap();
     let of = |id: &str| {
         let factor =
             at(&template, &["Resources", id, "Properties", "Events", "Stream", "Properties", "ParallelizationFactor"]);
-        factor.as_u64().unwrap_or(lanes)
+        // Neither `Lanes` nor a low latency is asked for.
+        factor.as_u64().or_else(|| factor["Fn::If"][2]["Fn::If"][2].as_u64()).unwrap()
     };
     let costs = documentation("docs/costs.md");
     let section = costs.split("\n## Concurrency").nth(1).unwrap().split("\n## ").next().unwrap();

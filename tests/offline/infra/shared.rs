@@ -1,9 +1,12 @@
-//! The parts that the two templates share, and the filters in them: written once, and copied by this test.
+//! The templates are what `ripple infra` prints, with the filters of the catalogue.
 
-use std::{env, fs};
+use std::{env, fs, path::Path};
 
 use derive::{catalogue::Catalogue, schema::Schema};
-use design::filters::{Needed, needed};
+use design::{
+    filters::{Needed, needed},
+    infra::Stack,
+};
 use functions::handler::Function;
 
 use crate::infra::template::{BOTH, READERS, at, parsed, path, read, text};
@@ -23,79 +26,18 @@ pub(crate) fn patterns(function: Function) -> Vec<String> {
     }
 }
 
-/// Replaces the patterns in a resource.
-fn with_filters(text: &str, resource: &str, patterns: &[String]) -> String {
-    let (mut lines, mut is_ours) = (Vec::new(), false);
-    for line in text.lines() {
-        if line.starts_with("  ") && line.ends_with(':') && !line.starts_with("   ") {
-            is_ours = line.trim() == format!("{resource}:");
-        }
-        if is_ours && line.trim().starts_with("- Pattern: ") {
-            continue;
-        }
-        lines.push(line.to_owned());
-        if is_ours && line.trim() == "- Filters:" {
-            let indent = line.len() - line.trim_start().len() + 4;
-            lines.extend(patterns.iter().map(|pattern| format!("{:indent$}- Pattern: '{pattern}'", "")));
-        }
-    }
-    lines.join("\n") + "\n"
-}
-
-/// The template as it should be.
-fn template() -> String {
-    let all = READERS.iter();
-    all.fold(text("template.yaml"), |text, (id, function)| with_filters(&text, id, &patterns(*function)))
-}
-
-const BEGIN: &str = "# >>> shared";
-const END: &str = "# <<< shared";
-
-/// The text between the marks, for each pair of marks.
-fn regions(text: &str) -> Vec<String> {
-    let region = |part: &str| part.split_once(END).expect("an end of what is shared").0.to_owned();
-    text.split(BEGIN).skip(1).map(region).collect()
-}
-
-/// A shared part, as the template for an existing table needs it.
-fn carried(region: &str) -> String {
-    const TABLE: &str = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${TableName}";
-    let replaced = [
-        ("!GetAtt Table.StreamArn", "!Ref StreamArn"),
-        // One pattern stands for all indexes.
-        ("                  - !Sub ${Table.Arn}/index/GSI2\n", ""),
-        ("              - !Sub ${Table.Arn}/index/GSI2\n", ""),
-        ("!Sub ${Table.Arn}/index/GSI1", &format!("!Sub {TABLE}/index/*")),
-        ("!Sub ${Table.Arn}", &format!("!Sub {TABLE}")),
-        ("!GetAtt Table.Arn", &format!("!Sub {TABLE}")),
-        (" TABLE_NAME: !Ref Table\n", " TABLE_NAME: !Ref TableName\n"),
-        ("!Ref Table }", "!Ref TableName }"),
-        ("${Table}", "${TableName}"),
-        ("AttributeName: PK", "AttributeName: !Ref PartitionKey"),
-        ("AttributeName: SK", "AttributeName: !Ref SortKey"),
-    ];
-    replaced.iter().fold(region.to_owned(), |text, (from, to)| text.replace(from, to))
-}
-
-/// The attaching template as it should be: its own text with the shared parts.
-fn attach(template: &str) -> String {
-    let held = text("attach.yaml");
-    let mut parts = held.split(BEGIN);
-    let mut text = parts.next().unwrap_or_default().to_owned();
-    let ours = regions(template);
-    assert_eq!(parts.clone().count(), ours.len(), "as many places in both templates");
-    for (part, region) in parts.zip(&ours) {
-        let rest = part.split_once(END).expect("an end of what is shared").1;
-        text.extend([BEGIN, &carried(region), END, rest]);
-    }
-    text
+/// The template as `ripple infra` prints it.
+fn printed(name: &str) -> String {
+    let ((schema, catalogue), attaches) = (shipped(), name == "attach.yaml");
+    let command = if attaches { "ripple infra --attach" } else { "ripple infra" };
+    let stack = Stack { schema: &schema, catalogue: &catalogue, attaches, shipped: true, zipped: false, command };
+    design::infra::template(&stack)
 }
 
 #[test]
-fn filters_are_those_of_the_catalogue_and_the_attaching_template_shares_the_rest() {
-    let template = template();
-    let wanted = [template.clone(), attach(&template)];
-    for (name, wanted) in BOTH.into_iter().zip(wanted) {
+fn the_templates_are_what_ripple_infra_prints_for_the_shipped_table() {
+    for name in BOTH {
+        let wanted = printed(name);
         if env::var_os("UPDATE_EXPECT").is_some() {
             fs::write(path(name), &wanted).unwrap();
         }
@@ -105,6 +47,40 @@ fn filters_are_those_of_the_catalogue_and_the_attaching_template_shares_the_rest
             text(name) == wanted,
             "infra/{name} is stale{line}: run UPDATE_EXPECT=1 cargo test -p tests --test offline infra::"
         );
+    }
+}
+
+#[test]
+fn a_manifests_template_has_its_keys_and_its_filters_and_takes_no_other_manifest() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/own-table/ripple.toml");
+    let (schema, catalogue) = manifest::read(Path::new(example)).unwrap();
+    let stack = |attaches| {
+        let stack =
+            Stack { schema: &schema, catalogue: &catalogue, attaches, shipped: false, zipped: true, command: "" };
+        parsed(&design::infra::template(&stack))
+    };
+    let [made, attached] = [false, true].map(stack);
+    let layout = &schema.layout;
+    let key = |of: &str| made["Resources"][of]["Properties"]["KeySchema"][0]["AttributeName"].clone();
+    assert_eq!((key("Table"), key("LedgerTable")), (layout.pk.as_str().into(), layout.pk.as_str().into()));
+    let n_indexes = made["Resources"]["Table"]["Properties"]["GlobalSecondaryIndexes"].as_array().map_or(0, Vec::len);
+    assert_eq!(n_indexes, layout.indexes.len());
+    assert_eq!(attached["Parameters"]["PartitionKey"]["Default"], layout.pk.as_str());
+    for template in [&made, &attached] {
+        assert_eq!(template["Parameters"]["ConfigUri"].get("Default"), None);
+        for (id, function) in READERS {
+            let event = ["Resources", id, "Properties", "Events", "Stream", "Properties"];
+            let held = at(template, &event).get("FilterCriteria").map(|criteria| &criteria["Filters"]);
+            let wanted = match needed(&schema, &catalogue, &function.families()) {
+                Needed::Matching(patterns) => {
+                    let pattern = |text| serde_json::json!({ "Pattern": text });
+                    Some(patterns.into_iter().map(pattern).collect::<serde_json::Value>())
+                }
+                Needed::Everything => None,
+                Needed::Nothing => panic!("{id} has derivations"),
+            };
+            assert_eq!(held, wanted.as_ref(), "{id}");
+        }
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod check;
 pub(crate) mod cost;
 pub(crate) mod demo;
 mod examples;
+pub(crate) mod infra;
 pub(crate) mod jobs;
 pub(crate) mod preflight;
 pub(crate) mod repair;
@@ -23,6 +24,7 @@ use catalogue::CatalogueCommand;
 use check::{ManifestCheck, SchemaArgs, Wait};
 use cost::CostArgs;
 use demo::Demo;
+use infra::InfraArgs;
 use jobs::Jobs;
 use preflight::Preflight;
 use repair::{Backfill, Repair};
@@ -66,6 +68,8 @@ pub(crate) enum Command {
     Design(DesignArgs),
     /// Estimates what a table costs a month under either ledger, with the formula of each line. Needs no database.
     Cost(CostArgs),
+    /// Prints the infrastructure of a table: tables, functions, mappings with filters, roles, alarms and a dashboard.
+    Infra(InfraArgs),
     /// Lists the changes that the service could not apply, and the counts that need a recount.
     Parked(ParkedArgs),
     /// Applies parked changes again, after you fixed what blocked them.

@@ -8,6 +8,7 @@ mod describe;
 mod design;
 mod dev;
 mod explain;
+mod infra;
 mod jobs;
 mod parked;
 mod preflight;
@@ -57,6 +58,7 @@ async fn run(args: Args) -> anyhow::Result<Completion> {
         Some(Command::Explain(args)) => explain::run(&args),
         Some(Command::Design(args)) => Box::pin(design::run(&args)).await,
         Some(Command::Cost(args)) => Box::pin(cost::run(&args)).await,
+        Some(Command::Infra(args)) => infra::run(&args),
         Some(Command::Parked(args)) => parked::run(&args).await,
         Some(Command::Redrive(args)) => Box::pin(redrive::run(&args)).await,
         Some(Command::Jobs(args)) => Box::pin(jobs::run(&args)).await,

@@ -12,6 +12,7 @@ pub mod document;
 pub mod filters;
 pub mod followed;
 pub mod growth;
+pub mod infra;
 pub mod price;
 pub mod review;
 pub mod samples;

@@ -5,7 +5,7 @@ use clap::Command;
 const EXIT_CODES: &str = "Exit codes: 0 in step, 1 failed, 2 usage, 3 findings.";
 
 /// Two examples of each command, by its name.
-const EXAMPLES: [(&str, [&str; 2]); 22] = [
+const EXAMPLES: [(&str, [&str; 2]); 23] = [
     ("ripple", ["ripple dev", "ripple verify --config ripple.toml"]),
     ("ripple demo", ["ripple demo --scenario famous --others 20", "ripple demo --writes 500 --seed 7 --json"]),
     ("ripple dev", ["ripple dev --config ripple.toml --data .ripple", "ripple dev --endpoint http://127.0.0.1:8001"]),
@@ -39,6 +39,10 @@ const EXAMPLES: [(&str, [&str; 2]); 22] = [
     (
         "ripple cost",
         ["ripple cost --rate Like=10 --targets like-count=100", "ripple cost --rate Follow=2 --fan-out comment-author=0.01x200"],
+    ),
+    (
+        "ripple infra",
+        ["ripple infra --config ripple.toml > template.yaml", "ripple infra --attach --format terraform > main.tf"],
     ),
     ("ripple parked", ["ripple parked", "ripple parked 34d30e10884303047e842a3b67bd5624 --json"]),
     (
