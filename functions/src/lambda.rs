@@ -39,11 +39,12 @@ pub async fn run(function: Function) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let ended = lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| {
+    // On Lambda Managed Instances a process handles several invocations at once, elsewhere one after the other.
+    let ended = lambda_runtime::run_concurrent(service_fn(move |event: LambdaEvent<Box<RawValue>>| {
         let started = Arc::clone(&started);
         let span = logging::invocation(function, &event.context, started.config.mode);
         let invocation = async move {
-            started.tables.begin();
+            let _turn = started.tables.begin().await;
             match function {
                 Function::Sweep => sweep(&started, &event).await,
                 _ => Box::pin(handle(&started, function, event)).await,

@@ -8,6 +8,7 @@ use derive::{
 };
 use keys::{item::Item, key::Key, layout::Layout};
 use store::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Updated, observing::Observing};
+use tokio::sync::{Mutex, MutexGuard};
 
 /// What happens to a function's writes. The words are stable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,8 +51,8 @@ impl fmt::Display for Mode {
 pub enum Moded<S> {
     /// It writes.
     Applied(S),
-    /// It counts the writes.
-    Observed(Observing<S>),
+    /// It counts the writes, of one invocation at a time.
+    Observed(Observing<S>, Mutex<()>),
 }
 
 impl<S: Store> Moded<S> {
@@ -59,15 +60,18 @@ impl<S: Store> Moded<S> {
     pub fn new(mode: Mode, store: S, layout: &Layout) -> Self {
         match mode {
             Mode::Apply => Self::Applied(store),
-            Mode::Observe => Self::Observed(Observing::new(store, layout.clone())),
+            Mode::Observe => Self::Observed(Observing::new(store, layout.clone()), Mutex::default()),
         }
     }
 
     /// Starts an invocation, which sees the tables as they are, without what an earlier invocation would have written.
-    pub fn begin(&self) {
-        if let Self::Observed(observing) = self {
-            observing.forget();
-        }
+    /// While an observing invocation has the guard, others of the process wait, since each would see what the other would
+    /// have written.
+    pub async fn begin(&self) -> Option<MutexGuard<'_, ()>> {
+        let Self::Observed(observing, turn) = self else { return None };
+        let turn = turn.lock().await;
+        observing.forget();
+        Some(turn)
     }
 }
 
@@ -75,42 +79,42 @@ impl<S: Store> Store for Moded<S> {
     async fn read(&self, table: Table, keys: &[Key], consistency: Consistency) -> Result<Vec<(Key, Item)>, StoreError> {
         match self {
             Self::Applied(store) => store.read(table, keys, consistency).await,
-            Self::Observed(store) => store.read(table, keys, consistency).await,
+            Self::Observed(store, _) => store.read(table, keys, consistency).await,
         }
     }
 
     async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
         match self {
             Self::Applied(store) => store.query(table, query, after).await,
-            Self::Observed(store) => store.query(table, query, after).await,
+            Self::Observed(store, _) => store.query(table, query, after).await,
         }
     }
 
     async fn scan(&self, table: Table, segment: Segment, after: Option<Cursor>) -> Result<Page, StoreError> {
         match self {
             Self::Applied(store) => store.scan(table, segment, after).await,
-            Self::Observed(store) => store.scan(table, segment, after).await,
+            Self::Observed(store, _) => store.scan(table, segment, after).await,
         }
     }
 
     async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {
         match self {
             Self::Applied(store) => store.write(write).await,
-            Self::Observed(store) => store.write(write).await,
+            Self::Observed(store, _) => store.write(write).await,
         }
     }
 
     async fn update(&self, write: &Write) -> Result<Updated, StoreError> {
         match self {
             Self::Applied(store) => store.update(write).await,
-            Self::Observed(store) => store.update(write).await,
+            Self::Observed(store, _) => store.update(write).await,
         }
     }
 
     async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {
         match self {
             Self::Applied(store) => store.transact(transaction).await,
-            Self::Observed(store) => store.transact(transaction).await,
+            Self::Observed(store, _) => store.transact(transaction).await,
         }
     }
 }

@@ -135,7 +135,7 @@ impl Bed {
             self.made.extend(self.store.take_records());
             let before = self.tables();
             let pair = &self.functions[at];
-            pair.observing.begin();
+            let _turn = pair.observing.begin().await;
             let observed = pair.observes.handle(event, before_ms + 60_000).await.unwrap();
             assert_eq!(self.tables(), before, "observing wrote something");
             let records = self.store.take_records();
@@ -169,7 +169,7 @@ impl Bed {
         self.clock.advance(10_000);
         let now_ms = self.clock.now_ms();
         let before = self.tables();
-        self.sweep.observing.begin();
+        let _turn = self.sweep.observing.begin().await;
         let observed = swept(&self.sweep.observes, now_ms).await;
         assert_eq!(self.tables(), before, "observing wrote something");
         assert_eq!(observed, swept(&self.sweep.writes, now_ms).await);

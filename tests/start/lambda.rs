@@ -42,7 +42,7 @@ impl Server {
 const INVOCATION: &str = "Lambda-Runtime-Aws-Request-Id: request-1\r\nLambda-Runtime-Deadline-Ms: 4102444800000\r\n\
                           Lambda-Runtime-Invoked-Function-Arn: arn\r\n";
 
-fn read(connection: &mut impl std::io::BufRead) -> Option<Request> {
+pub(crate) fn read(connection: &mut impl std::io::BufRead) -> Option<Request> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         if connection.read_line(&mut head).ok()? == 0 {
