@@ -12,4 +12,5 @@ mod missing;
 mod observe;
 mod own_table;
 mod records;
+mod supply;
 mod tidy;

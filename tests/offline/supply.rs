@@ -1,0 +1,188 @@
+//! The crates that are compiled in: their licences, versions and sources are those of `deny.toml`, and every build that a
+//! user is told to run takes the versions of `Cargo.lock`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::LazyLock,
+};
+
+use serde_json::Value;
+use toml_edit::DocumentMut;
+
+/// The only registry. Source: Cargo's name of its default registry.
+const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+/// What `cargo metadata` says about all packages, for every platform.
+static METADATA: LazyLock<Value> = LazyLock::new(|| {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--locked", "--format-version", "1"]).current_dir(root());
+    let output = cargo.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+});
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn text(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// The packages that are not ours.
+pub(crate) fn packages() -> impl Iterator<Item = &'static Value> {
+    METADATA["packages"].as_array().unwrap().iter().filter(|package| !package["source"].is_null())
+}
+
+fn word<'a>(package: &'a Value, name: &str) -> &'a str {
+    package[name].as_str().unwrap_or_default()
+}
+
+/// The strings of a list of `deny.toml`, or those below `member` in its tables.
+fn denied(section: &str, list: &str, member: &str) -> BTreeSet<String> {
+    let document: DocumentMut = text("deny.toml").parse().unwrap();
+    let values = document[section][list].as_array().unwrap().iter();
+    let string = |value: &toml_edit::Value| {
+        let of_table = value.as_inline_table().and_then(|table| table.get(member)?.as_str());
+        value.as_str().or(of_table).unwrap().to_owned()
+    };
+    values.map(string).collect()
+}
+
+/// Does this SPDX expression hold, if these licences are accepted? `/` is an old way to write `OR`.
+fn is_accepted(expression: &str, accepted: &BTreeSet<String>) -> bool {
+    let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    any(&mut words.as_slice(), accepted)
+}
+
+/// `OR` binds less than `AND`. All words are read, whatever the first ones say.
+fn any(words: &mut &[&str], accepted: &BTreeSet<String>) -> bool {
+    let mut holds = every(words, accepted);
+    while let ["OR", rest @ ..] = *words {
+        *words = rest;
+        holds |= every(words, accepted);
+    }
+    holds
+}
+
+fn every(words: &mut &[&str], accepted: &BTreeSet<String>) -> bool {
+    let mut holds = one(words, accepted);
+    while let ["AND", rest @ ..] = *words {
+        *words = rest;
+        holds &= one(words, accepted);
+    }
+    holds
+}
+
+fn one(words: &mut &[&str], accepted: &BTreeSet<String>) -> bool {
+    match *words {
+        ["(", rest @ ..] => {
+            *words = rest;
+            let holds = any(words, accepted);
+            *words = words.strip_prefix(&[")"]).unwrap();
+            holds
+        }
+        // A licence with an exception is another licence.
+        [_, "WITH", _, rest @ ..] => {
+            *words = rest;
+            false
+        }
+        [licence, rest @ ..] => {
+            *words = rest;
+            accepted.contains(*licence)
+        }
+        [] => false,
+    }
+}
+
+#[test]
+fn an_expression_of_licences_is_read_as_spdx_says() {
+    let accepted = BTreeSet::from(["MIT".to_owned(), "ISC".to_owned()]);
+    let accepts = |expression: &str| is_accepted(expression, &accepted);
+    for expression in ["MIT", "Apache-2.0 OR MIT", "GPL-3.0/MIT", "ISC AND (GPL-3.0 OR MIT)", "GPL-3.0 OR MIT AND ISC"]
+    {
+        assert!(accepts(expression), "{expression}");
+    }
+    for expression in ["", "GPL-3.0", "MIT AND GPL-3.0", "(MIT OR ISC) AND GPL-3.0", "MIT WITH some-exception"] {
+        assert!(!accepts(expression), "{expression}");
+    }
+}
+
+#[test]
+fn every_crate_has_an_accepted_licence_and_every_accepted_licence_is_needed() {
+    let accepted = denied("licenses", "allow", "");
+    for package in packages() {
+        let licence = word(package, "license");
+        assert!(is_accepted(licence, &accepted), "{} has the licence {licence:?}", package["id"]);
+    }
+    for licence in &accepted {
+        let others: BTreeSet<String> = accepted.iter().filter(|other| *other != licence).cloned().collect();
+        let needs = |package: &Value| !is_accepted(word(package, "license"), &others);
+        assert!(packages().any(needs), "deny.toml accepts {licence}, and nothing needs it");
+    }
+}
+
+#[test]
+fn a_crate_has_one_version_unless_deny_toml_says_why_not() {
+    let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for package in packages() {
+        versions.entry(word(package, "name")).or_default().insert(word(package, "version"));
+    }
+    let skipped = denied("bans", "skip", "crate");
+    for (name, versions) in &versions {
+        let unexplained = versions.iter().filter(|version| !skipped.contains(&format!("{name}@{version}")));
+        assert!(unexplained.count() <= 1, "{name} has the versions {versions:?}: update one, or say why in deny.toml");
+    }
+    for entry in &skipped {
+        let (name, version) = entry.split_once('@').unwrap();
+        let is_double = versions.get(name).is_some_and(|versions| versions.len() > 1 && versions.contains(version));
+        assert!(is_double, "deny.toml skips {entry}, which is no second version any more");
+    }
+}
+
+#[test]
+fn every_crate_is_of_the_registry_and_has_a_checksum() {
+    let lock: DocumentMut = text("Cargo.lock").parse().unwrap();
+    for package in lock["package"].as_array_of_tables().unwrap() {
+        let member = |name: &str| package.get(name).and_then(|item| item.as_str());
+        let Some(source) = member("source") else { continue };
+        assert_eq!((source, member("checksum").map(str::len)), (REGISTRY, Some(64)), "{:?}", member("name"));
+    }
+}
+
+/// Every build of a page's code blocks, and every build that makes something to deploy or install, wherever it stands.
+#[test]
+fn whatever_a_user_builds_takes_the_locked_versions() {
+    let mut pages: Vec<PathBuf> = ["README.md", "Dockerfile"].iter().map(|name| root().join(name)).collect();
+    for folder in ["docs", "examples", "infra", ".github"] {
+        under(&root().join(folder), &mut pages);
+    }
+    let mut n_builds = 0;
+    for page in pages {
+        let Ok(text) = fs::read_to_string(&page) else { continue };
+        let mut is_code = page.extension().is_none_or(|extension| extension != "md");
+        for line in text.lines() {
+            is_code ^= line.trim_start().starts_with("```");
+            let has = |commands: &[&str]| commands.iter().any(|command| line.contains(&format!("cargo {command}")));
+            let is_build = has(&["build", "install", "lambda build", "zigbuild"]) || line.contains("--release -- ");
+            // A comment of a script or a template is for who develops Ripple.
+            let is_comment = line.trim_start().starts_with('#');
+            if is_build || (is_code && !is_comment && has(&["run", "test", "bench"])) {
+                assert!(line.contains("--locked"), "{}: {line}", page.display());
+                n_builds += 1;
+            }
+        }
+    }
+    assert!(n_builds > 20, "the commands are found: {n_builds}");
+}
+
+fn under(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { under(&path, files) } else { files.push(path) }
+    }
+}
