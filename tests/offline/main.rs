@@ -12,5 +12,6 @@ mod missing;
 mod observe;
 mod own_table;
 mod records;
+mod sqlite;
 mod supply;
 mod tidy;
