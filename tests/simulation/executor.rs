@@ -35,8 +35,17 @@ pub(crate) enum Turn<T> {
 }
 
 impl Gone {
+    /// Another caller of the same process: both are gone at once.
+    pub(crate) fn beside(&self) -> Self {
+        Self { is_gone: Arc::clone(&self.is_gone), is_unnoted: Arc::default() }
+    }
+
     pub(crate) fn set(&self) {
         self.is_gone.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.is_gone.load(Ordering::Relaxed)
     }
 
     /// Was the end of its attempt written? If not, the next attempt assumes that it died.
@@ -59,7 +68,7 @@ impl<T> Task<T> {
     pub(crate) fn turn(&mut self) -> Turn<T> {
         let polled = self.future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         match polled {
-            _ if self.gone.is_gone.load(Ordering::Relaxed) => Turn::Gone,
+            _ if self.gone.is_set() => Turn::Gone,
             Poll::Ready(value) => Turn::Ended(value),
             Poll::Pending => Turn::Runs,
         }

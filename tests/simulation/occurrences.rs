@@ -8,8 +8,9 @@ use store::faulty::Side;
 pub(crate) const OF_A_CALL: [&str; 5] = ["unanswered", "conflict", "throttle", "killed", "late"];
 
 /// What else happens.
-pub(crate) const OTHERS: [&str; 31] = [
+pub(crate) const OTHERS: [&str; 32] = [
     "two at once",
+    "in one process",
     "zombie",
     "redelivered",
     "set back",

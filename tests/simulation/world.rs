@@ -4,6 +4,7 @@ pub(crate) mod application;
 pub(crate) mod following;
 pub(crate) mod losses;
 pub(crate) mod planted;
+pub(crate) mod process;
 pub(crate) mod tasks;
 
 use std::{
@@ -26,15 +27,23 @@ use crate::{
         following::Verifying,
         losses::Losses,
         planted::Planted,
+        process::Process,
         tasks::{Answer, BOTH, Delivery, NewCaller, Running},
     },
 };
+
+/// In one run of so many, a process handles several invocations at once.
+const SHARED_ONE_IN: usize = 6;
 
 pub(crate) struct World {
     pub(crate) scene: Arc<Scene>,
     pub(crate) stream: Stream,
     pub(crate) mappings: Vec<Mapping>,
     pub(crate) tasks: Vec<Running>,
+    /// Does a process handle several invocations at once?
+    pub(crate) shares_processes: bool,
+    /// The processes that are shared.
+    pub(crate) processes: Vec<Process>,
     pub(crate) n_tasks: usize,
     pub(crate) application: Application,
     /// Writes that the application still has to do.
@@ -64,7 +73,9 @@ impl World {
             }
         }
         scene.make_table();
-        let is_combined = scene.chance.below(3) == 1;
+        // One draw, so that a run whose processes are not shared is as it was before any were.
+        let drawn = scene.chance.below(3 * SHARED_ONE_IN);
+        let (is_combined, shares_processes) = (drawn % 3 == 1, drawn / 3 == 1);
         let mappings = if is_combined {
             vec![Mapping::new(scene, "combined", &BOTH, ledger)]
         } else {
@@ -76,6 +87,8 @@ impl World {
             stream: Stream::new(scene),
             mappings,
             tasks: Vec::new(),
+            shares_processes,
+            processes: Vec::new(),
             n_tasks: 0,
             application: Application::new(scene),
             n_writes: pace.n_writes,
@@ -106,17 +119,17 @@ impl World {
         let deadline_ms = pace::deadline_ms(&self.scene);
         let caller = Caller::new(&self.scene, &name, &gone, deadline_ms);
         let store = Arc::new(Faulty::new(&self.scene.database, caller));
-        NewCaller { name, gone, store, deadline_ms, is_old: false }
+        NewCaller { name, gone, store, deadline_ms, process: None, is_old: false }
     }
 
     /// Starts the task of a new caller.
     pub(crate) fn start(
         &mut self,
-        NewCaller { name, gone, store, deadline_ms, is_old }: NewCaller,
+        NewCaller { name, gone, store, deadline_ms, process, is_old }: NewCaller,
         delivery: Option<Delivery>,
         future: impl Future<Output = Answer> + 'static,
     ) {
         let task = Task::new(&gone, future);
-        self.tasks.push(Running { task, name, store, delivery, gone, deadline_ms, is_old });
+        self.tasks.push(Running { task, name, store, delivery, gone, deadline_ms, process, is_old });
     }
 }

@@ -1,12 +1,10 @@
 //! Invocations: the platform starts them, lets them run on, times them out, and reads their responses.
 
-use std::sync::Arc;
-
 use engine::clock::Clock as _;
 
 use crate::{
     checks::account::account_matches,
-    engines::{function, respond},
+    engines::respond,
     executor::{Gone, Turn},
     failure::Failure,
     platform::{
@@ -82,7 +80,7 @@ impl World {
         let event = self.stream.shards[batch.shard].named(&event(&self.stream, records, window.as_ref()));
         self.scene.count("invocations");
         self.scene.count_all("delivered", batch.records.len());
-        let (name, families, ledger) = (at.name, at.families.clone(), at.ledger);
+        let name = at.name;
         self.scene.trace.note(|| {
             let records: Vec<String> = batch.records.iter().map(|(at, _)| format!("e{:x}", at + 1)).collect();
             let (number, shard) = (self.n_tasks + 1, &self.stream.shards[batch.shard].id);
@@ -91,7 +89,7 @@ impl World {
         let delivery = Some(Delivery { mapping, batch, window, is_awaited });
         let mut caller = self.caller(name);
         caller.is_old = self.scene.rollout.invokes_old(&self.scene.chance);
-        let engine = function(&self.scene, &families, ledger, Arc::clone(&caller.store), caller.is_old);
+        let engine = self.placed(&mut caller, mapping);
         // The platform gives each instance its deadline by the instance's own clock.
         let deadline_ms = engine.clock().now_ms() + (caller.deadline_ms - self.scene.clock.now_ms());
         self.start(caller, delivery, async move { respond(&engine, &event, deadline_ms).await.map(Some) });
@@ -113,6 +111,7 @@ impl World {
 
     /// The platform ends the instances of the old version.
     pub(crate) fn end_old_instances(&mut self) {
+        self.processes.retain(|process| !process.is_old);
         while let Some(at) = self.tasks.iter().position(|running| running.is_old) {
             let Running { name, delivery, gone, .. } = self.tasks.remove(at);
             if let Some(delivery) = delivery {
@@ -127,7 +126,11 @@ impl World {
             return Ok(false);
         }
         let at = self.scene.chance.below(self.tasks.len());
-        let answer = match self.tasks[at].task.turn() {
+        let running = &mut self.tasks[at];
+        if let Some(process) = &running.process {
+            process.turn(&running.store);
+        }
+        let answer = match running.task.turn() {
             Turn::Runs => return Ok(true),
             Turn::Gone => None,
             Turn::Ended(answer) => Some(answer),

@@ -12,7 +12,7 @@ const NOTICED: &[(&str, LedgerKind, u64)] = &[
     ("Unguarded(Receipt)", Receipts, 0),
     ("Unguarded(Update)", Receipts, 2),
     ("Unguarded(StillParked)", Receipts, 0),
-    ("Unguarded(Bucket)", Receipts, 21),
+    ("Unguarded(Bucket)", Receipts, 29),
     ("Unguarded(StillTheirs)", Receipts, 3),
     ("Unguarded(Job)", Receipts, 0),
     ("Unguarded(UnreadTarget)", Receipts, 1),

@@ -12,6 +12,7 @@ use crate::{
     caller::Caller,
     executor::{Gone, Task},
     platform::mapping::Batch,
+    world::process::TurnStore,
 };
 
 /// Most tasks at once.
@@ -30,6 +31,8 @@ pub(crate) struct Running {
     pub(crate) delivery: Option<Delivery>,
     pub(crate) gone: Gone,
     pub(crate) deadline_ms: u64,
+    /// The process of a function that handles it.
+    pub(crate) process: Option<Arc<TurnStore>>,
     pub(crate) is_old: bool,
 }
 
@@ -39,6 +42,8 @@ pub(crate) struct NewCaller {
     pub(crate) gone: Gone,
     pub(crate) store: Arc<Faulty<Caller>>,
     pub(crate) deadline_ms: u64,
+    /// The process of a function that handles it.
+    pub(crate) process: Option<Arc<TurnStore>>,
     /// Is it an instance of the old version?
     pub(crate) is_old: bool,
 }
