@@ -54,6 +54,29 @@ fn two_counts_into_one_attribute_are_named_as_they_are_declared() {
 }
 
 #[test]
+fn types_are_printed_in_three_languages_of_a_manifest_that_is_right() {
+    let right = file(&tickets("allCount"));
+    let right = right.path().to_str().unwrap();
+    for (language, line) in [
+        ("typescript", "export const roomKey = new KeyForm<{ \"room\": string }, "),
+        ("python", "ROOM_KEY: KeyForm[RoomKey, RoomKey] = KeyForm("),
+        ("rust", "pub struct RoomKey {"),
+    ] {
+        let ended = ripple(&["types", "--language", language, "--config", right]);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+        assert!(ended.stdout.contains(line), "{}", ended.stdout);
+    }
+    let wrong = file(&tickets("openCount"));
+    let wrong = wrong.path().to_str().unwrap();
+    let line = format!("{wrong}:24: derivation.all: writes Room.openCount, as open does");
+    refuses(&["types", "--language", "rust", "--manifest", wrong], &line);
+    let unknown = ripple(&["types", "--language", "go"]);
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(2), ""), "{unknown:?}");
+    assert!(unknown.stderr.contains("invalid value 'go' for '--language <LANGUAGE>'"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("[possible values: typescript, python, rust]"), "{}", unknown.stderr);
+}
+
+#[test]
 fn a_derivation_that_others_are_built_on_is_refused_with_all_that_have_to_go() {
     let manifest = file(&tickets("allCount"));
     let manifest = manifest.path().to_str().unwrap();

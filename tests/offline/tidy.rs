@@ -266,7 +266,7 @@ fn shared_names(sources: &[SourceFile], known: &str) -> Vec<String> {
 // ---- rules for one manifest ----
 
 /// The crates of the workspace, each with the crates that it may depend on. `functions` is every crate in that folder.
-const DIRECTION: [(&str, &str); 14] = [
+const DIRECTION: [(&str, &str); 15] = [
     ("keys", ""),
     ("derive", "keys"),
     ("store", "derive keys"),
@@ -278,9 +278,13 @@ const DIRECTION: [(&str, &str); 14] = [
     ("workload", "queries entities store derive keys"),
     ("design", "engine catalogue queries store derive entities keys"),
     ("stream", "engine catalogue queries store derive entities keys"),
+    ("types", "derive keys"),
     ("operate", "stream manifest engine store derive keys"),
     ("functions", "manifest engine catalogue queries store derive entities keys"),
-    ("cli", "workload operate stream functions design manifest engine catalogue queries store derive entities keys"),
+    (
+        "cli",
+        "workload operate types stream functions design manifest engine catalogue queries store derive entities keys",
+    ),
 ];
 
 /// The crates for any table. They never depend on the shipped table, not even in tests.

@@ -20,7 +20,7 @@
 //! Text and field alternate, and a field ends where the literal after it begins, so parsing has no choice to make:
 //! a value that holds `#` was escaped on the way in, and one that stands raw in the key is not this template's.
 
-mod form;
+pub mod form;
 mod meets;
 
 use std::fmt;
@@ -43,10 +43,18 @@ pub struct Template {
     pieces: Vec<Piece>,
 }
 
+/// A piece of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+pub enum Piece {
+    /// Text that stands in every key as it is.
     Literal(String),
-    Field { name: SmolStr, form: Form },
+    /// A field.
+    Field {
+        /// Name of the field.
+        name: SmolStr,
+        /// How its value stands in the key.
+        form: Form,
+    },
 }
 
 impl Template {
@@ -88,6 +96,12 @@ impl Template {
             return Err(fail("the text between two fields needs a `#`, or their values could not be told apart"));
         }
         Ok(Self { text: text.to_owned(), pieces })
+    }
+
+    /// Its pieces in their order. Two fields never follow each other.
+    #[must_use]
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
     }
 
     /// Names of the fields that a key of this form needs, each once.

@@ -21,7 +21,7 @@ use engine::ledger::LedgerKind;
 
 use crate::exit::Usage;
 use catalogue::CatalogueCommand;
-use check::{ManifestCheck, SchemaArgs, Wait};
+use check::{ManifestCheck, SchemaArgs, TypesArgs, Wait};
 use cost::CostArgs;
 use demo::Demo;
 use infra::InfraArgs;
@@ -62,6 +62,8 @@ pub(crate) enum Command {
     Check(ManifestCheck),
     /// Prints a JSON Schema of manifests, for an editor. Needs no database.
     Schema(SchemaArgs),
+    /// Prints typed keys and items of a table for your application. Needs no database.
+    Types(TypesArgs),
     /// Explains what the records of a captured Lambda event would do. Needs no database.
     Explain(Explain),
     /// Prints the table's design as Markdown, or with --check the questions that a reviewer would ask.

@@ -52,6 +52,7 @@ async fn run(args: Args) -> anyhow::Result<Completion> {
         Some(Command::Preflight(args)) => Box::pin(preflight::run(&args)).await,
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Schema(args)) => check::schema(&args),
+        Some(Command::Types(args)) => check::types(&args),
         Some(Command::Wait(args)) => Box::pin(wait::run(&args)).await,
         Some(Command::Completions(args)) => describe::completions(&args),
         Some(Command::Man(args)) => describe::man(&args),

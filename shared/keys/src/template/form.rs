@@ -9,21 +9,33 @@ const DIGITS_MAX: usize = 38;
 
 /// How a field's value stands in the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub enum Form {
+    /// `{UserId}`: any text, with `#` and `%` escaped.
     Text,
+    /// `{Path/}`: a path.
     Path,
+    /// `{Path/last}`: the last segment of a path; not read back.
     LastSegment,
+    /// `{Shard:2}`: a number, padded with zeros.
     Padded(Width),
+    /// `{MAX-Shard:2}`: the same in descending order.
     Inverted(Width),
-    Spread { suffixes: u32 },
+    /// `{UserId%8}`: a suffix that spreads a partition key; not read back.
+    Spread {
+        /// How many suffixes there are, 1 to 100.
+        suffixes: u32,
+    },
+    /// `{Target*}`: another key's text, as it is.
     Raw,
 }
 
 /// How many digits a number has in the key: in all, and behind the point, which is not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Width {
-    digits: usize,
-    places: u32,
+pub struct Width {
+    /// Digits in all, 1 to 38.
+    pub digits: usize,
+    /// Digits behind the point.
+    pub places: u32,
 }
 
 impl Form {
@@ -50,7 +62,8 @@ impl Form {
     }
 
     /// Does the key hold the value as a number?
-    pub(super) fn is_number(self) -> bool {
+    #[must_use]
+    pub fn is_number(self) -> bool {
         matches!(self, Self::Padded(_) | Self::Inverted(_))
     }
 
@@ -106,11 +119,6 @@ fn path(value: &str) -> Result<Path, Problem> {
 }
 
 impl Width {
-    /// Digits in the key.
-    pub(super) fn digits(self) -> usize {
-        self.digits
-    }
-
     /// Reads `12` or `14.2`.
     fn parse(text: &str) -> Option<Self> {
         let (digits, places) = match text.split_once('.') {

@@ -79,7 +79,7 @@ impl Piece {
         match self {
             Self::Literal(literal) => literal.chars().map(|character| once(Class::Is(character))).collect(),
             Self::Field { form, .. } => match form {
-                Form::Padded(width) | Form::Inverted(width) => vec![once(Class::Digit); width.digits()],
+                Form::Padded(width) | Form::Inverted(width) => vec![once(Class::Digit); width.digits],
                 Form::Spread { .. } => vec![once(Class::Digit); 2],
                 Form::Raw => some(Class::Any),
                 Form::Text | Form::Path | Form::LastSegment => some(Class::InValue),

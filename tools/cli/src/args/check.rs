@@ -1,8 +1,8 @@
-//! The arguments of `ripple check`, `ripple schema` and `ripple wait`.
+//! The arguments of `ripple check`, `ripple schema`, `ripple types` and `ripple wait`.
 
 use std::path::PathBuf;
 
-use clap::Args as Group;
+use clap::{Args as Group, ValueEnum};
 
 use super::{Connection, values};
 
@@ -23,6 +23,28 @@ pub(crate) struct SchemaArgs {
     /// Prints the reference of the language as Markdown instead.
     #[arg(long)]
     pub(crate) reference: bool,
+}
+
+/// `ripple types`
+#[derive(Debug, Group)]
+pub(crate) struct TypesArgs {
+    /// Language of your application.
+    #[arg(long, value_enum)]
+    pub(crate) language: ClientLanguage,
+    /// Manifest that declares the table, such as `ripple.toml` (default: the shipped table).
+    #[arg(long, value_name = "FILE", visible_alias = "manifest")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// A language that `ripple types` prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClientLanguage {
+    /// TypeScript.
+    Typescript,
+    /// Python.
+    Python,
+    /// Rust.
+    Rust,
 }
 
 /// `ripple wait`

@@ -5,7 +5,7 @@ use clap::Command;
 const EXIT_CODES: &str = "Exit codes: 0 in step, 1 failed, 2 usage, 3 findings.";
 
 /// Two examples of each command, by its name.
-const EXAMPLES: [(&str, [&str; 2]); 23] = [
+const EXAMPLES: [(&str, [&str; 2]); 24] = [
     ("ripple", ["ripple dev", "ripple verify --config ripple.toml"]),
     ("ripple demo", ["ripple demo --scenario famous --others 20", "ripple demo --writes 500 --seed 7 --json"]),
     ("ripple dev", ["ripple dev --config ripple.toml --data .ripple", "ripple dev --endpoint http://127.0.0.1:8001"]),
@@ -34,6 +34,13 @@ const EXAMPLES: [(&str, [&str; 2]); 23] = [
     ),
     ("ripple check", ["ripple check ripple.toml", "ripple check ripple.toml --json"]),
     ("ripple schema", ["ripple schema > ripple.schema.json", "ripple schema --reference"]),
+    (
+        "ripple types",
+        [
+            "ripple types --language typescript --config ripple.toml > keys.ts",
+            "ripple types --language python > keys.py",
+        ],
+    ),
     ("ripple explain", ["ripple explain event.json", "ripple explain event.json --config ripple.toml --json"]),
     ("ripple design", ["ripple design --config ripple.toml", "ripple design --filters --config ripple.toml"]),
     (

@@ -1,10 +1,12 @@
-//! `ripple check`: is a manifest right? And `ripple schema`: what a manifest can say. Neither needs a table.
+//! `ripple check`: is a manifest right? `ripple schema`: what can a manifest say? `ripple types`: how does an application
+//! write its keys? None of them needs a table.
 
 use functions::declared::{Choice, declared};
 use serde_json::json;
+use types::Language;
 
 use crate::{
-    args::check::{ManifestCheck, SchemaArgs},
+    args::check::{ClientLanguage, ManifestCheck, SchemaArgs, TypesArgs},
     exit::{Completion, print},
     json::print_json,
 };
@@ -35,6 +37,18 @@ pub(crate) fn schema(args: &SchemaArgs) -> anyhow::Result<Completion> {
         serde_json::to_string_pretty(&manifest::schema::json_schema())?
     };
     print(text.trim_end());
+    Ok(Completion::InStep)
+}
+
+/// Prints typed keys and items in a language.
+pub(crate) fn types(args: &TypesArgs) -> anyhow::Result<Completion> {
+    let (schema, catalogue) = declared(Choice { manifest: args.config.as_deref(), ..Choice::default() })?;
+    let language = match args.language {
+        ClientLanguage::Typescript => Language::TypeScript,
+        ClientLanguage::Python => Language::Python,
+        ClientLanguage::Rust => Language::Rust,
+    };
+    print(types::types(language, &schema, &catalogue).trim_end());
     Ok(Completion::InStep)
 }
 

@@ -1,0 +1,145 @@
+//! What type each attribute has, as far as the schema and the catalogue show.
+//!
+//! A manifest declares no types of attributes, but their uses: what stands in a key as a number is one, what a link
+//! takes is a text, what shows a count is a number, and copies and mirrors hold what their sources hold.
+
+use std::collections::BTreeMap;
+
+use derive::{
+    catalogue::Catalogue,
+    kind::{Kind, shape::Shape},
+    part::{Part, PartOf},
+    schema::Schema,
+};
+use keys::{entity::KeyTemplate, index_key::OnlyIf};
+
+/// The type of an attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ValueType {
+    Text,
+    Number,
+    Unknown,
+}
+
+/// The known types, by entity and attribute.
+#[derive(Debug, Default)]
+pub(crate) struct ValueTypes(BTreeMap<(String, String), ValueType>);
+
+impl ValueTypes {
+    /// The types of all attributes of a table.
+    pub(crate) fn of(schema: &Schema, catalogue: &Catalogue) -> Self {
+        let mut types = Self::default();
+        for entity in schema.entities() {
+            for index in &entity.indexes {
+                types.key(&entity.name, &index.key);
+                if let Some(OnlyIf::Is { attribute, .. }) = &index.only_if {
+                    types.put(&entity.name, attribute, ValueType::Text);
+                }
+            }
+            if let Some(time_to_live) = &schema.layout.time_to_live {
+                types.put(&entity.name, time_to_live, ValueType::Number);
+            }
+        }
+        for derivation in catalogue.derivations() {
+            types.used(schema, derivation.kind.as_ref());
+        }
+        // A copy may be copied or mirrored again, and the derivations stand in any order.
+        while catalogue.derivations().any(|derivation| types.spread(schema, derivation.kind.as_ref())) {}
+        types
+    }
+
+    pub(crate) fn get(&self, entity: &str, attribute: &str) -> ValueType {
+        self.0.get(&(entity.to_owned(), attribute.to_owned())).copied().unwrap_or(ValueType::Unknown)
+    }
+
+    /// Notes a type, and says whether it is new. The first one stays.
+    fn put(&mut self, entity: &str, attribute: &str, value: ValueType) -> bool {
+        let name = (entity.to_owned(), attribute.to_owned());
+        let is_new = value != ValueType::Unknown && !self.0.contains_key(&name);
+        if is_new {
+            self.0.insert(name, value);
+        }
+        is_new
+    }
+
+    fn key(&mut self, entity: &str, key: &KeyTemplate) {
+        for field in key.field_names() {
+            let value = if key.holds_number(field) { ValueType::Number } else { ValueType::Text };
+            self.put(entity, field, value);
+        }
+    }
+
+    /// Notes what a derivation takes and makes.
+    fn used(&mut self, schema: &Schema, kind: &dyn Kind) {
+        let reach = kind.reach(schema).unwrap_or_default();
+        let mut put = |parts: &[Part], value| {
+            for (entity, attribute) in parts.iter().filter_map(named) {
+                self.put(entity, attribute, value);
+            }
+        };
+        match kind.shape() {
+            Shape::Count(count) => {
+                let texts: Vec<Part> = count.link.from_fields().map(|it| Part::attribute(&count.source, it)).collect();
+                put(&texts, ValueType::Text);
+                let sums: Vec<Part> = count.sum.iter().map(|it| Part::attribute(&count.source, it)).collect();
+                put(&sums, ValueType::Number);
+            }
+            Shape::Rollup(rollup) => {
+                put(&[Part::attribute(&rollup.source, &rollup.value)], ValueType::Number);
+                put(&[Part::attribute(&rollup.source, &rollup.time)], ValueType::Text);
+                put(&reach.writes, ValueType::Number);
+            }
+            Shape::Mirror(mirror) => {
+                let texts: Vec<Part> =
+                    mirror.link.from_fields().map(|it| Part::attribute(&mirror.source, it)).collect();
+                put(&texts, ValueType::Text);
+            }
+            Shape::Attributes(_) if kind.name() == "display" => put(&reach.writes, ValueType::Number),
+            Shape::Attributes(_) if kind.name() == "path" => {
+                put(&reach.reads, ValueType::Text);
+                put(&reach.writes, ValueType::Text);
+            }
+            Shape::Attributes(_) => {
+                // What a copy reads of its target leads to the source.
+                let target = reach.writes.first().map(|part| part.entity.clone()).unwrap_or_default();
+                let links: Vec<Part> = reach.reads.iter().filter(|part| part.entity == target).cloned().collect();
+                if kind.name() == "copy" && kind.entities().first().is_none_or(|source| *source != target) {
+                    put(&links, ValueType::Text);
+                }
+            }
+            Shape::Cascade(_) => {}
+        }
+    }
+
+    /// Notes what a copy or a mirror makes of the types so far. Says whether that is more.
+    fn spread(&mut self, schema: &Schema, kind: &dyn Kind) -> bool {
+        let reach = kind.reach(schema).unwrap_or_default();
+        let pairs: Vec<(Part, Part)> = match kind.shape() {
+            Shape::Mirror(mirror) => {
+                let names = schema.entity(&mirror.target).into_iter().flat_map(|target| &target.attributes);
+                names.map(|it| (Part::attribute(&mirror.source, it), Part::attribute(&mirror.target, it))).collect()
+            }
+            // The reads of a copy begin with the attributes of the source, in the order of those that it writes.
+            Shape::Attributes(_) if kind.name() == "copy" => {
+                let reads = reach.reads.iter().filter(|part| named(part).is_some()).cloned();
+                reads.zip(reach.writes.clone()).collect()
+            }
+            _ => Vec::new(),
+        };
+        let mut is_more = false;
+        for (from, to) in &pairs {
+            if let (Some((from, read)), Some((to, written))) = (named(from), named(to)) {
+                let value = self.get(from, read);
+                is_more |= self.put(to, written, value);
+            }
+        }
+        is_more
+    }
+}
+
+fn named(part: &Part) -> Option<(&str, &str)> {
+    match &part.of {
+        PartOf::Attribute(name) => Some((&part.entity, name)),
+        PartOf::Existence | PartOf::AllBut(_) => None,
+    }
+}

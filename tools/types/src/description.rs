@@ -1,0 +1,198 @@
+//! What is printed, before it is written in any language.
+
+use derive::{catalogue::Catalogue, schema::Schema};
+use keys::{
+    counter::COUNTER,
+    entity::{Definition, KeyTemplate},
+    index_key::OnlyIf,
+    key::is_hidden,
+    layout::Layout,
+    template::{
+        Piece,
+        form::{Form, Width},
+    },
+};
+
+use crate::attributes::{ValueType, ValueTypes};
+
+/// An entity with its keys and attributes.
+#[derive(Debug)]
+pub(crate) struct TypedEntity<'a> {
+    pub(crate) definition: &'a Definition,
+    /// That of the table, and those of indexes.
+    pub(crate) keys: Vec<TypedKey<'a>>,
+    pub(crate) attributes: Vec<TypedAttribute<'a>>,
+}
+
+/// A key in the table, or in an index.
+#[derive(Debug)]
+pub(crate) struct TypedKey<'a> {
+    pub(crate) entity: &'a str,
+    /// The index; `None` for the table.
+    pub(crate) index: Option<&'a str>,
+    /// Names of the attributes that hold it.
+    pub(crate) names: [&'a str; 2],
+    pub(crate) key: &'a KeyTemplate,
+    pub(crate) only_if: Option<&'a OnlyIf>,
+    /// Does Ripple alone write it?
+    pub(crate) derived: bool,
+    pub(crate) fields: Vec<TypedField<'a>>,
+}
+
+/// A field of a key, or the attribute that decides whether the item is in the index.
+#[derive(Debug)]
+pub(crate) struct TypedField<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) is_number: bool,
+    /// Does a key that is parsed give it?
+    pub(crate) is_read: bool,
+    /// May it be absent, since the item is then not in the index?
+    pub(crate) is_optional: bool,
+}
+
+/// An attribute of an item.
+#[derive(Debug)]
+pub(crate) struct TypedAttribute<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) value: ValueType,
+    /// The one text that it has, if it is the type of the item.
+    pub(crate) literal: Option<&'a str>,
+    /// Does Ripple write it?
+    pub(crate) derived: bool,
+    pub(crate) is_required: bool,
+}
+
+impl TypedKey<'_> {
+    /// What the key is, on one line.
+    pub(crate) fn about(&self) -> String {
+        let place = self.index.map_or_else(String::new, |index| format!(" in the index {index}"));
+        let only = match self.only_if {
+            Some(OnlyIf::Is { attribute, any_of }) => format!(", only if {attribute} is {}", any_of.join(" or ")),
+            Some(OnlyIf::Has { attribute }) => format!(", only with {attribute}"),
+            None => String::new(),
+        };
+        let derived = if self.derived { " Ripple alone writes it." } else { "" };
+        one_line(&format!("Key of {}{place}: `{}` / `{}`{only}.{derived}", self.entity, self.key.pk, self.key.sk))
+    }
+
+    /// The pieces of both parts, as names of forms with their operands.
+    pub(crate) fn pieces(&self) -> [Vec<(&'static str, &str, Vec<u64>)>; 2] {
+        [&self.key.pk, &self.key.sk].map(|template| template.pieces().iter().map(operands).collect())
+    }
+}
+
+impl TypedEntity<'_> {
+    /// What the entity is, on one line.
+    pub(crate) fn about(&self) -> String {
+        let name = &self.definition.name;
+        one_line(&if self.definition.derived { format!("{name}: Ripple alone writes it.") } else { format!("{name}.") })
+    }
+}
+
+/// The name of a piece's form, its text or field, and its numbers.
+fn operands(piece: &Piece) -> (&'static str, &str, Vec<u64>) {
+    let (name, form) = match piece {
+        Piece::Literal(literal) => return ("literal", literal, Vec::new()),
+        Piece::Field { name, form } => (name.as_str(), form),
+    };
+    let width = |width: Width| vec![width.digits as u64, u64::from(width.places)];
+    match *form {
+        Form::Text => ("text", name, Vec::new()),
+        Form::Path => ("path", name, Vec::new()),
+        Form::LastSegment => ("last", name, Vec::new()),
+        Form::Raw => ("raw", name, Vec::new()),
+        Form::Padded(of) => ("padded", name, width(of)),
+        Form::Inverted(of) => ("inverted", name, width(of)),
+        Form::Spread { suffixes } => ("spread", name, vec![suffixes.into()]),
+    }
+}
+
+/// A text for a comment of any of the languages: no part of it can end the comment.
+fn one_line(text: &str) -> String {
+    let shown = |c: char| if is_hidden(c) { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(shown).collect::<String>().replace("*/", "* /")
+}
+
+/// All entities of a table, in order of their names. Counters are Ripple's own, and no application writes them.
+pub(crate) fn entities<'a>(schema: &'a Schema, catalogue: &Catalogue) -> Vec<TypedEntity<'a>> {
+    let types = ValueTypes::of(schema, catalogue);
+    let layout = &schema.layout;
+    let entity = |definition: &'a Definition| TypedEntity {
+        definition,
+        keys: keys(layout, definition),
+        attributes: attributes(layout, definition, &types),
+    };
+    schema.entities().filter(|definition| definition.name != COUNTER).map(entity).collect()
+}
+
+fn keys<'a>(layout: &'a Layout, definition: &'a Definition) -> Vec<TypedKey<'a>> {
+    let entity = definition.name.as_str();
+    let of_table = TypedKey {
+        entity,
+        index: None,
+        names: [&layout.pk, &layout.sk],
+        key: &definition.key,
+        only_if: None,
+        derived: definition.derived,
+        fields: fields(&definition.key, None),
+    };
+    let of_indexes = definition.indexes.iter().filter_map(|index| {
+        let declared = layout.index(&index.index)?;
+        Some(TypedKey {
+            entity,
+            index: Some(&index.index),
+            names: [&declared.pk, &declared.sk],
+            key: &index.key,
+            only_if: index.only_if.as_ref(),
+            derived: definition.derived || index.derived,
+            fields: fields(&index.key, index.only_if.as_ref()),
+        })
+    });
+    std::iter::once(of_table).chain(of_indexes).collect()
+}
+
+fn fields<'a>(key: &'a KeyTemplate, only_if: Option<&'a OnlyIf>) -> Vec<TypedField<'a>> {
+    let decides = only_if.map(OnlyIf::attribute);
+    let mut names: Vec<&str> = key.field_names();
+    names.extend(decides.filter(|decides| !key.holds(decides)));
+    let is_read = |name: &str| {
+        key.pk.pieces().iter().chain(key.sk.pieces()).any(|piece| match piece {
+            Piece::Field { name: other, form } => {
+                other == name && !matches!(form, Form::LastSegment | Form::Spread { .. })
+            }
+            Piece::Literal(_) => false,
+        })
+    };
+    let field = |name: &'a str| TypedField {
+        name,
+        is_number: key.holds_number(name),
+        is_read: is_read(name),
+        is_optional: decides == Some(name),
+    };
+    names.into_iter().map(field).collect()
+}
+
+fn attributes<'a>(layout: &'a Layout, definition: &'a Definition, types: &ValueTypes) -> Vec<TypedAttribute<'a>> {
+    let is_derived = |name: &str| definition.derived || definition.derived_attributes.iter().any(|it| it == name);
+    let key = |name: &'a str, is_required| TypedAttribute {
+        name,
+        value: ValueType::Text,
+        literal: None,
+        derived: is_derived(name),
+        is_required,
+    };
+    let mut all = vec![key(&layout.pk, true), key(&layout.sk, true)];
+    all.extend(
+        layout.entity_type.as_deref().map(|name| TypedAttribute { literal: Some(&definition.name), ..key(name, true) }),
+    );
+    let indexes = definition.indexes.iter().filter_map(|index| layout.index(&index.index));
+    let of_indexes = indexes.flat_map(|index| [&index.pk, &index.sk]).map(|name| key(name, false));
+    let named = definition.attributes.iter().chain(&definition.derived_attributes);
+    let others = named.map(|name| TypedAttribute { value: types.get(&definition.name, name), ..key(name, false) });
+    for attribute in of_indexes.chain(others) {
+        if !all.iter().any(|known| known.name == attribute.name) {
+            all.push(attribute);
+        }
+    }
+    all
+}
