@@ -1,4 +1,4 @@
-"""The tours of the README, docs/run.md and the own table, run as they stand there: every block under
+"""The tours of the README, docs/run.md and two examples, run as they stand there: every block under
 `<!-- test: … -->`, on a free port instead of 8000.
 
 Compares what a tour prints with what the page says that it prints. Ends every process that it starts.
@@ -35,7 +35,7 @@ def tour(page, tested, arguments):
             done = subprocess.run(shell, cwd=ROOT, capture_output=True, text=True)
             if done.returncode != 0:
                 sys.exit(f"{name} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-            if (name.endswith("-aws") or name == "tour-replay") and rows(printed) != rows(done.stdout.split("\n}\n")[-1]):
+            if (name.endswith("-aws") or name in ("tour-replay", "shop-boto3")) and rows(printed) != rows(done.stdout.split("\n}\n")[-1]):
                 sys.exit(f"{name} prints\n{done.stdout}\nand {page} says\n{printed}")
             print(f"  {name}")
 
@@ -43,8 +43,9 @@ def tour(page, tested, arguments):
 def main():
     tour("README.md", ["tour-aws", "tour-verify", "tour-replay"], [])
     tour("docs/run.md", ["tour-boto3"], [])
-    own = "examples/own-table"
+    own, shop = "examples/own-table", "examples/shop"
     tour(f"{own}/README.md", ["own-aws", "own-boto3", "own-verify"], ["--config", f"{own}/ripple.toml"])
+    tour(f"{shop}/README.md", ["shop-boto3", "shop-verify"], ["--config", f"{shop}/ripple.toml"])
 
 
 if __name__ == "__main__":
