@@ -54,13 +54,14 @@ class Shop:
 
         A repeated call writes the same items, so a client may retry it.
         """
-        fields = {"orderId": order_id, "customerId": customer_id, "orderedAt": ordered_at}
+        key = ORDER_KEY.build({"orderId": order_id})
+        key |= ORDER_BY_CUSTOMER.build({"orderId": order_id, "customerId": customer_id, "orderedAt": ordered_at})
         order = {"type": "Order", "customerId": customer_id, "orderedAt": ordered_at, "status": "placed"}
-        items = [ORDER_KEY.build(fields) | ORDER_BY_CUSTOMER.build(fields) | order]
+        items = [key | order]
         for sku, quantity, amount in lines:
-            fields = {"orderId": order_id, "sku": sku}
-            line = {"type": "Line", "quantity": quantity, "amount": amount}
-            items.append(LINE_KEY.build(fields) | LINE_BY_PRODUCT.build(fields) | line)
+            key = LINE_KEY.build({"orderId": order_id, "sku": sku})
+            key |= LINE_BY_PRODUCT.build({"orderId": order_id, "sku": sku})
+            items.append(key | {"type": "Line", "quantity": quantity, "amount": amount})
             items.append(self._movement(sku, -quantity, ordered_at, order_id))
         puts = [{"Put": {"TableName": self.table.name, "Item": item}} for item in items]
         self.client.transact_write_items(TransactItems=puts)
@@ -131,10 +132,10 @@ def shop_at(endpoint, table="ripple"):
 
 
 def main():
-    arguments = argparse.ArgumentParser(description="Writes a few items, and prints what Ripple made of them.")
-    arguments.add_argument("--endpoint", default="http://127.0.0.1:8000")
-    arguments.add_argument("--wait", required=True, help="the command that waits for Ripple, such as `ripple wait …`")
-    arguments = arguments.parse_args()
+    parser = argparse.ArgumentParser(description="Writes a few items, and prints what Ripple made of them.")
+    parser.add_argument("--endpoint", default="http://127.0.0.1:8000")
+    parser.add_argument("--wait", required=True, help="the command that waits for Ripple, such as `ripple wait …`")
+    arguments = parser.parse_args()
     shop = shop_at(arguments.endpoint)
     shop.put_customer("ada", "Ada", "ada@example.org")
     shop.put_product("tea", "Green tea", "drinks", Decimal("4.50"))
@@ -147,9 +148,11 @@ def main():
     ada = shop.customer("ada")
     print(f"{ada['name']}: {ada['orderCount']} orders, {ada['spent']} spent")
     for order in shop.orders_of("ada"):
-        print(f"order {ORDER_KEY.parse(order)['orderId']}: {order['total']}")
-    for product in shop.best_sellers("drinks"):
-        print(f"{product['name']}: {shop.product(PRODUCT_KEY.parse(product)['sku'])['unitsSold']} sold")
+        if key := ORDER_KEY.parse(order):
+            print(f"order {key['orderId']}: {order['total']}")
+    for listed in shop.best_sellers("drinks"):
+        if product := PRODUCT_KEY.parse(listed):
+            print(f"{listed['name']}: {shop.product(product['sku'])['unitsSold']} sold")
     print(f"stock of tea: {shop.product('tea')['stock']}")
 
 

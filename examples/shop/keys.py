@@ -8,8 +8,9 @@ from typing import Any, Generic, Literal, Mapping, NotRequired, Required, TypedD
 
 # A number as a key takes it: never a float, which is not exact.
 Number = Union[int, Decimal, str]
-Fields = TypeVar("Fields")
-Read = TypeVar("Read")
+Fields = TypeVar("Fields", bound=Mapping[str, Any])
+Read = TypeVar("Read", bound=Mapping[str, Any])
+Built = TypeVar("Built")
 
 PARTITION_KEY_BYTES_MAX = 2048
 SORT_KEY_BYTES_MAX = 1024
@@ -23,15 +24,27 @@ class InvalidKey(ValueError):
         self.entity, self.attribute, self.problem = entity, attribute, problem
 
 
-class KeyForm(Generic[Fields, Read]):
+class KeyForm(Generic[Fields, Read, Built]):
     """The form of a key in the table, or in an index."""
 
-    def __init__(self, entity, index, names, partition, sort, only_if=None):
+    def __init__(
+        self,
+        entity: str,
+        index: str | None,
+        names: tuple[str, str],
+        partition: tuple[tuple[Any, ...], ...],
+        sort: tuple[tuple[Any, ...], ...],
+        only_if: tuple[str, tuple[str, ...] | None] | None = None,
+    ):
         self.entity, self.index, self.names = entity, index, names
         self.partition, self.sort, self.only_if = partition, sort, only_if
 
-    def build(self, fields: Fields) -> dict[str, str] | None:
+    def build(self, fields: Fields) -> Built:
         """The key's two attributes; None if the item is not in the index. Raises InvalidKey."""
+        built: Any = self._build(fields)
+        return built
+
+    def _build(self, fields: Mapping[str, Any]) -> dict[str, str] | None:
         if self.only_if:
             attribute, texts = self.only_if
             held = fields.get(attribute)
@@ -43,7 +56,7 @@ class KeyForm(Generic[Fields, Read]):
 
     def parse(self, item: Mapping[str, Any]) -> Read | None:
         """The fields of the key of an item; None if it is of another form."""
-        fields = {}
+        fields: Any = {}
         for name, pieces in zip(self.names, (self.partition, self.sort)):
             key = item.get(name)
             if not isinstance(key, str) or not _read(pieces, key, fields):
@@ -55,8 +68,9 @@ class KeyForm(Generic[Fields, Read]):
         spread = next((piece for piece in self.partition if piece[0] == "spread"), None)
         if spread is None:
             return [self._built(self.partition, fields)]
-        of = lambda suffix: [("literal", suffix) if piece[0] == "spread" else piece for piece in self.partition]
-        return [self._built(of(f"{suffix:02}"), fields) for suffix in range(spread[2])]
+        literals = [("literal", f"{suffix:02}") for suffix in range(spread[2])]
+        one = lambda literal: tuple(literal if piece[0] == "spread" else piece for piece in self.partition)
+        return [self._built(one(literal), fields) for literal in literals]
 
     def sort_key_prefix(self, fields: Mapping[str, Any]) -> str:
         """The longest start of the sort key that these fields decide, for begins_with."""
@@ -202,7 +216,7 @@ def _read_raw(name, rest, key, fields):
         return key != ""
     end = len(key)
     while (end := key.rfind(rest[0][1], 0, end)) > 0:
-        found = {}
+        found: dict[str, str] = {}
         if _read(rest, key[end:], found):
             found[name] = key[:end]
             if all(fields.get(other, value) == value for other, value in found.items()):
@@ -245,7 +259,7 @@ Customer = TypedDict("Customer", {
 }, total=False)
 CustomerKey = TypedDict("CustomerKey", {"customerId": str})
 # Key of Customer: `CUSTOMER#{customerId}` / `PROFILE`.
-CUSTOMER_KEY: KeyForm[CustomerKey, CustomerKey] = KeyForm(
+CUSTOMER_KEY: KeyForm[CustomerKey, CustomerKey, dict[str, str]] = KeyForm(
     "Customer",
     None,
     ("pk", "sk"),
@@ -267,7 +281,7 @@ Line = TypedDict("Line", {
 }, total=False)
 LineKey = TypedDict("LineKey", {"orderId": str, "sku": str})
 # Key of Line: `ORDER#{orderId}` / `LINE#{sku}`.
-LINE_KEY: KeyForm[LineKey, LineKey] = KeyForm(
+LINE_KEY: KeyForm[LineKey, LineKey, dict[str, str]] = KeyForm(
     "Line",
     None,
     ("pk", "sk"),
@@ -276,7 +290,7 @@ LINE_KEY: KeyForm[LineKey, LineKey] = KeyForm(
 )
 LineByProduct = TypedDict("LineByProduct", {"orderId": str, "sku": str})
 # Key of Line in the index byProduct: `PRODUCT#{sku}` / `LINE#{orderId}`.
-LINE_BY_PRODUCT: KeyForm[LineByProduct, LineByProduct] = KeyForm(
+LINE_BY_PRODUCT: KeyForm[LineByProduct, LineByProduct, dict[str, str]] = KeyForm(
     "Line",
     "byProduct",
     ("productPk", "productSk"),
@@ -293,7 +307,7 @@ Movement = TypedDict("Movement", {
 }, total=False)
 MovementKey = TypedDict("MovementKey", {"movedAt": str, "movementId": str, "sku": str})
 # Key of Movement: `PRODUCT#{sku}` / `MOVEMENT#{movedAt}#{movementId}`.
-MOVEMENT_KEY: KeyForm[MovementKey, MovementKey] = KeyForm(
+MOVEMENT_KEY: KeyForm[MovementKey, MovementKey, dict[str, str]] = KeyForm(
     "Movement",
     None,
     ("pk", "sk"),
@@ -317,7 +331,7 @@ Order = TypedDict("Order", {
 }, total=False)
 OrderKey = TypedDict("OrderKey", {"orderId": str})
 # Key of Order: `ORDER#{orderId}` / `ORDER`.
-ORDER_KEY: KeyForm[OrderKey, OrderKey] = KeyForm(
+ORDER_KEY: KeyForm[OrderKey, OrderKey, dict[str, str]] = KeyForm(
     "Order",
     None,
     ("pk", "sk"),
@@ -326,7 +340,7 @@ ORDER_KEY: KeyForm[OrderKey, OrderKey] = KeyForm(
 )
 OrderByCustomer = TypedDict("OrderByCustomer", {"customerId": str, "orderId": str, "orderedAt": str})
 # Key of Order in the index byCustomer: `CUSTOMER#{customerId}` / `ORDER#{orderedAt}#{orderId}`.
-ORDER_BY_CUSTOMER: KeyForm[OrderByCustomer, OrderByCustomer] = KeyForm(
+ORDER_BY_CUSTOMER: KeyForm[OrderByCustomer, OrderByCustomer, dict[str, str]] = KeyForm(
     "Order",
     "byCustomer",
     ("customerPk", "customerSk"),
@@ -350,7 +364,7 @@ Product = TypedDict("Product", {
 }, total=False)
 ProductKey = TypedDict("ProductKey", {"sku": str})
 # Key of Product: `PRODUCT#{sku}` / `PRODUCT`.
-PRODUCT_KEY: KeyForm[ProductKey, ProductKey] = KeyForm(
+PRODUCT_KEY: KeyForm[ProductKey, ProductKey, dict[str, str]] = KeyForm(
     "Product",
     None,
     ("pk", "sk"),
@@ -360,7 +374,7 @@ PRODUCT_KEY: KeyForm[ProductKey, ProductKey] = KeyForm(
 ProductBestSellers = TypedDict("ProductBestSellers", {"category": str, "sku": str, "unitsSold": Number})
 ProductBestSellersRead = TypedDict("ProductBestSellersRead", {"category": str, "sku": str, "unitsSold": str})
 # Key of Product in the index bestSellers: `BEST#{category}` / `{MAX-unitsSold:9}#{sku}`. Ripple alone writes it.
-PRODUCT_BEST_SELLERS: KeyForm[ProductBestSellers, ProductBestSellersRead] = KeyForm(
+PRODUCT_BEST_SELLERS: KeyForm[ProductBestSellers, ProductBestSellersRead, dict[str, str]] = KeyForm(
     "Product",
     "bestSellers",
     ("bestPk", "bestSk"),

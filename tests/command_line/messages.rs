@@ -59,7 +59,7 @@ fn types_are_printed_in_three_languages_of_a_manifest_that_is_right() {
     let right = right.path().to_str().unwrap();
     for (language, line) in [
         ("typescript", "export const roomKey = new KeyForm<{ \"room\": string }, "),
-        ("python", "ROOM_KEY: KeyForm[RoomKey, RoomKey] = KeyForm("),
+        ("python", "ROOM_KEY: KeyForm[RoomKey, RoomKey, dict[str, str]] = KeyForm("),
         ("rust", "pub struct RoomKey {"),
     ] {
         let ended = ripple(&["types", "--language", language, "--config", right]);

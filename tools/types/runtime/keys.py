@@ -6,8 +6,9 @@ from typing import Any, Generic, Literal, Mapping, NotRequired, Required, TypedD
 
 # A number as a key takes it: never a float, which is not exact.
 Number = Union[int, Decimal, str]
-Fields = TypeVar("Fields")
-Read = TypeVar("Read")
+Fields = TypeVar("Fields", bound=Mapping[str, Any])
+Read = TypeVar("Read", bound=Mapping[str, Any])
+Built = TypeVar("Built")
 
 PARTITION_KEY_BYTES_MAX = 2048
 SORT_KEY_BYTES_MAX = 1024
@@ -21,15 +22,27 @@ class InvalidKey(ValueError):
         self.entity, self.attribute, self.problem = entity, attribute, problem
 
 
-class KeyForm(Generic[Fields, Read]):
+class KeyForm(Generic[Fields, Read, Built]):
     """The form of a key in the table, or in an index."""
 
-    def __init__(self, entity, index, names, partition, sort, only_if=None):
+    def __init__(
+        self,
+        entity: str,
+        index: str | None,
+        names: tuple[str, str],
+        partition: tuple[tuple[Any, ...], ...],
+        sort: tuple[tuple[Any, ...], ...],
+        only_if: tuple[str, tuple[str, ...] | None] | None = None,
+    ):
         self.entity, self.index, self.names = entity, index, names
         self.partition, self.sort, self.only_if = partition, sort, only_if
 
-    def build(self, fields: Fields) -> dict[str, str] | None:
+    def build(self, fields: Fields) -> Built:
         """The key's two attributes; None if the item is not in the index. Raises InvalidKey."""
+        built: Any = self._build(fields)
+        return built
+
+    def _build(self, fields: Mapping[str, Any]) -> dict[str, str] | None:
         if self.only_if:
             attribute, texts = self.only_if
             held = fields.get(attribute)
@@ -41,7 +54,7 @@ class KeyForm(Generic[Fields, Read]):
 
     def parse(self, item: Mapping[str, Any]) -> Read | None:
         """The fields of the key of an item; None if it is of another form."""
-        fields = {}
+        fields: Any = {}
         for name, pieces in zip(self.names, (self.partition, self.sort)):
             key = item.get(name)
             if not isinstance(key, str) or not _read(pieces, key, fields):
@@ -53,8 +66,9 @@ class KeyForm(Generic[Fields, Read]):
         spread = next((piece for piece in self.partition if piece[0] == "spread"), None)
         if spread is None:
             return [self._built(self.partition, fields)]
-        of = lambda suffix: [("literal", suffix) if piece[0] == "spread" else piece for piece in self.partition]
-        return [self._built(of(f"{suffix:02}"), fields) for suffix in range(spread[2])]
+        literals = [("literal", f"{suffix:02}") for suffix in range(spread[2])]
+        one = lambda literal: tuple(literal if piece[0] == "spread" else piece for piece in self.partition)
+        return [self._built(one(literal), fields) for literal in literals]
 
     def sort_key_prefix(self, fields: Mapping[str, Any]) -> str:
         """The longest start of the sort key that these fields decide, for begins_with."""
@@ -200,7 +214,7 @@ def _read_raw(name, rest, key, fields):
         return key != ""
     end = len(key)
     while (end := key.rfind(rest[0][1], 0, end)) > 0:
-        found = {}
+        found: dict[str, str] = {}
         if _read(rest, key[end:], found):
             found[name] = key[:end]
             if all(fields.get(other, value) == value for other, value in found.items()):

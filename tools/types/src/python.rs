@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Names that the fixed part uses, and words of the language.
-const RESERVED: &str = "Any Decimal Fields Generic InvalidKey KeyForm Literal Mapping NotRequired Number \
+const RESERVED: &str = "Any Built Decimal Fields Generic InvalidKey KeyForm Literal Mapping NotRequired Number \
     PARTITION_KEY_BYTES_MAX Read Required SORT_KEY_BYTES_MAX TypeVar TypedDict Union None True False";
 
 pub(crate) fn rendered(entities: &[TypedEntity<'_>]) -> String {
@@ -77,7 +77,8 @@ fn form(key: &TypedKey<'_>, names: &mut Identifiers) -> String {
         OnlyIf::Has { attribute } => format!("({}, None)", quoted(attribute)),
     }));
     let arguments = concat(arguments.iter().map(|argument| format!("    {argument},\n")));
-    text + &format!("# {}\n{name}: KeyForm[{fields}, {read}] = KeyForm(\n{arguments})\n", key.about())
+    let built = if key.only_if.is_some() { "dict[str, str] | None" } else { "dict[str, str]" };
+    text + &format!("# {}\n{name}: KeyForm[{fields}, {read}, {built}] = KeyForm(\n{arguments})\n", key.about())
 }
 
 /// A typed dictionary with these fields.
