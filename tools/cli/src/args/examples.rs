@@ -45,7 +45,10 @@ const EXAMPLES: [(&str, [&str; 2]); 24] = [
     ("ripple design", ["ripple design --config ripple.toml", "ripple design --filters --config ripple.toml"]),
     (
         "ripple cost",
-        ["ripple cost --rate Like=10 --targets like-count=100", "ripple cost --rate Follow=2 --fan-out comment-author=0.01x200"],
+        [
+            "ripple cost --rate Like=10 --targets like-count=100",
+            "ripple cost --rate Follow=2 --fan-out comment-author=0.01x200",
+        ],
     ),
     (
         "ripple infra",

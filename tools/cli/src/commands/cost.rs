@@ -136,9 +136,7 @@ fn as_json(estimates: &[(LedgerKind, Estimate)], prices: &Prices) -> Value {
             "lines": lines.collect::<Vec<_>>(),
         })
     };
-    let price = |price: &design::cost::prices::UnitPrice| {
-        json!({ "name": price.name, "unit": price.unit, "per": price.per, "dollars": price.dollars })
-    };
+    let price = |price: &design::cost::prices::UnitPrice| json!({ "name": price.name, "unit": price.unit, "per": price.per, "dollars": price.dollars });
     json!({
         "region": REGION,
         "prices_noted": NOTED,

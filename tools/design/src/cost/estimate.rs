@@ -117,12 +117,7 @@ impl Bill<'_> {
 /// # Errors
 ///
 /// As [`usage`].
-pub async fn estimate(
-    design: &Design,
-    load: &Load,
-    prices: &Prices,
-    log: LogBytes<'_>,
-) -> Result<Estimate, LoadError> {
+pub async fn estimate(design: &Design, load: &Load, prices: &Prices, log: LogBytes<'_>) -> Result<Estimate, LoadError> {
     let (used, rate) = (usage(design, load, log).await?, load.rate());
     let mut bill = Bill { prices, lines: Vec::new() };
     let each = |a_second: f64| format!("{} for each of {rate} new items a second", rounded(a_second / rate));

@@ -154,4 +154,3 @@ async fn run(
     }
     LoadUsage::default()
 }
-
