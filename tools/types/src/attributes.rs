@@ -15,7 +15,7 @@ use keys::{entity::KeyTemplate, index_key::OnlyIf};
 
 /// The type of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ValueType {
+pub(crate) enum HeldType {
     Text,
     Number,
     Unknown,
@@ -23,7 +23,7 @@ pub(crate) enum ValueType {
 
 /// The known types, by entity and attribute.
 #[derive(Debug, Default)]
-pub(crate) struct ValueTypes(BTreeMap<(String, String), ValueType>);
+pub(crate) struct ValueTypes(BTreeMap<(String, String), HeldType>);
 
 impl ValueTypes {
     /// The types of all attributes of a table.
@@ -33,11 +33,11 @@ impl ValueTypes {
             for index in &entity.indexes {
                 types.key(&entity.name, &index.key);
                 if let Some(OnlyIf::Is { attribute, .. }) = &index.only_if {
-                    types.put(&entity.name, attribute, ValueType::Text);
+                    types.put(&entity.name, attribute, HeldType::Text);
                 }
             }
             if let Some(time_to_live) = &schema.layout.time_to_live {
-                types.put(&entity.name, time_to_live, ValueType::Number);
+                types.put(&entity.name, time_to_live, HeldType::Number);
             }
         }
         for derivation in catalogue.derivations() {
@@ -48,14 +48,14 @@ impl ValueTypes {
         types
     }
 
-    pub(crate) fn get(&self, entity: &str, attribute: &str) -> ValueType {
-        self.0.get(&(entity.to_owned(), attribute.to_owned())).copied().unwrap_or(ValueType::Unknown)
+    pub(crate) fn get(&self, entity: &str, attribute: &str) -> HeldType {
+        self.0.get(&(entity.to_owned(), attribute.to_owned())).copied().unwrap_or(HeldType::Unknown)
     }
 
     /// Notes a type, and says whether it is new. The first one stays.
-    fn put(&mut self, entity: &str, attribute: &str, value: ValueType) -> bool {
+    fn put(&mut self, entity: &str, attribute: &str, value: HeldType) -> bool {
         let name = (entity.to_owned(), attribute.to_owned());
-        let is_new = value != ValueType::Unknown && !self.0.contains_key(&name);
+        let is_new = value != HeldType::Unknown && !self.0.contains_key(&name);
         if is_new {
             self.0.insert(name, value);
         }
@@ -64,7 +64,7 @@ impl ValueTypes {
 
     fn key(&mut self, entity: &str, key: &KeyTemplate) {
         for field in key.field_names() {
-            let value = if key.holds_number(field) { ValueType::Number } else { ValueType::Text };
+            let value = if key.holds_number(field) { HeldType::Number } else { HeldType::Text };
             self.put(entity, field, value);
         }
     }
@@ -80,31 +80,31 @@ impl ValueTypes {
         match kind.shape() {
             Shape::Count(count) => {
                 let texts: Vec<Part> = count.link.from_fields().map(|it| Part::attribute(&count.source, it)).collect();
-                put(&texts, ValueType::Text);
+                put(&texts, HeldType::Text);
                 let sums: Vec<Part> = count.sum.iter().map(|it| Part::attribute(&count.source, it)).collect();
-                put(&sums, ValueType::Number);
+                put(&sums, HeldType::Number);
             }
             Shape::Rollup(rollup) => {
-                put(&[Part::attribute(&rollup.source, &rollup.value)], ValueType::Number);
-                put(&[Part::attribute(&rollup.source, &rollup.time)], ValueType::Text);
-                put(&reach.writes, ValueType::Number);
+                put(&[Part::attribute(&rollup.source, &rollup.value)], HeldType::Number);
+                put(&[Part::attribute(&rollup.source, &rollup.time)], HeldType::Text);
+                put(&reach.writes, HeldType::Number);
             }
             Shape::Mirror(mirror) => {
                 let texts: Vec<Part> =
                     mirror.link.from_fields().map(|it| Part::attribute(&mirror.source, it)).collect();
-                put(&texts, ValueType::Text);
+                put(&texts, HeldType::Text);
             }
-            Shape::Attributes(_) if kind.name() == "display" => put(&reach.writes, ValueType::Number),
+            Shape::Attributes(_) if kind.name() == "display" => put(&reach.writes, HeldType::Number),
             Shape::Attributes(_) if kind.name() == "path" => {
-                put(&reach.reads, ValueType::Text);
-                put(&reach.writes, ValueType::Text);
+                put(&reach.reads, HeldType::Text);
+                put(&reach.writes, HeldType::Text);
             }
             Shape::Attributes(_) => {
                 // What a copy reads of its target leads to the source.
                 let target = reach.writes.first().map(|part| part.entity.clone()).unwrap_or_default();
                 let links: Vec<Part> = reach.reads.iter().filter(|part| part.entity == target).cloned().collect();
                 if kind.name() == "copy" && kind.entities().first().is_none_or(|source| *source != target) {
-                    put(&links, ValueType::Text);
+                    put(&links, HeldType::Text);
                 }
             }
             Shape::Cascade(_) => {}

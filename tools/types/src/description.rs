@@ -13,7 +13,7 @@ use keys::{
     },
 };
 
-use crate::attributes::{ValueType, ValueTypes};
+use crate::attributes::{HeldType, ValueTypes};
 
 /// An entity with its keys and attributes.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub(crate) struct TypedField<'a> {
 #[derive(Debug)]
 pub(crate) struct TypedAttribute<'a> {
     pub(crate) name: &'a str,
-    pub(crate) value: ValueType,
+    pub(crate) value: HeldType,
     /// The one text that it has, if it is the type of the item.
     pub(crate) literal: Option<&'a str>,
     /// Does Ripple write it?
@@ -176,7 +176,7 @@ fn attributes<'a>(layout: &'a Layout, definition: &'a Definition, types: &ValueT
     let is_derived = |name: &str| definition.derived || definition.derived_attributes.iter().any(|it| it == name);
     let key = |name: &'a str, is_required| TypedAttribute {
         name,
-        value: ValueType::Text,
+        value: HeldType::Text,
         literal: None,
         derived: is_derived(name),
         is_required,

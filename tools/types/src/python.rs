@@ -3,7 +3,7 @@
 use keys::index_key::OnlyIf;
 
 use crate::{
-    attributes::ValueType,
+    attributes::HeldType,
     concat,
     description::{TypedEntity, TypedField, TypedKey},
     names::{Identifiers, pascal, snake},
@@ -30,9 +30,9 @@ fn item(entity: &TypedEntity<'_>, names: &mut Identifiers) -> String {
     let attributes = entity.attributes.iter().map(|attribute| {
         let value = match (attribute.literal, attribute.value) {
             (Some(literal), _) => format!("Literal[{}]", quoted(literal)),
-            (None, ValueType::Text) => "str".to_owned(),
-            (None, ValueType::Number) => "Union[int, Decimal]".to_owned(),
-            (None, ValueType::Unknown) => "Any".to_owned(),
+            (None, HeldType::Text) => "str".to_owned(),
+            (None, HeldType::Number) => "Union[int, Decimal]".to_owned(),
+            (None, HeldType::Unknown) => "Any".to_owned(),
         };
         let value = if attribute.is_required { format!("Required[{value}]") } else { value };
         let comment = if attribute.derived { "  # Derived: Ripple writes it." } else { "" };

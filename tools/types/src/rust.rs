@@ -3,7 +3,7 @@
 use keys::index_key::OnlyIf;
 
 use crate::{
-    attributes::ValueType,
+    attributes::HeldType,
     concat,
     description::{TypedEntity, TypedField, TypedKey},
     names::{Identifiers, pascal, snake},
@@ -35,7 +35,7 @@ pub(crate) fn rendered(entities: &[TypedEntity<'_>]) -> String {
 fn item(entity: &TypedEntity<'_>, name: &str) -> String {
     let mut fields = Identifiers::without(KEYWORDS);
     let mut text = format!("/// {}\n", entity.about());
-    let is_generic = entity.attributes.iter().any(|attribute| attribute.value == ValueType::Unknown);
+    let is_generic = entity.attributes.iter().any(|attribute| attribute.value == HeldType::Unknown);
     if is_generic {
         text += "///\n/// `V` is the type of an attribute's value of your SDK.\n";
     }
@@ -43,11 +43,11 @@ fn item(entity: &TypedEntity<'_>, name: &str) -> String {
     text.extend([format!("#[derive(Clone, Debug, PartialEq)]\npub struct {name}{generic} {{\n")]);
     for attribute in &entity.attributes {
         let value = match attribute.value {
-            ValueType::Text | ValueType::Number => "String",
-            ValueType::Unknown => "V",
+            HeldType::Text | HeldType::Number => "String",
+            HeldType::Unknown => "V",
         };
         let value = if attribute.is_required { value.to_owned() } else { format!("Option<{value}>") };
-        let number = if attribute.value == ValueType::Number { ", a number (N)" } else { "" };
+        let number = if attribute.value == HeldType::Number { ", a number (N)" } else { "" };
         let derived = if attribute.derived { " Derived: Ripple writes it." } else { "" };
         text.extend([format!("    /// The attribute {:?}{number}.{derived}\n", attribute.name)]);
         text.extend([format!("    pub {}: {value},\n", fields.unused(&snake(attribute.name)))]);

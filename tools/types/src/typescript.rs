@@ -3,7 +3,7 @@
 use keys::index_key::OnlyIf;
 
 use crate::{
-    attributes::ValueType,
+    attributes::HeldType,
     concat,
     description::{TypedEntity, TypedField, TypedKey},
     names::{Identifiers, camel, pascal},
@@ -33,9 +33,9 @@ fn item(entity: &TypedEntity<'_>, names: &mut Identifiers) -> String {
     for attribute in &entity.attributes {
         let value = match (attribute.literal, attribute.value) {
             (Some(literal), _) => quoted(literal),
-            (None, ValueType::Text) => "string".to_owned(),
-            (None, ValueType::Number) => "number".to_owned(),
-            (None, ValueType::Unknown) => "unknown".to_owned(),
+            (None, HeldType::Text) => "string".to_owned(),
+            (None, HeldType::Number) => "number".to_owned(),
+            (None, HeldType::Unknown) => "unknown".to_owned(),
         };
         let (comment, readonly) =
             if attribute.derived { ("  /** Derived: Ripple writes it. */\n", "readonly ") } else { ("", "") };
