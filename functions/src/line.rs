@@ -38,7 +38,7 @@ impl LineOf<'_> {
             ("echoes", count(account.n_echoes)),
             ("ignored", count(account.n_ignored)),
             ("late_changes", count(account.n_late_changes)),
-            ("first_backlog", account.is_first_backlog.then(|| json!(true))),
+            ("first_backlog", account.is_first_backlog.then_some(json!(true))),
             ("busy", busy.map(|busy| json!(busy))),
             ("failed_from", handled.failed_from.as_ref().map(|number| json!(number))),
             ("cause", account.undone.values().next().map(|cause| json!(cause))),
@@ -53,7 +53,7 @@ impl LineOf<'_> {
         let SweepMetrics { jobs, slice, .. } = metrics;
         let more = [
             ("due", Some(json!(jobs.n_due))),
-            ("is_cut", jobs.is_cut.then(|| json!(true))),
+            ("is_cut", jobs.is_cut.then_some(json!(true))),
             ("round_ms", slice.round_ms.map(|round_ms| json!(round_ms))),
             ("round_expected_ms", slice.round_expected_ms(n_table_items).map(|round_ms| json!(round_ms))),
         ];

@@ -15,7 +15,7 @@ fn cost_prints_a_bill_under_either_ledger_that_adds_up() {
         assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
     }
     let json = |more: &[&str]| -> Value {
-        let ended = ripple(&[&arguments, &["--json"], more].concat());
+        let ended = ripple(&[&arguments[..], &["--json"], more].concat());
         serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}"))
     };
     let bill = json(&[]);

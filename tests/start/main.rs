@@ -2,7 +2,7 @@
 //!
 //! All four functions start by the same code; this is `aggregate`.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by a panic")]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by a panic")]
 
 mod at_once;
 mod lambda;

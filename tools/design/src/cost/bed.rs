@@ -113,26 +113,10 @@ impl<'a> SampleBed<'a> {
             used.invocations += 1.0;
             used.duration_ms += self.load.call_ms * (CALLS_IN_TURN + n_calls / CALLS_AT_ONCE);
             used.log_bytes += f64::from(u32::try_from((self.log)(engine, families, &handled)).unwrap_or(u32::MAX));
-            self.count_writes(&handled, used);
+            count_writes(&handled, used);
             self.count_reads(requests, used).await;
         }
         !records.is_empty()
-    }
-
-    fn count_writes(&self, handled: &Handled, used: &mut LoadUsage) {
-        for commit in &handled.account.commits {
-            // The item of a stream shard is written once, when the shard is first seen.
-            let part = match commit.table {
-                Table::Ledger if commit.key.pk.starts_with("SHARD#") => continue,
-                Table::Ledger if commit.key.pk.starts_with("RECEIPT#") => {
-                    used.receipts += 1.0;
-                    RECEIPTS.to_owned()
-                }
-                Table::Ledger => OTHER.to_owned(),
-                Table::Main => commit.derivations.join(" + "),
-            };
-            *used.write_units.entry(part).or_default() += commit.units;
-        }
     }
 
     async fn count_reads(&mut self, requests: Vec<Request>, used: &mut LoadUsage) {
@@ -234,4 +218,20 @@ fn event(records: &[&Value], shard: u64, ledger: LedgerKind) -> String {
         }
     }
     event.to_string()
+}
+
+fn count_writes(handled: &Handled, used: &mut LoadUsage) {
+    for commit in &handled.account.commits {
+        // The item of a stream shard is written once, when the shard is first seen.
+        let part = match commit.table {
+            Table::Ledger if commit.key.pk.starts_with("SHARD#") => continue,
+            Table::Ledger if commit.key.pk.starts_with("RECEIPT#") => {
+                used.receipts += 1.0;
+                RECEIPTS.to_owned()
+            }
+            Table::Ledger => OTHER.to_owned(),
+            Table::Main => commit.derivations.join(" + "),
+        };
+        *used.write_units.entry(part).or_default() += commit.units;
+    }
 }

@@ -110,22 +110,22 @@ impl Load {
             return Err(LoadError::Entity { name: name.clone(), there_are: there_are(&ground) });
         }
         let has_targets = |derivation: &&Derivation| spread(derivation).is_some();
-        self.known(design, self.targets.keys(), "targets", has_targets)?;
-        self.known(design, self.fan_outs.keys(), "a fan-out", |it| !it.kind.outline(&design.schema).finds.is_empty())
+        known(design, self.targets.keys(), "targets", has_targets)?;
+        known(design, self.fan_outs.keys(), "a fan-out", |it| !it.kind.outline(&design.schema).finds.is_empty())
     }
+}
 
-    fn known<'a>(
-        &self,
-        design: &Design,
-        mut names: impl Iterator<Item = &'a String>,
-        what: &'static str,
-        is: impl Fn(&&Derivation) -> bool,
-    ) -> Result<(), LoadError> {
-        let all: Vec<&str> = design.catalogue.derivations().filter(is).map(|it| it.name.as_str()).collect();
-        match names.find(|name| !all.contains(&name.as_str())) {
-            Some(name) => Err(LoadError::Derivation { name: name.clone(), what, there_are: there_are(&all) }),
-            None => Ok(()),
-        }
+/// Refuses a name that is not one of the derivations that have something.
+fn known<'a>(
+    design: &Design,
+    mut names: impl Iterator<Item = &'a String>,
+    what: &'static str,
+    is: impl Fn(&&Derivation) -> bool,
+) -> Result<(), LoadError> {
+    let all: Vec<&str> = design.catalogue.derivations().filter(is).map(|it| it.name.as_str()).collect();
+    match names.find(|name| !all.contains(&name.as_str())) {
+        Some(name) => Err(LoadError::Derivation { name: name.clone(), what, there_are: there_are(&all) }),
+        None => Ok(()),
     }
 }
 

@@ -84,7 +84,7 @@ impl Touched {
         let is_since = |at_ms: &u64| at_ms >= since_ms;
         self.any_at_ms.as_ref().is_some_and(is_since)
             || read.into_iter().any(|read| match read {
-                ReadFrom::First(of) => self.in_range(of).any(|at_ms| is_since(at_ms)),
+                ReadFrom::First(of) => self.in_range(of).any(is_since),
                 read => self.at_ms.get(read).is_some_and(is_since),
             })
     }

@@ -61,19 +61,19 @@ fn held(messages: &[&str]) -> String {
     assert_eq!(table.differing(), Vec::<String>::new());
     let room = &table.items[&key_of(&item(ROOM))];
     let names = ["LastBy", "LastAt", "FirstAt"].into_iter().filter_map(|name| Some((name, room.get(name)?)));
-    names.map(|(name, value)| format!("{name}={} ", short(value))).collect()
+    names.map(|(name, value)| format!("{name}={}", short(value))).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
 fn the_last_and_the_first_are_by_sort_key_whatever_came_first_and_items_of_others_are_passed_over() {
     assert_eq!(held(&[]), "");
-    assert_eq!(held(&[MESSAGE]), "LastBy=ann LastAt=1 FirstAt=1 ");
+    assert_eq!(held(&[MESSAGE]), "LastBy=ann LastAt=1 FirstAt=1");
     let later = "ROOM#r / MESSAGE#2 Message By=bob";
-    assert_eq!(held(&[later, MESSAGE]), "LastBy=bob LastAt=2 FirstAt=1 ");
-    assert_eq!(held(&[MESSAGE, later, "ROOM#r / MESSAGE#3 Message"]), "LastAt=3 FirstAt=1 ");
+    assert_eq!(held(&[later, MESSAGE]), "LastBy=bob LastAt=2 FirstAt=1");
+    assert_eq!(held(&[MESSAGE, later, "ROOM#r / MESSAGE#3 Message"]), "LastAt=3 FirstAt=1");
     let others =
         ["ROOM#r / MESSAGE#0#PIN Pin By=pin", "ROOM#r / MESSAGE#9#PIN Pin By=pin", "ROOM#q / MESSAGE#9 Message"];
-    assert_eq!(held(&[&others[..], &[MESSAGE]].concat()), "LastBy=ann LastAt=1 FirstAt=1 ");
+    assert_eq!(held(&[&others[..], &[MESSAGE]].concat()), "LastBy=ann LastAt=1 FirstAt=1");
 }
 
 #[test]
