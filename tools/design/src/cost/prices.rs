@@ -1,4 +1,5 @@
-//! The prices of AWS.
+//! The prices of AWS, as they were known when they were noted. Nobody has compared them with the pages where AWS publishes
+//! them, so the command prints the date, and `--price` sets another.
 
 /// The Region of the prices.
 pub const REGION: &str = "us-east-1";
@@ -35,25 +36,25 @@ macro_rules! prices {
 }
 
 prices! {
-    /// Source: aws.amazon.com/dynamodb/pricing/on-demand, Standard table class.
+    /// Published at aws.amazon.com/dynamodb/pricing/on-demand, Standard table class.
     WriteUnits: "write-unit", "write units", 1_000_000.0, 0.625;
-    /// Source: as above.
+    /// As above.
     ReadUnits: "read-unit", "read units", 1_000_000.0, 0.125;
-    /// Source: as above; free for the first 25 GB of an account, which is not deducted.
+    /// As above; free for the first 25 GB of an account, which is not deducted.
     Storage: "storage", "GB", 1.0, 0.25;
-    /// Source: as above, point-in-time recovery.
+    /// As above, point-in-time recovery.
     Recovery: "recovery", "GB", 1.0, 0.20;
-    /// Source: aws.amazon.com/lambda/pricing; free for the first million of an account, which is not deducted.
+    /// Published at aws.amazon.com/lambda/pricing; free for the first million of an account, which is not deducted.
     Invocations: "invocation", "invocations", 1_000_000.0, 0.20;
-    /// Source: as above, Arm, the first 7.5 billion; the free 400,000 are not deducted.
+    /// As above, Arm, the first 7.5 billion; the free 400,000 are not deducted.
     GigabyteSeconds: "gb-second", "GB-seconds", 1.0, 0.000_013_333_4;
-    /// Source: aws.amazon.com/cloudwatch/pricing, standard logs of Lambda, the first 10 TB; the free 5 GB are not deducted.
+    /// Published at aws.amazon.com/cloudwatch/pricing, standard logs of Lambda, the first 10 TB; the free 5 GB are not deducted.
     Logs: "log", "GB", 1.0, 0.50;
-    /// Source: as above, the first 10,000 metrics, for those that have data.
+    /// As above, the first 10,000 metrics, for those that have data.
     Metrics: "metric", "metrics", 1.0, 0.30;
-    /// Source: as above, standard resolution, for each metric of an alarm.
+    /// As above, standard resolution, for each metric of an alarm.
     Alarms: "alarm", "metrics of alarms", 1.0, 0.10;
-    /// Source: as above.
+    /// As above.
     Dashboards: "dashboard", "dashboards", 1.0, 3.00;
 }
 
