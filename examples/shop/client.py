@@ -49,6 +49,10 @@ class Shop:
     def move_stock(self, sku, quantity, moved_at, movement_id):
         self.table.put_item(Item=self._movement(sku, quantity, moved_at, movement_id))
 
+    def undo_movement(self, sku, moved_at, movement_id):
+        key = {"sku": sku, "movedAt": moved_at, "movementId": movement_id}
+        self.table.delete_item(Key=MOVEMENT_KEY.build(key))
+
     def place_order(self, order_id, customer_id, ordered_at, lines):
         """Writes an order, its lines and their stock movements in one transaction. `lines` are (sku, quantity, amount).
 

@@ -37,7 +37,7 @@ class Client:
 
     def __init__(self, endpoint, number):
         self.shop, self.random = application.shop_at(endpoint), random.Random(SEED * 100 + number)
-        self.number, self.orders, self.failure = number, {}, None
+        self.number, self.orders, self.moved, self.failure = number, {}, [], None
 
     def run(self):
         try:
@@ -51,7 +51,7 @@ class Client:
         customer, sku, status = draw.choice(CUSTOMERS), draw.choice(PRODUCTS), draw.choice(STATUSES)
         order = draw.choice(sorted(self.orders)) if self.orders else None
         action = draw.choices(
-            ["order", "status", "customer", "product", "stock", "line", "remove", "leave"], [30, 25, 10, 8, 12, 8, 5, 2]
+            ["order", "status", "customer", "product", "stock", "undo", "line", "remove", "leave"], [30, 25, 10, 8, 12, 6, 8, 5, 2]
         )[0]
         repeats = draw.choice([1, 1, 1, 2])
         amount = lambda: Decimal(draw.randrange(0, 10_000)) / 100
@@ -69,6 +69,9 @@ class Client:
                 _ = shop.rename_product(sku, f"{sku} at {now}") if rename else put()
             elif action == "stock":
                 shop.move_stock(sku, draw.randrange(-5, 50), now, f"{self.number}-{step}")
+                self.moved.append((sku, now, f"{self.number}-{step}"))
+            elif action == "undo" and self.moved:
+                shop.undo_movement(*self.moved[-1])
             elif action == "leave":
                 shop.remove_customer(customer)
             elif order and action == "status":
@@ -82,10 +85,10 @@ class Client:
 def ground_and_derived(table):
     """The items of each entity by their keys, and what Ripple wrote of them."""
     derived_names = {
-        "Customer": ["orderCount", "spent", "averageOrder"],
+        "Customer": ["orderCount", "spent", "averageOrder", "isBuyer"],
         "Order": ["customerName", "lineCount", "total"],
         "Line": ["productName", "orderStatus"],
-        "Product": ["unitsSold", "revenue", "stock"],
+        "Product": ["unitsSold", "revenue", "stock", "lastMovedAt"],
         "Movement": [],
     }
     forms = {"Customer": keys.CUSTOMER_KEY, "Order": keys.ORDER_KEY, "Line": keys.LINE_KEY}
@@ -119,17 +122,19 @@ def recounted(ground):
         wanted["Customer"][customer] = {"orderCount": len(bought), "spent": spent}
         if bought:
             average = (spent / Decimal(len(bought))).quantize(Decimal("0.000001"), decimal.ROUND_HALF_EVEN)
-            wanted["Customer"][customer]["averageOrder"] = average
+            wanted["Customer"][customer] |= {"averageOrder": average, "isBuyer": True}
     for key, line in ground["Line"].items():
         order, product = orders.get((line["orderId"],), {}), products.get((line["sku"],), {})
         wanted["Line"][key] = {"productName": product.get("name"), "orderStatus": order.get("status")}
     for (sku,) in products:
         lines = [(key, line) for key, line in ground["Line"].items() if line["sku"] == sku]
         sold = [line for key, line in lines if wanted["Line"][key]["orderStatus"] not in (None, "cancelled")]
+        moves = [move for move in ground["Movement"].values() if move["sku"] == sku]
         wanted["Product"][(sku,)] = {
             "unitsSold": sum(line["quantity"] for line in sold),
             "revenue": sum(line["amount"] for line in sold),
-            "stock": sum(move["quantity"] for move in ground["Movement"].values() if move["sku"] == sku),
+            "stock": sum(move["quantity"] for move in moves),
+            "lastMovedAt": max((move["movedAt"] for move in moves), default=None),
         }
     return wanted
 

@@ -94,7 +94,10 @@ impl ValueTypes {
                     mirror.link.from_fields().map(|it| Part::attribute(&mirror.source, it)).collect();
                 put(&texts, HeldType::Text);
             }
-            Shape::Attributes(_) if kind.name() == "display" => put(&reach.writes, HeldType::Number),
+            Shape::Attributes(_) if kind.name() == "display" => {
+                let shows_existence = kind.outline(schema).terms.iter().any(|term| term.starts_with("Exists of"));
+                put(&reach.writes, if shows_existence { HeldType::Unknown } else { HeldType::Number });
+            }
             Shape::Attributes(_) if kind.name() == "path" => {
                 put(&reach.reads, HeldType::Text);
                 put(&reach.writes, HeldType::Text);
