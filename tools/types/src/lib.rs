@@ -4,7 +4,7 @@
 //! refusals, and it depends on nothing but its language.
 //! Each language has three parts: a fixed one that interprets the pieces of a template (`runtime/`), the templates as
 //! values of that language, and the types of keys and items.
-//! A [`TypedEntity`] describes the last two once; a renderer a language writes it down.
+//! A `TypedEntity` describes the last two once; a renderer a language writes it down.
 
 mod attributes;
 mod description;
