@@ -34,7 +34,7 @@ fn cost_prints_a_bill_under_either_ledger_that_adds_up() {
 
 #[test]
 fn cost_says_what_is_wrong_with_a_load() {
-    refuses(&["cost"], "no rate is given: give the new items a second of an entity, as in `--rate Cart=10`");
+    refuses(&["cost"], "no rate is given: give the new items a second of an entity, as in `--rate CartItem=10`");
     refuses(
         &["cost", "--rate", "Note=1", "--config", "examples/own-table/ripple.toml"],
         "the application writes no Note: there are Follow, User",
