@@ -177,7 +177,7 @@ fn a_process_that_observes_sees_nothing_of_its_other_invocations() {
     let events = vec![follows().remove(0); 2 * AT_ONCE];
     let Handled { log, .. } = handled(binary(env!("CARGO_BIN_EXE_combined"), &variables, &database.endpoint), events);
     let batches = batches(&log);
-    let writes: Vec<&Value> = batches.values().map(|line| &line["writes"]).collect();
+    let writes: Vec<&Value> = batches.values().map(|line| &line["Writes"]).collect();
     assert_eq!(writes.len(), 2 * AT_ONCE);
     assert!(writes.iter().all(|n_writes| n_writes.as_u64() > Some(40) && *n_writes == writes[0]), "{writes:?}");
 }

@@ -251,6 +251,15 @@ pub(crate) fn tally(counter: &Item) -> Option<Tally> {
     is_read.then(|| Tally { count: count.unwrap_or(0), sum: sum.unwrap_or_default() })
 }
 
+/// Why an attribute of a counter cannot be read; one that has no sum has a sum of zero.
+pub(crate) fn unreadable(name: &str, held: Option<&AttributeValue>) -> Option<&'static str> {
+    match name {
+        counter::VALUE if held.and_then(whole_number).is_none() => Some("is not a whole number of type N"),
+        counter::SUM if held.is_some_and(|held| Sum::of(held).is_none()) => Some("is no number of type N"),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use keys::layout::Layout;

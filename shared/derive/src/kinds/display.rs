@@ -28,7 +28,7 @@ use keys::{
     counter::{self, COUNTER, CounterKey, REVISION, SHOWN, SUM, VALUE},
     key::Key,
     shown::revision_of,
-    value::{below, whole_number},
+    value::below,
 };
 use serde_dynamo::AttributeValue;
 
@@ -46,8 +46,8 @@ use crate::{
     outline::Outline,
     part::{Part, Reach},
     schema::{Image, Schema, Unreadable},
-    sources::{Revision, Source, Sources, tally},
-    tally::{Sum, Tally},
+    sources::{Revision, Source, Sources, tally, unreadable},
+    tally::Tally,
     write::Wanted,
 };
 
@@ -128,15 +128,6 @@ impl Shows {
     }
 }
 
-/// Why an attribute of a counter cannot be read; one that has no sum has a sum of zero.
-fn unreadable(name: &str, held: Option<&AttributeValue>) -> Option<&'static str> {
-    match name {
-        VALUE if held.and_then(whole_number).is_none() => Some("is not a whole number of type N"),
-        SUM if held.is_some_and(|held| Sum::of(held).is_none()) => Some("is no number of type N"),
-        _ => None,
-    }
-}
-
 impl Display {
     /// What the target should hold; the tally is `None` where no counter stands for it.
     fn wanted(&self, tally: Option<&Tally>) -> Wanted {
@@ -178,10 +169,13 @@ impl Display {
     fn counted(&self, schema: &Schema, sight: &Sight<'_>) -> Option<Key> {
         let (old, new) = sight.entity(COUNTER);
         let counter = self.counter(schema, new.or(old)?)?;
-        // A counter that comes to stand makes a zero of an absent attribute, though it adds nothing to a sum.
+        // A counter that comes to stand makes a zero of an absent attribute, though it adds nothing to a sum; and one that
+        // comes to have a revision, by changes that cancel each other out, makes the display have one.
         let stands = |image: Option<&Image<'_>>| image.is_some_and(|image| tally(image.item).is_some());
         let differs = |name: &&str| sight.attribute_differs(old, new, name);
-        let rings = stands(new) && !stands(old) || self.shows.attributes().iter().any(differs);
+        let has_revision = |image: Option<&Image<'_>>| image.is_some_and(|image| image.attribute(REVISION).is_some());
+        let comes = stands(new) && !stands(old) || has_revision(new) && !has_revision(old);
+        let rings = comes || self.shows.attributes().iter().any(differs);
         // Whoever moved its watermark shows the count, and where that cannot be, the counter says no more that it is shown.
         let is_shown = |image: &Image<'_>| image.attribute(SHOWN) == Some(&AttributeValue::Bool(true));
         let (was_shown, is_shown) = (old.is_some_and(is_shown), new.is_some_and(is_shown));

@@ -1,0 +1,4 @@
+ripple
+types
+--language
+python

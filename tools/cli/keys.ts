@@ -1,0 +1,6 @@
+ripple
+types
+--language
+typescript
+--config
+ripple.toml

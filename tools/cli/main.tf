@@ -1,0 +1,5 @@
+ripple
+infra
+--attach
+--format
+terraform
