@@ -287,12 +287,12 @@ async fn a_fan_out_is_close_to_what_the_embedded_database_reports() {
 #[tokio::test]
 async fn a_bill_has_the_receipts_with_their_overhead_and_its_sum_is_that_of_its_lines() {
     let design = design::shipped::design().await.unwrap();
-    assert_eq!(receipt_bytes(&design), 66, "docs/costs.md");
+    assert_eq!(receipt_bytes(&design), 65, "docs/costs.md");
     let load = load(LedgerKind::Receipts, 15.0);
     let bill = estimate(&design, &load, &Prices::default(), &|_, _, _| 1_000).await.unwrap();
     let stored = bill.lines.iter().find(|line| line.what == "receipts" && line.unit == "GB").unwrap();
     // 15 changes a second for 15 days, each with a receipt.
-    close("receipts, GB", stored.amount, 15.0 * 86_400.0 * 15.0 * 166.0 / 1_073_741_824.0);
+    close("receipts, GB", stored.amount, 15.0 * 86_400.0 * 15.0 * 165.0 / 1_073_741_824.0);
     let (_, dollars) = Prices::default().of(Paid::Storage, stored.amount);
     assert!((stored.dollars - dollars).abs() < f64::EPSILON);
     let sum: f64 = bill.lines.iter().map(|line| line.dollars).sum();
@@ -328,6 +328,8 @@ async fn each_entity_of_the_shipped_table_can_be_estimated() {
         let used = usage(&design, &load, &|_, _, _| 0).await.unwrap();
         println!("{}: {:?} {}", entity.name, used.write_units, used.read_units);
         let followed = design::followed::followed(&design, entity).map(|it| it.price.table + it.price.indexes);
-        assert_eq!(write_units(&used) > 0.0, followed.is_some(), "{}: {followed:?}", entity.name);
+        // docs/costs.md says that the path of a new folder is not in the estimate. Others may write into the ledger alone.
+        let is_written = followed.is_some() && entity.name != "Folder";
+        assert!(write_units(&used) > 0.0 || !is_written, "{}: {followed:?}", entity.name);
     }
 }

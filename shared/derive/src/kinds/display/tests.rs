@@ -119,15 +119,24 @@ fn a_display_of_a_later_revision_rings_only_if_the_revision_alone_changed() {
 #[test]
 fn a_counter_that_comes_to_have_a_revision_rings_though_it_comes_to_the_same() {
     let before = format!("{COUNTER} Value=N:4");
-    check(&modified(&before, &format!("{before} Rev=N:1")), &expect![[r#"
+    check(
+        &modified(&before, &format!("{before} Rev=N:1")),
+        &expect![[r#"
         follower-shown: look USER#bob / PROFILE (User)
-    "#]]);
-    check(&modified(&format!("{before} Rev=N:1"), &format!("{before} Rev=N:2")), &expect![[r#"
+    "#]],
+    );
+    check(
+        &modified(&format!("{before} Rev=N:1"), &format!("{before} Rev=N:2")),
+        &expect![[r#"
         nothing
-    "#]]);
-    check(&modified(&before, &format!("{before} Rev=N:1 Shown=BOOL:true")), &expect![[r#"
+    "#]],
+    );
+    check(
+        &modified(&before, &format!("{before} Rev=N:1 Shown=BOOL:true")),
+        &expect![[r#"
         nothing
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
