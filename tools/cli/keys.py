@@ -1,4 +1,0 @@
-ripple
-types
---language
-python

@@ -1,6 +1,0 @@
-ripple
-types
---language
-typescript
---config
-ripple.toml

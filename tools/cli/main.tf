@@ -1,5 +1,0 @@
-ripple
-infra
---attach
---format
-terraform
