@@ -188,7 +188,7 @@ fn item(pk: &str, sk: &str, entity: &str, attributes: &[(&str, &str)]) -> Item {
 /// Number of posts.
 const POSTS: usize = 20;
 
-/// 10 likes, 3 comments and 2 follows for each 15 items; and whom they name, who is there before.
+/// Items of which 10 of 15 are likes, 3 are comments and 2 are follows, and the users and posts that they name, which are put first.
 fn written(n_items: usize) -> (Vec<Item>, Vec<Item>) {
     let user = |name: &str| item(&format!("USER#{name}"), "PROFILE", "User", &[("Name", name), ("Avatar", "a.png")]);
     let post = |n: usize| {

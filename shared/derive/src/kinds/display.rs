@@ -112,7 +112,7 @@ impl Shows {
         }
     }
 
-    /// Is it a number, of which zero is one?
+    /// Does it show a number, which can be zero?
     fn has_zero(self) -> bool {
         matches!(self, Self::Count | Self::Sum)
     }

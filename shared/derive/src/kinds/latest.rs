@@ -80,7 +80,7 @@ impl Latest {
         let sort = source.key.sk.field_names();
         let leading: Vec<&str> = sort.into_iter().take_while(|name| self.filled(name).is_some()).collect();
         let fault = match partition.iter().find(|name| self.filled(name).is_none()) {
-            Some(name) => format!("a {} does not give {name} of their partition key", target.name),
+            Some(name) => format!("the key of {} does not give {name} of their partition key", target.name),
             None => match self.link.from_fields().find(|name| !partition.contains(name) && !leading.contains(name)) {
                 Some(name) => format!("{name} is not at the beginning of their key"),
                 None => return Ok(()),

@@ -47,10 +47,15 @@ const KEYS: [KeySyntax; 5] = [
         "min",
         Text,
         "",
-        "the field whose least value is shown; the sort key of `from` begins with it, behind the fields that lead to the \
+        "the field whose least value is shown, if `max` is not given; the sort key of `from` begins with it, behind the fields that lead to the \
          target: `OFFER#{price:8}#{offerId}`, or `{MAX-price:8}` if the greatest stands first",
     ),
-    KeySyntax::optional("max", Text, "", "the same, of which the greatest value is shown; one of the two is there"),
+    KeySyntax::optional(
+        "max",
+        Text,
+        "",
+        "the field whose greatest value is shown, if `min` is not given; the same holds for the sort key",
+    ),
 ];
 
 fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {

@@ -35,8 +35,8 @@ const KEYS: [KeySyntax; 5] = [
     KeySyntax::required(
         "from",
         Text,
-        "the entity of which one item is carried; those that lead to one target are one range of one partition of the table, \
-         as `USER#{userId}` / `ORDER#{placedAt}` is for a user",
+        "the entity that the attributes come from; its items that lead to one target must be one range of one partition of \
+         the table, as `USER#{userId}` / `ORDER#{placedAt}` is for a user",
     ),
     KeySyntax::required("to", Text, "the entity whose items carry it"),
     KeySyntax::optional(
@@ -60,7 +60,7 @@ const KEYS: [KeySyntax; 5] = [
 ];
 
 fn read(rule: &Rule<'_>) -> Result<Vec<Derivation>, ManifestError> {
-    let source = rule.entity("from", "the entity of which one item is carried")?;
+    let source = rule.entity("from", "the entity that the attributes come from")?;
     let target = rule.entity("to", "the entity whose items carry it")?;
     let link = rule.link(target, source)?;
     let purpose = "what is carried, as in { placedAt = \"lastOrderAt\" }, or [\"text\"] where both have one name";

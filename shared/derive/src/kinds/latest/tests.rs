@@ -17,15 +17,19 @@ fn check(change: &Change, wanted: &Expect) {
     wanted.assert_eq(&effects("latest", change));
 }
 
+fn rings_for_both() -> Expect {
+    expect![[r#"
+        last-message: look ROOM#r / METADATA (Room)
+        first-message: look ROOM#r / METADATA (Room)
+    "#]]
+}
+
 const ROOM: &str = "ROOM#r / METADATA Room Topic=tea";
 const MESSAGE: &str = "ROOM#r / MESSAGE#1 Message By=ann Text=x";
 
 #[test]
 fn a_source_that_comes_or_goes_rings_its_target_once_for_each_that_reads_it() {
-    let both = expect![[r#"
-        last-message: look ROOM#r / METADATA (Room)
-        first-message: look ROOM#r / METADATA (Room)
-    "#]];
+    let both = rings_for_both();
     check(&inserted(MESSAGE), &both);
     check(&removed(MESSAGE), &both);
     check(&modified(MESSAGE, "ROOM#r / MESSAGE#1 Gadget By=ann"), &both);
@@ -42,10 +46,7 @@ fn a_change_of_what_nobody_takes_rings_nobody() {
 
 #[test]
 fn a_target_that_is_made_or_whose_part_was_changed_is_looked_at() {
-    let both = expect![[r#"
-        last-message: look ROOM#r / METADATA (Room)
-        first-message: look ROOM#r / METADATA (Room)
-    "#]];
+    let both = rings_for_both();
     check(&inserted(ROOM), &both);
     check(&modified(ROOM, &format!("{ROOM} LastBy=me")), &expect!["last-message: look ROOM#r / METADATA (Room)\n"]);
 }
@@ -98,8 +99,8 @@ fn sources_that_are_not_one_range_of_one_partition_are_refused() {
     ];
     let shown: String = all.into_iter().map(|kind| refused(kind) + "\n").collect();
     expect![[r#"
-        derivation last: the items of Message that lead to one Room are not one range of one partition: a Room does not give RoomId of their partition key
-        derivation last: the items of Message that lead to one Room are not one range of one partition: a Room does not give RoomId of their partition key
+        derivation last: the items of Message that lead to one Room are not one range of one partition: the key of Room does not give RoomId of their partition key
+        derivation last: the items of Message that lead to one Room are not one range of one partition: the key of Room does not give RoomId of their partition key
         derivation last: nothing gives RoomId of the key of Room
         derivation last: Message has no attribute Nothing
         derivation last: Room does not declare Topic as derived
