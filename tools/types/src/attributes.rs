@@ -1,7 +1,8 @@
 //! What type each attribute has, as far as the schema and the catalogue show.
 //!
 //! A manifest declares no types of attributes, but their uses: what stands in a key as a number is one, what a link
-//! takes is a text, what shows a count is a number, and copies and mirrors hold what their sources hold.
+//! takes is a text, what shows a count is a number, or a boolean if it shows that there is any, and copies, latest items and
+//! mirrors hold what their sources hold.
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ use keys::{entity::KeyTemplate, index_key::OnlyIf};
 pub(crate) enum HeldType {
     Text,
     Number,
+    Boolean,
     Unknown,
 }
 
@@ -43,7 +45,7 @@ impl ValueTypes {
         for derivation in catalogue.derivations() {
             types.used(schema, derivation.kind.as_ref());
         }
-        // A copy may be copied or mirrored again, and the derivations stand in any order.
+        // A copy may be copied or mirrored again, and the derivations are in any order.
         while catalogue.derivations().any(|derivation| types.spread(schema, derivation.kind.as_ref())) {}
         types
     }
@@ -60,6 +62,14 @@ impl ValueTypes {
             self.0.insert(name, value);
         }
         is_new
+    }
+
+    /// The type of a field of an entity's key, as a latest item writes it; a copy takes no such field, and a mirror has them
+    /// as texts.
+    fn field(schema: &Schema, entity: &str, field: &str) -> Option<HeldType> {
+        let key = &schema.entity(entity)?.key;
+        let value = if key.holds_number(field) { HeldType::Number } else { HeldType::Text };
+        key.field_names().contains(&field).then_some(value)
     }
 
     fn key(&mut self, entity: &str, key: &KeyTemplate) {
@@ -96,7 +106,7 @@ impl ValueTypes {
             }
             Shape::Attributes(_) if kind.name() == "display" => {
                 let shows_existence = kind.outline(schema).terms.iter().any(|term| term.starts_with("Exists of"));
-                put(&reach.writes, if shows_existence { HeldType::Unknown } else { HeldType::Number });
+                put(&reach.writes, if shows_existence { HeldType::Boolean } else { HeldType::Number });
             }
             Shape::Attributes(_) if kind.name() == "path" => {
                 put(&reach.reads, HeldType::Text);
@@ -114,7 +124,7 @@ impl ValueTypes {
         }
     }
 
-    /// Notes what a copy or a mirror makes of the types so far. Says whether that is more.
+    /// Notes what a copy, a latest item or a mirror makes of the types so far. Says whether that is more.
     fn spread(&mut self, schema: &Schema, kind: &dyn Kind) -> bool {
         let reach = kind.reach(schema).unwrap_or_default();
         let pairs: Vec<(Part, Part)> = match kind.shape() {
@@ -122,8 +132,8 @@ impl ValueTypes {
                 let names = schema.entity(&mirror.target).into_iter().flat_map(|target| &target.attributes);
                 names.map(|it| (Part::attribute(&mirror.source, it), Part::attribute(&mirror.target, it))).collect()
             }
-            // The reads of a copy begin with the attributes of the source, in the order of those that it writes.
-            Shape::Attributes(_) if kind.name() == "copy" => {
+            // The reads of both begin with the attributes of the source, in the order of those that they write.
+            Shape::Attributes(_) if ["copy", "latest"].contains(&kind.name()) => {
                 let reads = reach.reads.iter().filter(|part| named(part).is_some()).cloned();
                 reads.zip(reach.writes.clone()).collect()
             }
@@ -132,7 +142,8 @@ impl ValueTypes {
         let mut is_more = false;
         for (from, to) in &pairs {
             if let (Some((from, read)), Some((to, written))) = (named(from), named(to)) {
-                let value = self.get(from, read);
+                let of_key = if kind.name() == "latest" { Self::field(schema, from, read) } else { None };
+                let value = of_key.unwrap_or_else(|| self.get(from, read));
                 is_more |= self.put(to, written, value);
             }
         }

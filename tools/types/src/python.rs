@@ -32,6 +32,7 @@ fn item(entity: &TypedEntity<'_>, names: &mut Identifiers) -> String {
             (Some(literal), _) => format!("Literal[{}]", quoted(literal)),
             (None, HeldType::Text) => "str".to_owned(),
             (None, HeldType::Number) => "Union[int, Decimal]".to_owned(),
+            (None, HeldType::Boolean) => "bool".to_owned(),
             (None, HeldType::Unknown) => "Any".to_owned(),
         };
         let value = if attribute.is_required { format!("Required[{value}]") } else { value };

@@ -44,6 +44,7 @@ fn item(entity: &TypedEntity<'_>, name: &str) -> String {
     for attribute in &entity.attributes {
         let value = match attribute.value {
             HeldType::Text | HeldType::Number => "String",
+            HeldType::Boolean => "bool",
             HeldType::Unknown => "V",
         };
         let value = if attribute.is_required { value.to_owned() } else { format!("Option<{value}>") };

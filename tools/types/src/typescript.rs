@@ -35,6 +35,7 @@ fn item(entity: &TypedEntity<'_>, names: &mut Identifiers) -> String {
             (Some(literal), _) => quoted(literal),
             (None, HeldType::Text) => "string".to_owned(),
             (None, HeldType::Number) => "number".to_owned(),
+            (None, HeldType::Boolean) => "boolean".to_owned(),
             (None, HeldType::Unknown) => "unknown".to_owned(),
         };
         let (comment, readonly) =
