@@ -3,8 +3,10 @@
 //! *Keeps true*: an invocation logs this line and nothing else, unless something wants a person. Nothing is in it twice:
 //! what is a metric has the metric's name.
 
-use engine::batch::Handled;
+use derive::family::Family;
+use engine::batch::{Engine, Handled};
 use serde_json::{Map, Value, json};
+use store::Store;
 
 use crate::{
     config::Config,
@@ -45,6 +47,21 @@ impl LineOf<'_> {
         ];
         let line = metrics.line(&self.config.table, self.function, self.config.mode, self.now_ms, zeros);
         self.with("handled a batch", line, more)
+    }
+
+    /// The line that a function of these families would write of a batch; its ids are as long as those of Lambda.
+    #[must_use]
+    pub fn sample<S: Store>(
+        config: &Config,
+        engine: &Engine<S>,
+        families: &[Family],
+        handled: &Handled,
+        zeros: Zeros,
+    ) -> Value {
+        let function = if families == [Family::Additive] { Function::Aggregate } else { Function::Propagate };
+        let (request_id, now_ms) = ("0".repeat(36), engine.clock().now_ms());
+        let line = LineOf { config, function, request_id: &request_id, xray_trace_id: None, now_ms };
+        line.batch(&BatchMetrics::of(engine, &handled.account), handled, zeros)
     }
 
     /// The line of a sweep over a table of so many items.

@@ -8,9 +8,8 @@ use design::cost::{
 use engine::{batch::Handled, ledger::LedgerKind};
 use functions::{
     config::{self, Config},
-    handler::Function,
     line::LineOf,
-    metrics::{Zeros, batch::BatchMetrics},
+    metrics::Zeros,
 };
 use serde_json::json;
 
@@ -21,11 +20,7 @@ const PLATFORM: &str = "START RequestId:  Version: $LATEST\nEND RequestId: \nREP
 fn line(engine: &SampleEngine, families: &[Family], handled: &Handled, zeros: Zeros) -> serde_json::Value {
     let names = [config::TABLE_NAME, config::LEDGER_TABLE_NAME];
     let config = Config::from_variables(|name| names.contains(&name).then(|| "ripple".to_owned())).unwrap();
-    let function = if families == [Family::Additive] { Function::Aggregate } else { Function::Propagate };
-    let request_id = "0".repeat(36);
-    let now_ms = engine.clock().now_ms();
-    let line = LineOf { config: &config, function, request_id: &request_id, xray_trace_id: None, now_ms };
-    line.batch(&BatchMetrics::of(engine, &handled.account), handled, zeros)
+    LineOf::sample(&config, engine, families, handled, zeros)
 }
 
 /// One line, without zeros, and nothing of Lambda's.

@@ -15,9 +15,8 @@ use engine::{batch::Handled, ledger::LedgerKind};
 use functions::{
     config::{self, Config},
     declared::{Choice, declared},
-    handler::Function,
     line::LineOf,
-    metrics::{Zeros, batch::BatchMetrics},
+    metrics::Zeros,
 };
 use serde_json::{Value, json};
 
@@ -43,8 +42,8 @@ pub(crate) async fn run(args: &CostArgs) -> anyhow::Result<Completion> {
         [config::TABLE_NAME, config::LEDGER_TABLE_NAME].contains(&name).then(|| "table".to_owned())
     })?;
     let log = |engine: &SampleEngine, families: &[Family], handled: &Handled| {
-        let function = if families == [Family::Additive] { Function::Aggregate } else { Function::Propagate };
-        line_bytes(&config, function, engine, handled)
+        // The line's end is a byte.
+        LineOf::sample(&config, engine, families, handled, Zeros::LeftOut).to_string().len() + 1
     };
     let mut estimates = Vec::new();
     for ledger in LEDGERS {
@@ -82,15 +81,6 @@ fn prices(args: &CostArgs) -> Result<Prices, Usage> {
         }
     }
     Ok(prices)
-}
-
-/// Bytes that a function logs of a batch, with the line's end. The ids are as long as those of Lambda.
-fn line_bytes(config: &Config, function: Function, engine: &SampleEngine, handled: &Handled) -> usize {
-    let request_id = "0".repeat(36);
-    let now_ms = engine.clock().now_ms();
-    let line = LineOf { config, function, request_id: &request_id, xray_trace_id: None, now_ms };
-    let metrics = BatchMetrics::of(engine, &handled.account);
-    line.batch(&metrics, handled, Zeros::LeftOut).to_string().len() + 1
 }
 
 /// The text for people.

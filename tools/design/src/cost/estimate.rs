@@ -120,31 +120,30 @@ impl Bill<'_> {
 pub async fn estimate(design: &Design, load: &Load, prices: &Prices, log: LogBytes<'_>) -> Result<Estimate, LoadError> {
     let (used, rate) = (usage(design, load, log).await?, load.rate());
     let mut bill = Bill { prices, lines: Vec::new() };
-    let each = |a_second: f64| format!("{} for each of {rate} new items a second", rounded(a_second / rate));
+    let each = |a_second: f64, unit: &str| format!("{} {unit} × {rate} new items a second", rounded(a_second / rate));
     for (part, units) in &used.write_units {
-        bill.each_second(Paid::WriteUnits, part, *units, &each(*units));
+        bill.each_second(Paid::WriteUnits, part, *units, &each(*units, "write units"));
     }
     for (name, fan_out) in &load.fan_outs {
         if let Some(derivation) = design.catalogue.derivations().find(|it| it.name == *name) {
             fanned_out(&mut bill, design, derivation, *fan_out);
         }
     }
-    bill.each_second(Paid::ReadUnits, "reads", used.read_units, &each(used.read_units));
+    bill.each_second(Paid::ReadUnits, "reads", used.read_units, &each(used.read_units, "read units"));
     let formula = format!("{SWEEP_ITEMS} items at most × {SWEEPS} sweeps");
     bill.add(Paid::ReadUnits, "sweep", SWEEP_ITEMS * SWEEPS, formula);
     if load.ledger == LedgerKind::Receipts {
         stored(&mut bill, design, used.receipts);
     }
-    bill.each_second(Paid::Invocations, "invocations", used.invocations, &each(used.invocations));
+    bill.each_second(Paid::Invocations, "invocations", used.invocations, &each(used.invocations, "invocations"));
     bill.add(Paid::Invocations, "sweep", SWEEPS, "one every 15 minutes".to_owned());
     let gigabytes = f64::from(load.memory_mb) / 1_024.0;
     let seconds = used.duration_ms / 1_000.0;
-    let formula = format!("{} seconds, × {gigabytes} GB", each(seconds));
+    let formula = format!("{} × {gigabytes} GB", each(seconds, "seconds"));
     bill.each_second(Paid::GigabyteSeconds, "time of invocations", seconds * gigabytes, &formula);
     let formula = format!("{SWEEP_SECONDS} seconds × {gigabytes} GB × {SWEEPS} sweeps");
     bill.add(Paid::GigabyteSeconds, "sweep", SWEEP_SECONDS * gigabytes * SWEEPS, formula);
-    let formula = format!("{} bytes", each(used.log_bytes));
-    bill.each_second(Paid::Logs, LOGS, used.log_bytes / GIGABYTE, &formula);
+    bill.each_second(Paid::Logs, LOGS, used.log_bytes / GIGABYTE, &each(used.log_bytes, "bytes"));
     bill.add(Paid::Metrics, "metrics", METRICS.into(), "two readers and the sweep".to_owned());
     bill.add(Paid::Alarms, "alarms", ALARM_METRICS.into(), "two readers and the sweep".to_owned());
     bill.add(Paid::Dashboards, "dashboard", 1.0, "one".to_owned());
