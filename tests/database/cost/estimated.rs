@@ -328,8 +328,10 @@ async fn each_entity_of_the_shipped_table_can_be_estimated() {
         let used = usage(&design, &load, &|_, _, _| 0).await.unwrap();
         println!("{}: {:?} {}", entity.name, used.write_units, used.read_units);
         let followed = design::followed::followed(&design, entity).map(|it| it.price.table + it.price.indexes);
-        // docs/costs.md says that the path of a new folder is not in the estimate. Others may write into the ledger alone.
-        let is_written = followed.is_some() && entity.name != "Folder";
-        assert!(write_units(&used) > 0.0 || !is_written, "{}: {followed:?}", entity.name);
+        // Others may write into the ledger alone.
+        assert!(write_units(&used) > 0.0 || followed.is_none(), "{}: {followed:?}", entity.name);
+        let is_tree = ["Folder", "Employee"].contains(&entity.name.as_str());
+        let has_path = used.write_units.keys().any(|part| part.ends_with("-path"));
+        assert!(has_path || !is_tree, "{}: the item's own path is written", entity.name);
     }
 }

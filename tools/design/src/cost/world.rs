@@ -2,7 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use derive::{kind::shape::Shape, part::PartOf};
+use derive::{
+    kind::{
+        refresh::{Computed, Refresh, RefreshTarget},
+        shape::Shape,
+    },
+    sources::Sources,
+};
 use keys::{entity::Definition, fields::Fields, index_key::OnlyIf, item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 
@@ -49,8 +55,8 @@ impl<'a> World<'a> {
         if !definition.derived {
             let (mut sample, mut fields) = self.sample(definition)?;
             // It is at the top of its tree, so that it needs no other item of its entity.
-            for name in self.parents(definition) {
-                sample.remove(name);
+            for name in self.parents(definition, &sample) {
+                sample.remove(&name);
                 fields = fields.iter().filter(|(other, _)| *other != name).collect();
             }
             found.iter().for_each(|(name, value)| drop(fields.insert(name, value)));
@@ -108,20 +114,26 @@ impl<'a> World<'a> {
         all.into_iter().collect()
     }
 
-    /// The fields by which an item names another of its own entity, whose derived part goes into its own.
-    fn parents<'d>(&self, definition: &'d Definition) -> Vec<&'d str> {
-        let recurring = self.design.catalogue.derivations().filter(|derivation| {
-            derivation.kind.refresh().is_some_and(|it| it.recurs() && it.target() == definition.name)
-        });
-        let reads = recurring.filter_map(|it| it.kind.reach(&self.design.schema).ok()).flat_map(|reach| reach.reads);
-        let read: BTreeSet<String> = reads
-            .filter_map(|part| match part.of {
-                PartOf::Attribute(name) if part.entity == definition.name => Some(name),
-                _ => None,
+    /// The fields by which an item names another of its own entity, whose derived part goes into its own: without one, the
+    /// item stands at the top of its tree and has that part by itself.
+    fn parents(&self, definition: &Definition, sample: &Item) -> Vec<String> {
+        let schema = &self.design.schema;
+        let recurring = self.design.catalogue.derivations().filter_map(|derivation| derivation.kind.refresh());
+        let recurring: Vec<&dyn Refresh> =
+            recurring.filter(|it| it.recurs() && it.target() == definition.name).collect();
+        let Some(key) = schema.layout.key(sample) else { return Vec::new() };
+        let is_whole_without = |name: &str| {
+            let others = sample.iter().filter(|(other, _)| *other != name);
+            let item: Item = others.map(|(name, value)| (name, value.clone())).collect();
+            let target = RefreshTarget { key: &key, definition, item: Some(&item), named: &BTreeSet::new() };
+            let computed = recurring.iter().map(|it| it.compute(schema, &target, &Sources::default()));
+            computed.into_iter().any(|computed| match computed {
+                Computed::Attributes(wanted) => wanted.iter().any(|wanted| wanted.value.is_some()),
+                Computed::Item(_) => false,
             })
-            .collect();
-        let of_indexes = definition.indexes.iter().flat_map(|index| index.key.field_names());
-        of_indexes.filter(|name| read.contains(*name) && !definition.key.holds(name)).collect()
+        };
+        let names = definition.attributes.iter().filter(|name| sample.contains_key(name) && is_whole_without(name));
+        names.cloned().collect()
     }
 }
 
