@@ -128,6 +128,7 @@ impl Listed {
             "<SHELL>" => "bash",
             "<DERIVATION>" | "<DERIVATION>..." => "follower-count",
             "<ID|--all>" => "--all",
+            "<KEY>" => "USER#ada / PROFILE",
             "<LANGUAGE>" => "--language=python",
             other => unreachable!("{}: what is {other}?", self.usage()),
         }));

@@ -28,10 +28,10 @@ use store::{
 use support::record::{Record, Window, event};
 
 /// The service over the model.
-struct Bed {
-    schema: Schema,
+pub(crate) struct Bed {
+    pub(crate) schema: Schema,
     ledger: LedgerKind,
-    store: Arc<MemoryStore>,
+    pub(crate) store: Arc<MemoryStore>,
     functions: [Engine<Arc<Recording<Arc<MemoryStore>>>>; 2],
     /// What the functions ask of the store.
     requests: Arc<Recording<Arc<MemoryStore>>>,
@@ -42,7 +42,7 @@ struct Bed {
 }
 
 impl Bed {
-    fn new(ledger: LedgerKind) -> Self {
+    pub(crate) fn new(ledger: LedgerKind) -> Self {
         let schema = schema();
         let store = Arc::new(MemoryStore::new(schema.layout.clone()));
         let requests = Arc::new(Recording::new(Arc::clone(&store)));
@@ -77,7 +77,7 @@ impl Bed {
 
     /// Delivers batches of this many records until no more come: write units by part, and the number of records that
     /// Ripple made.
-    async fn settle(&mut self, batch_size: usize) -> (BTreeMap<String, f64>, usize) {
+    pub(crate) async fn settle(&mut self, batch_size: usize) -> (BTreeMap<String, f64>, usize) {
         let mut units = BTreeMap::new();
         let n_before = self.n_records;
         loop {

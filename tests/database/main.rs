@@ -3,4 +3,5 @@
 mod contract;
 mod cost;
 mod patterns;
+mod why;
 mod writes;

@@ -12,7 +12,7 @@ use std::{
     thread,
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::command::Ended;
 
 use crate::{
@@ -144,6 +144,28 @@ fn are_permitted(calls: &BTreeSet<Call>, policy: &str) {
     }
 }
 
+/// A counter that was altered differs, with the source that it counts and the change that moved it; and of one that cannot
+/// be added to, the change is parked.
+fn explained(proxy: &Proxy) {
+    let why = |item: &str| -> Value {
+        serde_json::from_str(&proxy.runs("why", &[item, "FollowingCount", "--json"], &[3]).stdout).unwrap()
+    };
+    let ann = why("USER#ann / PROFILE");
+    let counter = &ann["counters"][0];
+    assert_eq!(
+        (&counter["standing"], &counter["count"], &counter["sources"]["count"]),
+        (&json!("differs"), &json!(7), &json!(1)),
+        "{ann}"
+    );
+    assert_eq!(counter["sources"]["listed"][0]["item"], json!({ "pk": "USER#ann", "sk": "FOLLOWS#bob" }));
+    assert_eq!(ann["values"][0]["stored"], json!({ "FollowingCount": { "N": "7" } }), "the display shows the counter");
+    let events = ann["changes"]["listed"].as_array().unwrap();
+    let is_follow = |event: &&Value| event["item"]["sk"] == "FOLLOWS#bob" && event["name"] == "INSERT";
+    assert_eq!(events.iter().filter(is_follow).count(), 1, "{ann}");
+    let bob = why("USER#bob / PROFILE");
+    assert_eq!(bob["parked"][0]["item"], json!({ "pk": "USER#bob", "sk": "FOLLOWS#ann" }), "{bob}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_policies_for_people_permit_what_the_commands_call() {
     let mut service = Ripple::embedded(&[]).await;
@@ -164,11 +186,17 @@ async fn the_policies_for_people_permit_what_the_commands_call() {
     service.caught_up(&client).await;
 
     // A repair without `--apply` verifies as `verify` does on AWS without `--yes`; here `verify` may write its marks.
-    for (name, arguments) in
-        [("repair", &[][..]), ("parked", &[]), ("jobs", &[]), ("preflight", &[]), ("catalogue", &["diff"])]
-    {
+    for (name, arguments) in [
+        ("repair", &[][..]),
+        ("parked", &[]),
+        ("jobs", &[]),
+        ("preflight", &[]),
+        ("catalogue", &["diff"]),
+        ("rates", &[]),
+    ] {
         proxy.runs(name, arguments, &[0, 3]);
     }
+    explained(&proxy);
     let parked: Value = serde_json::from_str(&proxy.runs("parked", &["--json"], &[3]).stdout).unwrap();
     let read = proxy.take();
     are_permitted(&read, "ReadOnlyPolicy");

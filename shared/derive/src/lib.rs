@@ -25,6 +25,7 @@ pub mod fit;
 #[cfg(test)]
 mod fixture;
 pub mod flaw;
+pub mod gathering;
 pub mod guard;
 pub mod kind;
 pub mod kinds;

@@ -8,7 +8,7 @@
 //! [`redrive`] applies what is parked.
 
 pub mod lists;
-pub(crate) mod pages;
+pub mod pages;
 pub mod redrive;
 mod unsure;
 pub mod waiting;

@@ -7,11 +7,14 @@ pub(crate) mod demo;
 mod examples;
 pub(crate) mod infra;
 pub(crate) mod jobs;
+pub(crate) mod parked;
 pub(crate) mod preflight;
+pub(crate) mod rates;
 pub(crate) mod repair;
 mod values;
 pub(crate) mod variables;
 pub(crate) mod verify;
+pub(crate) mod why;
 
 use std::{net::IpAddr, path::PathBuf};
 
@@ -26,9 +29,12 @@ use cost::CostArgs;
 use demo::Demo;
 use infra::InfraArgs;
 use jobs::Jobs;
+use parked::{ParkedArgs, Redrive};
 use preflight::Preflight;
+use rates::RatesArgs;
 use repair::{Backfill, Repair};
 use verify::Verify;
+use why::WhyArgs;
 
 /// Keeps derived data in a DynamoDB table in step with the data it is derived from.
 #[derive(Debug, Parser)]
@@ -49,6 +55,8 @@ pub(crate) enum Command {
     Wait(Wait),
     /// Compares every derived value with what it is derived from, while writes go on.
     Verify(Verify),
+    /// Explains why a derived value of an item is what it is. Reads only that item and what it is derived from.
+    Why(WhyArgs),
     /// Repairs what verify finds, while writes go on. Without --apply it only shows what it would do.
     Repair(Repair),
     /// Fills a derivation that is new or was changed, while writes go on.
@@ -70,6 +78,8 @@ pub(crate) enum Command {
     Design(DesignArgs),
     /// Estimates what a table costs a month under either ledger, with the formula of each line. Needs no database.
     Cost(CostArgs),
+    /// Measures what the application writes, by the records that the stream still has, as options of `ripple cost`.
+    Rates(RatesArgs),
     /// Prints the infrastructure of a table: tables, functions, mappings with filters, roles, alarms and a dashboard.
     Infra(InfraArgs),
     /// Lists the changes that the service could not apply, and the counts that need a recount.
@@ -189,36 +199,6 @@ pub(crate) struct DesignArgs {
     pub(crate) answers: Option<PathBuf>,
     /// Prints the findings, or the filters, as one JSON object.
     #[arg(long, requires = "printed")]
-    pub(crate) json: bool,
-}
-
-/// `ripple parked`
-#[derive(Debug, Group)]
-pub(crate) struct ParkedArgs {
-    /// Shows only these events, in full (default: a list of all).
-    #[arg(value_name = "ID", value_parser = values::name)]
-    pub(crate) ids: Vec<String>,
-    #[command(flatten)]
-    pub(crate) connection: Connection,
-    /// Prints one JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// `ripple redrive`
-#[derive(Debug, Group)]
-#[command(group(ArgGroup::new("which").required(true).args(["ids", "all"])))]
-pub(crate) struct Redrive {
-    /// Ids of events, as `ripple parked` lists them.
-    #[arg(value_name = "ID", value_parser = values::name)]
-    pub(crate) ids: Vec<String>,
-    /// Applies everything that is parked.
-    #[arg(long)]
-    pub(crate) all: bool,
-    #[command(flatten)]
-    pub(crate) writing: Writing,
-    /// Prints one JSON object.
-    #[arg(long)]
     pub(crate) json: bool,
 }
 

@@ -12,11 +12,13 @@ mod infra;
 mod jobs;
 mod parked;
 mod preflight;
+mod rates;
 mod redrive;
 mod repair;
 mod replay;
 mod verify;
 mod wait;
+mod why;
 
 use std::process::ExitCode;
 
@@ -46,6 +48,7 @@ async fn run(args: Args) -> anyhow::Result<Completion> {
         Some(Command::Demo(args)) => Box::pin(demo::run(&args)).await,
         Some(Command::Dev(args)) => Box::pin(dev::run(&args)).await,
         Some(Command::Verify(args)) => Box::pin(verify::run(&args)).await,
+        Some(Command::Why(args)) => Box::pin(why::run(&args)).await,
         Some(Command::Repair(args)) => Box::pin(repair::repair(&args)).await,
         Some(Command::Backfill(args)) => Box::pin(repair::backfill(&args)).await,
         Some(Command::Catalogue(args)) => Box::pin(catalogue::run(&args)).await,
@@ -59,6 +62,7 @@ async fn run(args: Args) -> anyhow::Result<Completion> {
         Some(Command::Explain(args)) => explain::run(&args),
         Some(Command::Design(args)) => Box::pin(design::run(&args)).await,
         Some(Command::Cost(args)) => Box::pin(cost::run(&args)).await,
+        Some(Command::Rates(args)) => Box::pin(rates::run(&args)).await,
         Some(Command::Infra(args)) => infra::run(&args),
         Some(Command::Parked(args)) => parked::run(&args).await,
         Some(Command::Redrive(args)) => Box::pin(redrive::run(&args)).await,

@@ -6,6 +6,8 @@
 //! - [`verifying`] is a whole verification: it keeps its progress in a file, and follows the stream.
 //! - [`repairing`] is a whole repair: it takes the right to repair, verifies, corrects each finding, and marks
 //!   derivations as filled.
+//! - [`why`] explains what is derived of one item, and reads only that.
+//! - [`rates`] measures what the application writes.
 //! - [`loss`] handles the marks of a possible loss, which a verification removes.
 //!
 //! All work on a [`Deployment`](tables::Deployment), and end early with an [`OperateError`](failure::OperateError).
@@ -14,8 +16,10 @@ pub mod checkpoints;
 pub mod failure;
 pub mod loss;
 pub mod progress;
+pub mod rates;
 pub mod repair;
 pub mod repairing;
 pub mod tables;
 pub mod verify;
 pub mod verifying;
+pub mod why;

@@ -1,9 +1,9 @@
 //! A whole verification: what was read and found is in a file, and the stream is followed beside it.
 
 pub mod filled;
-mod followed;
+pub(crate) mod followed;
 mod keeping;
-mod paced;
+pub(crate) mod paced;
 pub mod price;
 pub(crate) mod spool;
 mod tallied;

@@ -15,6 +15,8 @@
 //! *Example*: a counter has the watermark 7 of a shard. A batch of 6, 9 and 12 is sent as `ADD Value 3`, if the watermark is
 //! below 6. That fails; 6 is dropped, and `ADD Value 2` is sent with the watermark 12, if the watermark is below 9.
 
+use std::fmt;
+
 use keys::{fnv::hash_64, item::Item};
 use serde_dynamo::AttributeValue;
 
@@ -91,6 +93,23 @@ impl Sequence {
     }
 }
 
+impl fmt::Display for Sequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (mut left, mut digits) = (self.0, Vec::new());
+        while left.iter().any(|byte| *byte > 0) {
+            let mut rest = 0_u32;
+            for byte in &mut left {
+                let value = rest << 8 | u32::from(*byte);
+                *byte = u8::try_from(value / 10).map_err(|_| fmt::Error)?;
+                rest = value % 10;
+            }
+            digits.extend(char::from_digit(rest, 10));
+        }
+        let text: String = digits.iter().rev().collect();
+        f.write_str(if text.is_empty() { "0" } else { &text })
+    }
+}
+
 /// The minute of a time, in three bytes: it begins again at 0 after 31 years.
 fn minute(at_ms: u64) -> u32 {
     u32::try_from(at_ms / 60_000 % (u64::from(LAST_MINUTE) + 1)).unwrap_or(0)
@@ -120,6 +139,25 @@ pub(crate) fn marks(item: &Item) -> impl Iterator<Item = (&str, &[u8])> {
         AttributeValue::B(bytes) if is_mark(name) && bytes.len() == MARK_BYTES => Some((name, bytes.as_slice())),
         _ => None,
     })
+}
+
+/// Up to which change of a stream shard a counter is counted, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watermark {
+    /// Name of the attribute, as [`mark_name`] gives it for the shard.
+    pub name: String,
+    /// Sequence number of the last change that is counted or parked.
+    pub sequence_number: String,
+}
+
+/// The watermarks of a counter, for people.
+#[must_use]
+pub fn watermarks(counter: &Item) -> Vec<Watermark> {
+    let watermark = |(name, mark): (&str, &[u8])| {
+        let sequence = Sequence(mark.get(..SEQUENCE_BYTES)?.try_into().ok()?);
+        Some(Watermark { name: name.to_owned(), sequence_number: sequence.to_string() })
+    };
+    marks(counter).filter_map(watermark).collect()
 }
 
 /// Is this the name of a watermark?
@@ -177,6 +215,7 @@ mod tests {
         let parsed: Vec<Sequence> = numbers.iter().filter_map(|number| Sequence::parse(number)).collect();
         assert!(parsed.is_sorted() && parsed.len() == numbers.len());
         assert_eq!(Sequence::parse("007"), Sequence::parse("7"));
+        assert_eq!(parsed.iter().map(Sequence::to_string).collect::<Vec<_>>(), numbers);
         for none in ["", "-1", "1e3", "seven", &"9".repeat(42)] {
             assert_eq!(Sequence::parse(none), None, "{none}");
         }

@@ -11,7 +11,7 @@ use super::{COUNTER_PK, COUNTER_SK, EVENT_ID, partition, redrive::ParkedChange};
 ///
 /// Whoever reads asks for the page of [`next`](Self::next), and gives it to [`take`](Self::take).
 #[derive(Debug)]
-pub(crate) struct ParkedPages {
+pub struct ParkedPages {
     family: Family,
     query: Query,
     after: Option<Cursor>,
@@ -22,18 +22,20 @@ pub(crate) struct ParkedPages {
 
 impl ParkedPages {
     /// Begins with the first page.
-    pub(crate) fn of(family: Family) -> Self {
+    #[must_use]
+    pub fn of(family: Family) -> Self {
         let query = Query::prefix(None, partition(family), "");
         Self { family, query, after: None, is_end: false, parts: Vec::new() }
     }
 
     /// The query of the next page of the ledger's table, and where it begins; `None` at the end.
-    pub(crate) fn next(&self) -> Option<(Query, Option<Cursor>)> {
+    #[must_use]
+    pub fn next(&self) -> Option<(Query, Option<Cursor>)> {
         (!self.is_end).then(|| (self.query.clone(), self.after.clone()))
     }
 
     /// The changes that are whole with this page.
-    pub(crate) fn take(&mut self, page: Page) -> Vec<ParkedChange> {
+    pub fn take(&mut self, page: Page) -> Vec<ParkedChange> {
         let mut changes = Vec::new();
         for item in page.items {
             // Parts of one change stand behind one another.

@@ -109,7 +109,8 @@ impl Explained {
     }
 }
 
-fn effect_text(effect: &Effect) -> String {
+/// What an effect does, in words.
+pub(super) fn effect_text(effect: &Effect) -> String {
     match effect {
         Effect::Add(add) if add.sum.is_zero() => format!("adds {:+} to the count of {}", add.count, add.target),
         Effect::Add(add) => {
@@ -132,7 +133,7 @@ fn effect_text(effect: &Effect) -> String {
 }
 
 /// What an effect does, in one word that is stable, and to what.
-fn effect_object(effect: &Effect) -> Value {
+pub(super) fn effect_object(effect: &Effect) -> Value {
     match effect {
         Effect::Add(add) => {
             json!({ "effect": "add", "item": key(&add.target), "count": add.count, "sum": add.sum.to_string() })

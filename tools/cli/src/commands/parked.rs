@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::LOG_FILTER;
 use crate::{
-    args::ParkedArgs,
+    args::parked::ParkedArgs,
     exit::{Completion, print, report_unknown},
     json::{key, print_json, word},
     opened::{Opened, agreed, open_with_ledger},

@@ -13,7 +13,7 @@ use super::{
     parked::{NOT_PARKED, chosen},
 };
 use crate::{
-    args::Redrive,
+    args::parked::Redrive,
     exit::{Completion, print, report_unknown},
     json::{print_json, word},
     opened::{agreed, open_to_write},

@@ -142,7 +142,8 @@ fn totals(n_items: usize, n_ignored: usize, n_unreadable: usize, n_findings: usi
     format!("{items}, {n_ignored} ignored, {n_unreadable} unreadable, {findings}")
 }
 
-fn item_text(item: Option<&Item>) -> String {
+/// An item as one line of JSON.
+pub(super) fn item_text(item: Option<&Item>) -> String {
     match item {
         None => "no item".to_owned(),
         Some(item) if item.is_empty() => "no attribute".to_owned(),

@@ -2,11 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use derive::{
-    derived::{Counts, Derived, Items},
-    family::Family,
-    tally::Tally,
-};
+use derive::{family::Family, gathering::contributed};
 use engine::{
     batch::caught::caught,
     count::target::Target,
@@ -61,7 +57,6 @@ impl<S: Store> Verification<'_, S> {
     /// What an item adds to the counts that are verified, by the definition.
     pub(super) fn adds(&self, key: &Key, item: Option<&Item>) -> Vec<Contribution> {
         let Some(item) = item else { return Vec::new() };
-        let items = Items::from([(key.clone(), item.clone())]);
         let Some(image) = self.engine.schema().image(key, item) else { return Vec::new() };
         let mut adds = Vec::new();
         for derivation in self.engine.catalogue().derivations() {
@@ -70,13 +65,8 @@ impl<S: Store> Verification<'_, S> {
             if !is_source || !self.scope.has_derivation(&derivation.name) {
                 continue;
             }
-            let derived = || kind.derive(&derivation.name, self.engine.schema(), &items, &Counts::new());
-            for part in caught("deriving what it adds", derived).unwrap_or_default() {
-                let (item, tally) = match part {
-                    Derived::Count { target, tally, .. } => (target, tally),
-                    Derived::Bucket { key, bucket, .. } => (key, Tally::of(bucket.tally.count)),
-                    Derived::Item { .. } | Derived::Attributes { .. } => continue,
-                };
+            let adds_to = || contributed(derivation, self.engine.schema(), key, item);
+            for (item, tally) in caught("deriving what it adds", adds_to).unwrap_or_default() {
                 let target = Target { derivation: derivation.name.clone(), item };
                 if self.is_counted(&target) {
                     adds.push(Contribution { target, tally });

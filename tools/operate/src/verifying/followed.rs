@@ -6,7 +6,7 @@
 //! oldest record on; for all else the functions are taken to have handled what is older than their iterator age, twice over.
 
 mod positions;
-mod retained;
+pub(crate) mod retained;
 
 use std::{
     collections::BTreeMap,
@@ -63,7 +63,7 @@ const AWS_POLL_MS: u64 = 500;
 const MARGIN_MS: u64 = 30_000;
 
 /// How long the real stream may give nothing though there is something, in milliseconds.
-const EMPTY_PAGES_MS: u64 = 10_000;
+pub(crate) const EMPTY_PAGES_MS: u64 = 10_000;
 
 /// How the functions' progress is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,22 +150,8 @@ impl Followed {
             ledger: Arc::clone(&ledger),
             readers: readers.clone(),
         });
-        let mapping = Mapping {
-            name: NAME.to_owned(),
-            stream_arn: table_stream.arn.clone(),
-            batch_size: BATCH_SIZE_MAX,
-            batching_window_ms: 0,
-            tumbling_window_seconds: TUMBLING_WINDOW_SECONDS_MAX,
-            parallelization_factor: 1,
-            retry_attempts_max: None,
-            record_age_ms_max: None,
-            bisect_batch_on_function_error: false,
-            report_batch_item_failures: false,
-            filters: Filters::default(),
-            on_failure: None,
-            starting_position: if positions { StartingPosition::TrimHorizon } else { StartingPosition::Latest },
-            idle_poll_ms: if positions { IDLE_POLL_MS } else { AWS_POLL_MS },
-        };
+        let starting_position = if positions { StartingPosition::TrimHorizon } else { StartingPosition::Latest };
+        let mapping = Mapping { starting_position, ..mapping(&table_stream.arn, !positions) };
         let (stop, stopped) = watch::channel(false);
         let again = mapping.clone();
         let mapping = EventSourceMapping::new(
@@ -182,6 +168,26 @@ impl Followed {
         let followed =
             Self { shared, handled, stream, mapping: again, _stop: stop, watching, following: following_task };
         Ok((followed, following))
+    }
+}
+
+/// A mapping that gives every record of a stream once, each batch with the name of its shard.
+pub(crate) fn mapping(stream_arn: &str, is_aws: bool) -> Mapping {
+    Mapping {
+        name: NAME.to_owned(),
+        stream_arn: stream_arn.to_owned(),
+        batch_size: BATCH_SIZE_MAX,
+        batching_window_ms: 0,
+        tumbling_window_seconds: TUMBLING_WINDOW_SECONDS_MAX,
+        parallelization_factor: 1,
+        retry_attempts_max: None,
+        record_age_ms_max: None,
+        bisect_batch_on_function_error: false,
+        report_batch_item_failures: false,
+        filters: Filters::default(),
+        on_failure: None,
+        starting_position: StartingPosition::TrimHorizon,
+        idle_poll_ms: if is_aws { AWS_POLL_MS } else { IDLE_POLL_MS },
     }
 }
 
@@ -213,8 +219,7 @@ impl Following for Followed {
     }
 
     fn retained(&self, until_ms: u64) -> Box<dyn Retained + '_> {
-        let until_ms = until_ms.saturating_add(EMPTY_PAGES_MS);
-        Box::new(RetainedRecords::read(self.mapping.clone(), &self.stream, until_ms))
+        Box::new(RetainedRecords::read(self.mapping.clone(), &self.stream, until_ms.saturating_add(EMPTY_PAGES_MS)))
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 use super::price::UNIT_BYTES;
 
 /// A store whose reads wait for their turn.
-pub(super) struct Paced<S> {
+pub(crate) struct Paced<S> {
     store: S,
     /// As many as there are where nothing is said.
     units_a_second: Option<f64>,
@@ -29,10 +29,10 @@ pub(super) struct Paced<S> {
 
 /// The read units of all reads so far.
 #[derive(Clone, Debug, Default)]
-pub(super) struct UsedUnits(Arc<Mutex<f64>>);
+pub(crate) struct UsedUnits(Arc<Mutex<f64>>);
 
 impl UsedUnits {
-    pub(super) fn get(&self) -> f64 {
+    pub(crate) fn get(&self) -> f64 {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -43,13 +43,13 @@ impl UsedUnits {
 
 impl<S> Paced<S> {
     /// Reads so many units a second.
-    pub(super) fn new(store: S, units_a_second: Option<u32>) -> Self {
+    pub(crate) fn new(store: S, units_a_second: Option<u32>) -> Self {
         let (units_a_second, used) = (units_a_second.map(f64::from), UsedUnits::default());
         Self { store, units_a_second, free_at: Mutex::new(None), used }
     }
 
     /// Counts on as long as this reads.
-    pub(super) fn used(&self) -> UsedUnits {
+    pub(crate) fn used(&self) -> UsedUnits {
         self.used.clone()
     }
 

@@ -29,7 +29,7 @@ use crate::verify::following::{Retained, ShardRecords};
 const SILENCE: Duration = Duration::from_mins(5);
 
 /// The records that a stream still holds.
-pub(super) struct RetainedRecords {
+pub(crate) struct RetainedRecords {
     records: mpsc::Receiver<ShardRecords>,
     /// Up to when all was given, in milliseconds since the epoch.
     delivered_ms: watch::Receiver<u64>,
@@ -46,7 +46,7 @@ impl Drop for RetainedRecords {
 
 impl RetainedRecords {
     /// Begins to read with a mapping like this, up to all that was made before a moment.
-    pub(super) fn read(mapping: Mapping, stream: &Stream, until_ms: u64) -> Self {
+    pub(crate) fn read(mapping: Mapping, stream: &Stream, until_ms: u64) -> Self {
         let mapping = Mapping { starting_position: StartingPosition::TrimHorizon, ..mapping };
         // Held back until it is taken, so memory holds one batch of each shard.
         let (give, records) = mpsc::channel(1);

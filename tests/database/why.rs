@@ -1,0 +1,213 @@
+//! What `ripple why` says of each item of an application's table, as it is and altered.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use catalogue::catalogue;
+use derive::{
+    claims::CLAIMS,
+    write::{Action, Table, Write},
+};
+use engine::ledger::LedgerKind;
+use keys::{counter::CounterKey, item::Item, key::Key};
+use operate::{
+    failure::OperateError,
+    tables::Deployment,
+    why::{Standing, Why, WhyRequest, why},
+};
+use queries::Queries;
+use serde_dynamo::AttributeValue;
+use store::{Store as _, memory::MemoryStore};
+use workload::{
+    Application,
+    act::{AppAction, perform},
+};
+
+use crate::cost::Bed;
+
+/// Actions of the application.
+const N_ACTIONS: usize = 700;
+
+/// A table that an application has written, with all that is derived.
+struct Written {
+    opened: Deployment<MemoryStore>,
+    items: BTreeMap<Key, Item>,
+}
+
+impl Written {
+    async fn new(ledger: LedgerKind) -> Self {
+        let (mut bed, mut application) = (Bed::new(ledger), Application::new(7));
+        for at in 0..N_ACTIONS {
+            let AppAction { now_ms, act, .. } = application.next_action().unwrap();
+            let queries = Queries::new(Arc::clone(&bed.store), move || now_ms);
+            match perform(act, &queries).await {
+                Err(error) if !error.is_refusal() => panic!("{error}"),
+                Ok(()) | Err(_) => {}
+            }
+            if at % 50 == 0 {
+                bed.settle(100).await;
+            }
+        }
+        bed.settle(100).await;
+        let items = bed.store.view(Table::Main, Clone::clone);
+        let catalogue = catalogue(&bed.schema).unwrap();
+        let opened = Deployment {
+            schema: Arc::new(bed.schema),
+            catalogue: Arc::new(catalogue),
+            store: bed.store,
+            name: "table".to_owned(),
+            arn: String::new(),
+            stream: None,
+            n_items: 0,
+            bytes: 0,
+            is_aws: false,
+        };
+        Self { opened, items }
+    }
+
+    async fn why(&self, key: &Key, attribute: Option<&str>) -> Result<Why, OperateError> {
+        let attribute = attribute.map(str::to_owned);
+        let request = WhyRequest { key: key.clone(), attribute, n_listed: 3, n_read_max: 10_000, reads_stream: false };
+        why(&self.opened, &request).await
+    }
+
+    fn put(&self, item: Item) {
+        self.opened.store.put_raw(Table::Main, item).unwrap();
+    }
+
+    async fn delete(&self, key: &Key) {
+        let write = Write { table: Table::Main, key: key.clone(), action: Action::Delete, guard: None };
+        self.opened.store.write(&write).await.unwrap();
+    }
+
+    /// An item that a derivation writes into, and the attribute, one of each derivation.
+    async fn derived(&self) -> BTreeMap<String, (Key, Option<String>)> {
+        let mut derived = BTreeMap::new();
+        for key in self.items.keys() {
+            let Ok(why) = self.why(key, None).await else { continue };
+            for value in why.values {
+                // Without its type an item is none of ours, and without its claims nothing explains a mirror.
+                let is_altered = |name: &str| name != "EntityType" && name != CLAIMS;
+                let attribute =
+                    value.attributes.iter().find(|attribute| attribute.stored.is_some() && is_altered(&attribute.name));
+                let attribute = attribute.map(|attribute| attribute.name.clone());
+                if attribute.is_some() || value.should_exist.is_some() {
+                    derived.entry(value.derivation).or_insert((key.clone(), attribute));
+                }
+            }
+        }
+        derived
+    }
+}
+
+/// The standings, each with its derivation.
+fn standings(why: &Why) -> Vec<(&str, &Standing)> {
+    let values = why.values.iter().map(|value| (value.derivation.as_str(), &value.standing));
+    values.chain(why.counters.iter().map(|counter| (counter.derivation.as_str(), &counter.standing))).collect()
+}
+
+#[tokio::test]
+async fn everything_derived_of_an_applications_table_is_right_and_most_of_it_is_decided() {
+    for ledger in [LedgerKind::Receipts, LedgerKind::Watermarks] {
+        let table = Written::new(ledger).await;
+        let (mut explained, mut decided) = (BTreeSet::new(), BTreeSet::new());
+        for key in table.items.keys() {
+            let why = match table.why(key, None).await {
+                Ok(why) => why,
+                Err(OperateError::Usage(_)) => continue,
+                Err(error) => panic!("{key}: {error}"),
+            };
+            for (derivation, standing) in standings(&why) {
+                let is_right = matches!(standing, Standing::Right | Standing::Undecided(_));
+                assert!(is_right, "{key}: {derivation} {standing:?}: {why:?}");
+                explained.insert(derivation.to_owned());
+                decided.extend((*standing == Standing::Right).then(|| derivation.to_owned()));
+            }
+            for counter in &why.counters {
+                let has_marks = counter.items.iter().any(|item| !item.watermarks.is_empty());
+                assert!(has_marks || ledger == LedgerKind::Receipts || counter.items.is_empty(), "{key}: {counter:?}");
+            }
+        }
+        let all = table.opened.catalogue.derivations().filter(|it| !it.name.ends_with("-cascade"));
+        let all: BTreeSet<String> = all.map(|it| it.name.clone()).collect();
+        assert_eq!(all.difference(&explained).collect::<Vec<_>>(), [""; 0], "each derivation writes somewhere");
+        let undecided: Vec<&String> = explained.difference(&decided).collect();
+        assert_eq!(undecided, ["readings-rollup", "view-count"], "their sources are not in one place");
+    }
+}
+
+#[tokio::test]
+async fn an_altered_value_differs_and_is_named() {
+    let table = Written::new(LedgerKind::Watermarks).await;
+    for (derivation, (key, attribute)) in table.derived().await {
+        let Some(attribute) = attribute else { continue };
+        let mut altered = table.items[&key].clone();
+        altered.insert(attribute.clone(), AttributeValue::S("altered".to_owned()));
+        table.put(altered);
+        let why = table.why(&key, Some(&attribute)).await.unwrap();
+        let value = why.values.iter().find(|value| value.derivation == derivation).unwrap();
+        // A change that is fanned out by an index is searched for again when the index has had time, so all wait for that.
+        assert!(matches!(value.standing, Standing::Differs | Standing::Waits), "{derivation}: {why:?}");
+        let wrong: Vec<&str> = value.attributes.iter().filter(|it| !it.is_right).map(|it| it.name.as_str()).collect();
+        assert_eq!(wrong, [attribute], "{derivation} of {key}");
+        table.put(table.items[&key].clone());
+    }
+}
+
+#[tokio::test]
+async fn an_altered_counter_differs_and_what_shows_it_follows() {
+    let table = Written::new(LedgerKind::Watermarks).await;
+    let mut n_altered = 0;
+    for (key, item) in &table.items {
+        let Some(counter) = CounterKey::parse(key) else { continue };
+        let before = table.why(key, None).await.unwrap();
+        let [explained] = before.counters.as_slice() else { panic!("{before:?}") };
+        assert_eq!((&explained.derivation, &explained.target), (&counter.derivation, &counter.target));
+        if explained.standing != Standing::Right || explained.is_history {
+            continue;
+        }
+        let mut altered = item.clone();
+        altered.insert("Value".to_owned(), AttributeValue::N((explained.stored.count + 5).to_string()));
+        table.put(altered);
+        let after = table.why(&counter.target, None).await;
+        if let Ok(after) = after {
+            let of_counter = after.counters.iter().find(|it| it.derivation == counter.derivation).unwrap();
+            assert_eq!(of_counter.standing, Standing::Differs, "{after:?}");
+            assert_eq!(of_counter.sources.tally.count + 5, of_counter.stored.count);
+            n_altered += 1;
+        }
+        table.put(item.clone());
+    }
+    assert!(n_altered > 20, "{n_altered}");
+}
+
+#[tokio::test]
+async fn a_missing_mirror_is_told_from_one_that_nobody_needs() {
+    let table = Written::new(LedgerKind::Receipts).await;
+    let is_follower = |key: &&Key| key.sk.starts_with("FOLLOWER#");
+    let follower = table.items.keys().find(is_follower).unwrap();
+    table.delete(follower).await;
+    let why = table.why(follower, None).await.unwrap();
+    assert!(why.item.is_none() && why.entities == ["Follower"]);
+    assert_eq!(why.values[0].should_exist, Some(true));
+    assert_eq!(why.values[0].standing, Standing::Differs);
+    let stranger = Key::new("USER#nobody", "FOLLOWER#nobody");
+    let why = table.why(&stranger, None).await.unwrap();
+    assert_eq!((why.values[0].should_exist, &why.values[0].standing), (Some(false), &Standing::Right));
+}
+
+#[tokio::test]
+async fn what_nothing_derives_is_refused_by_name() {
+    let table = Written::new(LedgerKind::Receipts).await;
+    let user = table.items.keys().find(|key| key.sk == "PROFILE").unwrap();
+    let refused = |error: OperateError| match error {
+        OperateError::Usage(why) => why,
+        other => panic!("{other}"),
+    };
+    let why = refused(table.why(user, Some("Nmae")).await.unwrap_err());
+    assert!(why.contains("no derivation writes Nmae of ") && why.contains("FollowerCount"), "{why}");
+    let why = refused(table.why(&Key::new("NO", "FORM"), None).await.unwrap_err());
+    assert_eq!(why, "there is no item NO / FORM, and no entity has keys of this form");
+}

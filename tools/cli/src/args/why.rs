@@ -1,0 +1,84 @@
+//! The arguments of `ripple why`.
+
+use clap::Args as Group;
+use keys::key::Key;
+use serde::Deserialize;
+
+use super::Connection;
+
+/// `ripple why`
+#[derive(Debug, Group)]
+pub(crate) struct WhyArgs {
+    /// The item, which need not exist: its keys as `PK / SK`, or as the JSON object `{"pk": …, "sk": …}`.
+    #[arg(value_name = "KEY", value_parser = item)]
+    pub(crate) key: Key,
+    /// Explains only this attribute (default: all that are derived).
+    #[arg(value_name = "ATTRIBUTE")]
+    pub(crate) attribute: Option<String>,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+    /// Lists at most this many sources of a counter, and this many changes.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) list: u32,
+    /// Reads at most about this many sources of a counter. Of a counter with more, the sources do not say whether it is
+    /// right.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub(crate) sources: u32,
+    /// Reads the table's stream from its oldest record on, for the changes that moved the values. On the real AWS that
+    /// may take long, so it is the default for an emulator only.
+    #[arg(long, overrides_with = "no_changes")]
+    pub(crate) changes: bool,
+    /// Does not read the table's stream.
+    #[arg(long)]
+    pub(crate) no_changes: bool,
+    /// Prints one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl WhyArgs {
+    /// Is the stream read?
+    pub(crate) const fn reads_stream(&self) -> bool {
+        !self.no_changes && (self.changes || !self.connection.aws)
+    }
+}
+
+/// A key, as `--json` prints it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyObject {
+    pk: String,
+    sk: String,
+}
+
+fn item(text: &str) -> Result<Key, String> {
+    if text.trim_start().starts_with('{') {
+        let KeyObject { pk, sk } = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        return Ok(Key::new(pk, sk));
+    }
+    match text.split(" / ").collect::<Vec<_>>().as_slice() {
+        [pk, sk] if !pk.is_empty() && !sk.is_empty() => Ok(Key::new(*pk, *sk)),
+        [_, _, _, ..] => Err(r#"it has several ` / `: give {"pk": "…", "sk": "…"}"#.to_owned()),
+        _ => Err("it must be `PK / SK`, such as 'POST#p / METADATA'".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_two_texts_or_an_object() {
+        assert_eq!(item("POST#p / METADATA"), Ok(Key::new("POST#p", "METADATA")));
+        assert_eq!(item(r#"{"pk": "a / b", "sk": "c"}"#), Ok(Key::new("a / b", "c")));
+        for (wrong, why) in [
+            ("POST#p", "it must be `PK / SK`"),
+            (" / b", "it must be `PK / SK`"),
+            ("a / b / c", "it has several ` / `"),
+            (r#"{"pk": "a"}"#, "missing field `sk`"),
+            (r#"{"PK": "a", "SK": "b"}"#, "unknown field `PK`"),
+        ] {
+            assert!(item(wrong).is_err_and(|error| error.contains(why)), "{wrong}: {:?}", item(wrong));
+        }
+    }
+}

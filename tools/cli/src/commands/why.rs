@@ -1,0 +1,174 @@
+//! `ripple why`: explains what is derived of an item.
+
+mod object;
+
+use functions::logging;
+use keys::{item::Item, key::Key};
+use operate::why::{
+    Standing, Why, WhyRequest,
+    counter::{CounterItem, CounterSources, ExplainedCounter},
+    moved::{StreamChange, StreamChanges},
+    value::{ExplainedSource, ExplainedValue, SourceRole},
+    why,
+};
+
+use super::{LOG_FILTER, explain::effect_text, verify::item_text};
+use crate::{
+    args::why::WhyArgs,
+    exit::{Completion, print},
+    json::print_json,
+    opened::{agreed, open_with_ledger},
+    time,
+    words::counted,
+};
+
+pub(crate) async fn run(args: &WhyArgs) -> anyhow::Result<Completion> {
+    logging::readable(LOG_FILTER);
+    let opened = agreed(open_with_ledger(&args.connection).await?, &args.connection).await?;
+    let number = |given: u32| usize::try_from(given).unwrap_or(usize::MAX);
+    let request = WhyRequest {
+        key: args.key.clone(),
+        attribute: args.attribute.clone(),
+        n_listed: number(args.list),
+        n_read_max: number(args.sources),
+        reads_stream: args.reads_stream(),
+    };
+    let explained = Box::pin(why(&opened.tables(), &request)).await?;
+    if args.json {
+        print_json(object::of(&explained));
+    } else {
+        print(&text(&explained));
+    }
+    let standings = explained.values.iter().map(|value| &value.standing);
+    let mut standings = standings.chain(explained.counters.iter().map(|counter| &counter.standing));
+    let is_found = standings.any(|standing| matches!(standing, Standing::Differs | Standing::Waits));
+    Ok(if is_found { Completion::Findings } else { Completion::InStep })
+}
+
+fn text(why: &Why) -> String {
+    let is_there = if why.item.is_some() { "" } else { "  is not there" };
+    let mut lines = vec![format!("{}  {}{is_there}", why.key, why.entities.join(" or "))];
+    for (derivation, unreadable) in &why.unreadable {
+        lines.push(format!("  counts as absent for {derivation}: {unreadable}"));
+    }
+    why.values.iter().for_each(|value| value_lines(value, why.item.is_some(), &mut lines));
+    why.counters.iter().for_each(|counter| counter_lines(counter, why.changes.as_ref(), &mut lines));
+    for parked in &why.pending.parked {
+        lines.push(format!("\nparked  {}  {}\n  cause     {}", parked.id, parked.item, parked.cause));
+    }
+    if why.pending.n_undecodable > 0 {
+        let changes = counted(why.pending.n_undecodable, "parked change");
+        lines.push(format!("\n{changes} cannot be decoded, and may concern it: see `ripple parked`"));
+    }
+    lines.extend(why.pending.jobs.iter().map(|job| format!("\njob  {}", job.key)));
+    if let Some(changes) = &why.changes {
+        change_lines(changes, &mut lines);
+    }
+    let records =
+        why.changes.as_ref().map(|changes| format!(", and {} of the stream", counted(changes.n_records, "record")));
+    lines.push(format!("\nread {} read units{}", why.read_units, records.unwrap_or_default()));
+    lines.join("\n")
+}
+
+fn value_lines(value: &ExplainedValue, is_there: bool, lines: &mut Vec<String>) {
+    let terms = if value.terms.is_empty() { String::new() } else { format!(": {}", value.terms.join("; ")) };
+    lines.push(format!("\n{}  {}{terms}", value.derivation, value.kind));
+    let named = |stored: bool| -> Item {
+        let of = value.attributes.iter().filter_map(|attribute| {
+            let held = if stored { &attribute.stored } else { &attribute.derived };
+            Some((attribute.name.clone(), held.clone()?))
+        });
+        of.collect()
+    };
+    let (stored, derived) = (is_there.then(|| named(true)), (value.should_exist != Some(false)).then(|| named(false)));
+    lines.push(format!("  stored    {}", item_text(stored.as_ref())));
+    if value.standing != Standing::Right {
+        lines.push(format!("  derived   {}", item_text(derived.as_ref())));
+    }
+    if !value.own.is_empty() {
+        lines.push(format!("  reads     {}", item_text(Some(&value.own))));
+    }
+    lines.extend(value.sources.iter().map(|source| format!("  source    {}", source_text(source))));
+    lines.push(format!("  {}", standing_text(&value.standing)));
+}
+
+fn source_text(source: &ExplainedSource) -> String {
+    let key = source.key.as_ref().map(Key::to_string).unwrap_or_default();
+    let what = match &source.role {
+        SourceRole::Item => key,
+        SourceRole::Counter(derivation) => format!("{derivation} of {key}"),
+        SourceRole::First(of) if source.key.is_none() => {
+            format!("the first {} under {}, {}…", of.entity, of.query.pk, of.query.sk.first())
+        }
+        SourceRole::First(of) => format!("{key}, the first {}", of.entity),
+    };
+    if source.is_there {
+        format!("{what}  {}", item_text(Some(&source.gives)))
+    } else {
+        format!("{what}  is not there")
+    }
+}
+
+fn counter_lines(counter: &ExplainedCounter, changes: Option<&StreamChanges>, lines: &mut Vec<String>) {
+    let terms = if counter.terms.is_empty() { String::new() } else { format!(": {}", counter.terms.join("; ")) };
+    lines.push(format!("\n{}  {}{terms}", counter.derivation, counter.kind));
+    lines.push(format!("  stored    {}", tally_text(&counter.stored)));
+    for item in &counter.items {
+        let CounterItem { key, tally, revision, watermarks } = item;
+        let revision = revision.as_ref().map(|revision| format!(", revision {revision}"));
+        lines.push(format!("  counter   {key}  {}{}", tally_text(tally), revision.unwrap_or_default()));
+        for watermark in watermarks {
+            let shard = changes.and_then(|changes| changes.shards.get(&watermark.name)).unwrap_or(&watermark.name);
+            lines.push(format!("    counted up to {} of {shard}", watermark.sequence_number));
+        }
+    }
+    let CounterSources { query, listed, n_sources, n_unreadable, tally, is_whole } = &counter.sources;
+    lines.extend(listed.iter().map(|(key, tally)| format!("  source    {key}  {}", added_text(tally))));
+    if let Some(query) = query {
+        let place = query.index.as_deref().unwrap_or("the table");
+        let (least, more) = (if *is_whole { "" } else { "at least " }, n_sources - listed.len());
+        let of = format!("{place} under {}, {}…", query.pk, query.sk.first());
+        let shown = if more > 0 { format!(", {more} of them not shown") } else { String::new() };
+        lines.push(format!("  sources   {least}{} in {of}{shown}: {}", counted(*n_sources, "item"), tally_text(tally)));
+    }
+    if *n_unreadable > 0 {
+        lines.push(format!("  unreadable  {} of them, which add nothing", counted(*n_unreadable, "item")));
+    }
+    let at_least = if counter.is_history { ", as far as its sources are still there" } else { "" };
+    lines.push(format!("  {}{at_least}", standing_text(&counter.standing)));
+}
+
+fn tally_text(tally: &derive::tally::Tally) -> String {
+    if tally.sum.is_zero() { tally.count.to_string() } else { format!("{}, sum {}", tally.count, tally.sum) }
+}
+
+fn added_text(tally: &derive::tally::Tally) -> String {
+    if tally.sum.is_zero() { format!("{:+}", tally.count) } else { format!("{:+}, sum {}", tally.count, tally.sum) }
+}
+
+fn standing_text(standing: &Standing) -> String {
+    match standing {
+        Standing::Right => "right: it is what its definition gives".to_owned(),
+        Standing::Waits => "waits: a parked change or a job is still to be applied".to_owned(),
+        Standing::Differs => {
+            "differs: it may be on its way, so ask again; if it stays, `ripple verify` says whether it is wrong"
+                .to_owned()
+        }
+        Standing::Undecided(why) => format!("not decided: {why}; `ripple verify` decides it"),
+    }
+}
+
+fn change_lines(changes: &StreamChanges, lines: &mut Vec<String>) {
+    let StreamChanges { last, n_concerning, .. } = changes;
+    if *n_concerning == 0 {
+        lines.push("\nchanges  none that the stream still has".to_owned());
+        return;
+    }
+    lines.push(format!("\nchanges  {} that the stream still has, the last {} of them:", n_concerning, last.len()));
+    for change in last {
+        let StreamChange { created_ms, item, event, effects, .. } = change;
+        let at = created_ms.map_or_else(|| "at an unknown time".to_owned(), time::text);
+        lines.push(format!("  {at}  {event} {item}"));
+        lines.extend(effects.iter().map(|(derivation, effect)| format!("    {derivation} {}", effect_text(effect))));
+    }
+}

@@ -1,0 +1,225 @@
+//! Why a derived value is what it is: what it comes from, and whether that gives it now.
+//!
+//! Everything is asked of the kinds themselves: a [level-triggered](value) one names the sources that it reads and
+//! computes its part from them; an [additive](counter) one says what each source adds. So a new kind is explained without a
+//! line here. Beside them are the [changes](moved) that the stream still has, and what is [pending](pending): parked, or
+//! left to a job.
+//!
+//! Only the item, its sources and what is pending are read, so an item is explained on a table of any size. What would
+//! need the whole table is not decided here, and [`verify`](crate::verify) decides it.
+
+pub mod counter;
+pub mod moved;
+pub mod pending;
+pub mod value;
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use derive::{
+    family::Family,
+    part::PartOf,
+    position::DerivationAt,
+    schema::{Schema, Unreadable},
+};
+use engine::{
+    backoff::Patience, batch::Engine, clock::SystemClock, count::target::Target, park::waiting::Waiting,
+    registry::watch::RegistryWatch,
+};
+use keys::{
+    counter::{COUNTER, CounterKey},
+    item::Item,
+    key::Key,
+};
+use store::Store;
+
+use self::{counter::ExplainedCounter, moved::StreamChanges, pending::Pending, value::ExplainedValue};
+use crate::{failure::OperateError, tables::Deployment, verifying::paced::Paced};
+
+/// How long a call is tried, in milliseconds.
+const CALL_MS_MAX: u64 = 30_000;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct WhyRequest {
+    /// The item; it need not exist.
+    pub key: Key,
+    /// The attribute; all that are derived where there is none.
+    pub attribute: Option<String>,
+    /// Sources and changes that are listed, of each at most so many.
+    pub n_listed: usize,
+    /// Sources of a counter that are read at most.
+    pub n_read_max: usize,
+    /// Is the stream read?
+    pub reads_stream: bool,
+}
+
+/// Does a value hold what its definition gives now?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It does.
+    Right,
+    /// It does not, and a parked change or a job is still to do that.
+    Waits,
+    /// It does not. It may be on its way.
+    Differs,
+    /// What was read does not tell, for this reason.
+    Undecided(String),
+}
+
+/// What is derived of an item, and why.
+#[derive(Debug)]
+pub struct Why {
+    /// The item.
+    pub key: Key,
+    /// The entities that it is of: one if it is there, else those whose form its key has.
+    pub entities: Vec<String>,
+    /// The item as it is held.
+    pub item: Option<Item>,
+    /// What level-triggered derivations write into it.
+    pub values: Vec<ExplainedValue>,
+    /// What additive derivations count of it.
+    pub counters: Vec<ExplainedCounter>,
+    /// Derivations that take the item for absent, and why.
+    pub unreadable: Vec<(String, Unreadable)>,
+    /// What is parked, or left to a job, of all this.
+    pub pending: Pending,
+    /// The changes that moved it; `None` if the stream was not read.
+    pub changes: Option<StreamChanges>,
+    /// Read units.
+    pub read_units: f64,
+}
+
+/// The derivations that are asked about, and the items whose changes concern the answer.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    /// The item and its counters.
+    pub(crate) own: BTreeSet<Key>,
+    /// The items that it is derived from.
+    pub(crate) sources: BTreeSet<Key>,
+    /// The derivations, by their names.
+    pub(crate) derivations: BTreeSet<String>,
+}
+
+/// Explains an item.
+pub(crate) struct Explainer<'a, S> {
+    pub(crate) engine: &'a Engine<Paced<Arc<S>>>,
+    pub(crate) request: &'a WhyRequest,
+}
+
+/// Explains what is derived of an item. Writes nothing.
+///
+/// # Errors
+///
+/// [`OperateError`] if nothing derives what is asked about, or the database refuses a read.
+pub async fn why<S: Store + 'static>(opened: &Deployment<S>, request: &WhyRequest) -> Result<Why, OperateError> {
+    let paced = Paced::new(Arc::clone(&opened.store), None);
+    let used = paced.used();
+    let families = vec![Family::Additive, Family::LevelTriggered];
+    let (schema, catalogue) = (Arc::clone(&opened.schema), Arc::clone(&opened.catalogue));
+    let engine = Engine::new(schema, catalogue, families, paced, Arc::new(SystemClock));
+    let engine = engine.watching(RegistryWatch::reading(0));
+    let explainer = Explainer { engine: &engine, request };
+    let key = &request.key;
+    let item = engine.held(vec![key.clone()], explainer.patience()).await?.remove(key).flatten();
+    let entities = explainer.entities(item.as_ref());
+    let waiting = engine.what_is_under_way(explainer.patience()).await?;
+    let mut asked = Asked { own: BTreeSet::from([key.clone()]), ..Asked::default() };
+    let values = explainer.values(&entities, item.as_ref(), &waiting, &mut asked).await?;
+    let counters = explainer.counters(&entities, &values, item.as_ref(), &waiting, &mut asked).await?;
+    if values.is_empty() && counters.is_empty() {
+        return Err(OperateError::Usage(explainer.nothing(&entities, item.as_ref())));
+    }
+    let unreadable = explainer.unreadable(item.as_ref());
+    let pending = explainer.pending(&asked).await?;
+    let changes = match opened.stream.as_ref().filter(|_| request.reads_stream) {
+        Some(stream) => Some(explainer.changes(stream, opened.is_aws, &asked).await?),
+        None => None,
+    };
+    let (key, read_units) = (key.clone(), used.get());
+    Ok(Why { key, entities, item, values, counters, unreadable, pending, changes, read_units })
+}
+
+impl<S: Store> Explainer<'_, S> {
+    pub(crate) fn patience(&self) -> Patience<'_> {
+        let clock = self.engine.clock();
+        Patience::new(clock, clock.now_ms().saturating_add(CALL_MS_MAX))
+    }
+
+    pub(crate) fn schema(&self) -> &Schema {
+        self.engine.schema()
+    }
+
+    /// The entity of an item that is there; of one that is not, those whose form its key has.
+    fn entities(&self, item: Option<&Item>) -> Vec<String> {
+        let key = &self.request.key;
+        if let Some(item) = item {
+            return self.schema().image(key, item).map(|image| image.definition.name.clone()).into_iter().collect();
+        }
+        let fits = self.schema().entities().filter(|entity| entity.key.parse_key(key).is_some());
+        fits.map(|entity| entity.name.clone()).collect()
+    }
+
+    /// The counter that the asked item is, if it is one.
+    fn counter_itself(&self, entities: &[String]) -> Option<CounterKey> {
+        CounterKey::parse(&self.request.key).filter(|_| entities.iter().any(|entity| entity == COUNTER))
+    }
+
+    /// Does a derivation write the attribute that is asked about?
+    fn writes_asked(&self, at: DerivationAt) -> bool {
+        let Some(attribute) = &self.request.attribute else { return true };
+        self.engine.catalogue().writes(at).iter().any(|part| match &part.of {
+            PartOf::Existence => false,
+            of => of.holds(attribute),
+        })
+    }
+
+    /// Does an item differ for good, or wait? `sources` are those that decide it.
+    fn standing(
+        &self,
+        is_right: bool,
+        at: DerivationAt,
+        waiting: &Waiting,
+        (item, sources): (Option<&Item>, &BTreeSet<Key>),
+    ) -> Standing {
+        match is_right {
+            true => Standing::Right,
+            false if waiting.has(&self.request.key, item, sources, &[at]) => Standing::Waits,
+            false => Standing::Differs,
+        }
+    }
+
+    /// The derivations that take the item for absent.
+    fn unreadable(&self, item: Option<&Item>) -> Vec<(String, Unreadable)> {
+        let Some(image) = item.and_then(|item| self.schema().image(&self.request.key, item)) else { return Vec::new() };
+        let derivations = self.engine.catalogue().derivations();
+        let why = derivations.filter_map(|it| Some((it.name.clone(), it.kind.unreadable(self.schema(), &image)?)));
+        why.collect()
+    }
+
+    /// Why nothing can be explained.
+    fn nothing(&self, entities: &[String], item: Option<&Item>) -> String {
+        let key = &self.request.key;
+        if entities.is_empty() {
+            return match item {
+                Some(_) => format!("{key} is an item of no declared entity, so nothing is derived of it"),
+                None => format!("there is no item {key}, and no entity has keys of this form"),
+            };
+        }
+        let what = match &self.request.attribute {
+            Some(attribute) => format!("no derivation writes {attribute} of {key}"),
+            None => format!("no derivation writes into {key} or counts for it"),
+        };
+        let of: Vec<String> = entities
+            .iter()
+            .filter_map(|entity| self.schema().entity(entity))
+            .flat_map(|entity| entity.derived_attributes.clone())
+            .collect();
+        let there_are = if of.is_empty() { "nothing".to_owned() } else { of.join(", ") };
+        format!("{what}: of {}, {there_are} is derived", entities.join(" and "))
+    }
+}
+
+/// A count of an item.
+pub(crate) fn target_of(derivation: &str, item: &Key) -> Target {
+    Target { derivation: derivation.to_owned(), item: item.clone() }
+}

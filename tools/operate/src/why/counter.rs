@@ -1,0 +1,252 @@
+//! What an additive derivation counts of an item: its counters with their watermarks, and what each source adds.
+
+use std::collections::BTreeSet;
+
+use derive::{
+    derivation::Derivation,
+    derived::Items,
+    gathering::Gathering,
+    kind::shape::Shape,
+    position::DerivationAt,
+    query::Query,
+    schema::Schema,
+    sources::sums,
+    tally::{Sum, Tally},
+    write::Table,
+};
+use engine::{
+    ledger::watermarks::{Watermark, watermarks},
+    park::waiting::Waiting,
+};
+use keys::{
+    counter::{CounterKey, REVISION, SUM, VALUE},
+    item::Item,
+    key::Key,
+    value::whole_number,
+};
+use serde_dynamo::AttributeValue;
+use store::Store;
+
+use super::{Asked, Explainer, Standing, target_of, value::ExplainedValue};
+use crate::failure::OperateError;
+
+/// What a derivation counts of an item.
+#[derive(Debug)]
+pub struct ExplainedCounter {
+    /// The derivation.
+    pub derivation: String,
+    /// Its kind.
+    pub kind: &'static str,
+    /// What it declares, in words.
+    pub terms: Vec<String>,
+    /// The item that it counts for.
+    pub target: Key,
+    /// The items that hold the count: the counter's shards, or the bucket of a roll-up.
+    pub items: Vec<CounterItem>,
+    /// What they come to.
+    pub stored: Tally,
+    /// The sources.
+    pub sources: CounterSources,
+    /// May the sources be gone, so that they give no more than a lower bound?
+    pub is_history: bool,
+    /// Is it what its definition gives?
+    pub standing: Standing,
+}
+
+/// An item that holds a count.
+#[derive(Debug)]
+pub struct CounterItem {
+    /// Its key.
+    pub key: Key,
+    /// What it holds.
+    pub tally: Tally,
+    /// How often its watermarks have moved; `None` under receipts.
+    pub revision: Option<String>,
+    /// Up to which change of each stream shard it is counted; none under receipts.
+    pub watermarks: Vec<Watermark>,
+}
+
+/// The sources of a count, as far as they are read.
+#[derive(Debug, Default)]
+pub struct CounterSources {
+    /// Where they stand; `None` where no query gives them.
+    pub query: Option<Query>,
+    /// The first of those that add something, with what they add.
+    pub listed: Vec<(Key, Tally)>,
+    /// How many add something, of those that were read.
+    pub n_sources: usize,
+    /// How many cannot be read, and so add nothing.
+    pub n_unreadable: usize,
+    /// What they add.
+    pub tally: Tally,
+    /// Are all of them read?
+    pub is_whole: bool,
+}
+
+impl<S: Store> Explainer<'_, S> {
+    /// What additive derivations count of the item, or of the target of the counter that it is; only what is shown in the
+    /// attribute that is asked about, if one is.
+    pub(super) async fn counters(
+        &self,
+        entities: &[String],
+        values: &[ExplainedValue],
+        item: Option<&Item>,
+        waiting: &Waiting,
+        asked: &mut Asked,
+    ) -> Result<Vec<ExplainedCounter>, OperateError> {
+        let itself = self.counter_itself(entities);
+        let target = itself.as_ref().map_or(&self.request.key, |counter| &counter.target).clone();
+        let held = self.engine.all_counters_of(&target, self.patience()).await?;
+        let has_counter =
+            |name: &str| held.keys().filter_map(CounterKey::parse).any(|counter| counter.derivation == name);
+        let is_shown = |name: &str| values.iter().any(|value| value.shows.as_deref() == Some(name));
+        let mut explained = Vec::new();
+        for (at, derivation) in self.engine.catalogue().positioned() {
+            let name = &derivation.name;
+            let (is_about, bucket) = match derivation.kind.shape() {
+                Shape::Count(count) => (has_counter(name) || self.is_of(entities, &count.target), None),
+                Shape::Rollup(rollup) => (entities.contains(&rollup.form.entity), item.filter(|_| itself.is_none())),
+                Shape::Mirror(_) | Shape::Attributes(_) | Shape::Cascade(_) => continue,
+            };
+            let is_asked = match (&itself, &self.request.attribute) {
+                (Some(counter), _) => counter.derivation == *name,
+                (None, None) => is_about,
+                (None, Some(attribute)) => is_about && (is_shown(name) || bucket_has(derivation, attribute)),
+            };
+            if is_asked {
+                explained.push(self.counter((at, derivation), &target, (&held, bucket), waiting, asked).await?);
+            }
+        }
+        Ok(explained)
+    }
+
+    /// Is the item, or what its key could be of, of this entity?
+    fn is_of(&self, entities: &[String], entity: &str) -> bool {
+        let definition = self.schema().entity(entity);
+        entities.iter().any(|of| of == entity)
+            || definition.is_some_and(|definition| definition.key.parse_key(&self.request.key).is_some())
+    }
+
+    async fn counter(
+        &self,
+        (at, derivation): (DerivationAt, &Derivation),
+        target: &Key,
+        (held, bucket): (&Items, Option<&Item>),
+        waiting: &Waiting,
+        asked: &mut Asked,
+    ) -> Result<ExplainedCounter, OperateError> {
+        let (schema, name, is_history) = (self.schema(), &derivation.name, derivation.kind.is_history());
+        let items = match derivation.kind.shape() {
+            Shape::Rollup(rollup) => {
+                let number = |attribute: &String| bucket.and_then(|item| item.get(attribute));
+                let count = number(&rollup.form.count).and_then(whole_number).unwrap_or(0);
+                let sum = number(&rollup.form.sum).and_then(Sum::of).unwrap_or_default();
+                bucket.map(|item| counter_item(target, item, Tally { count, sum })).into_iter().collect()
+            }
+            _ => counters_of(schema, held, name),
+        };
+        let mut stored = Tally::default();
+        for item in &items {
+            stored.add(&item.tally);
+        }
+        let sources = match Gathering::of(schema, self.engine.catalogue(), at, target) {
+            Some(gathering) => self.gathered(gathering, at, target).await?,
+            None => CounterSources::default(),
+        };
+        let of = target_of(name, target);
+        // A roll-up's sources are counted, and not added up.
+        let is_right = match derivation.kind.shape() {
+            _ if is_history => stored.count >= sources.tally.count,
+            _ => stored == sources.tally,
+        };
+        let standing = match (sources.query.is_some(), sources.is_whole) {
+            (false, _) => Standing::Undecided("no query gives its sources, so the whole table must be read".to_owned()),
+            (true, false) => Standing::Undecided("it has more sources than were read".to_owned()),
+            (true, true) if is_right => Standing::Right,
+            (true, true) if waiting.has_target(&of) => Standing::Waits,
+            (true, true) => Standing::Differs,
+        };
+        asked.own.extend(items.iter().map(|item| item.key.clone()));
+        asked.own.insert(target.clone());
+        asked.derivations.insert(name.clone());
+        let (kind, terms) = (derivation.kind.name(), derivation.kind.outline(schema).terms);
+        let (derivation, target) = (name.clone(), target.clone());
+        Ok(ExplainedCounter { derivation, kind, terms, target, items, stored, sources, is_history, standing })
+    }
+
+    /// The sources that a query gives, up to the limit.
+    async fn gathered(
+        &self,
+        gathering: Gathering,
+        at: DerivationAt,
+        target: &Key,
+    ) -> Result<CounterSources, OperateError> {
+        let (schema, catalogue) = (self.schema(), self.engine.catalogue());
+        let (mut found, mut n_read, mut after) = (CounterSources::default(), 0, None);
+        loop {
+            let query = &gathering.query;
+            let page = self.patience().call(|| self.engine.store().query(Table::Main, query, after.clone())).await?;
+            n_read += page.items.len();
+            let keys: Vec<Key> = page.items.iter().filter_map(|item| schema.layout.key(item)).collect();
+            // An index may lack attributes, and may lag.
+            let items: Vec<(Key, Item)> = if query.index.is_some() {
+                let held = self.engine.held(keys, self.patience()).await?;
+                held.into_iter().filter_map(|(key, item)| Some((key, item?))).collect()
+            } else {
+                keys.into_iter().zip(page.items).collect()
+            };
+            for (key, item) in &items {
+                let Some(image) = schema.image(key, item).filter(|image| image.is(&gathering.entity)) else {
+                    continue;
+                };
+                let kind = catalogue.derivation(at).map(|derivation| &derivation.kind);
+                found.n_unreadable += usize::from(kind.is_some_and(|kind| kind.unreadable(schema, &image).is_some()));
+                let Some(tally) = gathering.adds(schema, catalogue, at, (target, &image)) else { continue };
+                found.n_sources += 1;
+                found.tally.add(&tally);
+                if found.listed.len() < self.request.n_listed {
+                    found.listed.push((key.clone(), tally));
+                }
+            }
+            after = page.next;
+            if after.is_none() || n_read >= self.request.n_read_max {
+                break;
+            }
+        }
+        found.is_whole = after.is_none();
+        found.query = Some(gathering.query);
+        Ok(found)
+    }
+}
+
+/// The items of the counters of a derivation.
+fn counters_of(schema: &Schema, held: &Items, derivation: &str) -> Vec<CounterItem> {
+    let of = held.iter().filter(|(key, _)| CounterKey::parse(key).is_some_and(|it| it.derivation == derivation));
+    let item = |(key, item): (&Key, &Item)| {
+        let tally = sums(schema, [item]).into_values().next().unwrap_or_default();
+        counter_item(key, item, tally)
+    };
+    of.map(item).collect()
+}
+
+fn counter_item(key: &Key, item: &Item, tally: Tally) -> CounterItem {
+    let revision = match item.get(REVISION) {
+        Some(AttributeValue::N(revision)) => Some(revision.clone()),
+        _ => None,
+    };
+    CounterItem { key: key.clone(), tally, revision, watermarks: watermarks(item) }
+}
+
+/// Does a roll-up write this attribute into its buckets?
+fn bucket_has(derivation: &Derivation, attribute: &str) -> bool {
+    let Shape::Rollup(rollup) = derivation.kind.shape() else { return false };
+    let form = &rollup.form;
+    BTreeSet::from([&form.count, &form.sum, &form.min, &form.max].map(String::as_str)).contains(attribute)
+}
+
+/// A tally as the attributes of a counter; without a sum of 0.
+pub(super) fn attributes_of(tally: &Tally) -> Item {
+    let mut item = Item::from([(VALUE.to_owned(), AttributeValue::N(tally.count.to_string()))]);
+    item.extend((!tally.sum.is_zero()).then(|| (SUM.to_owned(), tally.sum.to_value())));
+    item
+}

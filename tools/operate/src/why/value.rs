@@ -1,0 +1,201 @@
+//! What a level-triggered derivation writes into an item: from which sources, and what it should be.
+
+use std::collections::BTreeSet;
+
+use derive::{
+    derivation::Derivation,
+    kind::refresh::{Computed, Refresh, RefreshTarget},
+    part::PartOf,
+    position::DerivationAt,
+    refresh::owned,
+    sources::{FirstOf, Source, Sources},
+};
+use engine::park::waiting::Waiting;
+use keys::{item::Item, key::Key};
+use serde_dynamo::AttributeValue;
+use store::Store;
+
+use super::{Asked, Explainer, Standing, counter::attributes_of};
+use crate::failure::OperateError;
+
+/// A derivation's part of an item.
+#[derive(Debug)]
+pub struct ExplainedValue {
+    /// The derivation.
+    pub derivation: String,
+    /// Its kind.
+    pub kind: &'static str,
+    /// What it declares, in words.
+    pub terms: Vec<String>,
+    /// What it reads in the item itself.
+    pub own: Item,
+    /// What it reads elsewhere.
+    pub sources: Vec<ExplainedSource>,
+    /// What it writes.
+    pub attributes: Vec<ExplainedAttribute>,
+    /// For a derivation that makes the whole item: should it exist?
+    pub should_exist: Option<bool>,
+    /// Is it what its definition gives?
+    pub standing: Standing,
+    /// The count that it shows.
+    pub(super) shows: Option<String>,
+}
+
+/// What a derivation reads.
+#[derive(Debug)]
+pub struct ExplainedSource {
+    /// The item; `None` for a search that finds none.
+    pub key: Option<Key>,
+    /// What it is: the item itself, a counter, or the first item of a collection.
+    pub role: SourceRole,
+    /// Is it there?
+    pub is_there: bool,
+    /// What the derivation reads in it, as far as it is there.
+    pub gives: Item,
+}
+
+/// What a source is.
+#[derive(Debug)]
+pub enum SourceRole {
+    /// An item that the asked one names.
+    Item,
+    /// The counter of this derivation, with its shards added up.
+    Counter(String),
+    /// The first item that a search finds.
+    First(FirstOf),
+}
+
+/// An attribute that a derivation writes.
+#[derive(Debug)]
+pub struct ExplainedAttribute {
+    /// Its name.
+    pub name: String,
+    /// As it is stored.
+    pub stored: Option<AttributeValue>,
+    /// As the definition gives it.
+    pub derived: Option<AttributeValue>,
+    /// Is it stored as the definition gives it? A missing attribute may be as good as one of 0.
+    pub is_right: bool,
+}
+
+impl<S: Store> Explainer<'_, S> {
+    /// What level-triggered derivations write into the item. One that is not there has at most a derivation that makes
+    /// it.
+    pub(super) async fn values(
+        &self,
+        entities: &[String],
+        item: Option<&Item>,
+        waiting: &Waiting,
+        asked: &mut Asked,
+    ) -> Result<Vec<ExplainedValue>, OperateError> {
+        let mut values = Vec::new();
+        for entity in entities {
+            let parts: Vec<DerivationAt> = self.engine.catalogue().refreshing(entity).collect();
+            for at in parts.into_iter().filter(|at| self.writes_asked(*at)) {
+                let catalogue = self.engine.catalogue();
+                let (Some(derivation), Some(refresh)) = (catalogue.derivation(at), catalogue.refresh(at)) else {
+                    continue;
+                };
+                if item.is_some() || refresh.makes_item() {
+                    values.push(self.value(derivation, (at, refresh), item, waiting, asked).await?);
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    async fn value(
+        &self,
+        derivation: &Derivation,
+        (at, refresh): (DerivationAt, &dyn Refresh),
+        item: Option<&Item>,
+        waiting: &Waiting,
+        asked: &mut Asked,
+    ) -> Result<ExplainedValue, OperateError> {
+        let (schema, key) = (self.schema(), &self.request.key);
+        let Some(definition) = schema.entity(refresh.target()) else {
+            return Err(OperateError::Refused(format!("there is no entity {}", refresh.target())));
+        };
+        let target = RefreshTarget { key, definition, item, named: &BTreeSet::new() };
+        let (wanted, mut sources) = (refresh.sources(schema, &target), Sources::default());
+        self.engine.read(wanted.iter().cloned().collect(), &mut sources, self.patience()).await?;
+        let (should_exist, wanted_parts) = match refresh.compute(schema, &target, &sources) {
+            Computed::Attributes(wanted) => (None, wanted),
+            Computed::Item(None) => (Some(false), Vec::new()),
+            Computed::Item(Some(made)) => (Some(true), owned(definition, &made, item)),
+        };
+        let attributes: Vec<ExplainedAttribute> = wanted_parts
+            .into_iter()
+            .filter(|wanted| ![&schema.layout.pk, &schema.layout.sk].contains(&&wanted.name))
+            .map(|wanted| ExplainedAttribute {
+                is_right: wanted.is_held_by(item),
+                stored: item.and_then(|item| item.get(&wanted.name).cloned()),
+                name: wanted.name,
+                derived: wanted.value,
+            })
+            .collect();
+        let explained: Vec<ExplainedSource> =
+            wanted.into_iter().map(|source| self.source(derivation, refresh, source, &sources)).collect();
+        let named: BTreeSet<Key> = explained.iter().filter_map(|source| source.key.clone()).collect();
+        let is_there = should_exist.is_none_or(|should| should == item.is_some());
+        let is_right = is_there && attributes.iter().all(|attribute| attribute.is_right);
+        let standing = self.standing(is_right, at, waiting, (item, &named));
+        asked.sources.extend(named);
+        asked.derivations.insert(derivation.name.clone());
+        let outline = derivation.kind.outline(schema);
+        Ok(ExplainedValue {
+            derivation: derivation.name.clone(),
+            kind: derivation.kind.name(),
+            terms: outline.terms,
+            own: item.map(|item| self.read_of(derivation, refresh.target(), item)).unwrap_or_default(),
+            sources: explained,
+            attributes: if should_exist == Some(false) { Vec::new() } else { attributes },
+            should_exist,
+            standing,
+            shows: refresh.shows().map(str::to_owned),
+        })
+    }
+
+    /// The attributes of an entity's item that a derivation reads, one by one.
+    fn read_of(&self, derivation: &Derivation, entity: &str, item: &Item) -> Item {
+        let reads = derivation.kind.reach(self.schema()).unwrap_or_default().reads;
+        let names = reads.iter().filter(|part| part.entity == entity).filter_map(|part| match &part.of {
+            PartOf::Attribute(name) => Some(name),
+            PartOf::Existence | PartOf::AllBut(_) => None,
+        });
+        names.filter_map(|name| Some((name.clone(), item.get(name)?.clone()))).collect()
+    }
+
+    fn source(
+        &self,
+        derivation: &Derivation,
+        refresh: &dyn Refresh,
+        source: Source,
+        sources: &Sources,
+    ) -> ExplainedSource {
+        let schema = self.schema();
+        let read = |key: &Key, item: Option<&Item>| {
+            let image = item.and_then(|item| schema.image(key, item));
+            image.map(|image| self.read_of(derivation, &image.definition.name, image.item)).unwrap_or_default()
+        };
+        match source {
+            Source::Item(key) => {
+                let item = sources.item(&key);
+                let gives = read(&key, item);
+                ExplainedSource { is_there: item.is_some(), gives, key: Some(key), role: SourceRole::Item }
+            }
+            Source::Counters(target) => {
+                let name = refresh.shows().unwrap_or_default().to_owned();
+                let tally = sources.tally(&target, &name);
+                let gives = tally.map(attributes_of).unwrap_or_default();
+                ExplainedSource { is_there: tally.is_some(), gives, key: Some(target), role: SourceRole::Counter(name) }
+            }
+            Source::First(of) => {
+                let item = sources.first(schema, &of);
+                let key = item.and_then(|item| schema.layout.key(item));
+                let gives = key.as_ref().map(|key| read(key, item)).unwrap_or_default();
+                ExplainedSource { is_there: item.is_some(), gives, key, role: SourceRole::First(of) }
+            }
+        }
+    }
+}
