@@ -15,7 +15,7 @@ use keys::{counter::CounterKey, item::Item, key::Key};
 use operate::{
     failure::OperateError,
     tables::Deployment,
-    why::{Standing, Why, WhyRequest, why},
+    why::{Explanation, ValueState, WhyRequest, why},
 };
 use queries::Queries;
 use serde_dynamo::AttributeValue;
@@ -67,7 +67,7 @@ impl Written {
         Self { opened, items }
     }
 
-    async fn why(&self, key: &Key, attribute: Option<&str>) -> Result<Why, OperateError> {
+    async fn why(&self, key: &Key, attribute: Option<&str>) -> Result<Explanation, OperateError> {
         let attribute = attribute.map(str::to_owned);
         let request = WhyRequest { key: key.clone(), attribute, n_listed: 3, n_read_max: 10_000, reads_stream: false };
         why(&self.opened, &request).await
@@ -103,7 +103,7 @@ impl Written {
 }
 
 /// The standings, each with its derivation.
-fn standings(why: &Why) -> Vec<(&str, &Standing)> {
+fn standings(why: &Explanation) -> Vec<(&str, &ValueState)> {
     let values = why.values.iter().map(|value| (value.derivation.as_str(), &value.standing));
     values.chain(why.counters.iter().map(|counter| (counter.derivation.as_str(), &counter.standing))).collect()
 }
@@ -120,10 +120,10 @@ async fn everything_derived_of_an_applications_table_is_right_and_most_of_it_is_
                 Err(error) => panic!("{key}: {error}"),
             };
             for (derivation, standing) in standings(&why) {
-                let is_right = matches!(standing, Standing::Right | Standing::Undecided(_));
+                let is_right = matches!(standing, ValueState::Right | ValueState::Undecided(_));
                 assert!(is_right, "{key}: {derivation} {standing:?}: {why:?}");
                 explained.insert(derivation.to_owned());
-                decided.extend((*standing == Standing::Right).then(|| derivation.to_owned()));
+                decided.extend((*standing == ValueState::Right).then(|| derivation.to_owned()));
             }
             for counter in &why.counters {
                 let has_marks = counter.items.iter().any(|item| !item.watermarks.is_empty());
@@ -149,7 +149,7 @@ async fn an_altered_value_differs_and_is_named() {
         let why = table.why(&key, Some(&attribute)).await.unwrap();
         let value = why.values.iter().find(|value| value.derivation == derivation).unwrap();
         // A change that is fanned out by an index is searched for again when the index has had time, so all wait for that.
-        assert!(matches!(value.standing, Standing::Differs | Standing::Waits), "{derivation}: {why:?}");
+        assert!(matches!(value.standing, ValueState::Differs | ValueState::Waits), "{derivation}: {why:?}");
         let wrong: Vec<&str> = value.attributes.iter().filter(|it| !it.is_right).map(|it| it.name.as_str()).collect();
         assert_eq!(wrong, [attribute], "{derivation} of {key}");
         table.put(table.items[&key].clone());
@@ -165,7 +165,7 @@ async fn an_altered_counter_differs_and_what_shows_it_follows() {
         let before = table.why(key, None).await.unwrap();
         let [explained] = before.counters.as_slice() else { panic!("{before:?}") };
         assert_eq!((&explained.derivation, &explained.target), (&counter.derivation, &counter.target));
-        if explained.standing != Standing::Right || explained.is_history {
+        if explained.standing != ValueState::Right || explained.is_history {
             continue;
         }
         let mut altered = item.clone();
@@ -174,7 +174,7 @@ async fn an_altered_counter_differs_and_what_shows_it_follows() {
         let after = table.why(&counter.target, None).await;
         if let Ok(after) = after {
             let of_counter = after.counters.iter().find(|it| it.derivation == counter.derivation).unwrap();
-            assert_eq!(of_counter.standing, Standing::Differs, "{after:?}");
+            assert_eq!(of_counter.standing, ValueState::Differs, "{after:?}");
             assert_eq!(of_counter.sources.tally.count + 5, of_counter.stored.count);
             n_altered += 1;
         }
@@ -192,10 +192,10 @@ async fn a_missing_mirror_is_told_from_one_that_nobody_needs() {
     let why = table.why(follower, None).await.unwrap();
     assert!(why.item.is_none() && why.entities == ["Follower"]);
     assert_eq!(why.values[0].should_exist, Some(true));
-    assert_eq!(why.values[0].standing, Standing::Differs);
+    assert_eq!(why.values[0].standing, ValueState::Differs);
     let stranger = Key::new("USER#nobody", "FOLLOWER#nobody");
     let why = table.why(&stranger, None).await.unwrap();
-    assert_eq!((why.values[0].should_exist, &why.values[0].standing), (Some(false), &Standing::Right));
+    assert_eq!((why.values[0].should_exist, &why.values[0].standing), (Some(false), &ValueState::Right));
 }
 
 #[tokio::test]

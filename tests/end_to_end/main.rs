@@ -22,6 +22,7 @@ mod items;
 mod ledgers;
 mod logs;
 mod loss;
+mod measured;
 mod on_aws;
 mod own_table;
 mod parked;

@@ -138,7 +138,8 @@ mod tests {
             post-count: Post in the table: USER#ann Prefix("POST#")
             sold: nowhere
             readings: nowhere
-        "#]].assert_eq(&shown);
+        "#]]
+        .assert_eq(&shown);
     }
 
     #[test]

@@ -51,9 +51,9 @@ pub struct Rates {
     pub fan_outs: BTreeMap<String, (f64, f64)>,
 }
 
-/// Counts, over all records.
+/// What is counted over all records.
 #[derive(Default)]
-struct Counts {
+struct RecordCounts {
     times_ms: Option<(u64, u64)>,
     entities: BTreeMap<String, u32>,
     /// Hashes of the targets, so that a table of any size can be measured.
@@ -76,7 +76,7 @@ pub async fn rates<S: Store>(opened: &Deployment<S>) -> Result<Rates, OperateErr
     };
     let until_ms = SystemClock.now_ms().saturating_add(if opened.is_aws { EMPTY_PAGES_MS } else { 0 });
     let mut retained = RetainedRecords::read(mapping(&stream.arn, opened.is_aws), &stream.stream, until_ms);
-    let (mut rates, mut counts) = (Rates::default(), Counts::default());
+    let (mut rates, mut counts) = (Rates::default(), RecordCounts::default());
     while let Some(ShardRecords { records, .. }) = retained.next().await.map_err(VerifyError::Stream)? {
         rates.n_records += records.len();
         for record in records {
@@ -88,7 +88,7 @@ pub async fn rates<S: Store>(opened: &Deployment<S>) -> Result<Rates, OperateErr
     Ok(divided(opened, rates, counts))
 }
 
-fn add<S>(opened: &Deployment<S>, change: &Change, rates: &mut Rates, counts: &mut Counts) {
+fn add<S>(opened: &Deployment<S>, change: &Change, rates: &mut Rates, counts: &mut RecordCounts) {
     let (schema, catalogue) = (&opened.schema, &opened.catalogue);
     if let Some(created_ms) = change.created_ms {
         let (first, last) = counts.times_ms.unwrap_or((created_ms, created_ms));
@@ -99,7 +99,9 @@ fn add<S>(opened: &Deployment<S>, change: &Change, rates: &mut Rates, counts: &m
     let entity = image.definition;
     if let Images::Modified { .. } = change.images {
         for at in catalogue.refreshing(&entity.name) {
-            let is_written = |name: &String| sight.differs_in(name);
+            // The first time it is written for the item's own sake.
+            let had = |name: &String| sight.old.as_ref().is_some_and(|old| old.attribute(name).is_some());
+            let is_written = |name: &String| sight.differs_in(name) && had(name);
             let writes = catalogue.writes(at).iter().filter_map(|part| match &part.of {
                 PartOf::Attribute(name) => Some(name),
                 PartOf::Existence | PartOf::AllBut(_) => None,
@@ -138,7 +140,7 @@ fn hash(key: &Key) -> u64 {
     hash_64(key.pk.bytes().chain([0]).chain(key.sk.bytes()))
 }
 
-fn divided<S>(opened: &Deployment<S>, mut rates: Rates, counts: Counts) -> Rates {
+fn divided<S>(opened: &Deployment<S>, mut rates: Rates, counts: RecordCounts) -> Rates {
     let (first, last) = counts.times_ms.unwrap_or_default();
     // A record's time is rounded down, so it stands for a second.
     rates.seconds = f64::from(u32::try_from(last - first).unwrap_or(u32::MAX)) / SECOND_MS + 1.0;

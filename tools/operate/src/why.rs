@@ -55,7 +55,7 @@ pub struct WhyRequest {
 
 /// Does a value hold what its definition gives now?
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum ValueState {
     /// It does.
     Right,
     /// It does not, and a parked change or a job is still to do that.
@@ -68,7 +68,7 @@ pub enum Standing {
 
 /// What is derived of an item, and why.
 #[derive(Debug)]
-pub struct Why {
+pub struct Explanation {
     /// The item.
     pub key: Key,
     /// The entities that it is of: one if it is there, else those whose form its key has.
@@ -91,7 +91,7 @@ pub struct Why {
 
 /// The derivations that are asked about, and the items whose changes concern the answer.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct AskedAbout {
     /// The item and its counters.
     pub(crate) own: BTreeSet<Key>,
     /// The items that it is derived from.
@@ -111,7 +111,10 @@ pub(crate) struct Explainer<'a, S> {
 /// # Errors
 ///
 /// [`OperateError`] if nothing derives what is asked about, or the database refuses a read.
-pub async fn why<S: Store + 'static>(opened: &Deployment<S>, request: &WhyRequest) -> Result<Why, OperateError> {
+pub async fn why<S: Store + 'static>(
+    opened: &Deployment<S>,
+    request: &WhyRequest,
+) -> Result<Explanation, OperateError> {
     let paced = Paced::new(Arc::clone(&opened.store), None);
     let used = paced.used();
     let families = vec![Family::Additive, Family::LevelTriggered];
@@ -123,7 +126,7 @@ pub async fn why<S: Store + 'static>(opened: &Deployment<S>, request: &WhyReques
     let item = engine.held(vec![key.clone()], explainer.patience()).await?.remove(key).flatten();
     let entities = explainer.entities(item.as_ref());
     let waiting = engine.what_is_under_way(explainer.patience()).await?;
-    let mut asked = Asked { own: BTreeSet::from([key.clone()]), ..Asked::default() };
+    let mut asked = AskedAbout { own: BTreeSet::from([key.clone()]), ..AskedAbout::default() };
     let values = explainer.values(&entities, item.as_ref(), &waiting, &mut asked).await?;
     let counters = explainer.counters(&entities, &values, item.as_ref(), &waiting, &mut asked).await?;
     if values.is_empty() && counters.is_empty() {
@@ -136,7 +139,7 @@ pub async fn why<S: Store + 'static>(opened: &Deployment<S>, request: &WhyReques
         None => None,
     };
     let (key, read_units) = (key.clone(), used.get());
-    Ok(Why { key, entities, item, values, counters, unreadable, pending, changes, read_units })
+    Ok(Explanation { key, entities, item, values, counters, unreadable, pending, changes, read_units })
 }
 
 impl<S: Store> Explainer<'_, S> {
@@ -180,11 +183,11 @@ impl<S: Store> Explainer<'_, S> {
         at: DerivationAt,
         waiting: &Waiting,
         (item, sources): (Option<&Item>, &BTreeSet<Key>),
-    ) -> Standing {
+    ) -> ValueState {
         match is_right {
-            true => Standing::Right,
-            false if waiting.has(&self.request.key, item, sources, &[at]) => Standing::Waits,
-            false => Standing::Differs,
+            true => ValueState::Right,
+            false if waiting.has(&self.request.key, item, sources, &[at]) => ValueState::Waits,
+            false => ValueState::Differs,
         }
     }
 
@@ -205,17 +208,15 @@ impl<S: Store> Explainer<'_, S> {
                 None => format!("there is no item {key}, and no entity has keys of this form"),
             };
         }
-        let what = match &self.request.attribute {
-            Some(attribute) => format!("no derivation writes {attribute} of {key}"),
-            None => format!("no derivation writes into {key} or counts for it"),
+        let what = match (&self.request.attribute, item) {
+            (_, None) => format!("there is no item {key}, so nothing is written into it"),
+            (Some(attribute), _) => format!("no derivation writes {attribute} of {key}"),
+            (None, _) => format!("no derivation writes into {key} or counts for it"),
         };
-        let of: Vec<String> = entities
-            .iter()
-            .filter_map(|entity| self.schema().entity(entity))
-            .flat_map(|entity| entity.derived_attributes.clone())
-            .collect();
-        let there_are = if of.is_empty() { "nothing".to_owned() } else { of.join(", ") };
-        format!("{what}: of {}, {there_are} is derived", entities.join(" and "))
+        let definitions = entities.iter().filter_map(|entity| self.schema().entity(entity));
+        let derived: Vec<String> = definitions.flat_map(|entity| entity.derived_attributes.clone()).collect();
+        let derived = if derived.is_empty() { "none".to_owned() } else { derived.join(", ") };
+        format!("{what}; derived attributes of {}: {derived}", entities.join(" and "))
     }
 }
 

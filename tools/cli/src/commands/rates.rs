@@ -28,7 +28,7 @@ pub(crate) async fn run(args: &RatesArgs) -> anyhow::Result<Completion> {
         return Err(Usage(what).into());
     }
     let (records, changes) = (counted(measured.n_records, "record"), counted(measured.n_changes, "change"));
-    report(&format!("{records} of {:.0} seconds, with {changes} that derivations read", measured.seconds));
+    report(&format!("{records} in {:.0} s, with {changes} that derivations read", measured.seconds));
     print(&options(&measured).join(" "));
     Ok(Completion::InStep)
 }

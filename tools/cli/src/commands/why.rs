@@ -5,7 +5,7 @@ mod object;
 use functions::logging;
 use keys::{item::Item, key::Key};
 use operate::why::{
-    Standing, Why, WhyRequest,
+    Explanation, ValueState, WhyRequest,
     counter::{CounterItem, CounterSources, ExplainedCounter},
     moved::{StreamChange, StreamChanges},
     value::{ExplainedSource, ExplainedValue, SourceRole},
@@ -41,11 +41,11 @@ pub(crate) async fn run(args: &WhyArgs) -> anyhow::Result<Completion> {
     }
     let standings = explained.values.iter().map(|value| &value.standing);
     let mut standings = standings.chain(explained.counters.iter().map(|counter| &counter.standing));
-    let is_found = standings.any(|standing| matches!(standing, Standing::Differs | Standing::Waits));
+    let is_found = standings.any(|standing| matches!(standing, ValueState::Differs | ValueState::Waits));
     Ok(if is_found { Completion::Findings } else { Completion::InStep })
 }
 
-fn text(why: &Why) -> String {
+fn text(why: &Explanation) -> String {
     let is_there = if why.item.is_some() { "" } else { "  is not there" };
     let mut lines = vec![format!("{}  {}{is_there}", why.key, why.entities.join(" or "))];
     for (derivation, unreadable) in &why.unreadable {
@@ -82,7 +82,7 @@ fn value_lines(value: &ExplainedValue, is_there: bool, lines: &mut Vec<String>) 
     };
     let (stored, derived) = (is_there.then(|| named(true)), (value.should_exist != Some(false)).then(|| named(false)));
     lines.push(format!("  stored    {}", item_text(stored.as_ref())));
-    if value.standing != Standing::Right {
+    if value.standing != ValueState::Right {
         lines.push(format!("  derived   {}", item_text(derived.as_ref())));
     }
     if !value.own.is_empty() {
@@ -102,10 +102,10 @@ fn source_text(source: &ExplainedSource) -> String {
         }
         SourceRole::First(of) => format!("{key}, the first {}", of.entity),
     };
-    if source.is_there {
-        format!("{what}  {}", item_text(Some(&source.gives)))
-    } else {
-        format!("{what}  is not there")
+    match (source.is_there, source.gives.is_empty()) {
+        (true, true) => what,
+        (true, false) => format!("{what}  {}", item_text(Some(&source.gives))),
+        (false, _) => format!("{what}  is not there"),
     }
 }
 
@@ -146,15 +146,15 @@ fn added_text(tally: &derive::tally::Tally) -> String {
     if tally.sum.is_zero() { format!("{:+}", tally.count) } else { format!("{:+}, sum {}", tally.count, tally.sum) }
 }
 
-fn standing_text(standing: &Standing) -> String {
+fn standing_text(standing: &ValueState) -> String {
     match standing {
-        Standing::Right => "right: it is what its definition gives".to_owned(),
-        Standing::Waits => "waits: a parked change or a job is still to be applied".to_owned(),
-        Standing::Differs => {
+        ValueState::Right => "right: it is what its definition gives".to_owned(),
+        ValueState::Waits => "waits: a parked change or a job is still to be applied".to_owned(),
+        ValueState::Differs => {
             "differs: it may be on its way, so ask again; if it stays, `ripple verify` says whether it is wrong"
                 .to_owned()
         }
-        Standing::Undecided(why) => format!("not decided: {why}; `ripple verify` decides it"),
+        ValueState::Undecided(why) => format!("not decided: {why}; `ripple verify` decides it"),
     }
 }
 

@@ -27,7 +27,7 @@ use keys::{
 use serde_dynamo::AttributeValue;
 use store::Store;
 
-use super::{Asked, Explainer, Standing, target_of, value::ExplainedValue};
+use super::{AskedAbout, Explainer, ValueState, target_of, value::ExplainedValue};
 use crate::failure::OperateError;
 
 /// What a derivation counts of an item.
@@ -50,7 +50,7 @@ pub struct ExplainedCounter {
     /// May the sources be gone, so that they give no more than a lower bound?
     pub is_history: bool,
     /// Is it what its definition gives?
-    pub standing: Standing,
+    pub standing: ValueState,
 }
 
 /// An item that holds a count.
@@ -92,7 +92,7 @@ impl<S: Store> Explainer<'_, S> {
         values: &[ExplainedValue],
         item: Option<&Item>,
         waiting: &Waiting,
-        asked: &mut Asked,
+        asked: &mut AskedAbout,
     ) -> Result<Vec<ExplainedCounter>, OperateError> {
         let itself = self.counter_itself(entities);
         let target = itself.as_ref().map_or(&self.request.key, |counter| &counter.target).clone();
@@ -133,7 +133,7 @@ impl<S: Store> Explainer<'_, S> {
         target: &Key,
         (held, bucket): (&Items, Option<&Item>),
         waiting: &Waiting,
-        asked: &mut Asked,
+        asked: &mut AskedAbout,
     ) -> Result<ExplainedCounter, OperateError> {
         let (schema, name, is_history) = (self.schema(), &derivation.name, derivation.kind.is_history());
         let items = match derivation.kind.shape() {
@@ -160,11 +160,13 @@ impl<S: Store> Explainer<'_, S> {
             _ => stored == sources.tally,
         };
         let standing = match (sources.query.is_some(), sources.is_whole) {
-            (false, _) => Standing::Undecided("no query gives its sources, so the whole table must be read".to_owned()),
-            (true, false) => Standing::Undecided("it has more sources than were read".to_owned()),
-            (true, true) if is_right => Standing::Right,
-            (true, true) if waiting.has_target(&of) => Standing::Waits,
-            (true, true) => Standing::Differs,
+            (false, _) => {
+                ValueState::Undecided("no query gives its sources, so the whole table must be read".to_owned())
+            }
+            (true, false) => ValueState::Undecided("it has more sources than were read".to_owned()),
+            (true, true) if is_right => ValueState::Right,
+            (true, true) if waiting.has_target(&of) => ValueState::Waits,
+            (true, true) => ValueState::Differs,
         };
         asked.own.extend(items.iter().map(|item| item.key.clone()));
         asked.own.insert(target.clone());

@@ -15,7 +15,7 @@ use engine::{
 use keys::key::Key;
 use store::Store;
 
-use super::{Asked, Explainer};
+use super::{AskedAbout, Explainer};
 use crate::{
     failure::OperateError,
     tables::TableStream,
@@ -64,7 +64,7 @@ impl<S: Store> Explainer<'_, S> {
         &self,
         stream: &TableStream,
         is_aws: bool,
-        asked: &Asked,
+        asked: &AskedAbout,
     ) -> Result<StreamChanges, OperateError> {
         let until_ms = self.engine.clock().now_ms().saturating_add(if is_aws { EMPTY_PAGES_MS } else { 0 });
         let mut retained = RetainedRecords::read(mapping(&stream.arn, is_aws), &stream.stream, until_ms);
@@ -87,7 +87,7 @@ impl<S: Store> Explainer<'_, S> {
         Ok(changes)
     }
 
-    fn concerning(&self, change: Change, lane: &Lane, asked: &Asked) -> Option<StreamChange> {
+    fn concerning(&self, change: Change, lane: &Lane, asked: &AskedAbout) -> Option<StreamChange> {
         let families = [Family::Additive, Family::LevelTriggered];
         let planned = plan(self.schema(), self.engine.catalogue(), &families, &change);
         let named =

@@ -9,7 +9,7 @@ use engine::{
 use keys::key::Key;
 use store::Store;
 
-use super::{Asked, Explainer};
+use super::{AskedAbout, Explainer};
 use crate::failure::OperateError;
 
 /// What is pending.
@@ -38,7 +38,7 @@ pub struct ParkedOfItem {
 
 impl<S: Store> Explainer<'_, S> {
     /// What is parked, or left to a job, of what is asked about.
-    pub(super) async fn pending(&self, asked: &Asked) -> Result<Pending, OperateError> {
+    pub(super) async fn pending(&self, asked: &AskedAbout) -> Result<Pending, OperateError> {
         let mut pending = Pending::default();
         for family in [Family::Additive, Family::LevelTriggered] {
             let mut pages = ParkedPages::of(family);
@@ -59,7 +59,7 @@ impl<S: Store> Explainer<'_, S> {
         Ok(pending)
     }
 
-    fn parked(&self, parked: &ParkedChange, asked: &Asked, pending: &mut Pending) {
+    fn parked(&self, parked: &ParkedChange, asked: &AskedAbout, pending: &mut Pending) {
         let change = parked.record().ok().and_then(|record| decode(&self.schema().layout, &record).ok());
         let Some(change) = change else {
             pending.n_undecodable += 1;
@@ -75,7 +75,7 @@ impl<S: Store> Explainer<'_, S> {
     }
 }
 
-impl Asked {
+impl AskedAbout {
     /// Does the effect of a change of this item concern what is asked about?
     pub(super) fn concerns(&self, changed: &Key, derivation: &str, effect: &Effect) -> bool {
         if !self.derivations.contains(derivation) {

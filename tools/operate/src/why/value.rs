@@ -15,7 +15,7 @@ use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use store::Store;
 
-use super::{Asked, Explainer, Standing, counter::attributes_of};
+use super::{AskedAbout, Explainer, ValueState, counter::attributes_of};
 use crate::failure::OperateError;
 
 /// A derivation's part of an item.
@@ -36,7 +36,7 @@ pub struct ExplainedValue {
     /// For a derivation that makes the whole item: should it exist?
     pub should_exist: Option<bool>,
     /// Is it what its definition gives?
-    pub standing: Standing,
+    pub standing: ValueState,
     /// The count that it shows.
     pub(super) shows: Option<String>,
 }
@@ -86,7 +86,7 @@ impl<S: Store> Explainer<'_, S> {
         entities: &[String],
         item: Option<&Item>,
         waiting: &Waiting,
-        asked: &mut Asked,
+        asked: &mut AskedAbout,
     ) -> Result<Vec<ExplainedValue>, OperateError> {
         let mut values = Vec::new();
         for entity in entities {
@@ -110,7 +110,7 @@ impl<S: Store> Explainer<'_, S> {
         (at, refresh): (DerivationAt, &dyn Refresh),
         item: Option<&Item>,
         waiting: &Waiting,
-        asked: &mut Asked,
+        asked: &mut AskedAbout,
     ) -> Result<ExplainedValue, OperateError> {
         let (schema, key) = (self.schema(), &self.request.key);
         let Some(definition) = schema.entity(refresh.target()) else {

@@ -3,7 +3,7 @@
 use derive::tally::Tally;
 use keys::{item::Item, key::Key};
 use operate::why::{
-    Standing, Why,
+    Explanation, ValueState,
     counter::{CounterItem, CounterSources, ExplainedCounter},
     moved::{StreamChange, StreamChanges},
     value::{ExplainedSource, ExplainedValue, SourceRole},
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The object.
-pub(super) fn of(why: &Why) -> Value {
+pub(super) fn of(why: &Explanation) -> Value {
     let unreadable = why.unreadable.iter().map(|(derivation, unreadable)| {
         json!({ "derivation": derivation, "attribute": unreadable.attribute, "why": unreadable.why })
     });
@@ -44,12 +44,12 @@ pub(super) fn of(why: &Why) -> Value {
     })
 }
 
-fn standing(of: &Standing) -> (&'static str, Option<&str>) {
+fn standing(of: &ValueState) -> (&'static str, Option<&str>) {
     match of {
-        Standing::Right => ("right", None),
-        Standing::Waits => ("waits", None),
-        Standing::Differs => ("differs", None),
-        Standing::Undecided(why) => ("undecided", Some(why)),
+        ValueState::Right => ("right", None),
+        ValueState::Waits => ("waits", None),
+        ValueState::Differs => ("differs", None),
+        ValueState::Undecided(why) => ("undecided", Some(why)),
     }
 }
 
