@@ -102,10 +102,10 @@ impl Written {
     }
 }
 
-/// The standings, each with its derivation.
-fn standings(why: &Explanation) -> Vec<(&str, &ValueState)> {
-    let values = why.values.iter().map(|value| (value.derivation.as_str(), &value.standing));
-    values.chain(why.counters.iter().map(|counter| (counter.derivation.as_str(), &counter.standing))).collect()
+/// The states, each with its derivation.
+fn states(why: &Explanation) -> Vec<(&str, &ValueState)> {
+    let values = why.values.iter().map(|value| (value.derivation.as_str(), &value.state));
+    values.chain(why.counters.iter().map(|counter| (counter.derivation.as_str(), &counter.state))).collect()
 }
 
 #[tokio::test]
@@ -119,11 +119,11 @@ async fn everything_derived_of_an_applications_table_is_right_and_most_of_it_is_
                 Err(OperateError::Usage(_)) => continue,
                 Err(error) => panic!("{key}: {error}"),
             };
-            for (derivation, standing) in standings(&why) {
-                let is_right = matches!(standing, ValueState::Right | ValueState::Undecided(_));
-                assert!(is_right, "{key}: {derivation} {standing:?}: {why:?}");
+            for (derivation, state) in states(&why) {
+                let is_right = matches!(state, ValueState::Right | ValueState::Undecided(_));
+                assert!(is_right, "{key}: {derivation} {state:?}: {why:?}");
                 explained.insert(derivation.to_owned());
-                decided.extend((*standing == ValueState::Right).then(|| derivation.to_owned()));
+                decided.extend((*state == ValueState::Right).then(|| derivation.to_owned()));
             }
             for counter in &why.counters {
                 let has_marks = counter.items.iter().any(|item| !item.watermarks.is_empty());
@@ -149,7 +149,7 @@ async fn an_altered_value_differs_and_is_named() {
         let why = table.why(&key, Some(&attribute)).await.unwrap();
         let value = why.values.iter().find(|value| value.derivation == derivation).unwrap();
         // A change that is fanned out by an index is searched for again when the index has had time, so all wait for that.
-        assert!(matches!(value.standing, ValueState::Differs | ValueState::Waits), "{derivation}: {why:?}");
+        assert!(matches!(value.state, ValueState::Differs | ValueState::Waits), "{derivation}: {why:?}");
         let wrong: Vec<&str> = value.attributes.iter().filter(|it| !it.is_right).map(|it| it.name.as_str()).collect();
         assert_eq!(wrong, [attribute], "{derivation} of {key}");
         table.put(table.items[&key].clone());
@@ -165,7 +165,7 @@ async fn an_altered_counter_differs_and_what_shows_it_follows() {
         let before = table.why(key, None).await.unwrap();
         let [explained] = before.counters.as_slice() else { panic!("{before:?}") };
         assert_eq!((&explained.derivation, &explained.target), (&counter.derivation, &counter.target));
-        if explained.standing != ValueState::Right || explained.is_history {
+        if explained.state != ValueState::Right || explained.is_history {
             continue;
         }
         let mut altered = item.clone();
@@ -174,7 +174,7 @@ async fn an_altered_counter_differs_and_what_shows_it_follows() {
         let after = table.why(&counter.target, None).await;
         if let Ok(after) = after {
             let of_counter = after.counters.iter().find(|it| it.derivation == counter.derivation).unwrap();
-            assert_eq!(of_counter.standing, ValueState::Differs, "{after:?}");
+            assert_eq!(of_counter.state, ValueState::Differs, "{after:?}");
             assert_eq!(of_counter.sources.tally.count + 5, of_counter.stored.count);
             n_altered += 1;
         }
@@ -192,10 +192,10 @@ async fn a_missing_mirror_is_told_from_one_that_nobody_needs() {
     let why = table.why(follower, None).await.unwrap();
     assert!(why.item.is_none() && why.entities == ["Follower"]);
     assert_eq!(why.values[0].should_exist, Some(true));
-    assert_eq!(why.values[0].standing, ValueState::Differs);
+    assert_eq!(why.values[0].state, ValueState::Differs);
     let stranger = Key::new("USER#nobody", "FOLLOWER#nobody");
     let why = table.why(&stranger, None).await.unwrap();
-    assert_eq!((why.values[0].should_exist, &why.values[0].standing), (Some(false), &ValueState::Right));
+    assert_eq!((why.values[0].should_exist, &why.values[0].state), (Some(false), &ValueState::Right));
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@
 )]
 
 mod application;
+mod console;
 mod database;
 mod deployed;
 mod employees;

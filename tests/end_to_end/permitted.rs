@@ -153,7 +153,7 @@ fn explained(proxy: &Proxy) {
     let ann = why("USER#ann / PROFILE");
     let counter = &ann["counters"][0];
     assert_eq!(
-        (&counter["standing"], &counter["count"], &counter["sources"]["count"]),
+        (&counter["state"], &counter["count"], &counter["sources"]["count"]),
         (&json!("differs"), &json!(7), &json!(1)),
         "{ann}"
     );

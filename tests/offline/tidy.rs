@@ -266,7 +266,7 @@ fn shared_names(sources: &[SourceFile], known: &str) -> Vec<String> {
 // ---- rules for one manifest ----
 
 /// The crates of the workspace, each with the crates that it may depend on. `functions` is every crate in that folder.
-const DIRECTION: [(&str, &str); 15] = [
+const DIRECTION: [(&str, &str); 16] = [
     ("keys", ""),
     ("derive", "keys"),
     ("store", "derive keys"),
@@ -280,10 +280,11 @@ const DIRECTION: [(&str, &str); 15] = [
     ("stream", "engine catalogue queries store derive entities keys"),
     ("types", "derive keys"),
     ("operate", "stream manifest engine store derive keys"),
+    ("console", "operate engine store derive keys"),
     ("functions", "manifest engine catalogue queries store derive entities keys"),
     (
         "cli",
-        "workload operate types stream functions design manifest engine catalogue queries store derive entities keys",
+        "workload console operate types stream functions design manifest engine catalogue queries store derive entities keys",
     ),
 ];
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod catalogue;
 pub(crate) mod check;
+pub(crate) mod console;
 pub(crate) mod cost;
 pub(crate) mod demo;
 mod examples;
@@ -25,6 +26,7 @@ use engine::ledger::LedgerKind;
 use crate::exit::Usage;
 use catalogue::CatalogueCommand;
 use check::{ManifestCheck, SchemaArgs, TypesArgs, Wait};
+use console::ConsoleArgs;
 use cost::CostArgs;
 use demo::Demo;
 use infra::InfraArgs;
@@ -57,6 +59,8 @@ pub(crate) enum Command {
     Verify(Verify),
     /// Explains why a derived value of an item is what it is. Reads only that item and what it is derived from.
     Why(WhyArgs),
+    /// Serves pages about a table to a browser on this machine: what is derived of each item, and why. Only reads.
+    Console(ConsoleArgs),
     /// Repairs what verify finds, while writes go on. Without --apply it only shows what it would do.
     Repair(Repair),
     /// Fills a derivation that is new or was changed, while writes go on.

@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod check;
+mod console;
 mod cost;
 mod demo;
 mod describe;
@@ -49,6 +50,7 @@ async fn run(args: Args) -> anyhow::Result<Completion> {
         Some(Command::Dev(args)) => Box::pin(dev::run(&args)).await,
         Some(Command::Verify(args)) => Box::pin(verify::run(&args)).await,
         Some(Command::Why(args)) => Box::pin(why::run(&args)).await,
+        Some(Command::Console(args)) => Box::pin(console::run(&args)).await,
         Some(Command::Repair(args)) => Box::pin(repair::repair(&args)).await,
         Some(Command::Backfill(args)) => Box::pin(repair::backfill(&args)).await,
         Some(Command::Catalogue(args)) => Box::pin(catalogue::run(&args)).await,

@@ -177,7 +177,7 @@ impl<S: Store> Explainer<'_, S> {
     }
 
     /// Does an item differ for good, or wait? `sources` are those that decide it.
-    fn standing(
+    fn state(
         &self,
         is_right: bool,
         at: DerivationAt,

@@ -23,7 +23,7 @@ const SHARDS_END: u32 = 101;
 pub(super) const KIND: KindSyntax = KindSyntax {
     description: KindDescription {
         name: "count",
-        keeps: "An attribute of each target shows how many items lead to it, and what an attribute of them comes to.",
+        keeps: "An attribute of each target shows how many items lead to it, and what an attribute of them comes to. Ripple keeps both in counters of its own beside the target, whose sort keys begin with the target's and `#COUNT#`, so a query of the target's partition returns them too.",
         family: "additive: each change counts once",
         costs: "1 for each counter of a batch under watermarks, 2 to 4 for each change under receipts, and 1 for each item that shows it",
         example: r#"
@@ -84,13 +84,14 @@ const KEYS: [KeySyntax; 9] = [
         "where",
         ValueSyntax::Condition,
         "all",
-        "counts only items that meet this [condition](own-table.md#conditions); short for one text: `{ status = \"paid\" }`",
+        "counts only items that meet this [condition](own-table.md#conditions); short for one text: `{ status = \"paid\" }`. \
+         `<>` holds for an item without the attribute too",
     ),
     KeySyntax::optional(
         "sum",
         Text,
         "",
-        "the attribute that is summed beside the count, exact in decimals of 38 digits; an item without it adds nothing",
+        "the attribute that is summed beside the count, exact in decimals of 38 digits; an item without it adds nothing. It may be a derived number, such as another count; Ripple calculates nothing, so the application writes a product, such as the price of a line",
     ),
     KeySyntax::optional(
         "shows",

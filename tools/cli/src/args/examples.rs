@@ -5,7 +5,7 @@ use clap::Command;
 const EXIT_CODES: &str = "Exit codes: 0 in step, 1 failed, 2 usage, 3 findings.";
 
 /// Two examples of each command, by its name.
-const EXAMPLES: [(&str, [&str; 2]); 26] = [
+const EXAMPLES: [(&str, [&str; 2]); 27] = [
     ("ripple", ["ripple dev", "ripple verify --config ripple.toml"]),
     ("ripple demo", ["ripple demo --scenario famous --others 20", "ripple demo --writes 500 --seed 7 --json"]),
     ("ripple dev", ["ripple dev --config ripple.toml --data .ripple", "ripple dev --endpoint http://127.0.0.1:8001"]),
@@ -18,6 +18,7 @@ const EXAMPLES: [(&str, [&str; 2]); 26] = [
         "ripple why",
         ["ripple why 'POST#p / METADATA' CommentCount", "ripple why 'USER#ada / PROFILE' --aws --table app --changes"],
     ),
+    ("ripple console", ["ripple console", "ripple console --aws --table app --config ripple.toml"]),
     ("ripple repair", ["ripple repair --derivation follower-count", "ripple repair --apply --progress repair.sqlite"]),
     (
         "ripple backfill",

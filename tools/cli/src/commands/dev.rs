@@ -241,7 +241,7 @@ fn counts_line(mapping: &str, counts: &EventCount) -> String {
 }
 
 /// Listens for Ctrl-C and SIGTERM from this call on.
-fn stop_signal() -> io::Result<impl Future<Output = ()>> {
+pub(super) fn stop_signal() -> io::Result<impl Future<Output = ()>> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
     Ok(async move {

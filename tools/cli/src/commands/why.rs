@@ -39,9 +39,9 @@ pub(crate) async fn run(args: &WhyArgs) -> anyhow::Result<Completion> {
     } else {
         print(&text(&explained));
     }
-    let standings = explained.values.iter().map(|value| &value.standing);
-    let mut standings = standings.chain(explained.counters.iter().map(|counter| &counter.standing));
-    let is_found = standings.any(|standing| matches!(standing, ValueState::Differs | ValueState::Waits));
+    let states = explained.values.iter().map(|value| &value.state);
+    let mut states = states.chain(explained.counters.iter().map(|counter| &counter.state));
+    let is_found = states.any(|state| matches!(state, ValueState::Differs | ValueState::Waits));
     Ok(if is_found { Completion::Findings } else { Completion::InStep })
 }
 
@@ -82,14 +82,14 @@ fn value_lines(value: &ExplainedValue, is_there: bool, lines: &mut Vec<String>) 
     };
     let (stored, derived) = (is_there.then(|| named(true)), (value.should_exist != Some(false)).then(|| named(false)));
     lines.push(format!("  stored    {}", item_text(stored.as_ref())));
-    if value.standing != ValueState::Right {
+    if value.state != ValueState::Right {
         lines.push(format!("  derived   {}", item_text(derived.as_ref())));
     }
     if !value.own.is_empty() {
         lines.push(format!("  reads     {}", item_text(Some(&value.own))));
     }
     lines.extend(value.sources.iter().map(|source| format!("  source    {}", source_text(source))));
-    lines.push(format!("  {}", standing_text(&value.standing)));
+    lines.push(format!("  {}", state_text(&value.state)));
 }
 
 fn source_text(source: &ExplainedSource) -> String {
@@ -135,7 +135,7 @@ fn counter_lines(counter: &ExplainedCounter, changes: Option<&StreamChanges>, li
         lines.push(format!("  unreadable  {} of them, which add nothing", counted(*n_unreadable, "item")));
     }
     let at_least = if counter.is_history { ", as far as its sources are still there" } else { "" };
-    lines.push(format!("  {}{at_least}", standing_text(&counter.standing)));
+    lines.push(format!("  {}{at_least}", state_text(&counter.state)));
 }
 
 fn tally_text(tally: &derive::tally::Tally) -> String {
@@ -146,8 +146,8 @@ fn added_text(tally: &derive::tally::Tally) -> String {
     if tally.sum.is_zero() { format!("{:+}", tally.count) } else { format!("{:+}, sum {}", tally.count, tally.sum) }
 }
 
-fn standing_text(standing: &ValueState) -> String {
-    match standing {
+fn state_text(state: &ValueState) -> String {
+    match state {
         ValueState::Right => "right: it is what its definition gives".to_owned(),
         ValueState::Waits => "waits: a parked change or a job is still to be applied".to_owned(),
         ValueState::Differs => {

@@ -50,7 +50,7 @@ pub struct ExplainedCounter {
     /// May the sources be gone, so that they give no more than a lower bound?
     pub is_history: bool,
     /// Is it what its definition gives?
-    pub standing: ValueState,
+    pub state: ValueState,
 }
 
 /// An item that holds a count.
@@ -159,7 +159,7 @@ impl<S: Store> Explainer<'_, S> {
             _ if is_history => stored.count >= sources.tally.count,
             _ => stored == sources.tally,
         };
-        let standing = match (sources.query.is_some(), sources.is_whole) {
+        let state = match (sources.query.is_some(), sources.is_whole) {
             (false, _) => {
                 ValueState::Undecided("no query gives its sources, so the whole table must be read".to_owned())
             }
@@ -173,7 +173,7 @@ impl<S: Store> Explainer<'_, S> {
         asked.derivations.insert(name.clone());
         let (kind, terms) = (derivation.kind.name(), derivation.kind.outline(schema).terms);
         let (derivation, target) = (name.clone(), target.clone());
-        Ok(ExplainedCounter { derivation, kind, terms, target, items, stored, sources, is_history, standing })
+        Ok(ExplainedCounter { derivation, kind, terms, target, items, stored, sources, is_history, state })
     }
 
     /// The sources that a query gives, up to the limit.

@@ -36,7 +36,7 @@ pub struct ExplainedValue {
     /// For a derivation that makes the whole item: should it exist?
     pub should_exist: Option<bool>,
     /// Is it what its definition gives?
-    pub standing: ValueState,
+    pub state: ValueState,
     /// The count that it shows.
     pub(super) shows: Option<String>,
 }
@@ -139,7 +139,7 @@ impl<S: Store> Explainer<'_, S> {
         let named: BTreeSet<Key> = explained.iter().filter_map(|source| source.key.clone()).collect();
         let is_there = should_exist.is_none_or(|should| should == item.is_some());
         let is_right = is_there && attributes.iter().all(|attribute| attribute.is_right);
-        let standing = self.standing(is_right, at, waiting, (item, &named));
+        let state = self.state(is_right, at, waiting, (item, &named));
         asked.sources.extend(named);
         asked.derivations.insert(derivation.name.clone());
         let outline = derivation.kind.outline(schema);
@@ -151,7 +151,7 @@ impl<S: Store> Explainer<'_, S> {
             sources: explained,
             attributes: if should_exist == Some(false) { Vec::new() } else { attributes },
             should_exist,
-            standing,
+            state,
             shows: refresh.shows().map(str::to_owned),
         })
     }

@@ -44,7 +44,7 @@ pub(super) fn of(why: &Explanation) -> Value {
     })
 }
 
-fn standing(of: &ValueState) -> (&'static str, Option<&str>) {
+fn state(of: &ValueState) -> (&'static str, Option<&str>) {
     match of {
         ValueState::Right => ("right", None),
         ValueState::Waits => ("waits", None),
@@ -54,7 +54,7 @@ fn standing(of: &ValueState) -> (&'static str, Option<&str>) {
 }
 
 fn value_object(value: &ExplainedValue, item: &Key) -> Value {
-    let (standing, why) = standing(&value.standing);
+    let (state, why) = state(&value.state);
     let held = |of: fn(&operate::why::value::ExplainedAttribute) -> Option<serde_dynamo::AttributeValue>| -> Item {
         value.attributes.iter().filter_map(|it| Some((it.name.clone(), of(it)?))).collect()
     };
@@ -70,7 +70,7 @@ fn value_object(value: &ExplainedValue, item: &Key) -> Value {
         "differing": differing.map(|attribute| &attribute.name).collect::<Vec<_>>(),
         "should_exist": value.should_exist,
         "sources": own.into_iter().chain(value.sources.iter().map(source_object)).collect::<Vec<_>>(),
-        "standing": standing,
+        "state": state,
         "why": why,
     })
 }
@@ -91,7 +91,7 @@ fn source_object(source: &ExplainedSource) -> Value {
 }
 
 fn counter_object(counter: &ExplainedCounter, changes: Option<&StreamChanges>) -> Value {
-    let (standing, why) = standing(&counter.standing);
+    let (state, why) = state(&counter.state);
     let item = |CounterItem { key: of, tally, revision, watermarks }: &CounterItem| {
         let watermark = |of: &engine::ledger::watermarks::Watermark| {
             let shard = changes.and_then(|changes| changes.shards.get(&of.name));
@@ -115,7 +115,7 @@ fn counter_object(counter: &ExplainedCounter, changes: Option<&StreamChanges>) -
         "history": counter.is_history,
         "items": counter.items.iter().map(item).collect::<Vec<_>>(),
         "sources": sources_object(&counter.sources),
-        "standing": standing,
+        "state": state,
         "why": why,
     })
 }

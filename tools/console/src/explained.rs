@@ -1,0 +1,207 @@
+//! How an explanation looks.
+
+use derive::{effect::Effect, tally::Tally};
+use jiff::Timestamp;
+use keys::item::Item;
+use maud::{Markup, html};
+use operate::why::{
+    ValueState,
+    counter::{CounterItem, CounterSources, ExplainedCounter},
+    moved::{StreamChange, StreamChanges},
+    pending::Pending,
+    value::{ExplainedSource, ExplainedValue, SourceRole},
+};
+use serde_dynamo::AttributeValue;
+
+use crate::link;
+
+/// A value as DynamoDB writes it.
+pub(crate) fn text(value: &AttributeValue) -> String {
+    match value {
+        AttributeValue::S(text) | AttributeValue::N(text) => text.clone(),
+        AttributeValue::Bool(is) => is.to_string(),
+        other => serde_json::to_string(other).unwrap_or_else(|error| error.to_string()),
+    }
+}
+
+/// A time, in UTC.
+pub(crate) fn time(ms: u64) -> String {
+    let time = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    time.map_or_else(|| format!("{ms} ms"), |time| time.to_string())
+}
+
+/// What a derivation writes into an item, and why.
+pub(crate) fn value(value: &ExplainedValue, is_there: bool) -> Markup {
+    let is_needed = value.should_exist != Some(false);
+    html! {
+        section aria-label=(value.derivation) {
+            h3 { (value.derivation) " " (state(&value.state)) }
+            p { (value.kind) @for term in &value.terms { ", " (term) } }
+            @if value.should_exist == Some(true) && !is_there { p.differs { "The item should be there." } }
+            @if !is_needed && is_there { p.differs { "The item should not be there." } }
+            @if !value.attributes.is_empty() {
+                div.wide { table {
+                    thead { tr { th { "attribute" } th { "stored" } th { "by its definition" } } }
+                    tbody {
+                        @for attribute in &value.attributes {
+                            tr {
+                                th scope="row" { (attribute.name) }
+                                td { (held(attribute.stored.as_ref())) }
+                                td class=(if attribute.is_right { "" } else { "differs" }) {
+                                    @if attribute.is_right { "the same" } @else { (held(attribute.derived.as_ref())) }
+                                }
+                            }
+                        }
+                    }
+                } }
+            }
+            @if !value.own.is_empty() { p { "It reads of the item " (attributes(&value.own)) } }
+            @if !value.sources.is_empty() {
+                p { "It is derived from" }
+                ul { @for source in &value.sources { li { (source_of(source)) } } }
+            }
+        }
+    }
+}
+
+fn held(value: Option<&AttributeValue>) -> Markup {
+    html! { @match value { Some(value) => code { (text(value)) }, None => span { "–" } } }
+}
+
+fn attributes(item: &Item) -> Markup {
+    html! {
+        @for (at, (name, value)) in item.iter().enumerate() {
+            @if at > 0 { ", " }
+            code { (name) " = " (text(value)) }
+        }
+    }
+}
+
+fn source_of(source: &ExplainedSource) -> Markup {
+    html! {
+        @match &source.role {
+            SourceRole::Counter(derivation) => { "the counter of " (derivation) },
+            SourceRole::First(of) if source.key.is_none() => { "no " (of.entity) " under " code { (of.query.pk) } },
+            SourceRole::First(of) => { "the first " (of.entity) ", " },
+            SourceRole::Item => {},
+        }
+        @if let (Some(key), false) = (&source.key, matches!(source.role, SourceRole::Counter(_))) { (link::key(key)) }
+        @if !source.is_there && source.key.is_some() { " is not there" }
+        @if !source.gives.is_empty() { " has " (attributes(&source.gives)) }
+    }
+}
+
+/// What a derivation counts, and why.
+pub(crate) fn counter(counter: &ExplainedCounter, changes: Option<&StreamChanges>) -> Markup {
+    let CounterSources { query, listed, n_sources, n_unreadable, tally, is_whole } = &counter.sources;
+    html! {
+        section aria-label=(counter.derivation) {
+            h3 { (counter.derivation) " = " (sum(&counter.stored)) " " (state(&counter.state)) }
+            p {
+                (counter.kind) @for term in &counter.terms { ", " (term) }
+                @if counter.is_history { ", of which the sources may be gone" }
+            }
+            @for item in &counter.items { (counter_item(item, changes)) }
+            @if let Some(query) = query {
+                p {
+                    @if !is_whole { "At least " }
+                    (n_of(*n_sources, "source")) ", which come to " (sum(tally)) ": "
+                    a href=(link::of_collection(query.index.as_deref(), &query.pk)) {
+                        (query.index.as_deref().unwrap_or("the table")) " under " (query.pk)
+                    }
+                    @if *n_unreadable > 0 { ", and " (n_unreadable) " that cannot be read and add nothing" }
+                }
+                ul { @for (key, tally) in listed { li { (link::key(key)) " adds " (sum(tally)) } } }
+                @if listed.len() < *n_sources { p { "… and " (n_sources - listed.len()) " more" } }
+            }
+        }
+    }
+}
+
+fn counter_item(item: &CounterItem, changes: Option<&StreamChanges>) -> Markup {
+    let shard =
+        |name: &str| changes.and_then(|changes| changes.shards.get(name)).map_or(name, String::as_str).to_owned();
+    html! {
+        p { (link::key(&item.key)) " holds " (sum(&item.tally)) }
+        @if !item.watermarks.is_empty() {
+            ul { @for mark in &item.watermarks {
+                li { "counted up to " code { (mark.sequence_number) } " of the stream shard " code { (shard(&mark.name)) } }
+            } }
+        }
+    }
+}
+
+/// A number of things.
+pub(crate) fn n_of(n: usize, thing: &str) -> String {
+    if n == 1 { format!("1 {thing}") } else { format!("{n} {thing}s") }
+}
+
+fn sum(tally: &Tally) -> String {
+    if tally.sum.is_zero() { tally.count.to_string() } else { format!("{}, sum {}", tally.count, tally.sum) }
+}
+
+fn state(state: &ValueState) -> Markup {
+    html! {
+        @match state {
+            ValueState::Right => span.right { "right" },
+            ValueState::Waits => span.waits { "waits for a parked change or a job" },
+            ValueState::Differs => span.differs { "differs; it may be on its way" },
+            ValueState::Undecided(why) => span.undecided { "not decided: " (why) },
+        }
+    }
+}
+
+/// What is parked, or left to a job, of an item.
+pub(crate) fn pending(pending: &Pending) -> Markup {
+    let Pending { parked, n_undecodable, jobs } = pending;
+    html! {
+        @if !parked.is_empty() || !jobs.is_empty() || *n_undecodable > 0 { h2 { "Pending" } }
+        @for change in parked {
+            p { "The change " code { (change.id) } " of " (link::key(&change.item)) " is parked: " (change.cause) }
+        }
+        @if *n_undecodable > 0 { p { "What cannot be decoded of what is parked may concern it: " (n_of(*n_undecodable, "change")) "." } }
+        @for job in jobs { p { "The job " code { (job.key) } " is under way." } }
+    }
+}
+
+/// The changes that moved an item's values.
+pub(crate) fn changes(changes: &StreamChanges) -> Markup {
+    html! {
+        @if changes.n_concerning == 0 {
+            p.empty { "None of the " (changes.n_records) " records that the stream still has concerns these values." }
+        } @else {
+            p { "The last " (changes.last.len()) " of " (changes.n_concerning) " changes that the stream still has:" }
+            div.wide { table {
+                thead { tr { th { "time" } th { "event" } th { "item" } th { "asks" } } }
+                tbody { @for change in &changes.last { (row(change)) } }
+            } }
+        }
+    }
+}
+
+fn row(change: &StreamChange) -> Markup {
+    html! {
+        tr {
+            td { (change.created_ms.map(time).unwrap_or_default()) }
+            td { (change.event) }
+            td { (link::key(&change.item)) }
+            td { @for (derivation, effect) in &change.effects { div { (derivation) " " (asks(effect)) } } }
+        }
+    }
+}
+
+/// What an effect asks of an item.
+fn asks(effect: &Effect) -> String {
+    let signed = |count: i64| format!("{count:+}");
+    match effect {
+        Effect::Add(add) if add.sum.is_zero() => format!("adds {}", signed(add.count)),
+        Effect::Add(add) => format!("adds {}, sum {}", signed(add.count), add.sum),
+        Effect::Measure(measure) => format!("adds the value {}", measure.value),
+        Effect::Look(bell) => format!("looks at {}", bell.item),
+        Effect::Find(find) => format!("looks at every {} under {}", find.target, find.query.pk),
+        Effect::List { unreadable: Some(why) } => format!("lists the item as unreadable: {why}"),
+        Effect::List { unreadable: None } => "takes the item off the list of unreadable items".to_owned(),
+        Effect::Late => "nothing, since only the insert counts".to_owned(),
+        Effect::Ground(_) => "works on a job".to_owned(),
+    }
+}

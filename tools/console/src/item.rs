@@ -1,0 +1,113 @@
+//! The page of an item: what the application wrote, and what is derived, with its explanation.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Query, State},
+    http::StatusCode,
+};
+use keys::{item::Item, key::Key};
+use maud::{Markup, html};
+use operate::{
+    failure::OperateError,
+    why::{Explanation, WhyRequest, why},
+};
+use serde::Deserialize;
+use store::Store;
+
+use crate::{
+    Console, explained,
+    frame::{self, ConsolePage},
+    link,
+};
+
+/// Sources and changes that a page lists.
+const LISTED: usize = 20;
+
+/// Sources of a counter that a page reads at most.
+const SOURCES_MAX: usize = 10_000;
+
+/// What the address of the page says.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ItemAddress {
+    pk: String,
+    sk: String,
+    /// Is the stream read too?
+    #[serde(default)]
+    changes: bool,
+}
+
+pub(crate) async fn page<S: Store + 'static>(
+    State(console): State<Arc<Console<S>>>,
+    Query(ItemAddress { pk, sk, changes }): Query<ItemAddress>,
+) -> ConsolePage {
+    let key = Key::new(pk, sk);
+    let request = WhyRequest {
+        key: key.clone(),
+        attribute: None,
+        n_listed: LISTED,
+        n_read_max: SOURCES_MAX,
+        reads_stream: changes,
+    };
+    let read = match console.engine.held(vec![key.clone()], console.patience()).await {
+        Ok(mut held) => held.remove(&key).flatten(),
+        Err(error) => return frame::failed(StatusCode::BAD_GATEWAY, &engine::backoff::describe(&error)),
+    };
+    match why(&console.opened, &request).await {
+        Ok(explanation) => frame::page(&key.to_string(), &whole(&console, &explanation, &key)),
+        // Of an item of which nothing is derived, the item itself is still worth a page.
+        Err(OperateError::Usage(nothing)) => frame::page(
+            &key.to_string(),
+            &html! {
+                p.empty { (nothing) }
+                @if let Some(item) = &read { (ground(&console, &key, item)) }
+            },
+        ),
+        Err(error) => frame::failed(StatusCode::BAD_GATEWAY, &engine::backoff::describe(&error)),
+    }
+}
+
+fn whole<S: Store>(console: &Console<S>, explanation: &Explanation, key: &Key) -> Markup {
+    let Explanation { entities, item, values, counters, unreadable, pending, changes, read_units, .. } = explanation;
+    html! {
+        p {
+            (entities.join(" or "))
+            @if item.is_none() { " – the item is not there" }
+            " · " a href=(link::of_collection(None, &key.pk)) { "all items under this partition key" }
+        }
+        @if let Some(item) = item { (ground(console, key, item)) }
+        @for (derivation, why) in unreadable {
+            p.empty { "The item counts as absent for " (derivation) ": " (why.to_string()) }
+        }
+        @if !values.is_empty() { h2 { "Derived values" } }
+        @for value in values { (explained::value(value, item.is_some())) }
+        @if !counters.is_empty() { h2 { "Counted for it" } }
+        @for counter in counters { (explained::counter(counter, changes.as_ref())) }
+        (explained::pending(pending))
+        h2 { "Changes" }
+        @match changes {
+            Some(changes) => (explained::changes(changes)),
+            None => p { a href=(format!("{}&changes=true", link::of_item(key))) { "Read the stream" } " for the changes that moved these values." },
+        }
+        p { small { "Read " (read_units) " read units." } }
+    }
+}
+
+/// What the application wrote of an item; of an item that nobody declared, all of it.
+fn ground<S: Store>(console: &Console<S>, key: &Key, item: &Item) -> Markup {
+    let schema = console.engine.schema();
+    let definition = schema.image(key, item).map(|image| image.definition);
+    let is_ground = |name: &&str| definition.is_none_or(|it| !it.derived && !it.derives(name));
+    let names: Vec<&str> = item.keys().filter(is_ground).collect();
+    let rows = names.iter().filter_map(|name| Some((*name, item.get(name)?)));
+    html! {
+        section aria-label="What the application wrote" {
+            h2 { "What the application wrote" }
+            @if names.is_empty() { p { "Nothing: Ripple alone writes this item." } } @else {
+                div.wide { table { tbody {
+                    @for (name, value) in rows { tr { th scope="row" { (name) } td { code { (explained::text(value)) } } } }
+                } } }
+            }
+        }
+    }
+}
