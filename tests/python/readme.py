@@ -41,7 +41,7 @@ def tour(page, tested, arguments):
 
 
 def main():
-    tour("README.md", ["tour-aws", "tour-verify", "tour-replay"], [])
+    tour("README.md", ["tour-aws", "tour-verify", "tour-why", "tour-replay"], [])
     tour("docs/run.md", ["tour-boto3"], [])
     own, shop = "examples/own-table", "examples/shop"
     tour(f"{own}/README.md", ["own-aws", "own-boto3", "own-verify"], ["--config", f"{own}/ripple.toml"])
