@@ -256,7 +256,7 @@ Customer = TypedDict("Customer", {
     "orderCount": Union[int, Decimal],  # Derived: Ripple writes it.
     "spent": Union[int, Decimal],  # Derived: Ripple writes it.
     "averageOrder": Union[int, Decimal],  # Derived: Ripple writes it.
-    "isBuyer": Any,  # Derived: Ripple writes it.
+    "isBuyer": bool,  # Derived: Ripple writes it.
 }, total=False)
 CustomerKey = TypedDict("CustomerKey", {"customerId": str})
 # Key of Customer: `CUSTOMER#{customerId}` / `PROFILE`.
@@ -362,7 +362,7 @@ Product = TypedDict("Product", {
     "unitsSold": Union[int, Decimal],  # Derived: Ripple writes it.
     "revenue": Union[int, Decimal],  # Derived: Ripple writes it.
     "stock": Union[int, Decimal],  # Derived: Ripple writes it.
-    "lastMovedAt": Any,  # Derived: Ripple writes it.
+    "lastMovedAt": str,  # Derived: Ripple writes it.
 }, total=False)
 ProductKey = TypedDict("ProductKey", {"sku": str})
 # Key of Product: `PRODUCT#{sku}` / `PRODUCT`.

@@ -82,6 +82,31 @@ async fn a_change_whose_count_kills_is_parked_at_the_fifth_delivery_and_counts_w
     }
 }
 
+/// Found by the simulation under watermarks (`SIM_SEED=404333`): the count was in and said that it was shown, so nobody
+/// looked at its target again.
+#[tokio::test]
+async fn a_count_whose_display_kills_is_shown_when_its_change_is_redriven() {
+    let mut bed = Bed::new().under(LedgerKind::Watermarks);
+    let user = bed.put("User", &[("UserId", "ann")], &[]).await;
+    bed.settle().await;
+    bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "bob")], &[]).await;
+    let records = bed.records();
+    let deadly = user.clone();
+    bed.fails(move |call| {
+        let kills = matches!(call, Call::Write(write) if write.key == deadly);
+        kills.then_some((Side::Before, Fault::Killed))
+    });
+    assert_eq!(deliver(&bed, &records), 4);
+    assert_eq!((bed.counted("following-count"), bed.shown(&user, "FollowingCount")), (1, String::new()));
+
+    bed.fails(|_| None);
+    bed.clock.advance(17 * 60_000);
+    bed.redrive_all().await;
+    bed.settle().await;
+    assert_eq!((bed.counted("following-count"), bed.parked().len()), (1, 0));
+    assert_eq!((bed.shown(&user, "FollowingCount").as_str(), bed.findings()), ("1", Vec::new()));
+}
+
 /// Once the first was tried again as soon as the second had died, though it was known to be deadly, and so on forever.
 #[tokio::test]
 async fn two_deadly_records_in_one_batch_are_both_parked() {

@@ -11,6 +11,9 @@
 //! says no more that its count is shown. The record of that has the target looked at, and is parked if that is refused.
 //! The same goes for a batch that comes again to a version of the functions that declares several items.
 //!
+//! A batch that kills each invocation as it shows a count does not come again to be shown: its change is parked. Its redrive
+//! has the counter say no more that its count is shown.
+//!
 //! *Example*: a follow brings `USER#bob / PROFILE#COUNT#follower-count#00` to 12, revision 40. `USER#bob / PROFILE` gets
 //! `FollowerCount` 12 and `FollowerCount:rev` 40, if it shows no revision from 40 on.
 
@@ -37,7 +40,7 @@ use store::{Store, Units, Updated};
 
 use crate::{
     account::{Commit, undone},
-    backoff::{GaveUp, Tries, describe},
+    backoff::{GaveUp, Patience, Tries, describe},
     batch::input::Batch,
     count::{Counter, marked::CounterOutcome, target::Target, todo::CounterTodo},
     look::reading::ItemReader,
@@ -118,9 +121,7 @@ impl<S: Store> Counter<'_, S> {
         batch: &Batch<'_>,
         outcome: &mut CounterOutcome,
     ) {
-        let update = Update { remove: BTreeSet::from([SHOWN.to_owned()]), ..Update::default() };
-        let (key, action, guard) = (counter.key.clone(), Action::Update(update), Some(Guard::present(Purpose::Update)));
-        let not_shown = Write { table: Table::Main, key, action, guard };
+        let not_shown = not_shown(&counter.key);
         match self.sent(&not_shown, &BTreeSet::from([counter.derivation]), batch, outcome).await {
             Ok(Some(Updated::Done { units, .. })) => {
                 self.commit_counter(counter, Some(not_shown.action), units, causes, &mut outcome.account);
@@ -129,6 +130,17 @@ impl<S: Store> Counter<'_, S> {
             Ok(None) => undone(&mut outcome.account, causes, "its counter refuses to say that it is not shown"),
             Err(why) => undone(&mut outcome.account, causes, &why),
         }
+    }
+
+    /// Has these counters say no more that their counts are shown, where they say so. An invocation that may have counted
+    /// there has died, and may have done so before it showed the count.
+    pub(crate) async fn leave_to_their_records(&self, counters: &[Item], patience: Patience<'_>) -> Result<(), GaveUp> {
+        let says_so = |counter: &&Item| counter.get(SHOWN) == Some(&AttributeValue::Bool(true));
+        for key in counters.iter().filter(says_so).filter_map(|counter| self.context.schema.layout.key(counter)) {
+            let write = not_shown(&key);
+            patience.call(|| self.context.store.write(&write)).await?;
+        }
+        Ok(())
     }
 
     /// Sends a write until it has an outcome; `None` if it is refused, and why there is none now, if there is none.
@@ -257,4 +269,11 @@ impl<S: Store> Counter<'_, S> {
             is_correction: false,
         }
     }
+}
+
+/// The write that has a counter say no more that its count is shown, so that its record has the target looked at.
+fn not_shown(counter: &Key) -> Write {
+    let update = Update { remove: BTreeSet::from([SHOWN.to_owned()]), ..Update::default() };
+    let (action, guard) = (Action::Update(update), Some(Guard::present(Purpose::Update)));
+    Write { table: Table::Main, key: counter.clone(), action, guard }
 }

@@ -1,6 +1,7 @@
 //! Redrive of what counters may count already, since an invocation may have counted it before it was parked.
 //!
-//! *Keeps true*: what is redriven counts once. What cannot be decided is listed for a recount, and not guessed at.
+//! *Keeps true*: what is redriven counts once. What cannot be decided is listed for a recount, and not guessed at. What it
+//! was counted in is looked at again, since the invocation may have died before it showed the count.
 
 use derive::{coalesce::Counted, write::Table};
 use keys::{counter::CounterKey, item::Item, key::Key};
@@ -37,7 +38,13 @@ impl<S: Store> Redriver<'_, S> {
                 let is_passed = |mark: &[u8]| sequence.is_none_or(|sequence| has_passed(mark, sequence));
                 let marks: Vec<&[u8]> = held.iter().filter_map(|item| mark_of(item, &mark)).collect();
                 let is_unsure = if marks.is_empty() { !is_young } else { marks.into_iter().any(is_passed) };
-                if is_unsure { unsure.push(amount) } else { sure.push(amount) }
+                if !is_unsure {
+                    sure.push(amount);
+                    continue;
+                }
+                let shown = Counter::new(self.context).leave_to_their_records(&held, batch.patience).await;
+                shown.map_err(|error| describe(&error))?;
+                unsure.push(amount);
             }
             change.amounts = sure;
             if !unsure.is_empty() {
