@@ -188,7 +188,7 @@ fn item(pk: &str, sk: &str, entity: &str, attributes: &[(&str, &str)]) -> Item {
 /// Number of posts.
 const POSTS: usize = 20;
 
-/// Items of which 10 of 15 are likes, 3 are comments and 2 are follows, and the users and posts that they name, which are put first.
+/// The users and posts, which are put first; and the items that name them: 10 of 15 are likes, 3 are comments, 2 are follows.
 fn written(n_items: usize) -> (Vec<Item>, Vec<Item>) {
     let user = |name: &str| item(&format!("USER#{name}"), "PROFILE", "User", &[("Name", name), ("Avatar", "a.png")]);
     let post = |n: usize| {
