@@ -141,8 +141,10 @@ async fn everything_derived_of_an_applications_table_is_right_and_most_of_it_is_
 #[tokio::test]
 async fn an_altered_value_differs_and_is_named() {
     let table = Written::new(LedgerKind::Watermarks).await;
-    for (derivation, (key, attribute)) in table.derived().await {
-        let Some(attribute) = attribute else { continue };
+    let derived = table.derived().await;
+    assert!(derived.len() > 30 && derived.values().all(|(_, attribute)| attribute.is_some()), "{derived:?}");
+    for (derivation, (key, attribute)) in derived {
+        let attribute = attribute.unwrap();
         let mut altered = table.items[&key].clone();
         altered.insert(attribute.clone(), AttributeValue::S("altered".to_owned()));
         table.put(altered);
@@ -181,6 +183,32 @@ async fn an_altered_counter_differs_and_what_shows_it_follows() {
         table.put(item.clone());
     }
     assert!(n_altered > 20, "{n_altered}");
+}
+
+#[tokio::test]
+async fn a_counter_with_more_sources_than_may_be_read_is_not_decided() {
+    let table = Written::new(LedgerKind::Watermarks).await;
+    let has_two = |item: &&Item| item.get("FollowerCount").is_some_and(|n| *n == AttributeValue::N("2".to_owned()));
+    let (key, _) = table.items.iter().find(|(_, item)| has_two(item)).unwrap();
+    for (n_read_max, is_decided) in [(1, false), (10_000, true)] {
+        let attribute = Some("FollowerCount".to_owned());
+        let request = WhyRequest { key: key.clone(), attribute, n_listed: 1, n_read_max, reads_stream: false };
+        let why = why(&table.opened, &request).await.unwrap();
+        let [counter] = why.counters.as_slice() else { panic!("{why:?}") };
+        let (n_sources, is_right) = (counter.sources.n_sources, counter.state == ValueState::Right);
+        assert_eq!((n_sources, counter.sources.listed.len(), is_right), (n_read_max.min(2), 1, is_decided));
+    }
+}
+
+/// What is right is told by the item, its sources and its counters; what is under way is read when something differs.
+#[tokio::test]
+async fn nothing_is_read_twice() {
+    let table = Written::new(LedgerKind::Watermarks).await;
+    let user = table.items.keys().find(|key| key.sk == "PROFILE").unwrap();
+    let why = table.why(user, None).await.unwrap();
+    // Each of four counters has a query for its sources. The counters themselves are read once for the displays, and once
+    // with their keys; jobs and what is parked are in few partitions.
+    assert!((why.read_units - 17.0).abs() < f64::EPSILON, "{}", why.read_units);
 }
 
 #[tokio::test]

@@ -164,6 +164,7 @@ fn explained(proxy: &Proxy) {
     assert_eq!(events.iter().filter(is_follow).count(), 1, "{ann}");
     let bob = why("USER#bob / PROFILE");
     assert_eq!(bob["parked"][0]["item"], json!({ "pk": "USER#bob", "sk": "FOLLOWS#ann" }), "{bob}");
+    assert_eq!(bob["counters"][0]["state"], "waits", "{bob}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,6 @@
 //! Effects: what one change asks of one derived item.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use keys::key::Key;
 
@@ -107,4 +107,29 @@ pub struct Find {
     pub via: String,
     /// Entity of the items to look at: the same, or one whose key is made of the other's fields.
     pub target: String,
+}
+
+impl fmt::Display for Effect {
+    /// What it does, for people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Add(add) if add.sum.is_zero() => write!(f, "adds {:+} to the count of {}", add.count, add.target),
+            Self::Add(add) => {
+                write!(f, "adds {:+} to the count and {} to the sum of {}", add.count, add.sum, add.target)
+            }
+            Self::Measure(measure) => write!(f, "adds the value {} to {}", measure.value, measure.bucket),
+            Self::Late => f.write_str("nothing: a late change of an item that counts by its insert alone"),
+            Self::Look(bell) => write!(f, "looks at the {} {}", bell.entity, bell.item),
+            Self::Find(find) => {
+                let place = find.query.index.as_deref().unwrap_or("the table");
+                let (pk, prefix) = (&find.query.pk, find.query.sk.first());
+                write!(f, "looks at every {} in {place} under {pk}, {prefix}…", find.target)?;
+                if find.via == find.target { Ok(()) } else { write!(f, " through each {}", find.via) }
+            }
+            Self::Ground(Ground::Cascade(removal)) => write!(f, "starts a job for what belongs to {}", removal.owner),
+            Self::Ground(Ground::Work(key)) => write!(f, "continues the job {key}"),
+            Self::List { unreadable: Some(unreadable) } => write!(f, "lists the item as unreadable: {unreadable}"),
+            Self::List { unreadable: None } => f.write_str("removes the item from the list of unreadable items"),
+        }
+    }
 }

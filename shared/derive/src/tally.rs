@@ -124,6 +124,18 @@ impl Sum {
 }
 
 /// In the form in which DynamoDB gives it back.
+impl fmt::Display for Tally {
+    /// The count, with its sign where that is asked for, and the sum if there is one.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.sign_plus() {
+            write!(f, "{:+}", self.count)?;
+        } else {
+            write!(f, "{}", self.count)?;
+        }
+        if self.sum.is_zero() { Ok(()) } else { write!(f, ", sum {}", self.sum) }
+    }
+}
+
 impl fmt::Display for Sum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.normalized().to_plain_string())

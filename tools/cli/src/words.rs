@@ -1,12 +1,9 @@
 //! Words of sentences: numbers of things, and lists of names.
 
+pub(crate) use operate::words::counted;
+
 /// Names that a sentence lists.
 const NAMED_MAX: usize = 3;
-
-/// A number of things, in the singular or the plural.
-pub(crate) fn counted(n: usize, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
-}
 
 /// The first of these names, and how many more there are.
 pub(crate) fn named(names: &[&str]) -> String {

@@ -1,15 +1,16 @@
 //! How an explanation looks.
 
-use derive::{effect::Effect, tally::Tally};
-use jiff::Timestamp;
 use keys::item::Item;
 use maud::{Markup, html};
-use operate::why::{
-    ValueState,
-    counter::{CounterItem, CounterSources, ExplainedCounter},
-    moved::{StreamChange, StreamChanges},
-    pending::Pending,
-    value::{ExplainedSource, ExplainedValue, SourceRole},
+use operate::{
+    why::{
+        ValueState,
+        counter::{CounterItem, CounterSources, ExplainedCounter},
+        moved::{StreamChange, StreamChanges},
+        pending::Pending,
+        value::{ExplainedSource, ExplainedValue, SourceRole},
+    },
+    words::{counted, time},
 };
 use serde_dynamo::AttributeValue;
 
@@ -22,12 +23,6 @@ pub(crate) fn text(value: &AttributeValue) -> String {
         AttributeValue::Bool(is) => is.to_string(),
         other => serde_json::to_string(other).unwrap_or_else(|error| error.to_string()),
     }
-}
-
-/// A time, in UTC.
-pub(crate) fn time(ms: u64) -> String {
-    let time = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
-    time.map_or_else(|| format!("{ms} ms"), |time| time.to_string())
 }
 
 /// What a derivation writes into an item, and why.
@@ -96,22 +91,22 @@ pub(crate) fn counter(counter: &ExplainedCounter, changes: Option<&StreamChanges
     let CounterSources { query, listed, n_sources, n_unreadable, tally, is_whole } = &counter.sources;
     html! {
         section aria-label=(counter.derivation) {
-            h3 { (counter.derivation) " = " (sum(&counter.stored)) " " (state(&counter.state)) }
+            h3 { (counter.derivation) " = " (counter.stored) " " (state(&counter.state)) }
             p {
                 (counter.kind) @for term in &counter.terms { ", " (term) }
-                @if counter.is_history { ", of which the sources may be gone" }
+                @if counter.is_history { "; its sources may be gone" }
             }
             @for item in &counter.items { (counter_item(item, changes)) }
             @if let Some(query) = query {
                 p {
                     @if !is_whole { "At least " }
-                    (n_of(*n_sources, "source")) ", which come to " (sum(tally)) ": "
+                    (counted(*n_sources, "source")) ", which come to " (tally) ": "
                     a href=(link::of_collection(query.index.as_deref(), &query.pk)) {
                         (query.index.as_deref().unwrap_or("the table")) " under " (query.pk)
                     }
                     @if *n_unreadable > 0 { ", and " (n_unreadable) " that cannot be read and add nothing" }
                 }
-                ul { @for (key, tally) in listed { li { (link::key(key)) " adds " (sum(tally)) } } }
+                ul { @for (key, tally) in listed { li { (link::key(key)) " adds " (format!("{tally:+}")) } } }
                 @if listed.len() < *n_sources { p { "… and " (n_sources - listed.len()) " more" } }
             }
         }
@@ -122,31 +117,11 @@ fn counter_item(item: &CounterItem, changes: Option<&StreamChanges>) -> Markup {
     let shard =
         |name: &str| changes.and_then(|changes| changes.shards.get(name)).map_or(name, String::as_str).to_owned();
     html! {
-        p { (link::key(&item.key)) " holds " (sum(&item.tally)) }
+        p { (link::key(&item.key)) " holds " (item.tally) }
         @if !item.watermarks.is_empty() {
             ul { @for mark in &item.watermarks {
                 li { "counted up to " code { (mark.sequence_number) } " of the stream shard " code { (shard(&mark.name)) } }
             } }
-        }
-    }
-}
-
-/// A number of things.
-pub(crate) fn n_of(n: usize, thing: &str) -> String {
-    if n == 1 { format!("1 {thing}") } else { format!("{n} {thing}s") }
-}
-
-fn sum(tally: &Tally) -> String {
-    if tally.sum.is_zero() { tally.count.to_string() } else { format!("{}, sum {}", tally.count, tally.sum) }
-}
-
-fn state(state: &ValueState) -> Markup {
-    html! {
-        @match state {
-            ValueState::Right => span.right { "right" },
-            ValueState::Waits => span.waits { "waits for a parked change or a job" },
-            ValueState::Differs => span.differs { "differs; it may be on its way" },
-            ValueState::Undecided(why) => span.undecided { "not decided: " (why) },
         }
     }
 }
@@ -159,7 +134,7 @@ pub(crate) fn pending(pending: &Pending) -> Markup {
         @for change in parked {
             p { "The change " code { (change.id) } " of " (link::key(&change.item)) " is parked: " (change.cause) }
         }
-        @if *n_undecodable > 0 { p { "What cannot be decoded of what is parked may concern it: " (n_of(*n_undecodable, "change")) "." } }
+        @if *n_undecodable > 0 { p { "What cannot be decoded of what is parked may concern it: " (counted(*n_undecodable, "change")) "." } }
         @for job in jobs { p { "The job " code { (job.key) } " is under way." } }
     }
 }
@@ -185,23 +160,17 @@ fn row(change: &StreamChange) -> Markup {
             td { (change.created_ms.map(time).unwrap_or_default()) }
             td { (change.event) }
             td { (link::key(&change.item)) }
-            td { @for (derivation, effect) in &change.effects { div { (derivation) " " (asks(effect)) } } }
+            td { @for (derivation, effect) in &change.effects { div { (derivation) " " (effect) } } }
         }
     }
 }
 
-/// What an effect asks of an item.
-fn asks(effect: &Effect) -> String {
-    let signed = |count: i64| format!("{count:+}");
-    match effect {
-        Effect::Add(add) if add.sum.is_zero() => format!("adds {}", signed(add.count)),
-        Effect::Add(add) => format!("adds {}, sum {}", signed(add.count), add.sum),
-        Effect::Measure(measure) => format!("adds the value {}", measure.value),
-        Effect::Look(bell) => format!("looks at {}", bell.item),
-        Effect::Find(find) => format!("looks at every {} under {}", find.target, find.query.pk),
-        Effect::List { unreadable: Some(why) } => format!("lists the item as unreadable: {why}"),
-        Effect::List { unreadable: None } => "takes the item off the list of unreadable items".to_owned(),
-        Effect::Late => "nothing, since only the insert counts".to_owned(),
-        Effect::Ground(_) => "works on a job".to_owned(),
-    }
+fn state(state: &ValueState) -> Markup {
+    let class = match state {
+        ValueState::Right => "right",
+        ValueState::Waits => "waits",
+        ValueState::Differs => "differs",
+        ValueState::Undecided(_) => "undecided",
+    };
+    html! { span class=(class) { (state) } }
 }

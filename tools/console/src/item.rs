@@ -49,20 +49,19 @@ pub(crate) async fn page<S: Store + 'static>(
         n_read_max: SOURCES_MAX,
         reads_stream: changes,
     };
-    let read = match console.engine.held(vec![key.clone()], console.patience()).await {
-        Ok(mut held) => held.remove(&key).flatten(),
-        Err(error) => return frame::failed(StatusCode::BAD_GATEWAY, &engine::backoff::describe(&error)),
-    };
     match why(&console.opened, &request).await {
         Ok(explanation) => frame::page(&key.to_string(), &whole(&console, &explanation, &key)),
-        // Of an item of which nothing is derived, the item itself is still worth a page.
-        Err(OperateError::Usage(nothing)) => frame::page(
-            &key.to_string(),
-            &html! {
-                p.empty { (nothing) }
-                @if let Some(item) = &read { (ground(&console, &key, item)) }
-            },
-        ),
+        // Nothing is derived of the item, but the item itself is worth a page.
+        Err(OperateError::Usage(nothing)) => match console.engine.held(vec![key.clone()], console.patience()).await {
+            Ok(held) => frame::page(
+                &key.to_string(),
+                &html! {
+                    p.empty { (nothing) }
+                    @if let Some(item) = held.get(&key).and_then(Option::as_ref) { (ground(&console, &key, item)) }
+                },
+            ),
+            Err(error) => frame::failed(StatusCode::BAD_GATEWAY, &engine::backoff::describe(&error)),
+        },
         Err(error) => frame::failed(StatusCode::BAD_GATEWAY, &engine::backoff::describe(&error)),
     }
 }

@@ -16,11 +16,11 @@ use engine::{
 };
 use keys::layout::Layout;
 use maud::{Markup, html};
+use operate::words::time;
 use store::{Store, StoreError};
 
 use crate::{
     Console,
-    explained::time,
     frame::{self, ConsolePage},
     link,
 };

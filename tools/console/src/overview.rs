@@ -7,11 +7,11 @@ use derive::{derivation::Derivation, schema::Schema, write::Table};
 use engine::{jobs::ground::sweep::jobs, park::lists::n_unreadable, park::redrive::parked};
 use keys::{item::Item, key::Key};
 use maud::{Markup, html};
+use operate::words::counted;
 use store::{Segment, Store, StoreError};
 
 use crate::{
     Console,
-    explained::n_of,
     frame::{self, ConsolePage},
     link,
 };
@@ -60,8 +60,8 @@ fn whole<S: Store>(console: &Console<S>, present: &Present) -> Markup {
             "Open an item to see what is derived of it, from what, and whether it is right now."
         }
         p {
-            a href="/parked" { (n_of(*n_parked, "parked change")) } " · " a href="/jobs" { (n_of(*n_jobs, "job")) } " · "
-            (n_of(*n_unreadable, "unreadable item"))
+            a href="/parked" { (counted(*n_parked, "parked change")) } " · " a href="/jobs" { (counted(*n_jobs, "job")) } " · "
+            (counted(*n_unreadable, "unreadable item"))
         }
         @if items.is_empty() {
             p.empty {

@@ -23,3 +23,4 @@ pub mod tables;
 pub mod verify;
 pub mod verifying;
 pub mod why;
+pub mod words;

@@ -12,10 +12,7 @@ use derive::{
     plan::{RecordKind, plan},
     position::DerivationAt,
 };
-use engine::{
-    clock::{Clock as _, SystemClock},
-    record::decode,
-};
+use engine::record::decode;
 use keys::{fnv::hash_64, key::Key};
 use store::Store;
 
@@ -26,7 +23,6 @@ use crate::{
         following::{Retained as _, ShardRecords},
         report::VerifyError,
     },
-    verifying::followed::{EMPTY_PAGES_MS, mapping, retained::RetainedRecords},
 };
 
 /// Milliseconds of a second.
@@ -74,8 +70,7 @@ pub async fn rates<S: Store>(opened: &Deployment<S>) -> Result<Rates, OperateErr
             opened.name
         )));
     };
-    let until_ms = SystemClock.now_ms().saturating_add(if opened.is_aws { EMPTY_PAGES_MS } else { 0 });
-    let mut retained = RetainedRecords::read(mapping(&stream.arn, opened.is_aws), &stream.stream, until_ms);
+    let mut retained = stream.retained(opened.is_aws);
     let (mut rates, mut counts) = (Rates::default(), RecordCounts::default());
     while let Some(ShardRecords { records, .. }) = retained.next().await.map_err(VerifyError::Stream)? {
         rates.n_records += records.len();

@@ -28,7 +28,7 @@ pub mod scope;
 pub mod tallies;
 
 mod candidates;
-mod counted;
+pub(crate) mod counted;
 mod counts;
 mod proven;
 mod seen;

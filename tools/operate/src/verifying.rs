@@ -1,7 +1,7 @@
 //! A whole verification: what was read and found is in a file, and the stream is followed beside it.
 
 pub mod filled;
-pub(crate) mod followed;
+mod followed;
 mod keeping;
 pub(crate) mod paced;
 pub mod price;
@@ -248,7 +248,7 @@ pub(crate) async fn verify<S: Store + 'static>(
     let wait_ms = args.wait.max(age_s).saturating_mul(1_000);
     let limits = Limits { segments: args.segments, wait_ms, window_bytes: WINDOW_BYTES };
     let ledger = recorded(&opened.store).await?;
-    let engine = engine(opened, args).with_ledger(ledger.unwrap_or(LedgerKind::Receipts));
+    let engine = reading(opened, args.read_units).with_ledger(ledger.unwrap_or(LedgerKind::Receipts));
     let used = engine.store().used();
     let proven = (opened.is_aws && followed.is_some()).then_some(unfilled);
     progress.begins(ReadPrice::of(opened.n_items, opened.bytes, args.segments));
@@ -290,8 +290,9 @@ async fn run<S: Store>(
     }
 }
 
-fn engine<S: Store>(opened: &Deployment<S>, args: &VerifyOptions) -> Engine<Paced<Arc<S>>> {
-    let store = Paced::new(Arc::clone(&opened.store), args.read_units);
+/// An engine whose reads are paced, and whose read units are added up.
+pub(crate) fn reading<S: Store>(opened: &Deployment<S>, units_a_second: Option<u32>) -> Engine<Paced<Arc<S>>> {
+    let store = Paced::new(Arc::clone(&opened.store), units_a_second);
     let families = vec![Family::Additive, Family::LevelTriggered];
     let engine =
         Engine::new(Arc::clone(&opened.schema), Arc::clone(&opened.catalogue), families, store, Arc::new(SystemClock));

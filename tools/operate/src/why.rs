@@ -13,17 +13,17 @@ pub mod moved;
 pub mod pending;
 pub mod value;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use derive::{
-    family::Family,
     part::PartOf,
     position::DerivationAt,
     schema::{Schema, Unreadable},
 };
 use engine::{
-    backoff::Patience, batch::Engine, clock::SystemClock, count::target::Target, park::waiting::Waiting,
-    registry::watch::RegistryWatch,
+    backoff::{GaveUp, Patience},
+    batch::Engine,
+    park::waiting::Waiting,
 };
 use keys::{
     counter::{COUNTER, CounterKey},
@@ -31,9 +31,14 @@ use keys::{
     key::Key,
 };
 use store::Store;
+use tokio::sync::OnceCell;
 
 use self::{counter::ExplainedCounter, moved::StreamChanges, pending::Pending, value::ExplainedValue};
-use crate::{failure::OperateError, tables::Deployment, verifying::paced::Paced};
+use crate::{
+    failure::OperateError,
+    tables::Deployment,
+    verifying::{paced::Paced, reading},
+};
 
 /// How long a call is tried, in milliseconds.
 const CALL_MS_MAX: u64 = 30_000;
@@ -47,7 +52,7 @@ pub struct WhyRequest {
     pub attribute: Option<String>,
     /// Sources and changes that are listed, of each at most so many.
     pub n_listed: usize,
-    /// Sources of a counter that are read at most.
+    /// Items that are read at most for the sources of a counter.
     pub n_read_max: usize,
     /// Is the stream read?
     pub reads_stream: bool,
@@ -64,6 +69,19 @@ pub enum ValueState {
     Differs,
     /// What was read does not tell, for this reason.
     Undecided(String),
+}
+
+impl fmt::Display for ValueState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Right => f.write_str("right: it is what its definition gives"),
+            Self::Waits => f.write_str("waits: a parked change or a job is still to be applied"),
+            Self::Differs => f.write_str(
+                "differs: it may be on its way, so ask again; if it stays, `ripple verify` says whether it is wrong",
+            ),
+            Self::Undecided(why) => write!(f, "not decided: {why}; `ripple verify` decides it"),
+        }
+    }
 }
 
 /// What is derived of an item, and why.
@@ -104,6 +122,8 @@ pub(crate) struct AskedAbout {
 pub(crate) struct Explainer<'a, S> {
     pub(crate) engine: &'a Engine<Paced<Arc<S>>>,
     pub(crate) request: &'a WhyRequest,
+    /// What is under way, which is read when something differs.
+    waiting: OnceCell<Waiting>,
 }
 
 /// Explains what is derived of an item. Writes nothing.
@@ -115,20 +135,14 @@ pub async fn why<S: Store + 'static>(
     opened: &Deployment<S>,
     request: &WhyRequest,
 ) -> Result<Explanation, OperateError> {
-    let paced = Paced::new(Arc::clone(&opened.store), None);
-    let used = paced.used();
-    let families = vec![Family::Additive, Family::LevelTriggered];
-    let (schema, catalogue) = (Arc::clone(&opened.schema), Arc::clone(&opened.catalogue));
-    let engine = Engine::new(schema, catalogue, families, paced, Arc::new(SystemClock));
-    let engine = engine.watching(RegistryWatch::reading(0));
-    let explainer = Explainer { engine: &engine, request };
+    let engine = reading(opened, None);
+    let explainer = Explainer { engine: &engine, request, waiting: OnceCell::new() };
     let key = &request.key;
     let item = engine.held(vec![key.clone()], explainer.patience()).await?.remove(key).flatten();
     let entities = explainer.entities(item.as_ref());
-    let waiting = engine.what_is_under_way(explainer.patience()).await?;
     let mut asked = AskedAbout { own: BTreeSet::from([key.clone()]), ..AskedAbout::default() };
-    let values = explainer.values(&entities, item.as_ref(), &waiting, &mut asked).await?;
-    let counters = explainer.counters(&entities, &values, item.as_ref(), &waiting, &mut asked).await?;
+    let values = explainer.values(&entities, item.as_ref(), &mut asked).await?;
+    let counters = explainer.counters(&entities, &values, item.as_ref(), &mut asked).await?;
     if values.is_empty() && counters.is_empty() {
         return Err(OperateError::Usage(explainer.nothing(&entities, item.as_ref())));
     }
@@ -138,7 +152,7 @@ pub async fn why<S: Store + 'static>(
         Some(stream) => Some(explainer.changes(stream, opened.is_aws, &asked).await?),
         None => None,
     };
-    let (key, read_units) = (key.clone(), used.get());
+    let (key, read_units) = (key.clone(), engine.store().used().get());
     Ok(Explanation { key, entities, item, values, counters, unreadable, pending, changes, read_units })
 }
 
@@ -176,19 +190,14 @@ impl<S: Store> Explainer<'_, S> {
         })
     }
 
-    /// Does an item differ for good, or wait? `sources` are those that decide it.
-    fn state(
-        &self,
-        is_right: bool,
-        at: DerivationAt,
-        waiting: &Waiting,
-        (item, sources): (Option<&Item>, &BTreeSet<Key>),
-    ) -> ValueState {
-        match is_right {
-            true => ValueState::Right,
-            false if waiting.has(&self.request.key, item, sources, &[at]) => ValueState::Waits,
-            false => ValueState::Differs,
+    /// Is it right, or does it differ, and wait for what is under way?
+    async fn state(&self, is_right: bool, waits: impl Fn(&Waiting) -> bool) -> Result<ValueState, GaveUp> {
+        if is_right {
+            return Ok(ValueState::Right);
         }
+        let read = || self.engine.what_is_under_way(self.patience());
+        let waiting = self.waiting.get_or_try_init(read).await?;
+        Ok(if waits(waiting) { ValueState::Waits } else { ValueState::Differs })
     }
 
     /// The derivations that take the item for absent.
@@ -218,9 +227,4 @@ impl<S: Store> Explainer<'_, S> {
         let derived = if derived.is_empty() { "none".to_owned() } else { derived.join(", ") };
         format!("{what}; derived attributes of {}: {derived}", entities.join(" and "))
     }
-}
-
-/// A count of an item.
-pub(crate) fn target_of(derivation: &str, item: &Key) -> Target {
-    Target { derivation: derivation.to_owned(), item: item.clone() }
 }

@@ -20,8 +20,8 @@ pub(crate) struct WhyArgs {
     /// Lists at most this many sources of a counter, and this many changes.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) list: u32,
-    /// Reads at most about this many sources of a counter. Of a counter with more, the sources do not say whether it is
-    /// right.
+    /// Reads at most this many items for the sources of a counter. If there are more, they do not decide whether the
+    /// counter is right.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) sources: u32,
     /// Reads the table's stream from its oldest record on, for the changes that moved the values. On the real AWS that

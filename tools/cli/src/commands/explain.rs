@@ -78,19 +78,12 @@ fn said(record: RecordKind) -> (&'static str, Option<String>) {
 impl Explained {
     /// The names are stable.
     fn as_object(&self) -> Value {
-        let effect = |(derivation, effect): &(String, Effect)| {
-            let mut object = effect_object(effect);
-            if let Some(names) = object.as_object_mut() {
-                names.insert("derivation".to_owned(), derivation.as_str().into());
-            }
-            object
-        };
         json!({
             "event": self.id,
             "item": self.item.as_ref().map(key),
             "record": self.what,
             "why": self.why,
-            "effects": self.effects.iter().map(effect).collect::<Vec<_>>(),
+            "effects": self.effects.iter().map(effect_object).collect::<Vec<_>>(),
         })
     }
 
@@ -104,37 +97,14 @@ impl Explained {
             None => Default::default(),
         };
         let head = format!("{id}  {what}{why}  {item}");
-        let effects = effects.iter().map(|(name, effect)| format!("\n  {name:<24} {}", effect_text(effect)));
+        let effects = effects.iter().map(|(name, effect)| format!("\n  {name:<24} {effect}"));
         format!("{}{below}{}", head.trim_end(), effects.collect::<String>())
     }
 }
 
-/// What an effect does, in words.
-pub(super) fn effect_text(effect: &Effect) -> String {
-    match effect {
-        Effect::Add(add) if add.sum.is_zero() => format!("adds {:+} to the count of {}", add.count, add.target),
-        Effect::Add(add) => {
-            format!("adds {:+} to the count and {} to the sum of {}", add.count, add.sum, add.target)
-        }
-        Effect::Measure(measure) => format!("adds the value {} to {}", measure.value, measure.bucket),
-        Effect::Late => "nothing: a late change of an item that counts by its insert alone".to_owned(),
-        Effect::Look(bell) => format!("looks at the {} {}", bell.entity, bell.item),
-        Effect::Find(find) => {
-            let place = find.query.index.as_deref().unwrap_or("the table");
-            let (pk, prefix) = (&find.query.pk, find.query.sk.first());
-            let via = if find.via == find.target { String::new() } else { format!(" through each {}", find.via) };
-            format!("looks at every {} in {place} under {pk}, {prefix}…{via}", find.target)
-        }
-        Effect::Ground(Ground::Cascade(removal)) => format!("starts a job for what belongs to {}", removal.owner),
-        Effect::Ground(Ground::Work(key)) => format!("continues the job {key}"),
-        Effect::List { unreadable: Some(unreadable) } => format!("lists the item as unreadable: {unreadable}"),
-        Effect::List { unreadable: None } => "removes the item from the list of unreadable items".to_owned(),
-    }
-}
-
 /// What an effect does, in one word that is stable, and to what.
-pub(super) fn effect_object(effect: &Effect) -> Value {
-    match effect {
+pub(super) fn effect_object((derivation, effect): &(String, Effect)) -> Value {
+    let mut object = match effect {
         Effect::Add(add) => {
             json!({ "effect": "add", "item": key(&add.target), "count": add.count, "sum": add.sum.to_string() })
         }
@@ -157,5 +127,9 @@ pub(super) fn effect_object(effect: &Effect) -> Value {
             json!({ "effect": "list", "attribute": unreadable.attribute, "why": unreadable.why })
         }
         Effect::List { unreadable: None } => json!({ "effect": "unlist" }),
+    };
+    if let Some(names) = object.as_object_mut() {
+        names.insert("derivation".to_owned(), derivation.as_str().into());
     }
+    object
 }

@@ -12,7 +12,7 @@ use operate::why::{
     why,
 };
 
-use super::{LOG_FILTER, explain::effect_text, verify::item_text};
+use super::{LOG_FILTER, verify::item_text};
 use crate::{
     args::why::WhyArgs,
     exit::{Completion, print},
@@ -89,7 +89,7 @@ fn value_lines(value: &ExplainedValue, is_there: bool, lines: &mut Vec<String>) 
         lines.push(format!("  reads     {}", item_text(Some(&value.own))));
     }
     lines.extend(value.sources.iter().map(|source| format!("  source    {}", source_text(source))));
-    lines.push(format!("  {}", state_text(&value.state)));
+    lines.push(format!("  {}", value.state));
 }
 
 fn source_text(source: &ExplainedSource) -> String {
@@ -112,50 +112,30 @@ fn source_text(source: &ExplainedSource) -> String {
 fn counter_lines(counter: &ExplainedCounter, changes: Option<&StreamChanges>, lines: &mut Vec<String>) {
     let terms = if counter.terms.is_empty() { String::new() } else { format!(": {}", counter.terms.join("; ")) };
     lines.push(format!("\n{}  {}{terms}", counter.derivation, counter.kind));
-    lines.push(format!("  stored    {}", tally_text(&counter.stored)));
+    lines.push(format!("  stored    {}", counter.stored));
     for item in &counter.items {
         let CounterItem { key, tally, revision, watermarks } = item;
         let revision = revision.as_ref().map(|revision| format!(", revision {revision}"));
-        lines.push(format!("  counter   {key}  {}{}", tally_text(tally), revision.unwrap_or_default()));
+        lines.push(format!("  counter   {key}  {tally}{}", revision.unwrap_or_default()));
         for watermark in watermarks {
             let shard = changes.and_then(|changes| changes.shards.get(&watermark.name)).unwrap_or(&watermark.name);
             lines.push(format!("    counted up to {} of {shard}", watermark.sequence_number));
         }
     }
     let CounterSources { query, listed, n_sources, n_unreadable, tally, is_whole } = &counter.sources;
-    lines.extend(listed.iter().map(|(key, tally)| format!("  source    {key}  {}", added_text(tally))));
+    lines.extend(listed.iter().map(|(key, tally)| format!("  source    {key}  {tally:+}")));
     if let Some(query) = query {
         let place = query.index.as_deref().unwrap_or("the table");
         let (least, more) = (if *is_whole { "" } else { "at least " }, n_sources - listed.len());
         let of = format!("{place} under {}, {}…", query.pk, query.sk.first());
         let shown = if more > 0 { format!(", {more} of them not shown") } else { String::new() };
-        lines.push(format!("  sources   {least}{} in {of}{shown}: {}", counted(*n_sources, "item"), tally_text(tally)));
+        lines.push(format!("  sources   {least}{} in {of}{shown}: {tally}", counted(*n_sources, "item")));
     }
     if *n_unreadable > 0 {
         lines.push(format!("  unreadable  {} of them, which add nothing", counted(*n_unreadable, "item")));
     }
     let at_least = if counter.is_history { ", as far as its sources are still there" } else { "" };
-    lines.push(format!("  {}{at_least}", state_text(&counter.state)));
-}
-
-fn tally_text(tally: &derive::tally::Tally) -> String {
-    if tally.sum.is_zero() { tally.count.to_string() } else { format!("{}, sum {}", tally.count, tally.sum) }
-}
-
-fn added_text(tally: &derive::tally::Tally) -> String {
-    if tally.sum.is_zero() { format!("{:+}", tally.count) } else { format!("{:+}, sum {}", tally.count, tally.sum) }
-}
-
-fn state_text(state: &ValueState) -> String {
-    match state {
-        ValueState::Right => "right: it is what its definition gives".to_owned(),
-        ValueState::Waits => "waits: a parked change or a job is still to be applied".to_owned(),
-        ValueState::Differs => {
-            "differs: it may be on its way, so ask again; if it stays, `ripple verify` says whether it is wrong"
-                .to_owned()
-        }
-        ValueState::Undecided(why) => format!("not decided: {why}; `ripple verify` decides it"),
-    }
+    lines.push(format!("  {}{at_least}", counter.state));
 }
 
 fn change_lines(changes: &StreamChanges, lines: &mut Vec<String>) {
@@ -169,6 +149,6 @@ fn change_lines(changes: &StreamChanges, lines: &mut Vec<String>) {
         let StreamChange { created_ms, item, event, effects, .. } = change;
         let at = created_ms.map_or_else(|| "at an unknown time".to_owned(), time::text);
         lines.push(format!("  {at}  {event} {item}"));
-        lines.extend(effects.iter().map(|(derivation, effect)| format!("    {derivation} {}", effect_text(effect))));
+        lines.extend(effects.iter().map(|(derivation, effect)| format!("    {derivation} {effect}")));
     }
 }

@@ -85,7 +85,8 @@ fn is_broken(counter: &Item) -> bool {
     counter.get(VALUE).and_then(whole_number).is_none() || counter.get(SUM).is_some_and(|sum| Sum::of(sum).is_none())
 }
 
-fn attributes(tally: &Tally, has_sum: bool) -> Item {
+/// A tally as the attributes of a counter.
+pub(crate) fn attributes(tally: &Tally, has_sum: bool) -> Item {
     let mut item = Item::from([(VALUE.to_owned(), AttributeValue::N(tally.count.to_string()))]);
     item.extend(has_sum.then(|| (SUM.to_owned(), tally.sum.to_value())));
     item

@@ -6,7 +6,7 @@
 //! oldest record on; for all else the functions are taken to have handled what is older than their iterator age, twice over.
 
 mod positions;
-pub(crate) mod retained;
+mod retained;
 
 use std::{
     collections::BTreeMap,
@@ -63,7 +63,7 @@ const AWS_POLL_MS: u64 = 500;
 const MARGIN_MS: u64 = 30_000;
 
 /// How long the real stream may give nothing though there is something, in milliseconds.
-pub(crate) const EMPTY_PAGES_MS: u64 = 10_000;
+const EMPTY_PAGES_MS: u64 = 10_000;
 
 /// How the functions' progress is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,7 +172,7 @@ impl Followed {
 }
 
 /// A mapping that gives every record of a stream once, each batch with the name of its shard.
-pub(crate) fn mapping(stream_arn: &str, is_aws: bool) -> Mapping {
+fn mapping(stream_arn: &str, is_aws: bool) -> Mapping {
     Mapping {
         name: NAME.to_owned(),
         stream_arn: stream_arn.to_owned(),

@@ -1,7 +1,5 @@
 //! What an additive derivation counts of an item: its counters with their watermarks, and what each source adds.
 
-use std::collections::BTreeSet;
-
 use derive::{
     derivation::Derivation,
     derived::Items,
@@ -15,11 +13,11 @@ use derive::{
     write::Table,
 };
 use engine::{
+    count::target::Target,
     ledger::watermarks::{Watermark, watermarks},
-    park::waiting::Waiting,
 };
 use keys::{
-    counter::{CounterKey, REVISION, SUM, VALUE},
+    counter::{CounterKey, REVISION},
     item::Item,
     key::Key,
     value::whole_number,
@@ -27,7 +25,7 @@ use keys::{
 use serde_dynamo::AttributeValue;
 use store::Store;
 
-use super::{AskedAbout, Explainer, ValueState, target_of, value::ExplainedValue};
+use super::{AskedAbout, Explainer, ValueState, value::ExplainedValue};
 use crate::failure::OperateError;
 
 /// What a derivation counts of an item.
@@ -91,7 +89,6 @@ impl<S: Store> Explainer<'_, S> {
         entities: &[String],
         values: &[ExplainedValue],
         item: Option<&Item>,
-        waiting: &Waiting,
         asked: &mut AskedAbout,
     ) -> Result<Vec<ExplainedCounter>, OperateError> {
         let itself = self.counter_itself(entities);
@@ -104,7 +101,7 @@ impl<S: Store> Explainer<'_, S> {
         for (at, derivation) in self.engine.catalogue().positioned() {
             let name = &derivation.name;
             let (is_about, bucket) = match derivation.kind.shape() {
-                Shape::Count(count) => (has_counter(name) || self.is_of(entities, &count.target), None),
+                Shape::Count(count) => (has_counter(name) || entities.contains(&count.target), None),
                 Shape::Rollup(rollup) => (entities.contains(&rollup.form.entity), item.filter(|_| itself.is_none())),
                 Shape::Mirror(_) | Shape::Attributes(_) | Shape::Cascade(_) => continue,
             };
@@ -114,17 +111,10 @@ impl<S: Store> Explainer<'_, S> {
                 (None, Some(attribute)) => is_about && (is_shown(name) || bucket_has(derivation, attribute)),
             };
             if is_asked {
-                explained.push(self.counter((at, derivation), &target, (&held, bucket), waiting, asked).await?);
+                explained.push(self.counter((at, derivation), &target, (&held, bucket), asked).await?);
             }
         }
         Ok(explained)
-    }
-
-    /// Is the item, or what its key could be of, of this entity?
-    fn is_of(&self, entities: &[String], entity: &str) -> bool {
-        let definition = self.schema().entity(entity);
-        entities.iter().any(|of| of == entity)
-            || definition.is_some_and(|definition| definition.key.parse_key(&self.request.key).is_some())
     }
 
     async fn counter(
@@ -132,7 +122,6 @@ impl<S: Store> Explainer<'_, S> {
         (at, derivation): (DerivationAt, &Derivation),
         target: &Key,
         (held, bucket): (&Items, Option<&Item>),
-        waiting: &Waiting,
         asked: &mut AskedAbout,
     ) -> Result<ExplainedCounter, OperateError> {
         let (schema, name, is_history) = (self.schema(), &derivation.name, derivation.kind.is_history());
@@ -153,7 +142,6 @@ impl<S: Store> Explainer<'_, S> {
             Some(gathering) => self.gathered(gathering, at, target).await?,
             None => CounterSources::default(),
         };
-        let of = target_of(name, target);
         // A roll-up's sources are counted, and not added up.
         let is_right = match derivation.kind.shape() {
             _ if is_history => stored.count >= sources.tally.count,
@@ -164,9 +152,10 @@ impl<S: Store> Explainer<'_, S> {
                 ValueState::Undecided("no query gives its sources, so the whole table must be read".to_owned())
             }
             (true, false) => ValueState::Undecided("it has more sources than were read".to_owned()),
-            (true, true) if is_right => ValueState::Right,
-            (true, true) if waiting.has_target(&of) => ValueState::Waits,
-            (true, true) => ValueState::Differs,
+            (true, true) => {
+                let of = Target { derivation: name.clone(), item: target.clone() };
+                self.state(is_right, |waiting| waiting.has_target(&of)).await?
+            }
         };
         asked.own.extend(items.iter().map(|item| item.key.clone()));
         asked.own.insert(target.clone());
@@ -186,7 +175,8 @@ impl<S: Store> Explainer<'_, S> {
         let (schema, catalogue) = (self.schema(), self.engine.catalogue());
         let (mut found, mut n_read, mut after) = (CounterSources::default(), 0, None);
         loop {
-            let query = &gathering.query;
+            let n_left = u32::try_from(self.request.n_read_max.saturating_sub(n_read)).unwrap_or(u32::MAX);
+            let query = &Query { limit: Some(n_left.max(1)), ..gathering.query.clone() };
             let page = self.patience().call(|| self.engine.store().query(Table::Main, query, after.clone())).await?;
             n_read += page.items.len();
             let keys: Vec<Key> = page.items.iter().filter_map(|item| schema.layout.key(item)).collect();
@@ -243,12 +233,5 @@ fn counter_item(key: &Key, item: &Item, tally: Tally) -> CounterItem {
 fn bucket_has(derivation: &Derivation, attribute: &str) -> bool {
     let Shape::Rollup(rollup) = derivation.kind.shape() else { return false };
     let form = &rollup.form;
-    BTreeSet::from([&form.count, &form.sum, &form.min, &form.max].map(String::as_str)).contains(attribute)
-}
-
-/// A tally as the attributes of a counter; without a sum of 0.
-pub(super) fn attributes_of(tally: &Tally) -> Item {
-    let mut item = Item::from([(VALUE.to_owned(), AttributeValue::N(tally.count.to_string()))]);
-    item.extend((!tally.sum.is_zero()).then(|| (SUM.to_owned(), tally.sum.to_value())));
-    item
+    [&form.count, &form.sum, &form.min, &form.max].into_iter().any(|name| name == attribute)
 }

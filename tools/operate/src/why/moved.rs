@@ -23,7 +23,6 @@ use crate::{
         following::{Retained as _, ShardRecords},
         report::VerifyError,
     },
-    verifying::followed::{EMPTY_PAGES_MS, mapping, retained::RetainedRecords},
 };
 
 /// What the stream still has of what is asked about.
@@ -66,8 +65,7 @@ impl<S: Store> Explainer<'_, S> {
         is_aws: bool,
         asked: &AskedAbout,
     ) -> Result<StreamChanges, OperateError> {
-        let until_ms = self.engine.clock().now_ms().saturating_add(if is_aws { EMPTY_PAGES_MS } else { 0 });
-        let mut retained = RetainedRecords::read(mapping(&stream.arn, is_aws), &stream.stream, until_ms);
+        let mut retained = stream.retained(is_aws);
         let mut changes = StreamChanges::default();
         while let Some(ShardRecords { lane, records }) = retained.next().await.map_err(VerifyError::Stream)? {
             changes.n_records += records.len();

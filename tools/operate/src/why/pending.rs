@@ -28,7 +28,7 @@ pub struct Pending {
 pub struct ParkedOfItem {
     /// Id of its event.
     pub id: String,
-    /// On behalf of which family it is parked.
+    /// The family that it is parked for.
     pub family: Family,
     /// The item that was changed.
     pub item: Key,

@@ -10,13 +10,12 @@ use derive::{
     refresh::owned,
     sources::{FirstOf, Source, Sources},
 };
-use engine::park::waiting::Waiting;
 use keys::{item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 use store::Store;
 
-use super::{AskedAbout, Explainer, ValueState, counter::attributes_of};
-use crate::failure::OperateError;
+use super::{AskedAbout, Explainer, ValueState};
+use crate::{failure::OperateError, verify::counted::attributes};
 
 /// A derivation's part of an item.
 #[derive(Debug)]
@@ -85,10 +84,9 @@ impl<S: Store> Explainer<'_, S> {
         &self,
         entities: &[String],
         item: Option<&Item>,
-        waiting: &Waiting,
         asked: &mut AskedAbout,
     ) -> Result<Vec<ExplainedValue>, OperateError> {
-        let mut values = Vec::new();
+        let (mut values, mut sources) = (Vec::new(), Sources::default());
         for entity in entities {
             let parts: Vec<DerivationAt> = self.engine.catalogue().refreshing(entity).collect();
             for at in parts.into_iter().filter(|at| self.writes_asked(*at)) {
@@ -97,7 +95,7 @@ impl<S: Store> Explainer<'_, S> {
                     continue;
                 };
                 if item.is_some() || refresh.makes_item() {
-                    values.push(self.value(derivation, (at, refresh), item, waiting, asked).await?);
+                    values.push(self.value(derivation, (at, refresh), item, &mut sources, asked).await?);
                 }
             }
         }
@@ -109,7 +107,7 @@ impl<S: Store> Explainer<'_, S> {
         derivation: &Derivation,
         (at, refresh): (DerivationAt, &dyn Refresh),
         item: Option<&Item>,
-        waiting: &Waiting,
+        sources: &mut Sources,
         asked: &mut AskedAbout,
     ) -> Result<ExplainedValue, OperateError> {
         let (schema, key) = (self.schema(), &self.request.key);
@@ -117,9 +115,10 @@ impl<S: Store> Explainer<'_, S> {
             return Err(OperateError::Refused(format!("there is no entity {}", refresh.target())));
         };
         let target = RefreshTarget { key, definition, item, named: &BTreeSet::new() };
-        let (wanted, mut sources) = (refresh.sources(schema, &target), Sources::default());
-        self.engine.read(wanted.iter().cloned().collect(), &mut sources, self.patience()).await?;
-        let (should_exist, wanted_parts) = match refresh.compute(schema, &target, &sources) {
+        let wanted = refresh.sources(schema, &target);
+        let unknown = wanted.iter().filter(|source| !sources.knows(source)).cloned().collect();
+        self.engine.read(unknown, sources, self.patience()).await?;
+        let (should_exist, wanted_parts) = match refresh.compute(schema, &target, sources) {
             Computed::Attributes(wanted) => (None, wanted),
             Computed::Item(None) => (Some(false), Vec::new()),
             Computed::Item(Some(made)) => (Some(true), owned(definition, &made, item)),
@@ -135,11 +134,11 @@ impl<S: Store> Explainer<'_, S> {
             })
             .collect();
         let explained: Vec<ExplainedSource> =
-            wanted.into_iter().map(|source| self.source(derivation, refresh, source, &sources)).collect();
+            wanted.into_iter().map(|source| self.source(derivation, refresh, source, sources)).collect();
         let named: BTreeSet<Key> = explained.iter().filter_map(|source| source.key.clone()).collect();
         let is_there = should_exist.is_none_or(|should| should == item.is_some());
         let is_right = is_there && attributes.iter().all(|attribute| attribute.is_right);
-        let state = self.state(is_right, at, waiting, (item, &named));
+        let state = self.state(is_right, |waiting| waiting.has(key, item, &named, &[at])).await?;
         asked.sources.extend(named);
         asked.derivations.insert(derivation.name.clone());
         let outline = derivation.kind.outline(schema);
@@ -187,7 +186,7 @@ impl<S: Store> Explainer<'_, S> {
             Source::Counters(target) => {
                 let name = refresh.shows().unwrap_or_default().to_owned();
                 let tally = sources.tally(&target, &name);
-                let gives = tally.map(attributes_of).unwrap_or_default();
+                let gives = tally.map(|tally| attributes(tally, !tally.sum.is_zero())).unwrap_or_default();
                 ExplainedSource { is_there: tally.is_some(), gives, key: Some(target), role: SourceRole::Counter(name) }
             }
             Source::First(of) => {

@@ -140,13 +140,6 @@ fn sources_object(sources: &CounterSources) -> Option<Value> {
 
 fn changes_object(changes: &StreamChanges) -> Value {
     let change = |change: &StreamChange| {
-        let effect = |(derivation, effect): &(String, derive::effect::Effect)| {
-            let mut object = effect_object(effect);
-            if let Some(names) = object.as_object_mut() {
-                names.insert("derivation".to_owned(), derivation.as_str().into());
-            }
-            object
-        };
         json!({
             "event": change.id,
             "name": change.event,
@@ -154,7 +147,7 @@ fn changes_object(changes: &StreamChanges) -> Value {
             "shard": change.shard,
             "sequence_number": change.sequence_number,
             "item": key(&change.item),
-            "effects": change.effects.iter().map(effect).collect::<Vec<_>>(),
+            "effects": change.effects.iter().map(effect_object).collect::<Vec<_>>(),
         })
     };
     json!({

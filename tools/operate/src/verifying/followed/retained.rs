@@ -22,8 +22,11 @@ use tokio::{
     task::JoinHandle,
 };
 
-use super::{DONE, shard_records};
-use crate::verify::following::{Retained, ShardRecords};
+use super::{DONE, EMPTY_PAGES_MS, mapping, shard_records};
+use crate::{
+    tables::TableStream,
+    verify::following::{Retained, ShardRecords},
+};
 
 /// How long a stream may say nothing before it counts as one that cannot be read.
 const SILENCE: Duration = Duration::from_mins(5);
@@ -46,7 +49,7 @@ impl Drop for RetainedRecords {
 
 impl RetainedRecords {
     /// Begins to read with a mapping like this, up to all that was made before a moment.
-    pub(crate) fn read(mapping: Mapping, stream: &Stream, until_ms: u64) -> Self {
+    pub(super) fn read(mapping: Mapping, stream: &Stream, until_ms: u64) -> Self {
         let mapping = Mapping { starting_position: StartingPosition::TrimHorizon, ..mapping };
         // Held back until it is taken, so memory holds one batch of each shard.
         let (give, records) = mpsc::channel(1);
@@ -90,6 +93,15 @@ impl Retained for RetainedRecords {
                 }
             }
         })
+    }
+}
+
+impl TableStream {
+    /// Begins to read all that the stream still holds.
+    pub(crate) fn retained(&self, is_aws: bool) -> RetainedRecords {
+        let margin_ms = if is_aws { EMPTY_PAGES_MS } else { 0 };
+        let until_ms = SystemClock.now_ms().saturating_add(margin_ms);
+        RetainedRecords::read(mapping(&self.arn, is_aws), &self.stream, until_ms)
     }
 }
 
