@@ -137,6 +137,28 @@ async fn two_functions_of_which_one_has_the_new_number_of_shards_count_at_once()
     }
 }
 
+/// Shards that were counted without a revision, under receipts or by a redrive, are part of what the target shows.
+#[tokio::test]
+async fn one_shard_that_counts_after_many_without_a_revision_shows_what_all_come_to() {
+    let mut bed = Bed::new();
+    let post = [("AuthorId", "ann"), ("CreatedAt", "2024-01-15"), ("PostId", "p")];
+    bed.put("Post", &post, &[("Status", "published")]).await;
+    bed.settle().await;
+    let records = likes(&mut bed, 0..30).await;
+    for (at, record) in records.chunks(1).enumerate() {
+        handle_on(&bed, at, record).await;
+    }
+    bed.settle().await;
+    assert!(shards(&bed).len() > 5);
+    let mut bed = bed.under(LedgerKind::Watermarks);
+    bed.catalogue = Arc::new(with_shards(1));
+    let records = likes(&mut bed, 30..31).await;
+    handle_on(&bed, 0, &records).await;
+    bed.settle().await;
+    assert_eq!(exact_likes(&bed).await, 31);
+    assert_eq!(bed.findings(), [""; 0]);
+}
+
 /// The key of the counter of a group's members.
 fn members(bed: &Bed, group: usize) -> Key {
     let fields = [("GroupId", format!("g{group}"))];

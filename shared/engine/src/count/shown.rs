@@ -9,7 +9,8 @@
 //! The write needs no reading: the number of the revision keeps an older count from replacing a newer one. Where that
 //! number does not decide, since the counter has several items or began anew, and where the write is refused, the counter
 //! says no more that its count is shown. The record of that has the target looked at, and is parked if that is refused.
-//! The same goes for a batch that comes again to a version of the functions that declares several items.
+//! The same goes for a batch that comes again to a version of the functions that declares several items, and for a counter's
+//! first revision where something is shown already: that may be of other items, which were counted without a revision.
 //!
 //! A batch that kills each invocation as it shows a count does not come again to be shown: its change is parked. Its redrive
 //! has the counter say no more that its count is shown.
@@ -45,6 +46,9 @@ use crate::{
     count::{Counter, marked::CounterOutcome, target::Target, todo::CounterTodo},
     look::reading::ItemReader,
 };
+
+/// The revision of a counter whose watermarks have moved once.
+const FIRST_REVISION: &str = "1";
 
 /// What the target of a counter is to show.
 struct Showing {
@@ -237,7 +241,7 @@ impl<S: Store> Counter<'_, S> {
         let its_type = self.context.schema.layout.type_of(&showing.entity);
         let its_type = its_type.map(|(name, value)| Ask::Equal(name, value));
         let mut asks: Vec<Ask> = std::iter::once(Ask::Present).chain(its_type).collect();
-        let mut has_revision = false;
+        let (mut has_revision, mut is_first) = (false, false);
         for Wanted { name, value, .. } in &showing.wanted {
             match value {
                 Some(value) => drop(update.set.insert(name.clone(), value.clone())),
@@ -246,8 +250,11 @@ impl<S: Store> Counter<'_, S> {
             if let Some(revision) = value.as_ref().filter(|_| is_revision(name)) {
                 has_revision = true;
                 asks.push(Ask::LacksOrBelow(name.clone(), revision.clone()));
+                is_first |= *revision == AttributeValue::N(FIRST_REVISION.to_owned());
             }
         }
+        let shown = showing.wanted.iter().filter(|wanted| is_first && !is_revision(&wanted.name));
+        asks.extend(shown.map(|wanted| Ask::Lacks(wanted.name.clone())));
         has_revision.then(|| Write {
             table: Table::Main,
             key: showing.target.clone(),
