@@ -195,7 +195,7 @@ impl<S: Store> Engine<S> {
     ///
     /// [`GaveUp`] when that cannot be read.
     pub async fn what_is_under_way(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
-        Underway::new(&self.context).what_is_under_way(patience).await
+        Underway::new(&self.context).what_is_under_way(|_| true, patience).await
     }
 
     /// Looks again at suspects that were noted at a moment that `is_past`, then verifies the next slice of the table and

@@ -363,9 +363,9 @@ impl Bed {
         }
     }
 
-    /// Deletes what is parked, without applying it.
-    pub(crate) async fn forget_parked(&self) {
-        for key in self.memory().snapshot(Table::Ledger).into_keys().filter(|key| key.pk.starts_with("PARKED")) {
+    /// Deletes what the ledger holds under partition keys with this beginning.
+    pub(crate) async fn forget(&self, prefix: &str) {
+        for key in self.memory().snapshot(Table::Ledger).into_keys().filter(|key| key.pk.starts_with(prefix)) {
             let write = Write { table: Table::Ledger, key, action: Action::Delete, guard: None };
             self.memory().write(&write).await.unwrap();
         }

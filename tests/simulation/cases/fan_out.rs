@@ -7,6 +7,7 @@ use engine::{
     fan_out::limits::FanOutLimits,
     jobs::ground::sweep::STALLED_MS,
     jobs::job::{Job, Task},
+    sweep::Bounds,
 };
 use keys::{item::Item, job::JobKey, key::Key};
 use serde_dynamo::AttributeValue;
@@ -433,6 +434,20 @@ async fn what_a_lagging_index_did_not_show_is_found_when_it_is_searched_again() 
     assert_eq!((again.n_written, bed.shown(&comment, "UserName")), (1, "Anna".to_owned()));
     bed.settle().await;
     assert_eq!(bed.ledger("AGAIN#").len(), 0, "what is searched again is not noted again");
+}
+
+#[tokio::test]
+async fn what_is_still_to_be_searched_for_again_has_not_drifted() {
+    let (bed, _, comment) = missed().await;
+    let slice = async || {
+        let bounds = Bounds { n_items_max: usize::MAX, deadline_ms: bed.deadline_ms() };
+        bed.engine().sweep_slice(bounds, |_| true).await.unwrap()
+    };
+    assert_eq!(slice().await.n_suspects, 1);
+    assert_eq!(slice().await.drifts, [], "the search that is noted finds it");
+    bed.forget("AGAIN#").await;
+    let drifts = slice().await.drifts;
+    assert_eq!(drifts.iter().map(|drift| &drift.item).collect::<Vec<_>>(), [&comment]);
 }
 
 #[tokio::test]

@@ -389,7 +389,7 @@ async fn a_display_waits_for_a_parked_change_of_its_counter_that_does_not_decode
     };
     let (events, _) = verified(&bed, &AtRest).await;
     assert!(matches!(of(&events)[..], [VerifyEvent::Waiting(_)]), "{events:?}");
-    bed.forget_parked().await;
+    bed.forget("PARKED").await;
     let (events, _) = verified(&bed, &AtRest).await;
     assert!(matches!(of(&events)[..], [VerifyEvent::Finding(..)]), "{events:?}");
 }

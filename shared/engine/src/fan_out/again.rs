@@ -34,7 +34,7 @@ use crate::{
         note::{DIGITS, LAST, MARK, Note, PARTITIONS, marked_to, partition},
         search::{Notes, Searcher},
     },
-    look::{Looker, bells::Bells, looked::LookRequest, reading::ItemReader},
+    look::{Looker, bells::Bells, looked::LookRequest},
 };
 
 /// Notes that are read together, and partitions that are gone through at once.
@@ -131,13 +131,25 @@ impl<S: Store> Repeater<'_, S> {
         Ok(())
     }
 
-    /// The items from which is still to be searched again, each with the names of the derivations for which it is.
-    pub(crate) async fn noted(&self, patience: Patience<'_>) -> Result<Vec<(Key, BTreeSet<String>)>, GaveUp> {
+    /// The items from which is still to be searched again, of those that are asked for, each with the names of the
+    /// derivations for which it is.
+    pub(crate) async fn noted(
+        &self,
+        is_asked: impl Fn(&Key) -> bool,
+        patience: Patience<'_>,
+    ) -> Result<Vec<(Key, BTreeSet<String>)>, GaveUp> {
         let mut items = Vec::new();
         for number in 0..PARTITIONS {
-            let notes = Query::prefix(None, partition(number), "");
-            let notes = ItemReader::new(self.context).pages_of(Table::Ledger, &notes, patience).await?;
-            items.extend(notes.iter().filter_map(Note::of).map(|note| (note.item, note.derivations)));
+            let (notes, mut after) = (Query::prefix(None, partition(number), ""), None);
+            loop {
+                let page = patience.call(|| self.context.store.query(Table::Ledger, &notes, after.clone())).await?;
+                let notes = page.items.iter().filter_map(Note::of).filter(|note| is_asked(&note.item));
+                items.extend(notes.map(|note| (note.item, note.derivations)));
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
         }
         Ok(items)
     }

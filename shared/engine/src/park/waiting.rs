@@ -105,8 +105,13 @@ impl<'a, S> Underway<'a, S> {
 }
 
 impl<S: Store> Underway<'_, S> {
-    /// What waits. A parked record that cannot be read says nothing of what it is of.
-    pub(crate) async fn what_waits(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
+    /// What is under way. A parked record that cannot be read says nothing of what it is of. Of what is still to be searched
+    /// again, since an index may lag, there may be a million: only what `is_asked` for is given.
+    pub(crate) async fn what_is_under_way(
+        &self,
+        is_asked: impl Fn(&Key) -> bool,
+        patience: Patience<'_>,
+    ) -> Result<Waiting, GaveUp> {
         let mut waiting = Waiting::default();
         if !self.context.takes(ProtocolStep::Underway) {
             return Ok(waiting);
@@ -115,6 +120,10 @@ impl<S: Store> Underway<'_, S> {
         self.parked_of(Family::LevelTriggered, patience, &mut waiting).await?;
         let jobs = patience.call(|| jobs(&self.context.store, &self.context.schema.layout)).await?;
         waiting.fan_outs = jobs.iter().filter_map(|job| UnderwayFanOut::of(self.context, job)).collect();
+        for (item, names) in Repeater::new(self.context).noted(is_asked, patience).await? {
+            let positions = names.iter().filter_map(|name| self.context.catalogue.position(name));
+            waiting.noted.entry(item).or_default().extend(positions);
+        }
         Ok(waiting)
     }
 
@@ -161,18 +170,6 @@ impl<S: Store> Underway<'_, S> {
         waiting.items.extend(asked.bells.rung.into_keys().map(|(item, _)| item));
         waiting.derivations.extend(asked.bells.finds.into_keys().map(|(derivation, _)| derivation));
         waiting.derivations.extend(asked.ground.into_iter().map(|touch| touch.derivation));
-    }
-
-    /// The same, with what is still to be searched again since an index may lag.
-    pub(crate) async fn what_is_under_way(&self, patience: Patience<'_>) -> Result<Waiting, GaveUp> {
-        let mut waiting = self.what_waits(patience).await?;
-        if self.context.takes(ProtocolStep::Underway) {
-            for (item, names) in Repeater::new(self.context).noted(patience).await? {
-                let positions = names.iter().filter_map(|name| self.context.catalogue.position(name));
-                waiting.noted.entry(item).or_default().extend(positions);
-            }
-        }
-        Ok(waiting)
     }
 
     /// Is an item, or one of the sources that were named for it, listed since it cannot be read?

@@ -189,10 +189,14 @@ impl<S: Store> TableSweep<'_, S> {
         let mut differing = self.those_that_differ(&due, patience).await?;
         let (layout, now_ms) = (&self.context.schema.layout, self.context.clock.now_ms());
         let (mut same, mut taken_off, mut anew) = (Vec::new(), Vec::new(), Vec::new());
+        let mut sources = BTreeSet::new();
         for suspect in due {
             match differing.remove(&(suspect.item.clone(), suspect.entity.clone())) {
                 None => taken_off.push(suspect.taken_off()),
-                Some(differing) if differing.difference == suspect.difference => same.push(suspect),
+                Some(differing) if differing.difference == suspect.difference => {
+                    sources.extend(differing.look.named.into_iter().chain(differing.decided_by));
+                    same.push(suspect);
+                }
                 Some(differing) => {
                     anew.push(Suspect::new(&self.context.catalogue, differing, now_ms).note(layout, Some(&suspect)));
                 }
@@ -204,7 +208,7 @@ impl<S: Store> TableSweep<'_, S> {
             return Ok(());
         }
         // Before the look that decides: a job that comes to an item between the two leaves it in step.
-        let waiting = Underway::new(self.context).what_waits(patience).await?;
+        let waiting = Underway::new(self.context).what_is_under_way(|item| sources.contains(item), patience).await?;
         let mut differing = self.those_that_differ(&same, patience).await?;
         let still = |suspect: Suspect| {
             let differing = differing.remove(&(suspect.item, suspect.entity))?;
