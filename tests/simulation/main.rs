@@ -122,8 +122,16 @@ fn what_is_left_out_is_missed() {
 #[test]
 fn a_run_that_fails_is_made_small_and_traced() {
     let config = Config { mutant: Some(Mutant::Unguarded(Purpose::Receipt)), ..RECEIPTS };
-    let (failed, _) = first_failure(config, 0..MUTANT_SEEDS);
-    let (seed, failure) = failed.unwrap();
+    let mut from = 0;
+    let (seed, failure) = loop {
+        let (failed, _) = first_failure(config, from..MUTANT_SEEDS);
+        let (seed, failure) = failed.unwrap();
+        // A drift is told only when it has waited, so its run stays long.
+        if failure.category != "drift" {
+            break (seed, failure);
+        }
+        from = seed + 1;
+    };
     let (smallest, how) = smallest(config, seed, &failure);
     println!("{how}\n{}\n{failure}", smallest.trace.join("\n"));
     assert_eq!(smallest.failure.unwrap().category, failure.category);
