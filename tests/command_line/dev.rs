@@ -248,12 +248,19 @@ fn the_start_says_where_the_data_is_and_what_to_paste() {
     let port = dev.endpoint.rsplit(':').next().unwrap().to_owned();
     let started = |dev: Dev| {
         let stdout = dev.stopped().stdout;
-        let lines: Vec<&str> = stdout.lines().take_while(|line| *line != "ready").collect();
+        let lines = stdout.lines().take_while(|line| *line != "ready");
+        // Its usual port may be that of another test.
+        let lines: Vec<&str> = lines
+            .map(|line| {
+                if line.starts_with("console   http://127.0.0.1:") { "console   http://127.0.0.1:PAGES" } else { line }
+            })
+            .collect();
         lines.join("\n")
     };
     let said = started(dev).replace(&port, "PORT");
     expect![[r#"
         endpoint  http://127.0.0.1:PORT
+        console   http://127.0.0.1:PAGES
         table     ripple
         ledger    ripple-ledger
         data      in memory, gone when this ends: --data DIR keeps it

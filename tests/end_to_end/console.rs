@@ -1,21 +1,31 @@
-//! `ripple console`: its pages say what is stored, derived and wrong, and nobody else's page is answered.
+//! The console: its pages say what is stored, derived and wrong, the flow says what follows from each change, and nobody
+//! else's page is answered.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::TcpStream,
     process::{Child, Stdio},
+    time::Duration,
 };
+
+use tokio::time::{Instant, interval};
 
 use crate::{
     NOON,
-    database::{alter, client, key, n, put},
+    database::{alter, client, delete, key, n, put, s},
     items::{comment, follow, like, post, user},
     ripple::{Ripple, ripple},
 };
 
-/// A console that no test leaves behind.
+/// How long a page may take to show what it will, on a busy machine.
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
+
+/// Time between two looks at a page that is not as it will be.
+const POLL: Duration = Duration::from_millis(50);
+
+/// A console, of `ripple dev` or of a process that no test leaves behind.
 struct Console {
-    child: Child,
+    child: Option<Child>,
     /// Host and port.
     host: String,
 }
@@ -34,7 +44,71 @@ impl Console {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let host = line.trim().split("http://").nth(1).expect("it says where it is").to_owned();
-        Self { child, host }
+        Self { child: Some(child), host }
+    }
+
+    /// A page, as soon as it is like this.
+    async fn until(&self, path: &str, is_like: impl Fn(&Answer) -> bool) -> Answer {
+        let (mut looks, until) = (interval(POLL), Instant::now() + LONGEST_WAIT);
+        loop {
+            looks.tick().await;
+            let answer = self.get(path);
+            if is_like(&answer) {
+                return answer;
+            }
+            assert!(Instant::now() < until, "{path}: {}", answer.body);
+        }
+    }
+
+    /// A page, as soon as it shows all of this.
+    async fn shows(&self, path: &str, all: &[&str]) -> String {
+        self.until(path, |answer| all.iter().all(|text| answer.body.contains(text))).await.body
+    }
+
+    /// Sends the form of a button of a page: of the button that says this.
+    fn click(&self, page: &str, button: &str) -> Answer {
+        let body = self.get(page).body;
+        let form = body.split("<form").find(|form| form.contains(&format!("<button>{button}</button>"))).unwrap();
+        let attribute = |tag: &str, name: &str| {
+            let rest = tag.split_once(&format!("{name}=\"")).unwrap().1;
+            rest.split('"').next().unwrap().to_owned()
+        };
+        let action = attribute(form, "action");
+        let hidden = form.split("type=\"hidden\"").skip(1);
+        let names = hidden.map(|tag| (attribute(tag, "name"), attribute(tag, "value")));
+        let encoded = |text: &str| text.replace('%', "%25").replace('#', "%23").replace('&', "%26").replace('+', "%2B");
+        let fields = names.map(|(name, value)| format!("{name}={}", encoded(&value)));
+        self.post(&action, &fields.collect::<Vec<_>>().join("&"))
+    }
+
+    fn post(&self, path: &str, form: &str) -> Answer {
+        let length = format!("Content-Length: {}\r\n", form.len());
+        self.send_with("POST", path, &self.host, &length, form)
+    }
+
+    fn of(service: &Ripple) -> Self {
+        Self { child: None, host: service.console.clone() }
+    }
+
+    /// Reads the changes of the flow as they come, until one is like this.
+    fn event(&self, path: &str, last: Option<u64>, is_like: impl Fn(&str) -> bool) -> (u64, String) {
+        let stream = TcpStream::connect(&self.host).unwrap();
+        let last = last.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
+        write!(&stream, "GET {path} HTTP/1.1\r\nHost: {}\r\n{last}\r\n", self.host).unwrap();
+        let (mut id, mut lines) = (0, BufReader::new(stream).lines().map_while(Result::ok));
+        loop {
+            let line = lines.next().expect("the stream goes on");
+            if let Some(data) = line.strip_prefix("data: ") {
+                let change: String = serde_json::from_str(data).unwrap();
+                if is_like(&change) {
+                    // The id may come behind its data.
+                    let after = lines.by_ref().take_while(|line| !line.is_empty());
+                    let id = after.filter_map(|line| line.strip_prefix("id: ")?.parse().ok()).last().unwrap_or(id);
+                    return (id, change);
+                }
+            }
+            id = line.strip_prefix("id: ").map_or(id, |id| id.parse().unwrap());
+        }
     }
 
     fn get(&self, path: &str) -> Answer {
@@ -42,8 +116,12 @@ impl Console {
     }
 
     fn send(&self, method: &str, path: &str, host: &str, headers: &str) -> Answer {
+        self.send_with(method, path, host, headers, "")
+    }
+
+    fn send_with(&self, method: &str, path: &str, host: &str, headers: &str, body: &str) -> Answer {
         let mut stream = TcpStream::connect(&self.host).unwrap();
-        write!(stream, "{method} {path} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n").unwrap();
+        write!(stream, "{method} {path} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n{body}").unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
@@ -72,8 +150,10 @@ impl Console {
 
 impl Drop for Console {
     fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
+        if let Some(child) = &mut self.child {
+            drop(child.kill());
+            drop(child.wait());
+        }
     }
 }
 
@@ -110,12 +190,13 @@ async fn the_pages_show_what_is_derived_why_and_whether_it_is_right() {
     assert!(item.body.contains("post-count = 7") && item.body.contains("differs"), "{}", item.body);
 
     assert!(console.follow(60) > 25);
+    assert!(console.get("/flow").body.contains("open the address that it prints"), "no function runs in that process");
     let nothing = console.get("/item?pk=NO&sk=FORM");
     assert!(nothing.body.contains("there is no item NO / FORM"), "{}", nothing.body);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_a_page_of_its_own_is_answered_and_only_when_it_reads() {
+async fn only_a_page_of_its_own_is_answered() {
     let service = Ripple::embedded(&[]).await;
     let console = Console::start(&service.endpoint);
     let host = console.host.clone();
@@ -131,5 +212,120 @@ async fn only_a_page_of_its_own_is_answered_and_only_when_it_reads() {
     assert!(empty.contains("The table is empty: write something into it"), "{empty}");
     for (path, why) in [("/parked", "Nothing is parked"), ("/jobs", "No job:")] {
         assert!(console.get(path).body.contains(why), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_flow_shows_each_change_as_it_comes_and_all_that_followed_from_it() {
+    for ledger in ["receipts", "watermarks"] {
+        let mut service = Ripple::embedded(&["--ledger", ledger]).await;
+        let (client, console) = (client(&service.endpoint), Console::of(&service));
+        let empty = console.get("/flow").body;
+        assert!(empty.contains("Nothing yet") && !empty.contains("id=\"none\" hidden"), "{empty}");
+        put(&client, user("ann", "<i>Ann</i>", NOON)).await;
+        put(&client, user("bob", "Bob", NOON)).await;
+        service.caught_up(&client).await;
+        let before = console.get("/flow?entity=User").body;
+        assert_eq!(before.matches("<article").count(), 2, "{before}");
+        assert!(before.contains("&lt;i&gt;Ann&lt;/i&gt;") && !before.contains("<i>"), "{before}");
+
+        put(&client, follow("bob", "ann", NOON)).await;
+        // As it comes, and once more for a browser that lost its connection before.
+        let is_counted = |change: &str| change.contains("<b>follower-count</b> +1");
+        let (id, change) = console.event("/flow/events?entity=Follow&after=0", None, is_counted);
+        assert!(change.contains("<strong>made</strong>") && change.contains("write units"), "{change}");
+        let (again, _) = console.event("/flow/events?entity=Follow&after=999999", Some(0), is_counted);
+        assert!(again >= id && id > 0, "{id} {again}");
+
+        let flow = console.shows("/flow?derivation=follower-mirror", &["made Follower"]).await;
+        assert_eq!(flow.matches("<article").count(), 1, "{flow}");
+        let link = flow.split("/change?event=").nth(1).unwrap().split('"').next().unwrap();
+        // The count, the mirror, and the display that follows from the counter's own record.
+        let said = ["<b>follower-count</b> +1", "made Follower", "FollowerCount = 1", "FollowingCount = 1"];
+        console.shows(&format!("/change?event={link}"), &said).await;
+        let count = |path: &str| console.get(path).body.matches("<article").count();
+        let key = "/flow?key=USER%23ann+%2F+PROFILE";
+        // Its own writes come back.
+        let n_articles = |answer: &Answer| answer.body.matches("<article").count();
+        console.until(&format!("{key}&echoes=true"), |answer| n_articles(answer) > count(key)).await;
+        assert_eq!(count("/flow?outcome=trouble"), 0);
+        let overview = console.get("/").body;
+        let row = overview.split("/flow?derivation=follower-mirror").last().unwrap();
+        assert!(row.split("</tr>").next().unwrap().contains("<td>1</td>"), "{row}");
+        assert_eq!(console.get("/change?event=none").status, 404);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_parked_change_is_redriven_by_a_click_and_a_verification_says_so() {
+    let mut service = Ripple::embedded(&[]).await;
+    let (client, console) = (client(&service.endpoint), Console::of(&service));
+    let counter = key("USER#bob", "PROFILE#COUNT#following-count#00");
+    alter(&client, &counter, "EntityType", Some(s("Counter"))).await;
+    alter(&client, &counter, "Value", Some(s("many"))).await;
+    for item in [user("ada", "Ada", NOON), user("bob", "Bob", NOON), follow("bob", "ada", NOON)] {
+        put(&client, item).await;
+    }
+    service.line(|line| line.contains(" parked,")).await;
+    let found = verified(&console).await;
+    assert!(found.contains("Waiting: 2"), "{found}");
+    let parked = console.get("/parked").body;
+    assert!(parked.contains("adds +1 to the count of USER#bob / PROFILE"), "{parked}");
+    let trouble = console.shows("/flow?outcome=trouble&key=FOLLOWS%23", &["aggregate: parked: "]).await;
+    assert_eq!(trouble.matches("<article").count(), 1, "{trouble}");
+    let still = console.click("/parked", "Redrive");
+    assert!(still.status == 200 && still.body.contains("still parked: "), "{}", still.body);
+
+    delete(&client, &counter).await;
+    for (form, status) in [("", 400), ("token=wrong", 403), ("token=", 403)] {
+        for path in ["/parked/redrive", "/verify", "/jobs/order"] {
+            let form = format!("{form}&id=x&order=cancel");
+            assert_eq!(console.post(path, &form).status, status, "{path} {form}");
+        }
+    }
+    assert!(console.get("/parked").body.contains("Redrive all"), "a wrong token redrives nothing");
+    let applied = console.click("/parked", "Redrive all");
+    assert!(applied.body.contains("additive: applied"), "{}", applied.body);
+    assert!(console.get("/parked").body.contains("Nothing is parked"));
+    service.caught_up(&client).await;
+    assert!(verified(&console).await.contains("Every derived value is right"));
+
+    alter(&client, &counter, "Value", Some(n(9))).await;
+    service.caught_up(&client).await;
+    let found = verified(&console).await;
+    assert!(found.contains("Wrong: 1") && found.contains("Value = 9") && found.contains("Value = 1"), "{found}");
+}
+
+/// Verifies from the page, and gives the page when it has ended.
+async fn verified(console: &Console) -> String {
+    let begun = console.click("/verify", "Verify");
+    assert_eq!(begun.status, 303, "{}", begun.body);
+    let ended = console.until("/verify", |answer| {
+        let is_running = answer.body.contains("<progress");
+        assert_eq!(answer.head.contains("refresh: 1"), is_running, "{}", answer.head);
+        !is_running
+    });
+    ended.await.body
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_is_paused_resumed_and_cancelled_by_a_click() {
+    let mut service = Ripple::embedded(&[]).await;
+    let (client, console) = (client(&service.endpoint), Console::of(&service));
+    // A parked follow holds the cascade of who it is of.
+    let counter = key("USER#bob", "PROFILE#COUNT#following-count#00");
+    alter(&client, &counter, "EntityType", Some(s("Counter"))).await;
+    alter(&client, &counter, "Value", Some(s("many"))).await;
+    for item in [user("ada", "Ada", NOON), user("bob", "Bob", NOON), follow("bob", "ada", NOON)] {
+        put(&client, item).await;
+    }
+    service.line(|line| line.contains(" parked,")).await;
+    delete(&client, &key("USER#bob", "PROFILE")).await;
+    console.shows("/jobs", &["user-cascade"]).await;
+    for (button, state) in [("pause", "<td>paused</td>"), ("resume", "<td>waiting</td>"), ("cancel", "No job")] {
+        let ordered = console.click("/jobs", button);
+        assert_eq!(ordered.status, 303, "{}", ordered.body);
+        let jobs = console.get("/jobs").body;
+        assert!(jobs.contains(state), "{button}: {jobs}");
     }
 }

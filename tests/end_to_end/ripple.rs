@@ -24,6 +24,8 @@ const LINE_WAIT: Duration = Duration::from_mins(1);
 pub(crate) struct Ripple {
     /// Where its database is.
     pub(crate) endpoint: String,
+    /// Host and port of its console.
+    pub(crate) console: String,
     child: Child,
     lines: mpsc::UnboundedReceiver<String>,
     seen: Vec<String>,
@@ -45,9 +47,11 @@ impl Ripple {
         let (sender, lines) = mpsc::unbounded_channel();
         forward(child.stdout.take().expect("a pipe"), sender.clone());
         forward(child.stderr.take().expect("a pipe"), sender);
-        let mut started = Self { endpoint: String::new(), child, lines, seen: Vec::new() };
+        let mut started = Self { endpoint: String::new(), console: String::new(), child, lines, seen: Vec::new() };
         let line = started.line(|line| line.starts_with("endpoint  ")).await;
         started.endpoint = line.trim_start_matches("endpoint  ").to_owned();
+        let line = started.line(|line| line.starts_with("console   ")).await;
+        started.console = line.trim_start_matches("console   http://").to_owned();
         started.line(|line| line == "ready").await;
         started
     }

@@ -12,7 +12,6 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use operate::{
     progress::Progress,
-    verify::report::Belief,
     verifying::{filled::Marking, price::ReadPrice},
 };
 
@@ -97,11 +96,6 @@ impl Progress for OnBar {
             "waiting until {}: an instance of a function without the derivations to repair may run until then",
             time::text(until_ms)
         ));
-    }
-
-    fn believed(&self, Belief { handled_ms, until_ms }: Belief) -> String {
-        let [handled, until] = [handled_ms, until_ms].map(time::text);
-        format!("everything written before {handled} is handled, and none of its sources was written until {until}")
     }
 }
 

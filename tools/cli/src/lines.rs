@@ -26,7 +26,7 @@ use engine::batch::Handled;
 use functions::handler::Function;
 use stream::progress::{Invocation, InvocationOutcome};
 
-use self::{changes::ChangeLines, sentences::Said};
+use self::sentences::Said;
 use crate::{
     exit::{print, report},
     service::Witness,
@@ -70,7 +70,7 @@ impl Lines {
 
 impl Witness for Lines {
     fn handled(&self, function: Function, handled: &Handled, elapsed: Duration) {
-        for line in ChangeLines::new(&self.schema, &self.catalogue).of(&handled.account.commits) {
+        for line in changes::lines(&self.schema, &self.catalogue, &handled.account.commits) {
             print(&line);
         }
         if self.is_verbose {

@@ -10,9 +10,11 @@ use maud::{DOCTYPE, Markup, html};
 pub(crate) type ConsolePage = (StatusCode, Html<String>);
 
 const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("flow.js");
 
 /// The pages that have a list of their own.
-const PAGES: [(&str, &str); 3] = [("/", "Overview"), ("/parked", "Parked"), ("/jobs", "Jobs")];
+const PAGES: [(&str, &str); 5] =
+    [("/", "Overview"), ("/flow", "Flow"), ("/parked", "Parked"), ("/jobs", "Jobs"), ("/verify", "Verify")];
 
 /// A page with a title.
 pub(crate) fn page(title: &str, content: &Markup) -> ConsolePage {
@@ -59,4 +61,9 @@ fn framed(status: StatusCode, title: &str, content: &Markup) -> ConsolePage {
 /// The style of all pages.
 pub(crate) async fn style() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], STYLE)
+}
+
+/// The script of the flow.
+pub(crate) async fn script() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], SCRIPT)
 }

@@ -12,11 +12,11 @@ use store::Store;
 
 use crate::{Console, frame};
 
-/// Headers of each answer: nothing is loaded from elsewhere, nothing runs, nobody frames it, nothing is kept.
+/// Headers of each answer: nothing is loaded from elsewhere, nothing runs but its own script, nobody frames it, nothing is kept.
 const HEADERS: [(&str, &str); 5] = [
     (
         "content-security-policy",
-        "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     ),
     ("x-content-type-options", "nosniff"),
     ("referrer-policy", "no-referrer"),

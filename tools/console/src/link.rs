@@ -15,6 +15,16 @@ pub(crate) fn of_collection(index: Option<&str>, pk: &str) -> String {
     address("/collection", &named)
 }
 
+/// The page of a change.
+pub(crate) fn of_change(event: &str) -> String {
+    address("/change", &[("event", event)])
+}
+
+/// The flow of a derivation.
+pub(crate) fn of_flow(derivation: &str) -> String {
+    address("/flow", &[("derivation", derivation)])
+}
+
 fn address(page: &str, named: &[(&str, &str)]) -> String {
     // Texts have a form for an address, whatever they hold.
     let query = serde_urlencoded::to_string(named).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! The first page: what the table is, what is derived in it, and some of its items.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{extract::State, http::StatusCode};
 use derive::{derivation::Derivation, schema::Schema, write::Table};
@@ -12,12 +12,14 @@ use store::{Segment, Store, StoreError};
 
 use crate::{
     Console,
+    flow::WriteTotal,
     frame::{self, ConsolePage},
+    graph::graph,
     link,
 };
 
 /// Items that the page shows.
-const ITEMS: usize = 30;
+const ITEMS: usize = 10;
 
 /// What the page says of the present.
 struct Present {
@@ -54,15 +56,20 @@ async fn present<S: Store>(console: &Console<S>) -> Result<Present, StoreError> 
 fn whole<S: Store>(console: &Console<S>, present: &Present) -> Markup {
     let Present { n_parked, n_jobs, n_unreadable, items } = present;
     let (schema, catalogue) = (&console.opened.schema, &console.opened.catalogue);
+    let totals = console.flow.as_ref().map(|flow| flow.totals());
     html! {
         p {
             "Ripple keeps the values below in step with the items that they are derived from. "
-            "Open an item to see what is derived of it, from what, and whether it is right now."
+            @if console.flow.is_some() { "Write into the table and watch the " a href="/flow" { "flow" } ", or open" } @else { "Open" }
+            " an item to see what is derived of it, from what, and whether it is right now."
         }
         p {
             a href="/parked" { (counted(*n_parked, "parked change")) } " · " a href="/jobs" { (counted(*n_jobs, "job")) } " · "
             (counted(*n_unreadable, "unreadable item"))
         }
+        h2 { "What is derived" }
+        @if console.flow.is_some() { p { "Each derivation links to the changes that it handled." } }
+        (graph(schema, catalogue, console.flow.is_some()))
         @if items.is_empty() {
             p.empty {
                 @if console.opened.is_aws { "Look an item up by its key above: listing items would cost read units." }
@@ -75,10 +82,12 @@ fn whole<S: Store>(console: &Console<S>, present: &Present) -> Markup {
                 tbody { @for (key, item) in items { (item_row(schema, key, item)) } }
             } }
         }
-        h2 { "What is derived" }
+        h2 { "Derivations" }
         div.wide { table {
-            thead { tr { th { "derivation" } th { "kind" } th { "from" } th { "into" } th { "terms" } } }
-            tbody { @for derivation in catalogue.derivations() { (derivation_row(schema, derivation)) } }
+            thead { tr { th { "derivation" } th { "kind" } th { "from" } th { "into" } th { "terms" }
+                @if totals.is_some() { th { "writes" } th { "write units" } }
+            } }
+            tbody { @for derivation in catalogue.derivations() { (derivation_row(schema, derivation, totals.as_ref())) } }
         } }
     }
 }
@@ -89,15 +98,22 @@ pub(crate) fn item_row(schema: &Schema, key: &Key, item: &Item) -> Markup {
     html! { tr { td { (link::key(key)) } td { (entity.unwrap_or("declared nowhere")) } } }
 }
 
-fn derivation_row(schema: &Schema, derivation: &Derivation) -> Markup {
+fn derivation_row(schema: &Schema, derivation: &Derivation, totals: Option<&BTreeMap<String, WriteTotal>>) -> Markup {
     let outline = derivation.kind.outline(schema);
     html! {
         tr {
-            th scope="row" { (derivation.name) }
+            th scope="row" {
+                @if totals.is_some() { a href=(link::of_flow(&derivation.name)) { (derivation.name) } } @else { (derivation.name) }
+            }
             td { (derivation.kind.name()) }
             td { (outline.from.join(", ")) }
             td { code { (outline.into.unwrap_or_default()) } }
             td { (outline.terms.join("; ")) }
+            @if let Some(totals) = totals {
+                @let WriteTotal { n_writes, units } = totals.get(&derivation.name).copied().unwrap_or_default();
+                td { (n_writes) }
+                td { (format!("{units:.2}")) }
+            }
         }
     }
 }

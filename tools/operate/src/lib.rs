@@ -8,6 +8,8 @@
 //!   derivations as filled.
 //! - [`why`] explains what is derived of one item, and reads only that.
 //! - [`rates`] measures what the application writes.
+//! - [`mod@written`] says what a write of the functions did.
+//! - [`redriving`] redrives a parked change.
 //! - [`loss`] handles the marks of a possible loss, which a verification removes.
 //!
 //! All work on a [`Deployment`](tables::Deployment), and end early with an [`OperateError`](failure::OperateError).
@@ -17,6 +19,7 @@ pub mod failure;
 pub mod loss;
 pub mod progress;
 pub mod rates;
+pub mod redriving;
 pub mod repair;
 pub mod repairing;
 pub mod tables;
@@ -24,3 +27,4 @@ pub mod verify;
 pub mod verifying;
 pub mod why;
 pub mod words;
+pub mod written;

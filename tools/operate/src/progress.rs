@@ -1,6 +1,6 @@
 //! Progress reports of a verification.
 
-use crate::{verify::report::Belief, verifying::price::ReadPrice};
+use crate::verifying::price::ReadPrice;
 
 /// Receives the progress of a verification.
 pub trait Progress: Send + Sync {
@@ -19,7 +19,4 @@ pub trait Progress: Send + Sync {
     /// The verification waits until this moment, in milliseconds since the epoch. An instance of a function without the
     /// derivations to repair may run until then.
     fn waits(&self, until_ms: u64);
-
-    /// Gives the words for the reason of a finding, which is stored and shown with it.
-    fn believed(&self, belief: Belief) -> String;
 }

@@ -22,7 +22,7 @@ pub(crate) async fn run(args: &ConsoleArgs) -> anyhow::Result<Completion> {
     print(&format!("console   http://{}", listener.local_addr()?));
     let stop = stop_signal()?;
     tokio::select! {
-        served = console::serve(opened.tables(), listener) => served?,
+        served = console::serve(opened.tables(), None, listener) => served?,
         () = stop => {}
     }
     Ok(Completion::InStep)

@@ -1,6 +1,8 @@
 //! `ripple dev`: the service on a laptop, for any AWS client, until it is stopped.
 
-use std::{io, path::Path, sync::Arc};
+mod pages;
+
+use std::{io, net::SocketAddr, path::Path, sync::Arc};
 
 use aws_sdk_dynamodb::Client;
 use derive::{catalogue::Catalogue, fit::of_stream, schema::Schema};
@@ -23,6 +25,7 @@ use tokio::{
     sync::watch,
 };
 
+use self::pages::Pages;
 use crate::{
     args::{DEFAULT_TABLE, Dev, ledger_table},
     caught_up,
@@ -57,7 +60,7 @@ pub(crate) async fn run(args: &Dev) -> anyhow::Result<Completion> {
             args.host
         ));
     }
-    let ended = serve(args, declared, &endpoint).await;
+    let ended = Box::pin(serve(args, declared, &endpoint)).await;
     let _nobody_listens = stop.send(true).is_err();
     if let Some(embedded) = embedded {
         embedded.stopped().await;
@@ -82,6 +85,7 @@ async fn serve(
     existing_fit(&clients.dynamodb, (&schema, &catalogue), &config, endpoint).await?;
     let is_new = tables::make(&clients.dynamodb, &schema.layout, &config, endpoint).await?;
     let stream_arn = tables::stream_arn(&clients.dynamodb, &config.table, endpoint).await?;
+    let table = tables::existing(&clients.dynamodb, &config.table, endpoint, "--table").await?;
     let store = Arc::new(dynamo(clients.dynamodb, &schema, &config));
     claim(&store, &schema.layout, config.ledger).await?;
     if is_new {
@@ -113,18 +117,20 @@ async fn serve(
     };
     let (reported, layout) = (Arc::clone(&plan.store), plan.schema.layout.clone());
     let lines = Lines::new((&plan.schema, &plan.catalogue), args.verbose, args.functions.is_some(), endpoint);
-    let witness = Arc::new(lines) as Arc<dyn Witness>;
+    let (told, pages) = Pages::open(&plan, &config, &table, lines).await?;
+    let witness = Arc::new(told) as Arc<dyn Witness>;
     let mut service = Service::start(&plan, &witness).await?;
     // Registered before `ready` is printed, because a signal without a handler ends the process at once.
     let stopped = stop_signal()?;
     if !to_fill.is_empty() {
         report(&format!("items from before may be missing in {}: run `ripple backfill` for each", to_fill.join(", ")));
     }
-    print(&greeting(args, &config, endpoint));
+    print(&greeting(args, &config, endpoint, pages.address));
     let progress = Arc::clone(&service.progress);
     tokio::select! {
         error = caught_up(&mut service) => Err(error),
         fault = caught_up::report(reported, config.table.clone(), layout, progress, witness) => Err(fault.into()),
+        ended = pages.serve() => Err(ended),
         () = stopped => {
             report("stopping after the batches in progress");
             let counted = service.stop().await?;
@@ -137,9 +143,10 @@ async fn serve(
 }
 
 /// Where the service is, where its data is, and what to paste into another terminal.
-fn greeting(args: &Dev, config: &Config, endpoint: &str) -> String {
+fn greeting(args: &Dev, config: &Config, endpoint: &str, pages: SocketAddr) -> String {
     let mut lines = vec![
         format!("endpoint  {endpoint}"),
+        format!("console   http://{pages}"),
         format!("table     {}", config.table),
         format!("ledger    {}", config.ledger_table),
     ];

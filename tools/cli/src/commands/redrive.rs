@@ -1,11 +1,8 @@
 //! `ripple redrive`: applies parked changes again, after an operator corrected what blocked them.
 
-use engine::{
-    backoff::describe,
-    clock::{Clock as _, SystemClock},
-    park::redrive::{ParkedChange, Redriven, parked},
-};
+use engine::park::redrive::{ParkedChange, parked};
 use functions::logging;
+use operate::redriving::{RedriveOutcome, redrive};
 use serde_json::{Value, json};
 
 use super::{
@@ -19,23 +16,6 @@ use crate::{
     opened::{agreed, open_to_write},
 };
 
-/// Time limit for one change, in milliseconds: the rename of a famous user looks at thousands of items.
-const CHANGE_MS_MAX: u64 = 300_000;
-
-enum RedriveOutcome {
-    Applied,
-    Gone,
-    Still {
-        cause: String,
-    },
-    /// The database did not respond: the change is applied or parked, and can safely be redriven again.
-    Failed {
-        why: String,
-    },
-    /// An earlier redrive failed.
-    NotTried,
-}
-
 /// Redrives the chosen changes one after the other.
 pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Completion> {
     logging::readable(QUIET_LOG_FILTER);
@@ -46,17 +26,7 @@ pub(crate) async fn run(args: &Redrive) -> anyhow::Result<Completion> {
     let mut redriven: Vec<(&ParkedChange, RedriveOutcome)> = Vec::new();
     for change in chosen {
         let failed = redriven.iter().any(|(_, outcome)| matches!(outcome, RedriveOutcome::Failed { .. }));
-        let outcome = if failed {
-            RedriveOutcome::NotTried
-        } else {
-            engine.publish(SystemClock.now_ms() + CHANGE_MS_MAX).await?;
-            match engine.redrive(change, SystemClock.now_ms() + CHANGE_MS_MAX).await {
-                Ok(Redriven::Applied(_)) => RedriveOutcome::Applied,
-                Ok(Redriven::Gone) => RedriveOutcome::Gone,
-                Ok(Redriven::Still { cause }) => RedriveOutcome::Still { cause },
-                Err(error) => RedriveOutcome::Failed { why: describe(&error) },
-            }
-        };
+        let outcome = if failed { RedriveOutcome::NotTried } else { redrive(&engine, change).await? };
         if !args.json {
             print(&as_text(change, &outcome));
         }
@@ -88,23 +58,8 @@ fn ended<'a>(outcomes: impl Iterator<Item = &'a RedriveOutcome> + Clone, unknown
     }
 }
 
-impl RedriveOutcome {
-    /// The outcome's name, which is stable, and the reason.
-    fn describe(&self) -> (&'static str, Option<&str>) {
-        match self {
-            Self::Applied => ("applied", None),
-            Self::Gone => ("was not parked any more", None),
-            Self::Still { cause } => ("still parked", Some(cause)),
-            Self::Failed { why } => ("failed", Some(why)),
-            Self::NotTried => ("not tried", None),
-        }
-    }
-}
-
 fn as_text(change: &ParkedChange, outcome: &RedriveOutcome) -> String {
-    let (name, why) = outcome.describe();
-    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-    format!("{}  {}  {name}{why}", change.id, change.family)
+    format!("{}  {}  {outcome}", change.id, change.family)
 }
 
 fn as_json(change: &ParkedChange, outcome: &RedriveOutcome) -> Value {

@@ -5,6 +5,7 @@ use std::io;
 use engine::{backoff::GaveUp, count::target::Target};
 
 use super::{Finding, UnreadableItem};
+use crate::words::time;
 
 /// Why something is undecided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,13 @@ pub struct Belief {
     pub handled_ms: u64,
     /// Nothing that it was decided by was written since, until then, in milliseconds since the epoch.
     pub until_ms: u64,
+}
+
+impl std::fmt::Display for Belief {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [handled, until] = [self.handled_ms, self.until_ms].map(time);
+        write!(f, "everything written before {handled} is handled, and none of its sources was written until {until}")
+    }
 }
 
 /// What a verification reports while it runs. It may report the same thing more than once.

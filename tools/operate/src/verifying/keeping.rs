@@ -26,7 +26,7 @@ pub(super) struct Keeping {
 impl Listener for Keeping {
     fn report(&mut self, event: VerifyEvent) -> io::Result<()> {
         let (kind, finding, why) = match event {
-            VerifyEvent::Finding(finding, belief) => (FINDING, finding, Some(self.progress.believed(belief))),
+            VerifyEvent::Finding(finding, belief) => (FINDING, finding, Some(belief.to_string())),
             VerifyEvent::Undecided(finding, why) => (UNDECIDED, finding, Some(why.to_string())),
             VerifyEvent::Waiting(finding) => (WAITING, finding, None),
             VerifyEvent::Unproven(Target { derivation, item: Key { pk, sk } }) => {

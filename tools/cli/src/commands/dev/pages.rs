@@ -1,0 +1,106 @@
+//! The console of `ripple dev`: pages beside the database, with the flow of the functions that run in this process.
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use aws_sdk_dynamodb::types::TableDescription;
+use console::flow::Flow;
+use engine::batch::Handled;
+use functions::{config::Config, handler::Function};
+use operate::tables::{Deployment, TableStream};
+use store::dynamo::DynamoStore;
+use stream::{progress::Invocation, shared::Stream};
+use tokio::net::TcpListener;
+
+use crate::{
+    args::console::PORT,
+    lines::Lines,
+    service::{Plan, Witness},
+};
+
+/// The console, about to serve.
+pub(super) struct Pages {
+    /// Where it is.
+    pub(super) address: SocketAddr,
+    listener: TcpListener,
+    opened: Deployment<DynamoStore>,
+    /// Nothing where the functions run in another process.
+    flow: Option<Arc<Flow>>,
+}
+
+impl Pages {
+    /// Listens for the console at its usual port, or at any that is free when another program has that.
+    pub(super) async fn open(
+        plan: &Plan<'_>,
+        config: &Config,
+        table: &TableDescription,
+        lines: Lines,
+    ) -> io::Result<(Told, Self)> {
+        let at = |port| TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        let listener = match at(PORT).await {
+            Ok(listener) => listener,
+            Err(_) => at(0).await?,
+        };
+        let flow = Arc::new(Flow::new(&plan.schema, &plan.catalogue));
+        let told = Told { lines, flow: Arc::clone(&flow) };
+        let flow = plan.functions.is_none().then_some(flow);
+        let opened = deployment(plan, config, table);
+        Ok((told, Self { address: listener.local_addr()?, listener, opened, flow }))
+    }
+
+    /// Serves until the listener fails, and gives why.
+    pub(super) async fn serve(self) -> anyhow::Error {
+        match console::serve(self.opened, self.flow, self.listener).await {
+            Ok(()) => anyhow::anyhow!("the console ended"),
+            Err(error) => error.into(),
+        }
+    }
+}
+
+/// The tables, as the console reads them.
+fn deployment(plan: &Plan<'_>, config: &Config, table: &TableDescription) -> Deployment<DynamoStore> {
+    let number = |n: Option<i64>| n.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+    Deployment {
+        schema: Arc::clone(&plan.schema),
+        catalogue: Arc::clone(&plan.catalogue),
+        store: Arc::clone(&plan.store),
+        name: config.table.clone(),
+        arn: table.table_arn.clone().unwrap_or_default(),
+        stream: Some(TableStream {
+            arn: plan.stream_arn.clone(),
+            stream: Stream::new(plan.streams.clone(), &plan.stream_arn),
+        }),
+        n_items: number(table.item_count),
+        bytes: number(table.table_size_bytes),
+        is_aws: false,
+    }
+}
+
+/// Tells the terminal and the console what the functions do.
+pub(super) struct Told {
+    pub(super) lines: Lines,
+    pub(super) flow: Arc<Flow>,
+}
+
+impl Witness for Told {
+    fn handled(&self, function: Function, handled: &Handled, elapsed: Duration) {
+        self.flow.take_in(&function.to_string(), handled, elapsed);
+        self.lines.handled(function, handled, elapsed);
+    }
+
+    fn invoked(&self, invocation: &Invocation) {
+        self.lines.invoked(invocation);
+    }
+
+    fn responds(&self, is_so: bool) {
+        self.lines.responds(is_so);
+    }
+
+    fn trouble(&self, line: &str) {
+        self.lines.trouble(line);
+    }
+}

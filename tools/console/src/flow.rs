@@ -1,0 +1,191 @@
+//! The flow: the last changes that functions of this process handled, and what each of them wrote for them.
+//!
+//! A change is known by its event, which every function gets, and gets again after a failure. So each entry is brought up
+//! to date as functions answer; the number of its last update orders entries for whoever follows.
+//!
+//! *Keeps to itself*: at most 2,000 changes, each with texts that are cut, so that memory does not grow.
+
+pub(crate) mod entry;
+pub(crate) mod events;
+pub(crate) mod followed;
+pub(crate) mod page;
+mod selection;
+pub(crate) mod shown;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use derive::{catalogue::Catalogue, position::RecordAt, schema::Schema};
+use engine::{
+    batch::Handled,
+    clock::{Clock as _, SystemClock},
+};
+use operate::written::written;
+use store::Units;
+use tokio::sync::watch;
+
+use self::entry::{DELIVERIES_MAX, FlowDelivery, FlowEntry, FlowWrite, WRITES_MAX};
+
+/// Changes that are kept.
+pub(crate) const ENTRIES_MAX: usize = 2_000;
+
+/// The last changes, and what followed from each.
+pub struct Flow {
+    schema: Arc<Schema>,
+    catalogue: Arc<Catalogue>,
+    kept: Mutex<KeptChanges>,
+    updates: watch::Sender<u64>,
+}
+
+/// What is kept of the changes.
+#[derive(Default)]
+struct KeptChanges {
+    /// The oldest first.
+    entries: VecDeque<FlowEntry>,
+    /// Number of the first entry, from the first that ever was.
+    first: u64,
+    /// Numbers of the entries by their events.
+    by_event: BTreeMap<String, u64>,
+    n_updates: u64,
+    totals: BTreeMap<String, WriteTotal>,
+}
+
+/// What a derivation has written since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WriteTotal {
+    /// Its writes.
+    pub(crate) n_writes: usize,
+    /// Its write units: of a write for several derivations, an equal part.
+    pub(crate) units: Units,
+}
+
+impl Flow {
+    /// A flow without changes.
+    #[must_use]
+    pub fn new(schema: &Arc<Schema>, catalogue: &Arc<Catalogue>) -> Self {
+        let (schema, catalogue) = (Arc::clone(schema), Arc::clone(catalogue));
+        Self { schema, catalogue, kept: Mutex::default(), updates: watch::Sender::new(0) }
+    }
+
+    /// Takes in what a function has made of a batch, and how long that took.
+    pub fn take_in(&self, function: &str, handled: &Handled, elapsed: Duration) {
+        let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        let began_ms = SystemClock.now_ms().saturating_sub(elapsed_ms);
+        let mut deliveries = self.deliveries(function, handled, began_ms, elapsed_ms);
+        let mut kept = self.kept();
+        for commit in &handled.account.commits {
+            let part = commit.units / share(commit.derivations.len());
+            for derivation in &commit.derivations {
+                let total = kept.totals.entry(derivation.clone()).or_default();
+                total.n_writes += 1;
+                total.units += part;
+            }
+        }
+        for (at, change) in handled.changes.iter().enumerate() {
+            let (Some(change), Some(delivery)) = (change, deliveries.remove(&RecordAt(at))) else { continue };
+            let new = || FlowEntry::new(&self.schema, &self.catalogue, change, began_ms);
+            kept.update(&change.id, new, delivery);
+        }
+        let n_updates = kept.n_updates;
+        drop(kept);
+        self.updates.send_replace(n_updates);
+    }
+
+    /// What became of each record of a batch.
+    fn deliveries(
+        &self,
+        function: &str,
+        handled: &Handled,
+        began_ms: u64,
+        elapsed_ms: u64,
+    ) -> BTreeMap<RecordAt, FlowDelivery> {
+        let account = &handled.account;
+        let new = |at: usize| {
+            let function = function.to_owned();
+            (
+                RecordAt(at),
+                FlowDelivery { function, began_ms, elapsed_ms, writes: Vec::new(), n_writes: 0, trouble: None },
+            )
+        };
+        let mut deliveries: BTreeMap<RecordAt, FlowDelivery> = (0..handled.changes.len()).map(new).collect();
+        for commit in &account.commits {
+            let write = FlowWrite::new(commit, written(&self.schema, &self.catalogue, commit), &self.catalogue);
+            for at in &commit.causes {
+                if let Some(delivery) = deliveries.get_mut(at) {
+                    delivery.n_writes += 1;
+                    if delivery.writes.len() < WRITES_MAX {
+                        delivery.writes.push(write.clone());
+                    }
+                }
+            }
+        }
+        let undone = account.undone.iter().map(|(at, why)| (*at, entry::Trouble::Again(why.clone())));
+        let parked = account.parked.iter().map(|it| (it.position, entry::Trouble::Parked(it.cause.clone())));
+        let refused = account.refused.iter().map(|it| (it.position, entry::Trouble::Refused(it.why.clone())));
+        let unreadable =
+            account.unreadable.iter().map(|it| (it.position, entry::Trouble::Unreadable(it.why.to_string())));
+        for (at, trouble) in unreadable.chain(refused).chain(parked).chain(undone) {
+            if let Some(delivery) = deliveries.get_mut(&at) {
+                delivery.trouble = Some(trouble);
+            }
+        }
+        deliveries
+    }
+
+    /// What each derivation has written since the start.
+    pub(crate) fn totals(&self) -> BTreeMap<String, WriteTotal> {
+        self.kept().totals.clone()
+    }
+
+    /// The number of the last update, whenever there is another one.
+    fn watch(&self) -> watch::Receiver<u64> {
+        self.updates.subscribe()
+    }
+
+    /// The entries that this holds of, the newest first, and the number of the last update.
+    fn entries(&self, is_asked: impl Fn(&FlowEntry) -> bool, n_max: usize) -> (Vec<FlowEntry>, u64) {
+        let kept = self.kept();
+        let found = kept.entries.iter().rev().filter(|entry| is_asked(entry)).take(n_max).cloned().collect();
+        (found, kept.n_updates)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, KeptChanges> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KeptChanges {
+    /// Adds a delivery to the entry of an event, which may be new.
+    fn update(&mut self, event: &str, new: impl FnOnce() -> FlowEntry, delivery: FlowDelivery) {
+        self.n_updates += 1;
+        let known = self.by_event.get(event).and_then(|number| usize::try_from(number - self.first).ok());
+        let at = known.unwrap_or_else(|| {
+            let number = self.first + self.entries.len() as u64;
+            self.by_event.insert(event.to_owned(), number);
+            self.entries.push_back(new());
+            self.entries.len() - 1
+        });
+        if let Some(entry) = self.entries.get_mut(at) {
+            entry.update = self.n_updates;
+            entry.n_deliveries += 1;
+            if entry.deliveries.len() >= DELIVERIES_MAX {
+                entry.deliveries.remove(0);
+            }
+            entry.deliveries.push(delivery);
+        }
+        if self.entries.len() > ENTRIES_MAX
+            && let Some(oldest) = self.entries.pop_front()
+        {
+            self.first += 1;
+            self.by_event.remove(&oldest.event);
+        }
+    }
+}
+
+/// A number of parts.
+fn share(n: usize) -> f64 {
+    f64::from(u32::try_from(n.max(1)).unwrap_or(u32::MAX))
+}

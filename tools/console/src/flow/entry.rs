@@ -1,0 +1,248 @@
+//! A change in the flow, and what functions made of it.
+
+use derive::{
+    catalogue::Catalogue,
+    change::{Change, Images},
+    family::Family,
+    plan::{RecordKind, plan},
+    position::DerivationAt,
+    schema::Schema,
+    write::{Action, Table},
+};
+use engine::account::Commit;
+use keys::{counter::CounterKey, item::Item, job::JobKey, key::Key, value::differing};
+use operate::written::WrittenEffect;
+use serde_dynamo::AttributeValue;
+use store::Units;
+
+use super::share;
+use crate::explained::text;
+
+/// Attributes that are told of a change.
+const ATTRIBUTES_MAX: usize = 12;
+
+/// Characters of a value that are told.
+const VALUE_CHARS_MAX: usize = 60;
+
+/// Deliveries that are told of a change, the last ones.
+pub(super) const DELIVERIES_MAX: usize = 4;
+
+/// Writes that are told of a delivery, the first ones.
+pub(super) const WRITES_MAX: usize = 10;
+
+/// A change, as far as functions have handled it.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowEntry {
+    /// Number of its last update.
+    pub(crate) update: u64,
+    /// Id of its event.
+    pub(crate) event: String,
+    /// The item.
+    pub(crate) item: Key,
+    /// Its entity, or what else it is.
+    pub(crate) entity: String,
+    /// What became of it: `INSERT`, `MODIFY` or `REMOVE`, as DynamoDB says it.
+    pub(crate) action: &'static str,
+    pub(crate) record: RecordKind,
+    /// What changed.
+    pub(crate) changed: Vec<ChangedAttribute>,
+    /// How many attributes changed beside these.
+    pub(crate) n_more: usize,
+    /// Bytes that changed, such as watermarks: they say nothing to a person, but which write it was.
+    marks: Vec<(String, String)>,
+    /// What it asks for, each by the name of its derivation.
+    pub(crate) asked: Vec<(String, String)>,
+    /// When a function first got it, in milliseconds since the epoch.
+    pub(crate) came_ms: u64,
+    pub(crate) deliveries: Vec<FlowDelivery>,
+    /// How many deliveries there were.
+    pub(crate) n_deliveries: usize,
+}
+
+/// An attribute that differs between two images, or is in the only one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ChangedAttribute {
+    pub(crate) name: String,
+    pub(crate) old: Option<String>,
+    pub(crate) new: Option<String>,
+}
+
+/// What one function made of a change at one delivery.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowDelivery {
+    pub(crate) function: String,
+    /// When the batch began, in milliseconds since the epoch.
+    pub(crate) began_ms: u64,
+    /// How long the batch took, in milliseconds.
+    pub(crate) elapsed_ms: u64,
+    pub(crate) writes: Vec<FlowWrite>,
+    /// How many writes there were.
+    pub(crate) n_writes: usize,
+    pub(crate) trouble: Option<Trouble>,
+}
+
+/// What stood in the way of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// It is not done, and comes again.
+    Again(String),
+    Parked(String),
+    Refused(String),
+    /// The item, or a part of it, cannot be interpreted, and is listed.
+    Unreadable(String),
+}
+
+/// A write that followed from a change.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowWrite {
+    pub(crate) table: Table,
+    pub(crate) item: Key,
+    /// What it did, each with the name of its derivation.
+    pub(crate) effects: Vec<(String, String)>,
+    /// What it set, as a change of the item tells it.
+    sets: Vec<(String, String)>,
+    /// Does it delete the item?
+    removes: bool,
+    /// When it was answered, in milliseconds since the epoch.
+    pub(crate) at_ms: u64,
+    /// This change's part of its write units: several changes may share one write.
+    pub(crate) units: Units,
+    /// How many other changes share it.
+    pub(crate) n_others: usize,
+}
+
+impl FlowEntry {
+    pub(crate) fn new(schema: &Schema, catalogue: &Catalogue, change: &Change, came_ms: u64) -> Self {
+        let planned = plan(schema, catalogue, &[Family::Additive, Family::LevelTriggered], change);
+        let image = change.new_image().or(change.old_image());
+        let entity = image.and_then(|item| schema.image(&change.key, item));
+        let entity = entity.map_or_else(|| unknown(&change.key), |image| image.definition.name.clone());
+        let (action, old, new) = match &change.images {
+            Images::Inserted(new) => ("INSERT", None, Some(new)),
+            Images::Modified { old, new } => ("MODIFY", Some(old), Some(new)),
+            Images::Removed(old) => ("REMOVE", Some(old), None),
+        };
+        let names: Vec<&str> = match (old, new) {
+            (Some(old), Some(new)) => differing(old, new),
+            _ => image.map(|only| only.keys().collect()).unwrap_or_default(),
+        };
+        let value = |item: Option<&Item>, name: &str| item.and_then(|item| item.get(name)).map(told);
+        let is_mark = |name: &&str| is_bytes(new.or(old), name);
+        let marks = names.iter().filter(|name| is_mark(name));
+        let marks = marks.filter_map(|name| Some(((*name).to_owned(), value(new, name)?))).collect();
+        let layout = &schema.layout;
+        let keys = [Some(&layout.pk), Some(&layout.sk), layout.entity_type.as_ref()];
+        let is_told = |name: &&str| !is_mark(name) && keys.iter().flatten().all(|key| *key != name);
+        let told_names: Vec<&str> = names.into_iter().filter(is_told).collect();
+        let n_more = told_names.len().saturating_sub(ATTRIBUTES_MAX);
+        let of = |name: &str| ChangedAttribute { name: name.to_owned(), old: value(old, name), new: value(new, name) };
+        let changed = told_names.into_iter().take(ATTRIBUTES_MAX).map(of).collect();
+        let asked = planned.effects.iter().map(|(at, effect)| (catalogue.name(*at).to_owned(), effect.to_string()));
+        Self {
+            update: 0,
+            event: change.id.clone(),
+            item: change.key.clone(),
+            entity,
+            action,
+            record: planned.record,
+            changed,
+            n_more,
+            marks,
+            asked: asked.take(WRITES_MAX).collect(),
+            came_ms,
+            deliveries: Vec::new(),
+            n_deliveries: 0,
+        }
+    }
+
+    /// What it asked for and got, all deliveries together: its part of the write units.
+    pub(crate) fn units(&self) -> Units {
+        self.writes().map(|write| write.units).sum()
+    }
+
+    pub(crate) fn writes(&self) -> impl Iterator<Item = &FlowWrite> {
+        self.deliveries.iter().flat_map(|delivery| &delivery.writes)
+    }
+
+    /// What stands in its way: of each function, at its last delivery.
+    pub(crate) fn troubles(&self) -> impl Iterator<Item = (&str, &Trouble)> {
+        let is_last = |at: usize, function: &str| {
+            self.deliveries.iter().skip(at + 1).all(|delivery| delivery.function != function)
+        };
+        let last = self.deliveries.iter().enumerate().filter(move |(at, it)| is_last(*at, &it.function));
+        last.filter_map(|(_, delivery)| Some((delivery.function.as_str(), delivery.trouble.as_ref()?)))
+    }
+
+    /// Is it of a derivation: does it ask for it, or was it written for it?
+    pub(crate) fn is_of(&self, derivation: &str) -> bool {
+        let written = self.writes().flat_map(|write| &write.effects);
+        self.asked.iter().chain(written).any(|(name, _)| name == derivation)
+    }
+}
+
+impl FlowWrite {
+    pub(super) fn new(commit: &Commit, effects: Vec<(DerivationAt, WrittenEffect)>, catalogue: &Catalogue) -> Self {
+        let said = |(at, effect): (DerivationAt, WrittenEffect)| {
+            let what = match effect {
+                WrittenEffect::Number { number, .. } => number,
+                WrittenEffect::Alike { what, entity } => format!("{what} {entity}"),
+            };
+            (catalogue.name(at).to_owned(), what)
+        };
+        let sets = match &commit.action {
+            Some(Action::Update(update)) => {
+                update.set.iter().map(|(name, value)| (name.to_owned(), told(value))).collect()
+            }
+            _ => Vec::new(),
+        };
+        Self {
+            table: commit.table,
+            item: commit.key.clone(),
+            effects: effects.into_iter().map(said).collect(),
+            sets,
+            removes: matches!(commit.action, Some(Action::Delete)),
+            at_ms: commit.at_ms,
+            units: commit.units / share(commit.causes.len()),
+            n_others: commit.causes.len().saturating_sub(1),
+        }
+    }
+
+    /// Is this the change that it made, as far as both are told?
+    pub(crate) fn made(&self, entry: &FlowEntry) -> bool {
+        let is_shown = |(name, value): &(String, String)| {
+            let of = entry.changed.iter().find(|it| it.name == *name).map(|it| it.new.as_ref());
+            let mark = || entry.marks.iter().find(|(mark, _)| mark == name).map(|(_, mark)| Some(mark));
+            // What was written as it was is in no difference.
+            of.or_else(mark).is_none_or(|new| new == Some(value))
+        };
+        self.table == Table::Main
+            && self.item == entry.item
+            && self.removes == (entry.action == "REMOVE")
+            && self.sets.iter().all(is_shown)
+    }
+}
+
+/// What an item of no declared entity is.
+fn unknown(key: &Key) -> String {
+    let what = if CounterKey::parse(key).is_some() {
+        "counter"
+    } else if JobKey::parse(key).is_some() {
+        "job"
+    } else {
+        "declared nowhere"
+    };
+    what.to_owned()
+}
+
+/// Does an item have bytes there?
+fn is_bytes(item: Option<&Item>, name: &str) -> bool {
+    matches!(item.and_then(|item| item.get(name)), Some(AttributeValue::B(_)))
+}
+
+fn told(value: &AttributeValue) -> String {
+    let whole = text(value);
+    if whole.chars().count() <= VALUE_CHARS_MAX {
+        return whole;
+    }
+    whole.chars().take(VALUE_CHARS_MAX - 1).chain(['…']).collect()
+}

@@ -1,0 +1,151 @@
+//! What the pages may order: a redrive, a pause, and a verification. Each order is a form with the token of this start, which
+//! no other page knows; on AWS there is none.
+
+use std::{fmt::Debug, sync::Arc};
+
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse as _, Redirect, Response},
+};
+use engine::{
+    backoff::describe,
+    clock::{Clock as _, SystemClock},
+    jobs::{JobOrder, ground::sweep::jobs},
+    park::redrive::parked,
+};
+use maud::{Markup, html};
+use operate::redriving::{RedriveOutcome, redrive};
+use serde::{Deserialize, de::DeserializeOwned};
+use store::Store;
+
+use crate::{
+    Console, READ_MS_MAX,
+    frame::{self, ConsolePage},
+};
+
+/// A form's order.
+#[derive(Debug, Deserialize)]
+struct Ordered<T> {
+    token: String,
+    #[serde(flatten)]
+    order: T,
+}
+
+/// Which parked change; all of them if none is named.
+#[derive(Debug, Deserialize)]
+struct WhichChange {
+    id: Option<String>,
+}
+
+/// What a job is told.
+#[derive(Debug, Deserialize)]
+struct OrderedJob {
+    /// Sort key of the job.
+    id: String,
+    order: String,
+}
+
+/// Orders for jobs, each with what a button says.
+const JOB_ORDERS: [(&str, JobOrder); 3] =
+    [("pause", JobOrder::Pause), ("resume", JobOrder::Resume), ("cancel", JobOrder::Cancel)];
+
+impl<S: Store> Console<S> {
+    /// A form of one button, with these hidden fields. Nothing where the console only reads.
+    pub(crate) fn button(&self, action: &str, fields: &[(&str, &str)], text: &str) -> Markup {
+        html! {
+            @if !self.opened.is_aws {
+                form.order action=(action) method="post" {
+                    input type="hidden" name="token" value=(self.token);
+                    @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
+                    button { (text) }
+                }
+            }
+        }
+    }
+
+    /// The buttons of a job.
+    pub(crate) fn job_buttons(&self, id: &str, is_paused: bool) -> Markup {
+        let is_offered = |order: &JobOrder| match order {
+            JobOrder::Pause => !is_paused,
+            JobOrder::Resume => is_paused,
+            JobOrder::Cancel => true,
+        };
+        html! {
+            @for (name, _) in JOB_ORDERS.iter().filter(|(_, order)| is_offered(order)) {
+                (self.button("/jobs/order", &[("id", id), ("order", name)], name))
+            }
+        }
+    }
+
+    /// The order of a form, if it may be carried out.
+    pub(crate) fn ordered<T: DeserializeOwned>(&self, form: &str) -> Result<T, ConsolePage> {
+        let refused = |status, why: &str| Err(frame::failed(status, why));
+        if self.opened.is_aws {
+            return refused(StatusCode::FORBIDDEN, "On AWS the console only reads: use the command line.");
+        }
+        match serde_urlencoded::from_str::<Ordered<T>>(form) {
+            Ok(ordered) if ordered.token == self.token => Ok(ordered.order),
+            Ok(_) => refused(
+                StatusCode::FORBIDDEN,
+                "This form is of an earlier start of the console: load the page again, and then order it.",
+            ),
+            Err(error) => refused(StatusCode::BAD_REQUEST, &format!("The form cannot be read: {error}.")),
+        }
+    }
+}
+
+/// Redrives one parked change, or all.
+pub(crate) async fn redriven<S: Store + 'static>(State(console): State<Arc<Console<S>>>, form: String) -> Response {
+    let WhichChange { id } = match console.ordered(&form) {
+        Ok(which) => which,
+        Err(refused) => return refused.into_response(),
+    };
+    let parked = match parked(&console.opened.store).await {
+        Ok(parked) => parked,
+        Err(error) => return failed(&describe(&error)),
+    };
+    let mut outcomes = Vec::new();
+    for change in parked.iter().filter(|change| id.as_ref().is_none_or(|id| *id == change.id)) {
+        let has_failed = outcomes.iter().any(|(_, it)| matches!(it, RedriveOutcome::Failed { .. }));
+        let outcome = if has_failed { Ok(RedriveOutcome::NotTried) } else { redrive(&console.engine, change).await };
+        match outcome {
+            Ok(outcome) => outcomes.push((change, outcome)),
+            Err(error) => return failed(&describe(&error)),
+        }
+    }
+    let page = html! {
+        @if outcomes.is_empty() { p.empty { "It was not parked any more." } }
+        ul { @for (change, outcome) in &outcomes {
+            li { code { (change.id) } ", " (change.family.to_string()) ": " (outcome.to_string()) }
+        } }
+        p { a href="/parked" { "What is parked now" } }
+    };
+    frame::page("Redriven", &page).into_response()
+}
+
+/// Pauses, resumes or cancels a job.
+pub(crate) async fn job<S: Store + 'static>(State(console): State<Arc<Console<S>>>, form: String) -> Response {
+    let OrderedJob { id, order } = match console.ordered(&form) {
+        Ok(ordered) => ordered,
+        Err(refused) => return refused.into_response(),
+    };
+    let Some((_, order)) = JOB_ORDERS.iter().find(|(name, _)| *name == order) else {
+        return frame::failed(StatusCode::BAD_REQUEST, "A job is paused, resumed or cancelled.").into_response();
+    };
+    let jobs = match jobs(&console.opened.store, &console.opened.schema.layout).await {
+        Ok(jobs) => jobs,
+        Err(error) => return failed(&describe(&error)),
+    };
+    // A job that has ended is not on the page any more, which says as much.
+    for job in jobs.iter().filter(|job| job.key.sk == id) {
+        if let Err(error) = console.engine.order(job, *order, SystemClock.now_ms() + READ_MS_MAX).await {
+            return failed(&describe(&error));
+        }
+    }
+    Redirect::to("/jobs").into_response()
+}
+
+fn failed(why: &str) -> Response {
+    frame::failed(StatusCode::BAD_GATEWAY, why).into_response()
+}

@@ -1,0 +1,240 @@
+//! The page of a verification: begun by a click, with its progress and what it finds.
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use axum::{
+    extract::State,
+    response::{IntoResponse as _, Redirect, Response},
+};
+use engine::backoff::describe;
+use keys::{item::Item, key::Key};
+use maud::{Markup, html};
+use operate::{
+    failure::OperateError,
+    progress::Progress,
+    tables::VerifyOptions,
+    verify::UnreadableItem,
+    verifying::{Checked, Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, WAITING, check, price::ReadPrice},
+    words::{counted, time},
+};
+use store::Store;
+
+use crate::{Console, explained::text, frame, link};
+
+/// Differences that the page lists of each kind.
+const LISTED: usize = 100;
+
+/// The last verification that this page began.
+#[derive(Default)]
+pub(crate) struct LastVerification(Mutex<Stage>);
+
+#[derive(Clone, Default)]
+enum Stage {
+    #[default]
+    Never,
+    Runs(Arc<VerificationCounts>),
+    Ended(Arc<Result<Found, String>>),
+}
+
+/// How far a verification is.
+#[derive(Default)]
+#[expect(clippy::struct_field_names, reason = "each is a number, as everywhere")]
+struct VerificationCounts {
+    n_items: AtomicUsize,
+    n_read: AtomicUsize,
+    n_compared: AtomicUsize,
+}
+
+impl Progress for VerificationCounts {
+    fn begins(&self, price: ReadPrice) {
+        self.n_items.store(usize::try_from(price.n_items).unwrap_or(usize::MAX), Ordering::Relaxed);
+    }
+
+    fn read(&self, n_items: usize) {
+        self.n_read.fetch_add(n_items, Ordering::Relaxed);
+    }
+
+    fn looked(&self, n_items: usize) {
+        self.n_compared.fetch_add(n_items, Ordering::Relaxed);
+    }
+
+    fn counted(&self, _n_counts: usize) {}
+
+    fn waits(&self, _until_ms: u64) {}
+}
+
+/// What a verification found.
+struct Found {
+    ended_ms: u64,
+    n_items: usize,
+    n_ignored: usize,
+    read_units: f64,
+    n_unproven: usize,
+    /// The first differences of each kind, with how many there are.
+    differences: Vec<(&'static str, usize, Vec<Difference>)>,
+    n_unreadable: usize,
+    unreadable: Vec<UnreadableItem>,
+}
+
+impl LastVerification {
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins one, unless one runs.
+    fn begin(&self) -> Option<Arc<VerificationCounts>> {
+        let mut stage = self.stage();
+        if matches!(*stage, Stage::Runs(_)) {
+            return None;
+        }
+        let counts = Arc::new(VerificationCounts::default());
+        *stage = Stage::Runs(Arc::clone(&counts));
+        Some(counts)
+    }
+}
+
+/// Begins a verification.
+pub(crate) async fn begun<S: Store + 'static>(State(console): State<Arc<Console<S>>>, form: String) -> Response {
+    #[derive(serde::Deserialize)]
+    struct NoFields {}
+    if let Err(refused) = console.ordered::<NoFields>(&form) {
+        return refused.into_response();
+    }
+    if let Some(counts) = console.verification.begin() {
+        let runtime = tokio::runtime::Handle::current();
+        // What is found is kept in a file, whose handle stays on one thread.
+        tokio::task::spawn_blocking(move || {
+            let found = runtime.block_on(verified(&console, counts)).map_err(|error| describe(&error));
+            *console.verification.stage() = Stage::Ended(Arc::new(found));
+        });
+    }
+    Redirect::to("/verify").into_response()
+}
+
+async fn verified<S: Store + 'static>(
+    console: &Console<S>,
+    counts: Arc<VerificationCounts>,
+) -> Result<Found, OperateError> {
+    let progress = counts as Arc<dyn Progress>;
+    let Checked { verified, .. } = Box::pin(check(&console.opened, &VerifyOptions::default(), true, &progress)).await?;
+    let mut differences = Vec::new();
+    for kind in [FINDING, UNDECIDED, WAITING] {
+        let mut listed = Vec::new();
+        verified.each_entry(kind, |entry| {
+            if listed.len() < LISTED {
+                listed.push(serde_json::from_str(entry)?);
+            }
+            Ok(())
+        })?;
+        differences.push((kind, verified.n_entries(kind)?, listed));
+    }
+    let mut unreadable = Vec::new();
+    verified.each_entry(UNREADABLE, |entry| {
+        if unreadable.len() < LISTED {
+            unreadable.push(serde_json::from_str(entry)?);
+        }
+        Ok(())
+    })?;
+    Ok(Found {
+        ended_ms: engine::clock::Clock::now_ms(&engine::clock::SystemClock),
+        n_items: verified.extent.n_items,
+        n_ignored: verified.extent.n_ignored,
+        read_units: verified.read_units,
+        n_unproven: verified.n_entries(UNPROVEN)?,
+        differences,
+        n_unreadable: verified.n_entries(UNREADABLE)?,
+        unreadable,
+    })
+}
+
+pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
+    let stage = console.verification.stage().clone();
+    let is_running = matches!(stage, Stage::Runs(_));
+    let content = html! {
+        p {
+            "A verification reads the whole table and compares every derived value with its definition, while writes go on. "
+            @if console.opened.is_aws { "On AWS it costs read units: run " code { "ripple verify" } "." }
+        }
+        @if !is_running { (console.button("/verify", &[], "Verify")) }
+        @match &stage {
+            Stage::Never => {},
+            Stage::Runs(counts) => (running(counts)),
+            Stage::Ended(ended) => @match ended.as_ref() {
+                Ok(found) => (of_found(found)),
+                Err(why) => p.differs { "The verification ended early: " (why) },
+            },
+        }
+    };
+    let page = frame::page("Verify", &content);
+    if is_running { ([("refresh", "1")], page).into_response() } else { page.into_response() }
+}
+
+fn running(counts: &VerificationCounts) -> Markup {
+    let [n_items, n_read, n_compared] =
+        [&counts.n_items, &counts.n_read, &counts.n_compared].map(|count| count.load(Ordering::Relaxed));
+    html! {
+        p role="status" { "Read " (n_read) " of about " (n_items) " items, compared " (n_compared) "." }
+        progress max=(2 * n_items.max(n_read).max(1)) value=(n_read + n_compared) aria-label="Progress" {}
+    }
+}
+
+fn of_found(found: &Found) -> Markup {
+    let n_open: usize = found.differences.iter().map(|(_, n, _)| n).sum();
+    html! {
+        p class=(if n_open == 0 { "right" } else { "differs" }) {
+            @if n_open == 0 { "Every derived value is right." }
+            @else { (counted(n_open, "difference")) "." }
+        }
+        p {
+            "Verified at " (time(found.ended_ms)) ": " (counted(found.n_items, "item")) ", of which " (found.n_ignored)
+            " are of no declared entity, with " (found.read_units) " read units."
+            @if found.n_unproven > 0 { " " (counted(found.n_unproven, "count")) " changed all the time, so that nothing proves them." }
+        }
+        @for (kind, n, listed) in &found.differences { (differences(kind, *n, listed)) }
+        @if found.n_unreadable > 0 {
+            h2 { (counted(found.n_unreadable, "unreadable item")) }
+            ul { @for it in &found.unreadable { li { (link::key(&Key::new(&it.pk, &it.sk))) " by " (it.derivation) ": " (it.why) } } }
+        }
+    }
+}
+
+fn differences(kind: &str, n: usize, listed: &[Difference]) -> Markup {
+    let (title, what) = match kind {
+        FINDING => ("Wrong", "Nothing under way explains it: `ripple repair` corrects it."),
+        WAITING => ("Waiting", "A parked change or a job explains it."),
+        _ => ("Undecided", "It may be on its way: verify again."),
+    };
+    html! {
+        @if n > 0 {
+            h2 { (title) ": " (n) }
+            p { (what) }
+            div.wide { table {
+                thead { tr { th { "derivation" } th { "item" } th { "stored" } th { "by its definition" } th { "why" } } }
+                tbody {
+                    @for Difference { finding, why } in listed {
+                        tr {
+                            th scope="row" { (finding.derivation) }
+                            td { (link::key(&Key::new(&finding.pk, &finding.sk))) }
+                            td { (held(finding.stored.as_ref())) }
+                            td { (held(finding.derived.as_ref())) }
+                            td { (finding.flaw.as_deref().or(why.as_deref()).unwrap_or_default()) }
+                        }
+                    }
+                }
+            } }
+            @if n > listed.len() { p { "The first " (listed.len()) "; " code { "ripple verify" } " prints all." } }
+        }
+    }
+}
+
+fn held(item: Option<&Item>) -> Markup {
+    html! {
+        @match item {
+            Some(item) => @for (name, value) in item.iter() { div { code { (name) " = " (text(value)) } } },
+            None => "no item",
+        }
+    }
+}

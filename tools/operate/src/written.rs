@@ -1,0 +1,135 @@
+//! What a write of the functions did, for people: by derivation, to which item.
+
+use derive::{
+    catalogue::Catalogue,
+    kind::shape::Shape,
+    position::DerivationAt,
+    schema::Schema,
+    write::{Action, Table, Update},
+};
+use engine::account::Commit;
+use keys::{
+    counter::{self, CounterKey},
+    job::JobKey,
+    key::Key,
+};
+use serde_dynamo::AttributeValue;
+
+use crate::words::counted;
+
+/// What a derivation did to one item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WrittenEffect {
+    /// It counted, or set numbers, such as `+1` or `follower-count = 3`.
+    Number {
+        /// The item that the number is about; of a counter that is its target.
+        item: Key,
+        /// The number.
+        number: String,
+    },
+    /// It did this, such as `copied Name to`, which it may have done to many items alike.
+    Alike {
+        /// What it did, up to the item.
+        what: String,
+        /// Entity of the item.
+        entity: String,
+    },
+}
+
+/// What a write did for each of its derivations, in the order of the catalogue. A job's own item, the ledger's and a
+/// write that left its item as it was have none.
+#[must_use]
+pub fn written(schema: &Schema, catalogue: &Catalogue, commit: &Commit) -> Vec<(DerivationAt, WrittenEffect)> {
+    if commit.table != Table::Main || JobKey::parse(&commit.key).is_some() {
+        return Vec::new();
+    }
+    let mut derivations: Vec<DerivationAt> =
+        commit.derivations.iter().filter_map(|name| catalogue.position(name)).collect();
+    derivations.sort_unstable();
+    let words = Words { schema, catalogue, commit };
+    let effects = derivations.iter().enumerate().filter_map(|(n, at)| Some((*at, words.effect(*at, n == 0)?)));
+    effects.collect()
+}
+
+struct Words<'a> {
+    schema: &'a Schema,
+    catalogue: &'a Catalogue,
+    commit: &'a Commit,
+}
+
+impl Words<'_> {
+    /// What the write did for a derivation. What it did to the item as a whole is told of the first only.
+    fn effect(&self, at: DerivationAt, is_first: bool) -> Option<WrittenEffect> {
+        let Commit { key, action, is_correction, .. } = self.commit;
+        let kind = &self.catalogue.derivation(at)?.kind;
+        let whole =
+            |what: &str| is_first.then(|| WrittenEffect::Alike { what: what.to_owned(), entity: self.entity(at) });
+        match (action.as_ref()?, kind.shape()) {
+            (Action::Update(update), Shape::Count(_)) => {
+                let item = CounterKey::parse(key)?.target;
+                let sum = number(update, counter::SUM).map(|sum| format!(", sum {}", signed(sum)));
+                let count = number(update, counter::VALUE).map(signed)?;
+                Some(WrittenEffect::Number { item, number: format!("{count}{}", sum.unwrap_or_default()) })
+            }
+            (Action::Update(update), Shape::Rollup(rollup)) => {
+                let n = number(update, &rollup.form.count)?.parse().unwrap_or(0);
+                Some(WrittenEffect::Number { item: key.clone(), number: format!("+{}", counted(n, "value")) })
+            }
+            (Action::Put(_), _) if *is_correction => whole("put back"),
+            (Action::Put(_), _) => whole("made"),
+            (Action::Delete, _) => whole("removed"),
+            (Action::Update(update), shape) => {
+                self.updated(at, update, matches!(shape, Shape::Mirror(_)) || kind.name() == "copy")
+            }
+            (Action::Check, _) => None,
+        }
+    }
+
+    fn updated(&self, at: DerivationAt, update: &Update, is_copy: bool) -> Option<WrittenEffect> {
+        let entity = self.entity(at);
+        let parts = self.catalogue.writes(at);
+        let is_its = |name: &str| parts.iter().any(|part| part.entity == entity && part.of.holds(name));
+        let set: Vec<(&str, &AttributeValue)> = update.set.iter().filter(|(name, _)| is_its(name)).collect();
+        let removed: Vec<&str> = update.remove.iter().map(String::as_str).filter(|name| is_its(name)).collect();
+        let numbers: Option<Vec<String>> = set
+            .iter()
+            .map(|(name, value)| match value {
+                AttributeValue::N(number) => Some(format!("{name} = {number}")),
+                _ => None,
+            })
+            .collect();
+        if let Some(numbers) = numbers.filter(|numbers| !numbers.is_empty() && !is_copy) {
+            return Some(WrittenEffect::Number { item: self.commit.key.clone(), number: numbers.join(", ") });
+        }
+        let names = set.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let removed = removed.join(", ");
+        let what = match (names.is_empty(), removed.is_empty()) {
+            (true, true) => return None,
+            (true, false) => format!("removed {removed} from"),
+            (false, _) if self.commit.is_correction => format!("put back {names} of"),
+            (false, _) if is_copy => format!("copied {names} to"),
+            (false, _) => format!("set {names} of"),
+        };
+        Some(WrittenEffect::Alike { what, entity })
+    }
+
+    /// The entity of the item, as one that the derivation writes.
+    fn entity(&self, at: DerivationAt) -> String {
+        let is_of = |name: &str| {
+            self.schema.entity(name).is_some_and(|entity| entity.key.parse_key(&self.commit.key).is_some())
+        };
+        let mut entities = self.catalogue.writes(at).iter().map(|part| part.entity.as_str());
+        entities.find(|name| is_of(name)).unwrap_or_default().to_owned()
+    }
+}
+
+fn number<'a>(update: &'a Update, name: &str) -> Option<&'a str> {
+    match update.add.get(name) {
+        Some(AttributeValue::N(number)) => Some(number),
+        _ => None,
+    }
+}
+
+fn signed(number: &str) -> String {
+    if number.starts_with('-') { number.to_owned() } else { format!("+{number}") }
+}
