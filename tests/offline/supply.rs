@@ -129,7 +129,8 @@ fn every_crate_has_an_accepted_licence_and_every_accepted_licence_is_needed() {
 #[test]
 fn a_crate_has_one_version_unless_deny_toml_says_why_not() {
     let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for package in packages() {
+    // Ours too: one of another's name is a second version to `cargo deny`.
+    for package in METADATA["packages"].as_array().unwrap() {
         versions.entry(word(package, "name")).or_default().insert(word(package, "version"));
     }
     let skipped = denied("bans", "skip", "crate");
